@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Sleeps on a word and wakes the sleeper, by futex(2). */
+/* Lets a thread sleep on a word, and other threads wake it, by futex(2). */
 #include "base/bell.h"
 
 #include <errno.h>
@@ -21,27 +21,27 @@ void vb_bell_clear(struct vb_bell *b)
 }
 
 /*
- * Let a cancellation signal that is on its way arrive here. pthread_cancel()
- * first marks the thread as cancelled, at any moment, and then sends it a
- * signal. If that signal arrives while the thread sleeps in a cancellation
- * point, glibc before 2.41 obeys it even if the thread has disabled
- * cancellation meanwhile; then the thread ends and never releases its locks. A
- * cancellation point waits for such a signal before it returns; poll() with no
- * descriptors is one that does nothing else.
+ * Wait for a cancellation signal that is on its way to this thread.
+ * pthread_cancel() first marks the thread as cancelled, at any moment, and then
+ * sends it a signal. If the signal arrives while the thread sleeps in a
+ * cancellation point, glibc before 2.41 obeys the signal even if the thread has
+ * disabled cancellation meanwhile; then the thread ends and never releases its
+ * locks. A cancellation point waits for such a signal before it returns; poll()
+ * with no descriptors is a cancellation point that does nothing else.
  */
 static void await_cancellation_on_its_way(void)
 {
 	(void)poll(NULL, 0, 0);
 }
 
-/* The call has no timeout, because only so the kernel restarts it after a
- * signal exactly when it would restart a read(2). For the C library the call is
- * no cancellation point, so make the cancellation type asynchronous meanwhile;
- * this thread holds no lock. */
+/* The futex call has no timeout, because only a call without timeout is
+ * restarted by the kernel after a signal exactly when a read(2) would be. The C
+ * library does not treat the call as a cancellation point, so make the
+ * cancellation type asynchronous meanwhile; this thread holds no lock. */
 int vb_bell_wait(struct vb_bell *b)
 {
-	/* Not on the stack: AddressSanitizer complains about the stack that a
-	 * cancelled thread leaves behind. */
+	/* In thread-local storage and not on the stack: AddressSanitizer
+	 * complains about the stack that a cancelled thread leaves behind. */
 	static __thread int type;
 	int rc;
 

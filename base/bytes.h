@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Reads and writes numbers in a given byte order; no other file converts byte
- * order. The reader is sticky: it remembers that it ran out of bytes, so a
- * parser tests once, after the last field.
+ * order. The reader is sticky: after it has run out of bytes, every read fails,
+ * so a parser tests for errors once, after the last field.
  */
 #ifndef BASE_BYTES_H
 #define BASE_BYTES_H
@@ -29,8 +29,8 @@ static inline size_t vb_reader_left(const struct vb_reader *r)
 	return (size_t)(r->end - r->at);
 }
 
-/* Take the next @len bytes. NULL: the reader has fewer, and gives no more from
- * now on. */
+/* Returns the next @len bytes and advances past them. NULL: the reader has
+ * fewer bytes, and all later reads fail. */
 static inline const uint8_t *vb_take(struct vb_reader *r, size_t len)
 {
 	const uint8_t *p = r->at;
@@ -44,8 +44,9 @@ static inline const uint8_t *vb_take(struct vb_reader *r, size_t len)
 	return p;
 }
 
-/* Returns a big-endian number of @bytes bytes. A constant 4 or 8 is treated
- * apart and takes one instruction, which compilers do not make of the loop. */
+/* Returns a big-endian number of @bytes bytes. The constants 4 and 8 are
+ * separate cases of one instruction each, which compilers do not make of the
+ * loop. */
 static inline uint64_t vb_load_be(const uint8_t *p, unsigned bytes)
 {
 	uint64_t v = 0;
@@ -113,7 +114,7 @@ static inline uint64_t vb_get_be64(struct vb_reader *r)
 	return vb_get_be(r, 8);
 }
 
-/* The writer checks no bound: its caller provides room for the longest
+/* The writer checks no bounds: its caller provides room for the longest
  * header. */
 struct vb_writer {
 	uint8_t *at;

@@ -11,10 +11,12 @@
 
 struct vb_chain {
 	struct vb_chain *next;
-	struct vb_chain **at; /* the pointer to this link: a head, or a next */
+	/* address of the pointer to this link: a list's head, or a link's
+	 * @next */
+	struct vb_chain **at;
 };
 
-/* Insert @l as the first. */
+/* Insert @l as the first element of the list. */
 static inline void vb_chain_add(struct vb_chain **head, struct vb_chain *l)
 {
 	l->next = *head;

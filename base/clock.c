@@ -8,7 +8,9 @@
  * that reading them takes means that the wall clock was set. This file does not
  * notice a change smaller than SLACK. */
 #define SLACK (10 * VB_USEC)
-#define CLOSE VB_USEC /* between the two readings of a good sample */
+/* longest time between the two readings of the monotonic clock in a good
+ * sample */
+#define CLOSE VB_USEC
 #define TRIES 8
 
 static vb_time read_clock(clockid_t id)
@@ -34,8 +36,8 @@ static struct vb_clock_sample take_sample(void)
 	return s;
 }
 
-/* Returns the best of some samples, because an interrupt between the readings
- * makes a sample worse. */
+/* Returns the best of several samples, because an interrupt between the two
+ * readings makes a sample inexact. */
 static struct vb_clock_sample take_good_sample(void)
 {
 	struct vb_clock_sample best = take_sample(), s;
@@ -61,7 +63,9 @@ int64_t vb_clock_ahead(int64_t kept, const struct vb_clock_sample *s)
 
 vb_time vb_clock_wall(vb_time at)
 {
-	static _Atomic int64_t ahead; /* 0: not known yet */
+	/* how far the wall clock is ahead of the monotonic one; 0: not known
+	 * yet */
+	static _Atomic int64_t ahead;
 	int64_t kept = atomic_load_explicit(&ahead, memory_order_relaxed);
 	struct vb_clock_sample s = take_sample();
 	int64_t now = vb_clock_ahead(kept, &s);
@@ -70,7 +74,8 @@ vb_time vb_clock_wall(vb_time at)
 		return at + (uint64_t)kept;
 	s = take_good_sample();
 	now = vb_clock_ahead(kept, &s);
-	/* If several threads notice a change, one of them decides for all. */
+	/* If several threads notice a change of the wall clock, the first one's
+	 * value counts for all. */
 	if (atomic_compare_exchange_strong(&ahead, &kept, now))
 		kept = now;
 	return at + (uint64_t)kept;

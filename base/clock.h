@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The clocks: monotonic time in nanoseconds, and its relation to the wall
+/* Reads the monotonic clock in nanoseconds, and converts its times to the wall
  * clock. */
 #ifndef BASE_CLOCK_H
 #define BASE_CLOCK_H
@@ -18,8 +18,8 @@ struct vb_clock_sample {
 	vb_time before, wall, behind;
 };
 /* Returns how far the wall clock is ahead of the monotonic one: @kept (0: not
- * known yet) as long as the sample agrees with it, otherwise the sample's
- * difference. */
+ * known yet) while the sample agrees with @kept, otherwise the difference in
+ * the sample. */
 int64_t vb_clock_ahead(int64_t kept, const struct vb_clock_sample *s);
 
 #endif

@@ -17,13 +17,16 @@
 
 #include "base/bytes.h"
 
-#define POLY	  0xedb88320u
-#define ONE	  0x80000000u /* x^0 */
-#define X_POW_8	  0x00800000u
-#define CRC_BYTES 4	      /* a CRC-32 appends x^32 to its message */
-#define ORDER	  0xffffffffu /* P is primitive: x^(2^32 - 1) = 1 */
+#define POLY	0xedb88320u
+#define ONE	0x80000000u /* the polynomial x^0 */
+#define X_POW_8 0x00800000u
+/* bytes of a CRC-32, which appends x^32 to its message */
+#define CRC_BYTES 4
+/* the order of x: P is primitive, so x^(2^32 - 1) = 1 */
+#define ORDER 0xffffffffu
 
-/* @of[k][n] is x^(8 * n * 256^k), or the same power of x^-8. */
+/* Two tables of powers: @of[k][n] is x^(8 * n * 256^k), or that power of
+ * x^-8. */
 struct powers {
 	uint32_t of[4][256];
 };
@@ -79,9 +82,9 @@ static uint32_t shift(const struct powers *p, uint32_t v, uint64_t bytes)
 /*
  * x^300 + x^155 + x^117 + x^89 + 1 is a multiple of P, so one can remove a word
  * from a message and add it again 145, 183, 211 and 300 bits further on. These
- * places lie in five words: @w0 holds what has been added to the word at @at.
- * Afterwards it holds what has been added to the fifth word behind it, to which
- * nothing else has been added yet.
+ * places lie in five words: @w0 is the sum of what has been added to the word
+ * at @at. Afterwards @w0 is the sum for the fifth word behind, to which nothing
+ * else has been added yet.
  */
 #define FOLD_WORDS 5
 #define FOLD_BYTES (FOLD_WORDS * sizeof(uint64_t))
@@ -130,8 +133,8 @@ uint32_t vb_crc32_folded(uint32_t crc, const void *bytes, size_t len)
 	return fold_end(w, at, len);
 }
 
-/* Does the processor multiply polynomials? Where it does not, or a hypervisor
- * hides that it does, libdeflate would look up a table for every byte. */
+/* Has the processor an instruction that multiplies polynomials? Without it, or
+ * if a hypervisor hides it, libdeflate would look up a table for every byte. */
 static bool multiplies(void)
 {
 #ifdef __x86_64__
@@ -162,8 +165,8 @@ uint32_t vb_crc32c(uint32_t crc, const void *bytes, size_t len)
 	return ~crc32_iscsi(at, (int)len, r);
 }
 
-/* @d is a change of a big-endian 16-bit field: the CRC covers its high byte
- * first, and of each byte the lowest bit first. */
+/* @d is a change of a big-endian 16-bit field. The CRC covers the field's high
+ * byte first, and in each byte the lowest bit first. */
 uint32_t vb_crc32_diff16(uint16_t d, size_t tail)
 {
 	return shift(&forward, (uint32_t)__builtin_bswap16(d) << 16,

@@ -10,11 +10,13 @@
  * crc32(). */
 uint32_t vb_crc32(uint32_t crc, const void *bytes, size_t len);
 
-/* The same by shifts and exclusive-ors alone; vb_crc32() uses it where the
- * processor has no instruction that multiplies polynomials. */
+/* Computes vb_crc32() by shifts and exclusive-ors alone; vb_crc32() uses this
+ * function where the processor has no instruction that multiplies
+ * polynomials. */
 uint32_t vb_crc32_folded(uint32_t crc, const void *bytes, size_t len);
 
-/* The same for CRC-32C, which MPA uses (RFC 5044). */
+/* Continue a CRC-32C, which MPA uses (RFC 5044), over @len bytes; arguments as
+ * of vb_crc32(). */
 uint32_t vb_crc32c(uint32_t crc, const void *bytes, size_t len);
 
 /*
@@ -25,7 +27,8 @@ uint32_t vb_crc32c(uint32_t crc, const void *bytes, size_t len);
  */
 bool vb_crc32_solve16(uint32_t diff, size_t tail, uint16_t *d);
 
-/* The inverse: returns how the CRC changes when the field changes by @d. */
+/* The inverse of vb_crc32_solve16(): returns how the CRC changes when the field
+ * changes by @d. */
 uint32_t vb_crc32_diff16(uint16_t d, size_t tail);
 
 #endif

@@ -17,8 +17,8 @@
 #define VB_MIN(a, b) ((a) < (b) ? (a) : (b))
 #define VB_MAX(a, b) ((a) > (b) ? (a) : (b))
 
-/* Nanoseconds of a monotonic clock. Functions that need the time take it as an
- * argument. */
+/* A time in nanoseconds of the monotonic clock. Functions that need the present
+ * time get it as an argument. */
 typedef uint64_t vb_time;
 #define VB_NEVER UINT64_MAX
 #define VB_USEC	 ((vb_time)1000)

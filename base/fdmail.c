@@ -6,8 +6,8 @@
 #include <string.h>
 #include <unistd.h>
 
-/* In a user namespace, all users that have no number there appear as this
- * user. */
+/* The user that a user namespace shows for all users who have no number
+ * there. */
 #define UID_OF_STRANGERS 65534
 
 union control {
@@ -79,7 +79,7 @@ ssize_t vb_fdmail_recv(int fd, void *bytes, size_t room, int *fds,
 	ssize_t n;
 
 	/* CMSG_LEN() and not CMSG_SPACE(), which is rounded up: the kernel
-	 * would store a fourth descriptor where there is room for three. */
+	 * would store a fourth descriptor in space for three. */
 	h.msg_controllen =
 		CMSG_LEN(VB_MIN(*count, VB_FDMAIL_FDS + 0u) * sizeof(int));
 	*count = 0;
@@ -103,7 +103,7 @@ bool vb_fdmail_has_option(int fd, int option, int value)
 	       got == value;
 }
 
-/* Does this user namespace give the number @uid to a user? */
+/* Does a user of this user namespace have the number @uid? */
 static bool is_mapped(uid_t uid)
 {
 	unsigned inside, outside, count;

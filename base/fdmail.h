@@ -10,15 +10,15 @@
 
 #include "base/defs.h"
 
-/* How many descriptors may accompany one message. */
+/* The most descriptors that may accompany one message. */
 #define VB_FDMAIL_FDS 16
 
-/* Bind a new SOCK_SEQPACKET socket to @name. A descriptor that the caller
- * closes, or -errno; -EADDRINUSE: another socket has the name. */
+/* Bind a new SOCK_SEQPACKET socket to @name. Returns a descriptor that the
+ * caller closes, or -errno; -EADDRINUSE: another socket has the name. */
 VB_MUST_CHECK int vb_fdmail_bind(const struct sockaddr_un *name, socklen_t len);
 
-/* Send one message with @count descriptors, which stay the caller's. @flags as
- * for sendmsg(). 0 or -errno; a broken connection is -EPIPE and raises no
+/* Send one message with @count descriptors, which the caller still owns. @flags
+ * as for sendmsg(). 0 or -errno; a broken connection is -EPIPE and raises no
  * signal. */
 VB_MUST_CHECK int vb_fdmail_send(int fd, const void *bytes, size_t len,
 				 const int *fds, unsigned count, int flags);
@@ -33,7 +33,7 @@ VB_MUST_CHECK int vb_fdmail_send(int fd, const void *bytes, size_t len,
 VB_MUST_CHECK ssize_t vb_fdmail_recv(int fd, void *bytes, size_t room, int *fds,
 				     unsigned *count, int flags);
 
-/* Close descriptors, from the last to the first. */
+/* Close the @count descriptors @fds, from the last to the first. */
 void vb_fdmail_close(const int *fds, unsigned count);
 
 /* Does the socket option @option (SOL_SOCKET) have the int value @value? */
@@ -41,8 +41,8 @@ bool vb_fdmail_has_option(int fd, int option, int value);
 
 /*
  * Does the process at the other end of @fd, which connected or listens, belong
- * to this user or to root? *@uid is its user, (uid_t)-1 when the kernel does
- * not say.
+ * to this process's user or to root? *@uid is that process's user, (uid_t)-1
+ * when the kernel does not say.
  */
 VB_MUST_CHECK bool vb_fdmail_trusts_peer(int fd, uid_t *uid);
 

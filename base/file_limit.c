@@ -22,8 +22,8 @@ static ssize_t write_at(int fd, const void *bytes, size_t count, off_t at)
 	return at < 0 ? write(fd, bytes, count) : pwrite(fd, bytes, count, at);
 }
 
-/* The kernel has sent SIGXFSZ to this thread: take the signal back, unless it
- * was pending before. */
+/* The kernel has sent SIGXFSZ to this thread: remove the signal from the
+ * pending ones, unless it was pending before. */
 static void take_back(const sigset_t *set, const sigset_t *pending)
 {
 	static const struct timespec now;

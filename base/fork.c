@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The registry of what a child of fork forgets. It takes no lock: another
- * thread can be changing it when the program forks, and the child must be able
- * to read what that thread has left. So lists only grow, at their head, and an
- * entry is valid after each single store.
+ * The registry of the state that a child of fork resets. It uses no lock:
+ * another thread can be changing it when the program forks, and the child must
+ * be able to read what that thread has left. So lists only grow, at their head,
+ * and an entry is valid after each single store.
  */
 #include "base/fork.h"
 
@@ -15,16 +15,17 @@
 
 #include "base/log.h"
 
-#define CHUNK  1024
-#define CHUNKS 1024 /* not for descriptors >= CHUNK * CHUNKS */
+#define CHUNK 1024
+/* descriptors of CHUNK * CHUNKS and above are not registered */
+#define CHUNKS 1024
 
-/* The file that a descriptor referred to; ino 0: none. */
+/* The file that a descriptor referred to; @ino 0: no file. */
 struct mark {
 	_Atomic uint64_t dev, ino;
 };
 
-/* A mapping to unmap in the child. @at is NULL while the entry is free, and
- * points to the entry itself while a thread fills it in. */
+/* A mapping that the child unmaps. @at is NULL while the entry is free, and
+ * points to the entry itself while a thread fills the entry in. */
 struct range {
 	_Atomic(void *) at;
 	_Atomic size_t bytes;
@@ -101,7 +102,8 @@ static struct mark *mark_of(int fd)
 		return NULL;
 	if (!atomic_compare_exchange_strong(&marks[fd / CHUNK], &none, chunk)) {
 		free(chunk);
-		chunk = none; /* another thread has stored its chunk */
+		/* another thread has stored a chunk of its own first */
+		chunk = none;
 	}
 	return &chunk[fd % CHUNK];
 }
@@ -118,8 +120,8 @@ void vb_fork_closes(int fd)
 	atomic_store(&m->ino, s.st_ino);
 }
 
-/* Fill in a free entry. No other thread reads it before its length is
- * stored. */
+/* Fill in a free entry. Other threads do not read the entry before its length
+ * is stored. */
 static bool reuse(struct range *r, void *at, size_t bytes)
 {
 	void *none = NULL;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What a child of fork must forget of its parent. Threads that held locks do
- * not exist in the child, so these locks are never released, and what they
- * guard may be half changed. Descriptors and mappings belong to the parent. All
- * files that have such state register it here, and the child drops it.
+ * Registers the state that a child of fork must reset or drop. Threads that
+ * held locks do not exist in the child, so these locks are never released, and
+ * the data they guard may be half changed. Descriptors and mappings belong to
+ * the parent. Every file that has such state registers it here.
  */
 #ifndef BASE_FORK_H
 #define BASE_FORK_H
@@ -17,7 +17,7 @@ struct vb_forget {
 	struct vb_forget *next;
 };
 
-/* Have each child call @f->begin_anew(), which resets one lock or list.
+/* Make each child call @f->begin_anew(), which resets one lock or list.
  * begin_anew() must take no other lock, and must not rely on the order of these
  * calls. @f must exist for ever. */
 void vb_fork_forget(struct vb_forget *f);
@@ -32,16 +32,16 @@ void vb_fork_forget(struct vb_forget *f);
 	}
 
 /*
- * The child closes @fd, if it still is the same file: the program may have
- * closed it or put another file in its place, so a caller that closes @fd
- * itself need not take this back. Only for files with an inode of their own:
- * sockets, memfds and directories, but not event, timer and epoll descriptors.
- * It ignores a descriptor that does not exist, or for which there is no memory.
+ * Make the child close @fd, if @fd still refers to the present file: the
+ * program may have closed @fd or replaced its file, so a caller that closes @fd
+ * itself need not cancel this registration. Only for files with an inode of
+ * their own: sockets, memfds and directories, but not event, timer and epoll
+ * descriptors. The call does nothing if @fd does not exist, or without memory.
  */
 void vb_fork_closes(int fd);
 
-/* The child unmaps @bytes bytes at @at, unless the caller takes that back by
- * vb_fork_keeps(), as it must before it unmaps them itself. */
+/* Make the child unmap @bytes bytes at @at. The caller cancels this by
+ * vb_fork_keeps() before it unmaps them itself. */
 void vb_fork_unmaps(void *at, size_t bytes);
 void vb_fork_keeps(void *at);
 

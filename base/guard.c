@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The handlers of SIGSEGV and SIGBUS: they handle a fault that a guarded
- * routine raised, and pass any other to the program's handler, which runs as
- * the kernel would have run it.
+ * The handlers of SIGSEGV and SIGBUS. They handle a fault that a guarded
+ * routine raised, and pass any other fault to the program's handler, which runs
+ * as the kernel would have run it.
  *
  * This file keeps every action that its handler has displaced, each with the
- * one below it at that time. So when the program's handler in turn calls the
- * handler that it displaced, which is this one, the signal goes one step down
- * instead of round in circles.
+ * action below it at that time. So when the program's handler in turn calls the
+ * handler that it displaced, which is the one of this file, the signal is
+ * passed one step down and does not go round in circles.
  */
 #include "base/guard.h"
 
@@ -23,23 +23,27 @@
 
 struct action {
 	struct sigaction sa;
-	const struct action *below; /* NULL: the system's default */
-	struct action *next;	    /* in the list @kept; guarded by lock */
+	/* the action that this one displaced; NULL: the system's default */
+	const struct action *below;
+	/* the next one in the list @kept; guarded by lock */
+	struct action *next;
 };
 
 struct watched {
 	int sig;
-	/* Guarded by lock; never freed, because a handler can be reading it. */
+	/* List of all displaced actions, guarded by lock. An action is never
+	 * freed, because a handler can be reading it. */
 	struct action *kept;
 	_Atomic(const struct action *) top;
 };
 
 static struct vb_mutex lock = VB_MUTEX_INITIALIZER(VB_RANK_LEAF);
 static struct watched watched[] = { { SIGSEGV }, { SIGBUS } };
-static const struct action system_default; /* all zero is SIG_DFL */
+/* the action SIG_DFL, which is all zero */
+static const struct action system_default;
 
-/* In a child of fork. The list of kept actions is complete at any time, so
- * reset only the lock. */
+/* Runs in the child of a fork. The list of displaced actions is complete at any
+ * time, so only the lock needs a reset. */
 static void forget_lock(void)
 {
 	vb_mutex_init(&lock, VB_RANK_LEAF);
@@ -47,8 +51,8 @@ static void forget_lock(void)
 VB_FORGET_AT_FORK(forget_lock)
 
 /* The program's handler that runs in this thread now, and the signal that this
- * file passed to it. The TLS model allocates at load time, because a signal
- * handler must not allocate. */
+ * file passed to that handler. The TLS model allocates at load time, because a
+ * signal handler must not allocate. */
 struct passing {
 	const struct action *to;
 	const void *context;
@@ -80,8 +84,8 @@ static struct watched *watched_of(int sig)
 static void end_by_default(int sig, bool fault)
 {
 	sigaction(sig, &system_default.sa, NULL);
-	/* A fault happens again when this handler returns, and the core dump
-	 * then shows where. */
+	/* The fault happens again when this handler returns, so that the core
+	 * dump shows the faulting instruction. */
 	if (!fault)
 		raise(sig);
 }
@@ -105,11 +109,11 @@ static void run(const struct action *a, int sig, siginfo_t *info, void *context)
 }
 
 /*
- * Returns the action that gets the signal. When the program's handler, which
- * got this very signal from here, calls this handler, the context is the same
- * and the stack frame deeper: then the next action below gets the signal. (If a
- * handler left by longjmp(), @passing is stale; but a new signal never has the
- * same context at a deeper frame.)
+ * Returns the action that gets the signal. If the program's handler, to which
+ * this file passed the signal, calls this handler, the context is unchanged and
+ * the stack frame deeper: then the next action below gets the signal. (If a
+ * handler was left by longjmp(), @passing is stale; but a new signal never has
+ * the stale context at a deeper frame.)
  */
 static const struct action *next_action(int sig, const void *context,
 					uintptr_t frame)
@@ -132,7 +136,7 @@ static void pass_on(int sig, siginfo_t *info, void *context, uintptr_t frame)
 	bool fault = is_fault(sig, info);
 
 	/* An ignored fault would repeat for ever, so end the program, as the
-	 * kernel does. */
+	 * kernel does for such a signal. */
 	if (a->sa.sa_handler == SIG_DFL ||
 	    (a->sa.sa_handler == SIG_IGN && fault)) {
 		end_by_default(sig, fault);
@@ -152,8 +156,8 @@ static void handle(int sig, siginfo_t *info, void *context)
 	pass_on(sig, info, context, (uintptr_t)__builtin_frame_address(0));
 }
 
-/* Compare signal by signal: the C library leaves the rest of a mask
- * undefined. */
+/* Compare the masks signal by signal, because the C library leaves the rest of
+ * a mask undefined. */
 static bool is_same_mask(const sigset_t *a, const sigset_t *b)
 {
 	for (int sig = 1; sig < NSIG; sig++)
@@ -169,9 +173,8 @@ static bool is_same(const struct sigaction *a, const struct sigaction *b)
 	       is_same_mask(&a->sa_mask, &b->sa_mask);
 }
 
-/* Make @sa the action that gets the signals that this file does not handle.
- * There is one record for each distinct action, however often the program
- * installs it. */
+/* Make @sa the action that gets the faults that this file does not handle. Each
+ * distinct action has one record, however often the program installs it. */
 static int keep(struct watched *w, const struct sigaction *sa)
 {
 	struct action *a = w->kept;
@@ -187,7 +190,7 @@ static int keep(struct watched *w, const struct sigaction *sa)
 		a->next = w->kept;
 		w->kept = a;
 	}
-	/* Release: the handler reads it without a lock. */
+	/* Release: the signal handler reads the pointer without a lock. */
 	atomic_store_explicit(&w->top, a, memory_order_release);
 	return 0;
 }
@@ -209,7 +212,7 @@ static int base_take_over(struct watched *w)
 			(now.sa_flags & SA_RESTART);
 	if (sigaction(w->sig, &ours, &was) < 0)
 		return -errno;
-	/* Another thread can have installed its own action in between. */
+	/* Another thread may have installed its own action in between. */
 	return is_ours(&was) ? 0 : keep(w, &was);
 }
 

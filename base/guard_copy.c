@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Makes a guarded routine return its error after a fault: by the table of
- * guard_copy.S where there is assembly, by siglongjmp() elsewhere.
+ * Makes a guarded routine return its error after a fault: by the table in
+ * guard_copy.S on processors that have assembly, by siglongjmp() on others.
  */
 #include "base/guard_copy.h"
 
@@ -15,8 +15,9 @@
 #if (defined(__x86_64__) || defined(__aarch64__)) && !defined(VB_GUARD_PORTABLE)
 
 struct guard_range {
-	uintptr_t begin, end; /* a fault at begin <= pc < end ... */
-	uintptr_t fixup;      /* ... goes on here */
+	uintptr_t begin, end; /* code range of a fault: begin <= pc < end */
+	/* address where the thread continues after that fault */
+	uintptr_t fixup;
 };
 
 extern const struct guard_range vb_guard_ranges[4]
@@ -61,8 +62,9 @@ bool vb_guard_resume(void *context)
 
 #else
 
-/* Where this thread goes on after a fault; NULL outside guarded routines. The
- * TLS model is initial-exec, because a signal handler must not allocate. */
+/* The point where this thread continues after a fault; NULL outside guarded
+ * routines. The TLS model is initial-exec, because a signal handler must not
+ * allocate. */
 static _Thread_local sigjmp_buf *volatile way_out
 	__attribute__((tls_model("initial-exec")));
 
@@ -73,13 +75,12 @@ bool vb_guard_resume(void *context)
 	if (!to)
 		return false;
 	way_out = NULL;
-	/* The signal mask need not be restored: guard.c blocks nothing before
-	 * this. */
+	/* The signal mask need not be restored, because guard.c has blocked
+	 * nothing yet. */
 	siglongjmp(*to, 1);
 }
 
-/* The fences keep the compiler from moving accesses out of the protected
- * stretch. */
+/* The fences keep the compiler from moving accesses out of the guarded code. */
 static void enter(sigjmp_buf *out)
 {
 	way_out = out;
@@ -105,7 +106,8 @@ static void store_piece(uint8_t *dst, const uint8_t *src, size_t bytes)
 	uint32_t v4;
 	uint16_t v2;
 
-	/* Release: other threads must see the pieces in ascending order. */
+	/* Release: other threads must see the pieces in the order of their
+	 * addresses. */
 	switch (bytes) {
 	case 8:
 		memcpy(&v8, src, 8);
@@ -137,8 +139,8 @@ static size_t piece_bytes(uintptr_t address, size_t len)
 
 size_t vb_guard_copy(void *dst, const void *src, size_t len)
 {
-	const uint8_t *from = src;
-	uint8_t *to = dst;
+	/* Numbers, since an address of a program's mistake may be 0. */
+	uintptr_t from = (uintptr_t)src, to = (uintptr_t)dst;
 	volatile size_t left = len;
 	sigjmp_buf out;
 
@@ -147,9 +149,10 @@ size_t vb_guard_copy(void *dst, const void *src, size_t len)
 	enter(&out);
 	while (left) {
 		size_t done = len - left;
-		size_t bytes = piece_bytes((uintptr_t)to + done, left);
+		size_t bytes = piece_bytes(to + done, left);
 
-		store_piece(to + done, from + done, bytes);
+		store_piece((uint8_t *)(to + done),
+			    (const uint8_t *)(from + done), bytes);
 		left -= bytes;
 	}
 	leave();

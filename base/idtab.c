@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A table of two levels: a root of pointers to leaves, made once, and leaves,
- * which vb_idtab_add() makes when it hands out their first index, and which
- * stay while the table lives. So a reader needs two loads and no lock. Free
- * indices form a queue through their leaves.
+ * A table of two levels: a root of pointers to leaves, and leaves, which
+ * vb_idtab_add() allocates when it first assigns one of their indices, and
+ * which stay while the table lives. So a reader needs two loads and no lock.
+ * Free indices form a queue that is linked through the leaves.
  */
 #include "base/idtab.h"
 
@@ -21,17 +21,18 @@
 
 struct leaf {
 	_Atomic(void *) obj[LEAF_SLOTS];
-	uint32_t next_free[LEAF_SLOTS]; /* guarded by the table's lock */
+	/* links of the queue of free indices; guarded by the table's lock */
+	uint32_t next_free[LEAF_SLOTS];
 };
 
 struct vb_idtab {
-	/* constant after vb_idtab_create() */
+	/* The fields below do not change after vb_idtab_create(). */
 	uint32_t count, first;
 	struct vb_mutex lock;
-	/* lock */
-	uint32_t fresh; /* how many indices have ever been handed out */
+	/* The fields below are guarded by lock. */
+	uint32_t fresh; /* number of indices that were ever assigned */
 	uint32_t oldest_free, newest_free;
-	/* atomic */
+	/* Atomic fields. */
 	atomic_uint used;
 	_Atomic(struct leaf *) root[];
 };
@@ -68,7 +69,7 @@ void vb_idtab_destroy(struct vb_idtab *t)
 	free(t);
 }
 
-/* Acquire: pairs with the release that published the leaf. */
+/* Acquire: pairs with the release by which add published the leaf. */
 static struct leaf *leaf_of(const struct vb_idtab *t, uint32_t index)
 {
 	return atomic_load_explicit(&t->root[index >> LEAF_BITS],
@@ -84,7 +85,8 @@ static int pick_fresh(struct vb_idtab *t, uint32_t *index)
 
 		if (!leaf)
 			return -ENOMEM;
-		/* Release: a reader must find the slots empty. */
+		/* Release: a thread that sees the leaf must find its slots
+		 * empty. */
 		atomic_store_explicit(&t->root[i >> LEAF_BITS], leaf,
 				      memory_order_release);
 	}
@@ -126,10 +128,11 @@ int vb_idtab_add(struct vb_idtab *t, void *obj, uint32_t *index)
 	vb_mutex_lock(&t->lock);
 	err = t->fresh < t->count ? pick_fresh(t, &i) : pick_freed(t, &i);
 	if (!err) {
-		/* Set it before the store below, since a reader can use the
-		 * index at once. */
+		/* Set *@index before the store below, since a reader can use
+		 * the index at once. */
 		*index = i;
-		/* Release: a thread that finds @obj sees it initialized. */
+		/* Release: a thread that finds @obj must see the initialized
+		 * object. */
 		atomic_store_explicit(&leaf_of(t, i)->obj[i & LEAF_MASK], obj,
 				      memory_order_release);
 		atomic_fetch_add_explicit(&t->used, 1, memory_order_relaxed);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Which ranked mutexes each thread holds: see lock_rank.h. */
+/* Records which ranked mutexes each thread holds: see lock_rank.h. */
 #include "base/lock_rank.h"
 
 #ifdef VB_LOCK_RANKS
@@ -23,7 +23,8 @@ static _Noreturn void refuse(const char *what, unsigned wanted, unsigned has)
 	abort();
 }
 
-/* Returns a rank's place in the order: a leaf stands above all others. */
+/* Returns the height of a rank in the lock order: a leaf is above all other
+ * ranks. */
 static unsigned height(unsigned rank)
 {
 	return rank - 1;
@@ -49,8 +50,8 @@ void vb_rank_give(const void *mutex)
 			held[i] = held[i + 1];
 		return;
 	}
-	/* Not found: it was taken before fork, or by a thread that gave it to
-	 * this one. */
+	/* The mutex is not in the list: it was locked before fork, or by a
+	 * thread that passed it to this one. */
 }
 
 void vb_rank_may_wait(unsigned first, unsigned last)

@@ -11,18 +11,19 @@
 
 #include <stdbool.h>
 
-/* A thread that holds a leaf may wait for no other mutex. A mutex that was
- * never initialised is a leaf, too: zeros are a free leaf. */
+/* The rank of a leaf: a thread that holds a leaf may wait for no other mutex. A
+ * mutex that was never initialized is a leaf, since all zeros are a free
+ * leaf. */
 #define VB_RANK_LEAF 0
 
 #ifdef VB_LOCK_RANKS
-/* The calling thread is about to wait for @mutex, or (@tried) has it without
- * having waited, which no order forbids. */
+/* The calling thread is about to wait for @mutex, or has locked it without
+ * waiting (@tried), which no order forbids. */
 void vb_rank_take(const void *mutex, unsigned rank, bool tried);
-/* The calling thread gives @mutex up. */
+/* The calling thread is about to unlock @mutex. */
 void vb_rank_give(const void *mutex);
-/* The calling thread is about to wait, without a bound, for another thread or
- * process. Aborts if it holds a mutex of a rank from @first to @last. */
+/* The calling thread is about to wait, without a time limit, for another thread
+ * or process. Aborts if it holds a mutex with a rank from @first to @last. */
 void vb_rank_may_wait(unsigned first, unsigned last);
 /* Aborts unless the calling thread holds @mutex. */
 void vb_rank_must_hold(const void *mutex);

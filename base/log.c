@@ -34,7 +34,8 @@ bool vb_log_wants(enum vb_log_level level)
 	static atomic_int chosen = -1;
 	int now = atomic_load_explicit(&chosen, memory_order_relaxed);
 
-	/* Relaxed: threads that race here find the same answer. */
+	/* Relaxed: threads that compute the level at the same time get the same
+	 * result. */
 	if (now < 0) {
 		now = level_from_environment();
 		atomic_store_explicit(&chosen, now, memory_order_relaxed);
@@ -60,8 +61,8 @@ void vb_log(enum vb_log_level level, const char *format, ...)
 
 		line[end++] = '\n';
 		cancel = vb_cancel_off();
-		/* Ignore a failure: with standard error closed there is nowhere
-		 * to report it. */
+		/* Ignore a failure: if standard error is closed, it cannot be
+		 * reported anywhere. */
 		if (vb_file_write(STDERR_FILENO, line, end, -1) < 0)
 			errno = saved;
 		vb_cancel_back(cancel);

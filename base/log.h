@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Log messages for people, on standard error.
+ * Log messages for humans, on standard error.
  * VERBENA_LOG=quiet|error|warn|info|debug chooses the level; the default is
- * warn. Do not call it for each packet. A message is in lower case and names
- * the object first, then the exact cause: "qp 0x12: rkey 0x1a2b: write ends 8
- * bytes past the region". Keeps errno; any thread.
+ * warn. Never log for each packet. A message is in lower case and names the
+ * object first, then the exact cause: "qp 0x12: rkey 0x1a2b: write ends 8 bytes
+ * past the region". Keeps errno; any thread may log.
  */
 #ifndef BASE_LOG_H
 #define BASE_LOG_H

@@ -11,7 +11,7 @@
 #include <sys/random.h>
 #include <unistd.h>
 
-/* Read /dev/urandom, where the kernel or a seccomp filter denies
+/* Read /dev/urandom, because the kernel or a seccomp filter denies
  * getrandom(). */
 static bool read_urandom(void *bytes, size_t len)
 {
@@ -38,8 +38,8 @@ uint32_t vb_rand32(void)
 	while (got < 0 && errno == EINTR);
 
 	if (got != sizeof(v) && !read_urandom(&v, sizeof(v))) {
-		/* Keys and PSNs that can be guessed would open memory to
-		 * strangers. */
+		/* Without random numbers, strangers could guess keys and PSNs
+		 * and so access memory. */
 		vb_log(LOG_ERROR, "random: the kernel gives no random bytes");
 		abort();
 	}

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Random numbers that a peer cannot guess. Aborts the program when the kernel
- * gives none. Keeps errno; any thread. */
+ * returns none. Keeps errno; any thread may call. */
 #ifndef BASE_RAND_H
 #define BASE_RAND_H
 

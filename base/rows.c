@@ -49,9 +49,9 @@ static int add_chunk(struct vb_rows *t, uint32_t nth)
 
 	if (chunk == MAP_FAILED)
 		return -ENOMEM;
-	/* With many objects, the lookup of a page costs as much as that of the
-	 * cache line, so use huge pages. The first chunk has none: a program
-	 * with few objects need not pay for a huge page. */
+	/* With many objects, the TLB miss of a page costs as much as the miss
+	 * of the cache line, so use huge pages. The first chunk has none: a
+	 * program with few objects need not pay for a huge page. */
 	if (nth > 0)
 		(void)madvise(chunk, chunk_bytes(t), MADV_HUGEPAGE);
 	atomic_store_explicit(&t->chunks[nth], chunk, memory_order_relaxed);
@@ -69,7 +69,7 @@ int vb_rows_add(struct vb_rows *t, uint32_t *index, void **obj)
 		rc = add_chunk(t, i / CHUNK_ROWS);
 	if (rc)
 		return rc;
-	/* Release: a thread that sees the count finds the chunk. */
+	/* Release: a thread that sees the new count also sees the chunk. */
 	atomic_store_explicit(&t->count, i + 1, memory_order_release);
 	*index = i;
 	*obj = vb_rows_get(t, i);

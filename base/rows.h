@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A table that contains its objects themselves, one after the other. It only
- * grows, and an object in it never moves. A lookup takes no lock, and touches
+ * A table that contains its objects themselves, one after the other. The table
+ * only grows, and an object never moves. A lookup takes no lock, and touches
  * only one distant cache line, the object's own, however many objects there
- * are. Use it for objects whose memory the owner recycles in place; for objects
- * that come and go use base/idtab.h.
+ * are. This table suits objects whose memory the owner recycles in place;
+ * objects that come and go belong into base/idtab.h.
  */
 #ifndef BASE_ROWS_H
 #define BASE_ROWS_H
@@ -17,7 +17,7 @@
 
 struct vb_rows {
 	uint32_t most;
-	uint32_t size; /* bytes of one object */
+	uint32_t size; /* size of one object in bytes */
 	_Atomic uint32_t count;
 	_Atomic(uint8_t *) chunks[];
 };
@@ -27,18 +27,19 @@ struct vb_rows {
 struct vb_rows *vb_rows_create(uint32_t most, uint32_t size);
 void vb_rows_destroy(struct vb_rows *t);
 
-/* Add an object, all zeros, at the next index, beginning with 0. One caller at
- * a time. 0; -ENOSPC: there are @most objects; -ENOMEM. */
+/* Add an object, all zeros, at the next index, beginning with 0. Only one
+ * thread may add at a time. 0; -ENOSPC: the table has @most objects;
+ * -ENOMEM. */
 VB_MUST_CHECK int vb_rows_add(struct vb_rows *t, uint32_t *index, void **obj);
 
-/* Returns the object at @index, which may be out of range; NULL: there is none.
- * Any thread may call it. */
+/* Returns the object at @index, which may be out of range; NULL: the table has
+ * no such object. Any thread may call this. */
 static inline void *vb_rows_get(const struct vb_rows *t, uint32_t index)
 {
 	uint8_t *chunk;
 
-	/* Acquire: pairs with the release in vb_rows_add(), which stored the
-	 * chunk before. */
+	/* Acquire: pairs with the release in vb_rows_add(), before which the
+	 * chunk was stored. */
 	if (index >= atomic_load_explicit(&t->count, memory_order_acquire))
 		return NULL;
 	chunk = atomic_load_explicit(&t->chunks[index >> VB_ROWS_CHUNK_BITS],

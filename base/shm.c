@@ -22,9 +22,9 @@ static int map_shared(int fd, size_t bytes, bool writable, void **at)
 	if (p == MAP_FAILED)
 		return -errno;
 	(void)madvise(p, bytes, MADV_DONTDUMP);
-	/* Not MADV_DONTFORK: valgrind does not know it, and its leak check
-	 * would read every word of the mapping in a forked child, which does
-	 * not have it. */
+	/* Not MADV_DONTFORK: valgrind does not know it, and valgrind's leak
+	 * check in a forked child would read every word of the mapping, which
+	 * the child does not have. */
 	vb_fork_unmaps(p, bytes);
 	*at = p;
 	return 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Keeps idle buffers in lists, one for each size. A caller takes the buffer
- * that was given back last, since it is in the cache. */
+/* Keeps idle buffers in lists, one for each size. The buffer that was freed
+ * last is used first, because it is in the cache. */
 #include "base/stash.h"
 
 #include <stdlib.h>
@@ -9,7 +9,7 @@ struct vb_stashed {
 	struct vb_stashed *next;
 };
 
-/* Room for packets of the usual path MTUs with their bookkeeping. Larger
+/* Sizes for packets of the usual path MTUs with their bookkeeping. Larger
  * buffers come from the C library directly. */
 static const size_t sizes[] = { 512, 1536, 4608 };
 _Static_assert(VB_COUNT(sizes) == VB_STASH_SIZES, "a list for each");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Waits for a mutex that another thread holds, by futex(2). */
+/* Lets a thread wait for a mutex that another thread holds, by futex(2). */
 #include "base/sync.h"
 
 #include <errno.h>
@@ -8,7 +8,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#define TRIES	  100 /* most mutexes are held for less than a microsecond */
+/* tries before the thread sleeps; most mutexes are held for less than a
+ * microsecond */
+#define TRIES	  100
 #define MOMENT_NS 200000
 
 static void base_sleep_by(struct vb_mutex *m)

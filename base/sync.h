@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A mutex that clang's thread-safety analysis understands, and switching
- * cancellation off. */
+/* A mutex that clang's thread-safety analysis understands, and functions that
+ * disable cancellation. */
 #ifndef BASE_SYNC_H
 #define BASE_SYNC_H
 
@@ -12,9 +12,10 @@
 #include "base/lock_rank.h"
 
 /*
- * What clang's -Wthread-safety checks. VB_REQUIRES: the caller holds the locks.
- * VB_EXCLUDES: the function takes them, so the caller does not hold them.
- * VB_UNCHECKED: the analysis cannot follow the function; a comment says why.
+ * Annotations for clang's -Wthread-safety. VB_REQUIRES: the caller holds the
+ * locks. VB_EXCLUDES: the function locks them, so the caller must not hold
+ * them. VB_UNCHECKED: the analysis cannot follow the function; a comment says
+ * why.
  */
 #if defined(__clang__)
 #define VB_CAPABILITY(x)    __attribute__((capability(x)))
@@ -56,15 +57,15 @@ static inline void vb_cancel_back(int before)
 }
 
 /*
- * The C library's mutex takes a bus-locking instruction also to unlock, and a
+ * The C library's mutex uses a bus-locking instruction also to unlock, and a
  * function call for each operation: half of the time of an 8-byte message
  * between two programs. This mutex, to unlock, only checks whether a thread
  * sleeps, and then stores. A thread that goes to sleep between this check and
- * the store is not woken, and therefore sleeps for 200 us at a time. All zeros
- * is a free mutex. Not recursive.
+ * the store is not woken, and therefore sleeps for only 200 us at a time. All
+ * zeros is a free mutex. Not recursive.
  */
 struct VB_CAPABILITY("mutex") vb_mutex {
-	_Atomic uint32_t word; /* enum vb_mutex_word */
+	_Atomic uint32_t word; /* state of the mutex, an enum vb_mutex_word */
 #ifdef VB_LOCK_RANKS
 	unsigned rank;
 #endif
@@ -73,7 +74,8 @@ struct VB_CAPABILITY("mutex") vb_mutex {
 enum vb_mutex_word {
 	VB_MUTEX_FREE,
 	VB_MUTEX_HELD,
-	VB_MUTEX_WANTED, /* held, and perhaps a thread sleeps for it */
+	/* the mutex is held, and a thread may be asleep waiting for it */
+	VB_MUTEX_WANTED,
 };
 
 #ifdef VB_LOCK_RANKS
@@ -90,11 +92,11 @@ enum vb_mutex_word {
 #define VB_MUTEX_RANK(m) VB_RANK_LEAF
 #endif
 
-/* base/sync.c */
+/* Functions of base/sync.c. */
 void vb_mutex_wait(struct vb_mutex *m) VB_UNCHECKED;
 void vb_mutex_wake(struct vb_mutex *m);
 
-/* @rank: of core/lock_order.h, or VB_RANK_LEAF. */
+/* @rank: a value of core/lock_order.h, or VB_RANK_LEAF. */
 static inline void vb_mutex_init(struct vb_mutex *m, unsigned rank)
 {
 	atomic_init(&m->word, VB_MUTEX_FREE);
@@ -110,7 +112,7 @@ static inline void vb_mutex_fini(struct vb_mutex *m)
 	(void)m;
 }
 
-/* One try to take @m; base/sync.c repeats it. */
+/* Try once to lock @m; base/sync.c repeats this. */
 static inline bool vb_mutex_grab(struct vb_mutex *m)
 {
 	uint32_t is_free = VB_MUTEX_FREE;
@@ -136,8 +138,8 @@ static inline void VB_UNCHECKED vb_mutex_lock(struct vb_mutex *m) VB_ACQUIRE(m)
 		vb_mutex_wait(m);
 }
 
-/* Lock one more mutex of a rank that the thread holds already. Against deadlock
- * all threads take such mutexes in the order of their addresses. */
+/* Lock another mutex of a rank that the thread already holds. To avoid
+ * deadlock, all threads lock such mutexes in the order of their addresses. */
 static inline void VB_UNCHECKED vb_mutex_lock_next(struct vb_mutex *m)
 	VB_ACQUIRE(m)
 {
@@ -159,10 +161,10 @@ static inline void VB_UNCHECKED vb_mutex_unlock(struct vb_mutex *m)
 }
 
 /*
- * The caller holds @m, though the analysis knows that mutex by another
- * expression: what two pointers point to, or what a caller behind a function
- * pointer has locked. A build with lock_ranks aborts if the caller does not
- * hold it.
+ * The caller holds @m, but the analysis knows that mutex by another expression:
+ * for example when two pointers are equal, or when the caller of a function
+ * pointer has locked it. A build with lock_ranks aborts if the caller does not
+ * hold @m.
  */
 static inline void vb_mutex_assert_held(const struct vb_mutex *m) VB_ASSERTS(m)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A binary heap of deadlines. Each timer knows its place, so that it can be
- * removed before its time. */
+/* A binary heap of deadlines. Each timer stores its position in the heap, so
+ * that it can be removed before it expires. */
 #include "base/timer.h"
 
 #include <errno.h>
@@ -45,7 +45,7 @@ static void sift_down(struct vb_timers *ts, uint32_t pos, struct vb_timer *t)
 	place(ts, pos, t);
 }
 
-/* Put @t into place @pos, and restore the order of the heap from there. */
+/* Put @t at position @pos, and restore the order of the heap from there. */
 static void settle(struct vb_timers *ts, uint32_t pos, struct vb_timer *t)
 {
 	if (pos > 0 && t->at < ts->heap[(pos - 1) / 2]->at)

@@ -18,8 +18,9 @@
 
 #include "tests/programs/rc.h"
 
-#define MAX   250
-#define AHEAD 2 /* a peer cannot be two rounds before us */
+#define MAX 250
+/* rounds that a peer can be ahead of this process, and one for this round */
+#define AHEAD 2
 
 enum barrier { CREATED, CONNECTED, DONE, BARRIERS };
 
@@ -27,12 +28,14 @@ struct message {
 	int from, round;
 };
 
-/* What all processes see. */
+/* The memory that all processes share. */
 struct board {
 	atomic_int arrived[BARRIERS];
 	atomic_bool failed;
 	double began, ended;
-	struct rc_address addresses[MAX][MAX]; /* [of][towards] */
+	/* address of the queue pair of process [of] that leads to process
+	 * [towards] */
+	struct rc_address addresses[MAX][MAX];
 };
 
 static struct rc_options options = RC_OPTIONS;
@@ -89,7 +92,8 @@ static void accept_message(int peer)
 	post_receive(peer, round + AHEAD);
 }
 
-/* More processes than processors: whoever has nothing to do gives way. */
+/* There are more processes than processors, so a process whose poll finds
+ * nothing gives up its processor. */
 static void take_completions(void)
 {
 	struct ibv_wc wc[16];
@@ -196,7 +200,9 @@ int main(int argc, char **argv)
 	}
 	if (count < 2 || count > MAX || rounds < 1)
 		return 2;
-	options.timeout = 18; /* 1 s: a process waits for its turn */
+	/* timeout code 18 is 1 s, because a process may wait long for a
+	 * processor */
+	options.timeout = 18;
 	board = mmap(NULL, sizeof(*board), PROT_READ | PROT_WRITE,
 		     MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	must(board != MAP_FAILED, "mmap");

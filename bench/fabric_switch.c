@@ -88,7 +88,7 @@ static struct vb_fab_net *build(struct vb_fab_node *ca[2])
 	return net;
 }
 
-/* Frames a second of processor time. */
+/* Returns the frames that pass in a second of processor time. */
 static double turn(size_t len, double seconds)
 {
 	struct vb_lrh h = { .lnh = LNH_LOCAL,

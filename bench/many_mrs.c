@@ -24,7 +24,7 @@ static struct rc_device device;
 static struct ibv_cq *cq;
 static struct ibv_qp *qp;
 static struct ibv_mr **mrs;
-static uint32_t *rkeys; /* the other side's */
+static uint32_t *rkeys; /* the remote keys of the other side's regions */
 static struct one_write *writes;
 static uint64_t there;
 static uint64_t memory[512] __attribute__((aligned(4096)));
@@ -41,7 +41,8 @@ static void register_one(int i)
 	must(mrs[i], "ibv_reg_mr");
 }
 
-/* Only one side writes, and needs keys. */
+/* Pass the remote keys @from..@to - 1 to the side that writes, which alone
+ * needs them. */
 static void tell_keys(int from, int to)
 {
 	if (options.host) {
@@ -124,7 +125,8 @@ int main(int argc, char **argv)
 	if (count < 4 * FEW)
 		die("at least %d regions", 4 * FEW);
 	set_up();
-	time_each(register_one, 0, FEW / 2); /* first uses of everything */
+	/* warm up: the first calls allocate memory and are not measured */
+	time_each(register_one, 0, FEW / 2);
 	first = time_each(register_one, FEW / 2, FEW);
 	tell_keys(0, FEW);
 	few = write_or_be_written(FEW);

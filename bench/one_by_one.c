@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* WRITEs one at a time, and what anything costs that is done one by one. */
+/* Sends WRITEs one at a time, and measures the cost of each call of a
+ * function. */
 #include "bench/one_by_one.h"
 
 #include <errno.h>

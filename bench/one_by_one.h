@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What the programs share that ask how a cost grows: WRITEs of 8 bytes, each
- * waited for, to a program that is busy polling; and how long one of them, or
- * of anything, takes.
+ * Shared by the programs that measure how a cost grows: it sends WRITEs of 8
+ * bytes, each waited for, to a program that is busy polling, and measures how
+ * long one WRITE, or one call of any function, takes.
  */
 #ifndef BENCH_ONE_BY_ONE_H
 #define BENCH_ONE_BY_ONE_H
@@ -10,8 +10,8 @@
 #include "tests/programs/rc.h"
 
 /*
- * [-d DEVICE] [-p PORT] [-n COUNT] [-m MESSAGES] [HOST]; with anything else
- * the program ends.
+ * Read the options [-d DEVICE] [-p PORT] [-n COUNT] [-m MESSAGES] [HOST]. With
+ * any other argument the program ends.
  */
 void read_counts(int argc, char **argv, struct rc_options *o, int *count,
 		 int *messages);
@@ -24,14 +24,14 @@ struct one_write {
 };
 void write_and_wait(struct ibv_cq *cq, const struct one_write *w);
 
-/* The other side, until tell_over(). */
+/* Be the side that is written to, until the writing side calls tell_over(). */
 void be_written_to(struct ibv_cq *cq, int tcp);
 void tell_over(int tcp);
 
 /*
- * Nanoseconds that one(i) takes, for i from @from to @to: the median over
- * laps of a hundred, as other work may take the processor for milliseconds,
- * and where there are few laps that would be all that is seen.
+ * Returns the nanoseconds that one call one(i) takes, for i from @from to @to:
+ * the median over laps of a hundred calls, because other work may take the
+ * processor for milliseconds and would distort a mean.
  */
 double time_each(void (*one)(int i), int from, int to);
 

@@ -54,7 +54,8 @@ static void set_up(void)
 	tcp_barrier(tcp);
 }
 
-/* What a tool may count by name: functions that nobody inlines. */
+/* These functions stay out of line, so that a profiling tool can count their
+ * instructions by name. */
 __attribute__((noinline)) static int count_post(struct ibv_send_wr *wrs)
 {
 	struct ibv_send_wr *bad;
@@ -91,7 +92,8 @@ static void burst(struct ibv_send_wr *wrs)
 
 	must(!count_post(wrs), "ibv_post_send");
 	while (got < BURST) {
-		usleep(20000); /* for the adapter's own thread */
+		/* let the adapter's own thread finish its work */
+		usleep(20000);
 		n = count_poll(wcs, BURST - got);
 		must(n >= 0, "ibv_poll_cq");
 		for (int i = 0; i < n; i++)

@@ -40,7 +40,9 @@
 
 struct options {
 	uint16_t port;
-	unsigned seconds, bytes, window; /* window: 0: nothing is answered */
+	/* @window: the most datagrams under way; 0: the receiver answers
+	 * nothing */
+	unsigned seconds, bytes, window;
 	const char *address;
 };
 
@@ -52,7 +54,8 @@ struct batch {
 	uint8_t bytes[MSGS][1 << 16];
 };
 
-static uint8_t memory[1 << 16]; /* where datagrams come from, or go to */
+/* the memory from which datagrams are sent, or into which they are copied */
+static uint8_t memory[1 << 16];
 
 static double now(void)
 {
@@ -109,8 +112,8 @@ static unsigned segment_of(struct mmsghdr *m)
 	return m->msg_len;
 }
 
-/* Take the datagrams that the kernel joined into one message apart. Returns
- * how many they were. */
+/* Separate the datagrams that the kernel joined into one message. Returns the
+ * number of datagrams. */
 static unsigned take(struct mmsghdr *m, uint8_t *to)
 {
 	const uint8_t *from = m->msg_hdr.msg_iov->iov_base;
@@ -121,7 +124,7 @@ static unsigned take(struct mmsghdr *m, uint8_t *to)
 	return count;
 }
 
-/* Say how many have come so far. */
+/* Send the sender the number of datagrams that have come so far. */
 static void answer(int fd, const struct batch *b, uint64_t count)
 {
 	const struct msghdr *h = &b->headers[0].msg_hdr;
@@ -165,7 +168,7 @@ static void receive(const struct options *o)
 	       bytes / took / 1e9);
 }
 
-/* Messages of as many datagrams as one may hold. */
+/* Prepare messages of as many datagrams as one message may hold. */
 static void begin(struct batch *b, const struct options *o)
 {
 	unsigned segments = VB_MIN(SEGMENTS, MSG_BYTES / o->bytes);
@@ -192,7 +195,7 @@ static void fill(struct batch *b, const struct options *o)
 			memcpy(b->bytes[i] + at, memory, o->bytes);
 }
 
-/* @count of them, as a train; they are copied one by one. */
+/* Send @count datagrams as a train (UDP_SEGMENT), after copying each. */
 static void send_some(int fd, struct batch *b, const struct options *o,
 		      unsigned count)
 {
@@ -233,7 +236,7 @@ static void transmit(const struct options *o)
 	begin(b, o);
 	if (o->window)
 		transmit_window(fd, b, o, end);
-	/* Until the receiver is gone, or the time is over. */
+	/* Send until the receiver is gone, or the time is over. */
 	do
 		fill(b, o);
 	while (now() < end && sendmmsg(fd, b->headers, MSGS, 0) > 0);

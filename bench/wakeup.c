@@ -16,7 +16,9 @@
 #include <unistd.h>
 
 struct way {
-	int from, to; /* one descriptor twice, if that is what it is */
+	/* reads wait on @from, writes wake by @to; for an eventfd the two are
+	 * one descriptor */
+	int from, to;
 };
 
 static void must(int truth, const char *what)

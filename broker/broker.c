@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The broker's sessions: one thread and one poll loop, which never blocks on a
+/* The broker's sessions: one thread and one poll loop, which never waits for a
  * program. */
 #include "broker/broker.h"
 
@@ -19,12 +19,13 @@
 #include "broker/slots.h"
 #include "link/udp.h"
 
-#define MAX_SESSIONS 768 /* a program has up to two */
+#define MAX_SESSIONS 768 /* the most sessions; a program has up to two */
 #define BACKLOG	     1024
 #define FIRST_FD                                                               \
 	2 /* the sessions' first; listener and queue pair 1 precede            \
 	   */
-/* Descriptors besides those of sessions: the slots' sockets and some more. */
+/* Descriptors that the broker needs besides those of sessions: the slots'
+ * sockets and some more. */
 #define OTHER_FDS	(VB_SLOTS_MADE + 64)
 #define FEWEST_SESSIONS 128
 
@@ -34,47 +35,54 @@
 #define REJOIN_TICK (20 * VB_MSEC)
 /* Without free descriptors the broker accepts no session for this long. */
 #define ACCEPT_NAP (100 * VB_MSEC)
-/* The broker closes a session that has no slot and says nothing for this long,
- * because it takes a place that another program may need. */
+/* The broker closes a session that has no slot and sends nothing for this long,
+ * because it uses a place that another program may need. */
 #define SILENCE (5 * VB_SEC)
 /* When a session has ended and the name of its slot is still bound, the broker
  * checks this often whether the slot is free. */
 #define REST_RETRY (100 * VB_MSEC)
-/* The shortest linger. The broker looks for taken slots once a linger, and must
- * not spin while a slot stays taken without a session. */
+/* The shortest linger. The broker looks for taken slots once in each linger,
+ * and must not spin while a slot stays taken without a session. */
 #define LEAST_LINGER (100 * VB_MSEC)
 
 struct session {
 	int fd;
 	struct vb_process who;
-	struct vb_cm_client *cm; /* set once it speaks of connections */
+	/* client of the connection manager; set once the session sends messages
+	 * about connections */
+	struct vb_cm_client *cm;
 	struct vb_user *user;
-	bool trusted;	  /* of the broker's user, or root's */
-	unsigned slot;	  /* granted or rejoined; 0: none */
-	vb_time heard;	  /* when it connected or last sent a message */
-	vb_time claim_by; /* when a claim fails; VB_NEVER: none waits */
+	bool trusted; /* the program belongs to the broker's user, or to root */
+	unsigned slot; /* the slot that was granted or rejoined; 0: none */
+	/* the time when the program connected or last sent a message */
+	vb_time heard;
+	/* the time when a waiting claim fails; VB_NEVER: no claim waits */
+	vb_time claim_by;
 };
 
 struct broker {
 	int listener;
 	vb_time linger;
-	vb_time idle_since;   /* VB_NEVER: not idle */
-	vb_time accept_after; /* no session is accepted before */
-	vb_time rest_at;      /* next check of restless slots, or VB_NEVER */
-	bool restless[VB_SLOTS_MADE]; /* session ended, name still bound */
-	/* The user whose program holds each slot. NULL: the slot is free, or
-	 * an earlier broker gave it away and the program has not rejoined. */
+	/* the time since when the broker is idle; VB_NEVER: it is not idle */
+	vb_time idle_since;
+	vb_time accept_after; /* the time before which no session is accepted */
+	vb_time rest_at; /* the next check of restless slots, or VB_NEVER */
+	/* slots whose session has ended while their name is still bound */
+	bool restless[VB_SLOTS_MADE];
+	/* For each slot, the user whose program has it. NULL: the slot is free,
+	 * or an earlier broker granted it and the program has not rejoined. */
 	struct vb_user *holders[VB_SLOTS_MADE];
 	struct vb_users users;
 	struct vb_slots slots;
 	struct vb_host_cm *cm;
-	uint64_t accepted;    /* sessions so far */
-	unsigned count, most; /* sessions */
+	uint64_t accepted; /* number of sessions accepted so far */
+	/* number of sessions, and the most that are allowed */
+	unsigned count, most;
 	struct session sessions[MAX_SESSIONS];
 };
 
-/* Never blocks: if the program does not read, the send fails, and the caller
- * ends the session. */
+/* Send an answer. Never blocks: if the program does not read, the send fails,
+ * and the caller ends the session. */
 static int broker_reply(const struct session *s, const struct vb_ipc *m,
 			const int *fds, unsigned count)
 {
@@ -107,8 +115,8 @@ static struct session *find_holder(struct broker *b, unsigned slot)
 	return NULL;
 }
 
-/* The program that held @slot has closed the slot's name: it holds the slot no
- * longer, even if its session still lives. */
+/* The program that had @slot has closed the slot's name: it no longer has the
+ * slot, even if its session still lives. */
 static void disown(struct broker *b, unsigned slot)
 {
 	struct session *before = find_holder(b, slot);
@@ -159,7 +167,8 @@ static bool rest_all(struct broker *b)
 	return all;
 }
 
-/* Whether the quota of the user of @s allows a slot; if not, @text says why. */
+/* Returns whether the quota of the user of @s allows a slot; if not, @text says
+ * why. */
 static bool has_share(struct broker *b, const struct session *s,
 		      char text[VB_IPC_TEXT])
 {
@@ -180,8 +189,8 @@ static bool has_share(struct broker *b, const struct session *s,
 	return false;
 }
 
-/* Only trusted programs get the vault, because it opens the sockets of all
- * programs. */
+/* Grant a slot. Only trusted programs get the vault, because it opens the
+ * sockets of all programs. */
 static int grant(struct broker *b, struct session *s)
 {
 	struct vb_ipc m = vb_mail_compose(IPC_GRANT),
@@ -208,7 +217,8 @@ static int grant(struct broker *b, struct session *s)
 }
 
 /* Grants a slot. If no socket exists yet, makes the first ones; if an earlier
- * broker's sockets hold the port, waits for a program that has them. */
+ * broker's sockets have the port, waits for a program that rejoins with
+ * them. */
 static int try_claim(struct broker *b, struct session *s, vb_time now)
 {
 	int rc = b->slots.vault >= 0 ? 0 : vb_slots_create(&b->slots);
@@ -225,16 +235,17 @@ static int on_claim(struct broker *b, struct session *s, struct vb_mail *mail,
 		    vb_time now)
 {
 	if (s->slot || s->claim_by != VB_NEVER)
-		return -EPROTO; /* a session has one slot */
+		return -EPROTO; /* the session already has a slot */
 	s->claim_by = now + REJOIN_WAIT;
 	return try_claim(b, s, now);
 }
 
 /*
- * The broker takes a vault from a trusted program only, because it gave none to
- * any other. 0: the broker has sockets, and they are those of the vault that @s
- * sent, if it sent one. -EAGAIN: the broker has none yet. -EEXIST: the broker's
- * sockets are others; or the -errno of adopting the vault.
+ * Compares the vault of @s with the broker's. The broker accepts a vault from a
+ * trusted program only, because it gave none to any other. 0: the broker has
+ * sockets, and they are those of the vault that @s sent, if it sent one.
+ * -EAGAIN: the broker has none yet. -EEXIST: the broker's sockets are others;
+ * or the -errno of adopting the vault.
  */
 static int match_vault(struct broker *b, const struct session *s,
 		       struct vb_mail *mail)
@@ -255,11 +266,12 @@ static int match_vault(struct broker *b, const struct session *s,
 }
 
 /*
- * A new broker does not know to which program an earlier one gave a slot. The
- * program proves it by the slot's socket and name, which no other user's
- * program can have, also when the program itself has become another user since.
- * A child that the program made with clone(2), past the library, has both as
- * well; but it is not the process that listens at the name.
+ * Check that a program really has the slot that it claims from an earlier
+ * broker. It proves this by the slot's socket and name, which no other user's
+ * program can have; the proof also holds when the program has become another
+ * user since. A child that the program made with clone(2), without the library,
+ * has both as well; but such a child is not the process that listens at the
+ * name.
  */
 static int check_holder(struct broker *b, const struct session *s,
 			const struct vb_mail *mail)
@@ -321,8 +333,8 @@ static void attach_cm(struct broker *b)
 		       strerror(-rc));
 }
 
-/* The slot in a queue pair's number must belong to a session of the process
- * @who. */
+/* Returns whether the slot in the queue pair number @qpn belongs to a session
+ * of the process @who. */
 static bool owns_qpn(void *arg, const struct vb_process *who, uint32_t qpn)
 {
 	const struct broker *b = arg;
@@ -337,8 +349,8 @@ static bool owns_qpn(void *arg, const struct vb_process *who, uint32_t qpn)
 	return false;
 }
 
-/* A program can listen before any program has a slot, so the first message
- * about connections makes the sockets. */
+/* Handle a message about connections. A program can listen before any program
+ * has a slot, so the first such message makes the sockets. */
 static int on_connections(struct broker *b, struct session *s,
 			  const struct vb_mail *mail, vb_time now)
 {
@@ -373,8 +385,8 @@ static int answer_mail(struct broker *b, struct session *s,
 	return handlers[kind](b, s, mail, now);
 }
 
-/* Handles one message, so that each session gets its turn. -errno: the session
- * must end. */
+/* Handles one message of @s, so that each session gets its turn. -errno: the
+ * session must end. */
 static int serve_session(struct broker *b, struct session *s, vb_time now)
 {
 	struct vb_mail mail;
@@ -400,8 +412,8 @@ static void end_session(struct broker *b, unsigned i, vb_time now)
 	vb_user_leave(s.user);
 	if (!s.slot)
 		return;
-	/* The name can still be bound: the program closes it after the session,
-	 * or a child of the program holds it. */
+	/* The name may still be bound: the program closes it after the session,
+	 * or a child of the program has it. */
 	b->restless[s.slot] = true;
 	if (!rest_all(b))
 		b->rest_at = VB_MIN(b->rest_at, now + REST_RETRY);
@@ -428,8 +440,8 @@ static int refuse_session(const struct broker *b, const struct session *s)
 	return refuse_with(s, &m, EBUSY);
 }
 
-/* Counts @s for its user, or refuses it. Only fd, user and trusted of @s are
- * set. */
+/* Counts the session @s for its user, or refuses it. Only fd, user and trusted
+ * of @s are set. */
 static bool admit(struct broker *b, struct session *s)
 {
 	if (vb_user_may_have_last(s->user, VB_QUOTA_SESSIONS,
@@ -469,7 +481,7 @@ static void accept_one(struct broker *b, vb_time now)
 	close(s.fd);
 }
 
-/* The time at which @s needs attention if the program sends nothing. */
+/* Returns the time at which @s needs attention if the program sends nothing. */
 static vb_time patience_with(const struct session *s, vb_time now)
 {
 	if (s->claim_by != VB_NEVER)
@@ -517,8 +529,8 @@ static int wait_for_news(struct broker *b, struct pollfd *fds, vb_time now)
 static void broker_serve_all(struct broker *b, const struct pollfd *fds,
 			     vb_time now)
 {
-	/* Backwards, because end_session() moves the last session, which was
-	 * already served, into the gap. */
+	/* In descending order, because end_session() moves the last session,
+	 * which was already served, into the gap. */
 	for (unsigned i = b->count; i-- > 0;) {
 		struct session *s = &b->sessions[i];
 		int rc = 0;
@@ -545,9 +557,9 @@ static void broker_serve_all(struct broker *b, const struct pollfd *fds,
 		accept_one(b, now);
 }
 
-/* True: the broker was idle for b->linger and no slot is taken. A program can
- * hold its slot without a session when it forked, or when an earlier broker
- * gave the slot. */
+/* Has the broker been idle for b->linger, with no slot taken? A program can
+ * have its slot without a session after a fork, or when an earlier broker
+ * granted the slot. */
 static bool broker_is_over(struct broker *b, vb_time now)
 {
 	if (b->count > 0 || vb_host_cm_is_busy(b->cm)) {
@@ -578,8 +590,8 @@ static void serve_until_idle(struct broker *b)
 	} while (!broker_is_over(b, now));
 }
 
-/* Raises RLIMIT_NOFILE, and returns how many sessions it allows besides the
- * sockets of all slots. */
+/* Raises RLIMIT_NOFILE. Returns how many sessions it allows besides the sockets
+ * of all slots. */
 static unsigned raise_limit(void)
 {
 	struct rlimit r, more;

@@ -5,30 +5,30 @@
  * connection manager (broker/cm.h).
  *
  * RoCEv2 peers send to UDP port 4791, so the programs of a host share it:
- * SO_REUSEPORT sockets, and a classic BPF program that picks a socket by the
+ * SO_REUSEPORT sockets, and a classic BPF program that chooses a socket by the
  * top bits of the destination QPN (link/udp.h). A socket's place in that group
  * is the order of bind, and the kernel moves the last one into the gap when one
  * closes; so none of them is allowed to close while a program lives:
  *
- * The vault is a socket whose queue holds, as SCM_RIGHTS in flight, a
- * duplicate of every socket made. A process that holds it keeps them all open.
- * Each trusted program gets it; a new broker is handed it by a program that
+ * The vault is a socket whose queue has, as SCM_RIGHTS in flight, a duplicate
+ * of every socket made. A process that has the vault keeps all of them open.
+ * Each trusted program gets it; a new broker receives it from a program that
  * rejoins, and reads the sockets back with MSG_PEEK, which leaves them in the
  * queue.
  *
- * The vault is given only to programs of the broker's own user and root's, as
- * it opens every program's socket; and a broker adopts only theirs. Programs
- * take nothing from a broker of another user than their own or root. So root's
- * broker serves all users, any other only its own user. Root's broker gives a
- * program of another user its slot's socket and name but no vault, so that
- * program cannot help a new broker: if root's broker is killed while only such
- * programs live, they keep port 4791, and no other program gets in, until the
- * last of them ends.
+ * The vault is given only to programs of the broker's own user and of root, as
+ * it opens every program's socket; and a broker adopts only a vault of such
+ * programs. Programs accept nothing from a broker of another user than their
+ * own or root. So root's broker serves all users, any other broker only its own
+ * user. Root's broker gives a program of another user its slot's socket and
+ * name but no vault, so that program cannot help a new broker: if root's broker
+ * is killed while only such programs live, they keep port 4791, and no other
+ * program gets in, until the last of them ends.
  *
  * A slot is taken while its name in the abstract socket namespace is bound. So
  * the kernel records it, not the broker: the broker binds the name and gives
  * the socket to the program, and the name becomes free when the last process
- * that holds the socket ends, by kill -9 too.
+ * that has the socket ends, even by kill -9.
  */
 #ifndef BROKER_BROKER_H
 #define BROKER_BROKER_H
@@ -40,9 +40,10 @@
  * kernel accepts connections of programs. */
 VB_MUST_CHECK int vb_broker_listen(void);
 
-/* Serves programs. Returns when for @linger ns (at least 100 ms) no program had
- * a session and no connection was being made, up or ending, and no slot is
- * taken at the end of that time. Closes @listener. 0 or -ENOMEM. */
+/* Serves programs until the broker is idle: for @linger ns (at least 100 ms) no
+ * program had a session and no connection was being made, established or
+ * ending, and no slot is taken at the end of that time. Closes @listener. 0 or
+ * -ENOMEM. */
 VB_MUST_CHECK int vb_broker_run(int listener, vb_time linger);
 
 #endif

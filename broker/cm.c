@@ -10,7 +10,7 @@
 
 #include "base/rand.h"
 
-/* Messages to programs. */
+/* Sending messages to programs. */
 
 void vb_cm_client_tell(struct vb_cm_client *c, const struct vb_ipc_cm *m)
 {
@@ -59,7 +59,7 @@ void vb_host_cm_leave(struct vb_cm_client *client, vb_time now)
 	free(client);
 }
 
-/* Queue pair 1. */
+/* Using queue pair 1. */
 
 static void send_mad(void *arg, const struct vb_mad_path *path,
 		     const uint8_t mad[VB_MAD_BYTES])
@@ -106,8 +106,8 @@ vb_time vb_host_cm_deadline(const struct vb_host_cm *cm)
 void vb_host_cm_tick(struct vb_host_cm *cm, vb_time now)
 {
 	cm->now = now;
-	/* MADs that ICMP returned may end a request, which vb_cm_tick() then
-	 * does not repeat. */
+	/* A MAD that ICMP returned may end a request, so these come first:
+	 * vb_cm_tick() then does not repeat the request. */
 	if (cm->gsi && now >= vb_cm_deadline(cm->engine))
 		vb_gsi_returns(cm->gsi, take_return, cm);
 	vb_cm_tick(cm->engine, now);

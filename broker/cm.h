@@ -3,9 +3,9 @@
  * The host's connection manager: queue pair 1 in slot 0, the ports of
  * librdmacm, and the listeners and connections of the host's programs. It runs
  * in the broker because it must outlive a program that crashes: when the
- * program's session ends, it frees the ports and tells the peers. The broker's
- * one thread calls all of it; nothing is locked. @now is the time of
- * vb_clock_read(), in ns.
+ * program's session ends, it frees the ports and tells the peers. Only the
+ * broker's one thread calls these functions, so there are no locks. @now is the
+ * time of vb_clock_read(), in ns.
  */
 #ifndef BROKER_CM_H
 #define BROKER_CM_H
@@ -15,36 +15,39 @@
 #include "wire/ipc_cm.h"
 
 struct vb_host_cm;
-struct vb_cm_client; /* a session that speaks of connections */
+struct vb_cm_client; /* a session that sends messages about connections */
 
-/* @owns(@arg, ...) says whether the queue pair @qpn belongs to the process
- * @who. Returns 0, and the caller destroys *@cm in the end; or -ENOMEM. */
+/* Create the connection manager. @owns(@arg, ...) returns whether the queue
+ * pair @qpn belongs to the process @who. 0, and the caller destroys *@cm at the
+ * end; or -ENOMEM. */
 VB_MUST_CHECK int vb_host_cm_create(
 	bool (*owns)(void *arg, const struct vb_process *who, uint32_t qpn),
 	void *arg, vb_time now, struct vb_host_cm **cm);
-/* Frees @cm, which all clients have left before. */
+/* Frees @cm, which all clients have already left. */
 void vb_host_cm_destroy(struct vb_host_cm *cm);
 
 /* Begins to send and receive on @rx_fd, slot 0's socket. @cm uses a duplicate;
- * the caller keeps @rx_fd. Without it @cm reaches no other host. 0 or
- * -errno. */
+ * the caller still owns @rx_fd. Before this call @cm reaches no other host. 0
+ * or -errno. */
 VB_MUST_CHECK int vb_host_cm_attach(struct vb_host_cm *cm, int rx_fd);
-/* A descriptor that is readable when datagrams have come; @cm closes it. -1:
- * not attached. */
+/* Returns a descriptor that is readable when datagrams have come; @cm closes
+ * it. -1: vb_host_cm_attach() was not called. */
 int vb_host_cm_fd(const struct vb_host_cm *cm);
-/* Takes some of the datagrams that wait. */
+/* Receives some of the datagrams that wait in the socket. */
 void vb_host_cm_poll(struct vb_host_cm *cm, vb_time now);
-/* The time at which to call vb_host_cm_tick(); VB_NEVER: none. */
+/* Returns the time at which to call vb_host_cm_tick(); VB_NEVER: no timer
+ * runs. */
 vb_time vb_host_cm_deadline(const struct vb_host_cm *cm);
 void vb_host_cm_tick(struct vb_host_cm *cm, vb_time now);
-/* Whether a connection is being made, established or ending: then the broker
- * must stay. */
+/* Returns whether a connection is being made, established or ending: then the
+ * broker must stay. */
 bool vb_host_cm_is_busy(const struct vb_host_cm *cm);
-/* The number of all connections, those in time wait included. */
+/* Returns the number of all connections, those in time wait included. */
 unsigned vb_host_cm_count(const struct vb_host_cm *cm);
 
-/* Adds a session: @fd is its socket, @user is the one whose quota it uses. Both
- * stay the caller's and must outlive the client. NULL: no memory. */
+/* Adds a session: @fd is its socket, @user is the user whose quota the session
+ * uses. The caller still owns @fd and @user, which must outlive the client.
+ * NULL: no memory. */
 VB_MUST_CHECK struct vb_cm_client *vb_host_cm_join(struct vb_host_cm *cm,
 						   int fd,
 						   const struct vb_process *who,
@@ -57,11 +60,11 @@ void vb_host_cm_leave(struct vb_cm_client *client, vb_time now);
 VB_MUST_CHECK int vb_host_cm_take(struct vb_cm_client *client,
 				  const uint8_t *bytes, size_t len,
 				  vb_time now);
-/* Whether messages to the program wait for room in its socket. */
+/* Returns whether messages to the program wait for room in its socket. */
 bool vb_host_cm_is_waiting(const struct vb_cm_client *client);
-/* Sends what waits, as far as there is room. */
+/* Sends the waiting messages, as far as the socket has room. */
 void vb_host_cm_flush(struct vb_cm_client *client);
-/* 0; or the -errno for which the caller must end the session. */
+/* Returns 0, or the -errno for which the caller must end the session. */
 int vb_host_cm_error(const struct vb_cm_client *client);
 
 #endif

@@ -9,22 +9,25 @@
 #define VB_CM_HEADER_BYTES 36
 
 struct vb_cm_header {
-	uint16_t port;		/* of the program that connects */
-	struct vb_gid src, dst; /* the addresses of caller and listener */
+	uint16_t port; /* source port, of the program that connects */
+	/* the addresses of the caller and of the listener */
+	struct vb_gid src, dst;
 };
 
-/* The header for @m, a CONNECT. If the program called an end by a loopback
- * address (a name in @m), the header has that address, otherwise the end's
- * GID. */
+/* Returns the header for @m, a CONNECT. If the program called an end by a
+ * loopback address (a name in @m), the header has that address, otherwise the
+ * end's GID. */
 struct vb_cm_header vb_cm_header_of(const struct vb_ipc_cm *m);
 /* vb_cm_header_put() encodes @h, vb_cm_header_get() decodes it. */
 void vb_cm_header_put(uint8_t bytes[VB_CM_HEADER_BYTES],
 		      const struct vb_cm_header *h);
-/* False: the header has a version that this library does not know. */
+/* Decodes a header. False: the header has a version that this library does not
+ * know. */
 bool vb_cm_header_get(const uint8_t bytes[VB_CM_HEADER_BYTES],
 		      struct vb_cm_header *h);
 /* Puts the loopback addresses of @h, the header of a request, into @m, the
- * event REQUEST, as the names of its ends, where they differ from its GIDs. */
+ * event REQUEST, as the names of its ends, but only those that differ from the
+ * ends' GIDs. */
 void vb_cm_header_name(struct vb_ipc_cm *m, const struct vb_cm_header *h);
 
 #endif

@@ -8,7 +8,7 @@
 
 #include "base/hash.h"
 
-#define MAX_IDS 65536 /* that one program may have */
+#define MAX_IDS 65536 /* the most ids of one program */
 
 static struct vb_cm_id **id_bucket(const struct vb_cm_client *c,
 				   uint32_t number)

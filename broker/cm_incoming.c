@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Requests and events that the state machine (mgmt/cm_ib.h) reports: finds the
- * listener for a request, and tells programs what happened by events. */
+/* Handles requests and events that the state machine (mgmt/cm_ib.h) reports:
+ * finds the listener for a request, and tells programs by events what
+ * happened. */
 #include "broker/cm_priv.h"
 
 #include <errno.h>
 
-#define HOP_LIMIT     64
-#define XRC_TRANSPORT 1 /* an extended transport type (IBA 12.6.5) */
+#define HOP_LIMIT 64
+/* Code of XRC in the extended transport type (IBA 12.6.5). */
+#define XRC_TRANSPORT 1
 
 struct vb_ipc_cm vb_cm_id_event(const struct vb_cm_id *id,
 				enum vb_ipc_cm_event e)
@@ -35,8 +37,8 @@ static void attach_private(struct vb_ipc_cm *m, const uint8_t *data,
 	memcpy(m->private_data, data, bytes);
 }
 
-/* Responder resources and initiator depth swap: what the peer initiates, this
- * side must answer. */
+/* Fill in the fields of a REQUEST. Responder resources and initiator depth are
+ * exchanged: what the peer initiates, this side must answer. */
 static void describe_request(struct vb_ipc_cm *m, const struct vb_cm_req *q,
 			     uint32_t ifindex)
 {
@@ -60,8 +62,8 @@ static void describe_request(struct vb_ipc_cm *m, const struct vb_cm_req *q,
 	m->vendor_id = q->vendor_id;
 }
 
-/* A SIDR REQ describes no path, so this takes the path back to the packet's
- * sender. */
+/* Fill in the fields of a look-up. A SIDR REQ describes no path, so the path
+ * back to the packet's sender is used. */
 static void describe_look_up(struct vb_ipc_cm *m, const struct vb_mad_path *p)
 {
 	m->src = p->sgid;
@@ -107,11 +109,12 @@ static struct vb_cm_id *listener_at(struct vb_host_cm *cm, uint64_t service,
 }
 
 /*
- * A listener at a loopback address serves this host only, but another host can
- * write a loopback address into the header. So the request must come from this
- * host: sent by this broker, or by way of loopback. A request of this broker to
- * a loopback address also finds a listener at @to, the address of the device to
- * which the request was sent instead.
+ * Finds a listener by the addresses in the header. A listener at a loopback
+ * address serves this host only, but another host can write a loopback address
+ * into the header. So the request must come from this host: sent by this
+ * broker, or by way of loopback. A request of this broker to a loopback address
+ * also finds a listener at @to, the address of the device to which the request
+ * was sent instead.
  */
 static struct vb_cm_id *find_by_header(struct vb_host_cm *cm,
 				       const struct vb_cm_msg *m,
@@ -157,8 +160,9 @@ static struct vb_cm_id *find_listener(struct vb_host_cm *cm,
 	return find_by_header(cm, m, service, to, &header->dst);
 }
 
-/* A number that the program does not use. The program can have resumed ids
- * whose numbers an earlier broker chose, so this looks for each. */
+/* Returns a number that the program does not use for an id. The program may
+ * have resumed ids whose numbers an earlier broker chose, so each candidate is
+ * looked up. */
 static uint32_t new_number(const struct vb_cm_client *c)
 {
 	uint32_t number;
@@ -194,8 +198,8 @@ static bool is_for(enum vb_ipc_cm_type type, const struct vb_cm_msg *m)
 		m->req.extended_transport == t.extended);
 }
 
-/* The addresses in a REQ must be those of its packet, so that no peer can make
- * this host send to a third one. */
+/* Are the addresses in a REQ those of its packet? They must be, so that no peer
+ * can make this host send to a third one. */
 static bool cm_incoming_is_on_its_way(const struct vb_cm_conn *c,
 				      const struct vb_cm_msg *m)
 {
@@ -219,8 +223,8 @@ static struct vb_cm_id *make_incoming(struct vb_cm_id *l, struct vb_cm_conn *c)
 	return id;
 }
 
-/* Loopback addresses are taken only from requests of this host, because
- * programs trust callers from 127.0.0.1. */
+/* Names the ends of a request by loopback addresses, but only if the request
+ * comes from this host, because programs trust callers from 127.0.0.1. */
 static void name_ends(const struct vb_host_cm *cm, const struct vb_cm_msg *m,
 		      const struct vb_cm_header *header, struct vb_ipc_cm *e)
 {
@@ -246,7 +250,8 @@ unsigned vb_host_cm_on_request(void *arg, struct vb_cm_conn *c,
 	if (!cm_incoming_is_on_its_way(c, m))
 		return CM_REJ_INVALID_GID;
 	if (l->pending >= l->backlog)
-		return VB_CM_LATER; /* the peer repeats it, as with TCP */
+		/* the peer repeats the request, as with TCP */
+		return VB_CM_LATER;
 	id = make_incoming(l, c);
 	if (!id)
 		return CM_REJ_NO_RESOURCES;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Ports of the connection manager are counted, not listed. For each number one
- * counter has the ports bound to each kind of address, and one the ports at
- * each single address; ports with a ticket count in a second set, by ticket. So
- * each question about a port adds up a few counters, however many ports are
- * bound.
+ * The ports of the connection manager are counted, not listed. For each number
+ * one counter has the ports bound to each kind of address, and one the ports at
+ * each single address; ports with a ticket are also counted in a second set, by
+ * ticket. So each question about a port adds up a few counters, however many
+ * ports are bound.
  */
 #include "broker/cm_ports.h"
 
@@ -23,8 +23,8 @@
 #define RANGE_LAST   60999
 #define SETTING_SIZE 4096
 
-/* Keeps the settings open, since they belong to the network namespace in which
- * they were opened. */
+/* Opens the settings and keeps them open, since they belong to the network
+ * namespace in which they were opened. */
 void vb_cm_ports_init(struct vb_cm_ports *t)
 {
 	memset(t, 0, sizeof(*t));
@@ -33,7 +33,7 @@ void vb_cm_ports_init(struct vb_cm_ports *t)
 	t->reserved_fd = open(RESERVED, O_RDONLY | O_CLOEXEC);
 }
 
-/* @text is empty if the setting cannot be read. */
+/* Reads a setting. @text is empty if the setting cannot be read. */
 static void read_setting(int fd, char text[SETTING_SIZE])
 {
 	ssize_t n = fd >= 0 ? pread(fd, text, SETTING_SIZE - 1, 0) : 0;
@@ -54,7 +54,8 @@ static void read_range(const struct vb_cm_ports *t, unsigned *first,
 	*last = RANGE_LAST;
 }
 
-/* @text is what the kernel writes, such as "8080,9148-9150". */
+/* Is port @number reserved? @text is what the kernel writes, such as
+ * "8080,9148-9150". */
 static bool is_reserved(const char *text, unsigned number)
 {
 	while (*text >= '0' && *text <= '9') {
@@ -70,13 +71,13 @@ static bool is_reserved(const char *text, unsigned number)
 	return false;
 }
 
-/* The kind of address to which a port is bound: one of IPv4 or IPv6, any of one
- * family, or any at all. */
+/* The kind of address to which a port is bound: a single IPv4 or IPv6 address,
+ * any address of one family, or any address at all. */
 enum kind { ONE4, ONE6, ANY4, ANY6, ANY, KINDS };
 
 // clang-format off
-/* Whether ports of two kinds at one number conflict. Two ports of ONE4, or of
- * ONE6, do so only at the same address. */
+/* Do ports of two kinds at one number conflict? Two ports of ONE4, or of ONE6,
+ * do so only if their addresses are equal. */
 static const bool meets[KINDS][KINDS] = {
 	[ONE4] = { [ONE4] = true, [ANY4] = true, [ANY] = true },
 	[ONE6] = { [ONE6] = true, [ANY6] = true, [ANY] = true },
@@ -89,19 +90,23 @@ static const bool meets[KINDS][KINDS] = {
 struct key {
 	uint16_t space, number;
 	enum kind kind;
-	bool whole;	       /* all of the kind; else only @address */
-	struct vb_gid address; /* zero if @whole */
-	uint64_t ticket;       /* 0: ports with any ticket or none */
+	/* the key is for all addresses of its kind; otherwise only for
+	 * @address */
+	bool whole;
+	struct vb_gid address; /* the address; zero if @whole */
+	/* the ticket of the ports; 0: ports with any ticket or none */
+	uint64_t ticket;
 };
 
 struct sums {
 	unsigned bound;
-	unsigned firm;	    /* of @bound: share the port with no other */
-	unsigned listening; /* of @bound */
-	unsigned joined;    /* of @listening: have joined another port */
+	unsigned firm; /* how many of @bound share the port with no other */
+	unsigned listening; /* how many of @bound listen */
+	unsigned joined; /* how many of @listening have joined another port */
 };
 
-/* The listeners at one number and address, in the order of their turns. */
+/* The listeners at one number and address, in the order in which they get
+ * requests. */
 struct turns {
 	struct vb_cm_port *first, **end;
 };
@@ -109,7 +114,8 @@ struct turns {
 struct vb_port_counters {
 	struct key key;
 	struct sums sums;
-	struct turns turns[2]; /* of IP, of AF_IB; only where key.ticket is 0 */
+	/* listeners of IP and of AF_IB; only if key.ticket is 0 */
+	struct turns turns[2];
 	struct vb_port_counters *next;
 };
 
@@ -129,7 +135,7 @@ static struct key key_of(uint16_t space, uint16_t number, enum kind kind)
 	};
 }
 
-/* The key @k for one address instead of its whole kind. */
+/* Returns the key @k restricted to one address instead of its whole kind. */
 static struct key narrowed(struct key k, const struct vb_gid *address)
 {
 	k.whole = false;
@@ -217,8 +223,8 @@ void vb_cm_ports_close(struct vb_cm_ports *t)
 
 #define MOST_KEYS 4
 
-/* The keys of the counters that include @p. The last one without a ticket is
- * the place where @p listens. */
+/* Computes the keys of the counters that include @p. The last one without a
+ * ticket is where @p listens. */
 static unsigned keys_of(const struct vb_cm_port *p, struct key keys[MOST_KEYS])
 {
 	enum kind kind = kind_of(&p->address, p->flags);
@@ -248,7 +254,7 @@ static struct vb_port_counters *place_of(struct vb_cm_ports *t,
 	return cm_ports_find(t, &k);
 }
 
-/* What @p adds to each of its counters. */
+/* Returns the counts that @p adds to each of its counters. */
 static struct sums part_of(const struct vb_cm_port *p)
 {
 	return (struct sums){
@@ -289,7 +295,7 @@ static void count_out(struct vb_cm_ports *t, const struct vb_cm_port *p,
 	}
 }
 
-/* 0 or -ENOMEM. */
+/* Count @p in its counters. 0 or -ENOMEM. */
 static int count_in(struct vb_cm_ports *t, const struct vb_cm_port *p)
 {
 	const struct sums part = part_of(p);
@@ -310,8 +316,8 @@ static int count_in(struct vb_cm_ports *t, const struct vb_cm_port *p)
 	return 0;
 }
 
-/* Sums up the ports that conflict with @p, with @p itself if it is bound; only
- * those with @ticket unless that is 0. */
+/* Sums up the ports that conflict with @p, including @p itself if it is bound;
+ * with @ticket not 0, only ports that have this ticket. */
 static struct sums sum_met(struct vb_cm_ports *t, const struct vb_cm_port *p,
 			   uint64_t ticket)
 {
@@ -339,15 +345,15 @@ static bool may_join(const struct vb_cm_port *p)
 	return p->flags & IPC_CM_JOIN && p->ticket;
 }
 
-/* Whether a bound port has the ticket that @p shows. Only the process that
- * bound it and its children know the ticket, which the library passes on by
- * fork. */
+/* Returns whether a bound port has the ticket that @p shows. Only the process
+ * that bound that port and its children know the ticket, which the library
+ * passes on by fork. */
 static bool has_host(struct vb_cm_ports *t, const struct vb_cm_port *p)
 {
 	return may_join(p) && sum_met(t, p, p->ticket).bound > 0;
 }
 
-/* Whether other ports prevent @p, which is not bound, from binding. */
+/* Returns whether other ports prevent @p, which is not bound, from binding. */
 static bool cm_ports_is_taken(struct vb_cm_ports *t, const struct vb_cm_port *p)
 {
 	struct sums others = sum_met(t, p, 0);
@@ -423,9 +429,10 @@ void vb_cm_ports_free(struct vb_cm_ports *t, struct vb_cm_port *p)
 }
 
 /*
- * Whether a listener prevents @p from listening. Any other listener does,
- * except: if @p has joined the port (IPC_CM_JOIN), all with the ticket of @p;
- * if it has not, those with its ticket that have joined.
+ * Returns whether a listener prevents @p from listening. Every other listener
+ * does, with two exceptions: if @p has joined the port (IPC_CM_JOIN), listeners
+ * with its ticket do not; if it has not joined, those with its ticket that have
+ * joined do not.
  */
 static bool is_listened_at(struct vb_cm_ports *t, const struct vb_cm_port *p)
 {
@@ -460,8 +467,8 @@ int vb_cm_ports_listen(struct vb_cm_ports *t, struct vb_cm_port *p)
 	return 0;
 }
 
-/* The listener whose turn it is at a place, preferring those that have joined.
- * At most one has not joined, so the first two suffice. */
+/* Finds the listener that gets the next request at a place. Listeners that have
+ * joined come first; at most one has not joined, so the first two suffice. */
 static struct vb_cm_port *find_turn(struct vb_cm_ports *t, const struct key *k,
 				    bool plain)
 {
@@ -473,8 +480,8 @@ static struct vb_cm_port *find_turn(struct vb_cm_ports *t, const struct key *k,
 	return p;
 }
 
-/* Returns @p, and moves it behind the other listeners of its place, so that the
- * next turn is theirs. */
+/* Returns @p, and moves it behind the other listeners of its place, so that one
+ * of them gets the next request. */
 static struct vb_cm_port *take_turn(struct vb_cm_ports *t, struct vb_cm_port *p)
 {
 	struct turns *turns = turns_of(t, p);

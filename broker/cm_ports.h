@@ -10,44 +10,48 @@
 
 struct vb_cm_port {
 	uint16_t space, number;
-	struct vb_gid address; /* zero, or 0.0.0.0: any address */
-	uint8_t flags;	       /* enum vb_ipc_cm_flag */
-	uint64_t ticket; /* a program that shows it can join; 0: none can */
+	/* the address of the port; zero or 0.0.0.0: any address */
+	struct vb_gid address;
+	uint8_t flags; /* flags of the port, enum vb_ipc_cm_flag */
+	/* a program that shows this ticket can join; 0: no program can */
+	uint64_t ticket;
 	bool listening;
 	struct vb_cm_port *next,
-		**at; /* in the list of listeners at one place */
+		/* pointer to this port in the list of listeners at one place */
+		**at;
 };
 
 struct vb_port_counters;
 
-/* No call takes longer when more ports are bound, because programs choose how
- * many they bind and at which addresses. */
+/* The table of ports. No call takes longer when more ports are bound, because
+ * programs choose how many they bind and at which addresses. */
 struct vb_cm_ports {
-	/* The kernel's range of ephemeral ports, and its reserved ports. Each
-	 * bind reads them, since an administrator can change them at any
-	 * time. */
+	/* Descriptors of the kernel's settings: the range of ephemeral ports,
+	 * and the reserved ports. Each bind reads both, since an administrator
+	 * can change them at any time. */
 	int range_fd, reserved_fd;
-	uint64_t key; /* secret: the key of vb_hash() over ports */
+	uint64_t key; /* the secret key of vb_hash() for ports */
 	struct vb_port_counters *buckets[VB_PORT_BUCKETS];
 };
 
 void vb_cm_ports_init(struct vb_cm_ports *t);
 /* Frees the table; the caller frees the ports first. */
 void vb_cm_ports_close(struct vb_cm_ports *t);
-/* Binds @p, which stays the caller's and must not move until it is freed. If
- * @p->number is 0, chooses a free ephemeral port. -EADDRINUSE; -EACCES: no
+/* Binds @p, which the caller still owns and must not move before it is freed.
+ * If @p->number is 0, chooses a free ephemeral port. -EADDRINUSE; -EACCES: no
  * bound port has the ticket that @p shows; -ENOMEM. */
 VB_MUST_CHECK int vb_cm_ports_bind(struct vb_cm_ports *t, struct vb_cm_port *p);
 /* Unbinds @p, which was bound; it may be listening. */
 void vb_cm_ports_free(struct vb_cm_ports *t, struct vb_cm_port *p);
-/* -EADDRINUSE: another port listens at the same number and address. */
+/* Begin to listen at @p. -EADDRINUSE: another port listens at this number and
+ * address. */
 VB_MUST_CHECK int vb_cm_ports_listen(struct vb_cm_ports *t,
 				     struct vb_cm_port *p);
 /*
- * The listener for a request to @number at @address: one bound to that address,
- * else one bound to any address. A port that has joined another comes before
- * that one, because the other handed its work on; several take turns. @plain:
- * only listeners of AF_IB, else only those of IP. NULL: none.
+ * Finds the listener for a request to @number at @address: one bound to that
+ * address, else one bound to any address. A port that has joined another comes
+ * before the other, which passed its work on; several take turns. @plain: only
+ * listeners of AF_IB, else only those of IP. NULL: there is none.
  */
 struct vb_cm_port *vb_cm_ports_find(struct vb_cm_ports *t, uint16_t space,
 				    uint16_t number,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The state of the host's connection manager, shared by broker/cm*.c only. The
- * broker's one thread uses it; nothing is locked. */
+/* The state of the host's connection manager, which only the files broker/cm*.c
+ * share. Only the broker's one thread uses it, so there are no locks. */
 #ifndef BROKER_CM_PRIV_H
 #define BROKER_CM_PRIV_H
 
@@ -22,13 +22,15 @@ struct vb_cm_id {
 	uint32_t number;
 	enum vb_cm_id_state state;
 	enum vb_ipc_cm_type type;
-	struct vb_cm_port port; /* number 0: none, as for a request */
-	uint64_t service;	/* ID of the service that a SIDR REQ asks for */
+	/* the port of the id; number 0: none, as for a request */
+	struct vb_cm_port port;
+	uint64_t service; /* ID of the service for which a SIDR REQ asks */
 	unsigned backlog, pending;
 	uint32_t listener; /* the listening id that counts this one, or 0 */
 	struct vb_cm_conn *conn;
-	struct vb_cm_id *next;			  /* in its bucket */
-	struct vb_cm_id *next_own, **prev_own_at; /* in the client's list */
+	struct vb_cm_id *next; /* the next id in the bucket of the hash table */
+	/* links in the client's list of ids */
+	struct vb_cm_id *next_own, **prev_own_at;
 };
 
 struct vb_cm_client {
@@ -45,48 +47,52 @@ struct vb_host_cm {
 	void *owns_arg;
 	struct vb_cm *engine;
 	struct vb_gsi *gsi;
-	vb_time begun, now; /* now: the @now of the current call */
+	vb_time begun, now; /* @now: the argument @now of the current call */
 	uint32_t next_number;
-	uint64_t key; /* secret: the key of vb_hash() over ids */
+	uint64_t key; /* the secret key of vb_hash() for ids */
 	struct vb_cm_ports ports;
 	struct vb_local_addrs places;
 	struct vb_cm_id *buckets[VB_CM_ID_BUCKETS];
 };
 
-/* cm.c: sends @m to the program, or queues it. */
+/* A function of cm.c: sends @m to the program, or queues it. */
 void vb_cm_client_tell(struct vb_cm_client *c, const struct vb_ipc_cm *m);
 
-/* cm_ids.c: ids with their ports, and the listeners' count of requests. */
+/* Functions of cm_ids.c: ids with their ports, and the listeners' count of
+ * requests. */
 struct vb_cm_id *vb_cm_id_find(const struct vb_cm_client *c, uint32_t number);
-/* -ENOBUFS: the program, or its user, has as many ids as allowed; -ENOMEM. */
+/* Make an id. -ENOBUFS: the program, or its user, has as many ids as allowed;
+ * -ENOMEM. */
 VB_MUST_CHECK int vb_cm_id_make(struct vb_cm_client *c, uint32_t number,
 				struct vb_cm_id **made);
 /* Frees @id, and releases its port and its connection. */
 void vb_cm_id_free(struct vb_cm_id *id);
-/* Binds id->port; number 0 asks for any free port, and is set to it.
+/* Binds id->port; number 0 asks for any free port, and then becomes its number.
  * -ENOBUFS: the user's quota; else as vb_cm_ports_bind(). */
 VB_MUST_CHECK int vb_cm_id_bind_port(struct vb_cm_id *id);
-/* The program answered @id, a request, or it ended: its listener counts it no
- * longer. */
+/* The program has answered the request @id, or the request has ended: its
+ * listener no longer counts it. */
 void vb_cm_id_leave_backlog(struct vb_cm_id *id);
 
-/* cm_incoming.c: requests and events of connections, told to programs. */
-/* An event for @id with no other field set. */
+/* Functions of cm_incoming.c: requests and events of connections, which
+ * programs are told. */
+/* Returns an event for @id with no other field set. */
 struct vb_ipc_cm vb_cm_id_event(const struct vb_cm_id *id,
 				enum vb_ipc_cm_event e);
-/* The two functions of struct vb_cm_ops; @arg is the struct vb_host_cm. */
+/* The two functions for struct vb_cm_ops; @arg is the struct vb_host_cm. */
 unsigned vb_host_cm_on_request(void *arg, struct vb_cm_conn *c,
 			       const struct vb_cm_msg *m);
 void vb_host_cm_on_happen(void *arg, struct vb_cm_conn *c,
 			  enum vb_cm_happening what, const struct vb_cm_msg *m);
 
-/* How a REQ names the transport of a queue pair's type (IBA 12.6.5). */
+/* The codes by which a REQ names the transport of a queue pair's type (IBA
+ * 12.6.5). */
 struct vb_cm_transport_code {
 	uint8_t transport, extended;
 };
 struct vb_cm_transport_code vb_cm_transport_of(enum vb_ipc_cm_type type);
 
-/* The bytes that rdma_cm's header takes of the private data. */
+/* Returns the bytes of private data that rdma_cm's header uses. */
 static inline unsigned vb_cm_header_room(uint8_t flags)
 {
 	return flags & IPC_CM_PLAIN ? 0 : VB_CM_HEADER_BYTES;

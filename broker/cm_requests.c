@@ -12,9 +12,9 @@
 #define PRIVILEGED     1024
 #define PERMISSIVE_LID 0xffff
 #define ACK_DELAY      15
-/* A broker lets programs resume connections for this long after its start.
- * Programs look for a new broker for 10 s and resume then, so a later RESUME
- * does not come from the time of an earlier broker. */
+/* How long after its start a broker lets programs resume connections. Programs
+ * look for a new broker for 10 s and resume then, so a later RESUME does not
+ * come from the time of an earlier broker. */
 #define RESUME_TIME (15 * VB_SEC)
 
 static void cm_requests_answer(struct vb_cm_client *c,
@@ -152,8 +152,8 @@ static void fill_look_up(struct vb_cm_msg *msg, const struct vb_cm_id *id,
 	msg->sidr.pkey = 0xffff;
 }
 
-/* Loopback names are allowed only if both ends have one GID, so that they never
- * reach another host. */
+/* Are the loopback names in @m allowed? Only if both ends have one GID, so that
+ * the names never reach another host. */
 static bool is_named_rightly(const struct vb_ipc_cm *m)
 {
 	return vb_gid_equal(&m->src, &m->dst) ||
@@ -195,7 +195,8 @@ static int cm_requests_begin(struct vb_cm_client *c, struct vb_cm_id *id,
 	return rc;
 }
 
-/* The most bytes of private data: rdma_cm's header takes its share. */
+/* Returns the most bytes of private data, from which rdma_cm's header is
+ * subtracted. */
 static unsigned most_private(const struct vb_cm_id *id, uint8_t flags)
 {
 	return vb_cm_private_bytes(id->type == IPC_CM_UD ? CM_SIDR_REQ
@@ -252,7 +253,7 @@ static void fill_reply(struct vb_cm_msg *msg, const struct vb_cm_id *id,
 	msg->attr_mod = m->vendor_options;
 	p->vendor_id = m->vendor_id;
 	if (id->type == IPC_CM_XRC)
-		p->eecn = m->qpn; /* IBA annex A14 */
+		p->eecn = m->qpn; /* the field for XRC (IBA annex A14) */
 	else
 		p->qpn = m->qpn;
 	p->psn = m->psn;
@@ -302,8 +303,9 @@ static int on_accept(struct vb_cm_client *c, const struct vb_ipc_cm *m)
 	return 0;
 }
 
-/* A connection that only an earlier broker knew needs no action: 0. An id
- * without a connection: -EPROTO. */
+/* A request names a connection that this broker does not know. 0: only an
+ * earlier broker knew it, so no action is needed. -EPROTO: the id has no
+ * connection. */
 static int is_unknown(const struct vb_cm_client *c, const struct vb_ipc_cm *m)
 {
 	return vb_cm_id_find(c, m->id) ? -EPROTO : 0;
@@ -355,8 +357,8 @@ static int on_close(struct vb_cm_client *c, const struct vb_ipc_cm *m)
 	return 0;
 }
 
-/* Answers EAGAIN until the program's session that has the queue pair's slot has
- * rejoined, since the session for connections can begin before that. */
+/* Answers a HELLO: EAGAIN until the program's session that has the queue pair's
+ * slot has rejoined, since the session for connections can begin earlier. */
 static int cm_requests_on_hello(struct vb_cm_client *c,
 				const struct vb_ipc_cm *m)
 {
@@ -366,10 +368,10 @@ static int cm_requests_on_hello(struct vb_cm_client *c,
 	return 0;
 }
 
-/* The broker cannot check that there was such a connection. So it checks that
- * the program resumes from an address of this host, and with a queue pair of
- * its own; a request that the program has not answered has no queue pair
- * yet. */
+/* Returns whether the program may resume the connection. The broker cannot
+ * check that the connection existed, so it checks that the program resumes from
+ * an address of this host, and with a queue pair of its own; a request that the
+ * program has not answered has no queue pair yet. */
 static bool may_resume(const struct vb_cm_client *c, const struct vb_ipc_cm *m)
 {
 	const struct vb_host_cm *cm = c->cm;
@@ -409,7 +411,7 @@ static int resume(struct vb_cm_client *c, struct vb_cm_id *id,
 	return vb_cm_resume(c->cm->engine, &t, &path, id, &id->conn);
 }
 
-/* Binds the connection's port again, unless another program took it. */
+/* Binds the connection's port again, unless another program has bound it. */
 static void resume_port(struct vb_cm_id *id, const struct vb_ipc_cm *m)
 {
 	if (m->src_port == 0 || m->id >= VB_IPC_CM_INCOMING ||

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A MAD is a UD SEND ONLY from queue pair 1 to queue pair 1 with a well-known
- * Q_Key (IBA 13.5.1). MADs are rare, so this file routes and sends each by
- * itself.
+ * Sends and receives MADs. A MAD is a UD SEND ONLY from queue pair 1 to queue
+ * pair 1 with a well-known Q_Key (IBA 13.5.1). MADs are rare, so this file
+ * routes and sends each separately.
  *
  * The ICRC covers the IPv4 Identification, which a socket does not report. The
  * engine checks that the Identification with which a packet's ICRC would be
@@ -21,9 +21,11 @@
 
 #define UD_SEND_ONLY 0x64
 #define DEFAULT_PKEY 0xffff
-#define MOST_RETURNS 64	     /* in one call */
-#define SEND_TRIES   20	     /* while the socket has no room */
-#define SEND_NAP     1000000 /* ns between tries */
+/* The most returned MADs that one call handles. */
+#define MOST_RETURNS 64
+/* Tries to send while the socket has no room. */
+#define SEND_TRIES 20
+#define SEND_NAP   1000000 /* pause between tries, in nanoseconds */
 
 struct vb_gsi {
 	struct vb_link *link;
@@ -99,7 +101,9 @@ void vb_gsi_send(struct vb_gsi *g, const struct vb_mad_path *path,
 		nanosleep(&(struct timespec){ .tv_nsec = SEND_NAP }, NULL);
 	}
 	g->link->ops->drop(g->link,
-			   &g->txq); /* the connection manager repeats it */
+			   /* the MAD is lost; the connection manager repeats
+			    * it */
+			   &g->txq);
 }
 
 static bool is_mad(const uint8_t *bytes, uint32_t len, struct vb_ib_pkt *pkt)
@@ -132,9 +136,9 @@ void vb_gsi_recv(struct vb_gsi *g,
 	}
 }
 
-/* ICMP quotes at least 8 bytes of a packet (RFC 792), but today as many as fit
- * 576 bytes (RFC 1812 4.3.2.3), or 1280 bytes with ICMPv6 (RFC 4443): a whole
- * MAD. */
+/* Reads returned MADs. ICMP quotes at least 8 bytes of a packet (RFC 792), but
+ * today as many as fit into 576 bytes (RFC 1812 4.3.2.3), or into 1280 bytes
+ * with ICMPv6 (RFC 4443): a whole MAD. */
 void vb_gsi_returns(struct vb_gsi *g,
 		    void (*take)(void *arg, const struct vb_gid *to,
 				 const uint8_t *bytes, size_t len, int error),

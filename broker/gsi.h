@@ -8,10 +8,12 @@
 
 struct vb_gsi;
 
-/* On success *@gsi owns @rx_fd, slot 0's socket. 0 or -errno. */
+/* Open queue pair 1. On success *@gsi owns @rx_fd, slot 0's socket. 0 or
+ * -errno. */
 VB_MUST_CHECK int vb_gsi_open(int rx_fd, struct vb_gsi **gsi);
 void vb_gsi_close(struct vb_gsi *g);
-/* A descriptor that is readable when datagrams have come; @g closes it. */
+/* Returns a descriptor that is readable when datagrams have come; @g closes
+ * it. */
 int vb_gsi_fd(const struct vb_gsi *g);
 /* Sends @mad at once. Drops it when the kernel has no room for 20 ms or has no
  * route; the connection manager repeats it. */
@@ -23,9 +25,9 @@ void vb_gsi_recv(struct vb_gsi *g,
 		 void (*take)(void *arg, const struct vb_mad_path *back,
 			      const uint8_t *bytes, size_t len),
 		 void *arg);
-/* Calls @take with MADs that the network returned by ICMP, at most 64 a call:
- * the host they were sent @to, their bytes, which may be forged, and an errno
- * such as ECONNREFUSED or EHOSTUNREACH. */
+/* Calls @take with MADs that the network returned by ICMP, at most 64 in a
+ * call. Its arguments: the host @to which the MAD was sent, the bytes, which
+ * may be forged, and an errno such as ECONNREFUSED or EHOSTUNREACH. */
 void vb_gsi_returns(struct vb_gsi *g,
 		    void (*take)(void *arg, const struct vb_gid *to,
 				 const uint8_t *bytes, size_t len, int error),

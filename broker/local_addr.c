@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * This file asks the kernel's routes first (vb_udp_owns()), and not bind(),
- * which accepts every address if net.ipv4.ip_nonlocal_bind is set. Three kinds
- * of address that a program can have are not in the routes, so this file looks
- * for them among the interfaces: GID 0, made from the MAC, which AF_IB uses and
- * which may be no address of the interface; a link-local address without its
- * interface; and addresses of another routing table (VRF).
+ * Finds the addresses of this host. It asks the kernel's routes first
+ * (vb_udp_owns()), and not bind(), which accepts every address if
+ * net.ipv4.ip_nonlocal_bind is set. Three kinds of address that a program can
+ * have are not in the routes, so they are searched among the interfaces: GID 0,
+ * made from the MAC, which AF_IB uses and which may be no address of the
+ * interface; a link-local address without its interface; and addresses of
+ * another routing table (VRF).
  */
 #include "broker/local_addr.h"
 
@@ -36,14 +37,15 @@ void vb_local_addrs_fini(struct vb_local_addrs *p)
 	p->watch = NULL;
 }
 
-/* Forgets what is known when addresses changed, and only then: listing a
+/* Drops what is known when addresses have changed, and only then: listing a
  * thousand interfaces at each of a thousand binds would take too long. */
 static void notice_changes(struct vb_local_addrs *p)
 {
 	bool first = !p->watch;
 
 	if (first && vb_netif_watch_open(&p->watch))
-		p->watch = NULL; /* without netlink */
+		/* netlink is denied, so changes are not reported */
+		p->watch = NULL;
 	if (first || vb_netif_watch_drain(p->watch))
 		forget(p);
 }

@@ -6,23 +6,23 @@
 
 #include "link/netif.h"
 
-/* What the broker has learned since addresses last changed. It begins as
- * zeros. */
+/* Addresses found since addresses last changed; all zeros at first. */
 struct vb_local_addrs {
-	struct vb_netif_watch *watch; /* NULL: the kernel offers none */
-	/* The last address that the routes called local; zero: none. It is kept
-	 * because programs ask about the same address many times. */
+	/* reports changes of addresses; NULL: the kernel does not */
+	struct vb_netif_watch *watch;
+	/* The last address that the routes called local; zero: none. It is
+	 * stored because programs ask about one address many times. */
 	struct vb_gid known;
 	uint32_t known_ifindex;
-	/* The interfaces, listed when the routes know no answer. */
+	/* The interfaces, listed when the routes do not have an address. */
 	bool listed;
 	struct vb_netif *list;
 	unsigned count;
 };
 
 void vb_local_addrs_fini(struct vb_local_addrs *p);
-/* Whether @gid is an address of this host, or the wildcard. @ifindex is the
- * interface of a link-local address; 0: not known. */
+/* Returns whether @gid is an address of this host, or the wildcard. @ifindex is
+ * the interface of a link-local address; 0: not known. */
 bool vb_local_addrs_has(struct vb_local_addrs *p, const struct vb_gid *gid,
 			uint32_t ifindex);
 

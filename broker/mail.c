@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Reads messages of programs, and composes answers and reasons of refusals. */
+/* Reads messages of programs, and composes answers and explanations of
+ * refusals. */
 #include "broker/mail.h"
 
 #include <errno.h>

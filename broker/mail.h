@@ -13,23 +13,24 @@
 struct vb_mail {
 	uint8_t bytes[VB_MAIL_BYTES];
 	size_t len;
-	struct vb_ipc m; /* decoded, unless vb_mail_is_cm() */
+	struct vb_ipc m; /* the decoded message, unless vb_mail_is_cm() */
 	unsigned fd_count;
 	int fds[IPC_FDS];
 };
 
-/* Reads one message from @fd without waiting. 1: @mail holds it; 0: none has
- * come yet; -ECONNRESET: the program closed; -EPROTO: the message is malformed;
- * or -errno of recvmsg(2). */
+/* Reads one message from @fd without waiting. 1: @mail has it; 0: none has come
+ * yet; -ECONNRESET: the program has closed the session; -EPROTO: the message is
+ * malformed; or -errno of recvmsg(2). */
 VB_MUST_CHECK int vb_mail_read(int fd, struct vb_mail *mail);
-/* Closes the descriptors that the caller has not taken out of @mail. */
+/* Closes the descriptors of @mail that the caller has not set to -1. */
 void vb_mail_close(struct vb_mail *mail);
-/* Whether the message is for the connection manager (wire/ipc_cm.h). */
+/* Returns whether the message is for the connection manager (wire/ipc_cm.h). */
 bool vb_mail_is_cm(const struct vb_mail *mail);
 
-/* A message of @kind with the version and the broker's process number. */
+/* Returns a message of @kind with the version and the broker's process
+ * number. */
 struct vb_ipc vb_mail_compose(enum vb_ipc_kind kind);
-/* Writes to @text what errno @error means to a program that is refused. */
+/* Writes to @text the meaning of errno @error for a program that is refused. */
 void vb_mail_word_refusal(int error, char text[VB_IPC_TEXT]);
 
 #endif

@@ -16,7 +16,7 @@ struct vb_letter {
 	uint8_t bytes[];
 };
 
-/* What a queued message of @len bytes counts for, in bytes. */
+/* Returns the bytes that a queued message of @len bytes counts as. */
 static size_t weight(size_t len)
 {
 	return sizeof(struct vb_letter) + len;

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A process number alone does not identify a process: a session outlives its
- * process if a child holds it, and the kernel uses the number again. Number and
- * user together suffice, since users can harm only themselves that way. A
- * program that becomes another user between two sessions is recognized by its
- * start time. The broker reads that when it accepts the session, and uses it
- * only if the process of that number then belongs to the user who connected.
+ * Identifies processes. A process number alone does not suffice: a session
+ * outlives its process if a child has it, and the kernel reuses the number.
+ * Number and user together suffice, since users can harm only themselves that
+ * way. A program that becomes another user between two sessions is recognized
+ * by its start time. The broker reads the start time when it accepts the
+ * session, and uses it only if the process of that number then belongs to the
+ * user who connected.
  */
 #include "broker/process.h"
 
@@ -15,7 +16,8 @@
 #include <sys/socket.h>
 
 #define STATUS_BYTES 4096
-#define BORN_FIELD   22 /* proc(5) */
+/* Index of the start time in /proc/PID/stat, proc(5). */
+#define BORN_FIELD 22
 
 static bool process_read_file(pid_t pid, const char *name,
 			      char text[STATUS_BYTES])
@@ -47,9 +49,9 @@ static bool is_users(pid_t pid, uid_t uid)
 	       effective == uid;
 }
 
-/* The second field is the program's name in parentheses, which may contain
- * spaces and parentheses, so the fields are counted from the last parenthesis.
- */
+/* Returns the start time of a process. The second field is the program's name
+ * in parentheses, which may contain spaces and parentheses, so the fields are
+ * counted from the last parenthesis. */
 static uint64_t birth_of(pid_t pid)
 {
 	char text[STATUS_BYTES];
@@ -76,8 +78,8 @@ void vb_process_of(int fd, struct vb_process *p)
 	p->uid = peer.uid;
 	if (p->pid <= 0)
 		return;
-	/* In this order: a process that took over the number meanwhile was born
-	 * later, and its time is not believed. */
+	/* The start time is read first: a process that got the number meanwhile
+	 * started later, and its time is not believed. */
 	p->born = birth_of(p->pid);
 	if (!is_users(p->pid, p->uid) || birth_of(p->pid) != p->born)
 		p->born = 0;

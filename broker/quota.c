@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The users of the broker, and what each of them has. */
+/* The users of the broker, and the resources that each of them uses. */
 #include "broker/quota.h"
 
 #include <stdio.h>
@@ -8,13 +8,14 @@
 #include "wire/ipc.h"
 #include "wire/ipc_cm.h"
 
-/* Programs of one user. Each has two sessions; a command that asks for the
- * status has one. */
+/* The most programs of one user. Each has two sessions; a command that asks for
+ * the status has one. */
 #define PROGRAMS (VB_MAX_PROGRAMS / 2)
 
 static const struct {
-	size_t most;	/* that one user may have */
-	size_t reserve; /* the last free ones, for trusted users */
+	size_t most; /* the most of this resource that one user may have */
+	/* how many of the last free ones are kept for trusted users */
+	size_t reserve;
 	const char *what;
 } quotas[VB_QUOTAS] = {
 	[VB_QUOTA_SESSIONS] = { 2 * PROGRAMS + 64, 64, "sessions" },

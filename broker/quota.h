@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Quotas limit what the programs of one user can have of the broker, so that no
- * user can exhaust it for all others. Root, and the user who runs the broker,
+ * Quotas limit the broker's resources for the programs of one user, so that no
+ * user can exhaust them for all others. Root, and the user who runs the broker,
  * are trusted: they have no quota, and the last free sessions and slots are
  * kept for them.
  */
@@ -17,7 +17,8 @@ enum vb_quota {
 	VB_QUOTA_SLOTS,
 	VB_QUOTA_IDS,	/* ids of librdmacm: listeners, connections, requests */
 	VB_QUOTA_PORTS, /* bound ports of librdmacm */
-	VB_QUOTA_BYTES, /* waiting for programs that do not read */
+	/* bytes of messages that wait for programs that do not read */
+	VB_QUOTA_BYTES,
 	VB_QUOTAS
 };
 
@@ -27,29 +28,31 @@ struct vb_users {
 	struct vb_user *first;
 };
 
-/* Finds or makes the user and takes a reference to it. NULL: no memory. */
+/* Finds or makes the user and returns a reference to it. NULL: no memory. */
 VB_MUST_CHECK struct vb_user *vb_user_enter(struct vb_users *all, uid_t uid,
 					    bool trusted);
-/* Gives a reference back; the last one frees the user. */
+/* Releases a reference; the last one frees the user. */
 void vb_user_leave(struct vb_user *u);
 
-/* Whether the user can have @amount more within the quota. */
+/* Returns whether the user can have @amount more within the quota. */
 bool vb_user_may_have(const struct vb_user *u, enum vb_quota what,
 		      size_t amount);
-/* Counts @amount more; false, with nothing counted: that exceeds the quota. */
+/* Counts @amount more for the user. False: that exceeds the quota, and nothing
+ * was counted. */
 VB_MUST_CHECK bool vb_user_take(struct vb_user *u, enum vb_quota what,
 				size_t amount);
-/* Counts @amount that the user has already, even above the quota. */
+/* Counts @amount that the user has already, even beyond the quota. */
 void vb_user_count(struct vb_user *u, enum vb_quota what, size_t amount);
-/* Counts @amount less. */
+/* Counts @amount less for the user. */
 void vb_user_give(struct vb_user *u, enum vb_quota what, size_t amount);
 size_t vb_user_has(const struct vb_user *u, enum vb_quota what);
-/* Whether the user can have one of the last @left free ones. */
+/* Returns whether the user can have one of the last @left free ones. */
 bool vb_user_may_have_last(const struct vb_user *u, enum vb_quota what,
 			   size_t left);
 
-/* Write to @text, of @size bytes, the sentence that explains a refusal: by the
- * user's quota, or because the last free ones are kept for root. */
+/* Write to @text, of @size bytes, the sentence that explains why @what was
+ * refused: the first function says that the user's quota is used up, the second
+ * that the last free objects are reserved for root. */
 void vb_user_word_quota(const struct vb_user *u, enum vb_quota what, char *text,
 			size_t size);
 void vb_user_word_reserve(enum vb_quota what, char *text, size_t size);

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Slots are made in groups, in order, as programs need them: descriptors in
- * flight are counted against RLIMIT_NOFILE for all of a user's brokers (one
- * for each container, say) together.
+ * Makes slots in groups, in order, as programs need them: descriptors in flight
+ * are counted against RLIMIT_NOFILE for all of a user's brokers (one for each
+ * container, say) together.
  *
  * The vault is a datagram socket connected to itself, so that one descriptor is
  * both ends: a process that has it keeps the sockets open, can read them with
  * MSG_PEEK and can add more; no other process can send to it. Linux 6.18, for
- * an ordinary user with RLIMIT_NOFILE 1024 and default socket buffers, took 40
- * messages of 16 descriptors; 17 are needed. (The kernel does not apply
+ * an ordinary user with RLIMIT_NOFILE 1024 and default socket buffers, accepted
+ * 40 messages of 16 descriptors; 17 are needed. (The kernel does not apply
  * net.unix.max_dgram_qlen to a socket connected to itself.)
  */
 #include "broker/slots.h"
@@ -23,18 +23,19 @@
 
 /* Sockets in one message. vb_fdmail_close() closes them last to first, so that
  * the kernel moves no socket into a gap of the SO_REUSEPORT group. */
-#define GROUP	    VB_FDMAIL_FDS
-#define NOTE_BYTES  4 /* first slot, count: 16 bits each */
+#define GROUP VB_FDMAIL_FDS
+/* The bytes of a message: first slot and count, 16 bits each. */
+#define NOTE_BYTES  4
 #define DRAIN_LIMIT (1 << 16)
 
 #ifndef SO_PEEK_OFF
 #define SO_PEEK_OFF 42
 #endif
-#ifndef SO_NETNS_COOKIE /* Linux 5.14 */
+#ifndef SO_NETNS_COOKIE /* in headers since Linux 5.14 */
 #define SO_NETNS_COOKIE 71
 #endif
 
-/* A datagram socket of the local family, connected to itself. */
+/* Is @fd a datagram socket of the local family that is connected to itself? */
 static bool looks_like_vault(int fd)
 {
 	struct sockaddr_un self, peer;
@@ -55,7 +56,7 @@ static int make_vault(int *vault)
 
 	if (fd < 0)
 		return -errno;
-	/* The kernel picks an abstract name, which is in no file system. */
+	/* The kernel chooses an abstract name, which is in no file system. */
 	if (bind(fd, (struct sockaddr *)&self, sizeof(sa_family_t)) < 0 ||
 	    getsockname(fd, (struct sockaddr *)&self, &len) < 0 ||
 	    connect(fd, (struct sockaddr *)&self, len) < 0) {
@@ -79,11 +80,13 @@ static int put_in_vault(int vault, unsigned first, const int *fds,
 			      MSG_DONTWAIT);
 }
 
-/* No program reads the queue of a free slot, so it must hold little of what
- * hosts send to it. A program that takes the slot sets the size anew. */
+/* Make the socket's queue small. No program reads the queue of a free slot, so
+ * the queue must keep little of what hosts send to it. A program that gets the
+ * slot sets the size anew. */
 static void shrink_queue(int fd)
 {
-	static const int least = 0; /* the kernel rounds up */
+	/* the kernel rounds this up to its minimum */
+	static const int least = 0;
 
 	if (setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &least, sizeof(least)) < 0)
 		vb_log(LOG_DEBUG,
@@ -116,7 +119,7 @@ static int make_sockets(int *fds, unsigned count)
 	return rc;
 }
 
-/* Steers packets to all sockets that exist, after the vault keeps them. If that
+/* Steers packets to all sockets that exist, once the vault has them. If that
  * fails, the next claim tries again. */
 static int slots_steer(struct vb_slots *s)
 {
@@ -179,8 +182,9 @@ int vb_slots_create(struct vb_slots *s)
 	return rc;
 }
 
-/* The number that the kernel gave to this socket only, or to its network
- * namespace only, depending on @option; 0: this kernel has none. */
+/* Returns the number that the kernel gave to this socket only, or to its
+ * network namespace only, depending on @option; 0: this kernel has no such
+ * numbers. */
 static uint64_t cookie_of(int fd, int option)
 {
 	socklen_t len = sizeof(uint64_t);
@@ -191,9 +195,9 @@ static uint64_t cookie_of(int fd, int option)
 	return cookie;
 }
 
-/* Whether all sockets of @s differ. If the vault had one twice, it would lack
- * another, which would close, and the next socket to bind would get its
- * place. */
+/* Returns whether all sockets of @s differ. If the vault had one twice, it
+ * would lack another, which would close, and the next socket to bind would get
+ * its place. */
 static bool all_differ(const struct vb_slots *s)
 {
 	uint64_t cookies[VB_SLOTS_MADE];
@@ -207,7 +211,7 @@ static bool all_differ(const struct vb_slots *s)
 	return true;
 }
 
-/* Whether all @fds belong to this network namespace. */
+/* Returns whether all @fds belong to this network namespace. */
 static bool are_here(const int *fds, unsigned count)
 {
 	int here = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
@@ -232,7 +236,7 @@ static bool all_roce(const int *fds, unsigned count)
 }
 
 /* Reads one message of the vault and leaves it there. 1: @s has one group more;
- * 0: all were read; -EINVAL: it is no vault. */
+ * 0: all were read; -EINVAL: @vault is no vault. */
 static int peek_group(struct vb_slots *s, int vault)
 {
 	uint8_t note[NOTE_BYTES];

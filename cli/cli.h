@@ -10,19 +10,18 @@
 #define EXIT_NOT_RUN   126
 #define EXIT_NOT_FOUND 127
 
-/* verbena run [--device SPEC]... [--rsockets[=all]] [--namespace] [--]
- * PROGRAM [ARG]... */
+/* The subcommand: verbena run [--device SPEC]... [--rsockets[=all]]
+ * [--namespace] [--] PROGRAM [ARG]... */
 int vb_cli_run(int argc, char **argv);
 
 /*
- * Move this process, which must have one thread, into a mount namespace of its
- * own, in which a copy of the tree at @root (engine/sysfs_tree.h) is at the
- * real paths: /sys/class/infiniband, /dev/infiniband and so on. *@as_user: it
- * had to enter a user namespace as well, in which all other users appear as
- * nobody. User, group, working directory and descriptors stay.
- *
- * False: it failed, and stderr says why. The namespace may be incomplete, so
- * the process must exit.
+ * Move this process, which must have one thread, into a new mount namespace. In
+ * this namespace a copy of the tree at @root (engine/sysfs_tree.h) is at the
+ * real paths: /sys/class/infiniband, /dev/infiniband and so on. *@as_user true:
+ * the process also had to enter a user namespace, in which all other users
+ * appear as nobody. User, group, working directory and descriptors stay.
+ * False: the move failed, and stderr says why. The namespace may be incomplete,
+ * so the process must exit.
  */
 bool vb_cli_enter_namespace(const char *root, bool *as_user);
 
@@ -30,13 +29,14 @@ bool vb_cli_enter_namespace(const char *root, bool *as_user);
  * VERBENA_DEVICES, which the caller frees. False: no memory. */
 bool vb_cli_add_device(char **devices, const char *spec);
 
-/* verbena counters [DEVICE] */
+/* The subcommand: verbena counters [DEVICE] */
 int vb_cli_counters(int argc, char **argv);
 
-/* verbena broker [--daemon] [--linger SECONDS] */
+/* The subcommand: verbena broker [--daemon] [--linger SECONDS] */
 int vb_cli_broker(int argc, char **argv);
 
-/* verbena fabric [--name NAME] TOPOLOGY | --make KIND | ctl | show */
+/* The subcommand: verbena fabric [--name NAME] TOPOLOGY | --make KIND | ctl |
+ * show */
 int vb_cli_fabric(int argc, char **argv);
 
 #endif

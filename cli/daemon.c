@@ -21,7 +21,7 @@
 #include "base/log.h"
 #include "broker/broker.h"
 
-#define DEFAULT_LINGER 3.0 /* seconds */
+#define DEFAULT_LINGER 3.0 /* how long an idle broker stays, in seconds */
 #define LONGEST_LINGER 1e6
 #define MOST_CLOSES    65535
 
@@ -35,7 +35,7 @@ static bool parse_linger(const char *text, double *seconds)
 	       *seconds <= LONGEST_LINGER;
 }
 
-/* The highest open descriptor, or -1 without /proc. */
+/* Returns the highest open descriptor, or -1 without /proc. */
 static int highest_fd(void)
 {
 	DIR *d = opendir("/proc/self/fd");
@@ -65,8 +65,8 @@ static void close_from(int first)
 		close(fd);
 }
 
-/* Undo what exec() has kept of the starting program: its signal mask, and which
- * signals it ignored. */
+/* Undo what exec() keeps of the starting program: its signal mask, and the
+ * signals that it ignored. */
 static void reset_signals(void)
 {
 	sigset_t none;
@@ -127,7 +127,8 @@ static int serve(bool daemon, double linger)
 
 	listener = vb_broker_listen();
 	if (listener == -EADDRINUSE && daemon)
-		return EXIT_SUCCESS; /* another program's broker serves */
+		/* another broker already serves, so this one is not needed */
+		return EXIT_SUCCESS;
 	if (listener == -EADDRINUSE) {
 		fprintf(stderr, "verbena broker: a broker is already running "
 				"in this network namespace\n");

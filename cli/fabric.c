@@ -126,7 +126,8 @@ static int fabric_fail(const char *why)
 	return EXIT_FAILURE;
 }
 
-/* A descriptor that becomes readable when the user ends the command. */
+/* Make a descriptor that becomes readable when the user ends the command with a
+ * signal. */
 static int open_stop(void)
 {
 	sigset_t ends;

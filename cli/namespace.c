@@ -40,16 +40,19 @@
 #include "base/log.h"
 #include "engine/spawn.h"
 
-#define MOST_TEXT (64 * 1024) /* bytes of one file of the tree */
-#define DEEPEST	  16	      /* levels of directories */
-#define WHOLE	  ".host"
-#define SELF	  "verbena run: --namespace: "
+/* the most bytes that are copied from one file of the tree */
+#define MOST_TEXT (64 * 1024)
+/* the most levels of directories that are copied */
+#define DEEPEST 16
+#define WHOLE	".host"
+#define SELF	"verbena run: --namespace: "
 
 /* The host's directories, and the entries of the tree that are put into each.
  */
 static const struct place {
 	const char *above, *ours[3];
-	bool may_lack; /* skipped when the host has no such directory */
+	/* the row is skipped when the host has no such directory */
+	bool may_lack;
 } places[] = {
 	{ "/sys/class",
 	  { "infiniband", "infiniband_verbs", "infiniband_mad" } },
@@ -162,7 +165,8 @@ static bool namespace_enter(bool *as_user)
 	*as_user = unshare(CLONE_NEWNS) < 0;
 	if (*as_user && !enter_as_user())
 		return false;
-	/* From here on, other processes do not see this process's mounts. */
+	/* From now on, mounts of this process do not reach other processes'
+	 * namespaces. */
 	if (mount(NULL, "/", NULL, MS_REC | MS_SLAVE, NULL) == 0)
 		return true;
 	if (errno != EINVAL)
@@ -209,7 +213,7 @@ static bool copy_file(int from, int to, const char *name)
 	return copied;
 }
 
-/* The node of a device: /dev/null under another name. */
+/* Make the device file @name, onto which /dev/null is mounted. */
 static bool make_node(int to, const char *name)
 {
 	int fd =
@@ -379,7 +383,8 @@ static bool keep_entry(const struct shadow *s, const char *name)
 	struct stat st;
 
 	if (fstatat(s->old, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
-		return true; /* it was removed since readdir() */
+		/* the entry was removed after readdir() had returned it */
+		return true;
 	if (S_ISLNK(st.st_mode))
 		return keep_link(s, name);
 	if (is_multiplexer(&st))
@@ -446,8 +451,9 @@ static bool shadow(const struct place *p)
 	return filled;
 }
 
-/* Does the host have each directory of @p->ours (the kernel has RDMA devices)?
- * Then mount over these, and not over @p->above. */
+/* Does the host have each directory of @p->ours (because its kernel has RDMA
+ * devices)? Then this command mounts over these directories, and not over
+ * @p->above. */
 static bool have_all(const struct place *p)
 {
 	char path[PATH_MAX];
@@ -510,9 +516,9 @@ static bool show(int tree)
  * The steps in order.
  */
 
-/* Keep other processes from replacing the tree: who replaces it locks the
- * directory above it, so lock that. Returns the descriptor that holds the lock,
- * or -1. */
+/* Keep other processes from replacing the tree. A process that replaces the
+ * tree locks the directory above it, so this function locks that directory.
+ * Returns the descriptor that holds the lock, or -1. */
 static int lock_tree(const char *root)
 {
 	char above[PATH_MAX], *slash;

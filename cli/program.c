@@ -22,15 +22,19 @@
 
 #include "base/defs.h"
 
-#define MOST_HEADERS	128
-#define MOST_DYNAMIC	4096
-#define MOST_SCRIPTS	4 /* nested interpreters: the kernel's limit, too */
-#define SCRIPT_LINE	256
-#define DEFAULT_PATH	"/bin:/usr/bin" /* where execvp() looks without PATH */
+#define MOST_HEADERS 128
+#define MOST_DYNAMIC 4096
+/* the most scripts whose interpreter is a script; the kernel has the same
+ * limit */
+#define MOST_SCRIPTS 4
+#define SCRIPT_LINE  256
+/* the directories that execvp() searches when PATH is not set */
+#define DEFAULT_PATH	"/bin:/usr/bin"
 #define MUSL		"ld-musl"
 #define CAPABILITY_NAME "security.capability"
 
-/* The machine that this command and the libraries were built for. */
+/* ELF's number for the machine that this command and the libraries were built
+ * for. */
 #if defined(__x86_64__)
 #define OUR_MACHINE EM_X86_64
 #elif defined(__aarch64__)
@@ -47,7 +51,7 @@ static bool is_program_file(const char *path)
 	       S_ISREG(s.st_mode);
 }
 
-/* Find the program as execvp() does. */
+/* Find the program file in the directories of PATH, like execvp(). */
 static bool program_find(const char *name, char path[PATH_MAX])
 {
 	const char *list = getenv("PATH");
@@ -120,8 +124,8 @@ static int open_program(const char *name, char path[PATH_MAX])
 	for (unsigned i = 0; i < MOST_SCRIPTS; i++) {
 		int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 
-		/* The user has the right to execute the file but not to read
-		 * it. O_PATH still shows its mode and owner. */
+		/* The user may execute the file but not read it. O_PATH still
+		 * shows the file's mode and owner. */
 		if (fd < 0)
 			return open(path, O_PATH | O_CLOEXEC);
 		if (!follow_script(fd, path))

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Examines a program's file: can it load Verbena's libraries? */
+/* Examines a program's file to find whether the program can load Verbena's
+ * libraries. */
 #ifndef CLI_PROGRAM_H
 #define CLI_PROGRAM_H
 
@@ -8,10 +9,16 @@
 #include "base/defs.h"
 
 enum vb_program_kind {
-	PROGRAM_PLAIN,	 /* loads Verbena's libraries, as far as is known */
-	PROGRAM_STATIC,	 /* statically linked: loads no library */
-	PROGRAM_MUSL,	 /* its loader, musl's, cannot load what needs glibc */
-	PROGRAM_FOREIGN, /* for another machine, or 32 bits */
+	/* the program loads Verbena's libraries, as far as this command can
+	 * know */
+	PROGRAM_PLAIN,
+	/* the program is statically linked and loads no library */
+	PROGRAM_STATIC,
+	/* the program's loader is musl's, which cannot load libraries that need
+	 * glibc */
+	PROGRAM_MUSL,
+	/* the program is for another machine, or has 32 bits */
+	PROGRAM_FOREIGN,
 };
 
 /* A privilege that the file gives and the user does not have. The loader then
@@ -24,7 +31,8 @@ enum vb_privilege {
 };
 
 struct vb_program {
-	char path[PATH_MAX]; /* a script's interpreter, instead of the script */
+	/* the program's file; of a script, the interpreter's file */
+	char path[PATH_MAX];
 	enum vb_program_kind kind;
 	enum vb_privilege privilege;
 };

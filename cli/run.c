@@ -28,7 +28,7 @@
 /* Where the libraries are, relative to this command's directory. These
  * directories have Verbena's libraries only. */
 static const char *const places[] = {
-	"../front/verbs", /* the build tree */
+	"../front/verbs", /* the path in the build tree */
 	"../" VB_LIBDIR "/verbena",
 	"../lib/verbena",
 };
@@ -87,7 +87,7 @@ static bool set_variable(const char *variable, const char *value)
 	return false;
 }
 
-/* Put @value before what the variable has. */
+/* Put @value before the present value of the environment variable. */
 static bool put_first(const char *variable, const char *value, char between)
 {
 	char *both = run_join(value, between, getenv(variable));
@@ -107,7 +107,8 @@ static bool add_directory(const char *directory, const char *other)
 	return put_first("LD_LIBRARY_PATH", path, ':');
 }
 
-/* Add the directory of librdmacm.so.1, which has its own in the build tree. */
+/* Add the directory of librdmacm.so.1 to the library path: in the build tree
+ * this library has a directory of its own. */
 static bool add_neighbour(const char *directory)
 {
 	return add_directory(directory, "../rdmacm");
@@ -122,9 +123,9 @@ static bool wants_fabric(void)
 	       (strncmp(devices, "ib:", 3) == 0 || strstr(devices, ",ib:"));
 }
 
-/* For places in a fabric, add the directory of libibumad.so.3. It is apart,
- * because it knows fabrics only: with other devices, programs need the
- * system's. */
+/* For places in a fabric, add the directory of libibumad.so.3 to the library
+ * path. Verbena's libibumad has a directory of its own because it knows fabrics
+ * only: with other devices, programs need the system's libibumad. */
 static bool add_umad(const char *directory)
 {
 	return !wants_fabric() || (add_directory(directory, "../umad") &&
@@ -158,7 +159,8 @@ static bool redirect_to_tree(const char *directory, const char *root)
 }
 
 /* Preload the library that turns the program's TCP sockets into rsockets
- * (front/rsockets/preload.c); @which "all": its UDP sockets, too. */
+ * (front/rsockets/preload.c). With @which "all", UDP sockets become rsockets as
+ * well. */
 static bool turn_sockets(const char *directory, const char *which)
 {
 	char path[PATH_MAX];
@@ -185,18 +187,22 @@ static bool calm_sanitizer(void)
 	       put_first("ASAN_OPTIONS", "verify_asan_link_order=0", ':');
 }
 
-/* What the user has asked for. */
+/* The options that the user has given. */
 struct wish {
-	const char *rsockets; /* "tcp" or "all"; NULL: none */
+	/* which sockets become rsockets, "tcp" or "all"; NULL: none */
+	const char *rsockets;
 	bool namespace;
 };
 
-/* What this command has found. */
+/* The paths that this command has found. */
 struct findings {
-	char self[PATH_MAX];	  /* this command */
-	char directory[PATH_MAX]; /* of libibverbs.so.1 */
-	char root[PATH_MAX];	  /* of the tree; empty: there is none */
-	int no_tree;		  /* why: errno; ENODEV: no device is meant */
+	char self[PATH_MAX];	  /* the path of this command itself */
+	char directory[PATH_MAX]; /* the directory of libibverbs.so.1 */
+	/* the root of the tree of device files; empty: there is no tree */
+	char root[PATH_MAX];
+	/* errno that explains why there is no tree; ENODEV: no device is
+	 * chosen */
+	int no_tree;
 	struct vb_program program;
 };
 
@@ -360,7 +366,8 @@ int vb_cli_run(int argc, char **argv)
 	struct wish w = { 0 };
 	int o;
 
-	/* +: options behind the program's name are the program's. */
+	/* The leading + ends the options at the program's name, because later
+	 * options are the program's. */
 	while ((o = getopt_long(argc, argv, "+d:", options, NULL)) != -1) {
 		if (o == 'r' && (!optarg || strcmp(optarg, "all") == 0))
 			w.rsockets = optarg ? optarg : "tcp";

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The verbena command: the table of its subcommands, and the short ones. */
+/* The verbena command: the table of its subcommands, and the short
+ * subcommands. */
 #include "cli/cli.h"
 
 #include <errno.h>

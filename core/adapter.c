@@ -14,15 +14,17 @@
 #include "core/ah.h"
 #include "core/mr.h"
 
-/* Bounds of the tables; the machine's memory often sets a lower limit. */
+/* Upper bounds of the tables; a machine with little memory has lower ones. */
 const struct vb_limits vb_limits = {
-	.max_qp = 32000, /* 15 bits of index for all adapters of a process */
+	/* a queue pair's index has 15 bits, shared by all adapters of a
+	 * process */
+	.max_qp = 32000,
 	.max_qp_wr = 32768,
 	.max_sge = VB_MAX_SGE,
 	.max_inline = VB_MAX_INLINE,
 	.max_cq = 65536,
 	.max_cqe = 4194304,
-	/* half of what the 24 bits of a key's index can name */
+	/* half of the 2^24 indices that a key can name */
 	.max_mr = 1u << 23,
 	.max_mw = 1u << 20,
 	.max_pd = 65536,
@@ -60,8 +62,8 @@ static const char *const counter_names[] = {
 	[CNT_DROP_PKEY]		 = "dropped_bad_pkey",
 	[CNT_DROP_IP_ID]	 = "dropped_doubtful_icrc",
 	[CNT_DROP_BAD_RESPONSE]	 = "dropped_bad_response",
-	/* UC and UD send no NAKs: these counters are the only trace of a
-	 * fault. */
+	/* UC and UD send no NAKs, so the counters of dropped packets are the
+	 * only trace of a fault. */
 	[CNT_DROP_QKEY]		 = "dropped_bad_qkey",
 	[CNT_DROP_NO_RECV]	 = "dropped_no_receive",
 	[CNT_DROP_TOO_LONG]	 = "dropped_too_long",
@@ -78,9 +80,9 @@ const char *vb_counter_name(enum vb_counter c)
 	return (unsigned)c < CNT_COUNT ? counter_names[c] : "unknown";
 }
 
-/* The id of the next protection domain of this process. It repeats after 2^32
- * domains. */
-static _Atomic uint32_t next_pd_id; /* 0: none allocated yet */
+/* The id of the next protection domain that this process makes. Ids repeat
+ * after 2^32 domains. */
+static _Atomic uint32_t next_pd_id; /* 0: no id was chosen yet */
 
 /* The inverse of @odd modulo 2^24, by Newton's method: each step doubles the
  * number of correct bits, beginning with three. */
@@ -105,8 +107,9 @@ int vb_adapter_init(struct vb_adapter *a, const char *name)
 	a->key_mask = vb_rand32() & 0xffffff;
 	a->key_mul = (vb_rand32() & 0xffffff) | 1;
 	a->key_inv = inverse24(a->key_mul);
-	/* Begin at a random number, so that an SRQ that engine/xrc_forward.c
-	 * remembers from an earlier opening of the device has another one. */
+	/* Begin at a random number, so that an SRQ of an earlier opening of the
+	 * device, which engine/xrc_forward.c may remember, differs from all new
+	 * SRQs. */
 	a->xrc_lives = (uint64_t)vb_rand32() << 32;
 	vb_mutex_init(&a->mr_lock, RANK_MR);
 	vb_mutex_init(&a->xrc_lock, RANK_XRC);
@@ -134,7 +137,7 @@ void vb_adapter_fini(struct vb_adapter *a)
 
 bool vb_limit_take(_Atomic uint32_t *alive, uint32_t max)
 {
-	/* Relaxed: the count orders nothing else. */
+	/* Relaxed: the count of objects orders no other memory access. */
 	if (atomic_fetch_add_explicit(alive, 1, memory_order_relaxed) < max)
 		return true;
 	vb_limit_give(alive);
@@ -209,8 +212,9 @@ int vb_pd_destroy(struct vb_pd *pd)
 	return 0;
 }
 
-/* A bit of vb_pd.refs: the domain is abandoned. When no object uses it any
- * more, refs is exactly this value, by which vb_pd_put() knows. */
+/* A bit of vb_pd.refs, set when the domain is abandoned. When no object uses an
+ * abandoned domain any more, refs is exactly this value, and vb_pd_put() then
+ * frees the domain. */
 #define ABANDONED (1u << 31)
 
 void vb_pd_abandon(struct vb_pd *pd)

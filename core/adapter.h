@@ -48,37 +48,48 @@ struct vb_adapter {
 	struct vb_mr *mr_free, *mr_free_last;
 	uint32_t mr_free_count;
 	struct vb_mutex xrc_lock;
-	/* Under xrc_lock (core/xrc.h): */
-	struct vb_chain *xrc_domains; /* the domains that have a key */
-	struct vb_idtab *xrc_srqs;    /* created with the first XRC SRQ */
+	/* The fields below are protected by xrc_lock (core/xrc.h). */
+	struct vb_chain *xrc_domains; /* the XRC domains that have a key */
+	/* XRC SRQs by number; the table is created with the first of them */
+	struct vb_idtab *xrc_srqs;
 	uint64_t xrc_lives;
 	/* the number of the last request forwarded to another process */
 	_Atomic uint64_t xrc_serial;
 	/* NULL: no request is forwarded to another process */
 	const struct vb_forward_ops *forward_ops;
-	/* borrowed from the engine; keyed by the low QPN bits */
+	/* queue pairs by the low bits of their QPN; the engine owns the
+	 * table */
 	struct vb_idtab *qps;
-	uint32_t qpn_base;    /* high QPN bits: the slot of this process */
-	struct vb_link *link; /* borrowed from the engine */
+	/* the high bits of every QPN: the slot of this process */
+	uint32_t qpn_base;
+	/* the link that carries the packets; the engine owns it */
+	struct vb_link *link;
 	const struct vb_transport *transport;
 	const struct vb_addressing *addressing; /* vb_adapter_init(): RoCE's */
 	bool rnic; /* an iWARP device: RC queue pairs only */
 	/* The engine's functions for each key granted or revoked; or NULL. Set
 	 * before the first key is made. */
 	const struct vb_key_ops *key_ops;
-	struct vb_flow *flows;	    /* under the engine's receive lock */
-	unsigned number;	    /* its number in this process, from 0 */
-	_Atomic uint64_t ooo_bytes; /* bytes of all packets that came early */
-	struct vb_stash ooo_stash;  /* memory for such packets */
+	/* list of flow steering rules, protected by the engine's receive
+	 * lock */
+	struct vb_flow *flows;
+	unsigned number; /* the number of the adapter in this process, from 0 */
+	/* bytes of all packets kept because they came before their turn */
+	_Atomic uint64_t ooo_bytes;
+	/* memory for packets that came before their turn */
+	struct vb_stash ooo_stash;
 	/* lists the objects alive, for other processes to read */
 	struct vb_roster roster;
-	/* Objects alive, compared with vb_limits. */
+	/* The number of objects alive of each kind, limited by vb_limits. */
 	_Atomic uint32_t n_qp, n_cq, n_mr, n_mw, n_pd, n_srq, n_ah;
-	_Atomic uint64_t *counters; /* indexed by enum vb_counter */
-	/* `counters` points here until the engine sets it to shared memory */
+	/* the counters, indexed by enum vb_counter */
+	_Atomic uint64_t *counters;
+	/* the counters, until the engine points `counters` to shared memory */
 	_Atomic uint64_t own_counters[32];
-	int counters_fd;    /* set by engine/counters.c */
-	void *counter_rows; /* set by engine/counters.c */
+	/* descriptor of the shared counters, set by engine/counters.c */
+	int counters_fd;
+	/* address of the shared counters, set by engine/counters.c */
+	void *counter_rows;
 };
 
 /* The device's hw_counters. vb_counter_name() returns Linux's name for a
@@ -114,16 +125,16 @@ enum vb_counter {
 	CNT_DROP_REFUSED,
 	CNT_COUNT,
 };
-/* The name of a counter in hw_counters; a static string. */
+/* Returns the file name of a counter in hw_counters; a static string. */
 const char *vb_counter_name(enum vb_counter c);
 
 static inline void vb_count(struct vb_adapter *a, enum vb_counter c, uint64_t n)
 {
-	/* Relaxed: a statistic orders nothing else. */
+	/* Relaxed: a statistical counter orders no other memory access. */
 	atomic_fetch_add_explicit(&a->counters[c], n, memory_order_relaxed);
 }
 
-/* Zero @a, then initialize it. The caller then sets guid, qps, qpn_base, link,
+/* Zero @a and initialize it. The caller then sets guid, qps, qpn_base, link,
  * transport, key_ops and number. 0 or -ENOMEM. */
 VB_MUST_CHECK int vb_adapter_init(struct vb_adapter *a, const char *name);
 /* Free what vb_adapter_init() made, after every object of @a is destroyed. */
@@ -134,25 +145,29 @@ void vb_adapter_fini(struct vb_adapter *a);
 VB_MUST_CHECK bool vb_limit_take(_Atomic uint32_t *alive, uint32_t max);
 void vb_limit_give(_Atomic uint32_t *alive);
 
-/* The process of this host in which an imported protection domain was
- * allocated. */
+/* The origin of an imported protection domain: the process of this host that
+ * allocated it. */
 struct vb_pd_origin {
-	bool is_far; /* false: not imported; slot and adapter are unused */
+	/* false: the domain is this process's, and slot and adapter are
+	 * unused */
+	bool is_far;
 	unsigned slot, adapter;
 };
 
 struct vb_pd {
 	struct vb_adapter *adapter;
-	_Atomic uint32_t refs; /* objects that use the domain: vb_pd_get() */
+	/* number of objects that use the domain; see vb_pd_get() */
+	_Atomic uint32_t refs;
 	/* Unique among the domains alive. Numbering starts at a random value so
 	 * that the ids of other processes differ, too. An imported domain has
 	 * the id of its original. */
 	uint32_t id;
-	/* The process that is asked about keys unknown in this one. */
+	/* The process that this one asks about keys that it does not know. */
 	struct vb_pd_origin origin;
-	/* the contexts that own the domain; under the front end's lock */
+	/* the contexts that own the domain; protected by the front end's
+	 * lock */
 	struct vb_chain *owners;
-	uint32_t row; /* its row in the roster */
+	uint32_t row; /* the number of the domain's row in the roster */
 };
 
 /* Allocate a protection domain; the caller owns it. 0 or -ENOMEM.

@@ -19,8 +19,9 @@ static const char *av_fault(const struct vb_av *av)
 	return NULL;
 }
 
-/* 0 stands for the route's default. Unicast ignores the vector's hop limit, as
- * Linux does: programs written for a single switch leave 0 or 1 there. */
+/* A hop limit of 0 stands for the route's default. For unicast, the vector's
+ * hop limit is ignored, as on Linux: programs written for a single switch leave
+ * 0 or 1 there. */
 static uint8_t hop_limit(const struct vb_av *av)
 {
 	return vb_gid_is_multicast(&av->dgid) ? av->hop_limit : 0;

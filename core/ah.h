@@ -55,17 +55,19 @@ VB_MUST_CHECK int vb_av_route(struct vb_adapter *a, const struct vb_av *av,
 struct vb_ah {
 	struct vb_pd *pd;
 	struct vb_av av;
-	struct vb_route route; /* without a destination queue pair */
+	/* the route; its destination queue pair is not set */
+	struct vb_route route;
 };
 
 /* Resolve @av and allocate a handle, which the caller owns. 0, -EINVAL,
  * -ENOMEM, or an error of the link; the reason is logged. */
 VB_MUST_CHECK int vb_ah_create(struct vb_pd *pd, const struct vb_av *av,
 			       struct vb_ah **ah);
-/* Free the handle. No other thread posts with it meanwhile. */
+/* Free the handle @ah. The caller makes sure that no other thread posts with
+ * @ah during this call. */
 void vb_ah_destroy(struct vb_ah *ah);
-/* The route from queue pair @sqpn to queue pair @dqpn at the handle's address.
- * 0 or an error of the link. */
+/* Returns the route from queue pair @sqpn to queue pair @dqpn at the address of
+ * the handle @ah. 0 or an error of the link. */
 VB_MUST_CHECK int vb_ah_aim(const struct vb_ah *ah, uint32_t sqpn,
 			    uint32_t dqpn, struct vb_route *r);
 

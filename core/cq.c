@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Completions: what becomes of a work request that is done, and the queue where
- * the program finds it, a ring of entries under one lock. */
+/* Completions: the results of finished work requests, and the queue where the
+ * program polls them: a ring of entries under one lock. */
 #include "core/lock_order.h"
 #include "core/cq.h"
 
@@ -12,7 +12,7 @@
 #include "core/tag.h"
 #include "core/xrc.h"
 
-#define FEW 16 /* entries that vb_cq_sender() looks through */
+#define FEW 16 /* the most entries that vb_cq_sender() looks through */
 
 // clang-format off
 static const uint8_t wc_ops[] = {
@@ -40,7 +40,8 @@ static struct vb_cqe *entry(const struct vb_cq *cq, uint32_t i)
 	return &cq->ring[(cq->head + i) & (cq->cap - 1)];
 }
 
-/* The number of entries: exact with the lock held, a hint without. */
+/* The number of entries in the queue. The value is exact if the caller holds
+ * the lock, and only a hint otherwise. */
 static uint32_t core_waiting(const struct vb_cq *cq)
 {
 	return atomic_load_explicit(&cq->count, memory_order_relaxed);
@@ -50,7 +51,7 @@ static void set_waiting(struct vb_cq *cq, uint32_t n)
 {
 	if (n == 0)
 		cq->untold = cq->strongest = CQ_UNARMED;
-	/* Relaxed: readers without the lock take it as a hint. */
+	/* Relaxed: readers without the lock use the count only as a hint. */
 	atomic_store_explicit(&cq->count, n, memory_order_relaxed);
 }
 
@@ -144,13 +145,14 @@ int vb_cq_resize(struct vb_cq *cq, uint32_t asked)
 		vb_roster_resize(&cq->adapter->roster, cq->row, cap);
 	}
 	vb_mutex_unlock(&cq->lock);
-	/* Free the ring that is not used any more: the old one, or after an
-	 * error the new one, which was too small. */
+	/* Free the ring that is no longer used: after success the old ring,
+	 * after an error the new one, which was too small. */
 	vb_memory_give(rc ? m : was, ring);
 	return rc;
 }
 
-/* Signal the channel and disarm (IBA 11.4.2.2). The caller holds the lock. */
+/* Signal the completion channel and disarm the queue (IBA 11.4.2.2). The caller
+ * holds the lock. */
 static void signal_now(struct vb_cq *cq) VB_REQUIRES(cq->lock)
 {
 	cq->armed = CQ_UNARMED;
@@ -166,8 +168,8 @@ static bool wants_event(const struct vb_cq *cq, bool noteworthy)
 	       (cq->armed == CQ_ARMED_SOLICITED && noteworthy);
 }
 
-/* `strongest` or `untold` after one more entry. @noteworthy: it is solicited or
- * an error. */
+/* Returns the new value of `strongest` or `untold` after one more entry.
+ * @noteworthy: the entry is solicited or an error. */
 static enum vb_cq_arm least(enum vb_cq_arm before, bool noteworthy)
 {
 	if (noteworthy)
@@ -175,8 +177,9 @@ static enum vb_cq_arm least(enum vb_cq_arm before, bool noteworthy)
 	return before == CQ_UNARMED ? CQ_ARMED_ANY : before;
 }
 
-/* Can the event of this entry wait for further entries (moderation)? If so,
- * counts it in cq->held. The caller holds the lock. */
+/* May the event of this entry wait for further entries, because the program
+ * asked for moderation? If so, this function counts the entry in cq->held. The
+ * caller holds the lock. */
 static bool can_be_put_off(struct vb_cq *cq, const struct vb_cqe *e)
 	VB_REQUIRES(cq->lock)
 {
@@ -189,8 +192,8 @@ static bool can_be_put_off(struct vb_cq *cq, const struct vb_cqe *e)
 	return true;
 }
 
-/* Record the overrun. True for the first entry lost. The caller holds the
- * lock. */
+/* Record that the queue overran. Returns true for the first entry that is lost.
+ * The caller holds the lock. */
 static bool note_overrun(struct vb_cq *cq) VB_REQUIRES(cq->lock)
 {
 	if (atomic_load(&cq->overrun))
@@ -211,8 +214,8 @@ bool vb_cq_push(struct vb_cq *cq, const struct vb_cqe *e, bool solicited)
 
 	vb_mutex_lock(&cq->lock);
 	n = core_waiting(cq);
-	/* Once an entry is lost none is added: the program could not tell which
-	 * one is missing. */
+	/* After the first lost entry the queue takes no more: the program could
+	 * not tell which completion is missing. */
 	room = n < cq->cap && !atomic_load(&cq->overrun);
 	if (VB_LIKELY(room)) {
 		*entry(cq, n) = *e;
@@ -235,21 +238,19 @@ bool vb_cq_push(struct vb_cq *cq, const struct vb_cqe *e, bool solicited)
 	return room;
 }
 
-/*
- * Completions of a queue pair (core/qp.h).
- */
+/* Completions of a queue pair's work requests (core/qp.h). */
 
-/* Push the entry. If the queue has no room, move the queue pair to ERR: by an
- * unaffiliated error alone the program would wait for a completion that never
- * comes (IBA 10.10.2.3). */
+/* Push an entry for the queue pair. If the completion queue has no room, move
+ * the queue pair to ERR: an unaffiliated error alone would leave the program
+ * waiting for a completion that never comes (IBA 10.10.2.3). */
 static void core_complete(struct vb_qp *qp, struct vb_cq *cq, struct vb_cqe *e,
 			  bool solicited) VB_REQUIRES(qp->drive)
 {
 	bool stays = qp->type == QPT_XRC_RECV ||
 		     (e->is_recv && qp->srq && qp->srq->tags);
 
-	/* For XRC and tag matching the receive is the shared queue's: the entry
-	 * outlives the queue pair and frees none of its slots. */
+	/* With XRC and tag matching the receive came from the shared queue, so
+	 * the entry must outlive the queue pair and frees no slot of it. */
 	e->qp = stays ? NULL : qp;
 	e->qpn = atomic_load_explicit(&qp->qpn, memory_order_relaxed);
 	e->timestamp = qp->now;
@@ -283,7 +284,8 @@ void vb_qp_send_done(struct vb_qp *qp, enum vb_wc_status status)
 		.status = (uint8_t)status,
 		.opcode = wc_op(wqe),
 		.byte_len = wqe->length,
-		/* frees the slots of the unsignaled WQEs before it, too */
+		/* a poll of this entry also frees the slots of the unsignaled
+		 * WQEs before it */
 		.release = qp->sq.done,
 	};
 	core_complete(qp, qp->send_cq, &e, false);
@@ -320,13 +322,13 @@ static void finish_recv(struct vb_qp *qp, const struct vb_recv_done *d)
 		.release = qp->recv.index + 1,
 	};
 
-	if (!qp->recv_busy) /* flushed meanwhile by a full CQ */
+	if (!qp->recv_busy) /* a full CQ has flushed the queue pair meanwhile */
 		return;
 	qp->recv_busy = false;
 	if (VB_UNLIKELY(qp->srq && qp->srq->tags) &&
 	    d->opcode != WC_OP_RECV_WRITE_IMM)
 		vb_tag_fill(qp, &e);
-	if (qp->recv_cq) /* NULL: the XRC SRQ was destroyed */
+	if (qp->recv_cq) /* recv_cq is NULL if the XRC SRQ was destroyed */
 		core_complete(qp, qp->recv_cq, &e, d->solicited);
 }
 
@@ -340,19 +342,19 @@ void vb_qp_recv_done(struct vb_qp *qp, const struct vb_recv_done *d)
 		vb_xrc_leave(qp);
 }
 
-/*
- * Polling.
- */
+/* Functions that poll. */
 
-/* Free the queue slots that a poll of @e releases. The queue pair is alive,
- * since its destroyer first purges its entries. The caller holds the lock. */
+/* Free the work queue slots that the poll of @e releases. The queue pair is
+ * still alive, since its destroyer first purges its entries. The caller holds
+ * the lock. */
 static void release_slots(const struct vb_cqe *e)
 {
 	struct vb_qp *qp = e->qp;
 
 	if (!qp)
 		return;
-	/* Release: pairs with the poster's acquire in core/wq.c. */
+	/* Release: pairs with the acquire by which a poster in core/wq.c reads
+	 * the freed index. */
 	if (!e->is_recv)
 		atomic_store_explicit(&qp->sq.released, e->release,
 				      memory_order_release);
@@ -372,7 +374,8 @@ static uint32_t poll_locked(struct vb_cq *cq, uint32_t most, struct vb_cqe *out)
 	}
 	cq->head += n;
 	set_waiting(cq, have - n);
-	/* An event told of the entries left here, but this poll came for it. */
+	/* The channel already got an event for the entries that stay in the
+	 * queue, but the program came for that event with this poll. */
 	if (have > n)
 		cq->untold = cq->strongest;
 	return n;
@@ -435,7 +438,8 @@ void vb_cq_moderate(struct vb_cq *cq, uint32_t count, vb_time period,
 		    bool (*alarm)(struct vb_cq *cq, vb_time at))
 {
 	vb_mutex_lock(&cq->lock);
-	if (cq->held) /* deliver the delayed event under the old setting */
+	/* deliver the delayed event according to the old setting */
+	if (cq->held)
 		signal_now(cq);
 	cq->per_event = period ? count : 0;
 	cq->patience = period;

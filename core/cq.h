@@ -23,15 +23,19 @@ struct vb_cqe {
 	uint8_t sl, pkey_index;
 	uint16_t slid;
 	uint32_t byte_len;
-	uint32_t imm; /* in wire order; or the invalidated rkey */
+	/* immediate data in wire order, or the rkey that was invalidated */
+	uint32_t imm;
 	uint32_t qpn, src_qp;
-	struct vb_qp *qp; /* whose slots a poll frees; NULL: nobody's */
-	/* The poll that takes this entry sets the work queue's released index
-	 * to this. */
+	/* the queue pair whose work queue slots are freed when the program
+	 * polls this entry; NULL: no slots are freed */
+	struct vb_qp *qp;
+	/* The index that becomes the work queue's released index when the
+	 * program polls this entry. */
 	uint32_t release;
 	union {
-		uint32_t flow_tag; /* of a raw packet */
-		/* with tm_tag: of a message that matched a tagged buffer */
+		uint32_t flow_tag; /* flow tag of a raw packet */
+		/* with tm_tag: application context of a message that matched a
+		 * tagged buffer */
 		uint32_t tm_app_ctx;
 	};
 	uint64_t tm_tag;
@@ -43,17 +47,24 @@ enum vb_cq_arm { CQ_UNARMED, CQ_ARMED_SOLICITED, CQ_ARMED_ANY };
 
 struct vb_cq {
 	struct vb_adapter *adapter;
-	struct vb_channel *channel; /* NULL: the program only polls */
-	struct vb_async *async;	    /* receives EVENT_CQ_ERR */
+	/* the channel that gets events; NULL: the program only polls */
+	struct vb_channel *channel;
+	/* the queue of asynchronous events, which receives EVENT_CQ_ERR */
+	struct vb_async *async;
 	void *owner;
-	uint32_t row;		/* its row in the roster */
-	_Atomic uint32_t refs;	/* queue pairs that put completions here */
-	_Atomic uint32_t count; /* entries waiting; a hint for pollers */
+	uint32_t row; /* the number of this queue's row in the roster */
+	/* number of queue pairs that put completions into this queue */
+	_Atomic uint32_t refs;
+	/* number of entries in the queue; only a hint for readers without the
+	 * lock */
+	_Atomic uint32_t count;
 	struct vb_mutex lock;
-	/* Under lock: */
+	/* The fields below are protected by lock. */
 	struct vb_cqe *ring;
-	struct vb_memory *memory; /* the ring comes from here, or NULL */
-	uint32_t cap, head; /* cap: a power of two; head: the oldest entry */
+	/* the allocator that the ring came from; NULL: the heap */
+	struct vb_memory *memory;
+	/* @cap: capacity, a power of two; @head: index of the oldest entry */
+	uint32_t cap, head;
 	enum vb_cq_arm armed;
 	/* For which arming do the entries in the queue suffice?
 	 * CQ_ARMED_SOLICITED: a solicited entry or an error is among them;
@@ -61,21 +72,28 @@ struct vb_cq {
 	 * is for all entries, `untold` for those that no event has announced,
 	 * or that a poll has left here since. */
 	enum vb_cq_arm strongest, untold;
-	/* An entry was lost, so no entry is added any more. */
+	/* True: an entry was lost, and the queue takes no more entries. */
 	_Atomic bool overrun;
 	/* Moderation (vb_cq_moderate). @alarm asks the engine to call
 	 * vb_cq_due() at time @at; a later request replaces an earlier one.
 	 * False: the engine has no timer for it. */
-	uint32_t per_event; /* entries for one event; 0 and 1: no moderation */
-	uint32_t held;	    /* entries that share one delayed event */
-	vb_time patience;   /* longest delay of an event, ns */
+
+	/* how many entries share one event; 0 and 1: no moderation */
+	uint32_t per_event;
+	uint32_t held;	  /* number of entries that share the delayed event */
+	vb_time patience; /* longest delay of an event, in nanoseconds */
 	bool (*alarm)(struct vb_cq *cq, vb_time at);
-	struct vb_timer timer; /* under the engine's timer lock */
-	/* Under channel->lock: */
+	/* timer of the delayed event; protected by the engine's timer lock */
+	struct vb_timer timer;
+	/* The fields below are protected by channel->lock. */
 	struct vb_cq *event_next;
-	uint32_t events_queued; /* in the channel, not taken by the program */
-	uint32_t events_taken;	/* events that the program has taken so far */
-	/* how many next events engine/wait.c delivers without delay */
+	/* number of this queue's events in the channel that the program has not
+	 * read */
+	uint32_t events_queued;
+	/* number of events that the program has read so far */
+	uint32_t events_taken;
+	/* the number of next events that engine/wait.c delivers without
+	 * delay */
 	_Atomic int spare;
 };
 
@@ -84,17 +102,17 @@ struct vb_cq {
  * destroyed when the caller looks at it, but its memory is never freed. */
 struct vb_qp *vb_cq_sender(struct vb_cq *cq) VB_EXCLUDES(cq->lock);
 
-/* Create a queue of at least @cap entries; cq->cap says how many. The ring's
- * memory comes from @m, or from the heap when @m is NULL. The caller owns *@cq.
- * 0, -EINVAL when @cap is 0 or above the limit, or -ENOMEM. */
+/* Create a queue of at least @cap entries; cq->cap then has the real capacity.
+ * The ring's memory comes from @m, or from the heap when @m is NULL. The caller
+ * owns *@cq. 0, -EINVAL when @cap is 0 or above the limit, or -ENOMEM. */
 VB_MUST_CHECK int vb_cq_create_in(struct vb_adapter *a, uint32_t cap,
 				  struct vb_channel *ch, struct vb_async *async,
 				  struct vb_memory *m, struct vb_cq **cq);
 /* Free the queue. -EBUSY while a queue pair uses it. The caller (front/verbs)
  * first waits until the program has acknowledged all events. */
 VB_MUST_CHECK int vb_cq_destroy(struct vb_cq *cq);
-/* Change the capacity; the queue keeps its entries. -EINVAL: they do not fit;
- * -ENOMEM. Takes cq->lock. */
+/* Change the capacity; the queue keeps its entries. -EINVAL: the entries do not
+ * fit into @cap; -ENOMEM. Takes cq->lock. */
 VB_MUST_CHECK int vb_cq_resize(struct vb_cq *cq, uint32_t cap)
 	VB_EXCLUDES(cq->lock);
 
@@ -105,9 +123,9 @@ VB_MUST_CHECK int vb_cq_resize(struct vb_cq *cq, uint32_t cap)
 VB_MUST_CHECK bool vb_cq_push(struct vb_cq *cq, const struct vb_cqe *e,
 			      bool solicited) VB_EXCLUDES(cq->lock);
 
-/* Take up to @n entries, oldest first, and free the queue slots they stand for.
- * Returns how many, or -EIO when the queue is empty after an overrun. Takes
- * cq->lock. */
+/* Remove up to @n entries, oldest first, and free the work queue slots that
+ * they release. Returns the number of entries, or -EIO when the queue is empty
+ * after an overrun. Takes cq->lock. */
 int vb_cq_poll(struct vb_cq *cq, int n, struct vb_cqe *out)
 	VB_EXCLUDES(cq->lock);
 

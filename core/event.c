@@ -25,16 +25,16 @@
 #include "base/log.h"
 #include "core/cq.h"
 
-/* What waiting needs of a channel or asynchronous queue. */
+/* The fields of a channel or asynchronous queue that a waiter needs. */
 struct waiter {
 	int fd;
 	struct vb_mutex *lock;
 	struct vb_tokens *tokens;
 };
 
-/* The channel of which this thread takes the first event itself, between
- * vb_channel_begin() and vb_channel_end(). @count: the thread has queued an
- * event and written no token for it. */
+/* The channel whose first event this thread itself returns to the program,
+ * between vb_channel_begin() and vb_channel_end(). @count: the thread has
+ * queued an event without writing a token for it. */
 static __thread struct {
 	const struct vb_channel *ch;
 	bool count;
@@ -47,8 +47,8 @@ static int open_counter(void)
 	return fd < 0 ? -errno : fd;
 }
 
-/* Add a count. The caller holds the queue's lock, so that the equation above
- * holds. */
+/* Write one count to the eventfd. The caller holds the queue's lock, so that
+ * the equation above stays true. */
 static void add_token(int fd)
 {
 	const uint64_t one = 1;
@@ -65,8 +65,9 @@ static int read_token(int fd)
 	return read(fd, &one, sizeof(one)) < 0 ? -errno : 0;
 }
 
-/* Read the surplus from the eventfd. The caller holds the lock. Asks poll(2)
- * first, because a forked child may have read counts of this process. */
+/* Read the surplus counts from the eventfd. The caller holds the lock. This
+ * function asks poll(2) first, because a forked child may have read counts of
+ * this process. */
 static void drop_surplus(int fd, struct vb_tokens *t)
 {
 	struct pollfd p = { .fd = fd, .events = POLLIN };
@@ -92,8 +93,8 @@ static void stop_reading(void *arg)
 	vb_mutex_unlock(w->lock);
 }
 
-/* Read one count. If the program cancels the thread here, the thread no longer
- * counts as a reader. */
+/* Read one count from the eventfd. If the program cancels the thread meanwhile,
+ * the thread no longer counts as a reader. */
 static int wait_token(struct waiter *w)
 {
 	int rc;
@@ -107,9 +108,9 @@ static int wait_token(struct waiter *w)
 	return rc;
 }
 
-/* The caller has called wait_token(), which returned @rc, and then looked for
- * an event (@found): bring readers and surplus up to date. The caller holds the
- * lock. */
+/* Adjust the numbers of readers and surplus counts after a wait. The caller
+ * holds the lock, has called wait_token(), which returned @rc, and has then
+ * looked for an event: @found. */
 static void core_event_settle(struct waiter *w, int rc, bool found)
 {
 	w->tokens->readers--;
@@ -186,8 +187,8 @@ void vb_channel_begin(struct vb_channel *ch)
 	hand.count = false;
 }
 
-/* Take an event of the first completion queue in the list, which goes to the
- * end if it has more events. The caller holds the lock. */
+/* Remove one event of the first completion queue in the list. If that queue has
+ * more events, it moves to the end of the list. The caller holds the lock. */
 static struct vb_cq *pop_cq(struct vb_channel *ch) VB_REQUIRES(ch->lock)
 {
 	struct vb_cq *cq = ch->first;
@@ -234,7 +235,8 @@ int vb_channel_take(struct vb_channel *ch, struct vb_cq **out)
 	return rc;
 }
 
-/* Remove @cq from the list. The caller holds the lock. */
+/* Remove the completion queue @cq from the channel's list. The caller holds the
+ * lock. */
 static void unlink_cq(struct vb_channel *ch, struct vb_cq *cq)
 	VB_REQUIRES(ch->lock)
 {
@@ -301,7 +303,8 @@ void vb_async_post(struct vb_async *a, enum vb_event_type type, void *object)
 	vb_mutex_unlock(&a->lock);
 }
 
-/* Remove the oldest event. The caller holds the lock. */
+/* Remove the oldest asynchronous event from the queue. The caller holds the
+ * lock. */
 static struct vb_event *pop_event(struct vb_async *a) VB_REQUIRES(a->lock)
 {
 	struct vb_event *e = a->first;

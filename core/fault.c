@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Error behaviour of responder (IBA 9.9.3) and requester (IBA 9.9.2), as
- * tables. */
+/* Tables of the error behaviour of a responder (IBA 9.9.3) and a requester (IBA
+ * 9.9.2). */
 #include "core/fault.h"
 #include "wire/ib_hdr.h"
 
@@ -28,14 +28,15 @@ ROW(RQE_TOO_SMALL,  NAK_AND_DIE, VB_SYN_NAK_INVALID, LOC_LEN_ERR,     EVENT_QP_R
 /* XRC (IBA annex A14): invalid XRCETH, XRC domain violation. */
 ROW(XRC_SRQ,        NAK_AND_DIE, VB_SYN_NAK_INVALID, REM_INV_REQ_ERR, EVENT_QP_REQ_ERR,   CNT_NAK_INVALID),
 ROW(XRC_DOMAIN,     NAK_AND_DIE, VB_SYN_NAK_INVALID, REM_INV_REQ_ERR, EVENT_QP_REQ_ERR,   CNT_NAK_INVALID),
-/* Class A: the fault is in the responder, not in the request. */
+/* Class A: the responder is at fault, and not the request. */
 ROW(RQE_LKEY,       NAK_AND_DIE, VB_SYN_NAK_OP,      LOC_PROT_ERR,    NONE,               CNT_NAK_OP),
 ROW(XRC_FAR,        NAK_AND_DIE, VB_SYN_NAK_OP,      LOC_QP_OP_ERR,   EVENT_QP_FATAL,     CNT_NAK_OP),
-/* Class B: not executed; the requester tries again. min_rnr_timer is added to
- * the RNR syndrome. */
+/* Class B: the responder does not execute the request, and the requester
+ * repeats it. ib/ adds min_rnr_timer to the RNR syndrome. */
 ROW(PSN_GAP,        NAK_ONCE,    VB_SYN_NAK_PSN,     SUCCESS,         NONE,               CNT_OUT_OF_SEQUENCE),
 ROW(NO_RQE,         NAK_ONCE,    VB_SYN_RNR,         SUCCESS,         NONE,               CNT_SEND_RNR_ERR),
-/* Class J: the data was placed but the key cannot be invalidated; no NAK. */
+/* Class J: the data was placed, but the key must not be invalidated; no NAK is
+ * sent. */
 ROW(INV_RKEY,       DIE,         NO_NAK,             REM_INV_REQ_ERR, EVENT_QP_REQ_ERR,   NONE),
 };
 
@@ -57,7 +58,7 @@ ROW(RQE_LKEY,       DIE,         NO_NAK,             LOC_PROT_ERR,    NONE,     
 #undef ROW
 // clang-format on
 
-/* By NAK code (IBA 9.7.5.2.4). */
+/* Completion status by NAK code (IBA 9.7.5.2.4). */
 static const uint8_t nak_status[] = {
 	[VB_SYN_NAK_INVALID & 0x1f] = WC_REM_INV_REQ_ERR,
 	[VB_SYN_NAK_ACCESS & 0x1f] = WC_REM_ACCESS_ERR,
@@ -79,7 +80,7 @@ enum vb_wc_status vb_fault_nak_status(uint8_t syndrome)
 {
 	unsigned code = syndrome & 0x1f;
 
-	/* A reserved code must not mean success. */
+	/* A reserved NAK code must not count as success. */
 	if (code >= VB_COUNT(nak_status) || nak_status[code] == WC_SUCCESS)
 		return WC_REM_OP_ERR;
 	return nak_status[code];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What follows from a fault (enum vb_fault): the one table that says which NAK,
- * completion status, event and counter it leads to. */
+/* The consequences of a fault (enum vb_fault): one table that says which NAK,
+ * completion status, event and counter a fault leads to. */
 #ifndef CORE_FAULT_H
 #define CORE_FAULT_H
 
@@ -10,7 +10,7 @@
 enum vb_fault_action {
 	/* Drop the packet, or its message; send nothing. */
 	ACT_DROP,
-	/* Send the NAK; the requester tries again. */
+	/* Send the NAK; the requester then repeats the request. */
 	ACT_NAK_ONCE,
 	/* Send the NAK, then move the queue pair to ERR. */
 	ACT_NAK_AND_DIE,
@@ -19,23 +19,27 @@ enum vb_fault_action {
 };
 
 struct vb_fault_row {
-	uint8_t action;	  /* enum vb_fault_action */
-	uint8_t syndrome; /* of the NAK's AETH */
-	uint8_t status;	  /* enum vb_wc_status of the WQE in progress */
-	/* the enum vb_event_type if no WQE can report the fault; -1: none */
+	uint8_t action;	  /* what to do, an enum vb_fault_action */
+	uint8_t syndrome; /* the syndrome in the AETH of the NAK */
+	/* the enum vb_wc_status with which the WQE in progress completes */
+	uint8_t status;
+	/* the enum vb_event_type to raise if no WQE can report the fault; -1:
+	 * none */
 	int8_t event;
-	int8_t counter; /* enum vb_counter to increment; -1: none */
+	int8_t counter; /* the enum vb_counter to increment; -1: none */
 };
 
-/* The row of @fault for RC and XRC (IBA 9.9.3). @fault is one that a
- * request can cause: FAULT_RKEY or a later one. */
+/* Returns the row of @fault for RC and XRC (IBA 9.9.3). @fault is FAULT_RKEY or
+ * a later value, since only these can be caused by a request. */
 const struct vb_fault_row *vb_fault_rc(enum vb_fault fault);
 
-/* The row of @fault for UC and UD, which send no answers (IBA 9.8.2). */
+/* Returns the row of @fault for UC and UD, which send no answers (IBA
+ * 9.8.2). */
 const struct vb_fault_row *vb_fault_unreliable(enum vb_fault fault);
 
-/* The status of a request that a NAK with @syndrome ends. Not for the NAK of a
- * PSN sequence error, nor RNR: these are retried. */
+/* Returns the completion status of a request that a NAK with @syndrome ends.
+ * The syndrome must not be a PSN sequence error or RNR, after which the request
+ * is repeated. */
 enum vb_wc_status vb_fault_nak_status(uint8_t syndrome);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Flow steering: matching frames with rules. */
+/* Flow steering: compares frames with rules. */
 #include "core/flow.h"
 
 #include <errno.h>
@@ -25,7 +25,8 @@ int vb_flow_check(struct vb_flow_rule *r)
 	hide_unmasked(&r->value, &r->mask);
 	if (r->kind == FLOW_NORMAL)
 		return r->drop && r->dont_trap ? -EINVAL : 0;
-	/* Rules of the other kinds are defined by their kind alone. */
+	/* A rule of the other kinds has no options: its kind alone defines
+	 * it. */
 	if (r->dont_trap || r->drop ||
 	    memcmp(&r->mask, &any_frame, sizeof(any_frame)) != 0)
 		return -EINVAL;
@@ -74,7 +75,7 @@ static void core_count(struct vb_counters *c, uint32_t bytes)
 {
 	if (!c)
 		return;
-	/* Relaxed: a statistic orders nothing else. */
+	/* Relaxed: a statistical counter orders no other memory access. */
 	atomic_fetch_add_explicit(&c->seen[COUNT_PACKETS], 1,
 				  memory_order_relaxed);
 	atomic_fetch_add_explicit(&c->seen[COUNT_BYTES], bytes,

@@ -10,30 +10,34 @@
 #include "base/lock_rank.h"
 
 enum vb_lock_order {
-	RANK_DEVICES = 1, /* front/verbs: the list of devices */
-	RANK_DOMAINS,	  /* front/verbs: protection domains by number */
+	RANK_DEVICES = 1, /* lock of front/verbs: the list of devices */
+	RANK_DOMAINS, /* lock of front/verbs: protection domains by number */
 	RANK_PLACES,
-	RANK_OPEN, /* engine: starting and stopping it */
-	RANK_POLL, /* front/verbs: an extended completion queue, from
-		      ibv_start_poll to ibv_end_poll */
+	RANK_OPEN, /* lock of the engine: starting and stopping the engine */
+	/* lock of front/verbs: an extended completion queue, held from
+	 * ibv_start_poll to ibv_end_poll */
+	RANK_POLL,
 	RANK_MEMORIES,
-	RANK_LIST,    /* engine: adapters, descriptors the thread polls */
-	RANK_RX,      /* engine: held by the thread that receives */
-	RANK_NEAR_RX, /* near: held by the thread that serves the lanes */
-	RANK_DRIVE,   /* a queue pair's protocol state */
-	RANK_XRC,     /* an adapter's XRC domains */
-	RANK_NEAR,    /* near: the list of peers */
+	/* lock of the engine: adapters, and the descriptors that its thread
+	 * polls */
+	RANK_LIST,
+	RANK_RX, /* lock of the engine, held by the thread that receives */
+	/* lock of near, held by the thread that serves the lanes */
+	RANK_NEAR_RX,
+	RANK_DRIVE, /* lock of a queue pair's protocol state */
+	RANK_XRC,   /* lock of an adapter's XRC domains */
+	RANK_NEAR,  /* lock of near: the list of peers */
 	RANK_COPY_HELPER,
-	RANK_WQ, /* a send, receive or shared receive queue */
-	RANK_MR, /* an adapter's memory keys */
+	RANK_WQ, /* lock of a send, receive or shared receive queue */
+	RANK_MR, /* lock of an adapter's memory keys */
 	RANK_MODERATION,
 	RANK_CQ,
 	RANK_CHANNEL,
 };
 
-/* Call before a wait without a bound for a peer, a program or another thread.
- * The caller holds no lock that other connections need: a build with lock_ranks
- * aborts when it holds one from RANK_RX to RANK_CHANNEL. */
+/* Call this before any wait for a peer, a program or another thread that has no
+ * time limit. The caller holds no lock that other connections need: a build
+ * with lock_ranks aborts if it holds a lock from RANK_RX to RANK_CHANNEL. */
 static inline void vb_may_wait(void)
 {
 	vb_rank_may_wait(RANK_RX, RANK_CHANNEL);

@@ -9,14 +9,15 @@
 
 #include "base/defs.h"
 
-#define VB_MEMORY_ALIGN 64 /* bytes: a cache line */
+#define VB_MEMORY_ALIGN 64 /* alignment in bytes: a cache line */
 
 struct vb_memory {
 	/* @take returns @bytes bytes at a multiple of VB_MEMORY_ALIGN; NULL:
 	 * out of memory; VB_MEMORY_DEFAULT: the caller shall use the heap. */
 	void *(*take)(struct vb_memory *m, size_t bytes);
 	void (*give)(struct vb_memory *m, void *at);
-	_Atomic uint32_t refs; /* blocks taken and not yet given back */
+	/* number of blocks that are allocated and not yet freed */
+	_Atomic uint32_t refs;
 };
 #define VB_MEMORY_DEFAULT ((void *)-1)
 

@@ -10,9 +10,10 @@
 #include "base/rand.h"
 #include "core/mr_priv.h"
 
-/* A deregistered region is reused only when REST_COUNT others wait, too. As a
- * region's variant has 256 values, a program that registers and deregisters one
- * buffer in a loop sees the same key again after 2^18 other keys. */
+/* The number of deregistered regions that must be waiting before the oldest of
+ * them is reused. A region's variant has 256 values, so a program that
+ * registers and deregisters one buffer in a loop sees a key again only after
+ * 2^18 other keys. */
 #define REST_COUNT 1024
 
 /* Bits 29:20 are optional in the ABI: unknown bits among them are ignored. */
@@ -22,8 +23,8 @@
 	 ACCESS_REMOTE_ATOMIC | ACCESS_MW_BIND | ACCESS_ZERO_BASED |           \
 	 ACCESS_ON_DEMAND | ACCESS_HUGETLB | ACCESS_OPTIONAL)
 
-/* Map an index one-to-one to 24 scrambled bits: the multiplier is odd.
- * vb_key_index() is the inverse. */
+/* Map an index one-to-one to 24 scrambled bits. The mapping is invertible
+ * because the multiplier is odd; vb_key_index() is the inverse. */
 static uint32_t scramble(const struct vb_adapter *a, uint32_t index)
 {
 	return ((index * a->key_mul) ^ a->key_mask) & 0xffffff;
@@ -36,7 +37,7 @@ uint32_t vb_mr_next_key(const struct vb_adapter *a, struct vb_mr *mr)
 	do {
 		mr->variant = (uint8_t)(mr->variant + mr->step);
 		key = scramble(a, mr->index) << 8 | mr->variant;
-	} while (key == 0); /* 0 stands for: not registered */
+	} while (key == 0); /* a key of 0 would mean: not registered */
 	return key;
 }
 
@@ -66,7 +67,7 @@ static void push_free(struct vb_adapter *a, struct vb_mr *mr)
 	vb_mutex_unlock(&a->mr_lock);
 }
 
-/* Allocate an entry with key 0. A peer's access may look at it at once. */
+/* Allocate an entry with key 0. A peer's access may read the entry at once. */
 static int make_mr(struct vb_adapter *a, struct vb_mr **out)
 {
 	uint32_t random = vb_rand32(), index;
@@ -101,13 +102,14 @@ static int take_mr(struct vb_adapter *a, struct vb_mr **out)
 	return *out ? 0 : rc;
 }
 
-/* Do @length bytes from @first extend past address 2^64 - 1? */
+/* Do @length bytes from address @first on extend past address 2^64 - 1? */
 static bool core_wraps(uint64_t first, uint64_t length)
 {
 	return length > 0 && first > UINT64_MAX - (length - 1);
 }
 
-/* Is it an on-demand region of the whole address space? */
+/* Does the program ask for an implicit on-demand region, the whole address
+ * space? */
 static bool is_implicit(const void *base, uint64_t length, uint64_t iova,
 			uint32_t access)
 {
@@ -120,7 +122,8 @@ static int check_register(const void *base, uint64_t length, uint64_t iova,
 {
 	if (access & ~ACCESS_KNOWN)
 		return -EINVAL;
-	/* Remote write or atomic requires local write (IBA 11.2.8.2). */
+	/* Remote write and remote atomic rights require local write (IBA
+	 * 11.2.8.2). */
 	if (access & (ACCESS_REMOTE_WRITE | ACCESS_REMOTE_ATOMIC) &&
 	    !(access & ACCESS_LOCAL_WRITE))
 		return -EINVAL;
@@ -160,10 +163,10 @@ static void withdraw(const struct vb_mr *mr, uint32_t key)
 
 void vb_mr_open(struct vb_mr *mr, uint32_t key)
 {
-	/* Sequentially consistent: a reader in vb_mr_hold() that sees the key
-	 * sees the fields. */
+	/* Sequentially consistent: a thread in vb_mr_hold() that reads the new
+	 * key also reads the new fields. */
 	atomic_store(&mr->key, key);
-	/* No peer may use a null region. */
+	/* No peer may use a null region, so its key is granted to none. */
 	if (mr->kind != MR_NULL)
 		announce(mr, key);
 }
@@ -299,9 +302,9 @@ void vb_mr_await_users(const struct vb_mr *mr)
 	}
 }
 
-/* Revoke the key and wait for accesses to end. -EBUSY: a window is bound.
- * Binding a window uses the region as an access does, so none is bound after
- * that. */
+/* Revoke the key and wait until accesses have ended. -EBUSY: a window is bound.
+ * A thread that binds a window counts as an access to the region, so no window
+ * is bound after the wait. */
 static int close_region(struct vb_mr *mr)
 {
 	uint32_t key = atomic_load(&mr->key);
@@ -311,7 +314,9 @@ static int close_region(struct vb_mr *mr)
 	vb_mr_await(mr, vb_mr_shut(mr));
 	if (VB_LIKELY(atomic_load(&mr->windows) == 0))
 		return 0;
-	vb_mr_open(mr, key); /* a window was bound meanwhile */
+	/* a thread has bound a window meanwhile, so the key becomes valid
+	 * again */
+	vb_mr_open(mr, key);
 	return -EBUSY;
 }
 

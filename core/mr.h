@@ -15,11 +15,12 @@
 
 enum vb_mr_kind {
 	MR_REGION,
-	/* covers every address, has no memory: reads give 0, writes are
-	 * dropped */
+	/* the null region: covers every address and has no memory; reads give
+	 * 0, and written bytes are dropped */
 	MR_NULL,
 	MR_WINDOW_1, /* memory window of type 1 */
-	/* of type 2B: serves the queue pair that bound it */
+	/* memory window of type 2B: only the queue pair that bound it may use
+	 * it */
 	MR_WINDOW_2,
 };
 
@@ -28,20 +29,23 @@ enum vb_mr_kind {
  * look at it without a lock. The fields that an access needs share the first
  * cache line: with a million regions each further line is a cache miss. */
 struct vb_mr {
-	/* 0: a region without registration, or a window not bound */
+	/* 0: the region is not registered, or the window is not bound */
 	_Atomic uint32_t key;
-	/* accesses in progress; deregistration waits for 0 */
+	/* number of accesses in progress; a deregistration waits until it is
+	 * 0 */
 	_Atomic uint32_t users;
-	_Atomic uint32_t windows; /* windows bound to this region now */
+	/* number of windows that are bound to this region now */
+	_Atomic uint32_t windows;
 	/* Written under adapter->mr_lock, while the entry has no key. */
 	enum vb_mr_kind kind;
-	/* Immutable while key is not 0. */
+	/* The fields below do not change while key is not 0. */
 	struct vb_pd *pd;
-	uint8_t *base; /* address of iova in this process */
+	uint8_t *base; /* the address in this process that @iova stands for */
 	uint64_t iova;
 	uint64_t length;
-	uint32_t access; /* enum vb_access */
-	uint32_t qpn;	 /* queue pair that may use it; 0: any */
+	uint32_t access; /* rights that the key permits, enum vb_access */
+	/* the only queue pair that may use the key; 0: any queue pair */
+	uint32_t qpn;
 	/* Of a window, under adapter->mr_lock: the region it is bound to (or
 	 * NULL); its link in vb_qp.windows; its revoked key by which accesses
 	 * may still be in progress (or 0); and when that key was revoked. */
@@ -49,58 +53,67 @@ struct vb_mr {
 	struct vb_chain link;
 	uint32_t closing;
 	vb_time closed_at;
-	/* These never change after the object was made, except as noted: */
-	uint32_t index;	 /* in adapter->mrs */
-	uint32_t row;	 /* a region's row in the roster */
-	uint8_t variant; /* bits 7:0 of the latest key */
-	uint8_t step;	 /* odd; added to variant at each registration */
-	struct vb_mr *next_free; /* under adapter->mr_lock */
+	/* The fields below never change after the object was made, except as
+	 * noted. */
+	uint32_t index;	 /* index of this entry in adapter->mrs */
+	uint32_t row;	 /* number of a region's row in the roster */
+	uint8_t variant; /* the latest key's bits 7:0 */
+	/* an odd number that each registration adds to @variant */
+	uint8_t step;
+	/* the next entry of the free list; protected by adapter->mr_lock */
+	struct vb_mr *next_free;
 };
 _Static_assert(sizeof(struct vb_mr) == 128, "two lines");
 
-/* What a key permits. An implementation of struct vb_key_ops keeps copies of
+/* The rights of a key. An implementation of struct vb_key_ops keeps copies of
  * grants, for other processes of this host that copy data directly. A key
- * without a grant, or with a revoked one, permits nothing to them. */
+ * without a grant, or with a revoked one, permits them nothing. */
 struct vb_grant {
 	uint32_t key;
-	/* in adapter->mrs; one key at a time has it */
+	/* index of the key's entry in adapter->mrs; only one key at a time has
+	 * it */
 	uint32_t index;
-	uint32_t pd; /* vb_pd.id */
+	uint32_t pd; /* id of the protection domain (vb_pd.id) */
 	uint32_t access;
-	/* queue pair that may use it; 0: any of the domain */
+	/* the only queue pair that may use the key; 0: any of the domain */
 	uint32_t qpn;
-	uint64_t base, iova, length; /* base: an address in this process */
+	/* @base: the address of @iova in the process that registered the
+	 * region */
+	uint64_t base, iova, length;
 };
 
 /* The access that a caller wants: @len bytes at @iova through @key, with the
  * rights @need. */
 struct vb_mr_range {
-	uint32_t key, need; /* enum vb_access */
+	/* @need: the rights that the access needs, enum vb_access */
+	uint32_t key, need;
 	uint64_t iova, len;
 };
 
 struct vb_key_ops {
 	void (*grant)(struct vb_adapter *a, const struct vb_grant *g);
-	/* When it returns, no access by @key begins in another process. */
+	/* Revokes the grant of @key: after the return no access by @key begins
+	 * in another process. */
 	void (*revoke)(struct vb_adapter *a, uint32_t index, uint32_t key);
 	/* Has every access by @key ended in other processes? @key was revoked
-	 * @age ns ago. Does not wait. */
+	 * @age ns ago. Never waits. */
 	bool (*is_quiet)(struct vb_adapter *a, uint32_t key, vb_time age);
-	/* Wait until other processes have ended every access by @key. The
+	/* Waits until other processes have ended every access by @key. The
 	 * caller holds no lock. */
 	void (*await)(struct vb_adapter *a, uint32_t key);
-	/* Look up @key in the process from which @pd was imported. False: it
-	 * permits nothing. */
+	/* Looks up @key in the process from which @pd was imported. False: @key
+	 * permits nothing there. */
 	bool (*find)(const struct vb_pd *pd, uint32_t key, struct vb_grant *g);
-	/* Copy r->len bytes between @bytes and memory of the process from which
-	 * @pd was imported; @put: to that process. @bytes NULL: only check. */
+	/* Copies r->len bytes between @bytes and memory of the process from
+	 * which @pd was imported; @put: to that process. @bytes NULL: this
+	 * function only checks whether the access is permitted. */
 	enum vb_fault (*reach)(const struct vb_pd *pd,
 			       const struct vb_mr_range *r, void *bytes,
 			       bool put);
 };
 
-/* The table index that @key names in the adapter with this key_mask and
- * key_inv. The entry may be unused. */
+/* Returns the table index that @key names in the adapter with this key_mask and
+ * key_inv. The entry at that index may be unused. */
 static inline uint32_t vb_key_index(uint32_t key_mask, uint32_t key_inv,
 				    uint32_t key)
 {
@@ -120,12 +133,13 @@ VB_MUST_CHECK int vb_mr_register(struct vb_pd *pd, void *base, uint64_t length,
 				 struct vb_mr **mr)
 	VB_EXCLUDES(pd->adapter->mr_lock);
 
-/* Register a region of kind MR_NULL, with the same errors. Takes mr_lock. */
+/* Register a region of kind MR_NULL. Errors as of vb_mr_register(). Takes
+ * mr_lock. */
 VB_MUST_CHECK int vb_mr_register_null(struct vb_pd *pd, struct vb_mr **mr)
 	VB_EXCLUDES(pd->adapter->mr_lock);
 
-/* The region of domain @pd that has @key, or NULL. The caller makes sure that
- * no thread deregisters it meanwhile. */
+/* Returns the region of domain @pd that has @key, or NULL. The caller makes
+ * sure that no thread deregisters the region meanwhile. */
 struct vb_mr *vb_mr_of(const struct vb_pd *pd, uint32_t key);
 
 /* Does @key name a region of kind MR_NULL in @pd? */
@@ -137,13 +151,17 @@ bool vb_mr_is_null(const struct vb_pd *pd, uint32_t key);
 VB_MUST_CHECK int vb_mr_deregister(struct vb_mr *mr)
 	VB_EXCLUDES(mr->pd->adapter->mr_lock);
 
-/* What vb_mr_change() changes of a region (ibv_rereg_mr); its key stays. */
+/* The changes that vb_mr_change() makes to a region (ibv_rereg_mr); the key
+ * stays. */
 struct vb_mr_change {
 	bool place, rights;
-	struct vb_pd *pd; /* NULL: keep */
-	void *base;	  /* with `place`: base, length, iova */
+	/* the new protection domain; NULL: the old one stays */
+	struct vb_pd *pd;
+	/* @base, @length, @iova: the new address range; valid if `place` is
+	 * set */
+	void *base;
 	uint64_t length, iova;
-	uint32_t access; /* with `rights` */
+	uint32_t access; /* the new rights; valid if `rights` is set */
 };
 /* Deregister and register in one step; on an error nothing changes. -EBUSY, or
  * an error of vb_mr_register(). */
@@ -180,7 +198,7 @@ static inline void vb_mr_drop(struct vb_mr *mr)
 	atomic_fetch_sub_explicit(&mr->users, 1, memory_order_release);
 }
 
-/* End the access, so that a deregistration may return. */
+/* End the access @use, so that a deregistration of the region may return. */
 static inline void vb_mr_end(struct vb_mr_use *use)
 {
 	if (use->mr)
@@ -189,12 +207,12 @@ static inline void vb_mr_end(struct vb_mr_use *use)
 }
 
 /*
- * Begin the next of several accesses, most of them by one key. Before the first
- * call the caller zeroes @use, later it passes it as the previous call left it.
- * @use may still hold the region of another key, so between two calls the
- * caller waits for no deregistration. False: not permitted, and nothing is
- * logged. After the last access the caller calls vb_mr_end() in either case.
- * @len is not 0.
+ * Begin the next of several accesses, most of which use one key. Before the
+ * first call the caller zeroes @use, and passes @use unchanged to each later
+ * call. Between two calls @use may still hold the region of another key, so the
+ * caller must not wait for a deregistration. After the last access the caller
+ * calls vb_mr_end(), whatever this function returned. False: the access is not
+ * permitted; no reason is logged. @len is not 0.
  */
 bool vb_mr_begin_next(const struct vb_adapter *a, const struct vb_pd *pd,
 		      uint32_t qpn, uint32_t key, uint64_t iova, uint64_t len,
@@ -202,8 +220,9 @@ bool vb_mr_begin_next(const struct vb_adapter *a, const struct vb_pd *pd,
 
 /* Make an access by a key that vb_mr_begin() refused, if @pd was imported from
  * another process: the kernel copies the bytes, so no operation is atomic.
- * FAULT_RKEY: not permitted, or @pd was not imported. vb_mr_find_far() fills in
- * what @key permits in that process; false: nothing. */
+ * FAULT_RKEY: the access is not permitted, or @pd was not imported.
+ * vb_mr_find_far() fills in what @key permits in that process; it returns false
+ * if @key permits nothing. */
 enum vb_fault vb_mr_reach(const struct vb_pd *pd, const struct vb_mr_range *r,
 			  void *bytes, bool put);
 bool vb_mr_find_far(const struct vb_pd *pd, uint32_t key, struct vb_grant *g);
@@ -213,12 +232,12 @@ enum vb_fault vb_mr_check(struct vb_adapter *a, const struct vb_pd *pd,
 			  uint32_t qpn, uint32_t key, uint64_t iova,
 			  uint64_t len, uint32_t need);
 
-/* Why an access was refused, for an iWARP responder to tell the peer.
- * REFUSED_NOT: meanwhile the access has become permitted. */
+/* The reason why an access was refused, for an iWARP responder that tells the
+ * peer. REFUSED_NOT: the access has become permitted meanwhile. */
 enum vb_refusal {
 	REFUSED_NOT,
-	REFUSED_KEY, /* no such key */
-	/* of another protection domain or queue pair */
+	REFUSED_KEY, /* no region or window has the key */
+	/* the key belongs to another protection domain or queue pair */
 	REFUSED_DOMAIN,
 	REFUSED_BOUNDS,
 	REFUSED_RIGHTS,

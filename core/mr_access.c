@@ -19,10 +19,11 @@ struct vb_mr *vb_mr_find(const struct vb_adapter *a, uint32_t key)
 	return vb_rows_get(a->mrs, vb_key_index(a->key_mask, a->key_inv, key));
 }
 
-/* vb_mr_hold() adds a user and then reads the key; vb_mr_shut() clears the key
- * and then reads the users. All four are sequentially consistent, so at least
- * one of two that race sees the other. Acquire and release would not suffice,
- * since each side stores one variable and then loads another. */
+/* vb_mr_hold() increments the users and then reads the key; vb_mr_shut() clears
+ * the key and then reads the users. All four accesses are sequentially
+ * consistent, so of two threads that race at least one sees the other's store.
+ * Acquire and release would not suffice, since each thread stores one variable
+ * and then loads the other. */
 struct vb_mr *vb_mr_hold(const struct vb_adapter *a, uint32_t key)
 {
 	struct vb_mr *mr = vb_mr_find(a, key);
@@ -67,19 +68,20 @@ static bool core_mr_is_inside(const struct vb_mr *mr, uint64_t iova,
 }
 
 /* Is the entry of a kind that permits this access? A window permits only remote
- * ones, and if one queue pair has bound it, only through that. */
+ * accesses, and a window that one queue pair has bound permits only accesses by
+ * that queue pair. */
 static bool may_come_by(const struct vb_mr *mr, uint32_t need, uint32_t qpn)
 {
 	return mr->kind <= MR_NULL ||
 	       ((need & REMOTE) && (mr->qpn == 0 || mr->qpn == qpn));
 }
 
-/* Reads of a null region give `zeros`; its writes go to `drain`, which nobody
- * reads. Pages that nobody has touched take no memory. */
+/* Reads of a null region return `zeros`. Writes to it go to `drain`, which is
+ * never read. Pages that no thread has touched use no memory. */
 static uint8_t zeros[VB_MR_NULL_BYTES], drain[VB_MR_NULL_BYTES];
 
-/* Where @iova is in this process. Computed as a number, because a region of the
- * whole address space begins at NULL. */
+/* The address in this process of @iova. Computed as an integer, because a
+ * region of the whole address space begins at NULL. */
 static uint8_t *at_iova(const struct vb_mr *mr, uint64_t iova, uint32_t need)
 {
 	if (VB_UNLIKELY(mr->kind == MR_NULL))
@@ -87,8 +89,8 @@ static uint8_t *at_iova(const struct vb_mr *mr, uint64_t iova, uint32_t need)
 	return (uint8_t *)((uintptr_t)mr->base + (iova - mr->iova));
 }
 
-/* Log why a key is refused. With RC that happens at most once in a queue pair's
- * life, since the fault moves it to ERR. */
+/* Log the reason why a key is refused. With RC this happens at most once in a
+ * queue pair's life, since the fault moves the queue pair to ERR. */
 static void explain(const struct vb_mr *mr, const struct vb_pd *pd,
 		    uint32_t qpn, uint32_t key, uint64_t iova, uint64_t len,
 		    uint32_t need)
@@ -129,7 +131,8 @@ enum vb_fault vb_mr_begin(struct vb_adapter *a, const struct vb_pd *pd,
 	struct vb_mr *mr;
 
 	*use = (struct vb_mr_use){ NULL, NULL };
-	if (len == 0) /* no key check (IBA 9.7.4.1.1) */
+	/* an access of 0 bytes needs no key check (IBA 9.7.4.1.1) */
+	if (len == 0)
 		return FAULT_NONE;
 	mr = vb_mr_hold(a, key);
 	if (VB_LIKELY(mr && opens(mr, pd, qpn, iova, len, need))) {
@@ -143,9 +146,9 @@ enum vb_fault vb_mr_begin(struct vb_adapter *a, const struct vb_pd *pd,
 	return FAULT_RKEY;
 }
 
-/* The use of a region keeps its fields, but not its key: after a revocation
- * this must refuse later accesses of the run, so each compares the key. Key 0
- * names no region. */
+/* @use keeps the region's fields valid, but not its key: after a revocation,
+ * later accesses of the run must be refused, so each access compares the key
+ * again. Key 0 names no region. */
 bool vb_mr_begin_next(const struct vb_adapter *a, const struct vb_pd *pd,
 		      uint32_t qpn, uint32_t key, uint64_t iova, uint64_t len,
 		      uint32_t need, struct vb_mr_use *use)
@@ -284,7 +287,8 @@ enum vb_fault vb_mr_atomic(struct vb_adapter *a, const struct vb_pd *pd,
 	struct vb_mr_use use;
 	enum vb_fault fault = vb_mr_begin(a, pd, qpn, rkey, va, 8,
 					  ACCESS_REMOTE_ATOMIC, &use);
-	uint64_t *at = (uint64_t *)use.at; /* used only if it is aligned */
+	/* the atomic operation is only done if the address is aligned */
+	uint64_t *at = (uint64_t *)use.at;
 	int rc;
 
 	if (fault)
@@ -299,8 +303,8 @@ enum vb_fault vb_mr_atomic(struct vb_adapter *a, const struct vb_pd *pd,
 	return rc ? FAULT_REMOTE_MEMORY : FAULT_NONE;
 }
 
-/* Populate the pages (Linux 5.14); an older kernel brings them in on first
- * use. */
+/* Bring the pages into memory with MADV_POPULATE_READ or _WRITE (Linux 5.14).
+ * An older kernel brings each page in when it is first used. */
 static int populate(uint8_t *at, uint64_t len, bool write)
 {
 	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
@@ -310,7 +314,8 @@ static int populate(uint8_t *at, uint64_t len, bool write)
 
 	if (madvise((void *)first, bytes, advice) == 0)
 		return 0;
-	if (errno == EINVAL) /* an old kernel, or pages without the right */
+	/* EINVAL: an old kernel, or pages without the right */
+	if (errno == EINVAL)
 		return madvise((void *)first, 0, advice) ? 0 : -EFAULT;
 	return errno == EFAULT || errno == ENOMEM ? -EFAULT : -errno;
 }
@@ -347,26 +352,30 @@ int vb_mr_prefetch(const struct vb_pd *pd, const struct vb_sge *range,
  * Scatter/gather lists (core/sge.h).
  */
 
-/* A contiguous part of the list, with its address and key. */
+/* A contiguous part of a scatter/gather list, with its address and key. */
 struct piece {
 	uint64_t addr;
 	uint32_t len, lkey;
 };
 
-/* The position of a walk: an entry and an offset in it. */
+/* The position of a walk through a scatter/gather list: an entry and an offset
+ * in it. */
 struct walk {
-	const struct vb_sge *at, *end;
-	uint64_t offset;
+	const struct vb_sge *at;
+	unsigned left;	 /* number of entries from @at on; 0: @at may be NULL */
+	uint64_t offset; /* in the entry @at */
 };
 
-/* The next piece, of at most @most bytes. False: the list has ended. */
+/* Find the next piece of the list, of at most @most bytes. False: the list has
+ * ended. */
 static bool next_piece(struct walk *w, uint32_t most, struct piece *p)
 {
-	while (w->at < w->end && w->offset >= w->at->length) {
+	while (w->left && w->offset >= w->at->length) {
 		w->offset -= w->at->length;
 		w->at++;
+		w->left--;
 	}
-	if (w->at == w->end)
+	if (!w->left)
 		return false;
 	p->addr = w->at->addr + w->offset;
 	p->lkey = w->at->lkey;
@@ -375,7 +384,7 @@ static bool next_piece(struct walk *w, uint32_t most, struct piece *p)
 	return true;
 }
 
-/* Are all the bytes in the first entry? */
+/* Are all the bytes of the access in the first entry of the list? */
 static bool is_one_piece(const struct vb_sge *sge, unsigned count,
 			 uint64_t offset, uint32_t len)
 {
@@ -440,7 +449,7 @@ enum vb_fault vb_sge_gather(struct vb_pd *pd, const struct vb_sge *sge,
 			    unsigned count, uint64_t offset, void *dst,
 			    uint32_t len)
 {
-	struct walk w = { sge, sge + count, offset };
+	struct walk w = { sge, count, offset };
 	enum vb_fault fault = FAULT_NONE;
 	uint8_t *to = dst;
 	struct piece p;
@@ -451,8 +460,9 @@ enum vb_fault vb_sge_gather(struct vb_pd *pd, const struct vb_sge *sge,
 	}
 	for (; len && !fault; len -= p.len, to += p.len) {
 		if (!next_piece(&w, len, &p))
-			return FAULT_LKEY; /* the total the caller relied on was
-					      wrong */
+			/* the list is shorter than the total that the caller
+			 * assumed */
+			return FAULT_LKEY;
 		fault = gather_piece(pd, &p, to);
 	}
 	return fault;
@@ -462,7 +472,7 @@ enum vb_fault vb_sge_place(struct vb_pd *pd, const struct vb_sge *sge,
 			   unsigned count, uint64_t offset, const void *src,
 			   uint32_t len)
 {
-	struct walk w = { sge, sge + count, offset };
+	struct walk w = { sge, count, offset };
 	enum vb_fault fault = FAULT_NONE;
 	const uint8_t *from = src;
 	struct piece p;
@@ -473,8 +483,9 @@ enum vb_fault vb_sge_place(struct vb_pd *pd, const struct vb_sge *sge,
 	}
 	for (; len && !fault; len -= p.len, from += p.len) {
 		if (!next_piece(&w, len, &p))
-			return FAULT_LKEY; /* the total the caller relied on was
-					      wrong */
+			/* the list is shorter than the total that the caller
+			 * assumed */
+			return FAULT_LKEY;
 		fault = place_piece(pd, &p, from);
 	}
 	return fault;

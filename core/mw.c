@@ -38,7 +38,7 @@ int vb_mw_alloc(struct vb_pd *pd, unsigned type, struct vb_mr **out,
 	return 0;
 }
 
-/* Enter a window of type 2 into the list of its queue pair. The caller holds
+/* Add a window of type 2 to the list of its queue pair. The caller holds
  * mr_lock. */
 static void give_to(struct vb_mr *mw, struct vb_qp *qp)
 {
@@ -46,7 +46,8 @@ static void give_to(struct vb_mr *mw, struct vb_qp *qp)
 	vb_chain_add(&qp->windows, &mw->link);
 }
 
-/* Remove a window from that list. The caller holds mr_lock. */
+/* Remove a window of type 2 from the list of its queue pair. The caller holds
+ * mr_lock. */
 static void core_take_back(struct vb_mr *mw)
 {
 	if (mw->qpn == 0)
@@ -77,15 +78,15 @@ static void core_detach(struct vb_mr *mw)
 	mw->region = NULL;
 }
 
-/* How long ago the key was revoked. At least 0, since two queue pairs may have
- * got the time in different order. */
+/* How long ago the window's key was revoked, at least 0: a second queue pair
+ * may have read the clock before the first one revoked the key. */
 static vb_time age_of(const struct vb_mr *mw, vb_time now)
 {
 	return now > mw->closed_at ? now - mw->closed_at : 0;
 }
 
-/* Unbind the window if its accesses have ended. False: some are in progress.
- * The caller holds mr_lock. */
+/* Unbind the window if all accesses through it have ended. False: some are in
+ * progress. The caller holds mr_lock. */
 static bool detach_if_quiet(struct vb_mr *mw, vb_time now)
 {
 	if (mw->closing && !vb_mr_is_quiet(mw, mw->closing, age_of(mw, now)))
@@ -131,7 +132,8 @@ void vb_mw_free(struct vb_mr *mw)
 	vb_mr_await(mw, key);
 	vb_mutex_lock(&a->mr_lock);
 	core_detach(mw);
-	mw->kind = MR_REGION; /* the kind of a recycled entry */
+	/* a recycled entry has the kind MR_REGION again */
+	mw->kind = MR_REGION;
 	vb_mutex_unlock(&a->mr_lock);
 	vb_mr_give(mw);
 	vb_limit_give(&a->n_mw);
@@ -141,26 +143,28 @@ uint32_t vb_mw_key(uint32_t window, uint32_t consumer)
 {
 	uint32_t key = (window & ~0xffu) | (consumer & 0xff);
 
-	return key ? key : 1; /* 0 stands for: not bound */
+	return key ? key : 1; /* a key of 0 would mean: not bound */
 }
 
-/* The rules of a bind (IBA 10.6.7.2), by the object they look at. Each function
- * returns what is wrong, or NULL. */
+/* The rules of a bind (IBA 10.6.7.2), one function for each object that they
+ * check. Each function returns an error text, or NULL. */
 
 static const char *refuse_window(const struct vb_mr *mw, const struct vb_pd *pd,
 				 const struct vb_mw_bind *b)
 {
 	if (!mw || (mw->kind != MR_WINDOW_1 && mw->kind != MR_WINDOW_2))
 		return "no such window";
-	if (mw->pd != pd) /* IBA C10-72 */
+	/* IBA C10-72 requires one domain of window and queue pair */
+	if (mw->pd != pd)
 		return "the queue pair has another protection domain";
 	if (mw->kind == MR_WINDOW_1)
 		return b->access & ACCESS_ZERO_BASED
 			       ? "a window of type 1 cannot be zero-based"
 			       : NULL;
-	if (mw->region && !mw->closing) /* IBA o10-37.2.30 */
+	/* IBA o10-37.2.30 requires an unbound window */
+	if (mw->region && !mw->closing)
 		return "a bound window of type 2 must be invalidated before it is bound again";
-	if (b->length == 0) /* IBA o10-37.2.40 */
+	if (b->length == 0) /* IBA o10-37.2.40 forbids length 0 */
 		return "a window of type 2 must not be empty";
 	return NULL;
 }
@@ -183,17 +187,20 @@ static const char *refuse_region(const struct vb_mr *region,
 		return "the region has another protection domain";
 	if (region->access & ACCESS_ZERO_BASED)
 		return "the region is zero-based";
-	if (!(region->access & ACCESS_MW_BIND)) /* IBA C10-73 */
+	/* IBA C10-73 requires the right to bind windows */
+	if (!(region->access & ACCESS_MW_BIND))
 		return "the region was registered without MW_BIND";
 	if (b->access & WRITES && !(region->access & ACCESS_LOCAL_WRITE))
-		return "the region is not writable"; /* IBA C10-74 */
-	if (!core_mw_is_inside(region, b))	     /* IBA C10-75 */
+		/* IBA C10-74 requires a region with local write */
+		return "the region is not writable";
+	/* IBA C10-75 requires a window inside the region */
+	if (!core_mw_is_inside(region, b))
 		return "the range is not inside the region";
 	return NULL;
 }
 
-/* Open the window onto @region, of which the caller has a use. The caller holds
- * mr_lock. */
+/* Bind the window to @region, which the caller has counted itself a user of.
+ * The caller holds mr_lock. */
 static void open_window(struct vb_mr *mw, struct vb_mr *region,
 			struct vb_qp *qp, const struct vb_mw_bind *b)
 {
@@ -208,7 +215,8 @@ static void open_window(struct vb_mr *mw, struct vb_mr *region,
 	vb_mr_open(mw, b->key);
 }
 
-/* Close the window if it is bound, then bind it. The caller holds mr_lock. */
+/* Unbind the window if it is bound, then bind it as @b says. The caller holds
+ * mr_lock. */
 static enum vb_mw_end core_bind_to(struct vb_mr *mw, struct vb_mr *region,
 				   struct vb_qp *qp, const struct vb_mw_bind *b)
 {
@@ -220,7 +228,7 @@ static enum vb_mw_end core_bind_to(struct vb_mr *mw, struct vb_mr *region,
 	return MW_DONE;
 }
 
-/* Check and bind. The caller holds mr_lock. */
+/* Check the rules of a bind and bind the window. The caller holds mr_lock. */
 static enum vb_mw_end bind_locked(struct vb_qp *qp, const struct vb_mw_bind *b,
 				  const char **why)
 	VB_REQUIRES(qp->adapter->mr_lock)
@@ -253,9 +261,9 @@ enum vb_mw_end vb_mw_bind(struct vb_qp *qp, const struct vb_mw_bind *b)
 	return end;
 }
 
-/* Why no queue pair, or not @qp, may invalidate @key; or NULL. Only windows can
- * be invalidated: a program registered the regions, not by a work request (IBA
- * 10.6.5). The caller holds mr_lock. */
+/* Returns the reason why no queue pair, or not @qp, may invalidate @key; NULL:
+ * @qp may. Only windows can be invalidated, since a region is not registered by
+ * a work request (IBA 10.6.5). The caller holds mr_lock. */
 static const char *refuse_invalidate(const struct vb_mr *mw,
 				     const struct vb_qp *qp, uint32_t key)
 	VB_REQUIRES(qp->adapter->mr_lock)
@@ -276,8 +284,8 @@ static void explain_key(uint32_t key, const char *why)
 		vb_log(LOG_INFO, "key 0x%x: not invalidated: %s", key, why);
 }
 
-/* Carry out a local invalidate. The work request completes only when no access
- * is in progress; MW_BUSY: some is. */
+/* Carry out a local invalidate. The work request may complete only when no
+ * access is in progress. MW_BUSY: an access is still in progress. */
 static enum vb_mw_end invalidate(struct vb_qp *qp, uint32_t key)
 {
 	struct vb_mr *mw = vb_mr_find(qp->adapter, key);
@@ -295,9 +303,9 @@ static enum vb_mw_end invalidate(struct vb_qp *qp, uint32_t key)
 	return end;
 }
 
-/* This waits for threads of this process only, not for other processes: only
- * the peer has used the window, and it asks only when its accesses have
- * ended. */
+/* This function waits for threads of this process only, and not for other
+ * processes: only the peer has used the window, and the peer invalidates it
+ * only when its own accesses have ended. */
 bool vb_mw_invalidate(struct vb_qp *qp, uint32_t key)
 {
 	struct vb_mr *mw = vb_mr_find(qp->adapter, key);
@@ -315,7 +323,8 @@ bool vb_mw_invalidate(struct vb_qp *qp, uint32_t key)
 	return !why;
 }
 
-/* When to try again: the longer the accesses take, the less often. */
+/* Returns the time of the next try: the longer the accesses last, the longer
+ * the pauses between tries. */
 static vb_time again_at(const struct vb_qp *qp, const struct vb_send_wqe *wqe)
 {
 	uint32_t key = wqe->op == WR_LOCAL_INV ? wqe->imm : wqe->rkey;

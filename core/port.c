@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A port: its GID table, state and MTU follow the network interface. */
+/* A port: its GID table, state and MTU, which follow the network interface. */
 #include "core/port.h"
 
 #include <string.h>
@@ -113,8 +113,8 @@ static bool drop_gone(struct vb_port *p, const struct vb_port_update *news,
 	return changed;
 }
 
-/* Add a GID in the lowest hole. The table has room for every address that an
- * update can hold. */
+/* Add a GID at the lowest unused index. The table has room for every address
+ * that an update can hold. */
 static bool add_gid(struct vb_port *p, const struct vb_gid *gid)
 {
 	unsigned hole = 1;
@@ -150,8 +150,8 @@ static unsigned update_state(struct vb_port *p, bool up)
 	return up ? PORT_UP : PORT_WENT_DOWN;
 }
 
-/* Update what the port says of its interface, which may have been deleted and
- * created again. Returns bits of enum vb_port_change. */
+/* Copy what @news reports of the port's interface, which may have been deleted
+ * and created again. Returns bits of enum vb_port_change. */
 static unsigned update_interface(struct vb_port *p,
 				 const struct vb_port_update *news)
 {

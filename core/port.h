@@ -20,7 +20,7 @@ enum vb_port_state {
 };
 
 struct vb_gid_entry {
-	struct vb_gid gid; /* all zero: unused */
+	struct vb_gid gid; /* all bytes zero: the entry is unused */
 	uint32_t ifindex;
 };
 
@@ -39,15 +39,17 @@ struct vb_port_ib {
 
 struct vb_port {
 	struct vb_mutex lock;
-	/* Under lock: */
+	/* The fields below are protected by lock. */
 	struct vb_gid_entry gids[VB_MAX_GIDS];
-	unsigned gid_count; /* highest used index + 1 */
+	unsigned gid_count; /* the highest used index of @gids, plus 1 */
 	enum vb_port_state state;
-	uint8_t active_mtu, max_mtu; /* enum ibv_mtu */
-	uint32_t netdev_mtu;	     /* of the interface, bytes */
-	uint32_t ifindex; /* the interface's number, or the last one it had */
-	bool present;	  /* the interface exists now */
-	uint32_t mbits;	  /* link speed; 0: unknown */
+	/* codes of the active and the largest IB MTU (enum ibv_mtu) */
+	uint8_t active_mtu, max_mtu;
+	uint32_t netdev_mtu; /* MTU of the network interface, in bytes */
+	/* index of the network interface; of a deleted one, the last index */
+	uint32_t ifindex;
+	bool present;	/* the network interface exists now */
+	uint32_t mbits; /* link speed in Mbit/s; 0: unknown */
 	char netdev[16];
 	uint8_t mac[6];
 	struct vb_port_ib ib;
@@ -62,17 +64,19 @@ struct vb_port {
 void vb_port_init(struct vb_port *p);
 void vb_port_fini(struct vb_port *p);
 
-/* What the system reports about the interface. */
+/* A report of the system about a port's network interface. */
 struct vb_port_update {
-	uint32_t ifindex; /* 0: no such interface exists */
-	/* the interface exists, although the kernel did not list it */
+	/* index of the interface; 0: there is no such interface */
+	uint32_t ifindex;
+	/* the interface still exists, although the kernel did not list it */
 	bool stays;
 	uint8_t mac[6];
 	bool up;
 	uint32_t mtu, mbits;
-	/* the one GID of an iWARP device's port; others: zero */
+	/* the only GID of an iWARP device's port; zero on other devices */
 	struct vb_gid only;
-	unsigned count; /* of `addresses`; they hold no default GID */
+	/* number of `addresses`, which do not include the default GID */
+	unsigned count;
 	struct vb_gid addresses[VB_MAX_GIDS - 1];
 };
 
@@ -91,10 +95,10 @@ enum vb_port_change {
 	PORT_REREGISTER = 256
 };
 
-/* Apply @news to the table: index 0 keeps the default GID, an address that
- * stays keeps its index, a removed one leaves a hole, a new one takes the
- * lowest hole. Returns bits of enum vb_port_change. Idempotent. Takes p->lock.
- */
+/* Apply @news to the GID table: index 0 keeps the default GID, an address that
+ * stays keeps its index, a removed address leaves its index unused, and a new
+ * address gets the lowest unused index. Returns bits of enum vb_port_change.
+ * Repeating a call changes nothing. Takes p->lock. */
 unsigned vb_port_update(struct vb_port *p, const struct vb_port_update *news)
 	VB_EXCLUDES(p->lock);
 
@@ -132,19 +136,19 @@ static inline bool vb_pkeys_match(uint16_t a, uint16_t b)
 /* Copy out entry @index. False: out of range, or unused. Takes p->lock. */
 bool vb_port_gid(struct vb_port *p, unsigned index, struct vb_gid_entry *out)
 	VB_EXCLUDES(p->lock);
-/* The index of @gid, or -1. Takes p->lock. */
+/* Returns the index of @gid, or -1. Takes p->lock. */
 int vb_port_find_gid(struct vb_port *p, const struct vb_gid *gid)
 	VB_EXCLUDES(p->lock);
 
-/* For an Ethernet speed, what an InfiniBand port of that speed shows: width
- * code (1: 1X, 2: 4X), speed code (1: SDR, 2: DDR, 8: FDR10, 32: EDR), and the
- * text in sysfs. An unknown speed counts as the slowest. */
+/* The InfiniBand values shown for an Ethernet speed: width code (1: 1X, 2: 4X),
+ * speed code (1: SDR, 2: DDR, 8: FDR10, 32: EDR), and the text in sysfs. An
+ * unknown speed counts as the slowest. */
 struct vb_port_rate {
 	uint32_t up_to_mbits;
 	uint8_t width, speed;
 	const char *text;
 };
-/* The row for a link of @mbits; static. */
+/* Returns the row of the table for a link of @mbits Mbit/s; static memory. */
 const struct vb_port_rate *vb_port_rate(uint32_t mbits);
 
 /* The largest IB MTU code whose packets fit into an interface MTU of

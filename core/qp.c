@@ -20,13 +20,14 @@ static struct {
 	struct vb_qp *first;
 } pool = { .lock = VB_MUTEX_INITIALIZER(VB_RANK_LEAF) };
 
-/* The existing types; core/qp_state.c says which of them an adapter has. */
+/* The types of queue pairs that exist; core/qp_state.c says which of these an
+ * adapter has. */
 static const enum vb_qp_type known_types[] = { QPT_RC,	     QPT_UC,
 					       QPT_UD,	     QPT_RAW_PACKET,
 					       QPT_XRC_SEND, QPT_XRC_RECV,
 					       QPT_WQ };
 
-/* In the order of enum vb_qp_state (IBA 10.2.4.4, 10.3.1). */
+/* Names in the order of enum vb_qp_state (IBA 10.2.4.4, 10.3.1). */
 static const char *const state_names[] = { "RESET", "INIT", "RTR", "RTS",
 					   "SQD",   "SQE",  "ERR" };
 _Static_assert(VB_COUNT(state_names) == QPS_COUNT, "a name for each");
@@ -38,7 +39,8 @@ const char *vb_qp_state_name(enum vb_qp_state s)
 
 static enum vb_qp_state state_of(const struct vb_qp *qp)
 {
-	/* Relaxed: only the holder of drive writes it, which the caller is. */
+	/* Relaxed: the state is written only under drive, which the caller
+	 * holds. */
 	return atomic_load_explicit(&qp->state, memory_order_relaxed);
 }
 
@@ -50,8 +52,8 @@ static bool is_known(enum vb_qp_type type)
 	return false;
 }
 
-/* Are all objects of adapter @a, and of the right kind? For an XRC target, each
- * packet names the SRQ. */
+/* Do all objects belong to adapter @a and have the right kind? An XRC target
+ * needs no SRQ, since each packet names one. */
 static bool parts_fit(const struct vb_adapter *a, const struct vb_qp_init *i)
 {
 	if (i->type == QPT_XRC_RECV)
@@ -69,8 +71,8 @@ static bool parts_fit(const struct vb_adapter *a, const struct vb_qp_init *i)
 	return i->recv_cq && i->recv_cq->adapter == a;
 }
 
-/* The parameters without the parts that an XRC queue pair does not have,
- * whatever the program asked for. */
+/* The parameters of a queue pair without the sides that an XRC queue pair
+ * lacks, even if the program asked for them. */
 static struct vb_qp_init sides_of(const struct vb_qp_init *init)
 {
 	struct vb_qp_init i = *init;
@@ -103,7 +105,7 @@ static int core_check_init(const struct vb_adapter *a,
 	if (i->max_send_wr > max->max_qp_wr || i->max_send_sge > max->max_sge ||
 	    i->max_inline > max->max_inline)
 		return -EINVAL;
-	if (i->srq) /* the SRQ has its own caps */
+	if (i->srq) /* the SRQ has its own capacities */
 		return 0;
 	if (i->max_recv_wr > max->max_qp_wr || i->max_recv_sge > max->max_sge)
 		return -EINVAL;
@@ -135,8 +137,8 @@ static void give_memory(struct vb_qp *qp)
 	vb_mutex_unlock(&pool.lock);
 }
 
-/* In the child of a fork: use no queue pair of the pool again, since the
- * parent's timers may hold some of them. */
+/* Runs in the child of a fork: forget the pool of destroyed queue pairs, since
+ * timers of the parent may still hold some of them. */
 static void forget_pool(void)
 {
 	vb_mutex_init(&pool.lock, VB_RANK_LEAF);
@@ -197,9 +199,8 @@ static void core_forget_peer(struct vb_qp *qp)
 	qp->way = WAY_PACKETS;
 }
 
-/* Initialise a new or recycled queue pair, which is not in the table. The lock
- * and priv keep their values from one life to the next. The caller holds
- * drive. */
+/* Initialize a new or recycled queue pair, which is not in the table yet. A
+ * recycled queue pair keeps its lock and priv. The caller holds drive. */
 static void init_fields(struct vb_qp *qp, struct vb_adapter *a,
 			const struct vb_qp_init *init)
 {
@@ -223,7 +224,8 @@ static void init_fields(struct vb_qp *qp, struct vb_adapter *a,
 	core_forget_peer(qp);
 }
 
-/* Add @by to the reference counts: 1, or UINT32_MAX for -1. */
+/* Add @by to the reference counts of the objects that the queue pair uses: 1,
+ * or UINT32_MAX to subtract 1. */
 static void count_parts(struct vb_qp *qp, uint32_t by)
 {
 	if (qp->pd)
@@ -274,7 +276,8 @@ void vb_qp_note(const struct vb_qp *qp)
 	vb_roster_set(&qp->adapter->roster, qp->row, &row);
 }
 
-/* A work queue gets no row, since it is no queue pair of the ABI. */
+/* A work queue (QPT_WQ) gets no row in the roster, since the ABI does not count
+ * it as a queue pair. */
 static void enter_roster(struct vb_qp *qp)
 {
 	struct vb_roster_row row = core_qp_row_of(qp);
@@ -291,8 +294,8 @@ static void leave_roster(struct vb_qp *qp)
 }
 
 /* Attach the transport, enter the table, and only then set the number: a thread
- * that finds the queue pair before sees 0 and takes it for a free one. The
- * caller holds drive. */
+ * that finds the queue pair earlier reads the number 0 and takes the queue pair
+ * for a free one. The caller holds drive. */
 static int bring_up(struct vb_qp *qp, struct vb_qp_share *share)
 	VB_REQUIRES(qp->drive)
 {
@@ -355,8 +358,9 @@ int vb_qp_create(struct vb_adapter *a, struct vb_qp_init *init,
 	if (rc) {
 		vb_limit_give(&a->n_qp);
 		return rc == -ENOSPC ? -ENOMEM
-				     : rc; /* the queue pairs of other adapters
-					      fill the table */
+				     /* the queue pairs of other adapters fill
+				      * the table */
+				     : rc;
 	}
 	init->max_send_wr = given.max_send_wr;
 	init->max_send_sge = given.max_send_sge;
@@ -374,12 +378,12 @@ void vb_qp_destroy(struct vb_qp *qp)
 	leave_roster(qp);
 	if (qp->srq && qp->srq->tags)
 		vb_tag_cancel(qp);
-	vb_mw_shut_all(qp); /* another queue pair may get the QPN */
+	vb_mw_shut_all(qp); /* from now on another queue pair may get the QPN */
 	atomic_store(&qp->qpn, 0);
 	atomic_store(&qp->state, QPS_RESET);
 	vb_idtab_del(a->qps, qp->index);
 	a->transport->detach(qp);
-	/* After the purge no poller can reach this queue pair. */
+	/* After the purge no polling thread can reach this queue pair. */
 	purge(qp);
 	fini_queues(qp);
 	count_parts(qp, UINT32_MAX);
@@ -404,7 +408,8 @@ void vb_qp_query(struct vb_qp *qp, struct vb_qp_attr *attr)
 
 void vb_qp_event(struct vb_qp *qp, enum vb_event_type type)
 {
-	if (qp->type == QPT_WQ) /* a work queue has no other event */
+	/* a work queue (QPT_WQ) raises no other event */
+	if (qp->type == QPT_WQ)
 		type = EVENT_WQ_FATAL;
 	if (qp->async)
 		vb_async_post(qp->async, type, qp->owner);
@@ -426,7 +431,8 @@ static void flush_recv(struct vb_qp *qp) VB_REQUIRES(qp->drive)
 	static const struct vb_recv_done flushed = { .status = WC_FLUSH_ERR,
 						     .opcode = WC_OP_RECV };
 
-	/* The receives of a shared queue belong to its other users, too. */
+	/* The other receives of a shared queue are not flushed, because they
+	 * belong to its other queue pairs. */
 	if (!qp->recv_busy && (qp->srq || !vb_qp_recv_begin(qp)))
 		return;
 	do
@@ -496,7 +502,7 @@ void vb_qp_clear(struct vb_qp *qp)
 {
 	if (qp->srq && qp->srq->tags)
 		vb_tag_cancel(qp);
-	/* Purge first, so that no poller changes the released index
+	/* Purge first, so that no polling thread changes the released index
 	 * afterwards. */
 	purge(qp);
 	empty_queues(qp);

@@ -41,7 +41,8 @@ enum vb_qp_mask {
 
 struct vb_qp_attr {
 	enum vb_qp_state qp_state, cur_qp_state;
-	uint8_t path_mtu; /* enum ibv_mtu, as the program set it */
+	/* code of the path MTU (enum ibv_mtu), as the program set it */
+	uint8_t path_mtu;
 	uint8_t path_mig_state;
 	uint32_t qkey, rq_psn, sq_psn, dest_qp_num;
 	uint32_t access_flags;
@@ -50,14 +51,15 @@ struct vb_qp_attr {
 	uint8_t port_num, max_rd_atomic, max_dest_rd_atomic;
 	uint8_t min_rnr_timer, timeout, retry_cnt, rnr_retry;
 	bool sqd_async_notify;
-	/* The queue pair is on its way to SQD. The transport clears this when
-	 * every request that had begun is complete (vb_qp_drained). */
+	/* The queue pair is on its way to state SQD. The transport clears this
+	 * flag when every request that had begun is complete
+	 * (vb_qp_drained). */
 	bool sq_draining;
 	uint32_t rate_limit;
 };
 
-/* How the requests of a queue pair travel; decided at the first one, and kept
- * until RESET. */
+/* How the requests of a queue pair reach the peer. The way is decided at the
+ * first request, and kept until RESET. */
 enum vb_qp_way {
 	WAY_PACKETS,
 	/* Not decided yet: the peer may be a process of this host
@@ -67,16 +69,21 @@ enum vb_qp_way {
 };
 
 /* The parameters of vb_qp_create(). An XRC sending queue pair has no receiving
- * side; an XRC receiving one has only @share, which is its first holder. */
+ * side; an XRC receiving one has only @share, which is its first handle. */
 struct vb_qp_init {
 	enum vb_qp_type type;
 	struct vb_pd *pd;
 	struct vb_cq *send_cq, *recv_cq;
-	struct vb_srq *srq; /* or NULL */
+	struct vb_srq *srq; /* the shared receive queue, or NULL */
 	struct vb_qp_share *share;
-	struct vb_memory *memory; /* for its queues; NULL: the heap */
-	struct vb_link *link;	  /* raw packets: the queue pair's own */
-	struct vb_rss *rss; /* spreads receives over other queues; or NULL */
+	/* allocator of the work queues' memory; NULL: the heap */
+	struct vb_memory *memory;
+	/* the link of a queue pair for raw packets, which no other queue pair
+	 * uses */
+	struct vb_link *link;
+	/* receive-side scaling of the received frames to other queues; or
+	 * NULL */
+	struct vb_rss *rss;
 	uint32_t max_send_wr, max_recv_wr, max_send_sge, max_recv_sge;
 	uint32_t max_inline;
 	bool sig_all;
@@ -84,13 +91,13 @@ struct vb_qp_init {
 	void *owner;
 };
 
-/* What upper rooms keep of a queue pair: each room a pointer to a struct that
- * core does not know. attach() sets it; detach() frees the struct and sets
- * NULL, or keeps it. Core never changes these pointers, even when it recycles
- * the memory. Under drive; PRIV_ENGINE, which is set only once, is also read
- * without it. */
+/* Pointers of upper rooms in a queue pair: each room has one, to a struct that
+ * core does not know. attach() sets the pointer; detach() frees the struct and
+ * sets NULL, or keeps both. Core never changes these pointers, even when it
+ * recycles the memory. Protected by drive; PRIV_ENGINE, which is set only once,
+ * is also read without a lock. */
 enum vb_qp_priv {
-	PRIV_TRANSPORT, /* ib/ or iwarp/ */
+	PRIV_TRANSPORT, /* the pointer of ib/ or iwarp/ */
 	PRIV_NEAR,
 	PRIV_ENGINE,
 	PRIV_COUNT,
@@ -98,7 +105,7 @@ enum vb_qp_priv {
 
 /* Tag matching of the message that is being received (core/tag.h). */
 struct vb_tag_note {
-	uint8_t kind; /* enum vb_tag_kind */
+	uint8_t kind; /* the state of the message, an enum vb_tag_kind */
 	uint32_t app_ctx;
 	uint64_t tag;
 };
@@ -115,44 +122,62 @@ struct vb_qp {
 	struct vb_srq *srq;
 	struct vb_xrc_domain *xrc_domain;
 	struct vb_async *async;
-	struct vb_link *link; /* the queue pair's own; NULL: the adapter's */
-	struct vb_rss *rss;   /* spreads receives over other queues; or NULL */
+	/* a link that only this queue pair uses; NULL: the adapter's link */
+	struct vb_link *link;
+	/* receive-side scaling of the received frames to other queues; or
+	 * NULL */
+	struct vb_rss *rss;
 	void *owner;
 	enum vb_qp_type type;
-	uint32_t index; /* in adapter->qps */
+	uint32_t index; /* index of this queue pair in adapter->qps */
 
-	/* All work on the queue pair is done under this lock. It stays valid
-	 * after the queue pair is destroyed. */
+	/* The lock of the protocol state: all work on the queue pair is done
+	 * under this lock. The lock stays valid after the queue pair is
+	 * destroyed. */
 	struct vb_mutex drive;
-	_Atomic uint8_t state; /* enum vb_qp_state; written under drive */
-	_Atomic uint32_t qpn;  /* 0: not in use; written under drive */
+	/* the state, an enum vb_qp_state; written under drive */
+	_Atomic uint8_t state;
+	/* the queue pair number; 0: not in use; written under drive */
+	_Atomic uint32_t qpn;
 
-	/* Under drive: */
-	vb_time now; /* when the transport was last called; for completions */
+	/* The fields below are protected by drive. */
+
+	/* the time of the last call of the transport, which completions
+	 * carry */
+	vb_time now;
 	struct vb_qp_attr attr;
-	struct vb_route route; /* resolved from the AV and the GID table */
-	uint32_t mtu;	       /* bytes; the smaller of path MTU and port MTU */
+	/* the route to the peer, resolved from the address vector and the GID
+	 * table */
+	struct vb_route route;
+	uint32_t mtu; /* the smaller of path MTU and port MTU, in bytes */
 	bool comm_est_sent, last_wqe_sent;
 	struct vb_sq sq;
 	struct vb_rq rq;
-	struct vb_recv_wqe recv; /* the receive of the message in progress */
-	bool recv_busy;		 /* recv holds a receive */
-	/* The caller is handing in a run of packets; at its end it ends the
-	 * access `run`. */
+	/* the receive WQE of the message in progress */
+	struct vb_recv_wqe recv;
+	bool recv_busy; /* @recv holds a receive WQE */
+	/* The caller is passing in a run of packets, and will end the access
+	 * @run after the last one. */
 	bool in_run;
-	struct vb_mr_use run;	   /* memory access kept open during a run */
+	/* a memory access that stays open during a run of packets */
+	struct vb_mr_use run;
 	struct vb_tag_note tagged; /* tag matching of the message in progress */
-	/* XRC: the number of the SRQ from which recv was taken */
+	/* with XRC: the number of the SRQ from which @recv was taken */
 	uint32_t recv_srqn;
-	uint64_t recv_life; /* XRC: that SRQ's `life`, which detects reuse */
-	struct vb_qp_share *shares; /* XRC: holders of a target queue pair */
-	/* The transport's functions for this queue pair. attach() sets it, and
-	 * the engine again when the peer turns out to be on this host
-	 * (core/transport.h). */
+	/* with XRC: the `life` of that SRQ, which shows whether the number was
+	 * reused */
+	uint64_t recv_life;
+	/* with XRC: the list of the handles that share a target queue
+	 * pair */
+	struct vb_qp_share *shares;
+	/* The transport's functions for this queue pair. attach() sets the
+	 * pointer. The engine changes it when the peer turns out to be on this
+	 * host (core/transport.h). */
 	const struct vb_transport_ops *ops;
-	void *priv[PRIV_COUNT]; /* enum vb_qp_priv */
-	uint8_t way;		/* enum vb_qp_way */
-	uint32_t row;		/* its row in the roster */
+	/* pointers of the upper rooms, indexed by enum vb_qp_priv */
+	void *priv[PRIV_COUNT];
+	uint8_t way;  /* how requests reach the peer, an enum vb_qp_way */
+	uint32_t row; /* number of this queue pair's row in the roster */
 
 	/* Under adapter->mr_lock: the windows of type 2 that this queue pair
 	 * has bound (vb_mr.link). */
@@ -163,10 +188,10 @@ struct vb_qp {
 	struct vb_qp *next_free;
 };
 
-/* Create a queue pair in RESET; the caller owns it. 0; -EINVAL: caps beyond
- * vb_limits, or objects of different adapters; -ENOMEM; -EOPNOTSUPP: the
- * adapter does not have this type. On success @init holds the caps given, which
- * are at least those requested. */
+/* Create a queue pair in RESET; the caller owns it. 0; -EINVAL: capacities
+ * beyond vb_limits, or objects of different adapters; -ENOMEM; -EOPNOTSUPP: the
+ * adapter does not have this type. On success @init has the real capacities,
+ * which are at least those requested. */
 VB_MUST_CHECK int vb_qp_create(struct vb_adapter *a, struct vb_qp_init *init,
 			       struct vb_qp **qp);
 /* Remove the queue pair from the table and its entries from the completion
@@ -181,21 +206,23 @@ void vb_qp_destroy(struct vb_qp *qp) VB_EXCLUDES(qp->drive);
 VB_MUST_CHECK int vb_qp_modify(struct vb_qp *qp, const struct vb_qp_attr *attr,
 			       uint32_t mask, vb_time now)
 	VB_EXCLUDES(qp->drive);
-/* Copy out the state, and the other attributes as the program last set them.
- * Takes drive. */
+/* Copy the state to @attr, and the other attributes as the program last set
+ * them. Takes drive. */
 void vb_qp_query(struct vb_qp *qp, struct vb_qp_attr *attr)
 	VB_EXCLUDES(qp->drive);
 
-/* What transports call, under drive. */
+/* Functions that transports call, under drive. */
 
-/* Complete the oldest WQE of the send queue (sq.done) and step past it; if the
- * queue is empty, do nothing. A success makes an entry only when the WQE is
- * signaled. This and vb_qp_recv_done() may find the completion queue full: then
- * the queue pair is in ERR and flushed when they return. */
+/* Complete the oldest WQE of the send queue (sq.done) and advance past it; an
+ * empty queue stays as it is. A successful WQE makes a completion entry only if
+ * it is signaled. If vb_qp_send_done() or vb_qp_recv_done() finds the
+ * completion queue full, the queue pair is in ERR and flushed when the function
+ * returns. */
 void vb_qp_send_done(struct vb_qp *qp, enum vb_wc_status status)
 	VB_REQUIRES(qp->drive);
 
-/* Take the next receive into qp->recv. False: none is posted. */
+/* Copy the next receive of the receive queue to qp->recv. False: no receive is
+ * posted. */
 bool vb_qp_recv_begin(struct vb_qp *qp) VB_REQUIRES(qp->drive);
 
 struct vb_recv_done {
@@ -207,7 +234,7 @@ struct vb_recv_done {
 	bool solicited;
 	uint32_t flow_tag;
 };
-/* Complete the receive in qp->recv. */
+/* Complete the receive WQE that is in qp->recv. */
 void vb_qp_recv_done(struct vb_qp *qp, const struct vb_recv_done *d)
 	VB_REQUIRES(qp->drive);
 
@@ -222,9 +249,11 @@ void vb_qp_fail(struct vb_qp *qp, int event) VB_REQUIRES(qp->drive);
 /* Move to SQE: queued sends complete with FLUSH_ERR, but the queue pair still
  * receives (IBA 10.3.1.7; UC and UD). Does not call the transport's enter(). */
 void vb_qp_stop_sends(struct vb_qp *qp) VB_REQUIRES(qp->drive);
-/* In ERR or SQE: flush the requests posted since. Cheap if there are none. */
+/* In ERR or SQE: flush the requests that were posted since the state was
+ * entered. Costs little if there are none. */
 void vb_qp_flush(struct vb_qp *qp) VB_REQUIRES(qp->drive);
-/* Raise an asynchronous event for the owner and for every XRC holder. */
+/* Raise an asynchronous event for the queue pair's owner and for every XRC
+ * handle. */
 void vb_qp_event(struct vb_qp *qp, enum vb_event_type type)
 	VB_REQUIRES(qp->drive);
 /* In SQD, when every request that had begun is complete: raise SQ_DRAINED if
@@ -236,7 +265,7 @@ void vb_qp_note(const struct vb_qp *qp) VB_REQUIRES(qp->drive);
  * core/qp_state.c). */
 void vb_qp_clear(struct vb_qp *qp) VB_REQUIRES(qp->drive);
 
-/* The name of a state, for messages; a static string. */
+/* Returns the name of a state, for messages; a static string. */
 const char *vb_qp_state_name(enum vb_qp_state s);
 
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* ibv_modify_qp: which state transitions are legal, which attributes each takes
- * (IBA 10.3.1, 11.2.5.2), and which values the attributes may have. */
+/* ibv_modify_qp: which state transitions are legal, which attributes each
+ * transition requires or permits (IBA 10.3.1, 11.2.5.2), and which values the
+ * attributes may have. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -9,9 +10,12 @@
 #include "core/transport.h"
 
 struct move {
-	uint32_t types; /* bits: 1 << enum vb_qp_type */
+	/* types of queue pairs that have this transition: bits 1 << enum
+	 * vb_qp_type */
+	uint32_t types;
 	uint8_t from, to;
-	uint32_t required, optional; /* enum vb_qp_mask, without STATE */
+	/* attributes of the transition: enum vb_qp_mask, without STATE */
+	uint32_t required, optional;
 };
 
 /* The legal transitions. RESET and ERR can be entered from every state, with no
@@ -25,8 +29,8 @@ struct move {
 #define RAW (1u << QPT_RAW_PACKET)
 #define WQ (1u << QPT_WQ)
 static const struct move moves[] = {
-	/* types  from	     to		required
-	 *				optional */
+	/* types  from	     to		required attributes
+	 *				optional attributes */
 	{ RC, QPS_RESET, QPS_INIT,	QPM_PKEY_INDEX | QPM_PORT |
 					QPM_ACCESS_FLAGS,
 					0 },
@@ -192,10 +196,11 @@ static const struct move moves[] = {
 #undef RAW
 #undef WQ
 
-/* RNICs: no program moves a queue pair to RTS. The connection manager gives it
- * a stream, which moves it (docs/WIRE.md 4.3, engine/stream.c). InfiniBand's
- * attributes are accepted and ignored. A program that has finished moves it to
- * SQD: the stream ends when everything is sent. */
+/* RNICs: a program never moves a queue pair to RTS. The connection manager
+ * gives the queue pair a TCP stream, and that moves it to RTS (docs/WIRE.md
+ * 4.3, engine/stream.c). InfiniBand's attributes are accepted and ignored. A
+ * program that has finished moves the queue pair to SQD: the stream ends when
+ * everything is sent. */
 #define IB_WORDS (QPM_PKEY_INDEX | QPM_PORT | QPM_ACCESS_FLAGS)
 static const struct move rnic_moves[] = {
 	{ 0, QPS_RESET, QPS_INIT, 0, IB_WORDS },
@@ -281,7 +286,7 @@ static const struct move *find_move(const struct change *c)
 	return NULL;
 }
 
-/* The names of the bits in @mask, as "AV, PATH_MTU". */
+/* Writes the names of the attributes in @mask to @text, as "AV, PATH_MTU". */
 static const char *mask_text(uint32_t mask, char *text, size_t room)
 {
 	size_t used = 0;
@@ -330,7 +335,7 @@ static int check_mask(const struct change *c)
 	return 0;
 }
 
-/* Read an attribute of any width; an enum is as wide as an int. */
+/* Read an attribute of any width from @attr; an enum is as wide as an int. */
 static uint32_t value_of(const struct vb_qp_attr *attr, const struct field *f)
 {
 	const char *at = (const char *)attr + f->at;
@@ -342,7 +347,8 @@ static uint32_t value_of(const struct vb_qp_attr *attr, const struct field *f)
 		return *(const uint16_t *)at;
 	case 4:
 		return *(const uint32_t *)at;
-	default: /* an address vector: checked by check_av() */
+	/* an address vector has no number to check; check_av() checks it */
+	default:
 		return f->min;
 	}
 }
@@ -385,19 +391,20 @@ static void apply(struct change *c)
 		c->attr.sq_draining = false;
 	if (c->from != QPS_RTS || c->to != QPS_SQD)
 		return;
-	/* A program must ask for the event at each move to SQD. */
+	/* A program must ask for the event of a drained send queue anew at each
+	 * move to SQD. */
 	if (!(c->mask & QPM_EN_SQD_ASYNC_NOTIFY))
 		c->attr.sqd_async_notify = false;
 	c->attr.sq_draining = true;
 }
 
 /*
- * If the path MTU exceeds what the interface carries, the kernel would fragment
- * every full packet. Programs request such MTUs nevertheless, so the queue pair
- * uses the largest MTU that fits. A peer on the same link reduces its MTU in
- * the same way. A peer whose interface carries more cannot know; then both ends
- * log that at the first packet that reveals it (vb_rc_explain_length()).
- * @path_mtu 0: whatever fits.
+ * Returns the MTU that the queue pair uses: the path MTU, limited to what the
+ * interface carries, because the kernel would fragment every longer packet.
+ * Programs request such path MTUs nevertheless. A peer on a link with equal MTU
+ * limits its own MTU alike. A peer whose interface carries more sends longer
+ * packets; then both sides log the cause at the first such packet
+ * (vb_rc_explain_length()). @path_mtu 0: no limit but the interface's.
  */
 static uint32_t usable_mtu(struct vb_qp *qp, uint8_t path_mtu)
 {
@@ -485,7 +492,8 @@ static int plan(struct change *c)
 	return rc;
 }
 
-/* Apply the change. Nothing can fail from here on. */
+/* Apply the change @c, which is fully checked: no step can fail from here
+ * on. */
 static void core_carry_out(const struct change *c, vb_time now)
 {
 	struct vb_qp *qp = c->qp;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The roster of an adapter (core/roster.h): rows are added, changed,
- * removed. */
+/* The roster of an adapter (core/roster.h): adding, changing and removing
+ * rows. */
 #include "core/roster.h"
 
 /* Find a free row. The bitmap of free rows is private to this process, since
@@ -37,7 +37,8 @@ static void write_row(struct vb_roster *r, uint32_t row,
 	uint32_t version =
 		atomic_load_explicit(&to->version, memory_order_relaxed);
 
-	version |= 1; /* make it odd, whatever value was there */
+	/* set bit 0, so that the version is odd whatever value was there */
+	version |= 1;
 	atomic_store_explicit(&to->version, version, memory_order_relaxed);
 	atomic_thread_fence(memory_order_release);
 	to->kind = what->kind;
@@ -94,8 +95,8 @@ void vb_roster_set(struct vb_roster *r, uint32_t row,
 	vb_mutex_unlock(&r->lock);
 }
 
-/* One word is written at once, so the version stays: a reader sees the old or
- * the new size. */
+/* One aligned word is written, so the row's version stays: a reader sees either
+ * the old size or the new one. */
 void vb_roster_resize(struct vb_roster *r, uint32_t row, uint64_t size)
 {
 	vb_mutex_lock(&r->lock);

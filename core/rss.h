@@ -9,7 +9,7 @@
 #include "wire/eth.h"
 #include "wire/toeplitz.h"
 
-/* enum ibv_rx_hash_fields, with the same values. */
+/* The bits of enum ibv_rx_hash_fields, with the ABI's values. */
 enum vb_rss_field {
 	RSS_SRC_IPV4 = 1 << 0,
 	RSS_DST_IPV4 = 1 << 1,
@@ -25,8 +25,8 @@ enum vb_rss_field {
 
 struct vb_rss {
 	uint8_t key[VB_TOEPLITZ_KEY_BYTES];
-	uint32_t fields; /* enum vb_rss_field */
-	uint32_t count;	 /* how many queues; a power of two */
+	uint32_t fields; /* the fields that enter the hash, enum vb_rss_field */
+	uint32_t count;	 /* number of queues, a power of two */
 	struct vb_qp *queues[];
 };
 
@@ -34,7 +34,8 @@ struct vb_rss {
  * -EOPNOTSUPP: unknown fields. */
 VB_MUST_CHECK int vb_rss_check(uint64_t fields);
 
-/* The Toeplitz hash of a frame, over the fields of @rss that the frame has. */
+/* Returns the Toeplitz hash of a frame, over those fields of @rss that the
+ * frame has. */
 uint32_t vb_rss_hash(const struct vb_rss *rss, const struct vb_eth_key *key);
 
 static inline struct vb_qp *vb_rss_pick(const struct vb_rss *rss,

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Tag matching (core/tag.h). Programs use few masks, so this finds buffers by
- * hash: one lookup for each mask in use, with the tag under that mask. Among
- * the buffers found, the one posted first wins. If there are too many masks, a
- * list holds the buffers with the others, and is searched from its
- * beginning. */
+/* Tag matching (core/tag.h). Programs use few masks, so buffers are found by
+ * hash: one lookup for each mask in use, with the message's tag under that
+ * mask. Among the buffers found, the one posted first wins. Buffers with
+ * further masks are in one list, which is searched from its beginning. */
 #include "core/tag.h"
 
 #include <errno.h>
@@ -13,10 +12,11 @@
 #include "core/qp.h"
 #include "core/sge.h"
 
-/* Masks found by hash; class MASKS is the list of the other buffers. */
+/* The number of masks that are found by hash; class MASKS is the list of the
+ * buffers with other masks. */
 #define MASKS 8
-/* Ask the program to report when so many unexpected messages are not
- * handled. */
+/* The number of unhandled unexpected messages at which the program is asked to
+ * report. */
 #define FAR_BEHIND 0x3fff
 #define INDEX_BITS 14
 
@@ -24,15 +24,17 @@ _Static_assert(VB_TAG_MAX <= 1u << INDEX_BITS, "an index fits a handle");
 
 struct entry {
 	uint64_t tag, mask, wr_id;
-	uint64_t serial;     /* order of posting */
-	uint32_t next, prev; /* in a chain, or next in the list of free ones */
-	uint32_t life;	     /* high bits of its handle */
+	/* serial number of the buffer, in the order of posting */
+	uint64_t serial;
+	/* neighbours in a chain; @next also links the list of free entries */
+	uint32_t next, prev;
+	uint32_t life; /* the high bits of the buffer's handle */
 	uint8_t class, count;
 	bool used;
 	struct vb_sge sge[VB_TAG_MAX_SGE];
 };
 
-/* Entries are named by index + 1; 0 names none. */
+/* A chain of entries. An entry is named by its index + 1; 0 names none. */
 struct chain {
 	uint32_t first, last;
 };
@@ -42,20 +44,28 @@ struct mask_class {
 	uint32_t count;
 };
 
-/* The list and its hash chains; under rq.lock. */
+/* A queue's list of tagged buffers and its hash chains; protected by
+ * rq.lock. */
 struct vb_tags {
 	uint32_t max, fresh,
-		free;	  /* fresh: entries from here on were never used */
-	uint32_t buckets; /* a power of two; plus one chain for MASKS */
+		/* @free: first entry of the free list; @fresh: entries from
+		 * this one on were never used */
+		free;
+	/* number of hash buckets, a power of two; one more chain serves
+	 * MASKS */
+	uint32_t buckets;
 	struct entry *entries;
 	struct chain *chains;
 	struct mask_class classes[MASKS];
-	uint64_t serial;	/* for the next buffer posted */
-	uint64_t enabled;	/* buffers before this serial take messages */
-	uint16_t arrived, seen; /* counts of unexpected messages */
+	uint64_t serial; /* serial number for the next buffer that is posted */
+	/* buffers with serials below this one may receive messages */
+	uint64_t enabled;
+	/* numbers of unexpected messages that arrived, and that the program has
+	 * handled */
+	uint16_t arrived, seen;
 };
 
-/* A copy of the beginning of a message. */
+/* A copy of the first bytes of a message. */
 struct message {
 	uint8_t bytes[VB_RNDV_BYTES];
 	uint32_t len;
@@ -191,15 +201,15 @@ static bool in_step(const struct vb_tags *t)
 	return t->arrived == t->seen;
 }
 
-/* If the program has handled every unexpected message so far, all buffers that
- * are in the list now may take messages. */
+/* If the program has handled every unexpected message so far, let all buffers
+ * that are in the list now receive messages. */
 static void enable(struct vb_tags *t)
 {
 	if (in_step(t))
 		t->enabled = t->serial;
 }
 
-/* How a list is created and destroyed. */
+/* Creating and destroying a list. */
 
 static struct vb_tags *make_tags(uint32_t max)
 {
@@ -251,9 +261,9 @@ static void take_count(struct vb_tags *t, const struct vb_tag_op *op)
 	enable(t);
 }
 
-/* Complete an operation. The caller holds rq.lock, so that no message's
- * completion overtakes it. If the completion queue is full, its owner has got
- * an event. */
+/* Complete a list operation. The caller holds rq.lock, so that no message's
+ * completion overtakes this one. If the completion queue is full, its owner has
+ * got an event. */
 static void complete_op(struct vb_srq *srq, const struct vb_tag_op *op,
 			enum vb_wc_op opcode, enum vb_wc_status status)
 	VB_REQUIRES(srq->rq.lock)
@@ -338,11 +348,11 @@ void vb_tag_sync(struct vb_srq *srq, const struct vb_tag_op *op)
 	vb_mutex_unlock(&srq->rq.lock);
 }
 
-/* How messages complete. */
+/* Completions of messages. */
 
-/* Push a completion. False: it is lost, and the caller moves the queue pair to
- * ERR. The entry outlives the queue pair, for the buffer is the shared
- * queue's. */
+/* Push a completion. False: the completion is lost, and the caller moves the
+ * queue pair to ERR. The entry outlives the queue pair, because the buffer
+ * belongs to the shared queue. */
 static bool core_tell(struct vb_qp *qp, struct vb_cqe e)
 {
 	e.opcode = WC_OP_TM_RECV;
@@ -367,7 +377,8 @@ static bool tell_match(struct vb_qp *qp, const struct message *m,
 			     });
 }
 
-/* The message will not arrive, so the program need not count it. */
+/* Undo the count of an unexpected message that will not arrive, so that the
+ * program need not handle it. */
 static void uncount(struct vb_srq *srq)
 {
 	vb_mutex_lock(&srq->rq.lock);
@@ -447,7 +458,8 @@ void vb_tag_cancel(struct vb_qp *qp)
 	give_up_message(qp);
 }
 
-/* Rendezvous: read the data of a message, then report that (FIN). */
+/* Rendezvous: read the data of a message, then report the end to the sender
+ * (FIN). */
 
 bool vb_tag_owns_sends(const struct vb_srq *srq, const struct vb_pd *pd,
 		       uint32_t max_send_wr)
@@ -497,8 +509,8 @@ void vb_tag_sent(struct vb_qp *qp, const struct vb_send_wqe *wqe,
 {
 	bool good = status == WC_SUCCESS;
 
-	/* Free the slots here: the program neither posts to this queue nor
-	 * polls completions of it. */
+	/* Free the slots of the send queue here, because the program neither
+	 * posts to this queue nor polls completions of it. */
 	atomic_store_explicit(&qp->sq.released, qp->sq.done,
 			      memory_order_relaxed);
 	if (wqe->op == WR_READ &&
@@ -510,7 +522,7 @@ void vb_tag_sent(struct vb_qp *qp, const struct vb_send_wqe *wqe,
 		vb_qp_fail(qp, EVENT_QP_FATAL);
 }
 
-/* A message begins: find its destination. */
+/* The beginning of a message: finding its buffer. */
 
 static void read_message(const void *head, uint32_t len, bool whole,
 			 struct message *m)
@@ -518,7 +530,8 @@ static void read_message(const void *head, uint32_t len, bool whole,
 	uint32_t have = VB_MIN(len, VB_RNDV_BYTES);
 
 	memcpy(m->bytes, head, have);
-	/* A compiler barrier: use the copy, not the sender's memory again. */
+	/* A compiler barrier: from here on read the copy, and not the sender's
+	 * memory, which may change. */
 	__asm__ volatile("" : : "r"(m->bytes) : "memory");
 	m->len = len;
 	m->whole = whole;
@@ -532,7 +545,8 @@ static void read_message(const void *head, uint32_t len, bool whole,
 		 vb_rvh_get(m->bytes, have, &m->rvh));
 }
 
-/* Make the buffer qp->recv, and take it out of the list. */
+/* Make qp->recv the receive of the matched buffer, and remove the buffer from
+ * the list. */
 static void take_buffer(struct vb_qp *qp, struct vb_tags *t, struct entry *e)
 {
 	qp->recv.wr_id = e->wr_id;
@@ -553,8 +567,8 @@ static enum vb_fault meet_eager(struct vb_qp *qp, const struct message *m,
 							     : FAULT_RQE_LKEY;
 }
 
-/* The message @m of a rendezvous matches buffer @e: read its data here, if
- * possible; if not, the program does it. */
+/* The rendezvous message @m matches buffer @e: read its data here if possible;
+ * otherwise the program reads the data. */
 static enum vb_fault meet_rndv(struct vb_qp *qp, const struct message *m,
 			       struct entry *e)
 {
@@ -587,7 +601,8 @@ static enum vb_fault take_untagged(struct vb_qp *qp, const struct message *m,
 	return FAULT_NONE;
 }
 
-/* Find the destination of a message. The caller holds rq.lock. */
+/* Find the destination of a message: a tagged buffer or an ordinary receive.
+ * The caller holds rq.lock. */
 static enum vb_fault sort_message(struct vb_qp *qp, const struct message *m,
 				  bool *event) VB_REQUIRES(qp->srq->rq.lock)
 {
@@ -629,8 +644,8 @@ enum vb_fault vb_tag_begin(struct vb_qp *qp, const void *head, uint32_t len,
 	bool event = false;
 	struct message m;
 
-	/* A near sender that finds its own memory missing begins again: give up
-	 * what it has sent. */
+	/* A near sender whose own memory is missing begins its message anew, so
+	 * give up the part that it has already sent. */
 	give_up_message(qp);
 	read_message(head, len, whole, &m);
 	vb_mutex_lock(&qp->srq->rq.lock);
@@ -638,7 +653,8 @@ enum vb_fault vb_tag_begin(struct vb_qp *qp, const void *head, uint32_t len,
 	vb_mutex_unlock(&qp->srq->rq.lock);
 	if (event && srq->async)
 		vb_async_post(srq->async, EVENT_SRQ_LIMIT, srq->owner);
-	if (fault == FAULT_RQE_LKEY) /* this lost a completion */
+	/* a full completion queue has lost a completion */
+	if (fault == FAULT_RQE_LKEY)
 		vb_qp_fail(qp, EVENT_QP_FATAL);
 	*skip = 0;
 	if (fault || qp->tagged.kind == TAG_NO_TAG ||

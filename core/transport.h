@@ -12,7 +12,8 @@
 #include "link/link.h"
 #include "wire/ib_hdr.h"
 
-/* What a transport does when queue pairs of an adapter begin and end. */
+/* The functions of a transport that run when queue pairs of an adapter begin,
+ * change state and end. */
 struct vb_transport {
 	const char *name;
 
@@ -22,8 +23,8 @@ struct vb_transport {
 	int (*attach)(struct vb_qp *qp);
 	void (*detach)(struct vb_qp *qp);
 
-	/* The queue pair has entered state @to and its attributes are set:
-	 * reset or start the protocol state. A move to RESET forgets all of
+	/* The queue pair has moved to state @to and its attributes are set:
+	 * reset or start the protocol state. A move to RESET clears all of
 	 * it. */
 	void (*enter)(struct vb_qp *qp, enum vb_qp_state from,
 		      enum vb_qp_state to, vb_time now);
@@ -43,20 +44,21 @@ struct vb_transport_ops {
 	const char *name;
 
 	/* A packet has arrived; a request goes to [false], a response to
-	 * [true]. @pkt is borrowed until return. The dispatcher has checked
-	 * class, state, addresses and P_Key. Makes completions and notes what
-	 * to answer; sends nothing. Call vb_transport_recv(). */
+	 * [true]. @pkt is valid until the return. The dispatcher has checked
+	 * class, state, addresses and P_Key. The function makes completions and
+	 * records what to answer, but sends nothing. Callers use
+	 * vb_transport_recv(). */
 	void (*recv[2])(struct vb_qp *qp, const struct vb_ib_pkt *pkt,
 			vb_time now);
 
-	/* Put into @out, while it has room, what may be sent now: responses,
-	 * requests, retransmissions. Acts on expired deadlines. True: there is
-	 * more, so the caller calls again with an empty batch. Call
-	 * vb_transport_send(). */
+	/* Put into @out, while it has room, the packets that may be sent now:
+	 * responses, requests, retransmissions. Acts on expired deadlines.
+	 * True: more packets may be sent, so the caller calls again with an
+	 * empty batch. Callers use vb_transport_send(). */
 	bool (*send)(struct vb_qp *qp, vb_time now, struct vb_txq *out);
 
 	/* Optional. The program has posted work while a timer runs: carry the
-	 * work out if that needs no look at the clock. False: nothing done. */
+	 * work out if that needs no clock. False: the function did nothing. */
 	bool (*quick)(struct vb_qp *qp);
 	/* Optional (NULL: never). The program has posted work, or packets have
 	 * come. True: the caller need not call send() yet, since responses will
@@ -78,18 +80,19 @@ struct vb_transport_ops {
 	 * acknowledgement is still due. */
 	bool (*unreplied)(struct vb_qp *qp);
 
-	/* When the caller must call send() even if nothing arrives; VB_NEVER:
-	 * never. Call vb_transport_deadline(). */
+	/* Returns the time at which the caller must call send() even if no
+	 * packet arrives; VB_NEVER: no such time. Callers use
+	 * vb_transport_deadline(). */
 	vb_time (*deadline)(const struct vb_qp *qp);
 
-	/* Optional. Only while can_wait() is true. For short work requests up
-	 * to this send queue index it stays true until the next recv(), send()
-	 * or change of state. */
+	/* Optional, called only while can_wait() is true. Returns the send
+	 * queue index up to which short work requests leave can_wait() true,
+	 * until the next recv(), send() or change of state. */
 	uint32_t (*waits_until)(const struct vb_qp *qp);
 };
 
-/* The engine calls these instead of the table. recv and send set qp->now, the
- * time that completions carry. */
+/* The engine calls these functions instead of the table's. They set qp->now,
+ * the time that completions carry. */
 
 static inline void vb_transport_recv(struct vb_qp *qp,
 				     const struct vb_ib_pkt *pkt, vb_time now)
@@ -112,7 +115,8 @@ static inline bool vb_transport_can_wait(const struct vb_qp *qp)
 	return qp->ops->can_wait && qp->ops->can_wait(qp);
 }
 
-/* Also when a work request on a window is to be tried again. */
+/* The deadline includes the time at which a work request on a window is tried
+ * again. */
 static inline vb_time vb_transport_deadline(const struct vb_qp *qp)
 	VB_REQUIRES(qp->drive)
 {

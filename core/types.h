@@ -15,10 +15,11 @@ enum vb_qp_type {
 	QPT_RAW_PACKET = 8,
 	QPT_XRC_SEND = 9,
 	QPT_XRC_RECV = 10,
-	QPT_WQ = 16 /* internal, not of the ABI: core/rss.h */
+	/* a work queue (core/rss.h), which the ABI does not know as a type */
+	QPT_WQ = 16
 };
 
-/* Is it a transport with acknowledgements, which loses nothing? */
+/* Has the type a reliable transport, with acknowledgements? */
 static inline bool vb_qp_type_is_reliable(enum vb_qp_type type)
 {
 	return type == QPT_RC || type == QPT_XRC_SEND || type == QPT_XRC_RECV;
@@ -155,34 +156,39 @@ enum vb_event_type {
 	EVENT_WQ_FATAL = 19,
 };
 
-/* What is wrong with an access or a packet. A check returns it; the table in
- * core/fault.c says what follows. */
+/* What is wrong with an access or a packet. Checks return these values; the
+ * table in core/fault.c says what follows from each. */
 enum vb_fault {
 	FAULT_NONE = 0,
-	FAULT_LKEY, /* no such lkey, wrong PD, out of range, or no right */
+	/* lkey unknown, of another PD, out of range, or without the right */
+	FAULT_LKEY,
 	FAULT_LOCAL_MEMORY, /* the lkey permits it, but a page is missing */
-	FAULT_RKEY, /* no such rkey, wrong PD, out of range, or no right */
+	/* rkey unknown, of another PD, out of range, or without the right */
+	FAULT_RKEY,
 	FAULT_REMOTE_MEMORY, /* the rkey permits it, but a page is missing */
 	FAULT_PSN_GAP,
 	/* a middle packet without a first one, or a first one too early */
 	FAULT_ORDER,
 	FAULT_ACCESS_FLAGS, /* qp_access_flags forbid the operation */
-	FAULT_LENGTH,	 /* the payload does not fit its place in the message */
-	FAULT_ALIGNMENT, /* of an atomic's address */
+	/* the payload's length does not fit its place in the message */
+	FAULT_LENGTH,
+	FAULT_ALIGNMENT, /* the address of an atomic is not aligned */
 	FAULT_NO_RQE,	 /* no receive is posted */
 	FAULT_RQE_TOO_SMALL,
 	FAULT_RQE_LKEY, /* the receive's own lkey or memory is at fault */
 	FAULT_TOO_MANY_READS,
-	FAULT_INV_RKEY,	  /* SEND with Invalidate of a key that must not be */
-	FAULT_XRC_SRQ,	  /* no such shared receive queue */
-	FAULT_XRC_DOMAIN, /* the SRQ is of another XRC domain */
-	FAULT_XRC_FAR,	  /* another process has the SRQ, and cannot do this */
+	/* SEND with Invalidate names a key that must not be invalidated */
+	FAULT_INV_RKEY,
+	FAULT_XRC_SRQ,	  /* the shared receive queue does not exist */
+	FAULT_XRC_DOMAIN, /* the SRQ belongs to another XRC domain */
+	/* the SRQ is in another process, to which this cannot be forwarded */
+	FAULT_XRC_FAR,
 	FAULT_COUNT,
 };
 
 #define VB_MAX_SGE     32
 #define VB_MAX_INLINE  1024
-#define VB_MAX_MSG     (1u << 30) /* bytes: 1 GiB */
+#define VB_MAX_MSG     (1u << 30) /* longest message in bytes: 1 GiB */
 #define VB_MAX_RD_ATOM 128
 
 struct vb_sge {
@@ -191,7 +197,8 @@ struct vb_sge {
 	uint32_t lkey;
 };
 
-/* Bytes of an MTU code (enum ibv_mtu): 1..5 stand for 256..4096. */
+/* Returns the bytes of an MTU code (enum ibv_mtu): codes 1..5 stand for
+ * 256..4096. */
 static inline uint32_t vb_mtu_bytes(unsigned code)
 {
 	return 128u << code;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Rings of work requests: one poster and one taker at a time. */
+/* Rings of work requests; each has one poster and one consumer at a time. */
 #include "core/lock_order.h"
 #include "core/wq.h"
 
@@ -32,8 +32,9 @@ static uint32_t round_up_pow2(uint32_t n)
 	return n <= 1 ? n : 1u << (32 - __builtin_clz(n - 1));
 }
 
-/* Allocate the slots. *@slots is NULL, with success, when @cap is 0. Memory of
- * the heap is zeroed, so slots never posted to take no memory. */
+/* Allocate the slots of a ring. With @cap 0, *@slots is NULL and the call
+ * succeeds. The heap's memory is zeroed, so slots that were never used take no
+ * memory. */
 static int core_make_slots(struct vb_memory **m, uint32_t cap, uint32_t stride,
 			   uint8_t **slots)
 {
@@ -133,7 +134,7 @@ bool vb_rq_take(struct vb_rq *rq, struct vb_recv_wqe *out)
 	uint32_t i = atomic_load_explicit(&rq->taken, memory_order_relaxed);
 	const struct recv_slot *slot;
 
-	/* Acquire: pairs with vb_wq_publish(). */
+	/* Acquire: pairs with the release in vb_wq_publish(). */
 	if (i == atomic_load_explicit(&rq->posted, memory_order_acquire))
 		return false;
 	slot = rq_at(rq, i);
@@ -142,12 +143,13 @@ bool vb_rq_take(struct vb_rq *rq, struct vb_recv_wqe *out)
 	out->index = i;
 	memcpy(out->sge, slot->sge, slot->num_sge * sizeof(slot->sge[0]));
 	out->length = vb_sge_total(out->sge, out->num_sge);
-	/* Relaxed: only the taker relies on it; others read it as a hint. */
+	/* Relaxed: only the thread that removes receives relies on @taken;
+	 * others read it as a hint. */
 	atomic_store_explicit(&rq->taken, i + 1, memory_order_relaxed);
 	return true;
 }
 
-/* type: IBV_SRQT_*: basic, XRC, or tag matching. */
+/* The type of the SRQ is IBV_SRQT_*: basic, XRC, or tag matching. */
 static struct vb_roster_row core_wq_row_of(const struct vb_srq *srq)
 {
 	return (struct vb_roster_row){
@@ -213,7 +215,7 @@ int vb_srq_destroy(struct vb_srq *srq)
 	return 0;
 }
 
-/* Copy the receives that no message has taken to another ring, and swap the
+/* Copy the receives that no message has consumed to another ring, and swap the
  * rings. The caller holds the lock. */
 static int move_slots(struct vb_rq *rq, uint8_t **slots, uint32_t cap)
 	VB_REQUIRES(rq->lock)
@@ -250,8 +252,8 @@ int vb_srq_resize(struct vb_srq *srq, uint32_t asked)
 	if (rc == 0)
 		rq->memory = m;
 	vb_mutex_unlock(&rq->lock);
-	/* Free the old slots; after an error the new ones, which were too
-	 * few. */
+	/* Free the slots that are no longer used: after success the old ones,
+	 * after an error the new ones, which were too few. */
 	vb_memory_give(rc ? m : was, slots);
 	return rc;
 }
@@ -263,7 +265,7 @@ void vb_srq_set_limit(struct vb_srq *srq, uint32_t limit)
 	vb_mutex_unlock(&srq->rq.lock);
 }
 
-/* Are there fewer receives than the limit? True only once. The caller holds
+/* Are fewer receives queued than the limit? True only once. The caller holds
  * rq.lock. */
 static bool falls_below_limit(struct vb_srq *srq) VB_REQUIRES(srq->rq.lock)
 {
@@ -273,7 +275,8 @@ static bool falls_below_limit(struct vb_srq *srq) VB_REQUIRES(srq->rq.lock)
 
 	if (left >= srq->limit)
 		return false;
-	srq->limit = 0; /* the event disarms the limit (IBA 11.2.3.3) */
+	/* the event of the limit disarms the limit (IBA 11.2.3.3) */
+	srq->limit = 0;
 	return true;
 }
 

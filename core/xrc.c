@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* XRC: domains, numbers of shared receive queues, holders of queue pairs. */
+/* XRC: domains, numbers of shared receive queues, handles of queue pairs. */
 #include "core/xrc.h"
 
 #include <errno.h>
@@ -8,7 +8,8 @@
 
 #include "core/qp.h"
 
-/* The domain with @key; or NULL. The caller holds xrc_lock. */
+/* Find the domain that has the key @key; NULL: there is none. The caller holds
+ * xrc_lock. */
 static struct vb_xrc_domain *find_domain(const struct vb_adapter *a,
 					 const struct vb_xrc_key *key)
 	VB_REQUIRES(a->xrc_lock)
@@ -45,7 +46,7 @@ static void drop_domain(struct vb_xrc_domain *d)
 	free(d);
 }
 
-/* Open a domain, or create it. The caller holds xrc_lock. */
+/* Open the domain of @key, or create it. The caller holds xrc_lock. */
 static int enter_domain(struct vb_adapter *a, const struct vb_xrc_key *key,
 			unsigned flags, struct vb_xrc_domain **out)
 	VB_REQUIRES(a->xrc_lock)
@@ -97,17 +98,18 @@ int vb_xrcd_close(struct vb_xrcd *x)
 	return 0;
 }
 
-/* Shared receive queues. Their numbers begin with the process's slot, as QPNs
- * do, so that a number tells which process has the queue. */
+/* Shared receive queues. The high bits of their numbers are the process's slot,
+ * like those of QPNs, so that a number tells which process has the queue. */
 
-/* Assign a number. The caller holds xrc_lock. */
+/* Assign a number to the SRQ. The caller holds xrc_lock. */
 static int give_number(struct vb_adapter *a, struct vb_srq *srq)
 	VB_REQUIRES(a->xrc_lock)
 {
 	uint32_t index;
 	int rc;
 
-	if (!a->xrc_srqs) /* any first index that others cannot guess */
+	/* begin at a random index, so that others cannot guess the numbers */
+	if (!a->xrc_srqs)
 		a->xrc_srqs = vb_idtab_create(vb_limits.max_srq,
 					      a->key_mask % vb_limits.max_srq);
 	if (!a->xrc_srqs)
@@ -147,16 +149,18 @@ void vb_xrc_srq_leave(struct vb_srq *srq)
 	vb_mutex_lock(&a->xrc_lock);
 	vb_idtab_del(a->xrc_srqs, srq->number ^ a->qpn_base);
 	vb_mutex_unlock(&a->xrc_lock);
-	/* Wait for packets in progress, each of which takes microseconds. */
+	/* Wait for packets in progress. The work on each packet lasts
+	 * microseconds. */
 	while (atomic_load(&srq->users))
 		sched_yield();
 	atomic_fetch_sub(&srq->cq->refs, 1);
 	atomic_fetch_sub(&srq->xrcd->refs, 1);
 }
 
-/* A target queue pair enters the shared receive queue that a packet names. */
+/* How a target queue pair uses the shared receive queue that a packet names. */
 
-/* Find queue @srqn and check its domain. The caller holds xrc_lock. */
+/* Find the queue with number @srqn and check its XRC domain. The caller holds
+ * xrc_lock. */
 static enum vb_fault find_srq(const struct vb_adapter *a,
 			      const struct vb_xrc_domain *domain, uint32_t srqn,
 			      struct vb_srq **out) VB_REQUIRES(a->xrc_lock)
@@ -168,7 +172,8 @@ static enum vb_fault find_srq(const struct vb_adapter *a,
 	return (*out)->xrcd->domain == domain ? FAULT_NONE : FAULT_XRC_DOMAIN;
 }
 
-/* Enter SRQ @srqn. @key, if not NULL, replaces the queue pair's own domain. */
+/* Make the target queue pair use SRQ @srqn. If @key is not NULL, the domain of
+ * @key counts instead of the queue pair's own. */
 static enum vb_fault core_enter(struct vb_qp *qp, const struct vb_xrc_key *key,
 				uint32_t srqn)
 {
@@ -218,7 +223,8 @@ void vb_xrc_leave(struct vb_qp *qp)
 	qp->srq = NULL;
 	qp->pd = NULL;
 	qp->recv_cq = NULL;
-	/* After this last access the SRQ's destroyer may continue. */
+	/* This is the last access to the SRQ; after it the thread that destroys
+	 * the SRQ may go on. */
 	atomic_fetch_sub(&srq->users, 1);
 }
 
@@ -237,7 +243,7 @@ bool vb_xrc_enter_home(struct vb_qp *qp)
 	return false;
 }
 
-/* Holders of a target queue pair. */
+/* Handles that share a target queue pair. */
 
 void vb_qp_share(struct vb_qp *qp, struct vb_qp_share *share)
 {
@@ -249,13 +255,14 @@ void vb_qp_share(struct vb_qp *qp, struct vb_qp_share *share)
 int vb_qp_open(struct vb_qp_share *share, uint32_t qpn, struct vb_qp **out)
 {
 	struct vb_adapter *a = share->xrcd->adapter;
-	/* If @qpn is another process's, its index is beyond the end of this
-	 * table. */
+	/* If @qpn belongs to another process, the index computed here is beyond
+	 * the end of this table. */
 	struct vb_qp *qp = vb_idtab_get(a->qps, qpn ^ a->qpn_base);
 	bool fits;
 
-	/* Another type's drive is left alone: posters that found it held would
-	 * rely on this thread. The type may change until drive is held. */
+	/* Check the type before locking, and leave drive of other types alone:
+	 * a poster that found drive held would rely on this thread to send. The
+	 * type may still change until drive is held. */
 	if (!qp || qp->type != QPT_XRC_RECV)
 		return -EINVAL;
 	vb_mutex_lock(&qp->drive);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The adapters that the engine serves: one for each open device, shared by all
- * callers that open it. The caller of these functions holds list_lock. */
+ * callers that open it. The caller of the functions here holds list_lock. */
 #include "engine/engine_priv.h"
 
 #include <errno.h>
@@ -157,8 +157,9 @@ void vb_adapters_close(struct vb_engine *e, struct vb_adapter *adapter,
 		drop_adapter(e, oa);
 }
 
-/* Many programs exit without closing their devices: save the counters. Only try
- * list_lock: a thread that does not run any more may hold it. */
+/* Save the counters when the program exits, since many programs do not close
+ * their devices. list_lock is only tried: a thread that no longer runs may hold
+ * it. */
 static void __attribute__((destructor)) save_counts(void)
 {
 	struct vb_engine *e = vb_engine_running();

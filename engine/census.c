@@ -18,8 +18,8 @@
 #define HEAD  offsetof(struct vb_roster_sheet, rows)
 #define TRIES 3
 
-/* The memory that holds a roster, and a process that has it open. A child of
- * the program that has not closed its parent's memory yet has it open, too. */
+/* A memory that holds a roster, and a process that has it open. A child of the
+ * program also has the memory open until it closes its parent's descriptors. */
 struct source {
 	ino_t ino;
 	int holder;
@@ -39,7 +39,7 @@ static void *eng_grow(struct taking *t, void *array, unsigned count,
 {
 	void *more;
 
-	/* Arrays grow at powers of two, so that @count itself shows when. */
+	/* Arrays grow at powers of two, so @count alone shows when to grow. */
 	if (count & (count - 1))
 		return array;
 	more = reallocarray(array, count ? 2 * (size_t)count : 1, size);
@@ -67,7 +67,8 @@ static struct vb_census_sum *sum_of(struct taking *t, const char *device)
 }
 
 /* The id of the object in row @row of a program's roster: 16 bits of the
- * memory's inode number, then the row's number in 15 bits. 0: no such row. */
+ * memory's inode number, then the row's number in 15 bits. 0: there is no such
+ * row. */
 static uint32_t id_of(const struct vb_counter_file_found *found, uint32_t row)
 {
 	if (row == 0 || row > VB_ROSTER_ROWS)
@@ -85,8 +86,8 @@ static bool read_rows(const struct vb_counter_file_found *found, uint32_t first,
 			     (off_t)(first * sizeof(*to))) == (ssize_t)size;
 }
 
-/* Read row @at again until two reads agree; @row has been read once. False: it
- * changes all the time, or is not there. */
+/* Read row @at again until two reads agree; the caller has read @row once.
+ * False: the row changes all the time, or is free. */
 static bool is_whole(const struct vb_counter_file_found *found, uint32_t at,
 		     struct vb_roster_row *row)
 {
@@ -174,8 +175,8 @@ _Static_assert(offsetof(struct vb_roster_sheet, end) ==
 		       ROSTER_KINDS * sizeof(uint32_t),
 	       "as the head is read");
 
-/* This source is the program that made the memory: give its rows its process id
- * in place of a child's. */
+/* The process of this source made the memory: give its rows this process id in
+ * place of a child's. */
 static void know_better(struct taking *t, const struct source *s, int pid)
 {
 	for (unsigned i = 0; i < t->c->count; i++)

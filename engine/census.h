@@ -9,17 +9,19 @@
 
 #include "core/roster.h"
 
-/* One object. Ids are unique per device among all programs: each is made of the
- * inode number of the program's memory and the row's place in it. 0: none. */
+/* One object of a program. Ids are unique for each device among all programs:
+ * an id is made of the inode number of the program's memory and the number of
+ * the row. 0: no object. */
 struct vb_census_row {
 	char device[64];
 	int pid;
 	uint32_t id;
 	uint8_t kind, type, state, port;
-	/* As in struct vb_roster_row. */
+	/* Values of the row in the roster, as in struct vb_roster_row. */
 	uint32_t number, peer, sq_psn, rq_psn;
-	uint32_t pd, ctx, send_cq, recv_cq, srq; /* ids of other rows */
-	uint32_t users; /* PD, CQ: how many objects use it */
+	/* ids of the objects that this object uses */
+	uint32_t pd, ctx, send_cq, recv_cq, srq;
+	uint32_t users; /* of a PD or CQ: the number of objects that use it */
 	uint64_t size, iova;
 };
 
@@ -29,17 +31,17 @@ struct vb_census_sum {
 };
 
 struct vb_census {
-	/* sorted by kind, then by id; queue pairs by number */
+	/* sorted by kind, then by id; queue pairs are sorted by number */
 	struct vb_census_row *rows;
 	unsigned count;
-	/* one for each device; they also count objects that had no room in a
+	/* one sum for each device; it includes objects that had no room in a
 	 * roster */
 	struct vb_census_sum *sums;
 	unsigned sum_count;
 };
 
-/* Take a census; @rows false: only the sums. The caller frees it with
- * vb_census_free(). -errno, and then there is nothing to free. */
+/* Take a census; with @rows false, only the sums. The caller frees the result
+ * with vb_census_free(). 0, or -errno and then there is no result to free. */
 VB_MUST_CHECK int vb_census_take(struct vb_census *c, bool rows);
 void vb_census_free(struct vb_census *c);
 

@@ -37,16 +37,17 @@
 
 #define SUFFIX ".counts"
 
-/* The layout depends on the number of counters. */
+/* The value that a record begins with. It contains the number of counters, on
+ * which the layout depends. */
 #define MAGIC (0x7662636e74020000u + CNT_COUNT)
 
-/* The beginning of the memfd, and each record of a file. */
+/* The start of the memfd, and each record of a file. */
 struct record {
 	uint64_t magic;
 	char device[64];
 	int64_t maker;
-	/* The maker's descriptor of the file with its counts; -1: the counts
-	 * are in this record. */
+	/* The descriptor, in the process that made it, of the file with the
+	 * counts; -1: the counts are in this record. */
 	int64_t file;
 	_Atomic uint64_t counts[CNT_COUNT];
 };
@@ -57,11 +58,13 @@ struct memory {
 	_Alignas(4096) struct vb_roster_sheet sheet;
 };
 
-/* What a program has for one of its devices. */
+/* The state that a program keeps for one of its devices. */
 struct vb_counter_file_own {
 	struct memory *memory;
-	struct record *file; /* NULL: no file, the counts are in @memory */
-	int fd;		     /* of @file */
+	/* the counts in the file; NULL: there is no file, and the counts are in
+	 * @memory */
+	struct record *file;
+	int fd; /* descriptor of the file */
 	char name[80];
 };
 
@@ -69,7 +72,8 @@ struct vb_counter_file_own {
  * has locked. */
 struct totals {
 	int base, fd;
-	char prefix[48]; /* of all file names of this network namespace */
+	/* the first part of all file names of this network namespace */
+	char prefix[48];
 };
 
 static int name_namespace(struct totals *t)
@@ -118,7 +122,8 @@ static int open_totals(struct totals *t)
 	return rc;
 }
 
-/* The offset of @device's record in the totals, or where to append it. */
+/* Returns the offset of @device's record in the totals, or the offset at which
+ * to append one. */
 static off_t find_total(int fd, const char *device, struct record *r)
 {
 	off_t at = 0;
@@ -161,8 +166,8 @@ static void add_to_totals(struct vb_adapter *a)
 	close_totals(&t);
 }
 
-/* Is @r a record? Replaces unprintable characters in its device's name: another
- * process wrote it, so it can contain anything. */
+/* Is @r a valid record? Replaces unprintable characters in its device's name:
+ * another process wrote the record, so it can contain anything. */
 static bool is_record(struct record *r)
 {
 	r->device[sizeof(r->device) - 1] = '\0';
@@ -172,8 +177,8 @@ static bool is_record(struct record *r)
 	return r->magic == MAGIC && r->device[0];
 }
 
-/* Add the counts in @fd to the totals, unless a living program has the file
- * locked. True: the file may be deleted. */
+/* Add the counts in @fd to the totals, unless a living program has locked the
+ * file. True: the file may be deleted. */
 static bool eng_take_over(const struct totals *t, int fd)
 {
 	struct record r, total;
@@ -224,8 +229,8 @@ static bool counts_in_itself(const struct vb_adapter *a)
 	return a->counters == a->own_counters;
 }
 
-/* Other processes of the user can open the memory: seals keep them from
- * truncating it, which would raise SIGBUS here. */
+/* Make the memfd. Other processes of the user can open it, so seals keep them
+ * from truncating it, which would raise SIGBUS here. */
 static int eng_make_memory(void)
 {
 	int fd = vb_file_may_have(sizeof(struct memory))
@@ -240,8 +245,8 @@ static int eng_make_memory(void)
 	return -1;
 }
 
-/* Allocate the whole file at once: a page that a full file system cannot give
- * later would raise SIGBUS. */
+/* Make the file. It is allocated whole at once: a page that a full file system
+ * cannot provide later would raise SIGBUS. */
 static int make_file(const struct totals *t, struct vb_counter_file_own *own)
 {
 	int fd, rc;
@@ -280,8 +285,9 @@ static void map_file(const struct totals *t, struct vb_counter_file_own *own)
 	close(own->fd);
 }
 
-/* Lock the totals meanwhile, so that no other program takes the new file for
- * one of a killed program before this one has locked it. */
+/* Make and lock the file of counts. The totals are locked meanwhile, so that no
+ * other program takes the new file for one of a killed program before it is
+ * locked. */
 static void open_file(struct vb_counter_file_own *own)
 {
 	struct totals t;
@@ -411,7 +417,8 @@ static void look_at(const struct walk *w, int fds, const char *name, int holder)
 	if (readlinkat(fds, name, link, sizeof(link) - 1) <= 0 ||
 	    strncmp(link, LINK_NAME, strlen(LINK_NAME)) != 0)
 		return;
-	/* Any file may have that name; opening a FIFO must not block. */
+	/* A file of any kind may have that name; opening a FIFO must not
+	 * block. */
 	fd = openat(fds, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	if (fd < 0)
 		return;
@@ -419,7 +426,8 @@ static void look_at(const struct walk *w, int fds, const char *name, int holder)
 	close(fd);
 }
 
-/* Skips processes that start or end meanwhile, or belong to another user. */
+/* Look for such memory among the descriptors of process @pid. Processes that
+ * start or end meanwhile, or belong to another user, are skipped. */
 static void look_into(const struct walk *w, const char *pid)
 {
 	char path[NAME_MAX + 8];
@@ -465,7 +473,9 @@ int vb_counter_file_each(
 struct sums {
 	struct vb_counter_file *rows;
 	unsigned count;
-	ino_t seen[4096]; /* a child can have its parent's memory open */
+	/* memories already seen, because a child can have its parent's memory
+	 * open */
+	ino_t seen[4096];
 	unsigned seen_count;
 	int rc;
 };
@@ -509,7 +519,8 @@ static bool is_new(struct sums *s, ino_t ino)
 	return true;
 }
 
-/* Read the file with the counts, through the holder's descriptor. */
+/* Read the file with the counts, through a descriptor of the process that has
+ * it open. */
 static bool read_file(int holder, struct record *r)
 {
 	char path[64];
@@ -547,8 +558,8 @@ static void add_totals(struct sums *s, int fd)
 		add_record(s, &r);
 }
 
-/* While the totals are locked, no program moves its counts into them, so that
- * none is counted twice. */
+/* Add up the counters of all programs. While the totals are locked, no program
+ * moves its counts into them, so that no counts are added twice. */
 static void eng_counters_add_all(struct sums *s)
 {
 	struct totals t;

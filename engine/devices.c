@@ -18,7 +18,8 @@
 #define SPEC_BYTES  160
 #define DEVICE_NAME sizeof(((struct vb_device *)0)->name)
 
-/* How a spec begins for each kind of device, and how the device's name does. */
+/* For each kind of device, the first letters of a spec and of the device's
+ * name. */
 static const struct {
 	const char *spec, *name;
 } kinds[] = {
@@ -35,13 +36,14 @@ static uint64_t stir(uint64_t h, const void *bytes, size_t len)
 {
 	const uint8_t *p = bytes;
 
-	/* FNV-1a */
+	/* The hash function FNV-1a. */
 	for (size_t i = 0; i < len; i++)
 		h = (h ^ p[i]) * 0x100000001b3ull;
 	return h;
 }
 
-/* Mix what tells this host from others into @h: its number, or its name. */
+/* Mix a value that tells this host from others into @h: its number, or its
+ * name. */
 static uint64_t stir_host(uint64_t h)
 {
 	int fd = open("/etc/machine-id", O_RDONLY | O_CLOEXEC);
@@ -55,8 +57,8 @@ static uint64_t stir_host(uint64_t h)
 	return stir(h, text, strlen(text));
 }
 
-/* Mix the network namespace into @h: each container of a host has an interface
- * 1. */
+/* Mix the network namespace into @h, because each container of a host has an
+ * interface 1. */
 static uint64_t stir_namespace(uint64_t h)
 {
 	struct stat st;
@@ -66,8 +68,9 @@ static uint64_t stir_namespace(uint64_t h)
 	return stir(h, &st.st_ino, sizeof(st.st_ino));
 }
 
-/* The result stays the same while the namespace lives. Two bits of the modified
- * EUI-64 say that nobody assigned it, and that it is no group. */
+/* Returns a GUID that stays equal while the namespace lives. Two bits of the
+ * modified EUI-64 say that it was not assigned by an authority, and is no
+ * group's. */
 static uint64_t guid_without_mac(uint32_t ifindex)
 {
 	uint64_t h = stir(0xcbf29ce484222325ull, &ifindex, sizeof(ifindex));
@@ -76,7 +79,8 @@ static uint64_t guid_without_mac(uint32_t ifindex)
 	return (h & ~(3ull << 56)) | 1;
 }
 
-/* EUI-64 of a MAC: the interface half of its link-local address. */
+/* Returns the EUI-64 of a MAC address: the interface half of its link-local
+ * address. */
 static uint64_t guid_of(const struct vb_netif *n)
 {
 	static const uint8_t none[6];
@@ -100,8 +104,9 @@ static void make_name(char name[DEVICE_NAME], enum vb_device_kind kind,
 			*p = '_';
 }
 
-/* make_name() turns the interfaces "a@b" and "a#b" into one name. The first
- * keeps it; for each later one its ifindex is appended. */
+/* Give the device @d its name. make_name() turns the interfaces "a@b" and "a#b"
+ * into one name. The first device keeps that name; each later one gets its
+ * ifindex appended. */
 static void name_device(struct vb_device *d, const struct interfaces *h,
 			const struct vb_netif *n)
 {
@@ -119,7 +124,8 @@ static void name_device(struct vb_device *d, const struct interfaces *h,
 	}
 }
 
-/* Describe the device of interface @n, which is one of @h. */
+/* Fill in @d, the device of interface @n, which is one of the host's interfaces
+ * @h. */
 static void eng_devices_describe(struct vb_device *d,
 				 const struct interfaces *h,
 				 const struct vb_netif *n,
@@ -139,9 +145,10 @@ static bool is_device(const struct vb_netif *n)
 }
 
 /*
- * List loopback's device only where there is no other. Beside others it would
- * lead to no other host, which programs do not expect of an adapter: UCX
- * spreads messages over every device it sees. A user who wants it names it.
+ * Add a device for each interface, but for loopback only if there is no other.
+ * Beside others it would lead to no other host, which programs do not expect of
+ * an adapter: UCX spreads messages over every device it sees. A user who wants
+ * loopback's device names it.
  */
 static unsigned eng_devices_add_all(const struct interfaces *h,
 				    struct vb_device *list)
@@ -158,7 +165,7 @@ static unsigned eng_devices_add_all(const struct interfaces *h,
 }
 
 /* Returns the interface's name in "roce:eth0" or "iwarp:eth0", and sets *@kind;
- * NULL: @spec is neither. */
+ * NULL: @spec has neither form. */
 static const char *cut_kind(const char *spec, enum vb_device_kind *kind)
 {
 	for (unsigned i = 0; i < VB_COUNT(kinds); i++) {
@@ -186,8 +193,8 @@ static const struct vb_netif *find_name(const struct interfaces *h,
 	return NULL;
 }
 
-/* The interface's name wins where an interface is really called
- * roce_something. */
+/* Find the interface that a spec names. An interface that is really called
+ * roce_something is found before a device of that name. */
 static const struct vb_netif *eng_find_spec(const struct interfaces *h,
 					    const char *spec,
 					    enum vb_device_kind *kind)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Which devices there are: one RoCEv2 device for every interface that is up and
- * has an address, or loopback's where there is no such interface; or those that
- * a list of specs names. iWARP devices are only for users who name them: a
- * program that takes the first device of a list, or one for each address,
- * should not meet two for one interface.
+ * The list of devices: one RoCEv2 device for every interface that is up and has
+ * an address, or loopback's where there is no such interface; or those that a
+ * list of specs names. iWARP devices exist only for users who name them: a
+ * program that uses the first device of a list, or one for each address, should
+ * not find two for one interface.
  */
 #ifndef ENGINE_DEVICES_H
 #define ENGINE_DEVICES_H
@@ -22,8 +22,8 @@ struct vb_device {
 	struct vb_fabric_place place; /* DEVICE_IB; it has no interface */
 };
 
-/* Returns a number that no other device has, though two devices can be on one
- * interface. */
+/* Returns a number that no other device has, even though two devices can be on
+ * one interface. */
 static inline uint32_t vb_device_number(const struct vb_device *d)
 {
 	static const uint32_t first[] = {

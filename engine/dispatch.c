@@ -7,13 +7,17 @@
 #include "ib/ib.h"
 #include "wire/grh.h"
 
-/* How far an IPv4 Identification may have moved forward since the last
+/* The most that an IPv4 Identification may have advanced since the last
  * packet. */
 #define ID_STRIDE 1024
-/* How far it may have moved backward, because packets overtake each other. */
+/* The most that an IPv4 Identification may have gone back, because packets
+ * overtake each other. */
 #define ID_BEHIND 128
-#define ID_SMALL  64 /* the kernel cuts a batch into 64 segments at most */
-#define ID_DOUBTS 16 /* random damage alone gives no such row of refusals */
+/* Identifications below this are small: the kernel cuts a batch into 64
+ * segments at most. */
+#define ID_SMALL 64
+/* Refusals in a row that random damage alone does not cause. */
+#define ID_DOUBTS 16
 
 static bool pkey_matches(const struct vb_qp *qp, uint16_t pkey)
 {
@@ -91,9 +95,10 @@ static bool id_is_plausible(struct vb_peer_id *p, const struct vb_frame *f,
 }
 
 /*
- * A connection has one peer, whose state the queue pair keeps. Datagrams come
- * from anybody: the engine keeps a table of their senders, of limited size, and
- * believes one packet of a sender that is not in the table any more.
+ * Find the record of the sender's Identifications. A connection has one peer,
+ * whose record is in the queue pair. Datagrams come from anywhere: the engine
+ * keeps a table of their senders, of limited size, and believes one packet of a
+ * sender that is no longer in the table.
  */
 static struct vb_peer_id *peer_of(struct vb_engine *e, struct vb_qp *qp,
 				  const struct vb_gid *src)
@@ -221,8 +226,8 @@ static void eng_dispatch_hand_over(struct vb_engine *e, struct vb_qp *qp,
 		vb_transport_recv(qp, &pkt, now);
 }
 
-/* Send what the packets made due, unless it may wait: requests for a batch, an
- * ACK for the program's reply. */
+/* Send the packets that are due now, unless they may wait: requests for a
+ * batch, an ACK for the program's reply. */
 static void step_or_wait(struct vb_engine *e, struct vb_qp *qp, vb_time now)
 	VB_REQUIRES(qp->drive)
 {
@@ -250,9 +255,9 @@ static bool is_response(const struct vb_frame *f)
 }
 
 /*
- * Hand over responses before requests. In a train the ACK lies behind the reply
- * that it travels with, and a program that sees the reply expects the request
- * which it answers to be complete. Between the two directions of a connection
+ * Hand over responses before requests. In a train an ACK comes after the reply
+ * with which it travels, and a program that sees the reply expects the request
+ * that it answers to be complete. Between the two directions of a connection
  * there is no order (IBA 9.5).
  */
 static void hand_in_order(struct vb_engine *e, struct vb_qp *qp,
@@ -281,9 +286,9 @@ static void helper_run(struct vb_engine *e, struct vb_qp *qp,
 	vb_mr_end(&qp->run);
 }
 
-/* Frames in a row for one queue pair: the lock is taken once, and one step
- * sends what all of them made due. @qp was looked up without a lock and may
- * have been destroyed and reused since. */
+/* Serve several frames in a row for one queue pair: the lock is taken once, and
+ * one step sends everything that they made due. @qp was looked up without a
+ * lock and may have been destroyed and reused since. */
 static void eng_dispatch_serve(struct vb_engine *e, struct vb_qp *qp,
 			       uint32_t qpn, const struct vb_frame *frames,
 			       unsigned count, vb_time now) VB_REQUIRES(e->rx)

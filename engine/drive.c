@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The work entrance: which thread drives a queue pair, what it sends, and when
- * its timer is due.
+ * The entrance for work: decides which thread drives a queue pair, what it
+ * sends, and when its timer is due.
  *
- * A post (vb_drive()) tries qp->drive. The thread that gets it steps the queue
- * pair: it has the transport fill batches and sends them. A poster that does
- * not get it sets @kick, and the thread that has the lock sees to the post
- * after releasing it, so that no poster waits while another thread processes
- * packets.
+ * A post (vb_drive()) tries qp->drive. The thread that gets the lock steps the
+ * queue pair: the transport fills batches and the thread sends them. A poster
+ * that does not get the lock sets @kick, and the thread that has the lock
+ * serves the post after releasing it, so that no poster waits while another
+ * thread processes packets.
  *
  * The engine delays two things. Doorbells: while the transport gathers posts
  * for a batch, vb_sq_defer_doorbell() tells posters up to which index they need
  * not call vb_drive(); every step resumes the doorbell. ACKs: an ACK may wait
  * to travel with the program's reply; @delayed_ack_qp names the queue pair, and
- * send_delayed_acks() sends it when no reply comes.
+ * send_delayed_acks() sends the ACK when no reply comes.
  */
 #include "engine/engine_priv.h"
 
@@ -26,26 +26,27 @@
 #include "base/log.h"
 
 /*
- * Batches that one step may send before other queue pairs have their turn. A
- * peer that is not Verbena can ask for a gigabyte with one READ; after each
- * step the engine thread does its other work before it sends more.
+ * The most batches that one step may send before other queue pairs have their
+ * turn. A peer that is not Verbena can ask for a gigabyte with one READ; after
+ * each step the engine thread does its other work before it sends more.
  */
 #define STEP_BATCHES 6
 
 #define POST_TURNS 16
 
-/* Bytes in one batch after which a sending program counts as being at work
+/* Bytes in one batch after which a program that sends counts as being at work
  * (vb_engine_at_work()). */
 #define MUCH_BYTES (32u << 10)
 
-/* How long until the next step of a stream that has more to send, or whose
+/* The time until the next step of a stream that has more to send, or whose
  * deadline has passed. */
 #define SOON (200 * VB_USEC)
 /* Deadlines at least FAR ahead are rounded up to a multiple of GRAIN, which is
  * about half a millisecond and a power of two. */
 #define FAR   (2 * VB_MSEC)
 #define GRAIN ((vb_time)1 << 19)
-/* How long until the next try to drive a queue pair that another drives. */
+/* The time until the next try to drive a queue pair that another thread is
+ * driving. */
 #define BUSY (100 * VB_USEC)
 
 static pthread_key_t txq_key;
@@ -53,8 +54,8 @@ static bool have_txq_key;
 static pthread_once_t txq_once = PTHREAD_ONCE_INIT;
 static __thread struct vb_txq *thread_txq;
 
-/* The thread ends. A destructor of another library can run after this one and
- * post: then the thread gets a new batch. */
+/* Free the thread's batch when the thread ends. If a destructor of another
+ * library runs later and posts, the thread gets a new batch. */
 static void eng_drive_drop_txq(void *q)
 {
 	thread_txq = NULL;
@@ -69,8 +70,9 @@ static void eng_drive_make_txq_key(void)
 				 "stay until the process ends");
 }
 
-/* Each thread that sends keeps a batch of its own, so that no thread waits for
- * another's and no packet needs an allocation. NULL: no memory now. */
+/* Returns the thread's own batch. Each thread that sends keeps one, so that no
+ * thread waits for another's and no packet needs an allocation. NULL: no memory
+ * now. */
 static struct vb_txq *eng_drive_my_txq(void)
 {
 	if (VB_LIKELY(thread_txq))
@@ -85,7 +87,7 @@ static struct vb_txq *eng_drive_my_txq(void)
 	return thread_txq;
 }
 
-/* The thread's batch now belongs to a queue pair that holds it
+/* Give up the thread's batch, which now belongs to a queue pair that holds it
  * (engine/room.c). */
 static void give_txq(void)
 {
@@ -94,8 +96,8 @@ static void give_txq(void)
 		pthread_setspecific(txq_key, NULL);
 }
 
-/* False: the kernel had no room, and @qp holds the rest now; @qp sends no other
- * batch before the rest has gone. */
+/* Send the batch @q. False: the kernel had no room, and @qp holds the rest now;
+ * @qp sends no other batch before that rest. */
 static bool eng_drive_send_batch(struct vb_engine *e, struct vb_qp *qp,
 				 struct vb_txq *q, vb_time now)
 	VB_REQUIRES(qp->drive)
@@ -112,8 +114,9 @@ static bool eng_drive_send_batch(struct vb_engine *e, struct vb_qp *qp,
 	return true;
 }
 
-/* Round distant deadlines up so that they fall together: the engine thread then
- * wakes once for many queue pairs, not once for each of thousands. */
+/* Round a distant deadline up so that several deadlines fall together: the
+ * engine thread then wakes once for many queue pairs, and not once for each of
+ * thousands. */
 static vb_time coarse(vb_time at, vb_time now)
 {
 	if (at == VB_NEVER || at < now + FAR)
@@ -135,8 +138,9 @@ static void note_due(struct vb_engine *e) VB_REQUIRES(e->timer_lock)
 			      memory_order_relaxed);
 }
 
-/* The deadline of a queue pair that has more to do at once. It lies 1 ns ahead:
- * with a deadline at @now, vb_drive_due() would pop the same timer for ever. */
+/* Returns the deadline of a queue pair that has more to do at once. It is 1 ns
+ * after @now: with a deadline at @now, vb_drive_due() would pop the queue
+ * pair's timer for ever. */
 static vb_time at_once(vb_time now)
 {
 	return now + 1;
@@ -157,9 +161,9 @@ static void arm_timer(struct vb_engine *e, struct vb_qp *qp, vb_time at,
 	const uint64_t one = 1;
 	bool wake;
 
-	/* A later deadline is left to the timer that is queued: when that
-	 * fires, the step which it causes looks again. So an ACK costs no heap
-	 * operation. */
+	/* A later deadline is left to the timer that is already queued: when it
+	 * expires, the step that it causes computes the deadline again. So an
+	 * ACK costs no heap operation. */
 	if (at >= vb_eq(qp)->timer_at)
 		return;
 	vb_mutex_lock(&e->timer_lock);
@@ -177,8 +181,8 @@ static void arm_timer(struct vb_engine *e, struct vb_qp *qp, vb_time at,
 		vb_log(LOG_DEBUG, "engine: cannot wake the engine thread");
 }
 
-/* True: a program's thread sends so much that the engine thread should stay
- * away from the sockets meanwhile. */
+/* Does a program's thread send so much that the engine thread should stay away
+ * from the sockets meanwhile? */
 static bool is_work(const struct vb_engine *e, const struct vb_txq *q)
 {
 	return q->used >= MUCH_BYTES && !vb_service_is_me(e);
@@ -190,15 +194,17 @@ static bool eng_drive_program_polls(struct vb_engine *e, vb_time now)
 	       vb_program_polled(vb_engine_program(e), VB_TIMER_SOON, now);
 }
 
-/* The deadline of a stream that has just been stepped. It must not lie in the
- * past: the engine thread would step the stream again and do nothing else. */
+/* Returns the deadline of a stream that has just been stepped. It must not be
+ * in the past: the engine thread would step the stream again and do nothing
+ * else. */
 static vb_time eng_drive_stream_deadline(const struct vb_qp *qp, vb_time now)
 	VB_REQUIRES(qp->drive)
 {
 	vb_time at;
 
 	if (vb_stream_is_blocked(qp) && qp->way == WAY_PACKETS)
-		/* room in the socket wakes the engine thread */
+		/* The engine thread wakes when the socket has room, so no
+		 * deadline is needed. */
 		return VB_NEVER;
 	at = coarse(vb_transport_deadline(qp), now);
 	return at > now ? at : now + SOON;
@@ -209,7 +215,8 @@ static bool step_stream(struct vb_engine *e, struct vb_qp *qp, vb_time now)
 {
 	bool more = vb_stream_step(e, qp, now);
 
-	/* The polls of a program step the stream again. */
+	/* No deadline is needed: the polls of a program step the stream
+	 * again. */
 	if (more && qp->way != WAY_NEAR && eng_drive_program_polls(e, now)) {
 		arm_timer(e, qp, now + SOON, now);
 		return false;
@@ -232,7 +239,7 @@ static bool step_packets(struct vb_engine *e, struct vb_qp *qp, vb_time now)
 		return false;
 	}
 	q = eng_drive_my_txq();
-	if (!q) { /* no memory: try again soon */
+	if (!q) { /* no memory for a batch: try again soon */
 		arm_timer(e, qp, now + 10 * VB_MSEC, now);
 		return false;
 	}
@@ -276,10 +283,10 @@ void vb_drive_step(struct vb_engine *e, struct vb_qp *qp, vb_time now)
 }
 
 /*
- * Call after releasing qp->drive. A poster sets @kick before it tries the lock
- * (take_or_kick()): either the poster gets the lock, or this function sees
- * @kick. It is a read-modify-write because a plain load could be executed
- * before the unlock is visible.
+ * Has a poster set @kick? Call this after releasing qp->drive. A poster sets
+ * @kick before it tries the lock (take_or_kick()): either the poster gets the
+ * lock, or this function sees @kick. It is a read-modify-write because a plain
+ * load could be executed before the unlock is visible.
  */
 static bool is_kicked(struct vb_qp *qp)
 {
@@ -310,16 +317,17 @@ bool vb_drive_can_wait(struct vb_qp *qp)
 }
 
 /*
- * Some programs post and deregister the memory at once (Gloo): a hardware
- * adapter has most often read it by then. So each thread remembers on which
- * queue pairs it posted lately without sending, because another thread was to
- * send or the messages gather, for vb_engine_begin_posted().
+ * The queue pairs on which this thread posted lately without sending, because
+ * another thread was to send or the messages gather: see
+ * vb_engine_begin_posted(). Some programs post and deregister the memory at
+ * once (Gloo); a hardware adapter has most often read the memory by then.
  */
 #define LEFT_MOST    8
 #define BEGIN_WITHIN (2 * VB_MSEC)
 
 static __thread struct {
-	/* type-stable memory: they can have been destroyed */
+	/* destroyed queue pairs may be among these, because their memory is
+	 * type-stable */
 	struct vb_qp *at[LEFT_MOST];
 	unsigned next;
 } left;
@@ -349,8 +357,8 @@ static void begin_queued(struct vb_engine *e, struct vb_qp *qp)
 		arm_timer(e, qp, at_once(now), now);
 }
 
-/* Begin what is posted on @qp, by a path to the peer's program that must be
- * decided at @by at the latest. True: the decision is still open, so the
+/* Begin the requests that are posted on @qp, on a path to the peer's program
+ * that must be decided by @by. True: the decision is still open, so the
  * requests wait. */
 static bool begin_by(struct vb_engine *e, struct vb_qp *qp, vb_time by)
 {
@@ -358,7 +366,8 @@ static bool begin_by(struct vb_engine *e, struct vb_qp *qp, vb_time by)
 
 	vb_mutex_lock(&qp->drive);
 	if (atomic_load(&qp->qpn) && qp->sq.done != vb_sq_end(&qp->sq)) {
-		/* Decide the path first: nothing can begin without one. */
+		/* Decide the path first, because no request can begin without a
+		 * path. */
 		if (vb_near_decide_by(qp, by))
 			begin_queued(e, qp);
 		waits = vb_near_decide_by(qp, by);
@@ -369,9 +378,9 @@ static bool begin_by(struct vb_engine *e, struct vb_qp *qp, vb_time by)
 	return waits;
 }
 
-/* A peer of this host introduces itself within a moment, unless the host is
- * busy. After BEGIN_WITHIN the requests go by packets, because the caller must
- * not wait for another program. */
+/* Begin the posted requests of @qp. A peer of this host introduces itself
+ * within a moment, unless the host is busy. After BEGIN_WITHIN the requests go
+ * by packets, because the caller must not wait for another program. */
 static void begin_left(struct vb_engine *e, struct vb_qp *qp)
 {
 	const struct timespec moment = { .tv_nsec = 50000 };
@@ -381,7 +390,8 @@ static void begin_left(struct vb_engine *e, struct vb_qp *qp)
 		nanosleep(&moment, NULL);
 }
 
-/* In a child of fork: the queue pairs belong to the parent. */
+/* Runs in the child of a fork: forget the queue pairs, which belong to the
+ * parent. */
 static void forget_left(void)
 {
 	memset(&left, 0, sizeof(left));
@@ -401,8 +411,8 @@ void vb_engine_begin_posted(void)
 	vb_cancel_back(cancel);
 }
 
-/* Step @qp, unless what is posted may wait for more. True: there is more to do
- * at once. */
+/* Step @qp, unless its posted requests may wait for more. True: there is more
+ * to do at once. */
 static bool step_or_gather(struct vb_engine *e, struct vb_qp *qp)
 	VB_REQUIRES(qp->drive)
 {
@@ -410,8 +420,9 @@ static bool step_or_gather(struct vb_engine *e, struct vb_qp *qp)
 	int cancel;
 	bool more;
 
-	/* Reading the clock takes as long as the rest of a quick post. The
-	 * timer that is queued sees to everything that depends on time. */
+	/* Do not read the clock, which takes as long as the rest of a quick
+	 * post. The timer that is queued handles everything that depends on
+	 * time. */
 	if (ops->quick && vb_eq(qp)->timer_at != VB_NEVER && ops->quick(qp))
 		return false;
 	if (vb_drive_can_wait(qp)) {
@@ -428,10 +439,11 @@ static bool step_or_gather(struct vb_engine *e, struct vb_qp *qp)
 }
 
 /*
- * True: the poster goes on. It copies itself what it sends to another program
- * of this host, but in turns, between which other threads get the queue pair.
- * When another thread waits for it, or after POST_TURNS turns, the poster
- * leaves the rest to polls and the engine thread.
+ * Does the poster continue to drive @qp? It copies the bytes that it sends to
+ * another program of this host itself, but in turns, between which other
+ * threads get the queue pair. When another thread waits for the queue pair, or
+ * after POST_TURNS turns, the poster leaves the rest to polls and the engine
+ * thread.
  */
 static bool goes_on(struct vb_engine *e, struct vb_qp *qp, unsigned turn)
 	VB_REQUIRES(qp->drive)
@@ -450,14 +462,15 @@ static bool goes_on(struct vb_engine *e, struct vb_qp *qp, unsigned turn)
 	return false;
 }
 
-/* The lock is most often free. Otherwise set @kick and try once more: either
- * this thread gets the lock, or the holder sees @kick when it releases the
- * lock. */
+/* Try to lock qp->drive, which is most often free. Otherwise set @kick and try
+ * once more: either this thread gets the lock, or the holder sees @kick when it
+ * releases the lock. */
 static bool take_or_kick(struct vb_qp *qp) VB_TRY_ACQUIRE(true, qp->drive)
 {
 	if (VB_LIKELY(vb_mutex_trylock(&qp->drive)))
 		return true;
-	(void)atomic_exchange(&vb_eq(qp)->kick, 1); /* pairs with is_kicked() */
+	/* pairs with the read-modify-write in is_kicked() */
+	(void)atomic_exchange(&vb_eq(qp)->kick, 1);
 	if (vb_mutex_trylock(&qp->drive))
 		return true;
 	note_left(qp);
@@ -483,7 +496,8 @@ void vb_drive(struct vb_qp *qp)
 	}
 }
 
-/* After so many turns a timer begins the rest, because other peers wait. */
+/* After this many turns a timer continues the work, because other peers
+ * wait. */
 #define LIGHT_TURNS 8
 
 static void step_light(struct vb_engine *e, struct vb_qp *qp, unsigned turn)
@@ -514,9 +528,10 @@ void vb_drive_release_light(struct vb_engine *e, struct vb_qp *qp)
 	}
 }
 
-/* While the doorbell is deferred, this only notes the post. In states other
- * than RTS it can be that nothing arrives which makes a thread look at the
- * queue, so there the poster steps it. */
+/* Drive @qp after a short post. While the doorbell is deferred, the post is
+ * only recorded. In states other than RTS it can happen that no packet arrives
+ * which would make a thread look at the queue, so the poster steps the queue
+ * pair. */
 void vb_drive_short(struct vb_qp *qp)
 {
 	struct vb_engine *e = vb_engine_running();
@@ -530,7 +545,8 @@ void vb_drive_short(struct vb_qp *qp)
 	}
 }
 
-/* Send an ACK that was delayed to travel with a reply of the program. */
+/* Send an ACK that was delayed so that a reply of the program would carry
+ * it. */
 static void send_delayed_acks(struct vb_engine *e, struct vb_qp *qp,
 			      vb_time now) VB_REQUIRES(qp->drive)
 {
@@ -548,15 +564,15 @@ void vb_drive_delayed_acks(struct vb_engine *e, vb_time now)
 		return;
 	e->delayed_ack_qp = NULL;
 	vb_mutex_lock(&qp->drive);
-	/* @qp can have been destroyed since; its memory is type-stable. */
+	/* Check that @qp was not destroyed since; its memory is type-stable. */
 	if (atomic_load(&qp->qpn))
 		send_delayed_acks(e, qp, now);
 	vb_drive_release(e, qp);
 }
 
-/* A signal handler that calls exit() may have interrupted a thread that holds
- * qp->drive and is sending the reply with the ACK. That thread never releases
- * the lock, so this function only tries it. */
+/* Send the delayed ACK at exit. A signal handler that calls exit() may have
+ * interrupted a thread that holds qp->drive and is sending the reply with the
+ * ACK. That thread never releases the lock, so this function only tries it. */
 void vb_drive_last(struct vb_engine *e)
 {
 	struct vb_qp *qp = e->delayed_ack_qp;
@@ -592,7 +608,7 @@ void vb_drive_gathered(struct vb_engine *e, vb_time now)
 	}
 	if (!qp || !vb_mutex_trylock(&qp->drive))
 		return;
-	if (atomic_load(&qp->qpn)) /* it can have been destroyed */
+	if (atomic_load(&qp->qpn)) /* the queue pair may have been destroyed */
 		vb_drive_step(e, qp, now);
 	vb_drive_release(e, qp);
 }
@@ -619,12 +635,12 @@ void vb_drive_forget(struct vb_qp *qp)
 }
 
 /*
- * True: qp->drive is held. The lock is only tried: a program that sends much
- * holds it most of the time, and the engine thread must not sleep for it while
- * other timers run out; it tries again soon. Until then timer_at lies in the
- * past, so that no thread queues the timer a second time. All this happens
- * under timer_lock, so that vb_drive_forget() always finds the timer queued or
- * the lock taken.
+ * Lock qp->drive for the due timer. True: the lock is held. The lock is only
+ * tried: a program that sends much holds it most of the time, and the engine
+ * thread must not sleep for it while other timers expire; it tries again soon.
+ * Until then timer_at is in the past, so that no thread queues the timer a
+ * second time. All this happens under timer_lock, so that vb_drive_forget()
+ * always finds the timer queued or the lock taken.
  */
 static bool take_due(struct vb_engine *e, struct vb_qp *qp, vb_time now)
 	VB_REQUIRES(e->timer_lock) VB_TRY_ACQUIRE(true, qp->drive)
@@ -637,7 +653,8 @@ static bool take_due(struct vb_engine *e, struct vb_qp *qp, vb_time now)
 	return false;
 }
 
-/* The next queue pair that is due, with its drive lock held; NULL: none. */
+/* Returns the next queue pair that is due, with its drive lock held; NULL: none
+ * is due. */
 static struct vb_qp *VB_UNCHECKED eng_drive_next_due(struct vb_engine *e,
 						     vb_time now)
 {

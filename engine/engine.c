@@ -16,15 +16,17 @@
 #include "base/rand.h"
 #include "link/udp.h"
 
-/* A look at a link without frames takes at most LOOK on a processor of usual
- * speed... */
-#define LOOK	  ((vb_time)300)
-#define LOOK_MOST (10 * VB_USEC) /* ...and this is the longest that counts */
+/* A look at a link without frames takes at most this time on a processor of
+ * usual speed. */
+#define LOOK ((vb_time)300)
+/* The longest time of such a look that counts. */
+#define LOOK_MOST (10 * VB_USEC)
 #define LOOKS	  32
 
 static struct vb_mutex open_lock = VB_MUTEX_INITIALIZER(RANK_OPEN);
-struct vb_engine *_Atomic vb_engine_now; /* open_lock to write */
-/* How many forks lie between the process that loaded this library and this
+/* The engine of this process; written under open_lock. */
+struct vb_engine *_Atomic vb_engine_now;
+/* The number of forks between the process that loaded this library and this
  * one. */
 static _Atomic unsigned forks;
 
@@ -34,10 +36,10 @@ unsigned vb_engine_forks(void)
 }
 
 /*
- * In a child of fork: the child has none of its parent's threads, and RDMA
+ * Runs in the child of a fork, which has none of its parent's threads, and RDMA
  * objects do not survive a fork. The child forgets the engine, so that it may
  * open devices of its own. It closes the slot's sockets (base/fork.h), so that
- * the slot is free once the parent is gone.
+ * the slot is free once the parent has ended.
  */
 static void begin_anew(void)
 {
@@ -47,7 +49,8 @@ static void begin_anew(void)
 }
 VB_FORGET_AT_FORK(begin_anew)
 
-/* The program exits: send delayed ACKs and batches that wait for room. */
+/* Runs when the program exits: send delayed ACKs and batches that wait for
+ * room. */
 static void at_exit(void)
 {
 	struct vb_engine *e = vb_engine_running();
@@ -69,8 +72,8 @@ static void watch_program(void)
 }
 
 /*
- * The link of an engine that has no RoCE device and therefore no slot from the
- * broker: iWARP only needs TCP's ports.
+ * Functions for an engine without a RoCE device, which has no slot from the
+ * broker: iWARP needs only TCP's ports.
  */
 
 static int no_fd(const struct vb_link *l)
@@ -124,8 +127,8 @@ static void stand_alone(struct vb_engine *e)
 	vb_poll_init(&e->poll, 1);
 }
 
-/* Without a link, measure_pace() reads from this socket, at which nothing
- * arrives. */
+/* Returns a socket at which no frame arrives. Without a link, measure_pace()
+ * reads from this socket. */
 static int a_socket(void)
 {
 	int fd = socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0);
@@ -146,10 +149,10 @@ static vb_time time_look(struct vb_engine *e, int alone) VB_REQUIRES(e->rx)
 }
 
 /*
- * How slow this machine is, measured in empty looks at the link: on a slow or
+ * Measures how slow this machine is, by empty looks at the link: on a slow or
  * emulated processor everything takes many times as long, so "recent", "close"
- * and "soon" must last longer, too. The quickest of several looks counts, since
- * a disturbance can only lengthen a look.
+ * and "soon" must last longer as well. The fastest of several looks counts,
+ * since a disturbance can only lengthen a look.
  */
 static unsigned measure_pace(struct vb_engine *e) VB_REQUIRES(e->rx)
 {
@@ -175,8 +178,9 @@ static void set_pace(struct vb_engine *e) VB_REQUIRES(e->rx)
 		       pace);
 }
 
-/* The link and the lease each close their own descriptor; the lease shows its
- * descriptor to a new broker, to prove which slot it holds. */
+/* Open the UDP link. The link and the lease each close a descriptor of their
+ * own; the lease shows its descriptor to a new broker, to prove which slot it
+ * has. */
 static int open_udp(int rx_fd, struct vb_link **link)
 {
 	int fd = fcntl(rx_fd, F_DUPFD_CLOEXEC, 0), rc;
@@ -203,7 +207,7 @@ static int eng_open_link(struct vb_engine *e)
 		vb_lease_release(&lease);
 		return rc;
 	}
-	/* Hold rx: the program can be polling an iWARP device. */
+	/* Hold rx, because the program can be polling an iWARP device. */
 	vb_mutex_lock(&e->rx);
 	e->lease = lease;
 	e->link = link;
@@ -241,10 +245,10 @@ static int start_engine(bool in_network)
 
 	if (!e)
 		return -ENOMEM;
-	/* QPN 0 and 1 are the management queue pairs, but they belong
-	 * to slot 0, so any index will do here. A random first index keeps
-	 * a restarted program from getting packets that peers still send to
-	 * its predecessor. */
+	/* QPN 0 and 1 are the management queue pairs, but they are in slot 0,
+	 * so any first index is permitted here. A random one keeps a restarted
+	 * program from getting packets that peers still send to its
+	 * predecessor. */
 	e->qps = vb_idtab_create(1u << VB_QPN_BITS,
 				 vb_rand32() & ((1u << VB_QPN_BITS) - 1));
 	if (!e->qps)
@@ -297,9 +301,9 @@ free_engine:
 	return rc;
 }
 
-/* The program has destroyed all objects. The timers can still hold one of a
- * queue pair that a thread stepped while it was being destroyed
- * (engine/drive.c). */
+/* Stop the engine after the program has destroyed all objects. The timers can
+ * still hold one of a queue pair that a thread stepped while it was being
+ * destroyed (engine/drive.c). */
 static void stop_engine(struct vb_engine *e)
 {
 	vb_service_stop(e);

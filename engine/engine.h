@@ -13,11 +13,11 @@
 
 /*
  * Open a device. The first call of a process claims a slot and starts the
- * engine thread. All callers that open the same device share one adapter, which
+ * engine thread. All callers that open one device share its adapter, which
  * stays until the last of them calls vb_engine_close(). The caller owns @async;
- * the engine posts the port's events to it until vb_engine_close() with the
- * same @async. Returns 0, or -errno after logging the reason. May block: the
- * broker has to answer.
+ * the engine posts the port's events to it until the caller passes it to
+ * vb_engine_close(). Returns 0, or -errno after logging the reason. May block:
+ * the broker has to answer.
  */
 VB_MUST_CHECK int vb_engine_open(const struct vb_device *device,
 				 struct vb_async *async,
@@ -25,26 +25,26 @@ VB_MUST_CHECK int vb_engine_open(const struct vb_device *device,
 void vb_engine_close(struct vb_adapter *adapter, struct vb_async *async);
 
 /*
- * Returns how many forks lie between the process that loaded this library and
+ * Returns the number of forks between the process that loaded this library and
  * the calling one. Objects made before the last fork belong to the parent
  * process: its locks, threads and sockets do not exist here.
  */
 unsigned vb_engine_forks(void);
 
 /*
- * There is work on @qp: a request was posted, or its state changed. Sends what
- * may be sent in the calling thread; when another thread drives the queue pair
- * now, that thread does it. The caller must not hold qp->drive.
+ * Start the work on @qp: a request was posted, or its state changed. The
+ * calling thread sends what may be sent; if another thread drives the queue
+ * pair now, that thread sends. The caller must not hold qp->drive.
  */
 void vb_drive(struct vb_qp *qp) VB_EXCLUDES(qp->drive);
-/* The same after one post of at most VB_QUIET_BYTES: while the send queue
- * defers its doorbell (vb_sq_defer_doorbell()), it only notes the post, without
- * qp->drive. */
+/* Like vb_drive(), after one post of at most VB_QUIET_BYTES: while the send
+ * queue defers its doorbell (vb_sq_defer_doorbell()), the post is only
+ * recorded, without qp->drive. */
 void vb_drive_short(struct vb_qp *qp) VB_EXCLUDES(qp->drive);
 /*
- * Before a memory region is deregistered: requests that this thread posted
- * lately, and that another thread was to send or that wait to be sent in one
- * batch, begin now as far as the protocol lets them. Takes qp->drive of each
+ * Call this before a memory region is deregistered: requests that this thread
+ * posted lately, and that another thread was to send or that wait to be sent in
+ * one batch, begin now as far as the protocol permits. Takes qp->drive of each
  * such queue pair; may wait 4 ms for a peer of this host to introduce itself.
  */
 void vb_engine_begin_posted(void);
@@ -53,8 +53,8 @@ void vb_engine_begin_posted(void);
  * batch that the kernel had no room for, and forget its timer and its stream.
  * Takes qp->drive. */
 void vb_drive_forget(struct vb_qp *qp) VB_EXCLUDES(qp->drive);
-/* Send a delayed ACK, which waits for the program's next reply, at once. Takes
- * qp->drive. */
+/* Send the delayed ACK of @qp at once, without waiting for the program's next
+ * reply. Takes qp->drive. */
 void vb_drive_settle(struct vb_qp *qp) VB_EXCLUDES(qp->drive);
 
 /*
@@ -72,10 +72,10 @@ VB_MUST_CHECK int vb_engine_detach(struct vb_qp *qp, const struct vb_gid *gid,
 bool vb_engine_is_attached(struct vb_qp *qp) VB_EXCLUDES(qp->drive);
 
 /*
- * Like vb_qp_create() and vb_qp_destroy(), for a raw packet queue pair, which
- * gets a packet socket of its own. -EPERM: the program lacks CAP_NET_RAW, which
- * is logged. -EBUSY: flow rules still refer to the queue pair, which then
- * stays.
+ * Create or destroy a raw packet queue pair, which has a packet socket of its
+ * own. Otherwise as vb_qp_create() and vb_qp_destroy(). -EPERM: the program
+ * lacks CAP_NET_RAW, which is logged. -EBUSY: flow rules still refer to the
+ * queue pair, which then stays.
  */
 VB_MUST_CHECK int vb_engine_raw_create(struct vb_adapter *a,
 				       struct vb_qp_init *init,
@@ -90,8 +90,8 @@ VB_MUST_CHECK int vb_engine_flow_create(struct vb_qp *qp,
 					const struct vb_flow_rule *rule,
 					struct vb_flow **flow)
 	VB_EXCLUDES(qp->drive);
-/* When this returns, the rule neither counts nor steers frames any more, and
- * its memory is gone. */
+/* Destroy a rule. When this returns, the rule neither counts nor steers frames
+ * any more, and its memory is freed. */
 void vb_engine_flow_destroy(struct vb_flow *flow);
 
 /* A program opened an XRC domain that belongs to an inode: from now on other
@@ -99,24 +99,26 @@ void vb_engine_flow_destroy(struct vb_flow *flow);
  * failure is logged, and the domain then serves this process alone. */
 void vb_engine_share_xrc(void);
 
-/* Meet the process of this host that holds @slot, so that its protection domain
- * can be imported. Blocks for 2 s at most. -EOPNOTSUPP: this process has no
- * path to others' memory (VERBENA_NEAR=off); -EACCES: the system denies access
- * to that process's memory; -EAGAIN: that process did not answer. */
+/* Open a session with the process of this host that has @slot, so that its
+ * protection domain can be imported. Blocks for 2 s at most. -EOPNOTSUPP: this
+ * process has no path to others' memory (VERBENA_NEAR=off); -EACCES: the system
+ * denies access to that process's memory; -EAGAIN: that process did not
+ * answer. */
 VB_MUST_CHECK int vb_engine_meet(unsigned slot);
 
-/* A program polls: take the frames that have arrived, serve them, and return.
+/* A program polls: read the frames that have arrived, serve them, and return.
  * Never blocks, except to yield the processor (engine/poll.c). */
 void vb_engine_poll(void);
 
-/* Call this before a poll takes completions that are already in @cq. It looks
- * for the peer's answer first when that is about to arrive and no thread would
- * look for it (engine/poll_hint.c). Takes at most 200 us. */
+/* Call this before a poll removes completions that are already in @cq. If the
+ * peer's answer is about to arrive and no other thread would look for it, this
+ * function looks for it first (engine/poll_hint.c), for at most 200 us. */
 void vb_engine_poll_hint(struct vb_cq *cq);
 
-/* Like vb_channel_take(), but while the caller sleeps here, peers of this host
- * wake it directly, and it serves their messages in place of the engine thread.
- * A cancellation point. 0 and *@cq, or -errno as vb_channel_take(). */
+/* Wait for a completion event, like vb_channel_take(). While the caller sleeps
+ * here, peers of this host wake it directly, and it serves their messages in
+ * place of the engine thread. A cancellation point. 0 and *@cq, or -errno as
+ * vb_channel_take(). */
 VB_MUST_CHECK int vb_engine_wait(struct vb_channel *ch, struct vb_cq **cq);
 
 /* A program armed a completion queue and is about to sleep: the engine thread
@@ -129,8 +131,8 @@ void vb_engine_armed(void);
 void vb_engine_moderate(struct vb_cq *cq, uint32_t count, vb_time period);
 void vb_engine_forget_cq(struct vb_cq *cq);
 
-/* The monotonic clock, in nanoseconds, that everything runs by; only the engine
- * reads it. */
+/* Returns the monotonic clock in nanoseconds, which all code uses; only the
+ * engine reads it. */
 static inline vb_time vb_now(void)
 {
 	return vb_clock_read();

@@ -21,7 +21,7 @@
 #include "engine/stream.h"
 #include "near/near.h"
 
-struct vb_watcher { /* a context that gets an adapter's port events */
+struct vb_watcher { /* a context that gets the port events of an adapter */
 	struct vb_async *async;
 	struct vb_watcher *next;
 };
@@ -39,7 +39,7 @@ struct vb_open_adapter {
  * that the value is plausible (engine/dispatch.c). */
 struct vb_peer_id {
 	uint16_t last, rejected;
-	/* plus 1 for each refused packet, minus 1 for each good one */
+	/* plus 1 for each packet refused, minus 1 for each good one */
 	uint8_t doubts;
 	vb_time at;
 	bool known, has_rejected, any;
@@ -63,15 +63,21 @@ struct vb_stream;
  * ever: a thread that found the queue pair in the table can use it even after
  * the queue pair was destroyed. */
 struct vb_engine_qp {
-	_Atomic uint32_t kick; /* work came while another thread held drive */
-	/* under drive: */
-	vb_time timer_at;	   /* the queued deadline, or VB_NEVER */
-	struct vb_held *held;	   /* packets that the link had no room for */
-	struct vb_stream *stream;  /* iWARP's; or NULL */
-	struct vb_peer_id peer_id; /* of a connection's peer */
-	struct vb_poll_hint await; /* iWARP */
-	struct vb_timer timer;	   /* timer_lock; initialised once */
-	struct vb_qp *qp;	   /* constant */
+	/* another thread posted work while drive was held */
+	_Atomic uint32_t kick;
+	/* The fields below are protected by drive. */
+
+	/* the deadline for which the timer is queued, or VB_NEVER */
+	vb_time timer_at;
+	struct vb_held *held;	   /* packets for which the link had no room */
+	/* the stream of an iWARP queue pair; or NULL */
+	struct vb_stream *stream;
+	/* IPv4 Identifications of the connection's peer */
+	struct vb_peer_id peer_id;
+	/* state of the poll hint of an iWARP queue pair */
+	struct vb_poll_hint await;
+	struct vb_timer timer; /* protected by timer_lock; initialized once */
+	struct vb_qp *qp;	   /* the queue pair, which never changes */
 };
 
 static inline struct vb_engine_qp *vb_eq(const struct vb_qp *qp)
@@ -87,38 +93,46 @@ struct vb_sender {
 	struct vb_peer_id id;
 };
 
-/* A queue pair in a multicast group. */
+/* The membership of a queue pair in a multicast group. */
 struct vb_group {
 	struct vb_link_group to;
 	struct vb_qp *qp;
-	uint32_t qpn; /* shows whether @qp was destroyed and reused */
-	int member;   /* what the link's join() returned */
+	/* the queue pair's number, which shows whether @qp was destroyed and
+	 * reused */
+	uint32_t qpn;
+	int member;   /* the number that the link's join() returned */
 	struct vb_group *next;
 };
 
 struct vb_iw_rxq;
 
 struct vb_engine {
-	/* constant while the engine thread runs */
+	/* The fields below do not change while the engine thread runs. */
 	struct vb_lease lease;
 	struct vb_link *link;
 	/* The lanes to peers of this host; NULL: all peers get packets. Opening
-	 * a RoCE device can set it while the program polls an iWARP device. */
+	 * a RoCE device can set this while the program polls an iWARP
+	 * device. */
 	struct vb_near *_Atomic near;
-	/* bound to the name of a slot that this process took without the broker
-	 * (engine/transport_mux.c); -1: none */
+	/* socket bound to the name of a slot that this process chose without
+	 * the broker (engine/transport_mux.c); -1: none */
 	int slot_fd;
-	/* made when the program opens its first XRC domain with an inode */
+	/* forwards XRC requests; made when the program opens its first XRC
+	 * domain with an inode */
 	struct vb_forward *_Atomic forward;
 	struct vb_idtab *qps;
 	int wake_fd;
-	_Atomic unsigned pace; /* how slow this machine is: vb_engine_span() */
+	/* factor by which this machine is slow: vb_engine_span() */
+	_Atomic unsigned pace;
 	_Atomic pthread_t
-		thread; /* restarted when the first RoCE device opens */
-	bool serving;	/* open_lock: the thread exists */
+		/* the engine thread, restarted when the first RoCE device
+		 * opens */
+		thread;
+	bool serving;	/* guarded by open_lock: the thread exists */
 
 	struct vb_mutex list_lock;
-	struct vb_open_adapter *adapters; /* list_lock */
+	/* list of open adapters; guarded by list_lock */
+	struct vb_open_adapter *adapters;
 
 	/* Adapters of InfiniBand fabrics (engine/fabric.c). Changed with
 	 * list_lock, rx and fabric_lock; read with any of them. */
@@ -130,34 +144,48 @@ struct vb_engine {
 	int news_fd;
 
 	struct vb_mutex rx;
-	struct vb_rxq rxq; /* rx */
-	uint64_t strays;   /* rx: frames for no queue pair of this process */
-	struct vb_group *groups; /* rx */
-	struct vb_raw *raws;	 /* rx: raw packet queue pairs */
-	_Atomic int raw_fd;	 /* epoll descriptor over the sockets of the raw
-				    queue pairs; -1: none yet */
-	struct vb_chain *streams;     /* rx: iWARP's sockets */
-	unsigned stream_count;	      /* rx */
-	struct vb_iw_rxq *stream_rxq; /* rx: where bytes arrive */
-	_Atomic int stream_fd;	      /* epoll of @streams; -1: none yet */
+	struct vb_rxq rxq; /* guarded by rx: the frames read from the link */
+	/* guarded by rx: number of frames for no queue pair of this process */
+	uint64_t strays;
+	/* guarded by rx: memberships in multicast groups */
+	struct vb_group *groups;
+	/* guarded by rx: list of the raw packet queue pairs */
+	struct vb_raw *raws;
+	/* epoll descriptor for the sockets of the raw packet queue pairs; -1:
+	 * none yet */
+	_Atomic int raw_fd;
+	struct vb_chain *streams; /* guarded by rx: list of iWARP's sockets */
+	unsigned stream_count;	      /* guarded by rx: length of @streams */
+	/* guarded by rx: buffer for the bytes of a stream */
+	struct vb_iw_rxq *stream_rxq;
+	_Atomic int stream_fd; /* epoll descriptor for @streams; -1: none yet */
 	_Atomic unsigned
-		stream_ending;	      /* streams that close, with a deadline */
-	_Atomic unsigned stream_near; /* streams whose peer is of this host */
-	vb_time stream_look;	      /* rx: when to look at those again */
-	/* queue pairs whose answers polls look for (engine/poll_hint.c) */
+		/* number of streams that are closing, with a deadline */
+		stream_ending;
+	/* number of streams whose peer is on this host */
+	_Atomic unsigned stream_near;
+	/* guarded by rx: when to look at the streams of peers on this host
+	 * again */
+	vb_time stream_look;
+	/* number of queue pairs whose answers polls look for
+	 * (engine/poll_hint.c) */
 	_Atomic unsigned awaiting;
-	struct vb_sender senders[1u << VB_SENDER_BITS]; /* rx */
-	/* What the program does, and since when (vb_program_word()). Its polls
-	 * and long sends publish it. A hint. */
+	/* guarded by rx: the senders of recent datagrams */
+	struct vb_sender senders[1u << VB_SENDER_BITS];
+	/* The program's activity, and the time since when (vb_program_word()).
+	 * Its polls and long sends publish this word. A hint. */
 	_Atomic uint64_t program;
-	struct vb_poll_policy poll; /* rx */
-	/* when the program's last yield after a poll ended; a hint */
+	struct vb_poll_policy poll; /* guarded by rx: the policy of polls */
+	/* the time when the program's last yield after a poll ended; a hint */
 	_Atomic vb_time back_at;
-	/* rx: the queue pair with a delayed ACK: the program has not yet
-	 * replied to what arrived there. NULL: none. */
+	/* Guarded by rx: the queue pair with a delayed ACK, whose program has
+	 * not yet replied to what arrived there. NULL: none. */
 	struct vb_qp *delayed_ack_qp;
-	vb_time delayed_ack_at; /* rx */
-	bool polled; /* rx: a program drains the link, not the engine thread */
+	/* guarded by rx: the time since when that ACK is delayed */
+	vb_time delayed_ack_at;
+	/* guarded by rx: a program, and not the engine thread, drains the
+	 * link */
+	bool polled;
 	/* @gathers: the queue pair on which a post has left messages to gather
 	 * into a batch. @gathered (rx): the value of @gathers that the last
 	 * empty poll saw. */
@@ -169,64 +197,69 @@ struct vb_engine {
 	 * thread sets it; it clears it with rx held, before it plans its sleep
 	 * with timer_lock. */
 	_Atomic bool attentive;
-	/* What the engine thread does; only that it rests matters to others. A
-	 * program that is about to sleep ends the rest by storing
-	 * THREAD_WATCHES, and wakes the thread. */
+	/* The activity of the engine thread; other threads only need to know
+	 * whether it rests. A program that is about to sleep ends the rest by
+	 * storing THREAD_WATCHES, and wakes the thread. */
 	_Atomic enum vb_thread thread_does;
-	/* A program's thread sleeps in vb_engine_wait(), and serves the lanes
-	 * meanwhile. */
+	/* A thread of the program sleeps in vb_engine_wait(), and serves the
+	 * lanes meanwhile. */
 	_Atomic bool watched;
-	int soon_fd;	   /* the timer of vb_wait_soon(); -1: none */
-	_Atomic bool soon; /* that timer is set */
+	int soon_fd;	   /* timerfd of vb_wait_soon(); -1: none */
+	_Atomic bool soon; /* the timer @soon_fd is set */
 	_Atomic vb_time soon_set;
-	struct vb_wait_policy wait; /* of the thread that has @watched */
+	/* policy of the thread that has set @watched */
+	struct vb_wait_policy wait;
 
 	struct vb_mutex timer_lock;
-	struct vb_timers timers; /* timer_lock */
-	/* a thread holds it while it signals due events, and takes it before
-	 * cq */
+	/* timers of queue pairs; guarded by timer_lock */
+	struct vb_timers timers;
+	/* A thread holds this lock while it signals due events; it takes the
+	 * lock before cq->lock. */
 	struct vb_mutex moderation;
-	struct vb_timers cq_timers; /* timer_lock */
-	/* timer_lock: when the engine thread wakes by itself */
+	/* timers of completion queues; guarded by timer_lock */
+	struct vb_timers cq_timers;
+	/* guarded by timer_lock: the time when the engine thread wakes by
+	 * itself */
 	vb_time sleep_until;
-	/* When the first of @timers is due: a hint, from which polls know
-	 * whether to step timers. */
+	/* The time when the first of @timers is due: a hint, from which polls
+	 * decide whether to step timers. */
 	_Atomic vb_time due;
 
-	/* batches that the kernel had no room for (engine/room.c) */
+	/* number of batches that the kernel had no room for (engine/room.c) */
 	_Atomic unsigned held;
 	_Atomic bool stop;
 };
 
-/* engine/engine.c */
+/* A variable of engine/engine.c. */
 extern struct vb_engine *_Atomic vb_engine_now;
-/* The engine of this process; NULL: no device is open. */
+/* Returns the engine of this process; NULL: no device is open. */
 static inline struct vb_engine *vb_engine_running(void)
 {
-	/* Pairs with the release in start_engine(). */
+	/* Acquire: pairs with the release in start_engine(). */
 	return atomic_load_explicit(&vb_engine_now, memory_order_acquire);
 }
-void vb_engine_wake(struct vb_engine *e); /* wakes the engine thread */
+/* Wakes the engine thread from its sleep. */
+void vb_engine_wake(struct vb_engine *e);
 
 static inline unsigned vb_engine_pace(const struct vb_engine *e)
 {
 	return atomic_load_explicit(&e->pace, memory_order_relaxed);
 }
 
-/* Returns @t times the pace of this machine. */
+/* Returns the time @t multiplied by the pace of this machine. */
 static inline vb_time vb_engine_span(const struct vb_engine *e, vb_time t)
 {
 	return vb_span(vb_engine_pace(e), t);
 }
 
-/* Returns what the program does (vb_program_word()): a hint. */
+/* Returns the program's activity (vb_program_word()), which is only a hint. */
 static inline uint64_t vb_engine_program(const struct vb_engine *e)
 {
 	return atomic_load_explicit(&e->program, memory_order_relaxed);
 }
 
-/* Publish that the program does @does since @at. Whether it spins stays as it
- * is. Returns the new word. */
+/* Publish that the program does @does since @at. The flag that it spins does
+ * not change. Returns the new word. */
 static inline uint64_t vb_engine_note(struct vb_engine *e, vb_time at,
 				      enum vb_program does)
 {
@@ -236,9 +269,9 @@ static inline uint64_t vb_engine_note(struct vb_engine *e, vb_time at,
 	return word;
 }
 
-/* Publish that a program's thread is at work until @at, VB_WORK_LASTS ahead at
- * most. The engine thread stays away until then: it would only wait for the
- * program's locks and take the processor and its caches from it. */
+/* Publish that a program's thread is at work until @at, at most VB_WORK_LASTS
+ * from now. The engine thread stays away until then: it would only wait for the
+ * program's locks and use the processor and its caches. */
 static inline void vb_engine_at_work(struct vb_engine *e, vb_time at)
 {
 	atomic_store_explicit(&e->program,
@@ -246,30 +279,32 @@ static inline void vb_engine_at_work(struct vb_engine *e, vb_time at)
 			      memory_order_relaxed);
 }
 
-/* True: a program polls all the time and so serves the lanes of peers of this
- * host, which need not ring. The engine thread checks now and then whether it
- * still does. */
+/* Does a program poll all the time, and so serve the lanes of peers of this
+ * host, which then need not ring? The engine thread checks now and then whether
+ * the program still polls. */
 static inline bool vb_engine_spins(const struct vb_engine *e)
 {
 	return vb_program_spins(vb_engine_program(e));
 }
 
-/* Publish that the program spins no more. True: until now it did. */
+/* Publish that the program no longer polls all the time. True: until now it
+ * did. */
 static inline bool vb_engine_spins_no_more(struct vb_engine *e)
 {
 	return vb_engine_spins(e) && vb_program_spins(atomic_fetch_and(
 					     &e->program, ~VB_PROGRAM_SPINS));
 }
 
-/* A queue pair's time never runs back: the thread that drives it next may have
- * read the clock earlier than the one before. Call with qp->drive. */
+/* Returns the time for a step of @qp. A queue pair's time never goes back,
+ * although the thread that drives it next may have read the clock earlier than
+ * the one before. The caller holds qp->drive. */
 static inline vb_time vb_engine_time(const struct vb_qp *qp, vb_time now)
 	VB_REQUIRES(qp->drive)
 {
 	return VB_MAX(now, qp->now);
 }
 
-/* engine/adapters.c. With list_lock held. */
+/* Functions of engine/adapters.c. The caller holds list_lock. */
 VB_MUST_CHECK int
 vb_adapters_open(struct vb_engine *e, const struct vb_device *device,
 		 struct vb_async *async, struct vb_adapter **adapter)
@@ -277,29 +312,29 @@ vb_adapters_open(struct vb_engine *e, const struct vb_device *device,
 void vb_adapters_close(struct vb_engine *e, struct vb_adapter *adapter,
 		       struct vb_async *async) VB_REQUIRES(e->list_lock);
 
-/* engine/drive.c */
+/* Functions of engine/drive.c. */
 /* Send what @qp may send now and arm its timer. */
 void vb_drive_step(struct vb_engine *e, struct vb_qp *qp, vb_time now)
 	VB_REQUIRES(qp->drive);
-/* True: the requests on @qp can wait for others to leave in one batch with
- * them. Then this also defers the doorbell: short posts need not call
- * vb_drive() for a while. */
+/* Can the requests on @qp wait for others, to leave in one batch with them? If
+ * so, the doorbell is deferred: short posts need not call vb_drive() for a
+ * while. */
 bool vb_drive_can_wait(struct vb_qp *qp) VB_REQUIRES(qp->drive);
-/* Release qp->drive, and then serve posters that found it taken. */
+/* Release qp->drive, and then serve posters that found the lock held. */
 void vb_drive_release(struct vb_engine *e, struct vb_qp *qp)
 	VB_RELEASE(qp->drive);
-/* The same in a thread that serves the lanes of peers of this host: it copies
- * little for each poster, and leaves the rest to a later step, since other
- * peers wait. */
+/* Like vb_drive_release(), for a thread that serves the lanes of peers of this
+ * host: it copies little for each poster, and leaves the rest to a later step,
+ * since other peers wait. */
 void vb_drive_release_light(struct vb_engine *e, struct vb_qp *qp)
 	VB_RELEASE(qp->drive);
-/* The program has not replied to what arrived, so that no reply will carry the
- * delayed ACK: send the ACK now. */
+/* Send the delayed ACK now, because the program has not replied to what
+ * arrived, so that no reply will carry the ACK. */
 void vb_drive_delayed_acks(struct vb_engine *e, vb_time now) VB_REQUIRES(e->rx);
-/* The same when the program exits, without waiting for any lock. */
+/* Send the delayed ACK when the program exits, without waiting for any lock. */
 void vb_drive_last(struct vb_engine *e) VB_REQUIRES(e->rx);
-/* A poll calls this when it found nothing. The second such poll in a row shows
- * that the program waits: then this sends messages that gather for a batch. */
+/* A poll that found nothing calls this. The second such poll in a row shows
+ * that the program waits: then messages that gather for a batch are sent. */
 void vb_drive_gathered(struct vb_engine *e, vb_time now) VB_REQUIRES(e->rx);
 /* Step queue pairs whose deadline has come, at most @most of them. */
 void vb_drive_due(struct vb_engine *e, vb_time now, unsigned most)
@@ -309,48 +344,49 @@ static inline bool vb_drive_is_due(struct vb_engine *e, vb_time now)
 	return atomic_load_explicit(&e->due, memory_order_relaxed) <= now;
 }
 
-/* With timer_lock held: something is due @at. True: the engine thread would
- * sleep longer, so the caller must wake it. */
+/* A timer is due @at; the caller holds timer_lock. True: the engine thread
+ * would sleep longer, so the caller must wake it. */
 bool vb_drive_wakes(struct vb_engine *e, vb_time at) VB_REQUIRES(e->timer_lock);
 
-/* engine/room.c: batches that the kernel has no room for. */
-/* All queue pairs together hold at most so many batches, each a whole struct
+/* Functions of engine/room.c: batches that the kernel has no room for. */
+/* The most batches that all queue pairs together hold; each is a whole struct
  * vb_txq. */
 #define VB_HELD_MOST  64
 #define VB_HELD_LASTS (20 * VB_MSEC)
-#define VB_ROOM_SOON  (100 * VB_USEC) /* until the first new try */
+/* The pause before the first new try. */
+#define VB_ROOM_SOON  (100 * VB_USEC)
 static inline struct vb_link *vb_room_link(struct vb_engine *e,
 					   const struct vb_qp *qp)
 	VB_REQUIRES(qp->drive)
 {
 	return qp->link ? qp->link : qp->adapter->link;
 }
-/* @qp takes over @q, of which the link has sent only a part. False: too many
- * batches are held, or there is no memory; @q stays the caller's. */
+/* Let @qp hold the batch @q, of which the link has sent only a part. False: too
+ * many batches are held, or there is no memory; the caller still owns @q. */
 bool vb_room_hold(struct vb_engine *e, struct vb_qp *qp, struct vb_txq *q,
 		  vb_time now) VB_REQUIRES(qp->drive);
-/* Send what @qp holds, if it is time for a new try. True: @qp holds nothing any
- * more. */
+/* Send the batch that @qp holds, if it is time for a new try. True: @qp holds
+ * no batch any more. */
 bool vb_room_send(struct vb_engine *e, struct vb_qp *qp, vb_time now)
 	VB_REQUIRES(qp->drive);
-/* When to call vb_room_send() again; @qp holds something. */
+/* Returns the time for the next vb_room_send() of @qp, which holds a batch. */
 vb_time vb_room_at(const struct vb_qp *qp) VB_REQUIRES(qp->drive);
 void vb_room_drop(struct vb_engine *e, struct vb_qp *qp) VB_REQUIRES(qp->drive);
-/* Wait until what @qp holds has been sent, VB_HELD_LASTS at most. Takes
- * qp->drive. */
+/* Wait until the batch that @qp holds has been sent, for at most VB_HELD_LASTS.
+ * Takes qp->drive. */
 void vb_room_settle(struct vb_engine *e, struct vb_qp *qp)
 	VB_EXCLUDES(qp->drive);
-/* The program exits: wait until the engine thread has sent what all queue pairs
- * hold, VB_HELD_LASTS at most. */
+/* The program exits: wait until the engine thread has sent the batches that all
+ * queue pairs hold, for at most VB_HELD_LASTS. */
 void vb_room_settle_all(struct vb_engine *e);
 
-/* engine/moderate.c: signal the completion events that were put off until
- * @now. */
+/* A function of engine/moderate.c: signal the completion events that were
+ * delayed until @now. */
 void vb_moderate_due(struct vb_engine *e, vb_time now)
 	VB_EXCLUDES(e->moderation, e->timer_lock);
 
-/* engine/transport_mux.c: a queue pair's path is packets, a stream, or, to
- * peers of this host, lanes. */
+/* Declarations of engine/transport_mux.c: a queue pair's path is packets, a
+ * stream, or, to peers of this host, lanes. */
 extern const struct vb_transport vb_mux_transport;
 /* Of a fabric's adapter: always packets. */
 extern const struct vb_transport vb_mux_fabric_transport;
@@ -361,13 +397,14 @@ bool vb_mux_expect(struct vb_near *n, struct vb_qp *qp,
 		   struct vb_near_card *card) VB_REQUIRES(qp->drive);
 extern const struct vb_key_ops vb_mux_keys;
 void vb_mux_open(struct vb_engine *e);
-/* The broker has granted a slot after vb_mux_open() was called without one. */
+/* Join the network: the broker has granted a slot after vb_mux_open() was
+ * called without one. */
 void vb_mux_join(struct vb_engine *e);
 void vb_mux_close(struct vb_engine *e);
 
-/* engine/xrc_forward.c: XRC between processes of a host. Only the engine thread
- * calls vb_forward_serve(), and vb_forward_destroy() is called when that thread
- * has ended. */
+/* Functions of engine/xrc_forward.c: XRC between processes of a host. Only the
+ * engine thread calls vb_forward_serve(), and vb_forward_destroy() is called
+ * after that thread has ended. */
 extern const struct vb_forward_ops vb_engine_forward_ops;
 VB_MUST_CHECK int vb_forward_create(struct vb_engine *e,
 				    struct vb_forward **forward);
@@ -400,18 +437,18 @@ void vb_fabric_wake(struct vb_engine *e, bool rung) VB_EXCLUDES(e->fabric_lock);
 /* Take what fabrics say of their ports. */
 void vb_fabric_news(struct vb_engine *e) VB_EXCLUDES(e->list_lock);
 
-/* engine/raw.c: hand over the frames of raw packet queue pairs. True: there
- * were some. */
+/* A function of engine/raw.c: hand over the frames of raw packet queue pairs.
+ * True: there were some. */
 bool vb_raw_drain(struct vb_engine *e, vb_time now) VB_REQUIRES(e->rx);
 void vb_raw_close(struct vb_engine *e);
 
-/* engine/stream.c: read what arrived on the streams, answer it, and go on
- * writing. True: something arrived. */
+/* Functions of engine/stream.c: read what arrived on the streams, answer it,
+ * and continue writing. True: something arrived. */
 bool vb_stream_drain(struct vb_engine *e, vb_time now) VB_REQUIRES(e->rx);
-/* Send what @qp may send. True: call again at once, there is more. */
+/* Send what @qp may send. True: there is more, so call this again at once. */
 bool vb_stream_step(struct vb_engine *e, struct vb_qp *qp, vb_time now)
 	VB_REQUIRES(qp->drive);
-/* The socket is full: nothing can be sent before it has room, whatever the
+/* Is the socket full? Then no byte can be sent before it has room, whatever the
  * time. */
 bool vb_stream_is_blocked(const struct vb_qp *qp) VB_REQUIRES(qp->drive);
 void vb_stream_orphan(struct vb_engine *e, struct vb_qp *qp)
@@ -419,31 +456,32 @@ void vb_stream_orphan(struct vb_engine *e, struct vb_qp *qp)
 /* Close streams whose deadline for closing has passed. */
 void vb_stream_sweep(struct vb_engine *e, vb_time now) VB_EXCLUDES(e->rx);
 void vb_stream_close_all(struct vb_engine *e) VB_EXCLUDES(e->rx);
-/* The program exits: wait for up to 5 s until peers have what was sent. */
+/* The program exits: wait for up to 5 s until peers have received what was
+ * sent. */
 void vb_stream_settle(struct vb_engine *e) VB_EXCLUDES(e->rx);
 
-/* engine/poll_hint.c: the caller tells that a stream begins or ends; that it
- * sent something on it; that something arrived on it. */
+/* Functions of engine/poll_hint.c. The caller reports that a stream begins or
+ * ends, that it sent something on it, or that something arrived on it. */
 void vb_poll_hint_begin(struct vb_engine *e, struct vb_poll_hint *a);
 void vb_poll_hint_sent(struct vb_engine *e, struct vb_poll_hint *a,
 		       vb_time now);
 void vb_poll_hint_came(struct vb_engine *e, struct vb_poll_hint *a,
 		       vb_time now);
 
-/* engine/wait.c: let the engine thread call vb_near_wake_peers() in 2 ms,
- * unless this is called again before. */
+/* Functions of engine/wait.c: let the engine thread call vb_near_wake_peers()
+ * in 2 ms, unless this is called again before. */
 void vb_wait_soon(struct vb_engine *e);
-/* The engine thread calls this when these 2 ms are over. */
+/* The engine thread calls this when the 2 ms of vb_wait_soon() are over. */
 void vb_wait_over(struct vb_engine *e);
-/* True: a program's thread serves the lanes, or will be back within 2 ms. */
+/* Does a program's thread serve the lanes, or will it be back within 2 ms? */
 static inline bool vb_wait_attends(struct vb_engine *e)
 {
 	return atomic_load(&e->watched) || atomic_load(&e->soon);
 }
-/* End every wait in vb_engine_wait(). The engine thread has ended. */
+/* End every wait in vb_engine_wait(), because the engine thread has ended. */
 void vb_wait_stop(struct vb_engine *e);
 
-/* engine/service.c: the engine thread. */
+/* Functions of engine/service.c: the engine thread. */
 VB_MUST_CHECK int vb_service_start(struct vb_engine *e);
 void vb_service_stop(struct vb_engine *e);
 static inline bool vb_service_is_me(const struct vb_engine *e)
@@ -452,8 +490,8 @@ static inline bool vb_service_is_me(const struct vb_engine *e)
 		pthread_self(),
 		atomic_load_explicit(&e->thread, memory_order_relaxed));
 }
-/* engine/ports.c: bring the ports of all adapters up to date with the host's
- * interfaces. */
+/* A function of engine/ports.c: update the ports of all adapters from the
+ * host's interfaces. */
 void vb_ports_refresh(struct vb_engine *e) VB_EXCLUDES(e->list_lock);
 VB_MUST_CHECK int vb_ports_setup(struct vb_open_adapter *oa);
 /* Post the events for @changes, bits of enum vb_port_change, to the contexts of

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A fabric NAME has the directory fabric-NAME with its socket and its other
- * files. It runs when a process listens at the socket; that the file exists
- * says nothing. A lock on the directory, which the kernel releases when the
- * process ends, keeps two processes from taking one name.
+ * Names of fabrics. A fabric NAME has the directory fabric-NAME with its socket
+ * and its other files. A process that listens at the socket shows that the
+ * fabric runs; the existence of the file shows nothing. A lock on the
+ * directory, which the kernel releases when the process ends, keeps two
+ * processes from using one name.
  */
 #include "engine/fabric_path.h"
 
@@ -37,8 +38,8 @@ bool vb_fabric_name_good(const char *name)
 	return len > 0 && len <= VB_FABRIC_NAME && name[0] != '.';
 }
 
-/* The directory's path may be longer than a socket's name, so the socket is
- * named by a descriptor of the directory. */
+/* Make the socket's address. The directory's path may be longer than a socket's
+ * name, so the address names the socket by a descriptor of the directory. */
 static socklen_t address_in(int dir, struct sockaddr_un *a)
 {
 	*a = (struct sockaddr_un){ .sun_family = AF_UNIX };
@@ -47,8 +48,8 @@ static socklen_t address_in(int dir, struct sockaddr_un *a)
 	return sizeof(*a);
 }
 
-/* Open the directory of fabric @name, and create it if @make. A descriptor or
- * -errno. */
+/* Open the directory of fabric @name, and create it if @make. Returns a
+ * descriptor or -errno. */
 static int open_directory(const char *name, bool make, char path[PATH_MAX])
 {
 	char base[PATH_MAX], leaf[NAME_MAX];
@@ -74,8 +75,8 @@ static int open_directory(const char *name, bool make, char path[PATH_MAX])
 	return fd;
 }
 
-/* Bind the socket. A killed fabric can have left its socket file in the way,
- * which this removes. */
+/* Bind the socket, after removing a socket file that a killed fabric may have
+ * left. */
 static int bind_in(int dir)
 {
 	struct sockaddr_un a;
@@ -107,7 +108,8 @@ int vb_fabric_listen(const char *name, char path[PATH_MAX])
 	fd = bind_in(dir);
 	if (fd < 0)
 		close(dir);
-	/* Else @dir stays open as long as this process lives: it is locked. */
+	/* After success @dir stays open, and so locked, as long as this process
+	 * lives. */
 	return fd;
 }
 
@@ -120,9 +122,9 @@ void vb_fabric_remove(const char *dir)
 	(void)rmdir(dir);
 }
 
-/* A fabric that accepts nobody leaves connect() waiting while the backlog is
- * full. connect() heeds SO_SNDTIMEO, but a signal ends it then; the next call
- * has all of the time again. 0 or -errno. */
+/* Connect to a fabric. If the fabric accepts no connections, connect() waits
+ * while the backlog is full. connect() obeys SO_SNDTIMEO, but a signal ends the
+ * wait; the next call then has the full time again. 0 or -errno. */
 static int connect_in_time(int fd, const struct sockaddr_un *a, socklen_t len)
 {
 	const struct timeval patience = { .tv_sec = CONNECT_SECONDS };

@@ -12,10 +12,10 @@
 #include "wire/umad_ipc.h"
 
 #define VB_FABRIC_DEFAULT "default"
-#define VB_FABRIC_NAME	  63 /* characters at most */
+#define VB_FABRIC_NAME	  63 /* the most characters of a fabric's name */
 
-/* Can a fabric be called @name: letters, digits, '-', '_' and '.', not first?
- */
+/* May a fabric be called @name: letters, digits, '-', '_', and '.' except at
+ * the beginning? */
 bool vb_fabric_name_good(const char *name);
 
 /* Bind a socket for the fabric @name, and listen. Returns a descriptor that the
@@ -27,9 +27,10 @@ VB_MUST_CHECK int vb_fabric_listen(const char *name, char dir[PATH_MAX]);
  * name stays taken until the process ends. */
 void vb_fabric_remove(const char *dir);
 
-/* Connect to the fabric @name. A descriptor that the caller closes, or -errno;
- * -ECONNREFUSED: no such fabric runs; -ETIMEDOUT: it accepted nobody for 10 s.
- * A send on the descriptor that waits for 10 s fails with EAGAIN. */
+/* Connect to the fabric @name. Returns a descriptor that the caller closes, or
+ * -errno; -ECONNREFUSED: no such fabric runs; -ETIMEDOUT: it accepted no
+ * connection for 10 s. A send on the descriptor that waits for 10 s fails with
+ * EAGAIN. */
 VB_MUST_CHECK int vb_fabric_connect(const char *name);
 
 /* An adapter's place in a fabric. */

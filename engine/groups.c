@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Multicast: which queue pairs of this process get a copy of each packet to a
- * group. The kernel gives each process of the host its own copy (link/udp.c).
+ * Multicast: finds the queue pairs of this process that get a copy of each
+ * packet to a group. The kernel gives each process of the host its own copy
+ * (link/udp.c).
  */
 #include "engine/engine_priv.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Claims a slot of port 4791 from the broker, keeps it while brokers change,
- * and gives it back. */
+/* Claims a slot of port 4791 from the broker, keeps it when another broker
+ * follows, and releases it. */
 #include "engine/lease.h"
 
 #include <errno.h>
@@ -26,7 +26,7 @@
 #define REJOIN_LONGEST	(5 * VB_SEC)
 #define SPAWN_LOOK	(5 * VB_MSEC)
 
-/* An answer of the broker, with the descriptors that came with it. */
+/* An answer of the broker, with the descriptors that accompanied it. */
 struct answer {
 	struct vb_ipc m;
 	unsigned fd_count;
@@ -47,7 +47,8 @@ static void eng_close_if_open(int *fd)
 	*fd = -1;
 }
 
-/* No call on @fd waits longer than @patience; 0: no call waits at all. */
+/* Limit the time for which calls on @fd wait to @patience; 0: calls do not wait
+ * at all. */
 static int limit_waiting(int fd, vb_time patience)
 {
 	const struct timeval limit = { (time_t)(patience / VB_SEC),
@@ -64,9 +65,9 @@ static int limit_waiting(int fd, vb_time patience)
 }
 
 /*
- * The programs of a host share one UDP port, and so one broker, which any
- * user's program may have started. That user can disturb the others' traffic;
- * to prevent this, root runs `verbena broker` first.
+ * Connect to the broker. The programs of a host share one UDP port, and so one
+ * broker, which any user's program may have started. That user can disturb the
+ * others' traffic; to prevent this, root runs `verbena broker` first.
  */
 static int eng_lease_connect_to(int fd)
 {
@@ -83,7 +84,7 @@ static int eng_lease_connect_to(int fd)
 	return 0;
 }
 
-/* A socket connected to the broker, or -errno. */
+/* Returns a socket that is connected to the broker, or -errno. */
 static int connect_broker(vb_time patience)
 {
 	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0), rc;
@@ -118,7 +119,7 @@ static void drop_answer(struct answer *a)
 	a->fd_count = 0;
 }
 
-/* Take the broker's answer. -ECONNRESET: the broker ended before it read the
+/* Read the broker's answer. -ECONNRESET: the broker ended before it read the
  * question. */
 static int get_answer(int fd, struct answer *a)
 {
@@ -162,8 +163,8 @@ static bool is_local_socket(int fd, int type)
 	       vb_fdmail_has_option(fd, SO_TYPE, type);
 }
 
-/* Is this a slot with all its descriptors? Only a broker of the same user hands
- * out the vault. */
+/* Is the answer a slot with all its descriptors? Only a broker of the same user
+ * hands out the vault. */
 static bool is_grant(const struct answer *a)
 {
 	return a->m.kind == IPC_GRANT && a->m.slot != 0 &&
@@ -198,7 +199,7 @@ static int claim_on(int fd, struct vb_lease *l)
 
 	if (rc == -ECONNRESET)
 		return rc;
-	if (rc) /* do not ask a broker again that does not answer */
+	if (rc) /* do not ask a broker again that did not answer */
 		return log_no_answer(rc == -EAGAIN ? ETIMEDOUT : -rc);
 	for (unsigned i = 0; i < a.fd_count; i++)
 		vb_fork_closes(a.fds[i]);
@@ -226,8 +227,8 @@ static bool may_come(int rc)
 	return rc == -ECONNREFUSED || rc == -ECONNRESET || rc == -EAGAIN;
 }
 
-/* -ECONNREFUSED: no broker is running; -ECONNRESET: the broker was just
- * ending. */
+/* Claim a slot once. -ECONNREFUSED: no broker is running; -ECONNRESET: the
+ * broker was just ending. */
 static int claim_once(struct vb_lease *l)
 {
 	int fd = connect_broker(CLAIM_PATIENCE), rc;
@@ -279,8 +280,8 @@ static int again_in(struct vb_lease *l, vb_time delay)
 	return -EAGAIN;
 }
 
-/* There is no usable broker now: have the caller try again after a while, twice
- * as long each time. */
+/* There is no usable broker now: let the caller try again after a pause, which
+ * doubles each time. */
 static int back_off(struct vb_lease *l)
 {
 	vb_time delay = REJOIN_FIRST << VB_MIN(l->failures, 8u);
@@ -293,9 +294,10 @@ static int back_off(struct vb_lease *l)
 }
 
 /*
- * No broker is running. Of many programs one should start the next broker: each
- * waits half a millisecond for each slot below its own. A program without the
- * vault leaves this to programs that can give their vault to the new broker.
+ * Start the next broker, because none is running. Of many programs one should
+ * do so: each waits half a millisecond for each slot below its own. A program
+ * without the vault leaves this to programs that can pass their vault to the
+ * new broker.
  */
 static int start_next_broker(struct vb_lease *l)
 {
@@ -316,8 +318,8 @@ static int start_next_broker(struct vb_lease *l)
 	return again_in(l, 0);
 }
 
-/* Send the slot's descriptors along: they prove to the new broker that the slot
- * is this program's. */
+/* Ask a new broker to accept this program's slot. The slot's descriptors
+ * accompany the message, and prove that the slot belongs to this program. */
 static int ask_to_rejoin(const struct vb_lease *l)
 {
 	const int fds[IPC_FDS] = { [IPC_FD_SOCKET] = l->rx_fd,
@@ -377,8 +379,8 @@ int vb_lease_rejoin(struct vb_lease *l)
 void vb_lease_release(struct vb_lease *l)
 {
 	vb_spawn_finish(&l->spawn);
-	/* Close the name's socket last: once the name is free, the broker can
-	 * grant the slot to another program. */
+	/* Close the socket of the name last: once the name is free, the broker
+	 * can grant the slot to another program. */
 	eng_close_if_open(&l->rx_fd);
 	eng_close_if_open(&l->vault_fd);
 	eng_close_if_open(&l->broker_fd);

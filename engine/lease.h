@@ -11,20 +11,25 @@
 struct vb_lease {
 	unsigned slot;
 	int rx_fd; /* the socket of port 4791; the link has a duplicate */
-	/* Bound to the slot's abstract name, which shows that this program
-	 * lives. */
+	/* A socket bound to the slot's abstract name, which shows that this
+	 * program lives. */
 	int name_fd;
-	/* Keeps every slot's socket open (broker/broker.h); -1: the broker is
-	 * root's and this program is not. */
+	/* A socket that keeps every slot's socket open (broker/broker.h); -1:
+	 * the broker is root's and this program is not. */
 	int vault_fd;
-	int broker_fd; /* the session; end of file: the broker ended */
+	/* the session with the broker; end of file: the broker has ended */
+	int broker_fd;
 
-	/* the state of vb_lease_rejoin() */
-	bool asked; /* has asked to rejoin on broker_fd and awaits the answer */
+	/* The state of vb_lease_rejoin(). */
+
+	/* this program has asked to rejoin on broker_fd and awaits the
+	 * answer */
+	bool asked;
 	enum { TURN_NONE, TURN_WAITED, TURN_SPAWNED } turn;
 	unsigned failures;
 	struct vb_spawn spawn;
-	vb_time retry_at; /* the next step; VB_NEVER: there is a session */
+	/* the time of the next step; VB_NEVER: there is a session */
+	vb_time retry_at;
 };
 
 /* Claim a slot. Starts a broker when none is running; may block for
@@ -41,7 +46,7 @@ VB_MUST_CHECK int vb_lease_rejoin(struct vb_lease *l);
 
 void vb_lease_release(struct vb_lease *l);
 
-/* Ask the broker for its status; blocks for 1 s at most. -ECONNREFUSED: no
+/* Ask the broker for its status; blocks for at most 1 s. -ECONNREFUSED: no
  * broker is running; else -errno. */
 VB_MUST_CHECK int vb_lease_status(struct vb_ipc *report);
 

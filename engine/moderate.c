@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Completion events that are put off (ibv_modify_cq()): the timers that signal
- * them. */
+/* Moderated completion events (ibv_modify_cq()): the timers that signal delayed
+ * events. */
 #include "engine/engine_priv.h"
 
-/* core/ calls this with the completion queue's lock held. */
+/* Set the alarm of @cq. core/ calls this with the completion queue's lock
+ * held. */
 static bool set_alarm(struct vb_cq *cq, vb_time at)
 {
 	struct vb_engine *e = vb_engine_running();
@@ -35,7 +36,7 @@ void vb_engine_forget_cq(struct vb_cq *cq)
 
 	if (!e || !cq->alarm)
 		return;
-	/* A thread that has popped the timer can be about to look at @cq: wait
+	/* A thread that has popped the timer can be about to access @cq: wait
 	 * for that thread. */
 	vb_mutex_lock(&e->moderation);
 	vb_mutex_lock(&e->timer_lock);

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Who looks for work, and when: the rules by which the engine's thread watches
- * the packet sockets, naps, rests, lingers and stands by, and by which a
- * program's poll looks at the link, yields, sleeps and steps timers. Pure state
- * machines: time, counts and the other side's state are arguments. Nothing here
- * reads a clock, takes a lock, touches a descriptor or shares memory; the
- * callers (engine/service.c, engine/poll.c, engine/wait.c, engine/poll_hint.c,
- * engine/drive.c) do what these functions answer. docs/ENGINE.md explains the
- * rules one after the other.
+ * The policy of looking for work: the rules by which the engine's thread
+ * watches the packet sockets, naps, rests, lingers and stands by, and by which
+ * a program's poll looks at the link, yields, sleeps and steps timers. They are
+ * pure state machines: time, counts and the other side's state are arguments.
+ * This header reads no clock, takes no lock, touches no descriptor and shares
+ * no memory; the callers (engine/service.c, engine/poll.c, engine/wait.c,
+ * engine/poll_hint.c, engine/drive.c) do what these functions answer.
+ * docs/ENGINE.md explains the rules one after the other.
  *
- * Who adds a rule (for programs that sleep in epoll, say) adds a state to enum
- * vb_thread or enum vb_program, a row to the table, and a case in
+ * A new rule (for programs that sleep in epoll, say) needs a state in enum
+ * vb_thread or enum vb_program, a row in the table, and a case in
  * engine/policy_thread.c or engine/policy_program.c.
  */
 #ifndef ENGINE_POLICY_H
@@ -23,10 +23,10 @@
 /*
  * The table: every time and count of the rules, and what the rule gained when
  * it was measured: in docs/PERFORMANCE.md ("How threads wait" and the tables),
- * or in the commit that made the rule. "With its group" says that no figure is
- * known for this row alone. Times are for a processor of usual speed; vb_span()
- * scales them, except where the row says "as it is". Remove a row that gains
- * less than a tenth on every machine.
+ * or in the commit that made the rule. "Measured as a group" says that no
+ * figure is known for this row alone. Times are for a processor of usual speed;
+ * vb_span() scales them, except where the row says "not scaled". Remove a row
+ * that gains less than a tenth on every machine.
  */
 
 /* The engine's thread leaves packets to a program that polls. ib_send_lat over
@@ -35,23 +35,23 @@
  * a second). Two other rules were slower: to rest beside a program that spins
  * without polling, too (READ 3.1 ms, not 0.14); and naps as long as the thread
  * was late (SEND in a guest 120, 74, 72 us, not 38, 40, 65). */
-#define VB_NAP	       (20 * VB_USEC) /* with its group */
-#define VB_REST_MIN    (50 * VB_USEC) /* with its group */
-#define VB_REST_MAX    (1 * VB_MSEC)  /* with its group */
-#define VB_REST_AFTER  8	      /* with its group */
-#define VB_REST_SELDOM 64	      /* with its group */
-#define VB_TRUST_MOST  8	      /* with its group */
-#define VB_TRUST_LOST  4	      /* with its group */
-/* For so long the thread assumes that a program works on what its poll found.
- * With 5 us in place of 50 the thread woke for nearly every packet, and took
- * every second batch of a long transfer. */
+#define VB_NAP	       (20 * VB_USEC) /* measured as a group */
+#define VB_REST_MIN    (50 * VB_USEC) /* measured as a group */
+#define VB_REST_MAX    (1 * VB_MSEC)  /* measured as a group */
+#define VB_REST_AFTER  8	      /* measured as a group */
+#define VB_REST_SELDOM 64	      /* measured as a group */
+#define VB_TRUST_MOST  8	      /* measured as a group */
+#define VB_TRUST_LOST  4	      /* measured as a group */
+/* How long the thread assumes that a program works on what its poll found. With
+ * 5 us in place of 50 the thread woke for nearly every packet, and took every
+ * second batch of a long transfer. */
 #define VB_POLL_RECENT (50 * VB_USEC)
-/* For so long the thread expects another poll of a program that found nothing.
+/* How long the thread expects another poll of a program that found nothing.
  * With 50 us it woke for each message in a guest, where a hop takes longer. */
 #define VB_LOOP_LASTS (1 * VB_MSEC)
-/* At most so long a program is inside one call: a long send, a batch of
- * packets. */
-#define VB_WORK_LASTS (500 * VB_USEC) /* with its group */
+/* The longest time that a program is assumed to be inside one call: a long
+ * send, or a batch of packets. */
+#define VB_WORK_LASTS (500 * VB_USEC) /* measured as a group */
 
 /* The thread leaves timers and delayed ACKs to polls. WRITE in an interpreted
  * guest took 59, 70, 102, 159 us with this rule, 109, 127, 330, 180 without;
@@ -59,24 +59,25 @@
  * When deadlines within TIMER_SOON woke the thread: 8-byte WRITEs 9.5 M/s, not
  * 10.6. A poll steps at most DUE_A_POLL queue pairs: without this one poll took
  * as long as a READ of 1 GiB. */
-#define VB_TIMER_SOON (200 * VB_USEC) /* as it is */
+#define VB_TIMER_SOON (200 * VB_USEC) /* not scaled */
 #define VB_DUE_A_POLL 4
 
 /* The thread looks for more packets (lingers) before it sleeps: ib_read_lat
  * between two hosts took 9.2 to 11.3 us, and 20 without. */
 #define VB_LINGER      (30 * VB_USEC)
-#define VB_LINGER_TURN (200 * VB_USEC) /* with its group */
-#define VB_EAGER_MOST  8	       /* with its group */
+#define VB_LINGER_TURN (200 * VB_USEC) /* measured as a group */
+#define VB_EAGER_MOST  8	       /* measured as a group */
 /* A yield takes less than ALONE where no other thread wants the processor, and
  * less than CROWDED where only an interrupt came. With ALONE as the limit for
  * both, ib_read_lat took 20 us, not 10. */
 #define VB_ALONE   (3 * VB_USEC)
 #define VB_CROWDED (100 * VB_USEC)
-/* For so long the thread does not linger once it met a thread that spins on its
- * processor: riostream took 53 to 71 us, and 641 without this rule. */
-#define VB_CROWD_MIN (10 * VB_MSEC)  /* as it is */
-#define VB_CROWD_MAX (640 * VB_MSEC) /* as it is */
-/* The thread takes at most so many batches before it looks at timers. Without
+/* The thread does not linger for this time after it found that another thread
+ * spins on its processor. With this rule riostream took 53 to 71 us, and
+ * without it 641 us. */
+#define VB_CROWD_MIN (10 * VB_MSEC)  /* not scaled */
+#define VB_CROWD_MAX (640 * VB_MSEC) /* not scaled */
+/* The most batches that the thread serves before it looks at timers. Without
  * this limit a flood of packets kept all timers waiting. */
 #define VB_DRAIN_BATCHES 16
 
@@ -84,47 +85,48 @@
  * lane takes 95 ns (Xeon), a WRITE through the kernel to the target's page 170.
  * The thread reads the clock, which takes 20 to 40 ns, once in STAND_LOOKS
  * looks at the lanes. */
-#define VB_STAND_TURN  (100 * VB_USEC) /* with its group */
+#define VB_STAND_TURN  (100 * VB_USEC) /* measured as a group */
 #define VB_STAND_LOOKS 16
-#define VB_PAUSE_MIN   (4 * VB_MSEC)  /* as it is; with its group */
-#define VB_PAUSE_MAX   (1 * VB_SEC)   /* as it is; with its group */
-#define VB_PAUSE_RARE  (20 * VB_MSEC) /* as it is; with its group */
+#define VB_PAUSE_MIN   (4 * VB_MSEC)  /* not scaled; measured as a group */
+#define VB_PAUSE_MAX   (1 * VB_SEC)   /* not scaled; measured as a group */
+#define VB_PAUSE_RARE  (20 * VB_MSEC) /* not scaled; measured as a group */
 
 /* A program whose polls find nothing for a while (LEAST to MOST) yields.
  * Without SPIN_LEAST two programs on one processor answered each other only
  * every 30 us. */
 #define VB_SPIN_LEAST (2 * VB_USEC)
-#define VB_SPIN_MOST  (30 * VB_USEC) /* with its group */
+#define VB_SPIN_MOST  (30 * VB_USEC) /* measured as a group */
 /* A poll looks at the link less often while peers of this host send:
  * ib_send_lat on one host took 0.47 us (median of each run's fastest), and 0.53
  * without. */
-#define VB_NEAR_RECENT (100 * VB_USEC) /* with its group */
+#define VB_NEAR_RECENT (100 * VB_USEC) /* measured as a group */
 #define VB_LOOK_AGAIN  (4 * VB_USEC)
 /* A program that polled SPINS times in a row, each time within POLLS_CLOSE,
  * spins, and peers need not ring. A message takes 0.53 us; a ring costs the
  * peer a system call, and the engine's thread a wake-up of 5 us and more. */
-#define VB_POLLS_CLOSE (20 * VB_USEC) /* with its group */
-#define VB_SPINS       32	      /* with its group */
+#define VB_POLLS_CLOSE (20 * VB_USEC) /* measured as a group */
+#define VB_SPINS       32	      /* measured as a group */
 
 /* A program that waits for a completion event (engine/wait.c). One that is
  * prompt rings its peers later: ib_send_lat -e on one host took 2.23 us, and
  * 2.50 without. It sets the timer of owed rings seldom, since that is a system
  * call. */
-#define VB_PROMPT      (50 * VB_USEC) /* with its group */
+#define VB_PROMPT      (50 * VB_USEC) /* measured as a group */
 #define VB_PROMPT_MANY 8
-#define VB_OWED_LASTS  (2 * VB_MSEC)   /* as it is; with its group */
-#define VB_OWED_AGAIN  (500 * VB_USEC) /* with its group */
+#define VB_OWED_LASTS  (2 * VB_MSEC)   /* not scaled; measured as a group */
+#define VB_OWED_AGAIN  (500 * VB_USEC) /* measured as a group */
 /* A thread that waits looks before it sleeps: ib_send_lat -e on one host took
  * 1.17, 1.26, 1.17 us, and 23.1, 21.2, 23.1 without. WARY: how many short
  * sleeps, or soon answers, in a row a thread must see before it looks. */
 #define VB_SLEEP_SHORT (100 * VB_USEC)
 #define VB_LOOK_LASTS  (30 * VB_USEC)
-#define VB_LOOKS       64  /* between two yields; with its group */
-#define VB_WARY_LEAST  4   /* with its group */
-#define VB_WARY_MOST   256 /* with its group */
-/* The engine holds back an event whose completion a poll has taken already.
- * This gains no time, but ibv_rc_pingpong -e -t takes an empty queue for an
- * error. All four rows are "as it is". */
+/* Looks between two yields; measured as a group. */
+#define VB_LOOKS      64
+#define VB_WARY_LEAST 4	  /* measured as a group */
+#define VB_WARY_MOST  256 /* measured as a group */
+/* How long the engine holds back an event whose completion a poll has already
+ * removed. This gains no time, but ibv_rc_pingpong -e -t takes an empty queue
+ * for an error. All four rows are not scaled. */
 #define VB_EARLY_MOST	(100 * VB_MSEC)
 #define VB_EARLY_LOOKS	50
 #define VB_EARLY_SLEEP	(50 * VB_USEC)
@@ -135,10 +137,11 @@
  * thread and of the peer's; a poll that has looked for SPIN yields at each
  * further look. */
 #define VB_ANSWER_SOON (200 * VB_USEC)
-#define VB_ANSWER_SPIN (30 * VB_USEC) /* with its group */
+#define VB_ANSWER_SPIN (30 * VB_USEC) /* measured as a group */
 
-/* Returns @t for a machine that is @pace times slower than usual: everything
- * takes longer there, and so must "recent", "soon" and "close". */
+/* Returns the time @t for a machine that is @pace times slower than usual:
+ * everything takes longer there, so "recent", "soon" and "close" must as
+ * well. */
 static inline vb_time vb_span(unsigned pace, vb_time t)
 {
 	return t * pace;
@@ -151,21 +154,26 @@ static inline vb_time vb_span(unsigned pace, vb_time t)
  * hint: a stale word costs time and never correctness.
  */
 enum vb_program {
-	PROGRAM_AWAY, /* has never polled, or armed a CQ and will sleep */
-	/* Its last poll found something on a lane and returned at once, and the
-	 * next poll does its bookkeeping: ib_send_lat on one host took 0.36 us,
-	 * and 0.50 without. */
+	/* the program has never polled, or has armed a CQ and will sleep */
+	PROGRAM_AWAY,
+	/* The program's last poll found a message on a lane and returned at
+	 * once; the next poll does that poll's bookkeeping. With this rule
+	 * ib_send_lat on one host took 0.36 us, and 0.50 us without it. */
 	PROGRAM_TOOK,
-	PROGRAM_WORKS, /* its last poll found something, which it works on */
-	PROGRAM_LOOPS, /* its last poll found nothing: it polls again */
-	PROGRAM_AWAITS /* a poll of it sleeps until the receive lock is free */
+	/* the program works on a message that its last poll found */
+	PROGRAM_WORKS,
+	/* the program's last poll found nothing, so it polls again */
+	PROGRAM_LOOPS,
+	/* one of its polls sleeps until the receive lock is free */
+	PROGRAM_AWAITS
 };
 /* A flag in the word beside enum vb_program: the program polls all the time,
  * and so serves the lanes of peers of this host, whatever its last poll
  * found. */
 #define VB_PROGRAM_SPINS ((uint64_t)8)
 #define VB_PROGRAM_STATE ((uint64_t)7)
-#define VB_PROGRAM_BITS	 ((uint64_t)15) /* the rest is the time */
+/* The low bits of the word; the other bits are the time. */
+#define VB_PROGRAM_BITS ((uint64_t)15)
 
 static inline uint64_t vb_program_word(vb_time at, enum vb_program does,
 				       uint64_t spins)
@@ -173,7 +181,7 @@ static inline uint64_t vb_program_word(vb_time at, enum vb_program does,
 	return (at & ~VB_PROGRAM_BITS) | does | (spins & VB_PROGRAM_SPINS);
 }
 
-/* Returns @word with the time @at in place of its own. */
+/* Returns @word with its time replaced by @at. */
 static inline uint64_t vb_program_at_work(uint64_t word, vb_time at)
 {
 	return (at & ~VB_PROGRAM_BITS) | (word & VB_PROGRAM_BITS);
@@ -194,23 +202,23 @@ static inline bool vb_program_spins(uint64_t word)
 	return word & VB_PROGRAM_SPINS;
 }
 
-/* The program's last poll found nothing, or one of its polls waits for the
- * receive lock: the program will poll again. */
+/* Did the program's last poll find nothing, or does one of its polls wait for
+ * the receive lock? Then the program will poll again. */
 static inline bool vb_program_loops(uint64_t word)
 {
 	return vb_program_does(word) >= PROGRAM_LOOPS;
 }
 
-/* The program polled, or was at work, less than @span before @now. */
+/* Did the program poll, or was it at work, less than @span before @now? */
 static inline bool vb_program_polled(uint64_t word, vb_time span, vb_time now)
 {
 	return vb_program_at(word) + span > now;
 }
 
 /* Does the thread leave a timer that is due @at to the program's polls?
- * @attentive: the thread looks within a millisecond whether the polls go on.
- * Work that is due at once is left only to a program that polled in vain
- * lately. */
+ * @attentive: the thread looks within a millisecond whether the polls continue.
+ * Work that is due at once is left only to a program that lately polled without
+ * a result. */
 static inline bool vb_program_gets_timer(uint64_t word, bool attentive,
 					 vb_time at, vb_time now)
 {
@@ -220,31 +228,34 @@ static inline bool vb_program_gets_timer(uint64_t word, bool attentive,
 				vb_program_polled(word, VB_TIMER_SOON, now));
 }
 
-/* What a poll does next. */
+/* The next action of a poll. */
 enum vb_poll_next { POLL_RETURNS, POLL_YIELDS, POLL_SLEEPS };
 
-/* What the policy keeps of a program's polls. The receive lock guards it. */
+/* The policy's state of a program's polls, guarded by the receive lock. */
 struct vb_poll_policy {
 	unsigned pace;
-	enum vb_poll_next last; /* what the last poll did when it ended */
-	unsigned streak;	/* polls in a row, each soon after the last */
-	vb_time found_at;	/* when a poll last found something */
-	vb_time patience;	/* how long polls find nothing before a yield */
-	vb_time ended_at;	/* when the last poll ended */
-	vb_time near_at;   /* when a peer of this host last sent something */
-	vb_time looked_at; /* when a poll last looked at the link */
+	enum vb_poll_next last; /* the action of the last poll at its end */
+	/* number of polls in a row, each soon after the previous one */
+	unsigned streak;
+	vb_time found_at; /* the time when a poll last found something */
+	vb_time patience; /* how long polls find nothing before they yield */
+	vb_time ended_at; /* the time when the last poll ended */
+	/* the time when a peer of this host last sent something */
+	vb_time near_at;
+	vb_time looked_at; /* the time when a poll last looked at the link */
 };
 
 void vb_poll_init(struct vb_poll_policy *p, unsigned pace);
 
-/* The caller has found something from a peer of this host, or on a stream. */
+/* Record that the caller has found a message of a peer of this host, or bytes
+ * on a stream. */
 static inline void vb_poll_near(struct vb_poll_policy *p, vb_time now)
 {
 	p->near_at = now;
 }
 
-/* True: the caller looks at the link now, which counts as a look. While peers
- * of this host send, the answer is true less often. */
+/* Shall the caller look at the link now? If so, this counts as a look. While
+ * peers of this host send, the answer is true less often. */
 static inline bool vb_poll_looks(struct vb_poll_policy *p, vb_time now)
 {
 	if (now - p->near_at < vb_span(p->pace, VB_NEAR_RECENT) &&
@@ -254,11 +265,12 @@ static inline bool vb_poll_looks(struct vb_poll_policy *p, vb_time now)
 	return true;
 }
 
-/* A poll that began at @from ends @now. @before: what the program did until
- * then. PROGRAM_TOOK leaves the streak as it is; PROGRAM_AWAY ends it, because
- * a program that armed a queue sleeps next. @back: when the program's last
- * yield after a poll ended; the time that the yield took does not count. True:
- * the program spins, and serves the lanes of peers from now on. */
+/* Account for a poll that began at @from and ends @now. @before: the program's
+ * activity until then. PROGRAM_TOOK leaves the streak as it is; PROGRAM_AWAY
+ * ends it, because a program that armed a queue sleeps next. @back: the time
+ * when the program's last yield after a poll ended; the duration of the yield
+ * does not count. True: the program spins, and serves the lanes of peers from
+ * now on. */
 static inline bool vb_poll_spins(struct vb_poll_policy *p,
 				 enum vb_program before, vb_time from,
 				 vb_time back, vb_time now)
@@ -275,11 +287,11 @@ static inline bool vb_poll_spins(struct vb_poll_policy *p,
 }
 
 /*
- * The same poll ends: does it yield? Where more programs spin than there are
- * processors, the peer that is to answer can be waiting for this processor; a
- * program alone on its processor loses nothing by yielding. When a yield was
- * followed by what the program waited for, the next one comes after half the
- * time, otherwise after twice the time.
+ * Decide at the end of that poll whether it yields. Where more programs spin
+ * than there are processors, the peer that is to answer can be waiting for this
+ * processor; a program alone on its processor loses nothing by yielding. If a
+ * yield was followed by what the program waited for, the next one comes after
+ * half the time, otherwise after twice the time.
  */
 static inline enum vb_poll_next vb_poll_ends(struct vb_poll_policy *p,
 					     bool found, vb_time now)
@@ -296,172 +308,184 @@ static inline enum vb_poll_next vb_poll_ends(struct vb_poll_policy *p,
 }
 
 /* A poll found that another thread drains the link, and yielded, since spinning
- * would keep that thread from the processor. The yield @took so long: does the
- * poll return, or sleep until that thread has done its batch? */
+ * would keep that thread from the processor. The yield lasted @took: does the
+ * poll return, or sleep until that thread has finished its batch? */
 static inline enum vb_poll_next vb_poll_found_taken(unsigned pace, vb_time took)
 {
 	return took < vb_span(pace, VB_ALONE) ? POLL_RETURNS : POLL_SLEEPS;
 }
 
-/* What the policy keeps of a program that waits for a completion event
+/* The policy's state of a program that waits for a completion event
  * (engine/wait.c). Only one thread at a time uses it. */
 struct vb_wait_policy {
-	vb_time left_at; /* when the last wait ended */
-	unsigned prompt; /* times in a row that it came back soon */
-	/* How many sleeps in a row were short; and how many must be before the
+	vb_time left_at; /* the time when the last wait ended */
+	/* how many times in a row the program came back soon */
+	unsigned prompt;
+	/* The number of short sleeps in a row, and the number after which the
 	 * thread begins to look for a while before it sleeps. */
 	unsigned short_sleeps, wary;
 };
 
 void vb_wait_begins(struct vb_wait_policy *w, unsigned pace, vb_time now);
-/* The program's thread will not sleep in vb_engine_wait(), but in poll(2). */
+/* Record that the program's thread will not sleep in vb_engine_wait(), but in
+ * poll(2). */
 void vb_wait_is_elsewhere(struct vb_wait_policy *w);
 void vb_wait_ends(struct vb_wait_policy *w, vb_time now);
-/* The program comes back so soon that the engine's thread need not take the
- * lanes meanwhile, and need not tell peers that a message arrived. */
+/* Does the program come back so soon that the engine's thread need not serve
+ * the lanes meanwhile, and need not tell peers that a message arrived? */
 bool vb_wait_is_prompt(const struct vb_wait_policy *w);
-/* True: the thread is to look for a while before it sleeps. */
+/* Shall the thread look for a while before it sleeps? */
 bool vb_wait_looks(const struct vb_wait_policy *w);
-/* The thread has looked since @since in vain, and its last yield @took so long:
- * is it to look on? */
+/* The thread has looked since @since without a result, and its last yield
+ * lasted @took: shall it look further? */
 bool vb_wait_looks_on(unsigned pace, vb_time since, vb_time took, vb_time now);
 void vb_wait_looked(struct vb_wait_policy *w, bool found);
 void vb_wait_slept(struct vb_wait_policy *w, unsigned pace, vb_time took);
-/* The caller set the timer of owed rings at @set: is it to leave the timer
- * so? */
+/* The caller set the timer of owed rings at the time @set: shall the timer stay
+ * as it is? */
 bool vb_wait_owes_already(unsigned pace, vb_time set, vb_time now);
 
 /* The program's thread holds back an event whose completion is not there: what
- * does it do after @looks looks in vain since @since? */
+ * shall it do after @looks looks since @since without a result? */
 enum vb_held_event { HELD_YIELDS, HELD_NAPS, HELD_GIVES_UP };
 enum vb_held_event vb_wait_holds(unsigned looks, vb_time since, vb_time now);
 
-/* A poll that looks for the answer to an iWARP WRITE (engine/poll_hint.c); the
- * queue pair keeps the state. Something arrived @now after something was sent
- * at @sent, and the @answers answers before came soon. Returns how many in a
- * row have come soon now; 0: this one came late. */
+/* State of a poll that looks for the answer to an iWARP WRITE
+ * (engine/poll_hint.c); the queue pair keeps it. Bytes arrived @now after bytes
+ * were sent at @sent, and the last @answers answers came soon. Returns how many
+ * in a row have come soon now; 0: this one came late. */
 unsigned vb_answer_counts(unsigned pace, vb_time sent, vb_time now,
 			  unsigned answers);
-/* @answers in a row came soon, and @wary are wanted: is a poll to look for the
- * next one? */
+/* The last @answers answers came soon, and @wary are required: shall a poll
+ * look for the next one? */
 bool vb_answer_is_worth(unsigned answers, unsigned wary);
-/* A poll has looked since @since: is it to look on? Is it to yield after each
- * look? */
+/* A poll has looked since @since: shall it look further? Shall it yield after
+ * each look? */
 bool vb_answer_looks_on(unsigned pace, vb_time since, vb_time now);
 bool vb_answer_yields(unsigned pace, vb_time since, vb_time now);
-/* Returns how many soon answers in a row a poll wants before it looks again:
- * after a look in vain (@found false) more. */
+/* Returns how many soon answers in a row a poll requires before it looks again;
+ * after a look without a result (@found false), more of them. */
 unsigned vb_answer_wary(unsigned wary, bool found);
 
-/* What the engine's thread does. */
+/* The activities of the engine's thread. */
 enum vb_thread {
-	THREAD_WATCHES,	 /* sleeps by the packet sockets */
-	THREAD_NAPS,	 /* leaves packets to a program for 20 us */
-	THREAD_RESTS,	 /* the same for up to 1 ms, or until it arms a CQ */
-	THREAD_LINGERS,	 /* has served packets; looks for more */
-	THREAD_STANDS_BY /* looks at lanes all the time, and at sockets */
+	THREAD_WATCHES, /* sleeps until a packet socket is readable */
+	THREAD_NAPS,	/* leaves packets to a program for 20 us */
+	/* leaves packets to a program for up to 1 ms, or until it arms a CQ */
+	THREAD_RESTS,
+	THREAD_LINGERS, /* has served packets and looks for more */
+	/* looks at lanes all the time, and at sockets now and then */
+	THREAD_STANDS_BY
 };
 
-/* What the thread found at the sockets. BUSY: another thread drains them. */
+/* The result of draining the sockets. BUSY: another thread drains them. */
 enum vb_drained { DRAINED_NOTHING, DRAINED_SOME, DRAINED_BUSY };
 
 struct vb_thread_policy {
 	unsigned pace;
 	enum vb_thread does;
 	/* The thread leaves packets to a program from @left_at to @left_until,
-	 * also while it stands by. @left_until 0: it does not. */
+	 * also while it stands by. @left_until 0: it does not leave them. */
 	vb_time left_at, left_until;
-	/* Wake-ups in a row that were not needed, and how many of them send
-	 * the thread to rest. */
+	/* The number of needless wake-ups in a row, and the number after which
+	 * the thread rests. */
 	unsigned needless, rest_after;
 	/* How often it was right to leave packets to a program (rule 3 of
 	 * engine/policy_thread.c). */
 	unsigned trust;
 	/* Plus 1 when packets came just after the thread had gone to sleep,
-	 * minus 1 when it lingered in vain. */
+	 * minus 1 when the thread lingered without a result. */
 	unsigned eager;
 	vb_time began_at,
-		found_at; /* lingering or standing by: since when, last find */
-	/* The thread does not linger before @crowded_until; @crowd is how long
-	 * the last such pause was. */
+		/* while lingering or standing by: its beginning, and the last
+		 * find */
+		found_at;
+	/* The thread does not linger before @crowded_until; @crowd is the
+	 * length of the last such pause. */
 	vb_time crowd, crowded_until;
-	/* The same two for standing by. */
+	/* The thread does not stand by before @paused_until; @pause is the
+	 * length of the last such pause. */
 	vb_time pause, paused_until;
-	vb_time lanes_left; /* for how long a program last had the lanes */
+	vb_time lanes_left; /* how long a program last served the lanes */
 };
 
 void vb_thread_init(struct vb_thread_policy *t, unsigned pace);
 
-/* False: the thread leaves the packet sockets to a program, and they do not
- * wake it. */
+/* Does the thread watch the packet sockets? False: it leaves them to a program,
+ * and they do not wake it. */
 static inline bool vb_thread_watches(const struct vb_thread_policy *t)
 {
 	return t->left_until == 0;
 }
 
 /* A socket is readable. True: the caller drains the sockets and then calls
- * vb_thread_drained(); false: the thread leaves the packets to a program. */
+ * vb_thread_drained(). False: the thread leaves the packets to a program. */
 bool vb_thread_on_packets(struct vb_thread_policy *t, uint64_t program,
 			  vb_time now);
-/* @left_until has come. True: the caller drains the sockets, as above. */
+/* The time @left_until has come. True: the caller drains the sockets and then
+ * calls vb_thread_drained(). */
 bool vb_thread_on_time(struct vb_thread_policy *t, uint64_t program,
 		       vb_time now);
-/* The thread has drained the sockets, as it was told to, and found @got. It
- * lingers now if @t->does is THREAD_LINGERS. */
+/* The thread has drained the sockets, as the policy demanded, and found @got.
+ * It lingers now if @t->does is THREAD_LINGERS. */
 void vb_thread_drained(struct vb_thread_policy *t, enum vb_drained got,
 		       uint64_t program, vb_time now);
-/* The thread lingers, and its yield @took so long. True: it drains the sockets;
- * false: it lingers no more. */
+/* The thread lingers, and its yield lasted @took. True: it drains the sockets.
+ * False: it stops lingering. */
 bool vb_thread_yielded(struct vb_thread_policy *t, vb_time took, vb_time now);
-/* A program is about to sleep and ends the rest. */
+/* A program is about to sleep and ends the thread's rest. */
 void vb_thread_called_back(struct vb_thread_policy *t);
-/* The kernel put the thread to sleep @times times inside one ppoll(). */
+/* The kernel put the thread to sleep @times times within one ppoll(). */
 void vb_thread_slept(struct vb_thread_policy *t, long times);
-/* Packets ended a sleep that began at @then. */
+/* Packets have ended a sleep of the thread that began at @then. */
 void vb_thread_woke(struct vb_thread_policy *t, vb_time then, vb_time now);
 /* Call this before each sleep: the thread rests if too many wake-ups were
  * needless. */
 void vb_thread_will_sleep(struct vb_thread_policy *t, uint64_t program,
 			  vb_time now);
 
-/* True: the program polls now and then, and the thread looks within a
- * millisecond whether it still does, so ACKs may wait for replies, and timers
+/* Does the program poll now and then, while the thread looks within a
+ * millisecond whether it still does? Then ACKs may wait for replies, and timers
  * for polls. */
 bool vb_thread_is_attentive(const struct vb_thread_policy *t, uint64_t program,
 			    vb_time now);
-/* Returns until when the thread sleeps at most, if the first timer is due at
+/* Returns the latest end of the thread's sleep, if the first timer is due at
  * @due. */
 vb_time vb_thread_sleeps(const struct vb_thread_policy *t, uint64_t program,
 			 bool attentive, vb_time due, vb_time now);
-/* Another thread drains the link and may leave an ACK delayed. Returns when
- * this thread looks again. */
+/* Another thread drains the link and may leave an ACK delayed. Returns the time
+ * when this thread looks again. */
 vb_time vb_thread_soon(const struct vb_thread_policy *t, vb_time now);
-/* An ACK has waited for a reply since @since: is the thread to send it now? */
+/* An ACK has waited for a reply since @since: shall the thread send it now? */
 bool vb_thread_sends_ack(const struct vb_thread_policy *t, vb_time since,
 			 vb_time now);
 
-/* Who serves the lanes of peers of this host while the thread sleeps. */
+/* The thread that serves the lanes of peers of this host while the engine's
+ * thread sleeps. */
 enum vb_lanes {
-	LANES_PROGRAM, /* a program that spins; peers need not ring */
-	LANES_THREAD,  /* the thread stands by; it does not sleep */
-	LANES_WAITER,  /* a thread in ibv_get_cq_event */
-	LANES_RING     /* nobody: peers ring */
+	/* a program that polls all the time; peers need not ring */
+	LANES_PROGRAM,
+	/* the engine's thread, which stands by and does not sleep */
+	LANES_THREAD,
+	LANES_WAITER, /* a thread that waits in ibv_get_cq_event */
+	LANES_RING    /* no thread, so peers ring */
 };
-/* @waiter: a thread in ibv_get_cq_event serves the lanes. *@until: until when
- * the thread sleeps at most; this function can lower it. If it returns
- * LANES_WAITER or LANES_RING, the program spins no more, and the caller
- * publishes that. */
+/* @waiter: a thread in ibv_get_cq_event serves the lanes. *@until: the latest
+ * end of the thread's sleep, which this function can make earlier. If it
+ * returns LANES_WAITER or LANES_RING, the program no longer spins, and the
+ * caller publishes that. */
 enum vb_lanes vb_thread_lanes(struct vb_thread_policy *t, uint64_t program,
 			      bool waiter, vb_time *until, vb_time now);
 /* A peer asked the thread to stand by. @served: another thread serves the
  * lanes. True: the thread stands by from now on. */
 bool vb_thread_stands_by(struct vb_thread_policy *t, bool served, vb_time now);
-/* A turn of standing by begins. After each look: is the thread to look on? */
+/* A turn of standing by begins. The caller asks vb_thread_looks_on() after each
+ * look at the lanes: shall the thread look further? */
 void vb_thread_turn_begins(struct vb_thread_policy *t, vb_time now);
 bool vb_thread_looks_on(const struct vb_thread_policy *t, bool served,
 			vb_time now);
-/* The turn is over, @found something or not, and the yield after it @took so
- * long. False: the thread stands by no more. */
+/* The turn is over and has @found something or not; the yield after it lasted
+ * @took. False: the thread no longer stands by. */
 bool vb_thread_turn_ends(struct vb_thread_policy *t, bool found, bool served,
 			 vb_time took, vb_time now);
 

@@ -99,7 +99,8 @@ static bool stands_by(const struct vb_thread_policy *t)
 	return t->does == THREAD_STANDS_BY;
 }
 
-/* Leave packets to a program for @how_long, as @does says. */
+/* Leave packets to a program for @how_long; @does is the thread's activity
+ * meanwhile. */
 static void leave_packets(struct vb_thread_policy *t, enum vb_thread does,
 		  vb_time how_long, vb_time now)
 {
@@ -114,7 +115,7 @@ static void nap(struct vb_thread_policy *t, vb_time now)
 	leave_packets(t, THREAD_NAPS, span(t, VB_NAP), now);
 }
 
-/* Watch the sockets from now on. */
+/* From now on the thread watches the sockets. */
 static void watch(struct vb_thread_policy *t)
 {
 	t->left_until = 0;
@@ -122,7 +123,7 @@ static void watch(struct vb_thread_policy *t)
 		t->does = THREAD_WATCHES;
 }
 
-/* Rule 2 */
+/* Does the thread expect the program to poll again soon (rule 2)? */
 static bool is_believed(const struct vb_thread_policy *t, uint64_t program,
 			vb_time now)
 {
@@ -173,7 +174,7 @@ bool vb_thread_on_packets(struct vb_thread_policy *t, uint64_t program,
 	return false;
 }
 
-/* Rule 3: a nap is over. */
+/* A nap is over: change the trust (rule 3). */
 static bool has_napped(struct vb_thread_policy *t, uint64_t program)
 {
 	if (vb_program_at(program) > t->left_at) {
@@ -185,14 +186,15 @@ static bool has_napped(struct vb_thread_policy *t, uint64_t program)
 	return true;
 }
 
-/* Rule 4: a rest is over. */
+/* A rest is over: change the number of wake-ups before the next rest (rule
+ * 4). */
 static bool has_rested(struct vb_thread_policy *t, uint64_t program,
 		       vb_time now)
 {
 	vb_time rest = t->left_until - t->left_at;
 
 	if (!is_recent(t, program, now)) {
-		t->lanes_left = 0; /* look soon at the lanes of peers, too */
+		t->lanes_left = 0; /* look soon at the lanes of peers as well */
 		return true;
 	}
 	leave_packets(t, THREAD_RESTS, VB_MIN(rest * 2, span(t, VB_REST_MAX)), now);
@@ -207,7 +209,7 @@ bool vb_thread_on_time(struct vb_thread_policy *t, uint64_t program,
 				       : has_napped(t, program);
 }
 
-/* Rule 7: another thread spins on this processor. */
+/* Another thread spins on this processor: pause lingering (rule 7). */
 static void note_crowd(struct vb_thread_policy *t, vb_time now)
 {
 	t->crowd = VB_MIN(VB_MAX(2 * t->crowd, VB_CROWD_MIN), VB_CROWD_MAX);
@@ -222,7 +224,8 @@ static void linger(struct vb_thread_policy *t, vb_time now)
 	t->began_at = t->found_at = now;
 }
 
-/* @paid: packets came meanwhile, or another thread takes them. */
+/* Stop lingering. @paid: packets came meanwhile, or another thread drains
+ * them. */
 static void stop_lingering(struct vb_thread_policy *t, bool paid)
 {
 	t->does = THREAD_WATCHES;
@@ -255,7 +258,7 @@ static void has_lingered(struct vb_thread_policy *t, enum vb_drained got,
 	stop_lingering(t, t->found_at != t->began_at);
 }
 
-/* The thread was woken by packets, and looked for them. */
+/* The thread was woken by packets, and drained the sockets. */
 static void has_served(struct vb_thread_policy *t, enum vb_drained got,
 		       vb_time now)
 {
@@ -268,8 +271,8 @@ static void has_served(struct vb_thread_policy *t, enum vb_drained got,
 	was_not_needed(t, got == DRAINED_BUSY, now);
 }
 
-/* The thread came back from a nap or a rest, and looked for packets that no
- * program took. */
+/* The thread came back from a nap or a rest, and drained packets that no
+ * program had drained. */
 static void has_looked_after(struct vb_thread_policy *t, enum vb_drained got)
 {
 	bool rested = t->does == THREAD_RESTS;
@@ -310,7 +313,7 @@ void vb_thread_woke(struct vb_thread_policy *t, vb_time then, vb_time now)
 		t->eager = VB_MIN(t->eager + 1, VB_EAGER_MOST);
 }
 
-/* Rule 6 */
+/* Begin a rest after too many needless wake-ups (rule 6). */
 void vb_thread_will_sleep(struct vb_thread_policy *t, uint64_t program,
 			  vb_time now)
 {
@@ -325,7 +328,7 @@ bool vb_thread_is_attentive(const struct vb_thread_policy *t, uint64_t program,
 	return vb_program_polled(program, span(t, VB_REST_MAX), now);
 }
 
-/* Rule 8 */
+/* The latest end of the thread's sleep (rule 8). */
 vb_time vb_thread_sleeps(const struct vb_thread_policy *t, uint64_t program,
 			 bool attentive, vb_time due, vb_time now)
 {
@@ -345,7 +348,7 @@ bool vb_thread_sends_ack(const struct vb_thread_policy *t, vb_time since,
 	return now > since + span(t, VB_NAP);
 }
 
-/* Rule 10 */
+/* Which thread serves the lanes while this one sleeps (rule 10). */
 enum vb_lanes vb_thread_lanes(struct vb_thread_policy *t, uint64_t program,
 			      bool waiter, vb_time *until, vb_time now)
 {
@@ -365,7 +368,7 @@ enum vb_lanes vb_thread_lanes(struct vb_thread_policy *t, uint64_t program,
 	return waiter ? LANES_WAITER : LANES_RING;
 }
 
-/* Rule 11 */
+/* Begin to stand by if a peer asks for it (rule 11). */
 bool vb_thread_stands_by(struct vb_thread_policy *t, bool served, vb_time now)
 {
 	if (served || now < t->paused_until)

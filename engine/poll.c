@@ -42,15 +42,15 @@ static bool eng_drain_link(struct vb_engine *e, vb_time now) VB_REQUIRES(e->rx)
 		return found;
 	vb_engine_at_work(e, now + vb_engine_span(e, VB_WORK_LASTS));
 	e->polled = true;
-	/* Read the clock again: the time of arrival must not lie before a time
-	 * at which other threads sent meanwhile. */
+	/* Read the clock again: the time of arrival must not be before a time
+	 * at which other threads have sent meanwhile. */
 	vb_dispatch(e, vb_now());
 	e->polled = false;
 	return true;
 }
 
-/* The program polls all the time: it serves the lanes of peers of this host
- * from now on. */
+/* The program polls all the time: from now on it serves the lanes of peers of
+ * this host. */
 static void begin_spinning(struct vb_engine *e)
 {
 	atomic_fetch_or(&e->program, VB_PROGRAM_SPINS);
@@ -58,8 +58,8 @@ static void begin_spinning(struct vb_engine *e)
 	vb_engine_wake(e);
 }
 
-/* A poll that began at @from ends @now. @before: what the program did until
- * then. */
+/* Account for a poll that began at @from and ends @now. @before: the program's
+ * activity until then. */
 static enum vb_poll_next note_poll(struct vb_engine *e, enum vb_program before,
 				   bool found, vb_time from, vb_time now)
 	VB_REQUIRES(e->rx)
@@ -75,7 +75,7 @@ static enum vb_poll_next note_poll(struct vb_engine *e, enum vb_program before,
 }
 
 /* This poll found nothing, so the program waits: send messages that gather for
- * a batch, and step timers. A poll that found something does not call this,
+ * a batch, and step timers. A poll that found a message does not call this,
  * because the program's reply should go first. */
 static void wait_for_more(struct vb_engine *e, vb_time now) VB_REQUIRES(e->rx)
 {
@@ -84,8 +84,8 @@ static void wait_for_more(struct vb_engine *e, vb_time now) VB_REQUIRES(e->rx)
 		vb_drive_due(e, now, VB_DUE_A_POLL);
 }
 
-/* Drain the link. The caller holds rx, which this function releases. @near:
- * lanes had something; @from: when the poll began. */
+/* Drain the link. The caller holds rx, which this function releases. @near: the
+ * lanes had a message; @from: when the poll began. */
 static enum vb_poll_next drain_locked(struct vb_engine *e, bool near,
 				      vb_time from) VB_RELEASE(e->rx)
 {
@@ -107,8 +107,8 @@ static enum vb_poll_next drain_locked(struct vb_engine *e, bool near,
 }
 
 /* Another thread drains the link: most often the engine thread, which took over
- * while this program did not have its processor. @near: lanes had something,
- * which the program gets at once. */
+ * while this program did not have its processor. @near: the lanes had a
+ * message, which the program gets at once. */
 static enum vb_poll_next await_turn(struct vb_engine *e, bool near,
 				    vb_time from)
 {
@@ -127,10 +127,10 @@ static enum vb_poll_next await_turn(struct vb_engine *e, bool near,
 	return drain_locked(e, false, vb_now());
 }
 
-/* Look at lanes, then at the link. A poll returns at once with what a peer of
- * this host sent, and leaves its bookkeeping to the next poll, which most often
- * only waits. It does the bookkeeping itself if the poll before left it,
- * too. */
+/* Look at the lanes, then at the link. A poll returns at once with a message of
+ * a peer of this host, and leaves its bookkeeping to the next poll, which most
+ * often only waits. It does the bookkeeping itself if the previous poll left it
+ * as well. */
 static enum vb_poll_next drain_for_program(struct vb_engine *e)
 {
 	vb_time now = vb_now();
@@ -145,7 +145,7 @@ static enum vb_poll_next drain_for_program(struct vb_engine *e)
 	return drain_locked(e, near, now);
 }
 
-/* Send the delayed ACK: the program may sleep for long. */
+/* Send the delayed ACK, because the program may sleep for long. */
 static void eng_settle(struct vb_engine *e)
 {
 	if (!vb_mutex_trylock(&e->rx))
@@ -169,12 +169,12 @@ static void armed(struct vb_engine *e)
 
 	if (atomic_load_explicit(&e->attentive, memory_order_relaxed))
 		eng_settle(e);
-	/* The program is about to sleep, so the engine thread must take the
+	/* The program is about to sleep, so the engine thread must serve the
 	 * packets. */
 	if (ends_rest(e))
 		vb_engine_wake(e);
-	/* The program polls once more after arming, and finds what peers sent
-	 * before this. */
+	/* Ask peers to ring. The program polls once more after arming, and
+	 * finds what peers sent before this. */
 	if (e->near && vb_program_spins(before))
 		(void)vb_near_sleep(e->near);
 }

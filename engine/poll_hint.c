@@ -51,8 +51,8 @@ void vb_poll_hint_sent(struct vb_engine *e, struct vb_poll_hint *a, vb_time now)
 		atomic_store_explicit(&a->sent, now, memory_order_relaxed);
 }
 
-/* Count what arrived at @now as an answer. The caller has checked that nothing
- * else arrived since the last send. */
+/* Count the bytes that arrived at @now as an answer. The caller has checked
+ * that nothing else arrived since the last send. */
 static void count_answer(struct vb_engine *e, struct vb_poll_hint *a,
 			 vb_time now)
 {
@@ -81,8 +81,8 @@ void vb_poll_hint_begin(struct vb_engine *e, struct vb_poll_hint *a)
 	atomic_store_explicit(&a->wary, 0, memory_order_relaxed);
 }
 
-/* Look at the streams once. A thread that holds rx now does so itself, and may
- * find the answer, so this one need not wait. */
+/* Look at the streams once. If another thread holds rx, that thread looks at
+ * them now and may find the answer, so this thread need not wait. */
 static void eng_poll_hint_look(struct vb_engine *e, vb_time now)
 {
 	vb_engine_at_work(e, now + vb_engine_span(e, VB_WORK_LASTS));

@@ -5,9 +5,9 @@
 
 #include "base/bytes.h"
 
-/* The only GID of an iWARP port is the interface's MAC, or the device's GUID
- * where it has none, followed by zeros, as in Linux. Its IP addresses are TCP's
- * and no GIDs. */
+/* The only GID of an iWARP port is the interface's MAC address (or the device's
+ * GUID, if there is none), followed by zeros, as on Linux. Its IP addresses
+ * belong to TCP and are no GIDs. */
 static struct vb_gid rnic_gid(const struct vb_device *d,
 			      const struct vb_netif *n)
 {

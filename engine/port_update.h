@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Collects what a port needs to know of its interface. */
+/* Collects the state of the interface that a port needs. */
 #ifndef ENGINE_PORT_UPDATE_H
 #define ENGINE_PORT_UPDATE_H
 
@@ -7,8 +7,8 @@
 #include "engine/devices.h"
 #include "link/netif.h"
 
-/* Fill @news with the state of @d's interface @n. @n is NULL when the interface
- * is gone: the port is then down and has no address. */
+/* Fill @news with the state of @n, the interface of @d. @n is NULL when the
+ * interface does not exist: the port is then down and has no address. */
 void vb_port_update_gather(const struct vb_device *d, const struct vb_netif *n,
 			   struct vb_port_update *news);
 

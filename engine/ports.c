@@ -63,7 +63,7 @@ static const struct vb_netif *interface_of(const struct vb_open_adapter *oa,
 	return n;
 }
 
-/* True: the interface exists although the list lacks it: the list made by ioctl
+/* Does the interface exist although the list lacks it? The list made by ioctl
  * leaves out interfaces without an address (link/netif_ioctl.c). */
 static bool stays(const struct vb_port *p, const struct vb_netif *now)
 {
@@ -98,7 +98,7 @@ void vb_ports_refresh(struct vb_engine *e)
 	}
 	vb_engine_with_adapters(e, refresh_one, &l);
 	vb_netif_free(l.list, l.count);
-	/* Without the tree all else works, so ignore a failure. */
+	/* Everything else works without the tree, so ignore a failure. */
 	(void)vb_sysfs_tree_write(root);
 }
 

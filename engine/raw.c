@@ -22,7 +22,7 @@
 struct vb_raw {
 	struct vb_qp *qp;
 	struct vb_link *link;
-	unsigned flows; /* rx */
+	unsigned flows; /* guarded by rx: number of flow rules */
 	struct vb_raw *next;
 };
 
@@ -51,8 +51,9 @@ bool vb_raw_drain(struct vb_engine *e, vb_time now)
 	bool found = false;
 
 	for (const struct vb_raw *r = e->raws; r; r = r->next) {
-		/* Read sockets without rules, too: frames that came before the
-		 * last rule was removed would keep the engine thread awake. */
+		/* Sockets without rules are read as well: frames that came
+		 * before the last rule was removed would keep the engine thread
+		 * awake. */
 		if (r->link->ops->recv(r->link, &e->rxq) < 0)
 			continue;
 		found |= e->rxq.count != 0;
@@ -94,8 +95,8 @@ static int eng_raw_open_link(struct vb_adapter *a, struct vb_link **link)
 	return 0;
 }
 
-/* The engine thread sleeps on one epoll descriptor for all packet sockets. It
- * is made with the first of them and stays. */
+/* Watch the packet socket. The engine thread sleeps on one epoll descriptor for
+ * all packet sockets, which is made with the first of them and stays. */
 static int eng_raw_watch(struct vb_engine *e, const struct vb_link *l)
 	VB_REQUIRES(e->rx)
 {
@@ -192,8 +193,8 @@ int vb_engine_raw_destroy(struct vb_qp *qp)
 	 * moment, and the epoll set would go on reporting it. */
 	(void)epoll_ctl(atomic_load(&e->raw_fd), EPOLL_CTL_DEL,
 			r->link->ops->fd(r->link), NULL);
-	/* No thread sends by the socket now: each sender holds qp->drive and
-	 * checks that the queue pair exists. */
+	/* No thread sends by the socket any more: each sender holds qp->drive
+	 * and checks that the queue pair exists. */
 	r->link->ops->close(r->link);
 	free(r);
 	return 0;
@@ -230,10 +231,10 @@ static struct vb_packet_want want_of(const struct vb_flow_rule *rule)
 	return w;
 }
 
-/* Set the socket's filter to what the rules of @r ask for. */
+/* Set the socket's filter to the frames that the rules of @r ask for. */
 static int listen_to(const struct vb_raw *r)
 {
-	/* The rules are more than a filter holds: let all frames in. */
+	/* If there are more rules than a filter can have, let all frames in. */
 	struct vb_packet_want wants[VB_PACKET_WANTS + 1];
 	bool both_ways = false;
 	unsigned n = 0;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Batches that the kernel has no room for. The queue pair holds such a batch
- * and makes no other before the batch has gone. No thread waits for room with a
+ * and makes no other before the batch is sent. No thread waits for room with a
  * lock held: a timer tries the batch again after 100 us, later after up to 1
- * ms. When nothing of a batch has gone for VB_HELD_LASTS, the rest is lost, as
- * on a wire, and the protocol repeats it.
+ * ms. If no packet of a batch could be sent for VB_HELD_LASTS, the rest is
+ * lost, as on a wire, and the protocol repeats it.
  */
 #include "engine/engine_priv.h"
 
@@ -15,9 +15,10 @@
 
 struct vb_held {
 	struct vb_txq *q;
-	vb_time at, nap; /* when to try again */
+	vb_time at, nap; /* the time of the next try, and the pause before it */
 	vb_time until;
-	/* Copies, since the owners of the routes can free the originals. */
+	/* Copies of the routes, since the owners of the routes can free the
+	 * originals. */
 	struct vb_route routes[];
 };
 

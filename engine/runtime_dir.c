@@ -70,8 +70,8 @@ static int open_ours(const char *path, mode_t others)
 	return fd;
 }
 
-/* The same, created if necessary. Other users may pass through it, whatever the
- * umask is, but not list it. */
+/* Open a directory of this user, and create it if necessary. Other users may
+ * pass through it, whatever the umask is, but not list it. */
 static int make_ours(const char *path)
 {
 	int fd;
@@ -84,9 +84,9 @@ static int make_ours(const char *path)
 	return fd;
 }
 
-/* Root's files are not in $XDG_RUNTIME_DIR, where no other user may pass: a
- * program that root starts and that then becomes another user goes on reading
- * them. */
+/* Open the directory of root's files. It is not in $XDG_RUNTIME_DIR, where no
+ * other user may pass: a program that root starts and that then becomes another
+ * user continues to read the files. */
 static int open_system(char path[PATH_MAX])
 {
 	if (geteuid() != 0)
@@ -149,8 +149,8 @@ static uint64_t cookie(void)
 	return value;
 }
 
-/* A cookie is unique until the host restarts; the boot id makes it unique for
- * ever. */
+/* Returns a number that is unique for ever: a namespace's cookie, which is
+ * unique until the host restarts, mixed with the boot id. */
 uint64_t vb_runtime_dir_life(void)
 {
 	uint64_t life = cookie();
@@ -162,7 +162,8 @@ uint64_t vb_runtime_dir_life(void)
 		return life;
 	n = read(fd, id, sizeof(id));
 	for (ssize_t i = 0; i < n; i++)
-		life = (life ^ (uint8_t)id[i]) * 0x100000001b3; /* FNV-1a */
+		/* the hash function FNV-1a */
+		life = (life ^ (uint8_t)id[i]) * 0x100000001b3;
 	close(fd);
 	return life;
 }

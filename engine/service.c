@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The engine thread: it sleeps in the kernel and serves what no program polls:
- * one-sided operations on a passive target, timers, completion channels,
- * address changes, a broker that went away.
+ * The engine thread: it sleeps in the kernel and serves the work that no
+ * program polls for: one-sided operations on a passive target, timers,
+ * completion channels, address changes, a broker that ended.
  *
  * engine/policy_thread.c decides what the thread does and how long it sleeps,
- * and this file does it. Two rules are this file's own:
+ * and this file does it. Two rules are in this file:
  *
- * Interfaces. Where the kernel tells of changes, the thread waits 50 ms after
+ * Interfaces. Where the kernel reports changes, the thread waits 50 ms after
  * the first one, since others follow, and then lists the interfaces once; where
- * it does not tell, the thread lists them every 2 s.
+ * the kernel does not, the thread lists them every 2 s.
  *
- * Fairness. The thread takes at most 16 batches before timers have their turn,
+ * Fairness. The thread serves at most 16 batches before timers have their turn,
  * and fewer when a program's poll waits for the receive lock.
  */
 #include "core/lock_order.h"
@@ -36,10 +36,11 @@
 #define REFRESH_AFTER (50 * VB_MSEC) /* after a change, since others follow */
 #define SWEEP_EVERY   (1 * VB_SEC)   /* streams that close have deadlines */
 
-/* What the thread sleeps on: places in struct vb_service's @fds. */
+/* Descriptors on which the thread sleeps: indices of @fds in struct
+ * vb_service. */
 enum {
-	FD_WAKE,    /* vb_engine_wake() */
-	FD_LINK,    /* the port 4791 socket */
+	FD_WAKE,    /* an eventfd: vb_engine_wake() */
+	FD_LINK,    /* the socket of port 4791 */
 	FD_BROKER,  /* the session with the broker */
 	FD_WATCH,   /* changes of interfaces and addresses */
 	FD_NEAR,    /* introductions and rings of peers of this host (near/) */
@@ -52,9 +53,10 @@ enum {
 	FD_COUNT
 };
 
-struct vb_service { /* only the engine's thread touches it */
+struct vb_service { /* state that only the engine's thread uses */
 	struct vb_engine *e;
-	struct vb_netif_watch *watch; /* NULL: the host denies netlink */
+	/* reports changes of interfaces; NULL: the host denies netlink */
+	struct vb_netif_watch *watch;
 	struct pollfd fds[FD_COUNT];
 	struct vb_thread_policy policy;
 	enum vb_thread shown; /* what @thread_does was last set to */
@@ -76,8 +78,8 @@ static void on_broker(struct vb_service *s)
 	s->rejoin_at = l->retry_at;
 }
 
-/* An interface changed. Other changes most often follow, so the thread lists
- * the interfaces once, 50 ms later. */
+/* An interface has changed. Other changes most often follow, so the thread
+ * lists the interfaces once, 50 ms later. */
 static void on_watch(struct vb_service *s, vb_time now)
 {
 	s->fds[FD_WATCH].fd = -1;
@@ -99,9 +101,10 @@ static void refresh_ports(struct vb_service *s, vb_time now)
 }
 
 /*
- * Watch the packet sockets or not, as the policy says, and show others whether
- * the thread rests. A rest that goes on is not stored again, because that would
- * overwrite the word of a program that has ended the rest in between.
+ * Watch the packet sockets or not, as the policy demands, and show other
+ * threads whether this thread rests. A rest that continues is not stored again,
+ * because that would overwrite the word of a program that has ended the rest in
+ * between.
  */
 static void publish(struct vb_service *s)
 {
@@ -121,15 +124,16 @@ static void publish(struct vb_service *s)
 	atomic_store(&e->thread_does, s->shown);
 }
 
-/* A program that is about to sleep has ended the rest. */
+/* Has a program that is about to sleep ended the thread's rest? */
 static bool is_called_back(const struct vb_service *s)
 {
 	return s->shown == THREAD_RESTS &&
 	       atomic_load(&s->e->thread_does) != THREAD_RESTS;
 }
 
-/* Serve what has arrived, VB_DRAIN_BATCHES batches at most. Frames that are not
- * served keep the socket readable, so that the next ppoll() returns at once. */
+/* Serve the frames that have arrived, at most VB_DRAIN_BATCHES batches. Frames
+ * that are not served keep the socket readable, so that the next ppoll()
+ * returns at once. */
 static enum vb_drained eng_service_drain_link(struct vb_engine *e)
 {
 	enum vb_drained got = DRAINED_NOTHING;
@@ -197,8 +201,8 @@ static void on_left_packets(struct vb_service *s, vb_time now)
 		eng_drain(s);
 }
 
-/* Returns until when to sleep. Also tells arm_timer() (engine/drive.c) when the
- * thread wakes by itself. */
+/* Returns the time until which to sleep, and records it for arm_timer()
+ * (engine/drive.c). */
 static vb_time plan_sleep(struct vb_service *s, bool attentive, vb_time until,
 			  vb_time now)
 {
@@ -216,8 +220,8 @@ static vb_time plan_sleep(struct vb_service *s, bool attentive, vb_time until,
 	return until;
 }
 
-/* Who serves the lanes of peers of this host? Returns until when to sleep, at
- * most @until. */
+/* Decide which thread serves the lanes of peers of this host. Returns the time
+ * until which to sleep, at most @until. */
 static vb_time plan_near(struct vb_service *s, vb_time until, vb_time now)
 {
 	struct vb_engine *e = s->e;
@@ -249,8 +253,8 @@ static void settle_old(struct vb_service *s, vb_time now)
 	vb_mutex_unlock(&e->rx);
 }
 
-/* Send the delayed ACK and let no other be delayed. False: a program drains the
- * link, and may leave an ACK delayed. */
+/* Send the delayed ACK and let no other ACK be delayed. False: a program drains
+ * the link, and may leave an ACK delayed. */
 static bool settle_all(struct vb_engine *e, vb_time now)
 {
 	if (!vb_mutex_trylock(&e->rx))
@@ -261,9 +265,9 @@ static bool settle_all(struct vb_engine *e, vb_time now)
 	return true;
 }
 
-/* Publish whether ACKs may be delayed and timers be left to polls; if no
- * longer, send the delayed ACK. Call before plan_sleep(), which sees the timers
- * that were left meanwhile. Returns until when to sleep at most. */
+/* Publish whether ACKs may be delayed and timers be left to polls; if not, send
+ * the delayed ACK. Call this before plan_sleep(), which sees the timers that
+ * were left meanwhile. Returns the latest time until which to sleep. */
 static vb_time plan_debts(struct vb_service *s, bool attentive, vb_time now)
 {
 	struct vb_engine *e = s->e;
@@ -277,14 +281,14 @@ static vb_time plan_debts(struct vb_service *s, bool attentive, vb_time now)
 	return VB_NEVER;
 }
 
-/* Another thread serves the lanes of peers of this host. */
+/* Does another thread serve the lanes of peers of this host? */
 static bool others_serve(struct vb_engine *e)
 {
 	return vb_engine_spins(e) || vb_wait_attends(e);
 }
 
-/* Is the thread to stand by? @woken: something woke it. A peer's request counts
- * once, also when the thread cannot follow it now. */
+/* Shall the thread stand by? @woken: an event woke it. A peer's request counts
+ * once, even if the thread cannot follow it now. */
 static bool eng_stand_by(struct vb_service *s, bool woken, vb_time now)
 {
 	struct vb_engine *e = s->e;
@@ -298,7 +302,7 @@ static bool eng_stand_by(struct vb_service *s, bool woken, vb_time now)
 	return true;
 }
 
-/* One turn of looking at the lanes of peers. */
+/* Look at the lanes of peers for one turn. */
 static void eng_service_turn(struct vb_service *s)
 {
 	struct vb_engine *e = s->e;
@@ -354,7 +358,7 @@ static void eng_service_serve(struct vb_service *s, vb_time now)
 		on_watch(s, now);
 	else if (now >= s->refresh_at)
 		refresh_ports(s, now);
-	/* A queue pair of this process wants to be introduced to its peer, or a
+	/* A queue pair of this process needs an introduction to its peer, or a
 	 * peer answers. */
 	if (s->e->near && (fds[FD_WAKE].revents || fds[FD_NEAR].revents))
 		vb_near_meet(s->e->near, now);
@@ -364,8 +368,9 @@ static void eng_service_serve(struct vb_service *s, vb_time now)
 		on_broker(s);
 }
 
-/* How often the kernel has put this thread to sleep so far. 0: the thread does
- * not count them, because no program spins or no packet wakes the thread. */
+/* Returns how often the kernel has put this thread to sleep so far. 0: the
+ * thread does not count this, because no program spins or no packet wakes the
+ * thread. */
 static long count_sleeps(const struct vb_service *s)
 {
 	struct rusage use;
@@ -403,7 +408,8 @@ static void loop(struct vb_service *s)
 	while (!atomic_load(&e->stop)) {
 		vb_time now = vb_now(), until;
 		uint64_t program =
-			vb_engine_program(e); /* programs change it */
+			/* programs change this word at any time */
+			vb_engine_program(e);
 		bool attentive =
 			vb_thread_is_attentive(&s->policy, program, now);
 		int ready;
@@ -447,7 +453,9 @@ static void *service_main(void *arg)
 				.refresh_at = VB_NEVER };
 
 	atomic_store(&e->thread,
-		     pthread_self()); /* the creator stores the same value */
+		     /* the thread that creates this one stores an equal
+		      * value */
+		     pthread_self());
 	vb_thread_init(&s.policy, vb_engine_pace(e));
 	atomic_store(&e->thread_does, s.shown = s.policy.does);
 	prctl(PR_SET_NAME, "verbena");
@@ -486,8 +494,8 @@ int vb_service_start(struct vb_engine *e)
 	pthread_t thread;
 	int rc;
 
-	/* Signals for the program must be handled by the program's threads.
-	 * Faults stay deliverable: base/guard.h turns them into errors. */
+	/* The program's own threads must handle the program's signals. Faults
+	 * stay deliverable: base/guard.h turns them into errors. */
 	sigfillset(&all);
 	sigdelset(&all, SIGSEGV);
 	sigdelset(&all, SIGBUS);
@@ -512,6 +520,8 @@ void vb_service_stop(struct vb_engine *e)
 	vb_may_wait();
 	pthread_join(atomic_load(&e->thread), NULL);
 	atomic_store(&e->thread,
-		     (pthread_t)0); /* another thread can get this id */
+		     /* clear the id, because another thread can get an equal
+		      * one */
+		     (pthread_t)0);
 	e->serving = false;
 }

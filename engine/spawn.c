@@ -5,9 +5,9 @@
  *
  * The child is made with CLONE_VM and without an exit signal: the program's
  * memory is not copied, its fork handlers do not run, and only a wait that asks
- * for such children sees it. Since exec() restores the exit signal, this child
- * does not call exec(): it makes a child of its own that does, waits for that
- * child, and exits.
+ * for such children sees the child. Since exec() restores the exit signal, this
+ * child does not call exec(): it makes a child of its own that does, waits for
+ * that child, and exits.
  */
 #include "engine/spawn.h"
 
@@ -26,31 +26,31 @@
 #include "base/log.h"
 
 #define STACK_BYTES (64 * 1024)
-/* Between two looks whether the child has ended. */
+/* The pause between two checks whether the child has ended. */
 #define LOOK	 (1 * VB_MSEC)
 #define LOOKS	 3000
 #define LOG_NAME "VERBENA_LOG="
 
-/* Where `verbena` is, relative to the directory of the library that holds this
- * code. */
+/* The path of `verbena`, relative to the directory of the library that holds
+ * this code. */
 static const char *const places[] = {
-	"../../cli/verbena",	/* build/front/verbs */
-	"../../bin/verbena",	/* PREFIX/lib/verbena */
-	"../../../bin/verbena", /* PREFIX/lib/x86_64-linux-gnu/verbena */
+	"../../cli/verbena",	/* from build/front/verbs */
+	"../../bin/verbena",	/* from PREFIX/lib/verbena */
+	"../../../bin/verbena", /* from PREFIX/lib/x86_64-linux-gnu/verbena */
 };
 
 /* execve() takes pointers to writable strings, but does not change them. */
 static char arg_verbena[] = "verbena", arg_broker[] = "broker",
 	    arg_daemon[] = "--daemon";
 
-/* Both children write here: they share the program's memory, and the caller
- * waits for them. */
+/* Results of both children, which share the program's memory; the caller waits
+ * for them. */
 struct errand {
 	const char *path;
 	char *argv[4], *env[2];
 	char *inner_stack;
-	int error;  /* why there is no `verbena` */
-	int status; /* `verbena`'s exit status */
+	int error;  /* errno that explains why `verbena` does not run */
+	int status; /* exit status of `verbena` */
 };
 
 static bool is_program(const char *path)
@@ -79,8 +79,8 @@ static bool find_near_library(char path[PATH_MAX])
 	return false;
 }
 
-/* secure_getenv(): a program with raised privileges must not run what its user
- * names. */
+/* Find the program `verbena`. secure_getenv(): a program with raised privileges
+ * must not run a program that its user names. */
 static bool find_program(char path[PATH_MAX])
 {
 	const char *named = secure_getenv("VERBENA_BROKER");
@@ -102,8 +102,8 @@ static bool find_program(char path[PATH_MAX])
  */
 #define UNWATCHED __attribute__((no_sanitize("thread")))
 
-/* clone() by a name that sanitizers, which take clone() for a fork, leave
- * alone. */
+/* clone() under a name that sanitizers do not intercept; they take clone() for
+ * a fork. */
 int __clone(int (*fn)(void *), void *stack, int flags, void *arg, ...);
 
 static UNWATCHED int become_broker(void *arg)
@@ -116,8 +116,8 @@ static UNWATCHED int become_broker(void *arg)
 	return 0;
 }
 
-/* Wait for `verbena --daemon`, which ends in a moment. Kill one that hangs, so
- * that the program does not hang, too. */
+/* Wait for `verbena --daemon`, which ends in a moment. If it hangs, kill it, so
+ * that the program does not hang as well. */
 static UNWATCHED void await_broker(struct errand *e, pid_t pid)
 {
 	const struct timespec nap = { 0, LOOK };
@@ -125,7 +125,7 @@ static UNWATCHED void await_broker(struct errand *e, pid_t pid)
 	for (int i = 0; i < LOOKS; i++) {
 		long rc = syscall(SYS_wait4, pid, &e->status, WNOHANG, NULL);
 
-		/* No status exists where the program ignores SIGCHLD. */
+		/* There is no status if the program ignores SIGCHLD. */
 		if (rc < 0)
 			e->status = 0;
 		if (rc != 0)
@@ -163,7 +163,7 @@ static int run_errand(struct errand *e, char *stack)
 		      CLONE_VM | CLONE_VFORK, e);
 	if (pid < 0)
 		rc = -errno;
-	else /* the child has exited: this does not sleep */
+	else /* the child has exited, so this call does not sleep */
 		syscall(SYS_wait4, pid, NULL, __WALL, NULL);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	if (rc)
@@ -219,7 +219,7 @@ static int begin(struct vb_spawn *s)
 	sigset_t all, old;
 	int rc;
 
-	/* Signals for the program must be handled by the program's threads. */
+	/* The program's own threads must handle the program's signals. */
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
 	atomic_store(&s->result, 1);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Starts a broker from within a program, which notices no new process. */
+/* Starts a broker from within a program, which does not notice the new
+ * processes. */
 #ifndef ENGINE_SPAWN_H
 #define ENGINE_SPAWN_H
 
@@ -18,15 +19,17 @@
  */
 VB_MUST_CHECK int vb_spawn_broker(void);
 
-/* The same for a caller that must not wait, which sets all to zero first. */
+/* The state of starting a broker for a caller that must not wait. The caller
+ * first sets all fields to zero. */
 struct vb_spawn {
 	bool busy;
 	pthread_t thread;
-	_Atomic int result; /* 1: still under way */
+	_Atomic int result; /* the result; 1: the start is still under way */
 };
 
-/* Begin to start a broker, or look for the result. -EAGAIN: that is still under
- * way; otherwise as vb_spawn_broker(), and the next call begins anew. */
+/* Begin to start a broker, or look for the result. -EAGAIN: the start is still
+ * under way; otherwise a result of vb_spawn_broker(), and the next call begins
+ * anew. */
 VB_MUST_CHECK int vb_spawn_step(struct vb_spawn *s);
 /* Wait until no start of a broker is under way. */
 void vb_spawn_finish(struct vb_spawn *s);

@@ -3,12 +3,12 @@
  * The TCP sockets of iWARP's queue pairs: reading and writing. A program that
  * polls reads its sockets itself: up to four of them directly, more through an
  * epoll set, on which the engine thread sleeps. A poster writes in its own
- * thread; when a socket was full, the thread that finds room in it goes on
- * writing.
+ * thread; if a socket was full, the thread that finds room in it continues to
+ * write.
  *
  * A stream is in one of three states. Open. Closing: its queue pair has nothing
  * more to send; the engine has sent FIN and throws away what still arrives,
- * because to close a socket with unread bytes would reset the connection before
+ * because closing a socket with unread bytes would reset the connection before
  * the peer has read everything. Gone. When a queue pair is destroyed, its
  * stream stays and closes by itself.
  */
@@ -25,13 +25,15 @@
 #include "base/log.h"
 #include "iwarp/iwarp.h"
 
-/* A process with up to so many streams reads them one by one, without epoll. */
+/* A process with at most this many streams reads them one by one, without
+ * epoll. */
 #define FEW	   4
 #define EVENTS	   64
-#define STEP_CALLS 8 /* batches in one step, as for packets */
-#define READS	   4 /* of one stream before the next one has its turn */
-#define MSS_LASTS  (100 * VB_MSEC)
-/* How often threads read streams whose messages go by lanes. */
+#define STEP_CALLS 8 /* the most batches in one step, as for packets */
+/* The most reads of one stream before the next one has its turn. */
+#define READS	  4
+#define MSS_LASTS (100 * VB_MSEC)
+/* The pause between reads of streams whose messages go by lanes. */
 #define NEAR_LOOKS (100 * VB_USEC)
 
 static __thread struct vb_iw_txq *thread_txq;
@@ -53,7 +55,8 @@ static void eng_stream_make_txq_key(void)
 				 "stay until the process ends");
 }
 
-/* Each thread has a batch of its own, as for packets (engine/drive.c). */
+/* Returns the thread's own batch. Each thread has one, as for packets
+ * (engine/drive.c). */
 static struct vb_iw_txq *eng_stream_my_txq(void)
 {
 	if (VB_LIKELY(thread_txq))
@@ -95,7 +98,8 @@ static ssize_t eng_stream_put(const struct vb_stream *s, struct vb_iw_txq *q)
 	return sendmsg(s->fd, &m, MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
-/* Fill one batch and send it. True: there is more, and the socket has room. */
+/* Fill one batch and send it. True: there is more to send, and the socket has
+ * room. */
 static bool eng_stream_send_batch(struct vb_engine *e, struct vb_stream *s,
 				  struct vb_qp *qp, struct vb_iw_txq *q,
 				  vb_time now) VB_REQUIRES(qp->drive)
@@ -121,9 +125,9 @@ static bool eng_stream_send_batch(struct vb_engine *e, struct vb_stream *s,
 	return more && !s->blocked;
 }
 
-/* Note whether the queue pair's messages go by lanes, so that threads read its
- * socket rarely. A queue pair that only receives has no request that would
- * decide its path; there the peer's requests by lanes decide. */
+/* Record whether the queue pair's messages go by lanes, so that threads read
+ * its socket rarely. A queue pair that only receives has no request that would
+ * decide its path; there the peer's requests on lanes decide. */
 static void note_way(struct vb_engine *e, struct vb_stream *s,
 		     const struct vb_qp *qp) VB_REQUIRES(qp->drive)
 {
@@ -139,7 +143,7 @@ static void note_way(struct vb_engine *e, struct vb_stream *s,
 		atomic_fetch_sub(&e->stream_near, 1);
 }
 
-/* If the peer is a program of this host, send requests by lanes. True: there is
+/* Send requests by lanes if the peer is a program of this host. True: there is
  * more to send by lanes. */
 static bool step_near(struct vb_engine *e, struct vb_stream *s,
 		      struct vb_qp *qp, vb_time now) VB_REQUIRES(qp->drive)
@@ -175,7 +179,7 @@ bool vb_stream_step(struct vb_engine *e, struct vb_qp *qp, vb_time now)
 		vb_qp_flush(qp);
 		return q ? false : true;
 	}
-	if (!vb_iw_is_started(qp)) { /* RESET */
+	if (!vb_iw_is_started(qp)) { /* the queue pair was moved to RESET */
 		vb_stream_begin_close(e, s, now);
 		return false;
 	}
@@ -201,7 +205,7 @@ bool vb_stream_is_blocked(const struct vb_qp *qp)
 	return s && s->blocked;
 }
 
-/* Read once. True: the socket has no more bytes now. */
+/* Read the socket once. True: the socket has no more bytes now. */
 static bool read_some(struct vb_engine *e, struct vb_stream *s,
 		      struct vb_qp *qp, vb_time now, bool *found)
 	VB_REQUIRES(qp->drive)
@@ -258,10 +262,10 @@ static bool serve_orphan(struct vb_engine *e, struct vb_stream *s, vb_time now)
 }
 
 /*
- * Is there anything to do on a stream whose peer may be of this host? What the
- * peer put on its lane before it ended the stream, or before it sent something
- * here, must be served first, also where this side has not requested anything
- * of the peer yet.
+ * Is there anything to do on a stream whose peer may be on this host? Messages
+ * that the peer put on its lane before it ended the stream, or before it sent
+ * bytes on it, must be served first, even if this side has not requested
+ * anything of the peer yet.
  */
 static bool is_its_turn(struct vb_engine *e, const struct vb_stream *s,
 			vb_time now)
@@ -273,8 +277,8 @@ static bool is_its_turn(struct vb_engine *e, const struct vb_stream *s,
 	return poll(&p, 1, 0) == 1 && vb_near_catch_up(e->near, now);
 }
 
-/* Serve one stream: read what arrived, write where there is room, and step the
- * queue pair. */
+/* Serve one stream: read the bytes that arrived, write where there is room, and
+ * step the queue pair. */
 bool vb_stream_serve(struct vb_engine *e, struct vb_stream *s, uint32_t ready,
 		     vb_time now) VB_REQUIRES(e->rx)
 {
@@ -297,7 +301,7 @@ bool vb_stream_serve(struct vb_engine *e, struct vb_stream *s, uint32_t ready,
 		vb_stream_watch(e, s, false, s->eof);
 		found = true;
 	}
-	if (came) /* something arrived, not only room to write */
+	if (came) /* the socket has received bytes */
 		vb_poll_hint_came(e, &vb_eq(qp)->await, now);
 	if (found || s->more)
 		vb_drive_step(e, qp, now);
@@ -307,8 +311,8 @@ bool vb_stream_serve(struct vb_engine *e, struct vb_stream *s, uint32_t ready,
 	return found;
 }
 
-/* What the socket is ready for. For a stream that is not blocked there is no
- * need to ask: reading it shows whether bytes are there. */
+/* Returns the events for which the socket is ready. A stream that is not
+ * blocked needs no such question: reading it shows whether bytes have come. */
 static uint32_t ready_for(const struct vb_stream *s)
 {
 	struct pollfd p = { s->fd, POLLIN | POLLOUT, 0 };

@@ -2,8 +2,8 @@
 /*
  * The streams of iWARP's queue pairs: one connected TCP socket each, on which
  * MPA's request and reply have been exchanged (RFC 5044). The caller that made
- * the connection (front/rdmacm) hands the socket over, and the engine tells it
- * what becomes of the stream.
+ * the connection (front/rdmacm) passes the socket to the engine, which reports
+ * the stream's events to it.
  */
 #ifndef ENGINE_STREAM_H
 #define ENGINE_STREAM_H
@@ -14,12 +14,13 @@
 #include "iwarp/setup.h"
 
 enum vb_stream_event {
-	STREAM_LIVE, /* the peer has shown that it uses the stream */
-	STREAM_OVER, /* the queue pair has no stream any more */
+	STREAM_LIVE, /* the peer has sent something on the stream */
+	STREAM_OVER, /* the queue pair no longer has a stream */
 };
 
-/* The engine calls @tell with qp->drive held, and perhaps rx, so @tell must
- * call no function of the engine. */
+/* The function that gets a stream's events. The engine calls @tell with
+ * qp->drive held, and perhaps rx, so @tell must call no function of the
+ * engine. */
 struct vb_stream_listener {
 	void (*tell)(void *arg, enum vb_stream_event news);
 	void *arg;
@@ -28,8 +29,9 @@ struct vb_stream_listener {
 /*
  * Give the queue pair @qpn, which must be in INIT, the connected socket @fd; it
  * moves to RTS. On success the engine owns @fd. -EINVAL: there is no such queue
- * pair, or not in INIT; else -errno; then @fd stays the caller's. The caller
- * owns what @listener->arg points to until vb_stream_forget() or STREAM_OVER.
+ * pair, or it is not in INIT; else -errno; then the caller still owns @fd. The
+ * caller owns the object of @listener->arg until vb_stream_forget() or
+ * STREAM_OVER.
  */
 VB_MUST_CHECK int vb_stream_start(struct vb_adapter *a, uint32_t qpn, int fd,
 				  const struct vb_mpa_terms *terms,
@@ -43,7 +45,7 @@ bool vb_stream_may_be_near(const struct sockaddr *peer);
  * posted requests; bytes already sent still arrive. */
 void vb_stream_finish(struct vb_adapter *a, uint32_t qpn, void *arg);
 
-/* When this returns, the engine calls the listener with @arg no more. */
+/* When this returns, the engine no longer calls the listener with @arg. */
 void vb_stream_forget(struct vb_adapter *a, uint32_t qpn, void *arg);
 
 #endif

@@ -17,10 +17,11 @@
 #include "base/log.h"
 #include "iwarp/iwarp.h"
 
-/* to wait for the peer's FIN after sending FIN */
+/* How long to wait for the peer's FIN after sending FIN. */
 #define FIN_WAIT   (5 * VB_SEC)
 #define SINK_BYTES (64u << 10)
-#define THROWS	   16 /* reads of one stream before others have their turn */
+/* The most reads of one closing stream before others have their turn. */
+#define THROWS 16
 
 void vb_stream_tell(struct vb_stream *s, enum vb_stream_event news)
 {
@@ -63,7 +64,7 @@ void vb_stream_begin_close(struct vb_engine *e, struct vb_stream *s,
 	if (s->phase == CLOSING)
 		return;
 	s->phase = CLOSING;
-	/* The peer has reset the connection. */
+	/* shutdown() fails because the peer has reset the connection. */
 	if (shutdown(s->fd, SHUT_WR) < 0)
 		s->close_at = now;
 }
@@ -73,7 +74,7 @@ void vb_stream_throw_away(struct vb_engine *e, struct vb_stream *s, bool *found)
 	static uint8_t sink[SINK_BYTES];
 	ssize_t n = 1;
 
-	/* MSG_TRUNC: TCP counts the bytes and copies none. */
+	/* With MSG_TRUNC, TCP counts the bytes and copies none. */
 	for (unsigned i = 0; n > 0 && i < THROWS; i++)
 		n = recv(s->fd, sink, SINK_BYTES, MSG_DONTWAIT | MSG_TRUNC);
 	if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR)) {
@@ -136,7 +137,8 @@ static int open_set(struct vb_engine *e) VB_REQUIRES(e->rx)
 	if (fd < 0)
 		return -errno;
 	atomic_store(&e->stream_fd, fd);
-	vb_engine_wake(e); /* the engine thread sleeps on this from now on */
+	/* from now on the engine thread sleeps on this descriptor as well */
+	vb_engine_wake(e);
 	return 0;
 }
 
@@ -195,7 +197,8 @@ static int bind_stream(struct vb_engine *e, struct vb_qp *qp,
 
 	if (atomic_load(&qp->state) != QPS_INIT)
 		return -EINVAL;
-	if (vb_eq(qp)->stream) /* left from before the program reset @qp */
+	/* the queue pair still has a stream from before the program's reset */
+	if (vb_eq(qp)->stream)
 		leave_behind(e, qp, now);
 	rc = eng_stream_life_enter_stream(e, s);
 	if (rc)
@@ -222,7 +225,7 @@ static struct vb_qp *find_qp(struct vb_engine *e, uint32_t qpn)
 }
 
 /* Is @qp still the queue pair @qpn of @a that the caller looked up? Its memory
- * can have been reused since. */
+ * may have been reused since. */
 static bool is_it(const struct vb_qp *qp, const struct vb_adapter *a,
 		  uint32_t qpn)
 {
@@ -304,7 +307,7 @@ void vb_stream_forget(struct vb_adapter *a, uint32_t qpn, void *arg)
 	vb_drive_release(e, qp);
 }
 
-/* @qp is about to be destroyed. */
+/* @qp is about to be destroyed: detach its stream. */
 void vb_stream_orphan(struct vb_engine *e, struct vb_qp *qp)
 {
 	vb_mutex_lock(&e->rx);
@@ -315,8 +318,8 @@ void vb_stream_orphan(struct vb_engine *e, struct vb_qp *qp)
 	vb_mutex_unlock(&e->rx);
 }
 
-/* The engine thread waits no longer than a stream's deadline for a peer that
- * does not close its side. */
+/* Close streams whose deadline has passed: the engine does not wait longer for
+ * a peer that does not close its side. */
 void vb_stream_sweep(struct vb_engine *e, vb_time now)
 {
 	struct vb_chain *next;
@@ -347,10 +350,10 @@ static bool is_on_its_way(struct vb_engine *e) VB_REQUIRES(e->rx)
 }
 
 /*
- * TCP resets a socket that receives something after its process ended, or that
- * was closed with unread bytes, and what was still to be sent is lost. So a
- * program that exits waits until its peers have everything, while the engine
- * thread throws away what arrives.
+ * Wait at exit until peers have received everything. TCP resets a socket that
+ * receives bytes after its process ended, or that was closed with unread bytes,
+ * and the bytes still to be sent are lost. So a program that exits waits, while
+ * the engine thread throws away what arrives.
  */
 void vb_stream_settle(struct vb_engine *e)
 {

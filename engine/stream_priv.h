@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What the two files of iWARP's sockets share: engine/stream.c reads and
- * writes, engine/stream_life.c begins and ends streams. */
+/* Shared by the two files of iWARP's sockets: engine/stream.c reads and writes,
+ * engine/stream_life.c begins and ends streams. */
 #ifndef ENGINE_STREAM_PRIV_H
 #define ENGINE_STREAM_PRIV_H
 
@@ -12,24 +12,28 @@ enum vb_stream_phase { OPEN, CLOSING };
 
 struct vb_stream {
 	int fd;
-	/* guarded by rx and, while there is a queue pair, its drive */
-	struct vb_qp *qp; /* NULL: the queue pair was destroyed */
-	/* guarded by drive, or by rx when there is no queue pair */
+	/* The fields below are guarded by rx and, while there is a queue pair,
+	 * by its drive. */
+	struct vb_qp *qp; /* the queue pair; NULL: it was destroyed */
+	/* The fields below are guarded by drive, or by rx when there is no
+	 * queue pair. */
 	enum vb_stream_phase phase;
 	vb_time mss_until;
-	/* A thread that has only rx reads these two as hints. */
-	/* When to close the socket, even with bytes still to send; or
+	/* A thread that has only rx reads the next two fields as hints. */
+	/* The time to close the socket, even with bytes still to send; or
 	 * VB_NEVER. */
 	_Atomic vb_time close_at;
-	/* The socket is full: no thread makes a batch before it has room again,
-	 * since to make one is much work. */
+	/* The socket is full: no thread makes a batch, which is much work,
+	 * before the socket has room again. */
 	_Atomic bool blocked;
-	bool more; /* there was more to send at the last step */
+	bool more; /* at the last step there was more to send */
 	bool eof, over, live;
-	_Atomic bool met;  /* the peer's card has been read (RDMAP_CARD) */
-	_Atomic bool near; /* messages go by lanes, few by this socket */
-	struct vb_stream_listener listener; /* drive */
-	struct vb_chain link;		    /* rx */
+	_Atomic bool met; /* the peer's card (RDMAP_CARD) has been read */
+	/* most messages go by lanes, and few by this socket */
+	_Atomic bool near;
+	struct vb_stream_listener listener; /* guarded by drive */
+	/* in the engine's list of streams; guarded by rx */
+	struct vb_chain link;
 };
 
 /* Returns the stream whose @link is in the engine's list of streams. */
@@ -46,23 +50,23 @@ static inline bool vb_stream_is_up(const struct vb_qp *qp)
 	return state == QPS_RTS || state == QPS_SQD;
 }
 
-/* engine/stream.c: serve one stream. @ready: EPOLL bits. True: something
- * arrived. May free @s. */
+/* A function of engine/stream.c: serve one stream. @ready: EPOLL bits. True:
+ * bytes arrived. May free @s. */
 bool vb_stream_serve(struct vb_engine *e, struct vb_stream *s, uint32_t ready,
 		     vb_time now) VB_REQUIRES(e->rx);
 
-/* engine/stream_life.c */
+/* Functions of engine/stream_life.c. */
 void vb_stream_tell(struct vb_stream *s, enum vb_stream_event news);
-/* Once: tell @s's listener STREAM_OVER; the engine closes the socket within
- * 5 s. Later calls do nothing. */
+/* Send the listener of @s STREAM_OVER, once; the engine closes the socket
+ * within 5 s. Later calls do nothing. */
 void vb_stream_give_notice(struct vb_engine *e, struct vb_stream *s,
 			   vb_time now);
-/* Store @blocked and @eof, and have epoll report room in the socket if @blocked
- * and arriving bytes unless @eof. */
+/* Store @blocked and @eof, and make epoll report room in the socket if
+ * @blocked, and arriving bytes unless @eof. */
 void vb_stream_watch(struct vb_engine *e, struct vb_stream *s, bool blocked,
 		     bool eof);
-/* Send FIN: the peer reads what was sent and then the end. The stream is
- * closing now. */
+/* Send FIN: the peer reads the bytes that were sent and then the end. The
+ * stream is closing now. */
 void vb_stream_begin_close(struct vb_engine *e, struct vb_stream *s,
 			   vb_time now);
 void vb_stream_throw_away(struct vb_engine *e, struct vb_stream *s, bool *found)

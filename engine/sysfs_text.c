@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Names, formats and numbers are those that Linux 6 shows for an adapter
- * whose parent is a virtual device. */
+/* Writes the sysfs tree as text. Names, formats and numbers are those that
+ * Linux 6 shows for an adapter whose parent is a virtual device. */
 #include "engine/sysfs_text.h"
 
 #include <errno.h>
@@ -26,7 +26,8 @@
  * vb_devices_list(). */
 #define DEVICES_VARIABLE "VERBENA_DEVICES"
 
-/* The ABI numbers of include/uapi/rdma, with which programs compare. */
+/* The ABI numbers of include/uapi/rdma, with which programs compare the
+ * files. */
 #define VERBS_ABI	 6
 #define VERBS_DRIVER_ABI 1
 #define MAD_ABI		 5
@@ -40,11 +41,12 @@
 #define MORE_UMADS (1u << 19)
 #define FIRST_VERB 192
 
-/* rdma_cm is a misc device with a number that Linux chooses when it starts. */
+/* The device number of rdma_cm, a misc device, whose minor number Linux chooses
+ * when it starts. */
 #define MAJOR_MISC 10
 #define MINOR_CM   58
 
-/* The words that Linux writes for each kind of device. */
+/* The words in Linux's files for each kind of device. */
 static const struct kind {
 	const char *node_type, *gid_type, *capabilities;
 	bool has_pkeys, has_mads;
@@ -54,14 +56,15 @@ static const struct kind {
 			   false },
 };
 
-/* A device, and where its lines go. */
+/* A device, and the stream and directories for its lines. */
 struct page {
 	FILE *f;
 	const struct vb_device *device;
 	const struct kind *kind;
 	const struct vb_port *port;
-	char parent[96]; /* its directory, whose child is infiniband/NAME */
-	char at[192];	 /* infiniband/NAME */
+	/* the device's directory, which contains infiniband/NAME */
+	char parent[96];
+	char at[192]; /* the directory infiniband/NAME */
 };
 
 VB_PRINTF(3, 4)
@@ -98,7 +101,7 @@ static void put_gids(struct page *g, const char *at)
 	}
 }
 
-/* Leave the counters' files empty: a number written now would be old when a
+/* Write empty files for the counters: a number written now would be old when a
  * program reads it. front/files fills them in when a program opens them. */
 static void put_counters(struct page *g, const char *at)
 {
@@ -140,7 +143,8 @@ static void put_guid(struct page *g, const char *name)
 		(unsigned)(guid >> 16 & 0xffff), (unsigned)(guid & 0xffff));
 }
 
-/* Make a directory, not a link: /sys may show another network namespace. */
+/* Make a directory for the interface and not a link: /sys may show another
+ * network namespace. */
 static void put_netdev(struct page *g)
 {
 	const struct vb_port *p = g->port;
@@ -160,7 +164,7 @@ static void put_netdev(struct page *g)
 			   g->device->name);
 }
 
-/* Write the processors as the kernel prints bitmaps: 32 bits a group, the
+/* Write the processors as the kernel prints bitmaps: in groups of 32 bits, the
  * highest first. */
 static void put_processors(struct page *g)
 {
@@ -201,7 +205,7 @@ static void put_parent(struct page *g)
 			   name, name);
 }
 
-/* Write what each class directory has, for @name in @class. */
+/* Write the files that each class directory has, for @name in @class. */
 static void put_class(struct page *g, const char *class, const char *name)
 {
 	char at[256];
@@ -231,8 +235,9 @@ static void put_number(FILE *f, const char *at, const char *name,
 	eng_sysfs_text_put(f, at, "uevent\tDEVMODE=0666");
 }
 
-/* Only a privileged program can make a character device, so the node is a link
- * to /dev/null, and front/files reports the number in its file "dev". */
+/* Write a device file. Only a privileged program can make a character device,
+ * so the file is a link to /dev/null, and front/files reports the number in its
+ * file "dev". */
 static void put_node(FILE *f, const char *name)
 {
 	eng_sysfs_text_put(f, "dev/infiniband",
@@ -253,7 +258,8 @@ static void put_verbs(struct page *g)
 	put_class(g, "infiniband_verbs", name);
 }
 
-/* @number counts up from 0, because libibumad does not try high ones. */
+/* Write the umad device. @number counts up from 0, because libibumad does not
+ * try high numbers. */
 static void put_mad(struct page *g, unsigned number)
 {
 	unsigned first = number < MAX_UMAD ? FIRST_UMAD : MORE_UMADS;
@@ -288,7 +294,8 @@ static void put_device(struct page *g)
 	put_verbs(g);
 }
 
-/* The table of a port that is opened now; others may have holes. */
+/* Write the table of a port that is opened now; a table that other programs
+ * have may have unused entries in between. */
 static void eng_sysfs_text_describe(FILE *f, const struct vb_device *d,
 				    const struct vb_netif *n, unsigned *umads)
 {

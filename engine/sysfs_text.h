@@ -18,8 +18,8 @@
 
 #define SYSFS_TEXT_LINK " -> "
 
-/* Describe the devices that the host and VERBENA_DEVICES give now. *@text ends
- * with a newline; the caller frees it with free(). 0 or -errno. */
+/* Describe the devices that the host and VERBENA_DEVICES define now. *@text
+ * ends with a newline; the caller frees it with free(). 0 or -errno. */
 VB_MUST_CHECK int vb_sysfs_text(char **text);
 
 #endif

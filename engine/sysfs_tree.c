@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A program makes the tree from a text (engine/sysfs_text.h) and keeps a copy
- * of the text in it: a program that finds the same text there changes nothing.
- * Otherwise a new tree replaces the old one as a whole, so that no reader sees
- * half of one.
+ * Makes the tree. A program makes it from a text (engine/sysfs_text.h) and
+ * keeps a copy of the text in it: a program that finds an equal text there
+ * changes nothing. Otherwise a new tree replaces the old one as a whole, so
+ * that no reader sees half of one.
  */
 #include "engine/sysfs_tree.h"
 
@@ -26,14 +26,16 @@
 #define CONTENTS ".contents"
 #define TREE	 "tree"
 
-#define TOUCH_AFTER  3600 /* seconds */
+/* Seconds after which a program touches the tree again. */
+#define TOUCH_AFTER  3600
 #define UNSEEN_LASTS 86400
 
-/* A tree's name: the network namespace, and a hash of VERBENA_DEVICES. */
+/* Make a tree's name from the network namespace and a hash of
+ * VERBENA_DEVICES. */
 static void name_tree(uint64_t space, char name[64])
 {
 	const char *specs = getenv("VERBENA_DEVICES");
-	uint64_t hash = 0xcbf29ce484222325; /* FNV-1a */
+	uint64_t hash = 0xcbf29ce484222325; /* the hash function FNV-1a */
 
 	for (const char *c = specs ? specs : ""; *c; c++)
 		hash = (hash ^ (uint8_t)*c) * 0x100000001b3;
@@ -63,8 +65,9 @@ static void remove_tree(int at, const char *name)
 	remove_entry(at, name, DEEPEST);
 }
 
-/* Let other users read the directory, whatever the program's umask is: a
- * program that gives up root rights must find what it found before. */
+/* Make a directory that other users can read, whatever the program's umask is:
+ * a program that gives up root rights must find the files that it found
+ * before. */
 static int make_directory(int at, const char *path)
 {
 	if (mkdirat(at, path, 0755) == 0)
@@ -105,8 +108,7 @@ static int write_file(int at, const char *path, const char *text, size_t length)
 }
 
 /* Make the entry for one line. A file's contents follow the tab, with their
- * newline, as the kernel's files have it; a newline alone makes an empty
- * file. */
+ * newline, as in the kernel's files; a newline alone makes an empty file. */
 static int make_entry(int at, const char *line, size_t length)
 {
 	char path[512], *tab, *link;
@@ -168,7 +170,8 @@ static int replace_tree(int space, const char *text)
 {
 	int tree, rc;
 
-	remove_tree(space, "new"); /* left by a program that was killed */
+	/* a program that was killed may have left this directory */
+	remove_tree(space, "new");
 	remove_tree(space, "old");
 	rc = make_directory(space, "new");
 	if (rc)
@@ -195,7 +198,7 @@ static bool is_used(int proc, const char *tree)
 {
 	uint64_t space = strtoull(tree, NULL, 10);
 	DIR *d = vb_runtime_dir_list(proc, ".");
-	bool used = !d; /* without a list of processes keep all trees */
+	bool used = !d; /* without a list of processes, all trees are kept */
 	struct dirent *e;
 
 	while (!used && (e = readdir(d)))
@@ -206,11 +209,11 @@ static bool is_used(int proc, const char *tree)
 	return used;
 }
 
-/* Linux gives this number to the first PID namespace. */
+/* The name that Linux gives to the first PID namespace. */
 #define FIRST_PROCESSES "pid:[4026531836]"
 
-/* Only the first PID namespace shows all processes, and so all users of a
- * tree. */
+/* Does this process see all processes, and so all users of a tree? Only in the
+ * first PID namespace. */
 static bool sees_all_processes(int proc)
 {
 	char link[64];
@@ -220,7 +223,8 @@ static bool sees_all_processes(int proc)
 	       memcmp(link, FIRST_PROCESSES, (size_t)n) == 0;
 }
 
-/* Has no program touched the tree for @age? Each that lists devices does. */
+/* Has no program touched the tree for @age? Each program that lists devices
+ * touches it. */
 static bool is_old(int base, const char *name, time_t age)
 {
 	struct stat s;
@@ -229,9 +233,9 @@ static bool is_old(int base, const char *name, time_t age)
 	       time(NULL) - s.st_mtime > age;
 }
 
-/* Remove the trees of network namespaces without a process of this user; where
- * some processes cannot be seen, only those that no program has touched in a
- * day. */
+/* Remove the trees of network namespaces without a process of this user. If
+ * some processes cannot be seen, remove only trees that no program has touched
+ * in a day. */
 static void sweep(int base, int proc)
 {
 	time_t age = sees_all_processes(proc) ? -1 : UNSEEN_LASTS;
@@ -287,7 +291,8 @@ static int write_below(int proc, const char *text, char root[PATH_MAX])
 	close(base);
 	if (rc)
 		return rc;
-	/* Resolve symbolic links: front/files compares names with this one. */
+	/* Resolve symbolic links, because front/files compares names with this
+	 * path. */
 	snprintf(tree, sizeof(tree), "%.200s/%s/" TREE, path, name);
 	return realpath(tree, root) ? 0 : -errno;
 }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The files that Linux shows in /sys and /dev/infiniband for RDMA devices, as a
- * tree of Verbena's own, because some programs read them instead of calling
- * verbs. There is one tree for each user, network namespace and choice of
- * devices. Only the user may write it. Any user may read it, since it holds no
- * secret and a program may change its user.
+ * tree of Verbena's own, because some programs read these files instead of
+ * calling verbs. There is one tree for each user, network namespace and choice
+ * of devices. Only the user may write the tree. Any user may read it, since it
+ * holds no secret and a program may change its user.
  */
 #ifndef ENGINE_SYSFS_TREE_H
 #define ENGINE_SYSFS_TREE_H

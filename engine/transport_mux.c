@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The life of queue pairs: each has a packet transport (ib/) or a stream
- * (iwarp/), perhaps a peer on this host (near/), and what the engine keeps of
- * it. To core/ this is one transport.
+ * Creates, changes and destroys the engine's part of queue pairs: each has a
+ * packet transport (ib/) or a stream (iwarp/), perhaps a peer on this host
+ * (near/), and the engine's own state. To core/ this is one transport.
  *
- * This file is not on the way of most work. For a queue pair whose peer is on
- * another host, qp->ops has the functions of ib/ or iwarp/. Only if the peer
- * may be on this host it has functions of this file, which choose between lanes
- * and packets. Only requests choose; answers to a peer's packets always leave
- * as packets.
+ * Most work does not pass this file. For a queue pair whose peer is on another
+ * host, qp->ops has the functions of ib/ or iwarp/. Only if the peer may be on
+ * this host, qp->ops has functions of this file, which choose between lanes and
+ * packets. Only requests choose; answers to a peer's packets always leave as
+ * packets.
  */
 #include "engine/engine_priv.h"
 
@@ -36,9 +36,7 @@ static struct vb_near *running_near(void)
 	return e ? e->near : NULL;
 }
 
-/*
- * The work of a queue pair whose peer may be on this host.
- */
+/* Functions for a queue pair whose peer may be on this host. */
 
 static bool send_all(struct vb_qp *qp, vb_time now, struct vb_txq *out)
 	VB_REQUIRES(qp->drive)
@@ -47,8 +45,8 @@ static bool send_all(struct vb_qp *qp, vb_time now, struct vb_txq *out)
 	enum vb_qp_way way = qp->way;
 	bool more = n && vb_near_send(n, qp, now);
 
-	/* Entering RTS tells the packet transport which requests are done
-	 * already. */
+	/* Entering RTS once more tells the packet transport which requests are
+	 * already complete. */
 	if (vb_near_has_left(qp, way))
 		vb_ib_transport.enter(qp, QPS_RTR, QPS_RTS, now);
 	return vb_rc_send(qp, now, out) || more;
@@ -66,7 +64,7 @@ static bool mux_can_wait(const struct vb_qp *qp) VB_REQUIRES(qp->drive)
 	return qp->way == WAY_PACKETS && vb_rc_can_wait(qp);
 }
 
-/* On lanes every post has to call vb_drive(). */
+/* With lanes every post has to call vb_drive(). */
 static uint32_t mux_waits_until(const struct vb_qp *qp) VB_REQUIRES(qp->drive)
 {
 	return qp->way == WAY_PACKETS ? vb_req_waits_until(qp) : qp->sq.done;
@@ -95,7 +93,8 @@ static const struct vb_transport_ops near_or_packets = {
 	.waits_until = mux_waits_until,
 };
 
-/* Streams are driven by engine/stream.c, which also asks near/. */
+/* Functions for streams, which engine/stream.c drives; that file also calls
+ * near/. */
 
 static bool stream_can_wait(const struct vb_qp *qp) VB_REQUIRES(qp->drive)
 {
@@ -118,9 +117,7 @@ static const struct vb_transport_ops near_or_stream = {
 	.deadline = mux_stream_deadline,
 };
 
-/*
- * Life.
- */
+/* Creating, changing and destroying queue pairs. */
 
 static int attach_engine(struct vb_qp *qp)
 {
@@ -349,7 +346,7 @@ const struct vb_key_ops vb_mux_keys = {
 	.reach = reach_near,
 };
 
-/* how long another program may take to introduce itself */
+/* How long another program may take to introduce itself. */
 #define MEET_WITHIN (2 * VB_SEC)
 
 int vb_engine_meet(unsigned slot)
@@ -384,10 +381,10 @@ static void soon(void *arg)
 
 /*
  * A slot for a program without a RoCE device. The broker gives such a program
- * none, and it needs no port. It takes one of the slots that the broker never
- * gives, by binding the slot's name; the search begins at the process id, so
- * that programs do not all try the same slot first. Peers of this host know the
- * program by this slot also when it opens a RoCE device later (near/session.c).
+ * no slot, and it needs no port. It uses one of the slots that the broker never
+ * grants, by binding the slot's name; the search begins at the process id, so
+ * that programs do not all try one slot first. Peers of this host know the
+ * program by this slot even after it opens a RoCE device (near/session.c).
  */
 
 static int take_slot(struct vb_engine *e, unsigned *slot)
@@ -436,12 +433,13 @@ void vb_mux_open(struct vb_engine *e)
 		       strerror(-c.name_fd));
 		return;
 	}
-	/* vb_near_create() logs the reason. Go on: packets reach every peer. */
+	/* vb_near_create() has logged the reason. Continue without it, because
+	 * packets reach every peer. */
 	if (vb_near_create(&c, &near))
 		return;
 	e->soon_fd =
 		timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
-	/* Set @near last: a thread that sees it also uses the timer. */
+	/* Set @near last: a thread that sees @near also uses the timer. */
 	atomic_store(&e->near, near);
 }
 

@@ -31,9 +31,10 @@ struct watch {
 };
 
 /*
- * To set a kernel timer wakes no thread. Each call puts the timer off again, so
- * that beside a program that comes often it never wakes the engine thread; but
- * at most every 500 us, since that is a system call.
+ * Delay the rings that are owed to peers. Setting a kernel timer wakes no
+ * thread. Each call postpones the timer, so that beside a program that comes
+ * often it never wakes the engine thread; but the timer is set at most every
+ * 500 us, since that is a system call.
  */
 void vb_wait_soon(struct vb_engine *e)
 {
@@ -117,13 +118,13 @@ static void end_watch(void *arg)
 	vb_cancel_back(cancel);
 }
 
-/* Another thread serves the lanes now, or the engine ends. */
+/* Does another thread serve the lanes now, or does the engine end? */
 static bool is_over(struct vb_engine *e)
 {
 	return vb_engine_spins(e) || atomic_load(&e->stop);
 }
 
-/* How long a yield took. */
+/* Yield the processor, and return how long the yield lasted. */
 static vb_time eng_wait_yield(void)
 {
 	vb_time then = vb_now();
@@ -141,7 +142,7 @@ static bool eng_wait_look(struct watch *w)
 	return found || vb_channel_has_events(w->ch) || is_over(w->e);
 }
 
-/* Look for a while before sleeping. */
+/* Look for an event for a while before sleeping. */
 static void eng_wait_linger(struct watch *w)
 {
 	unsigned pace = vb_engine_pace(w->e);
@@ -164,8 +165,9 @@ static int eng_sleep_by(struct vb_engine *e, struct vb_bell *bell)
 	return rc;
 }
 
-/* Serve what peers have sent until there is an event for this channel. It takes
- * the first event at once: the program then polls for what is left. */
+/* Serve the messages of peers until there is an event for this channel. The
+ * first event is removed at once: the program then polls for further
+ * completions. */
 static struct vb_cq *eng_wait_attend(struct watch *w)
 {
 	int cancel = vb_cancel_off();
@@ -182,8 +184,8 @@ static struct vb_cq *eng_wait_attend(struct watch *w)
 	return cq;
 }
 
-/* Returns 0: *@cq has an event, or it is NULL and the caller goes on with
- * vb_channel_take(). -EINTR: a signal came. */
+/* Watch the lanes and wait. Returns 0: *@cq has an event, or is NULL and the
+ * caller continues with vb_channel_take(). -EINTR: a signal came. */
 static int eng_wait_watch(struct watch *w, struct vb_cq **cq)
 {
 	struct vb_bell *bell = vb_near_bell(w->e->near);
@@ -194,13 +196,15 @@ static int eng_wait_watch(struct watch *w, struct vb_cq **cq)
 	while (rc == 0) {
 		bool looks = vb_wait_looks(&w->e->wait);
 
-		if (!looks) /* while it looks, peers need not ring */
+		/* while this thread looks at the lanes, peers need not ring */
+		if (!looks)
 			vb_bell_set(bell);
 		vb_near_awake(w->e->near);
 		*cq = eng_wait_attend(w);
 		if (*cq || vb_channel_has_events(w->ch) || is_over(w->e))
 			break;
-		/* The channel does not block: the program sleeps in poll(2). */
+		/* The channel does not block, so the program sleeps in
+		 * poll(2). */
 		if (!blocks(w->ch->fd)) {
 			vb_wait_is_elsewhere(&w->e->wait);
 			break;
@@ -215,8 +219,8 @@ static int eng_wait_watch(struct watch *w, struct vb_cq **cq)
 	return rc;
 }
 
-/* The program has polled since it armed its queue: the engine thread leaves
- * work to its polls, which do not come while it waits. */
+/* Record that the program has polled since it armed its queue: the engine
+ * thread leaves work to its polls, which do not come while it waits. */
 static bool has_polled(struct vb_engine *e)
 {
 	uint64_t program = vb_engine_program(e);
@@ -248,14 +252,16 @@ static bool is_empty(struct vb_cq *cq)
 	       !atomic_load(&cq->overrun);
 }
 
-/* True: the program's event need not be held back any more. */
+/* Is there a completion or another event, so that the event need not be held
+ * back any more? */
 static bool has_come(struct vb_cq *cq, struct vb_channel *ch)
 {
 	vb_engine_poll();
 	return !is_empty(cq) || vb_channel_has_events(ch);
 }
 
-/* Returns when the program gets its event. False: it was held back in vain. */
+/* Hold the event back until the program can get it. False: no completion
+ * came. */
 static bool cq_holds(struct vb_cq *cq, struct vb_channel *ch)
 {
 	static const struct timespec nap = { .tv_nsec = VB_EARLY_SLEEP };
@@ -269,20 +275,21 @@ static bool cq_holds(struct vb_cq *cq, struct vb_channel *ch)
 		if (next == HELD_YIELDS)
 			sched_yield();
 		else if (nanosleep(&nap, NULL) != 0)
-			break; /* a signal came */
+			break; /* end the wait, because a signal came */
 	}
 	return true;
 }
 
 /*
- * A poll that began just before an event can have taken the completion behind
- * it already (ibv_get_cq_event(3)). With a hardware adapter that is rare: while
- * its interrupt is under way the next completion arrives, too. Some programs
- * take an empty queue for an error then (ibv_rc_pingpong -e -t). Therefore this
- * thread holds such an event back until the next completion comes, but for 100
- * ms at most: a program that took the completion in another way may be counting
- * on the event. After one such wait in vain it holds none of the next 64 events
- * back.
+ * Hold back an event without a completion. A poll that began just before an
+ * event can have removed the completion behind it already
+ * (ibv_get_cq_event(3)). With a hardware adapter this is rare: while its
+ * interrupt is under way the next completion arrives. Some programs treat an
+ * empty queue as an error then (ibv_rc_pingpong -e -t). Therefore this thread
+ * holds such an event back until the next completion comes, but for at most 100
+ * ms: a program that removed the completion in another way may be counting on
+ * the event. After one such wait without a result it holds back none of the
+ * next 64 events.
  */
 static void hold_back(struct vb_channel *ch, struct vb_cq *cq)
 {

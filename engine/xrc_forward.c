@@ -34,9 +34,10 @@
 
 #define BACKLOG 64
 
-#define MOST_GUESTS 1024 /* in one session */
+#define MOST_GUESTS 1024 /* the most guests in one session */
 
-#define SEND_ROOM (1 << 20) /* bytes; or what the system allows */
+/* Bytes of the socket's send buffer, if the system allows so many. */
+#define SEND_ROOM (1 << 20)
 
 enum forward_kind {
 	FORWARD_REQUEST = 0x58524351,
@@ -45,26 +46,26 @@ enum forward_kind {
 	FORWARD_BYTES = 0x58524342,
 };
 
-/* A message between processes of one host, as it lies in memory: both have the
- * same layout and byte order. */
+/* A message between processes of one host, as it is in memory: both have an
+ * equal layout and byte order. */
 struct forward_msg {
 	uint32_t kind;
-	uint32_t tqpn; /* the target queue pair */
+	uint32_t tqpn; /* number of the target queue pair */
 	uint64_t serial;
-	/* in verdicts */
+	/* The field of verdicts. */
 	/* The result, an enum vb_fault. In a FORWARD_BYTES message the bytes
 	 * that were fetched follow. */
 	uint32_t fault;
-	/* request: the packet, from BTH through pad, follows. Fetch: a struct
-	 * vb_forward_piece follows. */
+	/* Fields of a request, behind which the packet comes, from BTH through
+	 * pad. Behind a fetch comes a struct vb_forward_piece. */
 	uint32_t sqpn, mtu;
-	uint64_t value; /* verdict */
-	uint64_t guid;	/* the device's GUID */
+	uint64_t value; /* of a verdict: the result of an atomic */
+	uint64_t guid;	/* GUID of the device */
 	struct vb_xrc_key domain;
 };
 
-/* What this process knows of a target queue pair of another process. Only the
- * engine thread uses it. */
+/* The state of a target queue pair of another process. Only the engine thread
+ * uses it. */
 struct guest {
 	struct vb_forward_qp forward;
 	uint64_t guid;
@@ -74,10 +75,10 @@ struct guest {
 struct session {
 	int fd;
 	uint64_t id;
-	/* The slot of the process that this one connected to; 0: the other
+	/* The slot of the process to which this one connected; 0: the other
 	 * process connected. */
 	uint32_t slot;
-	struct guest *guests; /* the one used last is first */
+	struct guest *guests; /* list of guests; the one used last is first */
 	unsigned guest_count;
 	struct session *next;
 };
@@ -85,10 +86,12 @@ struct session {
 struct vb_forward {
 	struct vb_engine *e;
 	int listen_fd, epoll_fd;
-	struct vb_mutex lock; /* a leaf lock */
-	/* Guarded by lock; only the engine thread removes one. */
+	/* a leaf lock: no lock is taken while it is held */
+	struct vb_mutex lock;
+	/* List of sessions, guarded by lock; only the engine thread removes
+	 * one. */
 	struct session *sessions;
-	uint64_t ids; /* guarded by lock */
+	uint64_t ids; /* the last session id; guarded by lock */
 };
 
 static socklen_t eng_name_of(uint32_t slot, struct sockaddr_un *a)
@@ -111,8 +114,8 @@ static bool is_same_user(int fd)
 	       who.uid == geteuid();
 }
 
-/* With @f's lock held. The session owns @fd; on failure (NULL) this closes
- * it. */
+/* Add a session; the caller holds the lock of @f. The session owns @fd; on
+ * failure (NULL) this function closes @fd. */
 static struct session *add_session(struct vb_forward *f, int fd, uint32_t slot)
 {
 	struct session *s = calloc(1, sizeof(*s));
@@ -142,8 +145,8 @@ static int eng_xrc_forward_connect_to(int fd, uint32_t slot)
 	return is_same_user(fd) ? 0 : -EPERM;
 }
 
-/* Connect to the process that has @slot. NULL: there is none. With @f's lock
- * held. */
+/* Connect to the process that has @slot. NULL: there is none. The caller holds
+ * the lock of @f. */
 static struct session *eng_call(struct vb_forward *f, uint32_t slot)
 {
 	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK,
@@ -163,8 +166,8 @@ static struct session *eng_call(struct vb_forward *f, uint32_t slot)
 	return add_session(f, fd, slot);
 }
 
-/* The session with the process that has @slot, made if necessary. With @f's
- * lock held. */
+/* Returns the session with the process that has @slot, made if necessary. The
+ * caller holds the lock of @f. */
 static struct session *session_with(struct vb_forward *f, uint32_t slot)
 {
 	struct session *s = f->sessions;
@@ -181,9 +184,7 @@ static struct vb_forward *running_forward(void)
 	return e ? atomic_load(&e->forward) : NULL;
 }
 
-/*
- * The next functions run in the process that has the target queue pair.
- */
+/* The functions below run in the process that has the target queue pair. */
 
 static enum vb_fault send_msg(int fd, struct iovec *v, unsigned count)
 {
@@ -208,7 +209,7 @@ static struct forward_msg msg_of(const struct vb_qp *qp, enum forward_kind kind,
 	};
 }
 
-/* Send to the process that has the shared queue @srqn. */
+/* Send a request to the process that has the shared queue @srqn. */
 static enum vb_fault send_to_owner(uint32_t srqn, struct iovec *v,
 				   unsigned count, uint64_t *session)
 {
@@ -217,7 +218,7 @@ static enum vb_fault send_to_owner(uint32_t srqn, struct iovec *v,
 	struct vb_forward *f = running_forward();
 	struct session *s;
 
-	/* The number comes from a packet and cannot be trusted. No program has
+	/* The number comes from a packet and is not trusted. No program has
 	 * slot 0, which in the list of sessions stands for processes that
 	 * connected to this one. */
 	if (!f || slot == 0 || slot == f->e->lease.slot)
@@ -286,7 +287,7 @@ static bool is_verdict(uint32_t fault)
 }
 
 /* Handle the answer to a forwarded request: a verdict, or bytes. False: the
- * message is neither. */
+ * message is neither of these. */
 static bool take_reply(struct vb_engine *e, const struct forward_msg *l,
 		       const uint8_t *bytes, size_t len)
 {
@@ -315,11 +316,9 @@ static bool take_reply(struct vb_engine *e, const struct forward_msg *l,
 	return true;
 }
 
-/*
- * The next functions run in the process that has the shared queue.
- */
+/* The functions below run in the process that has the shared queue. */
 
-/* The adapter with this GUID, or NULL. With list_lock held. */
+/* Returns the adapter with this GUID, or NULL. The caller holds list_lock. */
 static struct vb_adapter *adapter_of(struct vb_engine *e, uint64_t guid)
 	VB_REQUIRES(e->list_lock)
 {
@@ -369,7 +368,7 @@ static struct guest *make_guest(struct session *s, const struct forward_msg *l)
 	s->guest_count++;
 	g->guid = l->guid;
 	g->forward.qp.type = QPT_XRC_RECV;
-	/* The process that has the target has checked the target's flags. */
+	/* The process of the target queue pair has checked its access flags. */
 	g->forward.qp.attr.access_flags = UINT32_MAX;
 	vb_mutex_init(&g->forward.qp.drive, RANK_DRIVE);
 	atomic_store(&g->forward.qp.state, QPS_RTS);
@@ -400,7 +399,8 @@ static struct guest *guest_of(struct session *s, const struct forward_msg *l)
 	return g;
 }
 
-/* With list_lock held, so that the adapter stays. */
+/* Carry out a request. The caller holds list_lock, so that the adapter stays.
+ */
 static enum vb_fault eng_take_request(struct vb_engine *e, struct session *s,
 				      struct forward_msg *l,
 				      const uint8_t *bytes, size_t len)
@@ -444,7 +444,7 @@ static void answer(struct vb_engine *e, struct session *s,
 		shutdown(s->fd, SHUT_RDWR);
 }
 
-/* With list_lock held. */
+/* Read the bytes that a fetch asks for. The caller holds list_lock. */
 static enum vb_fault read_piece(struct vb_engine *e, struct session *s,
 				const struct forward_msg *l,
 				const struct vb_forward_piece *piece,
@@ -464,7 +464,7 @@ static enum vb_fault read_piece(struct vb_engine *e, struct session *s,
 }
 
 /* Has the socket room for a FORWARD_BYTES message? Many fetches at once could
- * fill it, so half of it is kept for verdicts and refusals. */
+ * fill the socket, so half of its buffer is kept for verdicts and refusals. */
 static bool eng_has_room(int fd)
 {
 	int waiting, room;
@@ -523,8 +523,8 @@ static void end_guests(struct vb_engine *e, struct session *s)
 		s->guests = g->next;
 		a = adapter_of(e, g->guid);
 		vb_mutex_lock(&g->forward.qp.drive);
-		/* Look up the adapter anew: closing it destroyed its shared
-		 * queues, and the program can have opened the device again
+		/* Look up the adapter again: closing it destroyed its shared
+		 * queues, and the program may have opened the device again
 		 * since. */
 		g->forward.qp.adapter = a;
 		if (a)
@@ -536,9 +536,7 @@ static void end_guests(struct vb_engine *e, struct session *s)
 	vb_mutex_unlock(&e->list_lock);
 }
 
-/*
- * The next functions run in the engine thread.
- */
+/* The functions below run in the engine thread. */
 
 static void close_session(struct vb_forward *f, struct session *s)
 {

@@ -5,11 +5,12 @@
 #define UNIT	   64
 #define LIMIT_UNIT 4096
 #define LIMIT_NONE 255
-#define DEBT_MOST  (-256) /* more than the units of the longest frame */
+/* in units of 64 bytes: more than the longest frame has */
+#define DEBT_MOST  (-256)
 #define SENT_MOST  (1u << 30)
 #define DATA_LANES 0x7fffu
 
-/* Is this entry's lane one of @able? */
+/* Is the virtual lane of the table entry @e one of the mask @able? */
 static bool is_able(const struct vb_fab_vlarb *e, uint16_t able)
 {
 	return e->weight && e->vl < VB_FAB_VLS && (able >> e->vl & 1);

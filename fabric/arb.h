@@ -17,14 +17,18 @@
 #include "fabric/node.h"
 
 struct vb_arb_table {
-	uint8_t at;			/* the entry whose turn it is */
-	bool open;			/* it has got its weight for it */
-	int16_t left[VB_FAB_VLARB_MAX]; /* units of 64 bytes; below 0 a debt */
+	uint8_t at; /* the table entry whose turn it is */
+	bool open;  /* entry @at has been given its weight for this turn */
+	/* the weight that each entry has left, in units of 64 bytes; a negative
+	 * value is a debt */
+	int16_t left[VB_FAB_VLARB_MAX];
 };
 
 struct vb_arb {
 	struct vb_arb_table high, low;
-	uint32_t high_sent; /* bytes since the low table had a chance */
+	/* bytes that the high table has sent since the low table last had a
+	 * chance */
+	uint32_t high_sent;
 	struct vb_arb_table *chosen;
 };
 
@@ -37,7 +41,8 @@ struct vb_arb {
  */
 int vb_arb_pick(struct vb_arb *a, const struct vb_fab_port *p, uint16_t able);
 
-/* The lane that vb_arb_pick() chose has sent a frame of @bytes. */
+/* The caller has sent a frame of @bytes from the lane that vb_arb_pick() chose:
+ * subtract the bytes from the weight of that lane's entry. */
 void vb_arb_sent(struct vb_arb *a, size_t bytes);
 
 #endif

@@ -3,7 +3,8 @@
 #include "fabric/cc.h"
 
 #define TIMER_UNIT_NS 1024
-#define SHIFT_BITS    14 /* an entry: 2 bits of shift, 14 of multiplier */
+/* a table entry has a shift of 2 bits and a multiplier of 14 bits */
+#define SHIFT_BITS 14
 
 static uint16_t lowest(const struct vb_fab_cc_sl *s,
 		       const struct vb_fab_cc *set)

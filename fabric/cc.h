@@ -12,8 +12,10 @@
 #include "fabric/node.h"
 
 struct vb_cc {
-	uint16_t index; /* CCTI */
-	vb_time timer;	/* when the index shrinks, if it is above the lowest */
+	uint16_t index; /* the index into the congestion control table (CCTI) */
+	/* the time at which the timer lowers the index, while the index is
+	 * above its lowest value */
+	vb_time timer;
 };
 
 /* A BECN arrived for a flow of service level @sl. */

@@ -6,8 +6,8 @@
 #define MASK_WIDE     0xffffffu
 #define PART_TO_TELL  8
 
-/* A limit is at most half the numbers ahead: one beyond that counts as
- * behind. */
+/* A credit limit is ahead of the total that was sent by at most half of the
+ * numbers; a difference larger than that means a limit that is behind. */
 static uint32_t window(const struct vb_flow *f)
 {
 	return (f->mask + 1) / 2;

@@ -24,14 +24,19 @@
 #define VB_FLOW_WATCHDOG 400000
 
 struct vb_flow {
-	uint32_t mask; /* 4095 or 2^24 - 1 */
-	/* sending */
-	uint32_t sent;	/* FCTBS: the total that this port has sent */
-	uint32_t limit; /* the FCCL that the peer sent last */
-	/* receiving */
-	uint32_t arrived;    /* ABR: the total that has arrived here */
-	uint32_t size, used; /* blocks of this port's buffer */
-	uint32_t told;	     /* the FCCL that this port sent last */
+	/* the counts are modulo 4096 or 2^24: 4095 or 2^24 - 1 */
+	uint32_t mask;
+	/* The side of this lane that sends. */
+	uint32_t sent; /* FCTBS: the total that this port has sent */
+	/* the credit limit (FCCL) in the peer's last link packet */
+	uint32_t limit;
+	/* The side of this lane that receives. */
+	uint32_t arrived; /* ABR: the total that has arrived here */
+	/* the buffer of this port for the lane, and the occupied part, both in
+	 * blocks of 64 bytes */
+	uint32_t size, used;
+	/* the credit limit (FCCL) in this port's last link packet */
+	uint32_t told;
 };
 
 /* Start after training: this port may send nothing before the first link packet
@@ -39,7 +44,8 @@ struct vb_flow {
  * still in the buffer stay counted in f->used. */
 void vb_flow_init(struct vb_flow *f, bool wide, uint32_t blocks);
 
-/* Do the peer's credits allow a frame of @blocks to leave? */
+/* Do the peer's credits allow this port to send a frame of @blocks (64 bytes
+ * each)? */
 static inline bool vb_flow_may_send(const struct vb_flow *f, uint32_t blocks)
 {
 	return ((f->limit - f->sent - blocks) & f->mask) <= (f->mask + 1) / 2;
@@ -50,23 +56,27 @@ static inline void vb_flow_sent(struct vb_flow *f, uint32_t blocks)
 	f->sent = (f->sent + blocks) & f->mask;
 }
 
-/* A frame of @blocks has arrived: count it in the buffer. False: it does not
- * fit and the caller drops it; then the peer has sent more than its credits. */
+/* A frame of @blocks (64 bytes each) has arrived: count them as occupied in the
+ * buffer. False: the frame does not fit, because the peer sent more than its
+ * credits; the caller drops the frame. */
 bool vb_flow_take(struct vb_flow *f, uint32_t blocks);
 
-/* A frame of @blocks has left the buffer. True: this port should tell the peer
- * now, because an eighth of the buffer, or of the window, is free again. */
+/* A frame of @blocks (64 bytes each) has left the buffer. True: an eighth of
+ * the buffer, or of the window, is free again, so this port should send the
+ * peer a link packet now. */
 bool vb_flow_give(struct vb_flow *f, uint32_t blocks);
 
-/* Has this port told the peer its present limit? */
+/* Has a link packet of this port told the peer the present credit limit? */
 bool vb_flow_is_told(const struct vb_flow *f);
 
-/* Fill in the link packet that this port sends now, after all frames before. */
+/* Fill in a link packet with the present totals. The caller sends the packet
+ * now, behind all frames that it counted as sent. */
 void vb_flow_tell(struct vb_flow *f, enum vb_flow_op op, uint8_t vl,
 		  struct vb_flow_pkt *p);
 
-/* A link packet with a right CRC has arrived. False: it has the other width, so
- * this function has ignored it. */
+/* A link packet with a right CRC has arrived: adopt the peer's total and credit
+ * limit. False: its counts have the other width (12 or 24 bits), so this
+ * function has ignored it. */
 bool vb_flow_hear(struct vb_flow *f, const struct vb_flow_pkt *p);
 
 #endif

@@ -8,7 +8,8 @@
 
 #include "fabric/net_priv.h"
 
-#define SEND_BLOCKS_MOST 2048 /* in a lane to which programs send */
+/* the longest send queue of a VL, in blocks of 64 bytes */
+#define SEND_BLOCKS_MOST 2048
 
 /* vb_timer_set() cannot fail: fab_reserve_alarms() has made room. */
 void fab_arm(struct vb_fab_net *net, struct alarm *a, vb_time at)
@@ -38,7 +39,8 @@ int fab_reserve_alarms(struct vb_fab_net *net, uint32_t more)
 	return 0;
 }
 
-/* xorshift64*: the same on every machine. */
+/* The random generator xorshift64*, which gives the same numbers on every
+ * machine. */
 uint32_t fab_random(struct vb_fab_net *net)
 {
 	uint64_t x = net->random;
@@ -263,8 +265,8 @@ static struct item *new_item(struct vb_fab_net *net, const uint8_t *bytes,
 	return it;
 }
 
-/* May a program's frame leave by the external port of @e? *@vl: on which lane.
- * 0 or an error of vb_fab_send(). */
+/* May a program's frame leave by the external port of @e? Sets *@vl to the
+ * virtual lane on which it leaves. Returns 0 or an error of vb_fab_send(). */
 static int check_send(struct vb_fab_end *e, const struct vb_lrh *h, size_t len,
 		      uint8_t *vl)
 {
@@ -305,8 +307,9 @@ static int send_by_port(struct vb_fab_end *e, const struct vb_lrh *h,
 	return 0;
 }
 
-/* Send from port 0 of a switch. This function looks for the output, so that the
- * sender learns when that one is full or down. */
+/* Send a frame from port 0 of a switch. This function looks up the output port
+ * at once, so that the sender learns when that port's queue is full or its link
+ * is down. */
 static int send_by_route(struct vb_fab_end *e, const struct vb_lrh *h,
 			 const uint8_t *bytes, size_t len)
 {

@@ -28,22 +28,29 @@ enum vb_fab_taken {
 };
 
 enum vb_fab_event {
-	FAB_EV_STATE,	  /* port->state has changed */
-	FAB_EV_INTEGRITY, /* trap 129: too many errors in a row */
-	FAB_EV_OVERRUN,	  /* trap 130 */
+	FAB_EV_STATE, /* the port's state (port->state) has changed */
+	/* trap 129 is due: too many damaged packets in a row */
+	FAB_EV_INTEGRITY,
+	/* trap 130 is due: a frame came that the buffer has no room for */
+	FAB_EV_OVERRUN,
 	FAB_EV_WATCHDOG, /* trap 131: no link packets came; the link retrains */
-	FAB_EV_PKEY,	 /* trap 259: P_Key enforcement of a switch port */
-	FAB_EV_ROOM,	 /* after -EAGAIN: vb_fab_send() takes frames again */
+	/* trap 259 is due: P_Key enforcement of a switch port discarded a
+	 * frame */
+	FAB_EV_PKEY,
+	/* vb_fab_send(), which had returned -EAGAIN, takes frames of the VL
+	 * again */
+	FAB_EV_ROOM,
 };
 
 struct vb_fab_event_info {
 	enum vb_fab_event event;
-	uint8_t vl; /* of FAB_EV_ROOM and FAB_EV_OVERRUN */
-	/* FAB_EV_STATE: vb_fab_set_state() or vb_fab_set_phys() on this very
-	 * port made the change. Then nobody sets PortStateChange, nor sends
-	 * trap 128 (IBA 14.2.5.4). */
+	uint8_t vl; /* the virtual lane of FAB_EV_ROOM and FAB_EV_OVERRUN */
+	/* Of FAB_EV_STATE: a call of vb_fab_set_state() or vb_fab_set_phys()
+	 * for this very port made the change. For such a change nothing sets
+	 * PortStateChange or sends trap 128 (IBA 14.2.5.4). */
 	bool by_management;
-	const uint8_t *frame; /* FAB_EV_PKEY: LRH to ICRC */
+	/* of FAB_EV_PKEY: the discarded frame, LRH to ICRC */
+	const uint8_t *frame;
 	size_t len;
 };
 
@@ -61,7 +68,8 @@ struct vb_fab_ops {
 	enum vb_fab_taken (*on_local)(void *arg, struct vb_fab_node *node,
 				      uint8_t port, const uint8_t *bytes,
 				      size_t len, vb_time now);
-	/* An event of @port, described by @info. May be NULL. */
+	/* Tells the owner of an event at @port of @node, which @info describes.
+	 * May be NULL. */
 	void (*on_event)(void *arg, struct vb_fab_node *node, uint8_t port,
 			 const struct vb_fab_event_info *info, vb_time now);
 	/* For captures: @port begins to send this frame, LRH to VCRC, or this
@@ -71,43 +79,51 @@ struct vb_fab_ops {
 	void *arg;
 };
 
-/* @seed: of the random numbers for errors on links. NULL: no memory. */
+/* Create an empty network. @seed starts the random numbers that decide which
+ * frames a link loses or damages. NULL: no memory. */
 struct vb_fab_net *vb_fab_net_create(const struct vb_fab_ops *ops,
 				     uint64_t seed);
-/* Free the network, and the nodes that were added to it. */
+/* Free the network and all nodes that vb_fab_add() gave to it. */
 void vb_fab_net_destroy(struct vb_fab_net *net);
 
-/* Give a node to the network. 0; -ENOMEM: the caller keeps the node. */
+/* Give @node to the network, which frees it at its end. 0; -ENOMEM: the caller
+ * still owns @node. */
 VB_MUST_CHECK int vb_fab_add(struct vb_fab_net *net, struct vb_fab_node *node);
 uint32_t vb_fab_nodes(const struct vb_fab_net *net);
 /* The node that the (@index + 1)-th vb_fab_add() added; @index is in
  * 0..vb_fab_nodes() - 1. */
 struct vb_fab_node *vb_fab_node(const struct vb_fab_net *net, uint32_t index);
 
-/* One link. Both directions are alike. */
+/* The properties of one link. Both directions of the link have the same. */
 struct vb_fab_link_spec {
-	uint64_t bytes_per_sec; /* 0: as the ports' width and speed say */
-	bool unpaced;		/* frames take no time on the wire */
-	vb_time delay;		/* one way */
-	uint32_t buffer; /* blocks of 64 bytes for each VL at the receiver; 0:
-			    enough for 2048, which 12 bits can use */
-	bool extended;	 /* 24-bit credits: a range extender at both ends */
-	/* Probabilities in 2^-32: that a frame, or a link packet, is lost (its
-	 * start was not seen), and that some of its bits change. */
+	/* data rate in bytes a second; 0: the rate of the ports' width and
+	 * speed */
+	uint64_t bytes_per_sec;
+	bool unpaced; /* a frame takes no time on the wire */
+	/* the time that a signal needs from one end to the other */
+	vb_time delay;
+	/* the receiver's buffer for each VL, in blocks of 64 bytes; 0: the 2048
+	 * blocks that a 12-bit credit limit can use */
+	uint32_t buffer;
+	/* both ends have range extenders, which count credits in 24 bits */
+	bool extended;
+	/* Probabilities in units of 2^-32. @lose, @lose_flow: the receiver does
+	 * not see the start of a frame, or of a link packet, and so loses it.
+	 * @corrupt, @corrupt_flow: some bits of it change on the way. */
 	uint32_t lose, corrupt, lose_flow, corrupt_flow;
 };
 
 /*
- * Connect two external ports. Both train at once: a link that is not disabled
- * is in Init after VB_FAB_TRAIN_NS. 0; -EINVAL: no such port; -EEXIST: one has
- * a link; -ENOMEM.
+ * Connect two external ports by a link and begin to train it: unless a port is
+ * disabled, both ports are in Init after VB_FAB_TRAIN_NS. 0; -EINVAL: no such
+ * port; -EEXIST: a port has a link already; -ENOMEM.
  */
 #define VB_FAB_TRAIN_NS (100 * VB_USEC)
 VB_MUST_CHECK int vb_fab_link(struct vb_fab_net *net, struct vb_fab_node *a,
 			      uint8_t a_port, struct vb_fab_node *b,
 			      uint8_t b_port,
 			      const struct vb_fab_link_spec *spec, vb_time now);
-/* The port at the other end; NULL: @port has no link. */
+/* The node at the other end of the link of @port; NULL: @port has no link. */
 struct vb_fab_node *vb_fab_peer(const struct vb_fab_node *node, uint8_t port,
 				uint8_t *peer_port);
 /* Change rate, delay and errors of a running link, named by either of its
@@ -170,12 +186,13 @@ void vb_fab_resume(struct vb_fab_net *net, struct vb_fab_node *node,
 void vb_fab_settle(struct vb_fab_net *net, struct vb_fab_node *node,
 		   uint8_t port, vb_time now);
 
-/* When the next event is due; VB_NEVER: nothing is on its way. */
+/* The time of the earliest event; VB_NEVER: no event is due at any time. */
 vb_time vb_fab_next(const struct vb_fab_net *net);
-/* Handle every event up to @now, in order of time. The callbacks get the time
- * of their event. Returns how many there were. */
+/* Handle all events up to the time @now, in order of time. Callbacks get the
+ * time of the event that caused them. Returns the number of events handled. */
 uint64_t vb_fab_run(struct vb_fab_net *net, vb_time now);
-/* Handle one event that is due at @now or before. False: there is none. */
+/* Handle the earliest event, if it is due at @now or before. False: no event is
+ * due. */
 bool vb_fab_step(struct vb_fab_net *net, vb_time now);
 
 #endif

@@ -18,13 +18,16 @@
 
 #define DATA_VLS 15
 
-/* A frame's bytes, which its copies share. Copies have different VLs, so
- * whoever looks at the bytes first writes the VL into them. */
+/* A frame's bytes, which its copies share. Copies have different VLs, so a
+ * function that reads the bytes first writes the copy's VL into them. */
 struct frame {
 	uint32_t refs;
-	uint16_t len;  /* LRH to ICRC; there is room for the VCRC behind it */
-	uint16_t vcrc; /* if @altered: the right one, of the bytes as sent */
-	bool altered;  /* a link changed bits */
+	/* bytes from LRH to ICRC; @bytes has room for the VCRC behind them */
+	uint16_t len;
+	/* valid if @altered: the VCRC of the bytes before a link changed
+	 * them */
+	uint16_t vcrc;
+	bool altered; /* a link has changed bits of @bytes */
 	uint8_t bytes[];
 };
 
@@ -32,9 +35,10 @@ struct frame {
 struct charge {
 	union {
 		struct vb_fab_end *end;
-		struct charge *next; /* on the free list */
+		/* the next charge on the network's list of free charges */
+		struct charge *next;
 	};
-	uint32_t refs; /* copies of the frame that have not left */
+	uint32_t refs; /* copies of the frame that have not left the node yet */
 	uint16_t blocks;
 	uint8_t vl;
 };
@@ -42,16 +46,21 @@ struct charge {
 /* One copy of a frame, or a link packet, in a lane or on a wire. */
 struct item {
 	struct item *next;
-	struct frame *frame;   /* NULL: a link packet */
-	struct charge *charge; /* NULL: on a wire, or sent by this very node */
-	/* When the first and the last byte arrive. In a lane @head is when the
-	 * frame may start to leave. */
+	/* the frame that the item carries; NULL: the item is a link packet */
+	struct frame *frame;
+	/* the buffer space of the frame; NULL: the item is on a wire, or this
+	 * node itself sent the frame */
+	struct charge *charge;
+	/* On a wire: the times at which the frame's first and last byte arrive.
+	 * In a lane: @head is the earliest time at which the frame may start to
+	 * leave. */
 	vb_time head, tail;
-	vb_time entered; /* when it came into the lane */
+	vb_time entered; /* the time at which the item came into the lane */
 	uint16_t blocks;
 	uint8_t vl;
-	bool bad;  /* its VCRC is known to be wrong */
-	bool ends; /* it ends in EBP: an earlier node has found it bad */
+	bool bad; /* the frame's VCRC is known to be wrong */
+	/* the frame ends in EBP, because an earlier node found it damaged */
+	bool ends;
 	uint8_t flow_len;
 	uint8_t flow[VB_FLOW_WIDE_BYTES];
 };
@@ -63,11 +72,19 @@ struct fifo {
 struct lane {
 	struct fifo items;
 	uint32_t blocks;
-	vb_time since;	    /* when its first item became the first */
-	vb_time stalled;    /* the lane discards all items until then */
-	vb_time wait_since; /* for credits, since when; VB_NEVER: no wait */
-	uint8_t hoq_drops;  /* items in a row lost to the HOQ limit */
-	bool full;	    /* vb_fab_send() has returned -EAGAIN */
+	/* the time since which the lane's first item has been the first */
+	vb_time since;
+	/* until this time a stalled lane discards all its items */
+	vb_time stalled;
+	/* the time since which the lane has waited for credits; VB_NEVER: it
+	 * does not wait */
+	vb_time wait_since;
+	/* how many items in a row the lane discarded for the head-of-queue
+	 * limit (HOQLife) */
+	uint8_t hoq_drops;
+	/* vb_fab_send() has returned -EAGAIN for this lane, so FAB_EV_ROOM is
+	 * due later */
+	bool full;
 };
 
 enum timer_kind { TIMER_XMIT, TIMER_RECV, TIMER_FLOW, TIMER_TRAIN };
@@ -75,40 +92,58 @@ enum timer_kind { TIMER_XMIT, TIMER_RECV, TIMER_FLOW, TIMER_TRAIN };
 struct alarm {
 	struct vb_timer timer;
 	enum timer_kind kind;
-	void *owner; /* struct vb_fab_end; TIMER_TRAIN: struct link */
+	/* the struct vb_fab_end of the alarm; of TIMER_TRAIN the struct link */
+	void *owner;
 };
 
 struct vb_fab_end {
 	struct vb_fab_net *net;
 	struct vb_fab_node *node;
 	struct vb_fab_port *port;
-	struct link *link;	 /* NULL: none */
-	struct vb_fab_end *peer; /* NULL: none */
+	struct link *link; /* the link of this port; NULL: the port has none */
+	/* the other end of the link; NULL: the port has no link */
+	struct vb_fab_end *peer;
 	uint8_t no;
 
-	/* sending */
-	uint16_t waiting;	/* lanes with items */
-	uint16_t tell;		/* VLs that owe the peer a link packet */
-	uint16_t init;		/* of @tell: the link packet says "init" */
-	vb_time busy;		/* when the frame being sent has left */
-	vb_time wait_since;	/* since when lanes lack credits, none sends */
-	uint64_t byte_time;	/* 2^-20 ns a byte; 0: unpaced */
-	uint32_t carry;		/* the fraction of a ns not yet counted */
-	uint32_t unmarked;	/* frames since the last FECN */
-	struct charge *leaving; /* the sent frame's; given back at @busy */
+	/* The sending side of the end. */
+	uint16_t waiting; /* mask of the lanes that have items */
+	/* mask of the VLs for which this end owes the peer a link packet */
+	uint16_t tell;
+	/* of @tell: mask of the VLs whose next link packet has the operand
+	 * "initialize" */
+	uint16_t init;
+	/* the time at which the frame that is being sent has left */
+	vb_time busy;
+	/* the time since which no lane has been able to send because credits
+	 * lack */
+	vb_time wait_since;
+	/* time on the wire of one byte, in units of 2^-20 ns; 0: frames take no
+	 * time */
+	uint64_t byte_time;
+	/* the fraction of a nanosecond, in units of 2^-20 ns, left over from
+	 * earlier frames */
+	uint32_t carry;
+	/* frames sent since the last one that was marked with FECN */
+	uint32_t unmarked;
+	/* the charge of the frame that is being sent, given back at time
+	 * @busy */
+	struct charge *leaving;
 	struct vb_arb arb;
 	struct lane lane[VB_FAB_VLS];
 	struct alarm xmit;
 
-	/* receiving */
+	/* The receiving side of the end. */
 	struct fifo wire;
-	struct fifo held[VB_FAB_VLS]; /* for which on_local() had no room */
+	/* frames that on_local() refused with FAB_HELD, for each VL */
+	struct fifo held[VB_FAB_VLS];
 	uint16_t holding;
 	struct alarm recv;
 
 	/* credits of both directions */
 	struct vb_flow flow[DATA_VLS];
-	vb_time heard[DATA_VLS]; /* last link packet; VB_NEVER: none yet */
+	/* the time of each VL's last link packet; VB_NEVER: none has come
+	 * yet */
+	vb_time heard[DATA_VLS];
 	struct alarm flow_alarm;
 };
 
@@ -116,7 +151,9 @@ struct link {
 	struct vb_fab_end *a, *b;
 	struct vb_fab_link_spec spec;
 	bool plugged, training;
-	vb_time noisy_until; /* the ends repeat link packets until then */
+	/* until this time both ends repeat link packets, because the link loses
+	 * packets */
+	vb_time noisy_until;
 	struct alarm train;
 };
 
@@ -126,11 +163,12 @@ struct vb_fab_net {
 	vb_time now;
 	uint64_t random;
 	struct vb_fab_node **node;
-	struct vb_fab_end **ends; /* of each node, ports + 1 of them */
+	/* the ends of each node: one for each port 0..ports */
+	struct vb_fab_end **ends;
 	uint32_t nodes, node_room;
 	struct link **link;
 	uint32_t links, link_room, alarms;
-	/* free lists */
+	/* Free lists, from which new items and charges come. */
 	struct item *free_items;
 	struct charge *free_charges;
 };
@@ -148,11 +186,11 @@ void fab_charge_free(struct vb_fab_net *net, struct charge *c);
 void fab_pool_fini(struct vb_fab_net *net);
 void fab_push(struct fifo *q, struct item *it);
 struct item *fab_pop(struct fifo *q);
-/* The header of an item's frame, with the VL of the item. If a link changed the
- * bytes, the header is as they say, VL included. */
+/* Write to @v the header of an item's frame, with the VL of the item. If a link
+ * altered the frame's bytes, the VL comes from the bytes as well. */
 void fab_view(const struct item *it, struct vb_fab_view *v);
 
-/* net.c */
+/* Functions of net.c. */
 void fab_arm(struct vb_fab_net *net, struct alarm *a, vb_time at);
 void fab_disarm(struct vb_fab_net *net, struct alarm *a);
 /* Make room for @more alarms in the heap, so that fab_arm() cannot fail. 0;
@@ -166,15 +204,15 @@ void fab_event(struct vb_fab_end *e, const struct vb_fab_event_info *info);
 /* Count a dropped frame at port @p, in the counters that @drop demands. */
 void fab_count_drop(struct vb_fab_port *p, enum vb_fab_drop drop);
 
-/* xmit.c */
+/* Functions of xmit.c. */
 void fab_xmit_fire(struct vb_fab_end *e, vb_time now);
 /* Put an item into a lane; @it->head says when it may leave. */
 void fab_enqueue(struct vb_fab_end *e, struct item *it, vb_time now);
 /* Call after a change that lets the end send more: it sends what it can at @at,
  * or when the frame being sent has left. */
 void fab_kick(struct vb_fab_end *e, vb_time at);
-/* One copy of the frame has left the buffer; after the last one the credits are
- * the peer's again. */
+/* One copy of the frame has left the node. After the last copy the buffer space
+ * of the charge is free, and the peer gets its credits back. */
 void fab_charge_give(struct charge *c);
 /* Discard the items that wait in the lanes of @e. */
 void fab_flush_lanes(struct vb_fab_end *e);
@@ -183,19 +221,20 @@ void fab_flush_wire(struct vb_fab_end *e);
 /* Count waits for credits that still last, up to @now, in XmitWait. */
 void fab_settle_wait(struct vb_fab_end *e, vb_time now);
 
-/* recv.c */
+/* Functions of recv.c. */
 void fab_recv_fire(struct vb_fab_end *e, vb_time now);
 /* Route a frame in a switch: it came in at @in, or port 0 sent it. Takes over
  * the item. Returns why the frame was dropped, or DROP_NOT. */
 enum vb_fab_drop fab_relay(struct vb_fab_end *in, struct item *it, vb_time now);
 void fab_resume(struct vb_fab_end *e, vb_time now);
-/* What vb_fab_arrive() does, at an end whose link is up. */
+/* The part of vb_fab_arrive() after its checks: hand @bytes to the end, whose
+ * link is up. */
 int fab_arrive(struct vb_fab_end *e, const uint8_t *bytes, size_t len,
 	       vb_time now);
 /* The time at which end @e handles the item, which is on its wire. */
 vb_time fab_due(const struct vb_fab_end *e, const struct item *it);
 
-/* train.c */
+/* Functions of train.c. */
 void fab_train_fire(struct link *l, vb_time now);
 void fab_flow_fire(struct vb_fab_end *e, vb_time now);
 /* Change a port's state because of its link, not of management, and raise

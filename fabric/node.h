@@ -17,21 +17,22 @@
 
 #include "base/defs.h"
 
-#define VB_FAB_VLS	      16 /* VL0..VL14 carry data, VL15 subnet management */
-#define VB_FAB_SLS	      16
-#define VB_FAB_VLARB_MAX      64      /* entries of one arbitration table */
-#define VB_FAB_DESC_BYTES     64      /* NodeDescription; need not end in NUL */
-#define VB_FAB_NO_PORT	      0xff    /* linear table: discard */
+#define VB_FAB_VLS	  16 /* VL0..VL14 carry data, VL15 subnet management */
+#define VB_FAB_SLS	  16
+#define VB_FAB_VLARB_MAX  64 /* entries of one arbitration table */
+#define VB_FAB_DESC_BYTES 64 /* NodeDescription; need not end in NUL */
+/* value of an entry of the linear forwarding table: discard the frame */
+#define VB_FAB_NO_PORT	      0xff
 #define VB_FAB_LIDS	      0xc000u /* unicast LIDs are 1..0xbfff */
 #define VB_FAB_MLID_FIRST     0xc000u
 #define VB_FAB_MLID_LAST      0xfffeu
 #define VB_FAB_LID_PERMISSIVE 0xffffu
 #define VB_FAB_PORTS_MAX      254
 
-/* NodeInfo.NodeType. */
+/* The codes of NodeInfo.NodeType. */
 enum vb_fab_kind { FAB_CA = 1, FAB_SWITCH = 2, FAB_ROUTER = 3 };
 
-/* PortInfo.PortState; 0 in a Set means no change. */
+/* The codes of PortInfo.PortState. In a Set, 0 means that the state stays. */
 enum vb_fab_state {
 	FAB_DOWN = 1,
 	FAB_INIT = 2,
@@ -39,7 +40,7 @@ enum vb_fab_state {
 	FAB_ACTIVE = 4,
 };
 
-/* PortInfo.PortPhysicalState. */
+/* The codes of PortInfo.PortPhysicalState. */
 enum vb_fab_phys {
 	FAB_SLEEP = 1,
 	FAB_POLLING = 2,
@@ -74,85 +75,116 @@ enum vb_fab_speed_ext {
  * headings name the attributes that show the counters.
  */
 enum vb_fab_counter {
-	/* PortCounters (IBA 16.1.3.5) */
+	/* Counters of the attribute PortCounters (IBA 16.1.3.5). */
 	FAB_SYMBOL_ERRORS,
 	FAB_LINK_RECOVERIES, /* LinkErrorRecoveryCounter */
 	FAB_LINK_DOWNED,
-	FAB_RCV_ERRORS,		 /* VCRC, length, version, VL, overrun */
-	FAB_RCV_REMOTE_PHYSICAL, /* frames that end in EBP */
+	/* frames with a wrong VCRC, length, version or VL, and frames that
+	 * overran a buffer */
+	FAB_RCV_ERRORS,
+	FAB_RCV_REMOTE_PHYSICAL, /* received frames that end in EBP */
 	FAB_RCV_SWITCH_RELAY,
 	FAB_XMIT_DISCARDS,
-	FAB_XMIT_CONSTRAINT, /* P_Key and raw frames, outbound */
-	FAB_RCV_CONSTRAINT,  /* the same, inbound */
-	FAB_LINK_INTEGRITY,  /* LocalLinkIntegrityErrors */
-	FAB_OVERRUNS,	     /* ExcessiveBufferOverrunErrors */
+	/* frames discarded on the way out, by P_Key or as raw frames */
+	FAB_XMIT_CONSTRAINT,
+	/* frames discarded on the way in, by P_Key or as raw frames */
+	FAB_RCV_CONSTRAINT,
+	FAB_LINK_INTEGRITY, /* the counter LocalLinkIntegrityErrors */
+	FAB_OVERRUNS,	    /* the counter ExcessiveBufferOverrunErrors */
 	FAB_QP1_DROPPED,
 	FAB_VL15_DROPPED,
-	FAB_XMIT_WAIT, /* ticks in which data waited for credits */
-	/* PortCountersExtended */
+	/* ticks (VB_FAB_TICK_NS) in which frames waited for credits */
+	FAB_XMIT_WAIT,
+	/* Counters of the attribute PortCountersExtended. */
 	FAB_XMIT_WORDS,
 	FAB_RCV_WORDS,
-	FAB_XMIT_PKTS, /* all frames; unicast is what is not multicast */
+	/* frames sent; unicast frames are those that FAB_XMIT_MCAST_PKTS does
+	 * not count */
+	FAB_XMIT_PKTS,
 	FAB_RCV_PKTS,
 	FAB_XMIT_MCAST_PKTS,
 	FAB_RCV_MCAST_PKTS,
-	/* PortRcvErrorDetails: the causes of FAB_RCV_ERRORS and
-	 * FAB_RCV_SWITCH_RELAY */
-	FAB_RCV_LOCAL_PHYSICAL, /* VCRC, and frames that end early */
-	FAB_RCV_MALFORMED,	/* length, version, LNH, VL not operational */
+	/* Counters of the attribute PortRcvErrorDetails: the causes of
+	 * FAB_RCV_ERRORS and FAB_RCV_SWITCH_RELAY. */
+
+	/* frames with a wrong VCRC, and frames that end early */
+	FAB_RCV_LOCAL_PHYSICAL,
+	/* frames with a wrong length, version or LNH, or on a VL that is not
+	 * operational */
+	FAB_RCV_MALFORMED,
 	FAB_RCV_OVERRUN,
-	FAB_RCV_DLID_MAPPING, /* no entry in the forwarding table */
-	FAB_RCV_VL_MAPPING,   /* SL2VL says VL15 or a VL that is not there */
-	FAB_RCV_LOOPING,      /* it would leave where it came in */
-	/* PortXmitDiscardDetails: the causes of FAB_XMIT_DISCARDS */
+	/* frames whose DLID has no entry in the forwarding table */
+	FAB_RCV_DLID_MAPPING,
+	/* frames that SL2VL maps to VL15 or to a VL that the port lacks */
+	FAB_RCV_VL_MAPPING,
+	/* frames whose output port is the port where they came in */
+	FAB_RCV_LOOPING,
+	/* Counters of the attribute PortXmitDiscardDetails: the causes of
+	 * FAB_XMIT_DISCARDS. */
 	FAB_XMIT_INACTIVE,
 	FAB_XMIT_NEIGHBOR_MTU,
-	FAB_XMIT_LIFETIME, /* SwitchLifeTime */
-	FAB_XMIT_HOQ,	   /* HOQLife, and stalled VLs */
-	/* PortFlowCtlCounters: link packets */
+	/* frames older than the switch's lifetime limit (SwitchLifeTime) */
+	FAB_XMIT_LIFETIME,
+	/* frames discarded for the head-of-queue limit (HOQLife) or on a
+	 * stalled VL */
+	FAB_XMIT_HOQ,
+	/* Counters of the attribute PortFlowCtlCounters: link packets. */
 	FAB_XMIT_FLOW_PKTS,
 	FAB_RCV_FLOW_PKTS,
-	/* congestion (annex A10) */
-	FAB_XMIT_FECN, /* frames that this port marked */
+	/* Counters of congestion control (IBA annex A10). */
+	FAB_XMIT_FECN, /* frames that this port marked with FECN */
 	FAB_COUNTERS
 };
 
 /* A tick of FAB_XMIT_WAIT is the time of one symbol at 2.5 Gbit/s a lane. */
 #define VB_FAB_TICK_NS 4
 
-/* PortVLXmitWaitCounters, PortVLOpData, PortVLOpPackets. */
+/* The counters of one VL: PortVLXmitWaitCounters, PortVLOpData,
+ * PortVLOpPackets. */
 struct vb_fab_vl_counters {
 	uint64_t xmit_words, rcv_words, xmit_pkts, rcv_pkts;
 	uint64_t xmit_wait, xmit_discards, xmit_fecn;
 };
 
 struct vb_fab_vlarb {
-	uint8_t vl;	/* 0..14 */
+	uint8_t vl;	/* virtual lane, 0..14 */
 	uint8_t weight; /* units of 64 bytes; 0: the entry is skipped */
 };
 
 /* Congestion at a switch port (annex A10): a frame gets FECN when its output
  * queue holds more than @threshold blocks of 64 bytes. */
 struct vb_fab_marking {
-	uint32_t threshold;  /* 0: never */
-	uint16_t rate;	     /* that many frames pass between two marks */
-	uint8_t packet_size; /* frames of fewer blocks are not marked */
-	bool victim;	     /* mark although the port itself lacks credits */
+	/* blocks of 64 bytes in the queue above which frames are marked; 0:
+	 * never */
+	uint32_t threshold;
+	uint16_t rate; /* frames that pass unmarked between two marked ones */
+	/* frames of fewer blocks (64 bytes each) are not marked */
+	uint8_t packet_size;
+	bool victim; /* mark frames even while this port itself lacks credits */
 };
 
 /* Congestion at a source (annex A10): CACongestionSetting and
  * CongestionControlTable of an adapter's port. */
 #define VB_FAB_CCT 128
 struct vb_fab_cc_sl {
-	uint8_t increase, trigger, min; /* CCTI_Increase, Trigger, CCTI_Min */
-	uint16_t timer;			/* CCTI_Timer: units of 1.024 us */
+	/* how much a notification raises the index (CCTI_Increase), the index
+	 * at which an event is logged (Trigger), and the lowest index
+	 * (CCTI_Min) */
+	uint8_t increase, trigger, min;
+	/* how often the index falls by one (CCTI_Timer), in units of 1.024
+	 * us */
+	uint16_t timer;
 };
 struct vb_fab_cc {
-	uint16_t port_control; /* bit 0: flows are SLs, not queue pairs */
-	uint16_t control_map;  /* the SLs that are controlled, as bits */
+	/* bit 0: a flow is a service level (SL), not a queue pair */
+	uint16_t port_control;
+	/* mask of the service levels (SLs) under congestion control */
+	uint16_t control_map;
 	struct vb_fab_cc_sl sl[VB_FAB_SLS];
-	uint16_t limit;		  /* CCTI_Limit, below VB_FAB_CCT */
-	uint16_t cct[VB_FAB_CCT]; /* shift (2 bits), multiplier (14) */
+	uint16_t limit; /* the highest index (CCTI_Limit), below VB_FAB_CCT */
+	/* congestion control table: each entry a shift (2 bits) and a
+	 * multiplier (14 bits) */
+	uint16_t cct[VB_FAB_CCT];
 };
 
 /*
@@ -161,65 +193,89 @@ struct vb_fab_cc {
  * port 0's.
  */
 struct vb_fab_port {
-	/* The link. The data plane sets these; mgmt only reads them. */
-	uint8_t state; /* enum vb_fab_state */
-	uint8_t phys;  /* enum vb_fab_phys */
+	/* The link's state. The data plane writes these fields; mgmt only reads
+	 * them. */
+	uint8_t state; /* the logical state, an enum vb_fab_state */
+	uint8_t phys;  /* the physical state, an enum vb_fab_phys */
 	uint8_t width_active, speed_active, speed_ext_active;
-	bool connected; /* there is a link, plugged in or not */
+	bool connected; /* the port has a link, plugged in or not */
 
-	/* What the hardware has; set when the node is made. */
+	/* What the hardware supports; vb_fab_node_create() sets these
+	 * fields. */
 	uint8_t width_supported, speed_supported, speed_ext_supported;
 	uint8_t mtu_cap; /* IB MTU code: 1 = 256 .. 5 = 4096 bytes */
 	uint8_t vl_cap;	 /* VLCap: 1 VL0, 2 VL0-1, 3 VL0-3, 4 VL0-7, 5 VL0-14 */
-	uint8_t arb_high_cap, arb_low_cap; /* entries, 0..64 */
+	/* entries of the two VL arbitration tables, 0..64 */
+	uint8_t arb_high_cap, arb_low_cap;
 
-	/* What the subnet manager sets and the data plane obeys. */
+	/* The settings that the subnet manager writes and the data plane
+	 * obeys. */
 	uint8_t width_enabled, speed_enabled, speed_ext_enabled;
-	uint8_t mtu;	    /* NeighborMTU: the longest frame that may leave */
-	uint8_t oper_vls;   /* as vl_cap; 0 in a fresh port, which is VL0 */
-	uint8_t high_limit; /* VLHighLimit: units of 4 KiB; 255 no limit */
-	uint8_t hoq_life;   /* 4.096 us * 2^n; above 19: for ever */
-	uint8_t vl_stall;   /* HOQ drops in a row that stall a VL; 0: never */
-	bool pkey_in, pkey_out; /* PartitionEnforcement (switch, external) */
-	bool raw_in, raw_out;	/* FilterRaw: discard raw frames */
+	uint8_t mtu; /* NeighborMTU: the longest frame that may leave */
+	/* operational VLs, a code like @vl_cap; 0 in a port that was never set,
+	 * which means VL0 */
+	uint8_t oper_vls;
+	/* bytes that high-priority VLs may send in a row: units of 4 KiB; 255:
+	 * no limit */
+	uint8_t high_limit;
+	/* longest wait at the head of a queue (HOQLife): 4.096 us * 2^n; above
+	 * 19: no limit */
+	uint8_t hoq_life;
+	/* items in a row discarded for HOQLife after which the VL stalls; 0: it
+	 * never stalls */
+	uint8_t vl_stall;
+	/* PartitionEnforcement: an external port of a switch checks P_Keys */
+	bool pkey_in, pkey_out;
+	bool raw_in, raw_out; /* FilterRaw: discard raw frames */
 	struct vb_fab_vlarb arb_high[VB_FAB_VLARB_MAX];
 	struct vb_fab_vlarb arb_low[VB_FAB_VLARB_MAX];
-	uint16_t *pkey; /* P_KeyTable: @pkeys entries, 0 invalid */
+	/* P_KeyTable, @pkeys entries; an entry of 0 is invalid */
+	uint16_t *pkey;
 	uint16_t pkeys;
 	/* Adapters and port 0: the VL of each SL on the way out. The external
 	 * ports of a switch use node->sl2vl. */
 	uint8_t sl2vl[VB_FAB_SLS];
 
-	/* What only management uses. */
-	uint64_t guid;	 /* the first entry of GUIDInfo */
+	/* Values that only management uses. */
+
+	/* the port's GUID, which is the first entry of GUIDInfo */
+	uint64_t guid;
 	uint64_t *guids; /* GUIDInfo: @guid_cap entries; [0] is @guid */
 	uint8_t guid_cap;
 	uint64_t gid_prefix, mkey;
-	uint16_t mkey_lease;	/* seconds; 0: for ever */
-	vb_time mkey_lease_end; /* VB_NEVER: the timer does not run */
-	uint8_t mkey_protect;	/* M_KeyProtectBits */
+	/* how long a missed M_Key check may last, in seconds; 0: for ever */
+	uint16_t mkey_lease;
+	/* when the M_Key's lease ends; VB_NEVER: its timer does not run */
+	vb_time mkey_lease_end;
+	uint8_t mkey_protect; /* the field M_KeyProtectBits */
 	uint16_t lid, sm_lid;
 	uint8_t lmc, sm_sl;
 	uint32_t cap_mask;
 	uint16_t cap_mask2;
-	uint8_t down_default; /* LinkDownDefaultState: 1 sleep, 2 polling */
+	uint8_t down_default; /* LinkDownDefaultState: 1 Sleep, 2 Polling */
 	uint8_t init_type, init_reply;
-	uint8_t subnet_timeout, resp_time;	  /* 4.096 us * 2^n */
-	uint8_t local_phy_errors, overrun_errors; /* thresholds */
+	/* SubnetTimeOut and RespTimeValue: 4.096 us * 2^n */
+	uint8_t subnet_timeout, resp_time;
+	/* the error thresholds of traps 129 and 130 */
+	uint8_t local_phy_errors, overrun_errors;
 	bool client_reregister;
 	uint16_t max_credit_hint;
 	uint32_t round_trip; /* LinkRoundTripLatency: 24 bits, 0xffffff none */
-	/* mgmt counts these at the node's own port (mgmt/sma.h). */
+	/* Violations of keys; mgmt counts them at the node's own port
+	 * (mgmt/sma.h). */
 	uint16_t mkey_violations, pkey_violations, qkey_violations;
 
 	/* Congestion control: a switch marks, an adapter slows down. */
 	struct vb_fab_marking marking;
-	struct vb_fab_cc *cc; /* NULL in switches */
+	/* congestion control of an adapter's port; NULL in switches */
+	struct vb_fab_cc *cc;
 
 	uint64_t count[FAB_COUNTERS];
 	struct vb_fab_vl_counters vl[VB_FAB_VLS];
 
-	struct vb_fab_end *end; /* fabric/net.c's; NULL: no link, or port 0 */
+	/* the port in the data plane (fabric/net.c); NULL: no link, or port
+	 * 0 */
+	struct vb_fab_end *end;
 };
 
 /* One entry of a random forwarding table: 2^lmc LIDs from @lid. */
@@ -237,58 +293,90 @@ struct vb_fab_mcast {
 
 /* SwitchInfo and the tables of a switch; all 0 and NULL in other nodes. */
 struct vb_fab_switch {
-	/* What it has. */
-	uint16_t linear_cap, random_cap, mcast_cap; /* entries */
-	uint16_t pkey_cap; /* PartitionEnforcementCap: entries of a port */
-	bool enhanced_port0;
-	bool store_and_forward; /* false: cut-through */
-	uint32_t latency_ns;	/* from a frame's head in to its head out */
+	/* The capacities of the switch. */
 
-	/* What the subnet manager sets. */
-	uint16_t linear_top;  /* LIDs above it are discarded */
-	uint16_t mcast_top;   /* 0: up to mcast_cap */
-	uint8_t default_port; /* random table: for LIDs without an entry */
-	/* For multicast LIDs without an entry; VB_FAB_NO_PORT: discard. */
+	/* entries of the forwarding tables; the switch has those that are above
+	 * 0 */
+	uint16_t linear_cap, random_cap, mcast_cap;
+	/* PartitionEnforcementCap: P_Key entries of an external port */
+	uint16_t pkey_cap;
+	bool enhanced_port0;
+	/* forward a frame only when it has come wholly; false: cut-through */
+	bool store_and_forward;
+	/* time between a frame's first byte in and its first byte out */
+	uint32_t latency_ns;
+
+	/* The settings that the subnet manager writes. */
+
+	/* highest LID of the linear table; frames to LIDs above it are
+	 * discarded */
+	uint16_t linear_top;
+	/* highest multicast LID that has an entry; 0: all @mcast_cap have
+	 * one */
+	uint16_t mcast_top;
+	/* output port for LIDs that the random table lacks */
+	uint8_t default_port;
+	/* Output ports for multicast LIDs that have no entry; VB_FAB_NO_PORT:
+	 * discard the frame. */
 	uint8_t default_mcast_primary, default_mcast_other;
-	uint8_t life; /* LifeTimeValue: 4.096 us * 2^n; above 19: for ever */
+	/* longest stay of a frame in the switch: 4.096 us * 2^n; above 19: no
+	 * limit */
+	uint8_t life;
 	uint16_t lids_per_port;
 	/* PortStateChange: the data plane sets it, a Set with 1 clears it. */
 	bool state_change;
 
-	uint8_t *linear;	      /* [linear_cap]: LID to port */
-	struct vb_fab_random *random; /* [random_cap]; used if !linear_cap */
-	struct vb_fab_mcast *mcast;   /* [mcast_cap], from MLID 0xc000 */
-	uint8_t *sl2vl;		      /* vb_fab_sl2vl() */
+	/* linear forwarding table: @linear_cap output ports, one for each
+	 * LID */
+	uint8_t *linear;
+	/* random forwarding table: @random_cap entries, used if @linear_cap is
+	 * 0 */
+	struct vb_fab_random *random;
+	/* multicast forwarding table: @mcast_cap entries, the first for MLID
+	 * 0xc000 */
+	struct vb_fab_mcast *mcast;
+	/* SLToVLMappingTable of all pairs of ports: see vb_fab_sl2vl() */
+	uint8_t *sl2vl;
 };
 
 struct vb_fab_node {
-	uint8_t kind;  /* enum vb_fab_kind */
-	uint8_t ports; /* external ports: 1..ports; port 0 is a switch's only */
+	uint8_t kind; /* the node's type, an enum vb_fab_kind */
+	/* number of external ports, which are 1..ports; only a switch has a
+	 * port 0 */
+	uint8_t ports;
 	uint64_t guid, sys_guid;
 	uint32_t vendor_id, device_id, revision;
-	uint16_t partition_cap; /* entries of a P_Key table */
+	uint16_t partition_cap; /* entries of the P_Key table of each port */
 	char desc[VB_FAB_DESC_BYTES];
-	struct vb_fab_port *port; /* [0..ports]; [0] is unused in adapters */
+	/* the ports, @ports + 1 of them; an adapter does not use [0] */
+	struct vb_fab_port *port;
 	struct vb_fab_switch sw;
-	uint32_t index; /* its place in the network, set by vb_fab_add() */
-	void *mgmt;	/* the agents' own */
+	/* the node's index in the network, set by vb_fab_add() */
+	uint32_t index;
+	void *mgmt; /* state of the node's management agents (mgmt/nodes.c) */
 };
 
-/* What the caller of vb_fab_node_create() wants; 0 stands for the default in
- * brackets. */
+/* Properties of a node that vb_fab_node_create() is to make. A field of 0 means
+ * the default, which stands in brackets. */
 struct vb_fab_node_spec {
 	uint8_t kind, ports;
-	uint64_t guid;	     /* needed; the node's. Port p of an adapter: +p */
-	const char *desc;    /* [""] cut at 64 bytes */
-	uint16_t linear_cap; /* [0xc000, unless random_cap is given] */
-	uint16_t random_cap; /* [0: the switch has a linear table] */
-	uint16_t mcast_cap;  /* [1024] */
-	uint16_t pkeys;	     /* [32] entries of each table */
-	uint8_t vl_cap;	     /* [4: VL0-7] */
-	uint8_t mtu_cap;     /* [5: 4096] */
-	uint8_t width, speed, speed_ext; /* supported [1x|4x, SDR..QDR, none] */
+	/* NodeGUID, which has no default; port p of an adapter gets the GUID +
+	 * p */
+	uint64_t guid;
+	const char *desc; /* [empty] NodeDescription, cut at 64 bytes */
+	/* entries of the linear table [0xc000; none if @random_cap is given] */
+	uint16_t linear_cap;
+	/* entries of the random table [0: the switch has a linear table] */
+	uint16_t random_cap;
+	uint16_t mcast_cap; /* entries of the multicast table [1024] */
+	uint16_t pkeys;	    /* entries of the P_Key table of each port [32] */
+	uint8_t vl_cap;	    /* code of the number of VLs [4: VL0-7] */
+	uint8_t mtu_cap;    /* code of the largest MTU [5: 4096 bytes] */
+	/* supported link widths and speeds [1x and 4x; SDR to QDR; no extended
+	 * speed] */
+	uint8_t width, speed, speed_ext;
 	bool store_and_forward;
-	uint32_t latency_ns; /* [100] */
+	uint32_t latency_ns; /* latency of a switch in nanoseconds [100] */
 };
 
 /*
@@ -325,7 +413,7 @@ vb_time vb_fab_life_ns(uint8_t code);
  * that is down. */
 uint64_t vb_fab_bytes_per_sec(const struct vb_fab_port *port);
 
-/* Add to a counter. */
+/* Add @n to the counter @which of @port. */
 static inline void vb_fab_count(struct vb_fab_port *port,
 				enum vb_fab_counter which, uint64_t n)
 {

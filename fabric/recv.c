@@ -37,7 +37,8 @@ static void recv_flow(struct vb_fab_end *e, struct item *it, vb_time now)
 	fab_item_free(e->net, it);
 }
 
-/* Is the VCRC wrong? Computed only if a link has changed bytes. */
+/* Is the frame's VCRC wrong? This function computes a CRC only if a link has
+ * changed bytes of the frame. */
 static bool is_damaged(const struct frame *f)
 {
 	return f->altered && vb_vcrc(f->bytes, f->len) != f->vcrc;
@@ -65,8 +66,9 @@ static void count_arrival(struct vb_fab_end *e, struct item *it)
 	}
 }
 
-/* Charge the buffer of the VL on which the peer sent the frame. False: it has
- * no room (the peer sent more than its credits), or memory is exhausted. */
+/* Charge the frame to the buffer of the VL on which the peer sent it. False:
+ * the buffer has no room, because the peer sent more than its credits; or
+ * memory is exhausted. */
 static bool charge_item(struct vb_fab_end *e, struct item *it)
 {
 	struct vb_fab_event_info info = { .event = FAB_EV_OVERRUN,
@@ -160,7 +162,7 @@ static vb_time ready_at(const struct vb_fab_end *in,
 	return from + in->node->sw.latency_ns;
 }
 
-/* Send the item out of the external port @port. */
+/* Send the item out of the external port @port of the switch. */
 static enum vb_fab_drop forward(struct vb_fab_end *in, struct item *it,
 				const struct vb_fab_view *v, unsigned port,
 				vb_time now)
@@ -188,7 +190,7 @@ static enum vb_fab_drop forward(struct vb_fab_end *in, struct item *it,
 	return DROP_NOT;
 }
 
-/* Another item for the same frame and charge. NULL: no memory. */
+/* Make another item for the frame and charge of @it. NULL: no memory. */
 static struct item *twin(struct vb_fab_net *net, const struct item *it)
 {
 	struct item *copy = fab_item_new(net);
@@ -223,8 +225,8 @@ static void forward_mcast(struct vb_fab_end *in, struct item *it,
 	fab_item_free(in->net, it);
 }
 
-/* A frame for the switch: on VL15 the port where it came in hands it out, else
- * port 0. */
+/* Handle a frame for the switch itself: a frame on VL15 is handed out at the
+ * port where it came in, any other frame at port 0. */
 static void deliver_in_switch(struct vb_fab_end *in, struct item *it,
 			      vb_time now)
 {

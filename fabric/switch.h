@@ -20,15 +20,17 @@ struct vb_fab_view {
 /* Why a port drops a frame; struct vb_fab_drop_row says which counters grow. */
 enum vb_fab_drop {
 	DROP_NOT,
-	DROP_MALFORMED, /* length, version, next header, receiver's MTU */
-	DROP_LANE,	/* its VL is not operational */
-	DROP_STATE,	/* in its state the port takes no data */
+	/* the length, version or next header is wrong, or the frame exceeds the
+	 * MTU */
+	DROP_MALFORMED,
+	DROP_LANE,  /* the VL of the frame is not operational */
+	DROP_STATE, /* the port's state does not let data pass */
 	DROP_PKEY_IN,
 	DROP_RAW_IN,
 	DROP_NO_ROUTE,
 	DROP_LOOP,
-	DROP_SL, /* SL2VL gives no lane */
-	/* The output port finds these: */
+	DROP_SL, /* SL2VL maps the frame's SL to no usable VL */
+	/* The checks of the output port find these errors. */
 	DROP_PKEY_OUT,
 	DROP_RAW_OUT,
 	DROP_INACTIVE,
@@ -36,22 +38,26 @@ enum vb_fab_drop {
 	DROPS
 };
 
-/* The counters that grow with a drop; FAB_COUNTERS: no detail counter does. */
+/* The counters that grow when a port drops a frame. FAB_COUNTERS in a field: no
+ * detail counter grows. */
 struct vb_fab_drop_row {
 	enum vb_fab_counter count, detail;
 };
 extern const struct vb_fab_drop_row vb_fab_drops[DROPS];
 
-/* What a port of a switch or adapter checks of each frame that comes in. */
+/* Check a frame that comes in at a port of a switch or adapter: length,
+ * version, VL, port state, P_Key and raw frames. */
 enum vb_fab_drop vb_fab_check_in(const struct vb_fab_node *node, uint8_t port,
 				 const struct vb_fab_view *v);
 
 /* The ports by which a frame leaves: @port, or the mask of a multicast frame,
  * in which bit 0 is the switch itself. */
 struct vb_fab_route {
-	enum vb_fab_drop drop; /* if not DROP_NOT, there is no port */
+	/* why the switch drops the frame; DROP_NOT: @port or @mask says where
+	 * it goes */
+	enum vb_fab_drop drop;
 	bool mcast;
-	uint8_t port; /* the port, if not mcast */
+	uint8_t port; /* the output port, if the frame is not multicast */
 	struct vb_fab_mcast mask;
 };
 

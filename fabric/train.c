@@ -17,7 +17,8 @@
 
 #define STANDARD_BLOCKS 2048
 #define FRACTION	20
-#define LEAST_BLOCKS	66 /* one frame of 4096 bytes with all headers */
+/* blocks of 64 bytes in one frame of 4096 bytes with all headers */
+#define LEAST_BLOCKS 66
 
 static struct vb_fab_end *end_at(const struct vb_fab_node *node, uint8_t port)
 {
@@ -26,7 +27,7 @@ static struct vb_fab_end *end_at(const struct vb_fab_node *node, uint8_t port)
 	return node->port[port].end;
 }
 
-/* The end of an external port that has a link; or NULL. */
+/* The end of the external port @port, or NULL if the port has no link. */
 static struct vb_fab_end *linked_end(const struct vb_fab_node *node,
 				     uint8_t port)
 {
@@ -78,7 +79,8 @@ void fab_state_by_link(struct vb_fab_end *e, enum vb_fab_state state)
 	tell_state(e, false);
 }
 
-/* The link's rate: the one that its owner chose, or that of width and speed. */
+/* Set the link's rate: the rate that vb_fab_connect()'s caller chose, or else
+ * the rate of the ports' width and speed. */
 static void set_rate(struct vb_fab_end *e)
 {
 	const struct vb_fab_link_spec *s = &e->link->spec;
@@ -90,7 +92,7 @@ static void set_rate(struct vb_fab_end *e)
 		e->byte_time = (VB_SEC << FRACTION) / rate;
 }
 
-/* The highest bit that is in both @a and @b. */
+/* The highest bit that is set in both @a and @b. */
 static uint8_t best(uint8_t a, uint8_t b)
 {
 	unsigned both = a & b;
@@ -167,7 +169,8 @@ static void lose_link(struct vb_fab_end *e, bool by_management)
 	fab_flush_lanes(e);
 }
 
-/* Take both ends down. @by: the one where management asked for it, or NULL. */
+/* Take both ends of the link down. @by: the end where management asked for the
+ * change, or NULL. */
 static void take_down(struct link *l, const struct vb_fab_end *by)
 {
 	bool up_a = l->a->port->state != FAB_DOWN;
@@ -232,8 +235,9 @@ static void recover(struct vb_fab_end *e, vb_time now)
 	fab_event(e, &info);
 }
 
-/* Has a lane got no link packet for too long? Counts VL0, and lanes for which
- * the peer has sent one since training, because it may have fewer lanes. */
+/* Has any VL waited too long for a link packet? VL0 counts always; another VL
+ * counts only if the peer has sent a link packet for it since training, because
+ * the peer may have fewer VLs. */
 static bool watchdog_bites(const struct vb_fab_end *e, vb_time now)
 {
 	vb_time most =
@@ -258,8 +262,9 @@ void fab_flow_fire(struct vb_fab_end *e, vb_time now)
 		recover(e, now);
 		return;
 	}
-	/* All lanes that the port has: the subnet manager makes some of them
-	 * operational, and does not tell this code which. */
+	/* Send a link packet for every VL that the port has: the subnet manager
+	 * makes only some VLs operational, and this code does not learn
+	 * which. */
 	for (unsigned vl = 0; vl < vls; vl++)
 		if (noisy || !vb_flow_is_told(&e->flow[vl]))
 			e->tell |= (uint16_t)(1u << vl);
@@ -332,7 +337,8 @@ struct vb_fab_node *vb_fab_peer(const struct vb_fab_node *node, uint8_t port,
 	return e->peer->node;
 }
 
-/* Start the watchdog anew, since nobody sent link packets on a quiet link. */
+/* Restart the watchdog of each VL, because on a link without losses the peer
+ * did not repeat its link packets. */
 static void hear_afresh(struct vb_fab_end *e, vb_time now)
 {
 	for (unsigned vl = 0; vl < DATA_VLS; vl++)
@@ -350,7 +356,9 @@ int vb_fab_tune(struct vb_fab_net *net, struct vb_fab_node *node, uint8_t port,
 		return -EINVAL;
 	l = e->link;
 	net->now = VB_MAX(net->now, now);
-	/* Credits lost until now: some more repeats tell the peer again. */
+	/* The link lost packets until now, so credits may be lost: repeat the
+	 * link packets a few times more, so that the peer learns the present
+	 * totals. */
 	if (is_noisy(l, net->now))
 		l->noisy_until = net->now + 3 * VB_FLOW_PERIOD * 4 +
 				 2 * (l->spec.delay + spec->delay);

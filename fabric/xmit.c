@@ -1,18 +1,22 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What leaves an end: its lanes, their order, their limits of time, and what
- * the link does to frames. */
+/* The sending side of an end: its lanes, their order, their time limits, and
+ * the errors that the link makes. */
 #include <string.h>
 
 #include "fabric/net_priv.h"
 
-#define VL15_BLOCKS_MOST 1024 /* VL15 has a buffer, and no credits */
-#define ROOM_BLOCKS	 1024 /* FAB_EV_ROOM comes when a lane has so few */
-#define STALL_TIMES	 8    /* HOQ lives for which a stalled lane discards */
+/* blocks of 64 bytes in the queue of VL15, which has no credits */
+#define VL15_BLOCKS_MOST 1024
+/* blocks of 64 bytes in a lane at or below which FAB_EV_ROOM comes */
+#define ROOM_BLOCKS 1024
+/* a stalled lane discards its items for this many HOQ lifetimes */
+#define STALL_TIMES 8
 /* On the wire a packet has a start and an end delimiter of a byte each. */
 #define DELIMITERS 2
-#define FRACTION   20 /* bits of a nanosecond in byte_time */
+#define FRACTION   20 /* fraction bits of byte_time, which is in 2^-20 ns */
 #define BTH_FECN   0x80
-#define BURST_BITS 16 /* longest error: a CRC of 16 bits finds each */
+/* longest burst of wrong bits; a 16-bit CRC detects every such burst */
+#define BURST_BITS 16
 
 static bool can_send_data(const struct vb_fab_end *e)
 {
@@ -34,7 +38,7 @@ static void end_wait(uint64_t *ticks, vb_time *since, vb_time now)
 	*since = VB_NEVER;
 }
 
-/* Count the ticks of a wait up to @now, and let the wait go on. */
+/* Add the ticks of a wait up to @now to *@ticks, and let the wait go on. */
 static void settle_wait(uint64_t *ticks, vb_time *since, vb_time now)
 {
 	if (*since == VB_NEVER || now < *since)
@@ -111,8 +115,9 @@ static vb_time later(vb_time t, vb_time span)
 	return span == VB_NEVER ? VB_NEVER : t + span;
 }
 
-/* When the lane must discard its first item as too old, and which counter grows
- * then. Only switches have these limits (IBA 18.2.5.4), and not for VL15. */
+/* The time at which the lane must discard its first item as too old, and the
+ * counter that grows then. Only switches have these limits (IBA 18.2.5.4), and
+ * VL15 has none. */
 static vb_time deadline(const struct vb_fab_end *e, unsigned vl,
 			enum vb_fab_counter *why)
 {
@@ -166,12 +171,15 @@ void fab_flush_lanes(struct vb_fab_end *e)
 		e->lane[vl].stalled = 0;
 	}
 	end_wait(&e->port->count[FAB_XMIT_WAIT], &e->wait_since, e->net->now);
-	/* A sender that waits would never hear of these lanes again. */
+	/* Raise FAB_EV_ROOM for the lanes that are empty now: no later frame
+	 * leaves them, so their waiting senders would otherwise never get the
+	 * event. */
 	for (unsigned vl = 0; vl < VB_FAB_VLS; vl++)
 		tell_room(e, vl);
 }
 
-/* Discard what is too old, and what was found bad before it began to leave. */
+/* Discard the lane's first items if they are too old, or if they were found
+ * damaged before they began to leave. */
 static void prune(struct vb_fab_end *e, unsigned vl, vb_time now)
 {
 	struct lane *l = &e->lane[vl];
@@ -227,8 +235,8 @@ static vb_time wire_time(struct vb_fab_end *e, size_t bytes, vb_time now)
 	return t >> FRACTION;
 }
 
-/* Show on_wire() the bytes with VL and VCRC. Behind a frame that is known to be
- * bad the VCRC is inverted (IBA 7.8.3). */
+/* Give on_wire() the frame's bytes with the right VL and VCRC. The VCRC of a
+ * frame that is known to be bad is inverted (IBA 7.8.3). */
 static void show_wire(struct vb_fab_end *e, struct item *it, vb_time now)
 {
 	struct vb_fab_net *net = e->net;
@@ -253,7 +261,7 @@ static void show_wire(struct vb_fab_end *e, struct item *it, vb_time now)
 			 f->len + VB_VCRC_BYTES, now);
 }
 
-/* Change up to BURST_BITS bits in a row. */
+/* Change up to BURST_BITS bits, one after the other. */
 static void flip_bits(struct vb_fab_net *net, uint8_t *bytes, size_t len)
 {
 	uint32_t burst = (fab_random(net) & ((1u << BURST_BITS) - 1)) | 1;
@@ -287,7 +295,8 @@ static void corrupt(struct vb_fab_net *net, struct item *it)
 	it->frame = f;
 }
 
-/* Put the item on the peer's wire, or drop it as lost if chance says so. */
+/* Put the item on the wire to the peer, or drop it if the random generator
+ * decides that the link loses it. */
 static void put_on_wire(struct vb_fab_end *e, struct item *it, size_t bytes,
 			vb_time now)
 {
@@ -371,7 +380,7 @@ static void send_frame(struct vb_fab_end *e, unsigned vl, vb_time now)
 	tell_room(e, vl);
 }
 
-/* Send one link packet or frame. False: nothing may leave now. */
+/* Send one link packet or frame. False: no packet may leave now. */
 static bool xmit_one(struct vb_fab_end *e, vb_time now)
 {
 	uint16_t able;
@@ -418,7 +427,8 @@ static void rest_end(struct vb_fab_end *e, vb_time now)
 
 void fab_xmit_fire(struct vb_fab_end *e, vb_time now)
 {
-	/* Each turn checks the state: a callback may take the link down. */
+	/* Read the port's state in each turn, because a callback may take the
+	 * link down. */
 	while (e->port->phys == FAB_LINK_UP) {
 		if (now < e->busy) {
 			fab_arm(e->net, &e->xmit, e->busy);
@@ -437,8 +447,9 @@ void fab_xmit_fire(struct vb_fab_end *e, vb_time now)
 	}
 }
 
-/* Set FECN when the lane's queue is long and this port has credits, so that it
- * and not the next node causes the congestion (annex A10). */
+/* Set FECN in a frame when the lane's queue is long and this port has credits:
+ * then this port and not the next node is the cause of the congestion (IBA
+ * annex A10). */
 static void mark(struct vb_fab_end *e, struct item *it)
 {
 	const struct vb_fab_marking *m = &e->port->marking;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The client's side of commands. */
+/* Sends a command to a fabric's process and reads the answer. */
 #include <errno.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -18,8 +18,8 @@ struct text_message {
 	char text[VB_UMAD_INLINE];
 };
 
-/* Print the answer's messages until one says the result: an error, or an empty
- * one for success. */
+/* Print the messages of the answer until one has the result: an error, or an
+ * empty message for success. */
 static int read_answer(int fd, FILE *to, char *error)
 {
 	static struct text_message m;

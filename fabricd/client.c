@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Each program has one connection, which becomes a port of a node. This file
- * checks all that a program sends, and keeps what a program does not read up to
- * a limit and drops the rest, so that no program costs another anything.
+ * checks everything that a program sends. Answers that a program does not read
+ * wait up to a limit, and the rest is dropped, so that no program uses
+ * another's memory or time.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -22,15 +23,19 @@
 #include "wire/verbs_ipc.h"
 
 #define CLIENTS_MOST 1024
-#define OTHER_FDS    32			/* besides connections */
-#define OUTBOX_MOST  ((size_t)64 << 20) /* bytes that wait for one program */
-#define MESSAGES_RUN 64 /* of one program, before others are looked at */
+/* descriptors that the process needs besides its clients' connections */
+#define OTHER_FDS 32
+/* bytes that may wait for one program */
+#define OUTBOX_MOST ((size_t)64 << 20)
+/* messages of one program that are handled before other descriptors are looked
+ * at */
+#define MESSAGES_RUN 64
 #define RECEIVE	     (sizeof(struct vb_umad_mad) + VB_UMAD_INLINE)
 
-/* A message that waits until its program reads. */
+/* A message that waits until the program reads its socket. */
 struct letter {
 	struct letter *next;
-	int memory; /* a memfd that goes along; -1: none */
+	int memory; /* a memfd that the message carries; -1: none */
 	size_t len;
 	uint8_t bytes[];
 };
@@ -46,7 +51,7 @@ struct client {
 	bool gone;
 };
 
-/* --- what goes to a program --- */
+/* --- messages to a program --- */
 
 static void free_letter(struct letter *l)
 {
@@ -90,7 +95,8 @@ static void flush(struct client *c)
 	watch_for(c);
 }
 
-/* Sends @l, queues it or drops it; this function or the queue frees it. */
+/* Send the letter @l, or queue it, or drop it. This function or the queue frees
+ * @l. */
 static void post_letter(struct client *c, struct letter *l)
 {
 	int rc = c->first ? -EAGAIN : send_letter(c, l);
@@ -213,7 +219,8 @@ unsigned vb_fabricd_rate(const struct vb_fab_port *p)
 {
 	static const struct {
 		uint8_t ext, speed;
-		unsigned tenths; /* of Gbit/s, a lane */
+		/* the speed of one lane, in tenths of Gbit/s */
+		unsigned tenths;
 	} speeds[] = {
 		{ FAB_NDR, 0, 1000 }, { FAB_HDR, 0, 500 }, { FAB_EDR, 0, 250 },
 		{ FAB_FDR, 0, 140 },  { 0, FAB_QDR, 100 }, { 0, FAB_DDR, 50 },
@@ -283,7 +290,8 @@ static void answer_query(struct client *c, const struct vb_umad_where *w)
 		.head = { .magic = VB_UMAD_MAGIC, .kind = UMAD_QUERY },
 	};
 
-	c->gone = true; /* the connection serves for nothing else */
+	/* a connection that asks about a node serves for nothing else */
+	c->gone = true;
 	if (!n) {
 		answer(c->watch.fd, UMAD_QUERY, -ENODEV);
 		return;
@@ -338,7 +346,7 @@ static int register_agent(struct client *c, const struct vb_umad_wish *w)
 	return vb_agents_register(c->agents, c, &wish);
 }
 
-/* --- MADs from a program --- */
+/* --- MADs that a program sends --- */
 
 static struct vb_mad_addr get_address(const struct ib_mad_addr *from)
 {
@@ -360,9 +368,9 @@ static struct vb_mad_addr get_address(const struct ib_mad_addr *from)
 	return a;
 }
 
-/* The header of a MAD that does not leave comes back, so that its program does
- * not wait for an answer. @data: its first @len bytes, as far as they are
- * known. */
+/* Return to the program the header of a MAD that could not be sent, so that the
+ * program does not wait for an answer. @data: the first @len bytes of the MAD,
+ * as far as they are known. */
 static void refuse_mad(struct client *c, const struct vb_umad_mad *m,
 		       const uint8_t *data, size_t len, int why)
 {
@@ -399,7 +407,8 @@ static void send_mad(struct client *c, const struct vb_umad_mad *m,
 		refuse_mad(c, m, data, s.len, rc);
 }
 
-/* Only a sealed memfd neither changes nor makes the reader wait. */
+/* Is the memfd sealed? Only a sealed memfd neither changes nor makes a reader
+ * wait. */
 static bool is_sealed(int memory)
 {
 	int seals = fcntl(memory, F_GET_SEALS);
@@ -407,7 +416,8 @@ static bool is_sealed(int memory)
 	return seals >= 0 && (seals & F_SEAL_SHRINK) && (seals & F_SEAL_WRITE);
 }
 
-/* *@data: the @len bytes, which the caller frees. 0 or -errno. */
+/* Read the @len bytes of a message that is too long for a datagram from its
+ * memfd. *@data: the bytes, which the caller frees. 0 or -errno. */
 static int read_long(int memory, size_t len, uint8_t **data)
 {
 	if (len > VB_UMAD_MOST)
@@ -437,8 +447,9 @@ static void send_long(struct client *c, const struct vb_umad_mad *m, int memory,
 
 /* --- commands --- */
 
-/* Sends one piece of the answer, which fits one message. If the socket has no
- * room, the piece waits as a letter, so that this thread never blocks. */
+/* Send one piece of the answer, which fits one message. If the socket has no
+ * room, the piece waits in the client's queue, so that this thread never
+ * blocks. */
 static void post_text(struct client *c, int result, const char *text,
 		      size_t len)
 {
@@ -477,7 +488,7 @@ static void run_command(struct client *c, const char *text, vb_time now)
 	free(said);
 }
 
-/* --- what comes from a program --- */
+/* --- messages from a program --- */
 
 struct message {
 	union {
@@ -489,7 +500,7 @@ struct message {
 		uint8_t bytes[RECEIVE + 1];
 	};
 	size_t len;
-	int fd; /* that came along; -1: none */
+	int fd; /* the descriptor that came with the message; -1: none */
 };
 
 static void take_port_message(struct client *c, struct message *m, vb_time now)
@@ -532,10 +543,12 @@ static void take_message(struct client *c, struct message *m, vb_time now)
 	}
 }
 
-/* False: no message has come, or the connection ends. */
+/* Read one message of a program. False: no message has come, or the connection
+ * ends. */
 static bool read_message(struct client *c, vb_time now)
 {
-	static struct message m; /* one thread */
+	/* static, because the process has only one thread */
+	static struct message m;
 	unsigned count = 1;
 	ssize_t n = vb_fdmail_recv(c->watch.fd, m.bytes, RECEIVE, &m.fd, &count,
 				   MSG_DONTWAIT);
@@ -573,8 +586,8 @@ static void close_client(struct client *c)
 	free(c);
 }
 
-/* Epoll would report the listener again and again while a program waits that
- * cannot be accepted. */
+/* Watch the listener or stop watching it. While the fabric cannot accept a
+ * waiting program, epoll would report the listener again and again. */
 static void accept_more(struct vb_fabricd *f, bool more)
 {
 	if (!vb_fabricd_watch(f, &f->listener, more ? EPOLLIN : 0, true))
@@ -593,7 +606,8 @@ static void serve(struct fd_watch *w, uint32_t events, vb_time now)
 			break;
 	if (c->gone)
 		close_client(c);
-	/* It may have given descriptors back, its own or those of letters. */
+	/* The client's end may have freed descriptors, the client's own or
+	 * those of letters. */
 	if (f->full && f->client_count < f->clients_most)
 		accept_more(f, true);
 }
@@ -615,8 +629,9 @@ unsigned vb_fabricd_clients_most(void)
 	return (unsigned)VB_MIN(r.rlim_cur - OTHER_FDS, CLIENTS_MOST + 0u);
 }
 
-/* A descriptor, or -1: none, or no room. Without clients nobody would have the
- * listener watched again. */
+/* Accept a connection. Returns its descriptor, or -1: no connection waits, or
+ * no descriptor is free. As long as a client exists, its end makes the listener
+ * watched again. */
 static int accept_one(struct vb_fabricd *f)
 {
 	int fd = -1;

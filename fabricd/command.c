@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What `verbena fabric ctl` and `verbena fabric show` ask for. A command is
- * words, each on a line of its own, since names of nodes may have spaces. */
+/* The commands of `verbena fabric ctl` and `verbena fabric show`. A command
+ * consists of words, each on a line of its own, since names of nodes may
+ * contain spaces. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,8 +20,8 @@ struct command {
 	vb_time now;
 };
 
-/* The node that the word NODE names, with *@port as PORT says. NULL: it has no
- * link there, and c->error says so. */
+/* Find the node that the word NODE names, and set *@port from the word PORT.
+ * NULL: the port has no link, and c->error says so. */
 static struct vb_fab_node *find_link(const struct command *c, uint8_t *port)
 {
 	struct vb_fab_node *n = vb_fabricd_node(c->f, c->words[1]);
@@ -135,7 +136,8 @@ static void show_text(const struct command *c)
 	}
 }
 
-/* A string of JSON: whatever the file's bytes were, it is text. */
+/* Write a string of JSON. Whatever bytes the topology's file had, the output is
+ * valid text. */
 static void put_string(FILE *to, const char *s)
 {
 	fputc('"', to);
@@ -219,7 +221,8 @@ static int do_topology(struct command *c)
 
 static const struct {
 	const char *name;
-	unsigned least, most; /* words */
+	/* the least and the most words that the command has */
+	unsigned least, most;
 	int (*run)(struct command *c);
 	const char *usage;
 } commands[] = {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The process: it makes the network of a topology, joins data plane and
- * management, and turns time and descriptors into their calls.
+ * The process of a fabric: it makes the network of a topology, joins data plane
+ * and management, and calls them when time passes or a descriptor is ready.
  */
 #include <errno.h>
 #include <poll.h>
@@ -19,11 +19,15 @@
 #include "fabricd/fabricd_priv.h"
 #include "wire/smp.h"
 
-#define EVENTS	  32
-#define SPIN	  (20 * VB_USEC) /* what is due sooner is not slept for */
-#define STEPS_RUN 4096		 /* events between two looks at descriptors */
+#define EVENTS 32
+/* nanoseconds: the process does not sleep if an event is due sooner than
+ * this */
+#define SPIN (20 * VB_USEC)
+/* events that are handled before descriptors are looked at again */
+#define STEPS_RUN 4096
 
-/* The capabilities of ports of CAs and routers, and those of switches. */
+/* The CapabilityMask bits of ports of CAs and routers, and those of
+ * switches. */
 #define CAPS_CA                                                                \
 	(VB_CAP_TRAP | VB_CAP_SYSTEM_GUID | VB_CAP_REREGISTER | VB_CAP_CM)
 #define CAPS_SWITCH (VB_CAP_TRAP | VB_CAP_SYSTEM_GUID)
@@ -121,9 +125,9 @@ static void fill_node(struct vb_fab_node *n, const struct vb_topo_node *t)
 		const struct vb_topo_port *from = &t->port[i];
 
 		p->cap_mask = n->kind == FAB_SWITCH ? CAPS_SWITCH : CAPS_CA;
-		/* MTU and VLs as firmware leaves them, at the most: a subnet
-		 * manager that had to raise them would take each link down
-		 * first. */
+		/* MTU and VLs start at the largest supported value, as firmware
+		 * leaves them: a subnet manager that had to raise them would
+		 * first take each link down. */
 		p->mtu = p->mtu_cap;
 		p->oper_vls = p->vl_cap;
 		if (from->width)

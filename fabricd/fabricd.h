@@ -11,8 +11,8 @@
 
 struct vb_fabricd;
 
-/* Make the fabric of @topo, which stays the caller's and lives longer, and
- * listen under @name. NULL: it failed, and @error says why. */
+/* Make the fabric of @topo and listen under @name. The caller still owns @topo,
+ * which must outlive the fabric. NULL: a failure, and @error says why. */
 struct vb_fabricd *vb_fabricd_create(const struct vb_topo *topo,
 				     const char *name,
 				     char error[VB_TOPO_ERROR]);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The parts of a fabric's process: the network, its clients, commands. */
+/* Shared by the parts of a fabric's process: the network, its clients, and
+ * commands. */
 #ifndef FABRICD_FABRICD_PRIV_H
 #define FABRICD_FABRICD_PRIV_H
 
@@ -10,7 +11,8 @@
 #include "mgmt/nodes.h"
 #include "wire/umad_ipc.h"
 
-/* What a descriptor of the process is for. */
+/* A watched descriptor of the process, and the function that handles its
+ * events. */
 struct fd_watch {
 	int fd;
 	/* Called when @w->fd is ready; @events as of epoll. It may free @w, but
@@ -37,23 +39,24 @@ struct vb_fabricd {
 	int epoll;
 	struct fd_watch listener;
 	struct fd_watch inotify;
-	char dir[PATH_MAX]; /* of the fabric's files */
+	char dir[PATH_MAX]; /* the directory of the fabric's files */
 	struct vb_chain *clients;
 	unsigned client_count, clients_most;
-	bool full; /* no more clients; the listener is not watched */
+	bool full; /* no further client fits, so the listener is not watched */
 	struct vb_chain *issms;
 	struct verbs_state verbs;
 };
 
-/* Begin to watch w->fd for @events; @again: change what is watched for. 0 or
- * -errno. */
+/* Begin to watch w->fd for @events; with @again, change the events of a watched
+ * descriptor. 0 or -errno. */
 int vb_fabricd_watch(struct vb_fabricd *f, struct fd_watch *w, uint32_t events,
 		     bool again);
 /* Watch w->fd no more. */
 void vb_fabricd_unwatch(struct vb_fabricd *f, struct fd_watch *w);
 
-/* fabricd/client.c */
-/* Raise RLIMIT_NOFILE; how many clients it allows. */
+/* Functions of fabricd/client.c. */
+/* Raise RLIMIT_NOFILE as far as allowed. Returns how many clients the limit
+ * allows. */
 unsigned vb_fabricd_clients_most(void);
 void vb_fabricd_accept(struct fd_watch *w, uint32_t events, vb_time now);
 void vb_fabricd_close_clients(struct vb_fabricd *f);
@@ -113,7 +116,8 @@ bool vb_fabricd_issm_path(struct vb_fabricd *f, struct vb_fab_node *node,
 int vb_fabricd_do(struct vb_fabricd *f, const char *text, FILE *to,
 		  char error[VB_TOPO_ERROR], vb_time now);
 
-/* The node of the network that is called @name, as vb_topo_find() finds it. */
+/* Returns the node of the network that has the name @name, by the rules of
+ * vb_topo_find(). */
 struct vb_fab_node *vb_fabricd_node(const struct vb_fabricd *f,
 				    const char *name);
 /* The nominal Gbit/s of a port's link, coding included: 4X EDR is 100. 0: the

@@ -19,12 +19,14 @@
 #include "wire/smp.h"
 
 struct issm {
-	struct fd_watch writer; /* fd -1: nobody has the file open */
+	/* the end for writing of the FIFO; fd -1: no process has the FIFO
+	 * open */
+	struct fd_watch writer;
 	struct vb_chain link;
 	struct vb_fabricd *f;
 	struct vb_fab_node *node;
 	uint8_t port;
-	int wd; /* inotify's */
+	int wd; /* inotify's watch descriptor of the FIFO */
 	char path[VB_UMAD_PATH];
 };
 
@@ -33,7 +35,7 @@ static void set_cap(struct issm *s, bool on, vb_time now)
 	vb_mgmt_set_caps(s->f->mgmt, s->node, s->port, VB_CAP_SM, on, now);
 }
 
-/* The last reader has gone. */
+/* The last process that had the FIFO open for reading has closed it. */
 static void end_manager(struct fd_watch *w, uint32_t events, vb_time now)
 {
 	struct issm *s = VB_CONTAINER_OF(w, struct issm, writer);
@@ -45,8 +47,9 @@ static void end_manager(struct fd_watch *w, uint32_t events, vb_time now)
 	set_cap(s, false, now);
 }
 
-/* If somebody reads the file, open it too and set IsSM. That open is another
- * event of inotify, but the next look finds the file open and ends. */
+/* If a process has the FIFO open for reading, open it for writing and set IsSM.
+ * This open() causes another inotify event; the next look then finds the file
+ * open and changes nothing. */
 static void look(struct issm *s, vb_time now)
 {
 	if (s->writer.fd >= 0)

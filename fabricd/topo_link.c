@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What is said of a link: its parameters, and names of widths and speeds. */
+/* Parses what a topology file tells of a link: its parameters, and the names of
+ * widths and speeds. */
 #include <errno.h>
 #include <math.h>
 #include <stdarg.h>
@@ -8,9 +9,10 @@
 
 #include "fabricd/topology_priv.h"
 
-#define ODDS_MOST  4294967295.0 /* a probability of 1 in units of 2^-32 */
-#define BER_BITS   (8.0 * 2048) /* of the frame for which a BER is taken */
-#define DELAY_MOST 1e10		/* ns */
+#define ODDS_MOST 4294967295.0 /* a probability of 1 in units of 2^-32 */
+/* bits of the frame whose loss represents the bit error rate */
+#define BER_BITS   (8.0 * 2048)
+#define DELAY_MOST 1e10 /* longest delay of a link, in nanoseconds */
 
 int vb_topo_fail(char error[VB_TOPO_ERROR], const char *format, ...)
 {
@@ -32,7 +34,7 @@ struct unit {
 static const struct unit times[] = {
 	{ "ns", 1 }, { "us", 1e3 }, { "ms", 1e6 }, { "s", 1e9 }, { NULL, 0 }
 };
-/* Bits a second, of which eight make a byte. */
+/* Units of bit rates, as factors to bytes a second (8 bits are a byte). */
 static const struct unit rates[] = { { "", 1. / 8 },
 				     { "K", 1e3 / 8 },
 				     { "M", 1e6 / 8 },
@@ -40,7 +42,7 @@ static const struct unit rates[] = { { "", 1. / 8 },
 				     { NULL, 0 } };
 static const struct unit plain[] = { { "", 1 }, { NULL, 0 } };
 
-/* A number with one of @units. */
+/* Parse a number that may end in one of @units. */
 static bool parse_number(const char *text, const struct unit *units,
 			 double *value)
 {
@@ -67,7 +69,8 @@ static bool set_delay(struct vb_fab_link_spec *s, const char *text)
 	return true;
 }
 
-/* 0: what width and speed say; "free": frames take no time. */
+/* Set the rate of a link from its text. "0": the rate of width and speed;
+ * "free": frames take no time. */
 static bool set_rate(struct vb_fab_link_spec *s, const char *text)
 {
 	double v;

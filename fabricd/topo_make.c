@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The usual topologies, from a line of numbers. */
+/* Makes the usual topologies from a line of numbers. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -52,8 +52,8 @@ static void add_hosts(struct maker *m, uint32_t sw, unsigned first,
 		join(m, add(m, FAB_CA, 1), 1, sw, first + i);
 }
 
-/* Returns the index of the first; switch i has that index + i, because no hosts
- * are added in between. */
+/* Add @count switches. Returns the index of the first switch; switch i has that
+ * index + i, because no hosts are added in between. */
 static uint32_t add_switches(struct maker *m, unsigned count, unsigned ports)
 {
 	uint32_t first = m->topo->count;
@@ -79,7 +79,8 @@ static int make_switch(struct maker *m, const unsigned *n)
 	return m->rc;
 }
 
-/* The spines take turns with the leaves' upward ports, leaf by leaf. */
+/* Connect two levels of switches: the spines take turns with the leaves' upward
+ * ports, leaf by leaf. */
 static int make_two_levels(struct maker *m, unsigned leaves, unsigned ports)
 {
 	unsigned half = ports / 2, spines = leaves * half / ports;
@@ -171,9 +172,9 @@ static int make_torus(struct maker *m, const unsigned *n)
 	return m->rc;
 }
 
-/* A * H + 1 groups, each pair of which has one link: link k of a group leads to
- * the k-th other one. Ports: hosts, the group's other switches, other groups.
- */
+/* Make A * H + 1 groups with one link between each two groups: link k of a
+ * group leads to the k-th other group. The ports in order: hosts, other
+ * switches of the group, other groups. */
 static int make_dragonfly(struct maker *m, const unsigned *n)
 {
 	unsigned a = n[0], p = n[1], h = n[2];
@@ -206,7 +207,8 @@ static int make_dragonfly(struct maker *m, const unsigned *n)
 
 static const struct {
 	const char *name;
-	unsigned least, most; /* numbers */
+	/* the least and the most numbers that the topology's text has */
+	unsigned least, most;
 	int (*make)(struct maker *m, const unsigned *numbers);
 } kinds[] = {
 	{ "switch", 1, 1, make_switch },
@@ -215,8 +217,8 @@ static const struct {
 	{ "dragonfly", 3, 3, make_dragonfly },
 };
 
-/* Numbers of at most 6 digits, between which ":" or "x" stands. False: there is
- * something else. */
+/* Read numbers of at most 6 digits, separated by ":" or "x". False: the text
+ * has something else. */
 static bool read_numbers(const char *s, unsigned numbers[MOST_NUMBERS],
 			 unsigned *count)
 {

@@ -14,10 +14,10 @@
 #include "fabricd/topology_priv.h"
 
 #define LINE_BYTES 1024
-#define DEEPEST	   8 /* includes within includes */
+#define DEEPEST	   8 /* the most levels of nested includes */
 #define WHITE	   " \t\r\n"
 
-/* A port's line, kept until all nodes are known. */
+/* The line of a port, kept until all nodes are known. */
 struct wanted {
 	uint32_t node;
 	uint8_t port, peer_port;
@@ -26,7 +26,7 @@ struct wanted {
 	const char *file;
 };
 
-/* A line "#! link", kept likewise. */
+/* A line "#! link", kept until all nodes are known. */
 struct tuned {
 	char node[VB_TOPO_ID];
 	unsigned port;
@@ -39,9 +39,9 @@ struct parser {
 	struct vb_topo *topo;
 	const char *file;
 	unsigned line, depth;
-	bool in_node;  /* ports may follow */
-	uint32_t node; /* to which they belong */
-	/* Values for the node that follows. */
+	bool in_node;  /* the lines of ports may follow */
+	uint32_t node; /* the index of the node to which the ports belong */
+	/* GUIDs that belong to the node described next. */
 	uint64_t sys_guid, guid;
 	uint32_t vendor_id, device_id;
 	struct wanted *wanted;
@@ -51,7 +51,7 @@ struct parser {
 	char *error;
 };
 
-/* Prefixes @p->error with file and line. */
+/* Put the name of the file and the line number before @p->error. */
 static int fail_at(struct parser *p, const char *file, unsigned line)
 {
 	char why[VB_TOPO_ERROR];
@@ -135,7 +135,7 @@ static bool room_for(void **list, size_t count, size_t *room, size_t each)
 	return true;
 }
 
-/* "S-0002c90000000001" names a GUID. */
+/* Read the GUID from an id such as "S-0002c90000000001". */
 static uint64_t guid_in(const char *id)
 {
 	char *end;
@@ -158,7 +158,7 @@ static void take_values(struct parser *p, struct vb_topo_node *n)
 	p->vendor_id = p->device_id = 0;
 }
 
-/* Switch 8 "S-..." # "description" ... */
+/* Read a line of a node: Switch 8 "S-..." # "description" ... */
 static int read_node(struct parser *p, uint8_t kind, const char *s)
 {
 	char id[VB_TOPO_ID], desc[VB_TOPO_ID];
@@ -192,7 +192,8 @@ static int read_node(struct parser *p, uint8_t kind, const char *s)
 	return 0;
 }
 
-/* w=4 s=2 e=1: ibsim's names of width, speed and extended speed. */
+/* Read an option of a port, which has ibsim's names: w=4 s=2 e=1 for width,
+ * speed and extended speed. */
 static void take_option(struct vb_topo_port *port, const char *word)
 {
 	unsigned long v = strtoul(word + 2, NULL, 10);
@@ -229,16 +230,17 @@ static void take_rest(struct vb_topo_port *port, const char *s)
 	}
 }
 
-/* [1](guid) "peer"[3](guid) # comment */
+/* Read a line of a port: [1](guid) "peer"[3](guid) # comment */
 static int read_port(struct parser *p, const char *s)
 {
-	struct vb_topo_node *n = &p->topo->nodes[p->node];
+	struct wanted w = { .line = p->line, .file = p->file };
 	unsigned port, peer_port;
 	uint64_t guid = 0, ignored;
-	struct wanted w = { .line = p->line, .file = p->file };
+	struct vb_topo_node *n;
 
 	if (!p->in_node)
 		return FAIL(p, "a port stands before any node");
+	n = &p->topo->nodes[p->node];
 	s = take_port(s, &port);
 	if (!s || port < 1 || port > n->ports)
 		return FAIL(p,
@@ -267,7 +269,7 @@ static int read_port(struct parser *p, const char *s)
 	return 0;
 }
 
-/* #! link "Switch1"[5] delay=50us */
+/* Read a line of a link's parameters: #! link "Switch1"[5] delay=50us */
 static int read_tuning(struct parser *p, const char *s)
 {
 	struct tuned t = { .line = p->line, .file = p->file };
@@ -349,7 +351,7 @@ static int read_value(struct parser *p, const char *word, size_t len,
 		 strncmp(word, "caguid", len) == 0 ||
 		 strncmp(word, "rtguid", len) == 0)
 		p->guid = v;
-	return 0; /* others describe the node to people */
+	return 0; /* other words only describe the node to human readers */
 }
 
 static bool is_word(const char *line, size_t len, const char *word)
@@ -357,7 +359,7 @@ static bool is_word(const char *line, size_t len, const char *word)
 	return strlen(word) == len && strncmp(line, word, len) == 0;
 }
 
-/* A line that begins with a word. */
+/* Read a line that begins with a word. */
 static int read_word(struct parser *p, const char *s)
 {
 	size_t len = strspn(s, "abcdefghijklmnopqrstuvwxyz"
@@ -370,8 +372,9 @@ static int read_word(struct parser *p, const char *s)
 			return read_node(p, kinds[i].kind, s + len);
 	if (is_word(s, len, "include"))
 		return read_include(p, s + len);
-	/* "do" is a command of ibsim's console; "Chassis" a heading, and so is
-	 * what ibnetdiscover writes about a chassis's parts. */
+	/* Ignored lines: "do" is a command of ibsim's console; "Chassis" begins
+	 * a heading, and ibnetdiscover writes further lines about a chassis's
+	 * parts. */
 	if (is_word(s, len, "do") || is_word(s, len, "Chassis") ||
 	    is_word(s, len, "module") || is_word(s, len, "portswitch"))
 		return 0;
@@ -396,7 +399,8 @@ static int read_line(struct parser *p, const char *line)
 	return *s == '[' ? read_port(p, s) : read_word(p, s);
 }
 
-/* File names outlive the parser: nodes point to them. */
+/* Keep a copy of the file's name, which outlives the parser because nodes point
+ * to it. */
 static const char *keep_name(struct vb_topo *t, const char *path)
 {
 	char **files = realloc(t->files, (t->file_count + 1) * sizeof(*files));

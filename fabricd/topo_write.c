@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Writes a topology as ibnetdiscover would. */
+/* Writes a topology in the format of ibnetdiscover. */
 #include <string.h>
 
 #include "fabricd/topology_priv.h"

@@ -21,7 +21,7 @@ static const uint64_t first_guid[] = {
 
 static uint32_t hash_id(const char *id)
 {
-	uint32_t h = 2166136261u; /* FNV-1a */
+	uint32_t h = 2166136261u; /* FNV-1a, a hash function for strings */
 
 	for (; *id; id++)
 		h = (h ^ (uint8_t)*id) * 16777619u;

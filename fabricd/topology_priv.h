@@ -5,16 +5,16 @@
 
 #include "fabricd/topology.h"
 
-/* Writes the cause to @error; returns -EINVAL. */
+/* Write the cause of a failure to @error. Returns -EINVAL. */
 int vb_topo_fail(char error[VB_TOPO_ERROR], const char *format, ...)
 	VB_PRINTF(2, 3);
 
-/* The node of that id; UINT32_MAX: none. */
+/* Returns the index of the node with that id; UINT32_MAX: no node has it. */
 uint32_t vb_topo_index(const struct vb_topo *t, const char *id);
 
 /* Names of widths and speeds, as ibnetdiscover writes them: "4xQDR". */
 bool vb_topo_rate_get(const char *text, struct vb_topo_port *p);
-/* False: @p has the default. */
+/* Write the width and speed of @p to the text. False: @p has the default. */
 bool vb_topo_rate_put(const struct vb_topo_port *p, char text[16]);
 
 #endif

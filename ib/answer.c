@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Responses leave in the order of the requests: READ responses and atomic
- * results first, then one ACK or NAK for everything before it. If an ACK
- * overtook a READ response, the requester would take the response for lost. */
+/* Sends a responder's answers. They leave in the order of the requests: READ
+ * responses and atomic results first, then one ACK or NAK for everything before
+ * it. If an ACK overtook a READ response, the requester would take the response
+ * for lost. */
 #include "core/mr.h"
 #include "ib/rc.h"
 
@@ -55,8 +56,9 @@ static enum vb_fault read_memory(struct vb_qp *qp, const struct vb_answer *a,
 	return fault;
 }
 
-/* Send the next packet of a READ response. This checks the key for each packet,
- * since the program may have deregistered the region since the last one. */
+/* Send the next packet of a READ response. The key is checked for each packet,
+ * since the program may have deregistered the region after the previous
+ * packet. */
 static enum vb_fault put_response(struct vb_qp *qp, const struct vb_answer *a,
 				  struct vb_txq *out) VB_REQUIRES(qp->drive)
 {
@@ -90,8 +92,8 @@ static void ib_finish(struct vb_qp *qp, const struct vb_answer *a)
 
 	uint32_t end = vb_psn_add(a->run_psn, a->run_count);
 
-	/* The last response acknowledges all before it: no ACK needs to
-	 * follow. */
+	/* The last response acknowledges all requests before it, so no ACK
+	 * needs to follow. */
 	if (vb_psn_diff(end, resp->ack_psn) > 0) {
 		resp->ack_due = false;
 		resp->unacked = 0;
@@ -102,9 +104,9 @@ static void ib_finish(struct vb_qp *qp, const struct vb_answer *a)
 /*
  * The memory to be read is gone. A requester that still needs it must get a
  * NAK. But if the request is a duplicate, its requester may have received
- * everything and told its program, and that may be why this side's program has
- * rightfully deregistered the region. Such a requester ignores a NAK for a PSN
- * that it has passed, and this side does not move to ERR.
+ * everything and told its program; then this side's program has rightfully
+ * deregistered the region. Such a requester ignores a NAK for a PSN that it has
+ * passed, and this side does not move to ERR.
  */
 static void ib_answer_give_up(struct vb_qp *qp, const struct vb_answer *a,
 			      enum vb_fault fault) VB_REQUIRES(qp->drive)
@@ -112,8 +114,8 @@ static void ib_answer_give_up(struct vb_qp *qp, const struct vb_answer *a,
 	struct vb_resp *resp = &vb_rc(qp)->resp;
 	uint32_t psn = vb_psn_add(a->run_psn, a->sent);
 
-	/* The other process has no room now: drop this answer; the requester
-	 * repeats its request. */
+	/* The other process has no room now: drop this answer. The requester
+	 * will repeat its request. */
 	if (fault == FAULT_NO_RQE) {
 		vb_replay_done(&resp->replay);
 		return;
@@ -131,7 +133,7 @@ static void ib_answer_give_up(struct vb_qp *qp, const struct vb_answer *a,
 	resp->nak_psn = psn;
 }
 
-/* Send one packet of the oldest answer due. */
+/* Send one packet of the oldest answer that is due. */
 static void answer_next(struct vb_qp *qp, struct vb_answer *a,
 			struct vb_txq *out) VB_REQUIRES(qp->drive)
 {
@@ -164,7 +166,8 @@ static void put_gap(struct vb_qp *qp, struct vb_txq *out) VB_REQUIRES(qp->drive)
 	hdr = vb_ib_put_headers(bytes, &pkt);
 	if (rc->selective)
 		len = vb_ooo_map(&rc->resp.ooo, rc->resp.epsn, bytes + hdr);
-	/* The map is zeroed behind its end, so whole words need no pad. */
+	/* The bitmap is zeroed behind its end, so the length may be rounded up
+	 * to whole words. */
 	vb_txq_commit(out, (uint32_t)hdr + ((len + 3) & ~3u), &qp->route);
 }
 
@@ -174,7 +177,7 @@ static void put_nak(struct vb_qp *qp, struct vb_txq *out) VB_REQUIRES(qp->drive)
 
 	resp->nak_due = false;
 	if (resp->nak_syndrome == VB_SYN_NAK_PSN) {
-		/* The gap may have closed or moved while the NAK waited. */
+		/* While the NAK waited, the gap may have closed or moved. */
 		if (vb_psn_diff(resp->gap_psn, resp->epsn) < 0)
 			return;
 		resp->ack_due = false;
@@ -187,9 +190,9 @@ static void put_nak(struct vb_qp *qp, struct vb_txq *out) VB_REQUIRES(qp->drive)
 }
 
 /* Acknowledge up to the last SEND or WRITE, even if a READ or atomic was
- * accepted after it: only a response completes these (IBA 9.7.5.1.2), and some
- * requesters (Linux rxe) take a plain ACK of a READ for its end and never
- * notice that the data is missing. */
+ * accepted after it: only a response completes READs and atomics (IBA
+ * 9.7.5.1.2), and some requesters (Linux rxe) treat a plain ACK of a READ as
+ * its end and never notice that the data is missing. */
 static void put_ack(struct vb_qp *qp, struct vb_txq *out) VB_REQUIRES(qp->drive)
 {
 	struct vb_resp *resp = &vb_rc(qp)->resp;

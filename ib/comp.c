@@ -33,7 +33,7 @@ void vb_comp_retire(struct vb_qp *qp)
 	}
 }
 
-/* The WQEs may complete up to @psn, which is after una: move una there. */
+/* Set una to @psn, which is larger: WQEs before it may complete. */
 static void advance(struct vb_qp *qp, uint32_t psn, vb_time now)
 	VB_REQUIRES(qp->drive)
 {
@@ -63,7 +63,7 @@ static void advance(struct vb_qp *qp, uint32_t psn, vb_time now)
 }
 
 /* The peer has received everything before @psn. False: a READ or atomic
- * response before it is missing, and una is now the PSN of that response. */
+ * response before @psn is missing, and una is now the PSN of that response. */
 static bool acknowledge(struct vb_qp *qp, uint32_t psn, vb_time now)
 	VB_REQUIRES(qp->drive)
 {
@@ -83,10 +83,10 @@ static void take_ack(struct vb_qp *qp, uint32_t psn, vb_time now)
 	VB_REQUIRES(qp->drive)
 {
 	struct vb_req *req = &vb_rc(qp)->req;
-	/* The peer has acknowledged the probe alone. Either the probe was the
-	 * missing packet, and the peer dropped what followed it. Or the peer is
-	 * slow and acknowledges each packet that asks, so the next ACK follows
-	 * soon. */
+	/* The peer has acknowledged only the probe. Either the probe was the
+	 * missing packet, and the peer dropped the packets behind it. Or the
+	 * peer is slow and acknowledges each packet that asks, so the next ACK
+	 * follows soon. */
 	bool probed = req->probes && psn == req->una;
 
 	if (!acknowledge(qp, vb_psn_add(psn, 1), now))
@@ -107,7 +107,8 @@ static void ib_take_rnr(struct vb_qp *qp, const struct vb_ib_pkt *pkt,
 	}
 	if (!vb_rc_sends(qp) || req->rnr_at != VB_NEVER)
 		return;
-	/* 7 means: retry without limit (IBA 9.7.5.2.8). */
+	/* An RNR retry count of 7 means: retry without limit (IBA
+	 * 9.7.5.2.8). */
 	if (qp->attr.rnr_retry < 7 && req->rnr_retries >= qp->attr.rnr_retry) {
 		vb_count(qp->adapter, CNT_RNR_RETRY_EXCEEDED, 1);
 		vb_comp_fail(qp, WC_RNR_RETRY_EXC_ERR);
@@ -127,7 +128,8 @@ static void take_fatal_nak(struct vb_qp *qp, uint8_t syndrome, uint32_t psn,
 			   vb_time now) VB_REQUIRES(qp->drive)
 {
 	acknowledge(qp, psn, now);
-	/* The peer sends no earlier responses again, should they be lost. */
+	/* After this NAK the peer repeats no earlier response, so requests
+	 * before @psn that still lack a response are flushed. */
 	while (vb_rc_sends(qp)) {
 		const struct vb_send_wqe *wqe = oldest(qp);
 		uint32_t end = vb_psn_add(wqe->first_psn, wqe->psn_count);
@@ -168,7 +170,7 @@ static void take_aeth(struct vb_qp *qp, const struct vb_ib_pkt *pkt,
 	case SYN_NAK:
 		take_nak(qp, pkt, now);
 		break;
-	default: /* reserved (IBA 9.7.5.2.1) */
+	default: /* reserved syndromes (IBA 9.7.5.2.1) */
 		vb_count(qp->adapter, CNT_DROP_BAD_RESPONSE, 1);
 	}
 }
@@ -197,8 +199,8 @@ static enum vb_wc_status ib_comp_take_read(struct vb_qp *qp,
 	if (wqe->op == WR_ATOMIC_WRITE)
 		return is_last && pkt->payload_bytes == 0 ? WC_SUCCESS
 							  : WC_BAD_RESP_ERR;
-	/* Asked for a part of the responses, a peer that repeats selectively
-	 * sends them as First to Last packets of their own. */
+	/* A peer that repeats selectively answers a request for a part of the
+	 * responses with a First, Middle and Last packet of its own. */
 	if (wqe->op != WR_READ || (!is_last && pkt->bth.psn == last) ||
 	    (is_last && pkt->bth.psn != last && !vb_rc(qp)->selective))
 		return WC_BAD_RESP_ERR;
@@ -250,17 +252,17 @@ static void take_answer(struct vb_qp *qp, const struct vb_ib_pkt *pkt,
 	uint32_t psn = pkt->bth.psn;
 	enum vb_wc_status status;
 
-	/* No request expects this PSN. The response may stem from an earlier
-	 * connection of this queue pair with the same numbers, so it
+	/* No request expects a response at this PSN. The response may stem from
+	 * an earlier connection of this queue pair with equal numbers, so it
 	 * acknowledges nothing. A response that does not match the request at
-	 * its PSN is an error; here there is no request to fail. */
+	 * its PSN is an error, but here there is no request to fail. */
 	if (!asked_for(req, psn)) {
 		vb_count(qp->adapter, CNT_DROP_BAD_RESPONSE, 1);
 		return;
 	}
 	acknowledge(qp, asked->psn, now);
 	if (psn != req->una) {
-		/* A response before it is lost (IBA 9.7.5.1.2). */
+		/* An earlier response is lost (IBA 9.7.5.1.2). */
 		if (ib_comp_keep(qp, pkt))
 			vb_req_ask_gap(qp, now);
 		else
@@ -278,7 +280,7 @@ static void take_answer(struct vb_qp *qp, const struct vb_ib_pkt *pkt,
 		advance(qp, vb_psn_add(psn, 1), now);
 }
 
-/* Handle the responses kept in req->ooo that are now the next ones. */
+/* Handle the responses kept in req->ooo whose turn it is now. */
 static void ib_comp_take_kept(struct vb_qp *qp, vb_time now)
 	VB_REQUIRES(qp->drive)
 {
@@ -304,7 +306,8 @@ void vb_comp_recv(struct vb_qp *qp, const struct vb_ib_pkt *pkt, vb_time now)
 	if (!vb_rc_sends(qp))
 		return;
 	if (vb_psn_diff(psn, req->una) < 0 || vb_psn_diff(psn, req->next) >= 0)
-		return; /* a duplicate, or a ghost (IBA 9.7.5.1.1) */
+		/* a duplicate or ghost response is ignored (IBA 9.7.5.1.1) */
+		return;
 	if (pkt->op->kind == KIND_ACK)
 		take_aeth(qp, pkt, now);
 	else if (pkt->op->headers & HDR_AETH &&

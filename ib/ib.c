@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The InfiniBand transport of core/transport.h: the life of reliable
- * connections, and which type of queue pair has which functions. */
+/* The InfiniBand transport of core/transport.h: creating, changing and
+ * destroying the state of reliable connections, and the functions of each type
+ * of queue pair. */
 #include <errno.h>
 #include <stdlib.h>
 
@@ -36,7 +37,8 @@ void vb_rc_explain_length(const struct vb_qp *qp, uint32_t bytes)
 		       vb_rc_qpn(qp), bytes, qp->mtu, bytes);
 }
 
-/* RC; and XRC, of which each queue pair is one half. */
+/* Functions of RC and of XRC, each of whose queue pairs is one half of an RC
+ * queue pair. */
 
 static int rc_attach(struct vb_qp *qp)
 {
@@ -69,8 +71,8 @@ static void rc_enter(struct vb_qp *qp, enum vb_qp_state from,
 				 qp->attr.max_dest_rd_atomic);
 		vb_req_drain(qp);
 	}
-	/* In RESET and INIT nothing is sent, and the move to RTR resets all.
-	 * For ERR see vb_rc_send(). */
+	/* In RESET and INIT no packet is sent, and the move to RTR resets
+	 * everything. For ERR see vb_rc_send(). */
 }
 
 static const struct vb_transport rc_transport = {

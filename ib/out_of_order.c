@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Packets kept by PSN, within bounds per queue pair and adapter. */
+/* Keeps packets that came before their turn, by PSN, within limits for each
+ * queue pair and adapter. */
 #include "ib/out_of_order.h"
 
 #include <string.h>
 
-/* for all queue pairs of an adapter together */
+/* the most bytes kept for all queue pairs of an adapter together */
 #define BYTES_MAX (64u << 20)
 
 #define SLOTS_BYTES (VB_OOO_PSNS * sizeof(struct vb_ooo_pkt *))
@@ -26,7 +27,7 @@ static size_t size_of(const struct vb_ib_pkt *pkt)
 	return sizeof(struct vb_ooo_pkt) + pkt->payload_bytes;
 }
 
-/* Relaxed: the budget is a bound and orders nothing else. */
+/* Relaxed: the number of kept bytes orders no other memory access. */
 static void give_budget(struct vb_adapter *a, size_t bytes)
 {
 	atomic_fetch_sub_explicit(&a->ooo_bytes, bytes, memory_order_relaxed);
@@ -99,7 +100,7 @@ bool vb_ooo_keep(struct vb_adapter *a, struct vb_ooo *e,
 		return false;
 	if (is_there(e, psn))
 		return true;
-	ib_drop(a, e, psn); /* of an earlier use of the slot */
+	ib_drop(a, e, psn); /* a packet of an earlier PSN that used this slot */
 	p = copy_of(a, pkt);
 	if (!p)
 		return false;

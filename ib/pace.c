@@ -10,11 +10,11 @@
 #define SHARED_BYTES (512 * 1024)
 #define WINDOW_MIN   8
 #define WINDOW_MAX   256
-#define ASK_PARTS    4 /* questions per window */
+#define ASK_PARTS    4 /* number of AckReq questions for each window */
 
-/* A peer known to be a Verbena answers once it runs, which may take long on a
- * busy host. For another peer the sender waits at most SILENCES times, a tenth
- * of a second in all. */
+/* How long a sender waits for an answer. On a busy host a Verbena peer may get
+ * a processor late, and cannot answer before. For a peer that has never
+ * answered the sender waits at most SILENCES times, 0.1 s in all. */
 #define PATIENCE       (1 * VB_MSEC)
 #define PATIENCE_MAX   (16 * VB_MSEC)
 #define PATIENCE_KNOWN (50 * VB_MSEC)
@@ -51,7 +51,8 @@ void vb_pace_init(struct vb_pace *p, uint32_t psn, uint32_t mtu,
 	};
 }
 
-/* Stop waiting for the packets in flight, and count the silence. */
+/* Stop waiting for the packets in flight, and count one more question without
+ * an answer. */
 static void ib_pace_give_up(struct vb_pace *p)
 {
 	p->heard = p->next;
@@ -62,7 +63,7 @@ static void ib_pace_give_up(struct vb_pace *p)
 }
 
 /* A slow sender never waits: before its packets fill the window, vb_pace_sent()
- * counts them out of it by their age. */
+ * drops them from the window because of their age. */
 bool vb_pace_may_send(struct vb_pace *p, vb_time now)
 {
 	bool full = ib_pace_in_flight(p) >= p->window;
@@ -80,7 +81,7 @@ bool vb_pace_asks(const struct vb_pace *p)
 {
 	uint32_t every = p->window / ASK_PARTS;
 
-	/* After giving up ask now and then: a Verbena may get the peer's
+	/* After giving up, ask rarely: a host with Verbena may get the peer's
 	 * address later. */
 	return p->unasked + 1 >= (has_given_up(p) ? 16 * every : every);
 }
@@ -104,7 +105,8 @@ void vb_pace_heard(struct vb_pace *p, uint32_t psn, vb_time now)
 
 	p->silences = 0;
 	p->known = true;
-	/* The sender has given up waiting for this packet already. */
+	/* The sender no longer waits for this packet, because it has given
+	 * up. */
 	if (vb_psn_diff(to, p->heard) <= 0 || vb_psn_diff(to, p->next) > 0)
 		return;
 	p->heard = to;

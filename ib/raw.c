@@ -20,10 +20,12 @@ static void raw_enter(struct vb_qp *qp, enum vb_qp_state from,
 		      enum vb_qp_state to, vb_time now) VB_REQUIRES(qp->drive)
 {
 	if (to == QPS_SQD)
-		vb_qp_drained(qp); /* no frame is ever sent in part */
+		/* nothing to drain: a frame is always sent whole */
+		vb_qp_drained(qp);
 }
 
-/* The longest frame the interface accepts: Ethernet header, VLAN tag, MTU. */
+/* Returns the longest frame that the interface accepts, in bytes: Ethernet
+ * header, VLAN tag, MTU. */
 static uint32_t longest(const struct vb_qp *qp)
 {
 	struct vb_port *p = &qp->adapter->port;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The responder's memory of READ and atomic requests (ib/replay.h). */
+/* The READ and atomic requests that a responder remembers (ib/replay.h). */
 #include "ib/replay.h"
 
 #include <stdlib.h>
@@ -50,7 +50,7 @@ void vb_replay_resize(struct vb_replay *r, unsigned max_dest_rd_atomic)
 		forget_oldest(r);
 }
 
-/* Make the ring large enough for all slots. False: no memory. */
+/* Make the ring large enough for all slots. False: memory is exhausted. */
 static bool make_ring(struct vb_replay *r)
 {
 	struct vb_answer *ring, *old = r->ring;
@@ -79,8 +79,9 @@ struct vb_answer *vb_replay_add(struct vb_replay *r)
 {
 	struct vb_answer *a = at(r, r->end);
 
-	/* This drops the oldest entry. If its answer is due again, nobody needs
-	 * it: a requester that sends one request more has received it. */
+	/* The oldest entry is dropped. If its answer is due once more, no
+	 * requester needs it: one that sends a further request has received the
+	 * answer. */
 	if (r->held == r->slots)
 		forget_oldest(r);
 	else

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What a responder remembers of READ and atomic requests, so that it can answer
- * them, and duplicates of them (IBA 9.7.5.1.3-4). The entries are a ring in the
- * order of the requests; the answers that are still to be sent are a part of
- * it. */
+/* The READ and atomic requests that a responder remembers, so that it can
+ * answer them, and duplicates of them (IBA 9.7.5.1.3-4). The entries are a ring
+ * in the order of the requests; the answers that are still to be sent are a
+ * part of the ring. */
 #ifndef IB_REPLAY_H
 #define IB_REPLAY_H
 
@@ -11,61 +11,69 @@
 
 enum vb_answer_due {
 	DUE_NOT,
-	DUE_NEW, /* not yet answered completely */
-	/* Asked again; the requester may have got the answer meanwhile. */
+	DUE_NEW, /* the request is not yet answered completely */
+	/* The requester has repeated the request; it may have received the
+	 * answer meanwhile. */
 	DUE_AGAIN,
 };
 
 struct vb_answer {
-	uint8_t due;  /* enum vb_answer_due */
-	uint8_t kind; /* enum vb_ib_kind of the request */
-	/* the request as it first arrived: */
+	/* whether the answer is to be sent, an enum vb_answer_due */
+	uint8_t due;
+	uint8_t kind; /* kind of the request, an enum vb_ib_kind */
+	/* The request as it first arrived. */
 	uint32_t psn, count;
-	uint32_t msn;	/* the MSN after the request */
-	uint64_t value; /* atomic: the word before it */
+	uint32_t msn; /* message sequence number after the request */
+	/* of an atomic: the value of the word before the operation */
+	uint64_t value;
 	uint64_t va;
 	uint32_t rkey, length;
-	uint32_t srqn; /* XRC: the SRQ whose protection domain the key is of */
-	/* READ: the responses asked for last, all or a part: */
+	/* with XRC: the SRQ whose protection domain has the key */
+	uint32_t srqn;
+	/* Of a READ: the responses that were requested last, all or a part. */
 	uint64_t run_va;
 	uint32_t run_length;
 	uint32_t run_psn, run_count;
-	uint32_t sent; /* packets of these that were sent */
+	uint32_t sent; /* how many packets of these responses were sent */
 };
 
 struct vb_replay {
-	uint32_t slots; /* capacity; 0: no READs or atomics */
-	uint32_t held;	/* entries in use, at most slots */
-	uint32_t end;	/* free-running index behind the newest */
-	uint32_t due;	/* index of the oldest to be sent; end: none */
-	/* Allocated when a request first needs it: most queue pairs never
-	 * do. */
-	uint32_t cap; /* entries of ring; a power of two, or 0 */
+	/* the most entries; 0: no READs or atomics are permitted */
+	uint32_t slots;
+	uint32_t held; /* number of entries in use, at most @slots */
+	uint32_t end;  /* free-running index behind the newest entry */
+	/* index of the oldest entry whose answer is to be sent; @end: there is
+	 * none */
+	uint32_t due;
+	/* The ring, allocated when a request first needs it: most queue pairs
+	 * never do. */
+	uint32_t cap; /* entries of @ring; a power of two, or 0 */
 	struct vb_answer *ring;
 };
 
-/* Forget all requests, and keep up to @max_dest_rd_atomic from now on. The
- * caller has zeroed @r, or reset it before. vb_replay_fini() frees the ring. */
+/* Drop all requests, and keep up to @max_dest_rd_atomic from now on. @r is all
+ * zero, or was reset before. vb_replay_fini() frees the ring. */
 void vb_replay_reset(struct vb_replay *r, unsigned max_dest_rd_atomic);
 void vb_replay_fini(struct vb_replay *r);
-/* Change the capacity; the newest entries stay. */
+/* Change the capacity; the newest entries are kept. */
 void vb_replay_resize(struct vb_replay *r, unsigned max_dest_rd_atomic);
 /* Is there room for one more request without dropping one that was never
- * answered? False also when memory is exhausted. */
+ * answered? False also if memory is exhausted. */
 bool vb_replay_has_room(struct vb_replay *r);
-/* Add a zeroed entry that is DUE_NEW, and drop the oldest if the ring is full.
- * Only after vb_replay_has_room() was true. */
+/* Add a zeroed entry in state DUE_NEW, and drop the oldest entry if the ring is
+ * full. Only after vb_replay_has_room() was true. */
 struct vb_answer *vb_replay_add(struct vb_replay *r);
-/* The entry whose PSNs include @psn, or NULL. */
+/* Returns the entry whose PSNs include @psn, or NULL. */
 struct vb_answer *vb_replay_find(struct vb_replay *r, uint32_t psn);
-/* Schedule @a to be sent again from the start of its run. An entry that is
- * DUE_NEW stays so. */
+/* Schedule the answer @a to be sent again from the start of its run. An entry
+ * in state DUE_NEW keeps that state. */
 void vb_replay_again(struct vb_replay *r, struct vb_answer *a);
-/* The oldest entry whose answer is to be sent, or NULL. */
+/* Returns the oldest entry whose answer is to be sent, or NULL. */
 struct vb_answer *vb_replay_due(struct vb_replay *r);
-/* The answer of that entry was sent, or cannot be: go on to the next one. */
+/* The answer of the entry that vb_replay_due() returned was sent, or cannot be
+ * sent: go on to the next one. */
 void vb_replay_done(struct vb_replay *r);
-/* Forget which answers are to be sent. */
+/* Let no answer be sent any more; the entries stay. */
 void vb_replay_cancel(struct vb_replay *r);
 
 #endif

@@ -11,23 +11,23 @@
 #include "ib/req_priv.h"
 
 /* Coalescing. While VB_STREAM_PKTS packets are in flight, small messages wait
- * until they make a batch (is_batch()); they still do so for STREAM_LASTS after
- * fewer packets are in flight. */
+ * until they make a batch (is_batch()); they still do so for a time of
+ * STREAM_LASTS after fewer packets are in flight. */
 #define STREAM_LASTS (100 * VB_USEC)
 #define WAIT_LEAST   64u
 #define WAIT_MOST    128u
-#define WAIT_SHORT   2048u /* bytes; many shorter messages make a batch */
-#define WAIT_LENGTH                                                            \
-	(16u << 10) /* bytes; a longer message is a batch by itself */
-#define WAIT_BYTES (128u << 10)
+/* bytes; many messages of at most this length make a batch. */
+#define WAIT_SHORT  2048u
+#define WAIT_LENGTH (16u << 10) /* bytes; a longer message alone is a batch */
+#define WAIT_BYTES  (128u << 10)
 _Static_assert(WAIT_LEAST *VB_QUIET_BYTES <= WAIT_LENGTH,
 	       "a deferred doorbell delays less than a batch");
 
 #define ATOMIC_BYTES 8
 
-/* After so many replies in a row the ACK waits for the program's next reply. A
- * reply that does not come halves the count, and no more, since the program may
- * just have lost its processor. */
+/* After this many prompt replies in a row, the ACK waits for the program's next
+ * reply. A reply that does not come only halves the count, since the program
+ * may merely have lost its processor. */
 #define REPLIES	   8
 #define AETH_BYTES 4
 
@@ -42,15 +42,14 @@ static void ib_stop(struct vb_req *req, enum vb_wc_status status)
 	req->stop_status = status;
 }
 
-/* Read the word of an ATOMIC WRITE once: a retransmission must carry the same
- * value even if the program has changed its memory since. */
+/* Read the word of an ATOMIC WRITE once: a retransmission must have the
+ * original value even if the program has changed its memory since. */
 static enum vb_wc_status fetch_word(const struct vb_qp *qp,
 				    struct vb_send_wqe *wqe)
 {
 	if (wqe->length != ATOMIC_BYTES)
 		return WC_LOC_LEN_ERR;
-	if (wqe->flags &
-	    SEND_INLINE) /* the word was copied when it was posted */
+	if (wqe->flags & SEND_INLINE) /* post_send copied the word */
 		return WC_SUCCESS;
 	return vb_sge_gather(qp->pd, wqe->sge, wqe->num_sge, 0, &wqe->swap,
 			     ATOMIC_BYTES)
@@ -58,16 +57,17 @@ static enum vb_wc_status fetch_word(const struct vb_qp *qp,
 		       : WC_SUCCESS;
 }
 
-/* Check the next WQE and assign its PSNs. False: there is none; or it must
- * wait; or it cannot be sent, and the requester stops at it. */
+/* Check the next WQE and assign its PSNs. False: the queue has none; or the WQE
+ * must wait; or it cannot be sent, and the requester stops there. */
 static bool ib_begin_next(struct vb_qp *qp) VB_REQUIRES(qp->drive)
 {
 	struct vb_req *req = &vb_rc(qp)->req;
-	struct vb_send_wqe *wqe = wqe_at(qp, req->begun);
 	enum vb_wc_status status;
+	struct vb_send_wqe *wqe;
 
 	if (req->begun == vb_sq_end(&qp->sq) || vb_rc_state(qp) != QPS_RTS)
 		return false;
+	wqe = wqe_at(qp, req->begun);
 	/* A fence waits for every READ and atomic before it (IBA 10.8.3.3). */
 	if (wqe->flags & SEND_FENCE && vb_req_asked(req))
 		return false;
@@ -94,7 +94,7 @@ static bool ib_begin_next(struct vb_qp *qp) VB_REQUIRES(qp->drive)
 	return true;
 }
 
-/* Move the cursor past @count PSNs of @wqe, which this side has sent. */
+/* Advance the cursor by @count PSNs of @wqe, which this side has sent. */
 static void ib_step(struct vb_qp *qp, const struct vb_send_wqe *wqe,
 		    uint32_t count, vb_time now) VB_REQUIRES(qp->drive)
 {
@@ -111,8 +111,8 @@ static void ib_step(struct vb_qp *qp, const struct vb_send_wqe *wqe,
 	vb_req_sent(qp, now);
 }
 
-/* Add the next request of a READ or atomic to req->asked. NULL: the request
- * must wait. */
+/* Add the next request of a READ or atomic to req->asked. NULL: it must
+ * wait. */
 static const struct vb_asked *ask_more(struct vb_qp *qp,
 				       const struct vb_send_wqe *wqe)
 	VB_REQUIRES(qp->drive)
@@ -127,8 +127,9 @@ static const struct vb_asked *ask_more(struct vb_qp *qp,
 
 	if (req->asked_tail - req->asked_head >= limit)
 		return NULL;
-	/* Responses load the path, too, so they count against the window. A
-	 * READ waits for room rather than ask for one packet at a time. */
+	/* Responses load the path as requests do, so they count against the
+	 * window. A READ waits for room, and does not ask for one packet at a
+	 * time. */
 	if (vb_req_in_flight(req) && vb_req_in_flight(req) + count > w->pkts) {
 		w->limited = true;
 		return NULL;
@@ -175,9 +176,9 @@ static bool wants_ack(const struct vb_qp *qp, const struct vb_send_wqe *wqe)
 
 /* The memory of the packet at the cursor cannot be read. If the requester
  * repeats the packet only on a guess, the peer most often has it, and the
- * program may have deregistered the memory since: then the cursor moves on. The
+ * program may have deregistered the memory since: then the cursor advances. The
  * request fails only when the packet is known to be lost. True: the cursor has
- * moved on. */
+ * advanced. */
 static bool data_is_gone(struct vb_qp *qp) VB_REQUIRES(qp->drive)
 {
 	struct vb_req *req = &vb_rc(qp)->req;
@@ -205,8 +206,8 @@ static bool send_data(struct vb_qp *qp, const struct vb_send_wqe *wqe,
 	return true;
 }
 
-/* Send the packet at the cursor. False: it must not be sent now, or there is
- * none. */
+/* Send the packet at the cursor. False: the packet must not be sent now, or
+ * there is none. */
 static bool send_next(struct vb_qp *qp, vb_time now, struct vb_txq *out)
 	VB_REQUIRES(qp->drive)
 {
@@ -263,10 +264,10 @@ void vb_req_drain(struct vb_qp *qp)
 
 /*
  * Do the messages from req->cur up to @end make a batch? A signaled message
- * ends one, because the program will wait for its completion: if the message
- * waited for later ones, its ACK would arrive when nothing is in flight any
- * more. For the same reason a batch is no larger than what is in flight; only a
- * batch of short messages must be larger, to be worth a system call.
+ * ends a batch, because the program will wait for its completion: if the
+ * message waited for later ones, its ACK would arrive when no packet is in
+ * flight any more. So a batch is no larger than what is in flight; only a batch
+ * of short messages must be larger, to be worth a system call.
  */
 static bool is_batch(const struct vb_qp *qp, uint32_t end)
 	VB_REQUIRES(qp->drive)
@@ -285,12 +286,13 @@ static bool is_batch(const struct vb_qp *qp, uint32_t end)
 }
 
 /*
- * A packet per system call costs several times as much as one in a train, so
- * the small messages of a program with many packets in flight wait until they
- * make a batch or nothing is in flight (as RFC 896 does for TCP). A program
- * with few packets in flight waits for each completion, so its messages are not
- * delayed. Nor are they when the round trip is long, or when they follow a long
- * message that the window has cut.
+ * Should small messages wait for others? A packet with a system call of its own
+ * costs several times as much as one in a train, so the small messages of a
+ * program with many packets in flight wait until they make a batch or no packet
+ * is in flight (as RFC 896 does for TCP). A program with few packets in flight
+ * waits for each completion, so its messages are not delayed. Messages also
+ * leave at once when the round trip is long, or when they follow a long message
+ * that the window has cut.
  */
 static bool ib_gathers(const struct vb_qp *qp) VB_REQUIRES(qp->drive)
 {
@@ -305,8 +307,9 @@ static bool ib_gathers(const struct vb_qp *qp) VB_REQUIRES(qp->drive)
 	return end == req->cur || !is_batch(qp, end);
 }
 
-/* Up to the WAIT_LEAST-th message no batch ends, so posters need not ask
- * whether to send; from then on a signaled message may end one. */
+/* Returns the number of the first message of at most VB_QUIET_BYTES bytes that
+ * can end a batch: such a batch has at least WAIT_LEAST messages. For earlier
+ * messages a thread that posts need not check whether it must send. */
 uint32_t vb_req_waits_until(const struct vb_qp *qp)
 {
 	return vb_rc(qp)->req.cur + WAIT_LEAST - 1;
@@ -332,7 +335,8 @@ struct run {
 	struct vb_qp *qp;
 	struct vb_txq *out;
 	struct vb_bth bth;
-	struct vb_mr_use use; /* the access to the last message's memory */
+	/* access to the memory of the run's last message */
+	struct vb_mr_use use;
 };
 
 static bool is_plain(const struct vb_qp *qp, const struct vb_send_wqe *wqe)
@@ -358,7 +362,8 @@ static bool ib_fetch(struct run *r, const struct vb_send_wqe *wqe, uint8_t *to)
 	       vb_guard_fetch(to, r->use.at, wqe->length) == 0;
 }
 
-/* One packet is also the last of its message, hence it asks for an ACK. */
+/* A message of one packet: its packet is the last one, and so asks for an
+ * ACK. */
 static size_t put_headers(struct run *r, const struct vb_send_wqe *wqe,
 			  uint8_t *bytes)
 {
@@ -387,7 +392,7 @@ static bool send_one(struct run *r, struct vb_req *req)
 	hdr = put_headers(r, wqe, bytes);
 	if (!ib_fetch(r, wqe, bytes + hdr))
 		return false;
-	/* Zero the pad; the rest of the word is overwritten by the ICRC. */
+	/* Zero the pad bytes; the ICRC overwrites the rest of this word. */
 	vb_store_le32(bytes + hdr + wqe->length, 0);
 	vb_txq_commit(r->out, (uint32_t)hdr + wqe->length + r->bth.pad,
 		      &r->qp->route);
@@ -449,7 +454,8 @@ static bool send_requests(struct vb_qp *qp, vb_time now, struct vb_txq *out)
 }
 
 /*
- * The step of a connection: answers, requests, and an ACK that may wait.
+ * One turn of a connection's sender: answers, requests, and an ACK that may
+ * wait.
  */
 
 /* In ERR, send only the NAK for a fault in the peer's request. True: @out is
@@ -485,9 +491,9 @@ static bool answers(const struct vb_qp *qp) VB_REQUIRES(qp->drive)
 	return vb_rc_state(qp) == QPS_RTR || vb_rc_sends(qp);
 }
 
-/* May the ACK go behind the program's reply? A reply of one packet and an ACK
- * fit in one train (UDP_SEGMENT), whose last packet may be shorter, and cost
- * one system call. The receiver of a train handles its ACK first
+/* May the ACK follow the program's reply? A reply of one packet and an ACK fit
+ * in one train (UDP_SEGMENT), whose last packet may be shorter, and so cost one
+ * system call. The receiver of a train handles its ACK first
  * (engine/dispatch.c). */
 static bool ack_goes_last(const struct vb_qp *qp) VB_REQUIRES(qp->drive)
 {
@@ -509,7 +515,7 @@ bool vb_rc_send(struct vb_qp *qp, vb_time now, struct vb_txq *out)
 		more = vb_answer_send(qp, out);
 	if (!more && vb_rc_sends(qp) && qp->way == WAY_PACKETS)
 		more = send_requests(qp, now, out);
-	if (last) /* the ACK leaves even if the reply could not */
+	if (last) /* send the ACK even if the reply could not be sent */
 		more |= vb_answer_send(qp, out);
 	if (vb_rc_state(qp) == QPS_ERR) {
 		vb_qp_flush(qp);
@@ -526,7 +532,8 @@ bool vb_rc_can_wait(const struct vb_qp *qp)
 	       ib_gathers(qp);
 }
 
-/* Only a hint, since another thread may take the completions meanwhile. */
+/* The result is only a hint, since another thread may poll the completions
+ * meanwhile. */
 static bool has_completions(const struct vb_qp *qp)
 {
 	return atomic_load_explicit(&qp->recv_cq->count,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Packets built from a work request and a PSN (ib/req_packet.h). */
+/* Builds packets from a work request and a PSN (ib/req_packet.h). */
 #include "core/sge.h"
 #include "ib/rc.h"
 
@@ -24,9 +24,9 @@ ROW(LOCAL_INV,    SEND,    0,               REQ_LOCAL),
 
 #define ATOMIC_BYTES 8
 
-/* Check the keys of the whole message before its first packet, so that a bad
- * key never sends half a message. A message of one packet is checked when its
- * bytes are gathered. */
+/* Check the keys of the whole message before its first packet, so that a
+ * message with a bad key is never sent in part. A message of one packet is
+ * checked when its bytes are gathered. */
 static bool ib_keys_allow(const struct vb_qp *qp, const struct vb_send_wqe *wqe)
 {
 	bool fetches = vb_req_asks(wqe) && wqe->op != WR_ATOMIC_WRITE;
@@ -46,8 +46,8 @@ enum vb_wc_status vb_req_judge(const struct vb_qp *qp,
 	if (wqe->op >= VB_REQ_ROWS || !vb_req_row_of(wqe)->valid)
 		return WC_LOC_QP_OP_ERR;
 	row = vb_req_row_of(wqe);
-	/* Only reliable transports have responses and SEND with Invalidate (IBA
-	 * 9.2, table 38). */
+	/* Only reliable transports have READs, atomics and SEND with Invalidate
+	 * (IBA 9.2, table 38). */
 	if (row->traits & (REQ_ASKS | REQ_HAS_INV) &&
 	    !vb_qp_type_is_reliable(qp->type))
 		return WC_LOC_QP_OP_ERR;
@@ -131,7 +131,7 @@ enum vb_fault vb_req_put(struct vb_qp *qp, const struct vb_send_wqe *wqe,
 	fault = put_payload(qp, wqe, seg->offset, bytes + hdr, len);
 	if (fault)
 		return fault;
-	/* Zero the pad; the rest of the word is overwritten by the ICRC. */
+	/* Zero the pad bytes; the ICRC overwrites the rest of this word. */
 	vb_store_le32(bytes + hdr + len, 0);
 	vb_txq_commit(out, (uint32_t)hdr + len + pkt->bth.pad, seg->route);
 	return FAULT_NONE;
@@ -149,8 +149,8 @@ enum vb_fault vb_req_put_data(struct vb_qp *qp, const struct vb_send_wqe *wqe,
 			 (nth + 1 == wqe->psn_count ? PLACE_LAST : 0),
 		.route = &qp->route,
 	};
-	/* Not zeroed: vb_ib_put_headers() reads only the headers that the
-	 * opcode has, and zeroing would cost time for each packet. */
+	/* This struct is not zeroed: vb_ib_put_headers() reads only the headers
+	 * that the opcode has, and zeroing would cost time for each packet. */
 	struct vb_ib_pkt pkt;
 
 	pkt.bth = vb_rc_bth(qp, 0, psn);

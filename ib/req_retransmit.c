@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The requester sends again everything from the oldest unacknowledged packet on
- * (go-back-N), or, if the peer is a Verbena, only the packets that the peer
- * reports missing (selective repeat: ib/rc.h). */
+/* Retransmission. The requester sends again everything from the oldest
+ * unacknowledged packet on (go-back-N), or, if the peer is a Verbena, only the
+ * packets that the peer reports missing (selective repeat: ib/rc.h). */
 #include "ib/req_priv.h"
 
 void vb_req_go_back(struct vb_qp *qp, vb_time now)
@@ -85,7 +85,8 @@ void vb_req_ask_gap(struct vb_qp *qp, vb_time now)
 	vb_window_untime(&req->window);
 }
 
-/* The READ or atomic in flight that has a response at @psn; or NULL. */
+/* Returns the READ or atomic in flight that has a response with PSN @psn; or
+ * NULL. */
 static const struct vb_asked *asked_at(const struct vb_req *req, uint32_t psn)
 {
 	uint32_t i = req->asked_head;
@@ -99,8 +100,9 @@ static const struct vb_asked *asked_at(const struct vb_req *req, uint32_t psn)
 	return NULL;
 }
 
-/* Send the packet at @psn again. For a READ the request is sent once, for its
- * first PSN. Returns how many PSNs that covers; 0: it cannot be sent. */
+/* Send the packet with PSN @psn again. For a READ the request is sent once, for
+ * its first PSN. Returns the number of PSNs that the packet covers; 0: it
+ * cannot be sent. */
 static uint32_t repeat(struct vb_qp *qp, const struct vb_send_wqe *wqe,
 		       uint32_t psn, struct vb_txq *out) VB_REQUIRES(qp->drive)
 {
@@ -124,8 +126,8 @@ static uint32_t repeat(struct vb_qp *qp, const struct vb_send_wqe *wqe,
 	return asked->count - ((psn - asked->psn) & VB_PSN_MASK);
 }
 
-/* Send again the packets that the peer lacks before the last one that it has.
- * True: @out is full and more is to be sent. */
+/* Send again the packets that the peer lacks before the last one it has. True:
+ * @out is full and more is to be sent. */
 static bool send_repeats(struct vb_qp *qp, vb_time now, struct vb_txq *out)
 	VB_REQUIRES(qp->drive)
 {
@@ -147,7 +149,7 @@ static bool send_repeats(struct vb_qp *qp, vb_time now, struct vb_txq *out)
 		if (!vb_txq_has_room(out))
 			return true;
 		count = repeat(qp, wqe, psn, out);
-		if (count == 0) { /* send_next() will meet this error */
+		if (count == 0) { /* send_next() will report this error */
 			vb_req_go_back(qp, now);
 			break;
 		}

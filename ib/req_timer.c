@@ -24,7 +24,8 @@ void vb_req_heard(struct vb_qp *qp, vb_time now)
 			now + vb_window_patience(&req->window, req->probes);
 }
 
-/* The local ACK timeout has expired: go back, or give up (IBA 9.7.6.1.3). */
+/* The local ACK timeout has expired: go back, or give up after too many retries
+ * (IBA 9.7.6.1.3). */
 static void time_out(struct vb_qp *qp, vb_time now) VB_REQUIRES(qp->drive)
 {
 	struct vb_req *req = &vb_rc(qp)->req;
@@ -53,7 +54,7 @@ static void probe(struct vb_qp *qp, vb_time now, struct vb_txq *out)
 	req->probes += req->probes < UINT8_MAX;
 	req->probe_at = now + vb_window_patience(&req->window, req->probes);
 	if (req->send == req->una || vb_req_stopped_at(req, qp->sq.done))
-		/* send_next() will send that packet anyway, or it cannot be
+		/* send_next() will send this packet anyway, or it cannot be
 		 * sent. */
 		return;
 	vb_window_untime(&req->window);
@@ -63,7 +64,7 @@ static void probe(struct vb_qp *qp, vb_time now, struct vb_txq *out)
 	if (vb_req_asks(wqe))
 		vb_req_put_ask(qp, wqe, vb_req_asked(req), req->una, out);
 	else if (vb_req_put_data(qp, wqe, req->una, true, out) != FAULT_NONE)
-		/* send_next() meets the same error if it gets there. */
+		/* send_next() reports this error if it gets to this packet. */
 		return;
 	vb_count(qp->adapter, CNT_RETRANSMITS, 1);
 }

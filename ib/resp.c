@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The responder. It checks a request step by step in the order of IBA 9.7.4 -
  * PSN, sequence of operations, permission, receive, length, key - and the first
- * fault ends it. Then it places the data and notes what to answer. */
+ * fault ends the checks. Then it places the data and records what to answer. */
 #include "base/guard.h"
 #include "core/mw.h"
 #include "core/sge.h"
 #include "ib/xrc_forward.h"
 #include "ib/rc.h"
 
-/* Acknowledge after so many packets even if the requester does not ask. */
+/* An ACK is sent after this many packets even if the requester does not ask. */
 #define ACK_AT_LEAST_EVERY 64u
 
 static const uint32_t needs[] = {
-	/* the qp_access_flags that each kind of request needs */
+	/* The qp_access_flags that each kind of request needs. */
 	[KIND_SEND] = 0,
 	[KIND_WRITE] = ACCESS_REMOTE_WRITE,
 	[KIND_READ] = ACCESS_REMOTE_READ,
@@ -20,7 +20,7 @@ static const uint32_t needs[] = {
 	[KIND_ATOMIC_WRITE] = ACCESS_REMOTE_WRITE,
 };
 
-/* What follows from a fault. */
+/* The consequences of a fault. */
 
 static void note_nak(struct vb_qp *qp, uint8_t syndrome, uint32_t psn)
 	VB_REQUIRES(qp->drive)
@@ -102,7 +102,8 @@ static void ib_complete_recv(struct vb_qp *qp, const struct vb_ib_pkt *pkt,
 	vb_qp_recv_done(qp, &done);
 }
 
-/* Take a receive for a SEND. It does not get the first *@skip bytes. */
+/* Begin a SEND: copy the next receive to qp->recv. The receive does not get the
+ * first *@skip bytes of the message. */
 static enum vb_fault begin_send(struct vb_qp *qp, const struct vb_ib_pkt *pkt,
 				uint32_t *skip) VB_REQUIRES(qp->drive)
 {
@@ -167,7 +168,7 @@ static enum vb_fault ib_begin_write(struct vb_qp *qp, struct vb_inbound *in,
 			   reth->va, reth->length, ACCESS_REMOTE_WRITE);
 }
 
-/* The last packet carries all remaining bytes; earlier ones leave some. */
+/* The last packet has all remaining bytes; earlier packets leave some. */
 static bool payload_fits_write(const struct vb_inbound *in,
 			       const struct vb_ib_pkt *pkt)
 {
@@ -177,7 +178,7 @@ static bool payload_fits_write(const struct vb_inbound *in,
 					   : pkt->payload_bytes < left;
 }
 
-/* Most packets of a run use one key: vb_mr_begin_next() looks it up once. */
+/* Most packets of a run use one key: vb_mr_begin_next() finds it only once. */
 static enum vb_fault place_write(struct vb_qp *qp, const struct vb_inbound *in,
 				 const struct vb_ib_pkt *pkt)
 	VB_REQUIRES(qp->drive)
@@ -204,8 +205,8 @@ static enum vb_fault ib_take_write(struct vb_qp *qp, struct vb_inbound *in,
 
 	if (!payload_fits_place(qp, pkt))
 		return FAULT_LENGTH;
-	/* IBA 9.7.4 demands a receive before it checks the key: a missing
-	 * receive lets the requester retry, a wrong key is fatal. */
+	/* IBA 9.7.4 demands a receive before the key is checked: without a
+	 * receive the requester retries, but a wrong key is fatal. */
 	if (with_imm && !qp->recv_busy && !vb_qp_recv_begin(qp))
 		return FAULT_NO_RQE;
 	if (pkt->op->place & PLACE_FIRST)
@@ -297,8 +298,8 @@ static enum vb_fault ib_resp_take_read(struct vb_qp *qp,
 	return FAULT_NONE;
 }
 
-/* Record an answer of one packet. It needs no memory: for a duplicate of an
- * atomic the value is sent again, and the atomic is not executed again. */
+/* Record an answer of one packet, which needs no memory: for a duplicate of an
+ * atomic the old value is sent again, and the atomic is not executed again. */
 static struct vb_answer *ib_add_answer(struct vb_resp *resp,
 				       const struct vb_ib_pkt *pkt)
 {
@@ -357,7 +358,7 @@ static enum vb_fault take_atomic_write(struct vb_qp *qp,
 	return fault;
 }
 
-/* Requests that arrive in order. */
+/* Handling requests that arrive in order. */
 
 static enum vb_fault ib_resp_judge(struct vb_qp *qp,
 				   const struct vb_ib_pkt *pkt)
@@ -390,13 +391,13 @@ static void want_ack(struct vb_qp *qp) VB_REQUIRES(qp->drive)
 	resp->ack_due = true;
 }
 
-/* Does an ACK answer the request? READs and atomics have responses. */
+/* Is the request answered by an ACK? READs and atomics have responses. */
 static bool is_acked(uint8_t kind)
 {
 	return kind == KIND_SEND || kind == KIND_WRITE;
 }
 
-/* Step past the request at the expected PSN: it was carried out. */
+/* The request at the expected PSN was carried out: advance the expected PSN. */
 static void accept(struct vb_qp *qp, const struct vb_ib_pkt *pkt)
 	VB_REQUIRES(qp->drive)
 {
@@ -406,8 +407,7 @@ static void accept(struct vb_qp *qp, const struct vb_ib_pkt *pkt)
 	resp->prev = pkt->op;
 	resp->quiet = QUIET_NOT;
 	if (resp->nak_due && vb_syn_type(resp->nak_syndrome) == SYN_RNR)
-		resp->nak_due = false; /* an RNR NAK that was not sent yet is
-					  obsolete */
+		resp->nak_due = false; /* an unsent RNR NAK is obsolete */
 	if (pkt->op->place & PLACE_LAST)
 		resp->msn = vb_psn_add(resp->msn, 1);
 	if (pkt->op->kind == KIND_READ) {
@@ -421,7 +421,7 @@ static void accept(struct vb_qp *qp, const struct vb_ib_pkt *pkt)
 }
 
 /* Forward the request to the process that has the shared receive queue. This
- * side makes only the checks that need no look at that queue. */
+ * side makes only the checks that do not involve that queue. */
 static enum vb_fault ib_hand_over(struct vb_qp *qp, const struct vb_ib_pkt *pkt)
 	VB_REQUIRES(qp->drive)
 {
@@ -447,8 +447,8 @@ static enum vb_fault ib_hand_over(struct vb_qp *qp, const struct vb_ib_pkt *pkt)
 	return FAULT_NONE;
 }
 
-/* XRC: use the packet's SRQ until vb_xrc_leave(), or forward the packet. All
- * packets of a message must name one SRQ. */
+/* With XRC: use the packet's SRQ until vb_xrc_leave(), or forward the packet.
+ * All packets of a message must name one SRQ. */
 static enum vb_fault enter_srq(struct vb_qp *qp, const struct vb_ib_pkt *pkt)
 	VB_REQUIRES(qp->drive)
 {
@@ -464,7 +464,7 @@ static enum vb_fault enter_srq(struct vb_qp *qp, const struct vb_ib_pkt *pkt)
 	fault = vb_xrc_enter(qp, pkt->xrc_srqn);
 	if (!qp->recv_busy || vb_xrc_is_home(qp))
 		return fault;
-	/* The queue was destroyed, and another has its number now. */
+	/* The queue was destroyed, and a new queue has its number now. */
 	vb_xrc_leave(qp);
 	return fault ? fault : FAULT_ORDER;
 }
@@ -513,8 +513,8 @@ static bool ib_resp_keep(struct vb_qp *qp, const struct vb_ib_pkt *pkt)
 }
 
 /* A request came early: send one NAK, then wait for the missing packet (IBA
- * 9.7.5.1.4). A peer that repeats selectively gets another NAK when it asks,
- * and when there is another gap. */
+ * 9.7.5.1.4). A peer that repeats selectively gets a further NAK when it asks,
+ * and when a new gap appears. */
 static void take_ooo(struct vb_qp *qp, const struct vb_ib_pkt *pkt)
 	VB_REQUIRES(qp->drive)
 {
@@ -528,7 +528,7 @@ static void take_ooo(struct vb_qp *qp, const struct vb_ib_pkt *pkt)
 		note_gap(qp);
 }
 
-/* Handle the requests kept in resp->ooo that are now the next ones. */
+/* Handle the requests kept in resp->ooo whose turn it is now. */
 static void ib_resp_take_kept(struct vb_qp *qp) VB_REQUIRES(qp->drive)
 {
 	struct vb_resp *resp = &vb_rc(qp)->resp;
@@ -551,8 +551,8 @@ static void ib_resp_take_kept(struct vb_qp *qp) VB_REQUIRES(qp->drive)
 }
 
 /* A forwarded request waits for the other process's verdict, and later requests
- * wait for that one. When the requester repeats the forwarded request, check
- * that the other process is still there. */
+ * wait for the forwarded one. When the requester repeats the forwarded request,
+ * check that the other process still exists. */
 static void wait_for_verdict(struct vb_qp *qp, const struct vb_ib_pkt *pkt,
 			     int32_t ahead) VB_REQUIRES(qp->drive)
 {
@@ -563,7 +563,7 @@ static void wait_for_verdict(struct vb_qp *qp, const struct vb_ib_pkt *pkt,
 		vb_forward_verdict(qp, resp->forwarded.serial, FAULT_XRC_SRQ,
 				   0);
 	else if (ahead > 0 && (uint32_t)ahead < VB_OOO_PSNS)
-		/* If there is no room, the requester sends it again. */
+		/* If the packet is not kept, the requester sends it again. */
 		(void)vb_ooo_keep(qp->adapter, &resp->ooo, pkt);
 }
 
@@ -590,9 +590,9 @@ void vb_forward_verdict(struct vb_qp *qp, uint64_t serial, enum vb_fault fault,
 		ib_resp_take_kept(qp);
 }
 
-/* Duplicate requests (IBA 9.7.5.1.3). */
+/* Handling duplicate requests (IBA 9.7.5.1.3). */
 
-/* A duplicate asks for responses again. Will they be sent anyway, because they
+/* A duplicate asks for responses again. Will these be sent anyway, because they
  * are due and not sent yet? */
 static bool still_to_come(const struct vb_answer *a, uint32_t psn,
 			  uint32_t count)
@@ -646,7 +646,7 @@ static void take_again(struct vb_qp *qp, const struct vb_ib_pkt *pkt)
 	vb_xrc_read_check(qp);
 	a = vb_replay_find(&resp->replay, pkt->bth.psn);
 	if (!a || a->kind != pkt->op->kind)
-		return; /* too old: the requester has the answer */
+		return; /* too old: the requester has received the answer */
 	if (a->kind == KIND_READ)
 		repeat_read(qp, pkt, a);
 	else

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Which packets the peer has, and which were sent again: bitmaps by PSN. */
+/* Bitmaps by PSN: which packets the peer has, and which were sent again. */
 #include "ib/sack.h"
 
 #include <string.h>
@@ -45,8 +45,8 @@ static void ib_note(struct vb_sack *r, uint32_t psn)
 		r->top = vb_psn_add(psn, 1);
 }
 
-/* The peer has had time to report the earlier set, so what it lacks of that set
- * may be sent again: the later set becomes the earlier one. */
+/* The peer has had time to report the earlier set, so the packets of that set
+ * that it lacks may be sent again: the later set becomes the earlier one. */
 static void turn(struct vb_sack *r)
 {
 	memcpy(r->again[0], r->again[1], sizeof(r->again[0]));
@@ -61,9 +61,9 @@ void vb_sack_told(struct vb_sack *r, uint32_t psn, const uint8_t *bits,
 	uint32_t known = (next - psn) & VB_PSN_MASK;
 
 	if (vb_psn_diff(psn, r->from) < 0)
-		return; /* a later NAK came before this one */
+		return; /* a NAK that was overtaken by a later one */
 	vb_sack_acked(r, psn);
-	/* Ignore bits of packets that were never sent. */
+	/* Ignore the bits of packets that were never sent. */
 	known = VB_MIN(VB_MIN(known, VB_OOO_PSNS), bytes * 8 + 1);
 	for (uint32_t i = 1; i < known; i++)
 		if (bits[(i - 1) / 8] & 0x80 >> (i - 1) % 8)

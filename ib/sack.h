@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Selective repeat, the requester's half: which packets the peer has although
+/* The requester's half of selective repeat: which packets the peer has although
  * earlier ones are missing, and which missing ones the requester has sent
  * again. */
 #ifndef IB_SACK_H
@@ -8,26 +8,28 @@
 #include "ib/out_of_order.h"
 
 struct vb_sack {
-	uint64_t has[VB_OOO_PSNS / 64]; /* a bit for each PSN in [from, top) */
-	uint32_t held;			/* bits set in @has */
+	/* one bit for each PSN from @from to @top - 1 */
+	uint64_t has[VB_OOO_PSNS / 64];
+	uint32_t held; /* number of bits that are set in @has */
 	uint32_t from,
-		top; /* behind the last one that the peer has, or @from */
+		/* @top: PSN behind the last one that the peer has, or @from */
+		top;
 	/* Packets sent again, in two sets: earlier and later ones. All PSNs
 	 * before round[i] had been sent before the last packet of set i was. If
 	 * the peer has a PSN at or after round[i] and a packet of set i is
 	 * still missing, that one is lost again; a lower PSN proves nothing. */
 	uint64_t again[2][VB_OOO_PSNS / 64];
 	uint32_t round[2];
-	bool due; /* a packet may have to be sent again */
+	bool due; /* a missing packet may have to be sent again */
 };
 
-/* The next two functions call these: clear the bitmaps; advance @from to
- * @una. */
+/* Helpers of the next two functions: vb_sack_forget() clears the bitmaps,
+ * vb_sack_advance() moves @from to @una. */
 void vb_sack_forget(struct vb_sack *r);
 void vb_sack_acked_some(struct vb_sack *r, uint32_t una);
 
-/* Begin anew: the peer has everything before @una, and nothing else is
- * known. */
+/* Start over: the peer has everything before @una, and nothing is known about
+ * later packets. */
 static inline void vb_sack_reset(struct vb_sack *r, uint32_t una)
 {
 	if (VB_UNLIKELY(r->top != r->from))
@@ -46,17 +48,20 @@ static inline void vb_sack_acked(struct vb_sack *r, uint32_t una)
 	else
 		vb_sack_acked_some(r, una);
 }
-/* A NAK: the peer lacks @psn, and @bits (made by vb_ooo_map(), @bytes long) say
- * which later ones it has. @next is the first PSN never sent. */
+/* A NAK has come: the peer lacks @psn, and @bits (made by vb_ooo_map(), @bytes
+ * long) says which later packets it has. @next is the first PSN never sent. */
 void vb_sack_told(struct vb_sack *r, uint32_t psn, const uint8_t *bits,
 		  uint32_t bytes, uint32_t next);
-/* How many packets the peer lacks before the last one that it has. */
+/* Returns the number of packets that the peer lacks before the last one it
+ * has. */
 uint32_t vb_sack_missing(const struct vb_sack *r);
-/* A timer has expired: all missing packets are to be sent again. */
+/* A timer has expired: all missing packets must be sent again. */
 void vb_sack_restart(struct vb_sack *r);
-/* Is the packet at @psn missing, and not sent again since? */
+/* Is the packet with PSN @psn missing, and not sent again since it was
+ * reported? */
 bool vb_sack_wants(const struct vb_sack *r, uint32_t psn);
-/* The requester has sent @psn again. @next is the first PSN never sent. */
+/* The requester has sent the packet with PSN @psn again. @next is the first PSN
+ * never sent. */
 void vb_sack_sent(struct vb_sack *r, uint32_t psn, uint32_t next);
 
 #endif

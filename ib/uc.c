@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Unreliable connections: messages in packets as with RC, without
+/* Unreliable connections: messages consist of packets as with RC, without
  * acknowledgements. A lost packet loses its message (IBA 9.8.2). */
 #include <errno.h>
 #include <stdlib.h>
@@ -9,15 +9,17 @@
 
 struct vb_uc {
 	struct vb_unrel common;
-	/* requester: */
-	bool begun; /* the oldest WQE has its PSNs */
-	/* responder: */
+	/* The fields of the requester. */
+	bool begun; /* PSNs are assigned to the oldest WQE */
+	/* The fields of the responder. */
 	uint32_t epsn;
-	/* The last packet of the message in progress. NULL: no message is in
-	 * progress, or the rest of a broken one is to be dropped. */
+	/* Operation of the last packet of the message in progress. NULL: no
+	 * message is in progress, or the rest of a broken message is to be
+	 * dropped. */
 	const struct vb_ib_op *prev;
 	struct vb_inbound in;
-	bool heard_due; /* answer that heard_psn has arrived */
+	/* the responder must answer that the packet heard_psn has arrived */
+	bool heard_due;
 	uint32_t heard_psn;
 };
 
@@ -39,7 +41,7 @@ static void uc_detach(struct vb_qp *qp) VB_REQUIRES(qp->drive)
 	qp->priv[PRIV_TRANSPORT] = NULL;
 }
 
-/* In SQD finish a message that has begun, and begin no other. */
+/* In SQD, finish a message that has begun, and begin no further one. */
 static void drain(struct vb_qp *qp) VB_REQUIRES(qp->drive)
 {
 	if (vb_rc_state(qp) == QPS_SQD && !uc_of(qp)->begun)
@@ -59,10 +61,10 @@ static void uc_enter(struct vb_qp *qp, enum vb_qp_state from,
 		drain(qp);
 }
 
-/* The requester: sends messages. */
+/* The requester, which sends messages. */
 
-/* Carry out a work request on a window. False: it must wait, and stays the
- * oldest. */
+/* Carry out a work request on a window. False: the request must wait, and stays
+ * the oldest one. */
 static bool ib_run_local(struct vb_qp *qp, const struct vb_send_wqe *wqe)
 	VB_REQUIRES(qp->drive)
 {
@@ -79,8 +81,8 @@ static bool ib_run_local(struct vb_qp *qp, const struct vb_send_wqe *wqe)
 	return false;
 }
 
-/* Begin the oldest WQE. False: the state does not permit it, it must wait, or
- * it cannot be sent. */
+/* Begin the oldest WQE. False: the state does not permit sending, the WQE must
+ * wait, or it cannot be sent. */
 static bool begin_message(struct vb_qp *qp) VB_REQUIRES(qp->drive)
 {
 	struct vb_uc *uc = uc_of(qp);
@@ -111,11 +113,12 @@ static bool send_packet(struct vb_qp *qp, vb_time now, struct vb_txq *out)
 
 	if (!uc->begun && !begin_message(qp))
 		return false;
-	if (!uc->begun) /* it was a work request on a window */
+	/* the WQE was a work request on a window, and is done */
+	if (!uc->begun)
 		return true;
 	if (vb_req_put_data(qp, wqe, pace->next, vb_pace_asks(pace), out)) {
-		/* The peer drops the part it has when the next message
-		 * begins. */
+		/* The peer drops the part of the message that it has when the
+		 * next message begins. */
 		uc->begun = false;
 		vb_unrel_fail(qp, WC_LOC_PROT_ERR);
 		return false;
@@ -150,11 +153,10 @@ static bool uc_send(struct vb_qp *qp, vb_time now, struct vb_txq *out)
 	return vb_unrel_send(qp, now, out, send_packet);
 }
 
-/* The responder: receives messages. */
+/* The responder, which receives messages. */
 
-/* Drop the message in progress when a PSN is missing or the message is cut
- * short. The first packet of a message starts anew, whatever its PSN (IBA
- * 9.8.2.2). */
+/* Drop the message in progress if a PSN is missing or the message is cut short.
+ * A first packet begins a new message, whatever its PSN (IBA 9.8.2.2). */
 static void check_order(struct vb_uc *uc, const struct vb_ib_pkt *pkt)
 {
 	if (pkt->bth.psn != uc->epsn ||

@@ -10,8 +10,8 @@
  * Q_Key, which an unprivileged program cannot choose (IBA 10.2.5). */
 #define QKEY_OF_QP 0x80000000u
 
-/* How many senders can wait for an answer that their packet has arrived
- * (ib/pace.h). */
+/* The most senders that can wait at a time for an answer that their packet has
+ * arrived (ib/pace.h). */
 #define HEARD_MAX 16
 
 struct vb_ud {
@@ -21,9 +21,9 @@ struct vb_ud {
 		uint32_t psn;
 	} heard[HEARD_MAX];
 	unsigned heard_due;
-	/* The routes of the packets in the batch being filled. They must
-	 * outlive the work requests, whose slots the program may already reuse.
-	 */
+	/* The routes of the packets in the batch that is being filled. They
+	 * must outlive the work requests, whose slots the program may reuse
+	 * earlier. */
 	struct vb_route routes[VB_TXQ_FRAMES];
 };
 
@@ -51,10 +51,11 @@ static void ud_enter(struct vb_qp *qp, enum vb_qp_state from,
 	if (to == QPS_RTS && from == QPS_RTR)
 		vb_unrel_start(qp);
 	else if (to == QPS_SQD)
-		vb_qp_drained(qp); /* no datagram is ever sent in part */
+		/* nothing to drain: a datagram is always sent whole */
+		vb_qp_drained(qp);
 }
 
-/* The requester: sends datagrams. */
+/* The requester, which sends datagrams. */
 
 static enum vb_wc_status ib_ud_judge(const struct vb_qp *qp,
 				     const struct vb_send_wqe *wqe)
@@ -93,7 +94,8 @@ static enum vb_fault put_datagram(struct vb_qp *qp, struct vb_send_wqe *wqe,
 	};
 
 	pkt.bth.dqpn = to->route.dqpn;
-	/* Never ask a multicast group: all members would answer at once. */
+	/* Set AckReq only for single receivers: all members of a multicast
+	 * group would answer at once. */
 	pkt.bth.ack_req =
 		vb_pace_asks(pace) && to->route.dqpn != VB_QPN_MULTICAST;
 	pkt.deth.qkey = to->qkey & QKEY_OF_QP ? qp->attr.qkey : to->qkey;
@@ -141,7 +143,7 @@ static bool ud_send(struct vb_qp *qp, vb_time now, struct vb_txq *out)
 	return vb_unrel_send(qp, now, out, send_datagram);
 }
 
-/* The responder: receives datagrams. */
+/* The responder, which receives datagrams. */
 
 static enum vb_fault take_datagram(struct vb_qp *qp,
 				   const struct vb_ib_pkt *pkt)
@@ -152,7 +154,8 @@ static enum vb_fault take_datagram(struct vb_qp *qp,
 
 	if (pkt->payload_bytes > qp->mtu)
 		return FAULT_LENGTH;
-	/* A receive too small for an earlier datagram is used for this one. */
+	/* If a receive was too small for an earlier datagram, it is used for
+	 * this one. */
 	if (!qp->recv_busy && !vb_qp_recv_begin(qp))
 		return FAULT_NO_RQE;
 	if (sizeof(grh) + pkt->payload_bytes > qp->recv.length)
@@ -184,8 +187,9 @@ static void ib_complete(struct vb_qp *qp, const struct vb_ib_pkt *pkt)
 	vb_qp_recv_done(qp, &done);
 }
 
-/* Note that a sender waits for an answer. If HEARD_MAX others wait already, it
- * gets none, and stops waiting after its time-out. */
+/* Remember that the sender of this packet waits for an answer. If HEARD_MAX
+ * others wait already, this sender gets none, and stops waiting after its
+ * time-out. */
 static void note_heard(struct vb_qp *qp, const struct vb_ib_pkt *pkt)
 {
 	struct vb_ud *ud = ud_of(qp);

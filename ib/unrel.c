@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What UC and UD share: sending without acknowledgement, dropping without a
- * NAK. */
+/* Shared by UC and UD: sending without acknowledgements, dropping packets
+ * without a NAK. */
 #include "ib/unrel.h"
 
 #include "core/sge.h"

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The congestion window (AIMD), the smoothed round trip time, and every
- * constant of both that ib/window.h does not need. */
+/* The congestion window (AIMD), the smoothed round trip time, and those
+ * constants of both that only this file needs. */
 #include "ib/window.h"
 
-/* What the peer does not read in time waits in the buffer of its UDP socket.
- * That buffer has 208 KiB to 4 MiB (net.core.rmem_max), serves all queue pairs
- * of the process, and a small packet occupies up to 2 KiB of it. */
+/* Initial window. Packets that the peer has not read yet wait in the buffer of
+ * its UDP socket. That buffer has 208 KiB to 4 MiB (net.core.rmem_max) for all
+ * queue pairs of the process, and a small packet occupies up to 2 KiB of it. */
 #define START_BYTES (128u << 10)
 #define MAX_BYTES   (512u << 10)
 #define START_PKTS  64u
@@ -13,18 +13,19 @@
 #define MORE_PKTS   1024u /* where receivers make senders wait */
 #define FLOOR_PKTS  2u	  /* one packet may be lost, the other reveals it */
 
-/* Losses come from errors of the path if no queue is on it: */
+/* While no queue is on the path, losses are errors of the path and not
+ * congestion. */
 #define EASY_CUT  8 /* a loss reduces the window by 1/EASY_CUT */
-#define EASY_STEP 4 /* packets added per round trip */
+#define EASY_STEP 4 /* packets added to the window in each round trip */
 
 /* A queue that overflows loses many packets in a row, at least the rest of a
- * train. Few losses among many packets are errors of the path, which is no
- * reason to keep less in flight than a new connection does. */
-#define FEW_PART 16 /* few: up to this part of the window */
+ * train. Few losses among many packets are errors of the path, and no reason
+ * for a window smaller than that of a new connection. */
+#define FEW_PART 16 /* losses are few up to 1/FEW_PART of the window */
 #define FEW_CUT	 32
 
-/* After such a loss the path is taken to lose single packets for so many
- * more. */
+/* After such a loss, the path is assumed to lose single packets during this
+ * many further packets. */
 #define LOSSY_PKTS 8192u
 
 #define NEAR_RTT (1 * VB_MSEC)
@@ -40,7 +41,7 @@ void vb_window_init(struct vb_window *w, uint32_t mtu, uint32_t in_flight)
 	w->threshold = w->max;
 }
 
-/* Do packets wait in a queue of the path? Judged by the round trip time. */
+/* Do packets wait in a queue of the path? The round trip time tells. */
 static bool is_queueing(const struct vb_window *w)
 {
 	return w->srtt == 0 || w->srtt > 2 * w->best_rtt;
@@ -53,7 +54,7 @@ static bool is_easy(const struct vb_window *w)
 
 static void sample(struct vb_window *w, vb_time rtt)
 {
-	/* The path may change, so the best round trip decays slowly. */
+	/* The path may change, so the best round trip time grows slowly. */
 	if (w->srtt == 0 || rtt < w->best_rtt)
 		w->best_rtt = rtt;
 	else
@@ -87,7 +88,7 @@ void vb_window_acked(struct vb_window *w, uint32_t count, uint32_t una,
 		w->recovering = false;
 	w->lossy -= VB_MIN(w->lossy, count);
 	if (!w->limited)
-		return; /* the window was not used up: do not grow it */
+		return; /* the window was not used up, so it does not grow */
 	w->limited = false;
 	ib_grow(w, count);
 }
@@ -105,7 +106,8 @@ void vb_window_lost(struct vb_window *w, uint32_t next)
 	if (w->recovering)
 		return;
 	w->lossy = 0;
-	/* A loss without a queue does not mean that too much is in flight. */
+	/* A loss while no packets queue does not mean that too much is in
+	 * flight. */
 	shrink(w, is_queueing(w) ? (w->pkts + 1) / 2 : w->pkts / EASY_CUT,
 	       next);
 	w->pkts = w->threshold;

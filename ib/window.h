@@ -1,31 +1,36 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Congestion control of a requester: how much it keeps in flight, and how long
- * it waits before it probes. The specification fixes only the acknowledgement
- * timeout; the rest is a local decision that peers cannot see except as timing.
- */
+/* Congestion control of a requester: how many packets it keeps in flight, and
+ * how long it waits before it sends a probe. The specification fixes only the
+ * acknowledgement timeout; the rest is a local decision that peers see only as
+ * timing. */
 #ifndef IB_WINDOW_H
 #define IB_WINDOW_H
 
 #include "wire/ib_hdr.h"
 
 struct vb_window {
-	uint32_t pkts;	    /* packets that may be in flight */
-	uint32_t start;	    /* initial value of pkts */
-	uint32_t max;	    /* upper bound of pkts */
-	uint32_t threshold; /* below it pkts doubles each round trip */
-	/* acknowledged since pkts last grew, above threshold */
+	uint32_t pkts; /* the window: number of packets that may be in flight */
+	uint32_t start; /* the initial value of @pkts */
+	uint32_t max;	/* the upper bound of @pkts */
+	/* below this value @pkts doubles in each round trip */
+	uint32_t threshold;
+	/* packets acknowledged since @pkts last grew, above @threshold */
 	uint32_t credit;
-	bool limited;	  /* the window has stopped the requester since then */
-	bool recovering;  /* pkts was reduced for a loss before `recover` */
-	uint32_t recover; /* a PSN */
-	/* Until the peer has acknowledged so many more packets, this side
+	/* the window has stopped the requester since @pkts last grew */
+	bool limited;
+	/* @pkts was reduced for a loss before the PSN @recover */
+	bool recovering;
+	uint32_t recover; /* the PSN that ends the recovery from a loss */
+	/* Until the peer has acknowledged this many more packets, this side
 	 * assumes that the path loses packets without congestion. */
 	uint32_t lossy;
-	bool timing; /* @rtt_psn, sent once at @rtt_at, has no ACK yet */
+	/* the packet @rtt_psn, sent once at time @rtt_at, has no ACK yet */
+	bool timing;
 	uint32_t rtt_psn;
 	vb_time rtt_at;
-	vb_time srtt;	  /* smoothed round trip time, ns; 0: unknown */
-	vb_time best_rtt; /* the shortest recent round trip, ns */
+	vb_time srtt; /* smoothed round trip time in nanoseconds; 0: unknown */
+	/* the shortest recent round trip time in nanoseconds */
+	vb_time best_rtt;
 };
 
 /* The window of a new connection with packets of @mtu bytes. @in_flight: of
@@ -42,40 +47,40 @@ static inline void vb_window_time(struct vb_window *w, uint32_t psn,
 	w->rtt_psn = psn;
 	w->rtt_at = now;
 }
-/* @count more packets are acknowledged, all before @una. */
+/* The peer has acknowledged @count more packets, all before @una. */
 void vb_window_acked(struct vb_window *w, uint32_t count, uint32_t una,
 		     vb_time now);
 /* A packet is lost; PSNs before @next had been sent. */
 void vb_window_lost(struct vb_window *w, uint32_t next);
-/* The same for a peer that repeats selectively: it has said that @count packets
- * are missing. */
+/* A peer that repeats selectively has reported that @count packets are missing:
+ * reduce the window as vb_window_lost() does. */
 void vb_window_lost_some(struct vb_window *w, uint32_t count, uint32_t next);
-/* Nothing arrived for a whole timeout. */
+/* Nothing arrived for a whole ACK timeout: reduce the window to its minimum. */
 void vb_window_collapse(struct vb_window *w, uint32_t next);
-/* The requester sends packets again: stop timing, since nobody can tell which
- * copy an ACK is for (Karn's algorithm). */
+/* The requester sends packets again: stop measuring the round trip, since an
+ * ACK does not tell which copy it answers (Karn's algorithm). */
 static inline void vb_window_untime(struct vb_window *w)
 {
 	w->timing = false;
 }
-/* Send AckReq after at most this many packets. A receiver may acknowledge only
- * on request, so the requester asks while it may still send half of the window;
- * asked later, it would have to stop and wait. */
+/* AckReq is set after at most this many packets. A receiver may acknowledge
+ * only on request, so the requester asks while it may still send half of the
+ * window; if it asked later, it would have to stop and wait. */
 #define VB_ACK_EVERY 32u
 static inline uint32_t vb_window_ack_every(const struct vb_window *w)
 {
 	return VB_MAX(VB_MIN(VB_ACK_EVERY, w->pkts / 4), 1u);
 }
-/* The longest READ to ask for in one request, in packets: long enough to hide
- * the time between requests, short enough that a lost response repeats
- * little. */
+/* The longest READ requested at once, in bytes: long enough to hide the time
+ * between requests, short enough that little is repeated when a response is
+ * lost. */
 #define VB_CHUNK_BYTES (256u << 10)
 static inline uint32_t vb_window_chunk(const struct vb_window *w, uint32_t mtu)
 {
 	return VB_MAX(VB_MIN(VB_CHUNK_BYTES / mtu, w->pkts / 2), 1u);
 }
 /* Are round trips short, without a queue that grows? Then small messages may
- * wait for the next acknowledgement, and nobody notices the delay. */
+ * wait for the next acknowledgement without a noticeable delay. */
 bool vb_window_is_near(const struct vb_window *w);
 
 /* On a busy host the peer may wait some ms for its processor; a probe sent too
@@ -83,12 +88,14 @@ bool vb_window_is_near(const struct vb_window *w);
 #define VB_PATIENCE_MIN	    (2 * VB_MSEC)
 #define VB_PATIENCE_UNKNOWN (10 * VB_MSEC)
 #define VB_PATIENCE_RTTS    4
-/* Shorter on a path with losses, since the only answer may be lost, too. */
+/* A shorter minimum for a path with losses, where the only answer may be lost
+ * as well. */
 #define VB_PATIENCE_LOSSY   (250 * VB_USEC)
 #define VB_LOSSY_RTTS	    2
 #define VB_PATIENCE_DOUBLES 10u
 
-/* How long silence is normal, ns, on a path without losses. */
+/* Returns the nanoseconds of silence that are normal on a path without
+ * losses. */
 static inline vb_time vb_window_calm(const struct vb_window *w)
 {
 	if (w->srtt == 0)
@@ -96,7 +103,8 @@ static inline vb_time vb_window_calm(const struct vb_window *w)
 	return VB_MAX(VB_PATIENCE_RTTS * w->srtt, VB_PATIENCE_MIN);
 }
 
-/* How long silence is normal, ns, after @probes unanswered probes. */
+/* Returns the nanoseconds of silence that are normal after @probes unanswered
+ * probes. */
 static inline vb_time vb_window_patience(const struct vb_window *w,
 					 unsigned probes)
 {
@@ -107,8 +115,8 @@ static inline vb_time vb_window_patience(const struct vb_window *w,
 	return base << VB_MIN(probes, VB_PATIENCE_DOUBLES);
 }
 
-/* How long after the ACK of a probe the requester waits for further ACKs,
- * ns. */
+/* Returns how long the requester waits for further ACKs after the ACK of a
+ * probe, in nanoseconds. */
 vb_time vb_window_grace(const struct vb_window *w);
 
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* XRC between processes that share a domain. A request arrives at a target
- * queue pair of another process, which forwards it to this one because the
- * shared receive queue is here. It is checked and placed as if a target queue
- * pair of this process had received it; the other process sends the response.
- */
+ * queue pair of another process, which forwards it to this process, where the
+ * shared receive queue is. This file checks and places the request as if a
+ * target queue pair of this process had received it; the other process sends
+ * the response. */
 #include "core/mr.h"
 #include "ib/xrc_forward.h"
 #include "ib/rc.h"
@@ -52,8 +52,8 @@ static enum vb_fault take(struct vb_forward_qp *f, const struct vb_ib_pkt *pkt,
 	}
 }
 
-/* Complete the receive in progress, as a responder does. Whether the queue pair
- * moves to ERR is the other process's business. */
+/* Complete the receive in progress, as a responder does. The other process
+ * decides whether the target queue pair moves to ERR. */
 static void end_recv(struct vb_forward_qp *f, enum vb_wc_status status)
 	VB_REQUIRES(f->qp.drive)
 {
@@ -90,15 +90,16 @@ enum vb_fault vb_forward_take(struct vb_forward_qp *f,
 	struct vb_qp *qp = &f->qp;
 	enum vb_fault fault;
 
-	/* A first packet, but a receive is in use: the other queue pair was
-	 * reset in the middle of a message. Flush that receive. */
+	/* This is a first packet, but a receive is in use: the other process's
+	 * queue pair was reset in the middle of a message. Flush that
+	 * receive. */
 	if (pkt->op->place & PLACE_FIRST && qp->recv_busy)
 		vb_forward_end(f);
 	fault = vb_xrc_enter_by_key(&f->qp, domain, pkt->xrc_srqn);
 	if (fault == FAULT_NONE)
 		fault = ib_is_ours(f) ? take(f, pkt, value) : FAULT_ORDER;
-	/* If the completion queue was full, this queue pair is in ERR now. Put
-	 * it back: it must serve later requests. */
+	/* If the completion queue was full, this queue pair is in ERR now. Move
+	 * it back to RTS, because it must serve later requests. */
 	if (vb_rc_state(&f->qp) == QPS_ERR) {
 		atomic_store(&qp->state, QPS_RTS);
 		fault = FAULT_XRC_FAR;
@@ -106,8 +107,8 @@ enum vb_fault vb_forward_take(struct vb_forward_qp *f,
 	if (fault == FAULT_NONE)
 		f->prev = pkt->op;
 	if (!ib_is_ours(f))
-		vb_xrc_leave(&f->qp); /* undo the entry at the queue of the
-					 receive */
+		/* end the use of the queue from which the receive came */
+		vb_xrc_leave(&f->qp);
 	if (fault && vb_fault_rc(fault)->action != ACT_NAK_ONCE)
 		end_recv(f, (enum vb_wc_status)vb_fault_rc(fault)->status);
 	vb_xrc_leave(&f->qp);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* XRC: a READ of another process's memory. This file asks that process for the
- * bytes, piece by piece, and the response packets are built here. While a piece
- * is missing no response leaves, since responses leave in order. */
+ * bytes, piece by piece, and builds the response packets from them. While a
+ * piece is missing no response is sent, since responses must be in order. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -74,7 +74,8 @@ enum vb_fault vb_xrc_read_take(struct vb_qp *qp, uint8_t *to, uint32_t len)
 	memcpy(to, f->bytes + f->used, len);
 	f->used += len;
 	f->psn = vb_psn_add(f->psn, 1);
-	/* Use the bytes for no later READ: the memory may have changed. */
+	/* Drop the bytes, and do not use them for a later READ: the memory may
+	 * have changed. */
 	if (f->used == f->length)
 		f->state = XRC_READ_NOT;
 	return FAULT_NONE;

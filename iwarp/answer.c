@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What this side sends besides requests: responses to READs and atomics, in the
- * order of the peer's requests (RFC 5040 s5.5); the card for a peer on this
- * host; and the Terminate. */
+/* The messages of this side besides requests: responses to READs and atomics,
+ * in the order of the peer's requests (RFC 5040 s5.5); the card for a peer on
+ * this host; and the Terminate. */
 #include "iwarp/stream.h"
 
 static struct vb_ddp_seg untagged(uint8_t opcode, uint32_t queue, uint32_t msn)
@@ -27,7 +27,8 @@ static bool put_value(struct vb_qp *qp, const struct vb_iw_answer *a,
 
 	vb_ddp_seg_put(&w, &seg);
 	vb_rdmap_atomic_rsp_put(&w, &rsp);
-	(void)vb_iw_fpdu_end(qp, out, w, NULL); /* no payload, hence no fault */
+	/* no payload, so no fault is possible */
+	(void)vb_iw_fpdu_end(qp, out, w, NULL);
 	s->tx.atomic_msn++;
 	s->tx.answer++;
 	s->tx.answered = true;
@@ -64,7 +65,8 @@ static bool iw_answer_put_data(struct vb_qp *qp, const struct vb_iw_answer *a,
 
 	vb_ddp_seg_put(&w, &seg);
 	fault = vb_iw_fpdu_end(qp, out, w, &src);
-	/* The key was valid when the request came, but the memory is gone. */
+	/* The key was valid when the request came, but the memory is gone
+	 * now. */
 	if (fault) {
 		s->answer_tail = s->tx.answer;
 		vb_iw_refuse(qp, read_fault(fault), NULL);

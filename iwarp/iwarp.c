@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The iWARP implementation of core/transport.h; how a stream begins and
- * ends. */
+/* The iWARP implementation of core/transport.h: starting and ending a
+ * stream. */
 #include "iwarp/iwarp.h"
 
 #include <errno.h>
@@ -8,12 +8,12 @@
 
 #include "iwarp/stream.h"
 
-/* On a connection that is not peer-to-peer the responder waits so long for the
- * initiator's first FPDU before it sends. By then the initiator has had time to
- * read the MPA reply. */
+/* On a connection without peer-to-peer mode, how long the responder waits for
+ * the initiator's first FPDU before it sends. By then the initiator has had
+ * time to read the MPA reply. */
 #define PATIENCE (50 * VB_MSEC)
 
-#define MSS_UNKNOWN 1220 /* carried by every IPv6 path */
+#define MSS_UNKNOWN 1220 /* the MSS that every IPv6 path supports */
 
 static int iw_attach(struct vb_qp *qp) VB_REQUIRES(qp->drive)
 {
@@ -47,8 +47,9 @@ static void iw_enter(struct vb_qp *qp, enum vb_qp_state from,
 	if (to == QPS_RESET)
 		iw_forget(s);
 	else if (to == QPS_ERR && s->phase == IW_OPEN)
-		s->phase = IW_ENDING; /* the program moved it to ERR: no
-					 Terminate */
+		/* the program moved the queue pair to ERR, so no Terminate is
+		 * sent */
+		s->phase = IW_ENDING;
 	else if (to == QPS_SQD)
 		vb_iw_retire(qp);
 }

@@ -8,7 +8,7 @@
 
 #define BETWEEN (VB_MPA_MARKER_INTERVAL - VB_MPA_MARKER_BYTES)
 
-/* Bytes until the next marker. */
+/* Returns the number of bytes until the next marker. */
 static uint32_t ahead(uint32_t since)
 {
 	return since ? VB_MPA_MARKER_INTERVAL - since : 0;
@@ -26,14 +26,14 @@ uint32_t vb_marked_bytes(uint32_t since, uint32_t len)
 	return len + VB_MPA_MARKER_BYTES * markers_in(since, len);
 }
 
-/* A marker's value: the distance to the ULPDU length field, which follows a
- * leading marker. */
+/* Returns a marker's value: the distance to the ULPDU length field, which
+ * follows a leading marker. */
 static uint32_t pointer(uint32_t since, uint32_t at)
 {
 	return at && !since ? at - VB_MPA_MARKER_BYTES : at;
 }
 
-/* The offset of marker @i in the FPDU. */
+/* Returns the offset of marker number @i in the FPDU. */
 static uint32_t marker_at(uint32_t since, uint32_t i)
 {
 	return ahead(since) + i * VB_MPA_MARKER_INTERVAL;
@@ -45,7 +45,8 @@ uint32_t vb_mark(uint8_t *fpdu, uint32_t since, uint32_t len, bool crc)
 	uint32_t total = len + VB_MPA_MARKER_BYTES * count, end = total;
 	uint32_t covered = total - VB_MPA_CRC_BYTES;
 
-	/* Move the last piece first: each moves up by the markers before it. */
+	/* Move the last piece first: each piece moves up by the size of the
+	 * markers before it. */
 	for (uint32_t i = count; i-- > 0;) {
 		uint32_t at = marker_at(since, i);
 		uint32_t after = at + VB_MPA_MARKER_BYTES;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The receiving side of MPA: it finds the FPDUs in the bytes received, and
- * handles an FPDU only when all of it is here and its CRC is right. So no
+ * handles an FPDU only when it has come wholly and its CRC is right. So no
  * damaged byte is placed, and a program that sees the last byte of a WRITE and
  * overwrites it cannot make the CRC fail. */
 #include <stdlib.h>
@@ -20,7 +20,7 @@ unsigned vb_iw_want(struct vb_qp *qp, struct vb_iw_rxq *in,
 	return 1;
 }
 
-/* Read the lengths of the FPDU at @at. False: it is not complete. */
+/* Read the lengths of the FPDU at @at. False: the FPDU is not complete. */
 static bool fpdu_length(const struct vb_iw *s, const uint8_t *at, uint32_t have,
 			uint32_t *ulpdu, uint32_t *total)
 {
@@ -98,7 +98,8 @@ void vb_iw_got(struct vb_qp *qp, struct vb_iw_rxq *in, size_t bytes,
 		at += total;
 		have -= total;
 	}
-	/* After a fault has ended the stream, drop the bytes behind it. */
+	/* After a fault has ended the stream, drop the bytes behind the faulty
+	 * FPDU. */
 	if (!keep_rest(s, at, s->phase == IW_OPEN ? have : 0))
 		vb_iw_lost(qp, now);
 }

@@ -2,11 +2,11 @@
 /*
  * The requester: work requests become RDMAP messages.
  *
- * A SEND or WRITE completes when the socket has taken all of it, as with siw
- * and with adapters that rely on TCP: the program may reuse its memory, and a
- * later error ends the stream. While a part is still in a buffer of this
- * process it is not complete, since a program may exit as soon as it has its
- * completion.
+ * A SEND or WRITE completes when the socket has accepted all its bytes, as with
+ * siw and with adapters that rely on TCP: the program may reuse its memory, and
+ * a later error ends the stream. While some bytes are still in a buffer of this
+ * process the request is not complete, since a program may exit as soon as it
+ * has its completion.
  */
 #include "core/mw.h"
 #include "core/sge.h"
@@ -25,9 +25,11 @@ enum request_word { WORD_NONE, WORD_KEY, WORD_IMM };
 struct request_row {
 	uint8_t kind;
 	uint8_t opcode,
-		solicited; /* enum vb_rdmap_op, unsolicited and solicited */
-	uint8_t word;	   /* what the header's extra word is */
-	bool has_imm;	   /* followed by an immediate data message */
+		/* enum vb_rdmap_op of the message, without and with solicited
+		 * event */
+		solicited;
+	uint8_t word; /* meaning of the header's extra word */
+	bool has_imm; /* an immediate data message follows */
 };
 
 // clang-format off
@@ -47,7 +49,7 @@ static const struct request_row requests[] = {
 // clang-format on
 
 #define ATOMIC_BYTES 8
-#define RTR_STAG     1 /* the value that Chelsio's adapters require */
+#define RTR_STAG     1 /* the STag value that Chelsio's adapters require */
 
 static const struct request_row *iw_row_of(const struct vb_send_wqe *wqe)
 {
@@ -62,10 +64,10 @@ bool vb_iw_asks(const struct vb_send_wqe *wqe)
 	       iw_row_of(wqe)->kind == REQUEST_ATOMIC;
 }
 
-/* Checks before the first byte of a message. */
+/* Checks that come before the first byte of a message. */
 
-/* Check the keys of the whole message, so that a bad key never sends half of
- * it. */
+/* Check the keys of the whole message, so that a message with a bad key is
+ * never sent in part. */
 static bool iw_keys_allow(const struct vb_qp *qp, const struct vb_send_wqe *wqe)
 {
 	uint32_t need = vb_iw_asks(wqe) ? ACCESS_LOCAL_WRITE : 0;
@@ -101,8 +103,9 @@ static void iw_stop(struct vb_iw *s, enum vb_wc_status status)
 	s->stop_status = status;
 }
 
-/* Has the cursor reached the WQE that cannot be sent? If the socket took only a
- * part, the cursor may be back at an earlier WQE, which must be sent again. */
+/* Has the cursor reached the WQE that cannot be sent? If the socket accepted
+ * only a part, the cursor may be back at an earlier WQE, which must be sent
+ * again. */
 static bool is_stopped(const struct vb_iw *s)
 {
 	return s->stop_status != WC_SUCCESS && s->tx.cur == s->stop;
@@ -119,8 +122,9 @@ static bool must_wait(const struct vb_iw *s, const struct vb_send_wqe *wqe)
 	       (vb_iw_asks(wqe) && s->terms.ord && under_way >= s->terms.ord);
 }
 
-/* Check the WQE, but only once: the sender comes here again for a WQE that the
- * socket did not take. False: it must wait or cannot be sent. */
+/* Check the WQE, but only once: the sender comes here again for a WQE whose
+ * bytes the socket did not accept. False: the WQE must wait or cannot be
+ * sent. */
 static bool may_go(struct vb_qp *qp, struct vb_send_wqe *wqe)
 	VB_REQUIRES(qp->drive)
 {
@@ -141,8 +145,8 @@ static bool may_go(struct vb_qp *qp, struct vb_send_wqe *wqe)
 	return true;
 }
 
-/* Carry out a work request on a window, and only once. False: it must wait, or
- * was refused. */
+/* Carry out a work request on a window, and only once. False: the request must
+ * wait, or was refused. */
 static bool iw_run_local(struct vb_qp *qp, struct vb_send_wqe *wqe)
 	VB_REQUIRES(qp->drive)
 {
@@ -160,7 +164,7 @@ static bool iw_run_local(struct vb_qp *qp, struct vb_send_wqe *wqe)
 	return true;
 }
 
-/* The WQE whose message the sender begins next; or NULL. */
+/* Returns the WQE whose message the sender begins next; or NULL. */
 static struct vb_send_wqe *iw_begin_next(struct vb_qp *qp)
 	VB_REQUIRES(qp->drive)
 {
@@ -186,7 +190,7 @@ void vb_iw_run_local(struct vb_qp *qp)
 		(void)iw_begin_next(qp);
 }
 
-/* Building the FPDUs of each kind of message. */
+/* Functions that build the FPDUs of each kind of message. */
 
 static struct vb_ddp_seg segment(uint8_t opcode)
 {
@@ -263,8 +267,8 @@ static bool iw_req_put_data(struct vb_qp *qp, const struct vb_send_wqe *wqe,
 	return true;
 }
 
-/* Immediate data has eight bytes (RFC 7306 s6). Verbs use four: the first four,
- * as on Chelsio's adapters. */
+/* Immediate data has eight bytes (RFC 7306 s6). Verbs use the first four, as
+ * Chelsio's adapters do. */
 static bool put_imm(struct vb_qp *qp, const struct vb_send_wqe *wqe,
 		    struct vb_iw_txq *out) VB_REQUIRES(qp->drive)
 {
@@ -278,7 +282,8 @@ static bool put_imm(struct vb_qp *qp, const struct vb_send_wqe *wqe,
 	vb_ddp_seg_put(&w, &seg);
 	vb_put_be(&w, (uint64_t)vb_iw_imm_word(wqe->imm) << 32,
 		  VB_RDMAP_IMM_BYTES);
-	(void)vb_iw_fpdu_end(qp, out, w, NULL); /* no payload, hence no fault */
+	/* no payload, so no fault is possible */
+	(void)vb_iw_fpdu_end(qp, out, w, NULL);
 	s->tx.stage = STAGE_NONE;
 	s->tx.cur++;
 	s->tx.answered = false;
@@ -318,10 +323,10 @@ static struct vb_iw_asked *next_asked(struct vb_iw *s)
 	return a;
 }
 
-/* A READ request names a sink, and the response repeats that name. This
- * requester finds the place by the request, not by the name. So one request can
- * fill several entries, and the sink's key need not grant remote write, which
- * RFC 5040 requires but programs do not provide. */
+/* A READ request names a sink STag, and the response repeats that name. This
+ * requester finds the memory by the request, and not by the name. So one
+ * request can fill several entries, and the sink's key need not grant remote
+ * write, which RFC 5040 requires but programs do not provide. */
 static bool iw_put_read(struct vb_qp *qp, const struct vb_send_wqe *wqe,
 			struct vb_iw_txq *out) VB_REQUIRES(qp->drive)
 {
@@ -390,7 +395,7 @@ bool vb_iw_put_request(struct vb_qp *qp, struct vb_iw_txq *out)
 	}
 }
 
-/* Put a WRITE or SEND of 0 bytes. */
+/* Put a WRITE or SEND of 0 bytes into the batch. */
 static void put_nothing(struct vb_qp *qp, uint8_t opcode, struct vb_iw_txq *out)
 	VB_REQUIRES(qp->drive)
 {
@@ -409,7 +414,8 @@ static void put_nothing(struct vb_qp *qp, uint8_t opcode, struct vb_iw_txq *out)
 	vb_iw_fpdu_mark(qp, out);
 }
 
-/* The RTR message: a SEND, WRITE or READ of 0 bytes (RFC 6581 s5). */
+/* Put the RTR message into the batch: a SEND, WRITE or READ of 0 bytes (RFC
+ * 6581 s5). */
 bool vb_iw_put_rtr(struct vb_qp *qp, struct vb_iw_txq *out)
 {
 	struct vb_iw *s = vb_iw(qp);
@@ -434,10 +440,11 @@ bool vb_iw_put_rtr(struct vb_qp *qp, struct vb_iw_txq *out)
 	return true;
 }
 
-/* Linux's siw (6.1) ignores data that arrives between its MPA reply and the
- * moment when it sets its socket callback (siw_accept), until more data
- * arrives: both sides would wait forever. A WRITE of 0 bytes is such data, and
- * does no harm to a peer that did notice. */
+/* Returns the time of the next nudge. Linux's siw (6.1) ignores data that
+ * arrives between its MPA reply and the moment when it sets its socket callback
+ * (siw_accept), until more data arrives: both sides would wait for ever. A
+ * WRITE of 0 bytes is such data, and does no harm to a peer that noticed the
+ * earlier data. */
 vb_time vb_iw_nudge_time(const struct vb_iw *s)
 {
 	return s->in.heard ? VB_NEVER : s->nudge_at;

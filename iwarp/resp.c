@@ -22,7 +22,7 @@ static bool iw_wraps(uint64_t to, uint64_t len)
 	return len && to + len - 1 < to;
 }
 
-/* SEND and immediate data. */
+/* Receiving SENDs and immediate data. */
 
 struct send_row {
 	bool known, solicited, inv, imm;
@@ -59,8 +59,8 @@ static void complete_send(struct vb_qp *qp, const struct vb_ddp_seg *seg,
 	vb_qp_recv_done(qp, &done);
 }
 
-/* Is it the SEND that begins a peer-to-peer connection (RTR)? The program does
- * not get that one. */
+/* Is the segment the SEND that begins a peer-to-peer connection (RTR)? The
+ * program does not get this SEND. */
 static bool is_rtr(const struct vb_iw *s, const struct vb_ddp_seg *seg)
 {
 	return !s->terms.initiator && s->terms.rtr == RTR_SEND &&
@@ -119,7 +119,8 @@ static enum vb_iw_fault iw_take_send(struct vb_qp *qp,
 	return IWF_NONE;
 }
 
-/* Immediate data that follows a WRITE belongs to it (RFC 7306 s6). */
+/* Handle immediate data. If it follows a WRITE, it belongs to that WRITE (RFC
+ * 7306 s6). */
 static enum vb_iw_fault take_imm(struct vb_qp *qp, const struct vb_ddp_seg *seg)
 	VB_REQUIRES(qp->drive)
 {
@@ -151,8 +152,8 @@ static enum vb_iw_fault take_imm(struct vb_qp *qp, const struct vb_ddp_seg *seg)
 
 /* Checking and placing WRITEs. */
 
-/* The fault of a WRITE, or of a READ or atomic, for each reason for which its
- * key can be refused. */
+/* For each reason why a key can be refused: the fault of a WRITE, and that of a
+ * READ or atomic. */
 static const uint8_t write_faults[] = {
 	[REFUSED_NOT] = IWF_WRITE_STAG,
 	[REFUSED_KEY] = IWF_WRITE_STAG,
@@ -169,7 +170,7 @@ static const uint8_t ask_faults[] = {
 struct target {
 	uint32_t stag, len;
 	uint64_t to;
-	uint32_t need; /* enum vb_access: the rights needed */
+	uint32_t need; /* the rights needed, enum vb_access */
 };
 
 static enum vb_iw_fault iw_refusal(struct vb_qp *qp, enum vb_fault fault,
@@ -213,11 +214,11 @@ static enum vb_iw_fault iw_take_write(struct vb_qp *qp,
 	return IWF_NONE;
 }
 
-/* READs and atomics of the peer. */
+/* Handling READs and atomics of the peer. */
 
 static bool has_answer_room(const struct vb_iw *s)
 {
-	/* The RTR READ comes in addition to the READs agreed on. */
+	/* The RTR READ comes in addition to the agreed number of READs. */
 	uint32_t rtr = !s->terms.initiator && s->terms.rtr == RTR_READ;
 
 	return s->answer_tail - s->taken.answer < s->terms.ird + rtr;
@@ -279,8 +280,8 @@ static enum vb_iw_fault iw_take_read(struct vb_qp *qp,
 	return IWF_NONE;
 }
 
-/* Add field by field: no carry passes a bit that is set in @tops, the top bits
- * of the fields (FetchAdd of RFC 7306). */
+/* Add field by field: no carry goes out of a bit that is set in @tops, the top
+ * bits of the fields (FetchAdd of RFC 7306). */
 static uint64_t add_fields(uint64_t a, uint64_t b, uint64_t tops)
 {
 	return ((a & ~tops) + (b & ~tops)) ^ ((a ^ b) & tops);
@@ -295,8 +296,8 @@ static uint64_t outcome(const struct vb_rdmap_atomic *q, uint64_t old)
 	return (old & ~q->add_swap_mask) | (q->add_swap & q->add_swap_mask);
 }
 
-/* Compare-and-swap in a loop: another round means that another thread has
- * changed the word in between. */
+/* Compare-and-swap in a loop: it repeats when another thread has changed the
+ * word in between. */
 static enum vb_fault change_word(uint64_t *at, const struct vb_rdmap_atomic *q,
 				 uint64_t *old)
 {
@@ -365,10 +366,10 @@ static enum vb_iw_fault iw_take_atomic(struct vb_qp *qp,
 	return IWF_NONE;
 }
 
-/* Responses to our READs and atomics. */
+/* Handling responses to this side's READs and atomics. */
 
-/* The oldest READ or atomic that was sent and waits for its response; or
- * NULL. */
+/* Returns the oldest READ or atomic that was sent and waits for its response;
+ * or NULL. */
 static struct vb_iw_asked *oldest_asked(struct vb_iw *s)
 {
 	return s->asked_head == s->tx.asked
@@ -387,7 +388,8 @@ static void answered(struct vb_qp *qp, const struct vb_iw_asked *a)
 	vb_iw_retire(qp);
 }
 
-/* This side's memory for the response is missing, or its key was revoked. */
+/* Handle a response for which this side's memory is missing, or its key was
+ * revoked. */
 static enum vb_iw_fault no_sink(struct vb_qp *qp, const struct vb_iw_asked *a)
 	VB_REQUIRES(qp->drive)
 {
@@ -486,7 +488,7 @@ static enum vb_iw_fault take_term(struct vb_qp *qp,
 	struct vb_reader r = vb_reader(seg->payload, seg->payload_bytes);
 	struct vb_term t;
 
-	/* A Terminate that cannot be parsed ends the stream, too. */
+	/* A Terminate that cannot be parsed ends the stream as well. */
 	if (!vb_term_get(&r, &t))
 		t = (struct vb_term){ .layer = TERM_RDMAP,
 				      .etype = 2,
@@ -495,13 +497,13 @@ static enum vb_iw_fault take_term(struct vb_qp *qp,
 	return IWF_NONE;
 }
 
-/* Which function takes which opcode. */
+/* The function that handles each opcode. */
 
 struct op_row {
 	enum vb_iw_fault (*take)(struct vb_qp *qp,
 				 const struct vb_ddp_seg *seg);
 	bool tagged;
-	uint8_t queue; /* enum vb_ddp_queue */
+	uint8_t queue; /* queue of the opcode, an enum vb_ddp_queue */
 };
 
 // clang-format off
@@ -556,8 +558,8 @@ void vb_iw_take(struct vb_qp *qp, const uint8_t *ulpdu, uint32_t len)
 
 	s->in.heard = true;
 	/* RFC 6581 calls the SEND that begins a connection an FULPDU of length
-	 * zero: accept a peer that takes this literally and sends an empty
-	 * FPDU. */
+	 * zero. A peer may understand this literally and send an empty FPDU, so
+	 * accept one. */
 	if (len == 0 && s->terms.rtr == RTR_SEND && s->in.send_msn == 1) {
 		s->in.send_msn++;
 		return;

@@ -5,7 +5,7 @@
 #include <errno.h>
 
 #define REVISION_MAX 2
-/* How many READs the peer may have outstanding at this side. */
+/* The most READs that the peer may have outstanding at this side. */
 #define DEPTH_HERE 128
 
 /* Error codes of layer LLP, error type MPA (RFC 5044 s8, RFC 6581 s9.2). */
@@ -34,8 +34,8 @@ static enum vb_mpa_state break_off(struct vb_mpa_setup *m, uint8_t code)
 	return m->state;
 }
 
-/* Refuse by a Terminate, because the peer already takes the connection for open
- * (RFC 6581 s9.2). */
+/* Refuse the connection by a Terminate, because the peer already considers it
+ * open (RFC 6581 s9.2). */
 static enum vb_mpa_state terminate(struct vb_mpa_setup *m, uint8_t code)
 {
 	const struct vb_ddp_seg seg = {
@@ -145,12 +145,12 @@ unsigned vb_mpa_want(const struct vb_mpa_setup *m)
 
 static uint16_t at_most(uint16_t ours, uint16_t theirs)
 {
-	/* VB_MPA_DEPTH_MAX means that the peer does not negotiate; the programs
-	 * agree by themselves (RFC 6581 s9.1). */
+	/* VB_MPA_DEPTH_MAX means that the peer does not negotiate, and the
+	 * programs agree on the depth by themselves (RFC 6581 s9.1). */
 	return theirs == VB_MPA_DEPTH_MAX ? ours : VB_MIN(ours, theirs);
 }
 
-/* Compute the terms: the initiator has received the reply. */
+/* Compute the terms from the reply that the initiator has received. */
 static enum vb_mpa_state conclude(struct vb_mpa_setup *m,
 				  const struct vb_mpa_depths *d)
 {
@@ -167,7 +167,7 @@ static enum vb_mpa_state conclude(struct vb_mpa_setup *m,
 		return m->state;
 	m->terms.ord = at_most(m->offer.ord, d->ird);
 	/* If the responder wants more READs in progress than this side offered,
-	 * allow them, up to DEPTH_HERE. */
+	 * allow its number, up to DEPTH_HERE. */
 	if (d->ord != VB_MPA_DEPTH_MAX)
 		m->terms.ird = d->ord;
 	if (m->terms.ird > DEPTH_HERE)
@@ -263,9 +263,9 @@ static int reply(struct vb_mpa_setup *m, bool reject,
 	return mpa_put_frame(m, &f, d, private_data, bytes);
 }
 
-/* The RTR messages that the reply names: the one agreed on, or, if there is
- * none, all that this side offers. None if the peer did not ask for
- * peer-to-peer. */
+/* Returns the RTR messages that the reply names: the one agreed on, or, if
+ * there is none, all that this side offers; none if the peer did not ask for
+ * peer-to-peer mode. */
 static uint8_t rtr_reply(const struct vb_mpa_setup *m)
 {
 	struct vb_reader r =

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The state of an iWARP queue pair (PRIV_TRANSPORT), and the functions that the
- * files of this directory offer each other. The caller of each holds qp->drive.
+ * files of this directory share. The caller of every function holds qp->drive.
  *
- * Words: with a "card" a process tells its peer on this host who it is
+ * Words: with a "card" a process identifies itself to its peer on this host
  * (terms.near). A WQE "asks" if the peer answers it with data: READ, atomic.
  */
 #ifndef IWARP_STREAM_H
@@ -13,99 +13,108 @@
 #include "iwarp/term.h"
 
 enum vb_iw_phase {
-	IW_IDLE, /* not started */
+	IW_IDLE, /* the stream was not started */
 	IW_OPEN,
-	IW_DYING,  /* sends responses owed, then a Terminate */
-	IW_ENDING, /* sends only the rest of a cut FPDU */
+	IW_DYING,  /* sends the responses that are due, then a Terminate */
+	IW_ENDING, /* sends only the rest of an FPDU that was sent in part */
 	IW_CLOSED,
 };
 
-/* What the sender has begun and not finished (vb_iw_cursor.stage). */
+/* The item that the sender has begun and not finished (vb_iw_cursor.stage). */
 enum vb_iw_stage {
 	STAGE_NONE,
-	STAGE_RTR, /* the initiator's first FPDU */
+	STAGE_RTR, /* the RTR, the initiator's first FPDU */
 	STAGE_REQUEST,
-	STAGE_IMM, /* the immediate data after a WRITE */
+	STAGE_IMM, /* the immediate data message after a WRITE */
 	STAGE_ANSWER,
-	STAGE_LAST, /* the Terminate was sent */
+	STAGE_LAST, /* nothing: the Terminate was sent */
 };
 
 #define VB_IW_NO_WQE UINT32_MAX
 
-/* A READ or atomic in flight. */
+/* A READ or atomic in flight, which this side has sent. */
 struct vb_iw_asked {
-	uint32_t index; /* send queue index of its WQE... */
-	bool rtr;	/* ...unless it is the RTR, which has none */
+	uint32_t index; /* send queue index of the WQE, unless @rtr */
+	bool rtr;	/* the request is the RTR, which has no WQE */
 	uint32_t msn;
-	/* where the peer's response to a READ goes, and the bytes arrived: */
+	/* The sink of the peer's response to a READ, and the bytes that have
+	 * arrived. */
 	uint32_t stag, length, got;
 	uint64_t to;
 };
 
-/* A READ or atomic of the peer that this side must answer. It has carried out
- * an atomic already. */
+/* A READ or atomic of the peer that this side must answer. An atomic has
+ * already been carried out. */
 struct vb_iw_answer {
 	bool atomic;
-	uint32_t id; /* of an atomic */
+	uint32_t id; /* request identifier of an atomic */
 	uint64_t value;
-	uint32_t stag, length; /* source */
+	uint32_t stag, length; /* STag and length of the source */
 	uint64_t to;
-	uint32_t sink_stag; /* destination */
+	uint32_t sink_stag; /* STag of the destination */
 	uint64_t sink_to;
 };
 
-/* If the RTR is a READ, it is answered besides the READs agreed on. */
+/* Entries for answers. If the RTR is a READ, it is answered in addition to the
+ * agreed number of READs. */
 #define VB_IW_ANSWERS 256
 _Static_assert(VB_IW_ANSWERS > VB_MAX_RD_ATOM, "and a power of two");
 
-/* What is being received: untagged messages on queues 0, 1 and 3, and
+/* The state of receiving: untagged messages on queues 0, 1 and 3, and
  * WRITEs. */
 struct vb_iw_inbound {
-	bool heard;	     /* an FPDU has arrived */
-	uint32_t send_msn;   /* expected MSN of queue 0 */
-	uint32_t ask_msn;    /* of queue 1 */
-	uint32_t atomic_msn; /* of queue 3 */
-	uint32_t offset;     /* bytes of the message in progress */
+	bool heard;	     /* an FPDU has arrived from the peer */
+	uint32_t send_msn;   /* the expected message number (MSN) of queue 0 */
+	uint32_t ask_msn;    /* the expected message number of queue 1 */
+	uint32_t atomic_msn; /* the expected message number of queue 3 */
+	uint32_t offset;     /* bytes received of the message in progress */
 	uint8_t opcode;
-	uint32_t write_bytes; /* bytes of the WRITE in progress... */
-	/* ...and of the last complete one, until the next begins. */
+	uint32_t write_bytes; /* bytes received of the WRITE in progress */
+	/* bytes of the last complete WRITE, until the next one begins */
 	uint32_t written;
-	uint16_t marker; /* as in vb_iw_cursor */
+	/* bytes since the last marker began, as in vb_iw_cursor */
+	uint16_t marker;
 };
 
 struct vb_iw {
 	enum vb_iw_phase phase;
 	struct vb_mpa_terms terms;
 	uint32_t mulpdu;
-	vb_time patient_until; /* responder: until then wait for an FPDU */
-	vb_time nudge_after, nudge_at; /* initiator: pause, and next nudge */
-	/* sending: */
+	/* responder: until this time it waits for an FPDU before it sends */
+	vb_time patient_until;
+	/* initiator: the pause between nudges, and the time of the next one */
+	vb_time nudge_after, nudge_at;
+	/* The state of sending. */
 	struct vb_iw_cursor tx;
-	/* up to here the socket has taken everything */
+	/* position up to which the socket has accepted everything */
 	struct vb_iw_cursor taken;
-	uint32_t begun; /* send queue index; WQEs before it were checked */
-	/* If stop_status is not WC_SUCCESS: this WQE cannot be sent, and it
-	 * completes with that status once it is the oldest. */
+	uint32_t begun; /* send queue index: the WQEs before it were checked */
+	/* If stop_status is not WC_SUCCESS, the WQE with this send queue index
+	 * cannot be sent; it completes with stop_status once it is the
+	 * oldest. */
 	uint32_t stop;
 	enum vb_wc_status stop_status;
-	uint32_t appetite; /* bytes that the socket probably takes now */
-	unsigned unheard;  /* small batches since the peer sent, or a pause */
-	vb_time sent_at;   /* time of the last of them */
-	/* sendmsg() failed for the program's memory: copy payloads, which finds
-	 * the WQE at fault. */
+	/* estimate of the bytes that the socket accepts now */
+	uint32_t appetite;
+	/* small batches sent since the peer last sent, or since a pause */
+	unsigned unheard;
+	vb_time sent_at; /* the time of the last small batch */
+	/* sendmsg() failed because the program's memory is missing: copy
+	 * payloads, so that the WQE at fault is found. */
 	bool copies;
-	uint8_t *cut; /* the rest of an FPDU that the socket took in part */
+	/* the rest of an FPDU of which the socket accepted only a part */
+	uint8_t *cut;
 	uint32_t cut_at, cut_end, cut_room;
 	uint32_t asked_head;
 	struct vb_iw_asked asked[VB_MAX_RD_ATOM];
 	uint32_t answer_tail;
 	struct vb_iw_answer answers[VB_IW_ANSWERS];
-	struct vb_term term; /* in IW_DYING: to be sent */
+	struct vb_term term; /* in IW_DYING: the Terminate to be sent */
 	bool has_card, heard_card;
 	struct vb_rdmap_card card, peer_card;
-	/* receiving: */
+	/* The state of receiving. */
 	struct vb_iw_inbound in;
-	uint8_t *carry; /* an incomplete FPDU */
+	uint8_t *carry; /* the bytes of an incomplete FPDU */
 	uint32_t carry_bytes, carry_room;
 };
 
@@ -117,13 +126,15 @@ static inline struct vb_iw *vb_iw(const struct vb_qp *qp) VB_REQUIRES(qp->drive)
 static inline enum vb_qp_state vb_iw_state(const struct vb_qp *qp)
 	VB_REQUIRES(qp->drive)
 {
-	/* Relaxed: written under drive, which the caller holds. */
+	/* Relaxed: the state is written only under drive, which the caller
+	 * holds. */
 	return atomic_load_explicit(&qp->state, memory_order_relaxed);
 }
 
 static inline uint32_t vb_iw_qpn(const struct vb_qp *qp) VB_REQUIRES(qp->drive)
 {
-	/* Relaxed: written under drive, which the caller holds. */
+	/* Relaxed: the number is written only under drive, which the caller
+	 * holds. */
 	return atomic_load_explicit(&qp->qpn, memory_order_relaxed);
 }
 
@@ -134,7 +145,7 @@ static inline bool vb_iw_sends(const struct vb_qp *qp) VB_REQUIRES(qp->drive)
 	return s == QPS_RTS || s == QPS_SQD;
 }
 
-/* Does the peer perhaps know of a request that is not complete? */
+/* May the peer know of a request that is not complete? */
 static inline bool vb_iw_has_begun(const struct vb_qp *qp)
 	VB_REQUIRES(qp->drive)
 {
@@ -143,21 +154,21 @@ static inline bool vb_iw_has_begun(const struct vb_qp *qp)
 	return qp->sq.done != vb_iw(qp)->begun;
 }
 
-/* As long as nothing has come from the peer, the initiator nudges it: after
- * NUDGE_FIRST, then after pauses that grow by the factor NUDGE_SLOWER up to
- * NUDGE_LAST. */
+/* While nothing has come from the peer, the initiator nudges it by empty
+ * WRITEs: first after NUDGE_FIRST, then after pauses that grow by the factor
+ * NUDGE_SLOWER up to NUDGE_LAST. */
 #define NUDGE_FIRST  (20 * VB_MSEC)
 #define NUDGE_SLOWER 10
 #define NUDGE_LAST   (2 * VB_SEC)
 
-/* Flags of a WQE, kept in its first_psn, which iWARP does not need. */
+/* Flags of a WQE, stored in its field first_psn, which iWARP does not need. */
 enum vb_iw_wqe_flags {
 	WQE_ANSWERED = 1 << 0,
-	/* This side has carried out the WQE, which sends nothing. */
+	/* This side has carried out the WQE, which needs no message. */
 	WQE_RAN = 1 << 1,
 };
 
-/* Immediate data, which programs give and take in wire order, as a number. */
+/* Convert immediate data, which programs pass in wire order, to a number. */
 static inline uint32_t vb_iw_imm_word(uint32_t imm)
 {
 	return (uint32_t)vb_load_be((const uint8_t *)&imm, sizeof(imm));
@@ -172,10 +183,10 @@ static inline uint32_t vb_iw_imm(uint32_t word)
 }
 
 /*
- * Coalescing. Sending each message by a system call of its own costs several
- * times as much as many in one, and a stream has no acknowledgements to wait
- * for. If a program has sent VB_IW_UNHEARD small batches and received nothing,
- * it does not wait for replies. So what it posts next waits until there are
+ * Coalescing. A message that is sent by a system call of its own costs several
+ * times as much as one of many, and a stream has no acknowledgements to wait
+ * for. A program that has sent VB_IW_UNHEARD small batches and received nothing
+ * does not wait for replies. So its next messages wait until there are
  * VB_IW_GATHER_COUNT messages or VB_IW_GATHER_BYTES bytes, or until
  * VB_IW_GATHER_LASTS has passed.
  */
@@ -184,28 +195,31 @@ static inline uint32_t vb_iw_imm(uint32_t word)
 #define VB_IW_GATHER_BYTES (16u << 10)
 #define VB_IW_GATHER_LASTS (200 * VB_USEC)
 
-/* iwarp/req.c: put the next FPDU of a request into @out. False: there is none
- * now. */
+/* Functions of iwarp/req.c. Put the next FPDU of a request into @out. False:
+ * there is none now. */
 bool vb_iw_put_request(struct vb_qp *qp, struct vb_iw_txq *out)
 	VB_REQUIRES(qp->drive);
-/* Carry out the next WQEs that send nothing (memory windows). */
+/* Carry out the next WQEs that need no message (memory windows). */
 void vb_iw_run_local(struct vb_qp *qp) VB_REQUIRES(qp->drive);
 /* Put the RTR, the first message in peer-to-peer mode, into @out. Always
- * true. */
+ * returns true. */
 bool vb_iw_put_rtr(struct vb_qp *qp, struct vb_iw_txq *out)
 	VB_REQUIRES(qp->drive);
-/* When to nudge a peer that has sent nothing yet; VB_NEVER: not. */
+/* Returns the time of the next nudge to a peer that has sent nothing yet;
+ * VB_NEVER: there is none. */
 vb_time vb_iw_nudge_time(const struct vb_iw *s);
-/* Put a WRITE of 0 bytes, which makes some peers look at earlier data. */
+/* Put a nudge into @out: a WRITE of 0 bytes, which makes some peers look at
+ * earlier data. */
 void vb_iw_put_nudge(struct vb_qp *qp, struct vb_iw_txq *out)
 	VB_REQUIRES(qp->drive);
 /* Does the peer answer this WQE with data: READ, atomic? */
 bool vb_iw_asks(const struct vb_send_wqe *wqe);
-/* Complete the oldest WQEs, as far as they are done. */
+/* Complete the oldest WQEs that are finished. */
 void vb_iw_retire(struct vb_qp *qp) VB_REQUIRES(qp->drive);
 
-/* iwarp/answer.c: put a part of a response, the card, or the Terminate into
- * @out. vb_iw_put_answer() returns false when there is none. */
+/* Functions of iwarp/answer.c: put a part of a response, the card, or the
+ * Terminate into @out. vb_iw_put_answer() returns false when no response is
+ * due. */
 bool vb_iw_put_answer(struct vb_qp *qp, struct vb_iw_txq *out)
 	VB_REQUIRES(qp->drive);
 bool vb_iw_has_answers(const struct vb_iw *s);
@@ -218,10 +232,12 @@ void vb_iw_put_term(struct vb_qp *qp, struct vb_iw_txq *out)
  * completion queue was full, this ends the stream. */
 bool vb_iw_lives(struct vb_qp *qp) VB_REQUIRES(qp->drive);
 
-/* iwarp/tx.c: build an FPDU. The header goes to vb_iw_fpdu_begin()'s writer. */
+/* Functions of iwarp/tx.c build an FPDU. The caller writes the header to the
+ * writer of vb_iw_fpdu_begin(). */
 struct vb_iw_source {
-	const struct vb_send_wqe *wqe; /* payload of a WQE... */
-	/* ...or of memory that a READ asks for */
+	/* the source is the payload of this WQE, if it is not NULL */
+	const struct vb_send_wqe *wqe;
+	/* otherwise it is the memory that a READ asks for */
 	const struct vb_iw_answer *answer;
 	uint32_t offset, len;
 };
@@ -233,33 +249,34 @@ enum vb_fault vb_iw_fpdu_end(struct vb_qp *qp, struct vb_iw_txq *out,
 			     struct vb_writer hdr,
 			     const struct vb_iw_source *src)
 	VB_REQUIRES(qp->drive);
-/* Note in @out the cursor, which the caller has moved behind the FPDU. */
+/* Record the cursor in @out, after the caller has advanced it past the FPDU. */
 void vb_iw_fpdu_mark(struct vb_qp *qp, struct vb_iw_txq *out)
 	VB_REQUIRES(qp->drive);
 
-/* iwarp/mpa.c: is the receiver between two FPDUs? */
+/* A function of iwarp/mpa.c: is the receiver between two FPDUs? */
 bool vb_iw_is_between(const struct vb_iw *s);
 
-/* iwarp/resp.c: check and handle a complete ULPDU of @len bytes. */
+/* A function of iwarp/resp.c: check and handle a complete ULPDU of @len
+ * bytes. */
 void vb_iw_take(struct vb_qp *qp, const uint8_t *ulpdu, uint32_t len)
 	VB_REQUIRES(qp->drive);
 
-/* iwarp/term.c: end the stream with a Terminate because the peer did wrong.
- * @seg: its segment at fault, or NULL. */
+/* Functions of iwarp/term.c. End the stream with a Terminate because of a fault
+ * of the peer. @seg: the segment at fault, or NULL. */
 void vb_iw_refuse(struct vb_qp *qp, enum vb_iw_fault fault,
 		  const struct vb_ddp_seg *seg) VB_REQUIRES(qp->drive);
 /* The peer has sent the Terminate @t: end the stream. */
 void vb_iw_terminated(struct vb_qp *qp, const struct vb_term *t)
 	VB_REQUIRES(qp->drive);
-/* End the stream with a Terminate for a reason on this side. */
+/* End the stream with a Terminate because of a fault of this side. */
 void vb_iw_give_up(struct vb_qp *qp) VB_REQUIRES(qp->drive);
 
-/* iwarp/marker.c: how many bytes an FPDU of @len bytes has once its markers are
- * inserted. The last marker of the stream began @since bytes ago (0: one is due
- * now); RFC 5044 s4.3. */
+/* Functions of iwarp/marker.c. Returns the bytes of an FPDU of @len bytes once
+ * its markers are inserted. The last marker of the stream began @since bytes
+ * ago (0: a marker is due now); RFC 5044 s4.3. */
 uint32_t vb_marked_bytes(uint32_t since, uint32_t len);
-/* Insert the markers in place and append the CRC. Returns how many bytes there
- * are then. */
+/* Insert the markers in place and append the CRC. Returns the number of bytes
+ * afterwards. */
 uint32_t vb_mark(uint8_t *fpdu, uint32_t since, uint32_t len, bool crc);
 /* Remove the markers in place. False: a marker does not point to the beginning
  * of the FPDU. */

@@ -7,10 +7,9 @@
 
 #define NONE (-1)
 
-/* The one table that says what follows from a fault. Where InfiniBand has the
- * same fault, programs see the same statuses (core/fault.c). If no receive is
- * posted, the requester sees receiver-not-ready; with iWARP it does not
- * retry. */
+/* The only table of the consequences of a fault. Where InfiniBand has an equal
+ * fault, programs see the statuses of core/fault.c. If no receive is posted,
+ * the requester sees receiver-not-ready; with iWARP it does not retry. */
 // clang-format off
 #define ROW(fault, layer, etype, code, told, status, event, counter) \
 	[IWF_##fault] = { #fault, layer, etype, code, WC_##told, WC_##status, event, counter }
@@ -38,8 +37,8 @@ ROW(WRITE_WRAP,     TERM_DDP,   1, 0x03, REM_ACCESS_ERR,        LOC_ACCESS_ERR, 
 ROW(TAGGED_VERSION, TERM_DDP,   1, 0x04, REM_INV_REQ_ERR,       REM_INV_REQ_ERR, EVENT_QP_REQ_ERR,    CNT_NAK_INVALID),
 ROW(QUEUE,          TERM_DDP,   2, 0x01, REM_INV_REQ_ERR,       REM_INV_REQ_ERR, EVENT_QP_REQ_ERR,    CNT_NAK_INVALID),
 ROW(NO_BUFFER,      TERM_DDP,   2, 0x02, RNR_RETRY_EXC_ERR,     REM_INV_REQ_ERR, EVENT_QP_REQ_ERR,    CNT_SEND_RNR_ERR),
-/* The queue for READ and atomic requests is full: the peer exceeded the depth
- * agreed on. */
+/* The queue for READ and atomic requests is full: the peer exceeded the agreed
+ * depth. */
 ROW(TOO_MANY_READS, TERM_DDP,   2, 0x02, REM_INV_REQ_ERR,       REM_INV_REQ_ERR, EVENT_QP_REQ_ERR,    CNT_NAK_INVALID),
 ROW(MSN,            TERM_DDP,   2, 0x03, REM_INV_REQ_ERR,       REM_INV_REQ_ERR, EVENT_QP_REQ_ERR,    CNT_NAK_INVALID),
 ROW(MO,             TERM_DDP,   2, 0x04, REM_INV_REQ_ERR,       REM_INV_REQ_ERR, EVENT_QP_REQ_ERR,    CNT_NAK_INVALID),
@@ -85,12 +84,12 @@ enum vb_wc_status vb_iw_told(const struct vb_term *t)
 {
 	const struct vb_iw_fault_row *row = find_row(t);
 
-	/* A reserved code must not mean success. */
+	/* A reserved code must not count as success. */
 	return row ? row->told : WC_REM_OP_ERR;
 }
 
-/* The Terminate for a fault. It has the header of the segment at fault as it
- * came, and, if that is a READ request, also the request. */
+/* Returns the Terminate for a fault. It has the header of the segment at fault
+ * as it came, and, for a READ request, also the request. */
 static struct vb_term term_for(const struct vb_iw_fault_row *row,
 			       const struct vb_ddp_seg *seg)
 {
@@ -184,7 +183,7 @@ void vb_iw_terminated(struct vb_qp *qp, const struct vb_term *t)
 	       t->code, t->mirrored ? ", mirrored" : "");
 	vb_count(qp->adapter, CNT_SEND_ERR, 1);
 	s->phase = IW_ENDING;
-	s->cut_at = s->cut_end; /* the peer reads no more */
+	s->cut_at = s->cut_end; /* the peer reads no further bytes */
 	flush_before(qp, t);
 	if (vb_iw_sends(qp) && vb_iw_has_begun(qp)) {
 		vb_qp_send_done(qp, vb_iw_told(t));

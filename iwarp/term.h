@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The faults that end a stream, and what each side is told about them. */
+/* The faults that end a stream, and the error that each side reports. */
 #ifndef IWARP_TERM_H
 #define IWARP_TERM_H
 
@@ -9,8 +9,8 @@
 
 enum vb_iw_fault {
 	IWF_NONE,
-	/* RDMAP (RFC 5040 s8.2): */
-	IWF_LOCAL, /* a fault of this side, not of the peer */
+	/* Faults of RDMAP (RFC 5040 s8.2). */
+	IWF_LOCAL, /* a fault of this side, and not of the peer */
 	IWF_RQE_LKEY,
 	IWF_READ_STAG,
 	IWF_READ_BOUNDS,
@@ -23,9 +23,9 @@ enum vb_iw_fault {
 	IWF_OPCODE,
 	IWF_STREAM,
 	IWF_GLOBAL,
-	/* a malformed message; or an atomic's unaligned address */
+	/* a malformed message, or an atomic's address that is not aligned */
 	IWF_UNSPECIFIED,
-	/* DDP (RFC 5041 s8.2): */
+	/* Faults of DDP (RFC 5041 s8.2). */
 	IWF_DDP,
 	IWF_WRITE_STAG,
 	IWF_WRITE_BOUNDS,
@@ -39,7 +39,7 @@ enum vb_iw_fault {
 	IWF_MO,
 	IWF_TOO_LONG,
 	IWF_UNTAGGED_VERSION,
-	/* MPA (RFC 5044 s8, RFC 6581 s9.2): */
+	/* Faults of MPA (RFC 5044 s8, RFC 6581 s9.2). */
 	IWF_LOST,
 	IWF_CRC,
 	IWF_MARKER,
@@ -52,17 +52,21 @@ enum vb_iw_fault {
 
 struct vb_iw_fault_row {
 	const char *name;
-	uint8_t layer, etype, code; /* of the Terminate sent */
-	/* enum vb_wc_status of the WQE at fault of who gets that */
+	/* the error in the Terminate that this side sends */
+	uint8_t layer, etype, code;
+	/* enum vb_wc_status of the WQE at fault at the receiver of the
+	 * Terminate */
 	uint8_t told;
-	uint8_t status; /* enum vb_wc_status of the receive in progress here */
+	/* enum vb_wc_status of the receive in progress at this side */
+	uint8_t status;
 	/* the enum vb_event_type if no WQE can report the fault; -1: none */
 	int8_t event;
-	int8_t counter; /* enum vb_counter */
+	int8_t counter; /* the enum vb_counter to increment */
 };
-/* What follows from @fault: its row in the table of iwarp/term.c. */
+/* Returns the row of @fault in the table of iwarp/term.c. */
 const struct vb_iw_fault_row *vb_iw_fault_row(enum vb_iw_fault fault);
-/* The status of the requester's WQE that the peer's Terminate @t refers to. */
+/* Returns the completion status of the requester's WQE that the peer's
+ * Terminate @t refers to. */
 enum vb_wc_status vb_iw_told(const struct vb_term *t);
 
 #endif

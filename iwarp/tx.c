@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Building FPDUs in batches. The socket may take only a part of a batch. If it
- * takes a part of an FPDU, the sender keeps a copy of the rest; it builds later
- * FPDUs again from the cursor. So no copy of the program's data waits in a
- * buffer while the program may change it or take it back.
+ * Builds FPDUs in batches. The socket may accept only a part of a batch. If it
+ * accepts a part of an FPDU, the sender keeps a copy of the rest; it builds
+ * later FPDUs again from the cursor. So no copy of the program's data waits in
+ * a buffer while the program may change or withdraw the data.
  *
  * With CRCs the sender copies the payload: otherwise the memory may change
  * between the computation of the CRC and the socket's copy, and the peer would
@@ -16,11 +16,12 @@
 #include "core/sge.h"
 #include "iwarp/stream.h"
 
-/* A batch is not much longer than what the socket took last time: the sender
- * would have built the rest in vain. */
+/* The least bytes of a batch. A batch is not much longer than what the socket
+ * accepted last time, because the sender would have to build the rest again. */
 #define APPETITE_MIN (16u << 10)
 
-#define DIRECT_BYTES 1024u /* shorter payloads are faster to copy */
+/* Shorter payloads are copied, which is faster. */
+#define DIRECT_BYTES 1024u
 
 /* iovec entries of one FPDU: header, payload, trailer. */
 #define FPDU_IOV (VB_MAX_SGE + 2)
@@ -42,7 +43,7 @@ static void add_iov(struct vb_iw_txq *out, const void *at, size_t len)
 		last->iov_len += len;
 		return;
 	}
-	/* struct iovec has no const; sendmsg() only reads. */
+	/* struct iovec has no const, but sendmsg() only reads the bytes. */
 	out->iov[out->count++] = (struct iovec){ (void *)(uintptr_t)at, len };
 }
 
@@ -93,7 +94,7 @@ static enum vb_fault copied(struct vb_qp *qp, struct vb_iw_txq *out,
 	return FAULT_NONE;
 }
 
-/* Payload sent straight from the program's memory. */
+/* Sending payload straight from the program's memory. */
 
 static bool goes_direct(const struct vb_iw *s, const struct vb_iw_source *src)
 {
@@ -201,12 +202,12 @@ void vb_iw_fpdu_mark(struct vb_qp *qp, struct vb_iw_txq *out)
 	out->mark[out->marks++] = (struct vb_iw_mark){ out->bytes, s->tx };
 }
 
-/* Filling a batch, and what the socket took of it. */
+/* Filling a batch, and the result of the socket's call. */
 
 /* May this side send yet? The initiator sends the first FPDU (RFC 5044 s7.1.2).
- * Without peer-to-peer mode the responder's program may nevertheless speak
- * first, once the initiator has had time to read the MPA reply; other
- * implementations permit this, too. */
+ * Without peer-to-peer mode the responder may nevertheless send first, once the
+ * initiator has had time to read the MPA reply; other implementations permit
+ * this as well. */
 static bool may_speak(const struct vb_iw *s, vb_time now)
 {
 	return s->terms.initiator || s->in.heard ||
@@ -230,7 +231,7 @@ bool vb_iw_is_quiet(const struct vb_qp *qp, vb_time now)
 }
 
 /* Put the next FPDU into @out. A message is finished before another begins, and
- * then requests and responses take turns. False: there is none. */
+ * then requests and responses alternate. False: there is no FPDU to send. */
 static bool put_next(struct vb_qp *qp, struct vb_iw_txq *out)
 	VB_REQUIRES(qp->drive)
 {
@@ -258,9 +259,9 @@ static bool put_next(struct vb_qp *qp, struct vb_iw_txq *out)
 	       vb_iw_has_answers(s) && vb_iw_put_answer(qp, out);
 }
 
-/* Put what is left when the stream ends: responses, then the Terminate. A
- * message of this side that has begun is not finished, since its WQE has
- * failed. */
+/* Put the remaining FPDUs of a stream that ends into @out: responses, then the
+ * Terminate. A request of this side that was sent in part is not finished,
+ * since its WQE has failed. */
 static bool put_last(struct vb_qp *qp, struct vb_iw_txq *out)
 	VB_REQUIRES(qp->drive)
 {
@@ -299,7 +300,8 @@ static void begin_batch(struct vb_iw *s, struct vb_iw_txq *out)
 		add_iov(out, s->cut + s->cut_at, out->lead);
 }
 
-/* The socket has taken everything before @c: complete WQEs. */
+/* The socket has accepted all bytes before the cursor @c: complete their
+ * WQEs. */
 static void note_taken(struct vb_qp *qp, const struct vb_iw_cursor *c)
 	VB_REQUIRES(qp->drive)
 {
@@ -394,9 +396,9 @@ static void end_uses(struct vb_iw_txq *out)
 	out->held = 0;
 }
 
-/* The socket has taken @bytes bytes of the batch, @lead included. Moves the
- * cursor behind the last FPDU of which it took a part, and keeps the rest of
- * that FPDU. False: no memory for the rest. */
+/* The socket has accepted @bytes bytes of the batch, @lead included. Moves the
+ * cursor behind the last FPDU of which it accepted a part, and keeps the rest
+ * of that FPDU. False: no memory for the rest. */
 static bool iw_settle(struct vb_qp *qp, struct vb_iw_txq *out, size_t bytes)
 	VB_REQUIRES(qp->drive)
 {
@@ -449,7 +451,8 @@ bool vb_iw_sent(struct vb_qp *qp, struct vb_iw_txq *out, size_t bytes,
 		s->cut_at += (uint32_t)bytes;
 		s->tx = out->before;
 	} else if (!iw_settle(qp, out, bytes)) {
-		/* The rest of an FPDU that was sent in part cannot be kept. */
+		/* There is no memory for the rest of an FPDU that was sent in
+		 * part. */
 		vb_iw_lost(qp, now);
 	}
 	end_uses(out);

@@ -19,23 +19,25 @@ struct vb_lid_path {
 };
 
 /*
- * Where frames go. The owner (a queue pair or an address handle) fills it in,
- * and the link's route() completes it. The owner must not change it while a
- * batch refers to it.
+ * The route of frames. The owner (a queue pair or an address handle) fills in
+ * the addresses, and the link's route() completes the rest. The owner must not
+ * change the route while a batch refers to it.
  */
 struct vb_route {
 	struct vb_gid sgid, dgid;
-	uint32_t ifindex;    /* of the interface that has the source address */
-	uint8_t tclass;	     /* IP TOS / traffic class */
-	uint8_t hop_limit;   /* 0: the system's default */
-	uint32_t flow_label; /* 20 bits; IPv6 */
-	/* The link chooses channel and source port by these two, which stay the
-	 * same for a queue pair's life. */
+	/* index of the interface that has the source address */
+	uint32_t ifindex;
+	uint8_t tclass;	     /* IPv4 TOS or IPv6 traffic class */
+	uint8_t hop_limit;   /* hop limit or TTL; 0: the system's default */
+	uint32_t flow_label; /* IPv6 flow label, 20 bits */
+	/* The QPNs of destination and source, which do not change during a
+	 * queue pair's life. The link chooses channel and source port by
+	 * them. */
 	uint32_t dqpn, sqpn;
 	struct vb_lid_path ib;
 	/* set by route() */
 	uint16_t src_port;
-	uint16_t channel; /* which of the link's sockets sends */
+	uint16_t channel; /* number of the link's sending socket */
 };
 
 /*
@@ -50,28 +52,30 @@ struct vb_route {
 
 struct vb_tx_frame {
 	const struct vb_route *route;
-	uint32_t at;  /* offset in @bytes */
-	uint32_t len; /* BTH through pad; a multiple of 4 */
+	uint32_t at;  /* offset of the frame in @bytes */
+	uint32_t len; /* bytes from BTH through pad, a multiple of 4 */
 };
 
 /* Packets of equal length in a row travel as one train (one UDP_SEGMENT
- * message), of at most so many packets and bytes. */
+ * message). These are the most packets and bytes of a train. */
 #define VB_TRAIN_FRAMES 64
 #define VB_TRAIN_BYTES	65000
 
 struct vb_txq {
-	unsigned first; /* send() has sent the frames before this one */
+	/* index of the first frame that send() has not sent yet */
+	unsigned first;
 	unsigned count;
 	uint32_t used;
-	/* Bytes of each packet of the last train, without ICRC. */
+	/* Length in bytes of each packet of the last train, without ICRC. */
 	uint32_t train_len;
 	uint32_t train_room; /* packets that the last train can still take */
 	struct vb_tx_frame frames[VB_TXQ_FRAMES];
 	uint8_t bytes[VB_TXQ_BYTES + VB_FRAME_MAX];
 };
 
-/* A train costs nearly the same with one packet as with all of them, so a batch
- * is full when the next train could not be a whole one. */
+/* Has the batch room for a whole train? A train costs nearly as much with one
+ * packet as with all of them, so a batch counts as full when the next train
+ * could not be whole. */
 static inline bool vb_txq_has_room(const struct vb_txq *q)
 {
 	if (q->train_room == 0 && q->used > VB_TXQ_BYTES - VB_TRAIN_BYTES)
@@ -79,7 +83,7 @@ static inline bool vb_txq_has_room(const struct vb_txq *q)
 	return q->count < VB_TXQ_FRAMES && q->used <= VB_TXQ_BYTES;
 }
 
-/* Where to write the next packet; there is room for VB_FRAME_MAX bytes. */
+/* Returns the address for the next packet, where VB_FRAME_MAX bytes fit. */
 static inline uint8_t *vb_txq_begin(struct vb_txq *q)
 {
 	return q->bytes + q->used;
@@ -95,7 +99,8 @@ static inline void vb_txq_commit(struct vb_txq *q, uint32_t len,
 		q->train_room = VB_MIN(VB_TRAIN_FRAMES,
 				       VB_TRAIN_BYTES / (len + VB_ICRC_BYTES));
 	}
-	/* A shorter packet ends its train. */
+	/* A packet that is shorter than the others of its train is the last
+	 * one. */
 	q->train_room = len < q->train_len ? 0 : q->train_room - 1;
 }
 
@@ -106,10 +111,11 @@ static inline void vb_txq_reset(struct vb_txq *q)
 	q->train_len = q->train_room = 0;
 }
 
-/* A frame that arrived. What it points to stays valid until the next recv() on
- * the link. */
+/* A frame that arrived. The memory that it points to stays valid until the next
+ * recv() of the link. */
 struct vb_frame {
-	/* From the BTH on; the link has checked the ICRC and cut it off. */
+	/* The frame from the BTH on. The link has checked the ICRC and cut it
+	 * off. */
 	const uint8_t *bytes;
 	uint32_t len; /* BTH through pad */
 	/* NULL: InfiniBand, and the frame has no GRH */

@@ -21,19 +21,20 @@
 #include "base/log.h"
 #include "link/netif_priv.h"
 
-/* The kernel asks for a neighbour three times, a second apart, so this file
- * waits as long. */
+/* The time limit for resolving a neighbour: the kernel sends three requests, a
+ * second apart. */
 #define TRIES  150
 #define TRY_MS 20
 
-/* The discard service (RFC 863): a host throws away what arrives there. */
+/* The discard service (RFC 863): a host drops the datagrams that arrive at this
+ * port. */
 #define DISCARD_PORT 9
 
 struct search {
 	const struct vb_neigh_from *from;
 	struct nl_sock *nl;
-	struct vb_gid hop; /* the next hop: the target or a gateway */
-	uint32_t ifindex;  /* the interface that leads to @hop */
+	struct vb_gid hop; /* the next hop: the target itself or a gateway */
+	uint32_t ifindex;  /* index of the interface that leads to @hop */
 	bool local;	   /* the target is this host */
 };
 
@@ -53,9 +54,9 @@ static const uint8_t *address_of(const struct vb_gid *gid)
 	return gid->raw + sizeof(gid->raw) - length_of(gid);
 }
 
-/* RTM_F_FIB_MATCH asks for the route as it is in the table; without it the
- * kernel makes up a route where there is none, because RTA_OIF names an
- * interface. */
+/* Ask for the route to @to. With RTM_F_FIB_MATCH the kernel returns the route
+ * as it is in the table; otherwise it makes up a route where there is none,
+ * because RTA_OIF names an interface. */
 static int ask_route(struct search *s, const struct vb_gid *to)
 {
 	struct rtmsg rt = { .rtm_family = (uint8_t)family_of(to),
@@ -157,8 +158,7 @@ static int look_up(struct search *s, uint8_t mac[6])
 	return rc;
 }
 
-/* Make the kernel ask for the neighbour, by sending the neighbour an empty
- * datagram. */
+/* Make the kernel resolve the neighbour, by sending an empty datagram to it. */
 static void give_cause(const struct search *s)
 {
 	struct sockaddr_in v4 = { .sin_family = AF_INET,
@@ -174,8 +174,9 @@ static void give_cause(const struct search *s)
 		return;
 	memcpy(&v4.sin_addr, address_of(&s->hop), 4);
 	memcpy(&v6.sin6_addr, s->hop.raw, 16);
-	/* Old kernels demand a privilege for this. Ignore a failure: the
-	 * routing table alone most often leads to the same interface. */
+	/* Old kernels demand a privilege for SO_BINDTODEVICE. A failure is
+	 * ignored, because the routing table alone most often leads to the same
+	 * interface. */
 	if (if_indextoname(s->ifindex, name))
 		(void)setsockopt(fd, SOL_SOCKET, SO_BINDTODEVICE, name,
 				 sizeof(name));
@@ -192,8 +193,8 @@ static int find_mac(struct search *s, uint8_t mac[6])
 	const struct timespec pause = { .tv_nsec = TRY_MS * 1000000L };
 	int rc = look_up(s, mac);
 
-	/* An earlier failure of the neighbour says nothing about now: ask
-	 * again. */
+	/* An earlier failed resolution may be out of date: make the kernel
+	 * resolve the neighbour again. */
 	if (rc != -EAGAIN && rc != -EHOSTUNREACH)
 		return rc;
 	give_cause(s);
@@ -219,8 +220,8 @@ static void map_group(const struct vb_gid *to, uint8_t mac[6])
 	memcpy(mac + 2, to->raw + 12, 4);
 }
 
-/* Parse the answer here and not by libnl, whose lock a child of fork may find
- * taken for ever (link/netif.c). */
+/* Parse the answer here and not by libnl: in a child of fork, libnl's lock may
+ * be held for ever (link/netif.c). */
 static int take_vlan(struct nl_msg *m, void *arg)
 {
 	struct nlmsghdr *h = nlmsg_hdr(m);
@@ -283,7 +284,7 @@ int vb_neigh_resolve(const struct vb_neigh_from *from, const struct vb_gid *to,
 
 	if (!s.nl)
 		return -ENOMEM;
-	/* Each question here has an answer of one message, and no
+	/* Each request here gets one message as its answer, without an
 	 * acknowledgement behind it. */
 	nl_socket_disable_auto_ack(s.nl);
 	if (vb_netif_connect(s.nl) == 0)

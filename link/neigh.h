@@ -8,17 +8,17 @@
 
 #define VB_NO_VLAN 0xffff
 
-/* The interface that the frame leaves by. */
+/* The interface from which the frame is sent. */
 struct vb_neigh_from {
 	uint32_t ifindex;
 	uint8_t mac[6];
 };
 
 /*
- * Find the destination MAC address of frames from @from to @to, and the VLAN
- * that they travel in (VB_NO_VLAN: none). Has the kernel ask the network for a
- * neighbour that it does not know, which blocks for up to 3 s. -EHOSTUNREACH:
- * no route, or the neighbour does not answer; else -errno.
+ * Find the destination MAC address of frames from @from to @to, and their VLAN
+ * (VB_NO_VLAN: none). If the kernel does not know the neighbour, it must ask
+ * the network, and this call blocks for up to 3 s. -EHOSTUNREACH: no route, or
+ * the neighbour does not answer; else -errno.
  */
 VB_MUST_CHECK int vb_neigh_resolve(const struct vb_neigh_from *from,
 				   const struct vb_gid *to, uint8_t mac[6],

@@ -18,7 +18,8 @@
 
 #define DRAIN_BYTES 4096
 #define PORT_TRIES  16
-#define DUMP_TRIES  16 /* most reads of a list that changes while it is read */
+/* most tries to read a list that changes while it is read */
+#define DUMP_TRIES 16
 
 struct vb_netif_watch {
 	struct nl_sock *nl;
@@ -40,10 +41,11 @@ static int errno_of(int nl_error)
 }
 
 /*
- * nl_connect() picks a free port under a lock of libnl's. In a child of fork
- * that lock can be held for ever, by a thread that exists only in the parent.
- * So this function chooses the port, at random and odd; other users of netlink
- * take process IDs or, as the kernel does, negative numbers.
+ * Connect @nl to NETLINK_ROUTE. nl_connect() would pick a free port under a
+ * lock of libnl, which a child of fork can find held for ever by a thread that
+ * exists only in the parent. So this function chooses the port, at random and
+ * odd; other users of netlink use process IDs or, as the kernel does, negative
+ * numbers.
  */
 int vb_netif_connect(struct nl_sock *nl)
 {
@@ -96,8 +98,8 @@ static void read_link(struct vb_netif *n, struct nlmsghdr *h)
 	n->mtu = mtu && nla_len(mtu) >= (int)sizeof(uint32_t) ? nla_get_u32(mtu)
 							      : 0;
 	n->loopback = info->ifi_flags & IFF_LOOPBACK;
-	/* IFF_RUNNING means that there is a carrier, which loopback always
-	 * has. */
+	/* IFF_RUNNING means that the interface has a carrier, which loopback
+	 * always has. */
 	n->up = info->ifi_flags & IFF_UP &&
 		(n->loopback || info->ifi_flags & IFF_RUNNING);
 	n->mbits = vb_netif_mbits(n->name);
@@ -176,7 +178,8 @@ static int take_address(struct nl_msg *m, void *arg)
 	return NL_OK;
 }
 
-/* Call @take for each answer. -NLE_DUMP_INTR: the list changed meanwhile. */
+/* Call @take for each message of the answer. -NLE_DUMP_INTR: the list changed
+ * meanwhile. */
 static int ask_all(struct nl_sock *nl, int type, int family,
 		   nl_recvmsg_msg_cb_t take, struct listing *l)
 {
@@ -200,7 +203,8 @@ static int link_ask(struct nl_sock *nl, struct listing *l)
 	return rc;
 }
 
-/* Put loopback last, and keep the others in the kernel's order. */
+/* Sort the listing: loopback last, the other interfaces in the kernel's
+ * order. */
 static int put_in_order(struct listing *l)
 {
 	struct vb_netif *sorted = calloc((size_t)l->count + 1, sizeof(*sorted));
@@ -250,8 +254,8 @@ int vb_netif_list(struct vb_netif **list, unsigned *count)
 	return rc;
 }
 
-/* Has @n this address already? An address with two prefix lengths is one
- * GID. */
+/* Does interface @n already have this address? An address with two prefix
+ * lengths counts as one GID. */
 static bool has_address(const struct vb_netif *n, const struct vb_gid *gid)
 {
 	for (unsigned i = 0; i < n->count; i++)

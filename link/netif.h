@@ -9,7 +9,7 @@ struct vb_netif {
 	char name[16];
 	uint32_t ifindex;
 	uint8_t mac[6];
-	uint32_t mtu;	/* bytes */
+	uint32_t mtu;	/* the MTU in bytes */
 	uint32_t mbits; /* link speed in Mbit/s; 0: unknown */
 	bool up, loopback;
 	unsigned count;
@@ -29,8 +29,8 @@ void vb_netif_free(struct vb_netif *list, unsigned count);
 struct vb_netif_watch;
 VB_MUST_CHECK int vb_netif_watch_open(struct vb_netif_watch **w);
 int vb_netif_watch_fd(const struct vb_netif_watch *w);
-/* Read the news that has arrived. True: something changed, so the caller lists
- * the interfaces again. */
+/* Read and drop the notifications that have arrived. True: something may have
+ * changed, so the caller lists the interfaces again. */
 bool vb_netif_watch_drain(struct vb_netif_watch *w);
 void vb_netif_watch_close(struct vb_netif_watch *w);
 

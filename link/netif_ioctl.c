@@ -20,7 +20,7 @@
 struct table {
 	struct vb_netif *list;
 	unsigned count;
-	int fd; /* a socket for ioctl() */
+	int fd; /* the socket on which ioctl() is called */
 };
 
 uint32_t vb_netif_mbits(const char *name)
@@ -108,7 +108,8 @@ static int add_ipv4(struct table *t, const struct ifconf *all)
 		memcpy(&a, &r->ifr_addr, sizeof(a));
 		gid = vb_gid_from_ipv4((const uint8_t *)&a.sin_addr);
 		memcpy(label, r->ifr_name, sizeof(label));
-		label[strcspn(label, ":")] = '\0'; /* eth0:alias */
+		/* an alias "eth0:1" counts as eth0 */
+		label[strcspn(label, ":")] = '\0';
 		rc = add_address(t, label, &gid);
 	}
 	return rc;
@@ -155,7 +156,7 @@ static int read_ipv6(struct table *t)
 	int rc = 0;
 
 	if (!f)
-		return 0; /* a host without IPv6 */
+		return 0; /* the host has no IPv6 */
 	while (rc == 0 && fgets(line, sizeof(line), f))
 		rc = read_ipv6_line(t, line);
 	fclose(f);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The packet socket: a filter that the kernel runs, frames in, frames out. */
+/* The packet socket: a filter that the kernel runs, receiving frames, and
+ * sending frames. */
 #include "link/packet.h"
 
 #include <arpa/inet.h>
@@ -18,7 +19,7 @@
 #include "base/log.h"
 
 #define RX_MSGS 32
-/* Room for a frame that GRO has joined of many. */
+/* The largest frame, which GRO may have joined from many. */
 #define RX_FRAME_BYTES (64 * 1024 + 64)
 #define VLAN_BYTES     4
 #define MACS_BYTES     12
@@ -34,11 +35,11 @@ struct packet {
 	int fd;
 	uint32_t ifindex;
 	uint8_t mac[6];
-	/* The interface is loopback, on which each frame that is sent also
-	 * arrives. */
+	/* The interface is loopback: each frame that is sent also arrives. */
 	bool loops;
 	bool listening;
-	uint8_t *buffers; /* RX_MSGS of VLAN_BYTES + RX_FRAME_BYTES */
+	/* RX_MSGS buffers of VLAN_BYTES + RX_FRAME_BYTES each */
+	uint8_t *buffers;
 	struct {
 		_Atomic uint64_t tx_frames, tx_calls, tx_bytes, tx_lost;
 		_Atomic uint64_t rx_frames, rx_calls, rx_bytes;
@@ -56,7 +57,8 @@ static void link_count(_Atomic uint64_t *c, uint64_t n)
 }
 
 /*
- * The filter is classic BPF. The kernel does not copy frames that it refuses.
+ * The filter is a program of classic BPF. The kernel does not copy frames that
+ * the filter refuses.
  */
 
 struct filter {
@@ -75,8 +77,8 @@ static void add_return(struct filter *f, bool take)
 	link_add(f, BPF_RET | BPF_K, take ? UINT32_MAX : 0, 0, 0);
 }
 
-/* Accept an outgoing frame only if a hardware adapter would loop it back: one
- * to a group or to the interface's own address. */
+/* Add instructions that accept an outgoing frame only if a hardware adapter
+ * would loop it back: a frame to a group or to the interface's own address. */
 static void add_head(struct filter *f, const struct packet *p)
 {
 	link_add(f, BPF_LD | BPF_B | BPF_ABS, SKF_AD_OFF + SKF_AD_PKTTYPE, 0,
@@ -98,8 +100,8 @@ static void add_head(struct filter *f, const struct packet *p)
 	add_return(f, false);
 }
 
-/* Compare one word or half word of the addresses; if it differs, jump to
- * instruction @end, the end of this want. */
+/* Add a comparison of one word or half word of the addresses; if it differs,
+ * the filter jumps to instruction @end, the end of this want. */
 static void add_compare(struct filter *f, const struct vb_packet_want *w,
 			unsigned at, unsigned bytes, unsigned end)
 {
@@ -171,8 +173,8 @@ static int link_packet_bind_to(const struct packet *p, uint16_t protocol)
 								       : 0;
 }
 
-/* Start to receive. Each packet socket that takes all frames costs the host
- * time for every frame, so this happens only once a rule wants frames. */
+/* Start to receive. A packet socket that receives all frames costs the host
+ * time for every frame, so the link starts only when a rule wants frames. */
 static int start_listening(struct packet *p)
 {
 	static const int on = 1, bytes = RX_QUEUE_BYTES;
@@ -180,7 +182,8 @@ static int start_listening(struct packet *p)
 	p->buffers = malloc((size_t)RX_MSGS * (VLAN_BYTES + RX_FRAME_BYTES));
 	if (!p->buffers)
 		return -ENOMEM;
-	/* Ask for VLAN tags that the interface removes from frames. */
+	/* Ask the kernel to report VLAN tags that the interface removes from
+	 * frames. */
 	if (setsockopt(p->fd, SOL_PACKET, PACKET_AUXDATA, &on, sizeof(on)) < 0)
 		return -errno;
 	if (setsockopt(p->fd, SOL_SOCKET, SO_RCVBUFFORCE, &bytes,
@@ -405,7 +408,8 @@ static void packet_close(struct vb_link *l)
 	free(p);
 }
 
-/* Raw frames have no routes, and vb_packet_join() is for groups. */
+/* Raw frames have no routes, and multicast groups are joined by
+ * vb_packet_join(), so these functions are missing. */
 static const struct vb_link_ops packet_ops = {
 	.name = "packet",
 	.send = send_frames,
@@ -420,7 +424,7 @@ static int link_packet_open_socket(struct packet *p)
 {
 	int rc;
 
-	/* Protocol 0: no frame arrives before start_listening(). */
+	/* Protocol 0: the socket receives no frame before start_listening(). */
 	p->fd = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (p->fd < 0)
 		return -errno;

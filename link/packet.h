@@ -20,10 +20,11 @@ struct vb_packet_want {
 };
 
 /* The kernel compares each frame with the wants one by one. vb_packet_listen()
- * takes so many at most, and with more it lets all frames in. */
+ * passes at most this many to the kernel; with more it lets all frames in. */
 #define VB_PACKET_WANTS 64
 
-/* Frames beyond its own address that the interface can let in. */
+/* Frames not sent to the interface's own address that the interface can let
+ * in. */
 enum vb_packet_member {
 	MEMBER_NONE,
 	MEMBER_UNICAST,
@@ -33,7 +34,7 @@ enum vb_packet_member {
 };
 
 /* Open the link; no frame comes in before vb_packet_listen(). The caller closes
- * it with its close(). -EPERM: CAP_NET_RAW is missing; else -errno. */
+ * the link with its close(). -EPERM: CAP_NET_RAW is missing; else -errno. */
 VB_MUST_CHECK int vb_packet_open(uint32_t ifindex, const uint8_t mac[6],
 				 struct vb_link **link);
 
@@ -46,7 +47,7 @@ VB_MUST_CHECK int vb_packet_listen(struct vb_link *l,
 				   const struct vb_packet_want *wants,
 				   unsigned count, bool both_ways);
 
-/* Have the interface let in such frames; each join needs a leave. 0 or
+/* Make the interface let in frames of kind @what; each join needs a leave. 0 or
  * -errno. */
 VB_MUST_CHECK int vb_packet_join(struct vb_link *l, enum vb_packet_member m,
 				 const uint8_t mac[6]);

@@ -16,7 +16,8 @@
 #define RX_QUEUE_FORCED (8 << 20)
 #define RX_QUEUE_ASKED	(4 << 20)
 
-/* A UDP socket, dual-stack if the host has IPv6; or -errno. */
+/* Open a UDP socket, dual-stack if the host has IPv6. Returns a descriptor or
+ * -errno. */
 static int link_udp_open_socket(int *family)
 {
 	static const int off;
@@ -40,7 +41,7 @@ static int bind_roce_port(int fd, int family)
 	union vb_udp_addr a = { .any.sa_family = (sa_family_t)family };
 	socklen_t len = family == AF_INET6 ? sizeof(a.v6) : sizeof(a.v4);
 
-	/* The port lies at the same offset in both kinds of address. */
+	/* The port is at the same offset in IPv4 and IPv6 addresses. */
 	a.v4.sin_port = htons(VB_ROCE_PORT);
 	return bind(fd, &a.any, len) < 0 ? -errno : 0;
 }
@@ -80,8 +81,9 @@ static void ask_for_details(int fd, int family)
 	}
 }
 
-/* Choose (@yes) whether @fd gets packets of all groups that some socket of the
- * host has joined. Off at first, because each such socket gets a copy. */
+/* Choose whether @fd gets packets of all multicast groups that some socket of
+ * the host has joined. This is off at first, because the kernel copies each
+ * packet for every such socket. */
 static void take_groups(int fd, int family, int yes)
 {
 	if (setsockopt(fd, IPPROTO_IP, IP_MULTICAST_ALL, &yes, sizeof(yes)) < 0)
@@ -149,7 +151,8 @@ bool vb_udp_port_taken(void)
 int vb_udp_steer(int fd, unsigned slots)
 {
 	struct sock_filter code[] = {
-		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, 4), /* resv8, dest QP */
+		/* load the word with 8 reserved bits and the destination QPN */
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, 4),
 		BPF_STMT(BPF_ALU | BPF_AND | BPF_K, 0xffffff),
 		BPF_STMT(BPF_ALU | BPF_RSH | BPF_K, VB_QPN_BITS),
 		BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, slots, 0, 1),
@@ -164,7 +167,7 @@ int vb_udp_steer(int fd, unsigned slots)
 		       : 0;
 }
 
-/* AF_INET or AF_INET6; -1: @fd is no UDP socket. */
+/* Returns AF_INET or AF_INET6; -1: @fd is no UDP socket. */
 static int udp_family(int fd)
 {
 	if (!vb_fdmail_has_option(fd, SO_TYPE, SOCK_DGRAM) ||
@@ -201,9 +204,10 @@ static int add_membership(int fd, const struct vb_gid *group, uint32_t ifindex)
 }
 
 /*
- * A socket made for this joins the group, so that the kernel leaves the group
- * when the process ends, even by kill -9; the shared socket lives on in the
- * vault. The shared socket receives the packets, after take_groups().
+ * A socket made for this purpose joins the group, so that the kernel leaves the
+ * group when the process ends, even by kill -9; the shared socket lives on in
+ * the vault. After take_groups() the shared socket receives the group's
+ * packets.
  */
 static int udp_join(struct vb_link *l, const struct vb_link_group *group)
 {

@@ -24,35 +24,38 @@
  * another program holds the port.
  */
 VB_MUST_CHECK int vb_udp_socket(int *fd);
-/* Has any socket of this network namespace port 4791? */
+/* Does any socket of this network namespace use UDP port 4791? */
 bool vb_udp_port_taken(void);
-/* Is @gid an address of this host? @ifindex: the interface of a link-local
+/* Does this host have the address @gid? @ifindex: the interface of a link-local
  * address. */
 bool vb_udp_owns(const struct vb_gid *gid, uint32_t ifindex);
-/* Attach a filter to the SO_REUSEPORT group: the top bits of the BTH's
- * destination QPN pick the socket; numbers not below @slots go to slot 0. 0 or
- * -errno. */
+/* Attach a BPF filter to the SO_REUSEPORT group: the top bits of the
+ * destination QPN in the BTH choose the socket; numbers of @slots and above
+ * mean slot 0. 0 or -errno. */
 VB_MUST_CHECK int vb_udp_steer(int fd, unsigned slots);
-/* Is @fd a UDP socket bound to port 4791? For descriptors that come from
- * another process. */
+/* Is @fd a UDP socket bound to port 4791? For checking descriptors that come
+ * from another process. */
 bool vb_udp_is_roce(int fd);
 
 /* Open the link; on success the link owns @rx_fd. 0 or -errno. */
 VB_MUST_CHECK int vb_udp_open(int rx_fd, struct vb_link **link);
 
 /*
- * A caller that sends single packets to slot 0 calls this to learn which of
- * them did not arrive: hosts and routers say so by ICMP and quote the packet.
+ * Start to report packets that did not arrive, for a caller that sends single
+ * packets to slot 0: hosts and routers report them by ICMP and quote the
+ * packet.
  */
 void vb_udp_want_returns(struct vb_link *link);
 struct vb_udp_return {
 	struct vb_gid to;
 	size_t len; /* bytes quoted, from the BTH on; 0: none */
-	/* ECONNREFUSED: no such port there; EHOSTUNREACH: no such host; ... */
+	/* the errno of the ICMP message. ECONNREFUSED: the host has no such
+	 * port; EHOSTUNREACH: there is no such host; ... */
 	int error;
 };
-/* Take the next returned packet, of which @bytes gets @room bytes at most.
- * False: there are no more. Anybody who can send to this host can forge one. */
+/* Read the next returned packet; its first bytes, at most @room, go to @bytes.
+ * False: there are no more. Any host that can send to this host can forge a
+ * returned packet. */
 VB_MUST_CHECK bool vb_udp_next_return(struct vb_link *link, uint8_t *bytes,
 				      size_t room, struct vb_udp_return *r);
 

@@ -14,7 +14,7 @@
 #include "base/log.h"
 #include "base/rand.h"
 
-#define PORT_FIRST 0xc000 /* RoCEv2 peers use source ports from here on */
+#define PORT_FIRST 0xc000 /* the lowest source port that RoCEv2 peers use */
 #define PORT_TRIES 64
 #define TX_QUEUE   (1 << 20)
 
@@ -68,7 +68,7 @@ static int set_tx_options(int fd, int family, bool in_pieces)
 }
 
 /* Open a sending socket. @in_pieces: the kernel may cut its packets into IP
- * fragments. A descriptor, or -errno. */
+ * fragments. Returns a descriptor, or -errno. */
 static int open_tx_socket(int family, bool in_pieces, uint16_t *port)
 {
 	int fd = socket(family, SOCK_DGRAM | SOCK_CLOEXEC, 0), rc;
@@ -149,8 +149,8 @@ static int open_for(const struct vb_gid *gid)
 		      SOCK_DGRAM | SOCK_CLOEXEC, 0);
 }
 
-/* Do packets to this address leave with this very address as their source? They
- * do only from the host that owns it, except for 127.0.0.0/8. */
+/* Do packets to this address leave with this very address as their source? If
+ * so, this host owns the address, except for 127.0.0.0/8. */
 static bool is_its_own_source(int fd, const struct vb_gid *gid,
 			      const union vb_udp_addr *a)
 {
@@ -166,9 +166,9 @@ static bool is_its_own_source(int fd, const struct vb_gid *gid,
 }
 
 /*
- * Ask the routing table and not bind(), which accepts every address where
- * net.ipv4.ip_nonlocal_bind is set. Multicast groups and the unspecified
- * address have routes, too, but belong to no host.
+ * Ask the routing table. bind() would not do, because it accepts every address
+ * where net.ipv4.ip_nonlocal_bind is set. Multicast groups and the unspecified
+ * address also have routes, but belong to no host.
  */
 bool vb_udp_owns(const struct vb_gid *gid, uint32_t ifindex)
 {
@@ -180,7 +180,8 @@ bool vb_udp_owns(const struct vb_gid *gid, uint32_t ifindex)
 
 	if (fd < 0)
 		return false;
-	a.v4.sin_port = htons(VB_ROCE_PORT); /* at the same offset in IPv6 */
+	/* sin6_port is at the same offset */
+	a.v4.sin_port = htons(VB_ROCE_PORT);
 	owns = connect(fd, &a.any, len) == 0 && is_its_own_source(fd, gid, &a);
 	close(fd);
 	return owns && !vb_gid_is_zero(gid) && !vb_gid_equal(gid, &any) &&
@@ -201,7 +202,8 @@ static int check_source(const struct vb_route *r)
 		return no_channel(-errno);
 	rc = link_udp_bind_source(fd, &r->sgid, r->ifindex);
 	close(fd);
-	/* bind() accepts every address where ip_nonlocal_bind is set. */
+	/* Check the routing table as well, because bind() accepts every address
+	 * where ip_nonlocal_bind is set. */
 	if (rc == 0 && !vb_udp_owns(&r->sgid, r->ifindex))
 		rc = -EADDRNOTAVAIL;
 	return rc == -EADDRNOTAVAIL ? rc : 0;
@@ -212,8 +214,8 @@ int vb_udp_aim(struct vb_link *l, struct vb_route *r)
 	struct vb_udp *u = vb_udp_of(l);
 	uint32_t slot = (r->dqpn & VB_QPN_MULTICAST) >> VB_QPN_BITS;
 	struct vb_udp_channel *c = &u->channels[slot];
-	/* Each slot needs a channel of its own: otherwise a receiver's GRO
-	 * could join packets for two of its processes. */
+	/* Each slot needs its own channel (socket): otherwise GRO at a
+	 * receiving host could join packets for two of the host's processes. */
 	int fd = vb_udp_out_open(u, &c->whole, false);
 
 	if (fd < 0)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What the files of the UDP link share. */
+/* Shared by the files of the UDP link. */
 #ifndef LINK_UDP_PRIV_H
 #define LINK_UDP_PRIV_H
 
@@ -25,8 +25,8 @@ struct vb_udp_stats {
 		rx_malformed;
 };
 
-/* One sending socket. @fd is -1 until it is first needed; a thread that sees
- * the descriptor also sees @port. */
+/* One sending socket. @fd is -1 until the socket is first needed; a thread that
+ * sees the descriptor also sees @port. */
 struct vb_udp_out {
 	_Atomic int fd;
 	uint16_t port;
@@ -38,9 +38,9 @@ struct vb_udp_channel {
 	/* A socket whose packets the kernel may cut into IP fragments, for
 	 * packets that have become too long for their interface. */
 	struct vb_udp_out pieces;
-	/* The kernel refused joined messages: send packets one by one until
-	 * @apart_until, which is @apart_for after the refusal. 0: join
-	 * messages. */
+	/* The kernel refused joined messages (UDP_SEGMENT): packets are sent
+	 * one by one until @apart_until, a time @apart_for after the refusal.
+	 * 0: join messages. */
 	_Atomic vb_time apart_until, apart_for;
 };
 
@@ -50,9 +50,10 @@ struct vb_udp_origin {
 	struct vb_icrc_path path;
 	uint32_t ifindex;
 	uint32_t bytes;
-	/* Bytes of each frame with its ICRC; the last may be shorter. */
+	/* Bytes of each frame with its ICRC; the last frame may be shorter. */
 	uint32_t segment;
-	struct vb_icrc_prefix prefix; /* for a frame of @segment bytes */
+	/* the ICRC prefix of a frame of @segment bytes */
+	struct vb_icrc_prefix prefix;
 	uint8_t tclass, ttl;
 };
 
@@ -61,33 +62,36 @@ struct vb_udp_origin {
 
 struct vb_udp_rx {
 	int fd;
-	uint8_t *buffers; /* VB_UDP_RX_MSGS of VB_UDP_RX_BYTES */
+	uint8_t *buffers; /* VB_UDP_RX_MSGS buffers of VB_UDP_RX_BYTES each */
 
-	/* guarded by the caller's receive lock: datagrams that were taken and
-	 * not yet wholly cut into frames */
+	/* datagrams that were read and are not yet wholly cut into frames;
+	 * protected by the caller's receive lock */
 	struct vb_udp_origin origins[VB_UDP_RX_MSGS];
 	unsigned count, next;
-	uint32_t offset, index; /* within datagram @next */
+	/* position of the next frame within datagram @next */
+	uint32_t offset, index;
 	struct {
 		uint64_t bytes, icrc_errors, malformed;
-	} seen; /* counted in this call, for the statistics */
+	} seen; /* frames and bytes counted in this call, for the statistics */
 };
 
 struct vb_udp {
 	struct vb_link link;
 
-	/* constant after open */
-	int family;	    /* AF_INET6 or AF_INET, of every socket here */
-	bool wants_returns; /* vb_udp_want_returns() was called */
+	/* The fields below do not change after vb_udp_open(). */
 
-	struct vb_mutex open_lock; /* held while a socket is opened */
+	/* family of all sockets of this link, AF_INET6 or AF_INET */
+	int family;
+	bool wants_returns; /* the owner has called vb_udp_want_returns() */
+
+	struct vb_mutex open_lock; /* held while a sending socket is opened */
 	struct vb_udp_channel channels[VB_SLOTS];
 
-	/* atomic */
-	atomic_bool gso; /* the kernel knows UDP_SEGMENT */
+	/* Atomic fields, which all threads write. */
+	atomic_bool gso; /* the kernel supports UDP_SEGMENT */
 	/* The link has logged that the kernel refused joined messages. */
 	atomic_bool told_apart;
-	/* Bit number errno: the link has logged this error. */
+	/* Bit number errno is set when the link has logged this error once. */
 	_Atomic uint64_t complained[3];
 	struct vb_udp_stats stats;
 
@@ -104,8 +108,9 @@ static inline void vb_udp_count(_Atomic uint64_t *counter, uint64_t n)
 	atomic_fetch_add_explicit(counter, n, memory_order_relaxed);
 }
 
-/* link/udp_channel.c */
-/* Opens channel 0; the others open with their first route. 0 or -errno. */
+/* Functions of link/udp_channel.c. */
+/* Opens channel 0; every other channel is opened by its first route. 0 or
+ * -errno. */
 VB_MUST_CHECK int vb_udp_tx_init(struct vb_udp *u);
 void vb_udp_tx_fini(struct vb_udp *u);
 /* Returns the descriptor of @o, which the first call opens; or -errno. */
@@ -114,11 +119,11 @@ VB_MUST_CHECK int vb_udp_out_open(struct vb_udp *u, struct vb_udp_out *o,
 int vb_udp_route(struct vb_link *l, struct vb_route *r);
 int vb_udp_aim(struct vb_link *l, struct vb_route *r);
 
-/* link/udp_tx.c */
+/* Functions of link/udp_tx.c. */
 bool vb_udp_send(struct vb_link *l, struct vb_txq *q);
 void vb_udp_drop(struct vb_link *l, struct vb_txq *q);
 
-/* link/udp_rx.c */
+/* Functions of link/udp_rx.c. */
 VB_MUST_CHECK int vb_udp_rx_init(struct vb_udp *u, int fd);
 void vb_udp_rx_fini(struct vb_udp *u);
 int vb_udp_recv(struct vb_link *l, struct vb_rxq *q);

@@ -11,11 +11,11 @@
 #include <string.h>
 #include <unistd.h>
 
-/* How often a call of recv() tries again after finding only malformed
- * frames. */
+/* How often one call of recv() reads the socket again after finding only
+ * malformed frames. */
 #define ROUNDS 4
 
-/* What recvmmsg() fills in besides the bytes; on the stack during a call. */
+/* The results of recvmmsg() besides the bytes; on the stack during a call. */
 struct rx_batch {
 	struct mmsghdr headers[VB_UDP_RX_MSGS];
 	struct iovec vectors[VB_UDP_RX_MSGS];
@@ -44,7 +44,8 @@ static int int_of(const struct cmsghdr *c)
 	int v = 0;
 	size_t len = c->cmsg_len - CMSG_LEN(0);
 
-	/* IP_TOS is one byte, the others are ints or halves of one. */
+	/* The kernel reports IP_TOS as one byte, and the other fields as an
+	 * int. */
 	if (len == 1)
 		return *CMSG_DATA(c);
 	if (len == 2) {
@@ -128,14 +129,15 @@ static void read_origin(struct vb_udp_origin *o, struct mmsghdr *m)
 			    VB_MAX(o->segment, VB_ICRC_BYTES) - VB_ICRC_BYTES);
 }
 
-/* Is this error about the socket, and not about one datagram? */
+/* Is this an error of the socket, and not of one datagram? */
 static bool link_udp_rx_is_lasting(int error)
 {
 	return error == EBADF || error == ENOTSOCK || error == EFAULT ||
 	       error == EINVAL;
 }
 
-/* Returns the number of datagrams taken, 0 when there are none, or -errno. */
+/* Read datagrams from the socket. Returns their number, 0 when there are none,
+ * or -errno. */
 static int take_datagrams(struct vb_udp *u)
 {
 	struct vb_udp_rx *rx = &u->rx;
@@ -155,7 +157,8 @@ static int take_datagrams(struct vb_udp *u)
 	return n;
 }
 
-/* Check one frame; @len includes the ICRC. True: @f is filled in. */
+/* Check one frame, whose length @len includes the ICRC. True: the frame is
+ * good, and @f is filled in. */
 static bool admit_frame(struct vb_udp *u, const struct vb_udp_origin *o,
 			const uint8_t *bytes, uint32_t len, struct vb_frame *f)
 {
@@ -212,8 +215,8 @@ static void cut_frame(struct vb_udp *u, struct vb_rxq *q)
 	rx->offset = rx->index = 0;
 }
 
-/* Update the counters once for each call and not for each frame: other threads
- * read them. */
+/* Update the shared counters once for each call and not for each frame, because
+ * other threads read them. */
 static void link_udp_rx_tally(struct vb_udp *u, const struct vb_rxq *q)
 {
 	struct vb_udp_rx *rx = &u->rx;
@@ -235,8 +238,8 @@ int vb_udp_recv(struct vb_link *l, struct vb_rxq *q)
 
 	q->count = 0;
 	for (int round = 0; round < ROUNDS && q->count == 0; round++) {
-		/* When @q got full, the last call left frames uncut: cut them
-		 * now. */
+		/* If @q got full in the last call, some frames of the last
+		 * datagrams are not cut out yet: do that first. */
 		n = rx->next < rx->count ? 1 : take_datagrams(u);
 		if (n <= 0)
 			break;

@@ -25,8 +25,9 @@ _Static_assert(VB_TRAIN_FRAMES <= 64,
 
 struct tx_batch {
 	struct vb_udp_channel *channel;
-	const struct vb_udp_out *out; /* one of the two of @channel */
-	int fd;			      /* the descriptor of @out */
+	/* one of the two sending sockets of @channel */
+	const struct vb_udp_out *out;
+	int fd; /* the descriptor of the socket @out */
 	unsigned count;
 	unsigned first[TX_MSGS], frames[TX_MSGS];
 	struct mmsghdr headers[TX_MSGS];
@@ -35,7 +36,7 @@ struct tx_batch {
 	_Alignas(struct cmsghdr) uint8_t control[TX_MSGS][128];
 };
 
-/* May packets of both routes travel in one message? */
+/* May packets of the routes @a and @b be joined into one message? */
 static bool is_same_way(const struct vb_route *a, const struct vb_route *b)
 {
 	if (a == b)
@@ -46,8 +47,8 @@ static bool is_same_way(const struct vb_route *a, const struct vb_route *b)
 	       vb_gid_equal(&a->sgid, &b->sgid);
 }
 
-/* Returns how many frames from @first on make one message: all have equal
- * length, only the last may be shorter. */
+/* Returns how many frames from number @first on can be joined into one message:
+ * all have equal length, only the last one may be shorter. */
 static unsigned count_joinable(const struct vb_txq *q, unsigned first)
 {
 	const struct vb_tx_frame *head = &q->frames[first], *f = head;
@@ -95,8 +96,9 @@ static void add_control(struct msghdr *h, int level, int type, const void *data,
 	h->msg_controllen += CMSG_SPACE(len);
 }
 
-/* The interface to send by; 0: the host's routing table decides, which it does
- * for all but link-local addresses and multicast. */
+/* Returns the index of the interface to send by; 0: the host's routing table
+ * decides, as it does for all addresses except link-local and multicast
+ * ones. */
 static uint32_t bound_ifindex(const struct vb_route *r)
 {
 	if (vb_gid_is_link_local(&r->dgid) || vb_gid_is_link_local(&r->sgid) ||
@@ -118,7 +120,8 @@ static void address4(struct msghdr *h, const struct vb_route *r)
 	add_control(h, IPPROTO_IP, IP_PKTINFO, &info, sizeof(info));
 }
 
-/* Also for IPv4, by mapped addresses: an IPv4 GID is one already. */
+/* Set the destination to an IPv6 address. An IPv4 destination needs no
+ * conversion, because an IPv4 GID is an IPv4-mapped address. */
 static void address6(struct msghdr *h, const struct vb_route *r)
 {
 	struct in6_pktinfo info = { .ipi6_ifindex = bound_ifindex(r) };
@@ -179,14 +182,14 @@ static void add_message(const struct vb_udp *u, struct tx_batch *b,
 			    sizeof(segment));
 }
 
-/* Will the next packet fail in the same way? */
+/* Will the next packet fail with this error as well? */
 static bool link_udp_tx_is_lasting(int error)
 {
 	return error == EINVAL || error == EADDRNOTAVAIL ||
 	       error == ENETUNREACH || error == EPERM;
 }
 
-/* Log each kind of refusal once. */
+/* Log the error @error, unless it was logged before. */
 static void complain(struct vb_udp *u, const struct vb_tx_frame *f, int error)
 {
 	char from[VB_GID_TEXT], to[VB_GID_TEXT];
@@ -237,26 +240,25 @@ static bool is_full(int error)
 	return error == EAGAIN || error == ENOBUFS || error == ENOMEM;
 }
 
-/* Does the link keep the frames for a new try? The kernel reports ENOBUFS (a
- * queue of the host dropped the packet) only to a socket with IP_RECVERR: there
- * the packet is lost as on a wire, because a new try would flood the host
+/* Does the link keep the frames for another try after @error? A socket with
+ * IP_RECVERR gets ENOBUFS when a queue of the host dropped the packet: then the
+ * packet is lost as on a wire, because another try would flood the host
  * further. */
 static bool is_left(const struct vb_udp *u, int error)
 {
 	return is_full(error) && !(error == ENOBUFS && u->wants_returns);
 }
 
-/* Can this error be about an earlier packet? A socket that wants returns
- * reports an ICMP error to its next sender, whatever that one sends, and
- * anybody can provoke one. If the error is about the packet itself, it comes
- * again. */
+/* Can this error belong to an earlier packet? A socket that wants returns
+ * reports an ICMP error at its next send, whatever the packet, and any host can
+ * provoke one. If the error belongs to the packet itself, it comes again. */
 static bool may_be_of_another(const struct vb_udp *u, unsigned told)
 {
 	return u->wants_returns && told < MOST_TOLD;
 }
 
-/* Send messages from @from on. Returns how many were sent, at least 1, or
- * -errno for the first. */
+/* Send messages, beginning with number @from. Returns how many were sent, at
+ * least 1, or -errno of the first one. */
 static int push(struct vb_udp *u, struct tx_batch *b, unsigned from)
 {
 	unsigned told = 0;
@@ -279,8 +281,8 @@ static int push(struct vb_udp *u, struct tx_batch *b, unsigned from)
 	}
 }
 
-/* Can @error mean that the kernel refuses joined messages? EINVAL has other
- * causes, too; send_apart() finds out by sending the packets one by one. */
+/* Can @error mean that the kernel refuses joined messages? EINVAL also has
+ * other causes; send_apart() finds out by sending the packets one by one. */
 static bool may_refuse_joined(int error)
 {
 	return error == EIO || error == EINVAL || error == EOPNOTSUPP ||
@@ -328,8 +330,9 @@ static void note_joined(struct vb_udp_channel *c)
 
 /*
  * Send a packet that has become too long for its interface as IP fragments. The
- * kernel chooses their Identification: a receiver that reads by a socket does
- * not see it, any other finds the ICRC wrong. Returns the same as push().
+ * kernel chooses their Identification, so a receiver that sees this field finds
+ * the ICRC wrong; a receiver that reads by a socket does not see the field.
+ * Returns what push() returns.
  */
 static int push_pieces(struct vb_udp *u, struct vb_udp_channel *c,
 		       struct vb_txq *q)
@@ -377,7 +380,7 @@ static bool send_apart(struct vb_udp *u, struct tx_batch *joined,
 	return true;
 }
 
-/* Send the batch, and move @q->first behind each frame that has gone. False:
+/* Send the batch, and advance @q->first past each frame that was sent. False:
  * the kernel has no room. */
 static bool transmit(struct vb_udp *u, struct tx_batch *b, struct vb_txq *q)
 {
@@ -405,8 +408,8 @@ static bool transmit(struct vb_udp *u, struct tx_batch *b, struct vb_txq *q)
 	return true;
 }
 
-/* Fill the batch with frames of one channel, from @q->first on, as many as it
- * holds. */
+/* Fill the batch with frames of one channel, beginning with number @q->first,
+ * as many as the batch holds. */
 static void link_fill(struct vb_udp *u, struct tx_batch *b, struct vb_txq *q)
 {
 	unsigned next = q->first, channel = q->frames[next].route->channel;

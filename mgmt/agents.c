@@ -59,7 +59,7 @@ static bool serves(const struct vb_agent_wish *w, unsigned method)
 	return method < METHODS && w->methods[method / 64] >> method % 64 & 1;
 }
 
-/* Is @other of the same class, version and vendor? */
+/* Do two agents have the same class, version and vendor? */
 static bool is_kin(const struct vb_agent_wish *w,
 		   const struct vb_agent_wish *other)
 {
@@ -215,8 +215,9 @@ int vb_agents_send(struct vb_agents *a, void *client,
 {
 	const struct agent *g = find_agent(a, client, s->agent);
 
-	/* opensm sends answers of the one class of SMPs by its agent of the
-	 * other class, so only the queue pair must be right. */
+	/* opensm sends answers of one SMP class (LID-routed or directed) by its
+	 * agent of the other class, so this function only checks the queue
+	 * pair. */
 	if (!g || s->len < VB_MAD_HDR_BYTES ||
 	    vb_mad_qpn(s->bytes[1]) != vb_mad_qpn(g->wish.class))
 		return -EINVAL;

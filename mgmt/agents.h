@@ -14,37 +14,40 @@
 #include "wire/gid.h"
 #include "wire/mad.h"
 
-/* The other end of a MAD. */
+/* The address of the peer of a MAD. */
 struct vb_mad_addr {
 	uint32_t qpn, qkey;
 	uint16_t lid;
 	uint8_t sl, path_bits;
-	bool global; /* with a GRH, whose fields follow */
+	bool global; /* the MAD has a GRH, whose fields follow */
 	uint8_t gid_index, hop_limit, tclass;
 	uint32_t flow_label;
 	struct vb_gid gid;
 	uint16_t pkey_index;
 };
 
-#define VB_AGENT_TIMEOUT 110 /* ETIMEDOUT, as the kernel's interface has it */
+/* the value of ETIMEDOUT on Linux, as user_mad's interface has it */
+#define VB_AGENT_TIMEOUT 110
 
-/* A message for a program's agent. */
+/* A message that the table of agents gives to a program's agent. */
 struct vb_mad_delivery {
 	uint32_t agent;
-	uint32_t status; /* 0, or VB_AGENT_TIMEOUT: @bytes is the request's
-			    MAD header, which got no answer */
+	/* 0: a message has come. VB_AGENT_TIMEOUT: no answer came to the
+	 * request whose MAD header is in @bytes */
+	uint32_t status;
 	const struct vb_mad_addr *addr;
 	const uint8_t *bytes;
-	size_t len; /* 256, or the length of a whole RMPP message */
+	/* 256 bytes of a MAD, or the length of a whole RMPP message */
+	size_t len;
 };
 
 struct vb_agents_ops {
-	/* Send a MAD by queue pair 0 or 1. It may be lost. Neither this nor
-	 * deliver() calls a function of this header. */
+	/* Send a MAD by queue pair 0 or 1; the network may lose it. Neither
+	 * transmit() nor deliver() may call a function of this header. */
 	void (*transmit)(void *arg, unsigned qpn, const struct vb_mad_addr *to,
 			 const uint8_t mad[VB_MAD_BYTES], vb_time now);
-	/* Give @d, which is valid until this returns, to the program
-	 * @client. */
+	/* Give the message @d to the program @client. @d is valid until this
+	 * function returns. */
 	void (*deliver)(void *arg, void *client,
 			const struct vb_mad_delivery *d);
 	void *transmit_arg, *deliver_arg;
@@ -61,9 +64,12 @@ void vb_agents_destroy(struct vb_agents *a);
 /* What a program asks for when it registers an agent. */
 struct vb_agent_wish {
 	uint8_t class, class_version;
-	uint8_t rmpp_version; /* 1: this code does RMPP for the program */
-	uint32_t oui;	      /* 24 bits; of classes 0x30-0x4f */
-	uint64_t methods[2];  /* the requests it gets: method m is bit m */
+	/* 1: the table of agents does RMPP for the program; 0: the program
+	 * does */
+	uint8_t rmpp_version;
+	uint32_t oui; /* the vendor's OUI (24 bits), for classes 0x30-0x4f */
+	/* mask of request methods that the agent gets: method m is bit m */
+	uint64_t methods[2];
 };
 
 /* The agent's number, 0..31 for each client. -EPERM: another agent has such a
@@ -72,19 +78,21 @@ struct vb_agent_wish {
  * taken; -ENOMEM. */
 VB_MUST_CHECK int vb_agents_register(struct vb_agents *a, void *client,
 				     const struct vb_agent_wish *wish);
-/* Remove an agent, and forget its requests that wait for an answer. 0; -EINVAL:
+/* Remove an agent, and drop its requests that wait for an answer. 0; -EINVAL:
  * there is no such agent. */
 int vb_agents_unregister(struct vb_agents *a, void *client, uint32_t agent);
-/* The program has ended: remove its agents. */
+/* The program @client has ended: remove all its agents. */
 void vb_agents_forget(struct vb_agents *a, void *client);
 
 /* A message that a program sends. */
 struct vb_mad_send {
 	uint32_t agent;
 	struct vb_mad_addr to;
-	uint32_t timeout_ms, retries; /* both 0: no answer is expected */
+	/* how long to wait for an answer, and how often to repeat; both 0: no
+	 * answer is expected */
+	uint32_t timeout_ms, retries;
 	const uint8_t *bytes;
-	size_t len; /* of a MAD, or of a whole RMPP message */
+	size_t len; /* bytes of a MAD, or of a whole RMPP message */
 };
 
 /* Send @s. 0; -EINVAL: no such agent, a class of the other queue pair, or a

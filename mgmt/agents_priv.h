@@ -7,36 +7,46 @@
 #include "mgmt/agents.h"
 #include "mgmt/rmpp.h"
 
-#define AGENTS_MOST    1024 /* agents at one port */
-#define AGENTS_CLIENT  32   /* agents of one program */
-#define EXCHANGES_MOST 8192 /* exchanges at one port */
-#define TRANSFERS_MOST 64   /* exchanges that are requests coming by RMPP */
+#define AGENTS_MOST    1024 /* the most agents at one port */
+#define AGENTS_CLIENT  32   /* the most agents of one program */
+#define EXCHANGES_MOST 8192 /* the most exchanges at one port */
+/* the most exchanges at one port that receive a request by RMPP */
+#define TRANSFERS_MOST 64
 
 struct agent {
 	void *client;
-	uint32_t id;	 /* the number that the client knows */
-	uint32_t serial; /* the upper half of its transaction IDs; never 0 */
+	uint32_t id; /* the agent's number, by which the client names it */
+	/* the upper half of the transaction IDs on the wire; never 0 */
+	uint32_t serial;
 	struct vb_agent_wish wish;
 };
 
 enum exchange_state {
-	EXCHANGE_SENDING,   /* this side sends segments of RMPP */
-	EXCHANGE_WAITING,   /* a request was sent; its answer has not come */
-	EXCHANGE_RECEIVING, /* the peer sends segments of RMPP */
-	EXCHANGE_LINGERING, /* all came, but the peer may lack the last ACK */
+	/* this side is sending the segments of an RMPP message */
+	EXCHANGE_SENDING,
+	/* this side has sent a request and waits for the answer */
+	EXCHANGE_WAITING,
+	/* the peer is sending the segments of an RMPP message */
+	EXCHANGE_RECEIVING,
+	/* all segments have come; this side stays to repeat the last ACK */
+	EXCHANGE_LINGERING,
 };
 
-/* A request or message that has not ended, of one agent. */
+/* An agent's request or message that is not complete: its answer, or some of
+ * its RMPP segments, have not come yet. */
 struct exchange {
 	struct vb_agents *agents;
-	uint32_t serial; /* of its agent; 0: a request of the peer */
+	/* the serial of the agent; 0: the peer sent the request */
+	uint32_t serial;
 	enum exchange_state state;
 	struct vb_mad_addr peer;
-	uint8_t *message; /* WAITING: the request, to send it again */
+	/* in EXCHANGE_WAITING: the request, kept to repeat it */
+	uint8_t *message;
 	size_t len;
-	uint8_t header[VB_MAD_HDR_BYTES]; /* as the program gave it */
-	uint64_t tid;			  /* on the wire */
-	uint8_t class, method;		  /* of the message sent or received */
+	/* the message's MAD header as the program gave it */
+	uint8_t header[VB_MAD_HDR_BYTES];
+	uint64_t tid;	       /* the transaction ID on the wire */
+	uint8_t class, method; /* management class and method of the message */
 	vb_time patience;
 	uint32_t retries;
 	struct vb_rmpp_sender sender;
@@ -56,30 +66,32 @@ struct vb_agents {
 };
 
 struct agent *vb_agent_by_serial(struct vb_agents *a, uint32_t serial);
-/* The agent that gets the request @mad; NULL: no agent does. */
+/* Find the agent for the request @mad; NULL: no agent registered for such
+ * requests. */
 struct agent *vb_agent_for_request(struct vb_agents *a,
 				   const uint8_t mad[VB_MAD_BYTES]);
 void vb_agent_deliver(struct vb_agents *a, const struct agent *g,
 		      uint32_t status, const struct vb_mad_addr *addr,
 		      const uint8_t *bytes, size_t len);
 
-/* mgmt/exchange.c */
+/* Functions of mgmt/exchange.c. */
 void vb_exchange_end(struct exchange *e);
 /* Send @s, and begin the exchange if an answer or RMPP is to follow. Returns
  * what vb_agents_send() returns. */
 int vb_exchange_begin(struct vb_agents *a, const struct agent *g,
 		      const struct vb_mad_send *s, vb_time now);
-/* A response or an RMPP packet has come. False: it belongs to no exchange. */
+/* Handle a response or an RMPP packet. False: it belongs to no exchange. */
 bool vb_exchange_hear(struct vb_agents *a, const struct vb_mad_addr *from,
 		      const uint8_t mad[VB_MAD_BYTES], vb_time now);
-/* A segment of a request for agent @g has come: the first one, or a later. */
+/* Handle the first or a later segment of an RMPP request for agent @g. */
 void vb_exchange_receive(struct vb_agents *a, struct agent *g,
 			 const struct vb_mad_addr *from,
 			 const uint8_t mad[VB_MAD_BYTES], vb_time now);
 
 static inline bool vb_mad_is_response(const uint8_t *mad)
 {
-	return mad[3] & 0x80 || mad[3] == 0x07; /* TrapRepress */
+	/* the method TrapRepress is a response in spite of its bit 7 */
+	return mad[3] & 0x80 || mad[3] == 0x07;
 }
 
 static inline unsigned vb_mad_qpn(uint8_t class)

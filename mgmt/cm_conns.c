@@ -19,7 +19,8 @@
 
 _Static_assert(VB_CM_MAX_CONNS == 1u << INDEX_BITS, "a number has its bits");
 
-/* Linux rounds 4.096 us * 2^code to a power of two of milliseconds. */
+/* Linux rounds 4.096 us * 2^code to a power of two of milliseconds, so this
+ * function does the same. */
 vb_time vb_cm_code_ns(unsigned code)
 {
 	code = VB_MIN(code, LONGEST_CODE);
@@ -84,7 +85,8 @@ unsigned vb_cm_bucket(const struct vb_cm *cm, uint64_t guid, uint32_t number)
 	return (unsigned)((h ^ h >> 32) & (VB_CM_BUCKETS - 1));
 }
 
-/* Two chains: by communication ID and by queue pair. */
+/* Each connection is in two chains: one by the peer's communication ID and one
+ * by its queue pair. */
 void vb_cm_link(struct vb_cm_conn *c)
 {
 	struct vb_cm *cm = c->cm;
@@ -95,7 +97,8 @@ void vb_cm_link(struct vb_cm_conn *c)
 
 	c->next_by_id = *id;
 	*id = c;
-	if (c->sidr) /* a SIDR REQ names no queue pair */
+	/* a SIDR REQ names no queue pair, so the second chain lacks it */
+	if (c->sidr)
 		return;
 	c->next_by_qpn = *qpn;
 	*qpn = c;
@@ -132,9 +135,9 @@ struct vb_cm_conn *vb_cm_find_peers(struct vb_cm *cm, uint64_t guid,
 }
 
 /*
- * Connections in time wait are skipped: programs of one adapter may draw the
- * same queue pair number again by chance, and PSNs tell new packets from late
- * ones.
+ * This search skips connections in time wait: by chance, programs of one
+ * adapter may draw a queue pair number again, and the PSN then tells new
+ * packets from late ones.
  */
 struct vb_cm_conn *vb_cm_find_qpn(struct vb_cm *cm, uint64_t guid, uint32_t qpn)
 {
@@ -160,7 +163,8 @@ bool vb_cm_is_pausing(struct vb_cm_conn *c)
 	return true;
 }
 
-/* Our ID is the index in the table and a generation, XORed with a secret. */
+/* A local communication ID is the index in the table and a generation, XORed
+ * with a secret. */
 struct vb_cm_conn *vb_cm_find_number(struct vb_cm *cm, uint32_t local_id)
 {
 	uint32_t index = (local_id ^ cm->secret) & (VB_CM_MAX_CONNS - 1);

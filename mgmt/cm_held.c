@@ -82,7 +82,8 @@ void vb_cm_introduce(struct vb_cm_conn *c, const struct vb_cm_msg *m,
 		cm_held_refuse(c, reason);
 }
 
-/* If still no program listens, the request waits on and keeps its timer. */
+/* If still no program listens, the request keeps waiting and its timer runs
+ * on. */
 static void ask_again(struct vb_cm_conn *c)
 {
 	struct vb_cm *cm = c->cm;

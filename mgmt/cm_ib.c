@@ -6,7 +6,8 @@
 
 #include "mgmt/cm_inside.h"
 
-#define MRA_CODE     24 /* 68 s, as Linux asks for */
+/* timeout code in an MRA: 68 s, the value that Linux announces */
+#define MRA_CODE     24
 #define DREQ_RETRIES 15
 /* A peer that rejects our REQ with "invalid service ID" within RASH may have a
  * program that listens a moment later: this side sends the REQ again after
@@ -73,7 +74,7 @@ void vb_cm_refuse_req(struct vb_cm_conn *c, unsigned reason, const void *data,
 	vb_cm_close(c);
 }
 
-/* Messages without a connection. */
+/* Messages that belong to no connection yet. */
 
 static void refuse_req(struct vb_cm *cm, const struct vb_mad_path *path,
 		       const struct vb_cm_msg *req, unsigned reason)
@@ -180,7 +181,7 @@ static void on_req(struct vb_cm *cm, const struct vb_mad_path *path,
 		clear_stale(c, now);
 }
 
-/* Messages of a connection's peer. */
+/* Messages from the peer of a connection. */
 
 static void cm_ib_take_reply(struct vb_cm_conn *c, const struct vb_cm_msg *m,
 			     vb_time now)
@@ -280,7 +281,7 @@ static void take_rejection(struct vb_cm_conn *c, const struct vb_cm_msg *m,
 		return;
 	}
 	if (c->insists && m->answer.reason == CM_REJ_STALE_CONN)
-		return; /* the timer repeats the REQ */
+		return; /* the request stays; its timer will repeat the REQ */
 	vb_cm_end(c, CM_IS_REJECTED, m);
 }
 
@@ -322,7 +323,8 @@ static void take_drep(struct vb_cm_conn *c, const struct vb_cm_msg *m,
 typedef void (*handler)(struct vb_cm_conn *c, const struct vb_cm_msg *m,
 			vb_time now);
 
-/* Messages without an entry came late, early or wrongly, and are ignored. */
+/* An empty cell: the message is late, early or wrong in that state, and the
+ * manager ignores it. */
 // clang-format off
 #define COLUMN(message) [CM_##message - CM_REQ]
 static const handler handlers[CM_STATES][CM_SIDR_REP - CM_REQ + 1] = {
@@ -365,9 +367,9 @@ static const handler handlers[CM_STATES][CM_SIDR_REP - CM_REQ + 1] = {
 #undef COLUMN
 // clang-format on
 
-/* Whether @m came from the peer of @c. In CM_REQ_SENT the peer's ID is not
- * known yet, and the sender of a REJ may not know ours, so the transaction ID
- * of the REQ decides (IBA 12.6.7). */
+/* Returns whether @m came from the peer of @c. In CM_REQ_SENT the peer's ID is
+ * not known yet, and the sender of a REJ may not know our ID, so the
+ * transaction ID of the REQ decides (IBA 12.6.7). */
 static bool is_from_peer(const struct vb_cm_conn *c, const struct vb_cm_msg *m)
 {
 	if (m->attr == CM_REP || m->attr == CM_MRA || m->attr == CM_REJ)
@@ -393,8 +395,8 @@ static void on_other(struct vb_cm *cm, const struct vb_mad_path *path,
 		answer_unknown_dreq(cm, path, m);
 }
 
-/* A peer that gave up before our REP came does not know our ID, so its REJ
- * "timeout" names its GUID: finds the connection by that. */
+/* Finds the connection that a REJ "timeout" ends, by the GUID of the peer in
+ * the REJ: a peer that gave up before our REP came does not know our ID. */
 static struct vb_cm_conn *find_abandoned(struct vb_cm *cm,
 					 const struct vb_mad_path *path,
 					 const struct vb_cm_msg *m)
@@ -460,7 +462,8 @@ int vb_cm_connect(struct vb_cm *cm, struct vb_cm_msg *req,
 	c->max_tries = req->req.max_cm_retries;
 	c->patience = vb_cm_code_ns(req->req.remote_timeout) +
 		      2 * vb_cm_code_ns(VB_CM_LIFE_CODE);
-	vb_cm_enter(c, CM_REQ_SENT); /* the REP will bring the peer's IDs */
+	/* the peer's ID and queue pair are unknown until its REP comes */
+	vb_cm_enter(c, CM_REQ_SENT);
 	*conn = c;
 	vb_cm_send_until_answered(c, req, c->tid, now);
 	return 0;
@@ -534,7 +537,7 @@ void vb_cm_release(struct vb_cm_conn *c, vb_time now)
 	case CM_ESTABLISHED:
 		send_dreq(c, now);
 		break;
-	default: /* the connection ends by itself */
+	default: /* in any other state the connection ends without a message */
 		break;
 	}
 }

@@ -17,10 +17,11 @@
 #include "base/timer.h"
 #include "mgmt/mad_out.h"
 
-/* The values that the rdma_cm of Linux announces, so that peers expect them. */
-#define VB_CM_TIMEOUT_CODE 20 /* a response takes at most 4.3 s */
+/* The values that Linux's rdma_cm announces. Peers are tuned to them, so
+ * Verbena uses the same. */
+#define VB_CM_TIMEOUT_CODE 20 /* the longest time to a response, 4.3 s */
 #define VB_CM_RETRIES	   15
-#define VB_CM_LIFE_CODE	   18 /* the lifetime of a packet */
+#define VB_CM_LIFE_CODE	   18 /* the longest life of a packet in the network */
 #define VB_CM_ACK_TIMEOUT  19
 #define VB_CM_MAX_CONNS	   (1u << 17)
 /* How many connections may wait for nothing but an RTU or the passing of time.
@@ -29,7 +30,7 @@
 #define VB_CM_MAX_FADING (1u << 14)
 
 enum vb_cm_state {
-	CM_CLOSED,   /* over; its owner must release it */
+	CM_CLOSED,   /* the connection has ended; its owner must release it */
 	CM_REQ_SENT, /* active: waits for the REP */
 	CM_REQ_RCVD, /* passive: the owner must accept or reject */
 	CM_REP_SENT, /* passive: waits for the RTU */
@@ -38,46 +39,56 @@ enum vb_cm_state {
 	CM_DREQ_SENT,
 	CM_TIMEWAIT, /* late packets die out; a DREQ is still answered */
 	CM_HELD,     /* passive: waits for a listener (cm_held.c) */
-	/* Looking up a queue pair for datagrams (IBA 12.11): */
+	/* States of a look-up of a datagram queue pair (IBA 12.11). */
 	CM_SIDR_SENT,
 	CM_SIDR_RCVD, /* passive: the owner must answer or reject */
-	CM_SIDR_DONE, /* passive: keeps its answer to repeat it */
+	/* passive: the look-up is answered; the answer stays for repeated
+	 * requests */
+	CM_SIDR_DONE,
 	CM_STATES
 };
 
 enum vb_cm_happening {
-	CM_HAS_REPLY,	    /* a REP came: establish or reject */
-	CM_IS_ESTABLISHED,  /* an RTU or data came */
-	CM_IS_REJECTED,	    /* a REJ came */
-	CM_IS_UNREACHABLE,  /* no answer came; @c->returned may say why */
-	CM_IS_DISCONNECTED, /* this side or the peer ended it */
-	CM_IS_OVER,	    /* time wait has ended */
-	CM_HAS_ADDRESS,	    /* a SIDR REP came: the address, or a refusal */
+	CM_HAS_REPLY, /* a REP came: the owner must establish or reject */
+	/* an RTU or data came: the connection is established */
+	CM_IS_ESTABLISHED,
+	CM_IS_REJECTED, /* the peer sent a REJ */
+	/* no answer came; @c->returned may hold the reason */
+	CM_IS_UNREACHABLE,
+	CM_IS_DISCONNECTED, /* this side or the peer ended the connection */
+	CM_IS_OVER,	    /* the time wait of the connection has ended */
+	/* a SIDR REP came, with the queue pair's address or a refusal */
+	CM_HAS_ADDRESS,
 };
 
 struct vb_cm_conn {
-	/* For the owner's use; NULL: released, so that @c frees itself at its
-	 * end. */
+	/* Pointer that belongs to the owner of the connection; NULL: the owner
+	 * has released @c, which then frees itself at its end. */
 	void *owner;
-	/* The owner may read these. */
+	/* The owner of the connection may read these fields. */
 	enum vb_cm_state state;
 	bool passive, sidr;
 	bool resumed, insists;
 	uint32_t local_id, remote_id;
 	uint64_t remote_guid;
 	uint32_t local_qpn, remote_qpn;
-	uint8_t mtu; /* of a second REQ, if the peer wanted less; else 0 */
-	/* Only the communication manager uses the rest. */
+	/* path MTU code of a second REQ, sent because the peer accepts only
+	 * less; else 0 */
+	uint8_t mtu;
+	/* Only the communication manager uses the fields below. */
 	struct vb_cm *cm;
 	struct vb_mad_path path;
 	uint64_t tid, disconnect_tid;
 	uint32_t index;
 	unsigned tries_left, max_tries;
-	unsigned returns; /* sendings of this message that came back */
-	bool came_back;	  /* the network returned the last sending */
-	int returned;	  /* errno of the returns; 0: none, or too few */
+	/* how many sendings of the message the network returned by ICMP */
+	unsigned returns;
+	bool came_back; /* the network returned the last sending by ICMP */
+	/* errno of the ICMP returns; 0: too few returns to decide */
+	int returned;
 	vb_time pause, patience, linger;
-	vb_time begun_at, sent_at; /* the first and the last sending */
+	/* the times of the first and the last sending of the message */
+	vb_time begun_at, sent_at;
 	vb_time returns_since;
 	struct vb_timer timer;
 	struct vb_cm_conn *next_by_id, *next_by_qpn, *next_held;
@@ -87,7 +98,8 @@ struct vb_cm_conn {
 	uint8_t mad[VB_MAD_BYTES];
 };
 
-#define VB_CM_LATER (1u << 16) /* beyond the reasons of IBA 12.6.7.2 */
+/* A value outside the reasons of IBA 12.6.7.2. */
+#define VB_CM_LATER (1u << 16)
 
 struct vb_cm_ops {
 	/*
@@ -100,8 +112,9 @@ struct vb_cm_ops {
 	 */
 	unsigned (*request)(void *arg, struct vb_cm_conn *c,
 			    const struct vb_cm_msg *req);
-	/* @m is the REP, REJ or SIDR REP that came, else NULL. The function
-	 * may call any function of this header, vb_cm_release() too. */
+	/* Tells the owner that @what happened to @c. @m is the REP, REJ or SIDR
+	 * REP that came, else NULL. The function may call any function of this
+	 * header, vb_cm_release() included. */
 	void (*happen)(void *arg, struct vb_cm_conn *c,
 		       enum vb_cm_happening what, const struct vb_cm_msg *m);
 	void *arg;
@@ -126,12 +139,14 @@ void vb_cm_recv(struct vb_cm *cm, const struct vb_mad_path *path,
  */
 void vb_cm_returned(struct vb_cm *cm, const struct vb_gid *to,
 		    const uint8_t *bytes, size_t len, int error, vb_time now);
-/* The time at which to call vb_cm_tick(); VB_NEVER: none. */
+/* The time at which the owner must call vb_cm_tick(); VB_NEVER: no timer
+ * runs. */
 vb_time vb_cm_deadline(const struct vb_cm *cm);
 void vb_cm_tick(struct vb_cm *cm, vb_time now);
-/* Connections being made, established or ending; not those in time wait. */
+/* The number of connections that are being made, established or ending, without
+ * those in time wait. */
 unsigned vb_cm_busy(const struct vb_cm *cm);
-/* All connections, those in time wait included. */
+/* The number of all connections, those in time wait included. */
 unsigned vb_cm_count(const struct vb_cm *cm);
 
 /*
@@ -150,9 +165,9 @@ void vb_cm_listens(struct vb_cm *cm);
 VB_MUST_CHECK int vb_cm_look_up(struct vb_cm *cm, struct vb_cm_msg *req,
 				const struct vb_mad_path *path, void *owner,
 				vb_time now, struct vb_cm_conn **conn);
-/* Returns whether @m, a REQ or SIDR REQ that came, was sent by this manager and
- * waits for an answer. Other hosts cannot forge that, because they do not know
- * its random transaction ID. */
+/* Returns whether this manager itself sent @m, a REQ or SIDR REQ that came, and
+ * waits for its answer. Other hosts cannot forge such a request, because they
+ * do not know its random transaction ID. */
 bool vb_cm_is_own(struct vb_cm *cm, const struct vb_cm_msg *m);
 /* Sends @rep, a SIDR REP, as the answer to a request. -EINVAL: @c is not in
  * CM_SIDR_RCVD. */
@@ -162,10 +177,11 @@ VB_MUST_CHECK int vb_cm_answer(struct vb_cm_conn *c, struct vb_cm_msg *rep,
  * CM_REQ_RCVD. */
 VB_MUST_CHECK int vb_cm_accept(struct vb_cm_conn *c, struct vb_cm_msg *rep,
 			       vb_time now);
-/* What a program tells a new manager of a connection that an earlier one made.
- */
+/* A connection that an earlier manager made, as the program that owns it
+ * describes it to a new manager. */
 struct vb_cm_ticket {
-	enum vb_cm_state state; /* CM_ESTABLISHED, _REQ_RCVD or _REP_RCVD */
+	/* the connection's state: CM_ESTABLISHED, CM_REQ_RCVD or CM_REP_RCVD */
+	enum vb_cm_state state;
 	bool passive;
 	uint32_t local_id, remote_id, local_qpn, remote_qpn;
 	uint64_t remote_guid, tid;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Connections that an earlier manager made. Their owners tell this manager
- * their numbers, which must stay the same because the peer knows them. Local
- * IDs of an earlier manager do not lead to an index in the table, so chains of
- * their own hold these connections.
+ * Connections that an earlier manager made. The programs that own them report
+ * their numbers to this manager. The numbers must not change, because the peer
+ * knows them. This manager's own local IDs contain an index into a table. The
+ * IDs of an earlier manager do not, so separate hash chains contain its
+ * connections.
  */
 #include <errno.h>
 

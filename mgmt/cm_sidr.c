@@ -9,7 +9,8 @@
 
 #include "mgmt/cm_inside.h"
 
-/* Longer than two pauses between repetitions of a peer. */
+/* How long an answer is kept to repeat it: longer than two pauses between the
+ * repetitions of a peer. */
 #define KEEP_ANSWER (10 * VB_SEC)
 
 /* A hash of the peer's GID, in place of the CA GUID, which a SIDR REQ lacks. */
@@ -19,7 +20,7 @@ static uint64_t cm_sidr_peer_of(const struct vb_mad_path *path)
 	       vb_load_be(path->dgid.raw + 8, 8);
 }
 
-/* The side that asks. */
+/* The side that asks for a queue pair. */
 
 int vb_cm_look_up(struct vb_cm *cm, struct vb_cm_msg *req,
 		  const struct vb_mad_path *path, void *owner, vb_time now,
@@ -63,7 +64,8 @@ void vb_cm_sidr_request(struct vb_cm *cm, const struct vb_mad_path *path,
 		return;
 	}
 	c = vb_cm_make(cm, path);
-	if (!c) /* counts as lost; the peer repeats it */
+	/* no memory: the request counts as lost, and the peer repeats it */
+	if (!c)
 		return;
 	c->passive = c->sidr = true;
 	c->tid = m->tid;

@@ -5,10 +5,10 @@
 
 #include "mgmt/cm_inside.h"
 
-/* A request ends after this many returns that span this much time, since a
- * program may be just starting at the peer. A kernel that fails to find a host
- * returns all packets that waited for it together, so each sending counts at
- * most once. */
+/* A request ends after RETURNS_MEAN returns within at least RETURNS_SPAN, since
+ * a program at the peer may be just starting. A kernel that fails to find a
+ * host returns all packets that waited for it together, so each sending counts
+ * at most once. */
 #define RETURNS_MEAN 3
 #define RETURNS_LAST VB_SEC
 
@@ -61,9 +61,9 @@ void vb_cm_run_out(struct vb_cm_conn *c, vb_time now)
 	}
 }
 
-/* Whether @m is the request for which @c waits. A forged return must have its
- * random transaction ID, which only hosts that see our packets know, and those
- * could forge a refusal as well. */
+/* Returns whether @m is the request for which @c awaits an answer. A forged
+ * return would need the request's random transaction ID, which only hosts that
+ * see our packets know; such hosts could forge a refusal as well. */
 static bool is_what_we_ask(const struct vb_cm_conn *c, const struct vb_gid *to,
 			   const struct vb_cm_msg *m)
 {
@@ -79,7 +79,8 @@ static bool is_no_such_host(int error)
 	       error == EACCES; /* from ICMPv6: prohibited, or no route */
 }
 
-/* Counts a return. True: the peer cannot be reached. */
+/* Counts a request that the network returned. True: the peer counts as
+ * unreachable. */
 static bool count_return(struct vb_cm_conn *c, vb_time now)
 {
 	if (c->came_back)

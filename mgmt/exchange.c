@@ -13,9 +13,10 @@
 
 #define METHOD_AT 3
 #define TID_AT	  8
-#define LINGER	  (6 * VB_RMPP_PATIENCE) /* longer than a sender repeats */
+/* longer than a peer repeats its segments */
+#define LINGER (6 * VB_RMPP_PATIENCE)
 
-/* --- their list --- */
+/* --- the list of exchanges --- */
 
 static struct exchange *new_exchange(struct vb_agents *a, uint32_t serial,
 				     const struct vb_mad_addr *peer,
@@ -61,7 +62,8 @@ void vb_exchange_end(struct exchange *e)
 	free(e);
 }
 
-/* False: memory is exhausted, and this has ended the exchange. */
+/* Set the exchange's timer. False: memory is exhausted, and this function has
+ * ended the exchange. */
 static bool set_timer(struct exchange *e, vb_time at)
 {
 	if (vb_timer_set(e->agents->timers, &e->timer, at) == 0)
@@ -87,8 +89,8 @@ static void send_again(struct exchange *e, vb_time now)
 		exchange_transmit(e, e->message, now);
 }
 
-/* Send what the window allows; that is nothing while it is closed, and the peer
- * has to open it in time. */
+/* Send the segments that the window allows. A closed window allows none; the
+ * timer then limits how long the peer may leave it closed. */
 static void send_segments(struct exchange *e, vb_time now)
 {
 	uint8_t mad[VB_MAD_BYTES];
@@ -98,7 +100,8 @@ static void send_segments(struct exchange *e, vb_time now)
 	(void)set_timer(e, e->sender.due);
 }
 
-/* The peer has the message. If it is a request, wait for the answer. */
+/* The peer has acknowledged the whole message. If the message is a request,
+ * wait for the answer. */
 static void finish_sending(struct exchange *e, vb_time now)
 {
 	if (!e->patience || vb_mad_is_response(e->header)) {
@@ -107,7 +110,9 @@ static void finish_sending(struct exchange *e, vb_time now)
 	}
 	vb_rmpp_sender_fini(&e->sender);
 	e->state = EXCHANGE_WAITING;
-	e->retries = 0; /* RMPP has repeated what was lost */
+	/* no repetition of the whole request: RMPP has repeated lost
+	 * segments */
+	e->retries = 0;
 	(void)set_timer(e, now + e->patience);
 }
 
@@ -205,7 +210,8 @@ int vb_exchange_begin(struct vb_agents *a, const struct agent *g,
 
 /* --- receiving --- */
 
-/* Stay a while, to acknowledge segments that the peer repeats. */
+/* Keep the exchange for a while after its last segment, to acknowledge segments
+ * that the peer repeats. */
 static void exchange_linger(struct exchange *e, vb_time now)
 {
 	e->agents->transfer_count -= !e->serial;
@@ -261,7 +267,8 @@ static void exchange_hear_answer(struct exchange *e,
 	vb_rmpp_get(mad, &h);
 	if (g->wish.rmpp_version && h.flags & VB_RMPP_ACTIVE) {
 		if (h.type == RMPP_ACK)
-			return; /* repeated: the request has been taken */
+			/* a repeated answer: the program already has one */
+			return;
 		if (e->state == EXCHANGE_WAITING) {
 			e->state = EXCHANGE_RECEIVING;
 			e->peer = *from;
@@ -284,9 +291,9 @@ static bool exchange_is_from_peer(const struct exchange *e,
 	return e->peer.lid == from->lid && e->peer.qpn == from->qpn;
 }
 
-/* Handle an ACK, STOP or ABORT for a message that this side sends. False: it is
- * for no such message; a STOP or ABORT may be for one that this side
- * receives. */
+/* Handle an ACK, STOP or ABORT for a message that this side sends. False: no
+ * such message is under way; a STOP or ABORT may still concern a message that
+ * this side receives. */
 static bool hear_control(struct vb_agents *a, const struct vb_mad_addr *from,
 			 const uint8_t *mad, vb_time now)
 {
@@ -370,7 +377,8 @@ void vb_exchange_receive(struct vb_agents *a, struct agent *g,
 
 	vb_rmpp_get(mad, &h);
 	if (h.type == RMPP_ACK)
-		return; /* of an answer that has been taken */
+		/* the segment repeats an answer that the program already has */
+		return;
 	if (!e && (h.type != RMPP_DATA || h.segment != 1 ||
 		   a->transfer_count == TRANSFERS_MOST))
 		return;

@@ -8,14 +8,15 @@
 
 /* The path between our queue pair 1 and that of a peer. */
 struct vb_mad_path {
-	struct vb_gid sgid, dgid; /* ours, the peer's */
+	/* the GID of this side, and that of the peer */
+	struct vb_gid sgid, dgid;
 	uint32_t ifindex;
 	uint8_t tclass;
 };
 
 struct vb_mad_out {
-	/* Sends @mad, whose bytes the caller keeps. As on a wire, @mad may be
-	 * lost without notice. */
+	/* Sends @mad to the peer of @path; the caller still owns the bytes. As
+	 * on a wire, @mad may be lost without notice. */
 	void (*send)(void *arg, const struct vb_mad_path *path,
 		     const uint8_t mad[VB_MAD_BYTES]);
 	void *arg;

@@ -12,7 +12,8 @@
 
 #include "mgmt/smi.h"
 
-#define BACKLOG_MOST 4096 /* frames of a port that wait for room */
+/* frames that may wait at one port for room in the network */
+#define BACKLOG_MOST 4096
 #define SMP_VL	     15
 #define DEFAULT_PKEY 0xffff
 #define PKEY_FULL    0x8000
@@ -32,7 +33,7 @@ static void loop_back(struct mgmt_node *n, uint8_t port, bool arrived,
 	struct looped *l = malloc(sizeof(*l));
 
 	if (!l)
-		return; /* as the network may lose it */
+		return; /* the MAD is lost, which the network allows */
 	l->next = NULL;
 	l->node = n;
 	l->port = port;
@@ -93,8 +94,8 @@ static void send_directed(struct mgmt_node *n, uint8_t port, const uint8_t *mad,
 	send_frame(n, port, &f, mad, now);
 }
 
-/* Send by LID, from the port that has this node's LID: of an adapter @port, of
- * a switch port 0, which routes the frame. */
+/* Send a MAD to a LID, from the port that has this node's LID: at an adapter
+ * @port; at a switch port 0, which routes the frame. */
 static void send_by_lid(struct mgmt_node *n, uint8_t port,
 			const struct vb_mad_frame *f, const uint8_t *mad,
 			vb_time now)
@@ -129,7 +130,8 @@ static void hear_arrived(struct mgmt_node *n, uint8_t port,
 			 const struct vb_mad_frame *f, uint8_t *mad,
 			 vb_time now);
 
-/* Do what the SMI says of an SMP that came in at @in; 0: it begins here. */
+/* Do what the subnet management interface (SMI) decides for an SMP that came in
+ * at port @in; 0: the SMP begins at this node. */
 static void step(struct mgmt_node *n, uint8_t in, uint8_t port,
 		 const struct vb_mad_frame *f, uint8_t *mad, vb_time now)
 {
@@ -153,7 +155,7 @@ static bool begins_here(const struct vb_smp_hdr *h)
 	return h->class == MAD_CLASS_SMP_DIRECTED && first == VB_LID_PERMISSIVE;
 }
 
-/* Send an SMP of this node: an answer, a trap, or a program's. */
+/* Send an SMP of this node: an answer, a trap, or an SMP of a program. */
 static void send_smp(struct mgmt_node *n, uint8_t port, uint16_t dlid,
 		     uint8_t sl, uint8_t *mad, vb_time now)
 {
@@ -399,7 +401,9 @@ bool vb_mgmt_hear(struct vb_mgmt *m, struct vb_fab_node *node, uint8_t port,
 
 	fault = vb_mad_frame_get(bytes, len, &f, &mad);
 	if (fault == MAD_FRAME_ICRC)
-		return f.dqpn <= VB_GSI_QPN; /* dropped: no counter has it */
+		/* the frame was for QP0 or QP1 and is dropped; no counter has
+		 * such drops */
+		return f.dqpn <= VB_GSI_QPN;
 	if (fault != MAD_FRAME_GOOD || f.dqpn > VB_GSI_QPN)
 		return false;
 	memcpy(copy, mad, VB_MAD_BYTES);
@@ -410,7 +414,8 @@ bool vb_mgmt_hear(struct vb_mgmt *m, struct vb_fab_node *node, uint8_t port,
 	return true;
 }
 
-/* Send a MAD of an agent of the port @arg. */
+/* The transmit function of the agents of a port: send a MAD from the port
+ * @arg. */
 void vb_mgmt_transmit(void *arg, unsigned qpn, const struct vb_mad_addr *to,
 		      const uint8_t mad[VB_MAD_BYTES], vb_time now)
 {
@@ -433,7 +438,8 @@ void vb_mgmt_state_changed(struct vb_mgmt *m, struct vb_fab_node *node,
 {
 	struct vb_trap t;
 
-	/* No trap: the subnet manager itself made the port Armed or Active. */
+	/* No trap is sent: only the subnet manager itself makes a port Armed or
+	 * Active. */
 	if (node->kind != FAB_SWITCH || node->port[port].state > FAB_INIT)
 		return;
 	vb_trap_link_state(&t, node);
@@ -477,7 +483,8 @@ static void send_backlog(struct mgmt_node *n, uint8_t port, vb_time now)
 	}
 }
 
-/* A switch's own frames wait at port 0, and leave by any port. */
+/* At a switch, frames that the switch itself sends wait at port 0, by whatever
+ * port they will leave. */
 void vb_mgmt_room(struct vb_mgmt *m, struct vb_fab_node *node, uint8_t port,
 		  vb_time now)
 {

@@ -15,40 +15,48 @@
 struct vb_mgmt;
 
 struct vb_mgmt_ops {
-	/* What vb_fab_send(), vb_fab_set_state() and vb_fab_set_phys() do.
-	 * These functions call none of this header. */
+	/* Functions of the data plane, like vb_fab_send(), vb_fab_set_state()
+	 * and vb_fab_set_phys(). They may not call a function of this
+	 * header. */
 	int (*send)(void *arg, struct vb_fab_node *node, uint8_t port,
 		    const uint8_t *bytes, size_t len, vb_time now);
 	int (*set_state)(void *arg, struct vb_fab_node *node, uint8_t port,
 			 enum vb_fab_state state, vb_time now);
 	int (*set_phys)(void *arg, struct vb_fab_node *node, uint8_t port,
 			enum vb_fab_phys phys, vb_time now);
-	/* As vb_fab_settle(), before counters are read. May be NULL. */
+	/* Counts the waits that still last, before counters are read, like
+	 * vb_fab_settle(). May be NULL. */
 	void (*settle)(void *arg, struct vb_fab_node *node, uint8_t port,
 		       vb_time now);
-	/* As in struct vb_agents_ops. */
+	/* Gives a message to a program, like deliver() of struct
+	 * vb_agents_ops. */
 	void (*deliver)(void *arg, void *client,
 			const struct vb_mad_delivery *d);
-	/* As in struct vb_sma_ops. */
+	/* Tells of a change of a port's settings, like configured() of struct
+	 * vb_sma_ops. */
 	void (*configured)(void *arg, struct vb_fab_node *node, uint8_t port);
 	void *arg;
 };
 
 /* Create the management of a fabric without nodes. NULL: no memory. */
 struct vb_mgmt *vb_mgmt_create(const struct vb_mgmt_ops *ops);
-/* Free it. The caller does this before it destroys the nodes. */
+/* Free the management of a fabric. The caller does this before it destroys the
+ * nodes. */
 void vb_mgmt_destroy(struct vb_mgmt *m);
 
-/* Manage @node from now on, whose field mgmt this uses. 0 or -ENOMEM. */
+/* Manage @node from now on; the management uses the field node->mgmt. 0 or
+ * -ENOMEM. */
 VB_MUST_CHECK int vb_mgmt_add(struct vb_mgmt *m, struct vb_fab_node *node);
 
-/* The fabric calls on_local() (fabric/net.h) for a frame at @node. False: the
- * frame is for another queue pair, or none, and nothing has happened. */
+/* Handle a frame for queue pair 0 or 1 of @node, which on_local()
+ * (fabric/net.h) passes on. False: the frame is for another queue pair, or for
+ * none, and this function did nothing. */
 VB_MUST_CHECK bool vb_mgmt_hear(struct vb_mgmt *m, struct vb_fab_node *node,
 				uint8_t port, const uint8_t *bytes, size_t len,
 				vb_time now);
 
-/* The state of @port changed. */
+/* Handle a change of the state of @port: a switch sends trap 128 if management
+ * did not make the change. */
 void vb_mgmt_state_changed(struct vb_mgmt *m, struct vb_fab_node *node,
 			   uint8_t port, vb_time now);
 /* Send trap 129, 130 or 131, because of an error at @port. */
@@ -62,7 +70,8 @@ void vb_mgmt_pkey_violated(struct vb_mgmt *m, struct vb_fab_node *node,
 void vb_mgmt_room(struct vb_mgmt *m, struct vb_fab_node *node, uint8_t port,
 		  vb_time now);
 
-/* Set or clear bits of a port's capabilities, and tell the subnet manager. */
+/* Change bits of a port's CapabilityMask, and tell the subnet manager by a
+ * trap. */
 void vb_mgmt_set_caps(struct vb_mgmt *m, struct vb_fab_node *node, uint8_t port,
 		      uint32_t bits, bool on, vb_time now);
 
@@ -71,7 +80,8 @@ void vb_mgmt_set_caps(struct vb_mgmt *m, struct vb_fab_node *node, uint8_t port,
 struct vb_agents *vb_mgmt_agents(struct vb_mgmt *m, struct vb_fab_node *node,
 				 uint8_t port);
 
-/* When the owner must call vb_mgmt_run(); 0: at once; VB_NEVER: not. */
+/* The time at which the owner must call vb_mgmt_run(); 0: at once; VB_NEVER: no
+ * call is needed. */
 vb_time vb_mgmt_next(const struct vb_mgmt *m);
 /* Act on the timers that have expired, and on MADs of nodes to themselves. */
 void vb_mgmt_run(struct vb_mgmt *m, vb_time now);

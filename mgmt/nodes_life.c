@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The beginning and end of a fabric's management; and changes of a link's
- * state, which wait until the answer to the manager that asked for them has
- * left. */
+/* Creates and destroys the management of a fabric, and delays changes of a
+ * link's state until the answer to the manager that asked for them has left. */
 #include "mgmt/nodes_priv.h"
 
 #include <errno.h>

@@ -13,7 +13,7 @@ struct looped {
 	struct looped *next;
 	struct mgmt_node *node;
 	uint8_t port;
-	bool arrived; /* its directed route has ended here */
+	bool arrived; /* this node is the end of the MAD's directed route */
 	struct vb_mad_frame frame;
 	uint8_t mad[VB_MAD_BYTES];
 };
@@ -31,7 +31,8 @@ struct mgmt_port {
 	struct vb_agents *agents;
 	struct waiting *first, **last;
 	unsigned backlog;
-	/* The states that a Set of PortInfo asks for; 0: none. */
+	/* The logical and the physical state that a Set of PortInfo asks for;
+	 * 0: no change. */
 	uint8_t move_state, move_phys;
 	struct vb_timer move;
 };
@@ -41,7 +42,7 @@ struct mgmt_node {
 	struct vb_fab_node *node;
 	struct vb_pma *pma;
 	struct vb_traps traps;
-	struct mgmt_port *port; /* [0..ports] */
+	struct mgmt_port *port; /* the node's ports, 0..ports */
 	struct mgmt_node *next;
 };
 

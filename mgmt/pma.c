@@ -16,11 +16,12 @@
 #define ALL_PORTS     0xff
 #define BASE_VERSION  1
 #define CLASS_VERSION 1
-#define RESP_TIME     18 /* 4.096 us * 2^18: a second */
+#define RESP_TIME     18 /* RespTimeValue: 4.096 us * 2^18, about a second */
 
-#define PORT_AT	   1
-#define SELECT_AT  2
-#define SELECT2_AT 18 /* only PortCounters has CounterSelect2 */
+#define PORT_AT	  1
+#define SELECT_AT 2
+/* byte offset of CounterSelect2, which only PortCounters has */
+#define SELECT2_AT 18
 
 /* ClassPortInfo.CapabilityMask (IBA 16.1.3.1). */
 #define CAP_ALL_PORTS 0x0100
@@ -36,14 +37,17 @@ enum attr {
 	PERF_COUNTERS_EXT = 0x1d,
 };
 
-#define SELECT2 0x10000 /* the first bit of CounterSelect2 */
+/* the bit of the selection that CounterSelect2's first bit becomes */
+#define SELECT2 0x10000
 
-/* All are data of their MADs, from DATA_AT on. */
+/* One field of an attribute. Offsets count from DATA_AT, where the data of the
+ * MAD begins. */
 static const struct row {
 	uint8_t attr, byte, bit, bits;
 	uint32_t select;
-	uint8_t count;	/* which enum vb_fab_counter it shows */
-	uint8_t except; /* the counter to subtract; FAB_COUNTERS: none */
+	uint8_t count; /* the enum vb_fab_counter that the field shows */
+	/* a counter that the field's value leaves out; FAB_COUNTERS: none */
+	uint8_t except;
 } rows[] = {
 #define ROW(a, byte, bits, select, count)                                      \
 	{                                                                      \
@@ -93,7 +97,8 @@ static const struct row {
 
 struct vb_pma {
 	unsigned ports;
-	uint64_t (*zero)[VB_COUNT(rows)]; /* values that show as 0 */
+	/* for each port and field, the value that is shown as 0 */
+	uint64_t (*zero)[VB_COUNT(rows)];
 };
 
 struct vb_pma *vb_pma_create(const struct vb_fab_node *node)
@@ -133,7 +138,8 @@ static uint64_t most_of(const struct row *r)
 	return r->bits == 64 ? UINT64_MAX : (1ull << r->bits) - 1;
 }
 
-/* The value of port @first, or the sum of the ports @first..@last. */
+/* The value of the counter at port @first, or the sum over the ports
+ * @first..@last. */
 static uint64_t read_count(const struct vb_pma *pma,
 			   const struct vb_fab_node *n, unsigned first,
 			   unsigned last, const struct row *r)
@@ -159,8 +165,8 @@ static uint32_t selected(const uint8_t *data, unsigned attr)
 {
 	uint32_t select = (uint32_t)vb_load_be(data + SELECT_AT, 2);
 
-	/* Bit 0 of CounterSelect2 is the last in its byte: XmitWait,
-	 * QP1Dropped. */
+	/* The bits of CounterSelect2 are used from the last bit of its byte on:
+	 * XmitWait, then QP1Dropped. */
 	if (attr == PERF_COUNTERS)
 		for (unsigned i = 0; i < 8; i++)
 			if (data[SELECT2_AT] & 1u << i)
@@ -168,7 +174,7 @@ static uint32_t selected(const uint8_t *data, unsigned attr)
 	return select;
 }
 
-/* The ports that PortSelect means. False: there is no such port. */
+/* Find the ports that PortSelect names. False: there is no such port. */
 static bool find_ports(const struct vb_fab_node *n, unsigned select,
 		       unsigned *first, unsigned *last)
 {

@@ -11,12 +11,13 @@
  * for each attribute that shows it. */
 struct vb_pma;
 
-/* Make the agent for @node, which outlives it. NULL: no memory. */
+/* Make the performance agent of @node, which must outlive the agent. NULL: no
+ * memory. */
 struct vb_pma *vb_pma_create(const struct vb_fab_node *node);
 void vb_pma_destroy(struct vb_pma *pma);
 
-/* A MAD of the performance class has come; this writes the answer over @mad.
- * False: @mad is no request and gets no answer. */
+/* Answer a MAD of the performance class: the answer replaces the bytes of @mad.
+ * False: @mad is no request, so no answer is due. */
 VB_MUST_CHECK bool vb_pma_hear(struct vb_pma *pma,
 			       const struct vb_fab_node *node,
 			       uint8_t mad[VB_MAD_BYTES]);

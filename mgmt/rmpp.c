@@ -68,7 +68,7 @@ void vb_rmpp_sender_init(struct vb_rmpp_sender *s, uint8_t *message, size_t len)
 	s->segments = (uint32_t)((data + data_in_segment(s) - 1) /
 				 data_in_segment(s));
 	if (s->segments == 0)
-		s->segments = 1; /* a message without data */
+		s->segments = 1; /* a message without data has one segment */
 }
 
 void vb_rmpp_sender_fini(struct vb_rmpp_sender *s)
@@ -77,8 +77,8 @@ void vb_rmpp_sender_fini(struct vb_rmpp_sender *s)
 	s->message = NULL;
 }
 
-/* The payload's length counts the class's header in each segment, and not the
- * pad of the last (IBA 13.6.2.2). */
+/* The payload's length includes the class's header of each segment, but not the
+ * padding of the last segment (IBA 13.6.2.2). */
 static uint32_t payload_length(const struct vb_rmpp_sender *s, uint32_t segment)
 {
 	size_t per = data_in_segment(s);
@@ -141,7 +141,8 @@ static enum vb_rmpp_verdict rmpp_take_ack(struct vb_rmpp_sender *s,
 	if (h->length < h->segment)
 		return rmpp_refuse(mad, reply, answer, RMPP_WINDOW_TOO_SMALL);
 	if (h->segment < s->acked)
-		return RMPP_GOING; /* a later ACK came before this one */
+		/* an ACK that was overtaken by a later one */
+		return RMPP_GOING;
 	if (h->segment > s->acked) {
 		s->acked = h->segment;
 		s->sent = VB_MAX(s->sent, s->acked);
@@ -179,7 +180,8 @@ enum vb_rmpp_verdict vb_rmpp_sender_expire(struct vb_rmpp_sender *s,
 {
 	if (s->retries++ == VB_RMPP_RETRIES) {
 		vb_rmpp_abort(reply, s->message, RMPP_TOO_MANY_RETRIES);
-		reply[METHOD_AT] ^= 0x80; /* it goes the way of the data */
+		/* an ABORT to the receiver has the response bit of the data */
+		reply[METHOD_AT] ^= 0x80;
 		return RMPP_FAILED;
 	}
 	s->sent = s->acked;
@@ -230,7 +232,8 @@ static size_t data_of(const struct vb_rmpp *h, size_t data_at)
 
 	if (!(h->flags & VB_RMPP_LAST))
 		return full;
-	/* @h->length of a FIRST segment is the whole message's; 0: unknown. */
+	/* The field length of a FIRST segment is the length of the whole
+	 * message; 0: unknown. */
 	if (h->flags & VB_RMPP_FIRST && h->length == 0)
 		return full;
 	if (h->length < class_header || h->length > SEGMENT_BYTES)

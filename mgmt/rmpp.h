@@ -11,27 +11,31 @@
 
 #include "wire/rmpp.h"
 
-#define VB_RMPP_WINDOW	  64
-#define VB_RMPP_MOST	  (32u << 20) /* bytes that a receiver accepts */
-#define VB_RMPP_RETRIES	  5
-#define VB_RMPP_PATIENCE  (2 * VB_SEC)	/* a sender's, for an ACK */
-#define VB_RMPP_ABANDONED (40 * VB_SEC) /* a receiver's, for a segment */
+#define VB_RMPP_WINDOW 64
+/* longest message that a receiver accepts, in bytes */
+#define VB_RMPP_MOST	 (32u << 20)
+#define VB_RMPP_RETRIES	 5
+#define VB_RMPP_PATIENCE (2 * VB_SEC) /* how long a sender waits for an ACK */
+/* how long a receiver waits for a segment */
+#define VB_RMPP_ABANDONED (40 * VB_SEC)
 
 enum vb_rmpp_verdict {
 	RMPP_GOING,
-	RMPP_DONE,   /* the peer has all segments, or this side has */
-	RMPP_FAILED, /* a side has stopped or aborted it, or given up */
+	RMPP_DONE,   /* all segments have reached the receiver */
+	RMPP_FAILED, /* a side has stopped, aborted or given up the transfer */
 };
 
 /* A transfer that this side sends. */
 struct vb_rmpp_sender {
 	uint8_t *message; /* MAD, RMPP and class headers, then all data */
 	size_t len, data_at;
-	uint32_t segments; /* how many the message has */
+	uint32_t segments; /* the number of the message's segments */
 	uint32_t sent, acked, window;
-	uint32_t highest; /* the last segment that was ever sent */
+	uint32_t highest; /* the highest number of a segment sent so far */
 	unsigned retries;
-	vb_time due; /* when an ACK is overdue; VB_NEVER before a sending */
+	/* the time at which an ACK is overdue; VB_NEVER: no segment was sent
+	 * yet */
+	vb_time due;
 };
 
 /*
@@ -54,31 +58,35 @@ VB_MUST_CHECK enum vb_rmpp_verdict
 vb_rmpp_sender_hear(struct vb_rmpp_sender *s, const uint8_t mad[VB_MAD_BYTES],
 		    uint8_t reply[VB_MAD_BYTES], bool *answer, vb_time now);
 
-/* The time s->due has come. RMPP_GOING: vb_rmpp_sender_next() gives the
- * segments again that no ACK has named. RMPP_FAILED: the caller sends the ABORT
- * in @reply. */
+/* The time s->due has passed without an ACK. RMPP_GOING: vb_rmpp_sender_next()
+ * gives the segments that no ACK has named once more. RMPP_FAILED: the caller
+ * sends the ABORT in @reply. */
 VB_MUST_CHECK enum vb_rmpp_verdict
 vb_rmpp_sender_expire(struct vb_rmpp_sender *s, uint8_t reply[VB_MAD_BYTES],
 		      vb_time now);
 
 /* A transfer that this side receives. */
 struct vb_rmpp_receiver {
-	uint8_t *message; /* headers and data, as the sender's */
+	/* the headers and the data received so far, in the sender's layout */
+	uint8_t *message;
 	size_t len, room, data_at;
-	uint32_t segment; /* the last segment that came in order */
+	/* the number of the last segment that came in order */
+	uint32_t segment;
 	bool complete;
-	vb_time due; /* when this side gives up the transfer */
+	vb_time due; /* the time at which this side gives up the transfer */
 };
 
 void vb_rmpp_receiver_init(struct vb_rmpp_receiver *r, vb_time now);
-/* Free the message. A complete transfer goes on acknowledging repetitions. */
+/* Free the memory of the message. A complete transfer still acknowledges
+ * repeated segments afterwards. */
 void vb_rmpp_receiver_fini(struct vb_rmpp_receiver *r);
 
 /*
- * A segment has come. *@answer true: the caller sends the ACK, STOP or ABORT in
- * @reply. RMPP_DONE: the whole message is in @r->message, @r->len bytes; for
- * each segment that comes again later this writes an ACK and returns RMPP_DONE.
- * It drops a segment after a gap, and acknowledges those before the gap.
+ * Handle a segment that has come. *@answer true: the caller sends the ACK, STOP
+ * or ABORT in @reply. RMPP_DONE: the whole message is in @r->message, @r->len
+ * bytes; for each segment that is repeated later this function writes an ACK
+ * and again returns RMPP_DONE. A segment after a gap is dropped, and the
+ * segments before the gap are acknowledged.
  */
 VB_MUST_CHECK enum vb_rmpp_verdict
 vb_rmpp_receiver_hear(struct vb_rmpp_receiver *r,

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The agent's table of attributes, its M_Key check (IBA 14.2.4), and the
- * attributes of a node as a whole. The agent answers with a status what it does
- * not know, since silence costs the subnet manager four timeouts.
+ * The subnet management agent's table of attributes, its M_Key check (IBA
+ * 14.2.4), and the attributes of a node as a whole. The agent answers an
+ * unknown attribute with a status, since silence costs the subnet manager four
+ * timeouts.
  */
 #include "mgmt/sma_priv.h"
 
@@ -187,7 +188,7 @@ static unsigned sma_answer(struct vb_sma_ask *q, const struct vb_smp_hdr *h)
 	return status == MAD_OK ? a->get(q) : status;
 }
 
-/* Is the SMP for a program's agent, never for this one? */
+/* Is the SMP one that only a program's agent handles? */
 static bool is_for_program(const struct vb_smp_hdr *h)
 {
 	return h->method & MAD_RESPONSE || h->method == MAD_TRAP ||

@@ -11,7 +11,8 @@
 #include "wire/smp.h"
 
 struct vb_sma_ops {
-	/* As vb_fab_set_state() and vb_fab_set_phys() (fabric/net.h). */
+	/* Change the state of a port, like vb_fab_set_state() and
+	 * vb_fab_set_phys() (fabric/net.h). */
 	int (*set_state)(void *arg, struct vb_fab_node *node, uint8_t port,
 			 enum vb_fab_state state, vb_time now);
 	int (*set_phys)(void *arg, struct vb_fab_node *node, uint8_t port,
@@ -23,9 +24,12 @@ struct vb_sma_ops {
 };
 
 enum vb_sma_verdict {
-	SMA_ANSWERED, /* @mad is the answer now */
-	SMA_NOT_MINE, /* for a program: SMInfo, traps, responses */
-	SMA_BAD_MKEY, /* dropped and counted; the caller sends trap 256 */
+	SMA_ANSWERED, /* @mad now holds the answer */
+	/* the SMP is for a program: SMInfo, a trap or a response */
+	SMA_NOT_MINE,
+	/* the M_Key is wrong: the SMP is dropped and counted; the caller sends
+	 * trap 256 */
+	SMA_BAD_MKEY,
 };
 
 /*

@@ -84,7 +84,8 @@ void vb_sma_port_info(const struct vb_fab_node *node, uint8_t in, uint8_t port,
 	memset(p, 0, sizeof(*p));
 	show_link(from, p);
 	show_lanes(from, p);
-	/* The external ports of a switch have no LID and no M_Key. */
+	/* Only the node's own port has a LID and an M_Key; the external ports
+	 * of a switch have neither. */
 	if (port == vb_sma_own_port(node, port))
 		show_subnet(from, p);
 	p->local_port = in;
@@ -106,7 +107,8 @@ unsigned vb_sma_get_port_info(struct vb_sma_ask *q)
 
 /* --- Set --- */
 
-/* Are all bits of @enabled supported (0 has none), or is it @all? */
+/* May a Set enable @enabled: only bits of @supported, at least one, or the code
+ * @all for every supported bit? */
 static bool may_enable(unsigned enabled, unsigned supported, unsigned all)
 {
 	return enabled == all || (enabled & ~supported) == 0;
@@ -137,7 +139,7 @@ static bool is_state_valid(const struct vb_fab_port *to,
 {
 	switch (p->state) {
 	case FAB_INIT:
-		return false; /* only training leads to that state */
+		return false; /* only training can bring a port to that state */
 	case FAB_ARMED:
 		return to->state == FAB_INIT || to->state == FAB_ARMED;
 	case FAB_ACTIVE:
@@ -210,8 +212,8 @@ static void take_subnet(struct vb_fab_port *to, const struct vb_port_info *p)
 	take_violations(to, p);
 }
 
-/* Change the link's states. The physical one goes first: disabling a port also
- * makes it Down. */
+/* Change the link's states: first the physical one, because disabling a port
+ * also makes it Down. */
 static unsigned sma_move_link(struct vb_sma_ask *q, uint8_t port,
 			      const struct vb_port_info *p)
 {

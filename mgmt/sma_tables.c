@@ -10,10 +10,11 @@
 #define LINEAR_BLOCK	64
 #define RANDOM_BLOCK	16
 #define MULTICAST_BLOCK 32
-#define MASK_PORTS	16 /* ports of one position in a multicast block */
-#define POSITIONS	16
+/* ports that one position of a multicast block covers */
+#define MASK_PORTS 16
+#define POSITIONS  16
 
-/* --- GUIDInfo: the modifier is the block --- */
+/* --- GUIDInfo: the attribute modifier is the number of the block --- */
 
 unsigned vb_sma_get_guids(struct vb_sma_ask *q)
 {
@@ -47,7 +48,7 @@ unsigned vb_sma_set_guids(struct vb_sma_ask *q)
 	return MAD_OK;
 }
 
-/* --- P_KeyTable: port << 16 | block --- */
+/* --- P_KeyTable: the attribute modifier is port << 16 | block --- */
 
 static struct vb_fab_port *pkey_block(const struct vb_sma_ask *q,
 				      unsigned *first, uint8_t *port)
@@ -89,7 +90,7 @@ unsigned vb_sma_set_pkeys(struct vb_sma_ask *q)
 	return MAD_OK;
 }
 
-/* --- SLtoVLMappingTable: in << 8 | out at a switch --- */
+/* --- SLtoVLMappingTable: at a switch the modifier is in << 8 | out --- */
 
 static uint8_t *sl2vl_of(const struct vb_sma_ask *q)
 {
@@ -126,7 +127,8 @@ unsigned vb_sma_set_sl2vl(struct vb_sma_ask *q)
 	return MAD_OK;
 }
 
-/* --- VLArbitrationTable: block << 16 | port; blocks 1, 2 low, 3, 4 high --- */
+/* --- VLArbitrationTable: block << 16 | port; blocks 1, 2 are the low table
+ * --- */
 
 static struct vb_fab_vlarb *arb_block(const struct vb_sma_ask *q,
 				      unsigned *count)
@@ -205,7 +207,8 @@ unsigned vb_sma_set_linear(struct vb_sma_ask *q)
 	return MAD_OK;
 }
 
-/* An entry: LID (16), valid (1), LMC (3), reserved (4), port (8). */
+/* The bits of an entry of the random table: LID (16), valid (1), LMC (3),
+ * reserved (4), port (8). */
 unsigned vb_sma_get_random(struct vb_sma_ask *q)
 {
 	const struct vb_fab_switch *sw = &q->node->sw;
@@ -246,8 +249,8 @@ unsigned vb_sma_set_random(struct vb_sma_ask *q)
 	return MAD_OK;
 }
 
-/* MulticastForwardingTable: position << 28 | block of 32 MLIDs. A position is
- * 16 ports. */
+/* The attribute modifier of MulticastForwardingTable: position << 28 | block of
+ * 32 MLIDs. A position is 16 ports. */
 static bool mcast_block(const struct vb_sma_ask *q, uint64_t *first,
 			unsigned *position)
 {

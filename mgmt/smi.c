@@ -52,7 +52,7 @@ static struct vb_smi_verdict go_out(const struct vb_fab_node *node, uint8_t in,
 		mad[HOP_POINTER_AT] = (uint8_t)(at + 1);
 		return end_at(h->dr_dlid);
 	}
-	/* After the directed part the SMP came by LID. */
+	/* After the directed part of its route, the SMP came by LID. */
 	return at == count + 1 ? arrived : dropped;
 }
 

@@ -8,10 +8,11 @@
 #include "wire/smp.h"
 
 enum vb_smi_way {
-	SMI_DROP,  /* it breaks a rule */
-	SMI_HERE,  /* it is for an agent of this node */
-	SMI_OUT,   /* send it from @port, both LIDs permissive */
-	SMI_ROUTE, /* its directed part ends here: send it to the LID @dlid */
+	SMI_DROP, /* drop the SMP, which breaks a rule */
+	SMI_HERE, /* the SMP is for an agent of this node */
+	SMI_OUT,  /* send the SMP from @port, with permissive LIDs */
+	/* the directed part ends here: send the SMP to the LID @dlid */
+	SMI_ROUTE,
 };
 
 struct vb_smi_verdict {
@@ -21,9 +22,9 @@ struct vb_smi_verdict {
 };
 
 /*
- * Where does the SMP @mad go, which has come in at port @in of @node? @in 0: a
- * program of @node sends it, or it is the answer to one that arrived. Moves the
- * hop pointer and writes the return path in @mad.
+ * Where does the SMP @mad go that came in at port @in of @node? @in 0: a
+ * program of @node sends @mad, or @mad is the answer to an SMP that arrived
+ * here. This function moves the hop pointer and writes the return path in @mad.
  */
 VB_MUST_CHECK struct vb_smi_verdict vb_smi_step(const struct vb_fab_node *node,
 						uint8_t in,

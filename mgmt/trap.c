@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Traps: their contents (the tables of IBA 14.2.5.1), and repeating them. */
+/* Fills in the contents of traps (the tables of IBA 14.2.5.1), and repeats
+ * pending traps. */
 #include "mgmt/trap.h"
 
 #include "wire/ib_hdr.h"
 
 #define GRH_BYTES 40
 
-/* Notice.Type (IBA 13.4.8.2). */
+/* The values of Notice.Type (IBA 13.4.8.2). */
 enum { URGENT = 1, SECURITY = 2, INFORMATIONAL = 4 };
 
 static unsigned type_of(unsigned number)
@@ -44,8 +45,8 @@ void vb_trap_capabilities(struct vb_trap *t, const struct vb_fab_node *node,
 	vb_store_be(t->details + 6, node->port[own].cap_mask, 4);
 }
 
-/* A directed-route SMP: the trap holds as many hops of its return path as it
- * has room for. */
+/* If the SMP came on a directed route, the trap holds as many hops of its
+ * return path as the trap has room for. */
 void vb_trap_bad_mkey(struct vb_trap *t, uint16_t slid,
 		      const uint8_t mad[VB_MAD_BYTES])
 {
@@ -135,8 +136,8 @@ void vb_traps_fini(struct vb_traps *ts, struct vb_timers *timers)
 		end_trap(&ts->list[i], timers);
 }
 
-/* The place of a pending trap of this number and port, or a free place, or that
- * of the oldest trap. */
+/* Find an entry for a pending trap: the entry of a trap of the same number and
+ * port, else a free entry, else the entry of the oldest trap. */
 static struct vb_trap_pending *place_for(struct vb_traps *ts, unsigned number,
 					 uint8_t own)
 {
@@ -212,7 +213,8 @@ bool vb_traps_begin(struct vb_traps *ts, struct vb_timers *timers,
 	write_trap(node, p, t, ts->count, p->mad);
 	memcpy(mad, p->mad, VB_MAD_BYTES);
 	if (vb_timer_set(timers, &p->timer, now + pause_of(port)))
-		p->used = false; /* no memory: it is not repeated */
+		/* no memory for the timer: the trap is not repeated */
+		p->used = false;
 	return true;
 }
 

@@ -22,7 +22,7 @@ enum vb_trap_number {
 };
 
 struct vb_trap {
-	uint16_t number; /* enum vb_trap_number */
+	uint16_t number; /* the kind of trap, an enum vb_trap_number */
 	uint8_t details[VB_SMP_DATA_BYTES - VB_NOTICE_DETAILS_AT];
 };
 
@@ -33,13 +33,14 @@ void vb_trap_link_error(struct vb_trap *t, const struct vb_fab_node *node,
 			uint8_t own, enum vb_trap_number number, uint8_t port);
 void vb_trap_capabilities(struct vb_trap *t, const struct vb_fab_node *node,
 			  uint8_t own);
-/* @mad: the SMP that had the wrong M_Key. */
+/* Fill in trap 256 for the SMP @mad, which had a wrong M_Key. */
 void vb_trap_bad_mkey(struct vb_trap *t, uint16_t slid,
 		      const uint8_t mad[VB_MAD_BYTES]);
-/* TRAP_BAD_PKEY, TRAP_BAD_QKEY: @frame had a wrong key. */
+/* Fill in TRAP_BAD_PKEY or TRAP_BAD_QKEY for @frame, which had a wrong key. */
 void vb_trap_bad_key(struct vb_trap *t, enum vb_trap_number number,
 		     const struct vb_mad_frame *frame);
-/* @bytes: the frame, LRH to ICRC, that port @port of the switch discarded. */
+/* Fill in trap 259 for a frame that port @port of the switch discarded: @bytes,
+ * LRH to ICRC. */
 void vb_trap_switch_pkey(struct vb_trap *t, const struct vb_fab_node *node,
 			 uint8_t port, const uint8_t *bytes, size_t len);
 
@@ -49,7 +50,8 @@ void vb_trap_switch_pkey(struct vb_trap *t, const struct vb_fab_node *node,
 /* The traps of a node that the subnet manager has not repressed. */
 struct vb_traps {
 	uint64_t last_tid;
-	uint16_t count; /* Notice.Count: each trap has another */
+	/* Notice.Count of the next trap; each trap gets another value */
+	uint16_t count;
 	struct vb_trap_pending {
 		bool used;
 		struct vb_traps *owner;
@@ -66,21 +68,21 @@ void vb_traps_init(struct vb_traps *ts);
 
 /*
  * Begin to send @t: writes the SMP to @mad, which the caller sends to the
- * subnet manager of port @own. @t takes the place of a pending trap of the same
- * number and port, or a free place, or else that of the oldest. False: the port
- * has no subnet manager.
+ * subnet manager of port @own. @t replaces a pending trap of the same number
+ * and port, or uses a free entry, or replaces the oldest pending trap. False:
+ * the port has no subnet manager.
  */
 VB_MUST_CHECK bool vb_traps_begin(struct vb_traps *ts, struct vb_timers *timers,
 				  const struct vb_fab_node *node, uint8_t own,
 				  const struct vb_trap *t,
 				  uint8_t mad[VB_MAD_BYTES], vb_time now);
-/* The timer of the trap @p has expired. True: the caller sends its SMP again.
- * False: it was sent often enough, and its place is free. */
+/* The timer of the trap @p has expired. True: the caller sends the trap's SMP
+ * again. False: the trap was sent often enough, and its entry is free now. */
 VB_MUST_CHECK bool vb_traps_repeat(struct vb_trap_pending *p,
 				   struct vb_timers *timers,
 				   const struct vb_fab_node *node, vb_time now);
-/* A TrapRepress for the trap @tid has come: stop sending that. False: it is
- * none of these. */
+/* A TrapRepress for the trap @tid has come: stop repeating that trap. False: no
+ * pending trap has this transaction ID. */
 VB_MUST_CHECK bool vb_traps_repress(struct vb_traps *ts,
 				    struct vb_timers *timers, uint64_t tid);
 void vb_traps_fini(struct vb_traps *ts, struct vb_timers *timers);

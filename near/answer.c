@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The requester processes the answers to requests on the lane. */
+/* The requester's handling of answers to the requests that it put on the
+ * lane. */
 #include "core/fault.h"
 #include "core/sge.h"
 #include "near/req_priv.h"
 
-/* The oldest request on the lane is done. */
+/* The oldest request on the lane is complete. */
 static void retire(struct vb_qp *qp) VB_REQUIRES(qp->drive)
 {
 	struct vb_near_qp *nq = vb_nq(qp);
@@ -42,7 +43,7 @@ static void near_take_rnr(struct vb_qp *qp, uint8_t syndrome, vb_time now)
 
 	vb_count(qp->adapter, CNT_RCVD_RNR_ERR, 1);
 	/* An RNR retry count of 7 means without limit (IBA 9.7.5.2.8). On iWARP
-	 * there is no second try: a stream ends when no receive is posted
+	 * there is no retry: a stream ends when no receive is posted
 	 * (iwarp/term.c). */
 	if (qp->adapter->rnic ||
 	    (qp->attr.rnr_retry < 7 && nq->rnr_retries >= qp->attr.rnr_retry)) {
@@ -53,8 +54,8 @@ static void near_take_rnr(struct vb_qp *qp, uint8_t syndrome, vb_time now)
 	nq->rnr_retries += qp->attr.rnr_retry < 7;
 	vb_near_go_back(qp);
 	nq->rnr_at = now + vb_rnr_ns(syndrome & 0x1f);
-	/* The peer's queue pair is there and waits for its program: no silence.
-	 */
+	/* The peer's queue pair exists and its program has posted no receive:
+	 * this does not count as silence. */
 	nq->silences = 0;
 	nq->silent_for = 0;
 }
@@ -109,9 +110,9 @@ void vb_near_answered(struct vb_near *n, struct vb_qp *qp,
 	if (qp->way != WAY_NEAR || a->life != nq->life || !vb_near_sends(qp) ||
 	    a->kind == ANSWER_PASSED || nth >= vb_near_outstanding(qp))
 		return;
-	/* Only answers of success stand for earlier requests, too. Any other
-	 * answer that is not about the oldest request is about one that has
-	 * been sent again since. */
+	/* Only an answer of success completes earlier requests as well. Any
+	 * other answer that is not about the oldest request is about a request
+	 * that has been sent again since. */
 	if (nth && a->kind != ANSWER_DONE && a->kind != ANSWER_PART)
 		return;
 	retire_some(qp, nth);

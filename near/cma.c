@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Copies between two programs' memories. */
+/* Copies between the memories of two programs. */
 #include "near/cma.h"
 
 #include <errno.h>
@@ -7,15 +7,15 @@
 #include "base/guard.h"
 #include "near/copy_helper.h"
 
-/* After so many lapses of its permit, one copy fails. */
+/* A copy fails after this many permits in a row have lapsed. */
 #define LAPSES_MOST 1000
-/* One system call copies so many bytes at most, because a program that revokes
- * a key waits until the call has ended. */
+/* The most bytes of one system call, because a program that revokes a key waits
+ * until the call has ended. */
 #define CHUNK (1u << 20)
 _Static_assert(CHUNK <= VB_MR_NULL_BYTES, "so much may be read of nothing");
 
-/* This program's side of one copy: the pieces, and references that keep their
- * regions from being deregistered. */
+/* This program's memory for one copy: the pieces, and references that keep
+ * their regions from being deregistered. */
 struct hold {
 	struct iovec iov[VB_MAX_SGE];
 	struct vb_mr_use use[VB_MAX_SGE];
@@ -75,8 +75,8 @@ static bool hold_side(struct hold *h, const struct vb_near_side *near,
 	return true;
 }
 
-/* A copy ended after @done bytes. Is the cause a page of this program, which is
- * missing or cannot be written? */
+/* A copy ended after @done bytes. Is a page of this program the cause, because
+ * the page is missing or cannot be written? */
 static bool is_ours_missing(const struct hold *h, uint64_t done, bool put)
 {
 	uint64_t drop;
@@ -90,8 +90,9 @@ static bool is_ours_missing(const struct hold *h, uint64_t done, bool put)
 	at = (char *)h->iov[i].iov_base + done;
 	if (put)
 		return vb_guard_copy(&drop, at, 1) != 0;
-	/* Adding 0 tests for write permission. It changes nothing, and it is
-	 * atomic, so that another thread may write there at the same time. */
+	/* Adding 0 tests for write permission without a change of the memory.
+	 * The addition is atomic, so another thread may write there at the same
+	 * time. */
 	return vb_guard_add64((uint64_t *)((uintptr_t)at & ~(uintptr_t)7), 0,
 			      &drop) != 0;
 }
@@ -107,9 +108,9 @@ static enum vb_cma copy_alone(const struct vb_near_world *w,
 		return CMA_OK;
 	if (n == -ECANCELED)
 		return CMA_LAPSED;
-	/* The kernel says ESRCH of a process that is gone. Any other errno is a
-	 * refusal: of the kernel, or of a seccomp filter with the errno that
-	 * its author chose. */
+	/* The kernel returns ESRCH for a process that has ended. Any other
+	 * errno is a refusal: by the kernel, or by a seccomp filter, whose
+	 * author chose the errno. */
 	if (n < 0 && n != -EFAULT)
 		return n == -ESRCH ? CMA_GONE : CMA_DENIED;
 	return is_ours_missing(h, n < 0 ? 0 : (uint64_t)n, c->put) ? CMA_LOCAL
@@ -147,7 +148,7 @@ static enum vb_cma reach_chunk(struct vb_peer *p,
 	return result;
 }
 
-/* Has the peer's queue pair that this access goes through changed? */
+/* Has the peer's queue pair through which this access goes changed? */
 static bool has_moved(const struct vb_peer *p, const struct vb_far_side *far)
 {
 	return far->view &&
@@ -166,14 +167,14 @@ enum vb_cma vb_cma(struct vb_peer *p, const struct vb_near_side *near,
 		struct vb_hazard *hazard =
 			vb_hazard_announce(&p->ours, far->key, far->qpn);
 
-		/* A program that has died has no memory, and its process number
-		 * may belong to another process by now. */
+		/* A program that has ended has no memory, and its process
+		 * number may belong to another process by now. */
 		result = vb_peer_is_up(p)
 				 ? reach_chunk(p, near, far, offset, part, put)
 				 : CMA_GONE;
 		vb_hazard_withdraw(&p->ours, hazard);
-		/* The key has changed: check it again. A peer that changes it
-		 * all the time has a key that cannot be used. */
+		/* The peer has changed its key: check the key again. If the
+		 * peer changes it all the time, the key cannot be used. */
 		if (result == CMA_LAPSED && !has_moved(p, far))
 			result = ++lapses < LAPSES_MOST ? CMA_OK : CMA_REMOTE;
 		else

@@ -12,34 +12,36 @@
 
 enum vb_cma {
 	CMA_OK,
-	CMA_LOCAL,  /* this program's key is invalid, or its page missing */
-	CMA_REMOTE, /* the peer's key is invalid */
-	CMA_GONE,   /* the peer's program has ended */
-	CMA_LAPSED, /* the peer's queue pair has changed */
-	/* The kernel forbids the access: one of the two programs has become
-	 * another user. */
+	CMA_LOCAL,  /* this program's key is invalid, or its page is missing */
+	CMA_REMOTE, /* the key of the peer is invalid */
+	CMA_GONE,   /* the program of the peer has ended */
+	CMA_LAPSED, /* the queue pair of the peer has changed */
+	/* The kernel forbids the access, because one of the two programs now
+	 * runs as another user. */
 	CMA_DENIED,
-	/* The peer's page is missing, or is memory that only its owner's
-	 * processor can access (a device's registers). */
+	/* The page of the peer is missing, or is memory that only the processor
+	 * of its owner can access (a device's registers). */
 	CMA_UNSEEN,
 };
 
-/* This program's side of a copy: either registered memory (@sge) from byte
+/* This program's memory for a copy: either registered memory (@sge) from byte
  * @offset on, or the plain bytes @plain. */
 struct vb_near_side {
 	struct vb_pd *pd;
 	const struct vb_sge *sge;
 	unsigned count;
 	uint64_t offset;
-	void *plain; /* these bytes instead of the list, unless NULL */
-	/* The peer copies a part of the message already, so the copy helper
-	 * stays out. */
+	/* plain bytes that are used instead of @sge, unless NULL */
+	void *plain;
+	/* The peer already copies a part of the message, so the copy helper is
+	 * not used. */
 	bool helped;
 };
 
 /* Copy @len bytes, in pieces of 1 MiB; @put: from @near to @far, else from @far
- * to @near. Checks the keys of both sides. After a failure some bytes may be in
- * place. The caller holds the drive lock of its queue pair, if it has one. */
+ * to @near. Checks the keys of both sides. After a failure some bytes may
+ * already be copied. The caller holds the drive lock of its queue pair, if it
+ * has one. */
 enum vb_cma vb_cma(struct vb_peer *p, const struct vb_near_side *near,
 		   const struct vb_far_side *far, uint64_t len, bool put);
 

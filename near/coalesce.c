@@ -1,22 +1,23 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The requester copies many small WRITEs in a row with one system call, which
- * takes a fifth of the time of one call for each. Or it packs them into one
- * record on the lane, and the peer places them.
+ * takes a fifth of the time of a call for each. Or it packs them into one
+ * record on the lane, and the peer places their data.
  */
 #include <sys/uio.h>
 
 #include "base/guard.h"
 #include "near/near_priv.h"
 
-#define PIECES	64 /* WRITEs in one system call or record */
-#define AT_ONCE 16 /* queue pairs in one round of vb_near_flush() */
+#define PIECES 64 /* the most WRITEs in one system call or record */
+/* The most queue pairs in one round of vb_near_flush(). */
+#define AT_ONCE 16
 
 struct batch {
 	unsigned count;
 	struct iovec near[PIECES], far[PIECES];
-	/* The local regions that are referenced, and the key of the last one.
-	 */
+	/* The local regions that this batch references, and the key of the last
+	 * one. */
 	struct vb_mr_use held[PIECES];
 	unsigned holds;
 	uint32_t lkey;
@@ -35,8 +36,8 @@ bool vb_near_is_small(const struct vb_send_wqe *wqe)
 	       (wqe->flags & SEND_INLINE || wqe->num_sge == 1);
 }
 
-/* The address of @s, if it is in the region that was referenced last, as it
- * most often is; otherwise NULL. */
+/* Returns the address of @s, if it is in the region that was referenced last,
+ * as is most often the case; otherwise NULL. */
 static uint8_t *near_coalesce_find_held(const struct batch *b,
 					const struct vb_sge *s)
 {
@@ -98,7 +99,7 @@ static void near_gather(struct batch *b, const struct vb_qp *qp,
 	}
 }
 
-/* Copy the batch. Returns how many WRITEs were copied whole. */
+/* Copy the batch. Returns the number of WRITEs that were copied whole. */
 static unsigned near_place(const struct batch *b, const struct vb_peer *p,
 			   const struct vb_permit *permit)
 {
@@ -137,8 +138,8 @@ unsigned vb_near_coalesce(struct vb_qp *qp)
 	return done;
 }
 
-/* False: the source cannot be read. A later attempt with this WRITE alone finds
- * the error. */
+/* Add one WRITE to the record. False: its source cannot be read. A later
+ * attempt with this WRITE alone finds the error. */
 static bool pack_one(struct batch *b, const struct vb_qp *qp,
 		     struct vb_send_wqe *wqe, uint8_t *to)
 {
@@ -174,9 +175,7 @@ unsigned vb_near_pack(struct vb_qp *qp, uint8_t *data, uint32_t room,
 	return i - from;
 }
 
-/*
- * The list of queue pairs where WRITEs gather.
- */
+/* The list of queue pairs with WRITEs that gather. */
 
 void vb_near_list(struct vb_near *n, struct vb_qp *qp)
 {
@@ -222,9 +221,9 @@ static unsigned take_some(struct vb_near *n, struct vb_qp *some[AT_ONCE])
 	return count;
 }
 
-/* Send what @qp has gathered. Queue pairs are type-stable, so a destroyed one
- * can be locked; it has no number. If another thread holds drive and leaves the
- * WRITEs to gather, the timer at flush_at sends them. */
+/* Send the WRITEs that @qp has gathered. Queue pairs are type-stable, so even a
+ * destroyed one can be locked; its number is 0. If another thread holds drive
+ * and leaves the WRITEs to gather, the timer at flush_at sends them. */
 static bool flush(struct vb_near *n, struct vb_qp *qp, vb_time now)
 {
 	bool done = false;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The copy helper. */
+/* The copy helper: a thread that copies a part of large copies
+ * (near/copy_helper.h). */
 #include "core/lock_order.h"
 #include "near/copy_helper.h"
 
@@ -16,34 +17,38 @@
 #include "base/sync.h"
 #include "core/types.h"
 
-/* bytes; a shorter copy fits the caches of one processor */
+/* bytes; a shorter copy is not split, because it fits the caches of one
+ * processor */
 #define WORTH_IT (512u * 1024)
-#define LAST	 256u /* bytes that are copied after all others */
-#define STREAK	 8    /* large copies in a row, each close behind the last */
-#define CLOSE	 (300 * VB_USEC)
-#define LINGER	 (100 * VB_USEC)
-#define LOOKS	 64
-/* a sched_yield() that found no other thread takes less */
+/* Bytes at the end of the message, which are copied after all others. */
+#define LAST 256u
+/* Large copies in quick succession after which the helper starts. */
+#define STREAK 8
+#define CLOSE  (300 * VB_USEC)
+#define LINGER (100 * VB_USEC)
+#define LOOKS  64
+/* a sched_yield() that takes less than this found no other thread to run */
 #define ALONE	  (3 * VB_USEC)
 #define IS_SLOW	  (100 * VB_USEC)
 #define AWAY	  (4 * VB_MSEC)
 #define AWAY_MOST (1 * VB_SEC)
-/* If the helper copied so many parts before another thread disturbed it, that
- * is rare: its pause is the shortest again. */
+/* If the helper has copied this many parts before another thread disturbed it,
+ * disturbances are rare: the next pause is the shortest again. */
 #define MANY 2000
 
 /*
- * The kernel first looks up the pages of a part, then copies. Two threads that
- * look up pages of the same 2 MiB contend for one lock at each page, which
- * costs more than half of the time that was gained. So the helper begins when
- * the caller's lookups are over.
+ * Time to look up the pages of a part. The kernel first looks up the pages,
+ * then copies. Two threads that look up pages of one 2 MiB range contend for
+ * one lock at each page, which costs more than half of the time that was
+ * gained. So the helper begins when the caller's lookups are over.
  */
-#define FINDS_PAGE 80 /* ns for one page */
+#define FINDS_PAGE 80 /* nanoseconds for each page */
 
 enum helper_state {
 	HELPER_ASLEEP,
 	HELPER_READY,
-	/* the helper can take the part, and the caller can take it back */
+	/* the helper may begin to copy the part, and the caller may withdraw
+	 * it */
 	HELPER_OFFERED,
 	HELPER_TAKEN,
 	HELPER_DONE,
@@ -51,22 +56,23 @@ enum helper_state {
 
 struct vb_copy_helper {
 	_Atomic uint32_t state;
-	/* The part that is offered, for the thread that takes it. */
+	/* The part that is offered to the helper's thread. */
 	struct vb_copy part __attribute__((aligned(64)));
 	struct iovec list[VB_MAX_SGE];
 	_Atomic vb_time begin_at;
-	bool whole; /* the helper copied its part whole */
+	bool whole; /* the helper has copied all bytes of its part */
 
 	struct vb_bell bell __attribute__((aligned(64)));
 	_Atomic bool stop;
 	_Atomic vb_time away_until;
 	_Atomic uint64_t parts;
-	/* For the helper thread only: */
+	/* Fields that only the helper's thread uses. */
 	vb_time away;
 	uint64_t parts_before;
 
-	struct vb_mutex lock; /* callers only try it */
-	/* Guarded by lock: */
+	/* a caller never waits for this lock, but only tries it */
+	struct vb_mutex lock;
+	/* The fields below are guarded by lock. */
 	bool started;
 	pthread_t thread;
 	unsigned streak;
@@ -82,8 +88,8 @@ static bool near_copy_helper_copy(const struct vb_copy *c)
 	return n >= 0 && (uint64_t)n == c->len;
 }
 
-/* The part of @c that has @len bytes from @from on. Its pieces are in @list,
- * which must outlive the result. */
+/* Returns the part of @c that has @len bytes from @from on. Its pieces are in
+ * @list, which must outlive the result. */
 static struct vb_copy cut(const struct vb_copy *c, uint64_t from, uint64_t len,
 			  struct iovec list[VB_MAX_SGE])
 {
@@ -111,9 +117,7 @@ static struct vb_copy cut(const struct vb_copy *c, uint64_t from, uint64_t len,
 	return part;
 }
 
-/*
- * The helper thread.
- */
+/* Functions of the helper's thread. */
 
 static bool move_state(struct vb_copy_helper *h, uint32_t from, uint32_t to)
 {
@@ -126,7 +130,8 @@ static bool is_offered(struct vb_copy_helper *h)
 	       HELPER_OFFERED;
 }
 
-/* Copy the offered part. False: there was none, or the caller took it back. */
+/* Copy the offered part. False: no part was offered, or the caller has
+ * withdrawn it. */
 static bool lend(struct vb_copy_helper *h)
 {
 	if (!is_offered(h))
@@ -160,15 +165,15 @@ static bool near_yield_alone(void)
 	return vb_clock_read() - then < ALONE;
 }
 
-/* Poll for parts until none has come for a while, or another thread wants the
- * processor. */
+/* Poll for parts until none has come for a while, or until another thread wants
+ * the processor. */
 static void stand_by(struct vb_copy_helper *h)
 {
 	vb_time until = vb_clock_read() + LINGER;
 
 	while (!atomic_load(&h->stop) && vb_clock_read() < until) {
-		/* Two slow yields in a row mean another thread; a single one
-		 * may have been an interrupt. */
+		/* Two slow yields in a row mean that another thread runs; a
+		 * single one may have been an interrupt. */
 		if (!near_yield_alone() && !near_yield_alone()) {
 			near_copy_helper_stay_away(h);
 			return;
@@ -187,8 +192,8 @@ static void *helper_main(void *arg)
 	while (!atomic_load(&h->stop)) {
 		atomic_store(&h->state, HELPER_READY);
 		stand_by(h);
-		/* A caller may have offered a part meanwhile: copy it, unless
-		 * the caller takes it back. */
+		/* A caller may have offered a part meanwhile: copy the part,
+		 * unless the caller withdraws it. */
 		while (!move_state(h, HELPER_READY, HELPER_ASLEEP))
 			if (!lend(h))
 				sched_yield();
@@ -199,8 +204,8 @@ static void *helper_main(void *arg)
 	return NULL;
 }
 
-/* The thread gets default scheduling and no signals: what the program chose for
- * its own threads does not apply to this one. */
+/* Start the helper's thread. It gets default scheduling and blocks all signals,
+ * because the settings of the program's own threads do not suit it. */
 static int start_helper(struct vb_copy_helper *h)
 {
 	struct sched_param param = { 0 };
@@ -220,12 +225,10 @@ static int start_helper(struct vb_copy_helper *h)
 	return rc;
 }
 
-/*
- * The calling thread.
- */
+/* Functions of the thread that calls for help. */
 
-/* The processors that the caller may run on, without the one it runs on. False:
- * there are no others. */
+/* Find the processors on which the caller may run, without the present one.
+ * False: there are no others. */
 static bool find_elsewhere(cpu_set_t *set)
 {
 	int cpu = sched_getcpu();
@@ -250,8 +253,8 @@ static void near_call(struct vb_copy_helper *h)
 	vb_bell_ring(&h->bell);
 }
 
-/* Is the helper ready? If not, start or wake it once large copies follow each
- * other closely. */
+/* Is the helper ready? If not, start or wake it once large copies come in quick
+ * succession. */
 static bool helps(struct vb_copy_helper *h)
 {
 	vb_time now = vb_clock_read();
@@ -264,7 +267,8 @@ static bool helps(struct vb_copy_helper *h)
 	return false;
 }
 
-/* Offer the helper a part of @c. False: the helper has just gone to sleep. */
+/* Offer a part of @c to the helper. False: the helper has just gone to
+ * sleep. */
 static bool offer(struct vb_copy_helper *h, const struct vb_copy *c,
 		  uint64_t from, uint64_t len)
 {
@@ -279,9 +283,9 @@ static bool is_done(struct vb_copy_helper *h)
 	       HELPER_DONE;
 }
 
-/* Wait until the helper has copied its part. If that takes long, another thread
- * may have the helper's processor and the helper may need that of this thread,
- * so sleep instead of polling. */
+/* Wait until the helper has copied its part. If the wait is long, another
+ * thread may use the helper's processor, and the helper may need this thread's
+ * processor, so this thread then sleeps instead of polling. */
 static void near_await(struct vb_copy_helper *h)
 {
 	static const struct timespec moment = { .tv_nsec = 20000 };
@@ -292,14 +296,14 @@ static void near_await(struct vb_copy_helper *h)
 	if (is_done(h))
 		return;
 	atomic_store(&h->away_until, vb_clock_read() + AWAY);
-	/* Not sched_yield(): if this thread has a higher priority, the helper
+	/* Not sched_yield(): with this thread at a higher priority, the helper
 	 * would not run. */
 	while (!is_done(h))
 		(void)nanosleep(&moment, NULL);
 }
 
 /* Returns whether the offered part was copied whole. If the helper has not
- * taken the part, this thread copies it. */
+ * begun the part, this thread copies it. */
 static bool near_take_back(struct vb_copy_helper *h, bool offered)
 {
 	bool whole;
@@ -314,7 +318,7 @@ static bool near_take_back(struct vb_copy_helper *h, bool offered)
 
 static bool copy_together(struct vb_copy_helper *h, const struct vb_copy *c)
 {
-	/* The helper begins later, so the caller's part is the larger one. */
+	/* The helper begins later, so the caller copies the larger part. */
 	uint64_t first = c->len / 16 * 9, second = c->len - LAST - first;
 	struct iovec list[VB_MAX_SGE];
 	struct vb_copy part = cut(c, 0, first, list);

@@ -21,7 +21,7 @@ struct vb_copy_helper;
  * another program's (@far). */
 struct vb_copy {
 	pid_t pid;
-	bool put; /* from this program to the other one */
+	bool put; /* direction: true: from this program to the other one */
 	const struct iovec *near;
 	unsigned count;
 	uint64_t far, len;
@@ -34,10 +34,10 @@ struct vb_copy_helper *vb_copy_helper_create(void);
 void vb_copy_helper_destroy(struct vb_copy_helper *h);
 
 /*
- * Copy @c together with the helper's thread, the last 256 bytes last, because
+ * Copy @c together with the helper's thread, its last 256 bytes last, because
  * programs poll the last byte. False: the thread does not help now, or the
- * kernel did not copy everything. Then no copy is under way any more, some
- * bytes may be in place, and the caller copies all of @c alone, which finds the
+ * kernel did not copy all bytes. Then no copy is under way any more, some bytes
+ * may already be copied, and the caller copies all of @c alone, which finds the
  * error.
  */
 bool vb_copy_helper_copy(struct vb_copy_helper *h, const struct vb_copy *c);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Hazard pointers. */
+/* Sets and clears hazard pointers. */
 #include "near/hazard.h"
 
 #include <sched.h>
@@ -14,15 +14,15 @@ static bool take_bit(_Atomic uint32_t *taken, unsigned i)
 	return !(atomic_fetch_or(taken, 1u << i) & 1u << i);
 }
 
-/* Take a free hazard. The first most often is: one thread at a time accesses a
- * peer. */
+/* Find a free hazard and reserve it. The first one is most often free, because
+ * mostly one thread at a time accesses a peer. */
 static unsigned near_hazard_take_one(_Atomic uint32_t *taken)
 {
 	for (unsigned i = 0;; i = (i + 1) % VB_HAZARDS) {
 		if (take_bit(taken, i))
 			return i;
-		/* More threads than hazards: each of them is done in
-		 * microseconds. */
+		/* More threads than hazards: wait, since each hazard is free
+		 * again within microseconds. */
 		if (i == VB_HAZARDS - 1)
 			sched_yield();
 	}
@@ -41,7 +41,7 @@ struct vb_hazard *vb_hazard_announce(struct vb_announcer *a, uint32_t key,
 
 void vb_hazard_withdraw(struct vb_announcer *a, struct vb_hazard *hazard)
 {
-	/* Release: a thread that sees the hazard cleared sees the access
+	/* Release: a thread that reads the cleared hazard sees the access as
 	 * completed. */
 	atomic_store_explicit(&hazard->what, 0, memory_order_release);
 	atomic_fetch_and_explicit(&a->taken, ~(1u << (hazard - a->hazards)),

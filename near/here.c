@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The requester carries out work requests itself, by copying to or from the
- * peer's memory. */
+/* The requester carries out work requests itself, by copying bytes to or from
+ * the peer's memory. */
 #include "near/cma.h"
 #include "near/req_priv.h"
 
-#define CALL_AFTER    16 /* batches in a row, each close behind the last */
+/* Batches in quick succession after which a thread of the peer is asked to
+ * stand by. */
+#define CALL_AFTER    16
 #define IS_CLOSE      (300 * VB_USEC)
 #define CALL_GAP      (1 * VB_MSEC)
 #define CALL_GAP_MOST (4 * VB_MSEC)
@@ -27,7 +29,7 @@ static enum vb_fault may_reach(const struct vb_qp *qp,
 	return FAULT_NONE;
 }
 
-/* This program's memory of @wqe, from byte @offset on. */
+/* Returns this program's memory of @wqe, from byte @offset on. */
 static struct vb_near_side own_side(const struct vb_qp *qp,
 				    struct vb_send_wqe *wqe, uint32_t offset)
 {
@@ -51,7 +53,7 @@ static struct vb_far_side target_side(const struct vb_qp *qp,
 			      vb_near_rule(wqe)->need);
 }
 
-/* Copy the next @len bytes of @wqe. */
+/* Copy the next @len bytes of @wqe, to or from the peer's memory. */
 static enum vb_cma near_reach(struct vb_qp *qp, struct vb_send_wqe *wqe,
 			      uint32_t len) VB_REQUIRES(qp->drive)
 {
@@ -62,8 +64,8 @@ static enum vb_cma near_reach(struct vb_qp *qp, struct vb_send_wqe *wqe,
 	return vb_cma(nq->peer, &near, &far, len, wqe->op != WR_READ);
 }
 
-/* A request that is copied in several steps: check the whole range before the
- * first step, so that nothing is copied when a part of it is not allowed. */
+/* Check the whole range of a request that is copied in several steps, so that
+ * nothing is copied when a part of the range is not allowed. */
 static enum vb_fault covers_all(const struct vb_qp *qp,
 				const struct vb_send_wqe *wqe)
 	VB_REQUIRES(qp->drive)
@@ -80,8 +82,8 @@ static enum vb_fault covers_all(const struct vb_qp *qp,
 		       : FAULT_RKEY;
 }
 
-/* Tell the peer that its key gives no access: its queue pair then fails, as it
- * would with packets. */
+/* Tell the peer that its key permits no access: its queue pair then fails, as
+ * it would with packets. */
 static enum vb_next fail_there(struct vb_qp *qp, const struct vb_send_wqe *wqe,
 			       vb_time now) VB_REQUIRES(qp->drive)
 {
@@ -95,8 +97,8 @@ static enum vb_next go_elsewhere(struct vb_qp *qp) VB_REQUIRES(qp->drive)
 	return NEXT_WAITS;
 }
 
-/* Do what @result of one part asks for: go on, fail, tell the peer, leave
- * near/, or try again later. */
+/* Do what the @result of one part demands: continue, fail, tell the peer, leave
+ * near/, or retry later. */
 static enum vb_next end_part(struct vb_qp *qp, const struct vb_send_wqe *wqe,
 			     enum vb_cma result, vb_time now)
 	VB_REQUIRES(qp->drive)
@@ -109,10 +111,10 @@ static enum vb_next end_part(struct vb_qp *qp, const struct vb_send_wqe *wqe,
 	case CMA_REMOTE:
 		return fail_there(qp, wqe, now);
 	case CMA_UNSEEN:
-		/* The requests go by packets, which either carry the data or
-		 * are refused. With iWARP they cannot: a WRITE over the stream
-		 * completes before the peer has looked at it, so it is refused
-		 * here. */
+		/* From now on the requests go by packets, which either
+		 * transport the data or are refused. iWARP's requests cannot
+		 * change over: a WRITE over the stream completes before the
+		 * peer has checked it, so it is refused here. */
 		return qp->adapter->rnic ? fail_there(qp, wqe, now)
 					 : go_elsewhere(qp);
 	case CMA_DENIED:
@@ -126,9 +128,9 @@ static enum vb_next end_part(struct vb_qp *qp, const struct vb_send_wqe *wqe,
 }
 
 /* Carry out a READ or WRITE by copying, at most nq->step_left bytes in this
- * call. NEXT_WAITS: it failed, and this call has done what follows: a
- * completion, a message to the peer, or a timer. NEXT_LATER: the step has
- * copied enough. */
+ * call. NEXT_WAITS: the request failed, and this call has already completed it,
+ * told the peer, or set a timer. NEXT_LATER: this step has copied enough
+ * bytes. */
 enum vb_next vb_here_do(struct vb_qp *qp, struct vb_send_wqe *wqe, vb_time now)
 {
 	struct vb_near_qp *nq = vb_nq(qp);
@@ -157,11 +159,11 @@ enum vb_next vb_here_do(struct vb_qp *qp, struct vb_send_wqe *wqe, vb_time now)
 }
 
 /*
- * Most of the cost of small WRITEs is the kernel's lookup of each page, which
- * the peer's own threads do not need. When small WRITEs stream, the requester
- * asks that a thread of the peer stands by and places them; the peer uses a
- * processor for that which no other thread wants. Until a thread stands by, the
- * requester copies them itself.
+ * Ask the peer to stand by while small WRITEs stream. Most of the cost of a
+ * small WRITE is the kernel's lookup of each page, which the peer's own threads
+ * do not need. So the requester asks that a thread of the peer stands by and
+ * places the WRITEs; for that the peer uses a processor that no other thread
+ * wants. Until such a thread stands by, the requester copies the WRITEs itself.
  */
 static void note_batch(struct vb_qp *qp, unsigned done, vb_time now)
 	VB_REQUIRES(qp->drive)
@@ -179,7 +181,7 @@ static void note_batch(struct vb_qp *qp, unsigned done, vb_time now)
 	vb_peer_call(nq->peer);
 }
 
-/* @bytes bytes of this step have been copied. */
+/* Subtract @bytes bytes, which were copied, from the limit of this step. */
 static void take_off(struct vb_near_qp *nq, uint32_t bytes)
 {
 	nq->step_left -= VB_MIN(bytes, nq->step_left);
@@ -204,12 +206,12 @@ bool vb_here_do_many(struct vb_qp *qp, vb_time now)
 }
 
 /*
- * The peer that fetches a long SEND of this program can offer it a part to copy
- * (near/split_copy.h).
+ * Copying a part that the peer offers: a peer that fetches a long SEND of this
+ * program can offer it a part of the copy (near/split_copy.h).
  */
 
-/* The work request that @part belongs to. NULL: it is not on the lane, or is
- * shorter than @part says. */
+/* Find the work request to which @part belongs. NULL: the request is not on the
+ * lane, or is shorter than @part demands. */
 static struct vb_send_wqe *find_asked(const struct vb_qp *qp,
 				      const struct vb_copy_part *part)
 	VB_REQUIRES(qp->drive)
@@ -240,8 +242,8 @@ static bool copy_part(struct vb_qp *qp, struct vb_send_wqe *wqe,
 	return vb_cma(nq->peer, &near, &far, part->len, true) == CMA_OK;
 }
 
-/* Copy @part into the peer's receive. The peer waits for this copy when its
- * queue pair leaves RTS, so @qp must be connected to that queue pair, and the
+/* Copy @part into the peer's receive. The peer waits for this copy before its
+ * queue pair leaves RTS. So @qp must be connected to that queue pair, and the
  * permit lapses when that queue pair changes. */
 static bool lend_hand(struct vb_qp *qp, const struct vb_copy_part *part)
 	VB_REQUIRES(qp->drive)
@@ -267,8 +269,8 @@ bool vb_near_help(struct vb_near *n, struct vb_peer *p)
 		       vb_nq(qp)->peer == p && lend_hand(qp, &part);
 		vb_near_release(n, qp);
 	}
-	/* True: the peer waits no longer, and may sleep with the SEND still on
-	 * the lane. Ring it. */
+	/* True: the peer no longer waits, and may sleep while the SEND is still
+	 * on the lane, so ring its bell. */
 	if (vb_offer_end(p->offered, word, done))
 		vb_peer_ring(p);
 	return true;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Does a peer still access this program's memory? */
+/* Finds out whether a peer still accesses this program's memory. */
 #include "core/lock_order.h"
 #include "near/hold.h"
 
@@ -15,9 +15,7 @@
 #define MOMENT (20 * VB_USEC)
 #define LONGER (1 * VB_MSEC)
 
-/*
- * How long to wait.
- */
+/* The time limits of the waits. */
 
 static void near_hold_expel(const struct vb_peer *p)
 {
@@ -58,7 +56,7 @@ bool vb_hold_is_over(struct vb_peer *p, uint32_t key, uint32_t qpn, vb_time age)
 	if (VB_LIKELY(!is_at(p, key, qpn)))
 		return true;
 	/* An access by a thread of this process ends within microseconds, so
-	 * wait for it without a bound and without asking the kernel. */
+	 * wait for it without a limit and without asking the kernel. */
 	if (p->is_self || age < ASK_AFTER)
 		return false;
 	return p->world->has_hung_up(p->world->arg, p) ||
@@ -76,8 +74,8 @@ void vb_hold_await(struct vb_peer *p, uint32_t key, uint32_t qpn)
 			w->pause(w->arg, 0);
 		else
 			w->pause(w->arg, age < ASK_AFTER ? MOMENT : LONGER);
-		/* Time in which this thread itself was stopped does not count
-		 * against the peer. */
+		/* The time for which this thread itself was stopped does not
+		 * count against the peer. */
 		now = w->now(w->arg);
 		age += VB_MIN(now - last, LATE_MOST);
 		last = now;

@@ -13,10 +13,10 @@
 #include "near/peer.h"
 
 /*
- * How long the owner waits for a peer at most. VB_HOLD_UNSEEN: the kernel
- * cannot say that the peer is outside of a copy, because a debugger holds it at
- * the entrance of the system call, a freezer inside it, or /proc is not
- * readable. VB_HOLD_RUNS: the peer runs all the time; no copy takes that long,
+ * The longest time that the owner waits for a peer. VB_HOLD_UNSEEN: the kernel
+ * cannot tell that the peer is outside of a copy, because a debugger holds it
+ * at the entrance of the system call, a freezer inside it, or /proc is not
+ * readable. VB_HOLD_RUNS: the peer runs all the time; no copy lasts that long,
  * so the owner ends the session.
  */
 #define VB_HOLD_UNSEEN (1 * VB_SEC)
@@ -24,15 +24,16 @@
 
 /*
  * Has peer @p ended its accesses to this program's memory by @key (0: any)
- * through this program's queue pair @qpn (0: any), revoked @age ago? Never
- * blocks, so the caller may hold any lock. True also when @age has reached the
- * limit above; a peer that runs for VB_HOLD_RUNS loses its session.
+ * through this program's queue pair @qpn (0: any), which was revoked @age ago?
+ * Never blocks, so the caller may hold any lock. Also true when @age has
+ * reached one of the limits above; a peer that runs for VB_HOLD_RUNS loses its
+ * session.
  */
 bool vb_hold_is_over(struct vb_peer *p, uint32_t key, uint32_t qpn,
 		     vb_time age);
 
-/* Wait until vb_hold_is_over(). The caller holds no lock that a packet, a peer
- * or another thread's verb may need. */
+/* Wait until vb_hold_is_over() is true. The caller holds no lock that a packet,
+ * a peer or another thread's verb may need. */
 void vb_hold_await(struct vb_peer *p, uint32_t key, uint32_t qpn);
 
 #endif

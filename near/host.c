@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The kernel of this host, as near/ asks it (near/world.h). */
+/* The functions of near/world.h for the kernel of this host. */
 #include "near/world.h"
 
 #include <dirent.h>
@@ -46,11 +46,10 @@ static ssize_t host_copy(void *arg, const struct vb_permit *permit, pid_t pid,
 	return vb_permit_copy(permit, pid, put, near, count, far, far_count);
 }
 
-/*
- * What /proc says.
- */
+/* Reading /proc. */
 
-/* Read the first bytes of a file as text, at most @room - 1. -errno. */
+/* Read the first bytes of a file as text, at most @room - 1. Returns 0 or
+ * -errno. */
 static int read_text(int dir, const char *name, char *text, size_t room)
 {
 	int fd = openat(dir, name, O_RDONLY | O_CLOEXEC);
@@ -64,9 +63,10 @@ static int read_text(int dir, const char *name, char *text, size_t room)
 	return n < 0 ? -errno : 0;
 }
 
-/* Does this line of /proc/PID/task/TID/syscall show a copy of our memory? "311
- * 0x4d2 ..." is a system call and its arguments, the first of which is the
- * process whose memory is copied; "running" or "-1 ..." is no system call. */
+/* Does this line of /proc/PID/task/TID/syscall show a copy of this process's
+ * memory? A line "311 0x4d2 ..." has a system call and its arguments, the first
+ * of which is the process whose memory is copied; "running" or "-1 ..." means
+ * no system call. */
 static bool is_in_copy(const char *call)
 {
 	char *end;
@@ -78,8 +78,8 @@ static bool is_in_copy(const char *call)
 	       strtol(end, NULL, 16) == getpid();
 }
 
-/* The state in a line of /proc/PID/task/TID/stat, "311 (name) S ...". The name
- * may contain anything, also parentheses. */
+/* Returns the thread's state in a line of /proc/PID/task/TID/stat, "311 (name)
+ * S ...". The name may contain any character, parentheses included. */
 static char state_in(const char *stat)
 {
 	const char *behind = strrchr(stat, ')');
@@ -112,12 +112,13 @@ static enum vb_whereabouts find_thread(int tasks, const char *tid)
 	rc = read_text(tasks, name, call, sizeof(call));
 	snprintf(name, sizeof(name), "%.20s/stat", tid);
 	if (is_none(read_text(tasks, name, stat, sizeof(stat))))
-		return IS_ELSEWHERE; /* the thread has ended */
+		/* the thread has ended, so it is in no copy */
+		return IS_ELSEWHERE;
 	return rc ? IS_UNSEEN : host_judge(call, state_in(stat));
 }
 
-/* Is /proc mounted for our own PID namespace, so that process numbers mean the
- * same there? */
+/* Is /proc mounted for this process's PID namespace, so that its process
+ * numbers are those that this process uses? */
 static bool shows_our_numbers(void)
 {
 	char text[24];
@@ -146,9 +147,7 @@ static enum vb_whereabouts host_find(void *arg, pid_t pid)
 	return found;
 }
 
-/*
- * Sessions and alarms.
- */
+/* Sessions with peers, and the eventfds that wake them. */
 
 static bool host_has_hung_up(void *arg, const struct vb_peer *p)
 {
@@ -163,13 +162,14 @@ static void host_hang_up(void *arg, const struct vb_peer *p)
 	shutdown(p->session, SHUT_RDWR);
 }
 
-/* This is no cancellation point, because the caller may hold locks. */
+/* write() is no cancellation point here, because the caller may hold locks. */
 static void host_wake(void *arg, const struct vb_peer *p)
 {
 	const uint64_t one = 1;
 	int cancel = vb_cancel_off();
 
-	/* A write to a full eventfd fails, but then it is readable already. */
+	/* A write to a full eventfd fails, but a full eventfd is readable
+	 * anyway. */
 	(void)!write(p->alarm, &one, sizeof(one));
 	vb_cancel_back(cancel);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Access to memory of another process by way of a protection domain that was
- * imported from it. That process's registry says what a key opens. Imports are
- * rare, and this is slow: a system call for each packet.
+ * Accesses memory of another process by way of a protection domain that was
+ * imported from that process, whose registry says which memory a key opens.
+ * Imports are rare, and an access is slow: a system call for each packet.
  */
 #include <errno.h>
 
@@ -38,8 +38,8 @@ static struct vb_far_side origin_side(const struct vb_pd *pd,
 				     .need = r->need };
 }
 
-/* A reference to the process that made @pd. NULL: there is none whose memory
- * this process can access. */
+/* Returns a reference to the process that made @pd. NULL: there is no such
+ * process whose memory this process can access. */
 static struct vb_peer *origin_of(struct vb_near *n, const struct vb_pd *pd)
 {
 	struct vb_peer *p = vb_session_peer(n, pd->origin.slot);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The requester puts requests on the lane; the peer carries them out. */
+/* The requester's side of the lane: it writes requests, which the peer carries
+ * out. */
 #include "core/sge.h"
 #include "near/req_priv.h"
 
@@ -50,8 +51,8 @@ static uint32_t bytes_along(const struct vb_send_wqe *wqe, enum vb_near_op op)
 	}
 }
 
-/* Write the pieces of @wqe to @to. No registry shows a null region, so a piece
- * of one has the key NEAR_ZEROS, and the responder places zeros for it. */
+/* Write the pieces of @wqe to @to. A null region is in no registry, so a piece
+ * of one gets the key NEAR_ZEROS, and the responder places zeros for it. */
 static void put_pieces(const struct vb_qp *qp, const struct vb_send_wqe *wqe,
 		       uint8_t *to)
 {
@@ -107,12 +108,12 @@ static enum vb_fault put_along(const struct vb_qp *qp,
 	}
 }
 
-/* The lane is full. Answers make room; if none of them is for this queue pair,
- * it has to come back by a timer. */
+/* The lane is full. Answers will make room; if no answer is due for this queue
+ * pair, a timer lets it try again. */
 static enum vb_next wait_for_room(struct vb_qp *qp, vb_time now)
 	VB_REQUIRES(qp->drive)
 {
-	/* otherwise its own answers bring it back */
+	/* if requests of @qp are on the lane, their answers let it try again */
 	if (!vb_near_outstanding(qp))
 		vb_near_back_off(qp, now);
 	return NEXT_WAITS;
@@ -132,11 +133,11 @@ static void note_sent(struct vb_qp *qp, const struct vb_send_wqe *wqe)
 enum put {
 	PUT_DONE,
 	PUT_NO_ROOM,
-	PUT_OURS, /* this program's own memory cannot be read */
+	PUT_OURS, /* the memory of this program cannot be read */
 };
 
-/* @fault: with NEAR_FAULT, the reason why the requester has no right to do the
- * request. */
+/* Put the request @wqe on the lane. @fault: with NEAR_FAULT, the reason why the
+ * requester has no right to make the request. */
 static enum put put_lane_request(const struct vb_qp *qp,
 				 const struct vb_send_wqe *wqe,
 				 enum vb_near_op op, enum vb_fault fault)
@@ -212,9 +213,9 @@ void vb_lane_tell_news(struct vb_qp *qp)
 		vb_peer_ring(p);
 }
 
-/* Put several WRITEs on the lane as one record. Returns how many. 0: there are
- * fewer than VB_MANY_LEAST up to the end of the queue, the first large one, or
- * the first one that cannot be read. */
+/* Put several WRITEs on the lane as one record. Returns the number of WRITEs.
+ * 0: before the end of the queue, the first large WRITE, or the first one that
+ * cannot be read, there are fewer than VB_MANY_LEAST. */
 static unsigned pack(struct vb_qp *qp) VB_REQUIRES(qp->drive)
 {
 	struct vb_peer *p = vb_nq(qp)->peer;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The transport as a whole: creation and destruction, sleep, keys, queue pairs.
- */
+/* The transport as a whole: creation, destruction, sleep, keys and queue
+ * pairs. */
 #include "core/lock_order.h"
 #include "near/near_priv.h"
 
@@ -15,12 +15,11 @@
 #include "near/hold.h"
 #include "base/shm.h"
 
-#define DECIDE_EVERY  (50 * VB_USEC) /* until the introduction ends */
+/* Pause between checks whether the introduction has ended. */
+#define DECIDE_EVERY  (50 * VB_USEC)
 #define DECIDE_WITHIN (250 * VB_MSEC)
 
-/*
- * Creation and destruction.
- */
+/* Creating and destroying the transport. */
 
 static int make_self(struct vb_near *n)
 {
@@ -57,7 +56,7 @@ static int make_registry(struct vb_near *n)
 		vb_registry_destroy(n->registry, fd);
 		return rc;
 	}
-	close(fd); /* the mapping stays */
+	close(fd); /* the descriptor is closed, and the mapping stays */
 	return 0;
 }
 
@@ -110,7 +109,8 @@ static void destroy_parts(struct vb_near *n)
 	vb_registry_destroy(n->registry, n->registry_fd);
 }
 
-/* What only a real host has: the helper's thread, and sessions. */
+/* Create the parts that only a real host has: the helper's thread, and
+ * sessions. */
 static int meet_host(struct vb_near *n)
 {
 	int rc;
@@ -202,9 +202,7 @@ int vb_near_fd(const struct vb_near *n)
 	return n->epoll_fd;
 }
 
-/*
- * Sleep.
- */
+/* Sleeping and waking. */
 
 bool vb_near_has_something(struct vb_near *n)
 {
@@ -220,8 +218,8 @@ bool vb_near_has_something(struct vb_near *n)
 bool vb_near_sleep(struct vb_near *n)
 {
 	atomic_store_explicit(&n->registry->asleep, 1, memory_order_relaxed);
-	/* Pairs with vb_peer_ring(), which puts something on a lane and then
-	 * reads asleep. */
+	/* Pairs with vb_peer_ring(), which writes to a lane and then reads
+	 * @asleep. */
 	atomic_thread_fence(memory_order_seq_cst);
 	return !vb_near_has_something(n);
 }
@@ -269,9 +267,7 @@ bool vb_near_attend(struct vb_near *n, vb_time now, bool unhurried)
 	return found;
 }
 
-/*
- * Keys.
- */
+/* Granting and revoking keys. */
 
 void vb_near_grant(struct vb_near *n, const struct vb_adapter *a,
 		   const struct vb_grant *g)
@@ -279,9 +275,9 @@ void vb_near_grant(struct vb_near *n, const struct vb_adapter *a,
 	vb_registry_grant(n->registry, a, g);
 }
 
-/* The peer in this slot, if one of its hazards names @key and @qpn; or NULL.
- * Slot 0 is the broker's, who is no peer, so here it stands for this
- * program. */
+/* Returns the peer in slot @slot, if one of its hazards names @key and @qpn; or
+ * NULL. Slot 0 belongs to the broker, which is no peer, so here slot 0 stands
+ * for this program itself. */
 static struct vb_peer *find_at(struct vb_near *n, unsigned slot, uint32_t key,
 			       uint32_t qpn) VB_REQUIRES(n->lock)
 {
@@ -293,9 +289,9 @@ static struct vb_peer *find_at(struct vb_near *n, unsigned slot, uint32_t key,
 		       : NULL;
 }
 
-/* The first peer from *@slot on that has a hazard which names @key and @qpn,
- * with a reference. *@slot becomes the next slot to look at. NULL: there is
- * none. */
+/* Returns the first peer from slot *@slot on that has a hazard which names @key
+ * and @qpn, with a reference. *@slot becomes the next slot to look at. NULL:
+ * there is no such peer. */
 static struct vb_peer *next_at(struct vb_near *n, unsigned *slot, uint32_t key,
 			       uint32_t qpn)
 {
@@ -314,9 +310,9 @@ static struct vb_peer *next_at(struct vb_near *n, unsigned *slot, uint32_t key,
 	return p;
 }
 
-/* The caller has revoked the key, so no access with it begins any more. Wait
- * for each peer once: one that vb_hold_await() gave up on still shows its
- * hazard. */
+/* Wait for accesses by @key, which the caller has revoked, so that no access by
+ * it begins any more. This function waits for each peer once: a peer that
+ * vb_hold_await() gave up on still shows its hazard. */
 static void await_all(struct vb_near *n, uint32_t key, uint32_t qpn)
 {
 	struct vb_peer *p;
@@ -352,9 +348,7 @@ bool vb_near_is_quiet(struct vb_near *n, uint32_t key, vb_time age)
 	return quiet;
 }
 
-/*
- * Queue pairs.
- */
+/* Functions for queue pairs. */
 
 int vb_near_attach(struct vb_qp *qp)
 {
@@ -365,7 +359,8 @@ int vb_near_attach(struct vb_qp *qp)
 	return 0;
 }
 
-/* No peer's access through @qp begins after this. */
+/* Remove @qp from the registry: no peer's access through @qp begins after
+ * this. */
 static void near_hide(struct vb_near *n, struct vb_qp *qp)
 	VB_REQUIRES(qp->drive)
 {
@@ -411,14 +406,14 @@ void vb_near_detach(struct vb_near *n, struct vb_qp *qp)
 	qp->priv[PRIV_NEAR] = NULL;
 }
 
-/* A random number for a connection: an earlier connection of the same queue
- * pair has the same one only by chance. */
+/* Returns a random number for a connection: by chance only, an earlier
+ * connection of the queue pair has had it. */
 static uint32_t new_life(const struct vb_near *n)
 {
 	return n->world->random(n->world->arg) | 1;
 }
 
-/* The number that peers call the queue pair by (struct vb_near_qp). */
+/* Returns the number by which peers call the queue pair (struct vb_near_qp). */
 static uint32_t near_number_of(const struct vb_near *n,
 			       const struct vb_adapter *a, uint32_t index)
 {
@@ -439,7 +434,7 @@ static void get_ready(struct vb_near *n, struct vb_qp *qp, bool here)
 	nq->number = near_number_of(n, qp->adapter, qp->index);
 	nq->far_number = qp->attr.dest_qp_num;
 	/* The keys of an imported domain open another process's memory, which
-	 * only packets reach. */
+	 * is not reached near, but only by packets. */
 	if (qp->pd->origin.is_far)
 		return;
 	nq->intro = vb_session_want(n, qp->attr.dest_qp_num >> VB_QPN_BITS);
@@ -504,7 +499,7 @@ void vb_near_enter(struct vb_near *n, struct vb_qp *qp, enum vb_qp_state from,
 		vb_near_drain(qp);
 }
 
-/* Take back the part of a message for queue pair @number that a peer has taken
+/* Withdraw the part of a message for queue pair @number that a peer was going
  * to copy. The queue pair is hidden and no hazard names it, so the peer has not
  * begun to copy, and its permit has lapsed. */
 static void take_parts_back(struct vb_near *n, uint32_t number)
@@ -526,14 +521,12 @@ void vb_near_settle_qp(struct vb_near *n, const struct vb_adapter *a,
 	take_parts_back(n, number);
 }
 
-/*
- * Which way requests take.
- */
+/* Deciding which way requests go. */
 
-/* The slot alone does not prove who the peer is: if addresses are translated or
- * streams relayed on the way, the connected queue pair can be on another host,
- * while a program here has the same slot. So the registry must show that queue
- * pair. */
+/* Find the peer's registry entry of the connected queue pair. The slot alone
+ * does not prove who the peer is: if addresses are translated or streams
+ * relayed on the way, the connected queue pair can be on another host, while a
+ * program here has an equal slot. So the registry must show that queue pair. */
 static enum vb_session find_end(struct vb_qp *qp) VB_REQUIRES(qp->drive)
 {
 	struct vb_near_qp *nq = vb_nq(qp);

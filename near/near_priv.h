@@ -10,45 +10,51 @@
 #include "near/peer.h"
 
 enum vb_near_op {
-	NEAR_SEND, /* the data follows the request */
-	/* A SEND of more than VB_REQUEST_MAX bytes: the responder fetches the
-	 * data; a struct vb_sge for each piece follows the request. */
+	NEAR_SEND, /* the data of the SEND follows the request */
+	/* A SEND of more than VB_REQUEST_MAX bytes, whose data the responder
+	 * fetches; a struct vb_sge for each piece follows the request. */
 	NEAR_PULL,
-	NEAR_WRITE, /* the data follows the request */
-	/* A WRITE with immediate whose data the requester has placed already.
-	 */
+	NEAR_WRITE, /* the data of the WRITE follows the request */
+	/* A WRITE with immediate whose data the requester has already
+	 * placed. */
 	NEAR_PLACED,
 	NEAR_CMP_SWAP,
 	NEAR_FETCH_ADD,
-	NEAR_STORE, /* ATOMIC WRITE: the 8 bytes follow */
-	/* The requester has found that it has no right to do this request: imm
-	 * is the enum vb_fault that the responder's queue pair fails with. */
+	NEAR_STORE, /* an ATOMIC WRITE; its 8 bytes follow the request */
+	/* The requester has found that it has no right to make this request:
+	 * imm is the enum vb_fault with which the responder's queue pair
+	 * fails. */
 	NEAR_FAULT,
-	/* Asks for nothing: tells the peer's program that the requester works,
-	 * so the connection is established. */
+	/* A message without a request: it tells the peer's program that the
+	 * requester works, so the connection is established. */
 	NEAR_NEWS,
-	NEAR_MANY, /* small WRITEs: each a struct vb_near_write and bytes */
+	/* several small WRITEs: for each a struct vb_near_write and its
+	 * bytes */
+	NEAR_MANY,
 	NEAR_OPS,
 };
 
 enum vb_request_flags {
 	REQUEST_IMM = 1,
 	REQUEST_SOLICITED = 2,
-	REQUEST_INV = 4, /* imm is the key to invalidate */
+	REQUEST_INV = 4, /* the field imm is the key to invalidate */
 };
 
 enum vb_answer_kind {
 	ANSWER_DONE,
-	ANSWER_VALUE, /* an atomic is done: value is the old value */
-	ANSWER_RNR,   /* no receive is posted; syndrome: how long to wait */
-	ANSWER_NAK,   /* refused; syndrome: the reason */
-	/* No such queue pair, not in a state that takes requests, or connected
-	 * to another one. */
+	/* an atomic is complete; value: the word before the operation */
+	ANSWER_VALUE,
+	/* no receive is posted; syndrome: how long the requester shall wait */
+	ANSWER_RNR,
+	ANSWER_NAK, /* the request is refused; syndrome: the reason */
+	/* There is no such queue pair, or it is in a state that accepts no
+	 * requests, or it is connected to another queue pair. */
 	ANSWER_NOBODY,
-	ANSWER_PASSED, /* not executed, because an earlier one was not */
-	ANSWER_SOURCE, /* the requester's own memory cannot be read */
-	/* NEAR_MANY: the WRITEs up to seq are done, the following ones are not.
-	 */
+	/* the request was not executed, because an earlier one was not */
+	ANSWER_PASSED,
+	ANSWER_SOURCE, /* the memory of the requester itself cannot be read */
+	/* For NEAR_MANY: the WRITEs up to seq are complete, the later ones are
+	 * not. */
 	ANSWER_PART,
 	/* The kernel does not let the responder access the requester's memory.
 	 */
@@ -58,15 +64,16 @@ enum vb_answer_kind {
 	ANSWER_LATER,
 };
 
-#define NEAR_ZEROS 0 /* the key of a piece that consists of zeros (null MR) */
+/* The key of a piece of a null region, which consists of zeros. */
+#define NEAR_ZEROS 0
 
-/* Follows a NEAR_CMP_SWAP or NEAR_FETCH_ADD. */
+/* The operands of an atomic, behind a NEAR_CMP_SWAP or NEAR_FETCH_ADD. */
 struct vb_near_atomic {
 	uint64_t swap_add, compare;
 };
 
-/* NEAR_MANY: stands before the bytes of each WRITE; the next one begins at a
- * multiple of 8 bytes. */
+/* The header of each WRITE in a NEAR_MANY, in front of its bytes; the next
+ * header begins at a multiple of 8 bytes. */
 struct vb_near_write {
 	uint64_t va;
 	uint32_t rkey, length;
@@ -78,82 +85,88 @@ static inline uint32_t vb_near_write_size(uint32_t length)
 }
 
 struct vb_near_qp {
-	/* A random number, drawn anew each time the queue pair gets to RTR, so
-	 * that peers tell its connections apart; 0: not in RTR or later. */
+	/* A random number, chosen anew each time the queue pair enters RTR, so
+	 * that peers tell its connections apart; 0: it is in no state from RTR
+	 * on. */
 	uint32_t life;
-	/* The numbers that peers call this queue pair and the connected one by;
-	 * far_number is 0 while it is unknown (iWARP). They are QPNs, except
-	 * that queue pairs of iWARP devices have the program's slot in the
-	 * upper bits, where their QPN has none. */
+	/* The numbers by which peers call this queue pair and the connected
+	 * one; far_number is 0 while it is unknown (iWARP). They are QPNs,
+	 * except that queue pairs of iWARP devices have the program's slot in
+	 * the upper bits, which are unused in their QPN. */
 	uint32_t number, far_number;
-	/* This program's registry has an entry for this queue pair. */
+	/* The registry of this program has an entry for this queue pair. */
 	bool shown;
-	/* Requester: */
+	/* The fields of the requester. */
 	struct vb_peer *peer;
-	/* The copied registry entry of the connected queue pair. view.life is 0
-	 * before the first copy. */
+	/* A copy of the registry entry of the connected queue pair. view.life
+	 * is 0 before the first copy. */
 	struct vb_registry_view view;
-	/* The life of the queue pair that requests are for; 0: none was sent
-	 * yet. */
+	/* The life of the peer's queue pair to which requests were sent; 0:
+	 * none was sent yet. */
 	uint32_t peer_life;
-	/* The view shows the queue pair that is connected to this one. */
+	/* The view is of the queue pair that is connected to this one. */
 	bool fits;
 	bool told_news;
 	/* Send queue indices, with sq.done <= sent <= begun. Work requests from
-	 * done to sent are on the lane; their sequence numbers begin at acked.
-	 */
+	 * done to sent are on the lane; their sequence numbers begin at
+	 * @acked. */
 	uint32_t sent, begun;
 	uint32_t acked;
-	uint32_t atomics; /* how many of those on the lane are atomic */
-	uint32_t intro;	  /* what vb_session_want() returned */
+	uint32_t atomics; /* number of atomics among the requests on the lane */
+	uint32_t intro;	  /* the value that vb_session_want() returned */
 	uint8_t rnr_retries, silences;
 	/* The kernel denied access to the peer's memory. Once no request is
-	 * under way, the next ones go by packets. */
+	 * under way, later requests go by packets. */
 	bool denied;
-	bool clock_owed; /* vb_near_quick() did not start the clock */
+	/* vb_near_quick() has left the start of the clock to a later step */
+	bool clock_owed;
 	/* While qp->way is WAY_OPEN: when to look for a session again, and when
 	 * to give up and use packets. */
 	vb_time decide_at, decide_by;
-	/* When to try again after RNR, when to try again after silence, and
-	 * when to check that the peer's program, which has to answer, lives. */
+	/* Times to retry after RNR, to retry after silence, and to check that
+	 * the peer's program, which owes an answer, still runs. */
 	vb_time rnr_at, retry_at, look_at;
-	/* The time of the last try that the peer did not take, and for how long
-	 * it has taken none. */
+	/* The time of the last try that the peer did not accept, and how long
+	 * it has accepted none. */
 	vb_time silent_at, silent_for;
-	/* How many bytes of the next work request the requester has copied
-	 * itself already, and how many this step may still copy. */
+	/* How many bytes of the next work request the requester has already
+	 * copied itself, and how many this step may still copy. */
 	uint32_t placed, step_left;
 	vb_time step_at;
-	/* The caller holds near->rx, so that a step must be short. */
+	/* The caller holds near->rx, so a step must be short. */
 	bool light;
-	/* Small WRITEs that gather to go with one system call: the index up to
-	 * which they were checked, and the latest time when they go. VB_NEVER:
-	 * none gather. */
+	/* Small WRITEs that gather for one system call: the index up to which
+	 * they were checked, and the latest time at which they are copied.
+	 * VB_NEVER: none gather. */
 	uint32_t gathered;
 	vb_time flush_at, stream_until, tick_at;
-	bool listed; /* in near->coalescing; near->coalesce_lock */
+	/* the queue pair is in near->coalescing; guarded by
+	 * near->coalesce_lock */
+	bool listed;
 	/* The number of batches in a row that the requester placed itself, and
-	 * when to ask the peer again to stand by and place them. */
+	 * the time to ask the peer again to stand by and place them. */
 	uint32_t streak;
 	vb_time streak_at, call_at, call_gap;
 	struct vb_qp *coalesce_next;
-	/* Responder: */
+	/* The fields of the responder. */
 	/* The life of the requester's queue pair, and the sequence number of
-	 * the request that is next. */
+	 * its next request. */
 	uint32_t src_life;
 	uint32_t expected;
 };
 
 struct vb_near {
 	struct vb_near_config c;
-	const struct vb_near_world *world; /* never NULL */
+	/* the kernel's functions; never NULL */
+	const struct vb_near_world *world;
 	/* The second slot of this program; 0: none. Peers know this program by
-	 * its first slot, and find it by either: the answer to a caller of the
-	 * second slot names the first. */
+	 * its first slot, and find it by either one: the answer to a call of
+	 * the second slot names the first. */
 	_Atomic unsigned also;
 	int also_fd;
 	struct vb_registry *registry;
-	int registry_fd; /* a read-only descriptor, for peers */
+	/* a read-only descriptor of the registry, which peers get */
+	int registry_fd;
 	struct vb_bell *bell;
 	int bell_fd;
 	int epoll_fd;
@@ -161,45 +174,49 @@ struct vb_near {
 	struct vb_copy_helper *helper;
 
 	struct vb_mutex lock;
-	/* Guarded by lock: */
+	/* The fields below are guarded by lock. */
 	struct vb_peer *peers[VB_SLOTS];
 	/* One bit for each slot that has a peer. */
 	uint64_t known[VB_SLOTS / 64];
 	struct {
 		bool wanted;
-		/* How many introductions to this slot have failed. */
+		/* How many introductions to the program of this slot have
+		 * failed. */
 		uint32_t refusals;
-		/* The program that this one called by slot sent_from has
-		 * answered that this slot is its first; 0: no such answer. */
+		/* The program that this one called by slot @sent_from has
+		 * answered that this slot is its first one; 0: no such
+		 * answer. */
 		uint16_t sent_from;
 	} calls[VB_SLOTS];
 	bool any_wanted;
-	/* For the engine thread only: */
-	struct vb_peer *callers; /* programs that have not sent HELLO yet */
+	/* Fields that only the engine thread uses. */
+
+	/* programs that have connected and not sent HELLO yet */
+	struct vb_peer *callers;
 	unsigned sessions, max_sessions;
 	bool listens, also_listens;
 
-	/* A leaf lock: nothing is taken under it. */
+	/* A leaf lock: no lock is taken while it is held. */
 	struct vb_mutex coalesce_lock;
-	/* The queue pairs where small WRITEs gather. Writers hold
+	/* List of the queue pairs with small WRITEs that gather. Writers hold
 	 * coalesce_lock. */
 	struct vb_qp *_Atomic coalescing;
 
 	struct vb_mutex rx;
-	/* The holder of rx waits for this queue pair's drive lock. */
+	/* The queue pair whose drive lock the holder of rx waits for. */
 	struct vb_qp *_Atomic awaits;
-	/* Guarded by rx: */
+	/* The fields below are guarded by rx. */
 	struct vb_peer *active[VB_SLOTS];
 	unsigned active_count;
 	/* The thread that processes the lanes returns to its program at once,
 	 * so peers need not be woken for answers yet. */
 	bool unhurried;
-	/* How many more bytes the responder fetches in this peer's turn at
-	 * most. */
+	/* The most bytes that the responder may still fetch in the turn of this
+	 * peer. */
 	uint32_t pull_left;
 
-	/* A reference to the one peer that has answers it was not woken for, if
-	 * peer->owed is still true. */
+	/* A reference to the only peer that has answers for which it was not
+	 * woken, if peer->owed is still true. */
 	struct vb_peer *_Atomic creditor;
 };
 
@@ -211,7 +228,8 @@ static inline struct vb_near_qp *vb_nq(const struct vb_qp *qp)
 static inline enum vb_qp_state vb_near_state(const struct vb_qp *qp)
 	VB_REQUIRES(qp->drive)
 {
-	/* Relaxed: the caller holds drive, under which the state is written. */
+	/* Relaxed: the state is written only under drive, which the caller
+	 * holds. */
 	return atomic_load_explicit(&qp->state, memory_order_relaxed);
 }
 
@@ -223,7 +241,7 @@ static inline bool vb_near_is_own(const struct vb_near *n, unsigned slot)
 		slot == atomic_load_explicit(&n->also, memory_order_relaxed));
 }
 
-/* Is @number the number that peers call @qp by? */
+/* Do peers call the queue pair @qp by the number @number? */
 static inline bool vb_near_is_called(const struct vb_qp *qp, uint32_t number)
 	VB_REQUIRES(qp->drive)
 {
@@ -238,7 +256,8 @@ static inline void vb_near_step(struct vb_near *n, struct vb_qp *qp,
 	n->c.step(n->c.arg, qp, now);
 }
 
-/* (Unchecked: the engine releases qp->drive behind a function pointer.) */
+/* Release qp->drive. (Unchecked: the engine does this behind a function
+ * pointer.) */
 static inline void VB_UNCHECKED vb_near_release(struct vb_near *n,
 						struct vb_qp *qp)
 	VB_RELEASE(qp->drive)
@@ -246,17 +265,17 @@ static inline void VB_UNCHECKED vb_near_release(struct vb_near *n,
 	n->c.release(n->c.arg, qp);
 }
 
-/* near/session.c and near/session_table.c */
-/* The engine thread does not run during these three calls. */
-/* Listen on the name of the first slot. -errno. */
+/* Functions of near/session.c and near/session_table.c. */
+/* The engine thread does not run during the next three calls. */
+/* Listen on the name of the first slot. 0 or -errno. */
 VB_MUST_CHECK int vb_session_init(struct vb_near *n);
-/* Listen on the name of the second slot, n->also, and tell all peers. -errno.
- */
+/* Listen on the name of the second slot, n->also, and tell all peers. 0 or
+ * -errno. */
 VB_MUST_CHECK int vb_session_also(struct vb_near *n);
 /* End all sessions and stop listening. */
 void vb_session_fini(struct vb_near *n, vb_time now);
-/* A queue pair will need a session with the program that has @slot: the engine
- * thread opens it. Returns the number of failures so far, for
+/* Ask the engine thread to open a session with the program that has @slot,
+ * because a queue pair will need it. Returns the number of failures so far, for
  * vb_session_find(). Takes near->lock. */
 uint32_t vb_session_want(struct vb_near *n, unsigned slot) VB_EXCLUDES(n->lock);
 enum vb_session { SESSION_UP, SESSION_PENDING, SESSION_NO };
@@ -267,93 +286,94 @@ enum vb_session { SESSION_UP, SESSION_PENDING, SESSION_NO };
 enum vb_session vb_session_find(struct vb_near *n, unsigned slot,
 				uint32_t since, struct vb_peer **p)
 	VB_EXCLUDES(n->lock);
-/* The peer that has @slot, in whatever state its session is: it may already
- * access this program's memory. The caller releases the reference. NULL: none.
- * Takes near->lock. */
+/* Returns the peer that has @slot, whatever state its session is in: the peer
+ * may already access this program's memory. The caller releases the reference.
+ * NULL: there is none. Takes near->lock. */
 struct vb_peer *vb_session_peer(struct vb_near *n, unsigned slot)
 	VB_EXCLUDES(n->lock);
 
-/* near/serve.c */
-/* The queue pair that peers call @qpn, which another thread can destroy at any
- * time: so the caller locks drive, then asks vb_near_is_called(). NULL:
- * none. */
+/* Functions of near/serve.c. */
+/* Returns the queue pair that peers call by the number @qpn. Another thread can
+ * destroy it at any time, so the caller locks drive and then asks
+ * vb_near_is_called(). NULL: there is none. */
 struct vb_qp *vb_near_find_qp(struct vb_near *n, uint32_t qpn);
-/* For the engine thread. vb_near_add(): from now on the lane of @p is
- * processed. vb_near_remove(): process the rest of that lane, then no more.
- * Both take near->rx. */
+/* Functions for the engine thread. vb_near_add(): from now on the lane of @p is
+ * processed. vb_near_remove(): the rest of that lane is processed, and then the
+ * lane no more. Both take near->rx. */
 void vb_near_add(struct vb_near *n, struct vb_peer *p) VB_EXCLUDES(n->rx);
 void vb_near_remove(struct vb_near *n, struct vb_peer *p, vb_time now)
 	VB_EXCLUDES(n->rx);
 
-/* near/serve.c; the caller holds near->rx */
-/* Process each lane once. True: there was something. */
+/* Functions of near/serve.c; the caller holds near->rx. */
+/* Process each lane once. True: a lane had a request or an answer. */
 bool vb_serve_all(struct vb_near *n, vb_time now) VB_REQUIRES(n->rx);
-/* Has the lane of @p something that can be processed now? */
+/* Has the lane of @p a request or an answer that can be processed now? */
 bool vb_serve_has_something(const struct vb_near *n, const struct vb_peer *p)
 	VB_REQUIRES(n->rx);
-/* Give up the message of which @p has taken a part to copy, if there is one:
- * see vb_pull_abandon(). */
+/* Give up the message of which @p was copying a part, if there is one: see
+ * vb_pull_abandon(). */
 void vb_serve_abandon(struct vb_near *n, struct vb_peer *p) VB_REQUIRES(n->rx);
 
-/* near/req.c; the caller holds qp->drive */
-/* Begin anew: no request of @qp is on the lane, and no timer runs. */
+/* Functions of near/req.c; the caller holds qp->drive. */
+/* Reset the requester: no request of @qp is on the lane, and no timer runs. */
 void vb_near_req_reset(struct vb_qp *qp) VB_REQUIRES(qp->drive);
-/* Carry out the next work requests. True: there is more to do in another step.
- */
+/* Carry out the next work requests. True: another step has more to do. */
 bool vb_near_run(struct vb_near *n, struct vb_qp *qp, vb_time now)
 	VB_REQUIRES(qp->drive);
 /* In state SQD: if all work requests that had begun are complete, tell the
  * program that the send queue is drained. */
 void vb_near_drain(struct vb_qp *qp) VB_REQUIRES(qp->drive);
-/* near/answer.c: process the answer @a to requests of @qp. */
+/* A function of near/answer.c: process the answer @a to requests of @qp. */
 void vb_near_answered(struct vb_near *n, struct vb_qp *qp,
 		      const struct vb_answer_note *a, vb_time now)
 	VB_REQUIRES(qp->drive);
 
-/* near/here.c: if @p, which fetches a long SEND of this program, offers a part
- * of it (near/split_copy.h), copy that part. True: there was an offer. The
- * caller holds near->rx. */
+/* A function of near/here.c: if @p, which fetches a long SEND of this program,
+ * offers a part of the copy (near/split_copy.h), copy that part. True: there
+ * was an offer. The caller holds near->rx. */
 bool vb_near_help(struct vb_near *n, struct vb_peer *p) VB_REQUIRES(n->rx);
-/* near/req.c: does the peer's registry show the queue pair that @qp is
- * connected to? Then nq->view is a current copy. Sets qp->way to WAY_PACKETS if
- * that queue pair takes packets only. */
+/* A function of near/req.c: does the peer's registry show the queue pair that
+ * @qp is connected to? If so, nq->view is a current copy of that entry. Sets
+ * qp->way to WAY_PACKETS if that queue pair accepts only packets. */
 bool vb_near_is_there(struct vb_qp *qp) VB_REQUIRES(qp->drive);
 
-/* near/coalesce.c: copy the small WRITEs, from index nq->sent onward, into the
- * peer's memory with one system call. Returns how many were done. 0: the caller
- * must try the first one alone, which finds the error. */
+/* Functions of near/coalesce.c. Copy the small WRITEs, from index nq->sent on,
+ * into the peer's memory with one system call. Returns the number of WRITEs
+ * copied. 0: the caller must try the first one alone, which finds the error. */
 unsigned vb_near_coalesce(struct vb_qp *qp) VB_REQUIRES(qp->drive);
-/* Is this a WRITE so small that it is copied together with others? */
+/* Is @wqe a WRITE so small that it is copied together with others? */
 bool vb_near_is_small(const struct vb_send_wqe *wqe);
-/* Pack the small WRITEs, from index nq->sent onward, into @data, which has
- * @room bytes, as a NEAR_MANY record. Returns how many; *@bytes: the bytes
- * used. */
+/* Pack the small WRITEs, from index nq->sent on, into @data, which has @room
+ * bytes, as a NEAR_MANY record. Returns the number of WRITEs; *@bytes: the
+ * bytes used. */
 unsigned vb_near_pack(struct vb_qp *qp, uint8_t *data, uint32_t room,
 		      uint32_t *bytes) VB_REQUIRES(qp->drive);
 
-/* The list of queue pairs where small WRITEs gather. */
-/* Enter @qp in the list; take it out. Nothing happens if it is there already,
- * or is not there. Both take near->coalesce_lock. */
+/* The list of queue pairs with small WRITEs that gather. */
+/* Add @qp to the list; remove @qp from it. If @qp is there already, or is not
+ * there, the call does nothing. Both functions take near->coalesce_lock. */
 void vb_near_list(struct vb_near *n, struct vb_qp *qp) VB_REQUIRES(qp->drive)
 	VB_EXCLUDES(n->coalesce_lock);
 void vb_near_unlist(struct vb_near *n, struct vb_qp *qp) VB_REQUIRES(qp->drive)
 	VB_EXCLUDES(n->coalesce_lock);
-/* Carry out the gathered WRITEs of the listed queue pairs. True: some were. */
+/* Carry out the gathered WRITEs of the listed queue pairs. True: there were
+ * some. */
 bool vb_near_flush(struct vb_near *n, vb_time now);
 
-/* near/resp.c: carry out the request @r, with @data behind it, if @qp is the
- * queue pair that it is for; fills in @a, the answer. The caller holds near->rx
- * and qp->drive. */
+/* A function of near/resp.c: if @qp is the queue pair that the request @r is
+ * for, carry out @r, with @data behind it; fills in @a, the answer. The caller
+ * holds near->rx and qp->drive. */
 void vb_near_request(struct vb_near *n, struct vb_peer *p, struct vb_qp *qp,
 		     const struct vb_request *r, const uint8_t *data,
 		     struct vb_answer_note *a) VB_REQUIRES(n->rx, qp->drive);
-/* near/pull.c; the caller holds near->rx, and qp->drive unless @qp is NULL */
-/* If @p no longer copies its part of a message, give @qp its receive back, so
- * that the caller can go on with the message. False: @p still copies. */
+/* Functions of near/pull.c; the caller holds near->rx, and qp->drive unless @qp
+ * is NULL. */
+/* If @p no longer copies its part of a message, return the receive to @qp, so
+ * that the caller can continue with the message. False: @p still copies. */
 bool vb_pull_resume(struct vb_near *n, struct vb_peer *p, struct vb_qp *qp)
 	VB_REQUIRES(n->rx, qp->drive);
-/* Give the message up: take the part back from @p, which can no longer begin to
- * copy it, and give @qp its receive back. */
+/* Give the message up: withdraw the part from @p, which can no longer begin to
+ * copy it, and return the receive to @qp. */
 void vb_pull_abandon(struct vb_near *n, struct vb_peer *p, struct vb_qp *qp)
 	VB_REQUIRES(n->rx, qp->drive);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Creation and end of a peer, and waking it. */
+/* Creates and destroys peers, and wakes them. */
 #include "near/peer.h"
 
 #include <stdlib.h>
@@ -72,9 +72,9 @@ void vb_peer_ring(struct vb_peer *p)
 {
 	if (atomic_load_explicit(&p->owed, memory_order_relaxed))
 		atomic_store_explicit(&p->owed, false, memory_order_relaxed);
-	/* A peer says that it sleeps and then looks at the lane; we put
-	 * something on the lane and then look whether it sleeps. So one of the
-	 * two notices. */
+	/* A peer sets "asleep" and then reads the lane; this program writes to
+	 * the lane and then reads "asleep". So either the peer sees the
+	 * message, or this program sees "asleep". */
 	if (!vb_bell_ring(p->bell) &&
 	    atomic_load_explicit(&p->registry->asleep, memory_order_relaxed))
 		p->world->wake(p->world->arg, p);

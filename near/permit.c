@@ -9,23 +9,24 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* The kernel's struct rseq. Not every system has linux/rseq.h. */
+/* The kernel's struct rseq, because not every system has linux/rseq.h. */
 struct rseq_area {
 	uint32_t cpu_id_start;
-	int32_t cpu_id; /* negative: the thread is not registered */
+	/* number of the processor; negative: the thread is not registered */
+	int32_t cpu_id;
 	uint64_t sequence;
 };
 _Static_assert(offsetof(struct rseq_area, sequence) == 8, "rseq(2)");
 _Static_assert(offsetof(struct vb_permit, is) == 24, "used below");
 
-/* The offset from the thread pointer to the area that the C library has
+/* The offset from the thread pointer to the rseq area that the C library has
  * registered for each thread; 0: there is none. */
 static ptrdiff_t area_at;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 #ifdef __x86_64__
-/* glibc 2.35 and later have these symbols. They are looked up at run time, so
- * that the library loads with an earlier one, too. */
+/* Find the area by symbols of glibc 2.35 and later. They are looked up at run
+ * time, so that the library also loads with an earlier glibc. */
 static void find_area(void)
 {
 	const ptrdiff_t *offset = dlsym(RTLD_DEFAULT, "__rseq_offset");
@@ -47,14 +48,16 @@ static struct rseq_area *my_area(void)
 	return area->cpu_id >= 0 ? area : NULL;
 }
 
-#define AGAIN  (-ERESTART) /* These system calls return neither value. */
+/* A value that these system calls never return. */
+#define AGAIN  (-ERESTART)
 #define LAPSED (-ECANCELED)
 
 /*
- * The restartable sequence lasts from label 2 to label 3. If the thread loses
- * its processor in between, the kernel continues it at label 4, in front of
- * which stands the signature that rseq was registered with. The sequence ends
- * behind the system call, so the kernel never restarts a call that was made.
+ * Check the permit and make the system call as one restartable sequence, from
+ * label 2 to label 3. If the thread loses its processor in between, the kernel
+ * continues it at label 4, in front of which stands the signature that rseq was
+ * registered with. The sequence ends behind the system call instruction, so the
+ * kernel never restarts a call that was made.
  */
 static long look_and_call(struct rseq_area *area,
 			  const struct vb_permit *permit, long number,
@@ -130,7 +133,8 @@ static ssize_t copy_exactly(struct rseq_area *area,
 			    pid_t pid, const struct iovec *near, unsigned count,
 			    const struct iovec *far, unsigned far_count)
 {
-	return -ENOSYS; /* never called: my_area() returns NULL */
+	/* never called on this processor, because my_area() returns NULL */
+	return -ENOSYS;
 }
 #endif
 
@@ -139,8 +143,8 @@ bool vb_permit_is_exact(void)
 	return my_area() != NULL;
 }
 
-/* Sequentially consistent: the words are read after the key was announced
- * (near/hazard.h). */
+/* Does the permit still hold? Sequentially consistent: the words are read after
+ * the key was announced (near/hazard.h). */
 static bool holds(const struct vb_permit *p)
 {
 	return atomic_load(p->word[0]) == p->is[0] &&

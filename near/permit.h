@@ -3,9 +3,9 @@
  * A copy to or from another program's memory that begins only while its permit
  * holds. A permit names three words of the owner's registry (near/registry.h),
  * and the values that they must still have: the sequence numbers of a key and
- * of a queue pair, and the word that says that the owner lives. The third word
- * is needed because the process number of an owner that has ended can belong to
- * another process.
+ * of a queue pair, and the word that says that the owner still runs. The third
+ * word is needed because the process number of an owner that has ended can
+ * belong to another process.
  *
  * The copying thread may be stopped for hours between its check of the words
  * and the system call, and the owner may revoke the key meanwhile. Therefore
@@ -33,10 +33,10 @@ struct vb_permit {
 bool vb_permit_is_exact(void);
 
 /*
- * process_vm_writev(2) (@put) or process_vm_readv(2) between @count pieces of
- * our memory, @near, and @far_count pieces of the memory of process @pid, @far.
- * Returns the bytes copied, which may be fewer than asked for, or -errno.
- * -ECANCELED: the permit had lapsed, and nothing was copied.
+ * Call process_vm_writev(2) (@put) or process_vm_readv(2) between @count pieces
+ * of this program's memory, @near, and @far_count pieces of the memory of
+ * process @pid, @far. Returns the bytes copied, which may be fewer than asked
+ * for, or -errno. -ECANCELED: the permit had lapsed, and nothing was copied.
  */
 ssize_t vb_permit_copy(const struct vb_permit *permit, pid_t pid, bool put,
 		       const struct iovec *near, unsigned count,

@@ -10,9 +10,10 @@
 #include "near/resp_priv.h"
 #include "wire/ib_hdr.h"
 
-/* bytes; a shorter message is copied by the receiver alone */
+/* bytes; the receiver copies a shorter message alone */
 #define SPLIT_LEAST (128u * 1024)
-/* bytes that are copied before the other lanes have a turn */
+/* bytes of one message that are copied before the other lanes have their
+ * turn */
 #define SLAB (1u << 20)
 
 static enum vb_cma place_zeros(const struct vb_near_side *near, uint64_t len)
@@ -28,11 +29,12 @@ static enum vb_cma place_zeros(const struct vb_near_side *near, uint64_t len)
 	return CMA_OK;
 }
 
-/* The data of a message, as the requester describes it. */
+/* The pieces of a message's data, as the requester describes them. */
 struct source {
 	struct vb_sge pieces[VB_MAX_SGE];
 	unsigned count;
-	struct vb_registry_view view; /* of the requester's queue pair */
+	/* registry entry of the requester's queue pair */
+	struct vb_registry_view view;
 };
 
 static enum vb_cma pull_piece(const struct vb_near_job *j,
@@ -51,7 +53,7 @@ static enum vb_cma pull_piece(const struct vb_near_job *j,
 	return CMA_OK;
 }
 
-/* Copy the bytes from @from up to @end of the message from the requester's
+/* Copy the bytes from @from up to @end of the message out of the requester's
  * memory, by the requester's own keys. */
 static enum vb_cma pull(const struct vb_near_job *j, const struct source *s,
 			struct vb_near_side near, uint64_t from, uint64_t end)
@@ -92,9 +94,7 @@ static enum vb_cma pull_head(const struct vb_near_job *j,
 	return result;
 }
 
-/*
- * Copying together with the sender (near/split_copy.h).
- */
+/* Copying a message together with its sender (near/split_copy.h). */
 
 static bool is_shareable(const struct vb_near_job *j) VB_REQUIRES(j->qp->drive)
 {
@@ -105,8 +105,9 @@ static bool is_shareable(const struct vb_near_job *j) VB_REQUIRES(j->qp->drive)
 	       vb_resp_recv_pd(j->qp) == j->qp->pd && !j->peer->is_self;
 }
 
-/* The sender still copies its part. When it ends, the copy goes on from
- * @if_done if the sender has copied the part, and from @if_not otherwise. */
+/* Remember that the sender still copies its part. When it ends, the copy
+ * continues at @if_done if the sender has copied the part, and at @if_not
+ * otherwise. */
 static void go_on_later(const struct vb_near_job *j, uint64_t if_done,
 			uint64_t if_not)
 {
@@ -119,15 +120,15 @@ static void go_on_later(const struct vb_near_job *j, uint64_t if_done,
 	split->life = vb_nq(qp)->life;
 	split->if_done = if_done;
 	split->if_not = if_not;
-	/* The receive leaves the queue pair: while the sender can write into
-	 * it, nothing is allowed to complete it, not even a queue pair that
+	/* Remove the receive from the queue pair: while the sender can write
+	 * into it, nothing may complete the receive, not even a queue pair that
 	 * fails. */
 	split->recv = qp->recv;
 	qp->recv_busy = false;
 	j->a->kind = ANSWER_LATER;
 }
 
-/* Copy the bytes from @from up to @end; offer one half to the sender. */
+/* Copy the bytes from @from up to @end, and offer one half to the sender. */
 static enum vb_cma pull_half(const struct vb_near_job *j,
 			     const struct source *s, struct vb_near_side near,
 			     uint64_t from, uint64_t end)
@@ -162,9 +163,9 @@ static enum vb_cma pull_half(const struct vb_near_job *j,
 	}
 }
 
-/* The request stays on the lane, and goes on from @at after the other lanes had
- * a turn. No copy is under way meanwhile, and the receive stays in the queue
- * pair. */
+/* Leave the request on the lane and continue at byte @at after the other lanes
+ * had a turn. No copy is under way meanwhile, and the receive stays in the
+ * queue pair. */
 static void put_off(const struct vb_near_job *j, uint64_t at)
 {
 	j->peer->split.at = at;
@@ -182,7 +183,8 @@ static enum vb_cma pull_slab(const struct vb_near_job *j,
 	return pull(j, s, near, from, end);
 }
 
-/* Copy from the point that was reached before, as much as this turn allows. */
+/* Continue the copy at the byte that was reached before, as far as this turn
+ * allows. */
 static enum vb_cma pull_slabs(const struct vb_near_job *j,
 			      const struct source *s,
 			      const struct vb_near_side *near)
@@ -205,16 +207,16 @@ static enum vb_cma pull_slabs(const struct vb_near_job *j,
 	return result;
 }
 
-/* The queue pair gets its receive back. If it failed meanwhile, the receive is
- * flushed. */
+/* Return the receive to the queue pair. If the queue pair failed meanwhile,
+ * flush the receive. */
 static void give_back_recv(const struct vb_split_copy *split, struct vb_qp *qp)
 	VB_REQUIRES(qp->drive)
 {
 	static const struct vb_recv_done flushed = { .status = WC_FLUSH_ERR,
 						     .opcode = WC_OP_RECV };
 
-	/* The program has reset or destroyed the queue pair since, and its
-	 * receives are gone with it. */
+	/* The program has since reset or destroyed the queue pair, and the
+	 * queue pair's receives no longer exist. */
 	if (!qp || !vb_near_is_called(qp, split->qpn) ||
 	    vb_nq(qp)->life != split->life)
 		return;
@@ -256,8 +258,8 @@ static enum vb_cma pull_message(const struct vb_near_job *j,
 					   .sge = recv->sge,
 					   .count = recv->num_sge };
 
-	/* A receive that a tag found cannot be found again, so such a message
-	 * is copied without a pause. */
+	/* A receive that was found by its tag cannot be found again, so such a
+	 * message is copied without a pause. */
 	return vb_resp_is_tagged(j->qp) ? pull(j, s, near, skip, j->r->length)
 					: pull_slabs(j, s, &near);
 }
@@ -286,7 +288,7 @@ static enum vb_fault end_pull(const struct vb_near_job *j, enum vb_cma result,
 		return FAULT_NONE;
 	case CMA_GONE:
 	case CMA_LAPSED:
-		return FAULT_NONE; /* answered as ANSWER_NOBODY */
+		return FAULT_NONE; /* the requester gets ANSWER_NOBODY */
 	}
 	return FAULT_NONE;
 }
@@ -297,8 +299,8 @@ static enum vb_fault read_pieces(const struct vb_near_job *j, struct source *s)
 	if (s->count > VB_MAX_SGE)
 		return FAULT_LENGTH;
 	memcpy(s->pieces, j->data, s->count * sizeof(s->pieces[0]));
-	/* The compiler must not read the peer's bytes again after the check:
-	 * they may have changed since. */
+	/* A compiler barrier: the peer's bytes must not be read again after the
+	 * check, because they may have changed since. */
 	__asm__ volatile("" : : "r"(s->pieces) : "memory");
 	return vb_sge_total(s->pieces, s->count) == j->r->length ? FAULT_NONE
 								 : FAULT_LENGTH;
@@ -316,7 +318,7 @@ enum vb_fault vb_pull_take(const struct vb_near_job *j)
 		return fault;
 	if (!vb_registry_view(j->peer->registry, j->r->sqpn, &s.view) ||
 	    s.view.life != j->r->src_life)
-		return FAULT_NONE; /* answered as ANSWER_NOBODY */
+		return FAULT_NONE; /* the requester gets ANSWER_NOBODY */
 	if (vb_resp_is_tagged(j->qp))
 		result = pull_head(j, &s, head);
 	if (result != CMA_OK)

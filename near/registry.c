@@ -13,7 +13,8 @@
 #include "base/rand.h"
 #include "base/shm.h"
 
-#define READ_TRIES 1000 /* to read an entry; a write takes nanoseconds */
+/* Tries to read an entry; a write lasts only nanoseconds. */
+#define READ_TRIES 1000
 
 static int init_alive(pthread_mutex_t *m)
 {
@@ -108,9 +109,10 @@ bool vb_registry_is_open(const struct vb_registry *reg, pid_t owner)
 }
 
 /*
- * The first word of a mutex is a futex that contains the holder's thread
- * number. When the holder of a robust mutex ends, the kernel sets
- * FUTEX_OWNER_DIED in it. No thread ever waits for this mutex.
+ * Returns the word that shows whether the owner lives. The first word of a
+ * mutex is a futex that contains the holder's thread number. When the holder of
+ * a robust mutex ends, the kernel sets FUTEX_OWNER_DIED in it. No thread ever
+ * waits for this mutex.
  */
 static const _Atomic uint32_t *word_of_life(const struct vb_registry *reg)
 {
@@ -128,8 +130,8 @@ bool vb_registry_is_alive(const struct vb_registry *reg)
 		atomic_load_explicit(word_of_life(reg), memory_order_relaxed));
 }
 
-/* The permit lapses when the owner ends; it never holds if the owner does not
- * live any more. */
+/* Let the permit lapse when the owner ends; if the owner has ended already, the
+ * permit never holds. */
 static void permit_while_alive(const struct vb_registry *reg,
 			       struct vb_permit *permit)
 {
@@ -154,8 +156,8 @@ static void near_begin_write(_Atomic uint32_t *seq)
 
 static void end_write(_Atomic uint32_t *seq)
 {
-	/* Sequentially consistent: if the caller then looks at the hazards and
-	 * does not see a peer there, that peer sees this change. */
+	/* Sequentially consistent: if the caller looks at the hazards
+	 * afterwards and finds none of a peer, that peer sees this change. */
 	atomic_fetch_add(seq, 1);
 }
 
@@ -188,7 +190,8 @@ static bool is_unchanged(const _Atomic uint32_t *seq, uint32_t before)
 
 static void show_adapter(struct vb_registry *reg, const struct vb_adapter *a)
 {
-	/* Write only once: peers read this cache line at each access. */
+	/* Write this only once, because peers read its cache line at each
+	 * access. */
 	if (near_get(&reg->adapters[a->number].key_inv) == a->key_inv)
 		return;
 	near_put(&reg->adapters[a->number].key_mask, a->key_mask);

@@ -3,9 +3,9 @@
  * The requester carries out work requests in order. It either copies to or from
  * the peer's memory itself, or puts a request on the lane, which the peer
  * answers. It copies only after all earlier requests were answered, so that the
- * peer sees the order of posting (IBA 9.5). When the peer's queue pair is
- * missing or not ready, that counts as silence, as on a wire: the requester
- * tries again until its time is over.
+ * peer sees the order of posting (IBA 9.5). A queue pair of the peer that is
+ * missing or not ready counts as silence, as on a wire: the requester retries
+ * until its time is over.
  */
 #include "base/log.h"
 #include "core/mw.h"
@@ -33,30 +33,33 @@ ROW(LOCAL_INV,    OPS,       LOCAL,              0),
 const unsigned vb_near_rule_count = VB_COUNT(vb_near_rules);
 
 #define ATOMIC_BYTES 8
-/* The same slack as for packets (ib/req_timer.c). */
+/* The slack of time-outs, as for packets (ib/req_timer.c). */
 #define TIMEOUT_SLACK (250 * VB_MSEC)
 #define RETRY_FIRST   (20 * VB_USEC)
-#define RETRY_DOUBLES 9 /* up to 10 ms */
-/* A try that comes late adds its interval and at most this to the time of
- * silence. */
+/* The pause between retries doubles this often, up to 10 ms. */
+#define RETRY_DOUBLES 9
+/* A retry that comes late adds to the time of silence its interval and at most
+ * this time. */
 #define LATE_MOST (20 * VB_MSEC)
-/* bytes that one step copies, before others have a turn */
+/* the most bytes that one step copies, before other queue pairs have a turn */
 #define STEP_BYTES (1u << 20)
-/* the same, while the caller holds near->rx */
-#define LIGHT_BYTES   (64u << 10)
-#define GATHER_BEHIND 16 /* work requests that are not known to be complete */
+/* the most bytes that one step copies while the caller holds near->rx */
+#define LIGHT_BYTES (64u << 10)
+/* Work requests that must be incomplete before small WRITEs gather. */
+#define GATHER_BEHIND 16
 #define GATHER_MOST   64
 #define GATHER_FOR    (100 * VB_USEC)
-#define GATHER_BESIDE 32 /* if the peer's thread stands by */
+/* The same limit when a thread of the peer stands by. */
+#define GATHER_BESIDE 32
 #define STREAM_LASTS  (2 * VB_MSEC)
 
 /*
  * Timers.
  */
 
-/* How long a peer may be silent before its requester gives up: (retry_cnt + 1)
- * times the local ACK timeout, as with packets (IBA 9.7.6.1.3). VB_NEVER with
- * iWARP, where the stream tells when the peer ends. */
+/* Returns how long a peer may be silent before its requester gives up:
+ * (retry_cnt + 1) times the local ACK timeout, as with packets (IBA 9.7.6.1.3).
+ * VB_NEVER with iWARP, where the stream tells when the peer ends. */
 static vb_time near_patience(const struct vb_qp *qp)
 {
 	vb_time t = vb_ack_timeout_ns(qp->attr.timeout);
@@ -119,9 +122,9 @@ void vb_near_back_off(struct vb_qp *qp, vb_time now)
 }
 
 /*
- * The requester tried in vain. Only the time between tries counts as silence,
- * and of each interval not much more than planned: a program that was stopped,
- * or had no processor, did not try meanwhile.
+ * The requester has tried without success. Only the time between tries counts
+ * as silence, and of each interval not much more than planned: a program that
+ * was stopped, or had no processor, did not try meanwhile.
  */
 void vb_near_be_silent(struct vb_qp *qp, vb_time now)
 {
@@ -168,9 +171,7 @@ static void near_check_time(struct vb_qp *qp, vb_time now)
 		look_after_peer(qp, now);
 }
 
-/*
- * Errors on this side.
- */
+/* Errors of this side. */
 
 static bool near_keys_allow(const struct vb_qp *qp,
 			    const struct vb_send_wqe *wqe)
@@ -210,9 +211,7 @@ enum vb_next vb_near_fail_here(struct vb_qp *qp, enum vb_wc_status status)
 	return NEXT_WAITS;
 }
 
-/*
- * The connected queue pair.
- */
+/* Finding and checking the connected queue pair. */
 
 static bool same_gid(const uint64_t halves[2], const struct vb_gid *gid)
 {
@@ -220,8 +219,8 @@ static bool same_gid(const uint64_t halves[2], const struct vb_gid *gid)
 }
 
 /* Is @v the queue pair that is connected to @qp, and still the one of the first
- * request? An iWARP stream has no GIDs to compare: its addresses are those of
- * TCP. */
+ * request? With iWARP there are no GIDs to compare, because a stream's
+ * addresses are those of TCP. */
 static bool is_our_peer(const struct vb_qp *qp,
 			const struct vb_registry_view *v) VB_REQUIRES(qp->drive)
 {
@@ -249,8 +248,8 @@ bool vb_near_is_there(struct vb_qp *qp)
 	nq->fits = vb_registry_view(nq->peer->registry, qpn, &nq->view) &&
 		   is_our_peer(qp, &nq->view);
 	if (nq->fits && nq->view.adapter >= VB_REGISTRY_NO_ADAPTER) {
-		/* The peer's queue pair takes packets only. Nothing has been
-		 * sent near, so all requests of @qp can go by packets. */
+		/* The peer's queue pair accepts packets only. No request has
+		 * been sent near, so all requests of @qp can go by packets. */
 		qp->way = WAY_PACKETS;
 		nq->fits = false;
 	}
@@ -259,9 +258,7 @@ bool vb_near_is_there(struct vb_qp *qp)
 	return nq->fits;
 }
 
-/*
- * Work requests in order.
- */
+/* Carrying out work requests in order. */
 
 enum vb_next vb_near_finish_here(struct vb_qp *qp)
 {
@@ -303,9 +300,9 @@ static enum vb_next do_one_sided(struct vb_qp *qp, struct vb_send_wqe *wqe,
 	return vb_near_finish_here(qp);
 }
 
-/* Carry out a WRITE. A small one goes on the lane if earlier requests are not
- * answered yet, because the lane keeps the order; a large one waits for them
- * and is then copied. */
+/* Carry out a WRITE. If earlier requests are not answered yet, a small WRITE
+ * goes on the lane, which keeps the order; a large one waits for them and is
+ * then copied. */
 static enum vb_next do_write(struct vb_qp *qp, struct vb_send_wqe *wqe,
 			     vb_time now) VB_REQUIRES(qp->drive)
 {
@@ -362,7 +359,8 @@ static enum vb_next run_next(struct vb_qp *qp, vb_time now)
 		return NEXT_WAITS;
 	if (nq->step_left == 0)
 		return NEXT_LATER;
-	/* The cache line arrives while the work request is checked. */
+	/* Prefetch: the cache line arrives while the work request is
+	 * checked. */
 	vb_registry_expect(nq->peer->registry, nq->view.adapter, wqe->rkey);
 	status = near_req_judge(qp, wqe);
 	if (status != WC_SUCCESS)
@@ -385,9 +383,9 @@ static enum vb_next run_next(struct vb_qp *qp, vb_time now)
 }
 
 /*
- * A program that posts many small WRITEs without polling for their completion
- * waits for none of them. So they gather, until there are enough, the program
- * polls in vain, or GATHER_FOR has passed.
+ * May small WRITEs gather? A program that posts many of them without polling
+ * for their completion waits for none. So they gather, until there are enough,
+ * or the program polls without a result, or GATHER_FOR has passed.
  */
 static bool may_gather(const struct vb_qp *qp) VB_REQUIRES(qp->drive)
 {
@@ -433,8 +431,8 @@ void vb_near_hurry(struct vb_qp *qp)
 		vb_nq(qp)->flush_at = 0;
 }
 
-/* The timer stays armed as long as small WRITEs stream: arming it again for
- * each batch would wake the engine thread each time. */
+/* Keep the timer armed as long as small WRITEs stream: arming it again for each
+ * batch would wake the engine thread each time. */
 static void keep_time(struct vb_qp *qp, vb_time now) VB_REQUIRES(qp->drive)
 {
 	struct vb_near_qp *nq = vb_nq(qp);
@@ -473,11 +471,11 @@ bool vb_near_quick(struct vb_qp *qp)
 }
 
 /*
- * The kernel no longer allows the access, because one of the two programs has
- * become another user. All requests up to here were carried out near, and none
- * is under way: the peer passes over what stands on the lane behind a SEND that
- * it could not fetch. The peer has seen no packet of this queue pair, so the
- * rest can go by packets.
+ * The kernel no longer allows the access, because one of the two programs now
+ * runs as another user. All requests up to here were carried out near, and none
+ * is under way: the peer skips the requests that stand on the lane behind a
+ * SEND that it could not fetch. The peer has seen no packet of this queue pair,
+ * so the other requests can go by packets.
  */
 static void leave_near(struct vb_qp *qp) VB_REQUIRES(qp->drive)
 {
@@ -494,8 +492,8 @@ void vb_near_set_light(struct vb_qp *qp, bool yes)
 	vb_nq(qp)->light = yes;
 }
 
-/* All calls of one step pass the same @now. A new @now begins a new step, and
- * renews its limit of bytes to copy. */
+/* Begin a step, or continue it: all calls of one step pass an equal @now. A new
+ * @now begins a new step, and renews its limit of bytes to copy. */
 static void begin_step(struct vb_near_qp *nq, vb_time now)
 {
 	if (nq->step_at == now)

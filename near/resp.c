@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The responder: it carries out the requests that a peer has put on its lane,
- * in order. It judges them in the order of IBA 9.7.4, as ib/resp.c judges
- * packets. The first fault ends a request; core/fault.c says what follows.
+ * in order. It checks them in the order of IBA 9.7.4, as ib/resp.c checks
+ * packets. The first fault ends a request; core/fault.c says what follows from
+ * the fault.
  */
 #include "base/guard.h"
 #include "core/fault.h"
@@ -20,7 +21,8 @@ static bool takes_requests(const struct vb_qp *qp) VB_REQUIRES(qp->drive)
 
 static uint32_t own_qpn(const struct vb_qp *qp)
 {
-	/* Relaxed: the caller holds drive, under which the QPN is written. */
+	/* Relaxed: the QPN is written only under drive, which the caller
+	 * holds. */
 	return atomic_load_explicit(&qp->qpn, memory_order_relaxed);
 }
 
@@ -34,9 +36,7 @@ static bool is_for_connection(const struct vb_near_job *j)
 	       vb_peer_has(j->peer, j->r->sqpn >> VB_QPN_BITS);
 }
 
-/*
- * SEND.
- */
+/* Receiving SENDs. */
 
 static void near_complete_recv(const struct vb_near_job *j,
 			       enum vb_wc_op opcode, uint32_t byte_len)
@@ -59,8 +59,8 @@ static void near_complete_recv(const struct vb_near_job *j,
 	vb_qp_recv_done(j->qp, &done);
 }
 
-/* Is there a receive for the next message? A receive that was taken for a
- * message which never arrived whole is used again. */
+/* Is there a receive for the next message? A receive of an earlier message that
+ * never arrived whole is reused. */
 static bool has_recv(struct vb_qp *qp) VB_REQUIRES(qp->drive)
 {
 	return qp->recv_busy || vb_qp_recv_begin(qp);
@@ -110,9 +110,7 @@ static enum vb_fault near_take_send(const struct vb_near_job *j)
 	return vb_resp_end_send(j, j->r->length - skip);
 }
 
-/*
- * WRITE, and the notification of a WRITE that the requester placed itself.
- */
+/* WRITEs, and notifications of WRITEs that the requester placed itself. */
 
 static enum vb_fault finish_write(const struct vb_near_job *j)
 	VB_REQUIRES(j->qp->drive)
@@ -125,11 +123,11 @@ static enum vb_fault finish_write(const struct vb_near_job *j)
 	return FAULT_NONE;
 }
 
-/* When does a WRITE with immediate take its receive? A single packet takes it
- * before the key is checked (IBA 9.7.4); of several packets only the last says
- * that there is immediate data; on an iWARP stream the immediate data is a
- * message of its own behind the WRITE (RFC 7306 s6). Requests on the lane
- * behave the same. */
+/* Does a WRITE with immediate consume its receive before its key is checked?
+ * With packets a WRITE of one packet does so (IBA 9.7.4); of several packets
+ * only the last one says that there is immediate data; on an iWARP stream the
+ * immediate data is a message of its own behind the WRITE (RFC 7306 s6).
+ * Requests on the lane behave likewise. */
 static bool takes_recv_first(const struct vb_near_job *j)
 {
 	return j->r->flags & REQUEST_IMM && !j->qp->adapter->rnic &&
@@ -143,7 +141,7 @@ static enum vb_fault near_take_write(const struct vb_near_job *j)
 	struct vb_qp *qp = j->qp;
 	enum vb_fault fault;
 
-	/* an empty first message: see near/here.c */
+	/* an empty first message needs no right: see near/here.c */
 	if (!(qp->attr.access_flags & ACCESS_REMOTE_WRITE) &&
 	    !(qp->adapter->rnic && r->length == 0))
 		return FAULT_ACCESS_FLAGS;
@@ -167,7 +165,8 @@ static enum vb_fault near_take_write(const struct vb_near_job *j)
  */
 
 struct many {
-	const uint8_t *at, *end; /* the peer may still change these bytes */
+	/* the bytes of a record, which the peer may still change */
+	const uint8_t *at, *end;
 	struct vb_mr_use use;
 	uint32_t rkey;
 };
@@ -210,8 +209,8 @@ static enum vb_fault near_resp_take_one(const struct vb_near_job *j,
 	if ((size_t)(m->end - m->at) < sizeof(w))
 		return FAULT_LENGTH;
 	memcpy(&w, m->at, sizeof(w));
-	/* The compiler must not read the peer's bytes again after the check:
-	 * they may have changed since. */
+	/* A compiler barrier: the peer's bytes must not be read again after the
+	 * check, because they may have changed since. */
 	__asm__ volatile("" : : "r"(&w) : "memory");
 	if (w.length == 0 || w.length > VB_REQUEST_MAX ||
 	    vb_near_write_size(w.length) > (size_t)(m->end - m->at))
@@ -225,9 +224,9 @@ static enum vb_fault near_resp_take_one(const struct vb_near_job *j,
 	return FAULT_NONE;
 }
 
-/* Place the WRITEs up to the first that is refused. The answer is for those
+/* Place the WRITEs up to the first one that is refused. The answer covers those
  * before it; the requester sends the refused one again as the first of a
- * request, and then learns the fault. */
+ * record, and then learns the fault. */
 static enum vb_fault take_many(const struct vb_near_job *j)
 {
 	struct many m = { .at = j->data, .end = j->data + j->r->bytes };
@@ -272,7 +271,7 @@ static enum vb_fault near_take_atomic(const struct vb_near_job *j)
 	return fault;
 }
 
-/* ATOMIC WRITE (IBA annex A19). */
+/* Carry out an ATOMIC WRITE (IBA annex A19). */
 static enum vb_fault take_store(const struct vb_near_job *j)
 {
 	struct vb_qp *qp = j->qp;
@@ -291,8 +290,9 @@ static enum vb_fault take_store(const struct vb_near_job *j)
 			     j->r->va, &word);
 }
 
-/* The requester reports what it has no right to do. The responder believes the
- * report: a false report harms only the requester's own connection. */
+/* The requester reports a request that it has no right to make. The responder
+ * believes the report: a false report harms only the requester's own
+ * connection. */
 static enum vb_fault take_fault(const struct vb_near_job *j)
 {
 	uint32_t fault = j->r->imm;
@@ -338,13 +338,14 @@ static void near_resp_die(struct vb_qp *qp, const struct vb_fault_row *row)
 
 	if (qp->recv_busy) {
 		vb_qp_recv_done(qp, &done);
-		event = -1; /* the flushed receive tells the program */
+		/* no event is raised: the flushed receive tells the program */
+		event = -1;
 	}
 	vb_qp_fail(qp, event);
 }
 
-/* A row for iWARP, where a fault always ends the stream, so that there is no
- * second try (iwarp/term.c). */
+/* Returns a row for iWARP, where a fault always ends the stream, so that there
+ * is no retry (iwarp/term.c). */
 static const struct vb_fault_row *stream_row(enum vb_fault fault)
 {
 	static const struct vb_fault_row no_rqe = {
@@ -381,7 +382,8 @@ static void near_refuse(const struct vb_near_job *j, enum vb_fault fault)
 	const struct vb_fault_row *row =
 		qp->adapter->rnic ? stream_row(fault) : vb_fault_rc(fault);
 
-	/* ACT_DIE: no NAK; the requester hears that @qp takes no requests */
+	/* ACT_DIE: no NAK is sent, and the requester learns that @qp accepts no
+	 * requests */
 	j->a->kind = ANSWER_NOBODY;
 	if (row->action != ACT_DIE) {
 		vb_count(qp->adapter, row->counter, 1);
@@ -405,7 +407,7 @@ static void note_established(struct vb_qp *qp) VB_REQUIRES(qp->drive)
 	vb_qp_event(qp, EVENT_COMM_EST);
 }
 
-/* Is the request the next one in the requester's order? */
+/* Does the request have the sequence number that is expected next? */
 static bool is_next(const struct vb_near_job *j) VB_REQUIRES(j->qp->drive)
 {
 	struct vb_near_qp *nq = vb_nq(j->qp);

@@ -6,8 +6,8 @@
 #include <errno.h>
 #include <string.h>
 
-/* Stop the compiler from reading the source again after the copy was checked:
- * the other program may have changed it. */
+/* A compiler barrier: the source must not be read again after the copy was
+ * checked, because the other program may have changed it. */
 static void settle_copy(void *copy)
 {
 	__asm__ volatile("" : : "r"(copy) : "memory");
@@ -23,10 +23,12 @@ static uint32_t tail_of(const struct vb_ring_writer *w)
 	return atomic_load_explicit(&w->tail, memory_order_relaxed);
 }
 
-/* Read how far the reader has come. An impossible value is ignored. */
+/* Read the index up to which the reader has read. An impossible value is
+ * ignored. */
 static void look_at_reader(struct vb_ring_writer *w)
 {
-	/* Acquire: the reader no longer reads the slots that it gives back. */
+	/* Acquire: the reader does not read the slots that it has released any
+	 * more. */
 	uint32_t head =
 		atomic_load_explicit(&w->ring->head, memory_order_acquire);
 
@@ -36,8 +38,8 @@ static void look_at_reader(struct vb_ring_writer *w)
 	w->data_head = w->data_end[(head - 1) % VB_RING_SLOTS];
 }
 
-/* *@from: where @bytes bytes fit without wrapping at the end of the data area.
- * False: there is no room now. */
+/* Find room for @bytes bytes without wrapping at the end of the data area.
+ * *@from: where they fit. False: there is no room now. */
 static bool find_data(const struct vb_ring_writer *w, uint32_t bytes,
 		      uint32_t *from)
 {
@@ -87,10 +89,10 @@ void vb_ring_commit(struct vb_ring_writer *w)
 
 	w->data_tail = w->data_end[tail % VB_RING_SLOTS];
 	/* Relaxed is enough: a thread that reads the answer to a request has
-	 * seen all that was written before the request's stamp was. */
+	 * seen all that was written before the request's stamp. */
 	atomic_store_explicit(&w->tail, tail + 1, memory_order_relaxed);
-	/* Release: a reader that sees the stamp sees the contents of the slot.
-	 */
+	/* Release: a reader that sees the stamp also sees the contents of the
+	 * slot. */
 	atomic_store_explicit(&request_at(w->ring, tail)->stamp, tail + 1,
 			      memory_order_release);
 }
@@ -119,7 +121,7 @@ int vb_ring_look(const struct vb_ring_reader *rd, struct vb_request *r,
 void vb_ring_done(struct vb_ring_reader *rd)
 {
 	rd->head++;
-	/* Release: nothing of the slot is read after this. */
+	/* Release: the reader does not read the slot after this store. */
 	atomic_store_explicit(&rd->ring->head, rd->head, memory_order_release);
 }
 

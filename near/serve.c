@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Processing the lanes: peers' requests, and answers to this program's. */
+/* Processes the lanes: requests of peers, and answers to this program's
+ * requests. */
 #include <errno.h>
 
 #include "base/log.h"
 #include "near/hold.h"
 #include "near/near_priv.h"
 
-/* requests of one peer before the other lanes have a turn */
+/* requests of one peer that are processed before the other lanes have a turn */
 #define TURN_REQUESTS 64
-#define TURN_BYTES    (1u << 20) /* bytes that are fetched for them */
-#define MOST_ANSWERED 32	 /* requests that one answer stands for */
+/* Bytes that are fetched for these requests. */
+#define TURN_BYTES (1u << 20)
+/* The most requests that one answer covers. */
+#define MOST_ANSWERED 32
 
 struct vb_qp *vb_near_find_qp(struct vb_near *n, uint32_t qpn)
 {
@@ -58,7 +61,8 @@ void vb_near_wake_peers(struct vb_near *n)
 	vb_peer_put(p);
 }
 
-/* Add the answer @next to @a if both say the same. False: they do not. */
+/* Merge the answer @next into @a if both have equal contents. False: they
+ * differ. */
 static bool join_answers(struct vb_answer_note *a,
 			 const struct vb_answer_note *next)
 {
@@ -88,13 +92,14 @@ static void near_carry_out(struct vb_near *n, struct vb_peer *p,
 	if (qp && vb_near_is_called(qp, r->dqpn))
 		vb_near_request(n, p, qp, r, data, a);
 	/* A message that this program has fetched in part can be refused now.
-	 * The next message on the lane is another one and begins at 0. */
+	 * The next message on the lane is another one, whose copy begins at
+	 * byte 0. */
 	if (VB_LIKELY(a->kind != ANSWER_LATER))
 		p->split.at = 0;
 }
 
-/* A request or answer was processed for @qp: let the engine do what is due now,
- * if anything can be. */
+/* A request or answer was processed for @qp: let the engine do what is due for
+ * @qp now, if anything is. */
 static void step_if_due(struct vb_near *n, struct vb_qp *qp, vb_time now)
 	VB_REQUIRES(qp->drive)
 {
@@ -103,14 +108,14 @@ static void step_if_due(struct vb_near *n, struct vb_qp *qp, vb_time now)
 
 	if (is_well && !qp->adapter->rnic && qp->sq.done == vb_sq_end(&qp->sq))
 		return;
-	/* This thread holds rx, so it takes a short step; a later step, without
+	/* This thread holds rx, so it makes a short step; a later step, without
 	 * rx, does the rest. */
 	vb_near_set_light(qp, true);
 	vb_near_step(n, qp, now);
 	vb_near_set_light(qp, false);
 }
 
-/* Send the last answer of a run of requests, and wake the peer. */
+/* Send the last answer for a run of requests, and wake the peer. */
 static void near_tell(struct vb_near *n, struct vb_peer *p,
 		      const struct vb_answer_note *a)
 {
@@ -121,8 +126,9 @@ static void near_tell(struct vb_near *n, struct vb_peer *p,
 		vb_peer_ring(p);
 }
 
-/* A posting thread that copies much for @qp releases drive when it sees that
- * the thread which processes the lanes waits for it (vb_near_is_awaited()). */
+/* Lock drive of @qp. A posting thread that copies much for @qp releases drive
+ * when it sees that the thread which processes the lanes waits for it
+ * (vb_near_is_awaited()). */
 static void take_drive(struct vb_near *n, struct vb_qp *qp)
 	VB_ACQUIRE(qp->drive)
 {
@@ -138,9 +144,9 @@ bool vb_near_is_awaited(struct vb_near *n, const struct vb_qp *qp)
 	return atomic_load(&n->awaits) == qp;
 }
 
-/* Process requests in a row for the same queue pair under one lock and with one
- * step. *@left: how many more this turn may process. (Unchecked: there may be
- * no queue pair to lock.) */
+/* Process several requests in a row for one queue pair under one lock and with
+ * one step. *@left: how many more requests this turn may process. (Unchecked:
+ * there may be no queue pair to lock.) */
 static int serve_run(struct vb_near *n, struct vb_peer *p, unsigned *left,
 		     vb_time now) VB_UNCHECKED
 {
@@ -165,7 +171,7 @@ static int serve_run(struct vb_near *n, struct vb_peer *p, unsigned *left,
 	do {
 		near_carry_out(n, p, qp, &r, data, &next);
 		if (VB_UNLIKELY(next.kind == ANSWER_LATER)) {
-			*left = 0; /* the peer's turn is over */
+			*left = 0; /* end the turn of this peer */
 			fetched = !p->split.waits;
 			break;
 		}
@@ -200,7 +206,8 @@ static int hear_answer(struct vb_near *n, struct vb_peer *p, vb_time now)
 
 	if (rc <= 0)
 		return rc;
-	/* The peer answers nothing, or more requests than it was sent. */
+	/* The peer's answer covers no request, or more requests than are
+	 * unanswered. */
 	if (a.count == 0 || !vb_ring_discount(&p->writer, a.count))
 		return -EPROTO;
 	qp = vb_near_find_qp(n, a.qpn);
@@ -227,10 +234,11 @@ static int hear_answers(struct vb_near *n, struct vb_peer *p, vb_time now)
 }
 
 /*
- * One turn of a peer's lane. 1: something was processed; 0: nothing; -EPROTO:
- * the peer wrote invalid data. A peer answers before it sends further requests.
- * So answers are read after a request was seen and before it is carried out: a
- * program that receives its peer's reply finds its own request complete.
+ * Process a peer's lane once. 1: a request or an answer was processed; 0: there
+ * was none; -EPROTO: the peer wrote invalid data. A peer answers before it
+ * sends further requests. So answers are read after a request was seen and
+ * before it is carried out: a program that receives its peer's reply finds its
+ * own request complete.
  */
 static int serve_peer(struct vb_near *n, struct vb_peer *p, vb_time now)
 	VB_REQUIRES(n->rx)
@@ -252,7 +260,7 @@ static int serve_peer(struct vb_near *n, struct vb_peer *p, vb_time now)
 }
 
 /* The peer wrote invalid data. Shut the session down: the engine thread sees
- * that and ends it. */
+ * the shutdown and ends the session. */
 static void near_serve_expel(struct vb_near *n, unsigned at)
 {
 	struct vb_peer *p = n->active[at];
@@ -280,7 +288,7 @@ bool vb_serve_has_something(const struct vb_near *n, const struct vb_peer *p)
 }
 
 /* If the queue pair has failed and no access through it is under way, the
- * sender cannot begin to copy its part any more: take the receive back, which
+ * sender can no longer begin to copy its part: take back the receive, which
  * flushes it. */
 static void look_after_part(struct vb_near *n, struct vb_peer *p, vb_time now)
 	VB_REQUIRES(n->rx)
@@ -344,8 +352,8 @@ void vb_near_add(struct vb_near *n, struct vb_peer *p)
 	vb_mutex_unlock(&n->rx);
 }
 
-/* Process what the peer had put on the lane before it ended, as packets of a
- * dead host are still received. */
+/* Process the requests and answers that the peer put on the lane before it
+ * ended, as packets of a dead host are still received. */
 static void serve_rest(struct vb_near *n, struct vb_peer *p, vb_time now)
 	VB_REQUIRES(n->rx)
 {
@@ -355,8 +363,8 @@ static void serve_rest(struct vb_near *n, struct vb_peer *p, vb_time now)
 		;
 }
 
-/* If @p has taken a part of a message, give that message up. (Unchecked: there
- * may be no queue pair to lock.) */
+/* If @p was copying a part of a message, give that message up. (Unchecked:
+ * there may be no queue pair to lock.) */
 void vb_serve_abandon(struct vb_near *n, struct vb_peer *p) VB_UNCHECKED
 {
 	struct vb_qp *qp = vb_near_find_qp(n, p->split.qpn);
@@ -379,8 +387,8 @@ void vb_near_remove(struct vb_near *n, struct vb_peer *p, vb_time now)
 		i++;
 	if (i < n->active_count) {
 		n->active[i] = n->active[--n->active_count];
-		/* A message of which the peer had taken a part cannot be
-		 * completed. The messages behind it can. */
+		/* A message of which the peer was copying a part cannot be
+		 * completed. The messages behind it can be completed. */
 		vb_serve_abandon(n, p);
 		serve_rest(n, p, now);
 		vb_peer_put(p);

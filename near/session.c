@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Introductions: two programs open a session, a UNIX socket between their
- * engine threads, and exchange what a lane needs. Each program listens on the
- * abstract name of its slot (broker/slots.c). The calling program brings the
- * lane:
+ * engine threads, and exchange the descriptors that a lane needs. Each program
+ * listens on the abstract name of its slot (broker/slots.c). The calling
+ * program brings the lane:
  *
- *	HELLO	from the caller: its registry, its alarm (an eventfd), its bell
- *		and the lane
- *	WELCOME	from the called program: registry, alarm and bell, and whether
- *		it can access the caller's memory
- *	READY	from the caller: whether it can access the called
- *		program's memory
+ * 	HELLO	from the caller: its registry, its alarm (an eventfd), its bell
+ * 		and the lane
+ * 	WELCOME	from the called program: registry, alarm and bell, and whether
+ * 		it can access the caller's memory
+ * 	READY	from the caller: whether it can access the called
+ * 		program's memory
  *
  * When both call at once, the call from the lower slot counts, and the other
- * caller is answered with CROSSED. When one program cannot access the memory
- * of the other, both keep the session and use packets until it ends.
+ * caller is answered with CROSSED. When one program cannot access the memory of
+ * the other, both keep the session and use packets until it ends.
  *
- * A program whose first device is an iWARP one takes a slot of its own making,
- * and gets a second one from the broker with its first RoCE device
+ * A program whose first device is an iWARP one chooses a slot itself, and gets
+ * a second one from the broker with its first RoCE device
  * (engine/transport_mux.c). Its sessions are those of the first slot. Each
  * message tells the sender's second slot; ALSO tells it to peers that have a
  * session already; and a call to the second slot is answered with ELSEWHERE,
@@ -38,10 +38,11 @@
 #include "base/log.h"
 #include "base/shm.h"
 
-#define SESSION_MAGIC 0x76626e72 /* "vbnr" */
+#define SESSION_MAGIC 0x76626e72 /* the text "vbnr" */
 #define BACKLOG	      64
 #define MOST_FDS      4
-/* of one vb_near_meet(), so that the engine thread does other work, too */
+/* the most events in one vb_near_meet(), because the engine thread has other
+ * work */
 #define MEET_EVENTS 64
 
 enum session_msg_kind {
@@ -56,14 +57,15 @@ enum session_msg_kind {
 struct intro {
 	uint32_t magic;
 	uint16_t version, kind;
-	uint16_t slot, also; /* the sender's second slot, or 0 */
-	/* WELCOME, READY: can the sender access the receiver's memory? */
+	/* the slot of the sender, and its second slot or 0 */
+	uint16_t slot, also;
+	/* In WELCOME and READY: can the sender access the receiver's memory? */
 	uint16_t reaches;
 	uint16_t zero;
 };
 
-/* A message as received. The receiver closes the descriptors that are not -1.
- */
+/* A message as it was received. The receiver closes the descriptors that are
+ * not -1. */
 struct parcel {
 	struct intro m;
 	int fds[MOST_FDS];
@@ -87,8 +89,8 @@ static int send_session_msg(struct vb_near *n, const struct vb_peer *p,
 			      MSG_DONTWAIT);
 }
 
-/* 1: a message is in *@in; 0: there is none yet; -errno: the session is over.
- */
+/* Receive a message. 1: *@in has a message; 0: none has come yet; -errno: the
+ * session is over. */
 static int get_parcel(const struct vb_peer *p, struct parcel *in)
 {
 	ssize_t n;
@@ -107,8 +109,8 @@ static int get_parcel(const struct vb_peer *p, struct parcel *in)
 	return -EPROTO;
 }
 
-/* Is the peer a process of this program's user, in its PID namespace? Then
- * *@pid is its number. */
+/* Is the peer a process of this program's user, in this program's PID
+ * namespace? Then *@pid is the peer's process number. */
 static bool near_is_ours(int fd, pid_t *pid)
 {
 	struct ucred who;
@@ -138,8 +140,8 @@ static void listen_again(struct vb_near *n)
 		n->also_listens = watch_name(n, n->also_fd, &n->also_fd);
 }
 
-/* There are enough sessions, or no descriptors are left: programs that call
- * from now on use packets. */
+/* Stop listening: there are enough sessions, or no descriptors are left.
+ * Programs that call from now on use packets. */
 static void listen_no_more(struct vb_near *n)
 {
 	if (n->listens)
@@ -156,7 +158,7 @@ static int watch_session(struct vb_near *n, struct vb_peer *p)
 
 	if (epoll_ctl(n->epoll_fd, EPOLL_CTL_ADD, p->session, &ev) < 0)
 		return -errno;
-	vb_fork_closes(p->session); /* a child of fork does not keep it open */
+	vb_fork_closes(p->session); /* a child of fork closes this descriptor */
 	n->sessions++;
 	return 0;
 }
@@ -171,8 +173,8 @@ static void forget_caller(struct vb_near *n, struct vb_peer *p)
 		*at = p->next;
 }
 
-/* End the session with @p, and release the reference that the table or the list
- * of callers had. */
+/* End the session with @p, and release the reference of the table or of the
+ * list of callers. */
 static void near_drop(struct vb_near *n, struct vb_peer *p, vb_time now)
 {
 	forget_caller(n, p);
@@ -276,7 +278,7 @@ static void take_caller(struct vb_near *n, int fd, bool strayed)
 	n->callers = p;
 }
 
-/* @strayed: the callers connect to this program's second slot. */
+/* Accept callers. @strayed: they connect to this program's second slot. */
 static void accept_callers(struct vb_near *n, bool strayed)
 {
 	int fd;
@@ -294,7 +296,7 @@ static void accept_callers(struct vb_near *n, bool strayed)
 }
 
 /* Is @fd an eventfd that does not block? Threads of this program will write to
- * it, and must not wait for the peer. */
+ * @fd, and must not wait for the peer. */
 static bool is_alarm(int fd)
 {
 	char path[40], what[40];
@@ -309,8 +311,9 @@ static bool is_alarm(int fd)
 	       fcntl(fd, F_GETFL) & O_NONBLOCK;
 }
 
-/* Take registry, alarm and bell, the first three descriptors of the message.
- * The peer keeps the alarm's descriptor open; the others are mapped. */
+/* Use the registry, alarm and bell, which are the first three descriptors of
+ * the message. @p keeps the descriptor of the alarm open; the others are mapped
+ * and closed. */
 static int take_registry(struct vb_peer *p, struct parcel *in)
 {
 	void *bell;
@@ -339,9 +342,9 @@ static int take_lane(struct vb_peer *p, int fd)
 	return rc;
 }
 
-/* Is the call of @p to be refused? Yes if our own call is under way and our
- * slot is lower, or if @other is a session with the same program, which
- * accepted our call before it called us. */
+/* Is the call of @p to be refused? Yes if this program's own call is under way
+ * and its slot is lower, or if @other is a session with the program of @p,
+ * which accepted this program's call before it called. */
 static bool is_crossed(const struct vb_near *n, const struct vb_peer *p,
 		       const struct vb_peer *other)
 {
@@ -351,7 +354,7 @@ static bool is_crossed(const struct vb_near *n, const struct vb_peer *p,
 }
 
 /* Can @p enter the table by its slot? True: no other session is there (any
- * more). False: the other session stays, and @p has been told so. */
+ * more). False: the other session stays, and @p was told so. */
 static bool takes_its_slot(struct vb_near *n, struct vb_peer *p, vb_time now)
 {
 	struct vb_peer *other = n->peers[p->slot];
@@ -362,8 +365,8 @@ static bool takes_its_slot(struct vb_near *n, struct vb_peer *p, vb_time now)
 		(void)send_session_msg(n, p, SESSION_CROSSED, false, NULL, 0);
 		return false;
 	}
-	/* Our own call does not count, or @other was an earlier program that
-	 * had this slot. */
+	/* This program's own call does not count, or @other was an earlier
+	 * program that had this slot. */
 	near_drop(n, other, now);
 	return true;
 }
@@ -409,7 +412,8 @@ static int on_hello(struct vb_near *n, struct vb_peer *p, struct parcel *in,
 	forget_caller(n, p);
 	reach = vb_registry_is_open(p->registry, p->pid);
 	/* Enter the table before WELCOME is sent: from then on the peer can
-	 * access our memory, and vb_near_await() must find it. */
+	 * access this program's memory, and vb_near_await() must find the
+	 * peer. */
 	vb_session_enter(n, p);
 	vb_session_note_also(n, p, in->m.also);
 	(void)note_reach(n, p, reach, PEER_MET);
@@ -424,16 +428,16 @@ static int come_up(struct vb_near *n, struct vb_peer *p, bool reach)
 	if (reach)
 		vb_near_add(n, p);
 	rc = note_reach(n, p, reach, PEER_UP);
-	/* The peer may have put something on its lane, and rung the bell,
-	 * before this program knew of the lane. A thread that woke up then saw
-	 * nothing and sleeps again: wake it once more. */
+	/* The peer may have written to its lane, and rung the bell, before this
+	 * program knew of the lane. A thread that woke up then saw an empty
+	 * lane and sleeps again, so wake it once more. */
 	vb_bell_wake(vb_near_bell(n));
 	return rc;
 }
 
-/* The program that we called by slot @first answers that it is known by another
- * slot. Believe it only if it says of itself that it has both; then use the
- * session by that slot, or call it. */
+/* The program that this one called by slot @first answers that it is known by
+ * another slot. This is believed only if the program at that slot says that it
+ * has both slots; then use the session by that slot, or call it. */
 static void call_elsewhere(struct vb_near *n, unsigned first,
 			   const struct intro *m)
 {
@@ -453,7 +457,7 @@ static void call_elsewhere(struct vb_near *n, unsigned first,
 	vb_mutex_unlock(&n->lock);
 	if (!there)
 		return;
-	/* Without the lock: only this thread removes peers from the table. */
+	/* No lock is needed: only this thread removes peers from the table. */
 	vb_session_note_also(n, there, first);
 	if (n->peers[first] != there)
 		vb_session_note_refusal(n, first);
@@ -472,7 +476,7 @@ static int on_welcome(struct vb_near *n, struct vb_peer *p, struct parcel *in,
 		return 0;
 	}
 	if (in->m.kind == SESSION_CROSSED) {
-		/* The peer's own call is on its way to us. */
+		/* The peer's own call is on its way to this program. */
 		near_drop(n, p, now);
 		return 0;
 	}
@@ -512,7 +516,8 @@ static int on_parcel(struct vb_near *n, struct vb_peer *p, struct parcel *in,
 		return on_hello(n, p, in, now);
 	case PEER_MET:
 		return on_ready(n, p, in);
-	default: /* the introduction is over: no message is allowed after it */
+	/* the introduction is over, so no further message is allowed */
+	default:
 		return -EPROTO;
 	}
 }
@@ -545,8 +550,8 @@ void vb_near_meet(struct vb_near *n, vb_time now)
 	unsigned slot;
 
 	for (unsigned i = 0; i < MEET_EVENTS; i++) {
-		/* One event at a time: serving one session can end another,
-		 * whose event would then name freed memory. */
+		/* Fetch one event at a time: serving one session can end
+		 * another, whose event would then point to freed memory. */
 		if (epoll_wait(n->epoll_fd, &ev, 1, 0) != 1)
 			break;
 		if (!ev.data.ptr)
@@ -593,10 +598,11 @@ int vb_session_init(struct vb_near *n)
 	int rc;
 
 	if (!vb_registry_is_open(n->registry, getpid()))
-		return -EPERM; /* another program's memory is closed, too */
+		/* the memory of another program would be closed as well */
+		return -EPERM;
 	(void)getrlimit(RLIMIT_NOFILE, &limit);
-	/* A session takes two descriptors; leave most of them to the program.
-	 */
+	/* A session needs two descriptors; most descriptors are left to the
+	 * program. */
 	n->max_sessions = (unsigned)VB_MIN(limit.rlim_cur / 8, VB_SLOTS);
 	n->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	if (n->epoll_fd < 0)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The sessions by slot: which programs this one has met, is meeting, or wants
- * to meet. near->lock guards the table; only the engine thread enters and
- * removes peers, so that thread reads the table without the lock.
+ * to meet. near->lock guards the table; only the engine thread adds and removes
+ * peers, so that thread reads the table without the lock.
  */
 #include "near/session_priv.h"
 
@@ -14,7 +14,7 @@ void vb_session_set_state(struct vb_near *n, struct vb_peer *p,
 			  enum vb_peer_state state)
 {
 	vb_mutex_lock(&n->lock);
-	/* Release pairs with the acquire in vb_peer_is_up(). */
+	/* Release: pairs with the acquire in vb_peer_is_up(). */
 	atomic_store_explicit(&p->state, state, memory_order_release);
 	vb_mutex_unlock(&n->lock);
 }

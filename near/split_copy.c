@@ -1,19 +1,22 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A part of a message, offered to its sender. */
+/* Offers a part of a message to its sender, which copies that part. */
 #include "near/split_copy.h"
 
 #define IS_SLOW	  (200 * VB_USEC)
 #define AWAY	  (4 * VB_MSEC)
 #define AWAY_MOST (1 * VB_SEC)
 
-/* The low bits of an offer's word; the higher bits count the offers. */
+/* The states in the low bits of an offer's word; the higher bits count the
+ * offers. */
 enum offer_state {
 	OFFER_NONE = 0,
-	OFFER_MADE = 1, /* the only odd state: vb_offer_is_there() */
+	/* the offer is open; the only odd state: vb_offer_is_there() */
+	OFFER_MADE = 1,
 	OFFER_TAKEN = 2,
 	OFFER_DONE = 4,
 	OFFER_FAILED = 6,
-	/* taken; at the end the sender must wake the receiver */
+	/* the sender has accepted the part, and must wake the receiver at the
+	 * end */
 	OFFER_AWAITED = 8,
 	OFFER_STATES = 16,
 };
@@ -35,19 +38,20 @@ bool vb_split_copy_make(struct vb_split_copy *s,
 		return false;
 	s->word = turned(s->word + OFFER_STATES, OFFER_MADE);
 	s->offer->part = *part;
-	/* Release: a sender that sees the word sees the part. */
+	/* Release: a sender that sees the word also sees the part. */
 	atomic_store_explicit(&s->offer->word, s->word, memory_order_release);
 	return true;
 }
 
 static uint32_t word_of(const struct vb_split_copy *s)
 {
-	/* Acquire: the bytes that the sender has copied are visible. */
+	/* Acquire: the bytes that the sender has copied are visible
+	 * afterwards. */
 	return atomic_load_explicit(&s->offer->word, memory_order_acquire);
 }
 
-/* A word that is neither taken, awaited nor done means that the sender has not
- * copied the part. */
+/* A word that is in none of the states taken, awaited and done means that the
+ * sender has not copied the part. */
 enum vb_split_copy_end vb_split_copy_look(const struct vb_split_copy *s)
 {
 	uint32_t word = word_of(s);
@@ -63,13 +67,14 @@ void vb_split_copy_drop(struct vb_split_copy *s)
 	atomic_store(&s->offer->word, turned(s->word, OFFER_NONE));
 }
 
-/* The sender was slow, because another thread took its processor: make no
+/* The sender was slow, because another thread used its processor: make no
  * offers for a while, each time for longer. */
 static void near_split_copy_stay_away(struct vb_split_copy *s)
 {
 	vb_time now = now_of(s);
 
-	/* The last time was long ago: begin with the shortest pause again. */
+	/* The last such pause was long ago: begin with the shortest pause
+	 * again. */
 	if (s->away_until && now - s->away_until > AWAY_MOST)
 		s->away = 0;
 	s->away = VB_MIN(VB_MAX(2 * s->away, AWAY), AWAY_MOST);
@@ -107,8 +112,8 @@ bool vb_offer_take(struct vb_offer *o, struct vb_copy_part *part,
 					    turned(*word, OFFER_TAKEN)))
 		return false;
 	*part = o->part;
-	/* Stop the compiler from reading the offer again: the other program may
-	 * change it. */
+	/* A compiler barrier: the offer must not be read again, because the
+	 * other program may change it. */
 	__asm__ volatile("" : : "r"(part) : "memory");
 	return true;
 }

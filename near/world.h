@@ -17,40 +17,42 @@
 
 struct vb_peer;
 
-/* Is a thread inside a copy, as the kernel tells? A process has the greatest of
- * its threads' values. */
+/* Is a thread inside a copy, as far as the kernel tells? The value of a process
+ * is the greatest of its threads' values. */
 enum vb_whereabouts {
-	IS_ELSEWHERE, /* in no copy of our memory */
-	IS_UNSEEN, /* maybe in a copy but stopped there, or /proc is closed */
-	MAY_COPY,  /* it runs, or waits for a page inside a copy */
+	IS_ELSEWHERE, /* the thread is in no copy of this program's memory */
+	/* the thread may be in a copy but stopped there, or /proc cannot be
+	 * read */
+	IS_UNSEEN,
+	MAY_COPY, /* the thread runs, or waits for a page inside a copy */
 };
 
-/* Any thread calls these functions, most of them with locks held, so only
- * pause() waits. @arg is vb_near_world.arg. */
+/* The functions of the kernel. Any thread calls them, most of them with locks
+ * held, so only pause() waits. @arg is vb_near_world.arg. */
 struct vb_near_world {
-	/* The time, in ns, that never goes back. */
+	/* Returns the time in nanoseconds, which never decreases. */
 	vb_time (*now)(void *arg);
 	/* Let other threads run for about @ns; 0: only those that are ready.
 	 * The caller holds no lock that a peer or a packet may need. */
 	void (*pause)(void *arg, vb_time ns);
 	uint32_t (*random)(void *arg);
-	/* As vb_permit_copy(). */
+	/* Makes the copy that vb_permit_copy() describes. */
 	ssize_t (*copy)(void *arg, const struct vb_permit *permit, pid_t pid,
 			bool put, const struct iovec *near, unsigned count,
 			const struct iovec *far, unsigned far_count);
-	/* Where are the threads of process @pid? */
+	/* Returns where the threads of process @pid are. */
 	enum vb_whereabouts (*find)(void *arg, pid_t pid);
 	/* Has the last thread of @p ended, or has it executed another program?
 	 */
 	bool (*has_hung_up)(void *arg, const struct vb_peer *p);
-	/* End the session with @p: both engine threads see that soon. */
+	/* Ends the session with @p: both engine threads see that soon. */
 	void (*hang_up)(void *arg, const struct vb_peer *p);
-	/* Wake the engine thread of @p, which says that it sleeps. */
+	/* Wakes the engine thread of @p, which has set "asleep". */
 	void (*wake)(void *arg, const struct vb_peer *p);
 	void *arg;
 };
 
-/* near/host.c: the kernel. */
+/* The functions of near/host.c, for the kernel of this host. */
 extern const struct vb_near_world vb_near_host;
 
 #endif

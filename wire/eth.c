@@ -86,7 +86,8 @@ static void wire_eth_get_ipv4(struct vb_reader *r, struct vb_eth_key *key)
 
 static bool is_extension(uint8_t next)
 {
-	return next == 0 || next == 43 || next == 60; /* RFC 8200, 4 */
+	/* hop-by-hop options, routing, destination options (RFC 8200, 4) */
+	return next == 0 || next == 43 || next == 60;
 }
 
 /* Skip IPv6 extension headers. Returns the protocol behind them; 59 (No Next

@@ -20,20 +20,23 @@ enum vb_eth_layer {
 	LAYER_UDP = 1 << 5,
 };
 
-/* Fields as on the wire; 0 where a frame has no such field. */
+/* The fields as they are on the wire; 0 where a frame has no such field. */
 struct vb_eth_key {
-	uint16_t layers; /* enum vb_eth_layer; host order */
+	/* the layers that the frame has, enum vb_eth_layer, in host order */
+	uint16_t layers;
 	uint8_t dst[6], src[6];
-	/* The type behind the last VLAN tag (ibv_create_flow(3)). */
+	/* The EtherType behind the last VLAN tag (ibv_create_flow(3)). */
 	uint8_t ether_type[2];
-	uint8_t vlan_tag[2]; /* of the first tag: priority, CFI, number */
+	uint8_t vlan_tag[2]; /* the first VLAN tag: priority, CFI, number */
 	uint8_t sport[2], dport[2];
-	uint8_t proto; /* IPv4: Protocol; IPv6: the first Next Header */
+	/* IPv4: the field Protocol; IPv6: the first Next Header */
+	uint8_t proto;
 	uint8_t tos;
-	uint8_t sip[16], dip[16]; /* IPv4: in the first four bytes */
-	uint8_t flow_label[4];	  /* 20 bits */
+	/* addresses; those of IPv4 are in the first four bytes */
+	uint8_t sip[16], dip[16];
+	uint8_t flow_label[4]; /* IPv6 flow label, 20 bits */
 	uint8_t ttl;
-	uint8_t ip_flags; /* VB_IPV4_DF, VB_IPV4_MF */
+	uint8_t ip_flags; /* flags of the IPv4 header: VB_IPV4_DF, VB_IPV4_MF */
 	uint8_t zero[2];
 };
 #define VB_ETH_KEY_BYTES 64
@@ -42,11 +45,11 @@ _Static_assert(sizeof(struct vb_eth_key) == VB_ETH_KEY_BYTES, "no holes");
 #define VB_IPV4_DF 2
 #define VB_IPV4_MF 4
 
-/* Fill @key from the @len bytes of a frame. Where @len cuts a layer short, it
- * and all behind it count as missing. */
+/* Fill @key from the @len bytes of a frame. A layer that @len cuts short counts
+ * as missing, and so do all layers behind it. */
 void vb_eth_key_get(const uint8_t *frame, size_t len, struct vb_eth_key *key);
 
-/* Does @key equal @value in all bits that @mask has? */
+/* Does @key equal @value in all bits that are set in @mask? */
 bool vb_eth_key_matches(const struct vb_eth_key *key,
 			const struct vb_eth_key *value,
 			const struct vb_eth_key *mask);

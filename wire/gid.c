@@ -55,7 +55,7 @@ struct vb_gid vb_gid_from_mac(const uint8_t mac[6])
 
 	memcpy(gid.raw, link_local_prefix, sizeof(link_local_prefix));
 	memcpy(gid.raw + 8, mac, 3);
-	gid.raw[8] ^= 0x02; /* universal/local (RFC 4291 appendix A) */
+	gid.raw[8] ^= 0x02; /* the universal/local bit (RFC 4291 appendix A) */
 	gid.raw[11] = 0xff;
 	gid.raw[12] = 0xfe;
 	memcpy(gid.raw + 13, mac + 3, 3);

@@ -14,7 +14,8 @@ struct vb_gid {
 	uint8_t raw[16];
 };
 
-#define VB_GID_TEXT 46 /* INET6_ADDRSTRLEN */
+/* bytes of a GID as text, equal to INET6_ADDRSTRLEN */
+#define VB_GID_TEXT 46
 
 static inline bool vb_gid_equal(const struct vb_gid *a, const struct vb_gid *b)
 {
@@ -22,12 +23,16 @@ static inline bool vb_gid_equal(const struct vb_gid *a, const struct vb_gid *b)
 }
 
 bool vb_gid_is_zero(const struct vb_gid *gid);
-bool vb_gid_is_ipv4(const struct vb_gid *gid);	     /* ::ffff:a.b.c.d */
-bool vb_gid_is_link_local(const struct vb_gid *gid); /* fe80::/64 */
-bool vb_gid_is_loopback(const struct vb_gid *gid);   /* 127/8, ::1 */
-bool vb_gid_is_multicast(const struct vb_gid *gid);  /* ff00::/8, 224/4 */
+/* Is the GID an IPv4-mapped address, ::ffff:a.b.c.d? */
+bool vb_gid_is_ipv4(const struct vb_gid *gid);
+/* Is the GID in fe80::/64? */
+bool vb_gid_is_link_local(const struct vb_gid *gid);
+/* Is the GID in 127/8, or ::1? */
+bool vb_gid_is_loopback(const struct vb_gid *gid);
+/* Is the GID in ff00::/8 or 224/4? */
+bool vb_gid_is_multicast(const struct vb_gid *gid);
 struct vb_gid vb_gid_from_ipv4(const uint8_t address[4]);
-/* fe80:: with the modified EUI-64 of a MAC address (WIRE: default GID). */
+/* Returns the default GID of a MAC address: fe80:: with the modified EUI-64. */
 struct vb_gid vb_gid_from_mac(const uint8_t mac[6]);
 const char *vb_gid_text(const struct vb_gid *gid, char text[VB_GID_TEXT]);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Writes and reads the network header in front of a datagram, for IPv4 and
- * IPv6. */
+/* Writes and reads the IPv4 or IPv6 header that stands in front of a received
+ * datagram. */
 #include "wire/grh.h"
 
 #include "base/bytes.h"
@@ -8,12 +8,13 @@
 #define UDP_BYTES  8
 #define IPV4_BYTES 20
 #define IPV4_AT	   (VB_GRH_BYTES - IPV4_BYTES)
-#define IPV4_HEAD  0x45 /* version 4, no options */
-#define FLAG_DF	   0x4000
-#define UDP_PROTO  17
+/* version 4, a header of 20 bytes without options */
+#define IPV4_HEAD 0x45
+#define FLAG_DF	  0x4000
+#define UDP_PROTO 17
 
-/* The checksum of RFC 1071; it is 0 over a header that contains a correct
- * one. */
+/* The checksum of RFC 1071. Over a header with a correct checksum the result is
+ * 0. */
 static uint16_t ip_checksum(const uint8_t *header)
 {
 	uint32_t sum = 0;
@@ -100,8 +101,8 @@ static void wire_grh_get_ipv6(const uint8_t *at, struct vb_grh *h)
 	memcpy(h->dgid.raw, at + 24, 16);
 }
 
-/* The end of an IPv6 address may look like an IPv4 header; the checksum
- * decides. */
+/* The end of an IPv6 address may look like an IPv4 header, so the checksum must
+ * also be right. */
 bool vb_grh_get(const uint8_t bytes[VB_GRH_BYTES], struct vb_grh *h)
 {
 	const uint8_t *v4 = bytes + IPV4_AT;

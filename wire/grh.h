@@ -23,7 +23,7 @@ struct vb_grh {
 };
 
 void vb_grh_put(uint8_t bytes[VB_GRH_BYTES], const struct vb_grh *h);
-/* False: the bytes hold neither header. */
+/* Read the header. False: the bytes are neither an IPv4 nor an IPv6 header. */
 bool vb_grh_get(const uint8_t bytes[VB_GRH_BYTES], struct vb_grh *h);
 
 #endif

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Transport headers: each getter with its putter, then whole packets. */
+/* Transport headers: for each header the function that reads it and the one
+ * that writes it, then whole packets. */
 #include "wire/ib_hdr.h"
 
 /* IBA 9.2: TVer must be 0. A sender sets reserved bits to 0 and a receiver
- * ignores them, except for the one by which two Verbenas recognize each
+ * ignores them, except for the bit by which two Verbenas recognize each
  * other. */
 bool vb_bth_get(struct vb_reader *r, struct vb_bth *h)
 {
@@ -105,8 +106,8 @@ void vb_deth_put(struct vb_writer *w, const struct vb_deth *h)
 	vb_put_be(w, h->sqpn & 0xffffff, 4);
 }
 
-/* Returns the headers of the operation's row and those that its class adds
- * (bits of enum vb_ib_header). */
+/* Returns the headers of a packet (bits of enum vb_ib_header): those of the
+ * operation's row and those that its class adds. */
 static unsigned headers_of(const struct vb_ib_op *op, uint8_t opcode)
 {
 	unsigned class = opcode >> 5;
@@ -118,14 +119,15 @@ static unsigned headers_of(const struct vb_ib_op *op, uint8_t opcode)
 	return op->headers;
 }
 
-/* The reader is sticky: its caller sees after the last header whether one was
- * cut short. */
+/* A header that is cut short makes the reader fail for good (base/bytes.h), so
+ * the caller checks once, after the last header. */
 static void get_extended(struct vb_reader *r, unsigned headers,
 			 struct vb_ib_pkt *pkt)
 {
 	const uint8_t *imm;
 
-	if (!(headers & ~HDR_RETH)) { /* most packets have no other header */
+	/* fast path: most packets have at most a RETH */
+	if (!(headers & ~HDR_RETH)) {
 		if (headers)
 			(void)vb_reth_get(r, &pkt->reth);
 		return;
@@ -154,7 +156,8 @@ static void get_extended(struct vb_reader *r, unsigned headers,
 static void put_extended(struct vb_writer *w, unsigned headers,
 			 const struct vb_ib_pkt *pkt)
 {
-	if (!(headers & ~HDR_RETH)) { /* most packets have no other header */
+	/* fast path: most packets have at most a RETH */
+	if (!(headers & ~HDR_RETH)) {
 		if (headers)
 			vb_reth_put(w, &pkt->reth);
 		return;
@@ -228,7 +231,7 @@ size_t vb_ib_put_fast(uint8_t *bytes, const struct vb_bth *bth,
 vb_time vb_rnr_ns(uint8_t code)
 {
 	static const uint32_t units[32] = {
-		/* in units of 10 us */
+		/* The times of the RNR timer codes, in units of 10 us. */
 		65536, 1,    2,	   3,	  4,	 6,	8,     12,
 		16,    24,   32,   48,	  64,	 96,	128,   192,
 		256,   384,  512,  768,	  1024,	 1536,	2048,  3072,

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The table of operations (IBA 9.2, table 38), and functions that look it
- * up. */
+/* The table of operations (IBA 9.2, table 38), and functions that search it. */
 #include "wire/ib_op.h"
 
 #define CLASSES(rc, uc, ud, xrc)                                               \
@@ -75,7 +74,7 @@ const struct vb_ib_op *vb_ib_op(uint8_t opcode)
 
 	if (opcode == VB_OP_HEARD)
 		return &heard;
-	/* An opcode without a row has no classes. */
+	/* An opcode without a row has no class, so this returns NULL. */
 	return op->classes & 1u << (opcode >> 5) ? op : NULL;
 }
 
@@ -94,10 +93,11 @@ uint8_t vb_ib_code_pick(enum vb_ib_kind kind, enum vb_ib_place place, bool imm,
 		if (inv && kind == KIND_SEND)
 			return place == PLACE_ONLY ? CODE_SEND_ONLY_INV
 						   : CODE_SEND_LAST_INV;
-		/* Each of these codes is followed by its _IMM code. */
+		/* The _IMM code of each operation follows the code without
+		 * immediate data. */
 		code += imm;
 	}
-	/* WRITE has the same six codes in the same order. */
+	/* The six codes of WRITE are in the order of those of SEND. */
 	return kind == KIND_WRITE ? code + CODE_WRITE_FIRST : code;
 }
 
@@ -113,15 +113,15 @@ uint8_t vb_ib_code_read_resp(enum vb_ib_place place)
 	return codes[place & PLACE_ONLY];
 }
 
-/* A READ or ATOMIC is PLACE_ONLY: it may come exactly when no message is
- * unfinished. */
+/* Requests are legal in the order of their places. A READ or ATOMIC has the
+ * place PLACE_ONLY: it may come exactly when no message is unfinished. */
 enum vb_ib_order vb_ib_op_order(const struct vb_ib_op *prev,
 				const struct vb_ib_op *next)
 {
 	bool inside = prev && !prev->response && !(prev->place & PLACE_LAST);
 
 	if (next->response)
-		return ORDER_OK; /* responses have an order of their own */
+		return ORDER_OK; /* this order concerns requests only */
 	if (!inside)
 		return next->place & PLACE_FIRST ? ORDER_OK : ORDER_NO_FIRST;
 	if (next->kind != prev->kind || next->place & PLACE_FIRST)

@@ -9,18 +9,18 @@
 
 #include "base/defs.h"
 
-enum vb_ib_class { /* bits 7:5 of the opcode */
+enum vb_ib_class { /* bits 7:5 of the opcode: the transport */
 		   CLASS_RC = 0,
 		   CLASS_UC = 1,
 		   CLASS_RD = 2,
 		   CLASS_UD = 3,
 		   CLASS_CNP = 4,
 		   CLASS_XRC = 5,
-		   CLASS_OWN = 6,  /* manufacturer-defined */
-		   CLASS_NONE = 8, /* no packet has this class */
+		   CLASS_OWN = 6,  /* opcodes that the manufacturer defines */
+		   CLASS_NONE = 8, /* a value that no packet has */
 };
 
-enum vb_ib_code { /* bits 4:0 of the opcode */
+enum vb_ib_code { /* bits 4:0 of the opcode: the operation */
 		  CODE_SEND_FIRST = 0x00,
 		  CODE_SEND_MIDDLE = 0x01,
 		  CODE_SEND_LAST = 0x02,
@@ -44,12 +44,12 @@ enum vb_ib_code { /* bits 4:0 of the opcode */
 		  CODE_FETCH_ADD = 0x14,
 		  CODE_SEND_LAST_INV = 0x16,
 		  CODE_SEND_ONLY_INV = 0x17,
-		  CODE_ATOMIC_WRITE = 0x1d, /* annex A19 */
+		  CODE_ATOMIC_WRITE = 0x1d, /* of annex A19 */
 };
 
-/* Verbena's own: "a UC or UD packet with AckReq has arrived". It has only a
- * BTH, whose PSN is that packet's (ib/pace.h). Other implementations drop a
- * packet of a class that they do not know. */
+/* Verbena's own opcode: "a UC or UD packet with AckReq has arrived". The packet
+ * has only a BTH, with the PSN of the packet that arrived (ib/pace.h). Other
+ * implementations drop a packet of a class that they do not know. */
 #define VB_OP_HEARD (CLASS_OWN << 5)
 
 enum vb_ib_kind {
@@ -57,7 +57,8 @@ enum vb_ib_kind {
 	KIND_WRITE,
 	KIND_READ,
 	KIND_ATOMIC,
-	KIND_ATOMIC_WRITE, /* answered by a READ response without payload */
+	/* ATOMIC WRITE; its answer is a READ response without payload */
+	KIND_ATOMIC_WRITE,
 	KIND_READ_RESP,
 	KIND_ACK,
 	KIND_ATOMIC_ACK,
@@ -70,25 +71,32 @@ enum vb_ib_place {
 	PLACE_ONLY = 3
 };
 
-enum vb_ib_header { /* extended headers after the BTH, in wire order */
-		    HDR_RETH = 1 << 0,
-		    HDR_ATOMIC = 1 << 1,
-		    HDR_AETH = 1 << 2,
-		    HDR_ATOMIC_ACK = 1 << 3,
-		    HDR_IMM = 1 << 4,
-		    HDR_IETH = 1 << 5,
-		    HDR_DETH = 1 << 6, /* follows from CLASS_UD: not in rows */
-		    HDR_XRCETH = 1 << 7, /* follows from CLASS_XRC requests: not
-					    in rows */
+/* extended headers after the BTH, in the order on the wire */
+enum vb_ib_header {
+	HDR_RETH = 1 << 0,
+	HDR_ATOMIC = 1 << 1,
+	HDR_AETH = 1 << 2,
+	HDR_ATOMIC_ACK = 1 << 3,
+	HDR_IMM = 1 << 4,
+	HDR_IETH = 1 << 5,
+	/* every packet of CLASS_UD has it, so rows do not name
+	 * it */
+	HDR_DETH = 1 << 6,
+	/* every request of CLASS_XRC has it, so rows do not name
+	 * it */
+	HDR_XRCETH = 1 << 7,
 };
 
 struct vb_ib_op {
-	const char *name; /* "WRITE_FIRST"; NULL: no such operation */
-	uint8_t kind;	  /* enum vb_ib_kind */
-	uint8_t place;	  /* enum vb_ib_place */
-	uint8_t headers;  /* enum vb_ib_header bits */
-	uint8_t classes;  /* bit (1 << CLASS_x) for each class that has it */
-	bool response;	  /* sent by the responder */
+	/* for example "WRITE_FIRST"; NULL: no such operation */
+	const char *name;
+	uint8_t kind; /* the operation, an enum vb_ib_kind */
+	/* place of the packet in its message, an enum vb_ib_place */
+	uint8_t place;
+	uint8_t headers; /* extended headers, bits of enum vb_ib_header */
+	/* bit (1 << CLASS_x) for each class that has this operation */
+	uint8_t classes;
+	bool response; /* true: the responder sends this packet */
 };
 
 /* Returns the row of a BTH opcode; NULL: its class has no such operation. */
@@ -103,8 +111,8 @@ uint8_t vb_ib_code_read_resp(enum vb_ib_place place);
 
 enum vb_ib_order { ORDER_OK, ORDER_NO_FIRST, ORDER_NO_LAST };
 
-/* May the request @next follow @prev (NULL: none yet) on a queue pair? (IBA
- * 9.7.4.1) */
+/* May the request @next follow the request @prev (NULL: none yet) on a queue
+ * pair (IBA 9.7.4.1)? */
 enum vb_ib_order vb_ib_op_order(const struct vb_ib_op *prev,
 				const struct vb_ib_op *next);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Computes and checks the ICRC of RoCEv2, also when the IPv4 Identification,
- * which it covers, is not known. */
+ * which the ICRC covers, is not known. */
 #include "wire/icrc.h"
 
 #include "base/bytes.h"
@@ -23,16 +23,16 @@
  * 7.8.1). */
 #define CRC_OF_LRH 0x2144df1cu
 
-/* Write the headers as the sender sends them; fields that the ICRC masks need
- * no value. */
+/* Write the headers as the sender sends them; fields that the ICRC masks may
+ * have any value. */
 static size_t wire_icrc_put_ipv4(struct vb_writer *w,
 				 const struct vb_icrc_path *path, uint32_t len)
 {
 	vb_put_be(w, 0x4500, 2);
 	vb_put_be(w, IPV4_BYTES + UDP_BYTES + len + VB_ICRC_BYTES, 2);
-	vb_put_be(w, 0, 2); /* Identification */
+	vb_put_be(w, 0, 2); /* the field Identification */
 	vb_put_be(w, FLAG_DF, 2);
-	vb_put_be(w, UDP_PROTO, 2); /* TTL 0 */
+	vb_put_be(w, UDP_PROTO, 2); /* TTL 0, protocol UDP */
 	vb_put_be(w, 0, 2);
 	memcpy(w->at, path->src.raw + 12, 4);
 	memcpy(w->at + 4, path->dst.raw + 12, 4);
@@ -45,7 +45,7 @@ static size_t wire_icrc_put_ipv6(struct vb_writer *w,
 {
 	vb_put_be(w, 0x60000000, 4);
 	vb_put_be(w, UDP_BYTES + len + VB_ICRC_BYTES, 2);
-	vb_put_be(w, UDP_PROTO << 8, 2); /* hop limit 0 */
+	vb_put_be(w, UDP_PROTO << 8, 2); /* hop limit 0, next header UDP */
 	memcpy(w->at, path->src.raw, 16);
 	memcpy(w->at + 16, path->dst.raw, 16);
 	w->at += 32;
@@ -65,15 +65,15 @@ static void put_udp(struct vb_writer *w, const struct vb_icrc_path *path,
 static void mask_ip_udp(uint8_t *head, size_t ip_bytes)
 {
 	if (ip_bytes == IPV4_BYTES) {
-		head[1] = 0xff;		    /* type of service */
-		head[8] = 0xff;		    /* time to live */
-		memset(head + 10, 0xff, 2); /* checksum */
+		head[1] = 0xff;		    /* mask the type of service */
+		head[8] = 0xff;		    /* mask the time to live */
+		memset(head + 10, 0xff, 2); /* mask the header checksum */
 	} else {
-		head[0] |= 0x0f;	   /* traffic class, */
-		memset(head + 1, 0xff, 3); /* flow label */
-		head[7] = 0xff;		   /* hop limit */
+		head[0] |= 0x0f;	   /* mask the traffic class */
+		memset(head + 1, 0xff, 3); /* mask the flow label */
+		head[7] = 0xff;		   /* mask the hop limit */
 	}
-	memset(head + ip_bytes + 6, 0xff, 2); /* UDP checksum */
+	memset(head + ip_bytes + 6, 0xff, 2); /* mask the UDP checksum */
 }
 
 static uint32_t crc_of_ip_udp(uint8_t *head, size_t ip_bytes)
@@ -82,8 +82,8 @@ static uint32_t crc_of_ip_udp(uint8_t *head, size_t ip_bytes)
 	return vb_crc32(CRC_OF_LRH, head, ip_bytes + UDP_BYTES);
 }
 
-/* Mask a short packet in a copy: to compute the CRC of its first twelve bytes
- * apart takes as many instructions as that of a hundred. */
+/* Mask a short packet in a copy: a separate CRC of its first twelve bytes takes
+ * as many instructions as the CRC of a hundred bytes. */
 static uint32_t crc_of_short(uint32_t crc, const uint8_t *bytes, size_t len)
 {
 	_Alignas(16) uint8_t copy[SHORT_BYTES];
@@ -93,7 +93,7 @@ static uint32_t crc_of_short(uint32_t crc, const uint8_t *bytes, size_t len)
 	return vb_crc32(crc, copy, len);
 }
 
-/* Mask byte 4 of the BTH, too, because it carries congestion marks. */
+/* Mask byte 4 of the BTH as well, because it carries congestion marks. */
 static uint32_t crc_of_packet(uint32_t crc, const uint8_t *bytes, size_t len)
 {
 	uint8_t bth[VB_BTH_BYTES];
@@ -106,11 +106,11 @@ static uint32_t crc_of_packet(uint32_t crc, const uint8_t *bytes, size_t len)
 	return vb_crc32(crc, bytes + sizeof(bth), len - sizeof(bth));
 }
 
-/* Returns the change of the prefix's CRC that an Identification of @ip_id, a
- * segment's index, makes. It is a sum over the bits of @ip_id, since a CRC is
- * linear and the distance to the UDP header's end is constant. Three bits at a
- * time: @low[i] is vb_crc32_diff16(i, TAIL_OF_ID), and @high[i] that of 8 *
- * i. */
+/* Returns the change of the prefix's CRC that the Identification @ip_id, a
+ * segment's index, causes. The change is a sum over the bits of @ip_id, since a
+ * CRC is linear and the distance to the UDP header's end is constant. Three
+ * bits at a time: @low[i] is vb_crc32_diff16(i, TAIL_OF_ID), and @high[i] that
+ * of 8 * i. */
 static uint32_t crc_of_id(unsigned ip_id)
 {
 	static const uint32_t low[8] = {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The invariant CRC of a RoCEv2 packet (IBA 7.8.1, Annex A17): CRC-32 over the
- * fields of IP, UDP and BTH that no router changes, and over everything behind
- * them.
+ * fields of IP, UDP and BTH that no router changes, and over all bytes behind
+ * the BTH.
  */
 #ifndef WIRE_ICRC_H
 #define WIRE_ICRC_H
@@ -11,7 +11,8 @@
 
 /* The fields of a packet's headers that a UDP socket reports. */
 struct vb_icrc_path {
-	struct vb_gid src, dst; /* both IPv4-mapped, or both IPv6 */
+	/* both are IPv4-mapped, or both are IPv6 addresses */
+	struct vb_gid src, dst;
 	uint16_t src_port, dst_port;
 };
 
@@ -21,12 +22,12 @@ struct vb_icrc_path {
  * that costs less than a lookup.
  */
 struct vb_icrc_prefix {
-	uint32_t len; /* the length it was made for */
-	uint32_t crc; /* IPv4: with Identification 0 and DF set */
+	uint32_t len; /* the packet length in bytes for which @crc is right */
+	uint32_t crc; /* the CRC; of IPv4 with Identification 0 and DF set */
 	bool ipv6;
 };
 
-/* @len: bytes from BTH through pad, without the ICRC. */
+/* @len: the packet's bytes from BTH through pad, without the ICRC. */
 void vb_icrc_prefix_init(struct vb_icrc_prefix *p,
 			 const struct vb_icrc_path *path, uint32_t len);
 
@@ -37,9 +38,10 @@ uint32_t vb_icrc(const struct vb_icrc_prefix *p, const uint8_t *bytes,
 		 unsigned ip_id);
 
 enum vb_icrc_verdict {
-	ICRC_GOOD,	 /* IPv6, or IPv4 with Identification @guess */
-	ICRC_GOOD_IF_ID, /* right if the Identification was *@ip_id */
-	ICRC_BAD,	 /* wrong whatever the Identification was */
+	ICRC_GOOD, /* the CRC is right, for IPv4 with Identification @guess */
+	/* the CRC is right if the sender's Identification was *@ip_id */
+	ICRC_GOOD_IF_ID,
+	ICRC_BAD, /* the CRC is wrong whatever the Identification was */
 };
 
 /*

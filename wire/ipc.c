@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Writes and reads the broker's messages: they have a fixed length, are
- * big-endian, and unused bytes are zero. */
+/* Writes and reads the broker's messages, which have a fixed length and are
+ * big-endian; unused bytes are zero. */
 #include "wire/ipc.h"
 
 #include <stdio.h>
@@ -48,7 +48,8 @@ bool vb_ipc_get(const uint8_t *bytes, size_t len, struct vb_ipc *m)
 	       m->version == VB_IPC_VERSION && m->slot < VB_SLOTS;
 }
 
-/* A leading NUL makes the name abstract, and the address's length ends it. */
+/* A leading NUL makes a name abstract; such a name ends with the address's
+ * length. */
 socklen_t vb_ipc_address(struct sockaddr_un *a, const char *name)
 {
 	size_t len = strnlen(name, sizeof(a->sun_path) - 1);

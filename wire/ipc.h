@@ -20,23 +20,24 @@
 #define VB_QPN_BITS	(24 - VB_SLOT_BITS)
 
 enum vb_ipc_kind {
-	IPC_CLAIM = 1, /* program: asks for a slot */
-	IPC_GRANT,     /* broker: the slot, with descriptors (enum vb_ipc_fd) */
-	IPC_REFUSE,    /* broker: error number and reason */
-	/* Program, to a new broker: it holds this slot, and shows so by the
-	 * slot's descriptors, which come along. */
+	IPC_CLAIM = 1, /* program to broker: asks for a slot */
+	/* broker to program: the slot, with descriptors (enum vb_ipc_fd) */
+	IPC_GRANT,
+	IPC_REFUSE, /* broker to program: error number and reason */
+	/* Program to a new broker: the program has this slot already, and
+	 * proves it by the slot's descriptors, which accompany the message. */
 	IPC_REJOIN,
-	IPC_WELCOME, /* broker: it has accepted IPC_REJOIN */
-	IPC_STATUS,  /* anybody: asks for a report */
-	IPC_REPORT,  /* broker: its counters */
+	IPC_WELCOME, /* broker to program: IPC_REJOIN is accepted */
+	IPC_STATUS,  /* any process to broker: asks for a report */
+	IPC_REPORT,  /* broker's answer to IPC_STATUS: its counters */
 };
 
-/* The descriptors that come with a slot. */
+/* The descriptors that accompany a slot. */
 enum vb_ipc_fd {
-	IPC_FD_SOCKET, /* the socket of port 4791 */
+	IPC_FD_SOCKET, /* the slot's socket of UDP port 4791 */
 	IPC_FD_NAME,   /* a socket bound to the slot's name */
-	/* The vault, which the broker gives only to programs of its own user
-	 * and of root. */
+	/* The vault: a socket that keeps all slots' sockets open. The broker
+	 * gives it only to programs of its own user and of root. */
 	IPC_FD_VAULT,
 	IPC_FDS
 };
@@ -48,17 +49,17 @@ enum vb_ipc_fd {
 struct vb_ipc {
 	uint8_t kind, version;
 	uint16_t slot;
-	int32_t error;	   /* IPC_REFUSE: a positive errno */
-	uint32_t programs; /* IPC_REPORT */
+	int32_t error;	   /* of IPC_REFUSE: a positive errno */
+	uint32_t programs; /* of IPC_REPORT: number of programs with a slot */
 	uint32_t pid;
-	char text[VB_IPC_TEXT]; /* NUL-terminated */
+	char text[VB_IPC_TEXT]; /* text that ends with NUL */
 };
 
 size_t vb_ipc_put(uint8_t bytes[VB_IPC_BYTES], const struct vb_ipc *m);
-/* Parse a message of @len bytes. False: it is too short, has an unknown kind or
- * version, a slot out of range, or a text without NUL. Characters of the text
- * that cannot be printed become question marks, since the text comes from
- * another process and goes to a terminal. */
+/* Parse a message of @len bytes. False: the message is too short, has an
+ * unknown kind or version, a slot out of range, or a text without NUL.
+ * Unprintable characters of the text become question marks, since the text
+ * comes from another process and goes to a terminal. */
 bool vb_ipc_get(const uint8_t *bytes, size_t len, struct vb_ipc *m);
 
 /* Make the address of the abstract name @name, such as VB_IPC_BROKER. Returns
@@ -68,9 +69,9 @@ socklen_t vb_ipc_address(struct sockaddr_un *a, const char *name);
 
 /*
  * The process that holds a slot has a socket bound to the slot's name. The
- * broker gives slots up to VB_MAX_PROGRAMS, each with a socket of port 4791.
- * Programs that have only iWARP devices take a slot from VB_SLOT_ALONE on by
- * themselves, so that other programs of their host find them.
+ * broker gives the slots up to VB_MAX_PROGRAMS, each with a socket of port
+ * 4791. Programs that have only iWARP devices choose a slot from VB_SLOT_ALONE
+ * on themselves, so that other programs of their host find them.
  */
 #define VB_SLOT_ALONE (VB_MAX_PROGRAMS + 1)
 socklen_t vb_ipc_slot_address(struct sockaddr_un *a, unsigned slot);

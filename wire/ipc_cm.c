@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Writes and reads messages about connections: they have a fixed length, are
- * big-endian, and unused bytes are zero. */
+/* Writes and reads messages about connections, which have a fixed length and
+ * are big-endian; unused bytes are zero. */
 #include "wire/ipc_cm.h"
 
-#define MAX_MTU 5 /* enum ibv_mtu */
+#define MAX_MTU 5 /* the largest code of enum ibv_mtu */
 
 static void put_gid(struct vb_writer *w, const struct vb_gid *gid)
 {

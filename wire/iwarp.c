@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* iWARP's bytes: each getter with its putter below it. */
+/* iWARP's bytes: for each header the function that reads it, with the one that
+ * writes it below. */
 #include "wire/iwarp.h"
 
 #include "base/crc.h"
@@ -13,19 +14,21 @@ static const char reply_key[] = "MPA ID Rep Frame";
 #define MPA_REJECT   0x20
 #define MPA_ENHANCED 0x10
 
-#define DEPTH_A 0x8000 /* IRD: peer-to-peer; ORD: WRITE */
-#define DEPTH_B 0x4000 /* IRD: SEND; ORD: READ */
+/* in IRD: peer-to-peer mode; in ORD: the first message may be a WRITE */
+#define DEPTH_A 0x8000
+/* in IRD: the first message may be a SEND; in ORD: a READ */
+#define DEPTH_B 0x4000
 
 #define DDP_TAGGED 0x80
 #define DDP_LAST   0x40
 
-#define TERM_M	      0x80 /* contains the segment's length */
-#define TERM_D	      0x40 /* contains the segment's header */
-#define TERM_R	      0x20 /* contains RDMAP's header */
+#define TERM_M	      0x80 /* the message has the segment's length */
+#define TERM_D	      0x40 /* the message has the segment's header */
+#define TERM_R	      0x20 /* the message has RDMAP's header */
 #define TERM_HDRS     (TERM_M | TERM_D | TERM_R)
 #define TERM_MIRRORED 0x07
 
-#define MIN_MULPDU 128 /* RFC 5044 s4.1 */
+#define MIN_MULPDU 128 /* the smallest MULPDU (RFC 5044 s4.1) */
 
 bool vb_mpa_frame_get(struct vb_reader *r, struct vb_mpa_frame *f)
 {
@@ -108,7 +111,8 @@ uint32_t vb_mpa_mulpdu(uint32_t mss, bool markers)
 			   VB_MPA_MARKER_INTERVAL);
 	if (mss < around + MIN_MULPDU)
 		return MIN_MULPDU;
-	/* The longest FPDU is a multiple of 4 bytes, too. */
+	/* Limit the ULPDU so that its FPDU, which is a multiple of 4 bytes, is
+	 * not too long. */
 	return VB_MIN(mss - around, VB_MPA_ULPDU_MAX - 3);
 }
 
@@ -226,7 +230,7 @@ void vb_rdmap_atomic_rsp_put(struct vb_writer *w,
 	vb_put_be(w, a->value, 8);
 }
 
-/* Read the bits M, D and R. Soft-iWARP has them in the three low bits of the
+/* Read the bits M, D and R. Soft-iWARP puts them into the three low bits of the
  * third byte, where the RFC has none, and swaps layer and type. */
 static uint8_t mirror(struct vb_term *t, uint8_t bits)
 {
@@ -241,8 +245,8 @@ static uint8_t mirror(struct vb_term *t, uint8_t bits)
 	       (bits & 4 ? TERM_R : 0);
 }
 
-/* Read the description of the segment that caused the message. If it is cut off
- * or makes no sense, it is ignored. */
+/* Read the description of the segment that caused the message. A description
+ * that is cut off or makes no sense is ignored. */
 static void get_offender(struct vb_reader *r, struct vb_term *t, uint8_t hdrs)
 {
 	if (hdrs & TERM_M)

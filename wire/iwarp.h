@@ -9,25 +9,24 @@
 
 #include "base/bytes.h"
 
-/*
- * MPA's request and reply.
- */
+/* The request and the reply of MPA. */
 
 #define VB_MPA_HDR_BYTES   20
 #define VB_MPA_PRIVATE_MAX 512
-/* The depths, in front of the private data of an enhanced frame (RFC 6581). */
+/* Bytes of the depths (IRD and ORD) in front of the private data of an enhanced
+ * frame (RFC 6581). */
 #define VB_MPA_DEPTH_BYTES 4
 #define VB_MPA_FRAME_MAX   (VB_MPA_HDR_BYTES + VB_MPA_PRIVATE_MAX)
 
 struct vb_mpa_frame {
 	bool reply;
 	bool markers, crc, reject, enhanced;
-	bool near; /* see VB_MPA_NEAR_ASKED */
+	bool near; /* the reserved bit of VB_MPA_NEAR_ASKED is set */
 	uint8_t revision;
 	uint16_t private_bytes;
 };
-/* Read the header, VB_MPA_HDR_BYTES. False: it is neither a request nor a
- * reply. */
+/* Read the header of a frame, VB_MPA_HDR_BYTES. False: the frame is neither a
+ * request nor a reply. */
 bool vb_mpa_frame_get(struct vb_reader *r, struct vb_mpa_frame *f);
 void vb_mpa_frame_put(struct vb_writer *w, const struct vb_mpa_frame *f);
 
@@ -40,8 +39,10 @@ void vb_mpa_frame_put(struct vb_writer *w, const struct vb_mpa_frame *f);
 #define VB_MPA_NEAR_ASKED 0x01
 #define VB_MPA_NEAR_GIVEN 0x02
 
-/* RFC 6581 s9.1. */
-#define VB_MPA_DEPTH_MAX 0x3fff /* this value: no depth is negotiated */
+/* The largest depth of RFC 6581 s9.1. */
+
+/* this value means that no depth is negotiated */
+#define VB_MPA_DEPTH_MAX 0x3fff
 struct vb_mpa_depths {
 	bool peer_to_peer, rtr_send, rtr_write, rtr_read;
 	uint16_t ird, ord;
@@ -92,27 +93,27 @@ enum vb_rdmap_op {
 	RDMAP_SEND_SE = 5,
 	RDMAP_SEND_SE_INV = 6,
 	RDMAP_TERMINATE = 7,
-	RDMAP_IMM = 8, /* RFC 7306 s6 */
+	RDMAP_IMM = 8, /* immediate data, RFC 7306 s6 */
 	RDMAP_IMM_SE = 9,
 	RDMAP_ATOMIC_REQUEST = 10,
 	RDMAP_ATOMIC_RESPONSE = 11,
 	/*
-	 * Verbena's own, not assigned by any RFC: a SEND with immediate data,
-	 * which stands where SEND with Invalidate has its STag. Verbs have this
-	 * operation and RFC 7306 has not; other implementations end the stream
-	 * when they get it (unexpected opcode).
+	 * Verbena's own opcode, which no RFC assigns: a SEND with immediate
+	 * data, in the place where SEND with Invalidate has its STag. Verbs
+	 * have this operation and RFC 7306 has not; other implementations end
+	 * the stream when they receive it (unexpected opcode).
 	 */
 	RDMAP_SEND_IMM = 12,
 	RDMAP_SEND_IMM_SE = 13,
-	/* Verbena's own, too: two Verbenas of one host send it once in each
-	 * direction. */
+	/* Verbena's own opcode as well: two Verbenas of one host send it once
+	 * in each direction to find each other. */
 	RDMAP_CARD = 14,
 	RDMAP_OP_COUNT = 15,
 };
 
 enum vb_ddp_queue {
 	DDP_QUEUE_SEND = 0,
-	DDP_QUEUE_REQUEST = 1, /* READ, atomic */
+	DDP_QUEUE_REQUEST = 1, /* requests for READs and atomics */
 	DDP_QUEUE_TERMINATE = 2,
 	DDP_QUEUE_ATOMIC = 3, /* responses to atomics */
 	DDP_QUEUE_CARD = 4,
@@ -127,23 +128,22 @@ enum vb_ddp_queue {
 struct vb_ddp_seg {
 	bool tagged, last;
 	uint8_t ddp_version, rdmap_version, opcode;
-	/* tagged */
+	/* The fields of a tagged segment. */
 	uint32_t stag;
 	uint64_t to;
-	/* untagged; @word: the STag to invalidate, or immediate data */
+	/* The fields of an untagged segment; @word: the STag to invalidate, or
+	 * immediate data. */
 	uint32_t word, queue, msn, mo;
-	/* set by vb_ddp_seg_get() only */
+	/* Fields that only vb_ddp_seg_get() sets. */
 	const uint8_t *payload;
 	uint32_t payload_bytes;
 };
-/* Parse a ULPDU. False: it is too short for its header. */
+/* Parse a ULPDU. False: the ULPDU is too short for its header. */
 bool vb_ddp_seg_get(struct vb_reader *r, struct vb_ddp_seg *s);
-/* Write the header. */
+/* Write the header of the segment @s. */
 void vb_ddp_seg_put(struct vb_writer *w, const struct vb_ddp_seg *s);
 
-/*
- * What untagged messages carry.
- */
+/* The contents of untagged messages. */
 
 #define VB_RDMAP_READ_BYTES	  28
 #define VB_RDMAP_IMM_BYTES	  8
@@ -163,11 +163,11 @@ enum vb_rdmap_atomic_op {
 	ATOMIC_CMP_SWAP = 2,
 };
 
-/* RFC 7306 s5.2.1. In add_swap_mask of a FETCH_ADD a set bit is the top of a
- * field that no carry leaves. In the other masks a set bit makes that bit take
- * part. */
+/* An atomic request (RFC 7306 s5.2.1). In add_swap_mask of a FETCH_ADD a set
+ * bit marks the top of a field, out of which no carry goes. In the other masks
+ * a set bit selects the bit for the operation. */
 struct vb_rdmap_atomic {
-	uint8_t op; /* 4 bits */
+	uint8_t op; /* operation code, 4 bits */
 	uint32_t id, stag;
 	uint64_t to;
 	uint64_t add_swap, add_swap_mask, compare, compare_mask;
@@ -184,7 +184,7 @@ bool vb_rdmap_atomic_rsp_get(struct vb_reader *r,
 void vb_rdmap_atomic_rsp_put(struct vb_writer *w,
 			     const struct vb_rdmap_atomic_rsp *a);
 
-/* The identity of a program among those of its host (near/). */
+/* The identity of a program among the programs of its host (near/). */
 #define VB_RDMAP_CARD_BYTES 8
 struct vb_rdmap_card {
 	uint32_t number, life;
@@ -204,8 +204,9 @@ enum vb_term_layer { TERM_RDMAP = 0, TERM_DDP = 1, TERM_LLP = 2 };
 
 struct vb_term {
 	uint8_t layer, etype, code;
-	bool mirrored; /* get: it had Soft-iWARP's form */
-	/* the segment that the message is about: its length and header, and
+	/* set by vb_term_get(): the message had Soft-iWARP's form */
+	bool mirrored;
+	/* the segment that the message is about: its length, its header, and
 	 * RDMAP's header */
 	bool has_segment, has_read;
 	uint16_t segment_bytes;

@@ -10,9 +10,11 @@
 #include "wire/grh.h"
 #include "wire/ib_hdr.h"
 
-#define POLY_REFLECTED 0xd008u /* 0x100b */
+/* the polynomial 0x100b with its bits reflected */
+#define POLY_REFLECTED 0xd008u
 #define SLICES	       8
-#define RAW_HDR_BYTES  4 /* reserved, EtherType */
+/* bytes of a raw frame's header: reserved, EtherType */
+#define RAW_HDR_BYTES 4
 
 void vb_lrh_get(const uint8_t bytes[VB_LRH_BYTES], struct vb_lrh *h)
 {
@@ -63,7 +65,7 @@ const uint8_t *vb_lrh_bth(const uint8_t *bytes, const struct vb_lrh *h)
 	return NULL;
 }
 
-/* @slice[k][b]: what the byte b does to the CRC when k bytes follow it. */
+/* @slice[k][b]: the change of the CRC by the byte b when k bytes follow b. */
 static uint16_t slice[SLICES][256];
 static pthread_once_t slice_once = PTHREAD_ONCE_INIT;
 
@@ -108,9 +110,10 @@ uint16_t vb_vcrc(const uint8_t *bytes, size_t len)
 	return (uint16_t)~crc;
 }
 
-/* The headers up to the BTH, with the fields of IBA 7.8.1 set to ones: without
- * a GRH the VL, with one the whole LRH, and in it the traffic class, flow label
- * and hop limit; in the BTH the byte with the congestion marks. */
+/* Copy the headers up to the BTH, with the fields of IBA 7.8.1 set to ones:
+ * without a GRH the VL; with a GRH the whole LRH, and in the GRH the traffic
+ * class, flow label and hop limit; in the BTH the byte with the congestion
+ * marks. */
 static size_t
 masked_headers(const uint8_t *bytes,
 	       uint8_t head[VB_LRH_BYTES + VB_GRH_BYTES + VB_BTH_BYTES])

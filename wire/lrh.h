@@ -10,32 +10,34 @@
 
 #include "base/defs.h"
 
-#define VB_LRH_BYTES	  8
-#define VB_VCRC_BYTES	  2
-#define VB_BLOCK_BYTES	  64 /* credits count blocks (IBA 7.9.4.2) */
+#define VB_LRH_BYTES  8
+#define VB_VCRC_BYTES 2
+/* unit of credits: blocks of this many bytes (IBA 7.9.4.2) */
+#define VB_BLOCK_BYTES	  64
 #define VB_VL_MGMT	  15
-#define VB_LID_MCAST	  0xc000u /* the first multicast LID (IBA 4.1.1) */
+#define VB_LID_MCAST	  0xc000u /* the lowest multicast LID (IBA 4.1.1) */
 #define VB_LID_PERMISSIVE 0xffffu
-/* The most bytes that a frame may have beside the payload, LRH to ICRC (IBA
+/* The most bytes that a frame may have besides the payload, LRH to ICRC (IBA
  * 7.7.8). */
 #define VB_LRH_HDR_MAX	 124
 #define VB_LRH_FRAME_MAX (4096 + VB_LRH_HDR_MAX)
 
-/* LNH: which header follows the LRH. */
+/* Values of LNH, which says which header follows the LRH. */
 enum vb_lnh { LNH_RAW = 0, LNH_IP = 1, LNH_LOCAL = 2, LNH_GLOBAL = 3 };
 
 struct vb_lrh {
-	uint8_t vl, version, sl; /* 4 bits each */
-	uint8_t lnh;		 /* enum vb_lnh */
+	uint8_t vl, version, sl; /* fields of 4 bits each */
+	uint8_t lnh;		 /* which header follows, an enum vb_lnh */
 	uint16_t dlid, slid;
-	uint16_t words; /* PktLen, 11 bits: units of 4 bytes, LRH to ICRC */
+	/* PktLen, 11 bits: length from LRH to ICRC, in units of 4 bytes */
+	uint16_t words;
 };
 
 /* Read the 8 bytes of a LRH, and ignore its reserved bits. */
 void vb_lrh_get(const uint8_t bytes[VB_LRH_BYTES], struct vb_lrh *h);
 void vb_lrh_put(uint8_t bytes[VB_LRH_BYTES], const struct vb_lrh *h);
 
-/* Set the VL of a frame to @vl. */
+/* Set the VL in the LRH of a frame to @vl. */
 static inline void vb_lrh_set_vl(uint8_t bytes[VB_LRH_BYTES], unsigned vl)
 {
 	bytes[0] = (uint8_t)(vl << 4 | (bytes[0] & 0x0f));
@@ -43,22 +45,23 @@ static inline void vb_lrh_set_vl(uint8_t bytes[VB_LRH_BYTES], unsigned vl)
 
 enum vb_lrh_verdict {
 	LRH_GOOD,
-	LRH_SHORT,   /* fewer bytes than the headers of this LNH need */
-	LRH_VERSION, /* LVer is not 0 */
-	LRH_LENGTH,  /* PktLen and @len do not agree */
-	LRH_LONG,    /* longer than the MTU permits */
+	/* the frame has fewer bytes than the headers of its LNH need */
+	LRH_SHORT,
+	LRH_VERSION, /* LVer, the version of the link header, is not 0 */
+	LRH_LENGTH,  /* the frame's length @len differs from PktLen */
+	LRH_LONG,    /* the frame is longer than the MTU permits */
 };
 
-/* The packet checks of IBA 7.7: may a port whose MTU is @mtu bytes take a frame
- * of @len bytes with the header @h? */
+/* The packet checks of IBA 7.7: may a port whose MTU is @mtu bytes receive a
+ * frame of @len bytes with the header @h? */
 enum vb_lrh_verdict vb_lrh_check(const struct vb_lrh *h, size_t len,
 				 unsigned mtu);
 
-/* Returns the place of the BTH in a frame that vb_lrh_check() accepted; NULL:
+/* Returns the address of the BTH in a frame that vb_lrh_check() accepted; NULL:
  * the frame is raw. */
 const uint8_t *vb_lrh_bth(const uint8_t *bytes, const struct vb_lrh *h);
 
-/* Returns the blocks of credit that a frame of @len bytes takes, with its
+/* Returns the blocks of credit that a frame of @len bytes needs, with its
  * VCRC. */
 static inline unsigned vb_lrh_blocks(size_t len)
 {
@@ -67,41 +70,44 @@ static inline unsigned vb_lrh_blocks(size_t len)
 }
 
 /*
- * The variant CRC (IBA 7.8.2) over @len bytes: the polynomial 0x100b, bits
- * reflected, begun with ones and inverted. It stands behind the ICRC, low byte
- * first. The link packet CRC is the same function.
+ * Returns the variant CRC (IBA 7.8.2) over @len bytes: the polynomial 0x100b,
+ * bits reflected, begun with ones and inverted. The VCRC stands behind the
+ * ICRC, low byte first. The CRC of a link packet is computed by this function
+ * as well.
  */
 uint16_t vb_vcrc(const uint8_t *bytes, size_t len);
 
-/* The invariant CRC (IBA 7.8.1) of a frame that vb_lrh_check() accepted and
- * that is not raw: over LRH to the last byte before the ICRC, without the
- * fields that switches and routers change. It is stored low byte first. */
+/* Returns the invariant CRC (IBA 7.8.1) of a frame that vb_lrh_check() accepted
+ * and that is not raw: over LRH to the last byte before the ICRC, without the
+ * fields that switches and routers change. A frame stores the ICRC low byte
+ * first. */
 uint32_t vb_lrh_icrc(const uint8_t *bytes, size_t len);
 void vb_lrh_put_icrc(uint8_t *bytes, size_t len);
 bool vb_lrh_icrc_good(const uint8_t *bytes, size_t len);
 
 /* Link packets (IBA 7.9.4). The wide form is Verbena's own, for range
- * extenders: counts of 24 bits, op | 8. */
+ * extenders: its counts have 24 bits, and its op is the usual op | 8. */
 #define VB_FLOW_BYTES	   6
 #define VB_FLOW_WIDE_BYTES 10
 
 enum vb_flow_op { FLOW_NORMAL = 0, FLOW_INIT = 1 };
 
 struct vb_flow_pkt {
-	uint8_t op; /* enum vb_flow_op */
+	uint8_t op; /* operand, an enum vb_flow_op */
 	uint8_t vl;
 	bool wide;
-	uint32_t fctbs, fccl; /* 12 bits, or 24 */
+	uint32_t fctbs, fccl; /* counts of 12 bits, or of 24 in the wide form */
 };
 
-/* Returns the length, VB_FLOW_BYTES or VB_FLOW_WIDE_BYTES. */
+/* Write a link packet. Returns its length, VB_FLOW_BYTES or
+ * VB_FLOW_WIDE_BYTES. */
 size_t vb_flow_put(uint8_t bytes[VB_FLOW_WIDE_BYTES],
 		   const struct vb_flow_pkt *p);
 
 enum vb_flow_verdict {
 	FLOW_GOOD,
-	FLOW_CRC, /* the length, or the CRC is wrong */
-	FLOW_OP,  /* no such op, or VL 15 */
+	FLOW_CRC, /* the length or the CRC is wrong */
+	FLOW_OP,  /* the operand is unknown, or the VL is 15 */
 };
 
 enum vb_flow_verdict vb_flow_get(const uint8_t *bytes, size_t len,

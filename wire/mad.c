@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Reads and writes MADs: the getter and the putter of each message stand
+/* Reads and writes MADs: the functions that read and write a message stand
  * together, field by field, in the order of the bytes. */
 #include "wire/mad.h"
 
@@ -88,7 +88,7 @@ static void get_path(struct vb_reader *r, struct vb_cm_path *p)
 	p->ack_timeout = vb_get_u8(r) >> 3;
 }
 
-/* REQ (IBA 12.6.5) */
+/* The message REQ (IBA 12.6.5). */
 static void put_req(struct vb_writer *w, const struct vb_cm_msg *m)
 {
 	const struct vb_cm_req *q = &m->req;
@@ -159,8 +159,8 @@ static void get_req(struct vb_reader *r, struct vb_cm_msg *m)
 	get_path(r, &q->alternate);
 }
 
-/* REP (IBA 12.6.8). The vendor's number is split into three pieces between
- * other fields. */
+/* The message REP (IBA 12.6.8). The vendor's number is split into three pieces
+ * between other fields. */
 static void put_rep(struct vb_writer *w, const struct vb_cm_msg *m)
 {
 	const struct vb_cm_rep *p = &m->rep;
@@ -208,7 +208,7 @@ static void get_rep(struct vb_reader *r, struct vb_cm_msg *m)
 	p->ca_guid = vb_get_be64(r);
 }
 
-/* RTU (IBA 12.6.9) and DREP (IBA 12.6.11) */
+/* The messages RTU (IBA 12.6.9) and DREP (IBA 12.6.11). */
 static void put_ids(struct vb_writer *w, const struct vb_cm_msg *m)
 {
 	vb_put_be(w, m->remote_id, 4);
@@ -219,7 +219,7 @@ static void get_ids(struct vb_reader *r, struct vb_cm_msg *m)
 	m->remote_id = vb_get_be32(r);
 }
 
-/* DREQ (IBA 12.6.10) */
+/* The message DREQ (IBA 12.6.10). */
 static void put_dreq(struct vb_writer *w, const struct vb_cm_msg *m)
 {
 	put_ids(w, m);
@@ -232,7 +232,7 @@ static void get_dreq(struct vb_reader *r, struct vb_cm_msg *m)
 	m->remote_qpn = vb_get_be32(r) >> 8;
 }
 
-/* MRA (IBA 12.6.6) */
+/* The message MRA (IBA 12.6.6). */
 static void put_mra(struct vb_writer *w, const struct vb_cm_msg *m)
 {
 	put_ids(w, m);
@@ -247,7 +247,7 @@ static void get_mra(struct vb_reader *r, struct vb_cm_msg *m)
 	m->answer.timeout = vb_get_u8(r) >> 3;
 }
 
-/* REJ (IBA 12.6.7) */
+/* The message REJ (IBA 12.6.7). */
 static void put_rej(struct vb_writer *w, const struct vb_cm_msg *m)
 {
 	put_ids(w, m);
@@ -266,7 +266,7 @@ static void get_rej(struct vb_reader *r, struct vb_cm_msg *m)
 	get_bytes(r, m->answer.info, VB_CM_INFO_BYTES);
 }
 
-/* SIDR_REQ and SIDR_REP (IBA 12.11.1, 12.11.2) */
+/* The messages SIDR_REQ and SIDR_REP (IBA 12.11.1, 12.11.2). */
 static void put_sidr_req(struct vb_writer *w, const struct vb_cm_msg *m)
 {
 	vb_put_be(w, m->sidr.pkey, 2);
@@ -301,7 +301,8 @@ static void get_sidr_rep(struct vb_reader *r, struct vb_cm_msg *m)
 	(void)vb_take(r, VB_CM_INFO_BYTES);
 }
 
-/* Private data is at the end of a MAD. */
+/* For each message, where its private data begins: private data is at the end
+ * of a MAD. */
 static const struct {
 	uint8_t private_bytes;
 	void (*put)(struct vb_writer *, const struct vb_cm_msg *);

@@ -14,30 +14,33 @@
 
 /* The addresses around a MAD. */
 struct vb_mad_frame {
-	uint8_t vl, sl; /* 4 bits; VL 15 is that of SMPs */
+	uint8_t vl, sl; /* fields of 4 bits; SMPs use VL 15 */
 	uint16_t slid, dlid;
 	bool global; /* the frame has a GRH */
 	struct vb_gid sgid, dgid;
 	uint8_t tclass, hop_limit;
-	uint32_t flow_label; /* 20 bits */
+	uint32_t flow_label; /* flow label, 20 bits */
 	uint16_t pkey;
-	uint32_t sqpn, dqpn, psn; /* 24 bits */
+	uint32_t sqpn, dqpn, psn; /* numbers of 24 bits */
 	uint32_t qkey;
 };
 
-/* Write LRH to ICRC around @mad. Returns the length in bytes, VB_MAD_FRAME_MAX
- * at most. */
+/* Write LRH to ICRC around @mad. Returns the length in bytes, at most
+ * VB_MAD_FRAME_MAX. */
 size_t vb_mad_frame_put(uint8_t *bytes, const struct vb_mad_frame *f,
 			const uint8_t mad[VB_MAD_BYTES]);
 
 enum vb_mad_frame_fault {
 	MAD_FRAME_GOOD,
-	MAD_FRAME_SHORT, /* or its lengths do not agree */
-	MAD_FRAME_OTHER, /* no unreliable datagram of InfiniBand, or no MAD */
+	/* the frame is too short, or its lengths contradict each other */
+	MAD_FRAME_SHORT,
+	/* the frame is no unreliable datagram of InfiniBand, or has no MAD */
+	MAD_FRAME_OTHER,
 	MAD_FRAME_ICRC,
 };
 
-/* Parse a frame of @len bytes, LRH to ICRC. *@mad points into it. */
+/* Parse a frame of @len bytes, LRH to ICRC. *@mad is the address of the MAD
+ * within the frame. */
 enum vb_mad_frame_fault vb_mad_frame_get(const uint8_t *bytes, size_t len,
 					 struct vb_mad_frame *f,
 					 const uint8_t **mad);

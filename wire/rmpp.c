@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The RMPP header (IBA 13.6.2). */
+/* Reads and writes the RMPP header (IBA 13.6.2). */
 #include "wire/rmpp.h"
 
 #include "wire/field.h"
@@ -13,13 +13,15 @@ static const struct vb_field fields[] = {
 	RMPP(length, 8, 0, 32),
 };
 
-/* Classes whose MADs have an RMPP header, and where their data begins. */
+/* Classes whose MADs have an RMPP header, and the offset at which their data
+ * begins. */
 static const struct {
 	uint8_t first, last, data_at;
 } classes[] = {
 	{ MAD_CLASS_SA, MAD_CLASS_SA, 56 },
 	{ MAD_CLASS_DEVICE, MAD_CLASS_DEVICE, 64 },
-	{ 0x10, 0x12, 64 }, /* device administration, boot, BIS */
+	/* the classes device administration, boot management, BIS */
+	{ 0x10, 0x12, 64 },
 	{ MAD_CLASS_VENDOR2, MAD_CLASS_VENDOR2_LAST, 40 },
 };
 

@@ -12,9 +12,10 @@
 
 #define VB_SMP_DATA_AT	  64
 #define VB_SMP_DATA_BYTES 64
-#define VB_SMP_HOPS	  64 /* entries of a path; entry 0 is unused */
+/* entries of a directed route; entry 0 is unused */
+#define VB_SMP_HOPS	  64
 
-/* Management classes (IBA 13.4.4). */
+/* The management classes (IBA 13.4.4). */
 enum vb_mad_class {
 	MAD_CLASS_SMP = 0x01,
 	MAD_CLASS_SA = 0x03,
@@ -30,7 +31,7 @@ enum vb_mad_class {
 	MAD_CLASS_SMP_DIRECTED = 0x81,
 };
 
-/* Methods (IBA 13.4.5). A response has the highest bit set. */
+/* The methods of MADs (IBA 13.4.5). A response has the highest bit set. */
 enum vb_mad_method {
 	MAD_GET = 0x01,
 	MAD_SET = 0x02,
@@ -43,15 +44,17 @@ enum vb_mad_method {
 	MAD_GET_RESP = 0x81,
 };
 
-/* Status (IBA 13.4.7). In a directed-route SMP the highest bit is D. */
+/* The status codes of MADs (IBA 13.4.7). In a directed-route SMP the highest
+ * bit is D. */
 enum vb_mad_status {
 	MAD_OK = 0,
 	MAD_BAD_VERSION = 0x04,
 	MAD_BAD_METHOD = 0x08,
-	MAD_BAD_ATTRIBUTE = 0x0c, /* or the method is not for it */
+	/* the attribute is unknown, or the method does not fit it */
+	MAD_BAD_ATTRIBUTE = 0x0c,
 	MAD_BAD_FIELD = 0x1c,
 };
-#define VB_SMP_DIRECTION 0x8000 /* D: the SMP is on its way back */
+#define VB_SMP_DIRECTION 0x8000 /* bit D: the SMP is on its way back */
 
 enum vb_smp_attr {
 	SMP_NOTICE = 0x02,
@@ -69,10 +72,10 @@ enum vb_smp_attr {
 	SMP_SM_INFO = 0x20,
 };
 
-/* A whole SMP's header, without its data and paths. */
+/* The header of an SMP, without its data and paths. */
 struct vb_smp_hdr {
 	uint8_t base_version, class, class_version, method;
-	uint16_t status; /* with D */
+	uint16_t status; /* status of the answer, with the bit D */
 	uint8_t hop_pointer, hop_count;
 	uint64_t tid;
 	uint16_t attr_id;
@@ -90,7 +93,7 @@ struct vb_node_info {
 	uint16_t partition_cap, device_id;
 	uint32_t revision;
 	uint8_t local_port;
-	uint32_t vendor_id; /* 24 bits */
+	uint32_t vendor_id; /* OUI of the vendor, 24 bits */
 };
 enum vb_node_type { NODE_CA = 1, NODE_SWITCH = 2, NODE_ROUTER = 3 };
 
@@ -121,7 +124,7 @@ struct vb_port_info {
 	uint8_t guid_cap, client_reregister, subnet_timeout, resp_time;
 	uint8_t local_phys_errors, overrun_errors;
 	uint16_t max_credit_hint;
-	uint32_t round_trip; /* 24 bits */
+	uint32_t round_trip; /* round trip latency, 24 bits */
 	uint16_t cap_mask2;
 	uint8_t ext_speed_active, ext_speed_supported, ext_speed_enabled;
 };
@@ -137,20 +140,22 @@ struct vb_port_info {
 
 struct vb_notice {
 	uint8_t generic, type;
-	uint32_t producer; /* 24 bits: enum vb_node_type, or a vendor */
-	uint16_t number;   /* of the trap */
+	/* producer of the Notice, 24 bits: enum vb_node_type, or a vendor */
+	uint32_t producer;
+	uint16_t number;   /* number of the trap */
 	uint16_t issuer_lid;
 	uint8_t toggle;
 	uint16_t count;
 };
 #define VB_NOTICE_BYTES	     80
-#define VB_NOTICE_DETAILS_AT 10 /* in the Notice's bytes */
+/* offset of the details in the bytes of a Notice */
+#define VB_NOTICE_DETAILS_AT 10
 
 void vb_smp_hdr_get(const uint8_t mad[VB_MAD_BYTES], struct vb_smp_hdr *h);
 void vb_smp_hdr_put(uint8_t mad[VB_MAD_BYTES], const struct vb_smp_hdr *h);
 
-/* Read and write the attributes: @data is the SMP's data (VB_SMP_DATA_AT); for
- * a Notice it begins where the MAD's class has it. */
+/* Read and write the attributes. @data: the SMP's data (VB_SMP_DATA_AT); for a
+ * Notice, the data at the offset of the MAD's class. */
 void vb_node_info_get(const uint8_t *data, struct vb_node_info *n);
 void vb_node_info_put(uint8_t *data, const struct vb_node_info *n);
 void vb_switch_info_get(const uint8_t *data, struct vb_switch_info *s);

@@ -9,7 +9,7 @@ bool vb_tmh_get(const void *bytes, size_t len, struct vb_tmh *h)
 	struct vb_reader r = vb_reader(bytes, len);
 
 	h->op = vb_get_u8(&r);
-	(void)vb_take(&r, 3); /* reserved */
+	(void)vb_take(&r, 3); /* three reserved bytes */
 	h->app_ctx = vb_get_be32(&r);
 	h->tag = vb_get_be64(&r);
 	return !r.overrun;

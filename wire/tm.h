@@ -15,21 +15,21 @@
 enum vb_tm_op { TM_OP_NO_TAG, TM_OP_RNDV, TM_OP_FIN, TM_OP_EAGER };
 
 struct vb_tmh {
-	uint8_t op; /* enum vb_tm_op, or any other value */
+	uint8_t op; /* the operation, an enum vb_tm_op or any other value */
 	uint32_t app_ctx;
 	uint64_t tag;
 };
 
-/* Where the data of a rendezvous message is. */
+/* The rendezvous header: where the data of a rendezvous message is. */
 struct vb_rvh {
 	uint64_t va;
 	uint32_t rkey, length;
 };
 
-/* Read a TMH. False: @len is too short. */
+/* Read a tag matching header (TMH). False: @len is too short. */
 VB_MUST_CHECK bool vb_tmh_get(const void *bytes, size_t len, struct vb_tmh *h);
-/* Read the RVH behind a TMH; @bytes begin with the TMH. False: @len is too
- * short. */
+/* Read the rendezvous header (RVH) behind a TMH; @bytes begin with the TMH.
+ * False: @len is too short. */
 VB_MUST_CHECK bool vb_rvh_get(const void *bytes, size_t len, struct vb_rvh *h);
 
 #endif

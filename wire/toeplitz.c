@@ -3,8 +3,8 @@
 
 #include "base/bytes.h"
 
-/* Each set bit of the input XORs into the hash the 32 bits of the key that
- * begin at the place of that bit in the input. */
+/* For each bit of the input that is set, XOR 32 bits of the key into the hash;
+ * these begin in the key at the position of the bit in the input. */
 uint32_t vb_toeplitz(const uint8_t key[VB_TOEPLITZ_KEY_BYTES],
 		     const uint8_t *data, size_t len)
 {

@@ -5,7 +5,7 @@
 
 #include "base/defs.h"
 
-/* Both lengths are enough for two IPv6 addresses and two ports. */
+/* The key and the data are long enough for two IPv6 addresses and two ports. */
 #define VB_TOEPLITZ_KEY_BYTES  40
 #define VB_TOEPLITZ_DATA_BYTES 36
 

@@ -5,40 +5,49 @@
  *
  * A connection begins with one message of the program and its answer. After
  * UMAD_QUERY it ends; after UMAD_COMMAND the program may begin again. After
- * UMAD_ATTACH it is a port: it carries MADs both ways, each a message, so that
- * whoever polls it learns that one has come. UMAD_REGISTER and UMAD_UNREGISTER
- * bring along a socket for their answer, which so does not wait behind MADs.
+ * UMAD_ATTACH the connection is a port: it carries MADs in both directions, one
+ * in each message, so that a program learns by poll() that a MAD has come.
+ * UMAD_REGISTER and UMAD_UNREGISTER carry a socket for their answer, so that
+ * the answer does not wait behind MADs.
  */
 #ifndef WIRE_UMAD_IPC_H
 #define WIRE_UMAD_IPC_H
 
 #include "base/defs.h"
 
-#define VB_UMAD_MAGIC  0x756d4101u /* the last byte is the version */
+/* the last byte is the protocol's version */
+#define VB_UMAD_MAGIC  0x756d4101u
 #define VB_UMAD_NAME   65
-#define VB_UMAD_INLINE 32768 /* longer data come in a memfd */
+#define VB_UMAD_INLINE 32768 /* longer data are passed in a memfd */
 #define VB_UMAD_MOST   (32u << 20)
 #define VB_UMAD_TEXT   400
 #define VB_UMAD_PKEYS  256
 #define VB_UMAD_PATH   256
 
 enum vb_umad_kind {
-	UMAD_QUERY = 1,	 /* where; answer: head, info */
-	UMAD_ATTACH,	 /* where; answer: head */
-	UMAD_REGISTER,	 /* wish; answer: head, its result the agent */
-	UMAD_UNREGISTER, /* agent; answer: head */
-	UMAD_MAD,	 /* mad */
-	UMAD_COMMAND,	 /* text; answer: heads with text; the last has none */
+	/* asks for a place's node and port; the answer is a head and an info */
+	UMAD_QUERY = 1,
+	UMAD_ATTACH, /* asks for a place; the answer is a head */
+	/* registers an agent; the answer is a head whose result is the agent's
+	 * number */
+	UMAD_REGISTER,
+	UMAD_UNREGISTER, /* unregisters an agent; the answer is a head */
+	UMAD_MAD,	 /* a MAD in either direction */
+	/* a text; the answer is several heads with text, of which the last has
+	 * none */
+	UMAD_COMMAND,
 };
 
 struct vb_umad_head {
 	uint32_t magic;
-	uint32_t kind;	 /* enum vb_umad_kind */
-	int32_t result;	 /* 0 or more, or -errno */
-	uint32_t length; /* UMAD_MAD: bytes of the MAD; UMAD_COMMAND: of text */
+	uint32_t kind;	/* kind of the message, an enum vb_umad_kind */
+	int32_t result; /* result of a request: 0 or more, or -errno */
+	/* of UMAD_MAD: bytes of the MAD; of UMAD_COMMAND: bytes of the text */
+	uint32_t length;
 };
 
-/* UMAD_QUERY, UMAD_ATTACH: a node of the fabric, and one of its ports. */
+/* The contents of UMAD_QUERY and UMAD_ATTACH: a node of the fabric, and one of
+ * its ports. */
 struct vb_umad_where {
 	struct vb_umad_head head;
 	char node[VB_UMAD_NAME];
@@ -47,18 +56,20 @@ struct vb_umad_where {
 
 struct vb_umad_info {
 	struct vb_umad_head head;
-	uint8_t kind, ports; /* of the node: NodeInfo's type */
+	/* type and number of ports of the node; @kind as in NodeInfo */
+	uint8_t kind, ports;
 	uint64_t guid, sys_guid;
 	uint32_t vendor_id, device_id, revision;
-	/* of the port, if the node has it (@has_port) */
+	/* The fields below describe the port, if the node has it
+	 * (@has_port). */
 	uint8_t has_port;
 	uint8_t state, phys, lmc, sm_sl;
 	uint16_t lid, sm_lid, pkeys;
-	uint32_t rate; /* Gbit/s */
+	uint32_t rate; /* data rate in Gbit/s */
 	uint32_t cap_mask;
 	uint64_t gid_prefix, port_guid;
 	uint16_t pkey[VB_UMAD_PKEYS];
-	char issm[VB_UMAD_PATH]; /* open it to be a subnet manager */
+	char issm[VB_UMAD_PATH]; /* the file that a subnet manager holds open */
 };
 
 struct vb_umad_wish {
@@ -73,9 +84,9 @@ struct vb_umad_agent {
 	uint32_t agent;
 };
 
-/* UMAD_MAD: the public interface's struct ib_user_mad follows, then the data,
- * unless they are too long: then a memfd comes along, which a program must have
- * sealed. */
+/* The contents of UMAD_MAD: behind this struct come the public interface's
+ * struct ib_user_mad and then the data. If they are too long, they are in a
+ * memfd that accompanies the message; a program must seal its memfd. */
 #define VB_UMAD_HEADER 64
 struct vb_umad_mad {
 	struct vb_umad_head head;

@@ -21,7 +21,7 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
-/* Define a function that redirects its argument @path. */
+/* Define the function @name, which redirects its argument @path. */
 #define REDIRECTED(type, name, parameters, path, ...)                          \
 	EXPORTED type name parameters                                          \
 	{                                                                      \
@@ -29,8 +29,9 @@
 		return NEXT(name)(__VA_ARGS__);                                \
 	}
 
-/* In the tree a device node is a link to /dev/null. The program takes it for a
- * node, so O_NOFOLLOW must not make its open() fail. */
+/* Remove O_NOFOLLOW from the flags for a device node. In the tree a device node
+ * is a link to /dev/null, but the program takes it for a node, so O_NOFOLLOW
+ * must not make its open() fail. */
 static int see_through(int at, const char *path, int flags)
 {
 	return flags & O_NOFOLLOW && vb_files_node(at, path)
@@ -38,7 +39,8 @@ static int see_through(int at, const char *path, int flags)
 		       : flags;
 }
 
-/* Define a call like open(), which has a mode only when it creates a file. */
+/* Define a function like open(), which has a mode only when it creates a
+ * file. */
 #define OPENS(name, parameters, at, ...)                                       \
 	EXPORTED int name parameters                                           \
 	{                                                                      \
@@ -61,8 +63,8 @@ static int see_through(int at, const char *path, int flags)
 		return NEXT(name)(__VA_ARGS__, flags, mode);                   \
 	}
 
-/* As OPENS, for the calls of programs that were compiled with
- * _FORTIFY_SOURCE. */
+/* Define a function as OPENS does, for the calls of programs that were compiled
+ * with _FORTIFY_SOURCE. */
 #define OPENS_2(name, parameters, at, ...)                                     \
 	int name parameters;                                                   \
 	EXPORTED int name parameters                                           \
@@ -116,7 +118,7 @@ REDIRECTED(int, euidaccess, (const char *path, int mode), path, path, mode)
 REDIRECTED(int, inotify_add_watch, (int fd, const char *path, uint32_t mask), path,
     fd, path, mask)
 
-/* ls(1) uses these. */
+/* ls(1) calls these functions. */
 REDIRECTED(ssize_t, getxattr, (const char *path, const char *name, void *out,
 			size_t size), path, path, name, out, size)
 REDIRECTED(ssize_t, lgetxattr, (const char *path, const char *name, void *out,

@@ -62,7 +62,9 @@ int vb_files_open_counter(const char *path, int flags)
 	int counter, n, fd;
 
 	if (!path || !strstr(path, "/hw_counters/"))
-		return -1; /* most paths: do not search the environment */
+		/* the path is most often no counter's: do not search the
+		 * environment */
+		return -1;
 	inside = vb_files_inside(path, "/sys/");
 	if (!inside || (flags & O_ACCMODE) != O_RDONLY || flags & O_DIRECTORY)
 		return -1;

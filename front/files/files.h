@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What the calls of the preload share. The preload is loaded into every program
+ * Shared by the calls of the preload. The preload is loaded into every program
  * that is run, and its calls may come from signal handlers. So, except for
- * counters.c and realpath(), it allocates nothing, and it takes no lock and
- * starts no thread.
+ * counters.c and realpath(), it allocates nothing, takes no lock and starts no
+ * thread.
  */
 #ifndef FRONT_FILES_H
 #define FRONT_FILES_H
 
 /* The preload defines open() and open64() and so on as separate functions, so
- * the headers must not rename or replace any. */
+ * the headers must not rename or replace any of them. */
 #undef _FILE_OFFSET_BITS
 #undef _FORTIFY_SOURCE
 
@@ -21,11 +21,11 @@
 
 #define EXPORTED __attribute__((visibility("default")))
 
-/* The function that the preload's function of the same name hides: the C
- * library's, or that of another preload. This library's constructor looks all
- * of them up before main(), since the first call may come from a signal handler
- * on a small stack. A constructor that runs earlier looks up its own with
- * NEXT(); if two threads do so at the same time, both find the same. */
+/* The C library's function (or that of another preload) that the preload's
+ * function hides. This library's constructor looks all of them up before
+ * main(), since the first call may come from a signal handler on a small stack.
+ * A constructor that runs earlier looks up its own with NEXT(); if two threads
+ * do so at a time, both find equal addresses. */
 struct vb_next {
 	const char *name;
 	void *function;
@@ -47,13 +47,13 @@ void *vb_files_look_up(struct vb_next *next);
 bool vb_files_is_ours(const char *path);
 
 /* Redirect @path, for which vb_files_is_ours() is true. Returns @to with the
- * path in the tree, or, when @path leaves the tree by "..", the path that it
- * ends at;
- * @path itself if there is no tree or the new path is too long. */
+ * path in the tree, or, if @path leaves the tree by "..", with the path that it
+ * ends at; returns @path itself if there is no tree or the new path is too
+ * long. */
 const char *vb_files_redirect(const char *path, char to[PATH_MAX]);
 
-/* The path to use for any @path. A redirected path lies on the stack of the
- * calling function. That room is only taken when it is needed, since a signal
+/* The path to use for any @path. A redirected path is on the stack of the
+ * calling function. That space is used only when it is needed, since a signal
  * handler on a small stack may open other files. */
 #define REDIRECT(path)                                                         \
 	(vb_files_is_ours(path)                                                \
@@ -61,29 +61,31 @@ const char *vb_files_redirect(const char *path, char to[PATH_MAX]);
 		 : (path))
 
 /* Would opening @path, which was redirected, with @flags write to the tree? No
- * program has the right to; errno is then that of sysfs. */
+ * program has the right to write there; errno is then that of sysfs. */
 bool vb_files_forbids(const char *path, int flags);
 bool vb_files_fopen_forbids(const char *path, const char *mode);
 
-/* The part of @path behind the tree's root and @below; NULL: @path is not
- * there.
- */
+/* Returns the part of @path behind the tree's root and @below; NULL: @path is
+ * not there. */
 const char *vb_files_inside(const char *path, const char *below);
 
-/* If @path, redirected already and relative to the directory @at, names a
- * device node in /dev/infiniband: its last component, else NULL. errno is kept.
- */
+/* Returns the last component of @path, which is redirected already and relative
+ * to the directory @at, if it names a device node in /dev/infiniband; otherwise
+ * NULL. Keeps errno. */
 const char *vb_files_node(int at, const char *path);
 
-/* Is @name a device node in the directory @fd, that is, in /dev/infiniband? */
+/* Is @name a device node in the directory @fd? Only if that is
+ * /dev/infiniband. */
 bool vb_files_is_node_in(int fd, const char *name);
 
-/* Read a node's device number from the tree's sysfs. False: it has none. */
+/* Read a node's device number from the tree's sysfs. False: the node has
+ * none. */
 bool vb_files_number(const char *node, unsigned *major, unsigned *minor);
 
-/* If @path, redirected already, is a counter's file that is opened for reading:
- * a descriptor with the counter's value, which is the caller's. -1, or NULL: it
- * is not; open the file itself. */
+/* If @path, redirected already, is a counter's file that is opened for reading,
+ * return a descriptor with the counter's value, which the caller owns. Returns
+ * -1, or NULL for vb_files_fopen_counter(), if it is not; then open the file
+ * itself. */
 int vb_files_open_counter(const char *path, int flags);
 FILE *vb_files_fopen_counter(const char *path, const char *mode);
 

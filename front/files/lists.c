@@ -17,7 +17,8 @@ EXPORTED DIR *opendir(const char *path)
 	return NEXT(opendir)(path);
 }
 
-/* In the tree a device node is a symbolic link; report it as a device. */
+/* Define a function that reads a directory. In the tree a device node is a
+ * symbolic link; report it as a device. */
 #define READS(name, entry)                                                     \
 	EXPORTED struct entry *name(DIR *d)                                    \
 	{                                                                      \
@@ -63,9 +64,9 @@ SCANS(scandir, dirent)
 MARKS(dirent64)
 SCANS(scandir64, dirent64)
 
-/* Can the pattern match a path in the tree? Then it has one of these words in
- * it. A wildcard in place of the word cannot match: the directories of the host
- * do not list those of the tree. */
+/* Can the pattern match a path in the tree? Then the pattern contains one of
+ * these words. A wildcard in place of the word cannot match: the directories of
+ * the host do not list those of the tree. */
 static bool may_be_ours(const char *pattern)
 {
 	return pattern &&
@@ -73,8 +74,9 @@ static bool may_be_ours(const char *pattern)
 		strstr(pattern, "rdma_cm"));
 }
 
-/* The C library's glob() calls its own opendir() and stat(), unless the caller
- * passes functions with GLOB_ALTDIRFUNC: pass those of the preload. */
+/* Define a function like glob(). The C library's glob() calls its own opendir()
+ * and stat(), unless the caller passes functions with GLOB_ALTDIRFUNC: pass
+ * those of the preload. */
 #define GLOBS(name, type, reads, state, lstate)                                \
 	static void *opens_for_##name(const char *path)                        \
 	{                                                                      \

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The file calls that return a path: readlink(), realpath(), getcwd(). The
- * program gets the path that it knows, in /sys or /dev, not the one in the
- * tree.
- */
+ * program gets the path that it knows, in /sys or /dev, and not the path in the
+ * tree. */
 #include "front/files/files.h"
 
 #include <errno.h>
@@ -29,12 +28,11 @@ static void hide_tree(char *path)
 	}
 }
 
-/*
- * Targets of links.
- */
+/* Calls that return the target of a link. */
 
-/* In the tree a device node is a link, which the program must not see: EINVAL,
- * as for every file that is not a link. */
+/* Define a function like readlink(). In the tree a device node is a link, which
+ * the program must not see: it gets EINVAL, as for every file that is not a
+ * link. */
 #define READS_LINK(name, parameters, at, ...)                                  \
 	ssize_t name parameters;                                               \
 	EXPORTED ssize_t name parameters                                       \
@@ -57,9 +55,7 @@ READS_LINK(__readlinkat_chk, (int at, const char *path, char *out, size_t size,
 			      size_t room), at, at, path, out, size, room)
 // clang-format on
 
-/*
- * Paths without links.
- */
+/* Calls that return a path without links. */
 
 /* realpath() with @path redirected. Returns @out, or, if that is NULL, memory
  * that the caller frees. */
@@ -78,7 +74,8 @@ static char *resolve(const char *path, char *out)
 	}
 	snprintf(name, sizeof(name), NODES "%s", node);
 	if (out)
-		return strcpy(out, name); /* has PATH_MAX bytes: realpath(3) */
+		/* the program's buffer has PATH_MAX bytes: realpath(3) */
+		return strcpy(out, name);
 	free(found);
 	return strdup(name);
 }
@@ -98,13 +95,13 @@ char *__realpath_chk(const char *path, char *out, size_t room);
 EXPORTED char *__realpath_chk(const char *path, char *out, size_t room)
 {
 	if (room < PATH_MAX)
-		/* it ends the program */
+		/* the buffer is too small: the C library ends the program */
 		return NEXT(__realpath_chk)(path, out, room);
 	return realpath(path, out);
 }
 
 /*
- * The working directory, which chdir() may have redirected.
+ * Calls that return the working directory, which chdir() may have redirected.
  */
 
 EXPORTED char *getcwd(char *out, size_t size)

@@ -2,7 +2,7 @@
 /* Finds the functions behind the preload's own (NEXT() in files.h). */
 #include "front/files/files.h"
 
-/* The linker's symbols for the begin and the end of the section that has all
+/* The linker's symbols for the start and the end of the section that has all
  * entries of NEXT(). */
 #define HIDDEN __attribute__((visibility("hidden")))
 extern struct vb_next __start_vb_next[] HIDDEN, __stop_vb_next[] HIDDEN;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Which paths are redirected to the tree, and to where. A path is followed as
- * text, component by component, as long as it is above the tree's directories
- * or names one of them. */
+/* Decides which paths are redirected to the tree, and to where. A path is
+ * followed as text, component by component, as long as it is above the tree's
+ * directories or names one of them. */
 #include "front/files/files.h"
 
 #include <errno.h>
@@ -15,7 +15,8 @@
 
 #define NODES "/dev/infiniband"
 
-/* The tops: directories of the host in whose place the tree has its own. */
+/* The tops: directories of the host that are replaced by directories of the
+ * tree. */
 static const char *const tops[] = {
 	"/sys/class/infiniband",
 	"/sys/class/infiniband_verbs",
@@ -27,10 +28,12 @@ static const char *const tops[] = {
 	NODES,
 };
 
-/* Where a path is: not related to the tops, above one of them, or at one. */
+/* The position of a path: not related to the tops, above one of them, or at
+ * one. */
 enum { ELSEWHERE, ABOVE, TOP };
 
-/* A path without ".", ".." and double slashes; room for every top. */
+/* A path without ".", ".." and double slashes; the buffer is large enough for
+ * every top. */
 struct name {
 	size_t length;
 	char text[64];
@@ -51,8 +54,8 @@ static int place_of(const struct name *n)
 	return place;
 }
 
-/* Move *path past slashes and components "." to the next component. Returns its
- * length; 0: there is none. */
+/* Advance *path past slashes and components "." to the next component. Returns
+ * its length; 0: there is none. */
 static size_t next_component(const char **path)
 {
 	size_t length;
@@ -95,8 +98,9 @@ static bool append(struct name *n, const char *component, size_t length)
  * class/misc), so ".." there can be resolved as text. Everywhere else only the
  * kernel can resolve it.
  *
- * Returns where @path is then. @rest: what was not followed, from the beginning
- * of a component, or the end. @turned: @path has left a top by "..".
+ * Returns the position of @path then. @rest: the part that was not followed,
+ * from the beginning of a component, or the end. @turned: @path has left a top
+ * by "..".
  */
 static int follow(const char *path, struct name *n, const char **rest,
 		  bool *turned)
@@ -122,7 +126,7 @@ static int follow(const char *path, struct name *n, const char **rest,
 }
 
 /* Append the components of @rest to @to, which has @used bytes. A slash at the
- * end is kept: it demands a directory. False: too long. */
+ * end is kept, because it demands a directory. False: the path is too long. */
 static bool copy_rest(char to[PATH_MAX], size_t used, const char *rest,
 		      bool slash)
 {
@@ -155,7 +159,7 @@ bool vb_files_is_ours(const char *path)
 	const char *rest;
 	bool turned;
 
-	/* A NULL of the program goes to the C library, which sets EFAULT. */
+	/* If the program passes NULL, the C library gets it and sets EFAULT. */
 	return path && path[0] == '/' &&
 	       (follow(path, &n, &rest, &turned) == TOP || turned);
 }
@@ -189,9 +193,7 @@ const char *vb_files_inside(const char *path, const char *below)
 	return path + length + strlen(below);
 }
 
-/*
- * Device nodes: /dev/infiniband.
- */
+/* Device nodes in /dev/infiniband. */
 
 static const struct node_class {
 	const char *prefix, *class;
@@ -201,7 +203,8 @@ static const struct node_class {
 	{ "rdma_cm", "misc" },
 };
 
-/* The sysfs class of a node of that name; NULL: no node has such a name. */
+/* Returns the sysfs class of a node of that name; NULL: no node has such a
+ * name. */
 static const char *class_of(const char *name)
 {
 	for (unsigned i = 0; i < VB_COUNT(node_classes); i++)
@@ -225,7 +228,7 @@ static __attribute__((noinline)) bool is_nodes_directory(const struct stat *s)
 
 /* Is the directory part of the relative path @path, which ends before @name,
  * the tree's /dev/infiniband? Not inlined, so that callers with other names do
- * not take the room for a path on their stack. */
+ * not need stack for a path. */
 static __attribute__((noinline)) bool is_in_nodes(int at, const char *path,
 						  const char *name)
 {
@@ -249,7 +252,7 @@ const char *vb_files_node(int at, const char *path)
 	int error = errno;
 	bool ours;
 
-	/* Most paths end here, without a system call. */
+	/* For most paths the search ends here, without a system call. */
 	if (!name || !class_of(name))
 		return NULL;
 	if (path[0] == '/')

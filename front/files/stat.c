@@ -26,7 +26,7 @@
 		(s)->st_blocks = 0;                                            \
 	} while (0)
 
-/* Define a function that describes @path, relative to @at, in @s. */
+/* Define a function that describes the file @path, relative to @at, in @s. */
 #define STATS(name, parameters, at, ...)                                       \
 	int name parameters;                                                   \
 	EXPORTED int name parameters                                           \
@@ -50,7 +50,7 @@ STATS(fstatat, (int at, const char *path, struct stat *s, int flags),
 STATS(fstatat64, (int at, const char *path, struct stat64 *s, int flags),
       at, at, path, s, flags)
 
-/* Programs that were linked with a glibc before 2.33 call these. */
+/* Programs that were linked with a glibc before 2.33 call these functions. */
 STATS(__xstat, (int version, const char *path, struct stat *s),
       AT_FDCWD, version, path, s)
 STATS(__xstat64, (int version, const char *path, struct stat64 *s),

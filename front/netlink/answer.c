@@ -9,7 +9,7 @@
 #include "front/netlink/entries.h"
 
 #define PORTS 1
-/* The numbers that the files in sysfs state, too (engine/sysfs_text.c). */
+/* Numbers that are also in the files of sysfs (engine/sysfs_text.c). */
 #define VERBS_DRIVER_ABI 1
 #define MAD_ABI		 5
 
@@ -18,7 +18,7 @@ struct asked {
 	unsigned client, command;
 	bool dump;
 	const uint8_t *attrs;
-	uint32_t length; /* of the attributes */
+	uint32_t length; /* bytes of the attributes */
 };
 
 /* The state of making one datagram of an answer. */
@@ -30,9 +30,7 @@ struct answer {
 	struct vb_nl_out out;
 };
 
-/*
- * The request.
- */
+/* Reading the request. */
 
 size_t vb_nl_split(const uint8_t *bytes, size_t length,
 		   struct vb_nl_request *request)
@@ -62,8 +60,8 @@ static struct asked read_asked(const struct vb_nl_request *r)
 	return a;
 }
 
-/* Find the attribute @type; of several the last one counts. Returns its value,
- * which has @length bytes, or NULL. */
+/* Find the attribute @type; if there are several, the last one counts. Returns
+ * its value, which has @length bytes, or NULL. */
 static const uint8_t *find(const struct asked *a, uint16_t type,
 			   uint32_t *length)
 {
@@ -118,8 +116,8 @@ static const struct vb_nl_device *answer_device_of(const struct answer *a)
 	return NULL;
 }
 
-/* Read the request's port; *@port is 0 when it names none. False: the device
- * has no such port. */
+/* Read the request's port; *@port is 0 when the request names none. False: the
+ * device has no such port. */
 static bool port_of(const struct answer *a, uint32_t *port)
 {
 	*port = 0;
@@ -127,9 +125,7 @@ static bool port_of(const struct answer *a, uint32_t *port)
 	       (*port >= 1 && *port <= PORTS);
 }
 
-/*
- * Messages.
- */
+/* Writing messages. */
 
 /* Begin a message. Returns its offset in the datagram, for answer_end(). */
 static uint32_t answer_begin(struct answer *a, uint16_t type, uint16_t flags)
@@ -155,7 +151,7 @@ static uint32_t begin_reply(struct answer *a)
 }
 
 /* End the message that began at @at: write its length. False: the datagram had
- * no room for all of it, and this function has removed it. */
+ * no room for the whole message, which this function has removed. */
 static bool answer_end(struct answer *a, uint32_t at)
 {
 	const uint32_t length = a->out.used - at;
@@ -168,7 +164,7 @@ static bool answer_end(struct answer *a, uint32_t at)
 	return true;
 }
 
-/* A sentence for the user about EOPNOTSUPP, which iproute2 prints after
+/* Returns a sentence for the user about EOPNOTSUPP, which iproute2 prints after
  * "Error: "; NULL for other errors. */
 static const char *reason(const struct answer *a, int error)
 {
@@ -194,7 +190,7 @@ static void put_error(struct answer *a, int error)
 {
 	const struct vb_nl_request *r = a->request;
 	const char *why = r->ext_ack ? reason(a, error) : NULL;
-	/* The error repeats the request, if that is short enough. */
+	/* The error message repeats the request, if that is short enough. */
 	bool capped = r->cap_ack || error == 0 || r->length > VB_NL_REQUEST;
 	uint32_t echo = capped ? NLMSG_HDRLEN : r->length, at;
 	uint8_t *to;
@@ -213,8 +209,8 @@ static void put_error(struct answer *a, int error)
 	a->cursor->done = true;
 }
 
-/* End a list. Without room for NLMSG_DONE the list stays unfinished, and the
- * next datagram has nothing but NLMSG_DONE. */
+/* End a list. If there is no room for NLMSG_DONE, the list stays unfinished,
+ * and the next datagram has only NLMSG_DONE. */
 static void put_done(struct answer *a)
 {
 	const int32_t status = 0;
@@ -227,8 +223,9 @@ static void put_done(struct answer *a)
 }
 
 /*
- * Handlers of commands. Each writes its one message, or of a list as many
- * messages as there is room for, from cursor->next on. Returns 0 or -errno.
+ * Handlers of commands. A handler writes its one message, or, of a list, as
+ * many messages as there is room for, beginning at cursor->next. Returns 0 or
+ * -errno.
  */
 
 typedef void (*put_device)(struct vb_nl_out *o, const struct vb_nl_facts *f,
@@ -258,8 +255,8 @@ static int put_one(struct answer *a, const struct vb_nl_device *d,
 	return answer_end(a, at) ? 0 : -EMSGSIZE;
 }
 
-/* A message for each device. cursor->next is an index of facts->devices, whose
- * order is the same at each call. */
+/* Write a message for each device. cursor->next is an index of facts->devices,
+ * whose order is equal in all calls. */
 static int put_all(struct answer *a, put_device put)
 {
 	const struct vb_nl_facts *f = a->facts;
@@ -285,8 +282,8 @@ static int get_summary(struct answer *a)
 		       : put_one(a, answer_device_of(a), vb_nl_put_summary);
 }
 
-/* Write the port of the device that the request names. A list of ports has this
- * one, too: a device has no other. */
+/* Write the port of the device that the request names. A list of ports has only
+ * this one, because a device has no other. */
 static int get_port(struct answer *a)
 {
 	uint32_t port;
@@ -311,8 +308,8 @@ static int get_system(struct answer *a)
 	return 0;
 }
 
-/* The counters of a port. Counters of single queue pairs or regions do not
- * exist: their lists are empty, and their mode is 0, not bound. */
+/* Write the counters of a port. There are no counters of single queue pairs or
+ * regions: their lists are empty, and their mode is 0, not bound. */
 static int get_statistics(struct answer *a)
 {
 	uint32_t port, of, at;
@@ -411,7 +408,7 @@ static void list_objects(struct answer *a, const struct vb_nl_kind *k,
 	table = vb_nl_open(&a->out, k->table);
 	all = put_entries(a, k, d, port);
 	vb_nl_close(&a->out, table);
-	/* Remove a message without entries. */
+	/* Remove a message that has no entries. */
 	if (a->cursor->next == from)
 		vb_nl_back(&a->out, at);
 	else
@@ -434,7 +431,7 @@ static int get_objects(struct answer *a)
 	return 0;
 }
 
-/* Which counters can be switched on and off: none can. */
+/* Write which counters can be switched on and off: there are none. */
 static int get_switches(struct answer *a)
 {
 	uint32_t port;
@@ -444,8 +441,9 @@ static int get_switches(struct answer *a)
 	return put_one(a, answer_device_of(a), vb_nl_put_switches);
 }
 
-/* The character device for the client (uverbs, umad) that the request names.
- * The connection manager's belongs to no RDMA device and is not reported. */
+/* Write the character device for the client (uverbs, umad) that the request
+ * names. The connection manager's device belongs to no RDMA device and is not
+ * reported. */
 static int get_chardev(struct answer *a)
 {
 	const struct vb_nl_device *d = answer_device_of(a);
@@ -519,8 +517,8 @@ unsigned vb_nl_needs(const struct vb_nl_request *request)
 	return c ? c->need : 0;
 }
 
-/* Does the message ask the RDMA subsystem for something? The caller only
- * acknowledges others, and netlink's own message types. */
+/* Is the message a request to the RDMA subsystem? Other messages, and netlink's
+ * own types, are only acknowledged. */
 static bool is_for_us(const struct asked *a)
 {
 	return a->head.nlmsg_flags & NLM_F_REQUEST &&
@@ -558,8 +556,8 @@ static int carry_out(struct answer *a)
 	return c ? c->answer(a) : -EINVAL;
 }
 
-/* The answer to a single request is one datagram, and its acknowledgement a
- * second one. A list is acknowledged by its NLMSG_DONE. */
+/* Write an answer. The answer to a single request is one datagram, and its
+ * acknowledgement a second one. A list is acknowledged by its NLMSG_DONE. */
 size_t vb_nl_answer(const struct vb_nl_request *request,
 		    const struct vb_nl_facts *facts,
 		    struct vb_nl_cursor *cursor, uint8_t *to)

@@ -10,7 +10,7 @@
 #include "front/netlink/facts.h"
 
 /* The longest datagram of an answer, in bytes: programs read into 4096 bytes,
- * and the kernel stays below that, too. */
+ * and the kernel's datagrams are shorter than that as well. */
 #define VB_NL_ANSWER 3776
 /* The longest request that is answered, in bytes; a longer one gets -EMSGSIZE.
  */
@@ -19,31 +19,35 @@
 /* One request: a netlink message with its header. */
 struct vb_nl_request {
 	const uint8_t *bytes;
-	uint32_t length;       /* bytes */
-	uint32_t portid;       /* the socket's port ID */
-	bool cap_ack, ext_ack; /* the socket's NETLINK_CAP_ACK, _EXT_ACK */
+	uint32_t length; /* length of the request in bytes */
+	uint32_t portid; /* port ID of the socket */
+	/* the socket's options NETLINK_CAP_ACK and NETLINK_EXT_ACK */
+	bool cap_ack, ext_ack;
 };
 
 /* Find the first request in @length bytes that the program has sent. Returns
- * how many bytes it takes up, with padding; 0: there is no further request. */
+ * its bytes, with padding; 0: there is no further request. */
 size_t vb_nl_split(const uint8_t *bytes, size_t length,
 		   struct vb_nl_request *request);
 
-/* The facts that answering the request takes: bits of enum vb_nl_need. */
+/* Returns the facts that are needed to answer the request: bits of enum
+ * vb_nl_need. */
 unsigned vb_nl_needs(const struct vb_nl_request *request);
 
-/* How much of the answer to a request has been written; zeros at first. */
+/* The position in the answer to a request; all zeros at first. */
 struct vb_nl_cursor {
 	uint64_t
-		next; /* list: the next entry has this number or a higher one */
-	uint32_t step; /* no list: datagrams written */
-	bool done;     /* nothing is left */
+		/* in a list: the lowest number that the next entry may have */
+		next;
+	uint32_t step; /* otherwise: number of datagrams that were written */
+	bool done;     /* the answer is complete */
 };
 
 /*
  * Write the next datagram of the answer to @to, which has VB_NL_ANSWER bytes.
  * Returns its length in bytes; 0: the answer is complete. @facts may differ
- * from those of the last call: a list then goes on by its entries' numbers.
+ * from those of the previous call: a list then continues by its entries'
+ * numbers.
  */
 size_t vb_nl_answer(const struct vb_nl_request *request,
 		    const struct vb_nl_facts *facts,

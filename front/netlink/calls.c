@@ -33,7 +33,7 @@
 
 #define PREFIX "verbena-netlink-rdma-"
 
-/* The socket options that keep NETLINK_CAP_ACK and NETLINK_EXT_ACK. */
+/* The socket options that store NETLINK_CAP_ACK and NETLINK_EXT_ACK. */
 #define KEEPS_CAP_ACK SO_BROADCAST
 #define KEEPS_EXT_ACK SO_KEEPALIVE
 
@@ -44,22 +44,20 @@ static const char *tree(void)
 	return getenv("VERBENA_TREE");
 }
 
-/*
- * The socket.
- */
+/* Making and recognizing the sockets. */
 
 static socklen_t name_socket(struct sockaddr_un *name, uint32_t portid)
 {
 	*name = (struct sockaddr_un){ .sun_family = AF_UNIX };
-	/* The first byte stays 0, for the abstract namespace: such a name ends
-	 * with its socket. */
+	/* The first byte stays 0, which makes the name abstract: such a name
+	 * disappears with its socket. */
 	return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 +
 			   (size_t)snprintf(name->sun_path + 1,
 					    sizeof(name->sun_path) - 1,
 					    PREFIX "%08x", portid));
 }
 
-/* Is the socket one of NETLINK_RDMA? Then read its port ID. errno is kept. */
+/* Is @fd a socket of NETLINK_RDMA? If so, read its port ID. Keeps errno. */
 static bool is_named(int fd, uint32_t *portid)
 {
 	struct sockaddr_un name = { 0 };
@@ -83,8 +81,8 @@ static bool calls_is_ours(int fd, uint32_t *portid)
 	       is_named(fd, portid);
 }
 
-/* Open a socket of that port ID, connected to itself. Returns -1 and errno;
- * EADDRINUSE: another socket has that port ID. */
+/* Open a socket with the port ID @portid, connected to itself. Returns -1 and
+ * errno; EADDRINUSE: another socket has that port ID. */
 static int open_port(uint32_t portid, int flags)
 {
 	struct sockaddr_un name;
@@ -96,9 +94,9 @@ static int open_port(uint32_t portid, int flags)
 		return -1;
 	if (NEXT(bind)(fd, (struct sockaddr *)&name, length) == 0 &&
 	    NEXT(connect)(fd, (struct sockaddr *)&name, length) == 0) {
-		/* Drop what another process has sent before connect().
-		 * A connected socket receives from its peer only, which is
-		 * itself. */
+		/* Drop the messages that other processes sent before connect().
+		 * A connected socket receives only from its peer, which is the
+		 * socket itself. */
 		while (NEXT(recv)(fd, &drop, 1, MSG_DONTWAIT) >= 0)
 			;
 		return fd;
@@ -109,8 +107,8 @@ static int open_port(uint32_t portid, int flags)
 	return -1;
 }
 
-/* Choose the port ID as the kernel does: the process's number, or, when that is
- * in use, a number that no process can have. */
+/* Open a socket and choose its port ID as the kernel does: the process's
+ * number, or, if that is in use, a number that no process can have. */
 static int open_any(int flags)
 {
 	uint32_t portid = (uint32_t)getpid();
@@ -160,8 +158,8 @@ static int set_flag(int fd, int option, int value)
 	return NEXT(setsockopt)(fd, SOL_SOCKET, option, &value, sizeof(value));
 }
 
-/* A socket's name cannot be changed, so a new socket of the new name replaces
- * the old one under its descriptor. */
+/* Change the port ID of a socket. A socket's name cannot be changed, so a new
+ * socket with the new name replaces the old one at its descriptor. */
 static int rename_socket(int fd, uint32_t portid)
 {
 	int status = fcntl(fd, F_GETFL);
@@ -194,15 +192,15 @@ EXPORTED int bind(int fd, const struct sockaddr *addr, socklen_t length)
 		errno = EINVAL;
 		return -1;
 	}
-	/* Accept multicast groups, although this file never sends a
-	 * notification to them. */
+	/* Accept multicast groups, although no notification is ever sent to
+	 * them. */
 	return to.nl_pid == 0 || to.nl_pid == portid
 		       ? 0
 		       : rename_socket(fd, to.nl_pid);
 }
 
-/* A netlink socket needs no connect() to talk to the kernel: leave our socket
- * connected to itself. */
+/* Ignore the call: a netlink socket needs no connect() to talk to the kernel,
+ * and this socket must stay connected to itself. */
 EXPORTED int connect(int fd, const struct sockaddr *addr, socklen_t length)
 {
 	uint32_t portid;
@@ -259,7 +257,7 @@ EXPORTED int setsockopt(int fd, int level, int option, const void *value,
 		return set_flag(fd, KEEPS_CAP_ACK, on);
 	if (option == NETLINK_EXT_ACK)
 		return set_flag(fd, KEEPS_EXT_ACK, on);
-	return 0; /* the other options change nothing in an answer */
+	return 0; /* the other options have no effect on an answer */
 }
 
 EXPORTED int getsockopt(int fd, int level, int option, void *value,
@@ -290,20 +288,22 @@ EXPORTED int getsockopt(int fd, int level, int option, void *value,
 }
 
 /*
- * Answers. A list may have more datagrams than the socket's queue holds. Then
- * this file queues a bookmark behind the first of them: an NLMSG_NOOP, which
- * means nothing to a program, with the request and the cursor. When the program
- * has read up to it, the next part of the list takes its place.
+ * Sending answers. A list may have more datagrams than the socket's queue can
+ * have. Then this file queues a bookmark behind the first of them: an
+ * NLMSG_NOOP, which means nothing to a program, with the request and the
+ * cursor. When the program has read up to the bookmark, the next part of the
+ * list replaces it.
  */
 
-#define AT_ONCE	       16 /* datagrams; a socket's queue holds more */
+/* Datagrams sent at a time; a socket's queue has room for more. */
+#define AT_ONCE	       16
 #define BOOKMARK_MAGIC 0x76626e6c63757273u
 
 struct bookmark {
 	struct nlmsghdr head;
 	uint64_t magic;
 	struct vb_nl_cursor cursor;
-	uint32_t length; /* of the request */
+	uint32_t length; /* length of the request in bytes */
 	uint8_t request[VB_NL_REQUEST];
 };
 
@@ -363,7 +363,8 @@ static int play(int fd, const struct vb_nl_request *r,
 	return rc;
 }
 
-/* Answer the requests in @length bytes: a program may send several at once. */
+/* Answer the requests in @length bytes: a program may send several in one
+ * call. */
 static ssize_t ask(int fd, uint32_t portid, const uint8_t *bytes, size_t length)
 {
 	struct vb_nl_request r = {
@@ -383,7 +384,7 @@ static ssize_t ask(int fd, uint32_t portid, const uint8_t *bytes, size_t length)
 		rc = play(fd, &r, &cursor);
 	}
 	/* The queue is full of answers that the program has not read: the
-	 * kernel reports ENOBUFS, too. */
+	 * kernel also reports ENOBUFS then. */
 	errno = rc ? ENOBUFS : error;
 	return rc ? -1 : (ssize_t)length;
 }
@@ -532,7 +533,7 @@ EXPORTED ssize_t recv(int fd, void *bytes, size_t length, int flags)
 		       : NEXT(recv)(fd, bytes, length, flags);
 }
 
-/* Programs that were compiled with _FORTIFY_SOURCE call these. */
+/* Programs that were compiled with _FORTIFY_SOURCE call these functions. */
 ssize_t __recv_chk(int fd, void *bytes, size_t length, size_t room, int flags);
 ssize_t __recvfrom_chk(int fd, void *bytes, size_t length, size_t room,
 		       int flags, struct sockaddr *from,

@@ -17,9 +17,8 @@ struct line {
 	size_t path_length, length;
 };
 
-/* Read the next line that has a tab. Returns where to go on, or NULL at the
- * end.
- */
+/* Read the next line that has a tab. Returns the position behind it, or NULL at
+ * the end. */
 static const char *next_line(const char *at, struct line *line)
 {
 	for (;;) {
@@ -58,7 +57,7 @@ static struct vb_nl_device *contents_device_of(struct vb_nl_facts *f,
 	return more;
 }
 
-/* The text has four groups of four hexadecimal digits. */
+/* Read a GUID. The text has four groups of four hexadecimal digits. */
 static uint64_t contents_guid_of(const char *text)
 {
 	unsigned a[4] = { 0 };
@@ -69,7 +68,7 @@ static uint64_t contents_guid_of(const char *text)
 	       (uint64_t)a[2] << 16 | a[3];
 }
 
-/* Note a character device: @text is "MAJOR:MINOR". */
+/* Store the number of a character device: @text is "MAJOR:MINOR". */
 static void note_number(struct vb_nl_node *node, const char *class,
 			unsigned number, const char *text)
 {
@@ -98,8 +97,8 @@ static void note_attribute(struct vb_nl_device *d, const char *file,
 		d->phys_state = (uint8_t)atoi(text);
 }
 
-/* Does all of @path match @format, which has one conversion, into @value, and
- * ends with %n? */
+/* Does the whole @path match @format, which has one conversion, into @value,
+ * and ends with %n? */
 static bool has_form(const char *path, const char *format, void *value)
 {
 	int end = 0;
@@ -107,7 +106,8 @@ static bool has_form(const char *path, const char *format, void *value)
 	return sscanf(path, format, value, &end) == 1 && end && !path[end];
 }
 
-/* @path is relative to sys/devices/virtual/verbena/DEVICE. */
+/* Store the contents of a file. @path is relative to
+ * sys/devices/virtual/verbena/DEVICE. */
 static void note_file(struct vb_nl_device *d, const char *path,
 		      const char *text)
 {

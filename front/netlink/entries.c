@@ -22,7 +22,7 @@ void vb_nl_put_handle(struct vb_nl_out *o, const struct vb_nl_device *d)
 void vb_nl_put_device(struct vb_nl_out *o, const struct vb_nl_device *d)
 {
 	vb_nl_put_handle(o, d);
-	/* the highest port number */
+	/* the highest port number, which is 1 */
 	vb_nl_put32(o, RDMA_NLDEV_ATTR_PORT_INDEX, 1);
 	vb_nl_put64(o, RDMA_NLDEV_ATTR_CAP_FLAGS, vb_device_caps(is_rnic(d)));
 	if (d->firmware[0])
@@ -49,19 +49,20 @@ void vb_nl_put_port(struct vb_nl_out *o, const struct vb_nl_device *d)
 	vb_nl_puts(o, RDMA_NLDEV_ATTR_NDEV_NAME, d->netdev);
 }
 
-/* Each network namespace has its own devices (exclusive mode), and a fork does
- * not disturb registered memory. */
+/* Write the attributes of the system. Each network namespace has its own
+ * devices (exclusive mode), and a fork does not disturb registered memory. */
 void vb_nl_put_system(struct vb_nl_out *o)
 {
-	vb_nl_put8(o, RDMA_NLDEV_SYS_ATTR_NETNS_MODE, 0); /* exclusive */
+	vb_nl_put8(o, RDMA_NLDEV_SYS_ATTR_NETNS_MODE, 0); /* exclusive mode */
 	vb_nl_put8(o, RDMA_NLDEV_SYS_ATTR_COPY_ON_FORK, 1);
 }
 
 void vb_nl_put_summary(struct vb_nl_out *o, const struct vb_nl_facts *f,
 		       const struct vb_nl_device *d)
 {
-	/* In the kernel's order. "cm_id" is left out: rosters have no ids of
-	 * librdmacm, and a 0 would claim that there are none. */
+	/* The kinds of objects, in the kernel's order. "cm_id" is left out:
+	 * rosters have no ids of librdmacm, and a 0 would claim that there are
+	 * none. */
 	static const struct {
 		const char *name;
 		enum vb_roster_kind kind;
@@ -133,9 +134,7 @@ void vb_nl_put_switches(struct vb_nl_out *o, const struct vb_nl_facts *f,
 	vb_nl_close(o, table);
 }
 
-/*
- * Objects.
- */
+/* Writing objects. */
 
 static void put_id(struct vb_nl_out *o, uint16_t type, uint32_t id)
 {
@@ -184,8 +183,8 @@ static void put_cq(struct vb_nl_out *o, const struct vb_nl_facts *f,
 	vb_nl_put32(o, RDMA_NLDEV_ATTR_RES_PID, (uint32_t)row->pid);
 }
 
-/* The kernel shows keys to privileged users only. Here every region belongs to
- * the caller's user, so the keys are shown. */
+/* Write a memory region. The kernel shows keys to privileged users only. Here
+ * every region belongs to the caller's user, so the keys are shown. */
 static void put_mr(struct vb_nl_out *o, const struct vb_nl_facts *f,
 		   const struct vb_census_row *row)
 {
@@ -214,8 +213,8 @@ static void put_ctx(struct vb_nl_out *o, const struct vb_nl_facts *f,
 	vb_nl_put32(o, RDMA_NLDEV_ATTR_RES_PID, (uint32_t)row->pid);
 }
 
-/* The queue pairs that use a shared receive queue, as many as fit into one
- * message. */
+/* The most queue pairs of one shared receive queue that are written, as many as
+ * fit into one message. */
 #define MOST_QPS 200
 static void put_users(struct vb_nl_out *o, const struct vb_nl_facts *f,
 		      const struct vb_census_row *srq)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Write the attributes of one device, port or object, as the kernel's nldev
- * does. Where the room ends, o->full is set, and the caller removes the
+ * does. If there is no room, o->full is set, and the caller removes the
  * message. */
 #ifndef FRONT_NETLINK_ENTRIES_H
 #define FRONT_NETLINK_ENTRIES_H
@@ -19,12 +19,12 @@ void vb_nl_put_switches(struct vb_nl_out *o, const struct vb_nl_facts *f,
 			const struct vb_nl_device *d);
 void vb_nl_put_system(struct vb_nl_out *o);
 
-/* How objects of a kind are requested and listed. */
+/* A kind of objects: how they are requested and listed. */
 struct vb_nl_kind {
-	uint16_t command;      /* RDMA_NLDEV_CMD_RES_*_GET */
-	uint16_t table, entry; /* RDMA_NLDEV_ATTR_RES_* */
+	uint16_t command;      /* the command RDMA_NLDEV_CMD_RES_*_GET */
+	uint16_t table, entry; /* the attributes RDMA_NLDEV_ATTR_RES_* */
 	uint16_t id;	       /* the attribute that identifies an object */
-	bool by_port; /* a request names the port, too, not only the device */
+	bool by_port; /* a request names the port in addition to the device */
 	enum vb_roster_kind kind;
 	void (*put)(struct vb_nl_out *o, const struct vb_nl_facts *f,
 		    const struct vb_census_row *row);
@@ -32,7 +32,7 @@ struct vb_nl_kind {
 extern const struct vb_nl_kind vb_nl_kinds[];
 extern const unsigned vb_nl_kind_count;
 
-/* The number that identifies the object on its device. */
+/* Returns the number that identifies the object on its device. */
 static inline uint32_t vb_nl_id(const struct vb_census_row *row)
 {
 	return row->kind == ROSTER_QP ? row->number : row->id;

@@ -7,18 +7,18 @@
 #include "engine/census.h"
 #include "engine/counters.h"
 
-/* A character device. */
+/* A character device: its name and number. */
 struct vb_nl_node {
-	char name[32]; /* empty: there is none */
+	char name[32]; /* name of the device; empty: there is none */
 	uint64_t number;
 };
 
 struct vb_nl_device {
 	char name[64], netdev[16], firmware[32];
 	uint32_t index, ifindex;
-	uint64_t guid, image_guid; /* host order */
-	uint8_t node_type;	   /* enum ibv_node_type */
-	uint8_t state, phys_state; /* as in sysfs */
+	uint64_t guid, image_guid; /* GUIDs in host byte order */
+	uint8_t node_type;	   /* type of the node, an enum ibv_node_type */
+	uint8_t state, phys_state; /* states of the port, as numbers in sysfs */
 	struct vb_nl_node verbs, mad;
 };
 
@@ -30,16 +30,17 @@ struct vb_nl_facts {
 	unsigned counter_of;
 };
 
-/* The facts that a request needs. vb_nl_gather() reads only those, since each
- * takes system calls. */
+/* The facts that a request needs. vb_nl_gather() reads only these, since each
+ * of them costs system calls. */
 enum vb_nl_need {
 	NEED_DEVICES = 1 << 0,
-	NEED_SUMS = 1 << 1, /* how many objects of each kind a device has */
-	NEED_ROWS = 1 << 2, /* the objects */
+	/* the number of objects of each kind on each device */
+	NEED_SUMS = 1 << 1,
+	NEED_ROWS = 1 << 2, /* the objects themselves */
 	NEED_COUNTERS = 1 << 3,
 };
 
-/* Gather facts, which the caller gives to vb_nl_forget(), even after a failure.
+/* Gather facts, which the caller frees by vb_nl_forget(), even after a failure.
  * @tree: the root of the tree (engine/sysfs_tree.h). Returns 0 or -errno. */
 VB_MUST_CHECK int vb_nl_gather(const char *tree, unsigned need,
 			       struct vb_nl_facts *facts);

@@ -11,7 +11,7 @@
 struct vb_nl_out {
 	uint8_t *bytes;
 	uint32_t used, room;
-	bool full; /* something did not fit: nothing is written any more */
+	bool full; /* something did not fit, so nothing more is written */
 };
 
 static inline uint32_t vb_nl_align(uint32_t length)
@@ -19,8 +19,8 @@ static inline uint32_t vb_nl_align(uint32_t length)
 	return (length + 3) & ~3u;
 }
 
-/* Reserve @length bytes, rounded up to a multiple of 4 and zeroed. NULL: full.
- */
+/* Reserve @length bytes, rounded up to a multiple of 4 and zeroed. NULL: the
+ * buffer is full. */
 static inline void *vb_nl_room(struct vb_nl_out *o, uint32_t length)
 {
 	uint8_t *at = o->bytes + o->used;
@@ -71,8 +71,8 @@ static inline void vb_nl_puts(struct vb_nl_out *o, uint16_t type,
 	vb_nl_put(o, type, text, (uint32_t)strlen(text) + 1);
 }
 
-/* Begin a nested attribute: what is written until vb_nl_close() is inside it.
- * Returns its offset. */
+/* Begin a nested attribute: everything that is written until vb_nl_close() is
+ * inside the attribute. Returns its offset. */
 static inline uint32_t vb_nl_open(struct vb_nl_out *o, uint16_t type)
 {
 	uint32_t at = o->used;
@@ -89,7 +89,7 @@ static inline void vb_nl_close(struct vb_nl_out *o, uint32_t at)
 		memcpy(o->bytes + at, &length, sizeof(length));
 }
 
-/* Remove everything that was written since o->used was @used. */
+/* Remove everything that was written since o->used had the value @used. */
 static inline void vb_nl_back(struct vb_nl_out *o, uint32_t used)
 {
 	o->used = used;

@@ -85,7 +85,8 @@ uint16_t rcm_port_of(const struct sockaddr *a)
 {
 	if (a->sa_family == AF_IB)
 		return (uint16_t)be64toh(ib(a)->sib_sid);
-	/* This is right for IPv6, too: sin6_port has the offset of sin_port. */
+	/* The offset is right for IPv6 as well: sin6_port is where sin_port
+	 * is. */
 	return ntohs(((const struct sockaddr_in *)a)->sin_port);
 }
 
@@ -118,9 +119,10 @@ bool rcm_address_is_loopback(const struct sockaddr *a)
 	return vb_gid_is_loopback(&gid);
 }
 
-/* The program may use an id of RDMA_PS_IB with ports of TCP and UDP, too, and
- * any other id only with ports of its own space. Only those bits of the service
- * ID count that the mask of @a names. */
+/* Returns the port space of an address. The program may use an id of RDMA_PS_IB
+ * with ports of TCP and UDP as well, and any other id only with ports of its
+ * own space. Only the bits of the service ID that the mask of @a names are
+ * used. */
 int rcm_space_of(const struct sockaddr *a, enum rdma_port_space own)
 {
 	uint64_t sid, space;

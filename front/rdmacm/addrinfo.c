@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The program wants service records of the subnet administrator, which RoCE
- * does not have. Older rdma_cm headers do not define the flag. */
+/* Flag for service records of the subnet administrator, which RoCE does not
+ * have. Older rdma_cm headers do not define it. */
 #define RCM_RAI_SA 0x10
 
 int rdma_query_addrinfo(struct rdma_cm_id *id, struct rdma_addrinfo **info);
@@ -16,9 +16,10 @@ int rdma_resolve_addrinfo(struct rdma_cm_id *id, const char *node,
 			  const char *service,
 			  const struct rdma_addrinfo *hints);
 
-/* AF_IB addresses are GIDs, and GIDs have no names: as rdma_getaddrinfo(3)
- * says, the caller gets AF_IB only for RAI_FAMILY with RAI_NUMERICHOST. A
- * caller that gives a name gets IP addresses, which reach the same devices. */
+/* Returns whether the result is an AF_IB address. Such addresses are GIDs, and
+ * GIDs have no names: as rdma_getaddrinfo(3) says, the caller gets AF_IB only
+ * for RAI_FAMILY with RAI_NUMERICHOST. A caller that gives a name gets IP
+ * addresses, which reach the same devices. */
 static bool is_gid(const struct rdma_addrinfo *hints)
 {
 	const int both = RAI_FAMILY | RAI_NUMERICHOST;
@@ -76,7 +77,7 @@ static bool is_passive(const struct rdma_addrinfo *hints)
 }
 
 /* True if the program wants datagrams. The queue pair type in @hints decides;
- * if @hints have none, their port space does. */
+ * without one, their port space decides. */
 static bool wants_datagrams(const struct rdma_addrinfo *hints)
 {
 	if (!hints)
@@ -87,7 +88,8 @@ static bool wants_datagrams(const struct rdma_addrinfo *hints)
 	       hints->ai_port_space == RDMA_PS_IPOIB;
 }
 
-/* Returns what getaddrinfo() returns: 0, or an EAI_* number. */
+/* Looks up names by getaddrinfo(), and returns its result: 0, or an EAI_*
+ * number. */
 static int look_up(const char *node, const char *service,
 		   const struct rdma_addrinfo *hints, struct addrinfo **found)
 {
@@ -134,9 +136,9 @@ static int copy_hint(struct sockaddr *hint, socklen_t bytes,
 	return addrinfo_copy_address(&a, to, len);
 }
 
-/* One result: @a is an address that was found; NULL: the caller gave neither
- * node nor service, and @hints alone make the result. NULL: no memory, or an
- * address in @hints is too long. */
+/* Makes one result. @a is an address that was found; if @a is NULL, the caller
+ * gave neither node nor service, and the result is made of @hints alone.
+ * Returns NULL without memory, or if an address in @hints is too long. */
 static struct rdma_addrinfo *convert(const struct addrinfo *a,
 				     const struct rdma_addrinfo *hints)
 {
@@ -199,8 +201,9 @@ VB_EXPORT int rdma_getaddrinfo(const char *node, const char *service,
 	return *res ? 0 : rcm_fail(ENOMEM);
 }
 
-/* Each id has one resolution at a time: it lasts until the program collects the
- * result with rdma_query_addrinfo(). -EBUSY: @id has one already. */
+/* Begins a resolution of @id. An id has one resolution at a time, which lasts
+ * until the program collects the result with rdma_query_addrinfo(). -EBUSY: @id
+ * has one already. */
 static int begin_resolving(struct rcm_id *id)
 {
 	bool busy;

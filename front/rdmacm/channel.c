@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Event channels: the queue of events, its eventfd, the wait for an event, and
- * what happens to the events of an id or a channel that goes away.
+ * Event channels: the queue of events, its eventfd, waiting for an event, and
+ * dropping the events of an id or a channel that is destroyed.
  */
 #include "front/rdmacm/event_priv.h"
 
@@ -37,10 +37,10 @@ VB_EXPORT struct rdma_event_channel *rdma_create_event_channel(void)
 }
 
 /*
- * The caller of each of the following functions holds rcm.lock, so none of them
- * may be a cancellation point: a cancelled thread would keep the lock. The
- * eventfd is readable exactly while the queue has events, so neither reading
- * nor writing it blocks here.
+ * The caller of each function below holds rcm.lock, so none of them may be a
+ * cancellation point: a cancelled thread would keep the lock. The eventfd is
+ * readable exactly while the queue has events, so neither reading nor writing
+ * it blocks here.
  */
 
 /* Makes the descriptor of the channel readable. */
@@ -53,7 +53,7 @@ static void mark_full(struct rcm_channel *c)
 	vb_cancel_back(cancel);
 }
 
-/* The caller has taken events out of the queue: if none is left, makes the
+/* The caller has removed events from the queue: if none is left, makes the
  * channel's descriptor unreadable. */
 static void mark_empty(struct rcm_channel *c)
 {
@@ -116,10 +116,10 @@ void rcm_unseen_remove(struct rcm_event *e)
 	e->unseen_at = NULL;
 }
 
-/* The child's copy of rcm.unseen can be half changed: another thread of the
- * parent may have been at work on it during fork(). So this function follows
- * only next_unseen, which is consistent at every moment of a change; unseen_at
- * is not. */
+/* Empties rcm.unseen in the child of fork(). The child's copy can be half
+ * changed, because another thread of the parent may have been changing it
+ * during fork(). So this function follows only next_unseen, which is consistent
+ * at every moment of a change; unseen_at is not. */
 void rcm_event_after_fork(void)
 {
 	for (struct rcm_event *e = rcm.unseen; e; e = e->next_unseen)
@@ -178,8 +178,8 @@ static void refuse_unseen(struct rcm_channel *c, const struct rcm_id *id)
 	vb_cancel_back(cancel);
 }
 
-/* The program destroys @channel: takes it away from all ids that have it, so
- * that they get no more events. The caller holds rcm.lock. */
+/* The program destroys @channel: removes it from all ids that have it, so that
+ * they get no more events. The caller holds rcm.lock. */
 static void forget_channel(const struct rdma_event_channel *channel)
 {
 	for (unsigned i = 0; i < VB_COUNT(rcm.ids); i++)
@@ -213,8 +213,8 @@ VB_EXPORT void rdma_destroy_event_channel(struct rdma_event_channel *channel)
 	vb_cancel_back(cancel);
 }
 
-/* Waits until the program has acknowledged every event of @id that it was
- * given, because acknowledging refers to the id. The caller holds rcm.lock. */
+/* Waits until the program has acknowledged every event of @id that it has read,
+ * because acknowledging refers to the id. The caller holds rcm.lock. */
 static void await_acks(struct rcm_id *id)
 {
 	int cancel = vb_cancel_off();
@@ -262,7 +262,7 @@ static int may_sleep(struct rcm_channel *c)
 }
 
 /* Runs when a thread is cancelled in await_push(). That thread may have
- * consumed the wakeup for an event that it does not take, so this function
+ * consumed the wakeup for an event that it will not read, so this function
  * wakes another thread that waits. */
 static void wake_another(void *arg)
 {

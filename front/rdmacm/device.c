@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The devices of the process, and the choice of one for a local address. */
+/* The devices of the process, and the choice of a device for a local
+ * address. */
 #include "front/rdmacm/rdmacm.h"
 
 #include <endian.h>
@@ -8,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Fills the limits and the kind of a device that has just been opened. */
+/* Fills in the limits and the kind of a device that has just been opened. */
 static void describe(struct rcm_device *d)
 {
 	struct ibv_device_attr a = { 0 };
@@ -93,8 +94,8 @@ bool rcm_device_first_gid(const struct rcm_device *d, struct ibv_gid_entry *e)
 	return ibv_query_gid_ex(d->verbs, 1, 0, e, 0) == 0;
 }
 
-/* The GID of an iWARP device is made of its MAC address, so this function looks
- * for @gid among the IP addresses of the device's interface. */
+/* Looks for @gid among the IP addresses of an iWARP device's interface, because
+ * the GID of such a device is made of its MAC address. */
 static bool has_interface(const struct rcm_device *d, const struct vb_gid *gid,
 			  struct ibv_gid_entry *found)
 {
@@ -185,21 +186,22 @@ static bool leads_home(struct rcm_device *d, const struct vb_gid *wanted,
 	return best > 0;
 }
 
-/* Fills in @id what follows from its device: GID, interface, context and
- * protection domain. */
+/* Fills in the fields of @id that follow from its device: GID, interface,
+ * context and protection domain. */
 static void device_settle(struct rcm_id *id, const struct ibv_gid_entry *e,
 			  const struct vb_gid *src)
 {
 	struct rcm_device *d = id->device;
 
-	if (!rcm.has_roce) /* no session whose thread watches removals */
+	/* there is no session whose thread watches removals */
+	if (!rcm.has_roce)
 		rcm_iw_watch();
 	if (!d->pd)
 		d->pd = ibv_alloc_pd(d->verbs);
 	id->gid_index = (uint8_t)e->gid_index;
 	id->way.ifindex = e->ndev_ifindex;
 	id->way.src = *src;
-	if (!d->iwarp) /* an iWARP device's GID is not an address */
+	if (!d->iwarp) /* the GID of an iWARP device is not an address */
 		memcpy(id->way.src.raw, e->gid.raw, sizeof(id->way.src.raw));
 	id->pub.verbs = d->verbs;
 	id->pub.port_num = 1;
@@ -210,7 +212,7 @@ static void device_settle(struct rcm_id *id, const struct ibv_gid_entry *e,
 typedef bool (*fitness)(struct rcm_device *d, const struct vb_gid *src,
 			enum rcm_kind kind, struct ibv_gid_entry *found);
 
-/* Takes the first device of the list that fits. So a user who has two devices
+/* Chooses the first device of the list that fits. So a user who has two devices
  * on one interface can choose by their order in VERBENA_DEVICES. */
 static int choose(struct rcm_id *id, const struct vb_gid *src,
 		  enum rcm_kind kind, fitness fits)

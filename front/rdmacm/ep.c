@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Keeps a copy of @attr at the listener @id: rdma_get_request() makes the queue
- * pair of each request with it and @pd. */
+/* Stores a copy of @attr at the listener @id: rdma_get_request() makes the
+ * queue pair of each request with it and @pd. */
 static int keep_attributes(struct rcm_id *id, struct ibv_pd *pd,
 			   const struct ibv_qp_init_attr *attr)
 {
@@ -23,8 +23,8 @@ static int keep_attributes(struct rcm_id *id, struct ibv_pd *pd,
 	return 0;
 }
 
-/* The private data of every later request begins with the bytes of
- * ai_connect. */
+/* Stores the bytes of ai_connect, with which the private data of every later
+ * request begins. */
 static int keep_connect(struct rcm_id *id, const struct rdma_addrinfo *res)
 {
 	if (res->ai_connect_len == 0)
@@ -36,7 +36,8 @@ static int keep_connect(struct rcm_id *id, const struct rdma_addrinfo *res)
 	return 0;
 }
 
-/* Uses the path record that came with the addresses, if there is one. */
+/* Finds the route of @id, from the path record that came with the addresses if
+ * there is one. */
 static int find_route(struct rcm_id *id, const struct rdma_addrinfo *res)
 {
 	if (res->ai_route_len == 0)

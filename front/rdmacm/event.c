@@ -16,9 +16,9 @@ static struct rcm_event *event_of(struct rdma_cm_event *e)
 	return VB_CONTAINER_OF(e, struct rcm_event, pub);
 }
 
-/* True for a connection request of which this process must tell the next
- * broker, should the current one end. Not for a datagram request (SIDR), which
- * its sender repeats, nor for an iWARP request, which does not come from the
+/* True for a connection request that this process must report to the next
+ * broker if the present one ends. False for a datagram request (SIDR), which
+ * its sender repeats, and for an iWARP request, which does not come from the
  * broker. */
 static bool is_to_be_resumed(const struct rcm_event *e)
 {
@@ -28,8 +28,7 @@ static bool is_to_be_resumed(const struct rcm_event *e)
 
 /* Puts the message @m into @e and queues @e for the id that @m names. Frees @e
  * if there is no such id or the id has no channel. @e is NULL when the caller
- * had no memory: then this function only keeps the record of the id up to
- * date. */
+ * had no memory: then this function only updates the record of the id. */
 static void put_arrived(const struct vb_ipc_cm *m, struct rcm_event *e)
 {
 	struct rcm_id *id;
@@ -118,8 +117,8 @@ int rcm_event_local(struct rcm_id *id, enum rdma_cm_event_type what, int status)
 	return push_local(id, &pub);
 }
 
-/* The ABI has it since version RDMACM_1.4; an older header does not declare
- * it. */
+/* A function of the ABI since version RDMACM_1.4, which an older header does
+ * not declare. */
 int rdma_write_cm_event(struct rdma_cm_id *id, enum rdma_cm_event_type event,
 			int status, uint64_t arg);
 
@@ -183,10 +182,10 @@ static int event_take_next(struct rcm_channel *c, struct rdma_cm_event **event)
 }
 
 /*
- * A thread that waits here while another destroys the channel sleeps for good,
- * as with the kernel's channel, which the blocked read(2) keeps open. Programs
- * rely on that: rping destroys its channel at its end, and an error from this
- * call would become its exit status.
+ * Waits for an event. A thread that waits here while another destroys the
+ * channel sleeps for ever, as with the kernel's channel, which the blocked
+ * read(2) keeps open. Programs rely on that: rping destroys its channel at its
+ * end, and an error from this call would become its exit status.
  */
 VB_EXPORT int rdma_get_cm_event(struct rdma_event_channel *channel,
 				struct rdma_cm_event **event)
@@ -219,7 +218,7 @@ int rcm_event_complete(struct rcm_id *id)
 	status = id->pub.event->status;
 	if (id->pub.event->event == RDMA_CM_EVENT_REJECTED)
 		return rcm_fail(ECONNREFUSED);
-	/* The device has been removed, so the operation never completes. */
+	/* The device has been removed, so the operation will never complete. */
 	if (id->pub.event->event == RDMA_CM_EVENT_DEVICE_REMOVAL)
 		return rcm_fail(ENODEV);
 	return status ? rcm_fail(status < 0 ? -status : status) : 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What each message of the broker, or of an iWARP stream, changes in its id,
- * and the event that the program gets for it.
+ * Handles messages of the broker, or of an iWARP stream: what each changes in
+ * its id, and the event that the program gets for it.
  */
 #include "front/rdmacm/event_priv.h"
 
@@ -57,9 +57,9 @@ static void close_request(uint32_t number)
 	(void)!rcm_session_tell(&m);
 }
 
-/* @name is the address by which the peer's program knows one end, for example a
- * loopback address. If the message has none, returns @way, the GID of that
- * end. */
+/* Returns the address by which the peer's program knows one end: @name, for
+ * example a loopback address, or, if the message has none, @way, the GID of
+ * that end. */
 static const struct vb_gid *event_take_name_of(const struct vb_gid *name,
 					       const struct vb_gid *way)
 {
@@ -89,8 +89,8 @@ static void put_addresses(const struct rcm_id *listener, struct rcm_id *id,
 }
 
 /* Chooses the device that has the local address of the request. A TCP stream
- * can come to 127.0.0.1, which no device has: then this function takes any
- * iWARP device that is up. -errno */
+ * can come to 127.0.0.1, which no device has: then this function chooses any
+ * iWARP device that is up. 0 or -errno. */
 static int choose_device(struct rcm_id *id, const struct rcm_event *e)
 {
 	const struct vb_gid *own = &e->m.src;
@@ -104,7 +104,7 @@ static int choose_device(struct rcm_id *id, const struct rcm_event *e)
 	return rc;
 }
 
-/* Makes the id of a connection request that arrived for @listener. NULL: out of
+/* Makes the id of a connection request that arrived for @listener. NULL: no
  * memory, no device, or the stream has ended. The caller holds no lock. */
 static struct rcm_id *adopt(struct rcm_id *listener, const struct rcm_event *e)
 {
@@ -135,8 +135,8 @@ static struct rcm_id *adopt(struct rcm_id *listener, const struct rcm_event *e)
 }
 
 /* Replaces the entry in rcm.unseen by the record of @id (NULL: the request is
- * dropped). One lock covers both changes, so that at every moment resume.c
- * would tell the next broker of the request exactly once. */
+ * dropped). Both changes are made under one lock, so that at every moment
+ * resume.c would report the request to the next broker exactly once. */
 static void note_seen(struct rcm_event *e, struct rcm_id *id)
 {
 	pthread_mutex_lock(&rcm.lock);
@@ -149,9 +149,10 @@ static void note_seen(struct rcm_event *e, struct rcm_id *id)
 }
 
 /* True if the request asks for a larger path MTU than the local interface
- * carries; both ends must use the same. The caller then rejects it with reason
- * 26 and the MTU that would do (IBA 12.6.7.2), so that the peer can ask again
- * with that. A datagram request and an iWARP stream have no path MTU. */
+ * supports; both ends must use one MTU. The caller then rejects the request
+ * with reason 26 and the largest possible MTU (IBA 12.6.7.2), so that the peer
+ * can ask again with that. A datagram request and an iWARP stream have no path
+ * MTU. */
 static bool is_too_long_for(const struct rcm_event *e, const struct rcm_id *id)
 {
 	return !e->stream && !rcm_is_ud(id) && e->m.mtu > id->device->mtu;
@@ -171,8 +172,8 @@ static void ask_for_less(struct rcm_id *id)
 	(void)!rcm_session_tell(&m);
 }
 
-/* False: this function has rejected the request, and the program gets no
- * event. */
+/* Handles a connection request. False: this function has rejected the request,
+ * and the program gets no event. */
 static bool take_request(struct rcm_event *e)
 {
 	struct rcm_id *id = adopt(e->id, e);
@@ -200,9 +201,9 @@ static bool take_request(struct rcm_event *e)
 	return true;
 }
 
-/* The connection failed: tells the program so by the event @what, and moves the
- * queue pair, if this library manages one, to the error state, which flushes
- * its work requests. */
+/* The connection failed: gives the program the event @what, and moves the queue
+ * pair, if this library manages one, to the error state, which flushes its work
+ * requests. */
 static void take_failure(struct rcm_event *e, enum rdma_cm_event_type what,
 			 int status)
 {
@@ -211,7 +212,7 @@ static void take_failure(struct rcm_event *e, enum rdma_cm_event_type what,
 	rcm_qp_fail(e->id);
 }
 
-/* An iWARP peer accepted our connection. This function gives the stream to the
+/* An iWARP peer accepted the connection. This function gives the stream to the
  * queue pair, even if the program made the queue pair itself. */
 static bool take_stream(struct rcm_event *e)
 {
@@ -237,7 +238,7 @@ static bool take_reply(struct rcm_event *e)
 	id->peer = e->m;
 	if (e->stream)
 		return take_stream(e);
-	if (e->m.mtu) { /* the peer asked for a smaller path MTU */
+	if (e->m.mtu) { /* nonzero: the peer asked for a smaller path MTU */
 		id->way.mtu = e->m.mtu;
 		if (id->pub.route.path_rec)
 			id->pub.route.path_rec->mtu = e->m.mtu;
@@ -257,7 +258,7 @@ static bool take_reply(struct rcm_event *e)
 	return true;
 }
 
-/* A SIDR_REP arrived. As on Linux, a refusal is reported as UNREACHABLE, with
+/* Handles a SIDR_REP. As on Linux, a refusal is reported as UNREACHABLE, with
  * the status of the SIDR_REP. */
 static bool event_take_address(struct rcm_event *e)
 {

@@ -10,17 +10,18 @@
 #include "base/rand.h"
 
 #define PSN_MASK 0xffffff
-/* The IP addressing header of rdma_cm takes the first 36 bytes of a request's
- * private data (IBA A11); requests of AF_IB addresses have none. */
+/* Bytes of rdma_cm's IP addressing header in a request's private data (IBA
+ * A11); requests of AF_IB addresses have none. */
 #define HEADER_BYTES 36
-/* Private data of each message, in bytes (IBA 12.6). */
+/* The most bytes of private data in each message (IBA 12.6). */
 #define MOST_PRIVATE_REQ      92
 #define MOST_PRIVATE_REP      196
 #define MOST_PRIVATE_REJ      148
 #define MOST_PRIVATE_SIDR_REQ 216
 #define MOST_PRIVATE_SIDR_REP 136
-#define REJECT_ECE	      35 /* IBA 12.6.7.2: vendor option not supported */
-#define MOST_RETRIES	      7
+/* Reject reason of IBA 12.6.7.2: vendor option not supported. */
+#define REJECT_ECE   35
+#define MOST_RETRIES 7
 
 static struct rcm_id **bucket(uint32_t number)
 {
@@ -36,8 +37,8 @@ struct rcm_id *rcm_id_find(uint32_t number)
 	return id;
 }
 
-/* Puts @id into the table; 0: under the next free number. The caller holds
- * rcm.lock. */
+/* Puts @id into the table of ids; number 0: under the next free number. The
+ * caller holds rcm.lock. */
 static void id_enter(struct rcm_id *id, uint32_t number)
 {
 	if (number == 0) {
@@ -50,7 +51,7 @@ static void id_enter(struct rcm_id *id, uint32_t number)
 	*bucket(number) = id;
 }
 
-/* Takes @id out of the table. The caller holds rcm.lock. */
+/* Removes @id from the table of ids. The caller holds rcm.lock. */
 static void id_leave(struct rcm_id *id)
 {
 	struct rcm_id **at = bucket(id->number);
@@ -86,8 +87,8 @@ struct rcm_id *rcm_id_create(struct rdma_event_channel *channel, void *context,
 	id->pub.context = context;
 	id->pub.ps = ps;
 	id->pub.qp_type = type;
-	/* Choose the PSN now: a program that makes its own queue pair can ask
-	 * for the RTR attributes before it accepts. */
+	/* Choose the PSN now, because a program that makes its own queue pair
+	 * can ask for the RTR attributes before it accepts. */
 	id->psn = vb_rand32() & PSN_MASK;
 	id->tcp = -1;
 	pthread_cond_init(&id->acks, NULL);
@@ -97,7 +98,8 @@ struct rcm_id *rcm_id_create(struct rdma_event_channel *channel, void *context,
 	return id;
 }
 
-/* A port space allows one queue pair type; RDMA_PS_IB allows several. */
+/* Does the port space allow the queue pair type? Each allows one type, except
+ * that RDMA_PS_IB allows several. */
 static bool fits(enum rdma_port_space ps, enum ibv_qp_type type)
 {
 	switch (ps) {
@@ -211,15 +213,16 @@ VB_EXPORT int rdma_listen(struct rdma_cm_id *pub, int backlog)
 	return rc ? rcm_fail(-rc) : 0;
 }
 
-/* A program that asks for RDMA_MAX_RESP_RES gets what the peer offers, up to
- * the device's limit; one that gives a number gets that number. */
+/* Returns the depth for the connection. A program that asks for
+ * RDMA_MAX_RESP_RES gets the peer's offer, up to the device's limit; one that
+ * gives a number gets that number. */
 static uint8_t clamp(uint8_t wanted, uint8_t offered, uint8_t limit)
 {
 	return wanted == RDMA_MAX_RESP_RES ? VB_MIN(offered, limit) : wanted;
 }
 
-/* Copies the private data @data to @m, which has room for @most bytes. -EINVAL:
- * @bytes are more. */
+/* Copies @bytes bytes of private data to @m, which has room for @most. -EINVAL:
+ * @bytes is larger. */
 static int put_private(struct vb_ipc_cm *m, const void *data, unsigned bytes,
 		       unsigned most)
 {
@@ -260,8 +263,9 @@ static const struct rdma_conn_param defaults = {
 	.rnr_retry_count = MOST_RETRIES,
 };
 
-/* rdma_connect(3) and rdma_accept(3) ask for no greater depths than the device
- * has, and need a queue pair: the id's own, or the number in @p. */
+/* Can the parameters be met? rdma_connect(3) and rdma_accept(3) must ask for no
+ * greater depths than the device has, and need a queue pair: the id's own, or
+ * the number in @p. */
 static bool is_possible(const struct rcm_id *id,
 			const struct rdma_conn_param *p)
 {
@@ -294,8 +298,8 @@ static void put_qp(struct vb_ipc_cm *m, struct rcm_id *id,
 	m->vendor_options = id->ece.options;
 }
 
-/* Changes the state of @id before it sends @m, because another thread may read
- * the peer's answer before this thread continues. */
+/* Begins to connect. The state of @id is changed before @m is sent, because
+ * another thread may read the peer's answer before this thread continues. */
 static int id_begin_connect(struct rcm_id *id, const struct vb_ipc_cm *m,
 			    const struct rdma_conn_param *p)
 {
@@ -376,7 +380,8 @@ VB_EXPORT int rdma_accept(struct rdma_cm_id *pub, struct rdma_conn_param *param)
 		rcm_qp_fail(id);
 		return rcm_fail(-rc);
 	}
-	/* A SIDR exchange ends with our reply: no event follows it. */
+	/* A SIDR exchange ends with the reply of this side: no event
+	 * follows. */
 	return rcm_is_ud(id) ? 0 : rcm_event_complete(id);
 }
 
@@ -411,8 +416,8 @@ VB_EXPORT int rdma_reject_ece(struct rdma_cm_id *id, const void *private_data,
 	return reject(id, private_data, private_data_len, REJECT_ECE);
 }
 
-/* ECE options apply only to a queue pair that the program makes itself; the
- * queue pairs of rdma_create_qp() have none. */
+/* Sets ECE options. They apply only to a queue pair that the program makes
+ * itself; the queue pairs of rdma_create_qp() have none. */
 VB_EXPORT int rdma_set_local_ece(struct rdma_cm_id *pub, struct ibv_ece *ece)
 {
 	if (!pub || pub->qp || !ece || ece->vendor_id > PSN_MASK)
@@ -439,14 +444,15 @@ static int tell_plain(struct rcm_id *id, enum vb_ipc_cm_kind kind)
 	struct vb_ipc_cm m = rcm_message(id, kind);
 	int rc = id->state == RCM_CONNECTING ? 0 : -EINVAL;
 
-	if (rc == 0 && !rcm_is_iwarp(id)) /* iWARP has no broker */
+	/* an iWARP connection has no broker */
+	if (rc == 0 && !rcm_is_iwarp(id))
 		rc = rcm_session_tell(&m);
 	return rc ? rcm_fail(-rc) : 0;
 }
 
 VB_EXPORT int rdma_establish(struct rdma_cm_id *pub)
 {
-	if (pub->qp) /* the RTU left when the event was read */
+	if (pub->qp) /* the RTU was sent when the event was read */
 		return rcm_fail(EINVAL);
 	return tell_plain(rcm_id_of(pub), IPC_CM_ESTABLISH);
 }
@@ -470,7 +476,7 @@ VB_EXPORT int rdma_disconnect(struct rdma_cm_id *pub)
 		return rc ? rcm_fail(-rc) : rcm_event_complete(id);
 	}
 	rcm_qp_fail(id);
-	if (rcm_is_ud(id)) /* there is no connection to end */
+	if (rcm_is_ud(id)) /* a datagram id has no connection to end */
 		return 0;
 	if (tell_plain(id, IPC_CM_DISCONNECT))
 		return -1;
@@ -515,7 +521,7 @@ static int set_option(struct rcm_id *id, int name, const void *value,
 	case RDMA_OPTION_ID_AFONLY:
 		return set_flag(id, IPC_CM_V6ONLY, value, len);
 	case RDMA_OPTION_ID_ACK_TIMEOUT:
-		/* Only a requester with retransmission awaits ACKs. */
+		/* Only RC and XRC requesters have an ACK timeout. */
 		if (len != 1 || *byte > 31 ||
 		    (id->pub.qp_type != IBV_QPT_RC &&
 		     id->pub.qp_type != IBV_QPT_XRC_SEND))

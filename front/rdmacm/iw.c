@@ -2,8 +2,8 @@
 /*
  * The thread that sets up iWARP connections. It waits for incoming TCP
  * connections, for connect() to finish, for MPA requests and replies, for
- * timeouts, and for the engine's news of open streams; it turns each into an
- * event for the program.
+ * timeouts, and for the engine's reports about open streams; it makes an event
+ * for the program of each of these.
  */
 #include "front/rdmacm/iw.h"
 
@@ -20,7 +20,7 @@
 #define SAID_LIVE (1u << STREAM_LIVE)
 #define SAID_OVER (1u << STREAM_OVER)
 
-/* The address of this variable, which is no stream, stands in the epoll set for
+/* A placeholder, which is no stream: its address stands in the epoll set for
  * the descriptor of removal.c. */
 static struct rcm_stream removal;
 
@@ -63,7 +63,8 @@ static void time_out(struct rcm_stream *s)
 		iw_say_failed(s, ETIMEDOUT);
 }
 
-/* Tells the program the engine's news of a stream that a queue pair owns. */
+/* Tells the program what the engine has reported about a stream that a queue
+ * pair owns. */
 static void iw_pass_on(struct rcm_stream *s)
 {
 	uint32_t said = atomic_exchange(&s->said, 0);
@@ -82,15 +83,16 @@ static void iw_pass_on(struct rcm_stream *s)
 	}
 }
 
-/* Runs before free_dead() in each turn. The engine sends no news of a buried
- * stream, so free_dead() frees no stream that is still listed in iw.said. */
+/* Passes on all reports of the engine. Runs before free_dead() in each turn.
+ * The engine reports nothing of a buried stream, so free_dead() frees no stream
+ * that is still listed in iw.said. */
 static void pass_on_all(void)
 {
 	struct rcm_stream *s = atomic_exchange(&iw.said, NULL), *next;
 
 	for (; s; s = next) {
-		/* Read it first: after iw_pass_on() the engine may list the
-		 * stream again and overwrite the link. */
+		/* Read the link first: after iw_pass_on() the engine may list
+		 * the stream again and overwrite the link. */
 		next = s->next_said;
 		if (s->at)
 			iw_pass_on(s);
@@ -107,7 +109,8 @@ static vb_time look_at_all(vb_time now)
 		next = s->next;
 		if (s->until <= now)
 			time_out(s);
-		until = VB_MIN(until, s->until); /* time_out() may set it */
+		/* time_out() may change s->until */
+		until = VB_MIN(until, s->until);
 	}
 	return until;
 }
@@ -216,8 +219,8 @@ void rcm_iw_watch(void)
 	pthread_mutex_unlock(&iw.lock);
 }
 
-/* base/fork.h closes the child's copies of the sockets, because iw_make()
- * registered each one there. */
+/* Runs in the child of fork(). base/fork.h closes the child's copies of the
+ * sockets, because iw_make() registered each one there. */
 void rcm_iw_after_fork(void)
 {
 	iw.set = iw.bell = -1;
@@ -226,8 +229,9 @@ void rcm_iw_after_fork(void)
 	pthread_mutex_init(&iw.lock, NULL);
 }
 
-/* Only the first news since iw_pass_on() puts the stream on the stack iw.said;
- * later news sets a further bit of a stream that is listed already. */
+/* The engine's report about a stream. Only the first report since iw_pass_on()
+ * puts the stream on the stack iw.said; later ones set a further bit of a
+ * stream that is listed already. */
 void iw_hear(void *arg, enum vb_stream_event news)
 {
 	struct rcm_stream *s = arg;

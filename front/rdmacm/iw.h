@@ -19,98 +19,118 @@
 #include "front/rdmacm/rdmacm.h"
 #include "iwarp/setup.h"
 
-/* How far the setup of a stream has come. */
+/* The state of a stream's setup. */
 enum step {
 	LISTENING,
 	LINGERING, /* the program closed the listener less than 500 ms ago */
 	CONNECTING,
-	AWAIT_REPLY,   /* we sent the MPA request */
-	AWAIT_REQUEST, /* we accepted the TCP connection */
+	AWAIT_REPLY,   /* this side has sent the MPA request */
+	AWAIT_REQUEST, /* this side has accepted the TCP connection */
 	ASKED,	       /* the MPA request came; the program may accept */
-	REPLIED, /* the MPA reply came; the program has not read the event */
-	OPEN,	 /* the queue pair owns the socket */
+	/* the MPA reply came, and the program has not read the event yet */
+	REPLIED,
+	OPEN, /* the queue pair owns the socket */
 	OVER,
 };
 
 struct rcm_stream {
-	/* iw.lock guards all members but `said`. */
-	int fd; /* -1: the queue pair owns it, or it is closed */
+	/* iw.lock guards all fields but `said`. */
+	int fd; /* socket; -1: the queue pair owns it, or it is closed */
 	enum step step;
-	bool watched;	 /* fd is in the epoll set iw.set */
-	uint32_t serial; /* never 0; differs from every other stream's */
-	uint32_t number; /* of its id; before adoption: of the listener's id */
-	bool adopted;	 /* an id stands for it */
-	vb_time until;	 /* when time_out() acts on it; VB_NEVER: not at all */
-	struct sockaddr_storage peer; /* an active stream's destination */
-	bool again;	       /* the peer refused; connect again at `until` */
-	vb_time patient_until; /* after this, a refusal is final; 0: not set */
-	struct ibv_context *verbs; /* with qpn: the queue pair it serves */
+	bool watched; /* the socket is in the epoll set iw.set */
+	/* number of the stream; never 0, and different from every other
+	 * stream's */
+	uint32_t serial;
+	/* number of the stream's id; before adoption, of the listener's id */
+	uint32_t number;
+	bool adopted; /* an id has adopted the stream */
+	/* the time when time_out() acts on the stream; VB_NEVER: not at all */
+	vb_time until;
+	struct sockaddr_storage peer; /* destination of an active stream */
+	bool again; /* the peer refused: connect again at the time `until` */
+	/* the time after which a refusal is final; 0: not set */
+	vb_time patient_until;
+	struct ibv_context *verbs; /* with @qpn: the queue pair of the stream */
 	uint32_t qpn;
 	struct vb_mpa_setup setup;
-	struct rcm_stream *next, **at; /* in iw.first or iw.open */
-	/* Of an accepted connection until an id adopts it. The listener always
-	 * outlives this pointer: iw_end_listener() buries its callers first. */
+	struct rcm_stream *next, **at; /* links in iw.first or iw.open */
+	/* Of an accepted connection: its listener, until an id adopts it. The
+	 * listener always outlives this pointer: iw_end_listener() buries its
+	 * callers first. */
 	struct rcm_stream *listener;
-	bool counted; /* in listener->callers; false: in listener->silent */
-	unsigned callers, most; /* of a listener; most: the backlog */
-	unsigned silent;	/* callers that sent no MPA request in time */
-	_Atomic uint32_t said;	/* bits 1 << enum vb_stream_event, set by the
-				   engine, not yet passed on to the program */
-	struct rcm_stream *next_said; /* in iw.said */
-	bool live, over;	      /* the program knows it by an event */
+	/* the connection counts in listener->callers; false: in
+	 * listener->silent */
+	bool counted;
+	/* of a listener: its connections without an id, and the backlog */
+	unsigned callers, most;
+	/* of a listener: callers that sent no MPA request in time */
+	unsigned silent;
+	/* bits 1 << enum vb_stream_event, which the engine set and which were
+	 * not yet passed on to the program */
+	_Atomic uint32_t said;
+	struct rcm_stream *next_said; /* the next stream on the stack iw.said */
+	/* the program has got the event that the stream is live, or over */
+	bool live, over;
 };
 
 struct iw {
 	pthread_mutex_t lock;
-	/* `lock` guards all members but `said`. */
-	/* Streams that are being set up: the thread visits all at each turn. */
+	/* `lock` guards all fields but `said`. */
+	/* Streams that are being set up: the thread visits all of them in each
+	 * turn. */
 	struct rcm_stream *first;
-	/* Streams in OPEN, maybe thousands: visited only when listed in said.
-	 */
+	/* Streams in state OPEN, which may be thousands: the thread visits them
+	 * only when they are listed in said. */
 	struct rcm_stream *open;
-	struct rcm_stream *dead; /* the thread frees them at its next turn */
-	uint32_t serial;	 /* the last one given out */
-	int set, bell;		 /* epoll, eventfd; -1: there is no thread */
-	/* The last peer that sent an MPA reply, and when. */
+	/* buried streams, which the thread frees in its next turn */
+	struct rcm_stream *dead;
+	uint32_t serial; /* the last serial number given to a stream */
+	/* epoll descriptor and eventfd; -1: there is no thread */
+	int set, bell;
+	/* The last peer that sent an MPA reply, and the time of that. */
 	struct sockaddr_storage reached;
 	vb_time reached_at;
-	/* Streams of which the engine has news; a lock-free stack. */
+	/* Streams about which the engine has reported; a lock-free stack. */
 	struct rcm_stream *_Atomic said;
 };
 extern struct iw iw;
 
-/* iw_offer.c: the MPA options we ask a peer for. Needs no lock. */
+/* A function of iw_offer.c: returns the MPA options that this side asks a peer
+ * for. Needs no lock. */
 struct vb_mpa_offer iw_offer(void);
 
-/* iw_stream.c: the caller holds iw.lock, except for iw_now() and iw_ring(). */
+/* Functions of iw_stream.c: the caller holds iw.lock, except for iw_now() and
+ * iw_ring(). */
 
-/* The time of CLOCK_MONOTONIC, in ns. */
+/* Returns the time of CLOCK_MONOTONIC in nanoseconds. */
 vb_time iw_now(void);
 /* Wakes the thread of iw.c, so that it looks at its lists again. */
 void iw_ring(void);
 void iw_link(struct rcm_stream *s, struct rcm_stream **list);
 void iw_unlink(struct rcm_stream *s);
-/* A new stream in iw.first that owns @fd and belongs to id @number. NULL: no
- * memory, and the caller keeps @fd. iw_bury() ends it. */
+/* Makes a stream in iw.first that owns @fd and belongs to id @number. NULL: no
+ * memory, and the caller still owns @fd. iw_bury() ends the stream. */
 struct rcm_stream *iw_make(int fd, uint32_t number);
-/* Makes the thread wait for the EPOLL* @events of the socket; 0: for none. */
+/* Makes the thread wait for the EPOLL* @events of the socket; 0: for no
+ * events. */
 void iw_watch(struct rcm_stream *s, uint32_t events);
 void iw_close_fd(struct rcm_stream *s);
 /* Makes the thread accept further connections exactly while the backlog of
  * @listener has room. */
 void iw_attend(struct rcm_stream *listener);
-/* Takes an accepted connection out of its listener's counts. */
+/* Removes an accepted connection from its listener's counts. */
 void iw_leave_caller(struct rcm_stream *s);
-/* Closes @s and takes it out of its list. The thread frees it at its next
- * turn, because it may still hold an epoll event that points to it. */
+/* Closes @s and removes it from its list. The thread frees it in its next turn,
+ * because the thread may still have an epoll event that points to it. */
 void iw_bury(struct rcm_stream *s);
-/* The stream with the number @serial among those that are not OPEN; or NULL. */
+/* Returns the stream with the number @serial among those that are not OPEN; or
+ * NULL. */
 struct rcm_stream *iw_find(uint32_t serial);
-/* A copy of the peer's private data, which the caller frees. NULL: no memory.
- */
+/* Returns a copy of the peer's private data, which the caller frees. NULL: no
+ * memory. */
 struct rcm_private *iw_private(const struct rcm_stream *s);
-/* The message that a broker would send to report @event with @status: iWARP has
- * no broker. */
+/* Returns the message that a broker would send to report @event with @status:
+ * iWARP has no broker. */
 struct vb_ipc_cm iw_cm_event(const struct rcm_stream *s,
 			     enum vb_ipc_cm_event event, int status);
 /* Queues the event @event about @s for the program, without private data. */
@@ -121,8 +141,8 @@ void iw_fill_depths(struct vb_ipc_cm *m, uint16_t ird, uint16_t ord);
 /* Closes @s and reports that its connection failed. @error: positive errno. */
 void iw_say_failed(struct rcm_stream *s, int error);
 
-/* iw_setup.c: the caller holds iw.lock. The iw_on_...() functions handle what
- * epoll reported and move s->step on. */
+/* Functions of iw_setup.c: the caller holds iw.lock. The iw_on_...() functions
+ * handle what epoll reported and advance s->step. */
 
 /* Sends the MPA frame of s->setup. 0, or a positive errno. */
 int iw_send_frame(struct rcm_stream *s);
@@ -135,31 +155,34 @@ void iw_on_request(struct rcm_stream *s);
 /* Queues the connection request event for the listener's program. */
 void iw_say_request(const struct rcm_stream *s);
 
-/* iw_listen.c: the caller holds iw.lock. */
+/* Functions of iw_listen.c: the caller holds iw.lock. */
 
 void iw_on_listener(struct rcm_stream *s);
-/* The accepted connection @s counts in the backlog from now on (caller), or no
- * longer, because it has sent no MPA request (silent). */
+/* iw_count_caller(): the accepted connection @s counts in the backlog from now
+ * on. iw_count_silent(): it no longer counts, because it has sent no MPA
+ * request. */
 void iw_count_caller(struct rcm_stream *s);
 void iw_count_silent(struct rcm_stream *s);
 /* Closes the listener and every connection that no id has adopted. */
 void iw_end_listener(struct rcm_stream *listener);
 /* The program closed the listener: it lingers for 500 ms. */
 void iw_leave_listener(struct rcm_stream *s);
-/* The lingering listener that is bound to @a, port included; or NULL. */
+/* Returns the lingering listener that is bound to @a, port included; or
+ * NULL. */
 struct rcm_stream *iw_find_lingering(const struct sockaddr *a);
 /* Gives a lingering listener and its connections to id @number. */
 void iw_take_up(struct rcm_stream *s, uint32_t number);
-/* Reports again, now for the id that took up @listener, the requests whose
+/* Reports requests again, now for the id that took up @listener, if their
  * events went to the id before it. */
 void iw_hear_again(const struct rcm_stream *listener);
 
-/* iw.c */
+/* Functions of iw.c. */
 
-/* Starts the thread unless it runs. The caller holds iw.lock. -errno */
+/* Starts the thread unless it runs. The caller holds iw.lock. 0 or -errno. */
 int iw_begin(void);
-/* The engine calls it (engine/stream.h) with its own locks held: it takes no
- * lock, and only notes the news of stream @arg for the thread. */
+/* The engine calls this (engine/stream.h) with its own locks held. So the
+ * function takes no lock, and only records the event of stream @arg for the
+ * thread. */
 void iw_hear(void *arg, enum vb_stream_event news);
 
 #endif

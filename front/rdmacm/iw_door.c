@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The calls of a program on ids of iWARP devices: bind, listen, connect,
- * accept, reject, disconnect, close. The program's own thread does here what
- * needs no waiting; the thread of iw.c does the rest.
+ * accept, reject, disconnect, close. The program's own thread does the parts
+ * that need no waiting; the thread of iw.c does the rest.
  */
 #include "front/rdmacm/iw.h"
 
@@ -13,20 +13,22 @@
 
 #include "front/verbs/streams.h"
 
-/* Linux's siw accepts 256 bytes of private data, of which the READ depths of
- * an MPA revision 2 frame use 4 (RFC 6581). */
+/* The most bytes of private data. Linux's siw accepts 256 bytes, of which the
+ * READ depths of an MPA revision 2 frame use 4 (RFC 6581). */
 #define MOST_PRIVATE 252
-/* The largest backlog, also used for a backlog of 0, as in Linux's rdma_ucm. */
+/* The largest backlog, which is also used for a backlog of 0, as in Linux's
+ * rdma_ucm. */
 #define MOST_BACKLOG 1024
 
-/* The stream of @id. NULL if this process is a child that inherited @id over
- * fork(): the stream belongs to the parent. */
+/* Returns the stream of @id. NULL if this process is a child that inherited @id
+ * over fork(): the stream belongs to the parent. */
 static struct rcm_stream *stream_of(const struct rcm_id *id)
 {
 	return id->life == rcm.life ? id->stream : NULL;
 }
 
-/* Gives @id the listener that lingers at @a. False: none lingers there. */
+/* Gives @id the listener that lingers at @a. False: no listener lingers
+ * there. */
 static bool bind_again(struct rcm_id *id, const struct sockaddr *a)
 {
 	struct rcm_stream *s;
@@ -55,8 +57,8 @@ static int door_bind_to(struct rcm_id *id, const struct sockaddr *a,
 	if (at.ss_family == AF_INET6)
 		(void)setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &only,
 				 sizeof(only));
-	/* Without SO_REUSEADDR, bind() to a given port fails while connections
-	 * that have ended there are in TIME_WAIT. */
+	/* Without SO_REUSEADDR, bind() to a given port fails while ended
+	 * connections of that port are in TIME_WAIT. */
 	if (*port)
 		(void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
 	(void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
@@ -77,7 +79,8 @@ int rcm_iw_bind(struct rcm_id *id, const struct sockaddr *a, uint16_t *port)
 	return bind_again(id, a) ? 0 : door_bind_to(id, a, port);
 }
 
-/* Makes the bound socket of @id a stream in @step. The caller holds iw.lock. */
+/* Makes a stream in state @step of the bound socket of @id. The caller holds
+ * iw.lock. */
 static struct rcm_stream *use_socket(struct rcm_id *id, enum step step)
 {
 	struct rcm_stream *s = iw_make(id->tcp, id->number);
@@ -171,7 +174,8 @@ int rcm_iw_connect(struct rcm_id *id, const struct rdma_conn_param *p)
 	if (p->private_data_len > MOST_PRIVATE ||
 	    (p->private_data_len && !p->private_data))
 		return -EINVAL;
-	if (id->tcp < 0) { /* the id listened: its socket cannot connect */
+	/* the id has listened, so its socket cannot connect */
+	if (id->tcp < 0) {
 		rcm_iw_close(id);
 		rc = door_bind_to(id, &id->pub.route.addr.src_addr, &id->port);
 		if (rc)
@@ -183,7 +187,8 @@ int rcm_iw_connect(struct rcm_id *id, const struct rdma_conn_param *p)
 	return rc;
 }
 
-/* Gives the socket of @s to the queue pair. The caller holds iw.lock. -errno */
+/* Gives the socket of @s to the queue pair. The caller holds iw.lock. 0 or
+ * -errno. */
 static int hand_over(struct rcm_stream *s)
 {
 	const struct vb_stream_listener listener = { iw_hear, s };
@@ -208,7 +213,8 @@ int rcm_iw_establish(struct rcm_id *id)
 	if (s && s->step == REPLIED) {
 		id->responder_resources = (uint8_t)s->setup.terms.ird;
 		id->initiator_depth = (uint8_t)s->setup.terms.ord;
-		s->live = true; /* rdma_get_cm_event() reports it itself */
+		/* rdma_get_cm_event() reports the event itself */
+		s->live = true;
 		rc = hand_over(s);
 		if (rc)
 			iw_close_fd(s);
@@ -217,7 +223,7 @@ int rcm_iw_establish(struct rcm_id *id)
 	return rc;
 }
 
-/* True if the queue pair has the socket of @s. The caller holds iw.lock. */
+/* True if the queue pair owns the socket of @s. The caller holds iw.lock. */
 static bool is_handed_over(const struct rcm_stream *s)
 {
 	return s->verbs && s->fd < 0;
@@ -275,7 +281,7 @@ static bool caller_may_be_near(const struct rcm_stream *s)
 }
 
 /* Sends the MPA reply and gives the socket to the queue pair. The caller holds
- * iw.lock. -errno */
+ * iw.lock. 0 or -errno. */
 static int door_answer(struct rcm_stream *s, struct rcm_id *id,
 		       const struct rdma_conn_param *p)
 {
@@ -339,7 +345,7 @@ int rcm_iw_disconnect(struct rcm_id *id)
 	if (s->step == OPEN) {
 		verbs = s->verbs;
 		qpn = s->qpn;
-	} else if (s->fd >= 0) { /* it was never connected */
+	} else if (s->fd >= 0) { /* the stream was never connected */
 		iw_close_fd(s);
 		s->step = OVER;
 	}
@@ -349,9 +355,10 @@ int rcm_iw_disconnect(struct rcm_id *id)
 	return 0;
 }
 
-/* Destroying the id ends an open connection; the queue pair itself lives until
- * the program destroys it. finish() and forget() take the engine's locks, so
- * this function releases iw.lock around them (lock order: ARCHITECTURE.md). */
+/* Closes the stream of @id. Destroying the id ends an open connection; the
+ * queue pair itself lives until the program destroys it. finish() and forget()
+ * take the engine's locks, so this function releases iw.lock around them (lock
+ * order: ARCHITECTURE.md). */
 void rcm_iw_close(struct rcm_id *id)
 {
 	struct rcm_stream *s = stream_of(id);

@@ -6,18 +6,22 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
-#define REQUEST_WAIT	(5 * VB_SEC)	/* for the MPA request, in all */
-#define REQUEST_SOON	(100 * VB_MSEC) /* then the connection is silent */
-#define SILENT_LEAST	16
-#define LINGER		(500 * VB_MSEC)
-#define ACCEPT_AGAIN	(100 * VB_MSEC) /* after accept() lacked resources */
+/* How long to wait for the MPA request in all. */
+#define REQUEST_WAIT (5 * VB_SEC)
+/* Time after which a connection without a request counts as silent. */
+#define REQUEST_SOON (100 * VB_MSEC)
+#define SILENT_LEAST 16
+#define LINGER	     (500 * VB_MSEC)
+/* Pause after accept() lacked resources. */
+#define ACCEPT_AGAIN	(100 * VB_MSEC)
 #define ACCEPTS_AT_ONCE 64
 
 /*
- * A peer sends its MPA request right after connecting. A connection without a
- * request after REQUEST_SOON is silent: it no longer counts in the backlog, so
- * that it cannot keep other peers out. When too many are silent, this thread
- * closes the one that has been silent for the longest time.
+ * Silent connections. A peer sends its MPA request right after connecting. A
+ * connection without a request after REQUEST_SOON is silent: it no longer
+ * counts in the backlog, so that it cannot keep other peers out. When too many
+ * are silent, the thread closes the one that has been silent for the longest
+ * time.
  */
 
 void iw_count_silent(struct rcm_stream *s)
@@ -93,10 +97,11 @@ void iw_on_listener(struct rcm_stream *s)
 }
 
 /*
- * Some programs (perftest) close a listener and at once listen again on the
- * same port for their next connection. A peer that connects between the two
- * must not be refused. So a closed listener lingers for LINGER together with
- * its connections, and the next bind to its address takes it up again.
+ * Lingering listeners. Some programs (perftest) close a listener and at once
+ * listen again on that port for their next connection. A peer that connects
+ * between the two must not be refused. So a closed listener lingers for LINGER
+ * together with its connections, and the next bind to its address takes it up
+ * again.
  */
 
 void iw_end_listener(struct rcm_stream *listener)

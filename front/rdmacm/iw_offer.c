@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The options that we ask an iWARP peer for: vb_mpa_usual, changed by the
- * words of the environment variable VERBENA_IWARP, separated by commas.
+ * The options that this side asks an iWARP peer for: vb_mpa_usual, changed by
+ * the words of the environment variable VERBENA_IWARP, separated by commas.
  */
 #include "front/rdmacm/iw.h"
 

@@ -5,15 +5,20 @@
 #include <string.h>
 #include <sys/epoll.h>
 
-#define REPLY_WAIT    (10 * VB_SEC) /* as long as Linux's siw waits */
-#define CONNECT_WAIT  (30 * VB_SEC)
-#define REACHED_LASTS (2 * VB_SEC)    /* a refusal after this is final */
-#define PATIENCE      (500 * VB_MSEC) /* for all repeated connects together */
-#define ASK_AGAIN     (20 * VB_MSEC)  /* from a refusal to the next connect */
-#define ASKED_WAIT    (60 * VB_SEC)   /* for accept; the peer gives up before */
+/* How long to wait for the MPA reply, as long as Linux's siw. */
+#define REPLY_WAIT   (10 * VB_SEC)
+#define CONNECT_WAIT (30 * VB_SEC)
+/* Time since the peer's last reply after which a refusal is final. */
+#define REACHED_LASTS (2 * VB_SEC)
+/* Limit for all repeated connects together. */
+#define PATIENCE (500 * VB_MSEC)
+/* Pause from a refusal to the next connect. */
+#define ASK_AGAIN (20 * VB_MSEC)
+/* How long the program may take to accept; the peer gives up before. */
+#define ASKED_WAIT (60 * VB_SEC)
 
-/* The frame always fits the socket's empty send buffer, so a short write is an
- * error. */
+/* Sends the frame. It always fits the socket's empty send buffer, so a short
+ * write is an error. */
 int iw_send_frame(struct rcm_stream *s)
 {
 	ssize_t n = send(s->fd, s->setup.out, s->setup.out_bytes,
@@ -25,11 +30,11 @@ int iw_send_frame(struct rcm_stream *s)
 }
 
 /*
- * perftest's server closes its listener between its two connections. When the
- * server runs on a kernel RNIC, its TCP refuses a second connection that comes
- * in that gap; we connect faster than kernel clients do. So if a peer that
- * replied to us less than REACHED_LASTS ago refuses, we connect again, for
- * PATIENCE.
+ * Returns whether to connect again after a refusal. perftest's server closes
+ * its listener between its two connections. When the server runs on a kernel
+ * RNIC, its TCP refuses a second connection that comes in that gap; this
+ * library connects faster than kernel clients do. So if a peer that replied
+ * less than REACHED_LASTS ago refuses, this side connects again, for PATIENCE.
  */
 static bool may_ask_again(struct rcm_stream *s, int error)
 {
@@ -92,8 +97,9 @@ void iw_on_connected(struct rcm_stream *s)
 	iw_watch(s, EPOLLIN);
 }
 
-/* Feeds the next bytes of a frame to s->setup. 0: s->setup.state says how far
- * it is; EAGAIN: no bytes yet; another errno: the connection failed. */
+/* Passes the next bytes of a frame to s->setup. 0: s->setup.state has the
+ * result; EAGAIN: no bytes have come yet; another errno: the connection
+ * failed. */
 static int read_frame(struct rcm_stream *s)
 {
 	uint8_t bytes[VB_MPA_FRAME_MAX];
@@ -142,7 +148,7 @@ void iw_on_reply(struct rcm_stream *s)
 		rcm_event_iwarp(&m, s->serial, iw_private(s));
 		return;
 	}
-	if (s->setup.out_bytes) /* a Terminate message (RFC 6581 s9.2) */
+	if (s->setup.out_bytes) /* send a Terminate message (RFC 6581 s9.2) */
 		(void)iw_send_frame(s);
 	iw_say_failed(s, EPROTO);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The lists of iWARP streams, their sockets, and the events about them. */
+/* The lists of iWARP streams, their sockets, and the events about streams. */
 #include "front/rdmacm/iw.h"
 
 #include <stdlib.h>
@@ -83,8 +83,9 @@ void iw_close_fd(struct rcm_stream *s)
 	s->until = VB_NEVER;
 }
 
-/* Each accepted connection that no id has adopted costs a descriptor. Once the
- * backlog is full, further connections wait in the kernel's accept queue. */
+/* Attends to a listener only while its backlog has room: each accepted
+ * connection that no id has adopted costs a descriptor. Further connections
+ * wait in the kernel's accept queue. */
 void iw_attend(struct rcm_stream *listener)
 {
 	bool room = listener->callers < listener->most;
@@ -124,7 +125,7 @@ struct rcm_stream *iw_find(uint32_t serial)
 	return s;
 }
 
-/* Events for the program. */
+/* Making events for the program. */
 
 struct rcm_private *iw_private(const struct rcm_stream *s)
 {
@@ -160,9 +161,9 @@ void iw_fill_depths(struct vb_ipc_cm *m, uint16_t ird, uint16_t ord)
 	m->initiator_depth = (uint8_t)VB_MIN(ord, UINT8_MAX);
 }
 
-/* Linux's rdma_cm reports the same events for these errors: a refusal or reset
- * is REJECTED, a timeout or missing route UNREACHABLE, the rest
- * CONNECT_ERROR. */
+/* Reports a failed connection by the event that Linux's rdma_cm reports for the
+ * error: a refusal or reset is REJECTED, a timeout or missing route
+ * UNREACHABLE, any other CONNECT_ERROR. */
 void iw_say_failed(struct rcm_stream *s, int error)
 {
 	iw_close_fd(s);

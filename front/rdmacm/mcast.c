@@ -12,8 +12,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define GROUP_QPN  0xffffff /* of every group (IBA 10.5.1) */
-#define GROUP_LID  0xc000   /* the lowest multicast LID */
+/* The QPN of every multicast group (IBA 10.5.1). */
+#define GROUP_QPN  0xffffff
+#define GROUP_LID  0xc000 /* the lowest multicast LID */
 #define GROUP_HOPS 1
 #define KNOWN_ATTRS                                                            \
 	(RDMA_CM_JOIN_MC_ATTR_ADDRESS | RDMA_CM_JOIN_MC_ATTR_JOIN_FLAGS)
@@ -25,8 +26,8 @@ struct rcm_group {
 	struct ibv_qp *attached;
 };
 
-/* The link that leads to the group, or the NULL at the list's end. The caller
- * holds rcm.lock. */
+/* Returns the link that leads to the group, or the NULL at the list's end. The
+ * caller holds rcm.lock. */
 static struct rcm_group **find(struct rcm_id *id, const void *gid)
 {
 	struct rcm_group **at = &id->groups;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The queue pair of an id: its creation, the attributes of each state move
+/* The queue pair of an id: its creation, the attributes of each change of state
  * that a connection needs, and the shared receive queue beside it. */
 #include "front/rdmacm/rdmacm.h"
 
@@ -24,7 +24,8 @@ static void fill_init(const struct rcm_id *id, struct ibv_qp_attr *a, int *mask)
 			IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
 }
 
-/* A datagram queue pair passes INIT, RTR and RTS without a peer's numbers. */
+/* Fills in the attributes of a datagram queue pair, which passes INIT, RTR and
+ * RTS without a peer's numbers. */
 static void qp_fill_datagram(const struct rcm_id *id, struct ibv_qp_attr *a,
 			     int *mask)
 {
@@ -50,7 +51,7 @@ void rcm_fill_ah(const struct rcm_id *id, struct ibv_ah_attr *ah,
 	ah->grh.flow_label = id->way.flow_label;
 }
 
-/* The mask of the RTR attributes of a responder: only transports that
+/* Returns the mask of the RTR attributes of a responder: only transports that
  * acknowledge have them (IBA 10.2.5.2). */
 static int answers(const struct rcm_id *id)
 {
@@ -61,7 +62,7 @@ static int answers(const struct rcm_id *id)
 		       : 0;
 }
 
-/* The mask of the RTS attributes of a requester: only transports that
+/* Returns the mask of the RTS attributes of a requester: only transports that
  * retransmit have them. */
 static int repeats(const struct rcm_id *id)
 {
@@ -79,10 +80,11 @@ static int repeats(const struct rcm_id *id)
 	}
 }
 
-/* rcm_iw_establish() brings an iWARP queue pair to RTS when it hands over the
- * socket, so a program's own moves to RTR and RTS have an empty mask. A program
- * that creates its queue pair itself can ask for INIT even after that (`rping
- * -c -q` does): then INIT sets the access rights and no state. */
+/* Fills in attributes for iWARP. rcm_iw_establish() brings an iWARP queue pair
+ * to RTS when it hands over the socket, so a program's own moves to RTR and RTS
+ * have an empty mask. A program that creates its queue pair itself can ask for
+ * INIT even after that (`rping -c -q` does): then INIT sets the access rights
+ * and no state. */
 static int fill_iwarp(const struct rcm_id *id, struct ibv_qp_attr *a, int *mask)
 {
 	const enum ibv_qp_state to = a->qp_state;
@@ -107,7 +109,8 @@ static void fill_rtr(const struct rcm_id *id, struct ibv_qp_attr *a, int *mask)
 		IBV_QP_RQ_PSN | answers(id);
 	a->path_mtu = id->way.mtu ? (enum ibv_mtu)id->way.mtu : IBV_MTU_1024;
 	a->dest_qp_num = id->peer.qpn;
-	a->rq_psn = id->psn; /* the starting PSN we sent (IBA 12.7) */
+	/* the starting PSN that this side sent (IBA 12.7) */
+	a->rq_psn = id->psn;
 	a->max_dest_rd_atomic = id->responder_resources;
 	rcm_fill_ah(id, &a->ah_attr, &id->way.dst);
 }
@@ -161,7 +164,7 @@ VB_EXPORT int rdma_init_qp_attr(struct rdma_cm_id *pub, struct ibv_qp_attr *a,
 	}
 }
 
-/* Moves the queue pair of @id to the state @to. -errno */
+/* Moves the queue pair of @id to the state @to. 0 or -errno. */
 static int move(struct rcm_id *id, enum ibv_qp_state to)
 {
 	struct ibv_qp_attr a = { .qp_state = to };
@@ -189,8 +192,8 @@ static uint8_t least(uint8_t wanted, uint8_t limit)
 	return VB_MIN(wanted, limit);
 }
 
-/* Moves to INIT once more, because only the depths of the connection decide
- * whether the peer is permitted to read. */
+/* Connects the queue pair. It is moved to INIT once more, because only the
+ * depths of the connection decide whether the peer may read. */
 int rcm_qp_connect(struct rcm_id *id)
 {
 	static const enum ibv_qp_state moves[] = { IBV_QPS_INIT, IBV_QPS_RTR,
@@ -250,8 +253,8 @@ static void drop_cqs(struct rcm_id *id)
 	id->made_qp_cqs = false;
 }
 
-/* The XRC domain that this process keeps for the device, for programs that
- * give none. -errno */
+/* Finds the XRC domain that this process keeps for the device, for programs
+ * that give none. 0 or -errno. */
 static int default_xrcd(struct rcm_id *id, struct ibv_xrcd **xrcd)
 {
 	struct ibv_xrcd_init_attr none = {
@@ -269,8 +272,8 @@ static int default_xrcd(struct rcm_id *id, struct ibv_xrcd **xrcd)
 	return *xrcd ? 0 : -errno;
 }
 
-/* Makes the completion queues that the program does not give. An XRC target
- * has none of its own: its shared receive queue names one. */
+/* Makes the completion queues that the program does not give. An XRC target has
+ * none of its own: its shared receive queue names one. */
 static int make_cqs(struct rcm_id *id, struct ibv_qp_init_attr_ex *a)
 {
 	if (a->qp_type == IBV_QPT_XRC_RECV)
@@ -361,7 +364,7 @@ VB_EXPORT void rdma_destroy_qp(struct rdma_cm_id *pub)
 		drop_cqs(id);
 }
 
-/* Shared receive queues. */
+/* Functions for shared receive queues. */
 
 /* Fills in the XRC domain and the completion queue if the program gives
  * none. */
@@ -374,7 +377,8 @@ static int prepare_xrc(struct rcm_id *id, struct ibv_srq_init_attr_ex *a)
 	a->comp_mask |= IBV_SRQ_INIT_ATTR_XRCD;
 	if (rc || (a->comp_mask & IBV_SRQ_INIT_ATTR_CQ && a->cq))
 		return rc;
-	if (id->pub.recv_cq) /* the id's queue pair made this one */
+	/* the id's queue pair has made this completion queue */
+	if (id->pub.recv_cq)
 		return -EINVAL;
 	if (make_cq(id, a->attr.max_wr, &id->pub.recv_cq_channel,
 		    &id->pub.recv_cq))

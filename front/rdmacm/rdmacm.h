@@ -27,13 +27,13 @@
 
 struct rcm_event {
 	struct rdma_cm_event pub;
-	struct rcm_event *next; /* in the queue of its channel */
-	struct rcm_id *id;	/* its id; for a request, the listener */
-	bool local;		/* this library made it; pub is complete */
-	struct vb_ipc_cm m;	/* the message, with its private data */
-	/* iWARP only: private data that may be longer than m's (NULL: none),
-	 * and the number of the stream that a request came on (0: not iWARP).
-	 */
+	struct rcm_event *next; /* the next event in the queue of its channel */
+	struct rcm_id *id; /* the event's id; of a request, the listener's */
+	bool local; /* this library made the event, and pub is complete */
+	struct vb_ipc_cm m; /* the broker's message, with its private data */
+	/* Of iWARP only: private data that may be longer than that of @m (NULL:
+	 * none), and the number of the stream on which a request came (0: not
+	 * iWARP). */
 	struct rcm_private *more;
 	uint32_t stream;
 	/* Links of rcm.unseen; unseen_at is NULL while the event is not in that
@@ -43,131 +43,155 @@ struct rcm_event {
 
 struct rcm_private {
 	uint8_t bytes;
-	uint8_t data[UINT8_MAX]; /* rdma_conn_param has 8 bits of length */
+	/* as many bytes as the 8-bit length in rdma_conn_param allows */
+	uint8_t data[UINT8_MAX];
 };
 
 struct rcm_channel {
 	struct rdma_event_channel pub;
-	sem_t pushed; /* at least one post for each event in the queue */
-	/* Protected by rcm.lock: */
+	sem_t pushed; /* posted at least once for each event in the queue */
+	/* The fields below are protected by rcm.lock. */
 	struct rcm_event *first, **last;
-	unsigned inside; /* threads in rdma_get_cm_event() */
-	bool closed;	 /* destroyed; the last thread inside frees it */
+	unsigned inside; /* number of threads in rdma_get_cm_event() */
+	/* the program has destroyed the channel; the last thread inside frees
+	 * it */
+	bool closed;
 };
 
 enum rcm_state {
 	RCM_NEW,
-	RCM_BOUND,	/* has a port */
-	RCM_RESOLVED,	/* has the peer's address and a device */
-	RCM_ROUTED,	/* has the path to the peer */
-	RCM_CONNECTING, /* is connecting, or connected */
+	RCM_BOUND,	/* the id has a port */
+	RCM_RESOLVED,	/* the id has the peer's address and a device */
+	RCM_ROUTED,	/* the id has the path to the peer */
+	RCM_CONNECTING, /* the id is connecting, or connected */
 };
 
 struct rcm_device {
 	struct ibv_context *verbs;
-	struct ibv_context *watch; /* for removal.c; NULL: not watched */
+	/* a second context, for removal.c; NULL: the device is not watched */
+	struct ibv_context *watch;
 	bool iwarp;
-	atomic_uint removals; /* number so far; changed under rcm.lock */
+	/* number of removals so far; changed under rcm.lock */
+	atomic_uint removals;
 	struct ibv_pd *pd;
-	struct ibv_xrcd *xrcd; /* NULL until first needed; rcm.lock */
+	/* NULL until it is first needed; protected by rcm.lock */
+	struct ibv_xrcd *xrcd;
 	uint64_t guid;
 	uint8_t max_resources, max_depth, mtu;
 };
 
 /* The progress of a connection, by the messages to and from the broker. */
 enum rcm_stage {
-	RCM_QUIET,    /* no connection, or it has ended */
-	RCM_CALLED,   /* CONNECT was sent */
-	RCM_ASKED,    /* a request arrived */
-	RCM_ANSWERED, /* ACCEPT was sent */
-	RCM_REPLIED,  /* a reply arrived */
-	RCM_UP,	      /* established */
+	RCM_QUIET,    /* there is no connection, or it has ended */
+	RCM_CALLED,   /* this side has sent a CONNECT */
+	RCM_ASKED,    /* a request has arrived */
+	RCM_ANSWERED, /* this side has sent an ACCEPT */
+	RCM_REPLIED,  /* a reply has arrived */
+	RCM_UP,	      /* the connection is established */
 };
 
-/* All that resume.c tells the next broker about an id if this broker ends. */
+/* Everything that resume.c reports to the next broker about an id if this
+ * broker ends. */
 struct rcm_record {
 	enum rcm_stage stage;
-	bool listens, leaves; /* LISTEN, DISCONNECT was sent */
+	bool listens, leaves; /* a LISTEN, or a DISCONNECT, was sent */
 	uint32_t backlog;
-	struct vb_ipc_cm bound;	 /* BIND with the port that was given; kind 0:
-				    the id is not bound */
-	struct vb_ipc_cm said;	 /* the CONNECT or ACCEPT that was sent */
-	struct vb_ipc_cm ticket; /* the request or reply that arrived, with the
-				    communication ids of both ends */
+	/* the BIND that was sent, with the port that was given; kind 0: the id
+	 * is not bound */
+	struct vb_ipc_cm bound;
+	struct vb_ipc_cm said; /* the CONNECT or ACCEPT that was sent */
+	/* the request or reply that arrived, with the communication ids of both
+	 * ends */
+	struct vb_ipc_cm ticket;
 };
 
 struct rcm_id {
 	struct rdma_cm_id pub;
-	uint32_t number; /* names the id in messages to and from the broker */
-	unsigned life;	 /* rcm.life when the id was made */
+	/* number of the id in messages to and from the broker */
+	uint32_t number;
+	unsigned life; /* the value of rcm.life when the id was made */
 	enum rcm_state state;
-	bool sync;	/* its calls wait for their event */
-	bool in_broker; /* the broker knows it and must be told to close it */
-	int tcp;	/* iWARP: a bound socket, not yet used; -1: none */
-	struct rcm_stream *stream; /* iWARP: the listener or stream (iw.h) */
-	struct rcm_device *device; /* changed under rcm.lock, and only by the
-				      thread that uses the id */
-	uint16_t port, space;	   /* an AF_IB address may name a port space
-				      other than pub.ps */
+	bool sync; /* synchronous: the id's calls wait for their event */
+	/* the broker knows the id and must be told to close it */
+	bool in_broker;
+	int tcp; /* of iWARP: a bound socket that is not used yet; -1: none */
+	struct rcm_stream *stream; /* of iWARP: the listener or stream (iw.h) */
+	/* changed under rcm.lock, and only by the thread that uses the id */
+	struct rcm_device *device;
+
+	/* an AF_IB address may name a port space other than pub.ps */
+	uint16_t port, space;
 	uint8_t flags, tos;
-	uint64_t ticket;     /* of its port: a child of fork() that shows it may
-				listen at the same port (RCM_OPTION_TICKET) */
-	uint8_t ack_timeout; /* by RDMA_OPTION_ID_ACK_TIMEOUT; IBA's code */
+	/* secret number of the port: a child of fork() that shows it may listen
+	 * at that port (RCM_OPTION_TICKET) */
+	uint64_t ticket;
+
+	/* set by RDMA_OPTION_ID_ACK_TIMEOUT; a code of IBA */
+	uint8_t ack_timeout;
 	bool timeout_set;
 	uint8_t gid_index;
-	struct ibv_ece ece; /* the local end's */
+	struct ibv_ece ece; /* ECE options of the local end */
 	uint8_t responder_resources, initiator_depth;
-	uint32_t psn;	       /* the first PSN to be received */
-	struct vb_ipc_cm way;  /* addresses and path, for the broker */
+	uint32_t psn; /* the first PSN that this side receives */
+	/* addresses and path, as messages to the broker have them */
+	struct vb_ipc_cm way;
 	struct vb_ipc_cm peer; /* the REQ, REP or SIDR_REP that arrived */
-	bool made_qp_cqs, made_srq_cq; /* this library must destroy them */
-	struct rcm_group *groups;      /* joined; protected by rcm.lock */
-	/* Protected by rcm.lock: */
+	/* this library made the completion queues and must destroy them */
+	bool made_qp_cqs, made_srq_cq;
+	/* the multicast groups that were joined; protected by rcm.lock */
+	struct rcm_group *groups;
+	/* The fields below are protected by rcm.lock. */
 	struct rcm_id *next;
 	struct rcm_record record;
-	bool removed;		   /* DEVICE_REMOVAL has been queued */
-	unsigned delivered, acked; /* numbers of events */
+	bool removed; /* the event DEVICE_REMOVAL has been queued */
+	/* numbers of events that were delivered, and acknowledged */
+	unsigned delivered, acked;
 	pthread_cond_t acks;
-	/* Of a listener: what the program gave rdma_create_ep() for the queue
-	 * pairs of its connections. */
+	/* Of a listener: the attributes that the program gave to
+	 * rdma_create_ep() for the queue pairs of its connections. */
 	struct ibv_qp_init_attr *ep_attr;
 	struct ibv_pd *ep_pd;
-	/* Private data of a REQ that rdma_addrinfo's ai_connect asks for; they
-	 * precede the program's own. */
+	/* Private data of a REQ that rdma_addrinfo's ai_connect asks for, which
+	 * come before the program's own. */
 	uint8_t connect[VB_IPC_CM_PRIVATE];
 	unsigned connect_bytes;
-	bool resolving; /* rdma_resolve_addrinfo() has run, and the program has
-			   not queried the result yet */
+	/* rdma_resolve_addrinfo() has run, and the program has not queried the
+	 * result yet */
+	bool resolving;
 	struct rdma_addrinfo *resolved;
 };
 
 struct rcm {
 	pthread_mutex_t lock;
-	/* Protected by lock: */
-	int fd;		   /* the socket of the session; -1: none */
-	uint64_t sessions; /* number so far, this one included */
-	vb_time begun;	   /* start of the last session */
-	bool lost;	   /* the session ended, and its thread looks for the
-			      next broker */
-	unsigned life;	   /* each child of fork() adds one */
+	/* The fields below are protected by lock. */
+	int fd;		   /* the socket of the session; -1: there is none */
+	uint64_t sessions; /* number of sessions so far, this one included */
+	vb_time begun;	   /* the time when the last session began */
+	/* the session has ended, and its thread looks for the next broker */
+	bool lost;
+	unsigned life; /* incremented in each child of fork() */
 	struct rcm_id *ids[1024];
-	struct rcm_event *unseen; /* connection requests that have no id yet */
-	uint32_t known_qpn;	  /* a queue pair that a broker has confirmed as
-				     this process's; 0: none yet */
+	/* list of connection requests that have no id yet */
+	struct rcm_event *unseen;
+	/* number of a queue pair that a broker has confirmed as this process's;
+	 * 0: none yet */
+	uint32_t known_qpn;
 	uint32_t next_number;
-	/* One BIND, LISTEN or HELLO may be under way (asked); its answer has
-	 * the same tid, and each question has a new one. */
+	/* One BIND, LISTEN or HELLO may wait for its answer (@asked); the
+	 * answer has the tid of the question, and each question has a new
+	 * one. */
 	bool asked, answered;
 	struct vb_ipc_cm question, answer;
 	pthread_cond_t answers;
 	struct rcm_device *devices;
 	unsigned device_count;
-	bool has_roce, has_iwarp; /* kinds that devices has */
+	/* the kinds of devices in the list of devices */
+	bool has_roce, has_iwarp;
 };
 extern struct rcm rcm;
 
-/* The Q_Key of rdma_cm's datagrams. IBA leaves the value open; Linux's rdma_cm
- * uses this one. */
+/* The Q_Key of rdma_cm's datagrams. IBA leaves the value open; this is the one
+ * of Linux's rdma_cm. */
 #define RCM_QKEY RDMA_UDP_QKEY
 
 static inline bool rcm_is_ud(const struct rcm_id *id)
@@ -185,8 +209,8 @@ static inline struct rcm_id *rcm_id_of(struct rdma_cm_id *id)
 	return VB_CONTAINER_OF(id, struct rcm_id, pub);
 }
 
-/* The result of a public function that fails: -1 and errno. @error: positive.
- */
+/* Sets errno to @error, which is positive, and returns -1, the result of a
+ * public function that fails. */
 static inline int rcm_fail(int error)
 {
 	errno = error;
@@ -205,31 +229,32 @@ enum {
  * child of fork(), permits to bind the port that has this number. */
 enum { RCM_OPTION_TICKET = 0x7f01, RCM_OPTION_JOIN };
 
-/* session.c */
+/* Functions of session.c. */
 
-/* Opens the devices and the session, unless this process has done so. */
+/* Opens the devices and the session, unless this process has already done
+ * so. */
 int rcm_session_start(void);
 /* Returns the descriptor of a new socket that is connected to the broker; the
  * caller closes it. */
 int rcm_session_connect(void);
 /* Reads one message from @fd and handles it. Copies an answer (DONE) to *@done
- * and does no more with it; leaves done->kind alone for other messages. An
+ * and does no more with it; for other messages done->kind does not change. An
  * error ends the session. */
 int rcm_session_hear(int fd, struct vb_ipc_cm *done);
-/* True if @done answers @asked and not an earlier question. */
+/* True if @done answers the question @asked and not an earlier one. */
 bool rcm_is_answer(const struct vb_ipc_cm *asked, const struct vb_ipc_cm *done);
 /* Sends @m. If the broker has ended, waits up to 10 s for the next one. */
 int rcm_session_tell(const struct vb_ipc_cm *m);
-/* As rcm_session_tell(), and waits up to 10 s for the answer. If the status of
- * the answer is not 0, returns it as a negative errno. */
+/* Sends @m as rcm_session_tell() does, and waits up to 10 s for the answer. If
+ * the status of the answer is not 0, returns it as a negative errno. */
 int rcm_session_ask(const struct vb_ipc_cm *m, struct vb_ipc_cm *answer);
-/* Returns a message of @kind that names @id, all else 0. */
+/* Returns a message of @kind that names @id, with all other fields 0. */
 struct vb_ipc_cm rcm_message(const struct rcm_id *id, enum vb_ipc_cm_kind kind);
 
-/* resume.c. The caller of the first three holds rcm.lock. They keep the record
- * of the id that a message names: rcm_note_said() after the message was sent,
- * rcm_note_done() after @m answered the question @asked, rcm_note_heard() after
- * the message arrived. */
+/* Functions of resume.c. The caller of the first three holds rcm.lock. They
+ * update the record of the id that a message names: rcm_note_said() after the
+ * message was sent, rcm_note_done() after @m answered the question @asked,
+ * rcm_note_heard() after the message arrived. */
 void rcm_note_said(const struct vb_ipc_cm *m);
 void rcm_note_done(const struct vb_ipc_cm *asked, const struct vb_ipc_cm *m);
 void rcm_note_heard(struct rcm_id *id, const struct vb_ipc_cm *m);
@@ -237,13 +262,13 @@ void rcm_note_heard(struct rcm_id *id, const struct vb_ipc_cm *m);
  * of the new session, which the caller owns. */
 int rcm_resume(void);
 
-/* event.c. Functions that queue an event copy their arguments. They drop an
- * event that arrived if the id has no channel. */
+/* Functions of event.c. Those that queue an event copy their arguments. They
+ * drop an event that arrived if the id has no channel. */
 
 /* Queues the broker's message @m as an event. */
 void rcm_event_arrived(const struct vb_ipc_cm *m);
-/* Queues the message @m of the iWARP stream @stream as an event. Takes
- * ownership of @more, its private data, which may be NULL. */
+/* Queues the message @m of the iWARP stream @stream as an event. The event then
+ * owns @more, the message's private data, which may be NULL. */
 void rcm_event_iwarp(const struct vb_ipc_cm *m, uint32_t stream,
 		     struct rcm_private *more);
 /* Queues an event that this library made. @status: 0 or a negative errno, for
@@ -256,45 +281,47 @@ int rcm_event_group(struct rcm_id *id, const struct rdma_ud_param *ud);
 /* Queues DEVICE_REMOVAL, once for each id. The caller holds rcm.lock. */
 void rcm_event_removed(struct rcm_id *id);
 /* If the id is synchronous, waits for the event of the operation that the
- * caller has started; else returns at once. Returns 0, or -1 and errno. */
+ * caller has started; otherwise returns at once. Returns 0, or -1 and errno. */
 int rcm_event_complete(struct rcm_id *id);
 
-/* channel.c */
+/* Functions of channel.c. */
 
 /* Drops the unread events of @id and waits until the program has acknowledged
- * the others. Refuses the peers whose requests it drops. */
+ * the others. Refuses the peers whose requests are dropped. */
 void rcm_event_forget(struct rcm_id *id);
 /* Waits until the program has acknowledged all events of @id that it has read,
  * then moves @id and its unread events to the channel @to. */
 void rcm_event_move(struct rcm_id *id, struct rcm_channel *to);
-/* In the child of fork(): empties rcm.unseen. */
+/* Runs in the child of fork(): empties rcm.unseen. */
 void rcm_event_after_fork(void);
 
-/* id.c */
+/* Functions of id.c. */
 
 /* Makes an id for the program, after starting the session. @channel NULL: the
  * id is synchronous and gets a channel of its own. -EINVAL: the port space is
- * unknown or does not have such queue pairs. */
+ * unknown or does not have queue pairs of that type. */
 int rcm_id_make(struct rdma_event_channel *channel, struct rdma_cm_id **pub,
 		void *context, enum rdma_port_space ps, enum ibv_qp_type type);
-/* As rcm_id_make(), but without checks and without the session. NULL: errno. */
+/* Makes an id like rcm_id_make(), but without checks and without the session.
+ * NULL: failed, with errno. */
 struct rcm_id *rcm_id_create(struct rdma_event_channel *channel, void *context,
 			     enum rdma_port_space ps, enum ibv_qp_type type);
-/* Returns the id of that number, or NULL. The caller holds rcm.lock. */
+/* Returns the id that has the number @number, or NULL. The caller holds
+ * rcm.lock. */
 struct rcm_id *rcm_id_find(uint32_t number);
 void rcm_id_renumber(struct rcm_id *id, uint32_t number);
 
-/* address.c. Addresses are AF_INET, AF_INET6 or AF_IB. Ports are in the byte
- * order of the host. An IPv4 address as a GID is ::ffff:a.b.c.d. */
+/* Functions of address.c. Addresses are AF_INET, AF_INET6 or AF_IB. Ports are
+ * in the byte order of the host. An IPv4 address as a GID is ::ffff:a.b.c.d. */
 
-/* Returns the length of the address in bytes; 0: another family. */
+/* Returns the length of the address in bytes; 0: it is of another family. */
 socklen_t rcm_address_bytes(const struct sockaddr *a);
 struct vb_gid rcm_gid_of(const struct sockaddr *a);
 uint16_t rcm_port_of(const struct sockaddr *a);
 void rcm_port_set(struct sockaddr *a, uint16_t port);
-/* True for the wildcard address. */
+/* True if @a is the wildcard address. */
 bool rcm_address_is_any(const struct sockaddr *a);
-/* True for 127.0.0.0/8 and ::1. */
+/* True if @a is in 127.0.0.0/8 or is ::1. */
 bool rcm_address_is_loopback(const struct sockaddr *a);
 /* Writes the IPv4 or IPv6 address @gid to @a, which has room for a
  * sockaddr_in6. @ifindex becomes the scope of a link-local address. */
@@ -303,42 +330,42 @@ void rcm_address_of(struct sockaddr *a, const struct vb_gid *gid, uint16_t port,
 /* Writes an AF_IB address to @a, which has room for a sockaddr_ib. */
 void rcm_address_of_ib(struct sockaddr *a, const struct vb_gid *gid,
 		       uint16_t space, uint16_t port);
-/* Returns the port space of @a. That is @own, the space of the id, unless @a is
+/* Returns the port space of @a. This is @own, the space of the id, unless @a is
  * an AF_IB address and names another space. -EPROTONOSUPPORT: ids of @own may
  * not use that space. */
 int rcm_space_of(const struct sockaddr *a, enum rdma_port_space own);
 
-/* device.c */
+/* Functions of device.c. */
 
 /* Opens all devices, once for each process; they stay open until it ends. The
  * caller holds rcm.lock. -ENODEV: there is none. */
 int rcm_devices_open(void);
-/* Sets the device of @id to the first of that kind that has the address @src.
- * -ENODEV: none has it; -EOPNOTSUPP: the device does not have queue pairs of
- * the id's type. */
+/* Sets the device of @id to the first one of kind @kind that has the address
+ * @src. -ENODEV: none has it; -EOPNOTSUPP: the device does not have queue pairs
+ * of the id's type. */
 enum rcm_kind { RCM_ANY, RCM_ROCE, RCM_IWARP };
 int rcm_device_choose(struct rcm_id *id, const struct vb_gid *src,
 		      enum rcm_kind kind);
-/* For a path from the loopback address @src, which no device has, to this host
- * itself: sets the device of @id to the first that is up. The path leads from
- * an address of that device to the same address. Errors as of
+/* Sets the device of @id to the first that is up, for a path from the loopback
+ * address @src, which no device has, to this host itself. The path leads from
+ * an address of that device to this very address. Errors as of
  * rcm_device_choose(). */
 int rcm_device_choose_home(struct rcm_id *id, const struct vb_gid *src,
 			   enum rcm_kind kind);
-/* Reads GID 0, whose entry names the device's interface; the index of an
- * interface changes if that is created again. False: there is none. */
+/* Reads GID 0, whose entry names the device's interface; an interface that is
+ * created again gets another index. False: there is no GID. */
 bool rcm_device_first_gid(const struct rcm_device *d, struct ibv_gid_entry *e);
 
-/* resolve.c */
+/* Functions of resolve.c. */
 
 /* Binds @id to @a and to a port, a free one if @a names none. -EADDRINUSE;
- * -ENODEV and -EOPNOTSUPP as rcm_device_choose(). */
+ * -ENODEV and -EOPNOTSUPP as of rcm_device_choose(). */
 int rcm_bind(struct rcm_id *id, const struct sockaddr *a);
-/* RDMA_OPTION_IB_PATH, which replaces rdma_resolve_route(). @value: @len bytes
- * of struct ibv_path_data. */
+/* Sets the path of @id (RDMA_OPTION_IB_PATH), in place of rdma_resolve_route().
+ * @value: @len bytes of struct ibv_path_data. */
 int rcm_path_set(struct rcm_id *id, const void *value, size_t len);
 
-/* iw_door.c: connections of iWARP devices, without a broker. */
+/* Functions of iw_door.c: connections of iWARP devices, without a broker. */
 
 /* Makes id->tcp a socket that is bound to the address of @a and to *@port; 0:
  * to a free port, which is stored there. */
@@ -348,46 +375,46 @@ int rcm_iw_connect(struct rcm_id *id, const struct rdma_conn_param *p);
 int rcm_iw_accept(struct rcm_id *id, const struct rdma_conn_param *p);
 int rcm_iw_reject(struct rcm_id *id, const void *data, uint8_t bytes);
 int rcm_iw_disconnect(struct rcm_id *id);
-/* Ends the listener or connection of @id. No event of it is queued later. */
+/* Ends the listener or connection of @id. No event of @id is queued later. */
 void rcm_iw_close(struct rcm_id *id);
 /* Gives the stream of the request @e to @id. -ENOENT: the stream has ended. */
 int rcm_iw_adopt(const struct rcm_event *e, struct rcm_id *id);
 /* Makes the thread of iw.c watch for the removal of devices, because this
  * process has no session whose thread does. */
 void rcm_iw_watch(void);
-/* In the child of fork(): forgets the parent's ports and connections. */
+/* Runs in the child of fork(): drops the parent's ports and connections. */
 void rcm_iw_after_fork(void);
 /* Refuses the request @e, which got no id. */
 void rcm_iw_refuse(const struct rcm_event *e);
 /* After the peer accepted: gives the stream to the queue pair of @id. */
 int rcm_iw_establish(struct rcm_id *id);
-/* True from the moment when the queue pair of @id got the stream. */
+/* True from the moment when the queue pair of @id has got the stream. */
 bool rcm_iw_is_handed_over(const struct rcm_id *id);
 
-/* mcast.c */
+/* Functions of mcast.c. */
 
-/* Attaches the queue pair of @id to the group that it has joined, when the
- * program reads that event. -ENOENT: the program has left the group. */
+/* Attaches the queue pair of @id to the group that it has joined; called when
+ * the program reads the event. -ENOENT: the program has left the group. */
 int rcm_group_joined(struct rcm_id *id, const struct ibv_ah_attr *ah);
 /* Leaves all groups of @id. */
 void rcm_groups_forget(struct rcm_id *id);
 
-/* removal.c */
+/* Functions of removal.c. */
 
 /* Starts to watch all devices. The caller holds rcm.lock. */
 void rcm_removals_watch(void);
-/* Returns a descriptor that is readable when rcm_removals_take() has something
- * to do; -1: nothing is watched. */
+/* Returns a descriptor that is readable when rcm_removals_take() has work to
+ * do; -1: no device is watched. */
 int rcm_removals_fd(void);
 void rcm_removals_take(void);
 void rcm_removals_after_fork(void);
 
-/* qp.c */
+/* Functions of qp.c. */
 
-/* Fills @ah with the path of @id, but to @dgid: the peer or a group. */
+/* Fills in @ah with the path of @id, but to @dgid: the peer or a group. */
 void rcm_fill_ah(const struct rcm_id *id, struct ibv_ah_attr *ah,
 		 const struct vb_gid *dgid);
-/* Moves a new queue pair to INIT; one for datagrams on to RTS. */
+/* Moves a new queue pair to INIT, and a datagram queue pair further to RTS. */
 int rcm_qp_init(struct rcm_id *id);
 /* Moves the queue pair to RTS with the parameters of the peer's message. Does
  * nothing for datagrams. */

@@ -15,7 +15,8 @@
 
 #include "base/log.h"
 
-/* An epoll set of the second contexts' event descriptors; -1: none yet. */
+/* An epoll set of the second contexts' event descriptors; -1: none was made
+ * yet. */
 static int removals = -1;
 
 int rcm_removals_fd(void)
@@ -60,7 +61,8 @@ void rcm_removals_after_fork(void)
 	removals = -1;
 }
 
-/* Queues DEVICE_REMOVAL for each id of @d. The caller holds rcm.lock. */
+/* Queues DEVICE_REMOVAL for each id of the device @d. The caller holds
+ * rcm.lock. */
 static void tell_all_of(struct rcm_device *d)
 {
 	atomic_fetch_add(&d->removals, 1);

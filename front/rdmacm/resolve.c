@@ -14,11 +14,11 @@
 #include "base/log.h"
 
 #define HOP_LIMIT 64
-/* IBA's code for 4.096 us << n: a packet life time of 18, and one more, as
- * Linux's rdma_cm has it (docs/WIRE.md 3.2). */
+/* The timeout code for 4.096 us << n: a packet lifetime of 18, plus one, as in
+ * Linux's rdma_cm (docs/WIRE.md 3.2). */
 #define ACK_TIMEOUT 19
-/* The UDP socket that asks the routing needs a port; the answer does not depend
- * on it. */
+/* The UDP socket that asks the routing needs a port, on which the answer does
+ * not depend. */
 #define ANY_UDP_PORT 4791
 
 static uint8_t type_of(const struct rcm_id *id)
@@ -36,8 +36,8 @@ static uint8_t type_of(const struct rcm_id *id)
 	}
 }
 
-/* *@port: on entry the port that the program wants, on return the port that the
- * broker gave. */
+/* Binds in the broker. @port: on entry the port that the program wants, on
+ * return the port that the broker gave. */
 static int bind_in_broker(struct rcm_id *id, const struct sockaddr *a,
 			  uint16_t *port)
 {
@@ -53,7 +53,8 @@ static int bind_in_broker(struct rcm_id *id, const struct sockaddr *a,
 	m.guid = id->ticket;
 	m.ifindex = id->way.ifindex;
 	rc = rcm_session_ask(&m, &answer);
-	if (rc == -ETIMEDOUT) /* the broker may still bind: undo it */
+	/* the broker may still bind the port: undo that */
+	if (rc == -ETIMEDOUT)
 		(void)!rcm_session_tell(&close);
 	if (rc == -ENOBUFS)
 		vb_log(LOG_WARN,
@@ -67,8 +68,8 @@ static int bind_in_broker(struct rcm_id *id, const struct sockaddr *a,
 	return 0;
 }
 
-/* Takes the port where the id's device needs it: as a TCP socket for iWARP, in
- * the broker for RoCE. An id that has no device yet takes it for every kind of
+/* Binds the port where the id's device needs it: as a TCP socket for iWARP, in
+ * the broker for RoCE. An id that has no device yet binds it for every kind of
  * device that this process has. */
 static int take_port(struct rcm_id *id, const struct sockaddr *a)
 {
@@ -87,16 +88,16 @@ static int take_port(struct rcm_id *id, const struct sockaddr *a)
 	return rc;
 }
 
-/* AF_IB addresses are for the InfiniBand connection manager, which iWARP does
- * not use. */
+/* Returns the kind of device for the address. AF_IB addresses are for the
+ * InfiniBand connection manager, which iWARP does not use. */
 static enum rcm_kind kind_of(const struct sockaddr *a)
 {
 	return a->sa_family == AF_IB ? RCM_ROCE : RCM_ANY;
 }
 
-/* The error for an id that no device serves. -EOPNOTSUPP: there are only iWARP
- * devices, and these lack the id's type of queue pair. -ENODEV: an AF_IB
- * address, or no device at all. */
+/* Returns the error for an id that no device serves. -EOPNOTSUPP: there are
+ * only iWARP devices, and these lack the id's type of queue pair. -ENODEV: an
+ * AF_IB address, or no device at all. */
 static int unserved_error(const struct sockaddr *a)
 {
 	return rcm.has_iwarp && kind_of(a) == RCM_ANY ? -EOPNOTSUPP : -ENODEV;
@@ -131,7 +132,7 @@ int rcm_bind(struct rcm_id *id, const struct sockaddr *a)
 }
 
 /* Asks the host's routing for the local address of packets to @dst, by a UDP
- * socket that sends nothing. @src gets port 0. -errno */
+ * socket that sends nothing. @src gets port 0. 0 or -errno. */
 static int find_source(const struct sockaddr *dst, struct sockaddr_storage *src)
 {
 	socklen_t len = sizeof(*src);
@@ -147,9 +148,9 @@ static int find_source(const struct sockaddr *dst, struct sockaddr_storage *src)
 	return rc;
 }
 
-/* As find_source(), for AF_IB: a RoCE GID is an IP address, so the host's
- * routing knows it. If a link-local GID has no scope, takes the link of the
- * first device. */
+/* Finds the local address as find_source() does, for AF_IB: a RoCE GID is an IP
+ * address, so the host's routing knows it. If a link-local GID has no scope,
+ * uses the link of the first device. */
 static int find_source_of_gid(const struct sockaddr_ib *dst,
 			      struct sockaddr_storage *src)
 {
@@ -159,7 +160,7 @@ static int find_source_of_gid(const struct sockaddr_ib *dst,
 	struct ibv_gid_entry e;
 	int rc;
 
-	/* A child of fork() has no device until it opens one. */
+	/* A child of fork() has no device before it opens one. */
 	if (!link && rcm.device_count &&
 	    rcm_device_first_gid(&rcm.devices[0], &e))
 		link = e.ndev_ifindex;
@@ -172,7 +173,7 @@ static int find_source_of_gid(const struct sockaddr_ib *dst,
 	return 0;
 }
 
-/* Returns the local address that packets to @dst leave from in *@src. -errno */
+/* Returns the local address of packets to @dst in *@src. 0 or -errno. */
 static int route_to(const struct sockaddr *dst, struct sockaddr_storage *src)
 {
 	struct sockaddr_storage to = { 0 };
@@ -186,7 +187,7 @@ static int route_to(const struct sockaddr *dst, struct sockaddr_storage *src)
 
 /* True if @a is not an address of this host. Routing decides, because bind()
  * accepts any address where net.ipv4.ip_nonlocal_bind is set: only a path to an
- * own address starts at that address. */
+ * address of this host begins at that address. */
 static bool is_foreign(const struct sockaddr *a)
 {
 	const struct vb_gid gid = rcm_gid_of(a);
@@ -247,8 +248,8 @@ VB_EXPORT int rdma_bind_addr(struct rdma_cm_id *pub, struct sockaddr *addr)
 }
 
 /* Finds the local address: the address that the id is bound to, else @src. If
- * that is missing or the wildcard address, routing gives one. -EINVAL: the
- * address families differ. */
+ * both are missing or the wildcard, routing decides. -EINVAL: the address
+ * families differ. */
 static int choose_source(struct rcm_id *id, const struct sockaddr *src,
 			 const struct sockaddr *dst,
 			 struct sockaddr_storage *from)
@@ -290,10 +291,10 @@ static int choose_way(struct rcm_id *id, const struct sockaddr *from,
 				       : rcm_device_choose(id, &to, kind);
 }
 
-/* Fills the addresses of the path; the caller has chosen the device. The
+/* Fills in the addresses of the path; the caller has chosen the device. The
  * program may have named an end by an address that is not in the GID table (a
- * loopback address). Such a name travels beside the GID, so that the peer's
- * program sees the same addresses. */
+ * loopback address). Such a name is sent beside the GID, so that the peer's
+ * program sees the addresses that this program uses. */
 static void name_ends(struct rcm_id *id, const struct vb_gid *from,
 		      const struct vb_gid *to)
 {
@@ -312,7 +313,7 @@ static void name_ends(struct rcm_id *id, const struct vb_gid *from,
 		w->src_name = *from;
 }
 
-/* Does what rdma_resolve_addr() does, but queues no event. -errno */
+/* Does what rdma_resolve_addr() does, but queues no event. 0 or -errno. */
 static int resolve(struct rcm_id *id, const struct sockaddr *src,
 		   const struct sockaddr *dst)
 {
@@ -374,7 +375,7 @@ VB_EXPORT int rdma_resolve_addr(struct rdma_cm_id *pub,
 }
 
 /* Makes the path record that a subnet administrator would return for the path
- * (IBA 15.2.5.16). Without memory the id has none. */
+ * (IBA 15.2.5.16). Without memory the id gets none. */
 static void describe_path(struct rcm_id *id)
 {
 	struct ibv_sa_path_rec *p = calloc(1, sizeof(*p));
@@ -396,11 +397,12 @@ static void describe_path(struct rcm_id *id)
 	id->pub.route.num_paths = 1;
 }
 
-/* Completes the path of @id and queues ROUTE_RESOLVED. -errno */
+/* Completes the path of @id and queues ROUTE_RESOLVED. 0 or -errno. */
 static int take_route(struct rcm_id *id)
 {
 	id->way.ack_timeout = id->timeout_set ? id->ack_timeout : ACK_TIMEOUT;
-	if (!rcm_is_iwarp(id)) /* as on Linux, where TCP has no path record */
+	/* as on Linux, a TCP connection has no path record */
+	if (!rcm_is_iwarp(id))
 		describe_path(id);
 	id->state = RCM_ROUTED;
 	return rcm_event_local(id, RDMA_CM_EVENT_ROUTE_RESOLVED, 0);
@@ -437,8 +439,8 @@ static bool choose_path(const void *value, size_t len, struct ibv_path_data *d)
 	return false;
 }
 
-/* Takes flow label and traffic class from the record. The addresses have been
- * resolved already, so the record must name the same. */
+/* Sets the path. Uses flow label and traffic class of the record. The addresses
+ * are resolved already, so the record must have equal ones. */
 int rcm_path_set(struct rcm_id *id, const void *value, size_t len)
 {
 	struct ibv_path_data d;

@@ -2,9 +2,9 @@
 /*
  * Recovery from the loss of the broker. The broker process may end while
  * connections are open; another process then becomes the broker and knows
- * nothing of our ids. So each id keeps a record of what it told the broker and
- * heard from it, and this file replays the records to the next broker: bound
- * ports and listeners come back, open connections continue under the
+ * nothing of this process's ids. So each id keeps a record of the messages to
+ * and from the broker, and this file replays the records to the next broker:
+ * bound ports and listeners come back, open connections continue under the
  * communication ids that their peers know, and half-open ones send their
  * request or reply again, as if a datagram had been lost.
  */
@@ -18,13 +18,14 @@
 #include "base/fdmail.h"
 #include "base/log.h"
 
-#define PATIENCE (10 * VB_SEC) /* for the next broker to start */
-#define NAP	 (5 * VB_MSEC) /* between two attempts */
-/* How long we wait for the process whose port we share to bind it again; that
- * process may have ended. */
+/* How long to wait for the next broker to start. */
+#define PATIENCE (10 * VB_SEC)
+#define NAP	 (5 * VB_MSEC) /* pause between two attempts */
+/* How long to wait for the process whose port this process shares to bind the
+ * port again; that process may have ended. */
 #define FOR_HOST (2 * VB_SEC)
 
-/* Keeping the records. */
+/* Updating the records. */
 
 void rcm_note_said(const struct vb_ipc_cm *m)
 {
@@ -94,7 +95,7 @@ void rcm_note_heard(struct rcm_id *id, const struct vb_ipc_cm *m)
 struct script {
 	struct vb_ipc_cm *lines;
 	size_t count, room;
-	int rc; /* -ENOMEM: some are missing */
+	int rc; /* -ENOMEM: some messages are missing; else 0 */
 };
 
 static void resume_add(struct script *s, const struct vb_ipc_cm *m)
@@ -190,7 +191,7 @@ static void add_id(struct script *s, const struct rcm_id *id)
 	}
 }
 
-/* Add a request that the program has not read, so that it has no rcm_id. */
+/* Add a request that the program has not read, so that it has no rcm_id yet. */
 static void add_unseen(struct script *s, const struct rcm_event *e)
 {
 	const struct rcm_id id = { .number = e->m.id,
@@ -201,9 +202,9 @@ static void add_unseen(struct script *s, const struct rcm_event *e)
 	add_resume(s, &id, IPC_CM_AT_REQUEST);
 }
 
-/* Begins with a HELLO that names one of our queue pairs. The broker answers
- * whether our engine has registered with it again; before that it would refuse
- * to connect our queue pairs. */
+/* Writes the messages. The first is a HELLO that names a queue pair of this
+ * process. The broker answers whether this process's engine has registered with
+ * it again; before that the broker would refuse to connect the queue pairs. */
 static void write_script(struct script *s)
 {
 	struct vb_ipc_cm hello = { .kind = IPC_CM_HELLO,
@@ -225,7 +226,8 @@ static void write_script(struct script *s)
 	if (s->rc == 0 && hello.qpn)
 		s->lines[0] = hello;
 	else if (s->rc == 0)
-		s->lines[0].kind = 0; /* no queue pair, no question */
+		/* there is no queue pair, so no HELLO is needed */
+		s->lines[0].kind = 0;
 }
 
 /* True if the broker answers messages of this kind with DONE. */
@@ -278,9 +280,9 @@ static int say_patiently(int fd, const struct vb_ipc_cm *m, vb_time until,
 }
 
 /*
- * Another program may have bound our port before we came to this broker. Then
- * the port is lost, and this function leaves out the LISTEN of the id, because
- * the broker does not know the id.
+ * Sends the messages of the script. Another program may have bound a port of
+ * this process in the meantime. Then the port is lost, and the LISTEN of its id
+ * is left out, because the broker does not know the id.
  */
 static int say_lines(int fd, const struct script *s, vb_time until)
 {
@@ -305,8 +307,8 @@ static int say_lines(int fd, const struct script *s, vb_time until)
 	return 0;
 }
 
-/* Replays the script. -EAGAIN: the broker went away, or does not know our
- * engine yet. */
+/* Replays the script. -EAGAIN: the broker has ended, or does not know this
+ * process's engine yet. */
 static int tell_all(int fd, const struct script *s)
 {
 	const vb_time until = vb_clock_read() + FOR_HOST;
@@ -318,9 +320,9 @@ static int tell_all(int fd, const struct script *s)
 	return say_lines(fd, s, until) ? -EAGAIN : 0;
 }
 
-/* Writes the script anew for each broker, because one that has ended may have
- * sent events that changed the records. Returns the descriptor of the session
- * or -errno. */
+/* Tries to resume at a broker. The script is written anew for each broker,
+ * because one that has ended may have sent events that changed the records.
+ * Returns the descriptor of the session or -errno. */
 static int try_once(void)
 {
 	struct script s = { 0 };
@@ -345,8 +347,8 @@ int rcm_resume(void)
 	int rc;
 
 	do {
-		resume_nap(); /* some program's engine is about to start a
-				 broker */
+		/* an engine of some program is about to start a broker */
+		resume_nap();
 		rc = try_once();
 	} while (rc == -EAGAIN && vb_clock_read() < until);
 	return rc;

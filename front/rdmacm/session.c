@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The session with the broker: one UNIX socket and one thread a process. The
- * thread reads events and answers; any thread sends. When the broker goes
- * away, the thread connects to the next one (resume.c), and senders wait for
- * that.
+ * The session with the broker: one UNIX socket and one thread in each process.
+ * The thread reads events and answers; any thread sends. When the broker ends,
+ * the thread connects to the next one (resume.c), and senders wait for that.
  */
 #include "front/rdmacm/rdmacm.h"
 
@@ -20,15 +19,18 @@
 #include "base/sync.h"
 #include "wire/ipc.h"
 
-#define ANSWER_WAIT  (10 * VB_SEC) /* for the broker's answer */
-#define SESSION_WAIT (10 * VB_SEC) /* for the next broker */
-#define ROOM_WAIT    (10 * VB_SEC) /* for room in the socket's buffer */
-/* While our session is younger than this, our engine may still have to open its
- * own session with the broker. */
+/* How long to wait for the broker's answer. */
+#define ANSWER_WAIT (10 * VB_SEC)
+/* How long to wait for the next broker. */
+#define SESSION_WAIT (10 * VB_SEC)
+/* How long to wait for room in the socket's buffer. */
+#define ROOM_WAIT (10 * VB_SEC)
+/* Age of a session below which the engine may still have to open its own
+ * session with the broker. */
 #define KNOWN_SOON (2 * VB_SEC)
 #define NAP	   (2 * VB_MSEC)
-/* After MOST_SHORT sessions in a row of less than SHORTEST_LIFE the thread
- * takes the fault to be this process's and gives up. */
+/* After MOST_SHORT sessions in a row that lasted less than SHORTEST_LIFE, the
+ * thread assumes that this process is at fault and gives up. */
 #define SHORTEST_LIFE VB_SEC
 #define MOST_SHORT    5
 
@@ -37,8 +39,9 @@ struct rcm rcm = { .lock = PTHREAD_MUTEX_INITIALIZER,
 		   .next_number = 1,
 		   .answers = PTHREAD_COND_INITIALIZER };
 
-/* An id that a child inherited over fork() belongs to the parent: its messages
- * get kind IPC_CM_NONE, which say() does not send. */
+/* Makes a message about @id. An id that a child inherited over fork() belongs
+ * to the parent: its messages get kind IPC_CM_NONE, which say() does not
+ * send. */
 struct vb_ipc_cm rcm_message(const struct rcm_id *id, enum vb_ipc_cm_kind kind)
 {
 	return (struct vb_ipc_cm){ .kind = id->life == rcm.life ? (uint8_t)kind
@@ -48,9 +51,9 @@ struct vb_ipc_cm rcm_message(const struct rcm_id *id, enum vb_ipc_cm_kind kind)
 }
 
 /*
- * In a child of fork(): the session must end with the parent, and the devices
- * are the parent's, so the child has neither. The child numbers its own ids
- * from where the parent's numbers ended.
+ * Runs in a child of fork(): the session must end with the parent, and the
+ * devices belong to the parent, so the child has neither. The numbers of the
+ * child's own ids continue after the parent's.
  */
 static void begin_again(void)
 {
@@ -71,8 +74,8 @@ static void begin_again(void)
 }
 VB_FORGET_AT_FORK(begin_again)
 
-/* Hands the answer @m to the thread that asked. Skips an answer that comes
- * after that thread gave up waiting. */
+/* Hands the answer @m to the thread that asked. An answer that comes after that
+ * thread gave up is skipped. */
 static void take_answer(const struct vb_ipc_cm *m)
 {
 	pthread_mutex_lock(&rcm.lock);
@@ -106,8 +109,8 @@ bool rcm_is_answer(const struct vb_ipc_cm *asked, const struct vb_ipc_cm *done)
 	return done->id == asked->id && done->tid == asked->tid;
 }
 
-/* A message that is none of ours may be the broker's refusal of one more
- * session of this user. */
+/* Logs a message that is not of the connection manager. It may be the broker's
+ * refusal of one more session of this user. */
 static void log_refusal(const uint8_t *bytes, size_t len)
 {
 	struct vb_ipc m;
@@ -204,8 +207,8 @@ static void *listen_to_broker(void *arg)
 	return NULL;
 }
 
-/* The send timeout bounds the wait for a broker that does not read, for
- * example because it is stopped. */
+/* Connects to the broker. The send timeout limits the wait for a broker that
+ * does not read, for example because it is stopped. */
 int rcm_session_connect(void)
 {
 	static const struct timeval patience = { ROOM_WAIT / VB_SEC, 0 };
@@ -215,7 +218,9 @@ int rcm_session_connect(void)
 
 	if (fd < 0)
 		return -errno;
-	vb_fork_closes(fd); /* the session must end with the parent */
+	/* the session must end with the parent, so a child of fork closes
+	 * this */
+	vb_fork_closes(fd);
 	if (setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience,
 		       sizeof(patience)) < 0 ||
 	    connect(fd, (struct sockaddr *)&a, len) < 0) {
@@ -227,8 +232,8 @@ int rcm_session_connect(void)
 	return fd;
 }
 
-/* The thread blocks all signals, so that it takes none that the program waits
- * for. */
+/* Starts the thread. It blocks all signals, so that it receives none that the
+ * program waits for. */
 static int session_start_thread(int fd)
 {
 	sigset_t all, old;
@@ -307,8 +312,8 @@ static int put_message(const struct vb_ipc_cm *m)
 	return rc == -EAGAIN ? -ETIMEDOUT : rc;
 }
 
-/* Sends @m. The caller holds rcm.lock, so that messages leave in the order of
- * their records. -errno */
+/* Sends @m. The caller holds rcm.lock, so that messages are sent in the order
+ * of their records. 0 or -errno. */
 static int say(const struct vb_ipc_cm *m)
 {
 	uint64_t gone = 0;
@@ -338,14 +343,15 @@ static bool is_session_young(void)
 }
 
 /*
- * The broker learns from the engine's own session which queue pairs belong to
- * this process, and refuses to connect a queue pair that it does not know.
- * After a change of brokers, the engine's session may open later than ours. So
- * before the first connection this function asks (HELLO) until the broker knows
- * @qpn; after later changes of brokers resume.c does. It asks only while the
- * session is young (asking also detects a session that has ended): in an older
- * session the engine is registered, and a queue pair that is still unknown is
- * not this process's.
+ * Waits until the broker knows @qpn. The broker learns from the engine's own
+ * session which queue pairs belong to this process, and refuses to connect a
+ * queue pair that it does not know. After a change of brokers, the engine's
+ * session may open later than the session of this library. So before the first
+ * connection this function asks (HELLO) until the broker knows @qpn; after
+ * later changes of brokers resume.c does. It asks only while the session is
+ * young (asking also detects a session that has ended): in an older session the
+ * engine is registered, and a queue pair that is still unknown does not belong
+ * to this process.
  */
 static void become_known(uint32_t qpn)
 {
@@ -365,8 +371,9 @@ static void become_known(uint32_t qpn)
 	pthread_mutex_unlock(&rcm.lock);
 }
 
-/* True if @m names a queue pair that must be ours. A CONNECT for datagrams only
- * looks up the queue pair of the peer. The caller holds rcm.lock. */
+/* True if @m names a queue pair that must belong to this process. A CONNECT for
+ * datagrams only looks up the queue pair of the peer. The caller holds
+ * rcm.lock. */
 static bool must_own(const struct vb_ipc_cm *m)
 {
 	const struct rcm_id *id = rcm_id_find(m->id);
@@ -385,8 +392,8 @@ static bool is_by_stranger(const struct vb_ipc_cm *m)
 	return stranger;
 }
 
-/* rdma_connect() and similar calls are no cancellation points, so this function
- * puts cancellation off while it uses the socket. */
+/* Sends a message. rdma_connect() and similar calls are no cancellation points,
+ * so cancellation is disabled while the socket is used. */
 int rcm_session_tell(const struct vb_ipc_cm *m)
 {
 	int cancel = vb_cancel_off(), rc;
@@ -417,8 +424,8 @@ static int await_answer(void)
 }
 
 /* Sends the question @m and waits for its *@answer. The caller holds rcm.lock
- * and has set rcm.asked, so that no other question is under way. -errno, also
- * if the broker answers with one. */
+ * and has set rcm.asked, so that no other question is under way. 0 or -errno,
+ * also if the broker answers with an error. */
 static int session_ask(const struct vb_ipc_cm *m, struct vb_ipc_cm *answer)
 {
 	uint64_t number = rcm.question.tid + 1;

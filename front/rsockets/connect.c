@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The connection of a stream socket: the events of the connection manager, in
- * the order in which they come, drive rs->state.
+ * The connection of a stream socket: the connection manager's events, in the
+ * order in which they come, change rs->state.
  */
 #include "front/rsockets/rs.h"
 
@@ -13,7 +13,7 @@
 
 enum {
 	RESOLVE_MS = 2000,
-	RETRIES = 7, /* the largest value; for RNR it means no limit */
+	RETRIES = 7, /* the largest retry count; for RNR it means no limit */
 };
 
 void rs_connection_end(struct rs_sock *rs, int error)
@@ -31,7 +31,7 @@ static void connected(struct rs_sock *rs)
 	rs_keep_alive(rs);
 }
 
-/* The errno for a rejection. @reason: the REJ reason of the InfiniBand
+/* Returns the errno for a rejection. @reason: the REJ reason of the InfiniBand
  * connection manager (IBA 12.6.7.2), or -errno from an iWARP device's TCP. */
 static int refusal(int reason)
 {
@@ -43,7 +43,7 @@ static int refusal(int reason)
 							       : ECONNRESET;
 }
 
-/* Makes the queue pair and sends the connection request. -errno */
+/* Makes the queue pair and sends the connection request. 0 or -errno. */
 static int connect_ask(struct rs_sock *rs)
 {
 	struct rs_hello hello;
@@ -58,8 +58,8 @@ static int connect_ask(struct rs_sock *rs)
 
 	if (rc)
 		return rc;
-	/* iWARP needs one READ each way: Linux's siw and others start the
-	 * stream with a READ of no bytes, and rs_qp_probe() uses one. */
+	/* iWARP needs one READ in each direction: Linux's siw and others start
+	 * the stream with a READ of no bytes, and rs_qp_probe() uses one. */
 	if (rs->room.by_send)
 		param.initiator_depth = param.responder_resources = 1;
 	rs_stream_hello(&rs->stream, &rs->room, &hello);
@@ -67,7 +67,7 @@ static int connect_ask(struct rs_sock *rs)
 }
 
 /* Starts the stream with the peer's private data. -EPROTO: there is none, or it
- * is not of this protocol. */
+ * does not belong to this protocol. */
 static int meet(struct rs_sock *rs, const struct rdma_conn_param *conn)
 {
 	if (!conn->private_data)
@@ -76,7 +76,7 @@ static int meet(struct rs_sock *rs, const struct rdma_conn_param *conn)
 			      conn->private_data_len);
 }
 
-/* Handles @event of a connection that this side started. -errno */
+/* Handles @event of a connection that this side started. 0 or -errno. */
 static int step(struct rs_sock *rs, const struct rdma_cm_event *event)
 {
 	int rc = 0;
@@ -117,7 +117,8 @@ static void connection_event(struct rs_sock *rs,
 	} else if (rs->state == RS_CONNECTED &&
 		   (event->event == RDMA_CM_EVENT_DISCONNECTED ||
 		    event->event == RDMA_CM_EVENT_DEVICE_REMOVAL)) {
-		/* Bytes that came before the disconnect stay readable. */
+		/* Handle completions: bytes that came before the disconnect
+		 * stay readable. */
 		rs_qp_work(rs);
 		if (rs->state == RS_CONNECTED)
 			rs->state = RS_GONE;

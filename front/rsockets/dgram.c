@@ -4,7 +4,7 @@
  * and a queue pair for each local address that it has sent from. A datagram to
  * a peer whose queue pair is unknown goes over UDP; the peer answers with the
  * number of its queue pair, and later datagrams go from queue pair to queue
- * pair. A datagram that is longer than the device's MTU goes over UDP, too.
+ * pair. A datagram that is longer than the device's MTU goes over UDP as well.
  *
  * No thread serves the sockets: a call of the program on the socket also reads
  * the UDP socket and answers peers.
@@ -25,15 +25,17 @@
 
 enum {
 	BUCKETS = 64,
-	DESTS_PER_BUCKET = 64, /* bounds what a flood of senders costs */
-	UDP_KEPT = 256,	       /* unread datagrams that came over UDP */
-	PIECES = 16,	       /* most pieces of a message */
+	/* destinations in a hash bucket, a limit against a flood of senders */
+	DESTS_PER_BUCKET = 64,
+	UDP_KEPT = 256, /* the most unread datagrams that came over UDP */
+	PIECES = 16,	/* the most pieces of a message */
 };
 
 /*
- * A peer may end and another program take its address. So a destination that
- * the socket has not used for IDLE ns, and any destination every OLD ns, is
- * sent one datagram over UDP, and the answer tells its queue pair again.
+ * Nanoseconds. A peer may end and another program get its address. So a
+ * destination that the socket has not used for IDLE, and any destination every
+ * OLD, is sent one datagram over UDP, and the answer tells its queue pair
+ * again.
  */
 #define IDLE ((uint64_t)1000000000)
 #define OLD  (10 * IDLE)
@@ -42,9 +44,12 @@ struct dest {
 	struct dest *next;
 	struct sockaddr_storage to;
 	struct rs_ud *ud;
-	struct ibv_ah *ah; /* NULL: the peer's queue pair is not known */
+	/* address handle; NULL: the peer's queue pair is not known */
+	struct ibv_ah *ah;
 	uint32_t qpn;
-	uint64_t asked, used; /* ns: when last sent to over UDP, and at all */
+	/* times in ns: when a datagram was last sent over UDP, and when one
+	 * was last sent either way */
+	uint64_t asked, used;
 };
 
 struct rs_dgram {
@@ -54,11 +59,12 @@ struct rs_dgram {
 	struct rs_ud *uds;
 	struct dest *dests[BUCKETS];
 	struct rs_dgram_header *first, **last;
-	unsigned waiting, by_udp; /* unread datagrams; those of UDP */
+	/* number of unread datagrams, and of those that came over UDP */
+	unsigned waiting, by_udp;
 };
 
-/* The local address and port from which datagrams to @to leave. First binds a
- * socket that has no port to one. -errno */
+/* Returns the local address and port of datagrams to @to. First binds a socket
+ * that has no port to one. 0 or -errno. */
 static int own_address(struct rs_sock *rs, const struct sockaddr *to,
 		       struct sockaddr_storage *own)
 {
@@ -91,7 +97,7 @@ static int own_address(struct rs_sock *rs, const struct sockaddr *to,
 	return rc;
 }
 
-/* Destinations. */
+/* Finding and dropping destinations. */
 
 static void drop_dest(struct dest **at)
 {
@@ -141,7 +147,8 @@ static struct dest *new_dest(struct rs_sock *rs, const struct sockaddr *to)
 }
 
 /* Finds or makes the destination and moves it to the front of its bucket; a
- * full bucket loses the one that was used least recently. NULL: errno. */
+ * full bucket loses the one that was used least recently. NULL: failed, with
+ * errno. */
 static struct dest *find_dest(struct rs_sock *rs, const struct sockaddr *to)
 {
 	const struct sockaddr_storage *key = (const void *)to;
@@ -289,9 +296,10 @@ static void drain_ud(struct rs_dgram *d, struct rs_ud *ud)
 	}
 }
 
-/* The UDP socket wakes a thread that sleeps, which then sets rs->looked to 0,
- * so that this function reads the UDP socket. For a thread that polls, it reads
- * that only every LOOK_NS, because each read is a system call. */
+/* Handles what has arrived. The UDP socket wakes a thread that sleeps, which
+ * then sets rs->looked to 0, so that this function reads the UDP socket. For a
+ * thread that polls, it reads that socket only every LOOK_NS, because each read
+ * is a system call. */
 void rs_dgram_work(struct rs_sock *rs)
 {
 	enum { LOOK_NS = 200000 };
@@ -351,7 +359,7 @@ static bool can_read(struct rs_sock *rs)
 	return rs->dgram->waiting || rs->error || !rs->reads;
 }
 
-/* What the program sends and receives. */
+/* Sending and receiving for the program. */
 
 static int dgram_take_error(struct rs_sock *rs)
 {
@@ -361,7 +369,7 @@ static int dgram_take_error(struct rs_sock *rs)
 	return -error;
 }
 
-/* True: the datagram goes to @dest from queue pair to queue pair; false: it
+/* True: the datagram goes to @dest from queue pair to queue pair. False: it
  * goes over UDP. */
 static bool by_ud(struct dest *dest, uint32_t bytes)
 {
@@ -375,7 +383,7 @@ static bool by_ud(struct dest *dest, uint32_t bytes)
 	return false;
 }
 
-/* Sends one datagram with @bytes of payload to @dest. -errno */
+/* Sends one datagram with @bytes of payload to @dest. 0 or -errno. */
 static int send_datagram(struct rs_sock *rs, struct dest *dest,
 			 const struct msghdr *msg, uint32_t bytes, int flags,
 			 int timeout)
@@ -391,7 +399,7 @@ static int send_datagram(struct rs_sock *rs, struct dest *dest,
 				count, bytes);
 		if (rc != -EAGAIN)
 			return rc;
-		/* rs_wait() released the lock, so another thread may have
+		/* rs_wait() has released the lock, so another thread may have
 		 * dropped the destination. */
 		rc = rs_wait(rs, rs_dgram_can_write, timeout);
 		if (rc)
@@ -402,8 +410,8 @@ static int send_datagram(struct rs_sock *rs, struct dest *dest,
 	}
 }
 
-/* The length of all pieces of @msg together. -EMSGSIZE: it is more than fits in
- * a datagram, or the pieces are more than PIECES. */
+/* Returns the length of all pieces of @msg together. -EMSGSIZE: this is more
+ * than fits in a datagram, or the pieces are more than PIECES. */
 static ssize_t measure(const struct msghdr *msg)
 {
 	size_t total = 0;
@@ -502,7 +510,7 @@ ssize_t rs_dgram_receive(struct rs_sock *rs, struct msghdr *msg, int flags,
 		rc = dgram_take_error(rs);
 	if (rc)
 		return rc;
-	if (!d->first) /* the program shut down the reading side */
+	if (!d->first) /* the program has shut down the reading side */
 		return 0;
 	got = (ssize_t)dgram_copy_out(rs, d->first, msg);
 	if (flags & MSG_TRUNC)
@@ -512,7 +520,7 @@ ssize_t rs_dgram_receive(struct rs_sock *rs, struct msghdr *msg, int flags,
 	return got;
 }
 
-/* Creation, addresses and shutdown. */
+/* Creating sockets, their addresses, and shutdown. */
 
 int rs_dgram_make(struct rs_sock *rs)
 {
@@ -569,7 +577,8 @@ int rs_dgram_connect(struct rs_sock *rs, const struct sockaddr *a, socklen_t n)
 	memset(&d->peer, 0, sizeof(d->peer));
 	if (!d->connected)
 		return 0;
-	d->peer = rs_addr_plain(a); /* connect() has checked its length */
+	/* connect() has checked the address's length */
+	d->peer = rs_addr_plain(a);
 	return find_dest(rs, (struct sockaddr *)&d->peer) ? 0 : -errno;
 }
 

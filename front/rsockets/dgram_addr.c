@@ -91,7 +91,7 @@ bool rs_addr_same(const struct sockaddr_storage *a,
 uint32_t rs_addr_hash(const struct sockaddr_storage *a)
 {
 	struct peer_key p = key_of(a);
-	uint32_t hash = 2166136261u; /* FNV-1a */
+	uint32_t hash = 2166136261u; /* the hash function FNV-1a */
 
 	for (unsigned i = 0; i < sizeof(p.bytes); i++)
 		hash = (hash ^ p.bytes[i]) * 16777619u;

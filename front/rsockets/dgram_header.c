@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The headers of datagram sockets byte by byte: see dgram_header.h. */
+/* Writes and reads the headers of datagram sockets: see dgram_header.h. */
 #include "front/rsockets/dgram_header.h"
 
 #include <errno.h>
@@ -10,7 +10,7 @@
 
 #define TAG 0x55555555u
 
-/* The headers' lengths in bytes, by address family. */
+/* Lengths of the headers in bytes, by address family. */
 enum { UDP4 = 16, UDP6 = 28, UD4 = 8, UD6 = 24, QPN_MASK = 0xffffff };
 
 static const struct sockaddr_in *v4(const struct sockaddr *a)
@@ -65,7 +65,8 @@ unsigned rs_dgram_header_put_ud(uint8_t to[RS_DGRAM_UD_MOST],
 
 	to[0] = six ? 6 : 4;
 	to[1] = six ? UD6 : UD4;
-	/* Right for IPv6, too: sin6_port has the offset of sin_port. */
+	/* The offset is right for IPv6 as well: sin6_port is where sin_port
+	 * is. */
 	memcpy(to + 2, &v4(own)->sin_port, 2);
 	if (six) {
 		memcpy(to + 4, &v6(own)->sin6_flowinfo, 4);

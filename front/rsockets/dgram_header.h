@@ -14,17 +14,19 @@
 #include <sys/socket.h>
 
 enum rs_dgram_header_op {
-	RS_DGRAM_DATA = 0,    /* a payload follows; answer with CONTROL */
-	RS_DGRAM_CONTROL = 7, /* the answer: a header alone */
+	/* a payload follows; the receiver answers with CONTROL */
+	RS_DGRAM_DATA = 0,
+	RS_DGRAM_CONTROL = 7, /* the answer, a header without payload */
 };
 
-#define RS_DGRAM_BYTES	  2048 /* the longest datagram, header included */
+/* The longest datagram in bytes, header included. */
+#define RS_DGRAM_BYTES	  2048
 #define RS_DGRAM_UDP_MOST 28
 #define RS_DGRAM_UD_MOST  24
 
 struct rs_dgram_header_udp {
 	enum rs_dgram_header_op op;
-	uint32_t qpn; /* the sender's, 24 bits */
+	uint32_t qpn; /* number of the sender's queue pair, 24 bits */
 };
 
 /* Write a header and return its length in bytes. @own: the IPv4 or IPv6
@@ -36,8 +38,8 @@ unsigned rs_dgram_header_put_ud(uint8_t to[RS_DGRAM_UD_MOST],
 				const struct sockaddr *own);
 
 /* Read the header of a datagram of @n bytes and return the header's length.
- * -EPROTO: it is no such header. @family: AF_INET or AF_INET6, of the sender's
- * address. */
+ * -EPROTO: the datagram has no such header. @family: AF_INET or AF_INET6, of
+ * the sender's address. */
 int rs_dgram_header_get_udp(const uint8_t *bytes, size_t n, int family,
 			    struct rs_dgram_header_udp *h);
 int rs_dgram_header_get_ud(const uint8_t *bytes, size_t n,

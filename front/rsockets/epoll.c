@@ -29,28 +29,32 @@ enum { AT_ONCE = 64 };
 struct member {
 	int fd;
 	uint32_t serial;
-	struct rs_sock *rs;	  /* NULL: the descriptor is no rsocket */
-	struct epoll_event asked; /* what the program gave repoll_ctl() */
+	/* the rsocket; NULL: the descriptor is another one */
+	struct rs_sock *rs;
+	/* the events that the program gave to repoll_ctl() */
+	struct epoll_event asked;
 	struct rs_waiter waiter;
 	bool hot;
-	struct member *next, **link; /* in the list of hot members */
+	struct member *next, **link; /* links in the list of hot members */
 };
 
 struct set {
 	int fd;	  /* the kernel's epoll set, which the program sees */
-	int bell; /* an eventfd in that set, under the name 0 */
+	int bell; /* an eventfd in that set, whose name there is 0 */
 	_Atomic unsigned refs;
-	struct set *next;		  /* guarded by sets_lock */
-	_Atomic(struct rs_waiter *) rung; /* a stack; see drain_rung() */
+	struct set *next; /* guarded by sets_lock */
+	/* a stack of rung waiters; see drain_rung() */
+	_Atomic(struct rs_waiter *) rung;
 	pthread_mutex_t lock;
-	/* `lock` guards the rest. */
-	struct member **members; /* indexed by descriptor */
+	/* `lock` guards the fields below. */
+	struct member **members; /* members, indexed by descriptor */
 	unsigned size;
 	uint32_t serial;
-	struct member *hot, **last; /* hot members; *last ends their list */
+	struct member *hot, **last; /* list of hot members; *last ends it */
 };
 
-static struct set *sets; /* sets_lock; programs have few of them */
+/* List of all sets, guarded by sets_lock; programs have few of them. */
+static struct set *sets;
 static pthread_mutex_t sets_lock = PTHREAD_MUTEX_INITIALIZER;
 
 int repoll_create(int flags);
@@ -100,9 +104,9 @@ static void cool(struct set *s, struct member *m)
 		s->last = m->link;
 }
 
-/* Makes the members hot whose waiters rs_ring() has pushed to s->rung; it holds
- * the socket's lock then, but not the set's. The caller holds the set's
- * lock. */
+/* Makes the members hot whose waiters rs_ring() has pushed to s->rung;
+ * rs_ring() holds the socket's lock then, but not the set's. The caller holds
+ * the set's lock. */
 static void drain_rung(struct set *s)
 {
 	struct rs_waiter *waiter = atomic_exchange(&s->rung, NULL), *next;
@@ -203,8 +207,8 @@ RS_EXPORT int repoll_create(int flags)
 	return s->fd;
 }
 
-/* The name under which the kernel reports the member. The serial number tells a
- * member from an earlier one with the same descriptor. */
+/* Returns the name under which the kernel reports the member. Its serial number
+ * distinguishes a member from an earlier one with an equal descriptor. */
 static uint64_t epoll_name_of(const struct member *m)
 {
 	return (uint64_t)m->serial << 32 | (uint32_t)m->fd;
@@ -217,7 +221,7 @@ static struct member *named(const struct set *s, uint64_t name)
 	return m && m->serial == name >> 32 ? m : NULL;
 }
 
-/* The events that the kernel's epoll set watches for the member. */
+/* Returns the events that the kernel's epoll set watches for the member. */
 static struct epoll_event watched(struct member *m)
 {
 	struct epoll_event e = { .events = m->asked.events,
@@ -257,7 +261,7 @@ static uint32_t next_serial(struct set *s)
 
 /* Adds a member. The kernel decides whether its set has @fd: if it accepts @fd,
  * an old member with that number stands for a descriptor that the program has
- * closed, and this function removes that member. NULL: errno. */
+ * closed, and this function removes that member. NULL: failed, with errno. */
 static struct member *epoll_enter(struct set *s, int fd, struct rs_sock *rs,
 				  const struct epoll_event *asked)
 {
@@ -378,9 +382,9 @@ void rs_leave_sets(int fd)
 	pthread_mutex_unlock(&sets_lock);
 }
 
-/* The events that the program waits for and that are true now. The events of
- * poll(2) have the same bits in epoll; 0x7fff masks the flags that only epoll
- * has. */
+/* Returns the events that the program waits for and that are true now. The
+ * events of poll(2) have equal bits in epoll; 0x7fff masks the flags that only
+ * epoll has. */
 static uint32_t ready_now(struct member *m)
 {
 	struct rs_sock *rs = m->rs;
@@ -393,7 +397,7 @@ static uint32_t ready_now(struct member *m)
 	rs_look(rs);
 	ready = (uint16_t)rs_ready(rs, asked);
 	/* A completion that came before the arming raises no event, so examine
-	 * the socket once more afterwards. */
+	 * the socket once more after arming. */
 	if ((!ready || m->asked.events & EPOLLET) && rs_qp_arm(rs)) {
 		rs_look(rs);
 		ready = (uint16_t)rs_ready(rs, asked);
@@ -418,8 +422,8 @@ static bool report(struct set *s, struct member *m, struct epoll_event *event)
 	return true;
 }
 
-/* Reports up to @room hot members. A level-triggered one then moves behind the
- * other hot ones, so that a short @room does not starve those. */
+/* Reports up to @room hot members. A level-triggered member then moves behind
+ * the other hot ones, so that these get their turn if @room is short. */
 static int report_hot(struct set *s, struct epoll_event *events, int room)
 {
 	struct member *m, *end = NULL;
@@ -440,8 +444,8 @@ static int report_hot(struct set *s, struct epoll_event *events, int room)
 	return n;
 }
 
-/* Handles the kernel's reports: heats rsockets, and copies the reports of
- * other descriptors to @events. Returns how many it copied. */
+/* Handles the kernel's reports: makes rsockets hot, and copies the reports of
+ * other descriptors to @events. Returns the number of copied reports. */
 static int sort(struct set *s, const struct epoll_event *said, int count,
 		struct epoll_event *events)
 {

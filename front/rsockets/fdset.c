@@ -29,7 +29,7 @@ nfds_t rs_from_fdsets(int n, const fd_set *r, const fd_set *w, const fd_set *e,
 	return count;
 }
 
-/* Takes @fd out of the set unless it is ready. Returns 1 if @fd stays in the
+/* Removes @fd from the set unless it is ready. Returns 1 if @fd stays in the
  * set, else 0. */
 static int leave_in_set(int fd, fd_set *set, bool ready)
 {

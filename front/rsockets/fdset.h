@@ -13,11 +13,11 @@
  * number of entries. */
 nfds_t rs_from_fdsets(int n, const fd_set *r, const fd_set *w, const fd_set *e,
 		      struct pollfd *fds);
-/* Leaves in the sets the descriptors that poll() found ready. Returns the
- * number of bits set; -1 with EBADF if poll() reported POLLNVAL. */
+/* Removes from the sets the descriptors that poll() did not find ready. Returns
+ * the number of bits set; -1 with EBADF if poll() reported POLLNVAL. */
 int rs_to_fdsets(const struct pollfd *fds, nfds_t count, fd_set *r, fd_set *w,
 		 fd_set *e);
-/* Milliseconds, rounded up; -1 (no limit) for NULL. */
+/* Returns the timeout in milliseconds, rounded up; -1 (no limit) for NULL. */
 int rs_select_timeout(const struct timeval *t);
 
 #endif

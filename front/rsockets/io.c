@@ -19,7 +19,8 @@ struct cursor {
 	size_t offset;
 };
 
-/* How many bytes are left in the current buffer; 0: the vector is used up. */
+/* Returns the number of bytes left in the current buffer; 0: the vector is used
+ * up. */
 static size_t piece(struct cursor *c)
 {
 	while (c->left && c->offset == c->at->iov_len) {
@@ -35,8 +36,8 @@ static uint8_t *here(const struct cursor *c)
 	return (uint8_t *)c->at->iov_base + c->offset;
 }
 
-/* The timeout with which a call of the program uses rs_wait(). @which: 0 if the
- * call receives, 1 if it sends. */
+/* Returns the timeout with which a call of the program uses rs_wait(). @which:
+ * 0 if the call receives, 1 if it sends. */
 static int patience(const struct rs_sock *rs, int flags, int which)
 {
 	if ((rs->file_flags & O_NONBLOCK) || (flags & MSG_DONTWAIT))
@@ -44,8 +45,8 @@ static int patience(const struct rs_sock *rs, int flags, int which)
 	return rs->timeout[which] ? rs->timeout[which] : -1;
 }
 
-/* If the socket is connecting, waits for the end of that; then takes the
- * socket's error. 0: the socket is or was connected. -errno */
+/* Waits until a connecting socket is connected or has failed; then returns and
+ * clears the socket's error. 0: the socket is or was connected. Else -errno. */
 static int usable(struct rs_sock *rs, int timeout)
 {
 	int rc;
@@ -70,8 +71,8 @@ static int why_not_writable(const struct rs_sock *rs)
 	return rs->state == RS_CONNECTED ? -EPIPE : -ECONNRESET;
 }
 
-/* Sends everything; with a @timeout of 0, what fits without waiting. Returns
- * how many bytes were sent, or -errno if none were. */
+/* Sends everything; with a @timeout of 0, only what fits without waiting.
+ * Returns the number of bytes sent, or -errno if none were. */
 static ssize_t send_all(struct rs_sock *rs, struct cursor *c, int flags,
 			int timeout)
 {
@@ -95,14 +96,14 @@ static ssize_t send_all(struct rs_sock *rs, struct cursor *c, int flags,
 		c->offset += n;
 		sent += (ssize_t)n;
 	}
-	/* Handle completions in each call: without this, a thread would handle
-	 * them only when the ring is full. */
+	/* Handle completions in each call: otherwise a thread would handle them
+	 * only when the ring is full. */
 	rs_look(rs);
 	return sent ? sent : rc;
 }
 
-/* Copies to @c the unread bytes of the ring, as many as fit there. They may
- * wrap at the end of the ring. */
+/* Copies to @c the unread bytes of the ring, as many as fit there. The bytes
+ * may wrap at the end of the ring. */
 static size_t io_copy_out(struct rs_sock *rs, struct cursor *c, bool peek)
 {
 	struct rs_stream *s = &rs->stream;
@@ -140,7 +141,7 @@ static ssize_t receive(struct rs_sock *rs, struct cursor *c, int flags,
 			rc = rs_wait(rs, rs_can_read, timeout);
 	}
 	/* Tell the peer of ring space that became free, because the peer may be
-	 * waiting for it. */
+	 * waiting for space. */
 	rs_qp_work(rs);
 	return got ? got : rc;
 }
@@ -161,7 +162,7 @@ static ssize_t send_any(struct rs_sock *rs, const struct msghdr *msg, int flags)
 	struct cursor c = { msg->msg_iov, (int)msg->msg_iovlen, 0 };
 	int timeout = patience(rs, flags, 1);
 
-	/* A stream ignores the address in @msg. */
+	/* For a stream the address in @msg is ignored. */
 	return rs->dgram ? rs_dgram_send(rs, msg, flags, timeout)
 			 : send_all(rs, &c, flags, timeout);
 }
@@ -201,8 +202,8 @@ static ssize_t send_message(int socket, const struct msghdr *msg, int flags)
 	return rs_done(rs, rc ? rc : send_any(rs, msg, flags));
 }
 
-/* Sets the sender's address in @msg for datagrams only; for streams the caller
- * asks rgetpeername(). */
+/* Receives a message. Sets the sender's address in @msg for datagrams only; for
+ * streams the caller uses rgetpeername(). */
 static ssize_t receive_message(int socket, struct msghdr *msg, int flags)
 {
 	struct rs_sock *rs = rs_take(socket);

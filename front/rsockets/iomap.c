@@ -17,16 +17,18 @@
 #include "base/defs.h"
 
 struct rs_iomapping {
-	struct ibv_mr *mr; /* NULL: free */
+	struct ibv_mr *mr; /* the registered region; NULL: the entry is free */
 	uint64_t offset;
-	bool remote; /* the peer may write; else only this side maps it */
-	bool told;   /* the peer's table has the entry */
+	/* the peer may write; false: only this side has the mapping */
+	bool remote;
+	bool told; /* the peer's table has this entry */
 };
 
 /*
- * rs->iomappings begins with one place for each entry of the peer's table.
- * Behind these are as many places, and one more, for mappings that the peer is
- * not told of and has no right to write.
+ * Returns the number of mappings that the peer is told of. rs->iomappings
+ * begins with one entry for each entry of the peer's table. Behind these are as
+ * many entries, and one more, for mappings that the peer is not told of and has
+ * no right to write to.
  */
 static unsigned shown(const struct rs_sock *rs)
 {
@@ -83,8 +85,8 @@ RS_EXPORT off_t riomap(int socket, void *buf, size_t len, int prot, int flags,
 		  : -1;
 }
 
-/* Ends a mapping. The peer keeps the entry of it: if the peer writes there
- * later, the key is invalid and the queue pair fails. */
+/* Ends a mapping. The peer still has its entry: if the peer writes there later,
+ * the key is invalid and the queue pair fails. */
 static int iomap_unmap(struct rs_sock *rs, const void *buf, size_t len)
 {
 	struct rs_iomapping *m;
@@ -154,7 +156,7 @@ int rs_iomaps_send(struct rs_sock *rs, int timeout)
 			return rc;
 		if (!rs->writes)
 			return -ECONNRESET;
-		/* rs_wait() released the lock: another thread may have told
+		/* rs_wait() has released the lock: another thread may have told
 		 * the peer, or unmapped the memory. */
 		if (!m->mr || m->told)
 			continue;
@@ -174,11 +176,12 @@ void rs_iomaps_forget(struct rs_sock *rs)
 			ibv_dereg_mr(rs->iomappings[i].mr);
 	free(rs->iomappings);
 	rs->iomappings = NULL;
-	rs->iomaps_wait = false; /* the socket may connect again */
+	/* clear this, since the socket may connect again */
+	rs->iomaps_wait = false;
 }
 
 /* Copies the entry of the peer's mappings that covers @offset. The peer may
- * overwrite the table at any time. False: none does. */
+ * overwrite the table at any time. False: no entry does. */
 static bool find_target(const struct rs_sock *rs, uint64_t offset,
 			struct rs_iomap *found)
 {
@@ -194,8 +197,8 @@ static bool find_target(const struct rs_sock *rs, uint64_t offset,
 	return false;
 }
 
-/* Writes what one WRITE can carry. Returns the number of bytes; 0: the out
- * ring or the send queue has no room yet; -errno. */
+/* Writes as many bytes as one WRITE can have. Returns the number of bytes; 0:
+ * the out ring or the send queue has no room yet; -errno. */
 static int write_piece(struct rs_sock *rs, const uint8_t *bytes, size_t left,
 		       uint64_t offset)
 {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * SO_KEEPALIVE. When nothing has come on a connection for TCP_KEEPIDLE
- * seconds, the socket sends an RS_KEEPALIVE message (stream.h), as rdma-core's
- * does, or a READ of no bytes over iWARP. The peer's adapter acknowledges that
- * or the queue pair fails. After TCP_KEEPCNT probes, TCP_KEEPINTVL apart, the
- * connection ends with ETIMEDOUT. One thread serves all sockets; the first
- * socket with the option starts it.
+ * The option SO_KEEPALIVE. When nothing has come on a connection for
+ * TCP_KEEPIDLE seconds, the socket sends an RS_KEEPALIVE message (stream.h), as
+ * rdma-core's does, or a READ of no bytes over iWARP. The peer's adapter
+ * acknowledges that or the queue pair fails. After TCP_KEEPCNT probes,
+ * TCP_KEEPINTVL apart, the connection ends with ETIMEDOUT. One thread serves
+ * all sockets; the first socket with the option starts it.
  */
 #include "front/rsockets/rs.h"
 
@@ -21,7 +21,8 @@ static struct {
 	pthread_mutex_t lock;
 	pthread_cond_t news;
 	bool runs, changed;
-	uint64_t next; /* ns: the earliest probe of all; the thread's own */
+	/* ns: the time of the earliest probe; only the thread uses this */
+	uint64_t next;
 } keeper = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
 static uint64_t seconds(const struct rs_sock *rs, int option)
@@ -36,8 +37,8 @@ static bool is_kept(const struct rs_sock *rs)
 }
 
 /* Sends a keepalive message, or ends the connection after enough of them. Sends
- * none while a control message is under way: the adapter already retransmits
- * that one. */
+ * none while a control message is under way, which the adapter already
+ * retransmits. */
 static void probe(struct rs_sock *rs)
 {
 	int count = rs_number(rs, IPPROTO_TCP, TCP_KEEPCNT), rc = 0;
@@ -62,7 +63,8 @@ static void visit(struct rs_sock *rs)
 {
 	rs_lock(rs);
 	if (is_kept(rs) && vb_clock_read() >= due(rs)) {
-		/* Something may have come that no thread has handled yet. */
+		/* Handle completions: bytes may have come that no thread has
+		 * handled yet. */
 		rs_look(rs);
 		if (is_kept(rs) && vb_clock_read() >= due(rs))
 			probe(rs);
@@ -72,8 +74,8 @@ static void visit(struct rs_sock *rs)
 	pthread_mutex_unlock(&rs->lock);
 }
 
-/* Sleeps until @then (CLOCK_MONOTONIC in ns) or until keeper.news. The caller
- * holds keeper.lock. */
+/* Sleeps until @then (CLOCK_MONOTONIC in ns) or until keeper.news is signalled.
+ * The caller holds keeper.lock. */
 static void sleep_until(uint64_t then)
 {
 	struct timespec t = { (time_t)(then / VB_SEC), (long)(then % VB_SEC) };
@@ -134,8 +136,8 @@ void rs_keep_alive(struct rs_sock *rs)
 	pthread_mutex_unlock(&keeper.lock);
 }
 
-/* In a child of fork(), which has no copy of the thread: lets rs_keep_alive()
- * start one. */
+/* Runs in a child of fork(), which has no copy of the thread: rs_keep_alive()
+ * may start one again. */
 void rs_keeper_forget(void)
 {
 	pthread_mutex_init(&keeper.lock, NULL);

@@ -21,8 +21,8 @@
 #include "front/rsockets/private_options.h"
 
 /* Options with an integer value. id: the option of rdma_set_option() that gets
- * the value, or -1; usual: the default; most: the largest value, the least
- * being 1, or 0: any value. */
+ * the value, or -1; usual: the default; most: the largest value (the least is
+ * 1), or 0: any value is permitted. */
 // clang-format off
 static const struct {
 	int level, name, id, usual, most;
@@ -48,7 +48,7 @@ static const struct {
 // clang-format on
 _Static_assert(VB_COUNT(numbers) <= RS_NUMBERS, "room in struct rs_sock");
 
-/* Sizes of struct rs_wishes, which the program can set until the socket
+/* The sizes of struct rs_wishes, which the program can set until the socket
  * connects. */
 // clang-format off
 static const struct {
@@ -125,9 +125,9 @@ void rs_options_again(struct rs_sock *rs)
 }
 
 /*
- * A buffer gets twice the size that the program asks for, as in Linux. While
- * the socket connects and afterwards a buffer's size is fixed, and setting it
- * has no effect.
+ * Sets a size. A buffer gets twice the size that the program asks for, as in
+ * Linux. While the socket connects and afterwards the size is fixed, and
+ * setting it has no effect.
  */
 static int set_size(struct rs_sock *rs, int i, uint32_t value)
 {
@@ -189,7 +189,8 @@ static int set_structure(struct rs_sock *rs, int level, int name,
 			 const void *value, socklen_t bytes)
 {
 	if (level == IPPROTO_TCP && name == TCP_CONGESTION)
-		return 0; /* the adapter chooses the algorithm */
+		/* the adapter chooses the algorithm of congestion control */
+		return 0;
 	if (level == SOL_RDMA && name == RS_PORT_TICKET)
 		return options_join(rs, value, bytes);
 	if (level == SOL_RDMA && name == RS_LISTEN_LATER)

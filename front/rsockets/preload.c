@@ -6,7 +6,7 @@
  * descriptor. Calls from inside this library and the libraries below it always
  * go to the C library (rsp_inside).
  */
-/* The library replaces fcntl() and fcntl64() both, so neither name may be a
+/* The library replaces both fcntl() and fcntl64(), so neither name may be a
  * macro for the other. */
 #undef _FILE_OFFSET_BITS
 #include <errno.h>
@@ -29,14 +29,14 @@
 static pid_t own_pid;
 
 /* True in a child of vfork(), which runs in its parent's memory but has a
- * descriptor table of its own: it must not change our table. */
+ * descriptor table of its own: it must not change the table of this library. */
 static bool is_visitor(void)
 {
 	return own_pid != getpid();
 }
 
-/* In a child of fork(): the child has the descriptors, but the rsockets behind
- * them belong to the parent. */
+/* Runs in a child of fork(): the child has the descriptors, but the rsockets
+ * behind them belong to the parent. */
 static void begin_again(void)
 {
 	own_pid = getpid();
@@ -68,8 +68,9 @@ int rsp_now_ours(int fd, enum rsp_kind kind)
 	return fd;
 }
 
-/* UDP peers, such as name servers, need not speak rsockets, so datagram sockets
- * become rsockets only with VERBENA_RSOCKETS=all. */
+/* Returns whether a socket becomes an rsocket. UDP peers, such as name servers,
+ * need not speak rsockets, so datagram sockets become rsockets only with
+ * VERBENA_RSOCKETS=all. */
 static bool is_turned(int type, int protocol)
 {
 	const char *which = getenv("VERBENA_RSOCKETS");
@@ -94,7 +95,7 @@ EXPORT int socket(int domain, int type, int protocol)
 	    !is_turned(plain, protocol))
 		return REAL(socket)(domain, type, protocol);
 	fd = INSIDE(rsocket(domain, type, protocol));
-	/* There is no RDMA device: the program gets a TCP socket. */
+	/* There is no RDMA device, so the program gets a TCP socket. */
 	if (fd < 0)
 		return REAL(socket)(domain, type, protocol);
 	fd = rsp_now_ours(fd, RSP_SOCKET);
@@ -103,8 +104,8 @@ EXPORT int socket(int domain, int type, int protocol)
 }
 
 /* Closes a descriptor of a socket at once, unless it is the socket's own
- * number. That stays open until the program has closed the last descriptor,
- * because rsockets knows the socket by it. */
+ * number. The own number stays open until the program has closed the last
+ * descriptor, because rsockets identifies the socket by it. */
 static int close_socket(int fd)
 {
 	int target = rsp_target(fd);
@@ -168,7 +169,8 @@ EXPORT int accept4(int fd, struct sockaddr *addr, socklen_t *len, int flags)
 	return taken;
 }
 
-/* A TCP socket with the options that the program has set on @fd; -1: errno. */
+/* Returns a TCP socket with the options that the program has set on @fd; -1:
+ * failed, with errno. */
 static int tcp_like(int fd, int domain)
 {
 	static const int options[][2] = {
@@ -194,10 +196,10 @@ static int tcp_like(int fd, int domain)
 }
 
 /*
- * True if this library tries a failed connect() again over TCP, because the
- * peer may listen there only. Not for a non-blocking socket, whose failure
- * shows later, outside connect(). Nor for a socket with further descriptors,
- * because only one number can be replaced.
+ * True if this library repeats a failed connect() over TCP, because the peer
+ * may listen there only. False for a non-blocking socket, whose failure shows
+ * later, outside connect(), and for a socket with further descriptors, because
+ * only one number can be replaced.
  */
 static bool may_fall_back(int fd)
 {
@@ -214,8 +216,8 @@ static bool may_fall_back(int fd)
 	return may;
 }
 
-/* Puts a TCP socket in the place of the rsocket @fd. The number is never free
- * in between, because another thread could be given it. */
+/* Replaces the rsocket @fd by a TCP socket. The number is never free in
+ * between, because another thread could get it. */
 static int fall_back(int fd, const struct sockaddr *addr, socklen_t len)
 {
 	int tcp = tcp_like(fd, addr->sa_family);
@@ -246,8 +248,8 @@ EXPORT int connect(int fd, const struct sockaddr *addr, socklen_t len)
 	return fall_back(fd, addr, len);
 }
 
-/* Enters @to, the kernel's duplicate of @fd, into the table and returns it. If
- * @to is -1, the kernel has failed, and so does this function. */
+/* Adds @to, the kernel's duplicate of @fd, to the table and returns it. If @to
+ * is -1, the kernel has failed, and so does this function. */
 static int alias(int fd, int to, bool cloexec)
 {
 	if (to < 0)
@@ -263,7 +265,7 @@ static int alias(int fd, int to, bool cloexec)
 	return to;
 }
 
-/* True if this library enters a duplicate of @fd into the table. */
+/* True if this library adds duplicates of @fd to the table. */
 static bool has_aliases(int fd)
 {
 	return !is_visitor() && rsp_is_ours(fd);
@@ -275,7 +277,8 @@ EXPORT int dup(int fd)
 			       : REAL(dup)(fd);
 }
 
-/* A descriptor other than @to whose target is @to; -1: none. */
+/* Returns a descriptor other than @to whose target is @to; -1: there is
+ * none. */
 static int other_of(int to)
 {
 	for (int i = 0; i < RSP_DESCRIPTORS; i++)
@@ -284,7 +287,7 @@ static int other_of(int to)
 	return -1;
 }
 
-/* True if anything but the descriptor @to needs the socket @to. */
+/* True if anything other than the descriptor @to needs the socket @to. */
 static bool is_needed(int to)
 {
 	bool own = rsp_kind(to) == RSP_SOCKET && rsp_target(to) == to;
@@ -293,7 +296,7 @@ static bool is_needed(int to)
 }
 
 /* Gives the socket @to another number, one of its other descriptors or a new
- * one, and tells the relay. False: errno. */
+ * one, and tells the relay. False: failed, with errno. */
 static bool move_on(int to)
 {
 	int other = other_of(to), moved;
@@ -306,12 +309,14 @@ static bool move_on(int to)
 		rsp_relay_moved(to, moved);
 	}
 	rsp_relay_go_on();
-	return moved >= 0 || errno == EBADF; /* EBADF: it was closed by now */
+	/* EBADF: another thread has closed the socket */
+	return moved >= 0 || errno == EBADF;
 }
 
-/* The program wants @to for another descriptor: a socket that owns this number
- * and stays in use gets another. It may be one that a thread is still closing,
- * even if the program has no descriptor @to. False: errno. */
+/* The program wants the number @to for another descriptor: a socket that owns
+ * this number and stays in use gets another number. Another thread may still be
+ * closing this socket, even if the program has no descriptor @to. False:
+ * failed, with errno. */
 static bool move_away(int to)
 {
 	if (to < 0 || to >= RSP_DESCRIPTORS)
@@ -323,8 +328,9 @@ static bool move_away(int to)
 	return INSIDE(rfcntl(to, RS_MOVE)) >= 0 || errno == EBADF;
 }
 
-/* The errno with which dup3() would fail, or 0. The caller asks before it ends
- * what @to was, because a dup3() that fails must not close @to. */
+/* Returns the errno with which dup3() would fail, or 0. The caller asks before
+ * it closes the old descriptor @to, because a dup3() that fails must not close
+ * @to. */
 static int refused(int fd, int to, int flags)
 {
 	struct rlimit most;
@@ -337,8 +343,8 @@ static int refused(int fd, int to, int flags)
 	return 0;
 }
 
-/* Ends what @to was, if nothing else uses it, and keeps the number open: dup3()
- * replaces it next. */
+/* Closes the object of the old descriptor @to, if it has no other user, and
+ * keeps the number open: dup3() replaces it next. */
 static void end_before(int to, enum rsp_kind was)
 {
 	if (was == RSP_OTHER)
@@ -348,8 +354,8 @@ static void end_before(int to, enum rsp_kind was)
 		(void)INSIDE(rfcntl(to, RS_FORGET));
 }
 
-/* dup3(). @to is never free in between, because another thread could be given
- * the number. */
+/* Does dup3(). The number @to is never free in between, because another thread
+ * could get it. */
 static int dup_over(int fd, int to, int flags)
 {
 	bool ours = has_aliases(fd);
@@ -387,8 +393,8 @@ EXPORT int dup3(int fd, int to, int flags)
 		       : dup_over(fd, to, flags);
 }
 
-/* The program has no descriptor @fd, but a socket still owns the number: it has
- * other descriptors, or another thread is closing it. */
+/* True if the program has no descriptor @fd, but a socket still owns the
+ * number: the socket has other descriptors, or another thread is closing it. */
 static bool is_hidden(int fd)
 {
 	return rsp_kind_now(fd) == RSP_OTHER && !rsp_inside &&
@@ -418,7 +424,8 @@ EXPORT void closefrom(int first)
 	(void)close_range((unsigned)VB_MAX(first, 0), ~0u, 0);
 }
 
-/* FIONREAD: the number of unread bytes, up to the size of the buffer. */
+/* Returns the value of FIONREAD: the number of unread bytes, up to the size of
+ * the buffer. */
 static int readable(int fd)
 {
 	char buf[16384];
@@ -465,8 +472,8 @@ EXPORT int shutdown(int fd, int how)
 			       : REAL(shutdown)(fd, how);
 }
 
-/* fcntl() of an rsocket. Sets of repoll_create() go to the C library, because
- * they are epoll descriptors of the kernel. */
+/* Does fcntl() of an rsocket. Sets of repoll_create() go to the C library,
+ * because they are epoll descriptors of the kernel. */
 static int control_socket(int fd, int cmd, void *value)
 {
 	int number = (int)(intptr_t)value;
@@ -486,7 +493,8 @@ static int control_socket(int fd, int cmd, void *value)
 	}
 }
 
-/* Read the third argument as a pointer, which also holds an int. */
+/* Defines a function like fcntl(). The third argument is read as a pointer,
+ * which can also hold an int. */
 #define CONTROL(name)                                                          \
 	EXPORT int name(int fd, int cmd, ...)                                  \
 	{                                                                      \

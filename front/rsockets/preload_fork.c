@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Sockets that a child of fork() inherits. When the child first uses a
- * listener, it gets a listener of its own on the same port, on the child's own
+ * listener, it gets a listener of its own on that port, on the child's own
  * adapter; listeners of siblings take connections in turn, and the parent's
  * listener gets none while there are others. A connection stays with the
  * parent, which relays its bytes (preload_relay.h). Any other socket the child
@@ -31,18 +31,20 @@ struct listener {
 	uint64_t ticket;
 };
 
-/* The parent's listeners at the time of the last fork(), for the child. */
+/* The parent's listeners at the time of the last fork(), which the child
+ * reads. */
 static struct listener *listeners;
 static unsigned listener_count;
-/* In a child: its end of the control socket pair; the parent has the other. */
+/* In a child: its end of the control socket pair; the parent has the other
+ * end. */
 static int control = -1;
 
 /* The rsockets that the child may claim, and both ends of its control pair;
- * from prepare() to in_parent() or preload_fork_in_child(). */
+ * valid from prepare() to in_parent() or preload_fork_in_child(). */
 static struct rsp_target *connections;
 static unsigned connection_count;
 static int parents_end = -1, childs_end = -1;
-/* Held by a thread that asks the parent: only one at a time does. */
+/* Held by a thread that asks the parent, so that only one asks at a time. */
 static pthread_mutex_t inheriting = PTHREAD_MUTEX_INITIALIZER;
 
 static int number(int target, int level, int option)
@@ -82,7 +84,8 @@ static void note_connection(int target)
 	socklen_t n = sizeof(peer);
 	struct rsp_target *more;
 
-	/* A relay is a byte stream and would lose datagram boundaries. */
+	/* A relay is a byte stream and would lose the boundaries of
+	 * datagrams. */
 	if (number(target, SOL_SOCKET, SO_TYPE) != SOCK_STREAM ||
 	    rgetpeername(target, (struct sockaddr *)&peer, &n))
 		return;
@@ -173,7 +176,7 @@ void rsp_watch_forks(void)
 	pthread_atfork(prepare, in_parent, preload_fork_in_child);
 }
 
-/* In the child. */
+/* Functions that run in the child. */
 
 /* Replaces all descriptors of the inherited socket @target by duplicates of
  * @fd. */
@@ -229,8 +232,8 @@ static bool inherit_listener(int target)
 	return false;
 }
 
-/* Asks the parent to relay its connection @target. Returns our end of the UNIX
- * pair. -1: the parent relays no such connection. */
+/* Asks the parent to relay its connection @target. Returns the child's end of
+ * the UNIX pair. -1: the parent relays no such connection. */
 static int claim(int target, bool reads)
 {
 	struct rsp_request q = { reads ? RSP_CLAIM : RSP_CLAIM_TO_WRITE,
@@ -255,7 +258,8 @@ static int claim(int target, bool reads)
 	return fd;
 }
 
-/* A socket on which reads return end of file and writes fail. -1: errno. */
+/* Returns a socket on which reads return end of file and writes fail. -1:
+ * failed, with errno. */
 static int dead_end(void)
 {
 	int ends[2];
@@ -300,8 +304,8 @@ void rsp_disown(int fd)
 	rsp_inside--;
 }
 
-/* Any process can bind a UNIX socket to such a name, so this function trusts
- * only a peer of the same user or of root. */
+/* Does the peer belong to this user or to root? Any process can bind a UNIX
+ * socket to such a name, so others are not trusted. */
 static bool is_trusted(int fd)
 {
 	struct ucred who;

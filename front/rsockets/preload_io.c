@@ -3,8 +3,8 @@
  * The calls that read and write: each goes to rsockets or to the C library,
  * depending on its descriptor.
  */
-/* The library replaces sendfile() and sendfile64() both, so neither name may
- * be a macro for the other. */
+/* The library replaces both sendfile() and sendfile64(), so neither name may be
+ * a macro for the other. */
 #undef _FILE_OFFSET_BITS
 #include <sys/sendfile.h>
 #include <sys/uio.h>
@@ -83,8 +83,8 @@ EXPORT ssize_t writev(int fd, const struct iovec *iov, int count)
 		       : REAL(writev)(fd, iov, count);
 }
 
-/* sendfile() through a buffer: the file's position advances only by what was
- * sent. */
+/* Does sendfile() through a buffer: the file's position advances only by the
+ * bytes that were sent. */
 static ssize_t send_from(int fd, int in, off_t *offset, size_t count)
 {
 	char buf[16384];

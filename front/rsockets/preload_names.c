@@ -30,8 +30,8 @@ EXPORT int getsockname(int fd, struct sockaddr *addr, socklen_t *len)
 }
 
 /* True if the kernel refused an option of TCP or IP because the socket is
- * really a UNIX socket to the parent. The caller then tells the program that it
- * worked. */
+ * really a UNIX socket to the parent. The caller then reports success to the
+ * program. */
 static bool is_passed_over(int fd, int level, int rc)
 {
 	int error = errno;

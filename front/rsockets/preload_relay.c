@@ -18,35 +18,39 @@
 
 enum { ROOM = 65536 };
 
-/* The bytes that travel in one direction. */
+/* The bytes of one direction of a relay. */
 struct flow {
-	size_t first, count; /* unsent: where, how many */
-	bool ended;	     /* the source reported its end */
+	size_t first, count; /* unsent bytes: their position and number */
+	bool ended;	     /* the source has reported its end */
 	bool told;	     /* the end was passed on to the sink */
 	uint8_t bytes[ROOM];
 };
 
 struct relay {
 	struct relay *next;
-	int target, fd; /* the rsocket, and our end of the UNIX pair */
-	bool to_write;	/* the child has only written so far: the parent reads
-			   the connection, as long as it has it open */
-	bool over;	/* the relay is to be closed */
-	struct flow in, out; /* to the child, from the child */
+	int target, fd; /* the rsocket, and the parent's end of the UNIX pair */
+	/* the child has only written so far: the parent reads the connection,
+	 * as long as the parent has it open */
+	bool to_write;
+	bool over; /* the relay must be closed */
+	/* the directions to the child and from the child */
+	struct flow in, out;
 };
 
-/* An rsocket that a thread of its own shuts down or closes. */
+/* An rsocket that a separate thread shuts down or closes. */
 struct closing {
 	struct closing *next;
 	int target;
-	bool gone; /* close it; else shut down only the writing side */
+	/* true: close the socket; false: shut down only the writing side */
+	bool gone;
 };
 
 struct child {
 	struct child *next;
 	int control;
 	unsigned count;
-	struct rsp_target *targets; /* those that it may still claim */
+	/* the sockets that the child may still claim */
+	struct rsp_target *targets;
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -57,7 +61,7 @@ static struct closing *closings;
 static bool running;
 static int bell = -1;
 
-/* The rsocket's present number, which rsp_relay_moved() may change. */
+/* Returns the rsocket's present number, which rsp_relay_moved() may change. */
 static int relay_number_of(const struct closing *f)
 {
 	int target;
@@ -80,9 +84,9 @@ static void strike_out(struct closing *f)
 }
 
 /*
- * Shutting down an rsocket waits until the peer's adapter acknowledges, up to a
- * minute if the peer is gone. A thread of its own does it, so that the relays
- * of other connections do not wait.
+ * Shuts an rsocket down. This waits until the peer's adapter acknowledges, up
+ * to a minute if the peer is gone, and so runs in a separate thread, so that
+ * the relays of other connections do not wait.
  */
 static void *run_closing(void *arg)
 {
@@ -145,7 +149,7 @@ static bool has_left(const struct relay *r)
 	       end.revents & (POLLHUP | POLLERR);
 }
 
-/* Each of these does one non-blocking step. */
+/* Each function below does one non-blocking step. */
 
 static void fill_in(struct relay *r)
 {
@@ -229,7 +233,7 @@ static void carry(struct relay *r)
 		r->over = true;
 }
 
-/* The requests of children. */
+/* Handling the requests of children. */
 
 static void put_address(struct sockaddr_in6 *to, int target, bool peer)
 {
@@ -241,7 +245,7 @@ static void put_address(struct sockaddr_in6 *to, int target, bool peer)
 		(void)rgetsockname(target, (struct sockaddr *)to, &n);
 }
 
-/* Binds our end to the name that the child's getpeername() shows. */
+/* Binds the parent's end to the name that the child's getpeername() shows. */
 static void name(int fd, int target)
 {
 	static uint32_t number;
@@ -260,7 +264,7 @@ static void name(int fd, int target)
 }
 
 /* Starts to relay @target. Returns the child's end. -1: no memory or no
- * descriptor, and the relay has let go of the rsocket. */
+ * descriptor, and the relay has released the rsocket. */
 static int begin(int target, bool to_write)
 {
 	struct relay *r = calloc(1, sizeof(*r));
@@ -282,8 +286,8 @@ static int begin(int target, bool to_write)
 	return ends[1];
 }
 
-/* Sends the child its end @fd of the UNIX pair, and closes our copy. @fd -1:
- * tells the child that it gets none. */
+/* Sends the child its end @fd of the UNIX pair, and closes the parent's copy.
+ * @fd -1: tells the child that it gets none. */
 static void answer(int control, int fd)
 {
 	char word = fd >= 0;
@@ -306,7 +310,7 @@ static void answer(int control, int fd)
 		close(fd);
 }
 
-/* Takes the rsocket that the child knows as @name out of the list of those that
+/* Removes the rsocket that the child knows as @name from the list of those that
  * it may claim. Returns its present number. -1: it is not in the list. */
 static int take(struct child *c, int name)
 {
@@ -365,7 +369,7 @@ static void end(struct relay **at)
 	free(r);
 }
 
-/* The thread that carries the bytes. */
+/* The thread that relays the bytes. */
 
 static void work(void)
 {
@@ -404,15 +408,16 @@ static short wants(const struct flow *from, const struct flow *to)
 	return from->count || from->ended ? events : (short)(events | POLLIN);
 }
 
-/* Leaves a descriptor without @events out of poll(), which would otherwise
- * report its hang-up again and again. */
+/* Returns an entry for poll(). A descriptor without @events is left out,
+ * because poll() would report its hang-up again and again. */
 static struct pollfd watch(int fd, short events)
 {
 	return (struct pollfd){ events ? fd : -1, events, 0 };
 }
 
-/* poll() also watches for the hang-up of a child's end when there are no other
- * events, unless bytes of the child are still to be sent. */
+/* Returns an entry for the child's end. poll() also watches for the hang-up
+ * when there are no other events, unless bytes of the child are still to be
+ * sent. */
 static struct pollfd watch_child(const struct relay *r)
 {
 	short events = wants(&r->out, &r->in);
@@ -478,7 +483,7 @@ static void *relay_run(void *arg)
 	return arg;
 }
 
-/* Starts the thread unless it runs. It blocks all signals, so that it takes
+/* Starts the thread unless it runs. It blocks all signals, so that it receives
  * none that the program waits for. The caller holds the lock. */
 static bool start(void)
 {
@@ -549,7 +554,7 @@ void rsp_relay_moved(int from, int to)
 }
 
 /* The child closes its copies of the parent's ends: otherwise they would stay
- * open when the parent ends. */
+ * open after the parent ends. */
 void rsp_relay_forget(void)
 {
 	rsp_inside++;

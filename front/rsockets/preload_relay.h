@@ -17,26 +17,30 @@
 #include "front/rsockets/preload.h"
 
 enum rsp_request_kind {
-	RSP_CLAIM,	    /* the answer has a descriptor, or none */
-	RSP_CLAIM_TO_WRITE, /* the same; the child has only written so far */
-	RSP_DROP,	    /* the child does not need it; no answer */
+	/* asks for a connection; the answer has a descriptor, or none */
+	RSP_CLAIM,
+	/* asks for a connection to which the child has only written so far */
+	RSP_CLAIM_TO_WRITE,
+	/* the child does not need the connection; there is no answer */
+	RSP_DROP,
 };
 
 struct rsp_request {
 	int32_t kind, target;
 };
 
-/* The parent binds its end of the pair to this abstract name, so that the child
- * finds the connection's addresses by getpeername(). */
+/* The abstract name to which the parent binds its end of the pair, so that the
+ * child finds the connection's addresses by getpeername(). */
 struct rsp_name {
-	char mark[16];		       /* RSP_MARK */
-	uint32_t pid, number;	       /* make the name unique */
-	struct sockaddr_in6 peer, own; /* or struct sockaddr_in */
+	char mark[16];	      /* the value RSP_MARK */
+	uint32_t pid, number; /* numbers that make the name unique */
+	/* addresses, which may be struct sockaddr_in */
+	struct sockaddr_in6 peer, own;
 };
 #define RSP_MARK "\0verbena-relay"
 
-/* A socket that a child may claim. name: its number at the time of the fork,
- * by which the child asks; now: its present number. */
+/* A socket that a child may claim. name: its number at the time of the fork, by
+ * which the child asks; now: its present number. */
 struct rsp_target {
 	int name, now;
 };
@@ -44,18 +48,20 @@ struct rsp_target {
 /*
  * Serves a new child over @control, the parent's end of the pair. The child may
  * claim any of the @count sockets of @targets; the caller has called rsp_hold()
- * for each. Takes over @control and @targets, which is from malloc(). The
- * caller has called rsp_relay_stop().
+ * for each. The relay then owns @control and @targets, which is from malloc().
+ * The caller has called rsp_relay_stop().
  */
 void rsp_relay_child(int control, struct rsp_target *targets, unsigned count);
 
-/* A socket's number changed. The caller has called rsp_relay_stop(). */
+/* A socket's number changed from @from to @to. The caller has called
+ * rsp_relay_stop(). */
 void rsp_relay_moved(int from, int to);
 
 /* Take and release the relay's lock, around fork() and changes of numbers. */
 void rsp_relay_stop(void);
 void rsp_relay_go_on(void);
-/* In a child of fork(): closes the parent's ends, and begins without relays. */
+/* Runs in a child of fork(): closes the parent's ends, and begins without
+ * relays. */
 void rsp_relay_forget(void);
 
 #endif

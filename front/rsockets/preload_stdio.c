@@ -18,7 +18,7 @@ struct stream {
 	int fd;
 };
 
-static struct stream *_Atomic streams; /* changed with the lock held */
+static struct stream *_Atomic streams; /* changed only with the lock held */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 static ssize_t read_stream(void *cookie, char *buf, size_t size)
@@ -26,7 +26,8 @@ static ssize_t read_stream(void *cookie, char *buf, size_t size)
 	return read(((struct stream *)cookie)->fd, buf, size);
 }
 
-/* Returns 0, not -1, on an error, as fopencookie(3) demands. */
+/* Writes to the socket of a FILE. Returns 0, and not -1, on an error, as
+ * fopencookie(3) demands. */
 static ssize_t write_stream(void *cookie, const char *buf, size_t size)
 {
 	ssize_t n = write(((struct stream *)cookie)->fd, buf, size);
@@ -93,7 +94,8 @@ void rsp_stdio_go_on(void)
 	pthread_mutex_unlock(&lock);
 }
 
-/* The descriptor of @file if the fdopen() of this library made it; else -1. */
+/* Returns the descriptor of @file if the fdopen() of this library made it; else
+ * -1. */
 static int stdio_number_of(const FILE *file)
 {
 	int fd = -1;

@@ -50,7 +50,8 @@ bool rsp_let_go(int target)
 {
 	uint16_t before = atomic_load(&table[target].holds);
 
-	/* 0: rsp_abandon() was called, and the socket is closed already. */
+	/* A count of 0 means that rsp_abandon() was called, and the socket is
+	 * closed already. */
 	while (before && !atomic_compare_exchange_weak(&table[target].holds,
 						       &before, before - 1))
 		;

@@ -27,7 +27,7 @@ static bool any_ours(const struct pollfd *fds, nfds_t count)
 	return false;
 }
 
-/* rpoll() with each descriptor replaced by its target. */
+/* Does rpoll() with each descriptor replaced by its target. */
 static int poll_targets(struct pollfd *fds, nfds_t count, int timeout)
 {
 	struct pollfd few[64], *targets = few;
@@ -64,8 +64,8 @@ static int milliseconds(const struct timespec *t)
 			   (long long)INT32_MAX);
 }
 
-/* ppoll(). Unlike ppoll(2), this function sets the mask before the wait and not
- * atomically with it. */
+/* Does ppoll(). Unlike ppoll(2), this function sets the mask before the wait
+ * and not atomically with it. */
 static int poll_masked(struct pollfd *fds, nfds_t count,
 		       const struct timespec *timeout, const sigset_t *mask)
 {
@@ -95,7 +95,7 @@ static bool set_has_ours(int n, const fd_set *set)
 	return false;
 }
 
-/* select() by poll(), because a target may be larger than FD_SETSIZE. */
+/* Does select() by poll(), because a target may be larger than FD_SETSIZE. */
 static int select_targets(int n, fd_set *r, fd_set *w, fd_set *e, int timeout)
 {
 	struct pollfd fds[FD_SETSIZE];

@@ -2,9 +2,9 @@
 /*
  * The I/O of a stream socket: its queue pair, its completion queue, and the
  * memory that both ends write. One receive is posted for each credit. Receives
- * have no buffer, because messages travel as immediate data; only over iWARP
- * each has one of 4 bytes. A receive is posted again as soon as its message
- * has been handled.
+ * have no buffer, because messages are immediate data; only over iWARP each has
+ * one of 4 bytes. A receive is posted again as soon as its message has been
+ * handled.
  */
 #include "front/rsockets/rs.h"
 
@@ -19,29 +19,32 @@
 #include "base/defs.h"
 
 enum {
-	/* Kinds of work requests: the upper half of wr_id. */
+	/* Kinds of work requests, in the upper half of wr_id. */
 	DONE_WRITE,
 	DONE_CONTROL,
 	DONE_RECEIVE,
 	DONE_PROBE,
-	DONE_PLACED, /* iWARP: the WRITE before a message's SEND */
-	/* Control messages consume receives without credits. An InfiniBand peer
-	 * that finds no receive repeats (RNR); an iWARP connection ends. So
-	 * over iWARP this end posts as many receives more as a peer can send
-	 * control messages before this end handles them. */
+	DONE_PLACED, /* over iWARP: the WRITE before a message's SEND */
+	/* Control messages consume receives without credits. If the peer finds
+	 * no receive, InfiniBand repeats the message (RNR), but an iWARP
+	 * connection ends. So over iWARP this end posts as many additional
+	 * receives as a peer can send control messages before this end handles
+	 * them. */
 	SPARE = 2 * RS_CONTROLS,
-	AT_ONCE = 16, /* completions, and receives posted together */
-	PIECES = 3,   /* scatter/gather elements of a send */
+	/* number of completions, and of receives, that are handled at a time */
+	AT_ONCE = 16,
+	PIECES = 3, /* the most scatter/gather elements of a send */
 	WORD = 8,
 };
 
-/* @kept: bytes in the out ring, or the number of a receive. */
+/* Returns a wr_id. @kept: bytes in the out ring, or the number of a receive. */
 static uint64_t rs_qp_work_id(unsigned what, uint32_t kept)
 {
 	return (uint64_t)what << 32 | kept;
 }
 
-/* The length of the memory that the peer writes: slots, then mappings. */
+/* Returns the length of the memory that the peer writes: slots, then
+ * mappings. */
 static size_t shared_bytes(const struct rs_room *room)
 {
 	return RS_SLOTS * sizeof(struct rs_area) +
@@ -62,8 +65,8 @@ static void rs_qp_unmap(void *p, size_t bytes)
 		munmap(p, bytes);
 }
 
-/* Receives complete in the order in which they were posted, so each takes the
- * next of the buffers in turn. */
+/* Returns the next receive to post. Receives complete in the order in which
+ * they were posted, so each uses the next buffer in turn. */
 static struct ibv_recv_wr next_receive(struct rs_sock *rs, struct ibv_sge *sge)
 {
 	unsigned i = rs->next_receive;
@@ -236,7 +239,7 @@ static int post_both(struct rs_sock *rs, const struct rs_write *w, uint64_t id,
 								       : 0;
 }
 
-/* Posts a WRITE of the @count pieces with its message. -errno */
+/* Posts a WRITE of the @count pieces with its message. 0 or -errno. */
 static int post(struct rs_sock *rs, const struct rs_write *w, uint64_t id,
 		struct ibv_sge *sge, int count, unsigned flags)
 {
@@ -256,7 +259,7 @@ static int post(struct rs_sock *rs, const struct rs_write *w, uint64_t id,
 }
 
 /* Copies @bytes to the out ring, wrapping at its end, and describes the copy in
- * @sge. Returns how many elements of @sge it used. */
+ * @sge. Returns the number of used elements of @sge. */
 static int rs_qp_keep(struct rs_sock *rs, const uint8_t *bytes, uint32_t length,
 		      struct ibv_sge sge[2])
 {
@@ -284,12 +287,12 @@ int rs_qp_send(struct rs_sock *rs, const void *bytes, uint32_t length)
 }
 
 /*
- * Makes the last byte of a riowrite() a piece of its own. A program that
- * receives it may spin on that byte and then write its answer over it. When the
- * kernel copies the bytes, an interrupt makes some processors store the end of
- * a short copy a second time, which would overwrite the answer; a copy of a
- * single byte is not stored twice. Up to WORD bytes stay one piece, because
- * programs expect a word to arrive whole.
+ * Makes the last byte of a riowrite() a separate piece. A program that receives
+ * it may spin on that byte and then write its answer over it. When the kernel
+ * copies the bytes, an interrupt makes some processors store the end of a short
+ * copy a second time, which would overwrite the answer; a copy of a single byte
+ * is not stored twice. Up to WORD bytes stay one piece, because programs expect
+ * a word to arrive whole.
  */
 static int cut_last(struct ibv_sge sge[PIECES], int count, uint32_t length)
 {
@@ -302,8 +305,8 @@ static int cut_last(struct ibv_sge sge[PIECES], int count, uint32_t length)
 	return count + 1;
 }
 
-/* riowrite() uses a plain WRITE, which carries no message and consumes no
- * credit of the peer. */
+/* Does riowrite() by a plain WRITE, which has no message and consumes no credit
+ * of the peer. */
 int rs_qp_place(struct rs_sock *rs, const void *bytes, uint32_t length,
 		uint64_t addr, uint32_t key)
 {
@@ -334,10 +337,10 @@ int rs_qp_control(struct rs_sock *rs, enum rs_control what)
 }
 
 /*
- * Over iWARP, the completion of a SEND does not show that the peer lives; the
- * completion of a READ does, even of no bytes. A client of rdma-core grants no
- * READs: then an empty WRITE makes TCP send a segment, and TCP notices if the
- * peer is gone.
+ * Makes the peer show that it lives. Over iWARP, the completion of a SEND does
+ * not show this; the completion of a READ does, even of no bytes. A client of
+ * rdma-core grants no READs: then an empty WRITE makes TCP send a segment, and
+ * TCP notices if the peer is gone.
  */
 int rs_qp_probe(struct rs_sock *rs)
 {
@@ -367,7 +370,7 @@ int rs_qp_iomap(struct rs_sock *rs, unsigned i, const struct rs_iomap *entry)
 		    IBV_SEND_INLINE);
 }
 
-/* Both directions are closed: the connection is over. */
+/* Both directions are closed: end the connection. */
 static void peer_left(struct rs_sock *rs)
 {
 	rs->reads = rs->writes = false;
@@ -408,7 +411,7 @@ static int received(struct rs_sock *rs, const struct ibv_wc *wc)
 	return rs_stream_arrived(&rs->stream, message, wc->byte_len);
 }
 
-/* Notes that the peer has shown life. Reads the clock only if keepalive.c has
+/* Records that the peer has shown life. Reads the clock only if keepalive.c has
  * started to watch the socket. */
 static void note_heard(struct rs_sock *rs)
 {
@@ -419,7 +422,7 @@ static void note_heard(struct rs_sock *rs)
 }
 
 /* Handles one completion. Ignores a flushed receive: the failed send or the
- * disconnect that flushed it has its own report. -errno: the connection
+ * disconnect that flushed it is reported separately. 0; -errno: the connection
  * failed. */
 static int completed(struct rs_sock *rs, const struct ibv_wc *wc,
 		     unsigned *receives)
@@ -445,7 +448,7 @@ static int completed(struct rs_sock *rs, const struct ibv_wc *wc,
 	return wc->status == IBV_WC_SUCCESS ? 0 : -EIO;
 }
 
-/* Handles all completions and posts the receives again. -errno */
+/* Handles all completions and posts the receives again. 0 or -errno. */
 static int drain(struct rs_sock *rs)
 {
 	struct ibv_wc wc[AT_ONCE];
@@ -462,7 +465,7 @@ static int drain(struct rs_sock *rs)
 	return rc;
 }
 
-/* Tells the peer of credits and free half rings. -errno */
+/* Tells the peer of credits and free half rings. 0 or -errno. */
 static int give(struct rs_sock *rs)
 {
 	struct rs_area area;
@@ -498,9 +501,9 @@ bool rs_qp_arm(struct rs_sock *rs)
 	return rs->dgram ? rs_dgram_arm(rs->dgram) : rs_queue_arm(&rs->queue);
 }
 
-/* The event that woke this thread disarmed the queue, but other waiters of the
- * socket depend on the next event, so this function arms the queue again. The
- * caller looks for completions afterwards. */
+/* Arms the queue again. The event that woke this thread disarmed the queue, but
+ * other waiters of the socket depend on the next event. The caller looks for
+ * completions afterwards. */
 void rs_qp_woken(struct rs_sock *rs)
 {
 	bool came = rs->dgram ? rs_dgram_woken(rs->dgram)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The life of a socket: rsocket(), rbind(), rlisten(), raccept(), rconnect(),
- * rshutdown(), rclose(), and its names. */
+/* Creating, connecting and closing a socket: rsocket(), rbind(), rlisten(),
+ * raccept(), rconnect(), rshutdown(), rclose(), and its names. */
 #include "front/rsockets/rs.h"
 
 #include <errno.h>
@@ -67,8 +67,8 @@ struct rs_sock *rs_make(int domain, int type, const struct rs_wishes *wishes)
 	return NULL;
 }
 
-/* Closes the connections that the program has not accepted: they end with their
- * listener @rs. */
+/* Closes the connections that the program has not accepted, because their
+ * listener @rs is closed. */
 static void drop_waiting(struct rs_sock *rs)
 {
 	struct rs_sock *next;
@@ -99,8 +99,8 @@ void rs_unmake(struct rs_sock *rs)
 	free(rs);
 }
 
-/* Puts @rs into the table and returns its descriptor. -1: errno, and @rs is
- * freed. */
+/* Puts @rs into the table and returns its descriptor. -1: failed, with errno,
+ * and @rs is freed. */
 static int hand_out(struct rs_sock *rs)
 {
 	int fd = rs->fd, rc;
@@ -247,7 +247,7 @@ static int block_for(const struct rs_sock *rs, int which)
 	return rs->timeout[which] ? rs->timeout[which] : -1;
 }
 
-/* Waits for the first connection of the listener's queue. -errno */
+/* Waits for the first connection of the listener's queue. 0 or -errno. */
 static int socket_take(struct rs_sock *rs, struct rs_sock **taken)
 {
 	int rc = -EINVAL;
@@ -287,7 +287,7 @@ RS_EXPORT int raccept(int socket, struct sockaddr *addr, socklen_t *addrlen)
 }
 
 /* Gives a socket that failed to connect a new id, so that it can connect again.
- * On failure the socket keeps the old one. -errno */
+ * On failure the socket keeps the old one. 0 or -errno. */
 static int renew(struct rs_sock *rs)
 {
 	struct rdma_event_channel *channel = rs->channel;
@@ -318,7 +318,8 @@ static int socket_begin(struct rs_sock *rs, const struct sockaddr *a,
 
 	if (rs_connecting(rs))
 		return -EALREADY;
-	if (rs->error) { /* the last attempt's, not reported yet */
+	/* the error of the last attempt, which was not reported yet */
+	if (rs->error) {
 		rc = -rs->error;
 		rs->error = 0;
 		return rc;
@@ -369,8 +370,8 @@ RS_EXPORT int rconnect(int socket, const struct sockaddr *addr,
 	return (int)rs_done(rs, rc);
 }
 
-/* As rs_wait(), but a signal does not end it: rshutdown() and rclose() never
- * fail with EINTR. */
+/* Waits as rs_wait() does, but a signal does not end the wait: rshutdown() and
+ * rclose() never fail with EINTR. */
 static int wait_out(struct rs_sock *rs, rs_test *test, int timeout)
 {
 	int rc;
@@ -382,7 +383,7 @@ static int wait_out(struct rs_sock *rs, rs_test *test, int timeout)
 }
 
 /* Sends a control message, and waits until the peer's adapter has acknowledged
- * everything that was sent. -errno */
+ * everything that was sent. 0 or -errno. */
 static int tell(struct rs_sock *rs, enum rs_control what, int timeout)
 {
 	int rc = wait_out(rs, rs_can_control, timeout);
@@ -455,8 +456,8 @@ int rs_close(int socket, bool number)
 	if (!number)
 		rs->fd = -1;
 	pthread_mutex_unlock(&rs->lock);
-	rs_put(rs); /* the reference of rs_find() */
-	rs_put(rs); /* the reference of the table */
+	rs_put(rs); /* drop the reference of rs_find() */
+	rs_put(rs); /* drop the reference of the table */
 	return 0;
 }
 
@@ -466,9 +467,9 @@ RS_EXPORT int rclose(int socket)
 }
 
 /*
- * The program ends with open sockets and may expect that what it wrote arrives.
- * This function skips a socket that another thread has locked, because that
- * thread may never release it.
+ * Shuts a socket down when the program ends with open sockets, because it may
+ * expect that the bytes it wrote arrive. A socket that another thread has
+ * locked is skipped, because that thread may never release it.
  */
 static void leave_peer(struct rs_sock *rs)
 {

@@ -23,7 +23,7 @@ void rs_stream_init(struct rs_stream *s, const struct rs_room *room)
 	s->credits = room->credits;
 	s->by_send = room->by_send;
 	s->sends_max = room->sends;
-	/* The private data gives the peer the first half of the ring; the
+	/* The private data gives the peer the first half of the ring, and the
 	 * first rs_stream_give() gives it the second. */
 	s->in_promised = half(s);
 	s->in_free = half(s);
@@ -90,8 +90,8 @@ int rs_stream_meet(struct rs_stream *s, const struct rs_hello *h,
 			sizeof(struct rs_area) * (uint64_t)s->peer_slots.length;
 		s->peer_iomaps.length = rs_unscale(h->iomaps);
 	}
-	/* The private data brought the half ring that the first slot would
-	 * bring, so the peer writes slot 1 first. */
+	/* The private data already had the half ring of the first slot, so the
+	 * peer writes slot 1 first. */
 	s->target = area_from_net(h->data);
 	s->slot = 1;
 	s->peer_slot = 1 % s->peer_slots.length;
@@ -100,7 +100,7 @@ int rs_stream_meet(struct rs_stream *s, const struct rs_hello *h,
 }
 
 /*
- * Takes the half ring out of a slot, only after the message about the slot has
+ * Reads the half ring from a slot, only after the message about the slot has
  * come: before that, the peer's WRITE may have placed only a part of the slot,
  * or a retransmission may write it again.
  */
@@ -114,7 +114,7 @@ static int take_slot(struct rs_stream *s)
 	return 0;
 }
 
-/* True if the peer wrote our next slot before this RS_CREDITS message. With
+/* True if the peer wrote the next slot before this RS_CREDITS message. With
  * immediate data the WRITE's length tells. Over iWARP a Verbena peer sets a
  * flag; for other peers the slot's length field tells, which is the last of the
  * slot's bytes. */
@@ -237,8 +237,9 @@ static struct rs_area next_half(struct rs_stream *s)
 }
 
 /*
- * Message numbers have 16 bits and wrap. If this end has no free half ring to
- * give, it owes a message only after the peer has used half of its credits.
+ * Fills in a message of credits or ring space. Message numbers have 16 bits and
+ * wrap. If this end has no free half ring to give, a message is due only after
+ * the peer has used half of its credits.
  */
 bool rs_stream_give(struct rs_stream *s, struct rs_area *area,
 		    struct rs_write *w)

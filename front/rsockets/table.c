@@ -19,10 +19,11 @@ enum { CHUNK = 1024, CHUNKS = 1024 };
 
 static struct rs_sock **chunks[CHUNKS];
 static pthread_rwlock_t table_lock = PTHREAD_RWLOCK_INITIALIZER;
-static struct rs_sock *departing; /* the list; guarded by table_lock */
+/* List of sockets that are closing; guarded by table_lock. */
+static struct rs_sock *departing;
 
-/* In a child of fork(): empties the table, because the adapter and the sockets
- * belong to the parent. */
+/* Runs in a child of fork(): empties the table, because the adapter and the
+ * sockets belong to the parent. */
 static void forget_all(void)
 {
 	pthread_rwlock_init(&table_lock, NULL);
@@ -35,8 +36,8 @@ static void forget_all(void)
 }
 VB_FORGET_AT_FORK(forget_all)
 
-/* The place of @fd; @make: allocate its chunk if it is missing. The caller
- * holds table_lock. NULL: there is none. */
+/* Returns the table entry of @fd; @make: allocate its chunk if it is missing.
+ * The caller holds table_lock. NULL: there is none. */
 static struct rs_sock **table_place(int fd, bool make)
 {
 	unsigned c = (unsigned)fd / CHUNK;
@@ -79,7 +80,7 @@ int rs_enter(struct rs_sock *rs)
 	return rc;
 }
 
-/* Takes the socket out of the table. False: it was not there. The caller holds
+/* Removes the socket from the table. False: it was not there. The caller holds
  * table_lock. */
 static bool table_take_out(struct rs_sock *rs)
 {
@@ -91,7 +92,7 @@ static bool table_take_out(struct rs_sock *rs)
 	return was_in;
 }
 
-/* Takes the socket out of the table. True: the caller now owns the table's
+/* Removes the socket from the table. True: the caller now owns the table's
  * reference. False: another thread was first, and owns it. */
 static bool leave_table(struct rs_sock *rs)
 {
@@ -138,8 +139,8 @@ bool rs_depart(struct rs_sock *rs)
 	return was_in;
 }
 
-/* The socket behind @rs in the list of those that are closing. NULL: @rs is the
- * last. The caller holds table_lock. */
+/* Returns the socket behind @rs in the list of those that are closing. NULL:
+ * @rs is the last. The caller holds table_lock. */
 static struct rs_sock *next_departing(const struct rs_sock *rs)
 {
 	return rs->departing == rs ? NULL : rs->departing;
@@ -191,8 +192,8 @@ static bool hold(struct rs_sock *rs)
 	return refs > 0;
 }
 
-/* Wakes the threads that sleep in poll() on the old number: they must look up
- * the new one. */
+/* Wakes the threads that sleep in poll() on the old number, because they must
+ * look up the new one. */
 static void table_wake(struct rs_sock *rs)
 {
 	rs_lock(rs);

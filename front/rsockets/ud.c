@@ -13,12 +13,12 @@
 
 enum {
 	GRH = sizeof(struct ibv_grh),
-	SLOT = RS_DGRAM_BYTES + 64, /* bytes of a buffer; a received datagram
-				       starts with a GRH */
-	SEND = 0,		    /* the upper half of a wr_id */
+	/* size of a buffer in bytes; a received datagram begins with a GRH */
+	SLOT = RS_DGRAM_BYTES + 64,
+	SEND = 0, /* upper half of a wr_id: the direction */
 	RECEIVE = 1,
-	HOPS = 64,   /* the hop limit */
-	MOST = 4096, /* buffers in each direction */
+	HOPS = 64,   /* the hop limit of datagrams */
+	MOST = 4096, /* the most buffers in each direction */
 	OPEN_MS = 2000,
 };
 _Static_assert(SLOT >= RS_DGRAM_BYTES + GRH, "room for a GRH");
@@ -54,14 +54,15 @@ static int post_receive(struct rs_ud *ud, uint32_t slot)
 
 /* Makes an id on the device that has the address ud->own, with any port of
  * rdma_cm. rdma_bind_addr() to a loopback address chooses no device, so this
- * function resolves the path from ud->own to itself instead: that always
- * chooses one. -errno */
+ * function resolves the path from ud->own to itself instead, which always
+ * chooses one. 0 or -errno. */
 static int open_id(struct rs_ud *ud)
 {
 	struct sockaddr_storage a = ud->own;
 	struct sockaddr *own = (struct sockaddr *)&a;
 
-	/* Right for IPv6, too: sin6_port has the same offset. */
+	/* The offset is right for IPv6 as well: sin6_port is where sin_port
+	 * is. */
 	((struct sockaddr_in *)&a)->sin_port = 0;
 	if (rdma_create_id(NULL, &ud->id, NULL, RDMA_PS_UDP) ||
 	    rdma_resolve_addr(ud->id, own, own, OPEN_MS))
@@ -69,7 +70,7 @@ static int open_id(struct rs_ud *ud)
 	return ud->id->verbs ? 0 : -ENODEV;
 }
 
-/* An IPv4 address becomes the GID ::ffff:a.b.c.d. */
+/* Makes a GID of an address; an IPv4 address becomes ::ffff:a.b.c.d. */
 static void gid_of(const struct sockaddr_storage *a, union ibv_gid *gid)
 {
 	static const uint8_t mapped[12] = { [10] = 0xff, [11] = 0xff };
@@ -82,8 +83,8 @@ static void gid_of(const struct sockaddr_storage *a, union ibv_gid *gid)
 	memcpy(gid->raw + 12, &((const struct sockaddr_in *)a)->sin_addr, 4);
 }
 
-/* The GID from which datagrams leave. It differs from the socket's own address
- * if that is a loopback address. */
+/* Returns the GID from which datagrams are sent. It differs from the socket's
+ * own address if that is a loopback address. */
 static union ibv_gid source(const struct rs_ud *ud)
 {
 	return ud->id->route.addr.addr.ibaddr.sgid;
@@ -109,8 +110,8 @@ static int find_gid(struct rs_ud *ud)
 	return -ENODEV;
 }
 
-/* Makes the completion queue, whose channel is in the set @epoll, and the queue
- * pair. -errno */
+/* Makes the queue pair, and the completion queue, whose channel is in the set
+ * @epoll. 0 or -errno. */
 static int ud_open_queues(struct rs_ud *ud, int epoll)
 {
 	struct ibv_qp_init_attr init = {
@@ -216,7 +217,7 @@ struct ibv_ah *rs_ud_way(struct rs_ud *ud, const struct sockaddr *to)
 
 	gid_of((const struct sockaddr_storage *)to, &attr.grh.dgid);
 	/* The device may not have the loopback address, so datagrams to it go
-	 * to the device's own GID, which is this host, too. */
+	 * to the device's own GID, which also belongs to this host. */
 	memcpy(gid.raw, attr.grh.dgid.raw, sizeof(gid.raw));
 	if (vb_gid_is_loopback(&gid))
 		attr.grh.dgid = source(ud);

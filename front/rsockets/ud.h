@@ -14,14 +14,15 @@
 #include "front/rsockets/dgram_header.h"
 #include "front/rsockets/rs.h"
 
-/* A received datagram. */
+/* A received datagram: its header, and its buffer. */
 struct rs_dgram_header {
-	struct rs_dgram_header *next; /* in the socket's queue */
-	struct rs_ud *ud; /* owns the receive buffer; NULL: the datagram came
-			     over UDP and malloc() made this */
+	struct rs_dgram_header *next; /* the next one in the socket's queue */
+	/* owner of the receive buffer; NULL: the datagram came over UDP and
+	 * malloc() made this */
+	struct rs_ud *ud;
 	struct sockaddr_storage from;
 	uint8_t *bytes;	 /* the payload, behind the header */
-	uint32_t length; /* of the payload */
+	uint32_t length; /* length of the payload in bytes */
 	uint32_t slot;	 /* number of the receive buffer */
 };
 
@@ -31,15 +32,16 @@ struct rs_ud {
 	struct rdma_cm_id *id;
 	struct rs_queue queue;
 	uint8_t gid_index;
-	uint32_t mtu; /* of the device, in bytes */
+	uint32_t mtu; /* MTU of the device in bytes */
 	uint8_t header[RS_DGRAM_UD_MOST];
 	unsigned header_bytes;
-	unsigned sends, receives; /* numbers of buffers */
-	size_t bytes;		  /* length of memory */
-	uint8_t *memory;	  /* send buffers, then receive buffers */
+	unsigned sends, receives; /* number of buffers in each direction */
+	size_t bytes;		  /* length of @memory in bytes */
+	uint8_t *memory; /* the send buffers, then the receive buffers */
 	struct ibv_mr *mr;
-	struct rs_dgram_header *headers; /* one for each receive buffer */
-	uint16_t *free;			 /* a stack of free send buffers */
+	/* one header for each receive buffer */
+	struct rs_dgram_header *headers;
+	uint16_t *free; /* a stack of the numbers of free send buffers */
 	unsigned frees;
 };
 
@@ -48,7 +50,7 @@ struct rs_ud {
 struct rs_ud *rs_ud_open(struct rs_sock *rs, const struct sockaddr *own);
 /* Frees @ud with its buffers. The datagrams of rs_ud_next() become invalid. */
 void rs_ud_close(struct rs_ud *ud);
-/* Makes an address handle that leads to @to. The caller destroys it before it
+/* Makes an address handle for the address @to. The caller destroys it before it
  * closes @ud. */
 struct ibv_ah *rs_ud_way(struct rs_ud *ud, const struct sockaddr *to);
 /* Copies the @count pieces, @bytes together, and sends them to the queue pair
@@ -57,7 +59,7 @@ struct ibv_ah *rs_ud_way(struct rs_ud *ud, const struct sockaddr *to);
 int rs_ud_send(struct rs_ud *ud, struct ibv_ah *ah, uint32_t qpn,
 	       const struct iovec *iov, unsigned count, uint32_t bytes);
 /* Returns the next datagram that has arrived. NULL: there is none. The call
- * also frees the buffers of completed sends. The caller gives the datagram back
+ * also frees the buffers of completed sends. The caller returns the datagram
  * with rs_ud_give_back(). */
 struct rs_dgram_header *rs_ud_next(struct rs_ud *ud);
 /* Posts the receive buffer of the datagram again, or frees the datagram if it

@@ -22,25 +22,29 @@
 #include "front/rsockets/fdset.h"
 
 /*
- * Between a packet and a sleeping program lie two wake-ups of up to 50 us each,
+ * Between a packet and a sleeping program are two wake-ups of up to 50 us each,
  * of the engine's thread and of the program. A wait for the peer to read or
  * write half a ring takes 100 to 300 us, so a program that sleeps in each of
- * them loses half of its throughput or more (docs/RDMACM.md). A thread spins
- * for that long before it sleeps if its last sleep was short.
+ * them loses half of its throughput or more (docs/RDMACM.md). If a thread's
+ * last sleep was short, it spins for that long before it sleeps again.
  */
 enum {
 	SPIN_LEAST_NS = 10000,
 	SPIN_MOST_NS = 400000,
-	SHORT_NS = 450000, /* a shorter sleep makes the next spin long */
-	LOOK_NS = 1000000, /* how often a connected socket reads its event
-			      channel */
-	LOW_WATER = 2048,  /* free bytes that make a socket writable */
+	/* ns: a sleep shorter than this makes the next spin long */
+	SHORT_NS = 450000,
+	/* ns between two reads of a connected socket's event channel */
+	LOOK_NS = 1000000,
+
+	/* number of free bytes that makes a socket writable */
+	LOW_WATER = 2048,
 };
 
 static pthread_key_t bell_key;
 static pthread_once_t bell_once = PTHREAD_ONCE_INIT;
 
-/* The thread's key holds the descriptor plus 1, because NULL means none. */
+/* Closes the bell of a thread that ends. The thread's key has the descriptor
+ * plus 1, because NULL means none. */
 static void close_bell(void *bell)
 {
 	close((int)(intptr_t)bell - 1);
@@ -50,7 +54,8 @@ static void make_key(void)
 	pthread_key_create(&bell_key, close_bell);
 }
 
-/* Returns the eventfd of this thread, made at the first call. -1: errno. */
+/* Returns the eventfd of this thread, made at the first call. -1: failed, with
+ * errno. */
 static int own_bell(void)
 {
 	intptr_t bell;
@@ -68,8 +73,8 @@ static int own_bell(void)
 static __thread uint64_t spin = SPIN_LEAST_NS;
 
 /* Calls poll() and then sets how long this thread spins before its next sleep:
- * long if this sleep was short, unless the thread had just spun for long in
- * vain. -errno */
+ * long if this sleep was short, unless the thread had just spun for long
+ * without a result. Returns the result of poll(), or -errno. */
 static int wait_nap(struct pollfd *fds, nfds_t count, int timeout)
 {
 	uint64_t then = vb_clock_read();
@@ -247,7 +252,7 @@ static uint64_t deadline_of(int timeout)
 }
 
 /* Sleeps until the socket changes. The caller holds rs->lock; this function
- * releases it meanwhile. 0, -EAGAIN, -EINTR. */
+ * releases it meanwhile. 0, -EAGAIN or -EINTR. */
 static int doze(struct rs_sock *rs, uint64_t deadline)
 {
 	struct rs_waiter me;
@@ -271,9 +276,9 @@ static int doze(struct rs_sock *rs, uint64_t deadline)
 	return rc;
 }
 
-/* Releases rs->lock while other threads wait for it, until @until at most: a
- * thread that spins may be waiting for the answer to what another thread is
- * about to send. */
+/* Releases rs->lock while other threads wait for it, at most until @until: a
+ * thread that spins may be waiting for the answer to a message that another
+ * thread is about to send. */
 static void give_way(struct rs_sock *rs, uint64_t until)
 {
 	if (!atomic_load_explicit(&rs->callers, memory_order_relaxed))
@@ -335,7 +340,8 @@ short rs_ready(struct rs_sock *rs, short events)
 		ready |= events & (POLLOUT | POLLWRNORM);
 	if (!rs->reads)
 		ready |= events & POLLRDHUP;
-	/* Programs take POLLHUP for the end, so unread bytes come first. */
+	/* Programs take POLLHUP for the end of the stream, so unread bytes come
+	 * first. */
 	if (rs->state != RS_CONNECTED && !rs->stream.in_ready)
 		ready |= POLLHUP;
 	if (rs->state == RS_FAILED)
@@ -343,14 +349,16 @@ short rs_ready(struct rs_sock *rs, short events)
 	return ready;
 }
 
-/* One call of rpoll(). It holds a reference to each socket, so that none is
- * freed while the thread sleeps. */
+/* The state of one call of rpoll(). It holds a reference to each socket, so
+ * that none is freed while the thread sleeps. */
 struct polling {
 	nfds_t count;
-	bool others;		/* some descriptors are no rsockets */
-	struct pollfd *asked;	/* the program's array */
-	struct pollfd *watched; /* for the kernel; the last is the bell */
-	struct rs_sock **socks; /* NULL: the descriptor is no rsocket */
+	bool others;	      /* some descriptors are no rsockets */
+	struct pollfd *asked; /* the array of the program */
+	/* the kernel's array, whose last entry is the bell */
+	struct pollfd *watched;
+	/* the rsocket of each entry; NULL: the descriptor is no rsocket */
+	struct rs_sock **socks;
 	struct rs_waiter *waiters;
 };
 
@@ -383,7 +391,7 @@ static int gather(struct polling *p)
 	return p->watched[p->count].fd < 0 ? -errno : 0;
 }
 
-/* Returns how many of the rsockets are ready. */
+/* Returns the number of rsockets that are ready. */
 static int look_at_socks(struct polling *p)
 {
 	struct rs_sock *rs;
@@ -406,8 +414,8 @@ static int look_at_socks(struct polling *p)
 	return ready;
 }
 
-/* Adds a waiter to each socket and arms it. True: none is ready, so the thread
- * may sleep. */
+/* Adds a waiter to each socket and arms it. True: no socket is ready, so the
+ * thread may sleep. */
 static bool add_waiters(struct polling *p)
 {
 	struct rs_sock *rs;
@@ -420,7 +428,8 @@ static bool add_waiters(struct polling *p)
 		rs_lock(rs);
 		rs_waiter_add(rs, &p->waiters[i], p->watched[p->count].fd,
 			      NULL);
-		p->watched[i].fd = rs->fd; /* it may have been moved */
+		/* the socket may have got another number */
+		p->watched[i].fd = rs->fd;
 		if (rs_qp_arm(rs))
 			rs_look(rs);
 		if (rs_ready(rs, p->asked[i].events))
@@ -442,8 +451,8 @@ static void remove_waiters(struct polling *p)
 	silence(p->watched[p->count].fd);
 }
 
-/* Copies the kernel's result for the other descriptors. Returns how many are
- * ready. */
+/* Copies the kernel's result for the other descriptors. Returns the number that
+ * are ready. */
 static int copy_others(struct polling *p)
 {
 	int ready = 0;
@@ -465,8 +474,8 @@ static int watch(struct polling *p, int timeout)
 	return rc < 0 ? rc : 0;
 }
 
-/* Asks the kernel without waiting, but only if there are other descriptors:
- * rsockets are examined without a system call. */
+/* Asks the kernel without waiting, but only if there are descriptors other than
+ * rsockets, which are examined without a system call. */
 static int glance(struct polling *p)
 {
 	return p->others ? watch(p, 0) : 0;
@@ -480,8 +489,9 @@ static int sleep_once(struct polling *p, uint64_t deadline)
 	return rc;
 }
 
-/* The last look happens at the deadline or later, so an event that came before
- * the deadline is found even if the thread did not run then. */
+/* Waits for all descriptors. The last test is made at the deadline or later, so
+ * an event that came before the deadline is found even if the thread did not
+ * run then. */
 static int poll_all(struct polling *p, int timeout)
 {
 	uint64_t now = vb_clock_read(), spun = now + spin;

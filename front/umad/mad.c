@@ -26,9 +26,10 @@ _Static_assert(sizeof(struct ib_user_mad) == VB_UMAD_HEADER,
 
 #define METHOD_WORDS (16 / sizeof(long))
 #define OPENIB_OUI   0x001405
-#define SEGMENT	     256 /* a MAD, also one of those of RMPP */
+/* bytes of a MAD, or of one segment of an RMPP message */
+#define SEGMENT 256
 
-/* --- what is in the caller's buffer --- */
+/* --- the fields of the caller's buffer --- */
 
 UMAD_EXPORT void *umad_get_mad(void *umad)
 {
@@ -66,7 +67,8 @@ int umad_set_grh_net(void *umad, void *mad_addr)
 	return 0;
 }
 
-/* As umad_set_grh_net(), but the flow label of @mad_addr is in host order. */
+/* Does what umad_set_grh_net() does, but the flow label of @mad_addr is in host
+ * order. */
 UMAD_EXPORT int umad_set_grh(void *umad, void *mad_addr)
 {
 	struct ib_user_mad *mad = umad;
@@ -142,7 +144,8 @@ UMAD_EXPORT int umad_register(int portid, int mgmt_class, int mgmt_version,
 	struct vb_umad_wish w =
 		wish_for(mgmt_class, mgmt_version, rmpp_version);
 
-	w.oui = OPENIB_OUI; /* only classes 0x30 to 0x4f look at it */
+	/* the fabric uses the OUI only for classes 0x30 to 0x4f */
+	w.oui = OPENIB_OUI;
 	if (method_mask)
 		memcpy(w.methods, method_mask, sizeof(w.methods));
 	return all_are_eperm(register_agent(portid, &w));
@@ -206,7 +209,8 @@ UMAD_EXPORT int umad_get_fd(int portid)
 
 /* --- sending --- */
 
-/* A memfd that nobody can change. A descriptor or -errno. */
+/* Make a sealed memfd with the bytes, which no process can change afterwards.
+ * Returns a descriptor or -errno. */
 static int seal(const void *bytes, size_t len)
 {
 	int fd = memfd_create("mad", MFD_CLOEXEC | MFD_ALLOW_SEALING), rc;
@@ -257,7 +261,8 @@ static int send_short(int fd, struct vb_umad_mad *m, const void *data,
 	return sendmsg(fd, &h, MSG_NOSIGNAL | MSG_DONTWAIT) < 0 ? -errno : 0;
 }
 
-/* 0 or -errno; -ETIMEDOUT: the fabric did not read for 10 s. */
+/* Send a message to the fabric's process. 0 or -errno; -ETIMEDOUT: that process
+ * did not read for 10 s. */
 static int send_in_time(int fd, struct vb_umad_mad *m, const void *data)
 {
 	vb_time due = vb_fabric_due();
@@ -316,7 +321,8 @@ UMAD_EXPORT int umad_poll(int portid, int timeout_ms)
 	return -EIO;
 }
 
-/* Between looking at a message and taking it, no other thread may take it. */
+/* A thread holds this lock from looking at a message to removing it from the
+ * socket, so that no other thread removes the message in between. */
 static struct vb_mutex taking = VB_MUTEX_INITIALIZER(VB_RANK_LEAF);
 
 static void begin_anew(void)
@@ -325,8 +331,8 @@ static void begin_anew(void)
 }
 VB_FORGET_AT_FORK(begin_anew)
 
-/* Copy the first message's head and header to *@m; the message stays in the
- * queue. */
+/* Copy the head and the MAD header of the first message to *@m; the message
+ * stays in the socket's queue. */
 static int look(int fd, struct vb_umad_mad *m)
 {
 	ssize_t n = recv(fd, m, sizeof(*m), MSG_PEEK | MSG_DONTWAIT);
@@ -334,15 +340,15 @@ static int look(int fd, struct vb_umad_mad *m)
 	if (n < 0)
 		return -errno;
 	if (n == 0)
-		return -EIO; /* the fabric is gone */
+		return -EIO; /* the fabric's process has ended */
 	if (n != sizeof(*m) || m->head.magic != VB_UMAD_MAGIC ||
 	    m->head.kind != UMAD_MAD || m->head.length > VB_UMAD_MOST)
 		return -EPROTO;
 	return 0;
 }
 
-/* @flags: MSG_PEEK leaves the message, of which @len bytes are wanted, in the
- * queue. */
+/* Read a long message, of which the caller wants @len bytes. With MSG_PEEK in
+ * @flags the message stays in the queue. */
 static int take_long(int fd, struct vb_umad_mad *m, void *data, size_t len,
 		     int flags)
 {
@@ -402,8 +408,9 @@ static int take_first(int fd, struct ib_user_mad *mad, int *length)
 	return flags ? -ENOSPC : 0;
 }
 
-/* A thread that is cancelled in the calls of take_first() would neither release
- * the lock nor deliver what it took. None of these calls waits. */
+/* A thread that is cancelled in the calls of take_first() would leave the lock
+ * held and lose the message. None of these calls waits, so cancellation is
+ * disabled meanwhile. */
 static int take(int fd, struct ib_user_mad *mad, int *length)
 {
 	int before, rc;
@@ -435,7 +442,8 @@ UMAD_EXPORT int umad_recv(int portid, void *umad, int *length, int timeout_ms)
 			return rc;
 		}
 		rc = take(portid, mad, length);
-		/* Another thread was faster: wait on, if it is for ever. */
+		/* Another thread has received the message: wait for the next
+		 * one, if the caller set no time limit. */
 	} while (rc == -EAGAIN && timeout_ms < 0);
 	if (rc == 0)
 		return (int)mad->agent_id;

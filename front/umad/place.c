@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Which adapters there are, and how to reach their fabric. */
+/* Finds the adapters that VERBENA_DEVICES names, and connects to their
+ * fabrics. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

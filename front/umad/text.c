@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Words for people: names of classes, methods, attributes and status, and what
- * a MAD's addresses are. */
+/* Text for humans: names of classes, methods, attributes and status, and the
+ * addresses of a MAD. */
 #include <stdio.h>
 
 #include "base/defs.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The library's beginning and end, adapters and their ports. */
+/* The start and the end of the library, adapters, and their ports. */
 #include "front/umad/umad.h"
 
 #include <errno.h>
@@ -92,7 +92,7 @@ static int get_port(unsigned index, const struct vb_fabric_place *place,
 	return fill_pkeys(port, &info);
 }
 
-/* choose_port() prefers the port that is worth more. */
+/* The value of a port; choose_port() prefers the port with the larger one. */
 static unsigned worth(const struct vb_umad_info *i)
 {
 	if (i->state == STATE_ACTIVE)
@@ -224,7 +224,7 @@ UMAD_EXPORT int umad_get_ca(const char *ca_name, umad_ca_t *ca)
 	return rc;
 }
 
-/* portguids[p] is the GUID of port p; only switches have a port 0. */
+/* Writes the GUID of port p to portguids[p]; only switches have a port 0. */
 UMAD_EXPORT int umad_get_ca_portguids(const char *ca_name, __be64 *portguids,
 				      int max)
 {
@@ -357,7 +357,7 @@ UMAD_EXPORT int umad_open_smi_port(const char *ca_name, int portnum)
 }
 
 /* libibumad has pairs for adapters whose queue pairs 0 and 1 (SMI and GSI)
- * belong to different devices; here one adapter is both of a pair. */
+ * belong to different devices; here one adapter is both members of a pair. */
 struct umad_ca_pair {
 	char smi_name[UMAD_CA_NAME_LEN];
 	uint32_t smi_preferred_port;

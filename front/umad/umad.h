@@ -32,7 +32,7 @@ int umad_attach(const struct vb_fabric_place *place, unsigned port);
  * -errno; -ETIMEDOUT: none came. */
 int umad_call(int fd, const void *bytes, size_t len);
 
-/* The level that umad_debug() set. */
+/* The level of debugging output that umad_debug() has set. */
 extern int umad_debug_level;
 #define UMAD_SAY(...)                                                          \
 	do {                                                                   \

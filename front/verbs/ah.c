@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What only datagrams have: address handles and multicast groups. */
+/* Functions for datagrams: address handles and multicast groups. */
 #include "front/verbs/front.h"
 
 #include <stdlib.h>
@@ -47,8 +47,8 @@ int ibv_destroy_ah(struct ibv_ah *ibv)
 	return 0;
 }
 
-/* Set @av to the address of the sender of a packet with that network header.
- * The header is in the program's buffer, so it may hold any bytes. */
+/* Set @av to the address of the sender of a packet with this network header.
+ * The header is in the program's buffer, so it may have any bytes. */
 static int reply_to(struct ibv_context *context, const struct ibv_grh *header,
 		    const struct ibv_wc *wc, struct vb_av *av)
 {
@@ -103,7 +103,7 @@ struct ibv_ah *ibv_create_ah_from_wc(struct ibv_pd *pd, struct ibv_wc *wc,
 	return ibv_create_ah(pd, &attr);
 }
 
-/* Find the MAC address, and the VLAN unless @vid is NULL, to which packets with
+/* Find the MAC address, and the VLAN unless @vid is NULL, to which packets for
  * the address @attr go. Returns 0 or -errno. */
 static int resolve(struct ibv_context *context, const struct ibv_ah_attr *attr,
 		   uint8_t mac[ETHERNET_LL_SIZE], uint16_t *vid)
@@ -130,8 +130,9 @@ static int resolve(struct ibv_context *context, const struct ibv_ah_attr *attr,
 	return rc;
 }
 
-/* This is for programs that build Ethernet frames themselves. This library does
- * not need it: the kernel resolves what its sockets send. */
+/* For programs that build Ethernet frames themselves. This library does not
+ * need the function, because the kernel resolves the addresses of what its
+ * sockets send. */
 int ibv_resolve_eth_l2_from_gid(struct ibv_context *context,
 				struct ibv_ah_attr *attr,
 				uint8_t eth_mac[ETHERNET_LL_SIZE],
@@ -139,7 +140,7 @@ int ibv_resolve_eth_l2_from_gid(struct ibv_context *context,
 {
 	int cancel, rc;
 
-	/* The GID of an iWARP device is made from its MAC address, so it names
+	/* The GID of an iWARP device is made from its MAC address, so there is
 	 * no IP address to resolve. */
 	if (vb_front_is_rnic(context))
 		return vb_front_errno(-EOPNOTSUPP);

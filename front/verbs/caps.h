@@ -9,7 +9,8 @@
 /* The flag IB_UVERBS_DEVICE_ATOMIC_WRITE, which only newer headers define. */
 #define VB_DEVICE_ATOMIC_WRITE (1ull << 40)
 
-/* The capabilities of a device. ibv_query_device() reports the low 32 bits. */
+/* Returns the capabilities of a device. ibv_query_device() reports the low 32
+ * bits. */
 static inline uint64_t vb_device_caps(bool is_rnic)
 {
 	const uint64_t all =

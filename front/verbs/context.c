@@ -19,8 +19,9 @@ static void *refuse_compat(void)
 	return vb_front_null(-EOPNOTSUPP);
 }
 
-/* Headers since 2006 call exported functions in place of the _compat members.
- * These are filled in all the same, so that no old program jumps to 0. */
+/* The function table for old programs. Headers since 2006 call exported
+ * functions in place of the _compat members. These are set all the same, so
+ * that no old program jumps to 0. */
 static const struct ibv_context_ops context_ops = {
 	._compat_query_device = ibv_query_device,
 	._compat_query_port = vb_front_query_port_compat,
@@ -63,8 +64,8 @@ static int count_vectors(void)
 	return (int)VB_MIN(VB_MAX(cpus, 1), MAX_VECTORS);
 }
 
-/* Where a member is NULL, the inline function of the header returns
- * EOPNOTSUPP. */
+/* Set the members of the function table. If a member is NULL, the inline
+ * function of the header returns EOPNOTSUPP. */
 static void fill_context(struct vb_front_context *c, struct ibv_device *device)
 {
 	struct ibv_context *context = &c->v.context;
@@ -134,7 +135,8 @@ static int open_context(struct vb_front_context *c, struct ibv_device *device,
 	return 0;
 }
 
-/* On success the context owns @fd. Returns NULL and sets errno on failure. */
+/* Make a context. On success the context owns @fd. Returns NULL and sets errno
+ * on failure. */
 static struct ibv_context *make_context(struct ibv_device *device, int fd)
 {
 	struct vb_front_context *c = calloc(1, sizeof(*c));
@@ -220,9 +222,9 @@ static struct ibv_context *import_device(int cmd_fd)
 	return context;
 }
 
-/* A new context on the device of the context that has @cmd_fd. It finds the
- * objects of that context, which may be in another process, in the file behind
- * @cmd_fd (shared.c). */
+/* Make a new context on the device of the context that has @cmd_fd. The new
+ * context finds the objects of that context, which may be in another process,
+ * in the file behind @cmd_fd (shared.c). */
 struct ibv_context *ibv_import_device(int cmd_fd)
 {
 	int cancel = vb_cancel_off();

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The list of devices (ibv_get_device_list(3)) and what a program reads from a
- * device without opening it. A device has one object per process, which stays
- * at its address as long as the device exists or is used.
+ * device without opening it. In each process, a device has one object, which
+ * stays at its address as long as the device exists or is used.
  */
 #include "core/lock_order.h"
 #include "front/verbs/front.h"
@@ -22,12 +22,13 @@
 
 static struct {
 	struct vb_mutex lock;
-	/* under lock: */
+	/* The fields below are protected by lock. */
 	struct vb_front_device *first;
 } registry = { .lock = VB_MUTEX_INITIALIZER(RANK_DEVICES) };
 
-/* A child of fork begins with an empty registry. It does not free the parent's
- * objects, since the child may still hold the parent's lists. */
+/* Runs in the child of a fork, which begins with an empty registry. The
+ * parent's objects are not freed, since the child may still have the parent's
+ * lists. */
 static void forget_registry(void)
 {
 	vb_mutex_init(&registry.lock, RANK_DEVICES);
@@ -75,8 +76,9 @@ static void put_paths(struct ibv_device *ibv, const char *root)
 	put_paths(ibv, ""); /* the tree's root is too long for the ABI */
 }
 
-/* Under the registry's lock: find the object of the device @found, or make it.
- * The caller becomes one of its users. Returns NULL if memory runs out. */
+/* Find the object of the device @found, or make it. The caller holds the
+ * registry's lock, and becomes one of the object's users. Returns NULL if
+ * memory runs out. */
 static struct vb_front_device *enter_device(const struct vb_device *found,
 					    const char *root)
 {
@@ -97,9 +99,10 @@ static struct vb_front_device *enter_device(const struct vb_device *found,
 	return d;
 }
 
-/* Under the registry's lock: free the objects of devices that have vanished and
- * that nothing uses. Existing devices keep theirs even without users: some
- * programs read a device's name after they have freed the list. */
+/* Free the objects of devices that no longer exist and that have no users. The
+ * caller holds the registry's lock. Existing devices keep their objects even
+ * without users: some programs read a device's name after they have freed the
+ * list. */
 static void drop_vanished(void)
 {
 	struct vb_front_device **at = &registry.first, *d;
@@ -163,7 +166,8 @@ static struct ibv_device **list_devices(int *num_devices)
 	if (count == 0)
 		warn_no_device();
 	if (!vb_sysfs_tree_write(root))
-		root[0] = '\0'; /* no tree: the paths name the host's files */
+		/* there is no tree: the paths name the host's files */
+		root[0] = '\0';
 	list = calloc((size_t)count + 1, sizeof(*list));
 	rc = -ENOMEM;
 	if (list) {
@@ -184,7 +188,8 @@ static struct ibv_device **list_devices(int *num_devices)
 
 struct ibv_device **(ibv_get_device_list)(int *num_devices)
 {
-	/* A thread cancelled in here would leave locks and memory behind. */
+	/* A thread cancelled in the code below would leave locks and memory
+	 * behind. */
 	int cancel = vb_cancel_off();
 	struct ibv_device **list = list_devices(num_devices);
 
@@ -215,7 +220,8 @@ __be64 ibv_get_device_guid(struct ibv_device *device)
 
 int ibv_get_device_index(struct ibv_device *device)
 {
-	/* A number derived from the interface, the same in all processes. */
+	/* A number derived from the interface, which is equal in all
+	 * processes. */
 	return (int)vb_device_number(
 		&VB_CONTAINER_OF(device, struct vb_front_device, ibv)->found);
 }

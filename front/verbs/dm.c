@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Device memory (ibv_alloc_dm(3)). Programs address it by offsets. It lies in
- * the file behind its context's cmd_fd, so that contexts which were imported
- * from there, in this process or in another, can share it.
+ * Device memory (ibv_alloc_dm(3)). Programs address it by offsets. It is in the
+ * file behind its context's cmd_fd, so that contexts which were imported from
+ * that one, in this process or in another, can share it.
  */
 #include "core/lock_order.h"
 #include "front/verbs/front.h"
@@ -15,13 +15,14 @@
 #include "base/guard.h"
 #include "base/log.h"
 
-#define DM_ALIGN 4 /* bytes, of offsets and lengths: as hardware adapters */
+/* Alignment in bytes of offsets and lengths, as of hardware adapters. */
+#define DM_ALIGN 4
 
 static struct {
 	struct vb_mutex lock;
-	/* under lock: */
+	/* The fields below are protected by lock. */
 	struct vb_chain *first;
-	uint64_t used; /* bytes of all device memory */
+	uint64_t used; /* bytes of all device memory that is allocated */
 } memories = { .lock = VB_MUTEX_INITIALIZER(RANK_MEMORIES) };
 
 static void forget_memories(void)
@@ -64,7 +65,8 @@ static int copy_from_dm(void *to, struct ibv_dm *dm, uint64_t offset,
 }
 
 /* Map zeroed memory at an address that is aligned to @align bytes. Its pages
- * hold nothing else, so that pages of the context's file can replace them. */
+ * contain nothing else, so that pages of the context's file can replace
+ * them. */
 static int map_memory(struct vb_front_memory *m, uint64_t align)
 {
 	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Protection domains: those of a context, parent domains over them, and domains
- * that are imported from another context, of this process or of another one;
- * thread domains.
+ * Protection domains: those of a context, parent domains over them, domains
+ * imported from another context, of this process or of another one; and thread
+ * domains.
  */
 #include "core/lock_order.h"
 #include "front/verbs/front.h"
@@ -18,7 +18,7 @@
 #define BUCKETS 1024
 static struct {
 	struct vb_mutex lock;
-	struct vb_chain *buckets[BUCKETS]; /* under lock */
+	struct vb_chain *buckets[BUCKETS]; /* hash buckets, protected by lock */
 } domains = { .lock = VB_MUTEX_INITIALIZER(RANK_DOMAINS) };
 
 static void forget_domains(void)
@@ -34,14 +34,15 @@ static struct vb_chain **front_domain_bucket_of(uint32_t handle)
 	return &domains.buckets[handle % BUCKETS];
 }
 
-/* Take the wrapper out of its lists. If it was the last import of another
- * process's domain, also give up core's object for that: core frees it at once
- * if nothing uses it, otherwise with its last user. */
+/* Remove the wrapper from its lists. If it was the last import of another
+ * process's domain, also release core's object of that domain: core frees the
+ * object at once if it has no users, otherwise with its last user. */
 static void leave_pd(struct vb_front_pd *pd)
 {
 	vb_mutex_lock(&domains.lock);
 	vb_chain_del(&pd->neighbor);
-	if (pd->core) { /* else its owner has deallocated it */
+	/* NULL means that its owner has deallocated the domain */
+	if (pd->core) {
 		vb_chain_del(&pd->same);
 		if (pd->is_far && !pd->core->owners)
 			vb_pd_abandon(pd->core);
@@ -50,8 +51,8 @@ static void leave_pd(struct vb_front_pd *pd)
 }
 
 /* Make a wrapper of @core. The caller has held domains.lock since it found or
- * made @core: otherwise another thread could release the last wrapper, and with
- * it @core, in between. Returns NULL if memory runs out. */
+ * made @core: otherwise another thread could in between release the last
+ * wrapper, and @core with it. Returns NULL if memory runs out. */
 static struct ibv_pd *enter_pd(struct ibv_context *context, struct vb_pd *core,
 			       uint32_t handle) VB_REQUIRES(domains.lock)
 {
@@ -110,7 +111,8 @@ struct ibv_pd *ibv_alloc_pd(struct ibv_context *context)
 			vb_front_context(context), core->id);
 		return pd;
 	}
-	rc = vb_pd_destroy(core); /* the domain has no users yet */
+	/* cannot fail, because the domain has no users yet */
+	rc = vb_pd_destroy(core);
 	return vb_front_null(rc ? rc : -ENOMEM);
 }
 
@@ -130,8 +132,8 @@ static int destroy_plain(struct vb_pd *core)
 	return rc;
 }
 
-/* Deallocate what the wrapper stands for. A parent domain only gives up its
- * reference to the domain below it. */
+/* Deallocate the domain that the wrapper represents. A parent domain only
+ * releases its reference to the domain below it. */
 static int destroy_core(struct vb_front_pd *pd)
 {
 	if (!pd->is_parent && pd->is_far)
@@ -139,7 +141,7 @@ static int destroy_core(struct vb_front_pd *pd)
 	if (!pd->is_parent)
 		return destroy_plain(pd->core);
 	if (atomic_load(&pd->memory.refs))
-		return -EBUSY; /* queues still use its allocators' memory */
+		return -EBUSY; /* queues still use memory of its allocators */
 	vb_pd_put(pd->core);
 	return 0;
 }
@@ -179,8 +181,8 @@ static bool is_domain(const struct vb_front_pd *pd, const struct vb_adapter *a,
 	       pd->core->adapter == a && is_from(pd->core, from);
 }
 
-/* Find a domain that this process has made, or has imported from the process
- * @from before. */
+/* Find a domain that this process has made, or has already imported from the
+ * process @from. */
 static struct vb_pd *find_core(const struct vb_adapter *a, uint32_t handle,
 			       const struct vb_pd_origin *from)
 	VB_REQUIRES(domains.lock)
@@ -212,7 +214,7 @@ static int make_core(struct ibv_context *context, uint32_t handle,
 	*out = enter_pd(context, core, handle);
 	if (*out)
 		return 0;
-	vb_pd_abandon(core); /* the domain has no users yet */
+	vb_pd_abandon(core); /* frees the domain, which has no users yet */
 	return -ENOMEM;
 }
 
@@ -229,8 +231,8 @@ static int import_pd(struct ibv_context *context, uint32_t handle,
 	return *out ? 0 : -ENOMEM;
 }
 
-/* The program must keep the domain alive while its imports are used: an import
- * does not (ibv_import_pd(3)). */
+/* Import a protection domain. The program must keep the domain alive while its
+ * imports are used: an import does not do so (ibv_import_pd(3)). */
 struct ibv_pd *ibv_import_pd(struct ibv_context *context, uint32_t handle)
 {
 	struct vb_front_context *c = vb_front_context(context);
@@ -262,8 +264,8 @@ void ibv_unimport_pd(struct ibv_pd *ibv)
 
 /*
  * Thread domains. The program promises that only one thread at a time uses the
- * objects in a thread domain. Nothing is gained from that here: a lock without
- * contention costs almost nothing.
+ * objects in a thread domain. Verbena does not use this promise, because a lock
+ * without contention costs almost nothing.
  */
 
 struct ibv_td *vb_front_alloc_td(struct ibv_context *context,
@@ -300,9 +302,9 @@ int vb_front_dealloc_td(struct ibv_td *ibv)
 }
 
 /*
- * The program's allocators (ibv_alloc_parent_domain(3)). They are told a
- * resource type, whose meaning each driver defines. This one uses a single type
- * for all queues.
+ * The program's allocators (ibv_alloc_parent_domain(3)). Their argument is a
+ * resource type, whose meaning each driver defines. This library uses a single
+ * type for all queues.
  */
 #define RESOURCE_QUEUE 1
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Flow steering (ibv_create_flow(3)): struct ibv_flow_attr becomes a rule of
- * core/flow.h. And the counters that count a flow's packets. */
+/* Flow steering (ibv_create_flow(3)): makes a rule of core/flow.h from a struct
+ * ibv_flow_attr, and the counters that count a flow's packets. */
 #include "front/verbs/front.h"
 
 #include <stdlib.h>
@@ -27,8 +27,9 @@ static struct vb_front_counters *counters_of(struct ibv_counters *c)
 }
 
 /*
- * Specs: the layer that a frame must have, and where a spec's fields are in
- * struct vb_eth_key (wire/eth.h), with which frames are compared.
+ * Specs: for each, the layer that a frame must have, and the offsets of the
+ * spec's fields in struct vb_eth_key (wire/eth.h), with which frames are
+ * compared.
  */
 
 struct field {
@@ -44,7 +45,7 @@ struct field {
 static const struct spec {
 	uint32_t type;
 	uint16_t layer, size;
-	uint16_t value, mask; /* their offsets in the spec, in bytes */
+	uint16_t value, mask; /* offsets in the spec, in bytes */
 	struct field fields[MAX_FIELDS];
 } specs[] = {
 #define ROW(type, layer, spec) \
@@ -91,8 +92,8 @@ static const struct {
 	{ 4, LAYER_TCP | LAYER_UDP },
 };
 
-/* Specs that this adapter refuses: they need one that decapsulates tunnels or
- * decrypts. */
+/* Specs that this adapter refuses, because they need an adapter that
+ * decapsulates tunnels or decrypts. */
 static const uint32_t unsupported[] = {
 	IBV_FLOW_SPEC_ESP, IBV_FLOW_SPEC_VXLAN_TUNNEL, IBV_FLOW_SPEC_GRE,
 	IBV_FLOW_SPEC_MPLS, IBV_FLOW_SPEC_ACTION_HANDLE,
@@ -177,7 +178,8 @@ static int take_spec(struct vb_flow_rule *rule, const struct ibv_flow_spec *in)
 	if (!s)
 		return take_action(rule, in);
 	if (type != (uint32_t)in->hdr.type)
-		return -EOPNOTSUPP; /* a spec of a layer inside a tunnel */
+		/* the spec is for a layer inside a tunnel */
+		return -EOPNOTSUPP;
 	return take_match(rule, s, in);
 }
 
@@ -201,9 +203,8 @@ static int take_kind(struct vb_flow_rule *rule, const struct ibv_flow_attr *a)
 	return 0;
 }
 
-/* Programs put the specs behind each other without padding
- * (ibv_create_flow(3)), so copy a spec before reading it: its address may not
- * be aligned. */
+/* Copy a spec before reading it: programs put the specs behind each other
+ * without padding (ibv_create_flow(3)), so its address may not be aligned. */
 static int take_packed_spec(struct vb_flow_rule *rule, const uint8_t *at,
 			    uint16_t *size)
 {
@@ -280,9 +281,7 @@ int vb_front_destroy_flow(struct ibv_flow *ibv)
 	return 0;
 }
 
-/*
- * Counters.
- */
+/* Sets of counters. */
 
 struct ibv_counters *vb_front_create_counters(struct ibv_context *context,
 					      struct ibv_counters_init_attr *in)
@@ -323,8 +322,9 @@ int vb_front_destroy_counters(struct ibv_counters *ibv)
 	return 0;
 }
 
-/* The program attaches counters first and creates flows with them afterwards.
- * Refuse an existing @flow: its count would begin at an unknown moment. */
+/* Attach counters. The program does this first and creates flows with them
+ * afterwards. An existing @flow is refused, because its count would begin at an
+ * unknown moment. */
 int vb_front_attach_counters(struct ibv_counters *ibv,
 			     struct ibv_counter_attach_attr *a,
 			     struct ibv_flow *flow)

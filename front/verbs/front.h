@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The wrappers between the public verbs ABI and core. Each object that a
- * program holds is a wrapper: it contains the public struct and points at
- * core's object, whose owner pointer points back. Below this room functions
- * return 0 or -errno and know nothing of errno, of symbol versions or of the
- * acknowledgement of events; all of that is done here.
+ * The wrappers between the public verbs ABI and core. Each object of a program
+ * is a wrapper: it contains the public struct and points to core's object,
+ * whose owner pointer points back. Below this room functions return 0 or -errno
+ * and know nothing of errno, of symbol versions or of the acknowledgement of
+ * events; this room handles all of these.
  */
 #ifndef FRONT_VERBS_FRONT_H
 #define FRONT_VERBS_FRONT_H
 
-/* What the public header declares is what this library exports. */
+/* This library exports every function that the public header declares. */
 #pragma GCC visibility push(default)
 #include <infiniband/verbs.h>
 #pragma GCC visibility pop
@@ -23,7 +23,7 @@
 /* Marks exported names that the public header does not declare. */
 #define VB_EXPORT __attribute__((visibility("default")))
 
-/* The kinds of objects that live.c tells apart. */
+/* The kinds of objects that live.c distinguishes. */
 enum vb_front_kind {
 	FRONT_CONTEXT,
 	FRONT_PD,
@@ -47,7 +47,7 @@ enum vb_front_kind {
  * An object's entry in the set of existing objects (live.c).
  *
  * Some public functions are inline and call through object->context. For these
- * objects the entry lies before the public struct: an allocator overwrites the
+ * objects the entry is before the public struct: an allocator overwrites the
  * first bytes of freed memory, and so the context pointer of a destroyed object
  * survives long enough for a second destroy to reach this library, which then
  * refuses it.
@@ -55,44 +55,58 @@ enum vb_front_kind {
 struct vb_front_live {
 	struct vb_chain chain;
 	const void *object;
-	const uint32_t *shown; /* the handle in the public struct, or NULL */
-	uint32_t handle;       /* the value that it was given */
+	/* the field `handle` of the public struct, or NULL */
+	const uint32_t *shown;
+	uint32_t handle; /* the value that this library gave to the handle */
 	enum vb_front_kind kind;
 };
 
 struct vb_front_device {
 	struct ibv_device ibv;
-	/* A provider library (mlx5dv_is_supported() and its like) takes a
-	 * device for its own if the word behind the public struct points at
-	 * its own table. NULL never does. */
+	/* NULL pointers behind the public struct. A provider library
+	 * (mlx5dv_is_supported() and its like) takes a device for its own if
+	 * the word behind the public struct points to its own table, which NULL
+	 * never does. */
 	const void *no_provider[6];
 	struct vb_device found;
-	/* under the lock of device.c: */
-	unsigned users; /* lists and contexts that point here */
-	bool present;	/* the last listing found it */
+	/* Protected by the lock of device.c. */
+
+	/* number of lists and contexts that refer to the device */
+	unsigned users;
+	/* the last listing of the host's devices found the device */
+	bool present;
 	struct vb_front_device *next;
 };
 
 struct vb_front_context {
-	struct vb_front_live live; /* from open to close */
+	/* entry in the set of objects, from open to close */
+	struct vb_front_live live;
 	struct vb_adapter *adapter;
-	struct vb_front_file *file; /* NULL: none, nothing can be imported */
-	uint64_t maker; /* the process that made cmd_fd's file (shared.c) */
-	unsigned free_domain; /* no lower place of the file is free; under the
-				 lock of shared.c */
+	/* the file behind cmd_fd; NULL: none, so nothing can be imported */
+	struct vb_front_file *file;
+	/* identifies the process that made cmd_fd's file (shared.c) */
+	uint64_t maker;
+	/* no entry of the file below this index is free; protected by the lock
+	 * of shared.c */
+	unsigned free_domain;
 	struct vb_async async;
-	/* One reference for the program's open and one for each object, so that
-	 * a program may close the device before it destroys its objects. */
+	/* Reference count: one reference for the program's open and one for
+	 * each object, so that a program may close the device before it
+	 * destroys its objects. */
 	_Atomic unsigned refs;
-	unsigned forks;		/* vb_engine_forks() when it was opened */
-	uint32_t row;		/* its row in the adapter's roster */
-	struct verbs_context v; /* last: its member sz says where it begins */
+	/* value of vb_engine_forks() when the context was opened */
+	unsigned forks;
+	uint32_t row; /* number of the context's row in the adapter's roster */
+	/* the last field, because its member sz says where it begins */
+	struct verbs_context v;
 };
 
 struct vb_front_td {
-	struct vb_front_live live; /* before ibv: struct vb_front_live */
+	/* before the public struct, see struct vb_front_live */
+	struct vb_front_live live;
 	struct ibv_td ibv;
-	_Atomic uint32_t refs; /* parent domains that name it */
+	/* number of parent domains that name this thread domain */
+	_Atomic uint32_t refs;
 };
 
 /* A protection domain. Several wrappers share one object of core: the domain
@@ -100,61 +114,68 @@ struct vb_front_td {
 struct vb_front_pd {
 	struct ibv_pd ibv;
 	struct vb_front_live live;
-	struct vb_pd *core; /* NULL: the domain was deallocated by its owner */
-	bool is_far;	    /* imported from another process */
-	unsigned place;	    /* index in the context's file; 0: none */
-	/* for a parent domain: */
+	/* core's object; NULL: the owner has deallocated the domain */
+	struct vb_pd *core;
+	bool is_far;	/* the domain was imported from another process */
+	unsigned place; /* index of the domain in the context's file; 0: none */
+	/* The fields below are for a parent domain. */
 	bool is_parent, has_allocators;
-	struct vb_front_td *td;	 /* or NULL */
-	struct vb_memory memory; /* calls the program's allocators */
+	struct vb_front_td *td;	 /* the thread domain, or NULL */
+	struct vb_memory memory; /* calls the allocators of the program */
 	struct ibv_parent_domain_init_attr attr;
-	/* under the lock of domain.c: */
-	struct vb_chain same;	  /* the wrappers of one object of core */
-	struct vb_chain neighbor; /* the wrappers in one bucket, by handle */
+	/* The fields below are protected by the lock of domain.c. */
+	struct vb_chain same; /* links the wrappers of one object of core */
+	/* links the wrappers in one bucket, by handle */
+	struct vb_chain neighbor;
 };
 
-/* Where this process has mapped a dmabuf. */
+/* The mapping of a dmabuf in this process. */
 struct vb_front_map {
-	uint8_t *at;   /* NULL: none */
-	size_t length; /* bytes, from at */
-	uint64_t into; /* the region begins so many bytes behind at */
+	uint8_t *at;   /* address of the mapping; NULL: none */
+	size_t length; /* length of the mapping in bytes */
+	uint64_t into; /* offset of the region in the mapping, in bytes */
 };
 
 /* Device memory. Contexts that import it share this object. */
 struct vb_front_memory {
-	/* immutable: */
+	/* The fields below never change. */
 	const struct ibv_device *device;
 	uint32_t handle;
 	uint8_t *bytes;
-	uint64_t length;	       /* bytes */
-	void *map;		       /* what is to be unmapped in the end, */
-	size_t mapped;		       /* and its length in bytes */
-	struct vb_front_context *home; /* the bytes lie in its file; or NULL */
-	unsigned place;		       /* its place in that file */
-	bool is_far;		       /* imported from another process */
-	/* one for each region on it; if is_far, also one for each handle */
+	uint64_t length; /* length of the memory in bytes */
+	/* address of the mapping that is to be unmapped at the end */
+	void *map;
+	size_t mapped; /* length of that mapping in bytes */
+	/* the context whose file has the bytes; or NULL */
+	struct vb_front_context *home;
+	unsigned place; /* index of the memory in that file */
+	bool is_far;	/* the memory was imported from another process */
+	/* Reference count: one for each region on the memory; if is_far, also
+	 * one for each handle. */
 	_Atomic uint32_t refs;
-	struct vb_chain link; /* under the lock of dm.c */
+	struct vb_chain link; /* protected by the lock of dm.c */
 };
 
 /* The most device memory, in bytes, for all devices of a process together. */
 #define VB_FRONT_DM_BYTES (64u << 20)
 
 struct vb_front_dm {
-	struct vb_front_live live; /* before ibv: struct vb_front_live */
+	/* before the public struct, see struct vb_front_live */
+	struct vb_front_live live;
 	struct ibv_dm ibv;
 	struct vb_front_memory *memory;
 	/* A copy of memory->is_far. If false, the program can free the memory
-	 * before it unimports this handle, which must not touch the memory
-	 * then. */
+	 * before it unimports this handle; then the handle must not access the
+	 * memory. */
 	bool is_far;
 };
 
 enum vb_front_mr_kind {
-	FRONT_MR_PLAIN,	 /* the only kind that ibv_rereg_mr() changes */
-	FRONT_MR_NULL,	 /* ibv_alloc_null_mr() */
-	FRONT_MR_MAPPED, /* ibv_reg_dmabuf_mr() */
-	FRONT_MR_DM,	 /* ibv_reg_dm_mr() */
+	/* a plain region, the only kind that ibv_rereg_mr() changes */
+	FRONT_MR_PLAIN,
+	FRONT_MR_NULL,	 /* made by ibv_alloc_null_mr() */
+	FRONT_MR_MAPPED, /* made by ibv_reg_dmabuf_mr() */
+	FRONT_MR_DM,	 /* made by ibv_reg_dm_mr() */
 	FRONT_MR_FAR,	 /* imported from another process; core is NULL */
 };
 
@@ -163,12 +184,13 @@ struct vb_front_mr {
 	struct vb_front_live live;
 	struct vb_mr *core;
 	enum vb_front_mr_kind kind;
-	struct vb_front_map map;	/* if FRONT_MR_MAPPED */
-	struct vb_front_memory *memory; /* if FRONT_MR_DM */
+	struct vb_front_map map;	/* mapping of a FRONT_MR_MAPPED */
+	struct vb_front_memory *memory; /* device memory of a FRONT_MR_DM */
 };
 
 struct vb_front_mw {
-	struct vb_front_live live; /* before ibv: struct vb_front_live */
+	/* before the public struct, see struct vb_front_live */
+	struct vb_front_live live;
 	struct ibv_mw ibv;
 	struct vb_mr *core;
 };
@@ -192,41 +214,51 @@ struct vb_front_cq {
 	};
 	struct vb_front_live live;
 	struct vb_cq *core;
-	uint32_t async_taken; /* under the context's async.lock */
-	struct vb_mutex poll; /* held from start_poll to end_poll */
-	struct vb_cqe at;     /* the entry looked at; under poll */
+	/* asynchronous events read; protected by the context's async.lock */
+	uint32_t async_taken;
+	struct vb_mutex poll; /* held from ibv_start_poll to ibv_end_poll */
+	/* the entry that the program looks at; protected by poll */
+	struct vb_cqe at;
 };
 
 struct vb_front_xrcd {
-	struct vb_front_live live; /* before ibv: struct vb_front_live */
+	/* before the public struct, see struct vb_front_live */
+	struct vb_front_live live;
 	struct ibv_xrcd ibv;
 	struct vb_xrcd *core;
-	int lock_fd; /* holds the lock on the domain's inode; -1: none */
+	/* descriptor with the lock on the domain's inode; -1: none */
+	int lock_fd;
 };
 
 struct vb_front_srq {
 	struct ibv_srq ibv;
 	struct vb_front_live live;
 	struct vb_srq *core;
-	uint32_t async_taken; /* under the context's async.lock */
+	/* asynchronous events read; protected by the context's async.lock */
+	uint32_t async_taken;
 };
 
 struct vb_front_wq {
-	struct vb_front_live live; /* before ibv: struct vb_front_live */
+	/* before the public struct, see struct vb_front_live */
+	struct vb_front_live live;
 	struct ibv_wq ibv;
-	struct vb_qp *core;    /* of type QPT_WQ */
-	_Atomic uint32_t refs; /* entries of tables that name this queue */
-	uint32_t async_taken;  /* under the context's async.lock */
+	struct vb_qp *core; /* core's queue pair, of type QPT_WQ */
+	/* number of table entries that name this queue */
+	_Atomic uint32_t refs;
+	/* asynchronous events read; protected by the context's async.lock */
+	uint32_t async_taken;
 };
 
 /* Work requests under construction between ibv_wr_start() and
  * ibv_wr_complete(), under the send queue's lock. */
 struct vb_front_builder {
-	struct vb_send_wqe *wqe; /* the newest; NULL: none, or refused */
-	uint32_t count;		 /* requests that were begun */
-	/* UD and XRC: the newest has its address handle or shared queue */
+	/* the newest work request; NULL: there is none, or it was refused */
+	struct vb_send_wqe *wqe;
+	uint32_t count; /* number of requests that were begun */
+	/* For UD and XRC: the newest request has its address handle or shared
+	 * queue. */
 	bool addressed;
-	int error; /* of the first mistake, a positive errno; or 0 */
+	int error; /* positive errno of the first mistake; or 0 */
 };
 
 struct vb_front_qp {
@@ -234,16 +266,19 @@ struct vb_front_qp {
 		struct ibv_qp ibv;
 		struct ibv_qp_ex ex;
 	};
-	/* The member that newer headers have behind wr_atomic_write. */
+	/* The function pointer that newer headers have behind
+	 * wr_atomic_write. */
 	void (*wr_flush)(struct ibv_qp_ex *qp, uint32_t rkey, uint64_t addr,
 			 size_t len, uint8_t type, uint8_t level);
 	struct vb_front_live live;
 	struct vb_qp *core;
-	struct vb_qp_share share;	 /* if an XRC target: its holders */
-	struct ibv_rwq_ind_table *table; /* of its work queues, or NULL */
-	bool extended;			 /* has the ibv_wr_* calls */
-	bool sig_all;			 /* as created: sq_sig_all */
-	uint32_t async_taken;		 /* under the context's async.lock */
+	/* in an XRC target: the handle that shares the queue pair */
+	struct vb_qp_share share;
+	struct ibv_rwq_ind_table *table; /* the table of work queues, or NULL */
+	bool extended; /* the queue pair has the ibv_wr_* calls */
+	bool sig_all;  /* sq_sig_all of the queue pair's creation */
+	/* asynchronous events read; protected by the context's async.lock */
+	uint32_t async_taken;
 	struct vb_front_builder build;
 };
 
@@ -252,17 +287,18 @@ static inline struct vb_front_context *vb_front_context(struct ibv_context *c)
 	return VB_CONTAINER_OF(c, struct vb_front_context, v.context);
 }
 
-/* Is it an iWARP device (an RNIC)? Those have reliable connections only. */
+/* Is the device an iWARP device (an RNIC)? Such devices have reliable
+ * connections only. */
 static inline bool vb_front_is_rnic(struct ibv_context *c)
 {
 	return vb_front_context(c)->adapter->rnic;
 }
 
 /*
- * Was the object, whose context is @c, made by a parent of this process before
- * a fork? Then destroying it succeeds and does nothing. A child that cleans up
- * (destructors, atexit) must not wait for locks that the parent's threads held
- * when it forked, nor take the parent's events.
+ * Did a parent of this process make the object, whose context is @c, before a
+ * fork? Then destroying the object succeeds and does nothing. A child that
+ * cleans up (destructors, atexit) must not wait for locks that the parent's
+ * threads held when it forked, nor read the parent's events.
  */
 static inline bool vb_front_is_inherited(struct ibv_context *c)
 {
@@ -314,16 +350,16 @@ static inline struct vb_front_ah *vb_front_ah(struct ibv_ah *ah)
 	return VB_CONTAINER_OF(ah, struct vb_front_ah, ibv);
 }
 
-/* The allocator for queues that the program makes with the domain @pd; NULL:
- * the default one. */
+/* Returns the allocator for queues that the program makes with the domain @pd;
+ * NULL: the default one. */
 static inline struct vb_memory *vb_front_memory(struct ibv_pd *pd)
 {
 	return vb_front_pd(pd)->has_allocators ? &vb_front_pd(pd)->memory
 					       : NULL;
 }
 
-/* From 0 or -errno: set errno on failure, and return the ABI's 0 or positive
- * errno. */
+/* Convert @rc, 0 or -errno: set errno on failure, and return the ABI's 0 or
+ * positive errno. */
 static inline int vb_front_errno(int rc)
 {
 	if (rc)
@@ -337,21 +373,19 @@ static inline void *vb_front_null(int rc)
 	return NULL;
 }
 
-/*
- * live.c: the set of objects that exist.
- */
+/* Functions of live.c: the set of objects that exist. */
 
 /* The object is complete: the program may name it from now until
- * vb_front_live_del(). @handle points at the handle in its public struct, or is
- * NULL when that has none. */
+ * vb_front_live_del(). @handle points to the handle in its public struct, or is
+ * NULL if the struct has none. */
 void vb_front_live_add(struct vb_front_live *l, enum vb_front_kind kind,
 		       const void *object, const uint32_t *handle);
 void vb_front_live_del(struct vb_front_live *l);
-/* Does an object of that kind exist at the address? This function reads nothing
- * there before it knows. Returns 0; -ENOENT: no object, or the program has
- * overwritten its handle; -EINVAL: an object of another kind. */
+/* Does an object of this kind exist at the address? This function reads nothing
+ * at the address before it knows. Returns 0; -ENOENT: no object, or the program
+ * has overwritten its handle; -EINVAL: an object of another kind. */
 int vb_front_live(enum vb_front_kind kind, const void *object);
-/* A number for an object's handle: not 0, and not used before. */
+/* Returns a number for an object's handle: not 0, and not used before. */
 uint32_t vb_front_handle(void);
 
 /* vb_front_live() for calls that return a positive errno, and set errno. */
@@ -361,44 +395,48 @@ static inline int vb_front_unknown(enum vb_front_kind kind, const void *object)
 }
 
 /*
- * shared.c: the file behind a context's cmd_fd. ibv_import_device() opens the
- * same device from it, perhaps in another process, and finds the first
- * context's protection domains and device memory there.
+ * Functions of shared.c: the file behind a context's cmd_fd.
+ * ibv_import_device() opens the device again from this file, perhaps in another
+ * process, and finds the first context's protection domains and device memory
+ * there.
  */
 struct vb_front_file;
 struct vb_front_file_head {
 	char magic[8];
 	uint64_t guid;
-	uint64_t maker; /* a random number that stands for the process */
+	uint64_t maker; /* a random number that identifies the process */
 	uint32_t ifindex, kind;
-	uint32_t slot, adapter; /* of the process that made the file */
+	/* slot and adapter of the process that made the file */
+	uint32_t slot, adapter;
 };
-/* Make the file of a context on @d. Returns its descriptor, which is the
- * caller's, or -errno. If the system grants no file, the descriptor is that of
+/* Make the file of a context on @d. Returns its descriptor, which the caller
+ * owns, or -errno. If the system grants no file, the descriptor is that of
  * /dev/null, from which no process can import. */
 int vb_front_file_make(const struct vb_device *d);
-/* Returns 0, or -EINVAL: @fd is not the cmd_fd of a context. */
+/* Read the head of the file. Returns 0, or -EINVAL: @fd is not the cmd_fd of a
+ * context. */
 int vb_front_file_read(int fd, struct vb_front_file_head *head);
 /* Map the file of the context's cmd_fd into c->file, unless its other holders
- * could truncate it, and note in c->maker the process that made it. */
+ * could truncate it, and store in c->maker the process that made it. */
 void vb_front_file_map(struct vb_front_context *c);
-/* Did this process make the file? If another one did, objects are looked up in
- * the file only: a handle may have a different meaning in each process. */
+/* Did this process make the file? If another one did, objects are looked up
+ * only in the file, since a handle may have a different meaning in each
+ * process. */
 bool vb_front_file_is_ours(const struct vb_front_context *c);
 void vb_front_file_unmap(struct vb_front_file *f);
 
-/* Enter a protection domain. Returns its place in the file, for drop_pd(); 0:
- * it was not entered and cannot be imported. */
+/* Add a protection domain to the file. Returns its index there, for drop_pd();
+ * 0: it was not added and cannot be imported. */
 unsigned vb_front_file_add_pd(struct vb_front_context *c, uint32_t handle);
 void vb_front_file_drop_pd(struct vb_front_context *c, unsigned place);
-/* Look up a domain of another process. Returns 0, -ENOENT, or the error of
- * vb_engine_meet() with that process. */
+/* Look up a domain of another process in the file. Returns 0, -ENOENT, or the
+ * error of vb_engine_meet() with that process. */
 int vb_front_file_find_pd(struct vb_front_context *c, uint32_t handle,
 			  struct vb_pd_origin *from);
 
 /* Replace the mapping at @at by @length zero bytes of the file, where other
- * processes find them. Returns the place in the file, for drop_dm(); 0: the
- * mapping is as it was. */
+ * processes find them. Returns the index in the file, for drop_dm(); 0: the
+ * mapping is unchanged. */
 unsigned vb_front_file_add_dm(struct vb_front_context *c, uint32_t handle,
 			      void *at, uint64_t length);
 void vb_front_file_drop_dm(struct vb_front_context *c, unsigned place);
@@ -408,33 +446,30 @@ void vb_front_file_drop_dm(struct vb_front_context *c, unsigned place);
 int vb_front_file_find_dm(struct vb_front_context *c, uint32_t handle,
 			  uint8_t **at, uint64_t *length);
 
-/*
- * device.c
- */
+/* Functions of device.c. */
 
 /* The program opens (@by 1) or closes (-1) a context that uses the device. */
 void vb_front_device_hold(struct ibv_device *device, int by);
 
 /*
- * context.c: each object on a context holds a reference to it.
+ * Functions of context.c: each object on a context holds a reference to the
+ * context.
  */
 void vb_front_context_get(struct ibv_context *context);
 void vb_front_context_put(struct ibv_context *context);
 
-/*
- * objects.c
- */
+/* Functions of objects.c. */
 
-/* Before the object @owner is destroyed: drop its events that the program has
- * not taken, then wait until the program has acknowledged those that it has
- * taken. The arguments are the object's members; read @taken under async.lock,
- * @acked under @mutex. */
+/* Call this before the object @owner is destroyed: it drops the object's events
+ * that the program has not read, then waits until the program has acknowledged
+ * those that it has read. The arguments are the object's members; read @taken
+ * under async.lock, @acked under @mutex. */
 void vb_front_drain_async(struct ibv_context *context, const void *owner,
 			  const uint32_t *taken, pthread_mutex_t *mutex,
 			  pthread_cond_t *cond, const uint32_t *acked);
-/* The program takes @e: count that at the object that @e is about, because
- * destroying the object waits until the program has acknowledged @e. The caller
- * holds the context's async.lock. */
+/* The program reads the event @e: count this at the object that @e is about,
+ * because destroying the object waits until the program has acknowledged @e.
+ * The caller holds the context's async.lock. */
 void vb_front_count_taken(const struct vb_event *e);
 struct ibv_cq_ex *vb_front_create_cq_ex(struct ibv_context *context,
 					struct ibv_cq_init_attr_ex *attr);
@@ -444,7 +479,7 @@ int vb_front_modify_cq(struct ibv_cq *cq, struct ibv_modify_cq_attr *attr);
 struct ibv_srq *vb_front_create_srq_ex(struct ibv_context *context,
 				       struct ibv_srq_init_attr_ex *attr);
 
-/* domain.c */
+/* Functions of domain.c. */
 struct ibv_td *vb_front_alloc_td(struct ibv_context *context,
 				 struct ibv_td_init_attr *attr);
 int vb_front_dealloc_td(struct ibv_td *td);
@@ -452,13 +487,13 @@ struct ibv_pd *
 vb_front_alloc_parent_domain(struct ibv_context *context,
 			     struct ibv_parent_domain_init_attr *attr);
 
-/* qp.c */
+/* Functions of qp.c. */
 struct vb_av vb_front_av_in(const struct ibv_ah_attr *a);
 struct ibv_ah_attr vb_front_av_out(const struct vb_av *av);
 struct ibv_qp *vb_front_create_qp_ex(struct ibv_context *context,
 				     struct ibv_qp_init_attr_ex *attr);
 
-/* xrc.c */
+/* Functions of xrc.c. */
 struct ibv_xrcd *vb_front_open_xrcd(struct ibv_context *context,
 				    struct ibv_xrcd_init_attr *attr);
 int vb_front_close_xrcd(struct ibv_xrcd *xrcd);
@@ -467,7 +502,7 @@ int vb_front_get_srq_num(struct ibv_srq *srq, uint32_t *number);
 struct ibv_qp *vb_front_open_qp(struct ibv_context *context,
 				struct ibv_qp_open_attr *attr);
 
-/* flow.c */
+/* Functions of flow.c. */
 struct ibv_flow *vb_front_create_flow(struct ibv_qp *qp,
 				      struct ibv_flow_attr *attr);
 int vb_front_destroy_flow(struct ibv_flow *flow);
@@ -481,7 +516,7 @@ int vb_front_attach_counters(struct ibv_counters *counters,
 int vb_front_read_counters(struct ibv_counters *counters, uint64_t *values,
 			   uint32_t count, uint32_t flags);
 
-/* rss.c */
+/* Functions of rss.c. */
 struct ibv_wq *vb_front_create_wq(struct ibv_context *context,
 				  struct ibv_wq_init_attr *attr);
 int vb_front_modify_wq(struct ibv_wq *wq, struct ibv_wq_attr *attr);
@@ -501,8 +536,9 @@ int vb_front_rss_take(const struct ibv_qp_init_attr_ex *attr,
 void vb_front_rss_hold(struct ibv_rwq_ind_table *table, int by);
 
 /*
- * query.c; 0 or a positive errno. @size: of the program's struct, in bytes,
- * which may be longer or shorter than that of this library's header.
+ * Functions of query.c; they return 0 or a positive errno. @size: bytes of the
+ * program's struct, which may be longer or shorter than that of this library's
+ * header.
  */
 int vb_front_query_device_ex(struct ibv_context *context,
 			     const struct ibv_query_device_ex_input *input,
@@ -515,23 +551,21 @@ int vb_front_query_port(struct ibv_context *context, uint8_t port_num,
  * begins. */
 int vb_front_query_port_compat(struct ibv_context *context, uint8_t port_num,
 			       struct _compat_ibv_port_attr *attr);
-/* The speed of the interface, in Mbit/s. */
+/* Returns the speed of the interface, in Mbit/s. */
 uint32_t vb_front_port_mbits(struct ibv_context *context);
-/* Set *@type to the type of a GID as sysfs states it. Returns 0, or -1 and
+/* Set *@type to the type of a GID as it is in sysfs. Returns 0, or -1 and
  * errno. */
 int vb_front_gid_type(struct ibv_context *context, uint8_t port_num,
 		      unsigned index, int *type);
 
-/* names.c: the name of the operation @opcode of a work request, which may be
- * any number. */
+/* A function of names.c: returns the name of the operation @opcode of a work
+ * request, which may be any number. */
 const char *vb_front_wr_name(unsigned opcode);
 
-/*
- * mr.c, mw.c, dm.c
- */
+/* Functions of mr.c, mw.c and dm.c. */
 
-/* Register a region that peers address from @iova on. Returns NULL and sets
- * errno on failure. */
+/* Register a region whose first address for peers is @iova. Returns NULL and
+ * sets errno on failure. */
 struct ibv_mr *vb_front_register(struct ibv_pd *pd, void *addr, size_t length,
 				 uint64_t iova, unsigned access);
 struct ibv_mr *vb_front_alloc_null_mr(struct ibv_pd *pd);
@@ -543,13 +577,13 @@ int vb_front_free_dm(struct ibv_dm *dm);
 struct ibv_mr *vb_front_reg_dm_mr(struct ibv_pd *pd, struct ibv_dm *dm,
 				  uint64_t offset, size_t length,
 				  unsigned access);
-/* Give back the reference of a region on the memory, or of a handle of another
+/* Release the reference of a region on the memory, or of a handle of another
  * process's memory. */
 void vb_front_memory_put(struct vb_front_memory *m);
 struct ibv_mw *vb_front_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type);
 int vb_front_dealloc_mw(struct ibv_mw *mw);
 
-/* post.c, poll.c */
+/* Functions of post.c and poll.c. */
 int vb_front_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr,
 		       struct ibv_send_wr **bad_wr);
 int vb_front_bind_mw(struct ibv_qp *qp, struct ibv_mw *mw,
@@ -565,8 +599,9 @@ int vb_front_post_wq_recv(struct ibv_wq *wq, struct ibv_recv_wr *wr,
 int vb_front_poll_cq(struct ibv_cq *cq, int count, struct ibv_wc *wc);
 int vb_front_req_notify_cq(struct ibv_cq *cq, int solicited_only);
 
-/* wr_builder.c, cq_ex.c: set the public struct's function pointers: the
- * ibv_wr_* calls, and those that poll an extended completion queue. */
+/* Functions of wr_builder.c and cq_ex.c: set the public struct's function
+ * pointers for the ibv_wr_* calls, and for polling an extended completion
+ * queue. */
 void vb_front_builder_init(struct vb_front_qp *qp);
 void vb_front_cq_ex_init(struct vb_front_cq *cq);
 

@@ -15,14 +15,14 @@
 #include "base/log.h"
 
 #define SHARDS	  32
-#define FIRST_FEW 16 /* buckets that a shard begins with */
+#define FIRST_FEW 16 /* number of buckets that a shard has at first */
 
 struct shard {
 	struct vb_mutex lock;
-	/* under lock: */
-	struct vb_chain **buckets; /* NULL: those in few[] */
-	size_t mask;		   /* the number of buckets, less one */
-	size_t count;		   /* objects in the shard */
+	/* The fields below are protected by lock. */
+	struct vb_chain **buckets; /* the buckets; NULL: they are in few[] */
+	size_t mask;		   /* the number of buckets, minus 1 */
+	size_t count;		   /* number of objects in the shard */
 	struct vb_chain *few[FIRST_FEW];
 };
 static struct shard shards[SHARDS] = {
@@ -40,8 +40,8 @@ static const char *const names[] = {
 	[FRONT_FLOW] = "flow",		 [FRONT_COUNTERS] = "set of counters",
 };
 
-/* fork() runs with all shards locked, so that the child's copy of the set is
- * not one that another thread of the parent has half changed. */
+/* Lock all shards for a fork(), so that the child's copy of the set is not one
+ * that another thread of the parent has half changed. */
 static void lock_all(void) VB_UNCHECKED
 {
 	for (unsigned i = 0; i < SHARDS; i++)
@@ -54,10 +54,10 @@ static void unlock_all(void) VB_UNCHECKED
 		vb_mutex_unlock(&shards[i].lock);
 }
 
-/* Libraries on top of this one (librdmacm) register their fork handlers later,
- * so theirs run first: fork() takes the locks of librdmacm before the shards.
- * So does a thread that holds a lock of librdmacm and waits for a shard; the
- * other order could deadlock. */
+/* Register the fork handlers. Libraries on top of this one (librdmacm) register
+ * theirs later, so theirs run first: fork() locks the locks of librdmacm before
+ * the shards. A thread that holds a lock of librdmacm and waits for a shard has
+ * this order as well; the other order could deadlock. */
 static void __attribute__((constructor)) live_watch_forks(void)
 {
 	pthread_atfork(lock_all, unlock_all, unlock_all);
@@ -65,7 +65,7 @@ static void __attribute__((constructor)) live_watch_forks(void)
 
 static uint64_t hash_of(const void *object)
 {
-	/* Fibonacci hashing: the upper bits are the well distributed ones. */
+	/* Fibonacci hashing: the upper bits are well distributed. */
 	return ((uintptr_t)object >> 4) * 0x9e3779b97f4a7c15u;
 }
 
@@ -89,8 +89,8 @@ static struct vb_front_live *live_at(struct vb_chain *c)
 	return VB_CONTAINER_OF(c, struct vb_front_live, chain);
 }
 
-/* Double the buckets. Without memory for them the shard stays as it is, only
- * slower. */
+/* Double the number of buckets. If there is no memory, the shard stays as it is
+ * and is only slower. */
 static void grow(struct shard *s) VB_REQUIRES(s->lock)
 {
 	struct vb_chain **old = s->buckets ? s->buckets : s->few, *c;
@@ -169,7 +169,7 @@ int vb_front_live(enum vb_front_kind kind, const void *object)
 	return rc;
 }
 
-/* Unlike a handle, an address is used again, so handles are simply counted. */
+/* Unlike an address, a handle is not reused, so handles are simply counted. */
 uint32_t vb_front_handle(void)
 {
 	static _Atomic uint32_t last;

@@ -9,8 +9,8 @@
 
 #include "base/log.h"
 
-/* Drop the optional access flags that this adapter does not have: programs may
- * set those without asking (ibv_reg_mr(3)). */
+/* Remove the optional access flags that this adapter does not have: programs
+ * may set those without asking (ibv_reg_mr(3)). */
 static uint32_t known_access(unsigned access)
 {
 	return access & ~((uint32_t)IBV_ACCESS_OPTIONAL_RANGE &
@@ -57,12 +57,13 @@ static struct ibv_mr *wrap_new(struct ibv_pd *pd, int rc, struct vb_mr *core,
 	mr = front_mr_wrap(pd, core, kind, addr);
 	if (mr)
 		return mr;
-	rc = vb_mr_deregister(core); /* no peer has its key yet */
+	/* cannot fail, because no peer has its key yet */
+	rc = vb_mr_deregister(core);
 	return vb_front_null(rc ? rc : -ENOMEM);
 }
 
-/* With IBV_ACCESS_ON_DEMAND, address NULL and length SIZE_MAX mean the whole
- * address space (ibv_reg_mr(3)). */
+/* Register a region. With IBV_ACCESS_ON_DEMAND, address NULL and length
+ * SIZE_MAX mean the whole address space (ibv_reg_mr(3)). */
 struct ibv_mr *vb_front_register(struct ibv_pd *pd, void *addr, size_t length,
 				 uint64_t iova, unsigned access)
 {
@@ -151,8 +152,8 @@ struct ibv_mr *vb_front_reg_dm_mr(struct ibv_pd *pd, struct ibv_dm *ibv,
 	(ACCESS_LOCAL_WRITE | ACCESS_REMOTE_WRITE | ACCESS_REMOTE_READ |       \
 	 ACCESS_REMOTE_ATOMIC | ACCESS_RELAXED_ORDERING)
 
-/* ibv_reg_dmabuf_mr(3) allows fewer access flags, and wants offset and iova to
- * be equal within a page. */
+/* Check the arguments of ibv_reg_dmabuf_mr(3), which allows fewer access flags,
+ * and requires offset and iova to be equal within a page. */
 static int check_dmabuf(uint64_t offset, uint64_t iova, unsigned access)
 {
 	const uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE) - 1;
@@ -230,7 +231,7 @@ static int check_rereg(struct ibv_mr *mr, int flags, const struct ibv_pd *pd,
 	return 0;
 }
 
-/* Change the region @core as @to says, and move it to the domain @pd unless
+/* Change the region @core as @to demands, and move it to the domain @pd unless
  * that is NULL. With ACCESS_ZERO_BASED peers address it from 0 on. */
 static int change_core(struct vb_mr *core, struct vb_mr_change *to,
 		       struct ibv_pd *pd)
@@ -274,8 +275,9 @@ static int rereg(struct ibv_mr *ibv, int flags, struct ibv_pd *pd, void *addr,
 	return 0;
 }
 
-/* The keys stay. A peer that uses them during the change meets the region as it
- * was or as it will be, or is refused. On failure the region is as it was. */
+/* Change a region; its keys stay. A peer that uses them during the change finds
+ * the region as it was or as it will be, or is refused. On failure the region
+ * is as it was. */
 int ibv_rereg_mr(struct ibv_mr *ibv, int flags, struct ibv_pd *pd, void *addr,
 		 size_t length, int access)
 {
@@ -318,8 +320,8 @@ int ibv_dereg_mr(struct ibv_mr *ibv)
 	return vb_front_errno(rc);
 }
 
-/* Import a region of the process that made the protection domain. Its key works
- * here as it does there. */
+/* Import a region of the process that made the protection domain. Its key
+ * permits here what it permits there. */
 static struct ibv_mr *import_far(struct ibv_pd *pd, uint32_t key)
 {
 	struct vb_front_mr *mr;
@@ -381,7 +383,7 @@ static int prefetch(const struct ibv_pd *pd, const struct ibv_sge *list,
 	return rc;
 }
 
-/* Fetch the pages before this returns, with or without
+/* Fetch the pages before this call returns, with or without
  * IBV_ADVISE_MR_FLAG_FLUSH. */
 int vb_front_advise_mr(struct ibv_pd *pd, enum ibv_advise_mr_advice advice,
 		       uint32_t flags, struct ibv_sge *list, uint32_t count)

@@ -126,8 +126,8 @@ const char *vb_front_wr_name(unsigned opcode)
 }
 
 /*
- * Rates. mult is in units of 2.5 Gbit/s. It is 0 for rates with 64b/66b coding,
- * which are not a multiple of that.
+ * Rates. @mult is in units of 2.5 Gbit/s. It is 0 for rates with 64b/66b
+ * coding, which are not multiples of that unit.
  */
 // clang-format off
 static const struct {
@@ -204,7 +204,7 @@ VB_EXPORT const char *ibv_get_sysfs_path(void)
 }
 
 /* Read a file into @buf, of @size bytes, without one newline at its end. The
- * text is terminated by 0 if it is shorter than @size. Returns its length in
+ * text is terminated by NUL if it is shorter than @size. Returns its length in
  * bytes, or -1 and errno. */
 int ibv_read_sysfs_file(const char *dir, const char *file, char *buf,
 			size_t size);
@@ -233,10 +233,10 @@ VB_EXPORT int ibv_read_sysfs_file(const char *dir, const char *file, char *buf,
 }
 
 /*
- * Fork. With hardware, copy-on-write after a fork may give the process new
- * pages while the adapter still uses the old ones, so memory must be marked.
- * Here the process itself accesses registered memory, and a fork needs no
- * preparation.
+ * Preparing for fork. With hardware, copy-on-write after a fork may give the
+ * process new pages while the adapter still uses the old ones, so memory must
+ * be marked. Here the process itself accesses registered memory, and a fork
+ * needs no preparation.
  */
 
 int ibv_fork_init(void)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Public functions that are newer than the headers this is compiled with
- * (versions IBVERBS_1.15 to 1.18), so that programs built on newer
+ * Public functions that are newer than the headers this library is compiled
+ * with (versions IBVERBS_1.15 to 1.18), so that programs built on newer
  * distributions load and run. They are defined under other names and exported
  * by symbol version only, so their definitions cannot conflict with the
  * declarations of a newer header.
@@ -16,8 +16,8 @@
 #define NAME(body, name, node)                                                 \
 	__asm__(".symver vb_newer_" #body ", " #name "@@IBVERBS_" #node);
 
-/* This adapter has no DMA handles (steering tags), cannot export device memory
- * as a dmabuf, and has no completion counters. */
+/* Refuses functions for what this adapter lacks: DMA handles (steering tags),
+ * export of device memory as a dmabuf, and completion counters. */
 VB_EXPORT int vb_newer_refuse(void);
 int vb_newer_refuse(void)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Completion queues, shared receive queues, completion channels and
  * asynchronous events. Destroying an object waits until the program has
- * acknowledged the events that it has taken about it (ibv_get_async_event(3)).
- */
+ * acknowledged the events about the object that it has read
+ * (ibv_get_async_event(3)). */
 #include "core/lock_order.h"
 #include "front/verbs/front.h"
 
@@ -11,8 +11,8 @@
 #include "base/log.h"
 
 /*
- * Asynchronous events. When the program takes an event about an object, this
- * file counts it under async.lock; destroying the object waits until the
+ * Asynchronous events. When the program reads an event about an object, this
+ * file counts the event under async.lock; destroying the object waits until the
  * program has acknowledged as many.
  */
 
@@ -82,7 +82,8 @@ int ibv_get_async_event(struct ibv_context *context,
 	if (rc)
 		return errno = -rc, -1;
 	event->event_type = (enum ibv_event_type)e.type;
-	/* The owner's first member is its public struct, whatever its kind. */
+	/* The first member of an owner is its public struct, whatever its
+	 * kind. */
 	if (e.object)
 		event->element.qp = e.object;
 	else
@@ -118,14 +119,14 @@ void ibv_ack_async_event(struct ibv_async_event *event)
 	case IBV_EVENT_WQ_FATAL:
 		ack(&wq->mutex, &wq->cond, &wq->events_completed, 1);
 		return;
-	default: /* about the port or the device: nothing waits for those */
+	/* an event of the port or the device, which no destroyed object waits
+	 * for */
+	default:
 		return;
 	}
 }
 
-/*
- * Completion channels.
- */
+/* Functions for completion channels. */
 
 struct ibv_comp_channel *ibv_create_comp_channel(struct ibv_context *context)
 {
@@ -147,8 +148,8 @@ struct ibv_comp_channel *ibv_create_comp_channel(struct ibv_context *context)
 }
 
 /* A completion queue begins (@by 1) or ends (-1) to use the channel. Returns
- * how many use it now. ch->refcnt is public, and so is the context's mutex,
- * which guards it. */
+ * the number of queues that use it now. ch->refcnt is public, and so is the
+ * context's mutex, which guards it. */
 static int hold_channel(struct ibv_comp_channel *ch, int by)
 {
 	int left;
@@ -204,9 +205,7 @@ void ibv_ack_cq_events(struct ibv_cq *cq, unsigned int nevents)
 		ack(&cq->mutex, &cq->cond, &cq->comp_events_completed, nevents);
 }
 
-/*
- * Completion queues.
- */
+/* Functions for completion queues. */
 
 #define CQ_WC_FLAGS                                                            \
 	((uint64_t)IBV_WC_STANDARD_FLAGS |                                     \
@@ -342,8 +341,8 @@ int vb_front_modify_cq(struct ibv_cq *ibv, struct ibv_modify_cq_attr *attr)
 	return 0;
 }
 
-/* Drop the queue's completion events that the program has not taken. Returns
- * how many the program has taken. */
+/* Drop the queue's completion events that the program has not read. Returns the
+ * number of events that the program has read. */
 static uint32_t drain_channel(struct vb_cq *core)
 {
 	uint32_t taken;
@@ -395,9 +394,7 @@ int ibv_destroy_cq(struct ibv_cq *ibv)
 	return 0;
 }
 
-/*
- * Shared receive queues.
- */
+/* Functions for shared receive queues. */
 
 struct ibv_srq *ibv_create_srq(struct ibv_pd *pd,
 			       struct ibv_srq_init_attr *init)
@@ -468,7 +465,8 @@ static struct ibv_srq *create_tagged(struct ibv_srq_init_attr_ex *attr)
 		return srq;
 	vb_log(LOG_INFO, "srq %u: cannot make a list of %u tags: %s",
 	       srq->handle, attr->tm_cap.max_num_tags, strerror(-rc));
-	(void)ibv_destroy_srq(srq); /* cannot fail: nothing uses it yet */
+	/* cannot fail, because no queue pair uses it yet */
+	(void)ibv_destroy_srq(srq);
 	return vb_front_null(rc);
 }
 

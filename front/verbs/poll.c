@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* ibv_poll_cq() and ibv_req_notify_cq(). */
+/* The verbs ibv_poll_cq() and ibv_req_notify_cq(). */
 #include "front/verbs/poll.h"
 
 #define POLL_BATCH 16

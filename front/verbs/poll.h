@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* How a program's poll reaches core's completion queue: for poll.c and
- * cq_ex.c, inline since every poll passes here. */
+/* The way from a program's poll to core's completion queue: for poll.c and
+ * cq_ex.c, inline since every poll uses it. */
 #ifndef FRONT_VERBS_POLL_H
 #define FRONT_VERBS_POLL_H
 
 #include "front/verbs/front.h"
 
-/* Take up to @n completions into @e. Completions that are there already cost no
- * system call; an empty queue makes the caller receive from the link first.
- * Returns how many, or -errno when the queue has overrun. */
+/* Remove up to @n completions from the queue and store them in @e. Completions
+ * that are there already cost no system call; if the queue is empty, the caller
+ * first receives from the link. Returns their number, or -errno when the queue
+ * has overrun. */
 static inline int vb_front_poll_core(struct vb_cq *cq, int n, struct vb_cqe *e)
 {
 	if (atomic_load_explicit(&cq->count, memory_order_relaxed) == 0)

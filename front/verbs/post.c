@@ -3,7 +3,7 @@
  * Posting: sends, receives, binds of windows, and the operations on a shared
  * queue's tagged buffers. A request is checked and translated straight into its
  * slot of the queue (wqe.h); a list is followed by one vb_drive(), in which the
- * caller's thread sends what may go out.
+ * caller's thread sends what may be sent.
  */
 #include "front/verbs/wqe.h"
 
@@ -103,8 +103,9 @@ static int fill_wqe(const struct vb_front_qp *qp, struct vb_send_wqe *wqe,
 	return err;
 }
 
-/* A WRITE or a SEND on a reliable connection, with one buffer and no special
- * flag: most work requests are, and the checks here are all that they need. */
+/* Is the request a WRITE or a SEND on a reliable connection, with one buffer
+ * and no special flag? Most work requests are, and need only the checks
+ * here. */
 static bool is_common_wr(const struct vb_front_qp *qp,
 			 const struct ibv_send_wr *wr)
 {
@@ -120,7 +121,8 @@ static void fill_common_wr(struct vb_send_wqe *wqe,
 	const struct ibv_sge *sge = wr->sg_list;
 
 	vb_wqe_begin(wqe, wr->wr_id, wr->opcode, wr->send_flags);
-	wqe->remote_addr = wr->wr.rdma.remote_addr; /* a SEND ignores it */
+	/* a SEND ignores this field */
+	wqe->remote_addr = wr->wr.rdma.remote_addr;
 	wqe->rkey = wr->wr.rdma.rkey;
 	wqe->length = sge->length;
 	wqe->num_sge = 1;
@@ -234,7 +236,7 @@ static int post_recv_list(struct vb_rq *rq, const char *object, uint32_t number,
 	return 0;
 }
 
-/* Queue pairs of XRC have no receive queue. */
+/* Is it a type of XRC? Such queue pairs have no receive queue. */
 static bool is_xrc(enum vb_qp_type type)
 {
 	return type == QPT_XRC_SEND || type == QPT_XRC_RECV;
@@ -261,7 +263,7 @@ int vb_front_post_recv(struct ibv_qp *ibv, struct ibv_recv_wr *wr,
 	err = post_recv_list(&qp->core->rq, "qp", ibv->qp_num, wr, bad_wr);
 	/* Read the state again: a thread that moved the queue pair to ERR
 	 * meanwhile may have flushed the queue before these entries were in it.
-	 * vb_drive() then flushes them. */
+	 * If so, vb_drive() flushes them. */
 	if (VB_UNLIKELY(atomic_load(&qp->core->state) == QPS_ERR))
 		vb_drive(qp->core);
 	return err;

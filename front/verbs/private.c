@@ -23,8 +23,9 @@
 #include "front/verbs/private.h"
 
 /*
- * Bodies. One body serves many names with different arguments, which it
- * ignores; the calling conventions of all supported processors allow that.
+ * Bodies of the functions. One body serves many names with different arguments,
+ * which it ignores; the calling conventions of all supported processors allow
+ * that.
  */
 
 VB_EXPORT int vb_private_refuse(void);
@@ -98,9 +99,10 @@ __be64 vb_private_get_device_guid(struct ibv_device *device)
 }
 
 /*
- * Names. A version has the names of the rdma-core releases that define it. Of
- * several definitions of a name one is the default (@@), which the linker binds
- * new programs to; the others (@) are for programs linked with other releases.
+ * Define a name in a version. A version has the names of the rdma-core releases
+ * that define it. Of several definitions of a name one is the default (@@), to
+ * which the linker binds new programs; the others (@) are for programs linked
+ * with other releases.
  */
 #define NAME(body, name, node)                                                 \
 	__asm__(".symver vb_private_" #body ", " #name node);
@@ -157,8 +159,9 @@ VB_EXPORT void ibv_copy_ah_attr_from_kern(struct ibv_ah_attr *dst,
 	memcpy(dst->grh.dgid.raw, src->grh.dgid, sizeof(dst->grh.dgid.raw));
 }
 
-/* The kernel's struct has no rate limit and no new state (its state is the
- * current one), so those members of @dst stay as they are. */
+/* Copy a queue pair's attributes. The kernel's struct has no rate limit and no
+ * new state (its state is the current one), so those members of @dst stay as
+ * they are. */
 void ibv_copy_qp_attr_from_kern(struct ibv_qp_attr *dst,
 				struct ib_uverbs_qp_attr *src);
 VB_EXPORT void ibv_copy_qp_attr_from_kern(struct ibv_qp_attr *dst,
@@ -202,8 +205,8 @@ VB_EXPORT void ibv_copy_qp_attr_from_kern(struct ibv_qp_attr *dst,
 	*dst = a;
 }
 
-/* The two path records have members of the same names and byte order, but in
- * another order and some of another width. */
+/* Copy a path record. The two records have members of equal names and byte
+ * order, but in another order and some of another width. */
 #define COPY_PATH(dst, src)                                                    \
 	do {                                                                   \
 		(dst)->dlid = (src)->dlid;                                     \

@@ -47,15 +47,15 @@ static uint64_t front_ops_of(struct ibv_context *context, enum ibv_qp_type type)
 
 #define RSS_ATTRS (IBV_QP_INIT_ATTR_IND_TABLE | IBV_QP_INIT_ATTR_RX_HASH)
 
-/* Has the program named all the objects that a queue pair of this type needs?
- */
+/* Has the program named all objects that a queue pair of this type needs? */
 static bool parts_are_there(const struct ibv_qp_init_attr_ex *a)
 {
 	if (a->qp_type == IBV_QPT_XRC_RECV)
 		return a->comp_mask & IBV_QP_INIT_ATTR_XRCD && a->xrcd;
 	if (!(a->comp_mask & IBV_QP_INIT_ATTR_PD) || !a->pd)
 		return false;
-	if (a->comp_mask & RSS_ATTRS) /* completions go to the table's queues */
+	/* completions go to the queues of the table */
+	if (a->comp_mask & RSS_ATTRS)
 		return true;
 	if (!a->send_cq)
 		return false;
@@ -67,7 +67,7 @@ static int known(enum vb_front_kind kind, const void *object)
 	return object ? vb_front_live(kind, object) : 0;
 }
 
-/* Do the objects exist that the program has named? A member whose bit is not in
+/* Do the objects that the program has named exist? A member whose bit is not in
  * comp_mask may have any value. Returns 0 or -errno. */
 static int check_parts(const struct ibv_qp_init_attr_ex *a)
 {
@@ -122,8 +122,7 @@ static void take_caps(struct ibv_qp_cap *cap, const struct vb_qp_init *init)
 	cap->max_inline_data = init->max_inline;
 }
 
-/* Set the queues that the queue pair's completions go to. Returns 0 or -errno.
- */
+/* Set the completion queues of the queue pair. Returns 0 or -errno. */
 static int take_queues(const struct ibv_qp_init_attr_ex *a,
 		       struct vb_qp_init *init)
 {
@@ -297,8 +296,8 @@ struct ibv_ah_attr vb_front_av_out(const struct vb_av *av)
 	return a;
 }
 
-/* The program sets only the members that its mask names. The others may hold
- * any value, so no conversion here may fail. */
+/* Convert attributes. The program sets only the members that its mask names;
+ * the others may have any value, so no conversion here may fail. */
 static struct vb_qp_attr attr_in(const struct ibv_qp_attr *a)
 {
 	return (struct vb_qp_attr){
@@ -356,9 +355,9 @@ static void attr_out(const struct vb_qp_attr *from, struct ibv_qp_attr *a)
 	};
 }
 
-/* An XRC initiator has no responder's attributes, and a target no requester's.
- * Programs (perftest) set all of those that RC has, and adapters ignore the
- * ones that do not apply; so does this. */
+/* Remove from the mask the attributes that the type lacks: an XRC initiator has
+ * no responder's attributes, and a target no requester's. Programs (perftest)
+ * set all attributes of RC, and adapters ignore those that do not apply. */
 static uint32_t mask_in(enum ibv_qp_type type, uint32_t mask)
 {
 	switch (type) {
@@ -382,16 +381,18 @@ int ibv_modify_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int attr_mask)
 	if (rc)
 		return rc;
 	core = vb_front_qp(ibv)->core;
-	/* A queue pair over a table has no state; its work queues have. */
+	/* A queue pair over a table has no state; only its work queues have
+	 * one. */
 	if (core->rss)
 		return vb_front_errno(-EOPNOTSUPP);
 	cancel = vb_cancel_off();
-	/* Send an ACK that was held back until the program's next call. */
+	/* Send the ACK that is delayed until the program's next reply. */
 	vb_drive_settle(core);
 	rc = vb_qp_modify(core, &a, mask_in(ibv->qp_type, (uint32_t)attr_mask),
 			  vb_now());
-	/* Even after a failure: a poster that found `drive` held meanwhile
-	 * relies on this thread to send its work request. */
+	/* Drive the queue pair even after a failure: a poster that found
+	 * `drive` held meanwhile relies on this thread to send its work
+	 * request. */
 	vb_drive(core);
 	vb_cancel_back(cancel);
 	if (rc)
@@ -406,13 +407,13 @@ static void query_caps(const struct vb_qp *core, struct ibv_qp_cap *cap)
 	cap->max_send_wr = core->sq.open;
 	cap->max_send_sge = core->sq.max_sge;
 	cap->max_inline_data = core->sq.max_inline;
-	/* 0 when receives come from a shared queue. */
+	/* The field is 0 when receives come from a shared queue. */
 	cap->max_recv_wr = core->rq.cap;
 	cap->max_recv_sge = core->rq.max_sge;
 }
 
-/* iWARP has no RESET state: an iWARP device reports the first state, idle, as
- * INIT. */
+/* Report INIT for an iWARP device that is idle, its first state: iWARP has no
+ * RESET state. */
 static void tell_idle(const struct ibv_qp *ibv, struct ibv_qp_attr *attr)
 {
 	if (attr->qp_state == IBV_QPS_RESET &&
@@ -420,7 +421,8 @@ static void tell_idle(const struct ibv_qp *ibv, struct ibv_qp_attr *attr)
 		attr->qp_state = attr->cur_qp_state = IBV_QPS_INIT;
 }
 
-/* Fills in every attribute: the mask is only a hint (ibv_query_qp(3)). */
+/* Query a queue pair. Fills in every attribute, because the mask is only a hint
+ * (ibv_query_qp(3)). */
 int ibv_query_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int attr_mask,
 		 struct ibv_qp_init_attr *init_attr)
 {
@@ -457,7 +459,8 @@ static int destroy_core_qp(struct vb_front_qp *qp)
 
 	if (qp->ibv.qp_type == IBV_QPT_XRC_RECV &&
 	    !vb_qp_unshare(qp->core, &qp->share)) {
-		/* As in ibv_query_qp(): a poster may rely on this thread. */
+		/* As in ibv_query_qp(), a poster may rely on this thread to
+		 * send its work request. */
 		vb_drive(qp->core);
 		return 0;
 	}
@@ -516,9 +519,9 @@ int ibv_query_qp_data_in_order(struct ibv_qp *qp, enum ibv_wr_opcode op,
 }
 
 /*
- * Enhanced connection establishment exchanges options between adapters of one
- * vendor, and this adapter has none. EOPNOTSUPP for vendor 0 tells a program
- * so.
+ * Set the options of enhanced connection establishment. They are exchanged
+ * between adapters of one vendor, and this adapter has none. EOPNOTSUPP for
+ * vendor 0 tells a program so.
  */
 int ibv_set_ece(struct ibv_qp *qp, struct ibv_ece *ece)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What a program reads from an open device and its one port: attributes, GIDs,
- * P_Keys, the clock. */
+/* The values that a program reads from an open device and its one port:
+ * attributes, GIDs, P_Keys, the clock. */
 #include "front/verbs/front.h"
 
 #include <endian.h>
@@ -19,10 +19,11 @@
 #define MAX_GROUPS     512
 #define ACK_DELAY_CODE 15 /* 4.096 us * 2^15, as other software adapters */
 
-/* A vendor_id that no company has. Programs take 0 for a failed query. */
+/* A vendor_id that belongs to no company. Programs take 0 for a failed
+ * query. */
 #define NO_VENDOR 0xffffff
 
-/* enum ibv_gid_type_sysfs of rdma-core's private header. */
+/* Values of enum ibv_gid_type_sysfs in rdma-core's private header. */
 #define SYSFS_GID_IB	  0
 #define SYSFS_GID_ROCE_V2 1
 
@@ -47,7 +48,7 @@ static void fill_limits(struct ibv_device_attr *a)
 	a->max_pd = as_int(l->max_pd);
 	a->max_ah = as_int(l->max_ah);
 	a->max_raw_ethy_qp = as_int(l->max_qp);
-	/* Each group takes a socket, so a process may reach its limit of open
+	/* Each group needs a socket, so a process may reach its limit of open
 	 * files before it has that many groups. */
 	a->max_mcast_grp = MAX_GROUPS;
 	a->max_mcast_qp_attach = MAX_GROUPS;
@@ -60,7 +61,8 @@ static void fill_limits(struct ibv_device_attr *a)
 	a->max_srq_sge = as_int(l->max_srq_sge);
 }
 
-/* iWARP has no address handles, raw packets, multicast, P_Keys or ACK delay. */
+/* Clear the fields that iWARP lacks: address handles, raw packets, multicast,
+ * P_Keys and ACK delay. */
 static void clear_what_rnics_lack(struct ibv_device_attr *a)
 {
 	a->max_ah = 0;
@@ -85,9 +87,9 @@ int ibv_query_device(struct ibv_context *context, struct ibv_device_attr *attr)
 		.vendor_id = NO_VENDOR,
 		.device_cap_flags = (unsigned)vb_device_caps(adapter->rnic),
 		/* Atomic operations are the processor's locked instructions,
-		 * which would allow IBV_ATOMIC_GLOB. Most adapters say HCA,
-		 * and some programs (UCX 1.13, rdma-core's tests) accept
-		 * nothing else. */
+		 * which would allow IBV_ATOMIC_GLOB. Most adapters report HCA,
+		 * and some programs (UCX 1.13, rdma-core's tests) accept no
+		 * other value. */
 		.atomic_cap = IBV_ATOMIC_HCA,
 		.max_pkeys = atomic_load(&adapter->port.pkey_count),
 		.local_ca_ack_delay = ACK_DELAY_CODE,
@@ -101,8 +103,8 @@ int ibv_query_device(struct ibv_context *context, struct ibv_device_attr *attr)
 	return 0;
 }
 
-/* No region's memory is pinned, so every region behaves as if it were
- * registered with IBV_ACCESS_ON_DEMAND. */
+/* Report on-demand paging: no region's memory is pinned, so every region
+ * behaves as if it were registered with IBV_ACCESS_ON_DEMAND. */
 static void fill_odp(struct ibv_odp_caps *caps)
 {
 	const uint32_t uc = IBV_ODP_SUPPORT_SEND | IBV_ODP_SUPPORT_RECV |
@@ -148,7 +150,8 @@ int vb_front_query_device_ex(struct ibv_context *context,
 	(void)ibv_query_device(context, &all.orig_attr);
 	all.device_cap_flags_ex = vb_device_caps(vb_front_is_rnic(context));
 	all.completion_timestamp_mask = UINT64_MAX;
-	all.hca_core_clock = 1000000; /* kHz: the clock counts nanoseconds */
+	/* in kHz, because the clock counts nanoseconds */
+	all.hca_core_clock = 1000000;
 	all.max_dm_size = VB_FRONT_DM_BYTES;
 	all.cq_mod_caps.max_cq_count = UINT16_MAX;
 	all.cq_mod_caps.max_cq_period = UINT16_MAX;
@@ -163,8 +166,8 @@ int vb_front_query_device_ex(struct ibv_context *context,
 			fill_rss(&all);
 	}
 	all.phys_port_cnt_ex = 1;
-	/* The struct of a newer program is longer: members that this library
-	 * does not know are 0. */
+	/* The struct of a newer program is longer: set the members that this
+	 * library does not know to 0. */
 	memset(attr, 0, size);
 	memcpy(attr, &all, VB_MIN(size, sizeof(all)));
 	return 0;
@@ -318,7 +321,8 @@ int ibv_query_gid(struct ibv_context *context, uint8_t port_num, int index,
 	struct ibv_gid_entry e;
 	int rc = find_gid(context, port_num, (uint32_t)index, &e);
 
-	/* An empty entry reads as the zero GID; ibv_query_gid_ex() fails. */
+	/* An empty entry reads as the zero GID; only ibv_query_gid_ex()
+	 * fails. */
 	if (rc == ENODATA)
 		memset(&e.gid, 0, sizeof(e.gid));
 	else if (rc)

@@ -14,7 +14,7 @@ _Static_assert(1u << MAX_LOG_TABLE == VB_RSS_MAX_TABLE, "core's limit");
 struct vb_front_rwq_table {
 	struct ibv_rwq_ind_table ibv;
 	struct vb_front_live live;
-	_Atomic uint32_t refs; /* queue pairs over this table */
+	_Atomic uint32_t refs; /* number of queue pairs over this table */
 	uint32_t count;
 	struct vb_front_wq *queues[];
 };
@@ -24,9 +24,7 @@ static struct vb_front_rwq_table *table_of(struct ibv_rwq_ind_table *t)
 	return VB_CONTAINER_OF(t, struct vb_front_rwq_table, ibv);
 }
 
-/*
- * Work queues.
- */
+/* Functions for work queues. */
 
 static int check_wq(const struct ibv_wq_init_attr *a)
 {
@@ -178,9 +176,7 @@ int vb_front_destroy_wq(struct ibv_wq *ibv)
 	return 0;
 }
 
-/*
- * Indirection tables.
- */
+/* Functions for indirection tables. */
 
 static int check_table(struct ibv_context *context,
 		       const struct ibv_rwq_ind_table_init_attr *a)
@@ -240,9 +236,7 @@ int vb_front_destroy_rwq_table(struct ibv_rwq_ind_table *ibv)
 	return 0;
 }
 
-/*
- * Queue pairs over a table: they receive only, into the table's work queues.
- */
+/* Queue pairs over a table: they only receive, into the table's work queues. */
 
 int vb_front_rss_check(const struct ibv_qp_init_attr_ex *a)
 {
@@ -276,7 +270,8 @@ int vb_front_rss_take(const struct ibv_qp_init_attr_ex *a,
 	for (uint32_t i = 0; i < t->count; i++)
 		rss->queues[i] = t->queues[i]->core;
 	init->rss = rss;
-	/* The queue pair itself has no completions; core needs some queue. */
+	/* The queue pair itself makes no completions, but core requires a
+	 * queue. */
 	init->send_cq = init->recv_cq = rss->queues[0]->recv_cq;
 	return 0;
 }

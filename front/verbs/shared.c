@@ -2,7 +2,7 @@
 /*
  * The file behind a context's cmd_fd: the device and process of the context,
  * the handles of its protection domains, and the bytes of its device memory. A
- * process that is given the descriptor imports from it. Memory regions are not
+ * process that receives the descriptor imports from it. Memory regions are not
  * in the file: their keys are looked up in the host's registry
  * (near/registry.h).
  *
@@ -32,11 +32,14 @@
 #define MEMORY_ENDS (1ull << 40)
 
 struct shared_memory {
-	_Atomic uint32_t handle; /* 0: free; UINT32_MAX: being filled in */
+	/* handle of the object; 0: the entry is free; UINT32_MAX: it is being
+	 * filled in */
+	_Atomic uint32_t handle;
 	_Atomic uint64_t offset, length;
 };
 
-/* Index 0 of the tables is not used, since a place 0 means "none". */
+/* The contents of the file. Index 0 of the tables is not used, since 0 means
+ * "none". */
 struct vb_front_file {
 	struct vb_front_file_head head;
 	_Atomic uint64_t next_offset;
@@ -49,12 +52,13 @@ _Static_assert(sizeof(struct vb_front_file) <= MEMORY_AT,
 static const char magic[8] = "verbena";
 
 /*
- * The process that made a file. Process numbers are used again and differ
- * between namespaces, so a process draws a random number; a child of fork draws
- * its own.
+ * Identifies the process that made a file. Process numbers are reused and
+ * differ between namespaces, so a process chooses a random number; a child of
+ * fork chooses its own.
  */
 
-static _Atomic uint64_t self; /* 0: none yet */
+/* This process's number; 0: none was chosen yet. */
+static _Atomic uint64_t self;
 
 static void forget_self(void)
 {
@@ -108,7 +112,7 @@ int vb_front_file_make(const struct vb_device *d)
 			 : -1;
 	bool large = fd >= 0 && vb_file_may_have(MEMORY_ENDS);
 
-	if (fd < 0) /* without a memfd nothing can be imported */
+	if (fd < 0) /* without a memfd no object can be imported */
 		fd = open("/dev/null", O_RDWR | O_CLOEXEC);
 	if (fd < 0)
 		return -errno;
@@ -129,7 +133,8 @@ int vb_front_file_read(int fd, struct vb_front_file_head *head)
 	return 0;
 }
 
-/* Note where the importing process finds this one (vb_engine_meet()). */
+/* Store in the file how the importing process finds this one
+ * (vb_engine_meet()). */
 static void say_where(struct vb_front_file *f, const struct vb_adapter *a)
 {
 	uint64_t none = 0;
@@ -145,8 +150,8 @@ void vb_front_file_map(struct vb_front_context *c)
 	struct vb_front_file_head head;
 	struct vb_front_file *f;
 
-	/* A file without a head is /dev/null, which this process opened itself:
-	 * no process can import from it. */
+	/* A file without a head is /dev/null, which this process itself has
+	 * opened: no process can import from it. */
 	c->maker = vb_front_file_read(fd, &head) ? who_we_are() : head.maker;
 	if (!may_be_mapped(fd))
 		return;
@@ -164,12 +169,10 @@ void vb_front_file_unmap(struct vb_front_file *f)
 		munmap(f, sizeof(*f));
 }
 
-/*
- * Protection domains.
- */
+/* Functions for protection domains. */
 
-/* Guards the free_domain of all contexts. Below that index no place of the file
- * is free. */
+/* Guards free_domain of all contexts, the index below which no entry of the
+ * file is free. */
 static struct vb_mutex places = VB_MUTEX_INITIALIZER(RANK_PLACES);
 
 static void forget_places(void)
@@ -187,7 +190,8 @@ static unsigned take_place(struct vb_front_context *c, uint32_t handle)
 		i++;
 	c->free_domain = VB_MIN(i + 1, (unsigned)DOMAINS);
 	if (i == DOMAINS)
-		return 0; /* the table is full: this one cannot be imported */
+		/* the table is full, so this domain cannot be imported */
+		return 0;
 	atomic_store(&c->file->domains[i], handle);
 	return i;
 }
@@ -228,9 +232,7 @@ int vb_front_file_find_pd(struct vb_front_context *c, uint32_t handle,
 	return -ENOENT;
 }
 
-/*
- * Device memory.
- */
+/* Functions for device memory. */
 
 static uint64_t whole_pages(uint64_t bytes)
 {
@@ -339,7 +341,7 @@ int vb_front_file_find_dm(struct vb_front_context *c, uint32_t handle,
 	*length = atomic_load(&m->length);
 	offset = atomic_load(&m->offset);
 	/* If the handle has changed, the owner has freed the memory meanwhile,
-	 * and length and offset may be those of its next memory. */
+	 * and length and offset may belong to its next memory. */
 	if (atomic_load(&m->handle) != handle)
 		return -ENOENT;
 	if (*length == 0 || *length > VB_FRONT_DM_BYTES)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Connections of iWARP queue pairs, for librdmacm: engine/stream.h with
- * contexts of the public ABI in the place of adapters. */
+/* Connections of iWARP queue pairs, for librdmacm: the functions of
+ * engine/stream.h with contexts of the public ABI in place of adapters. */
 #include "front/verbs/front.h"
 
 #include "front/verbs/streams.h"

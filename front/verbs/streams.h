@@ -2,7 +2,7 @@
 /*
  * The interface between Verbena's librdmacm and libibverbs that programs do not
  * use: it gives a connection to the queue pair of an iWARP device. It is one
- * exported name with a symbol version of its own.
+ * exported name with its own symbol version.
  */
 #ifndef FRONT_VERBS_STREAMS_H
 #define FRONT_VERBS_STREAMS_H

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * One work request on its way into the send queue: it is checked and translated
- * in place, into its slot of the queue (struct vb_send_wqe). post.c does so for
- * ibv_post_send(), wr_builder.c for the ibv_wr_* calls.
+ * A work request on its way into the send queue: it is checked and translated
+ * in place, into its slot of the queue (struct vb_send_wqe). post.c does this
+ * for ibv_post_send(), wr_builder.c for the ibv_wr_* calls.
  *
- * Everything is inline, the table too: a post pays for no call, and an
- * operation that the compiler knows (ibv_wr_send() and its like) for no lookup.
+ * All functions are inline, and so is the table: a post pays for no call, and
+ * an operation that the compiler knows (ibv_wr_send() and its like) for no
+ * lookup.
  */
 #ifndef FRONT_VERBS_WQE_H
 #define FRONT_VERBS_WQE_H
@@ -17,20 +18,21 @@
 
 #define ATOMIC_BYTES 8 /* an atomic operation works on one 64-bit word */
 
-/* What a work request says about the peer's memory. */
+/* The part of a work request that concerns the peer's memory. */
 enum send_remote {
-	NO_REMOTE,     /* nothing */
+	NO_REMOTE,     /* the request names no memory of the peer */
 	REMOTE_RDMA,   /* an address and a key */
-	REMOTE_ATOMIC, /* the same, and one or two operands */
-	REMOTE_WORD,   /* an address and a key; ATOMIC WRITE's 8 bytes */
-	WINDOW,	       /* nothing: binds or invalidates a window here */
+	REMOTE_ATOMIC, /* an address, a key, and one or two operands */
+	REMOTE_WORD, /* an address, a key, and the 8 bytes of an ATOMIC WRITE */
+	/* none: the request binds or invalidates a window on this side */
+	WINDOW,
 };
 
-/* What this adapter accepts in a work request, by its opcode. */
+/* The rules of a work request's operation, by its opcode. */
 // clang-format off
 static const struct send_rule {
 	bool known, rc_only, inline_ok;
-	bool imm; /* imm_data counts: immediate data, or a key to invalidate */
+	bool imm; /* imm_data is used: immediate data, or a key to invalidate */
 	enum send_remote remote;
 } send_rules[] = {
 #define ROW(op, rc_only, inline_ok, imm, remote) \
@@ -53,8 +55,8 @@ static const struct send_rule {
 
 #define SEND_FLAGS (SEND_FENCE | SEND_SIGNALED | SEND_SOLICITED | SEND_INLINE)
 
-/* The rule of operation @op (enum vb_wr_op, or any number) on @qp; NULL: queue
- * pairs of its type do not have that operation. */
+/* Returns the rule of operation @op (enum vb_wr_op, or any number) on @qp;
+ * NULL: queue pairs of its type do not have that operation. */
 static inline const struct send_rule *vb_wqe_rule(const struct vb_front_qp *qp,
 						  unsigned op)
 {
@@ -82,10 +84,10 @@ static inline int vb_wqe_refuse(const struct vb_front_qp *qp, int err,
 	return err;
 }
 
-/* Does the queue pair's state accept work requests? SQD, SQE and ERR do: a
- * request waits there, or the queue pair flushes it (IBA 10.3.1). This reads
- * the state without a lock: only a program that moves the queue pair and posts
- * to it at the same time can see the state before the move. */
+/* Does the queue pair's state permit posting? SQD, SQE and ERR do: a request
+ * waits there, or the queue pair flushes it (IBA 10.3.1). The state is read
+ * without a lock: only a program that moves the queue pair and posts to it at
+ * one time can see the state before the move. */
 static inline bool vb_wqe_may_post(const struct vb_qp *qp)
 {
 	switch (atomic_load_explicit(&qp->state, memory_order_relaxed)) {
@@ -111,7 +113,7 @@ static inline int vb_wqe_refuse_state(const struct vb_front_qp *qp,
 }
 
 /* Set the length of the whole message to @total bytes, if the operation allows
- * that length. An atomic operation's is 8 bytes, however long its list is.
+ * that length. An atomic operation has 8 bytes, however long its list is.
  * Returns 0 or EINVAL. */
 static inline int vb_wqe_set_length(const struct vb_front_qp *qp,
 				    struct vb_send_wqe *wqe, uint64_t total)
@@ -152,7 +154,7 @@ static inline int vb_wqe_put_sges(const struct vb_front_qp *qp,
 	return 0;
 }
 
-/* Copy @len bytes into the slot, behind the *@total inline bytes that it has
+/* Copy @len bytes into the slot, behind the *@total inline bytes that are there
  * already. Returns 0, EINVAL, or EFAULT when @from is not mapped. */
 static inline int vb_wqe_put_inline(const struct vb_front_qp *qp,
 				    struct vb_send_wqe *wqe, const void *from,
@@ -169,8 +171,8 @@ static inline int vb_wqe_put_inline(const struct vb_front_qp *qp,
 	return 0;
 }
 
-/* Write a datagram's destination into the slot. Returns 0 or a positive
- * errno: EINVAL, or that of resolving the address. */
+/* Write a datagram's destination into the slot. Returns 0 or a positive errno:
+ * EINVAL, or the error of resolving the address. */
 static inline int vb_wqe_put_dest(const struct vb_front_qp *qp,
 				  struct vb_send_wqe *wqe,
 				  struct ibv_ah *ibv_ah, uint32_t qpn,
@@ -214,10 +216,11 @@ static inline void vb_wqe_begin(struct vb_send_wqe *wqe, uint64_t wr_id,
 /*
  * Write the binding of window @mw into the slot. The rules of binding are
  * checked when the request is carried out (core/mw.c): the region may be
- * registered or deregistered until then, so the slot names it by its key.
+ * registered or deregistered until then, so the slot names the region by its
+ * key.
  *
- * Only the low 8 bits of @key are the program's choice. mw->rkey is set to the
- * whole new key at once, as irdma does: programs post the next request with it.
+ * The program chooses only the low 8 bits of @key. mw->rkey is set to the whole
+ * new key at once, as irdma does: programs post the next request with it.
  */
 static inline int vb_wqe_put_bind(const struct vb_front_qp *qp,
 				  struct vb_send_wqe *wqe, struct ibv_mw *mw,

@@ -2,8 +2,8 @@
 /*
  * The ibv_wr_* calls (ibv_wr_post(3)). Requests are written into the free slots
  * behind those that are posted, and ibv_wr_complete() publishes them together.
- * After the first mistake the calls up to ibv_wr_complete() do nothing, which
- * then returns that mistake's errno and posts nothing.
+ * After the first mistake the calls up to ibv_wr_complete() do nothing;
+ * ibv_wr_complete() then returns that mistake's errno and posts nothing.
  *
  * The send queue's lock is held from ibv_wr_start() to ibv_wr_complete() or
  * ibv_wr_abort().
@@ -30,8 +30,8 @@ static bool needs_address(const struct vb_front_qp *qp,
 		send_rules[wqe->op].remote != WINDOW);
 }
 
-/* The program begins the next request or completes: check the newest one, which
- * has all of its parts now. */
+/* The program begins the next request or completes the list: check the newest
+ * request, which has all of its parts now. */
 static void end_wr(struct vb_front_qp *qp)
 {
 	struct vb_send_wqe *wqe = qp->build.wqe;
@@ -63,7 +63,7 @@ static struct vb_send_wqe *begin_wr(struct vb_front_qp *qp, unsigned op)
 					     "wr_flags"));
 		return NULL;
 	}
-	vb_mutex_assert_held(&qp->core->sq.lock); /* by wr_start() */
+	vb_mutex_assert_held(&qp->core->sq.lock); /* wr_start() has locked it */
 	b->wqe = vb_sq_peek(&qp->core->sq, b->count);
 	if (!b->wqe) {
 		fail_build(qp,
@@ -190,10 +190,10 @@ static void wr_atomic_write(struct ibv_qp_ex *ex, uint32_t rkey,
 					     "that is not mapped"));
 }
 
-/* Calls that the queue pair does not have: operations of other adapters, which
- * ibv_create_qp_ex() refuses to promise, and setters that do not fit the queue
- * pair's type or the request. A program that calls them gets EINVAL from
- * ibv_wr_complete(). */
+/* Refuses calls that the queue pair does not have: operations of other
+ * adapters, which ibv_create_qp_ex() refuses to promise, and setters that do
+ * not fit the queue pair's type or the request. A program that calls them gets
+ * EINVAL from ibv_wr_complete(). */
 static void refuse_wr(struct ibv_qp_ex *ex)
 {
 	struct vb_front_qp *qp = qp_of(ex);
@@ -258,8 +258,8 @@ static void set_length(struct vb_front_qp *qp, int err, uint64_t total)
 }
 
 /* May the request get a scatter/gather list? A request about a window has no
- * data. Inline data lies where the list would, so a request has one or the
- * other; an ATOMIC WRITE has its word already and is marked as inline. */
+ * data. Inline data is where the list would be, so a request has one or the
+ * other; an ATOMIC WRITE already has its word and is marked as inline. */
 static bool takes_sges(const struct vb_send_wqe *wqe)
 {
 	return send_rules[wqe->op].remote != WINDOW &&

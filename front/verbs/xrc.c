@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* XRC: domains, their shared receive queues, and opening a target queue pair
- * once more in the process that made it (ibv_open_qp(3)). */
+ * again in the process that made it (ibv_open_qp(3)). */
 #include "front/verbs/front.h"
 
 #include <fcntl.h>
@@ -31,9 +31,10 @@ static off_t byte_of(const struct ibv_device *device)
 					(ifindex & 0xfffff));
 }
 
-/* Take a read lock on byte @at of the inode; *@elsewhere: another process has
- * one, too. Returns a descriptor that holds the lock and is the caller's, or
- * -1: the inode cannot be locked, and other processes are not known. */
+/* Acquire a read lock on byte @at of the inode; *@elsewhere: another process
+ * also has one. Returns a descriptor that holds the lock, which the caller
+ * owns, or -1: the inode cannot be locked, and other processes are not
+ * known. */
 static int lock_inode(int fd, off_t at, bool *elsewhere)
 {
 	struct flock lock = { .l_type = F_RDLCK,
@@ -45,8 +46,8 @@ static int lock_inode(int fd, off_t at, bool *elsewhere)
 
 	*elsewhere = false;
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-	/* Open the file again: the program may close its own descriptor, and
-	 * that must not drop the lock. */
+	/* Open the file again: the program may close its own descriptor, which
+	 * must not drop the lock. */
 	own = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	if (own < 0)
 		return -1;
@@ -55,7 +56,8 @@ static int lock_inode(int fd, off_t at, bool *elsewhere)
 		close(own);
 		return -1;
 	}
-	/* A write lock conflicts with every other process's read lock. */
+	/* Test for other processes: a write lock conflicts with every other
+	 * process's read lock. */
 	lock.l_type = F_WRLCK;
 	*elsewhere =
 		fcntl(own, F_OFD_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
@@ -153,9 +155,7 @@ int vb_front_close_xrcd(struct ibv_xrcd *ibv)
 	return 0;
 }
 
-/*
- * Shared receive queues.
- */
+/* Functions for shared receive queues. */
 
 struct ibv_srq *vb_front_create_xrc_srq(struct ibv_srq_init_attr_ex *attr)
 {
@@ -178,7 +178,8 @@ struct ibv_srq *vb_front_create_xrc_srq(struct ibv_srq_init_attr_ex *attr)
 			     vb_front_xrcd(attr->xrcd)->core,
 			     vb_front_cq(attr->cq)->core);
 	if (rc) {
-		(void)ibv_destroy_srq(ibv); /* cannot fail: it is unused yet */
+		/* cannot fail, because no queue pair uses it yet */
+		(void)ibv_destroy_srq(ibv);
 		return vb_front_null(rc);
 	}
 	attr->attr = init.attr;
@@ -195,9 +196,7 @@ int vb_front_get_srq_num(struct ibv_srq *ibv, uint32_t *number)
 	return 0;
 }
 
-/*
- * Target queue pairs.
- */
+/* Functions for target queue pairs. */
 
 static int open_core_qp(struct vb_front_qp *qp, struct ibv_context *context,
 			const struct ibv_qp_open_attr *attr)
@@ -215,7 +214,8 @@ static int open_core_qp(struct vb_front_qp *qp, struct ibv_context *context,
 		       "%s: cannot open qp 0x%x: it is not an XRC target that this process made in this domain",
 		       context->device->name, attr->qp_num);
 	else
-		/* vb_qp_open() held `drive`: serve the threads that kicked. */
+		/* vb_qp_open() held `drive`: serve the threads that found it
+		 * held. */
 		vb_drive(qp->core);
 	return rc;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The engine's functions, as the front end's tests need them. */
+/* A fake of the engine's functions, for the tests of the front end. */
 #include "tests/abi/fake_engine.h"
 
 #include <errno.h>

@@ -7,17 +7,18 @@
 #include "engine/engine.h"
 
 struct fake_engine {
-	unsigned devices; /* how many a listing finds */
-	unsigned opens;	  /* open now */
-	unsigned drives;  /* vb_drive() calls */
-	unsigned polls;	  /* vb_engine_poll() calls */
+	unsigned devices; /* number of devices that a listing returns */
+	unsigned opens;	  /* number of devices that are open now */
+	unsigned drives;  /* number of calls of vb_drive() */
+	unsigned polls;	  /* number of calls of vb_engine_poll() */
 	const char *tree; /* the root of the tree of files, or NULL */
 	uint32_t
 		moderate_count; /* arguments of the last vb_engine_moderate() */
 	vb_time moderate_period;
-	void (*on_poll)(void);	  /* or NULL */
-	struct vb_flow_rule rule; /* of the flow created last */
-	unsigned flows;		  /* flows that exist now */
+	void (*on_poll)(void); /* called by each poll; or NULL */
+	/* the rule of the flow that was created last */
+	struct vb_flow_rule rule;
+	unsigned flows; /* number of flows that exist now */
 };
 
 extern struct fake_engine fake;

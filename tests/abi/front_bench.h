@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What the tests of the verbs front end share: a device over the fake engine
+ * Shared by the tests of the verbs front end: a device over the fake engine
  * with one object of each common kind, and helpers that core would do in a real
- * program. A test that needs the objects is entered with ON_BENCH().
+ * program. A test that needs the objects is registered with ON_BENCH().
  */
 #ifndef TESTS_ABI_FRONT_BENCH_H
 #define TESTS_ABI_FRONT_BENCH_H
@@ -38,9 +38,9 @@ struct bench {
 	struct ibv_pd *pd;
 	struct ibv_comp_channel *channel;
 	struct ibv_cq *cq;
-	struct ibv_qp *qp; /* RC, in RESET */
+	struct ibv_qp *qp; /* an RC queue pair in RESET */
 	struct ibv_qp_ex *ex;
-	struct vb_qp *core; /* of qp */
+	struct vb_qp *core; /* core's object of @qp */
 };
 
 /* Open the first device of the list. */
@@ -49,25 +49,25 @@ int set_up(void **state);
 int tear_down(void **state);
 #define ON_BENCH(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
 
-/* Set the queue pair's state without a transition, whose rules are core's. */
+/* Set the queue pair's state without a transition, which core would check. */
 void put_in(struct bench *b, enum vb_qp_state s);
-/* How many work requests were ever posted to the send queue. */
+/* Returns how many work requests were ever posted to the send queue. */
 uint32_t posted(const struct bench *b);
-/* Add a receive's completion to the completion queue. */
+/* Add the completion of a receive to the completion queue. */
 void push(struct bench *b, uint64_t wr_id);
 void sleep_ms(long ms);
 
-/* A program's allocators for a parent domain, and how they behave. */
+/* A program's allocators for a parent domain, and their behaviour. */
 struct allocator {
 	unsigned taken, given;
-	enum { OWN, DEFAULT, NONE } how; /* NONE: out of memory */
+	enum { OWN, DEFAULT, NONE } how; /* NONE: the allocator has no memory */
 };
 extern struct allocator allocator;
 void *take(struct ibv_pd *pd, void *context, size_t size, size_t align,
 	   uint64_t type);
 void give(struct ibv_pd *pd, void *context, void *at, uint64_t type);
 
-/* The groups of tests, one a file. Returns how many tests failed. */
+/* The groups of tests, one in each file. They return how many tests failed. */
 int front_device_tests(void);
 int front_memory_tests(void);
 int front_queue_tests(void);

@@ -179,7 +179,8 @@ static void resolve__asks_for_the_gid_s_interface(void **state)
 	ah.grh.sgid_index = 0;
 	assert_int_equal(
 		ibv_resolve_eth_l2_from_gid(b->context, &ah, mac, &vlan), 0);
-	assert_int_equal(vlan, 7); /* the fake returns the interface's index */
+	/* the fake engine returns the interface's index */
+	assert_int_equal(vlan, 7);
 	assert_int_equal(mac[5], 9);
 	assert_int_equal(
 		ibv_resolve_eth_l2_from_gid(b->context, &ah, mac, NULL), 0);

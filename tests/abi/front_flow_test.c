@@ -76,8 +76,8 @@ static void flow__specs_become_a_rule(void **state)
 	assert_memory_equal(fake.rule.value.dport, "\x12\xb7", 2);
 	assert_int_equal(fake.rule.mask.layers,
 			 LAYER_ETH | LAYER_IPV4 | LAYER_UDP);
-	/* While the flow exists: its queue pair and counters cannot be
-	 * destroyed, and the counters cannot be attached to more. */
+	/* While the flow exists, its queue pair and counters cannot be
+	 * destroyed, and no further counters can be attached. */
 	assert_int_equal(ibv_attach_counters_point_flow(c, &point, NULL),
 			 EBUSY);
 	assert_int_equal(ibv_destroy_counters(c), EBUSY);
@@ -114,7 +114,7 @@ static void flow__refusals(void **state)
 	REFUSED(r.eth.size--, EINVAL);
 	REFUSED(r.eth.type = 0x999, EINVAL);
 	REFUSED(r.eth.type |= IBV_FLOW_SPEC_INNER, EOPNOTSUPP);
-	/* ibv_create_flow(3) has ENXIO for devices without flow steering. */
+	/* For devices without flow steering, ibv_create_flow(3) names ENXIO. */
 	REFUSED(r.eth.type = IBV_FLOW_SPEC_ESP, EOPNOTSUPP);
 	REFUSED(r.eth.type = IBV_FLOW_SPEC_VXLAN_TUNNEL, EOPNOTSUPP);
 	REFUSED(r.eth.type = IBV_FLOW_SPEC_GRE, EOPNOTSUPP);
@@ -141,7 +141,8 @@ static void raw_qp__sends_and_nothing_else(void **state)
 	wr.opcode = IBV_WR_SEND_WITH_IMM;
 	assert_int_equal(ibv_post_send(qp, &wr, &bad), EINVAL);
 	wr.opcode = IBV_WR_SEND;
-	wr.send_flags = IBV_SEND_IP_CSUM; /* the device does not offer it */
+	/* the device does not support this flag */
+	wr.send_flags = IBV_SEND_IP_CSUM;
 	assert_int_equal(ibv_post_send(qp, &wr, &bad), EINVAL);
 	wr.send_flags = 0;
 	assert_int_equal(ibv_post_send(qp, &wr, &bad), 0);

@@ -158,7 +158,7 @@ static void advise_mr__what_the_page_says(void **state)
 	assert_int_equal(ibv_advise_mr(b->pd,
 				       IBV_ADVISE_MR_ADVICE_PREFETCH_WRITE, 0,
 				       &sge, 1),
-			 EPERM); /* the region is not writable */
+			 EPERM); /* EPERM, because the region is not writable */
 	assert_int_equal(ibv_advise_mr(other, 0, 0, &sge, 1), EPERM);
 	sge.length = (uint32_t)(2 * page + 1);
 	assert_int_equal(ibv_advise_mr(b->pd, 0, 0, &sge, 1), EFAULT);
@@ -192,7 +192,7 @@ static void dmabuf_mr__is_what_the_descriptor_is(void **state)
 	struct bench *b = *state;
 	struct vb_pd *pd = vb_front_pd(b->pd)->core;
 	int fd = memfd_create("stands for a device's memory", MFD_CLOEXEC);
-	/* The same offset within a page as in the file. */
+	/* Offset and iova must be equal within a page. */
 	const uint64_t iova = 0x7000000ffa;
 	struct ibv_mr *mr;
 	char out[4] = "";
@@ -362,7 +362,7 @@ static void parent_domain__stands_for_its_domain(void **state)
 	assert_int_equal(ibv_dealloc_pd(pd), EBUSY);
 	mr = ibv_reg_mr(parent, mem, 8, 0);
 	assert_ptr_equal(vb_front_mr(mr)->core->pd, vb_front_pd(pd)->core);
-	cq_attr.parent_domain = pd; /* not a parent domain */
+	cq_attr.parent_domain = pd; /* a domain that is not a parent domain */
 	assert_null(ibv_create_cq_ex(b->context, &cq_attr));
 	assert_int_equal(errno, EINVAL);
 	cq_attr.parent_domain = parent;

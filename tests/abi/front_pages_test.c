@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What rdma-core's manual pages (section 3) promise and no other test holds. */
+/* Promises of rdma-core's manual pages (section 3) that no other test
+ * checks. */
 #include "tests/abi/front_bench.h"
 
 static void pages__completion_queues(void **state)
@@ -26,7 +27,7 @@ static void pages__completion_queues(void **state)
 	poll.comp_mask = 0;
 	assert_int_equal(ibv_start_poll(cq, &poll), ENOENT);
 	assert_int_equal(ibv_destroy_cq(ibv_cq_ex_to_cq(cq)), 0);
-	/* Without blocking and without an event: -1 and errno. */
+	/* With a non-blocking channel that has no event: -1 and errno. */
 	assert_int_equal(fcntl(b->channel->fd, F_SETFL, O_NONBLOCK), 0);
 	errno = 0;
 	assert_int_equal(ibv_get_cq_event(b->channel, &which, &context), -1);
@@ -53,7 +54,8 @@ static void pages__queue_pairs_and_shared_queues(void **state)
 	/* UC queue pairs cannot have a shared receive queue. */
 	assert_null(ibv_create_qp(b->pd, &on_srq));
 	assert_int_equal(errno, EINVAL);
-	on_srq.qp_type = IBV_QPT_UD; /* its receive queue sizes are ignored */
+	/* a UD queue pair on an SRQ ignores the receive queue sizes */
+	on_srq.qp_type = IBV_QPT_UD;
 	qp = ibv_create_qp(b->pd, &on_srq);
 	assert_non_null(qp);
 	assert_true(on_srq.cap.max_send_wr >= 1);
@@ -115,7 +117,7 @@ static void pages__devices_and_names(void **state)
 	struct ibv_counters_init_attr odd = { .comp_mask = 1 };
 	struct ibv_async_event e;
 
-	/* It succeeds before and after memory was registered. */
+	/* ibv_fork_init() succeeds before and after memory was registered. */
 	assert_int_equal(ibv_fork_init(), 0);
 	assert_int_equal(ibv_is_fork_initialized(), IBV_FORK_UNNEEDED);
 	assert_int_equal(ibv_get_pkey_index(b->context, 1, htobe16(0xffff)), 0);
@@ -153,7 +155,7 @@ static void pages__polling_and_posting(void **state)
 	assert_int_equal(ibv_poll_cq(b->cq, -1, wc), 0);
 	assert_int_equal(ibv_poll_cq(b->cq, 1, wc), 1);
 	/* A queue cannot become smaller than its waiting entries; it may get
-	 * more room than asked for. */
+	 * larger than requested. */
 	assert_int_equal(ibv_resize_cq(b->cq, 0), EINVAL);
 	push(b, 3);
 	push(b, 4);
@@ -170,7 +172,8 @@ static void pages__polling_and_posting(void **state)
 	for (uint32_t i = 1; i < room; i++)
 		assert_int_equal(ibv_post_srq_recv(srq, &wr[1], &bad), 0);
 	assert_int_equal(ibv_post_srq_recv(srq, wr, &bad), ENOMEM);
-	assert_ptr_equal(bad, &wr[1]); /* the first request was posted */
+	/* the first request of the list was posted */
+	assert_ptr_equal(bad, &wr[1]);
 	assert_int_equal(ibv_destroy_qp(qp), 0);
 	assert_int_equal(ibv_destroy_srq(srq), 0);
 }
@@ -264,7 +267,8 @@ static void pages__builder_mistakes(void **state)
 	MISTAKE(ibv_wr_send(b->ex); ibv_wr_set_xrc_srqn(b->ex, 1));
 	MISTAKE(b->ex->wr_flags = IBV_SEND_IP_CSUM; ibv_wr_send(b->ex);
 		b->ex->wr_flags = 0);
-	/* The member that newer headers call; the device does not offer it. */
+	/* The function pointer that newer headers call; the device does not
+	 * support it. */
 	MISTAKE(vb_front_qp(b->qp)->wr_flush(b->ex, 1, 0, 8, 1, 0));
 #undef MISTAKE
 	assert_int_equal(posted(b), 0);
@@ -369,7 +373,7 @@ static void pages__counters_have_limits(void **state)
 	for (at.index = 0; at.index < 32; at.index++)
 		assert_int_equal(ibv_attach_counters_point_flow(c, &at, NULL),
 				 0);
-	/* An index out of range, and one counter more than there can be. */
+	/* An index out of range, and one more counter than the set can have. */
 	assert_int_equal(ibv_attach_counters_point_flow(c, &at, NULL), EINVAL);
 	at.index = 0;
 	assert_int_equal(ibv_attach_counters_point_flow(c, &at, NULL), EINVAL);

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Some programs (NCCL) look symbols up by version. */
+/* Symbols that some programs (NCCL) look up by version. */
 static const char *const wanted[][2] = {
 	{ "ibv_get_device_list", "IBVERBS_1.1" },
 	{ "ibv_get_device_list", "IBVERBS_1.0" },

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Any datagram to queue pair 1: what is accepted keeps its meaning. */
+/* Fuzzes the parser with datagrams to queue pair 1: an accepted message must
+ * keep its meaning when it is written again. */
 #include "tests/fuzz/fuzz.h"
 
 #include "wire/mad.h"

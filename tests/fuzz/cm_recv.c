@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Datagrams to a connection manager, one after the other, while its owner
- * accepts, rejects, leaves, lets time pass: what each may do is bounded, and
- * at the end nothing is left. Input: pieces of a byte, what the owner does,
- * and a datagram; ours are numbered from 0, so that messages can find theirs.
+ * Fuzzes a connection manager with datagrams, while its owner accepts, rejects,
+ * releases and lets time pass: the effect of each datagram is bounded, and at
+ * the end no object is left. Input: in pieces, a byte of what the owner does,
+ * and a datagram; local ids are numbered from 0, so that messages can find
+ * theirs.
  */
 #include "tests/fuzz/fuzz.h"
 
@@ -75,7 +76,8 @@ static void act(struct vb_cm *cm, unsigned what, vb_time now)
 	}
 }
 
-/* One datagram is answered by few, and opens one connection at most. */
+/* Deliver a datagram. It may cause only few answers, and open at most one
+ * connection. */
 static void deliver(struct vb_cm *cm, const uint8_t *mad, size_t len,
 		    vb_time now)
 {

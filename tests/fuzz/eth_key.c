@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Frames of anybody's: their keys have no more than their bytes say. */
+/* Fuzzes the parser of Ethernet frames: a key has no more fields than the
+ * frame's bytes. */
 #include "tests/fuzz/fuzz.h"
 #include "wire/eth.h"
 

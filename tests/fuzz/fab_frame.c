@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Anybody's frames into a switch. An input is a row of (control, length,
- * bytes): the lowest bit of control makes the VCRC right, the next two choose
- * the port where the bytes arrive. Whatever comes, what is handed out is whole,
- * buffers are not overrun and end up empty.
+ * Fuzzes a switch with frames. An input is a row of (control, length, bytes):
+ * the lowest bit of control makes the VCRC right, the next two choose the port
+ * where the bytes arrive. For any input, frames that are handed out are whole,
+ * and buffers are not overrun and are empty at the end.
  */
 #include <string.h>
 
@@ -98,7 +98,8 @@ static void check(struct vb_fab_net *net, struct vb_fab_node *sw)
 	for (unsigned p = 1; p <= PORTS; p++) {
 		struct vb_fab_end *e = sw->port[p].end;
 
-		/* Without credits, which a lie may take, frames stay. */
+		/* Without credits, which a false link packet can take away,
+		 * frames stay in their lanes. */
 		for (unsigned vl = 0; vl < DATA_VLS; vl++)
 			MUST(e->flow[vl].used <= e->flow[vl].size);
 		MUST(!e->wire.first);

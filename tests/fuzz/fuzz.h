@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* One mouth to feed: libFuzzer's entry, also called by mutate.c. */
+/* The interface of a fuzz target: libFuzzer's entry, which mutate.c calls as
+ * well. */
 #ifndef TESTS_FUZZ_FUZZ_H
 #define TESTS_FUZZ_FUZZ_H
 
@@ -10,7 +11,8 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len);
 
-/* A property that must hold for every input; not removed by NDEBUG. */
+/* Aborts unless a property holds that every input must have; not removed by
+ * NDEBUG. */
 static inline void must(bool held, const char *what)
 {
 	if (!held) {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The header in front of a received datagram: what is read is written back. */
+/* Fuzzes the parser of the header in front of a received datagram: what was
+ * read must be written back equal. */
 #include "tests/fuzz/fuzz.h"
 #include "wire/grh.h"
 
@@ -10,7 +11,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
 
 	if (len != VB_GRH_BYTES || !vb_grh_get(bytes, &h))
 		return 0;
-	/* Addresses of two families are IPv6's to have; nobody sends them. */
+	/* Addresses of two families can only stand in an IPv6 header; no host
+	 * sends such a header. */
 	if (vb_gid_is_ipv4(&h.dgid) != vb_gid_is_ipv4(&h.sgid))
 		return 0;
 	vb_grh_put(written, &h);

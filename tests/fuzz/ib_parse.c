@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Any packet: what is accepted lies inside, and is what is put back. */
+/* Fuzzes the packet parser: an accepted packet's fields are within the bytes,
+ * and are written back equal. */
 #include "tests/fuzz/fuzz.h"
 
 #include "wire/ib_hdr.h"
 
-/* Bits that a sender must leave 0 and a receiver does not look at. */
+/* Clear the bits that a sender must set to 0 and a receiver ignores. */
 static void clear_reserved(uint8_t *bytes, const struct vb_ib_pkt *pkt)
 {
 	unsigned class = pkt->bth.opcode >> 5;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Any packet on any path: a verdict of good is true of the whole IP packet,
- * and a packet that we sealed is good.
+ * Fuzzes the ICRC check: a verdict of good must be true for the whole IP
+ * packet, and a packet that this test sealed must be good.
  *
- * Input: 1 byte flags and guess, 32 of addresses, 4 of ports, then the packet
- * with its ICRC.
+ * Input: 1 byte of flags and guess, 32 of addresses, 4 of ports, then the
+ * packet with its ICRC.
  */
 #include "tests/fuzz/fuzz.h"
 #include "tests/support/icrc.h"
@@ -15,7 +15,8 @@
 #define PATH_BYTES 37
 #define MAX_BYTES  4096
 
-/* IP and UDP headers around @len bytes; their length. */
+/* Write IP and UDP headers for @len bytes. Returns the length of the
+ * headers. */
 static size_t put_ip_udp(uint8_t *ip, const struct vb_icrc_path *path,
 			 size_t len, uint16_t ip_id, uint16_t flags)
 {

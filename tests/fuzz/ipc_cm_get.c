@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Any message about connections: what is accepted keeps its meaning. */
+/* Fuzzes the parser of messages about connections: an accepted message must
+ * keep its meaning. */
 #include "tests/fuzz/fuzz.h"
 
 #include "wire/ipc_cm.h"

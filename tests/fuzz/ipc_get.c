@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Any datagram to the broker: what is accepted keeps its meaning. */
+/* Fuzzes the parser of messages to the broker: an accepted message must keep
+ * its meaning. */
 #include "tests/fuzz/fuzz.h"
 
 #include "wire/ipc.h"

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Any bytes for a queue pair's stream, in pieces: memory that no key opens
- * stays what it is, and every work request completes once. Four bytes "KEY1"
- * stand for a key that is good, eight bytes "ADDRESS1" for where it leads.
+ * Fuzzes a queue pair's stream with bytes, in pieces: memory that no key opens
+ * must not change, and every work request completes once. In the input, the
+ * four bytes "KEY1" stand for a valid key, and the eight bytes "ADDRESS1" for
+ * its address.
  */
 #include "tests/fuzz/fuzz.h"
 
@@ -10,8 +11,8 @@
 
 #include "tests/support/pipe.h"
 
-#define OPEN_AT	   4096u /* what peers may touch: to... */
-#define OPEN_END   8192u /* ...here */
+#define OPEN_AT	   4096u /* first offset that the peer's key opens */
+#define OPEN_END   8192u /* end of the range that the peer's key opens */
 #define RECV_AT	   16384u
 #define SINK_AT	   32768u
 #define SINK_BYTES 512u
@@ -61,7 +62,7 @@ static void deliver(struct pipe *p, size_t len, unsigned step)
 
 	for (size_t at = 0; at < len; at += step) {
 		pipe_inject(p, 0, stream + at, VB_MIN(step, len - at));
-		/* Only what side 1 hears and says. */
+		/* Only the bytes of side 0's stream are from the input. */
 		p->limit[1] = 0;
 		pipe_turn(p);
 	}

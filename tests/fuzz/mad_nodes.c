@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Any MADs, in any order, to the agents of an adapter and a switch, while
- * programs send, and time passes: nothing breaks, each frame makes a bounded
- * number of others, and at the end nothing is left. Input: pieces of a byte,
- * what to do, and up to 256 bytes of a MAD.
+ * Fuzzes the agents of an adapter and a switch with MADs in any order, while
+ * programs send and time passes: each frame causes a bounded number of others,
+ * and at the end no object is left. Input: in pieces, a byte of what to do, and
+ * up to 256 bytes of a MAD.
  */
 #include "tests/fuzz/fuzz.h"
 
@@ -48,7 +48,8 @@ static void take(void *arg, void *who, const struct vb_mad_delivery *d)
 	uint8_t sum = 0;
 
 	MUST(who == &client);
-	for (size_t i = 0; i < d->len; i++) /* all of it can be read */
+	/* read all bytes, so that a sanitizer checks them */
+	for (size_t i = 0; i < d->len; i++)
 		sum ^= d->bytes[i];
 	client += sum;
 }

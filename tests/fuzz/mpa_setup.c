@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Any bytes for either side of MPA's set-up, in any pieces: it ends somewhere,
- * asks for no more than a frame, and says nothing that it did not agree to. */
+/* Fuzzes MPA's set-up of both sides with bytes in any pieces: the set-up ends,
+ * reads no more than a frame, and sends nothing that it did not agree to. */
 #include "tests/fuzz/fuzz.h"
 
 #include <string.h>
 
 #include "iwarp/setup.h"
 
-/* The first byte: which side, in what pieces. */
+/* Feed the input. The first byte chooses the side and the sizes of the
+ * pieces. */
 static void feed(struct vb_mpa_setup *m, const uint8_t *bytes, size_t len,
 		 unsigned step)
 {

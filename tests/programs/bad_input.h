@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What the files of bad_input_test share: the two sides, what is expected of
- * them, and the cases. */
+/* Shared by the files of bad_input_test: the two sides, what the tests expect
+ * of them, and the cases. */
 #ifndef TESTS_PROGRAMS_BAD_INPUT_H
 #define TESTS_PROGRAMS_BAD_INPUT_H
 
@@ -24,7 +24,7 @@
 #define WAIT  10.0
 extern struct rc_options options;
 extern struct rc_device device;
-extern const char *problem; /* what the running case found wrong */
+extern const char *problem; /* the first error that the running case found */
 
 struct side {
 	struct ibv_cq *cq;
@@ -50,15 +50,17 @@ int receive(struct side *s, struct ibv_sge *sge, int count);
 void ends_in(struct side *s, enum ibv_wc_status status);
 void is_in(struct side *s, enum ibv_qp_state state);
 
-/* The end of a stream is on its way. */
+/* Wait until the queue pair of @s is in @state: the end of a stream may still
+ * be on its way. */
 void becomes(struct side *s, enum ibv_qp_state state);
 
-/* Over TCP what is sent is complete when it has left. */
+/* May the request have completed with success? Over TCP a request is complete
+ * when its bytes were sent. */
 bool may_have_left(const struct ibv_send_wr *wr, enum ibv_wc_status status);
 void untouched(const struct side *s);
 void refused(int err, int wanted, const char *what);
 
-/* One operation of a on b that b must answer with this. */
+/* Post one operation of side a on side b; b must answer with @status. */
 void answered(struct ibv_send_wr *wr, enum ibv_wc_status status);
 void send_in_wrong_state(void);
 void receive_in_reset(void);
@@ -77,7 +79,7 @@ void rkey_after_deregistration(void);
 void write_one_past(void);
 void write_one_before(void);
 
-/* Many packets, of which only the last would be outside. */
+/* A WRITE of many packets, of which only the last is outside the region. */
 void long_write_one_past(void);
 void read_one_past(void);
 void remote_address_that_wraps(void);
@@ -96,7 +98,8 @@ void nobody_receives(void);
 void peer_is_gone(void);
 void rest_is_flushed(void);
 
-/* Registered memory that is not there (any more) is no crash. */
+/* Registered memory that is not mapped (any more) must not crash the
+ * program. */
 void unmapped_source(void);
 void unmapped_inline_source(void);
 void unmapped_sink(void);
@@ -109,21 +112,23 @@ void destroying_what_is_in_use(void);
 void bad_moves(void);
 void impossible_creations(void);
 
-/* More than a READ's answer may be asked, never more is given. */
+/* A READ may ask for more than an answer can have, but no answer has more than
+ * the longest message. */
 void longest_message(void);
 
-/* A queue pair that never sends goes to RTS all the same. */
+/* A queue pair that never sends can still move to RTS. */
 void receive_only(void);
 void child_tidies_up(void);
 void child_opens_its_own(void);
 
-/* Verbs are no cancellation points: the adapter goes on. */
+/* Verbs are no cancellation points: the adapter works after a cancelled
+ * poll. */
 void cancelled_poller(void);
 void cancelled_poster(void);
 void child_and_xrc_domain(void);
 void cancelled_in_any_verb(void);
 
-/* After any misuse, well-behaved queue pairs still talk. */
+/* After any misuse, other queue pairs still exchange messages. */
 void still_works(void);
 void in_fresh_sides(void (*run)(void));
 

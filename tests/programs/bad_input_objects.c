@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Cases: memory that is not there, and objects that are used wrongly. */
+/* Cases: memory that is not mapped, and objects that are used wrongly. */
 #include "bad_input.h"
 
-/* Registered memory that is not there (any more) is no crash. */
+/* Registered memory that is not mapped (any more) must not crash the
+ * program. */
 void unmapped_source(void)
 {
 	struct ibv_sge sge = piece(&a, 4096, 8);
@@ -56,7 +57,8 @@ void unmapped_receive(void)
 	ends_in(&b, IBV_WC_LOC_PROT_ERR);
 }
 
-/* The peer's missing page is the peer's trouble, told by a NAK. */
+/* A page that is missing at the peer is an error of the peer, which answers
+ * with a NAK. */
 static void remote_is_unmapped(enum ibv_wr_opcode opcode)
 {
 	struct ibv_sge sge = piece(&a, 0, 8);
@@ -189,7 +191,8 @@ void impossible_creations(void)
 		wrong("a completion queue of 2^30 entries");
 }
 
-/* More than a READ's answer may be asked, never more is given. */
+/* A READ may ask for more than an answer can have, but no answer has more than
+ * the longest message. */
 void longest_message(void)
 {
 	struct ibv_sge sge[2];
@@ -204,14 +207,14 @@ void longest_message(void)
 	wr.num_sge = 2;
 	err = post(&a, &wr);
 	if (err)
-		return; /* refused: fine as well */
+		return; /* the device may also refuse the request */
 	if (!rc_wait(a.cq, WAIT, &wc))
 		wrong("no completion");
 	else if (wc.status == IBV_WC_SUCCESS)
 		wrong("a message of 2^32 + 8 bytes");
 }
 
-/* A queue pair that never sends goes to RTS all the same. */
+/* A queue pair that never sends can still move to RTS. */
 void receive_only(void)
 {
 	struct ibv_qp_init_attr init = {

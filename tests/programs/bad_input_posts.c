@@ -11,7 +11,7 @@ void send_in_wrong_state(void)
 	refused(post(&a, &wr), EINVAL, "post in RESET");
 	must(!rc_to_init(a.qp, RC_ALL_ACCESS), "RESET to INIT");
 	refused(post(&a, &wr), EINVAL, "post in INIT");
-	if (rnic) /* it has no RTR */
+	if (rnic) /* an RNIC has no state RTR */
 		return;
 	must(!rc_to_rtr(&device, a.qp, &at_b), "INIT to RTR");
 	refused(post(&a, &wr), EINVAL, "post in RTR");
@@ -86,7 +86,7 @@ void too_many_requests(void)
 	struct ibv_qp_attr attr;
 	unsigned posted = 0;
 
-	/* Nobody receives: they stay. */
+	/* The peer posts no receive, so the sends stay in the queue. */
 	connect_with(RC_ALL_ACCESS, 7, 7);
 	must(!ibv_query_qp(a.qp, &attr, IBV_QP_CAP, &init), "ibv_query_qp");
 	while (posted <= init.cap.max_send_wr && !post(&a, &wr))
@@ -218,7 +218,7 @@ void write_one_before(void)
 	untouched(&b);
 }
 
-/* Many packets, of which only the last would be outside. */
+/* A WRITE of many packets, of which only the last is outside the region. */
 void long_write_one_past(void)
 {
 	struct ibv_sge sge = piece(&a, 0, BYTES);
@@ -275,7 +275,7 @@ void atomic_outside(void)
 	untouched(&b);
 }
 
-/* The region refuses: an access error. */
+/* The region does not permit the operation: an access error. */
 static void region_refuses(enum ibv_wr_opcode opcode, unsigned access)
 {
 	struct ibv_mr *mr = ibv_reg_mr(device.pd, b.memory, BYTES, access);
@@ -312,8 +312,8 @@ void region_without_atomic(void)
 			       IBV_ACCESS_REMOTE_READ);
 }
 
-/* The queue pair refuses: an invalid request, of RFC 5040's a violation of
- * access rights. */
+/* The queue pair does not permit the operation: an invalid request; with RFC
+ * 5040 a violation of access rights. */
 static void qp_refuses(enum ibv_wr_opcode opcode)
 {
 	struct ibv_sge sge = piece(&a, 0, 8);
@@ -398,7 +398,8 @@ void peer_is_gone(void)
 	connected();
 	must(!ibv_destroy_qp(b.qp), "ibv_destroy_qp");
 	b.qp = NULL;
-	if (rnic) { /* its stream ends, and tells */
+	/* the stream of an RNIC ends, and the peer gets the error */
+	if (rnic) {
 		becomes(&a, IBV_QPS_ERR);
 		refused(post(&a, &wr), 0, "post");
 		ends_in(&a, IBV_WC_WR_FLUSH_ERR);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The two sides of a case, and what is expected of them. */
+/* The two sides of a case, and functions that check them. */
 #include "bad_input.h"
 
 #define DEPTH  16
@@ -7,7 +7,7 @@
 
 struct rc_options options = RC_OPTIONS;
 struct rc_device device;
-const char *problem; /* what the running case found wrong */
+const char *problem; /* the first error that the running case found */
 static char problem_text[256];
 struct side a, b;
 bool rnic;
@@ -16,7 +16,9 @@ void wrong(const char *format, ...)
 {
 	va_list args;
 
-	if (problem) /* the first is the cause */
+	/* only the first error is kept, because it is the cause of the
+	 * others */
+	if (problem)
 		return;
 	va_start(args, format);
 	vsnprintf(problem_text, sizeof(problem_text), format, args);
@@ -30,7 +32,8 @@ void make_side(struct side *s, unsigned access)
 			 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	must(s->memory != MAP_FAILED, "mmap");
 	memset(s->memory, 0x5a, 3 * BYTES);
-	/* The region has neighbours on both sides that are not in it. */
+	/* The region has neighbouring memory on both sides that does not belong
+	 * to it. */
 	s->mr = ibv_reg_mr(device.pd, s->memory + BYTES, BYTES, access);
 	must(s->mr, "ibv_reg_mr");
 	s->cq = ibv_create_cq(device.context, 4 * DEPTH, NULL, NULL, 0);
@@ -155,7 +158,8 @@ void is_in(struct side *s, enum ibv_qp_state state)
 		wrong("state %d, must be %d", attr.qp_state, state);
 }
 
-/* The end of a stream is on its way. */
+/* Wait until the queue pair of @s is in @state: the end of a stream may still
+ * be on its way. */
 void becomes(struct side *s, enum ibv_qp_state state)
 {
 	struct ibv_qp_init_attr init;
@@ -168,7 +172,8 @@ void becomes(struct side *s, enum ibv_qp_state state)
 	is_in(s, state);
 }
 
-/* Over TCP what is sent is complete when it has left. */
+/* May the request have completed with success? Over TCP a request is complete
+ * when its bytes were sent. */
 bool may_have_left(const struct ibv_send_wr *wr, enum ibv_wc_status status)
 {
 	const char *near = getenv("VERBENA_NEAR");
@@ -197,7 +202,7 @@ void refused(int err, int wanted, const char *what)
 		      strerror(err < 0 ? -err : err), wanted, strerror(wanted));
 }
 
-/* One operation of a on b that b must answer with this. */
+/* Post one operation of side a on side b; b must answer with @status. */
 void answered(struct ibv_send_wr *wr, enum ibv_wc_status status)
 {
 	refused(post(&a, wr), 0, "post");

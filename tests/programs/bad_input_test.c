@@ -16,7 +16,8 @@
 	{                                                                      \
 #name, name, false                                             \
 	}
-/* Of what an RNIC has not, or of a connection that a child of fork makes. */
+/* Cases that an RNIC does not support, or that need a connection which a child
+ * of fork makes. */
 #define NO_RNIC(name)                                                          \
 	{                                                                      \
 #name, name, true                                              \
@@ -81,7 +82,7 @@ static const struct {
 	NO_RNIC(child_and_xrc_domain),
 };
 
-/* After any misuse, well-behaved queue pairs still talk. */
+/* After any misuse, other queue pairs still exchange messages. */
 void still_works(void)
 {
 	struct ibv_sge sge = piece(&a, 0, 4);
@@ -94,7 +95,7 @@ void still_works(void)
 	refused(post(&a, &wr), 0, "post afterwards");
 	ends_in(&a, IBV_WC_SUCCESS);
 	while (rnic && memcmp(b.memory + BYTES, "word", 4) && seconds() < until)
-		usleep(1000); /* it has left */
+		usleep(1000); /* the request was sent meanwhile */
 	if (memcmp(b.memory + BYTES, "word", 4))
 		wrong("the data afterwards");
 }

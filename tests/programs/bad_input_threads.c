@@ -2,7 +2,7 @@
 /* Cases: children of fork, and threads that are cancelled. */
 #include "bad_input.h"
 
-/* Run @f in a child, as destructors run there. */
+/* Run @f in a child of fork, as destructors run there. */
 static void in_child(void (*f)(void))
 {
 	int status = -1;
@@ -34,7 +34,7 @@ void child_tidies_up(void)
 
 	connected();
 	in_child(destroy_all);
-	/* and to the parent it is all one */
+	/* The child's calls must not have changed anything for the parent. */
 	refused(post(&a, &wr), 0, "post after the child");
 	ends_in(&a, IBV_WC_SUCCESS);
 }
@@ -81,7 +81,8 @@ static void cancel_soon(void *(*run)(void *))
 	pthread_join(thread, NULL);
 }
 
-/* Verbs are no cancellation points: the adapter goes on. */
+/* Verbs are no cancellation points: the adapter works after a cancelled
+ * poll. */
 void cancelled_poller(void)
 {
 	connected();
@@ -121,8 +122,9 @@ static struct ibv_xrcd *open_domain(int fd)
 static struct ibv_xrcd *domain;
 static int domain_fd;
 
-/* Neither its closing of what it inherited nor its end takes the domain from
- * the parent; and its own device knows that the inode has one. */
+/* Neither a child that closes inherited objects nor its end takes the domain
+ * away from the parent; and a device that the child opens knows that the inode
+ * has a domain. */
 static void child_with_domain(void)
 {
 	if (ibv_close_xrcd(domain))
@@ -161,7 +163,8 @@ void child_and_xrc_domain(void)
 	fclose(f);
 }
 
-/* None of these is a cancellation point, though it enters the kernel. */
+/* None of the calls here is a cancellation point, although they enter the
+ * kernel. */
 static void *live_and_die_cancelled(void *arg)
 {
 	struct side s;

@@ -20,20 +20,20 @@
 #include "rc.h"
 
 #define BYTES  8192
-#define BORDER 4096 /* around the region */
+#define BORDER 4096 /* bytes around the region that must not change */
 #define DEPTH  8
 #define WAIT   20.0
 #define SETTLE 0.3
 #define FILL   0xb5
 
-/* What the server does about it. */
+/* How the server causes the fault. */
 enum trick {
 	NOTHING,
-	NO_RIGHTS,     /* its queue pair allows nothing */
-	NO_WRITES,     /* its region does not */
-	SMALL_RECEIVE, /* a byte too small */
-	STALE_RECEIVE, /* into a region that is gone */
-	LEAVE,	       /* the process ends */
+	NO_RIGHTS,     /* the server's queue pair allows no operation */
+	NO_WRITES,     /* the server's region allows no writes */
+	SMALL_RECEIVE, /* the server's receive is one byte too small */
+	STALE_RECEIVE, /* the server's receive is in a deregistered region */
+	LEAVE,	       /* the server's process ends */
 };
 
 static const struct one {
@@ -41,7 +41,7 @@ static const struct one {
 	enum ibv_wr_opcode opcode;
 	uint32_t length, key_off;
 	long remote;  /* offset in the region */
-	bool receive; /* one is posted there */
+	bool receive; /* the server posts a receive */
 	enum trick trick;
 } cases[] = {
 	{ "write_rkey", IBV_WR_RDMA_WRITE, 64, 0x100, 0, true, NOTHING },
@@ -80,7 +80,7 @@ struct hello {
 	struct rc_address at;
 };
 
-struct outcome { /* at the server */
+struct outcome { /* results at the server */
 	char receive[32], state[8], memory[8], event[32];
 };
 
@@ -113,9 +113,7 @@ static void drop_ends(void)
 	must(!ibv_destroy_cq(cq), "ibv_destroy_cq");
 }
 
-/*
- * The server.
- */
+/* Functions of the server. */
 
 static void post_receive(const struct one *c)
 {
@@ -135,7 +133,8 @@ static void post_receive(const struct one *c)
 	must(!ibv_post_recv(qp, &wr, &bad), "ibv_post_recv");
 }
 
-/* The event that the case made, and those that say nothing of it left out. */
+/* Read the event that the case caused; events that are no consequence of it are
+ * skipped. */
 static void take_event(char *name, size_t size)
 {
 	struct ibv_async_event e;
@@ -192,7 +191,8 @@ static bool untouched(size_t from, size_t to)
 	return from == to;
 }
 
-/* Only a SEND has a receive to put some of its bytes into. */
+/* Returns what happened to the memory. Only a SEND has a receive, into which
+ * some bytes may have been placed. */
 static const char *memory_state(const struct one *c)
 {
 	bool may_fill = c->opcode == IBV_WR_SEND;
@@ -216,7 +216,7 @@ static void refuse(const struct one *c)
 	tcp_barrier(tcp);
 	if (c->trick == LEAVE)
 		_exit(0);
-	/* The client has its answer. */
+	/* Wait until the client has its answer. */
 	tcp_barrier(tcp);
 	if (rc_wait(cq, SETTLE, &wc))
 		snprintf(o.receive, sizeof(o.receive), "%s",
@@ -228,11 +228,9 @@ static void refuse(const struct one *c)
 	drop_ends();
 }
 
-/*
- * The client.
- */
+/* Functions of the client. */
 
-/* False: what is posted is looked at, and refused. */
+/* Post the case's request. False: the library checked and refused it. */
 static bool post(const struct one *c, const struct hello *peer)
 {
 	struct ibv_sge sge = { (uintptr_t)mr->addr, c->length, mr->lkey };
@@ -260,7 +258,8 @@ static bool post(const struct one *c, const struct hello *peer)
 	return !ibv_post_send(qp, &wr, &bad);
 }
 
-/* In the order they were posted, or the line says so. */
+/* Returns the status of request @wr_id. Completions must come in the order of
+ * posting; otherwise the printed line says so. */
 static const char *await(uint64_t wr_id)
 {
 	struct ibv_wc wc;
@@ -270,7 +269,7 @@ static const char *await(uint64_t wr_id)
 	return wc.wr_id == wr_id ? status_name(wc.status) : "out_of_order";
 }
 
-/* The server is ready, or is no more. */
+/* Wait until the server is ready, or has ended. */
 static void await_turn(const struct one *c)
 {
 	char drop;
@@ -284,7 +283,8 @@ static void await_turn(const struct one *c)
 	tcp_barrier(tcp);
 	if (c->trick == LEAVE) {
 		must(read(tcp, &drop, 1) <= 0, "the server leaves");
-		usleep(200000); /* its queue pair goes a little later */
+		/* the server's queue pair is destroyed a little later */
+		usleep(200000);
 	}
 }
 

@@ -27,7 +27,8 @@ static struct rc_device device;
 static struct ibv_cq *cq;
 static struct ibv_qp *qp;
 static struct ibv_mr *mr;
-/* @there: what the target has, or is to have. */
+/* @there in the target process: the memory that is written; in the writer
+ * process: the contents that it must have */
 static uint8_t here[BYTES], there[BYTES];
 
 struct hello {
@@ -44,7 +45,7 @@ static struct burst next(struct rng *r)
 {
 	struct burst b = { .length = 1 + (uint32_t)rng_below(r, LONGEST) };
 
-	if (rng_below(r, 50) == 0) /* not one to gather */
+	if (rng_below(r, 50) == 0) /* some WRITEs are too large to gather */
 		b.length = BYTES / 2;
 	b.from = (uint32_t)rng_below(r, BYTES - b.length);
 	b.to = (uint32_t)rng_below(r, BYTES - b.length);
@@ -68,7 +69,7 @@ static void post(const struct burst *b, const struct hello *peer, unsigned nth)
 	must(!ibv_post_send(qp, &wr, &bad), "ibv_post_send");
 }
 
-/* The oldest signalled one. */
+/* Wait for the oldest signalled WRITE, which must have @status. */
 static unsigned await(enum ibv_wc_status status)
 {
 	struct ibv_wc wc;

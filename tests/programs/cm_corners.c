@@ -20,7 +20,8 @@
 
 #define PORT "7477"
 
-/* Newer than the header, and than the library that this is linked with. */
+/* An event type that is newer than the header and the library that this program
+ * is linked with. */
 enum { EVENT_USER = 18 };
 typedef int write_event(struct rdma_cm_id *id, enum rdma_cm_event_type event,
 			int status, uint64_t arg);
@@ -33,7 +34,7 @@ static void say(const char *what, bool well)
 	failures += !well;
 }
 
-/* @rc of a call that is to fail so. */
+/* True if a call returned @rc and errno as a failure with @error does. */
 static bool fails(int rc, int error)
 {
 	if (rc == -1 && errno == error)
@@ -133,17 +134,19 @@ static void corners(const char *name)
 }
 
 /*
- * A thread waits for events until the program ends, as rping's. The last one
- * wakes it, and is withdrawn with its id before it has it: it hears of nothing,
- * and not of a bad descriptor. Only a signal ends that, with EINTR.
+ * Waiting for events until the program ends, as rping does. The last event
+ * wakes the thread, and is withdrawn with its id before the thread reads it:
+ * the call then returns neither an event nor the error of a bad descriptor.
+ * Only a signal ends it, with EINTR.
  */
 
 #define TURNS  200
 #define HAD_IT (-1)
 
-static _Atomic int heard_of; /* errno, or HAD_IT; 0: still waits */
-static _Atomic unsigned had; /* events, by listen_on() */
-static _Atomic long tid;     /* of who waits */
+/* Errno of the call, or HAD_IT after an event; 0: the thread still waits. */
+static _Atomic int heard_of;
+static _Atomic unsigned had; /* number of events that listen_on() has read */
+static _Atomic long tid;     /* thread id of the waiting thread */
 
 static void *listen_on(void *channel)
 {
@@ -158,7 +161,7 @@ static void *listen_on(void *channel)
 	return NULL;
 }
 
-/* For a channel that goes, and is not to be asked again. */
+/* Waits once, for a channel that is destroyed and must not be used again. */
 static void *listen_once(void *channel)
 {
 	struct rdma_cm_event *e;
@@ -167,7 +170,8 @@ static void *listen_once(void *channel)
 	if (rdma_get_cm_event(channel, &e)) {
 		heard_of = errno;
 	} else {
-		heard_of = HAD_IT; /* the id waits for the next line */
+		/* destroying the id waits for the next line */
+		heard_of = HAD_IT;
 		rdma_ack_cm_event(e);
 	}
 	return NULL;
@@ -236,7 +240,8 @@ static void end_waiting(struct waiting *w)
 	rdma_destroy_event_channel(w->channel);
 }
 
-/* A signal whose handler restarts calls, and one whose does not. */
+/* A signal whose handler restarts calls, and a signal whose handler does
+ * not. */
 static bool ends_with_a_signal(struct waiting *w)
 {
 	int before;
@@ -256,7 +261,8 @@ static bool ends_with_a_signal(struct waiting *w)
 	return !before && heard_of == EINTR;
 }
 
-/* On a busy machine it may be quicker than we are: the turn does not count. */
+/* True if the wait ended as expected. On a busy machine the waiting thread may
+ * be faster than this one: then the turn does not count. */
 static bool goes(write_event *write, unsigned *turns)
 {
 	struct waiting w;
@@ -282,7 +288,8 @@ static void channel_goes(void)
 	say("a channel that goes while a thread waits", well && turns);
 }
 
-/* One that is cancelled leaves nothing locked, and the channel works on. */
+/* A cancelled waiting thread leaves no lock held, and the channel still
+ * works. */
 static void cancelled(void)
 {
 	write_event *write = dlsym(RTLD_DEFAULT, "rdma_write_cm_event");
@@ -293,7 +300,8 @@ static void cancelled(void)
 		struct waiting w;
 
 		well = begin_waiting(&w, listen_on);
-		if (i % 2) /* on its way to the event, or still asleep */
+		/* the thread is on its way to the event, or still asleep */
+		if (i % 2)
 			write(w.id, (enum rdma_cm_event_type)EVENT_USER, 0, 0);
 		pthread_cancel(w.thread);
 		pthread_join(w.thread, NULL);
@@ -305,7 +313,8 @@ static void cancelled(void)
 	say("a thread that is cancelled while it waits", well);
 }
 
-/* Two wait; who was woken is cancelled on its way: the other one has it. */
+/* Two threads wait; the one that was woken is cancelled on its way, so the
+ * other one must get the event. */
 static bool is_passed_on(write_event *write)
 {
 	pthread_t other;
@@ -338,7 +347,7 @@ static void passed_on(void)
 	say("one of two that wait is cancelled", well);
 }
 
-/* An id may outlive its channel; it hears of nothing. */
+/* An id may outlive its channel; it then gets no events. */
 static void outlived(const char *name)
 {
 	struct rdma_event_channel *channel = rdma_create_event_channel();
@@ -353,14 +362,14 @@ static void outlived(const char *name)
 
 	if (well) {
 		rdma_destroy_event_channel(channel);
-		usleep(2000); /* the address is known meanwhile */
+		usleep(2000); /* the address is resolved meanwhile */
 		well = rdma_destroy_id(other) == 0 && rdma_destroy_id(id) == 0;
 	}
 	say("ids that outlive their channel", well);
 	freeaddrinfo(found);
 }
 
-/* Connections by rdma_create_ep(). */
+/* Connections made by rdma_create_ep(). */
 
 static struct rdma_cm_id *end_point(const char *name, int flags,
 				    enum ibv_qp_type type)
@@ -453,8 +462,8 @@ static void unreliable(const char *name)
 		rdma_destroy_ep(id);
 }
 
-/* As Linux: loopback addresses choose no device, though one may have them; a
- * request brings one. */
+/* As on Linux, a bind to a loopback address chooses no device, even if a device
+ * has it; a request chooses one. */
 static bool chooses_none(const char *name)
 {
 	struct rdma_cm_id *id = end_point(name, RAI_PASSIVE, IBV_QPT_RC);
@@ -488,7 +497,7 @@ static bool chosen_later(const char *name)
 	return well;
 }
 
-/* No host has it (RFC 5737). */
+/* Binding to an address that no host has must fail (RFC 5737). */
 static bool anothers_address(void)
 {
 	struct addrinfo *found = NULL;

@@ -19,14 +19,16 @@
 
 #include "wire/ipc_cm.h"
 
-#define PORT	7478
-#define BEHIND	3600	 /* seconds */
-#define BETWEEN 20000000 /* nanoseconds */
+#define PORT   7478
+#define BEHIND 3600 /* seconds */
+/* ns between the late answer and the answer to the request */
+#define BETWEEN 20000000
 
 enum late { NOTHING, OF_ANOTHER_ID, OF_THE_SAME_ID };
 
 static enum late late;
-static bool shown; /* the late one was read in this one's place */
+/* the library took the late answer for the answer to the request */
+static bool shown;
 static bool clock_is_wrong;
 static int failures;
 
@@ -64,7 +66,8 @@ __attribute__((visibility("default"))) ssize_t recvmsg(int fd, struct msghdr *h,
 			return n;
 		*h = kept;
 	}
-	if (shown) /* who waits for an answer is to see the late one */
+	/* the thread that waits for an answer must read the late one first */
+	if (shown)
 		nanosleep(&(struct timespec){ 0, BETWEEN }, NULL);
 	shown = false;
 	return syscall(SYS_recvmsg, fd, h, flags);
@@ -80,7 +83,7 @@ __attribute__((visibility("default"))) int clock_gettime(clockid_t id,
 	return rc;
 }
 
-/* A port, and what listens there. */
+/* Bind to a port and listen there. */
 static bool listens(struct rdma_event_channel *channel, const char *address)
 {
 	struct sockaddr_in a = { .sin_family = AF_INET,

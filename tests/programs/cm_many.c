@@ -43,7 +43,7 @@ static void die(const char *what)
 	exit(2);
 }
 
-/* One clock for all programs of a machine. */
+/* Seconds of a clock that all programs of a machine share. */
 static double seconds(void)
 {
 	struct timespec t;
@@ -73,13 +73,14 @@ static void equip(struct rdma_cm_id *id)
 		cq = ibv_create_cq(id->verbs, 16, NULL, NULL, 0);
 	}
 	attr.send_cq = attr.recv_cq = cq;
-	if (kind == XRC && serves) /* completions are a shared queue's */
+	/* completions are those of a shared receive queue */
+	if (kind == XRC && serves)
 		attr.send_cq = attr.recv_cq = NULL;
 	if (!pd || !cq || rdma_create_qp(id, pd, &attr))
 		die("a queue pair");
 }
 
-/* There is no other way to an id for XRC. */
+/* Make an id for XRC, which only this call can do. */
 static struct rdma_cm_id *xrc_id(void)
 {
 	struct rdma_addrinfo ai = {
@@ -188,7 +189,7 @@ static void on_down(struct rdma_cm_id *id)
 	at("timewait");
 }
 
-/* True: @id is no more needed. */
+/* Handle an event. True: @id is no longer needed. */
 static int on_event(const struct rdma_cm_event *e)
 {
 	switch (e->event) {

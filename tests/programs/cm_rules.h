@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What the files of cm_rules share. */
+/* Shared by the files of cm_rules. */
 #ifndef TESTS_PROGRAMS_CM_RULES_H
 #define TESTS_PROGRAMS_CM_RULES_H
 
@@ -27,13 +27,14 @@
 extern int failures;
 void say(const char *what, bool well);
 
-/* The first that does not hold is why. */
+/* Record that the rule @what does not hold if @it is false. The first such rule
+ * is reported. */
 bool holds(bool it, const char *what);
 #define HOLDS(condition) holds(condition, #condition)
 
 bool fails(int rc, int error);
 
-/* GIDs. */
+/* Rules of GIDs as addresses. */
 
 struct place {
 	const char *name, *service;
@@ -43,47 +44,50 @@ struct rdma_cm_id *end_point(const struct place *p);
 extern char heard[64];
 void gids(const char *ip, const char *ip6);
 
-/* Bound ids. */
+/* Rules of bound ids. */
 struct sockaddr_storage address_of(const char *name, int port);
 extern struct rdma_event_channel *channel;
 struct rdma_cm_id *new_id(enum rdma_port_space ps);
 bool reuse(const char *ip);
 bool afonly(const char *ip);
 
-/* The kernel's, of a test that has made it narrow: all but the reserved. */
+/* A port that the kernel chooses is in the kernel's range, which the test has
+ * made narrow, and is not reserved. */
 bool ephemeral(const char *ip);
 
-/* Options of the way. */
+/* Rules of options of the path. */
 enum rdma_cm_event_type next_event(struct rdma_event_channel *from,
 				   struct rdma_cm_event **e);
 bool hears(enum rdma_cm_event_type wanted);
 struct rdma_cm_id *resolved(const char *ip, int port);
 
-/* Of a program that has connected nothing yet: the broker may only just have
- * begun to know it, for 2 s, and in the first of them too for datagrams, which
- * anybody may look up. */
+/* Connecting in a program that has not connected before: for 2 s the broker may
+ * only just have learned of the program; the first call may also be for
+ * datagrams, which any program may look up. */
 bool strangers(const char *ip);
 bool path(const char *ip);
 
-/* As Linux: one that is bound, though to any address, has a family. */
+/* As on Linux, an id that is bound to any address still has an address
+ * family. */
 bool families(const char *ip);
 
-/* TOS, and how long an ACK may take: of connections that are seen outside
- * (cm.sh), where nobody listens. */
+/* TOS, and the ACK timeout: options of connections that a capture shows
+ * (cm.sh), where no program listens. */
 bool way(const char *ip);
 bool own_qp(const char *ip);
 
-/* Events that are still to come. */
+/* Rules of events that have not come yet. */
 bool migrate(const char *ip);
 
-/* rdma_destroy_id(3): an event that is not acknowledged is waited for. */
+/* rdma_destroy_id(3) waits until an event is acknowledged. */
 bool waits(const char *ip);
 bool answered_early(const char *ip);
 
-/* A channel that is not to block. */
+/* A channel whose descriptor is non-blocking. */
 bool does_not_block(void);
 
-/* Newer than the library that this is linked with. */
+/* A function that is newer than the library that this program is linked
+ * with. */
 typedef int resolve_ai(struct rdma_cm_id *id, const char *node,
 		       const char *service, const struct rdma_addrinfo *hints);
 bool addrinfo_by_event(const char *ip);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What is said of a rule, and ids for all of them. */
+/* Reports of rules, and ids for all rules. */
 #include "cm_rules.h"
 
 int failures;
@@ -13,7 +13,8 @@ void say(const char *what, bool well)
 	failures += !well;
 }
 
-/* The first that does not hold is why. */
+/* Record that the rule @what does not hold if @it is false. The first such rule
+ * is reported. */
 bool holds(bool it, const char *what)
 {
 	if (!it && !*why)

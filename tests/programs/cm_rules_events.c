@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Events: on other channels, not acknowledged, early, or not waited for. */
+/* Rules of events: events of other channels, not acknowledged, early, or not
+ * waited for. */
 #include "cm_rules.h"
 
-/* Events that are still to come. */
+/* Rules of events that have not come yet. */
 
 bool migrate(const char *ip)
 {
@@ -28,7 +29,7 @@ bool migrate(const char *ip)
 		HOLDS(!rdma_resolve_route(sync, 1000)) &&
 		HOLDS(next_event(other, &e) == RDMA_CM_EVENT_ROUTE_RESOLVED) &&
 		HOLDS(!rdma_ack_cm_event(e)) &&
-		/* And back: synchronous. */
+		/* Migrate the id back, so that it is synchronous again. */
 		HOLDS(!rdma_migrate_id(id, NULL)) &&
 		HOLDS(!rdma_resolve_route(id, 1000)) &&
 		HOLDS(id->event->event == RDMA_CM_EVENT_ROUTE_RESOLVED);
@@ -49,7 +50,7 @@ static void *destroy(void *id)
 	return NULL;
 }
 
-/* rdma_destroy_id(3): an event that is not acknowledged is waited for. */
+/* rdma_destroy_id(3) waits until an event is acknowledged. */
 bool waits(const char *ip)
 {
 	struct rdma_cm_id *id = new_id(RDMA_PS_TCP);
@@ -70,8 +71,9 @@ bool waits(const char *ip)
 }
 
 /*
- * An answer that another thread takes before rdma_connect() has come back: who
- * lags stays away for a while after it has told the broker.
+ * An answer that another thread reads before rdma_connect() has returned: a
+ * thread with @lags sleeps for a while after it has sent the message to the
+ * broker.
  */
 static __thread bool lags, told;
 
@@ -162,7 +164,7 @@ bool answered_early(const char *ip)
 	return well;
 }
 
-/* A channel that is not to block. */
+/* A channel whose descriptor is non-blocking. */
 bool does_not_block(void)
 {
 	struct rdma_event_channel *c = rdma_create_event_channel();

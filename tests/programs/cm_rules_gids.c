@@ -62,7 +62,7 @@ static bool gids_have_numbers(const char *ip, const char *ip6)
 	return well;
 }
 
-/* Private data of the full size that there is without rdma_cm's header. */
+/* Private data of the full size that is available without rdma_cm's header. */
 static uint8_t pattern[216];
 
 struct meeting {
@@ -137,7 +137,7 @@ static bool call(const struct place *to, unsigned bytes)
 	return well;
 }
 
-/* @at: where is listened; NULL: anywhere. */
+/* Connect. @at: the address to listen at; NULL: any address. */
 static bool meet(const char *at, const char *to, int space, int type,
 		 unsigned bytes)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Ids: what binds them, the options of their way, queue pairs of a program's
- * own. */
+/* Rules of ids: binding them, the options of their path, and queue pairs that
+ * the program makes itself. */
 #include "cm_rules.h"
 
-/* Bound ids. */
+/* Rules of bound ids. */
 
 struct sockaddr_storage address_of(const char *name, int port)
 {
@@ -25,7 +25,7 @@ struct option {
 	int name, value;
 };
 
-/* @id with options, bound. -1 and errno. */
+/* Bind @id with options. Returns -1 and errno on failure. */
 static int bind_with(struct rdma_cm_id *id, const char *name, int port,
 		     struct option o)
 {
@@ -75,7 +75,8 @@ bool afonly(const char *ip)
 	return well;
 }
 
-/* The kernel's, of a test that has made it narrow: all but the reserved. */
+/* A port that the kernel chooses is in the kernel's range, which the test has
+ * made narrow, and is not reserved. */
 bool ephemeral(const char *ip)
 {
 	unsigned first, last, count = 0;
@@ -103,7 +104,7 @@ bool ephemeral(const char *ip)
 	return well;
 }
 
-/* Options of the way. */
+/* Rules of options of the path. */
 
 enum rdma_cm_event_type next_event(struct rdma_event_channel *from,
 				   struct rdma_cm_event **e)
@@ -144,7 +145,8 @@ struct rdma_cm_id *resolved(const char *ip, int port)
 	return resolved_in(RDMA_PS_TCP, ip, port);
 }
 
-/* With a queue pair that is no program's. Told at once, or not at all. */
+/* Connect with a queue pair number that belongs to no program. The refusal must
+ * come at once. */
 static bool call_as_stranger(enum rdma_port_space ps, const char *ip)
 {
 	struct rdma_conn_param p = { .qp_num = 0xfffffe };
@@ -172,9 +174,9 @@ static bool call_as_stranger(enum rdma_port_space ps, const char *ip)
 	return well;
 }
 
-/* Of a program that has connected nothing yet: the broker may only just have
- * begun to know it, for 2 s, and in the first of them too for datagrams, which
- * anybody may look up. */
+/* Connecting in a program that has not connected before: for 2 s the broker may
+ * only just have learned of the program; the first call may also be for
+ * datagrams, which any program may look up. */
 bool strangers(const char *ip)
 {
 	if (!call_as_stranger(RDMA_PS_UDP, ip))
@@ -193,7 +195,7 @@ static bool refuses_path(struct rdma_cm_id *id, void *value, size_t len)
 bool path(const char *ip)
 {
 	struct rdma_cm_id *id = resolved(ip, 7504);
-	/* The first is half a path. */
+	/* The first record is only half of a path. */
 	struct ibv_path_data both[2] = { { .flags = IBV_PATH_FLAG_PRIMARY } };
 	struct ibv_path_data *const d = &both[1];
 	struct rdma_conn_param p = { 0 };
@@ -221,7 +223,8 @@ bool path(const char *ip)
 	return well;
 }
 
-/* As Linux: one that is bound, though to any address, has a family. */
+/* As on Linux, an id that is bound to any address still has an address family.
+ */
 bool families(const char *ip)
 {
 	struct rdma_cm_id *id = new_id(RDMA_PS_TCP);
@@ -236,8 +239,8 @@ bool families(const char *ip)
 	return well;
 }
 
-/* TOS, and how long an ACK may take: of connections that are seen outside
- * (cm.sh), where nobody listens. */
+/* The options TOS and ACK timeout. cm.sh captures the packets of these
+ * connections; nobody listens at the destination. */
 bool way(const char *ip)
 {
 	uint8_t tos = 0x68, timeout = 13;

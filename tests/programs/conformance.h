@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What the files of conformance_test share: the two ends, the types of queue
+/* Shared by the files of conformance_test: the two ends, the types of queue
  * pairs, and the verdicts. */
 #ifndef TESTS_PROGRAMS_CONFORMANCE_H
 #define TESTS_PROGRAMS_CONFORMANCE_H
@@ -21,15 +21,16 @@
 struct move {
 	unsigned types;
 	enum ibv_qp_state from, to;
-	int need, may; /* besides IBV_QP_STATE */
+	int need, may; /* attributes in addition to IBV_QP_STATE */
 };
 
-#define COUNT(a)  (sizeof(a) / sizeof((a)[0]))
-#define BYTES	  16384
-#define QKEY	  0x11111111
-#define GRH	  40
-#define WAIT	  10.0
-#define QUIET	  0.02 /* seconds in which what must not come would have */
+#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
+#define BYTES	 16384
+#define QKEY	 0x11111111
+#define GRH	 40
+#define WAIT	 10.0
+/* Seconds of waiting for a completion that must not come. */
+#define QUIET	  0.02
 #define NO_STATUS (-1)
 #define NO_EVENT  (-1)
 #define STATES	  7
@@ -43,12 +44,12 @@ extern struct ibv_ah *ah;
 extern uint8_t *memory;
 extern struct ibv_mr *mr, *read_only, *gone;
 extern struct ibv_xrcd *xrcd, *other_xrcd;
-extern struct ibv_srq *srq; /* of XRC, its completions in cq_b */
+extern struct ibv_srq *srq; /* the SRQ of XRC, whose completions go to cq_b */
 extern bool is_a;
 extern bool is_b;
 extern int wire;
 
-/* What a must know of b's memory, and each of the other's address. */
+/* What side a must know of side b's memory, and the address of each side. */
 struct far {
 	union ibv_gid gid;
 	uint64_t memory, gone;
@@ -56,7 +57,7 @@ struct far {
 };
 extern struct far far;
 
-/* And of the other's queue pair of a row. */
+/* The queue pair of the other side in a row. */
 struct end {
 	uint32_t qpn, srqn;
 };
@@ -73,12 +74,12 @@ extern const struct type types[TYPES];
 void verdict(bool good, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 
-/* What was judged since the last line is one case. */
+/* Print the verdicts since the last line as one case. */
 void line(const char *what, const char *type);
 struct ibv_qp *make_qp(enum ibv_qp_type type, struct ibv_cq *cq);
 struct ibv_ah_attr way(void);
 
-/* Values that are good for every attribute. */
+/* Returns valid values for every attribute. */
 struct ibv_qp_attr good_values(uint32_t peer);
 const struct move *find_move(const struct type *t, int from, int to);
 int try_move(struct ibv_qp *qp, int from, int to, int mask);
@@ -86,33 +87,37 @@ bool is_rnic(void);
 int state_of(struct ibv_qp *qp);
 void judge_moves(const struct type *t);
 
-/* What is wrong: of a row, several things may be. */
+/* The faults of a row; a row may have several. */
 enum wrong {
 	NOTHING = 0,
-	RKEY = 1 << 0,	      /* no such key */
-	RANGE = 1 << 1,	      /* beyond the region */
-	RIGHT = 1 << 2,	      /* the region does not allow it */
-	QP_RIGHT = 1 << 3,    /* the queue pair does not */
-	ALIGNMENT = 1 << 4,   /* of an atomic */
-	REMOTE_PAGE = 1 << 5, /* the region is there, its page is not */
+	RKEY = 1 << 0,	      /* the rkey does not exist */
+	RANGE = 1 << 1,	      /* the range exceeds the region */
+	RIGHT = 1 << 2,	      /* the region does not allow the operation */
+	QP_RIGHT = 1 << 3,    /* the queue pair does not allow the operation */
+	ALIGNMENT = 1 << 4,   /* the address of an atomic is not aligned */
+	REMOTE_PAGE = 1 << 5, /* the region exists, but its page is missing */
 	SHORT = 1 << 6,	      /* the receive is too small */
-	RECV_KEY = 1 << 7,    /* the receive's key is none */
+	RECV_KEY = 1 << 7,    /* the key of the receive does not exist */
 	NO_RECV = 1 << 8,
 	LKEY = 1 << 9,
 	LOCAL_RANGE = 1 << 10,
-	LOCAL_RIGHT = 1 << 11, /* data comes to a region that is read only */
+	/* the data of a READ goes to a read-only region */
+	LOCAL_RIGHT = 1 << 11,
 	LOCAL_PAGE = 1 << 12,
-	PEER_THERE = 1 << 13, /* no fault: b goes to b_state only */
-	INV_KEY = 1 << 14,    /* SEND with invalidate of what cannot be */
+	PEER_THERE = 1 << 13, /* no fault: only side b moves to b_state */
+	/* SEND with invalidate of a key that cannot be invalidated */
+	INV_KEY = 1 << 14,
 	PSN_AHEAD = 1 << 15,
-	MTU = 1 << 16,	    /* more in a packet than the responder's path MTU */
-	NO_READS = 1 << 17, /* the responder promised none */
+	MTU = 1 << 16,	    /* a packet exceeds the responder's path MTU */
+	NO_READS = 1 << 17, /* the responder permits no READs */
 	WRONG_QKEY = 1 << 18,
-	TOO_LONG = 1 << 19,   /* for a datagram */
-	MANY = 1 << 20,	      /* no fault: more than one packet */
-	LONG = 1 << 21,	      /* no fault: more than a record of near/ */
-	NO_SRQ = 1 << 22,     /* of XRC: no such shared queue */
-	OTHER_XRCD = 1 << 23, /* of XRC: that of another domain */
+	TOO_LONG = 1 << 19, /* the message is too long for a datagram */
+	MANY = 1 << 20,	    /* no fault: the message has more than one packet */
+	/* no fault: the message is longer than a record of near/ */
+	LONG = 1 << 21,
+	NO_SRQ = 1 << 22, /* XRC: the shared queue does not exist */
+	/* XRC: the shared queue belongs to another domain */
+	OTHER_XRCD = 1 << 23,
 };
 
 enum op { WRITE, WRITE_IMM, READ, ATOMIC, STORE, SEND, SEND_INV };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What all tables use: the device, the types of queue pairs, the verdicts. */
+/* Used by all tables: the device, the types of queue pairs, the verdicts. */
 #include "conformance.h"
 
 struct rc_options options = RC_OPTIONS;
@@ -9,10 +9,10 @@ struct ibv_ah *ah;
 uint8_t *memory;
 struct ibv_mr *mr, *read_only, *gone;
 struct ibv_xrcd *xrcd, *other_xrcd;
-struct ibv_srq *srq; /* of XRC, its completions in cq_b */
+struct ibv_srq *srq; /* the SRQ of XRC, whose completions go to cq_b */
 
-/* Who asks, a, and who answers, b: which of them is in this process; a TCP
- * connection to the other, or -1: both are. */
+/* Which sides are in this process: a, the requester, or b, the responder; @wire
+ * is a TCP connection to the other side, or -1 if both are here. */
 bool is_a = true;
 bool is_b = true;
 int wire = -1;
@@ -48,7 +48,7 @@ void verdict(bool good, const char *format, ...)
 	printf("\n");
 }
 
-/* What was judged since the last line is one case. */
+/* Print the verdicts since the last line as one case. */
 void line(const char *what, const char *type)
 {
 	printf("%sok %s %s (%d checks)\n", failed ? "not " : "", what, type,

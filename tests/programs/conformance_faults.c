@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Faults: what becomes of both ends. */
+/* The table of faults and their effects on both ends. */
 #include "conformance.h"
 
 // clang-format off
@@ -18,10 +18,12 @@ static const enum ibv_wr_opcode opcodes[] = {
 static const struct row {
 	unsigned type;
 	enum op op;
-	unsigned wrong; /* enum wrong */
-	int a_status, a_state; /* of who asks */
-	int b_status, b_state; /* of its peer: its receive, if it ends */
-	int event;	       /* at the peer */
+	unsigned wrong; /* faults of the row, bits of enum wrong */
+	int a_status, a_state; /* status and state of the requester */
+	/* status of the responder's receive, if it completes, and state of the
+	 * responder */
+	int b_status, b_state;
+	int event;	       /* asynchronous event at the responder */
 	const char *name;
 } rows[] = {
 /* type op	  wrong		 requester		responder		  event */
@@ -55,8 +57,8 @@ static const struct row {
 { RC | XRC, STORE,	 NO_READS,	 END(REM_INV_REQ_ERR),	NONE, IBV_QPS_ERR, EVENT(REQ_ERR), "atomic WRITE, none were promised" },
 { RC | XRC, ATOMIC,	 NO_READS,	 END(REM_INV_REQ_ERR),	NONE, IBV_QPS_ERR, EVENT(REQ_ERR), "atomic, none were promised" },
 { RC | XRC, ATOMIC,	 REMOTE_PAGE,	 END(REM_ACCESS_ERR),	NONE, IBV_QPS_ERR, EVENT(ACCESS_ERR), "atomic on a page that is gone" },
-/* The receive is taken before the key is asked (IBA 9.7.4), where a packet
- * says that there is one: the last. */
+/* A receive is consumed before the key is checked (IBA 9.7.4), but only by the
+ * packet that says that there is immediate data: the last one. */
 { RC | XRC, WRITE_IMM, NOTHING,	 OK(RTS),		DONE, IBV_QPS_RTS, NO_EVENT, "WRITE with immediate" },
 { RC | XRC, WRITE_IMM, RECV_KEY,	 OK(RTS),		DONE, IBV_QPS_RTS, NO_EVENT, "WRITE with immediate, receive without a key" },
 { RC | XRC, WRITE_IMM, RKEY,	 END(REM_ACCESS_ERR),	IBV_WC_LOC_ACCESS_ERR, IBV_QPS_ERR, NO_EVENT, "WRITE with immediate, no such rkey" },
@@ -70,7 +72,7 @@ static const struct row {
 { RC | XRC, WRITE_IMM, RKEY | LONG, END(REM_ACCESS_ERR),	NONE, IBV_QPS_ERR, EVENT(ACCESS_ERR), "WRITE with immediate of many packets, no such rkey" },
 { RC | XRC, WRITE_IMM, NO_RECV | MANY, END(RNR_RETRY_EXC_ERR), NONE, IBV_QPS_RTS, NO_EVENT, "WRITE with immediate of some packets, no receive" },
 { RC | XRC, WRITE_IMM, NO_RECV | LONG, END(RNR_RETRY_EXC_ERR), NONE, IBV_QPS_RTS, NO_EVENT, "WRITE with immediate of many packets, no receive" },
-/* Two at a time: which is asked first. */
+/* Two faults at a time: these rows show which one is checked first. */
 { RC | XRC, ATOMIC,	 ALIGNMENT | RKEY, END(REM_INV_REQ_ERR), NONE, IBV_QPS_ERR, EVENT(REQ_ERR), "atomic, not aligned, no such rkey" },
 { RC | XRC, ATOMIC,	 ALIGNMENT | RIGHT, END(REM_INV_REQ_ERR), NONE, IBV_QPS_ERR, EVENT(REQ_ERR), "atomic, not aligned, on a read-only region" },
 { RC | XRC, STORE,	 ALIGNMENT | RKEY, END(REM_INV_REQ_ERR), NONE, IBV_QPS_ERR, EVENT(REQ_ERR), "atomic WRITE, not aligned, no such rkey" },
@@ -86,7 +88,7 @@ static const struct row {
 { RC | XRC, READ,	 RKEY | LONG,	 END(REM_ACCESS_ERR),	NONE, IBV_QPS_ERR, EVENT(ACCESS_ERR), "long READ, no such rkey" },
 { XRC, SEND,	 NO_SRQ,	 END(REM_INV_REQ_ERR),	NONE, IBV_QPS_ERR, EVENT(REQ_ERR), "SEND, no such shared queue" },
 { XRC, SEND,	 OTHER_XRCD,	 END(REM_INV_REQ_ERR),	NONE, IBV_QPS_ERR, EVENT(REQ_ERR), "SEND to a shared queue of another domain" },
-/* What a peer's state comes to. */
+/* Rows that change the responder's state. */
 { RC | XRC, SEND,	 PEER_THERE,	 OK(RTS),		DONE, IBV_QPS_RTR, IBV_EVENT_COMM_EST, "SEND to one in RTR" },
 { RC | XRC, WRITE,	 PEER_THERE,	 OK(RTS),		NONE, IBV_QPS_RTR, IBV_EVENT_COMM_EST, "WRITE to one in RTR" },
 { RC | XRC, SEND,	 PEER_THERE,	 OK(RTS),		DONE, IBV_QPS_SQD, NO_EVENT, "SEND to one in SQD" },
@@ -100,7 +102,7 @@ static const struct row {
 { RC | XRC, SEND,	 LOCAL_PAGE,	 END(LOC_PROT_ERR),	NONE, IBV_QPS_RTS, NO_EVENT, "SEND of a page that is gone" },
 { RC | XRC, READ,	 LOCAL_RIGHT,	 END(LOC_PROT_ERR),	NONE, IBV_QPS_RTS, NO_EVENT, "READ to a read-only region" },
 
-/* Whatever is wrong at one end ends the stream, and the other with it. */
+/* iWARP: a fault at one end ends the stream, and so the other end. */
 { IW, WRITE,	 NOTHING,	 OK(RTS),		NONE, IBV_QPS_RTS, NO_EVENT, "nothing" },
 { IW, WRITE,	 RKEY,		 END(REM_ACCESS_ERR),	NONE, IBV_QPS_ERR, EVENT(ACCESS_ERR), "WRITE, no such rkey" },
 { IW, READ,	 RKEY,		 END(REM_ACCESS_ERR),	NONE, IBV_QPS_ERR, EVENT(ACCESS_ERR), "READ, no such rkey" },
@@ -123,7 +125,8 @@ static const struct row {
 { IW, WRITE_IMM, NO_RECV,	 END(RNR_RETRY_EXC_ERR), NONE, IBV_QPS_ERR, EVENT(REQ_ERR), "WRITE with immediate, no receive" },
 { IW, WRITE_IMM, NOTHING,	 OK(RTS),		DONE, IBV_QPS_RTS, NO_EVENT, "WRITE with immediate" },
 { IW, WRITE_IMM, RECV_KEY,	 OK(RTS),		DONE, IBV_QPS_RTS, NO_EVENT, "WRITE with immediate, receive without a key" },
-/* RFC 7306: a WRITE, and behind it a message that takes the receive. */
+/* RFC 7306: a WRITE with immediate is a WRITE, followed by a message that
+ * consumes the receive. */
 { IW, WRITE_IMM, RKEY,	 END(REM_ACCESS_ERR),	NONE, IBV_QPS_ERR, EVENT(ACCESS_ERR), "WRITE with immediate, no such rkey" },
 { IW, WRITE_IMM, RIGHT,	 END(REM_ACCESS_ERR),	NONE, IBV_QPS_ERR, EVENT(ACCESS_ERR), "WRITE with immediate to a read-only region" },
 { IW, WRITE_IMM, REMOTE_PAGE, END(REM_ACCESS_ERR),	NONE, IBV_QPS_ERR, EVENT(ACCESS_ERR), "WRITE with immediate to a page that is gone" },
@@ -187,7 +190,7 @@ static void move_to(struct ibv_qp *qp, const struct type *t,
 	     "ibv_modify_qp");
 }
 
-/* From RESET as far as @state, by the moves between. */
+/* Move the queue pair from RESET to @state, through the states in between. */
 static void bring_along(struct ibv_qp *qp, const struct type *t,
 			struct ibv_qp_attr attr, int state)
 {
@@ -222,8 +225,8 @@ static void connect_a(const struct row *r, const struct type *t,
 
 	if (r->wrong & PSN_AHEAD)
 		attr.sq_psn = 5;
-	/* On a full machine the responder's thread may get no processor for
-	 * longer than all retries of 4 ms take. */
+	/* On a busy machine the responder's thread may get no processor for
+	 * longer than all retries of 4 ms last. */
 	if (r->a_status != IBV_WC_RETRY_EXC_ERR) {
 		attr.timeout = 16; /* 268 ms */
 		attr.retry_cnt = 7;
@@ -269,7 +272,7 @@ static void post_recv(struct ibv_qp *b, const struct row *r)
 	     "a receive");
 }
 
-/* A shared queue of XRC, empty, for each row. */
+/* Make an empty shared queue of XRC for each row. */
 static void make_srq(const struct row *r)
 {
 	struct ibv_srq_init_attr_ex init = {
@@ -286,7 +289,8 @@ static void make_srq(const struct row *r)
 	must(srq, "ibv_create_srq_ex");
 }
 
-/* Where the data is at this end: past the receive's place. */
+/* Returns the place of the data at this end, behind the place of the
+ * receive. */
 static struct ibv_sge local_piece(const struct row *r)
 {
 	struct ibv_sge sge = { (uintptr_t)memory + BYTES, 64, mr->lkey };
@@ -361,8 +365,8 @@ static void ask(struct ibv_qp *a, const struct end *b, const struct row *r)
 	must(!ibv_post_send(a, &wr, &bad), "ibv_post_send");
 }
 
-/* The event about @qp that waits, if any; others are taken and forgotten, and
- * so is that a message came before RTS, unless it is looked for. */
+/* Returns the event about @qp that waits, if there is one. Other events are
+ * skipped, and so is COMM_EST, unless it is @wanted. */
 static int event_of(const struct ibv_qp *qp, int wanted)
 {
 	struct ibv_async_event e;
@@ -386,14 +390,14 @@ int status_within(struct ibv_cq *cq, double limit)
 	return rc_wait(cq, limit, &wc) ? (int)wc.status : NO_STATUS;
 }
 
-/* Both sides are as far as this. */
+/* Wait until both sides have come to this point. */
 static void meet(void)
 {
 	if (wire >= 0)
 		tcp_barrier(wire);
 }
 
-/* What b has seen, for a to judge. */
+/* Exchange the observations of side b, which side a judges. */
 static int heard(int of_b)
 {
 	if (wire < 0)
@@ -410,15 +414,15 @@ static int status_at_b(double limit)
 	return heard(is_b ? status_within(cq_b, limit) : 0);
 }
 
-/* Both are as before: another message arrives, in the same receive if the
- * first took none. */
+/* Both sides are unchanged by the fault: another message arrives, in the same
+ * receive if the first one consumed none. */
 static void judge_next(const struct row *r, struct ibv_qp *a, struct ibv_qp *b,
 		       const struct end *to)
 {
 	static const struct row good = { .op = SEND };
 	bool had =
 		has_recv(r) && !(r->wrong & SHORT) && r->b_status == NO_STATUS;
-	/* It is still there, and too short still. */
+	/* A receive that was too small is still posted, and still too small. */
 	bool is_short = r->wrong & SHORT;
 	int a_status = IBV_WC_SUCCESS, b_status;
 
@@ -442,7 +446,8 @@ static void judge_next(const struct row *r, struct ibv_qp *a, struct ibv_qp *b,
 		r->name);
 }
 
-/* The ends of a row, each at its place. */
+/* Each of the two processes makes its queue pair for row @r; they exchange the
+ * numbers. */
 static void set_up_row(const struct row *r, const struct type *ta,
 		       const struct type *tb, struct ibv_qp **a,
 		       struct ibv_qp **b, struct end *to)
@@ -482,8 +487,8 @@ static bool has_packets(void)
 	return wire >= 0 || (near && !strcmp(near, "off"));
 }
 
-/* Over TCP what is sent is complete when it has left; then it is an event that
- * tells of the end. */
+/* Returns the requester's status. Over TCP a request is complete when its bytes
+ * were sent; then only an event reports the end of the stream. */
 static int asked_status(const struct row *r, const struct type *t)
 {
 	bool leaves = r->op != READ && r->op != ATOMIC;
@@ -494,7 +499,8 @@ static int asked_status(const struct row *r, const struct type *t)
 	return r->a_status;
 }
 
-/* The end of a stream is on its way to both. */
+/* Wait for the state, since the end of a stream takes time to reach both
+ * ends. */
 static void await_state(struct ibv_qp *qp, int state)
 {
 	double until = seconds() + WAIT;
@@ -531,8 +537,8 @@ static void judge_row(const struct row *r, const struct type *ta,
 		a_status = status_within(cq_a, WAIT);
 	}
 	meet();
-	/* A receive that the fault does not end is flushed in ERR; those of
-	 * a shared queue are for others. */
+	/* In ERR, a receive that the fault did not complete is flushed, but
+	 * receives of a shared queue are not. */
 	flushed = receives && tb->bit != TGT && r->b_status == NO_STATUS &&
 		  r->b_state == IBV_QPS_ERR;
 	b_status =
@@ -569,7 +575,7 @@ void judge_faults(const struct type *ta, const struct type *tb,
 
 	for (size_t i = 0; i < COUNT(rows); i++)
 		if (rows[i].type & ta->bit &&
-		    /* Without packets there is none that is too large. */
+		    /* Without packets there is none that exceeds the MTU. */
 		    (packets || !(rows[i].wrong & MTU) || ta->bit != RC))
 			judge_row(&rows[i], ta, tb);
 	line("faults of", name);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Moves between states, and the attributes that they take
- * (IBA 10.3.1, 11.2.5.2). */
+/* The table of state transitions and their attributes (IBA 10.3.1,
+ * 11.2.5.2). */
 #include "conformance.h"
 
 #define ACCESS	IBV_QP_ACCESS_FLAGS
@@ -41,14 +41,14 @@ static const struct move moves[] = {
 	{ RC | TGT,	IBV_QPS_SQD, IBV_QPS_RTS, 0, CUR | ACCESS | RNR_TMR | MIG },
 	{ UC | INI,	IBV_QPS_SQD, IBV_QPS_RTS, 0, CUR | ACCESS | MIG },
 	{ UD,		IBV_QPS_SQD, IBV_QPS_RTS, 0, CUR | IBV_QP_QKEY },
-	/* Table 96's last rows; what is optional there is left to adapters,
-	 * and only what all of them take is asked for. */
+	/* The last rows of table 96. Adapters differ in the optional attributes
+	 * there, so the test uses only those that all of them accept. */
 	{ RC | UC | INI | TGT, IBV_QPS_SQD, IBV_QPS_SQD, 0,
 							PKEY | IBV_QP_AV | ACCESS | MIG },
 	{ UD,		IBV_QPS_SQD, IBV_QPS_SQD, 0, PKEY | IBV_QP_QKEY },
 	{ UC,		IBV_QPS_SQE, IBV_QPS_RTS, 0, CUR | ACCESS },
 	{ UD,		IBV_QPS_SQE, IBV_QPS_RTS, 0, CUR | IBV_QP_QKEY },
-	/* What means something to InfiniBand alone may be given. */
+	/* Attributes that only InfiniBand uses are permitted. */
 	{ IW,		IBV_QPS_RESET, IBV_QPS_INIT, 0, TO_INIT | ACCESS },
 	{ IW,		IBV_QPS_INIT, IBV_QPS_INIT, 0, TO_INIT | ACCESS },
 	{ IW,		IBV_QPS_RTS, IBV_QPS_RTS, 0, CUR | ACCESS },
@@ -56,7 +56,8 @@ static const struct move moves[] = {
 							IBV_QP_EN_SQD_ASYNC_NOTIFY },
 };
 
-/* In SQD a connection may change what only it knows the meaning of. */
+/* Attributes that a connection may change in SQD, because only its own side
+ * uses them. */
 struct more {
 	unsigned types;
 	int mask;
@@ -68,9 +69,9 @@ static const struct more in_sqd[] = {
 	{ RC | INI | TGT, IBV_QP_PORT | CUR },
 };
 
-/* Annex A14 leaves open what becomes of an attribute that only the other kind
- * of XRC queue pair has a use for; programs (perftest) set both kinds' for
- * both, and here it passes unheeded. */
+/* Annex A14 does not say what happens to an attribute that only the other kind
+ * of XRC queue pair uses. Programs (perftest) set the attributes of both kinds
+ * for both, and Verbena ignores them. */
 static const struct more unheeded[] = {
 	{ INI, ANSWER },
 	{ TGT, IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC },
@@ -109,7 +110,7 @@ struct ibv_ah_attr way(void)
 					      .hop_limit = 64 } };
 }
 
-/* Values that are good for every attribute. */
+/* Returns valid values for every attribute. */
 struct ibv_qp_attr good_values(uint32_t peer)
 {
 	return (struct ibv_qp_attr){
@@ -195,7 +196,7 @@ static int post_one(struct ibv_qp *qp, uint32_t lkey)
 	return ibv_post_send(qp, &wr, &bad);
 }
 
-/* A work request at fault stops the sends of UC and UD. */
+/* A faulty work request moves a UC or UD queue pair to SQE. */
 static void put_in_sqe(struct ibv_qp *qp)
 {
 	struct ibv_wc wc;
@@ -204,8 +205,8 @@ static void put_in_sqe(struct ibv_qp *qp)
 	must(rc_wait(cq_a, WAIT, &wc), "a completion");
 }
 
-/* The queue pair that those of an RNIC are connected to while their moves are
- * judged. */
+/* The queue pair to which those of an RNIC are connected while their moves are
+ * tested. */
 static struct ibv_qp *other;
 
 static void bring_stream_to(struct ibv_qp *qp, int state)
@@ -246,7 +247,8 @@ static void bring_to(struct ibv_qp *qp, const struct type *t, int state)
 		must(!try_move(qp, IBV_QPS_RTS, state, 0), "from RTS");
 }
 
-/* An RNIC's first state is told as INIT; its stream ends when all is sent. */
+/* Is the state as expected? The first state of an RNIC's queue pair is reported
+ * as INIT; its stream ends when everything is sent. */
 static bool is_seen(const struct type *t, int now, int state)
 {
 	if (t->bit == IW && state == IBV_QPS_RESET)
@@ -255,7 +257,7 @@ static bool is_seen(const struct type *t, int now, int state)
 	       (t->bit == IW && state == IBV_QPS_SQD && now == IBV_QPS_ERR);
 }
 
-/* One try from @from; afterwards @qp is where it should be. */
+/* Try one move from @from; afterwards @qp must be in the right state. */
 static void judge(struct ibv_qp *qp, const struct type *t, int from, int to,
 		  int mask, int want)
 {
@@ -270,11 +272,13 @@ static void judge(struct ibv_qp *qp, const struct type *t, int from, int to,
 		strerror(want), state_names[now]);
 }
 
-/* Each attribute left away that it needs, and there that it may not have. */
+/* Leave out each attribute that the move requires, and add each that it
+ * forbids. */
 static void judge_masks(struct ibv_qp *qp, const struct type *t,
 			const struct move *m)
 {
-	/* Alternate paths and resizing are not announced by the device. */
+	/* Alternate paths and resizing are optional features that the device
+	 * does not announce. */
 	int unsure = IBV_QP_ALT_PATH | IBV_QP_CAP;
 	int may = what_it_may(t, m);
 
@@ -305,7 +309,7 @@ static void judge_pair(struct ibv_qp *qp, const struct type *t, int from,
 		judge_masks(qp, t, m);
 }
 
-/* IBA 10.8.3.1, 10.8.3.2: where work is taken. */
+/* Which states accept work requests (IBA 10.8.3.1, 10.8.3.2). */
 static void judge_posts(struct ibv_qp *qp, const struct type *t, int state)
 {
 	struct ibv_sge sge = { (uintptr_t)memory, 64, mr->lkey };
@@ -313,12 +317,13 @@ static void judge_posts(struct ibv_qp *qp, const struct type *t, int state)
 	bool sends = state >= IBV_QPS_RTS, takes = state != IBV_QPS_RESET;
 	struct ibv_wc wc;
 
-	if (t->bit & (INI | TGT)) /* no receives, and sends need an SRQ */
+	/* these types have no receives, and their sends need an SRQ */
+	if (t->bit & (INI | TGT))
 		return;
 	bring_to(qp, t, state);
 	verdict((ibv_post_recv(qp, &wr, &bad) == 0) == takes,
 		"%s: ibv_post_recv in %s", t->name, state_names[state]);
-	if (state == IBV_QPS_RTS) /* to whom */
+	if (state == IBV_QPS_RTS) /* set the destination */
 		return;
 	verdict((post_one(qp, mr->lkey) == 0) == sends,
 		"%s: ibv_post_send in %s", t->name, state_names[state]);
@@ -349,8 +354,8 @@ static void judge_values(struct ibv_qp *qp, const struct type *t)
 		"%s: a state that is none", t->name);
 }
 
-/* With an attribute that no queue pair has, be it right when cut to the bits
- * that there are. */
+/* Try an attribute that no queue pair has, even if its value would be valid
+ * when cut to the field's bits. */
 static void judge_odd(struct ibv_qp *qp, const struct type *t, int bit,
 		      struct ibv_qp_attr attr, const char *what)
 {
@@ -389,7 +394,8 @@ static void judge_odd_values(struct ibv_qp *qp, const struct type *t)
 #undef ODD
 }
 
-/* Those that RC, UC and UD have not, and those that a stream passes by. */
+/* Does the type ever have the state? RC, UC and UD lack some states, and a
+ * stream skips some. */
 static bool is_ever_in(const struct type *t, int state)
 {
 	if (t->bit == IW)

@@ -3,25 +3,26 @@
 #include "conformance.h"
 
 /*
- * What becomes of a message to a shared queue with tags: its header's words
- * (infiniband/tm_types.h) and ibv_post_srq_ops(3), and where those leave it
- * open, docs/VERBS.md. One buffer is in the list, 64 bytes long.
+ * The table of messages to a shared queue with tags: the words of the header
+ * (infiniband/tm_types.h), the calls of ibv_post_srq_ops(3), and, where these
+ * leave the result open, docs/VERBS.md. One buffer of 64 bytes is in the list.
  */
 
 #define TAG_BUFFER 64
 #define TAG	   0x1122334455667788
 #define EXACT	   UINT64_MAX
-#define REST	   (BYTES + 4096) /* in memory: what a rendezvous fetches */
-#define UNKNOWN	   9		  /* no opcode of a header */
+/* Offset in memory of the data that a rendezvous fetches. */
+#define REST	(BYTES + 4096)
+#define UNKNOWN 9 /* an opcode that no header has */
 
 enum tag_wrong {
 	ALL_RIGHT,
-	NO_SPARE,     /* no ordinary receive */
-	TAG_KEY,      /* the buffer's key is none */
-	SPARE_KEY,    /* the receive's is */
-	NO_HEADER,    /* less than one */
-	OWN_SENDS,    /* the queue pair can send for the program */
-	NO_SUCH_RKEY, /* of a rendezvous */
+	NO_SPARE,     /* no ordinary receive is posted */
+	TAG_KEY,      /* the key of the tagged buffer does not exist */
+	SPARE_KEY,    /* the key of the ordinary receive does not exist */
+	NO_HEADER,    /* the message is shorter than a header */
+	OWN_SENDS,    /* the queue pair has a send queue for the program */
+	NO_SUCH_RKEY, /* the rkey of a rendezvous does not exist */
 };
 
 // clang-format off
@@ -31,12 +32,15 @@ enum tag_wrong {
 #define STRAY	  IBV_WC_TM_RECV, IBV_WC_SUCCESS, 0
 #define NO_TAG	  IBV_WC_TM_NO_TAG, IBV_WC_SUCCESS, 0
 #define HALF	  IBV_WC_TM_RECV, IBV_WC_TM_RNDV_INCOMPLETE, IBV_WC_TM_MATCH | IBV_WC_TM_DATA_VALID
-#define BAD(s)	  -1, IBV_WC_##s, 0 /* then only the status is valid */
+/* Only the status of this completion is valid. */
+#define BAD(s)	  -1, IBV_WC_##s, 0
 #define NO_MORE	  -1, NO_STATUS, 0
 static const struct tag_row {
-	uint8_t op;	   /* the header's */
-	uint32_t length;   /* behind it, or of what a rendezvous is about */
-	uint64_t tag, mask; /* the buffer's; the message's is TAG */
+	uint8_t op;	   /* opcode of the header */
+	/* bytes behind the header, or of a rendezvous's data */
+	uint32_t length;
+	/* tag and mask of the buffer; the message's tag is TAG */
+	uint64_t tag, mask;
 	enum tag_wrong wrong;
 	int a_status;
 	struct {
@@ -137,7 +141,8 @@ static void send_tagged(struct ibv_qp *a, const struct tag_row *r)
 	must(!ibv_post_send(a, &wr, &bad), "ibv_post_send");
 }
 
-/* The nth completion at the shared queue, which may be none. */
+/* Check completion number @n at the shared queue, which the row may not
+ * have. */
 static void judge_tagged(const struct tag_row *r, unsigned nth)
 {
 	struct ibv_wc wc = { .status = 0 };

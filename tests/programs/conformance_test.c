@@ -31,7 +31,7 @@ static void get_to_know(void)
 		tcp_swap(wire, &mine, &far, sizeof(far));
 }
 
-/* The tables of moves are the client's, and one process's. */
+/* Only the client, or a single process, runs the tables of moves. */
 static void find_other(const char *host)
 {
 	if (is_rnic())
@@ -91,7 +91,7 @@ int main(int argc, char **argv)
 			judge_faults(&types[i], &types[i], types[i].name);
 	if (xrcd)
 		judge_faults(&types[3], &types[4], "XRC");
-	if (wire < 0 && xrcd) /* no iWARP device has tags, as it has no XRC */
+	if (wire < 0 && xrcd) /* no iWARP device has tags, nor XRC */
 		judge_tags();
 	return 0;
 }

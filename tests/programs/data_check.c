@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What memory must hold, and whether it does. */
+/* Computes what memory must contain, and compares it. */
 #include "data_test.h"
 
 bool mine(const struct op *op)
@@ -7,7 +7,7 @@ bool mine(const struct op *op)
 	return op->by_client == run.client;
 }
 
-/* The bytes that op moves, as a stream. */
+/* Returns the bytes that @op moves, as a stream. */
 const uint8_t *content(const struct op *op)
 {
 	struct rng r = { op->content };
@@ -30,7 +30,7 @@ static void put_word(struct area *a, const struct pieces *p, uint64_t word)
 	memcpy(a->must_be + p->piece[0].at, &word, 8);
 }
 
-/* Before anything moves: what is to be read or changed is put in place. */
+/* Before any bytes move: write the bytes that will be read or changed. */
 void prepare(const struct op *op)
 {
 	const uint8_t *bytes;
@@ -52,7 +52,7 @@ void prepare(const struct op *op)
 	}
 }
 
-/* What memory must hold once op is done. */
+/* Change the model of the memory as @op will change the memory. */
 void expect(const struct op *op)
 {
 	uint64_t after = op->before;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The areas, and the connection to the other side. */
+/* Allocates the areas, and connects to the other side. */
 #include "data_test.h"
 
 static void make_area(struct area *a)
@@ -26,7 +26,7 @@ static struct sockaddr_storage cm_address(void)
 		memcpy(&a, to->ai_addr, to->ai_addrlen);
 		freeaddrinfo(to);
 	}
-	/* The same place in both. */
+	/* The port is at the same offset in both kinds of address. */
 	((struct sockaddr_in *)&a)->sin_port =
 		htons((uint16_t)(run.rc.port + 1));
 	return a;
@@ -43,7 +43,8 @@ static void listen_for_peer(void)
 	must(!rdma_listen(run.listener, 1), "rdma_listen");
 }
 
-/* The queue pair is ours, and not the id's: it is told its number. */
+/* Connect by librdmacm with a queue pair that this program makes itself: the id
+ * only gets its number. */
 static void connect_by_cm(void)
 {
 	struct rdma_conn_param p = { .qp_num = run.qp->qp_num,
@@ -73,7 +74,7 @@ static void agree(void)
 		uint32_t rkey, max_len;
 		struct rc_address address;
 	} me, peer;
-	/* Near the end of the PSNs, which are 24 bits: it is crossed. */
+	/* Begin near the end of the 24-bit PSNs, so that they wrap. */
 	uint32_t psn =
 		~(uint32_t)((run.seed ^ (uint64_t)getpid() * 7919) & 0x3ff) &
 		0xffffff;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The operations of a step are drawn from the seed. */
+/* Draws the operations of a step from the seed. */
 #include "data_test.h"
 
 static uint32_t pick_len(struct rng *r, uint32_t max)
@@ -7,14 +7,14 @@ static uint32_t pick_len(struct rng *r, uint32_t max)
 	uint32_t mtu = 128u << run.device.mtu, len;
 
 	switch (rng_below(r, 4)) {
-	case 0: /* small */
+	case 0: /* a small size */
 		len = (uint32_t)rng_below(r, 64);
 		break;
-	case 1: /* about a whole number of packets */
+	case 1: /* a size near a whole number of packets */
 		len = mtu * (uint32_t)(1 + rng_below(r, 20)) +
 		      (uint32_t)rng_below(r, 5) - 2;
 		break;
-	default: /* any magnitude */
+	default: /* a size of any magnitude */
 		len = (uint32_t)rng_next(r) >> (7 + rng_below(r, 24));
 		break;
 	}
@@ -41,7 +41,8 @@ static void spread(struct rng *r, uint32_t len, unsigned count, uint32_t from,
 		from += piece;
 		left -= piece;
 	}
-	/* An SGE list need not go upward. */
+	/* Shuffle the pieces, because the addresses of an SGE list need not
+	 * ascend. */
 	for (unsigned i = p->count; i > 1; i--) {
 		unsigned j = (unsigned)rng_below(r, i);
 		uint32_t at = p->piece[j].at, n = p->piece[j].len;
@@ -93,7 +94,7 @@ static void draw_op(struct rng *r, struct op *op, uint32_t from, uint32_t room)
 	op->content = rng_next(r);
 	spread(r, op->len, kinds[op->kind].atomic ? 1 : sges, from, room,
 	       &op->local);
-	/* A SEND's target is a list too; of the others, a range. */
+	/* A SEND's target is a list as well; the others have one range. */
 	remote_sges = op->kind == SEND || op->kind == SEND_IMM
 			      ? 1 + (unsigned)rng_below(r, most_sges())
 			      : 1;
@@ -102,7 +103,7 @@ static void draw_op(struct rng *r, struct op *op, uint32_t from, uint32_t room)
 		op->remote.piece[0].at = (op->remote.piece[0].at + 7) & ~7u;
 }
 
-/* Operations of a step use slices of the areas that do not meet. */
+/* Draw the operations of a step. They use disjoint slices of the areas. */
 void draw_step(struct step *s)
 {
 	struct rng r = { run.seed + run.number * 0x10001 };

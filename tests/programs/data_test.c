@@ -77,7 +77,7 @@ static void post_send(const struct op *op, unsigned id, bool last)
 		.imm_data = htobe32(op->imm),
 	};
 
-	/* The key of inline data is not looked at: give none. */
+	/* The key of inline data is ignored: give none. */
 	wr.num_sge = sge_list(&run.out, &op->local,
 			      op->inlined ? 0 : run.out.mr->lkey, sge);
 	wr.send_flags = (op->signaled || last ? IBV_SEND_SIGNALED : 0) |
@@ -113,7 +113,7 @@ static void await_channel(const struct op *op)
 	}
 }
 
-/* The next completion, by polling or by sleeping on the channel. */
+/* Wait for the next completion, by polling or by sleeping on the channel. */
 static void next_completion(const struct op *op, bool sleeps, struct ibv_wc *wc)
 {
 	if (!sleeps) {
@@ -123,7 +123,7 @@ static void next_completion(const struct op *op, bool sleeps, struct ibv_wc *wc)
 	}
 	while (ibv_poll_cq(run.cq, 1, wc) != 1) {
 		must(!ibv_req_notify_cq(run.cq, 0), "ibv_req_notify_cq");
-		/* One may have come before the arming. */
+		/* A completion may have come before the arming. */
 		if (ibv_poll_cq(run.cq, 1, wc) == 1)
 			return;
 		await_channel(op);
@@ -174,8 +174,9 @@ static void post_receives(const struct step *s)
 			post_receive(&s->op[i], i);
 }
 
-/* With iWARP a WRITE is complete when it has left; it is there when a READ
- * behind it is answered (RFC 5040 s5.5). */
+/* Wait until WRITEs have arrived. With iWARP a WRITE is complete when it was
+ * sent; its bytes have arrived when a READ behind it is answered (RFC 5040
+ * s5.5). */
 void flush(const struct step *s)
 {
 	struct ibv_sge sge = { (uintptr_t)&run.flushed, 1, run.flush->lkey };
@@ -206,7 +207,8 @@ static void do_step(const struct step *s)
 		if (mine(&s->op[i]))
 			last = i;
 	}
-	late = s->late_receives && !run.by_cm; /* no RNR */
+	/* iWARP has no RNR, so receives must not be late */
+	late = s->late_receives && !run.by_cm;
 	if (!late)
 		post_receives(s);
 	tcp_barrier(run.tcp);
@@ -244,7 +246,7 @@ static void check_everything(void)
 	compare(&whole, &run.out, 0, AREA);
 }
 
-/* The client says whether there is another step. */
+/* The client decides whether there is another step. */
 static bool go_on(double start)
 {
 	uint8_t more = run.number < run.steps && seconds() - start < run.limit;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What the files of data_test share: operations, steps, and the run. */
+/* Shared by the files of data_test: operations, steps, and the run. */
 #ifndef TESTS_PROGRAMS_DATA_TEST_H
 #define TESTS_PROGRAMS_DATA_TEST_H
 
@@ -32,7 +32,7 @@ struct kind_row {
 };
 extern const struct kind_row kinds[KINDS];
 
-/* Some bytes of an area, in order or not. */
+/* Some bytes of an area, in ascending order or not. */
 struct pieces {
 	unsigned count;
 	uint32_t total;
@@ -43,11 +43,11 @@ struct pieces {
 
 struct op {
 	enum kind kind;
-	bool by_client; /* who posts it */
+	bool by_client; /* the client posts the operation */
 	bool signaled, fence, inlined;
 	uint32_t len;
-	struct pieces local;  /* in the initiator's "out" area */
-	struct pieces remote; /* in the target's "in" area */
+	struct pieces local;  /* pieces in the initiator's "out" area */
+	struct pieces remote; /* pieces in the target's "in" area */
 	uint32_t imm;
 	uint64_t operand, compare, before;
 	uint64_t content; /* seed of the bytes that move */
@@ -55,12 +55,14 @@ struct op {
 
 struct step {
 	unsigned count;
-	bool sleeps;	    /* wait for completions by channel */
-	bool late_receives; /* post them when the peer is sending already */
+	bool sleeps; /* wait for completions on the channel */
+	/* post the receives when the peer is already sending */
+	bool late_receives;
 	struct op op[MAX_OPS];
 };
 
-/* Memory that a peer or a local operation changes, and what it must hold. */
+/* Memory that a peer or a local operation changes, and its expected
+ * contents. */
 struct area {
 	uint8_t *is, *must_be;
 	struct ibv_mr *mr;
@@ -81,11 +83,11 @@ struct run {
 	struct area in, out;
 	uint64_t peer_in;
 	uint32_t peer_rkey;
-	unsigned number;  /* of the step */
-	unsigned unacked; /* channel events */
+	unsigned number;  /* number of the step */
+	unsigned unacked; /* channel events not yet acknowledged */
 	uint64_t moved, done[KINDS];
 	uint8_t *scratch;
-	/* -R */
+	/* Used with the option -R. */
 	struct rdma_cm_id *listener, *id;
 	struct ibv_mr *flush;
 	uint64_t flushed;
@@ -93,25 +95,26 @@ struct run {
 extern struct run run;
 unsigned most_sges(void);
 
-/* Operations of a step use slices of the areas that do not meet. */
+/* Draw the operations of a step. They use disjoint slices of the areas. */
 void draw_step(struct step *s);
 bool mine(const struct op *op);
 
-/* The bytes that op moves, as a stream. */
+/* Returns the bytes that @op moves, as a stream. */
 const uint8_t *content(const struct op *op);
 
-/* Before anything moves: what is to be read or changed is put in place. */
+/* Before any bytes move: write the bytes that will be read or changed. */
 void prepare(const struct op *op);
 
-/* What memory must hold once op is done. */
+/* Change the model of the memory as @op will change the memory. */
 void expect(const struct op *op);
 void fail(const struct op *op, const char *what);
 void compare(const struct op *op, const struct area *a, uint32_t from,
 	     uint32_t to);
 void check(const struct op *op);
 
-/* With iWARP a WRITE is complete when it has left; it is there when a READ
- * behind it is answered (RFC 5040 s5.5). */
+/* Wait until WRITEs have arrived. With iWARP a WRITE is complete when it was
+ * sent; its bytes have arrived when a READ behind it is answered (RFC 5040
+ * s5.5). */
 void flush(const struct step *s);
 void set_up(void);
 void tear_down(void);

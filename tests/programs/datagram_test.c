@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Datagrams and address handles as a program sees them, one case a function:
- * what is placed and said, what is refused, and groups of receivers.
+ * the bytes placed in receives, the fields of completions, refused calls, and
+ * multicast groups.
  *
  *	datagram_test -d DEVICE [-6] [-g GROUP [-l|-s]]
  *
@@ -29,7 +30,8 @@ static struct rc_options options = RC_OPTIONS;
 static struct rc_device device;
 static struct ibv_cq *cq;
 static struct ibv_mr *mr;
-static uint8_t memory[4 * ROOM]; /* what is sent; what two receive */
+/* The bytes to send, and the space of two receives. */
+static uint8_t memory[4 * ROOM];
 static const char *problem;
 
 static void wrong(const char *what)
@@ -102,7 +104,7 @@ static struct ibv_ah *make_ah(const union ibv_gid *gid)
 	return ah;
 }
 
-/* @nth: which of the two rooms. */
+/* Post a receive. @nth: which of the two spaces. */
 static void receive(struct ibv_qp *qp, unsigned nth, uint32_t len)
 {
 	struct ibv_sge sge = { (uintptr_t)memory + (2 + nth) * ROOM, len,
@@ -139,7 +141,8 @@ static struct ibv_wc completes(enum ibv_wc_status status)
 	return wc;
 }
 
-/* Of a send and a receive, in any order. */
+/* Wait for the completions of a send and a receive, in any order. Returns the
+ * receive's. */
 static struct ibv_wc arrives(void)
 {
 	struct ibv_wc first = completes(IBV_WC_SUCCESS);
@@ -165,15 +168,14 @@ static void is_in(struct ibv_qp *qp, enum ibv_qp_state state)
 	expect(attr.qp_state == state, "the queue pair's state");
 }
 
-/* What mlx5 says of RoCE v2, and UCX goes by: bit 3 is UDP, then which IP. */
+/* Returns the l3 type that mlx5 reports for RoCE v2, and that UCX uses: bit 3
+ * is UDP, the low bits the IP version. */
 static uint8_t l3_type(void)
 {
 	return options.family == 6 ? 0x9 : 0xa;
 }
 
-/*
- * Cases. Each gets a sender, a receiver and a handle to this host.
- */
+/* Cases. Each gets a sender, a receiver and an address handle to this host. */
 static struct ibv_qp *from, *to;
 static struct ibv_ah *ah;
 
@@ -195,7 +197,7 @@ static void what_arrives(void)
 	expect(!memcmp(memory + 2 * ROOM + GRH, memory, 500), "the bytes");
 }
 
-/* Programs find the header by its first bytes, too: 6 or 4 is the version. */
+/* Programs also find the header by its first nibble: the IP version 6 or 4. */
 static void where_the_header_lies(void)
 {
 	const uint8_t *at = memory + 2 * ROOM;
@@ -269,7 +271,7 @@ static void reply_by_its_header(void)
 	expect(!send_as(to, back, wc.src_qp, QKEY, 8), "post back");
 	expect(arrives().src_qp == to->qp_num, "src_qp of the reply");
 	must(!ibv_destroy_ah(back), "ibv_destroy_ah");
-	/* nonsense in the buffer, another port */
+	/* A buffer with nonsense, and a wrong port. */
 	memset(grh, 0xff, sizeof(*grh));
 	expect(ibv_init_ah_from_wc(device.context, 1, &wc, grh, &attr),
 	       "a header of ones");
@@ -292,7 +294,8 @@ static void qkeys(void)
 	expect(!send_as(from, ah, to->qp_num, QKEY + 1, 8), "post");
 	completes(IBV_WC_SUCCESS);
 	nothing_comes();
-	/* the high bit: the sender's own, which is the same */
+	/* The high bit means the sender's own Q_Key, which equals the
+	 * receiver's. */
 	expect(!send_as(from, ah, to->qp_num, OWN_QKEY, 8), "post");
 	arrives();
 }
@@ -410,7 +413,7 @@ static struct ibv_qp *connected_uc(unsigned access)
 	return qp;
 }
 
-/* A UC queue pair that talks to itself. */
+/* WRITE on a UC queue pair that is connected to itself. */
 static void uc_write(unsigned access, uint32_t rkey, bool lands)
 {
 	struct ibv_qp *qp = connected_uc(access);
@@ -424,7 +427,7 @@ static void uc_write(unsigned access, uint32_t rkey, bool lands)
 
 	memset(memory + 3 * ROOM, 0, ROOM);
 	must(!ibv_post_send(qp, &wr, &bad), "ibv_post_send");
-	completes(IBV_WC_SUCCESS); /* UC hears of nothing */
+	completes(IBV_WC_SUCCESS); /* UC learns of no remote error */
 	nothing_comes();
 	expect(!memcmp(memory + 3 * ROOM, memory, 3000) == lands,
 	       "what is in the region");
@@ -548,7 +551,8 @@ static int run_cases(void)
 	return failed != 0;
 }
 
-/* One process of several: hear of a datagram to the group, or send some. */
+/* Run as one of several processes: receive a datagram to the group, or send
+ * some. */
 static int one_of_group(const char *text, bool listens)
 {
 	union ibv_gid group = group_gid(text);

@@ -61,13 +61,13 @@ static int compare(const void *a, const void *b)
 	return d < 0 ? -1 : d > 0;
 }
 
-/* The median of what rsend() took, in us. */
+/* Returns the median duration of rsend(), in us. */
 static double round_of_sends(void)
 {
 	double took[EXCHANGES];
 
 	for (int i = 0; i < EXCHANGES; i++) {
-		/* The other goes to look for the answer. */
+		/* Give the other thread time to look for the answer. */
 		double from = now_us() + 50;
 
 		while (now_us() < from)

@@ -24,7 +24,7 @@ static uint8_t memory[2 * BYTES];
 static struct ibv_mr *mr;
 static bool failed;
 
-/* A side of a connection; the one that things happen to is the second. */
+/* A side of a connection; the second side is the one with the events. */
 struct side {
 	struct ibv_cq *cq;
 	struct ibv_srq *srq;
@@ -93,7 +93,8 @@ static void post_receive(struct side *s)
 	must(!rc, "post a receive");
 }
 
-/* Its descriptor does not block: nothing is there before poll(2) says so. */
+/* Expect an event of @type about @of. The descriptor is non-blocking, so
+ * poll(2) says when an event is there. */
 static void expect(enum ibv_event_type type, const void *of)
 {
 	struct pollfd p = { .fd = device.context->async_fd, .events = POLLIN };
@@ -187,7 +188,7 @@ static void drained(void)
 	close_side(&b);
 }
 
-/* A request that no receive can tell of. */
+/* Send a request that is refused, while no receive can report it. */
 static void refused(enum ibv_event_type type, enum ibv_wr_opcode op,
 		    uint32_t rkey, unsigned access, enum ibv_wc_status status)
 {
@@ -224,7 +225,7 @@ static void shared_queue(void)
 	close_side(&b);
 }
 
-/* More completions than the queue has room for, and nobody takes any. */
+/* Make more completions than the queue has room for, without polling. */
 static void overrun(void)
 {
 	struct side a, b;

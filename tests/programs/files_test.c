@@ -25,7 +25,7 @@
 #define NODES "/dev/infiniband"
 
 static const char *verb, *device;
-static char node[128]; /* /dev/infiniband/UVERBS */
+static char node[128]; /* the path /dev/infiniband/UVERBS */
 static bool failed;
 
 __attribute__((format(printf, 2, 3))) static const char *
@@ -48,7 +48,7 @@ static bool same(const char *got, const char *want)
 	return is;
 }
 
-/* The number that sysfs states. */
+/* Returns the device number that is in sysfs. */
 static dev_t stated(void)
 {
 	unsigned major = 0, minor = 0;
@@ -217,7 +217,8 @@ static bool leads_to(const char *tail, const char *want)
 		    want);
 }
 
-/* A name in the tree comes back as one of /sys, and works again. */
+/* A path in the tree is returned as a path of /sys, which can be opened
+ * again. */
 static bool has_real_names(void)
 {
 	static const char driver[] = "../../../../bus/verbena/drivers/verbena";
@@ -241,7 +242,7 @@ static bool has_real_names(void)
 	return access(link, R_OK) == 0;
 }
 
-/* Ways to write one name, and names that are not ours. */
+/* Different spellings of one path are redirected, and other paths are not. */
 static bool reads_names(void)
 {
 	static const char *const ways[] = {
@@ -273,7 +274,7 @@ static bool reads_names(void)
 	return right;
 }
 
-/* A name that only passes by is the host's. */
+/* A path that only passes through the tree by ".." is the host's. */
 static bool passes_by(void)
 {
 	struct stat a, b;
@@ -296,7 +297,7 @@ static bool is_watched(void)
 	return watched;
 }
 
-/* What programs call that were compiled with _FORTIFY_SOURCE. */
+/* Functions that programs call which were compiled with _FORTIFY_SOURCE. */
 int __open_2(const char *path, int flags);
 int __openat_2(int at, const char *path, int flags);
 
@@ -327,7 +328,7 @@ static bool refuses_streams(const char *path)
 	return right;
 }
 
-/* Every program sees what one would write. */
+/* The tree cannot be written to, because all programs would see the change. */
 static bool is_read_only(void)
 {
 	char path[PATH_MAX], none[PATH_MAX], text[8];

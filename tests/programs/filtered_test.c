@@ -56,7 +56,7 @@ static void refuse_copies(int error)
 					    code };
 
 	must(!prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "PR_SET_NO_NEW_PRIVS");
-	/* The engine thread, too. */
+	/* The filter must also apply to the engine thread. */
 	must(!syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER,
 		      SECCOMP_FILTER_FLAG_TSYNC, &program),
 	     "seccomp");
@@ -84,7 +84,7 @@ static int begin(void)
 	return wire;
 }
 
-/* The status, or -1: nothing came for 10 s. */
+/* Post a request. Returns its status, or -1 if no completion came for 10 s. */
 static int ask(enum ibv_wr_opcode opcode)
 {
 	struct ibv_sge sge = { (uintptr_t)memory, BYTES, mr->lkey };
@@ -114,7 +114,7 @@ static int asking(int error, enum ibv_wr_opcode opcode, bool here)
 {
 	int wire = begin(), before, after;
 
-	tcp_barrier(wire); /* the receives are there */
+	tcp_barrier(wire); /* the receives are posted */
 	before = ask(opcode);
 	tcp_barrier(wire);
 	if (here)
@@ -140,7 +140,7 @@ static int serving(int error, enum ibv_wr_opcode opcode, bool here)
 	return opcode != IBV_WR_RDMA_READ && memory[BYTES - 1] != 7;
 }
 
-/* Each in processes of its own: a filter stays. */
+/* Run each case in new processes, because a filter cannot be removed. */
 static void judge(int error, enum ibv_wr_opcode opcode, bool here,
 		  const char *what)
 {

@@ -74,7 +74,8 @@ static void *make_domains(void *arg)
 	return arg;
 }
 
-/* Everything that has a lock of the process's. */
+/* In a child: use one object of each kind that a lock of the process guards,
+ * and exit. */
 static void begin_anew(void)
 {
 	struct ibv_alloc_dm_attr attr = { .length = 4096 };
@@ -128,8 +129,8 @@ static void fork_many(void)
 }
 
 /*
- * A daemon closes all that it does not know, and opens its own. The library
- * does not work any more then; what is the program's stays so.
+ * A daemon closes all descriptors that it does not know, and opens its own. The
+ * library then no longer works, but the program's descriptors must stay.
  */
 static void replace(void)
 {

@@ -20,7 +20,7 @@
 
 #define BATCH	64
 #define ROOM	1400
-#define HEADERS 48 /* IPv6 and UDP */
+#define HEADERS 48 /* bytes of the headers of IPv6 and UDP */
 #define MAD	256
 #define MADS	32
 
@@ -44,7 +44,8 @@ static void put(uint8_t *at, unsigned bytes, uint64_t value)
 	}
 }
 
-/* What the kernel will put in front, as far as the ICRC covers it. */
+/* Write the headers that the kernel will send, as far as the ICRC covers
+ * them. */
 static size_t put_ip(uint8_t *packet, size_t payload)
 {
 	bool v4 = from.any.sa_family == AF_INET;
@@ -54,7 +55,7 @@ static size_t put_ip(uint8_t *packet, size_t payload)
 	if (v4) {
 		packet[0] = 0x45;
 		put(packet + 2, 2, 28 + payload);
-		packet[6] = 0x40; /* don't fragment; Identification 0 */
+		packet[6] = 0x40; /* flag DF; Identification 0 */
 		packet[9] = 17;
 		memcpy(packet + 12, &from.v4.sin_addr, 4);
 		memcpy(packet + 16, &to.v4.sin_addr, 4);
@@ -84,7 +85,7 @@ static void seal(uint8_t *payload, size_t len)
 		payload[len - 4 + (size_t)i] = (uint8_t)(crc >> 8 * i);
 }
 
-/* Where programs' queue pairs may be, or anywhere, or somewhere special. */
+/* Returns a QPN: one that a program may have, any number, or a special one. */
 static uint32_t pick_qpn(void)
 {
 	static const uint32_t special[] = { 0,	      1,      2,      0xffffff,
@@ -112,7 +113,8 @@ static size_t headers(unsigned operation)
 	return bytes[operation];
 }
 
-/* Right in form: any RC operation, with what its headers may hold. */
+/* Write a well-formed packet: any RC operation, with any values in its
+ * headers. */
 static size_t well_formed(uint8_t *p)
 {
 	unsigned operation = (unsigned)rng_below(&rng, 24);
@@ -138,7 +140,8 @@ static void flip_some(uint8_t *p, size_t len)
 		p[rng_below(&rng, len)] ^= (uint8_t)(1 << rng_below(&rng, 8));
 }
 
-/* The sender's numbers, and a queue pair's in a request: as if it was new. */
+/* Change the sender's numbers, and the queue pair of a request, so that the MAD
+ * is new. */
 static void renew(uint8_t *mad)
 {
 	put(mad + 8, 8, rng_next(&rng));
@@ -154,16 +157,16 @@ static size_t change_mad(uint8_t *mad)
 	switch (rng_below(&rng, 8)) {
 	case 0:
 	case 1:
-		return MAD; /* again */
+		return MAD; /* send an unchanged MAD again */
 	case 2:
 		renew(mad);
 		return MAD;
-	case 3: /* of another kind */
+	case 3: /* change the kind of the MAD */
 		put(mad + 16, 2, 0x0f + rng_below(&rng, 12));
 		return MAD;
 	case 4:
 		return rng_below(&rng, MAD) & ~3u;
-	case 5: /* a piece of another */
+	case 5: /* replace a piece by that of another MAD */
 		memcpy(mad + at, captured[rng_below(&rng, mads)] + at, 16);
 		return MAD;
 	default:
@@ -194,22 +197,22 @@ static size_t datagram(uint8_t *p)
 	if (mads)
 		return management(p);
 	switch (rng_below(&rng, 5)) {
-	case 0: /* anything at all */
+	case 0: /* random bytes */
 		len = rng_below(&rng, ROOM);
 		rng_fill(&rng, p, len);
 		return len;
-	case 1: /* in form, but the ICRC is not right */
+	case 1: /* a well-formed packet with a wrong ICRC */
 		len = well_formed(p);
 		rng_fill(&rng, p + len - 4, 4);
 		return len;
-	case 2: /* in form, ICRC right, meaning nonsense */
+	case 2: /* a well-formed packet with a right ICRC and nonsense values */
 		len = well_formed(p);
 		break;
-	case 3: /* bits flipped before the ICRC is made */
+	case 3: /* bits flipped before the ICRC is computed */
 		len = well_formed(p);
 		flip_some(p, len - 4);
 		break;
-	default: /* cut short, ICRC right */
+	default: /* cut short, with a right ICRC */
 		len = 16 + rng_below(&rng, well_formed(p) - 15);
 		break;
 	}
@@ -248,14 +251,15 @@ static void open_socket(void)
 
 	fd = socket(from.any.sa_family, SOCK_DGRAM, 0);
 	must(fd >= 0, "socket");
-	/* With this, an unconnected socket sends Identification 0. */
+	/* With IP_MTU_DISCOVER, an unconnected socket sends Identification
+	 * 0. */
 	if (from.any.sa_family == AF_INET)
 		must(!setsockopt(fd, IPPROTO_IP, IP_MTU_DISCOVER, &probe,
 				 sizeof(probe)),
 		     "IP_MTU_DISCOVER");
 	must(!bind(fd, &from.any, len), "bind");
 	must(!getsockname(fd, &from.any, &len), "getsockname");
-	/* sin_port and sin6_port share their place */
+	/* sin_port and sin6_port have one offset */
 	to.v4.sin_port = htons(ROCE_PORT);
 }
 

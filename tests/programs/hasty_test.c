@@ -16,7 +16,7 @@
 
 #define POLLERS 2
 #define ROUNDS	10000
-#define LASTS	8.0 /* s, at most */
+#define LASTS	8.0 /* longest run in seconds */
 #define AT_ONCE 3
 #define BYTES	4
 
@@ -24,7 +24,7 @@ static struct rc_options options = RC_OPTIONS;
 static struct rc_device device;
 static struct ibv_cq *cq;
 static atomic_uint completed;
-static atomic_int bad; /* the first status that is none */
+static atomic_int bad; /* the first status that is an error */
 static atomic_bool over;
 
 static void *poll_on(void *arg)

@@ -40,7 +40,8 @@ static unsigned be16(const uint8_t *p)
 	return (unsigned)p[0] << 8 | p[1];
 }
 
-/* Length of the IP packet when it is one of ours, whole; else 0. */
+/* Returns the length of the IP packet if it is a whole RoCEv2 packet; else
+ * 0. */
 static size_t roce_packet(const uint8_t *p, size_t len)
 {
 	size_t ip, whole;

@@ -18,9 +18,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define BYTES 20000 /* more than a packet */
-#define PLACE 65536 /* of one case in the maker's memory */
-#define RACES 50000 /* imports by each of some threads */
+#define BYTES 20000 /* more bytes than one packet has */
+/* Distance in bytes between the places of two cases in the maker's memory. */
+#define PLACE 65536
+#define RACES 50000 /* number of imports by each of several threads */
 
 static const char *device;
 
@@ -30,7 +31,7 @@ static void say(bool good, const char *what)
 	fflush(stdout);
 }
 
-/* What the maker tells. */
+/* The message of the maker to the importer. */
 struct offer {
 	uint32_t pd, mr, dm, lkey, rkey;
 	uint64_t addr;
@@ -139,9 +140,9 @@ static bool is_filled(const char *at, char with)
 }
 
 /*
- * The maker. Its places: 0 is sent from by the importer, 1 received into, 2
- * written to by way of the importer's queue pair, 3 read so, 4 the maker's own
- * end of the connection.
+ * The maker of the objects. Places in its memory: the importer sends from 0,
+ * receives into 1; the maker writes to 2 and reads 3 through the importer's
+ * queue pair; 4 is the maker's own end of the connection.
  */
 
 static void serve(int sock, struct rc_device *d, struct ibv_mr *mr, char *mem,
@@ -150,7 +151,7 @@ static void serve(int sock, struct rc_device *d, struct ibv_mr *mr, char *mem,
 	char *own = mem + 4 * PLACE;
 	struct ibv_wc wc;
 
-	/* The importer sends what is ours, to us. */
+	/* The importer sends bytes of the maker's memory to the maker. */
 	fill(mem, 'a');
 	post_recv(qp, (uintptr_t)own, mr->lkey);
 	tcp_barrier(sock);
@@ -158,7 +159,7 @@ static void serve(int sock, struct rc_device *d, struct ibv_mr *mr, char *mem,
 		    is_filled(own, 'a'),
 	    "a SEND out of the maker's memory");
 
-	/* It receives into what is ours. */
+	/* The importer receives into the maker's memory. */
 	tcp_barrier(sock);
 	fill(own, 'b');
 	say(post_and_wait(qp, IBV_WR_SEND, (uintptr_t)own, mr->lkey, 0, 0) ==
@@ -166,7 +167,7 @@ static void serve(int sock, struct rc_device *d, struct ibv_mr *mr, char *mem,
 		    is_filled(mem + PLACE, 'b'),
 	    "a receive into the maker's memory");
 
-	/* We are its peer, who knows the maker's key. */
+	/* The maker is the importer's peer, and knows its own key. */
 	fill(own, 'c');
 	say(post_and_wait(qp, IBV_WR_RDMA_WRITE, (uintptr_t)own, mr->lkey,
 			  (uintptr_t)mem + 2 * PLACE,
@@ -179,7 +180,7 @@ static void serve(int sock, struct rc_device *d, struct ibv_mr *mr, char *mem,
 			  mr->rkey) == IBV_WC_SUCCESS &&
 		    is_filled(own, 'd'),
 	    "a READ with the maker's key by way of the importer");
-	/* The kernel copies for it, and does not compute. */
+	/* The kernel only copies for the importer, and does no atomics. */
 	say(post_and_wait(qp, IBV_WR_ATOMIC_FETCH_AND_ADD, (uintptr_t)own,
 			  mr->lkey, (uintptr_t)mem,
 			  mr->rkey) == IBV_WC_REM_ACCESS_ERR,
@@ -222,15 +223,13 @@ static void make_and_give(int sock)
 	say(ibv_memcpy_from_dm(word, dm, 16, 8) == 0 &&
 		    memcmp(word, "importer", 8) == 0,
 	    "device memory, written by the importer");
-	/* The region goes, then this program. */
+	/* Deregister the region, then end this program. */
 	must(ibv_dereg_mr(mr) == 0, "ibv_dereg_mr");
 	tcp_barrier(sock);
 	tcp_barrier(sock);
 }
 
-/*
- * The importer.
- */
+/* The importer of the objects. */
 
 struct imports {
 	struct ibv_context *context;
@@ -263,7 +262,7 @@ static void import_all(const struct offer *o, int fd, struct imports *in)
 	    "the region is not the importer's to deregister");
 }
 
-/* Handles are small numbers, and every process has the same. */
+/* Handles are small numbers, which are equal in different processes. */
 static void import_beside_own_dm(struct rc_device *d, const struct offer *o,
 				 struct ibv_context *context)
 {
@@ -288,7 +287,7 @@ static void import_beside_own_dm(struct rc_device *d, const struct offer *o,
 	must(ibv_free_dm(own) == 0, "ibv_free_dm");
 }
 
-/* To touch what was cut off is the end of a program. */
+/* Accessing memory whose file was truncated would kill the program. */
 static void cut_off(const struct offer *o, int fd)
 {
 	int copy = memfd_create("copy", MFD_CLOEXEC);
@@ -335,7 +334,8 @@ static void *import_often(void *arg)
 	return NULL;
 }
 
-/* Nobody else has it: each import may be the first, each end the last. */
+/* Each import may be the first and each unimport the last, since no other
+ * thread uses the object. */
 static void import_at_once(const struct offer *o, int fd)
 {
 	struct ibv_context *context = ibv_import_device(dup(fd));
@@ -344,7 +344,7 @@ static void import_at_once(const struct offer *o, int fd)
 	bool good = true;
 
 	must(context, "ibv_import_device");
-	mallopt(M_PERTURB, 165); /* what is freed is not what it was */
+	mallopt(M_PERTURB, 165); /* freed memory gets other contents */
 	for (unsigned i = 0; i < 3; i++) {
 		r[i] = (struct race){ context, o->pd, false };
 		must(pthread_create(&t[i], NULL, import_often, &r[i]) == 0,
@@ -385,7 +385,8 @@ static void use(int sock, const struct offer *o, struct imports *in,
 	tcp_barrier(sock);
 }
 
-/* Two queue pairs of this process on the imported domain: an error each. */
+/* Two queue pairs of this process on the imported domain: each case must end in
+ * an error. */
 static void refuse(const struct offer *o, struct imports *in,
 		   const struct rc_device *like, uint64_t addr,
 		   const char *what)
@@ -422,8 +423,8 @@ static void take_and_use(int sock)
 	int fd = take_fd(sock);
 
 	tcp_recv(sock, &o, sizeof(o));
-	/* An importer has opened the device by importing it, too; the GID's
-	 * index is easier to find on a context of its own. */
+	/* An importer has also opened the device; a context of its own makes it
+	 * easier to find the GID's index. */
 	open_device(&d);
 	cut_off(&o, fd);
 	import_at_once(&o, fd);
@@ -450,7 +451,7 @@ static void take_and_use(int sock)
 	ibv_unimport_mr(in.mr);
 	ibv_unimport_dm(in.dm);
 	must(ibv_destroy_qp(qp) == 0 && ibv_destroy_cq(cq) == 0, "destroy");
-	/* The maker ends now: its end of the socket says so. */
+	/* The maker ends now, and its end of the socket closes. */
 	must(recv(sock, &o, 1, 0) == 0, "the maker's end");
 	say(!ibv_import_mr(in.pd, o.mr) && errno == ENOENT,
 	    "nothing to import of a maker that is gone");
@@ -460,7 +461,8 @@ static void take_and_use(int sock)
 }
 
 /*
- * A maker and its child, which has all that the maker has had before the fork.
+ * A maker and its child, which inherited all objects that the maker had before
+ * the fork.
  */
 
 static void import_from_parent(int sock, int fd)
@@ -509,7 +511,7 @@ static void make_and_fork(int sock)
 		import_from_parent(ends[1], d.context->cmd_fd);
 		_exit(0);
 	}
-	/* The next after those that the child has seen. */
+	/* A domain made after those that the child has inherited. */
 	pd = ibv_alloc_pd(d.context);
 	must(pd, "ibv_alloc_pd");
 	mr = ibv_reg_mr(pd, mem, sizeof(mem), RC_ALL_ACCESS);
@@ -542,7 +544,7 @@ int main(int argc, char **argv)
 
 	device = argc > 1 ? argv[1] : NULL;
 	must(socketpair(AF_UNIX, SOCK_STREAM, 0, ends) == 0, "socketpair");
-	/* Before any verb: two programs that know nothing of each other. */
+	/* Start both programs before any verb, so that they share nothing. */
 	maker = start(make_and_give, ends[0], ends[1]);
 	importer = start(take_and_use, ends[1], ends[0]);
 	close(ends[0]);

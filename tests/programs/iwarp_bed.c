@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The two sides of a connection, and what is expected of them. */
+/* The two sides of a connection, and functions that check them. */
 #include "iwarp_test.h"
 
 struct sockaddr_in address;
@@ -13,13 +13,15 @@ void wrong(const char *format, ...)
 {
 	va_list args;
 
-	if (problem[0]) /* the first is the cause */
+	/* only the first error is kept, because it is the cause of the
+	 * others */
+	if (problem[0])
 		return;
 	va_start(args, format);
 	vsnprintf(problem, sizeof(problem), format, args);
 	va_end(args);
 }
-struct side a, b; /* who connects, who accepts */
+struct side a, b; /* the connecting side and the accepting side */
 struct event event;
 
 bool next_event(double seconds_left)
@@ -117,7 +119,7 @@ struct rdma_conn_param params(const char *data)
 	};
 }
 
-/* Both sides stand; each has heard so. */
+/* Connect the two sides; each must get the event ESTABLISHED. */
 void connected(void)
 {
 	struct rdma_conn_param p = params(NULL);
@@ -190,7 +192,7 @@ void expect_error_state(struct side *s, const char *who)
 		      (int)attr.qp_state);
 }
 
-/* Each side hears once, in whichever order. */
+/* Expect one event of the end at each side, in any order. */
 void expect_end(void)
 {
 	expect_event(RDMA_CM_EVENT_DISCONNECTED);

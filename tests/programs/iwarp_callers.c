@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Cases: callers and listeners that say little, too much, or nothing. */
+/* Cases: callers and listeners that send too little, too much, or nothing. */
 #include "iwarp_test.h"
 
-/* A caller that says nothing, and one that talks nonsense. */
+/* A caller that sends nothing, and one that sends nonsense. */
 void callers_that_are_no_mpa(void)
 {
 	static const char nonsense[64] = "GET / HTTP/1.1\r\n\r\n";
@@ -39,8 +39,8 @@ struct rdma_cm_id *listen_at(uint16_t port, int backlog)
 	return id;
 }
 
-/* Requests that the program has not taken cost no more descriptors than the
- * backlog, and each has its turn. */
+/* Requests that the program has not read use no more descriptors than the
+ * backlog, and each of them is served in turn. */
 enum { CALLERS = 8, BACKLOG = 4 };
 
 static unsigned descriptors(void)
@@ -57,7 +57,8 @@ static unsigned descriptors(void)
 
 static int call_with_request(uint16_t port)
 {
-	/* CRC, revision 2; 4 bytes of private data: its depths of 1 */
+	/* A request with CRC, revision 2, and 4 bytes of private data: depths
+	 * of 1. */
 	static const uint8_t request[24] = "MPA ID Req Frame\x50\x02\0\4"
 					   "\0\1\0\1";
 	struct sockaddr_in to = address;
@@ -76,7 +77,7 @@ void more_callers_than_backlog(void)
 	unsigned before, now;
 	int fd[CALLERS];
 
-	sleep(1); /* listeners of other cases linger */
+	sleep(1); /* listeners of earlier cases linger */
 	before = descriptors();
 	for (int i = 0; i < CALLERS; i++)
 		fd[i] = call_with_request(PORT + 4);
@@ -114,8 +115,8 @@ static bool is_hung_up(int fd)
 	return recv(fd, &byte, 1, MSG_DONTWAIT) == 0;
 }
 
-/* Whoever has something to say has its turn within a second. Of too many that
- * say nothing the first are hung up on, and the last are not. */
+/* A caller that sends a request is served within a second. Of too many callers
+ * that send nothing, the first are hung up on, and the last are not. */
 void silent_callers(void)
 {
 	enum { SILENT = 24, ROOM = 3 };
@@ -143,7 +144,8 @@ void silent_callers(void)
 	rdma_destroy_id(id);
 }
 
-/* Whoever calls and says no more is heard to its end, and not waited for. */
+/* A caller that sends its request and a FIN is served, and nothing waits for
+ * more bytes. */
 void callers_that_close_half(void)
 {
 	struct pollfd p = { .events = POLLIN };
@@ -170,15 +172,16 @@ void callers_that_close_half(void)
 		    memcmp(answer, "MPA ID Rep Frame", 16))
 			wrong("no reply came");
 		expect_event(
-			RDMA_CM_EVENT_ESTABLISHED); /* it asks for no RTR */
+			/* this request asks for no RTR */
+			RDMA_CM_EVENT_ESTABLISHED);
 		expect_event(RDMA_CM_EVENT_DISCONNECTED);
 		expect_error_state(&b, "who was left");
 	}
 	close(p.fd);
 }
 
-/* Who is called and hangs up, and who never says a word: 10 seconds, as siw,
- * and they pass here. */
+/* A listener that hangs up, and one that never replies: a caller waits 10
+ * seconds, like siw, and they are simulated here. */
 int listen_without_mpa(struct sockaddr_in *at)
 {
 	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -212,8 +215,9 @@ void called_without_an_answer(void)
 	close(fd);
 }
 
-/* Who has just replied may have left its listener for another: it is asked
- * again for half a second, and then believed. */
+/* A peer that has just replied may have closed its listener to open another:
+ * the caller connects again for half a second, and then believes the
+ * refusal. */
 static struct sockaddr_in listens_late_at;
 
 static int accept_and_read_nothing(int listens);
@@ -271,11 +275,12 @@ void listener_that_comes_back(void)
 		      seconds() - from);
 }
 
-/* A peer that reads nothing any more: what is to be sent waits for room, and
- * costs nothing meanwhile. */
+/* A peer that no longer reads: bytes to send wait for room, and waiting costs
+ * no processor time. */
 static int accept_and_read_nothing(int listens)
 {
-	/* CRC, revision 2, peer-to-peer by WRITE, depths of 1 */
+	/* A reply with CRC, revision 2, peer-to-peer by WRITE, and depths of
+	 * 1. */
 	static const uint8_t reply[24] = "MPA ID Rep Frame\x50\x02\0\4"
 					 "\x80\1\x80\1";
 	char request[64];
@@ -304,7 +309,7 @@ void peer_that_reads_nothing(void)
 	wr.num_sge = 1;
 	for (int i = 0; i < 64; i++)
 		must(!ibv_post_send(a.id->qp, &wr, &bad), "ibv_post_send");
-	sleep(1); /* the thread may have been looking for something */
+	sleep(1); /* the engine thread may have been lingering */
 	before = clock();
 	sleep(1);
 	if (clock() - before > CLOCKS_PER_SEC / 5)

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Cases: what ends a stream, and what connecting brings. */
+/* Cases: the causes that end a stream, and the results of connecting. */
 #include "iwarp_test.h"
 
-/* What is sent over TCP is complete when it has left: nobody has looked at its
- * key. What goes without is complete when it is done. */
+/* Returns whether the connection goes near. A request over TCP is complete when
+ * its bytes were sent, before its key is checked; a near request is complete
+ * when it is carried out. */
 bool goes_near(void)
 {
 	const char *near = getenv("VERBENA_NEAR");
@@ -39,7 +40,8 @@ void read_with_a_wrong_key(void)
 	faulty(rdma(IBV_WR_RDMA_READ, 0x12345600), IBV_WC_REM_ACCESS_ERR);
 }
 
-/* Of revision 1, in which nobody says how many READs he bears: none here. */
+/* MPA revision 1 does not negotiate the number of READs: this side permits
+ * none. */
 void read_where_none_is_taken(void)
 {
 	struct rdma_conn_param p = params(NULL);
@@ -66,7 +68,7 @@ void send_without_a_receive(void)
 	       told(IBV_WC_RNR_RETRY_EXC_ERR));
 }
 
-/* The peer hears at once, and not when it is waited for no longer. */
+/* The peer must get the error at once, and not after a timeout. */
 void write_from_a_wrong_key(void)
 {
 	double from, lasted;
@@ -93,7 +95,7 @@ void send_too_long(void)
 	expect_end();
 }
 
-/* What was sent before arrives: a disconnect is not a reset. */
+/* Bytes that were sent before a disconnect still arrive: it is not a reset. */
 void disconnect_after_sends(void)
 {
 	connected();
@@ -163,7 +165,7 @@ void rejected(void)
 	must(!rdma_destroy_id(id), "rdma_destroy_id");
 }
 
-/* Each connects to the other while it is connected to. */
+/* Each side connects to the other at the same time. */
 void connects_that_cross(void)
 {
 	struct rdma_conn_param p = params(NULL);
@@ -203,8 +205,8 @@ void connects_that_cross(void)
 	drop(&d);
 }
 
-/* Memory that changes while it is read is read all the same: mixed, and under
- * a CRC that is right. */
+/* Memory that changes while it is read: the peer gets a mixture of bytes, with
+ * a right CRC. */
 static _Atomic bool changing;
 
 static void *change(void *memory)

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Cases: children of fork, strangers of this host, and what an RNIC has not. */
+/* Cases: children of fork, other programs of this host, and features that an
+ * RNIC lacks. */
 #include "iwarp_test.h"
 
-/* A child of fork: what it has to do, within 10 seconds, and what is wrong. */
+/* Run @does in a child of fork, for at most 10 seconds, and report its
+ * failure. */
 static pid_t child_of(void (*does)(void))
 {
 	pid_t pid;
@@ -30,7 +32,7 @@ static void expect_child(pid_t pid)
 		wrong("a child of fork ended with 0x%x", status);
 }
 
-/* Its own streams are not among those that its parent's ids know. */
+/* A child's own streams are not among those of its parent's ids. */
 static void child_that_destroys(void)
 {
 	struct side inherited[] = { a, b };
@@ -58,7 +60,7 @@ void ids_inherited_by_fork(void)
 	expect_status(&b, 99, IBV_WC_SUCCESS, IBV_WC_SUCCESS);
 }
 
-/* A parent's port is not held open by its child. */
+/* A child does not keep its parent's port open. */
 static int until_told[2];
 
 static void child_that_waits(void)
@@ -77,14 +79,14 @@ void ports_inherited_by_fork(void)
 	must(!pipe(until_told), "pipe");
 	pid = child_of(child_that_waits);
 	rdma_destroy_id(id);
-	sleep(1); /* it lingers */
+	sleep(1); /* the closed listener lingers */
 	rdma_destroy_id(listen_at(PORT + 2, 4));
 	close(until_told[0]);
 	close(until_told[1]);
 	expect_child(pid);
 }
 
-/* Bytes of a stream, all of them. */
+/* Read exactly @len bytes of a stream. */
 static void hear(int fd, void *bytes, size_t len)
 {
 	if (recv(fd, bytes, len, MSG_WAITALL) != (ssize_t)len)
@@ -92,9 +94,9 @@ static void hear(int fd, void *bytes, size_t len)
 }
 
 /*
- * A peer of this host that is no Verbena, and replies with the bits that it
- * was asked with, as Linux's siw does: all goes over TCP, and nothing that
- * only a Verbena understands.
+ * A peer of this host that is no Verbena, and copies the request's bits into
+ * its reply, as Linux's siw does: the connection must use TCP, and no message
+ * that only a Verbena understands.
  */
 void stranger_of_this_host(void)
 {
@@ -115,7 +117,8 @@ void stranger_of_this_host(void)
 	expect_event(RDMA_CM_EVENT_ESTABLISHED);
 	post(&a, (struct ibv_send_wr){ .opcode = IBV_WR_SEND }, 1);
 	expect_status(&a, 1, IBV_WC_SUCCESS, IBV_WC_SUCCESS);
-	hear(peer, fpdu, 2 + 14 + 4); /* who asked begins, with nothing */
+	/* the side that connected begins with an empty message */
+	hear(peer, fpdu, 2 + 14 + 4);
 	if (fpdu[1] != 14 || (fpdu[3] & 15) != 0)
 		wrong("it begins with RDMAP opcode %u", fpdu[3] & 15);
 	hear(peer, fpdu, 2 + 18 + 4096 + 4);
@@ -126,7 +129,7 @@ void stranger_of_this_host(void)
 	expect_event(RDMA_CM_EVENT_DISCONNECTED);
 }
 
-/* And one that says that it is a Verbena, and never who. */
+/* A peer that claims to be a Verbena, but never sends its card. */
 void stranger_that_pretends(void)
 {
 	struct rdma_conn_param param = params(NULL);
@@ -148,7 +151,7 @@ void stranger_that_pretends(void)
 	expect_event(RDMA_CM_EVENT_DISCONNECTED);
 }
 
-/* A RoCE device that is opened when iWARP is at work. */
+/* A RoCE device that is opened after an iWARP device is in use. */
 void roce_device_opened_later(void)
 {
 	struct rc_options o = RC_OPTIONS;
@@ -192,7 +195,7 @@ void roce_device_opened_later(void)
 	rc_close(&d);
 }
 
-/* What there is on RoCE and not here; errno as Linux's siw has it. */
+/* Features that RoCE has and iWARP lacks; errno is that of Linux's siw. */
 static void refuses(bool made, const char *what)
 {
 	if (made || errno != EOPNOTSUPP)
@@ -286,7 +289,7 @@ void what_an_rnic_has_not(void)
 	addresses_an_rnic_has_not();
 }
 
-/* The same by librdmacm: what ids of a connection make for themselves. */
+/* Features that iWARP lacks, requested by librdmacm's calls on an id. */
 void what_ids_have_not(void)
 {
 	struct ibv_qp_init_attr attr = { .cap = { 1, 1, 1, 1, 0 } };
@@ -317,7 +320,7 @@ void what_ids_have_not(void)
 	must(!rdma_destroy_id(id), "rdma_destroy_id");
 }
 
-/* Datagrams are for a RoCE device on the same interface, if there is one. */
+/* Datagrams use a RoCE device on the same interface, if there is one. */
 static void try_datagrams(enum rdma_port_space space)
 {
 	struct sockaddr_in any = { .sin_family = AF_INET }, at = address;
@@ -358,7 +361,7 @@ void datagrams_by_librdmacm(void)
 	try_datagrams(RDMA_PS_IPOIB);
 }
 
-/* They are InfiniBand's. */
+/* AF_IB addresses are for InfiniBand only. */
 void addresses_of_infiniband(void)
 {
 	struct sockaddr_ib any = { .sib_family = AF_IB };

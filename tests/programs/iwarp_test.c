@@ -60,7 +60,7 @@ int main(int argc, char **argv)
 		cases[i].run();
 		drop(&a);
 		drop(&b);
-		while (next_event(0.05)) /* of the end */
+		while (next_event(0.05)) /* read the events of the end */
 			;
 		if (problem[0]) {
 			printf("not ok %s: %s\n", cases[i].name, problem);

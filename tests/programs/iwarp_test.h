@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What the files of iwarp_test share: the two sides of a connection, what is
- * expected of them, and the cases. */
+/* Shared by the files of iwarp_test: the two sides of a connection, functions
+ * that check them, and the cases. */
 #ifndef TESTS_PROGRAMS_IWARP_TEST_H
 #define TESTS_PROGRAMS_IWARP_TEST_H
 
@@ -40,11 +40,11 @@ struct side {
 	struct ibv_cq *cq;
 	struct ibv_mr *mr;
 	uint8_t *memory;
-	bool over; /* DISCONNECTED was heard */
+	bool over; /* the event DISCONNECTED has come */
 };
-extern struct side a, b; /* who connects, who accepts */
+extern struct side a, b; /* the connecting side and the accepting side */
 
-/* The next event within @seconds_left, its status and private data kept. */
+/* The next event within @seconds_left, with its status and private data. */
 struct event {
 	enum rdma_cm_event_type what;
 	int status;
@@ -61,7 +61,7 @@ void begin_connect(struct side *s, const struct sockaddr_in *to,
 		   struct rdma_conn_param *p);
 struct rdma_conn_param params(const char *data);
 
-/* Both sides stand; each has heard so. */
+/* Connect the two sides; each must get the event ESTABLISHED. */
 void connected(void);
 void post_from(struct side *s, struct ibv_send_wr wr, uint64_t id,
 	       uint32_t lkey);
@@ -72,73 +72,77 @@ void expect_status(struct side *s, uint64_t id, enum ibv_wc_status status,
 		   enum ibv_wc_status or);
 void expect_error_state(struct side *s, const char *who);
 
-/* Each side hears once, in whichever order. */
+/* Expect one event of the end at each side, in any order. */
 void expect_end(void);
 
-/* What is sent over TCP is complete when it has left: nobody has looked at its
- * key. What goes without is complete when it is done. */
+/* Returns whether the connection goes near. A request over TCP is complete when
+ * its bytes were sent, before its key is checked; a near request is complete
+ * when it is carried out. */
 bool goes_near(void);
 void write_with_a_wrong_key(void);
 void read_with_a_wrong_key(void);
 
-/* Of revision 1, in which nobody says how many READs he bears: none here. */
+/* MPA revision 1 does not negotiate the number of READs: this side permits
+ * none. */
 void read_where_none_is_taken(void);
 void send_without_a_receive(void);
 
-/* The peer hears at once, and not when it is waited for no longer. */
+/* The peer must get the error at once, and not after a timeout. */
 void write_from_a_wrong_key(void);
 void send_too_long(void);
 
-/* What was sent before arrives: a disconnect is not a reset. */
+/* Bytes that were sent before a disconnect still arrive: it is not a reset. */
 void disconnect_after_sends(void);
 void destroyed_without_a_word(void);
 void private_data_and_depths(void);
 void rejected(void);
 
-/* Each connects to the other while it is connected to. */
+/* Each side connects to the other at the same time. */
 void connects_that_cross(void);
 void memory_that_changes(void);
 
-/* A caller that says nothing, and one that talks nonsense. */
+/* A caller that sends nothing, and one that sends nonsense. */
 void callers_that_are_no_mpa(void);
 struct rdma_cm_id *listen_at(uint16_t port, int backlog);
 void ids_inherited_by_fork(void);
 void ports_inherited_by_fork(void);
 void more_callers_than_backlog(void);
 
-/* Whoever has something to say has its turn within a second. Of too many that
- * say nothing the first are hung up on, and the last are not. */
+/* A caller that sends a request is served within a second. Of too many callers
+ * that send nothing, the first are hung up on, and the last are not. */
 void silent_callers(void);
 
-/* Whoever calls and says no more is heard to its end, and not waited for. */
+/* A caller that sends its request and a FIN is served, and nothing waits for
+ * more bytes. */
 void callers_that_close_half(void);
 
-/* Who is called and hangs up, and who never says a word: 10 seconds, as siw,
- * and they pass here. */
+/* A listener that hangs up, and one that never replies: a caller waits 10
+ * seconds, like siw, and they are simulated here. */
 int listen_without_mpa(struct sockaddr_in *at);
 void called_without_an_answer(void);
 void listener_that_comes_back(void);
 void peer_that_reads_nothing(void);
 
 /*
- * A peer of this host that is no Verbena, and replies with the bits that it
- * was asked with, as Linux's siw does: all goes over TCP, and nothing that
- * only a Verbena understands.
+ * A peer of this host that is no Verbena, and copies the request's bits into
+ * its reply, as Linux's siw does: the connection must use TCP, and no message
+ * that only a Verbena understands.
  */
 void stranger_of_this_host(void);
 
-/* And one that says that it is a Verbena, and never who. */
+/* A peer that claims to be a Verbena, but never sends its card. */
 void stranger_that_pretends(void);
 
-/* A RoCE device that is opened when iWARP is at work. */
+/* A RoCE device that is opened after an iWARP device is in use. */
 void roce_device_opened_later(void);
 void what_an_rnic_has_not(void);
 
-/* The same by librdmacm: what ids of a connection make for themselves. */
+/* Features that iWARP lacks, by librdmacm: what ids of a connection make
+ * themselves. */
 void what_ids_have_not(void);
 void datagrams_by_librdmacm(void);
 
-/* They are InfiniBand's. */
+/* AF_IB addresses are for InfiniBand only. */
 void addresses_of_infiniband(void);
 
 #endif

@@ -14,12 +14,13 @@
 #include <string.h>
 
 #define SMALLEST 8
-#define STEP	 8 /* each size is so many times the one before */
+#define STEP	 8 /* factor from one size to the next */
 
 static int rank, ranks;
 static unsigned long checked, wrong;
 
-/* The word at @index of what @from sends to @to in round @round. */
+/* Returns the word at @index of the data that rank @from sends to rank @to in
+ * round @round. */
 static uint64_t word(int from, int to, size_t index, unsigned round)
 {
 	uint64_t x = (uint64_t)from << 48 ^ (uint64_t)to << 32 ^
@@ -100,7 +101,7 @@ static void allreduce(size_t bytes, unsigned round)
 	free(in);
 }
 
-/* @bytes in all, divided among the ranks. */
+/* Alltoall with @bytes in all, divided among the ranks. */
 static void alltoall(size_t bytes, unsigned round)
 {
 	size_t words = bytes / 8 / (size_t)ranks;
@@ -121,7 +122,7 @@ static void alltoall(size_t bytes, unsigned round)
 	free(in);
 }
 
-/* Into the window of the next rank, and back out of it. */
+/* Put into the window of the next rank, and get the bytes back. */
 static void put_and_get(size_t bytes, unsigned round)
 {
 	size_t words = bytes / 8;

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A and B: how they begin, and what they post. */
+/* Starts the sides A and B, and posts their requests. */
 #include "neighbour_test.h"
 
-#define MARK  0x5a
-#define FIRE  0xc3
-#define AFTER 100000 /* us: what B still does shows until then */
+#define MARK 0x5a
+#define FIRE 0xc3
+/* Us of waiting, in which B's late accesses would show. */
+#define AFTER 100000
 
 struct rc_options options = RC_OPTIONS;
 int port;
@@ -38,7 +39,7 @@ static uint8_t *map(size_t bytes)
 	return at;
 }
 
-/* Receives may be posted. */
+/* Make a queue pair in state INIT, to which receives may be posted. */
 struct ibv_qp *open_qp(struct side *s, unsigned depth)
 {
 	struct ibv_qp *qp = rc_qp(&s->device, s->cq, depth, 1, 0);
@@ -71,7 +72,7 @@ void meet(struct side *s, uint32_t key)
 	tcp_barrier(s->tcp);
 }
 
-/* B does @what until it is killed; A goes on. */
+/* B runs @what until it is killed; A continues. */
 void begin(struct side *a, size_t bytes, void (*what)(struct side *b))
 {
 	struct side b = { 0 };
@@ -128,7 +129,7 @@ void post_recv(struct side *s, struct ibv_qp *qp, uint32_t bytes)
 	must(!ibv_post_recv(qp, &wr, &bad), "ibv_post_recv");
 }
 
-/* Until one fails. */
+/* Post requests until one fails. */
 static void repeat(struct side *b, enum ibv_wr_opcode op, uint32_t bytes)
 {
 	struct ibv_wc wc;
@@ -166,7 +167,8 @@ void await_fire(const volatile uint8_t *at)
 	expect(*at == FIRE, "nothing was written");
 }
 
-/* It is ours: nobody writes there any more, whatever B does when it goes on. */
+/* A owns the memory again: no access of B changes it, whatever B does when it
+ * continues. */
 void stays_ours(struct side *a)
 {
 	size_t changed = 0;

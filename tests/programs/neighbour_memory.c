@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Cases: what B does to the memory that it shares with A, and memory that only
- * its own processor reaches. */
+/* Cases: B damages the memory that it shares with A, or uses memory that only
+ * its own processor can access. */
 #include "neighbour_test.h"
 
-/*
- * B writes anything into the memory that it shares with A.
- */
+/* B writes arbitrary values into the memory that it shares with A. */
 
 static uint8_t *find_lane(size_t *len)
 {
@@ -33,7 +31,8 @@ static void scribble(struct side *b)
 	uint8_t *lane;
 	size_t len = 0;
 
-	(void)post(b, IBV_WR_RDMA_WRITE, SMALL); /* it is there then */
+	/* the request is then in the shared memory */
+	(void)post(b, IBV_WR_RDMA_WRITE, SMALL);
 	(void)rc_wait(b->cq, 5, &wc);
 	lane = find_lane(&len);
 	if (lane)
@@ -90,8 +89,8 @@ void memory_is_scribbled_on(void)
 }
 
 /*
- * Memory that its own processor reaches, and no system call of another's: as
- * an adapter's or a graphics card's, whose pages the kernel does not have.
+ * Memory that B's processor can access, but no system call of another process,
+ * such as a graphics card's, whose pages the kernel does not have.
  */
 
 static void *find_unreached(void)

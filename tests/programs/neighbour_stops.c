@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Cases: B is stopped, or A is, or the processors are busy. */
+/* Cases: B is stopped, or A is stopped, or the processors are busy. */
 #include "neighbour_test.h"
 
 void take(struct side *a, enum taken what, struct ibv_mw *window)
@@ -22,7 +22,8 @@ void take(struct side *a, enum taken what, struct ibv_mw *window)
 	}
 }
 
-/* A window, which needs a queue pair that is connected: to itself. */
+/* Bind a window, which needs a connected queue pair: it is connected to
+ * itself. */
 static struct ibv_mw *open_window(struct side *a)
 {
 	struct ibv_mw *mw = ibv_alloc_mw(a->device.pd, IBV_MW_TYPE_1);
@@ -108,7 +109,8 @@ void close_loop(struct loop *l)
 	ibv_destroy_cq(l->cq);
 }
 
-/* A message and its two completions. Returns how long that took. */
+/* Send a message and wait for its two completions. Returns the duration in
+ * seconds. */
 double go_round(struct side *a, struct loop *l)
 {
 	struct ibv_sge sge = { (uintptr_t)a->memory, SMALL, a->mr->lkey };
@@ -173,8 +175,8 @@ void receives_of_stopped(void)
 }
 
 /*
- * Much is queued on one queue pair, and small messages come back on it: others
- * have their turn.
+ * One queue pair has a long queue while small messages come back on it: other
+ * queue pairs must still have their turn.
  */
 
 static void chat(struct side *b)
@@ -230,7 +232,7 @@ void turns_beside_much(void)
 	}
 	is_over = true;
 	pthread_join(writer, NULL);
-	/* A quiet machine: 2 ms in the mean, 50 ms at worst. */
+	/* On a quiet machine: 2 ms in the mean, 50 ms at worst. */
 	expect(worst < 1 && rounds > 100,
 	       "%u round trips, %.1f ms in the mean, %.0f ms at worst", rounds,
 	       1e3 * sum / rounds, 1e3 * worst);
@@ -240,9 +242,7 @@ void turns_beside_much(void)
 	end(&a);
 }
 
-/*
- * A itself is stopped for longer than its retries last.
- */
+/* A itself is stopped for longer than all its retries last. */
 
 static void receive_on(struct side *b)
 {
@@ -297,8 +297,8 @@ void we_are_stopped(void)
 }
 
 /*
- * Others want the processors all the time, and the retries of A's own
- * connection are over before it has one.
+ * Other threads use the processors all the time, and the retries of A's own
+ * connection end before A gets a processor.
  */
 
 #define OTHERS 16

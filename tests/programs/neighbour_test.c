@@ -28,7 +28,7 @@ int main(int argc, char **argv)
 {
 	wanted = *rc_read_options(&options, argc, argv);
 	port = options.port;
-	alarm(300); /* what hangs for ever ends here */
+	alarm(300); /* a hanging case ends here */
 	try("ibv_dereg_mr of what a stopped one writes to", region_of_stopped);
 	try("ibv_dealloc_mw of the same", window_of_stopped);
 	try("ibv_modify_qp to ERR of the same", error_of_stopped);

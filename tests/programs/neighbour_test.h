@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What the files of neighbour_test share: the two sides, and the cases. */
+/* Shared by the files of neighbour_test: the two sides, and the cases. */
 #ifndef TESTS_PROGRAMS_NEIGHBOUR_TEST_H
 #define TESTS_PROGRAMS_NEIGHBOUR_TEST_H
 
@@ -18,15 +18,18 @@
 
 #include "rc.h"
 
-#define BYTES	  (8u << 20)
-#define LONG	  (4u << 20)
-#define SMALL	  64u
-#define SENDS	  (64u << 10)
-#define HOARD	  (256u << 20) /* what one WRITE of the busy case moves */
-#define DEPTH	  16
-#define ROUNDS	  6
-#define SOON	  1.5	   /* s: a verb returns within, on any machine */
-#define UNREACHED "[vvar]" /* memory that only its own processor touches */
+#define BYTES (8u << 20)
+#define LONG  (4u << 20)
+#define SMALL 64u
+#define SENDS (64u << 10)
+/* Bytes that one WRITE of the busy case moves. */
+#define HOARD  (256u << 20)
+#define DEPTH  16
+#define ROUNDS 6
+/* Seconds within which a verb returns on any machine. */
+#define SOON 1.5
+/* A mapping that only its own processor can access. */
+#define UNREACHED "[vvar]"
 
 extern struct rc_options options;
 extern int port;
@@ -37,7 +40,7 @@ struct hello {
 	uint32_t rkey;
 };
 
-/* One of the two. */
+/* One of the two sides, A or B. */
 struct side {
 	struct rc_device device;
 	struct ibv_cq *cq;
@@ -46,21 +49,21 @@ struct side {
 	uint8_t *memory;
 	size_t bytes;
 	int tcp;
-	pid_t other; /* B, in A */
+	pid_t other; /* in A: the process of B */
 	struct hello peer;
 };
 extern bool is_broken;
 
-/* The first thing that is not so ends the case. */
+/* Fail the case if @truth is false. Only the first failure is reported. */
 void expect(bool truth, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 void nap(unsigned us);
 
-/* Receives may be posted. */
+/* Make a queue pair in state INIT, to which receives may be posted. */
 struct ibv_qp *open_qp(struct side *s, unsigned depth);
 void meet(struct side *s, uint32_t key);
 
-/* B does @what until it is killed; A goes on. */
+/* B runs @what until it is killed; A continues. */
 void begin(struct side *a, size_t bytes, void (*what)(struct side *b));
 void end(struct side *a);
 int post(struct side *s, enum ibv_wr_opcode op, uint32_t bytes);
@@ -70,13 +73,14 @@ void send_on(struct side *b);
 void stop(struct side *a);
 void await_fire(const volatile uint8_t *at);
 
-/* It is ours: nobody writes there any more, whatever B does when it goes on. */
+/* A owns the memory again: no access of B changes it, whatever B does when it
+ * continues. */
 void stays_ours(struct side *a);
 void to_err(struct ibv_qp *qp);
 
 /*
- * B is stopped somewhere in a WRITE, or before or behind it; A takes away what
- * that needs.
+ * B is stopped somewhere before, in or behind a WRITE; A takes the resources of
+ * the WRITE away.
  */
 
 enum taken { TAKE_REGION, TAKE_WINDOW, TO_ERR, TAKE_QP };
@@ -87,11 +91,11 @@ void error_of_stopped(void);
 void qp_of_stopped(void);
 
 /*
- * Long SENDs, which both ends copy. Every receive comes back, though B has one
- * in hand, and connections of A's own go on.
+ * Long SENDs, which both ends copy. Every receive completes, although B is
+ * copying a part, and A's other connections continue.
  */
 
-/* Two queue pairs of A's, connected to each other. */
+/* Two queue pairs of A that are connected to each other. */
 struct loop {
 	struct ibv_cq *cq;
 	struct ibv_qp *from, *to;
@@ -99,7 +103,8 @@ struct loop {
 void open_loop(struct side *a, struct loop *l);
 void close_loop(struct loop *l);
 
-/* A message and its two completions. Returns how long that took. */
+/* Send a message and wait for its two completions. Returns the duration in
+ * seconds. */
 double go_round(struct side *a, struct loop *l);
 void receives_of_stopped(void);
 extern struct side *busy;

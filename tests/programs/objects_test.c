@@ -21,8 +21,9 @@
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 #define FEW	 256
 #define MANY	 16384
-/* Seconds that the end of one may take longer among many than among few: what
- * looks through a list of so many takes more than ten times that. */
+/* Seconds by which destroying one object among many may take longer than among
+ * few. A search through a list of that many objects takes more than ten times
+ * as long. */
 #define MAY_GROW 10e-6
 
 static struct rc_options options = RC_OPTIONS;
@@ -31,7 +32,8 @@ static struct ibv_cq *cq;
 static uint8_t memory[4096];
 
 /*
- * How each is made and destroyed: 0, or an errno.
+ * Functions that make and destroy each kind of object: they return 0 or an
+ * errno.
  */
 
 static void *make_pd(void)
@@ -171,10 +173,11 @@ static const struct kind {
 	const char *name;
 	void *(*make)(void);
 	int (*end)(void *object);
-	/* The header's functions call through the object's context. */
+	/* the header's inline function calls through the object's context */
 	bool by_header;
-	size_t bytes, context, handle; /* of the public struct */
-	unsigned most;		       /* of them at a time */
+	/* size of the public struct, and offsets of context and handle in it */
+	size_t bytes, context, handle;
+	unsigned most; /* the most objects of the kind at a time */
 } kinds[] = {
 // clang-format off
 #define ROW(name, make, end, by, type, handle, most) \
@@ -194,21 +197,19 @@ static const struct kind {
 	ROW("queue pair",	 make_qp,	end_qp, false,	     ibv_qp,	   HANDLE(ibv_qp),  MANY),
 	ROW("work queue",	 make_wq,	end_wq, true,	     ibv_wq,	   HANDLE(ibv_wq),  MANY),
 	ROW("counters",		 make_counters, end_counters, true, ibv_counters, NOWHERE,	    MANY),
-	/* Each of these is a descriptor. */
+	/* Each object below uses a descriptor. */
 	ROW("completion channel", make_channel, end_channel, false, ibv_comp_channel, NOWHERE,	    FEW),
 #undef HANDLE
 #undef ROW
 	// clang-format on
 };
 
-/*
- * Many.
- */
+/* Many objects at a time. */
 
-/* What the end of one takes: the oldest first, which for a list whose newest
- * stands in front is the longest way. */
-/* Seconds of a processor that this process has used: a machine that is full does
- * not change them. */
+/* Destroying many objects, the oldest first, which in a list with the newest at
+ * its head is the longest search. */
+/* Returns the seconds of processor time that this process has used, which do
+ * not depend on other programs. */
 static double processor_seconds(void)
 {
 	struct timespec t;
@@ -245,7 +246,8 @@ static double make_and_end(const struct kind *k, unsigned count)
 	return each;
 }
 
-/* The least of some tries: the machine has other things to do, too. */
+/* Measure several times and use the minimum, because the machine does other
+ * work as well. */
 static void judge_many(const struct kind *k)
 {
 	double few = 1, many = 1;
@@ -264,17 +266,20 @@ static void judge_many(const struct kind *k)
 }
 
 /*
- * Wrong ones. Each is tried in a child, which a crash ends and nobody else.
+ * Wrong objects. Each case runs in a child, so that a crash ends only that
+ * child.
  */
 
-/* Whatever stands in its memory now; but the header must find its way. */
+/* Destroy an object twice. The freed memory may have any contents, but the
+ * header's function must find the library. */
 static int end_twice(const struct kind *k)
 {
 	void *object = k->make();
 
 	must(object && !k->end(object), k->name);
 	for (size_t room = k->bytes; !k->by_header && room < 4096; room += 16) {
-		void *mine = malloc(room); /* one of them is the same */
+		/* one of these allocations reuses the memory of the object */
+		void *mine = malloc(room);
 
 		must(mine, "malloc");
 		memset(mine, 0xa5, room);
@@ -282,8 +287,8 @@ static int end_twice(const struct kind *k)
 	return k->end(object);
 }
 
-/* What the program has overwritten by mistake is mended afterwards, and then
- * the object is as it was. */
+/* The program overwrites a handle by mistake and repairs it afterwards; then
+ * the object works as before. */
 static int end_by_another_handle(const struct kind *k)
 {
 	uint8_t *object = k->make();
@@ -300,7 +305,7 @@ static int end_by_another_handle(const struct kind *k)
 	return err;
 }
 
-/* The program's own, of which nobody but it knows. */
+/* Destroy an object that only the program itself has made up. */
 static int end_made_up(const struct kind *k)
 {
 	uint8_t *object = calloc(1, k->bytes);
@@ -312,7 +317,7 @@ static int end_made_up(const struct kind *k)
 	return k->end(object);
 }
 
-/* Another kind's. */
+/* Destroy an object of another kind. */
 static int end_of_another(const struct kind *k)
 {
 	return k->end(k->make == make_cq ? (void *)device.pd : (void *)cq);
@@ -338,7 +343,8 @@ static int in_child(const struct kind *k, const struct mistake *m)
 	fflush(stdout);
 	pid = fork();
 	must(pid >= 0, "fork");
-	if (pid == 0) { /* what is inherited is not for it to end: its own */
+	/* a child cannot destroy inherited objects, so it makes its own */
+	if (pid == 0) {
 		rc_open(&device, &options);
 		cq = make_cq();
 		must(cq, "a completion queue");
@@ -360,9 +366,7 @@ static void judge_mistake(const struct kind *k, const struct mistake *m)
 	fflush(stdout);
 }
 
-/*
- * What is gone is nothing to stand on, and nothing to ask.
- */
+/* Using destroyed objects to make or query others. */
 
 static void refused(const char *what, int err)
 {
@@ -371,7 +375,7 @@ static void refused(const char *what, int err)
 	fflush(stdout);
 }
 
-/* The errno of a call that makes something. */
+/* Returns the errno of a call that makes an object. */
 static int made(const void *object)
 {
 	return object ? 0 : errno;
@@ -439,9 +443,7 @@ static void ask_nothing(void)
 		ibv_close_device(context) == -1 ? errno : 0);
 }
 
-/*
- * All.
- */
+/* All cases. */
 
 static bool is_there(const struct kind *k)
 {

@@ -21,7 +21,7 @@
 #define BYTES	(1u << 20)
 #define ROUNDS	200
 #define COUNTER BYTES	     /* offset of the word that atomics change */
-#define FLAG	(BYTES + 64) /* offset of the word that is spun on */
+#define FLAG	(BYTES + 64) /* offset of the word that the target polls */
 #define ALL	(BYTES + 128)
 
 static struct rc_options options = RC_OPTIONS;
@@ -67,7 +67,7 @@ static void tear_down(void)
 	rc_close(&device);
 }
 
-/* What round @n leaves in the target's memory. */
+/* Writes the bytes that round @n leaves in the target's memory. */
 static void content(unsigned n, uint8_t *bytes)
 {
 	struct rng r = { n };
@@ -77,7 +77,7 @@ static void content(unsigned n, uint8_t *bytes)
 
 static uint64_t word_at(uint32_t offset)
 {
-	/* Somebody else writes it: look at memory each time. */
+	/* Another process writes this word, so read memory each time. */
 	return atomic_load((_Atomic uint64_t *)(void *)(memory + offset));
 }
 
@@ -85,7 +85,7 @@ static void on_io(int number)
 {
 }
 
-/* SIGIO comes when the other side closes. */
+/* Sleep until SIGIO, which comes when the other side closes its connection. */
 static void sleep_until_closed(int tcp)
 {
 	sigset_t io, old;
@@ -98,7 +98,7 @@ static void sleep_until_closed(int tcp)
 	must(!fcntl(tcp, F_SETOWN, getpid()), "F_SETOWN");
 	must(!fcntl(tcp, F_SETFL, O_ASYNC | O_NONBLOCK), "O_ASYNC");
 	while (read(tcp, &byte, 1) != 0)
-		sigsuspend(&old); /* pause(), without its race */
+		sigsuspend(&old); /* like pause(), but without its race */
 }
 
 static void target(bool spins)

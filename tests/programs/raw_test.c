@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Raw packet queue pairs of one program on one port: what rules steer where,
- * what is counted, dropped, tagged, and what never comes back.
+ * Raw packet queue pairs of one program on one port: flow rules steer frames to
+ * queue pairs; counters, drops and VLAN tags; sent frames do not come back.
  *
  *	raw_test DEVICE INTERFACE
  *
@@ -19,12 +19,13 @@
 
 #include "rc.h"
 
-#define SLOTS	     8
-#define SLOT_BYTES   512
-#define SEND_AT	     (3 * SLOTS * SLOT_BYTES)
-#define FRAME_BYTES  100
-#define COMES	     1.0  /* seconds to wait for what is to come */
-#define STAYS_AWAY   0.05 /* and for what is not */
+#define SLOTS	    8
+#define SLOT_BYTES  512
+#define SEND_AT	    (3 * SLOTS * SLOT_BYTES)
+#define FRAME_BYTES 100
+#define COMES	    1.0 /* seconds to wait for a frame that must come */
+/* Seconds to wait for a frame that must not come. */
+#define STAYS_AWAY   0.05
 #define VLAN_TYPE    0x8100
 #define TAGGED_BYTES (FRAME_BYTES + 4)
 
@@ -45,7 +46,7 @@ static struct side {
 } sides[3], *const from = &sides[0], *const to = &sides[1],
 		   *const other = &sides[2];
 
-/* What a completion said. */
+/* The contents of a completion. */
 struct seen {
 	uint64_t wr_id;
 	enum ibv_wc_status status;
@@ -122,7 +123,7 @@ static bool wait_for(struct side *s, double limit, struct seen *seen)
 	return true;
 }
 
-/* UDP over IPv4 over Ethernet; @vlan: a tag, or 0. */
+/* Write a frame of UDP over IPv4 over Ethernet; @vlan: a tag, or 0. */
 static uint32_t write_frame(uint8_t *f, const uint8_t dst[6], uint16_t vlan,
 			    uint16_t port)
 {
@@ -144,7 +145,7 @@ static uint32_t write_frame(uint8_t *f, const uint8_t dst[6], uint16_t vlan,
 	return vlan ? TAGGED_BYTES : FRAME_BYTES;
 }
 
-/* Its completion is awaited. */
+/* Send bytes and wait for the completion. Returns its status. */
 static enum ibv_wc_status send_bytes(struct side *s, uint32_t len)
 {
 	struct ibv_sge sge = { (uintptr_t)memory + SEND_AT, len, mr->lkey };
@@ -155,7 +156,8 @@ static enum ibv_wc_status send_bytes(struct side *s, uint32_t len)
 	struct seen seen;
 
 	must(!ibv_post_send(s->qp, &wr, &bad), "ibv_post_send");
-	/* A rule for all lets in what the host's own stack says, too. */
+	/* Skip other frames: a rule for all also lets in frames of the host's
+	 * own stack. */
 	for (;;) {
 		if (!wait_for(s, COMES, &seen))
 			die("a send does not complete");
@@ -173,7 +175,8 @@ static void send_frame(const uint8_t dst[6], uint16_t vlan, uint16_t port)
 		die("a frame is not sent");
 }
 
-/* The frame that was sent last, whole, with its tag; and one receive more. */
+/* Has the frame that was sent last arrived whole, with its tag? Posts one more
+ * receive. */
 static bool arrives(struct side *s, uint32_t len, uint32_t tag)
 {
 	struct seen seen;
@@ -194,7 +197,7 @@ static bool stays_away(struct side *s)
 	return !wait_for(s, STAYS_AWAY, &seen);
 }
 
-/* What was sent last does; others' frames may come. */
+/* Does the frame that was sent last stay away? Other frames may come. */
 static bool sent_stays_away(struct side *s)
 {
 	struct seen seen;
@@ -209,9 +212,7 @@ static bool sent_stays_away(struct side *s)
 	return true;
 }
 
-/*
- * Rules.
- */
+/* Making rules. */
 
 struct rule {
 	struct ibv_flow_attr attr;
@@ -224,7 +225,7 @@ struct rule {
 	};
 } __attribute__((packed, aligned(8)));
 
-/* UDP to @port at @dst, tagged with the port. */
+/* Returns a rule for UDP to @port at the address @dst, tagged with the port. */
 static struct rule rule_for(const uint8_t dst[6], uint16_t port)
 {
 	struct rule r = {
@@ -265,9 +266,7 @@ static void forget(struct ibv_flow *flow)
 	must(!ibv_destroy_flow(flow), "ibv_destroy_flow");
 }
 
-/*
- * Cases.
- */
+/* The cases. */
 
 static bool nothing_without_a_rule(void)
 {
@@ -421,24 +420,25 @@ static bool drops_and_counts(void)
 	return good;
 }
 
-/* The receive that was too small is there for the next. */
+/* A receive that was too small for a frame is used for the next one. */
 static bool too_long_for_a_receive(void)
 {
 	struct ibv_flow *flow = steer(to, rule_for(own_mac, 7));
 	struct seen seen;
 	bool good;
 
-	/* The four whole ones first. */
+	/* The four whole frames arrive first. */
 	for (int i = 0; i < 4; i++) {
 		send_frame(own_mac, 0, 7);
 		must(wait_for(to, COMES, &seen), "a receive");
 	}
 	post_receive(to, FRAME_BYTES);
-	send_frame(own_mac, 0x123, 7); /* four bytes more */
+	/* a frame with a VLAN tag has four bytes more */
+	send_frame(own_mac, 0x123, 7);
 	good = stays_away(to);
 	send_frame(own_mac, 0, 7);
 	good = wait_for(to, COMES, &seen) && seen.bytes == FRAME_BYTES && good;
-	/* Without a receive it is gone. */
+	/* Without a receive the frame is lost. */
 	send_frame(own_mac, 0, 7);
 	good = stays_away(to) && good;
 	for (int i = 0; i < 4; i++)
@@ -456,14 +456,14 @@ static bool lengths_that_no_frame_has(void)
 	for (unsigned i = 0; i < 3; i++) {
 		if (send_bytes(from, lengths[i]) != IBV_WC_LOC_LEN_ERR)
 			return false;
-		/* IBA 10.3.1.7: SQE, and back. */
+		/* The state SQE, and the move back (IBA 10.3.1.7). */
 		if (ibv_modify_qp(from->qp, &attr, IBV_QP_STATE))
 			return false;
 	}
 	return true;
 }
 
-/* Nobody polls meanwhile. */
+/* A sleeping program is woken, although it does not poll meanwhile. */
 static bool who_sleeps_is_woken(void)
 {
 	struct ibv_flow *flow = steer(to, rule_for(own_mac, 7));

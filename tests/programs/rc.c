@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A device, a reliable connection, a TCP connection to agree over. */
+/* A device, a reliable connection, and a TCP connection on which the two
+ * programs agree on addresses and order. */
 #include "rc.h"
 
 #include <arpa/inet.h>
@@ -82,7 +83,8 @@ void rc_read_option(struct rc_options *o, int letter)
 		o->family = letter - '0';
 		break;
 	default:
-		exit(2); /* getopt() has said which */
+		/* getopt() has already printed which option is wrong */
+		exit(2);
 	}
 }
 
@@ -111,7 +113,8 @@ static bool is_ipv4(const union ibv_gid *gid)
 	return !memcmp(gid->raw, mapped, sizeof(mapped));
 }
 
-/* The first GID of the family that is an address somebody gave. */
+/* Find the first GID of the family that is an address which an administrator
+ * assigned. */
 static int find_gid(struct ibv_context *c, int family, int count,
 		    union ibv_gid *gid)
 {
@@ -182,7 +185,7 @@ struct rc_address rc_address(const struct rc_device *d, const struct ibv_qp *qp,
 				    d->mtu };
 }
 
-/* An RNIC has no P_Keys. */
+/* Returns the attributes for INIT; an RNIC has no P_Keys. */
 static int init_mask(const struct ibv_qp *qp)
 {
 	if (qp->context->device->transport_type == IBV_TRANSPORT_IWARP)

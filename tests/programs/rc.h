@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What the test programs share: a device, a reliable connection, a TCP
- * connection to agree over. Plain users of libibverbs: they see nothing of
- * this project but its library at run time. Whatever fails ends the program,
- * with a sentence.
+ * Shared by the test programs: a device, a reliable connection, and a TCP
+ * connection for agreements. The programs are ordinary users of libibverbs:
+ * they use nothing of this project but its library at run time. Any failure
+ * ends the program with a sentence.
  */
 #ifndef TESTS_PROGRAMS_RC_H
 #define TESTS_PROGRAMS_RC_H
@@ -15,9 +15,10 @@
 
 void die(const char *format, ...)
 	__attribute__((format(printf, 1, 2), noreturn));
-void must(bool truth, const char *what); /* or die, with errno */
+/* Ends the program with @what and errno unless @truth. */
+void must(bool truth, const char *what);
 
-/* A generator that both sides can run: splitmix64. */
+/* A random generator, splitmix64, of which both sides make equal sequences. */
 struct rng {
 	uint64_t state;
 };
@@ -27,11 +28,12 @@ void rng_fill(struct rng *r, void *bytes, size_t len);
 double seconds(void);
 
 struct rc_options {
-	const char *device; /* NULL: the first */
-	int family;	    /* 4 or 6: which GID to use */
-	const char *host;   /* of the server; NULL: this is the server */
-	int port;	    /* TCP, to agree over */
-	enum ibv_mtu mtu;   /* 0: the port's */
+	const char *device; /* name of the device; NULL: the first one */
+	int family;	    /* address family of the GID to use: 4 or 6 */
+	/* address of the server; NULL: this program is the server */
+	const char *host;
+	int port;	  /* TCP port for the agreements */
+	enum ibv_mtu mtu; /* path MTU; 0: that of the port */
 	unsigned timeout, retry, rnr_retry;
 };
 #define RC_OPTIONS                                                             \
@@ -41,12 +43,12 @@ struct rc_options {
 	}
 
 /*
- * What every program takes from its command line: [-d DEVICE] [-4|-6]
- * [-p PORT]. One letter of them, from getopt(); another ends the program.
+ * The options of every program: [-d DEVICE] [-4|-6] [-p PORT]. rc_option()
+ * handles one letter of getopt(); an unknown letter ends the program.
  */
 #define RC_LETTERS "d:46p:"
 void rc_read_option(struct rc_options *o, int letter);
-/* All of them. Returns the arguments that follow, the last one NULL. */
+/* Read all options. Returns the arguments that follow, the last one NULL. */
 char **rc_read_options(struct rc_options *o, int argc, char **argv);
 
 struct rc_device {
@@ -59,7 +61,7 @@ struct rc_device {
 void rc_open(struct rc_device *d, const struct rc_options *o);
 void rc_close(struct rc_device *d);
 
-/* What a side must know of the other. */
+/* The address of a side, which the other side must know. */
 struct rc_address {
 	union ibv_gid gid;
 	uint32_t qpn, psn;
@@ -70,12 +72,13 @@ struct ibv_qp *rc_qp(struct rc_device *d, struct ibv_cq *cq, unsigned wrs,
 		     unsigned sges, unsigned inline_bytes);
 struct rc_address rc_address(const struct rc_device *d, const struct ibv_qp *qp,
 			     uint32_t psn);
-/* Each a move by ibv_modify_qp; 0 or its errno. */
+/* Each function makes one move by ibv_modify_qp(); it returns 0 or its
+ * errno. */
 int rc_to_init(struct ibv_qp *qp, unsigned access);
 int rc_to_rtr(const struct rc_device *d, struct ibv_qp *qp,
 	      const struct rc_address *peer);
 int rc_to_rts(struct ibv_qp *qp, const struct rc_options *o, uint32_t psn);
-/* All three, or die. */
+/* Make all three moves; a failure ends the program. */
 void rc_connect(const struct rc_device *d, struct ibv_qp *qp,
 		const struct rc_options *o, uint32_t psn,
 		const struct rc_address *peer);
@@ -83,13 +86,13 @@ void rc_connect(const struct rc_device *d, struct ibv_qp *qp,
 	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |                    \
 	 IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC)
 
-/* One completion, within @limit seconds; false: none came. */
+/* Wait for one completion for at most @limit seconds; false: none came. */
 bool rc_wait(struct ibv_cq *cq, double limit, struct ibv_wc *wc);
 
-int tcp_meet(const struct rc_options *o); /* a connected socket */
+int tcp_meet(const struct rc_options *o); /* returns a connected TCP socket */
 void tcp_send(int fd, const void *bytes, size_t len);
 void tcp_recv(int fd, void *bytes, size_t len);
-/* Give @mine, take @theirs. */
+/* Send @mine and receive @theirs. */
 void tcp_swap(int fd, const void *mine, void *theirs, size_t len);
 void tcp_barrier(int fd);
 

@@ -62,8 +62,8 @@ static void *delete_soon(void *arg)
 	return arg;
 }
 
-/* The id of the next that is @what, or NULL after a while; others are let
- * pass. */
+/* Returns the id of the next event @what, or NULL after a while; other events
+ * are skipped. */
 static struct rdma_cm_id *next(enum rdma_cm_event_type what, int wait_ms)
 {
 	struct pollfd p = { channel->fd, POLLIN, 0 };
@@ -102,7 +102,7 @@ static struct rdma_cm_id *listener_at_the_address(void)
 	return id;
 }
 
-/* Nobody answers, as nobody looks after the listener. */
+/* A call that no program answers, because none reads the listener's events. */
 static void call_that_is_under_way(void)
 {
 	struct rdma_conn_param p = { .retry_count = 7 };
@@ -128,7 +128,7 @@ static void call_that_is_under_way(void)
 	must(!rdma_destroy_id(id), "rdma_destroy_id");
 }
 
-/* The engine hears of the interface in its own time. */
+/* Resolve again; the engine learns of the interface with a delay. */
 static struct rdma_cm_id *resolve_anew(void)
 {
 	for (int i = 0; i < 50; i++) {
@@ -165,6 +165,6 @@ int main(int argc, char **argv)
 	      "it goes again: who was only resolved hears of it");
 	check(!next(RDMA_CM_EVENT_DEVICE_REMOVAL, 500),
 	      "who has heard of it hears of it once");
-	make_interface(); /* for the next */
+	make_interface(); /* make the interface again for the next case */
 	return failed;
 }

@@ -30,8 +30,9 @@ static inline uint32_t roce_crc32(uint32_t crc, const uint8_t *bytes,
 }
 
 /*
- * @packet: IPv4 (no options) or IPv6, with its UDP and BTH; @len: all of it
- * without the ICRC. Fields that routers change count as ones (Annex A17).
+ * Returns the ICRC of @packet: IPv4 (without options) or IPv6, with its UDP and
+ * BTH; @len: all its bytes without the ICRC. Fields that routers change count
+ * as ones (Annex A17).
  */
 static inline uint32_t roce_icrc(const uint8_t *packet, size_t len)
 {
@@ -44,16 +45,16 @@ static inline uint32_t roce_icrc(const uint8_t *packet, size_t len)
 
 	memcpy(head, packet, ip + 20);
 	if (ip == 20) {
-		head[1] = 0xff;		    /* type of service */
-		head[8] = 0xff;		    /* time to live */
-		head[10] = head[11] = 0xff; /* header checksum */
+		head[1] = 0xff;		    /* mask the type of service */
+		head[8] = 0xff;		    /* mask the time to live */
+		head[10] = head[11] = 0xff; /* mask the header checksum */
 	} else {
-		head[0] |= 0x0f;		    /* traffic class, */
-		head[1] = head[2] = head[3] = 0xff; /* flow label */
-		head[7] = 0xff;			    /* hop limit */
+		head[0] |= 0x0f;		    /* mask the traffic class */
+		head[1] = head[2] = head[3] = 0xff; /* mask the flow label */
+		head[7] = 0xff;			    /* mask the hop limit */
 	}
-	head[ip + 6] = head[ip + 7] = 0xff; /* UDP checksum */
-	head[ip + 8 + 4] = 0xff;	    /* congestion bits */
+	head[ip + 6] = head[ip + 7] = 0xff; /* mask the UDP checksum */
+	head[ip + 8 + 4] = 0xff;	    /* mask the congestion bits */
 	crc = roce_crc32(0xffffffff, ones, 8);
 	crc = roce_crc32(crc, head, ip + 20);
 	return ~roce_crc32(crc, packet + ip + 20, len - ip - 20);

@@ -21,7 +21,7 @@
 static int failed;
 static uint8_t memory[2][LENGTH] __attribute__((aligned(4096)));
 
-// Of what every step needs.
+// The objects that every step needs.
 struct end {
 	struct rpma_peer *peer;
 	struct rpma_mr_local *near, *back;
@@ -78,7 +78,7 @@ static void established(struct end *e)
 	must(rpma_conn_get_cq(e->conn, &e->cq), "rpma_conn_get_cq");
 }
 
-// The next completion is this one's, and good.
+// Wait for the next completion, which must be @op and a success.
 static int completes(struct end *e, enum ibv_wc_opcode opcode)
 {
 	struct ibv_wc wc;
@@ -120,7 +120,7 @@ static void client(struct end *e, struct rpma_mr_remote *far)
 	memset(memory[0] + WORD_AT + sizeof(word), 0,
 	       LENGTH - WORD_AT - sizeof(word));
 	say(!memcmp(memory[0], memory[1], LENGTH), "what was read is equal");
-	// Done: the server may look.
+	// Tell the server that it may compare its memory.
 	must(rpma_send(e->conn, e->near, 0, 8, all, NULL), "rpma_send");
 	say(completes(e, IBV_WC_SEND), "send");
 }

@@ -25,7 +25,8 @@ static struct rc_device device;
 static struct ibv_cq *cq;
 static struct ibv_qp *qp;
 static struct ibv_mr *mr;
-static uint8_t memory[2][BYTES]; /* to send, to receive */
+/* The memory to send from and to receive into. */
+static uint8_t memory[2][BYTES];
 static int tcp;
 
 static void post_receive(void)
@@ -54,7 +55,8 @@ static void gone(const char *how)
 	exit(3);
 }
 
-/* Sleeps between polls: hundreds of these share few processors. */
+/* Wait for a completion with sleeps between polls, because hundreds of these
+ * programs share few processors. */
 static void take_completion(void)
 {
 	double until = seconds() + 30;
@@ -102,7 +104,7 @@ static void set_up(void)
 	tcp_barrier(tcp);
 }
 
-/* Both sides must agree to stop: the one that calls says so. */
+/* Both sides must agree to stop: the one that connected decides. */
 static bool go_on(void)
 {
 	struct pollfd in = { 0, POLLIN, 0 };
@@ -123,7 +125,8 @@ int main(int argc, char **argv)
 	uint8_t value = 0;
 
 	options.host = *rc_read_options(&options, argc, argv);
-	options.timeout = 15; /* 134 ms: hundreds take turns */
+	/* 134 ms, because hundreds of programs take turns */
+	options.timeout = 15;
 	set_up();
 	exchange(value++);
 	puts("ready");

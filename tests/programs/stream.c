@@ -8,7 +8,7 @@
 #include "rc.h"
 
 #define PORT 7491
-#define WAIT 10000 /* ms */
+#define WAIT 10000 /* ms to wait for an event */
 
 static struct sockaddr_in address;
 static struct rdma_event_channel *channel;
@@ -33,7 +33,7 @@ void stream_begin(const char *text)
 	     "rdma_listen");
 }
 
-/* The next event is this one; whose. */
+/* Expect the next event to be @what. Returns its id. */
 static struct rdma_cm_id *expect(enum rdma_cm_event_type what)
 {
 	struct pollfd p = { channel->fd, POLLIN, 0 };

@@ -10,12 +10,14 @@
 #include <infiniband/verbs.h>
 #include <stdbool.h>
 
-bool stream_is_for(struct ibv_context *context); /* an RNIC? */
-/* Once: an address of the device, to connect to. */
+/* Is the context's device an RNIC? */
+bool stream_is_for(struct ibv_context *context);
+/* Call this once, with an address of the device to connect to. */
 void stream_begin(const char *address);
-/* Both are in INIT; then they are in RTS. @b takes as many READs at a time. */
+/* Connect two queue pairs, which are in INIT and afterwards in RTS. @b permits
+ * @reads READs at a time. */
 void stream_connect(struct ibv_qp *a, struct ibv_qp *b, unsigned reads);
-/* The ids of the last connection. */
+/* Destroy the ids of the last connection. */
 void stream_drop(void);
 
 #endif

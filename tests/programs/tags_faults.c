@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* At the end, what goes wrong: each ends its connection. */
+/* Faults at the end of the test: each ends its connection. */
 #include "tags_test.h"
 
 /*
- * At the end, what goes wrong: each ends its connection. The first message is
- * too long for its buffer, and the second's data is by a key that there is not.
+ * Faults, each of which ends its connection. The first message is too long for
+ * its buffer, and the data of the second has a key that does not exist.
  */
 
 #define TOO_LONG 0x7777
 #define NO_KEY	 0x8888
 
-/* Who has refused says so once, and its queue pair has ended: where that is
- * lost, the other asks until it has asked often enough. */
+/* Is the status that of an ended connection? The side that refused sends one
+ * error and its queue pair ends; if the error is lost, the other side retries
+ * until its retries are used up. */
 static bool is_end(enum ibv_wc_status got, enum ibv_wc_status expected)
 {
 	return got == expected || (lossy && got == IBV_WC_RETRY_EXC_ERR &&
@@ -47,14 +48,15 @@ void receive_faults(int tcp)
 {
 	struct ibv_poll_cq_attr attr = { 0 };
 
-	while (ibv_start_poll(tag_cq, &attr) == 0) /* the last ones' */
+	/* completions of the last messages */
+	while (ibv_start_poll(tag_cq, &attr) == 0)
 		ibv_end_poll(tag_cq);
 	add_small(TOO_LONG);
 	add_small(NO_KEY);
 	tcp_barrier(tcp);
 	expect_end(TOO_LONG, IBV_WC_LOC_LEN_ERR);
 	tcp_barrier(tcp);
-	expect_end(NO_KEY, IBV_WC_SUCCESS); /* it matched */
+	expect_end(NO_KEY, IBV_WC_SUCCESS); /* the message matched its buffer */
 	expect_end(NO_KEY, IBV_WC_REM_ACCESS_ERR);
 	tcp_barrier(tcp);
 }
@@ -76,7 +78,7 @@ static void send_fault(unsigned link, uint8_t op, uint64_t tag, uint32_t len,
 	do
 		if (!rc_wait(cq, 20, &wc))
 			die("%#llx: no completion", (unsigned long long)tag);
-	while (wc.wr_id != tag); /* receives are flushed */
+	while (wc.wr_id != tag); /* skip flushed receives */
 	if (!is_end(wc.status, status))
 		die("%#llx: sender: %s", (unsigned long long)tag,
 		    ibv_wc_status_str(wc.status));

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The receiver: its buffers, and matching in software. */
+/* The receiver: its buffers, and matching by software. */
 #include "tags_test.h"
 
 static enum state states[MESSAGES];
-static unsigned slots[MESSAGES]; /* of its buffer */
+static unsigned slots[MESSAGES]; /* the slot of each message's buffer */
 static uint32_t handles[MESSAGES];
-static struct stray *met[MESSAGES]; /* LEAVING: what it is to have */
+/* For LEAVING: the message that the buffer must get. */
+static struct stray *met[MESSAGES];
 static bool slot_used[SLOTS];
 static struct stray strays[STRAYS];
 static unsigned stray_count, done, next_receive, listed, reported;
@@ -53,7 +54,7 @@ static void read_in_software(unsigned nth, const void *headers)
 		  be32toh(rvh.len), &rvh);
 }
 
-/* The program's own matching has brought them together. */
+/* The program's own matching has found a pair: check it. */
 static void deliver(unsigned nth, struct stray *s)
 {
 	if (s->nth != nth)
@@ -107,7 +108,7 @@ static void post_receive(unsigned nth)
 	listed++;
 }
 
-/* The first receive that it is for, in the order of posting. */
+/* Find the first receive that matches the message, in the order of posting. */
 static void match_in_software(struct stray *s)
 {
 	struct ibv_ops_wr wr = { .opcode = IBV_WR_TAG_DEL,
@@ -225,7 +226,7 @@ static bool poll_tags(void)
 	return true;
 }
 
-/* READs by software end with its own FIN. */
+/* Poll READs by software, which end with a FIN of the program. */
 static bool poll_plain(void)
 {
 	struct {
@@ -256,7 +257,7 @@ static unsigned slots_used(void)
 	return used;
 }
 
-/* The next that has a tag. */
+/* Post the next receive that has a tag. */
 static void post_next(void)
 {
 	while (next_receive < MESSAGES &&
@@ -277,7 +278,7 @@ void receive_all(void)
 	for (unsigned i = 0; i < RECEIVES; i++)
 		post_spare(i);
 	while (done < MESSAGES) {
-		/* Now and then without a look at what has come. */
+		/* Sometimes post without looking at what has come. */
 		if (rng_below(&r, 20) == 0)
 			for (uint64_t n = rng_below(&r, SLOTS); n > 0; n--)
 				post_next();

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The sender. */
+/* The sender of messages with tags. */
 #include "tags_test.h"
 
-static unsigned busy[AT_WORK]; /* words that are still to come of it */
+/* Number of words that are still expected of each message. */
+static unsigned busy[AT_WORK];
 
 void post_fin_receive(unsigned link)
 {
@@ -14,7 +15,8 @@ void post_fin_receive(unsigned link)
 	must(!ibv_post_recv(qps[link], &wr, &bad), "ibv_post_recv");
 }
 
-/* A link has one receive: the next FIN waits until this is looked at. */
+/* Wait for a FIN. A link has one receive, so the next FIN waits until this one
+ * is handled. */
 static void hear(void)
 {
 	struct ibv_tmh *fin;

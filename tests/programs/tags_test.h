@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What the files of tags_test share: the messages, and the queue pairs. */
+/* Shared by the files of tags_test: the messages, and the queue pairs. */
 #ifndef TESTS_PROGRAMS_TAGS_TEST_H
 #define TESTS_PROGRAMS_TAGS_TEST_H
 
@@ -13,27 +13,28 @@
 #include "rc.h"
 
 #define MESSAGES 6000u
-#define LINKS	 3u /* with tags; one more is plain: software reads by it */
+/* Links with tags; one more link is plain, for READs by software. */
+#define LINKS	 3u
 #define SLOTS	 12u
 #define LONGEST	 60000u
 #define RECEIVE	 4096u
 #define RECEIVES 64u
 #define HEADERS	 (sizeof(struct ibv_tmh) + sizeof(struct ibv_rvh))
-#define STRAYS	 64u /* more than can wait */
-#define AT_WORK	 8u  /* messages that the sender has under way */
+#define STRAYS	 64u /* more unexpected messages than can wait */
+#define AT_WORK	 8u  /* the most messages that the sender has under way */
 #define DELETED	 (1ull << 32)
 
 struct plan {
 	unsigned link;
-	uint8_t op; /* enum ibv_tmh_op */
-	bool tight; /* its buffer is too small for a rendezvous */
+	uint8_t op; /* the header's opcode, an enum ibv_tmh_op */
+	bool tight; /* the buffer is too small for a rendezvous */
 	uint64_t tag;
 	uint32_t length;
 };
 
 enum state { TO_COME, LISTED, LEAVING, MATCHED, READING, DONE };
 
-/* A message that met no buffer. */
+/* A message that matched no buffer. */
 struct stray {
 	bool waits;
 	uint64_t tag;
@@ -48,7 +49,7 @@ extern struct ibv_qp *qps[LINKS + 1];
 extern struct ibv_mr *mr;
 extern struct plan plans[MESSAGES];
 
-/* One registered piece of memory. */
+/* A piece of registered memory. */
 struct mem {
 	uint8_t data[SLOTS][LONGEST];
 	uint8_t staging[RECEIVES][RECEIVE];

@@ -23,7 +23,7 @@
 static const struct one {
 	const char *name;
 	enum ibv_wr_opcode opcode;
-	bool receive; /* the server awaits a SEND */
+	bool receive; /* the server posts a receive for a SEND */
 } cases[] = {
 	{ "write_key", IBV_WR_RDMA_WRITE, true },
 	{ "read_key", IBV_WR_RDMA_READ, true },
@@ -31,7 +31,7 @@ static const struct one {
 };
 #define CASES (sizeof(cases) / sizeof(*cases))
 
-struct target { /* the server's private data */
+struct target { /* private data of the server */
 	uint64_t address;
 	uint32_t rkey;
 };
@@ -157,9 +157,10 @@ static void ask(const struct rdma_addrinfo *to, const struct one *c)
 	sge.lkey = mr->lkey;
 	wr.wr.rdma.remote_addr = t.address;
 	wr.wr.rdma.rkey = t.rkey + 0x100;
-	/* Linux's iwcm (6.1) BUGs on a siw whose connection ends before siw has
-	 * said ESTABLISHED, which it does not when what follows the first
-	 * FPDU, and comes with it, is faulty (siw_rtr_data_ready). */
+	/* Wait, because Linux's iwcm (6.1) BUGs on a siw connection that ends
+	 * before siw has reported ESTABLISHED. siw does not report it if a
+	 * faulty message comes together with the first FPDU
+	 * (siw_rtr_data_ready). */
 	usleep(500000);
 	must(!ibv_post_send(id->qp, &wr, &bad), "ibv_post_send");
 	status = status_of(id->send_cq, WAIT);

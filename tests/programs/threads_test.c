@@ -21,8 +21,8 @@
 #define MAKERS	2
 #define POLLERS 2
 #define PAIRS	4
-#define POSTS	1600 /* of a poster */
-#define ROUNDS	40   /* of a maker */
+#define POSTS	1600 /* posts of each posting thread */
+#define ROUNDS	40   /* rounds of each thread that makes objects */
 #define DEPTH	64
 
 static struct rc_options options = RC_OPTIONS;
@@ -55,7 +55,7 @@ static void give_receive(struct ibv_qp *qp)
 	must(!ibv_post_recv(qp, &wr, &bad), "ibv_post_recv");
 }
 
-/* A SEND, a WRITE, a READ or an atomic, by turns. */
+/* Post a SEND, a WRITE, a READ or an atomic, in turn. */
 static void post(unsigned poster, unsigned nth)
 {
 	static const enum ibv_wr_opcode ops[] = { IBV_WR_ATOMIC_FETCH_AND_ADD,
@@ -80,7 +80,7 @@ static void post(unsigned poster, unsigned nth)
 		wr.wr.atomic.compare_add = 1;
 	}
 	while (ibv_post_send(from[pair], &wr, &bad)) {
-		atomic_fetch_add(&refused, 1); /* full */
+		atomic_fetch_add(&refused, 1); /* the send queue is full */
 		sched_yield();
 	}
 	atomic_fetch_add(&posted, 1);
@@ -139,7 +139,8 @@ static void *poller(void *arg)
 	return NULL;
 }
 
-/* A connection of its own, that carries one message while others do theirs. */
+/* Make a new connection and send one message on it while other threads use
+ * theirs. */
 static void live_once(unsigned maker)
 {
 	static uint64_t mine[MAKERS][8];

@@ -15,7 +15,7 @@
 #include <infiniband/umad.h>
 
 #define MAD  256
-#define PING 0x35 /* a class of vendors, with OUI */
+#define PING 0x35 /* a vendor class with an OUI */
 #define PERF 0x04
 #define SA   0x03
 
@@ -48,7 +48,7 @@ static unsigned lid_of(const char *name)
 	return lid;
 }
 
-/* A MAD to the agent of @class at @lid. */
+/* Make a MAD to the agent of @class at LID @lid. */
 static struct ib_user_mad *make(void *umad, unsigned lid, uint8_t class,
 				uint8_t method, uint64_t tid)
 {
@@ -95,7 +95,8 @@ static void ports_and_names(void)
 	       "what is not there");
 }
 
-/* Whoever polls learns of a MAD; a MAD that is too long stays. */
+/* A program that polls learns of a MAD; a MAD that is too long stays in the
+ * queue. */
 static void receiving(int a, int b, unsigned lid)
 {
 	uint8_t umad[sizeof(struct ib_user_mad) + MAD];
@@ -150,7 +151,7 @@ static void timeouts(int a)
 	int client = umad_register(a, PERF, 1, 0, NULL), len = MAD;
 	double begin = seconds(), took;
 
-	make(umad, 0xbfff, PERF, 1, 77); /* nobody has this LID */
+	make(umad, 0xbfff, PERF, 1, 77); /* no port has this LID */
 	umad_send(a, client, umad, MAD, 100, 3);
 	umad_recv(a, umad, &len, 5000);
 	took = seconds() - begin;
@@ -161,7 +162,7 @@ static void timeouts(int a)
 	umad_unregister(a, client);
 }
 
-/* A table of the subnet's administration comes whole. */
+/* A table of subnet administration arrives whole. */
 static void tables(int a)
 {
 	uint8_t *umad = calloc(1, sizeof(struct ib_user_mad) + 65536);
@@ -170,7 +171,8 @@ static void tables(int a)
 
 	umad_get_port("ib0", 1, &port);
 	make(umad, port.sm_lid, SA, 0x12, 9);
-	((uint8_t *)umad_get_mad(umad))[17] = 0x35; /* PathRecord */
+	/* the attribute PathRecord */
+	((uint8_t *)umad_get_mad(umad))[17] = 0x35;
 	umad_send(a, client, umad, MAD, 5000, 0);
 	umad_release_port(&port);
 	errno = 0;
@@ -185,7 +187,8 @@ static void tables(int a)
 	free(umad);
 }
 
-/* A child uses the descriptor; a duplicate is the same port. */
+/* A child uses the inherited descriptor; a duplicate refers to the same
+ * port. */
 static void descriptors(int a)
 {
 	int copy = dup(a), status;

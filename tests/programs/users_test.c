@@ -26,15 +26,16 @@
 #define ROOM	 (1 << 20)
 #define PATIENCE 20
 
-/* When, and what it does then. */
+/* The modes: when a program changes its user, and what it does then. */
 static const char *const modes[] = {
-	"none",		  "drop-first", /* before it looks for devices */
-	"drop-opened",			/* with a device open */
-	"drop-connected",		/* in the middle of a connection */
-	"drop-broker",	 /* drop-opened; and the host's broker is killed */
-	"fork",		 /* the child does the work, its parent has a device */
-	"chroot-opened", /* to an empty directory, with a device open */
-	"close-first",	 /* closes all descriptors */
+	/* before the program looks for devices */
+	"none",		  "drop-first",
+	"drop-opened",	  /* drop-opened: while a device is open */
+	"drop-connected", /* after the first exchange on a connection */
+	"drop-broker", /* like drop-opened, and the host's broker is killed */
+	"fork", /* a child does the work, and its parent has a device open */
+	"chroot-opened", /* chroot() while a device is open */
+	"close-first",	 /* the program closes all descriptors */
 };
 static const char *mode = "none";
 
@@ -54,7 +55,7 @@ static void drop(void)
 	must(!setresuid(NOBODY, NOBODY, NOBODY), "setresuid");
 }
 
-/* It says who it is. */
+/* Returns the process id that the broker reports. */
 static pid_t broker(void)
 {
 	struct vb_ipc m = { .kind = IPC_STATUS, .version = VB_IPC_VERSION };
@@ -73,7 +74,8 @@ static pid_t broker(void)
 	return (pid_t)m.pid;
 }
 
-/* Who may still kill it when we no longer may. */
+/* A socket to a process that may still kill the broker when this one may
+ * not. */
 static int killer = -1;
 
 static void hire_killer(void)
@@ -111,7 +113,8 @@ static void lock_up(void)
 	must(!chdir(empty) && !rmdir(empty) && !chroot("."), "chroot");
 }
 
-/* The parent has a device open and ends as its child does. */
+/* Let a child continue. The parent has a device open and ends with the child's
+ * status. */
 static void let_child(void)
 {
 	struct rc_device parents;
@@ -128,18 +131,18 @@ static void let_child(void)
 	exit(WIFEXITED(status) ? WEXITSTATUS(status) : 1);
 }
 
-/*
- * A reliable connection: agreed on over TCP, or by the manager.
- */
+/* A reliable connection: set up over TCP, or by the connection manager. */
 
 struct line {
-	struct rdma_cm_id *id; /* NULL: no manager */
+	/* id of the connection manager; NULL: set up over TCP */
+	struct rdma_cm_id *id;
 	struct ibv_pd *pd;
 	struct ibv_cq *send_cq, *recv_cq;
-	struct ibv_comp_channel *channel; /* of recv_cq */
+	struct ibv_comp_channel *channel; /* channel of recv_cq */
 	struct ibv_qp *qp;
 	struct ibv_mr *mr;
-	uint8_t *memory; /* to send, to receive, to be written */
+	/* memory to send, to receive, and for the peer to write */
+	uint8_t *memory;
 	struct side {
 		uint64_t addr;
 		uint64_t key;
@@ -241,7 +244,7 @@ static void end_line(struct line *l)
 	must(!ibv_dereg_mr(l->mr), "ibv_dereg_mr");
 	free(l->memory);
 	if (l->id) {
-		(void)rdma_disconnect(l->id); /* the peer may have been first */
+		(void)rdma_disconnect(l->id); /* fails if the peer was first */
 		rdma_destroy_ep(l->id);
 		return;
 	}
@@ -260,7 +263,7 @@ static void take(struct line *l, const char *what)
 		die("%s: %s", what, ibv_wc_status_str(wc.status));
 }
 
-/* Asleep, as a daemon waits. */
+/* Sleep on the channel, as a daemon waits. */
 static void sleep_for(struct line *l, const char *what)
 {
 	struct ibv_cq *cq;
@@ -311,7 +314,8 @@ static void compare(const struct line *l, unsigned part, unsigned length,
 			    length, i, at[i], value);
 }
 
-/* The caller sends, the other sleeps for it; both write and read. */
+/* The calling side sends, the other sleeps until it receives; both write and
+ * read. */
 static void exchange(struct line *l, unsigned length)
 {
 	static uint8_t value;
@@ -363,7 +367,8 @@ static void exchange_on(struct line *l)
 	exchange(l, ROOM);
 }
 
-/* Before, in the same connection, in a new one, and by the manager. */
+/* Exchange messages before the change of user, after it on the old connection,
+ * on a new one, and by the connection manager. */
 static void work(void)
 {
 	struct line first, second, met, again;

@@ -26,7 +26,7 @@ static struct ibv_comp_channel *channel;
 static struct ibv_cq *send_cq, *recv_cq;
 static struct ibv_qp *from, *to;
 static struct ibv_mr *mr, *nothing;
-static uint8_t memory[2][BYTES]; /* to send, to receive */
+static uint8_t memory[2][BYTES]; /* memory to send, and to receive */
 static _Atomic unsigned heard;
 
 static void post_receive(void)
@@ -47,7 +47,8 @@ static void send_list(struct ibv_sge *list, int count)
 	must(!ibv_post_send(from, &wr, &bad), "ibv_post_send");
 }
 
-/* Only then: who polls serves the lanes, too. */
+/* Wait for the SEND's completion. The tests call this only after the message
+ * has arrived, because a thread that polls a CQ serves the lanes as well. */
 static void was_sent(void)
 {
 	struct ibv_wc wc;
@@ -68,7 +69,8 @@ static void send_one(void)
 	send_list(&sge, 1);
 }
 
-/* The event has been taken: what it was for, and ready for the next. */
+/* The program has read the event: check its message and post the next
+ * receive. */
 static void take_message(void)
 {
 	struct ibv_wc wc;
@@ -81,7 +83,7 @@ static void take_message(void)
 	heard++;
 }
 
-/* 0, or errno. */
+/* Wait for an event. Returns 0 or errno. */
 static int wait_event(void)
 {
 	struct ibv_cq *cq;
@@ -110,7 +112,7 @@ static pthread_t start_waiter(intptr_t rounds)
 	pthread_t t;
 
 	must(!pthread_create(&t, NULL, waiter, (void *)rounds), "a thread");
-	usleep(20000); /* it sleeps, most likely */
+	usleep(20000); /* wait until the other thread most likely sleeps */
 	return t;
 }
 
@@ -122,7 +124,7 @@ static intptr_t end_of(pthread_t t)
 	return (intptr_t)result;
 }
 
-/* Nobody waits there but poll(2). */
+/* A message while the program waits only in poll(2). */
 static void expect_message(const char *when)
 {
 	struct pollfd p = { .fd = channel->fd, .events = POLLIN };
@@ -178,8 +180,8 @@ static void *send_later(void *arg)
 }
 
 /*
- * The program has polled the message already, when it takes the event: it gets
- * that with the next message, or before long without one.
+ * The program has already polled the message when it reads the event: the event
+ * must come with the next message, or soon without one.
  */
 static void event_of_what_was_taken(void)
 {
@@ -210,7 +212,7 @@ static void event_of_what_was_taken(void)
 	must(ibv_poll_cq(recv_cq, 1, &wc) == 0, "no message");
 }
 
-/* A null region among the pieces of a SEND too long to go along. */
+/* A null region among the pieces of a SEND that is too long for the lane. */
 static void send_nothing(void)
 {
 	const uint32_t third = BYTES / 3;

@@ -80,7 +80,8 @@ static void set_up(void)
 	tcp_barrier(tcp);
 }
 
-/* What a tool may count by name: a function that nobody inlines. */
+/* This function stays out of line, so that a profiling tool can count it by
+ * name. */
 __attribute__((noinline)) static int count_post(struct ibv_send_wr *wr)
 {
 	struct ibv_send_wr *bad;
@@ -102,7 +103,7 @@ static void pass(const struct kind *k)
 	must(rc_wait(cq, 20, &wc), "a completion");
 	if (wc.status)
 		die("%s", ibv_wc_status_str(wc.status));
-	usleep(2000); /* so that nothing is under way */
+	usleep(2000); /* wait until no packet is under way */
 }
 
 int main(int argc, char **argv)

@@ -17,7 +17,7 @@
 #include "rc.h"
 
 #define REGION 8192
-#define AT     1000 /* the window in it */
+#define AT     1000 /* offset of the window in the region */
 #define BYTES  5000
 #define WAIT   20 /* seconds */
 
@@ -48,8 +48,8 @@ static void connect_queue_pairs(void)
 	tcp_barrier(tcp);
 }
 
-/* @mw: or NULL. There are adapters that keep a queue pair for long when a
- * window is bound to it. */
+/* Disconnect. @mw: a window, or NULL. Some adapters keep a queue pair for long
+ * while a window is bound to it. */
 static void disconnect(struct ibv_mw *mw)
 {
 	tcp_barrier(tcp);
@@ -86,11 +86,9 @@ static void post(enum ibv_wr_opcode op, const struct window *w, uint64_t shift,
 	must(!ibv_post_send(qp, &wr, &bad), "ibv_post_send");
 }
 
-/*
- * The owner.
- */
+/* The owner of the memory. */
 
-/* Of the key that a bind gives only the low 8 bits are the program's. */
+/* Bind a window. The program chooses only the low 8 bits of its key. */
 static void bind_window(struct ibv_mw *mw, uint64_t length, struct window *w)
 {
 	uint32_t key = ibv_inc_rkey(mw->rkey);
@@ -114,7 +112,7 @@ static void bind_window(struct ibv_mw *mw, uint64_t length, struct window *w)
 		die("the bind completes as something else");
 	w->addr = bind.bind_info.addr;
 	if (mw->type == IBV_MW_TYPE_2)
-		mw->rkey = key; /* not all adapters write it */
+		mw->rkey = key; /* some adapters do not write the new key */
 	w->key = mw->rkey;
 }
 
@@ -125,7 +123,7 @@ static void post_receive(void)
 	must(!ibv_post_recv(qp, &wr, &bad), "ibv_post_recv");
 }
 
-/* By the peer's SEND, or by an empty bind. */
+/* Close the window by the peer's SEND, or by an empty bind. */
 static void shut_window(struct ibv_mw *mw, const struct window *w)
 {
 	struct window none;
@@ -152,7 +150,7 @@ static void own(enum ibv_mw_type type)
 	post_receive();
 	bind_window(mw, BYTES, &w);
 	tcp_send(tcp, &w, sizeof(w));
-	tcp_barrier(tcp); /* written */
+	tcp_barrier(tcp); /* the peer has written */
 	for (int i = 0; i < REGION; i++)
 		if (memory[i] != (i >= AT && i < AT + BYTES ? 0x22 : 0x11))
 			die("byte %d is 0x%x", i, memory[i]);
@@ -166,9 +164,7 @@ static void own(enum ibv_mw_type type)
 	disconnect(mw);
 }
 
-/*
- * The peer.
- */
+/* The peer of the owner. */
 
 static void use(enum ibv_mw_type type)
 {
@@ -190,7 +186,7 @@ static void use(enum ibv_mw_type type)
 		post(IBV_WR_SEND_WITH_INV, &w, 0, 0);
 		expect("a SEND with invalidate", IBV_WC_SUCCESS);
 	}
-	tcp_barrier(tcp); /* shut */
+	tcp_barrier(tcp); /* the owner has closed the window */
 	post(IBV_WR_RDMA_WRITE, &w, 0, 8);
 	expect("a WRITE to a window that is shut", IBV_WC_REM_ACCESS_ERR);
 	disconnect(NULL);

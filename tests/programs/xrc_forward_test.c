@@ -51,7 +51,8 @@ static void enter_domain(void)
 	must(domain, "ibv_open_xrcd");
 }
 
-/* The second: it makes the target, and then waits for the end. */
+/* The second program: it makes the target queue pair, and then waits for the
+ * end. */
 static void target(int fd)
 {
 	struct ibv_qp_init_attr_ex init = { .qp_type = IBV_QPT_XRC_RECV,
@@ -72,7 +73,7 @@ static void target(int fd)
 	exit(0);
 }
 
-/* The third: the shared queue and the memory. */
+/* The third program: it has the shared queue and the memory. */
 static void owner(int fd)
 {
 	struct ibv_srq_init_attr_ex init = {

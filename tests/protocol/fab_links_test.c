@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Links: what they carry, how they come up and go down, what errors on them
- * do. */
+/* Tests of links: what they transport, how they come up and go down, and the
+ * effects of their errors. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -16,7 +16,8 @@
 #define GB    1000000000u
 #define FRAME (4096 + 48)
 
-/* Two adapters behind a switch each, and a trunk from port 3 to port 3. */
+/* Two adapters, each behind a switch, and a trunk between the switches, from
+ * port 3 to port 3. */
 struct pair {
 	struct fabt t;
 	struct vb_fab_node *a, *b, *s1, *s2;
@@ -36,7 +37,8 @@ static void make_pair(struct pair *p, uint64_t rate,
 	fabt_link(&p->t, p->b, 1, p->s2, 1, &edge);
 	fabt_link(&p->t, p->s1, 3, p->s2, 3, trunk);
 	fabt_up(&p->t, FABT_SHORTEST, 1);
-	/* The first link packets have crossed the longest trunk of a test. */
+	/* By now the first link packets have crossed the longest trunk of a
+	 * test. */
 	fabt_run(&p->t, p->t.now + 2 * VB_MSEC);
 }
 
@@ -254,7 +256,8 @@ static void disabled__stays_down(void **state)
 	fabt_fini(&p.t);
 }
 
-/* All link packets are lost: the watchdog retrains, the state stays. */
+/* All link packets are lost: the watchdog retrains the link, whose logical
+ * state stays. */
 static void watchdog__retrains(void **state)
 {
 	struct vb_fab_link_spec trunk = { 0 }, deaf = { .lose_flow = ~0u };
@@ -278,8 +281,8 @@ static void watchdog__retrains(void **state)
 	fabt_fini(&p.t);
 }
 
-/* A manager makes lanes operational at one end long before the other: no
- * watchdog bites for that, and the lanes have credits. */
+/* A subnet manager makes lanes operational at one end long before the other:
+ * the watchdog must not expire for that, and the lanes have credits. */
 static void watchdog__waits_for_lanes_that_come_late(void **state)
 {
 	struct vb_fab_link_spec noisy = { .lose_flow = 1 };
@@ -321,7 +324,7 @@ static void watchdog__that_cannot_train_goes_down(void **state)
 	fabt_fini(&p.t);
 }
 
-/* XmitWait grows during a wait when somebody asks. */
+/* During a wait, XmitWait grows when its counter is read. */
 static void wait__is_settled(void **state)
 {
 	struct vb_fab_link_spec trunk = { 0 };
@@ -343,7 +346,8 @@ static void wait__is_settled(void **state)
 	fabt_fini(&p.t);
 }
 
-/* Bytes from elsewhere: what is whole goes on, and the rest is counted. */
+/* Bytes that arrive from another process: whole frames are forwarded, and the
+ * others are counted. */
 static void arrive__judges_bytes_from_elsewhere(void **state)
 {
 	struct vb_fab_link_spec trunk = { 0 };
@@ -374,7 +378,7 @@ static void arrive__judges_bytes_from_elsewhere(void **state)
 	fabt_run(&p.t, p.t.now + VB_MSEC);
 	assert_int_equal(s->got, 1);
 	bytes[FRAME] ^= 0xff;
-	bytes[FRAME + 1] ^= 0xff; /* EBP */
+	bytes[FRAME + 1] ^= 0xff; /* an inverted VCRC means EBP */
 	assert_int_equal(
 		vb_fab_arrive(p.t.net, p.s2, 3, bytes, FRAME + 2, p.t.now), 0);
 	bytes[FRAME] ^= 1;
@@ -387,8 +391,8 @@ static void arrive__judges_bytes_from_elsewhere(void **state)
 	fabt_fini(&p.t);
 }
 
-/* Idle links repeat link packets once in 65,536 symbol times where something
- * may be lost, and cost nothing where not. */
+/* Idle links repeat link packets once in 65,536 symbol times if packets may be
+ * lost; otherwise they cost no events. */
 static void idle__repeats_only_where_needed(void **state)
 {
 	struct vb_fab_link_spec quiet = { 0 }, noisy = { .lose_flow = 1 };
@@ -401,7 +405,7 @@ static void idle__repeats_only_where_needed(void **state)
 	before = p.s1->port[3].count[FAB_XMIT_FLOW_PKTS];
 	fabt_run(&p.t, p.t.now + 65536 * 100);
 	before = p.s1->port[3].count[FAB_XMIT_FLOW_PKTS] - before;
-	assert_in_range(before, 800, 816); /* of 8 lanes */
+	assert_in_range(before, 800, 816); /* link packets of 8 lanes */
 	assert_int_equal(vb_fab_tune(p.t.net, p.s1, 3, &quiet, p.t.now), 0);
 	fabt_run(&p.t, p.t.now + 10 * VB_MSEC);
 	assert_true(vb_fab_next(p.t.net) == VB_NEVER);
@@ -453,8 +457,9 @@ static void damage(struct pair *p, bool sf1, bool sf2)
 	assert_true(seen_flow > 0);
 }
 
-/* A damaged frame that a switch began to forward ends in EBP; who stores frames
- * drops it, and only the first counts it as its own link's error. */
+/* A damaged frame that a switch began to forward ends in EBP. A switch that
+ * stores frames drops it. Only the first switch counts it as an error of its
+ * own link. */
 static void damage__travels_through_cut_through_only(void **state)
 {
 	struct pair p;
@@ -465,7 +470,7 @@ static void damage__travels_through_cut_through_only(void **state)
 	second = p.s2->port[3].count[FAB_RCV_REMOTE_PHYSICAL];
 	third = p.b->port[1].count[FAB_RCV_REMOTE_PHYSICAL];
 	assert_int_equal(p.s1->port[1].count[FAB_RCV_PKTS], 200);
-	/* A few had their header hit and went nowhere. */
+	/* Some frames had a damaged header and were routed nowhere. */
 	assert_int_equal(first, 200);
 	assert_in_range(second, 190, 200);
 	assert_in_range(third, 180, second);
@@ -486,8 +491,8 @@ static void damage__travels_through_cut_through_only(void **state)
 	fabt_fini(&p.t);
 }
 
-/* A frame that still waits when its end has come and is wrong goes no further.
- */
+/* A frame that still waits when its end arrives and is wrong is not
+ * forwarded. */
 static void damage__that_is_found_in_time_is_dropped(void **state)
 {
 	struct vb_fab_link_spec slow = { .bytes_per_sec = GB / 10 };
@@ -541,7 +546,7 @@ static void send__says_what_is_wrong(void **state)
 	assert_int_equal(SEND(p.a, 1, FRAME), -ENETDOWN);
 	vb_lrh_set_vl(bytes, 15);
 	assert_int_equal(SEND(p.a, 1, FRAME), -ENETDOWN);
-	/* Port 0 of a switch goes by its tables. */
+	/* Port 0 of a switch routes by the switch's tables. */
 	vb_lrh_set_vl(bytes, 0);
 	assert_int_equal(SEND(p.s1, 0, FRAME), 0);
 	vb_store_be(bytes + 2, 999, 2);
@@ -549,7 +554,7 @@ static void send__says_what_is_wrong(void **state)
 	fabt_fini(&p.t);
 }
 
-/* Who waits for room hears when the lane is thrown away. */
+/* A sender that waits for room gets an event when the lane is discarded. */
 static void send__pulled_cable_makes_room(void **state)
 {
 	struct vb_fab_link_spec trunk = { 0 };
@@ -571,7 +576,7 @@ static void send__pulled_cable_makes_room(void **state)
 	fabt_fini(&p.t);
 }
 
-/* Directed routes end at every node, before the link is Active. */
+/* Directed routes end at every node, even before the link is Active. */
 static void vl15__ends_at_every_node(void **state)
 {
 	struct vb_fab_link_spec trunk = { 0 };
@@ -593,11 +598,11 @@ static void vl15__ends_at_every_node(void **state)
 	fabt_run(&p.t, p.t.now + VB_MSEC);
 	assert_int_equal(p.t.local_vl15, 1);
 	assert_int_equal(p.s1->port[1].count[FAB_RCV_PKTS], 1);
-	/* By force out of a port of the switch. */
+	/* Send out of a chosen port of the switch. */
 	assert_int_equal(SEND(p.s1, 3, 280), 0);
 	fabt_run(&p.t, p.t.now + VB_MSEC);
 	assert_int_equal(p.s2->port[3].count[FAB_RCV_PKTS], 1);
-	/* By its LID through both switches. */
+	/* Send by LID through both switches. */
 	h.dlid = fabt_lid(p.b);
 	vb_lrh_put(bytes, &h);
 	assert_int_equal(SEND(p.a, 1, 280), 0);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * A large fat tree in virtual time: fab_scale [PODS]. Each pod has 9 leaves of
- * 18 adapters and 9 switches above them; 12 pods, which is the most, have
- * 11,664 ports. Every adapter sends to one in another pod, then waits for
- * another's frames. Prints what that took.
+ * 18 adapters and 9 switches above them; 12 pods, the maximum, have 11,664
+ * ports. Every adapter sends to one in another pod, then waits for the frames
+ * of another. Prints the time that this needed.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,9 +13,9 @@
 #include "tests/support/fabric.h"
 
 #define PODS_MOST 12
-#define LEAVES	  9 /* of a pod, and switches above them */
+#define LEAVES	  9 /* leaves of a pod, and switches above them */
 #define HOSTS	  18
-#define CORES	  6 /* above each of the 9 */
+#define CORES	  6 /* core switches above each of the 9 switches */
 #define FRAMES	  40
 #define FRAME	  (4096 + 48)
 
@@ -39,8 +39,8 @@ static struct vb_fab_node *lean_switch(struct fabt *t)
 						       .mcast_cap = 64 });
 }
 
-/* Two links from each leaf to each switch above, three from there to each core
- * of its group. */
+/* Make a pod: two links from each leaf to each switch above, three from there
+ * to each core of its group. */
 static void build_pod(struct fabt *t, unsigned pod)
 {
 	for (unsigned i = 0; i < LEAVES; i++) {
@@ -82,7 +82,7 @@ static unsigned count_ports(const struct fabt *t)
 	return ports;
 }
 
-/* Everything arrived, once and in order. */
+/* Did every frame arrive, once and in order? */
 static bool is_right(const struct fabt *t)
 {
 	for (uint32_t i = 0; i < t->streams; i++)

@@ -6,9 +6,9 @@
  *     fab_sim SEED             one run, with its numbers
  *     fab_sim [-n COUNT [FIRST]]   many
  *
- * While a fabric is disturbed nothing is overrun, nothing is dropped for want
- * of a buffer, and nothing arrives twice, damaged or out of order. When the
- * disturbance ends all credits come back, and every frame arrives.
+ * While a fabric is disturbed, no buffer is overrun, no frame is dropped for
+ * want of a buffer, and none arrives twice, damaged or out of order. When the
+ * disturbance ends, all credits come back, and every frame arrives.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,19 +20,20 @@
 
 #define SWITCHES_MOST 6
 #define DEFAULT_COUNT 300
-#define PERCENT	      42949672u /* of 2^32 */
+#define PERCENT	      42949672u /* one percent of 2^32 */
 #define DISTURBED     (1500 * VB_USEC)
-#define DRAINED	      (3 * VB_SEC) /* the longest that may take */
-#define MORE	      40	   /* frames of each stream after that */
+#define DRAINED	      (3 * VB_SEC) /* the longest time that this may take */
+/* Frames of each stream that are sent after that. */
+#define MORE 40
 
 enum disturbance { LOSE_FLOW = 1, LOSE_DATA = 2, HOLD = 4, PULL = 8 };
 
 struct run {
 	struct fabt t;
-	unsigned what; /* enum disturbance */
+	unsigned what; /* the kind of disturbance, an enum disturbance */
 	unsigned switches;
 	struct vb_fab_node *sw[SWITCHES_MOST];
-	uint8_t used[SWITCHES_MOST]; /* ports */
+	uint8_t used[SWITCHES_MOST]; /* number of used ports of each switch */
 	struct vb_fab_node *ca[2 * SWITCHES_MOST];
 	unsigned cas;
 	uint8_t vls;
@@ -59,7 +60,8 @@ static struct vb_fab_link_spec random_link(struct run *r)
 		.delay = below(r, 3) ? below(r, 500) : below(r, 40000),
 		.buffer = 66 + below(r, 4) * below(r, 300),
 		.extended = below(r, 5) == 0,
-		/* Next to nothing, but the link packets repeat. */
+		/* Almost no loss, but enough to make the ends repeat link
+		 * packets. */
 		.lose_flow = below(r, 2),
 	};
 
@@ -81,7 +83,7 @@ static void join(struct run *r, unsigned a, struct vb_fab_node *b, unsigned bp)
 	fabt_link(&r->t, r->sw[a], ++r->used[a], b, bp, &s);
 }
 
-/* A random tree of switches with some links more, and adapters. */
+/* Make a random tree of switches with some additional links, and adapters. */
 static void build(struct run *r)
 {
 	r->switches = 1 + below(r, SWITCHES_MOST);
@@ -147,7 +149,8 @@ static void disturb(struct run *r)
 		pull(r);
 }
 
-/* Links without errors, receivers that take everything. */
+/* End all disturbances: links without errors, receivers that accept
+ * everything. */
 static void heal(struct run *r)
 {
 	for (uint32_t i = 0; i < r->t.net->links; i++) {
@@ -163,7 +166,7 @@ static void heal(struct run *r)
 		vb_fab_resume(r->t.net, r->ca[i], 1, r->t.now);
 }
 
-/* Run until nothing is on its way. */
+/* Run until no frame is on its way. */
 static void run_out(struct run *r)
 {
 	vb_time end = r->t.now + DRAINED;
@@ -177,7 +180,7 @@ static void drain(struct run *r)
 {
 	for (uint32_t i = 0; i < r->t.streams; i++)
 		r->t.stream[i].most = r->t.stream[i].sent;
-	/* A link that recovers when the errors end comes back, too. */
+	/* A link that is recovering when the errors end comes back as well. */
 	fabt_run(&r->t, r->t.now + 2 * VB_FAB_TRAIN_NS);
 	fabt_activate(&r->t);
 	run_out(r);
@@ -228,7 +231,7 @@ static void check_always(struct run *r)
 		       "not all frames arrived");
 }
 
-/* Every stream works again, without a loss. */
+/* Check that every stream works again without a loss. */
 static void check_life(struct run *r)
 {
 	uint64_t *want = calloc(r->t.streams + 1, sizeof(*want));

@@ -28,7 +28,7 @@ static void low_weights(struct vb_fab_node *n, unsigned port, uint8_t w0,
 	p->arb_low[1] = (struct vb_fab_vlarb){ 1, w1 };
 }
 
-/* Two flows on SL 0 and 1 share a trunk as the weights say, within 5 %,
+/* Two flows on SL 0 and 1 share a trunk as the weights demand, within 5 %,
  * whatever the sizes of their frames. */
 static void lanes__share_a_trunk_by_weight(void **state)
 {
@@ -80,7 +80,7 @@ static void lanes__share_a_trunk_by_weight(void **state)
 	}
 }
 
-/* One frame of 4144 bytes through three switches, in nanoseconds. */
+/* Returns the nanoseconds of one frame of 4144 bytes through three switches. */
 static vb_time three_hops(bool store, uint64_t first, uint64_t others)
 {
 	struct vb_fab_link_spec l = { .delay = 50 };
@@ -115,8 +115,8 @@ static vb_time three_hops(bool store, uint64_t first, uint64_t others)
 
 static void hops__cut_through_and_store_and_forward(void **state)
 {
-	/* 4 links of 50 ns and 3 switches of 100 ns; LRH to VCRC and two
-	 * delimiters once, or once for each link. */
+	/* The expected time: 4 links of 50 ns and 3 switches of 100 ns; LRH to
+	 * VCRC and two delimiters once, or once for each link. */
 	vb_time frame = FRAME + 4, fixed = 4 * 50 + 3 * 100;
 	vb_time cut = three_hops(false, GB, GB);
 	vb_time store = three_hops(true, GB, GB);
@@ -125,7 +125,8 @@ static void hops__cut_through_and_store_and_forward(void **state)
 		      (unsigned long long)cut, (unsigned long long)store);
 	assert_int_equal(cut, fixed + frame);
 	assert_int_equal(store, fixed + 4 * frame);
-	/* A faster output would run dry: that switch stores the frame. */
+	/* A faster output would run out of bytes, so that switch stores the
+	 * frame. */
 	assert_int_equal(three_hops(false, GB, 2ull * GB),
 			 fixed + frame + frame / 2);
 	assert_int_equal(three_hops(false, 2ull * GB, GB), fixed + frame);
@@ -133,8 +134,8 @@ static void hops__cut_through_and_store_and_forward(void **state)
 
 #define RING 5
 
-/* A ring of switches, each adapter sending to the one two further on. Returns
- * how many frames arrived in the last of the @span. */
+/* Make a ring of switches, in which each adapter sends to the one two switches
+ * further. Returns how many frames arrived in the last part of @span. */
 static uint64_t ring(struct fabt *t, enum fabt_routes routes, uint8_t life,
 		     vb_time span)
 {
@@ -176,8 +177,9 @@ static void ring__deadlocks_with_shortest_routes(void **state)
 	fabt_fini(&t);
 }
 
-/* The switches' lifetime, 4.096 us * 2^6, breaks it. While everybody sends all
- * it can it closes again; once they send less, everything arrives. */
+/* The switches' lifetime, 4.096 us * 2^6, ends the deadlock. While all adapters
+ * send as much as they can, the ring deadlocks again; once they send less,
+ * every frame arrives. */
 static void ring__recovers_by_lifetime(void **state)
 {
 	struct fabt t;
@@ -213,13 +215,13 @@ static void ring__up_and_down_does_not_deadlock(void **state)
 {
 	struct fabt t;
 
-	/* At least one flow's rate, 2.4 frames in 10 us. */
+	/* At least the rate of one flow, 2.4 frames in 10 us. */
 	assert_true(ring(&t, FABT_UP_DOWN, 20, 10 * VB_MSEC) > 2400);
 	assert_int_equal(fabt_sum(&t, FAB_XMIT_DISCARDS), 0);
 	fabt_fini(&t);
 }
 
-/* A receiver that takes nothing. */
+/* A receiver that accepts no frame. */
 static bool hold_all(struct fabt *t, struct vb_fab_node *node, uint8_t port,
 		     const uint8_t *bytes, size_t len)
 {
@@ -238,25 +240,26 @@ static void hoq__limits_who_waits_for_a_slow_receiver(void **state)
 	fabt_link(&t, a, 1, sw, 1, &gb1);
 	fabt_link(&t, b, 1, sw, 2, &gb1);
 	fabt_up(&t, FABT_SHORTEST, 1);
-	sw->port[2].hoq_life = 5; /* 131 us */
+	sw->port[2].hoq_life = 5; /* the limit is 131 us */
 	t.on_local = hold_all;
 	t.hold_of_2_32 = ~0u;
 	fabt_stream(&t, a, b, FRAME);
 	for (unsigned i = 0; i < 20; i++)
 		fabt_run(&t, t.now + VB_MSEC);
-	/* Every 131 us one of them goes. */
+	/* One frame is discarded every 131 us. */
 	assert_in_range(sw->port[2].count[FAB_XMIT_HOQ], 130, 160);
 	assert_int_equal(fabt_sum(&t, FAB_XMIT_DISCARDS),
 			 sw->port[2].count[FAB_XMIT_HOQ]);
-	/* After three in a row the lane throws all away for 8 times as long. */
+	/* After three discarded frames in a row the lane discards everything
+	 * for 8 times as long. */
 	sw->port[2].vl_stall = 3;
 	fabt_run(&t, t.now + 2 * VB_MSEC);
 	assert_true(sw->port[2].count[FAB_XMIT_HOQ] > 500);
 	fabt_fini(&t);
 }
 
-/* Frames that a receiver does not take hold its credits, and no frame is lost
- * when it takes them. */
+/* Frames that a receiver does not accept hold its credits, and no frame is lost
+ * when it accepts them. */
 static void hold__keeps_frames_and_order(void **state)
 {
 	struct vb_fab_node *sw, *a, *b;
@@ -274,7 +277,8 @@ static void hold__keeps_frames_and_order(void **state)
 	s = fabt_stream(&t, a, b, FRAME);
 	fabt_run(&t, t.now + VB_MSEC);
 	assert_int_equal(s->got, 0);
-	/* Its buffer is full: 31 frames of 65 blocks, and one on the way. */
+	/* The receiver's buffer is full: 31 frames of 65 blocks, and one on the
+	 * way. */
 	assert_in_range(b->port[1].count[FAB_RCV_PKTS], 31, 31);
 	t.hold_of_2_32 = 0;
 	s->most = s->sent;
@@ -295,8 +299,9 @@ static bool count_by_node(struct fabt *t, struct vb_fab_node *node,
 	return true;
 }
 
-/* A group over two switches: each member but the sender gets each frame once,
- * and the switch that is one, too; buffers are free afterwards. */
+/* A multicast group over two switches: each member except the sender gets each
+ * frame once, and so does the switch that is a member; buffers are free
+ * afterwards. */
 static void multicast__reaches_every_member_once(void **state)
 {
 	struct vb_fab_node *s1, *s2, *a[4];
@@ -360,7 +365,8 @@ static void partitions__make_an_event(void **state)
 	s->next = t.now;
 	fabt_run(&t, t.now + 2 * VB_MSEC);
 	assert_int_equal(sw->port[2].count[FAB_XMIT_CONSTRAINT], 50);
-	sw->port[2].pkey[9] = 0x7fff; /* the default partition, limited */
+	/* the default partition, as a limited member */
+	sw->port[2].pkey[9] = 0x7fff;
 	s->most = 170;
 	s->next = t.now;
 	fabt_run(&t, t.now + 2 * VB_MSEC);
@@ -368,7 +374,8 @@ static void partitions__make_an_event(void **state)
 	fabt_fini(&t);
 }
 
-/* The per-VL counters are the port's, split; words are bytes by 4. */
+/* The per-VL counters are those of the port, split by VL; words are bytes
+ * divided by 4. */
 static void counters__agree(void **state)
 {
 	struct vb_fab_node *sw, *a, *b;
@@ -401,7 +408,7 @@ static void counters__agree(void **state)
 			 out->count[FAB_XMIT_WORDS]);
 	assert_int_equal(in->count[FAB_RCV_PKTS], 1001);
 	assert_int_equal(in->vl[1].rcv_pkts, 501);
-	/* The adapter has data and no credits for most of the time. */
+	/* For most of the time the adapter has data and no credits. */
 	assert_true(a->port[1].count[FAB_XMIT_WAIT] > 1000);
 	assert_true(a->port[1].vl[0].xmit_wait > 1000);
 	fabt_fini(&t);
@@ -409,8 +416,8 @@ static void counters__agree(void **state)
 
 #define SOURCES 8
 
-/* Settings that a manager might write: the table goes up by quarters of a
- * frame's time, and a step is forgotten in 41 us. */
+/* Settings that a subnet manager might write: the table rises by quarters of a
+ * frame's time, and the index falls by one in 41 us. */
 static void control(struct vb_fab_node *n)
 {
 	struct vb_fab_cc *cc = n->port[1].cc;
@@ -423,7 +430,7 @@ static void control(struct vb_fab_node *n)
 }
 
 /* Eight sources send to one adapter, and a ninth to another, over one trunk
- * that has room for all. Returns the ninth's share of its link. */
+ * that has enough bandwidth. Returns the ninth's share of its link. */
 static double victim(struct fabt *t, uint32_t threshold, bool controlled,
 		     double *hot_share)
 {
@@ -476,7 +483,8 @@ static void incast__starves_a_victim(void **state)
 	fabt_fini(&t);
 }
 
-/* The port that is the root of it marks the eight, not the victim. */
+/* The port that is the root of the congestion marks the frames of the eight,
+ * and not of the victim. */
 static void incast__marks_who_causes_it(void **state)
 {
 	struct fabt t;
@@ -490,7 +498,8 @@ static void incast__marks_who_causes_it(void **state)
 	fabt_fini(&t);
 }
 
-/* A port that only waits for credits is a victim: it marks if it is told to. */
+/* A port that only waits for credits is a victim: it marks frames only if
+ * configured to. */
 static void marks__of_a_victim_are_optional(void **state)
 {
 	for (unsigned victim_too = 0; victim_too < 2; victim_too++) {
@@ -517,7 +526,8 @@ static void marks__of_a_victim_are_optional(void **state)
 	}
 }
 
-/* With control the victim keeps its link, and the hot link is still used. */
+/* With congestion control the victim keeps its link, and the congested link is
+ * still used. */
 static void incast__with_control_leaves_the_victim_its_share(void **state)
 {
 	struct fabt t;

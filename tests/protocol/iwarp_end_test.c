@@ -4,7 +4,7 @@
 
 #include "tests/protocol/iwarp_fixture.h"
 
-/* How a stream ends. */
+/* Ending a stream. */
 
 static void VB_UNCHECKED iwarp__fin_between_messages(void **state)
 {
@@ -111,14 +111,14 @@ static void iwarp__small_messages_gather(void **state)
 	struct vb_qp *qp = p->pair.qp[0];
 
 	for (unsigned i = 0; i < 8; i++) {
-		/* only the nudge of a silent peer */
+		/* The only deadline is the nudge of a silent peer. */
 		assert_true(t->deadline(qp) > p->sim.now + 10 * VB_MSEC);
 		pipe_post(p, 0, wr(WR_WRITE, 8), 0, 1);
 		assert_false(t->can_wait(qp));
 		pipe_settle(p);
 		expect_sent(p, 0, WC_SUCCESS);
 	}
-	assert_false(t->can_wait(qp)); /* nothing is posted */
+	assert_false(t->can_wait(qp)); /* no work request is posted */
 	assert_true(t->deadline(qp) == p->sim.now + 200 * VB_USEC);
 	for (unsigned i = 0; i < 63; i++) {
 		pipe_post(p, 0, wr(WR_WRITE, 8), 0, 1);
@@ -133,15 +133,16 @@ static void iwarp__small_messages_gather(void **state)
 	pipe_post(p, 0, wr(WR_WRITE, 20000), 0, 1);
 	assert_false(t->can_wait(qp));
 	pipe_settle(p);
-	/* The time is over: the message is sent, and the next one does not
-	 * wait. */
+	/* After 200 us a small message is sent although it is alone, and the
+	 * next one does not wait. */
 	pipe_post(p, 0, wr(WR_WRITE, 8), 0, 1);
 	assert_true(t->can_wait(qp));
 	p->sim.now += 200 * VB_USEC;
 	pipe_settle(p);
 	pipe_post(p, 0, wr(WR_WRITE, 8), 0, 1);
 	assert_false(t->can_wait(qp));
-	/* A response has arrived: the program waits for each one. */
+	/* A response has arrived, so the program is assumed to wait for each
+	 * one. */
 	for (unsigned i = 0; i < 20; i++) {
 		pipe_post(p, 0, wr(WR_READ, 8), 0, 1);
 		assert_false(t->can_wait(qp));
@@ -195,7 +196,8 @@ static void iwarp__a_shared_receive_queue(void **state)
 	pipe_close(p);
 }
 
-/* The socket has not taken the end of the message: it is not complete. */
+/* Accept a part. The socket has not accepted the end of the message, so the
+ * message is not complete. */
 static size_t take_some(struct pipe *p, unsigned side, bool sends, size_t have)
 {
 	return sends ? *(size_t *)p->arg : have;
@@ -213,8 +215,8 @@ static void iwarp__complete_when_all_is_taken(void **state)
 	pipe_post(p, 0, wr(WR_SEND, 1200), 0, 1);
 	pipe_turn(p);
 	assert_false(sim_poll(p->pair.send_cq[0], &e));
-	/* Half of the FPDU was sent: a change of the memory has no effect any
-	 * more. */
+	/* Half of the FPDU was sent, and the rest copied: a change of the
+	 * memory no longer has an effect. */
 	memset(p->mem[0] + 900, 0x55, 400);
 	pipe_turn(p);
 	expect_sent(p, 0, WC_SUCCESS);
@@ -223,8 +225,8 @@ static void iwarp__complete_when_all_is_taken(void **state)
 	pipe_close(p);
 }
 
-/* The batch already contains the check of a bad WQE when the socket takes only
- * the beginning of the good message before it. */
+/* The batch already contains the check of a bad WQE when the socket accepts
+ * only the beginning of the good message before it. */
 static void iwarp__bad_behind_what_is_not_taken(void **state)
 {
 	struct pipe *p = pipe_open(&pipe_terms);
@@ -247,7 +249,7 @@ static void iwarp__bad_behind_what_is_not_taken(void **state)
 	pipe_close(p);
 }
 
-/* Adjacent pieces form one iovec entry, but each region is held. */
+/* Adjacent pieces form one iovec entry, but each region stays referenced. */
 static void iwarp__many_pieces_that_touch(void **state)
 {
 	enum { COUNT = 40, PIECES = 30 };
@@ -289,8 +291,8 @@ static struct pipe VB_UNCHECKED *open_near(void)
 	return p;
 }
 
-/* Cards are exchanged before anything else, until it is decided how requests
- * travel. */
+/* Cards are exchanged before anything else, until the way of the requests is
+ * decided. */
 static void VB_UNCHECKED iwarp__cards_first(void **state)
 {
 	struct pipe *p = open_near();
@@ -319,7 +321,7 @@ static void VB_UNCHECKED iwarp__cards_first(void **state)
 	pipe_close(p);
 }
 
-/* Requests travel by shared memory; the end of the stream ends them, too. */
+/* Requests go by shared memory; the end of the stream ends them as well. */
 static void iwarp__the_end_of_a_silent_stream(void **state)
 {
 	for (unsigned lost = 0; lost < 2; lost++) {
@@ -344,7 +346,8 @@ static void iwarp__the_end_of_a_silent_stream(void **state)
 	}
 }
 
-/* The peer's queue pair has failed for a reason of its own. */
+/* The peer's queue pair has failed for a reason of its own, and sends a
+ * Terminate. */
 static void iwarp__a_terminate_on_a_silent_stream(void **state)
 {
 	struct pipe *p = open_near();

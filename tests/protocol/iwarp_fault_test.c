@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* iWARP: faults of either side, the Terminate for each, and memory that is
- * missing. */
+/* iWARP: faults of either side, the Terminate for each, and missing memory. */
 #include <sys/mman.h>
 
 #include "tests/protocol/iwarp_fixture.h"
@@ -9,7 +8,7 @@
 
 struct bad_key {
 	enum vb_wr_op op;
-	int32_t offset; /* from the beginning of the remote memory */
+	int32_t offset; /* offset from the start of the remote memory */
 	uint32_t len;
 	bool no_key, other_domain, no_right;
 	uint8_t layer, etype, code;
@@ -53,7 +52,7 @@ static void try_key(const struct bad_key *k)
 		0);
 	w.rkey = k->no_key ? 0x77777777 : atomic_load(&other->key);
 	w.remote_addr = (uintptr_t)p->mem[1] + (int64_t)k->offset;
-	/* A valid request before it completes. */
+	/* A valid READ before the faulty request completes. */
 	pipe_post(p, 0, wr(WR_READ, 5000), FAR, 1);
 	pipe_post_recv(p, 1, 0, 10);
 	pipe_post(p, 0, w, 0, 1);
@@ -209,7 +208,7 @@ static void iwarp__memory_to_send_is_gone(void **state)
 	give_back(&g);
 }
 
-/* Without CRCs the socket is the first to notice. */
+/* Without CRCs the socket is the first to access the memory. */
 static void iwarp__memory_for_the_socket_is_gone(void **state)
 {
 	struct gone g = take_away(0, false);
@@ -389,8 +388,8 @@ static void iwarp__a_message_that_changes(void **state)
 	pipe_close(p);
 }
 
-/* Immediate data that does not directly follow a WRITE is a message of its
- * own. */
+/* Immediate data that does not directly follow a WRITE is a separate
+ * message. */
 static void iwarp__immediate_data_alone(void **state)
 {
 	struct pipe *p = pipe_open(&pipe_terms);
@@ -427,7 +426,7 @@ static void iwarp__too_many_reads(void **state)
 	pipe_close(p);
 }
 
-/* Responses that do not match the request. */
+/* Responses that do not match the request must end the stream. */
 static void iwarp__a_wrong_answer(void **state)
 {
 	static const struct {
@@ -455,7 +454,8 @@ static void iwarp__a_wrong_answer(void **state)
 		uint8_t ulpdu[200] = { 0 };
 		struct vb_writer w = { ulpdu };
 
-		p->limit[0] = 0; /* the test sends side 1's responses */
+		/* no bytes of side 1 arrive: the test sends its responses */
+		p->limit[0] = 0;
 		pipe_post(p, 0, wr(WR_READ, 100), 0, 1);
 		pipe_settle(p);
 		vb_ddp_seg_put(&w, &seg);
@@ -478,10 +478,11 @@ static void VB_UNCHECKED iwarp__terminates_are_read(void **state)
 	} rows[] = {
 		{ { 0x11, 0, 0, 0 }, WC_REM_ACCESS_ERR },
 		{ { 0x01, 2, 0x80, 0 }, WC_REM_ACCESS_ERR },
-		{ { 0x10, 2, 1, 0 }, WC_REM_ACCESS_ERR }, /* as siw sends it */
+		/* the form in which siw sends it */
+		{ { 0x10, 2, 1, 0 }, WC_REM_ACCESS_ERR },
 		{ { 0x12, 2, 0xc0, 0 }, WC_RNR_RETRY_EXC_ERR },
 		{ { 0x21, 2, 3, 0 },
-		  WC_RNR_RETRY_EXC_ERR }, /* as siw sends it */
+		  WC_RNR_RETRY_EXC_ERR }, /* the form in which siw sends it */
 		{ { 0x21, 5, 1, 0 }, WC_REM_INV_REQ_ERR },
 		{ { 0x02, 6, 0, 0 }, WC_REM_INV_REQ_ERR },
 		{ { 0x20, 2, 0, 0 }, WC_RETRY_EXC_ERR },
@@ -506,7 +507,7 @@ static void VB_UNCHECKED iwarp__terminates_are_read(void **state)
 	}
 }
 
-/* RFC 7306: no carry leaves a field, and masked bits do not change. */
+/* RFC 7306: no carry goes out of a field, and masked bits do not change. */
 static void iwarp__masked_atomics(void **state)
 {
 	static const struct {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What the tests of iWARP share: posting, and expecting results. */
+/* Shared by the tests of iWARP: posting requests, and checking results. */
 #ifndef PROTOCOL_IWARP_FIXTURE_H
 #define PROTOCOL_IWARP_FIXTURE_H
 
@@ -77,7 +77,7 @@ static inline uint64_t word_at(struct pipe *p, unsigned side, uint32_t at)
 	return v;
 }
 
-/* The last Terminate that @side sent, as on the wire. */
+/* Returns the last Terminate that @side sent, as on the wire. */
 static const uint8_t *term_of(const struct pipe *p, unsigned side)
 {
 	const uint8_t *last = NULL;

@@ -33,21 +33,22 @@ struct op {
 	unsigned side;
 	struct vb_send_wqe wqe;
 	uint32_t slot;
-	bool bad; /* its key is invalid */
+	bool bad; /* the operation's key is invalid */
 	unsigned done;
 	enum vb_wc_status status;
 };
 
 struct run {
 	struct pipe *p;
-	struct op ops[2 * OPS]; /* wr_id is the index */
+	struct op ops[2 * OPS]; /* the operations; wr_id is the index */
 	unsigned count, inbox[SIM_SIDES], recv_done[SIM_SIDES];
 	unsigned atomics[SIM_SIDES];
-	/* SENDs and other requests that take a receive, in order. */
+	/* SENDs and other requests that consume a receive, in order. */
 	struct op *sent[SIM_SIDES][OPS];
 	unsigned sent_count[SIM_SIDES];
 	uint64_t seed;
-	/* Damage: one bit of the byte @at bytes from @from's first. */
+	/* Damage: one bit of the byte @at bytes behind the first byte of side
+	 * @from. */
 	bool damages;
 	unsigned from;
 	size_t at;
@@ -278,7 +279,7 @@ static void check_all(struct run *r, bool good)
 		MUST(!good || r->ops[i].status == WC_SUCCESS);
 		MUST(!r->ops[i].bad || r->ops[i].status != WC_SUCCESS);
 	}
-	if (r->count <= OPS) /* otherwise requests share slots */
+	if (r->count <= OPS) /* otherwise requests share send queue slots */
 		for (unsigned i = 0; i < r->count; i++)
 			check_target(r, &r->ops[i]);
 	for (unsigned side = 0; side < SIM_SIDES; side++) {
@@ -311,7 +312,7 @@ static void end(struct run *r)
 	free(r);
 }
 
-/* Both sides lose their connection, or the peer closes it. */
+/* Both sides lose their connection (@lost), or the peer closes it. */
 static void VB_UNCHECKED hang_up(struct run *r, bool lost)
 {
 	for (unsigned side = 0; side < SIM_SIDES; side++) {
@@ -351,7 +352,7 @@ static const struct vb_mpa_terms manners[] = {
 	  .rtr = RTR_WRITE },
 };
 
-/* The length of the longer stream of the usual program. */
+/* Returns the length of the longer stream of the usual program. */
 static size_t play_usual(const struct vb_mpa_terms *terms, size_t first,
 			 size_t most)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* iWARP: what each work request becomes, order, depths, peer-to-peer mode. */
+/* iWARP: the message of each work request, order, depths, peer-to-peer mode. */
 #include "core/mw.h"
 #include "tests/protocol/iwarp_fixture.h"
 
@@ -85,7 +85,8 @@ static void words(struct pipe *p)
 	w.remote_addr = (uintptr_t)p->mem[1] + FAR + 5000;
 	pipe_post_recv(p, 1, 0, 0);
 	pipe_post(p, 0, w, 10, 2);
-	/* Immediate data does not belong to a WRITE before it that has none. */
+	/* Immediate data does not belong to an earlier WRITE without
+	 * immediate. */
 	w.op = WR_WRITE;
 	pipe_post(p, 0, w, 10, 2);
 	w.op = WR_WRITE_IMM;
@@ -149,7 +150,7 @@ static void atomics(struct pipe *p)
 	w.compare_add = was - 6;
 	w.swap = 77;
 	pipe_post(p, 0, w, 8, 1);
-	w.swap = 99; /* does not match: the word is 77 now */
+	w.swap = 99; /* the comparison fails, because the word is 77 now */
 	pipe_post(p, 0, w, 16, 1);
 	pipe_settle(p);
 	for (unsigned i = 0; i < 3; i++)
@@ -166,8 +167,8 @@ static void iwarp__atomics(void **state)
 	each(atomics);
 }
 
-/* More READs than permitted at a time, fenced and not, in both directions at
- * once, in several batches. */
+/* More READs than permitted at a time, fenced and not, in both directions at a
+ * time, in several batches. */
 static void many(struct pipe *p)
 {
 	for (unsigned round = 0; round < 8; round++) {
@@ -241,8 +242,8 @@ static void iwarp__a_fence_waits_for_reads(void **state)
 	pipe_close(p);
 }
 
-/* The socket takes a WRITE that follows a READ long before the READ's response
- * arrives; the WRITE still completes second. */
+/* The socket accepts a WRITE that follows a READ long before the READ's
+ * response arrives; the WRITE still completes second. */
 static void iwarp__completions_keep_order(void **state)
 {
 	struct pipe *p = pipe_open(&pipe_terms);
@@ -353,10 +354,11 @@ static void VB_UNCHECKED iwarp__the_responder_waits(void **state)
 		assert_int_equal(p->wire[1].put, 0);
 		assert_true(rtr ==
 			    (vb_iwarp_ops.deadline(p->pair.qp[1]) == VB_NEVER));
-		/* without RTR the responder now sends... */
+		/* Without RTR the responder sends now. */
 		p->sim.now += VB_SEC;
 		pipe_settle(p);
-		/* ...with RTR it still waits */
+		/* With RTR the responder sends nothing until the initiator's
+		 * RTR has come. */
 		assert_int_equal(p->wire[1].put == 0, rtr);
 		p->limit[0] = SIZE_MAX;
 		pipe_settle(p);
@@ -375,7 +377,7 @@ static void iwarp__an_empty_fulpdu_is_a_send_rtr(void **state)
 	p = pipe_open(&terms);
 	p->limit[0] = 0;
 	pipe_settle(p);
-	p->wire[0].put = 0; /* the regular RTR does not arrive */
+	p->wire[0].put = 0; /* drop the regular RTR */
 	p->limit[0] = SIZE_MAX;
 	pipe_inject_ulpdu(p, 0, NULL, 0);
 	pipe_post_recv(p, 1, 0, 10);

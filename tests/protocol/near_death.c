@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* One of two programs of one host dies at a random step: what the other one has
- * begun ends as with packets, and it does not touch the dead one's memory. */
+/* One of two programs of one host dies at a random step: the other program's
+ * requests end as with packets, and it does not access the dead program's
+ * memory. */
 #include "tests/support/near_sim.h"
 #include "tests/support/scenario.h"
 

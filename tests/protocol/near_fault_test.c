@@ -1,31 +1,32 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * A fault ends a request between two programs of one host as it does with
- * packets, and both as the table of faults says (core/fault.c). Each case is
- * played over both paths: a good WRITE, the request at fault, another WRITE.
+ * packets, and both follow the table of faults (core/fault.c). Each case is
+ * played over both paths: a good WRITE, the faulty request, another WRITE.
  */
 #include "core/fault.h"
 #include "tests/protocol/near_fixture.h"
 
 #define EVENTS 8
-#define LOCAL  FAULT_COUNT /* the requester's own: `status` says how it ends */
+/* A local fault of the requester, which ends with `status`. */
+#define LOCAL FAULT_COUNT
 
 struct fault_case {
 	const char *name;
 	enum vb_wr_op op;
 	uint32_t len;
-	/* FAULT_NONE: it succeeds. */
+	/* The expected fault; FAULT_NONE: the request succeeds. */
 	int fault;
-	enum vb_wc_status status; /* of the request, with LOCAL */
+	enum vb_wc_status status; /* status of the request, for LOCAL */
 	bool bad_rkey, bad_lkey, misaligned, beyond;
-	bool no_access, no_reads; /* of side 1's queue pair */
-	/* The receive: how many bytes; 0: none is posted. */
+	bool no_access, no_reads; /* missing rights of side 1's queue pair */
+	/* The bytes of the receive; 0: no receive is posted. */
 	uint32_t room;
 	bool bad_recv;
 	uint8_t rnr_retry;
 };
 
-/* What the program at either side sees. */
+/* The results that the programs of both sides see. */
 struct outcome {
 	struct ends ends[SIM_SIDES];
 	enum vb_qp_state state[SIM_SIDES];
@@ -125,7 +126,7 @@ static struct vb_qp_attr attr_of(const struct fault_case *c)
 	attr.timeout = 12;
 	attr.retry_cnt = 3;
 	attr.rnr_retry = c->rnr_retry ? c->rnr_retry : 0;
-	attr.path_mtu = 5; /* the lane's longest record is one packet */
+	attr.path_mtu = 5; /* so that the lane's longest record is one packet */
 	if (c->no_access)
 		attr.access_flags = ACCESS_LOCAL_WRITE;
 	if (c->no_reads)
@@ -148,8 +149,9 @@ static void post_case(struct stage *t, const struct fault_case *c)
 	stage_post(t, &wqe, at, c->bad_lkey ? NO_KEY : t->mr[0]->key);
 }
 
-/* @apart: the first request ends before the second is posted. A responder that
- * ends without a NAK takes the ACKs with it that it still owes. */
+/* Post the requests. @apart: the first request ends before the second is
+ * posted. A responder that ends without a NAK does not send the ACKs that are
+ * still due. */
 static void post_all(struct stage *t, const struct fault_case *c, bool apart)
 {
 	struct vb_send_wqe good = stage_wqe(t, WR_SEND, 0, 20);
@@ -187,7 +189,7 @@ static void play_case(const struct fault_case *c, const struct sim_path *path,
 	stage_close(t);
 }
 
-/* What the table of faults says of the requester's completion. */
+/* Returns the status of the requester's completion by the table of faults. */
 static enum vb_wc_status status_of(const struct fault_case *c)
 {
 	const struct vb_fault_row *row;
@@ -201,8 +203,8 @@ static enum vb_wc_status status_of(const struct fault_case *c)
 				      : vb_fault_nak_status(row->syndrome);
 }
 
-/* What it says of the responder: the receive that the request took, or an
- * event. */
+/* Check the responder by the table of faults: the receive that the request
+ * consumed, or an event. */
 static void check_responder(const struct fault_case *c,
 			    const struct outcome *out)
 {
@@ -259,8 +261,8 @@ static void fault__ends_as_with_packets(void **state)
 	}
 }
 
-/* The kernel refuses the first copy: what was done before it, in the same step,
- * is not done again by packets. */
+/* The kernel refuses the first copy: requests done before it in this step are
+ * not repeated by packets. */
 static void denied__goes_on_by_packets(void **state)
 {
 	const struct near_plan plan = { HARM_DENY, 0, 0, 0 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What the tests of two programs of one host share: one connection, memory on
- * both sides, and what has become of each request. */
+/* Shared by the tests of two programs of one host: one connection, memory on
+ * both sides, and the result of each request. */
 #ifndef PROTOCOL_NEAR_FIXTURE_H
 #define PROTOCOL_NEAR_FIXTURE_H
 
@@ -73,7 +73,8 @@ static inline void stage_close(struct stage *t)
 	free(t);
 }
 
-/* @len bytes of side 0's memory at @at, for the same place of side 1's. */
+/* Returns a request for @len bytes of side 0's memory at @at, and the equal
+ * place of side 1's. */
 static inline struct vb_send_wqe stage_wqe(struct stage *t, enum vb_wr_op op,
 					   uint32_t at, uint32_t len)
 {
@@ -108,7 +109,7 @@ static inline void stage_recv(struct stage *t, uint32_t at, uint32_t len,
 	sim_post_recv(t->pair.qp[1], t->recvs++, &sge, 1);
 }
 
-/* What has completed on @side is added to *@e. */
+/* Add the completions of @side to *@e. */
 static inline void stage_poll(struct stage *t, unsigned side, struct ends *e)
 {
 	struct vb_cqe wc;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Single records of a lane: what a work request becomes, and what becomes of a
- * record or an answer of which a field is wrong. The program whose part the
- * test plays is stopped meanwhile.
+ * Single records of a lane: the record of each work request, and the reaction
+ * to a record or an answer with a wrong field. The program whose part the test
+ * plays is stopped meanwhile.
  */
 #include "tests/protocol/near_fixture.h"
 #include "wire/ib_hdr.h"
 
-#define AT   4096u /* of the memory that crafted requests name */
+#define AT   4096u /* offset in memory that crafted requests name */
 #define WORD 64u
 
 static struct vb_near_qp *near_of(struct stage *t, unsigned side)
@@ -20,7 +20,7 @@ static enum vb_qp_state state_of(struct stage *t, unsigned side)
 	return atomic_load(&t->pair.qp[side]->state);
 }
 
-/* Both queue pairs have met: the first request was answered. */
+/* Start with both queue pairs connected: the first request was answered. */
 static struct stage *begin(void)
 {
 	struct vb_qp_attr attr = sim_attr;
@@ -42,11 +42,9 @@ static struct stage *begin(void)
 	return t;
 }
 
-/*
- * Requests that side 0 might have written.
- */
+/* Requests that side 0 might have written. */
 
-/* A FETCH_ADD that is right in every field. */
+/* Returns a FETCH_ADD that is right in every field. */
 static struct vb_request good_request(struct stage *t)
 {
 	const struct vb_near_qp *nq = near_of(t, 0);
@@ -82,8 +80,8 @@ static void put_request(struct stage *t, const struct vb_request *r,
 	vb_peer_ring(p);
 }
 
-/* Put it on the lane, with 1 to add or with @data, and let side 1 look. The
- * kind of its answer, or -1 when there is none. */
+/* Put the request on the lane, with 1 to add or with @data, and let side 1
+ * process it. Returns the kind of its answer, or -1 when there is none. */
 static int ask(struct stage *t, const struct vb_request *r, const void *data)
 {
 	static const struct vb_near_atomic one = { .swap_add = 1 };
@@ -117,7 +115,7 @@ static void request__is_carried_out_once(void **state)
 
 	assert_int_equal(ask(t, &r, NULL), ANSWER_VALUE);
 	assert_int_equal(word_of(t), before + 1);
-	/* A replay, and one that comes before its turn. */
+	/* A replayed request, and one that comes before its turn. */
 	assert_int_equal(ask(t, &r, NULL), ANSWER_PASSED);
 	r.seq += 2;
 	assert_int_equal(ask(t, &r, NULL), ANSWER_PASSED);
@@ -131,10 +129,10 @@ static void request__is_carried_out_once(void **state)
 
 struct wrong {
 	const char *what;
-	size_t at; /* of the field */
+	size_t at; /* offset of the field */
 	uint8_t bytes;
 	uint32_t value;
-	int kind;  /* of the answer; -1: the session ends */
+	int kind;  /* kind of the answer; -1: the session ends */
 	bool dies; /* side 1's queue pair enters ERR */
 };
 #define FIELD(f)                                                               \
@@ -169,8 +167,8 @@ static const struct wrong wrongs[] = {
 };
 // clang-format on
 
-/* A record must be taken as it was written, whatever vb_ring_begin() thinks of
- * its length. */
+/* Put the request on the lane as it is, without the length that vb_ring_begin()
+ * would set. */
 static int ask_as_written(struct stage *t, const struct vb_request *r)
 {
 	struct vb_peer *p = near_sim_peer(&t->sim, 0);
@@ -211,7 +209,7 @@ static void request__with_a_wrong_field_is_not_carried_out(void **state)
 		play_wrong(&wrongs[i]);
 }
 
-/* The data of a record must lie where the lane has data. */
+/* The data of a record must be within the lane's data area. */
 static void request__with_data_elsewhere_ends_the_session(void **state)
 {
 	static const uint32_t places[] = { VB_RING_DATA - 99, VB_RING_DATA,
@@ -238,8 +236,8 @@ static void request__with_data_elsewhere_ends_the_session(void **state)
 	}
 }
 
-/* A SEND that the responder fetches has as many pieces as a work request may
- * have. */
+/* A SEND that the responder fetches may have only as many pieces as a work
+ * request. */
 static void request__of_too_many_pieces_is_refused(void **state)
 {
 	for (unsigned more = 0; more < 2; more++) {
@@ -262,7 +260,7 @@ static void request__of_too_many_pieces_is_refused(void **state)
 	}
 }
 
-/* Many WRITEs in one record: each is checked by itself. */
+/* Many WRITEs in one record: each is checked separately. */
 static void request__of_many_ends_at_the_first_bad_one(void **state)
 {
 	static const struct {
@@ -271,7 +269,7 @@ static void request__of_many_ends_at_the_first_bad_one(void **state)
 	} seconds[] = {
 		{ 0, 0, ANSWER_PART },		{ 4097, 0, ANSWER_PART },
 		{ 0xfffffff8, 0, ANSWER_PART }, { 0xffffffff, 0, ANSWER_PART },
-		{ 17, 0, ANSWER_PART }, /* beyond the record */
+		{ 17, 0, ANSWER_PART }, /* longer than the record */
 		{ 8, NO_KEY, ANSWER_PART },	{ 8, 0, ANSWER_DONE },
 	};
 
@@ -309,8 +307,9 @@ static void request__of_many_ends_at_the_first_bad_one(void **state)
 
 struct odd {
 	const char *what;
-	struct vb_answer_note a; /* qpn, life and seq are added to the right */
-	int status;		 /* of the FETCH_ADD; -1: none */
+	/* the answer; qpn, life and seq are added to the right values */
+	struct vb_answer_note a;
+	int status; /* status of the FETCH_ADD; -1: it does not complete */
 	bool expelled;
 };
 
@@ -357,7 +356,8 @@ static void play_odd(const struct odd *o)
 	if (near_sim_is_expelled(&t->sim, 1) != o->expelled)
 		fail_msg("%s: the session", o->what);
 	if (o->expelled) {
-		/* It lives, but nobody hears it any more. */
+		/* The queue pair is alive, but its answers are no longer
+		 * processed. */
 		sim_settle(&t->sim, t->sim.now + VB_SEC);
 		stage_poll(t, 0, &e);
 		assert_int_equal(e.sends, 2);
@@ -373,12 +373,10 @@ static void answer__counts_only_for_what_was_asked(void **state)
 		play_odd(&odds[i]);
 }
 
-/*
- * What work requests become.
- */
+/* Records that work requests become. */
 
-/* The first record that side 1 has not looked at, which the next one follows.
- */
+/* Returns the first record that side 1 has not processed, which the next one
+ * follows. */
 static struct vb_request take_record(struct stage *t, struct vb_ring_reader *rd)
 {
 	struct vb_request r;
@@ -444,8 +442,8 @@ static void request__becomes_a_record(void **state)
 	expect_record(WR_ATOMIC_WRITE, 8, 1, NEAR_STORE, 8, 0);
 }
 
-/* A WRITE behind a request that is not answered goes on the lane when it is
- * small, and waits when it is not: the order is that of posting. */
+/* A WRITE behind a request that is not answered goes on the lane if it is
+ * small, and waits otherwise: the order of posting is kept. */
 static void request__waits_for_what_is_before_it(void **state)
 {
 	struct stage *t = begin();
@@ -469,7 +467,8 @@ static void request__waits_for_what_is_before_it(void **state)
 	assert_false(vb_ring_has_request(&rd));
 	assert_memory_equal(t->mem[1] + AT, before, sizeof(before));
 	stage_poll(t, 0, &e);
-	assert_int_equal(e.sends, 1); /* it lives, and is not given up */
+	/* the peer is alive, and is not given up */
+	assert_int_equal(e.sends, 1);
 	near_sim_go_on(&t->sim, 1);
 	sim_settle(&t->sim, t->sim.now + VB_SEC);
 	stage_poll(t, 0, &e);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A program takes memory away while a peer that copies it stands at any step:
- * stopped, frozen or dead. The program waits as long as docs/NEAR.md says, and
- * nobody touches that memory afterwards, however the peer goes on.
+ * A program revokes memory while a peer that copies it is stopped at any step,
+ * frozen or dead. The program waits as long as docs/NEAR.md says, and the
+ * memory is not accessed afterwards, however the peer continues.
  */
 #include "near/hold.h"
 #include "tests/protocol/near_fixture.h"
@@ -11,12 +11,13 @@
 #define MOST_STEPS 400
 #define AT	   4096u
 
-/* Who owns the memory, and who copies it. */
+/* An operation: which side owns the memory, and which copies it. */
 struct victim {
 	const char *name;
 	enum vb_wr_op op;
 	uint32_t len;
-	unsigned owner;	 /* the other side copies */
+	/* the side that owns the memory; the other side copies */
+	unsigned owner;
 	unsigned stride; /* the distance between two steps that are played */
 };
 
@@ -24,11 +25,11 @@ static const struct victim victims[] = {
 	{ "WRITE", WR_WRITE, 30000, 1, 1 },
 	{ "READ", WR_READ, 30000, 1, 1 },
 	{ "SEND, of its source", WR_SEND, 30000, 0, 1 },
-	/* The sender copies a half of it (near/split_copy.h). */
+	/* The sender copies one half of a message (near/split_copy.h). */
 	{ "long SEND, of its target", WR_SEND, 150000, 1, 3 },
 };
 
-/* How the owner takes it away. */
+/* The ways in which the owner revokes the memory. */
 enum taking { DEREGISTER, TO_ERR, TO_RESET, TAKINGS };
 
 static void take_away(struct stage *t, unsigned owner, enum taking how)
@@ -57,7 +58,7 @@ static struct stage *begin(const struct victim *v, uint64_t seed)
 	return t;
 }
 
-/* The memory is the program's own now: it marks it, and the mark must stay. */
+/* The memory belongs to the program alone now: mark it; the mark must stay. */
 static void mark(struct stage *t, const struct victim *v)
 {
 	memset(t->mem[v->owner] + AT, 0xa5, v->len);
@@ -72,7 +73,7 @@ static void check_mark(const struct stage *t, const struct victim *v,
 				 v->name, i, (unsigned long long)step);
 }
 
-/* Bytes that were read after they were taken away must not be delivered. */
+/* Bytes that were read after the memory was revoked must not be delivered. */
 static void check_source(const struct stage *t, const struct victim *v,
 			 const struct ends *e)
 {
@@ -91,16 +92,17 @@ static void check_source(const struct stage *t, const struct victim *v,
 			fail_msg("%s: byte %u was read too late", v->name, i);
 }
 
-/* What the peer does at that step. */
+/* The peer's behaviour at that step. */
 struct peer_kind {
 	enum near_harm harm;
 	vb_time stop_for;
-	vb_time bound; /* of the owner's wait */
-	/* Its copy may be carried out after the owner has given up waiting. */
+	vb_time bound; /* limit of the owner's wait */
+	/* The peer's copy may be carried out after the owner has given up
+	 * waiting. */
 	bool is_late;
 };
 
-/* False: the copy was over before that step. */
+/* Play one case. False: the copy was over before that step. */
 static bool play(const struct victim *v, const struct peer_kind *k,
 		 enum taking how, uint64_t step, uint64_t seed)
 {
@@ -126,7 +128,8 @@ static bool play(const struct victim *v, const struct peer_kind *k,
 	for (unsigned i = 0; i < SIM_SIDES; i++)
 		if (!near_sim_is_away(&t->sim, i))
 			stage_poll(t, i, &e[i]);
-	/* What a frozen copy does is beyond what a program can wait for. */
+	/* The effect of a frozen copy is beyond the time that a program can
+	 * wait. */
 	if (!k->is_late) {
 		check_mark(t, v, step);
 		check_source(t, v, e);
@@ -147,7 +150,8 @@ static void play_all(const struct peer_kind *k)
 }
 
 /* The owner dies at that step: a copy must not go to its process number, which
- * may be another's (stage_close()). False: the copy was over before. */
+ * may belong to another process (stage_close()). False: the copy was over
+ * earlier. */
 static bool play_death(const struct victim *v, uint64_t step)
 {
 	const struct near_plan plan = { HARM_DIE, v->owner, step, 0 };
@@ -182,7 +186,7 @@ static void revoke__from_a_stopped_peer(void **state)
 	play_all(&(struct peer_kind){ HARM_STOP, VB_NEVER, 20 * VB_MSEC });
 }
 
-/* It has lost its processor for a moment, and its copy goes on. */
+/* A peer that only lost its processor for a moment continues its copy. */
 static void revoke__from_a_running_peer(void **state)
 {
 	play_all(&(struct peer_kind){ HARM_FREEZE, 100 * VB_USEC,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* One of two programs of one host writes anything anywhere into what they
- * share: the other one neither crashes nor loops nor touches memory outside. */
+/* One of two programs of one host writes arbitrary values into the memory that
+ * they share: the other one neither crashes nor loops nor changes other
+ * memory. */
 #include "tests/support/near_sim.h"
 #include "tests/support/scenario.h"
 

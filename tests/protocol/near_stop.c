@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* One of two programs of one host is stopped at a random step, and goes on
- * later, or may not copy any more: everything arrives, once, in order. */
+/* One of two programs of one host is stopped at a random step and continues
+ * later, or may no longer copy: every request completes once and in order. */
 #include "tests/support/near_sim.h"
 #include "tests/support/scenario.h"
 

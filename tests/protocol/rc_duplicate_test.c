@@ -15,7 +15,8 @@ static void responder__duplicates_are_acked_with_the_newest(void **state)
 	memset(b->mem[1], 0, 8);
 	inject_code(b, CODE_WRITE_ONLY, 1, 8, 8);
 	bench_expect_aeth(b, 1, VB_SYN_ACK, 2);
-	assert_int_equal(b->mem[1][0], 0); /* not executed again */
+	/* the duplicate is not executed again */
+	assert_int_equal(b->mem[1][0], 0);
 	bench_post_recv(b, 1, 0, 0, 64);
 	inject_code(b, CODE_SEND_ONLY, 0, 0, 8);
 	bench_expect_aeth(b, 1, VB_SYN_ACK, 2);
@@ -32,7 +33,7 @@ static void receive(struct bench *b, const struct vb_ib_pkt *pkt)
 	vb_mutex_unlock(&qp->drive);
 }
 
-/* Some peers take an ACK that names a READ or atomic for its completion,
+/* An ACK must not name a READ or atomic: some peers take it for the completion,
  * without the data. */
 static void responder__acks_never_name_what_is_answered(void **state)
 {
@@ -54,7 +55,7 @@ static void responder__acks_never_name_what_is_answered(void **state)
 	}
 }
 
-/* A repeated response acknowledges the WRITE before it, not the one behind
+/* A repeated response acknowledges the WRITE before it, and not the one behind
  * it. */
 static void responder__repeats_acknowledge_what_is_before(void **state)
 {
@@ -115,13 +116,14 @@ static void responder__reads_are_executed_again(void **state)
 	expect_responses(b, 0, three, 3);
 	bench_inject(b, 1, &pkt, 0, 0);
 	expect_responses(b, 0, three, 3);
-	/* Request the rest of it. */
+	/* Request the rest of the READ again. */
 	pkt.bth.psn = vb_psn_add(pkt.bth.psn, 1);
 	pkt.reth.va += MTU;
 	pkt.reth.length -= MTU;
 	bench_inject(b, 1, &pkt, 0, 0);
 	expect_responses(b, 1, two, 2);
-	/* Longer than the rest, another key, other memory: not this request. */
+	/* A request that is longer than the rest, has another key, or reads
+	 * other memory is no duplicate. */
 	pkt.reth.length += MTU;
 	bench_inject(b, 1, &pkt, 0, 0);
 	pkt.reth.length -= MTU;
@@ -210,7 +212,7 @@ static void responder__ack_does_not_overtake_responses(void **state)
 	struct vb_ib_pkt write = bench_request(b, CODE_WRITE_ONLY, 200);
 	const struct vb_ib_pkt *pkt;
 
-	read.reth.length = 200 * MTU; /* more than one batch */
+	read.reth.length = 200 * MTU; /* more packets than one batch has */
 	vb_mutex_lock(&b->pair.qp[1]->drive);
 	vb_transport_recv(b->pair.qp[1], &read, 0);
 	vb_transport_recv(b->pair.qp[1], &write, 0);
@@ -226,7 +228,8 @@ static void responder__ack_does_not_overtake_responses(void **state)
 	bench_close(b);
 }
 
-/* What came before the fault is answered before the NAK, also in ERR. */
+/* Requests before the fault are answered before the NAK is sent, also in
+ * ERR. */
 static void responder__answers_before_it_dies(void **state)
 {
 	struct bench *b = bench_open();

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What the tests of reliable connections share. */
+/* Shared by the tests of reliable connections. */
 #ifndef PROTOCOL_RC_FIXTURE_H
 #define PROTOCOL_RC_FIXTURE_H
 
@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-#define MTU	    1024 /* bytes, as in sim_attr */
+#define MTU	    1024 /* path MTU in bytes, as in sim_attr */
 #define NOT_OUR_KEY 0x77777777u
 
 static inline enum vb_qp_state state_of(const struct bench *b, unsigned side)
@@ -29,7 +29,7 @@ static inline void inject_aeth(struct bench *b, uint8_t syndrome, int nth)
 	bench_inject(b, 0, &pkt, 0, 0);
 }
 
-/* Lose everything that side 1 sends: the test sends its responses. */
+/* Lose every packet of side 1, because the test sends its responses. */
 static inline bool lose_answers(struct bench *b, unsigned from,
 				const struct vb_ib_pkt *pkt)
 {

@@ -7,7 +7,7 @@
 #include <stdio.h>
 
 #define MTU	 4096
-#define PKTS	 64 /* packets of a message */
+#define PKTS	 64 /* number of packets in a message */
 #define MESSAGES 600
 #define UNDERWAY 8
 
@@ -15,10 +15,11 @@
 #define DELAY (30 * VB_USEC)
 
 struct run {
-	unsigned lose; /* chance in 10000, in both directions */
-	unsigned swap; /* chance in 10000 to be overtaken */
-	unsigned room; /* packets in the wire's queue */
-	/* results: */
+	/* chance in 10000 that a packet is lost, in both directions */
+	unsigned lose;
+	unsigned swap; /* chance in 10000 that a packet is overtaken */
+	unsigned room; /* room for packets in the wire's queue */
+	/* The results of the run. */
 	double goodput; /* fraction of the wire's capacity */
 	uint64_t sent, lost, repeats, duplicates;
 };
@@ -62,7 +63,7 @@ static void play(struct run *r)
 	struct bench *b;
 	vb_time begin;
 
-	attr.path_mtu = 5; /* the code for 4096 bytes */
+	attr.path_mtu = 5; /* MTU code for 4096 bytes */
 	b = bench_open_as(&attr, &sim_caps);
 	begin = b->sim.now;
 	tapped = r;
@@ -95,7 +96,8 @@ static void goodput__is_the_wires_without_losses(void **state)
 	assert_int_equal(r.repeats, 0);
 }
 
-/* The first loss costs a window: the two do not know each other yet. */
+/* The first loss costs a window, because the two sides do not know each other
+ * yet. */
 static bool repeats_little_more(const struct run *r)
 {
 	return r->repeats <= r->lost + r->lost / 20 + 150;
@@ -115,8 +117,8 @@ static void goodput__hardly_suffers_from_few_losses(void **state)
 	}
 }
 
-/* A queue that overflows makes the sender back off: the queue stays full, and
- * little is sent in vain. */
+/* A queue that overflows makes the sender slow down: the queue stays full, and
+ * little is sent that is lost. */
 static void goodput__fills_a_short_queue(void **state)
 {
 	struct run r = { .room = 70 };

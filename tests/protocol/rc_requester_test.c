@@ -2,7 +2,7 @@
 /* The requester and completer: errors, limits, states. */
 #include "tests/protocol/rc_fixture.h"
 
-/* How a request ends. */
+/* Requests that end with errors. */
 
 static void requester__nak_codes_become_statuses(void **state)
 {
@@ -155,10 +155,11 @@ static void requester__refuses_what_cannot_be(void **state)
 		uint32_t len;
 		enum vb_wc_status status;
 	} rows[] = {
-		{ WR_READ, 8, WC_LOC_QP_OP_ERR }, /* since max_rd_atomic is 0 */
+		{ WR_READ, 8, WC_LOC_QP_OP_ERR }, /* max_rd_atomic is 0 */
 		{ WR_CMP_SWAP, 8, WC_LOC_QP_OP_ERR },
 		{ WR_LOCAL_INV, 0,
-		  WC_MW_BIND_ERR }, /* the key names no window */
+		  /* WC_MW_BIND_ERR, because the key names no window */
+		  WC_MW_BIND_ERR },
 		{ WR_BIND_MW, 0, WC_MW_BIND_ERR },
 		{ 99, 0, WC_LOC_QP_OP_ERR },
 		{ WR_WRITE, BENCH_MEM + 1, WC_LOC_PROT_ERR },
@@ -201,7 +202,7 @@ static void requester__read_into_a_region_that_went(void **state)
 	bench_close(b);
 }
 
-/* Limits of what is in flight. */
+/* Limits of the packets in flight. */
 
 static void requester__no_more_reads_than_max_rd_atomic(void **state)
 {
@@ -356,7 +357,8 @@ static void requester__sqd_with_nothing_begun_is_drained_at_once(void **state)
 	bench_close(b);
 }
 
-/* A new path in SQD; the interface's MTU has shrunk meanwhile. */
+/* A new path in SQD, while the interface's MTU has become smaller: packets of
+ * the connection keep their size. */
 static void requester__packets_keep_their_size(void **state)
 {
 	struct bench *b = open_alone();
@@ -422,8 +424,8 @@ static void requester__lives_again_after_reset(void **state)
 	bench_close(b);
 }
 
-/* A completion queue that is too small ends the connection, and nothing
- * else. */
+/* A completion queue that is too small ends the connection, and has no other
+ * effect. */
 static void requester__completion_queue_overrun(void **state)
 {
 	struct sim_caps caps = sim_caps;
@@ -438,7 +440,8 @@ static void requester__completion_queue_overrun(void **state)
 	assert_int_equal(state_of(b, 0), QPS_ERR);
 	for (int i = 0; i < 4; i++)
 		bench_expect_wc(b->pair.send_cq[0], (uint64_t)i, WC_SUCCESS);
-	assert_int_equal(vb_cq_poll(b->pair.send_cq[0], 1, &e), -5); /* -EIO */
+	/* -5 is -EIO */
+	assert_int_equal(vb_cq_poll(b->pair.send_cq[0], 1, &e), -5);
 	assert_int_equal(sim_event(&b->sim, 0), EVENT_CQ_ERR);
 	assert_int_equal(sim_event(&b->sim, 0), EVENT_QP_FATAL);
 	bench_close(b);

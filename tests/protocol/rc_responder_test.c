@@ -19,16 +19,16 @@ struct bad {
 // clang-format off
 static const struct bad bad_requests[] = {
 	/* code, RETH length, payload, VA offset, QP access, key, NAK, event */
-	/* order */
+	/* Faults of order. */
 	{ CODE_SEND_MIDDLE, 0, MTU, 0, ALL, false, 0x61, EVENT_QP_REQ_ERR },
 	{ CODE_SEND_LAST, 0, 8, 0, ALL, false, 0x61, EVENT_QP_REQ_ERR },
 	{ CODE_WRITE_MIDDLE, 0, MTU, 0, ALL, false, 0x61, EVENT_QP_REQ_ERR },
 	{ CODE_WRITE_LAST_IMM, 0, 8, 0, ALL, false, 0x61, EVENT_QP_REQ_ERR },
-	/* access flags of the queue pair */
+	/* Missing access flags of the queue pair. */
 	{ CODE_WRITE_ONLY, 8, 8, 0, 0, false, 0x61, EVENT_QP_REQ_ERR },
 	{ CODE_READ_REQUEST, 8, 0, 0, 0, false, 0x61, EVENT_QP_REQ_ERR },
 	{ CODE_FETCH_ADD, 0, 0, 0, 0, false, 0x61, EVENT_QP_REQ_ERR },
-	/* length */
+	/* Faults of length. */
 	{ CODE_SEND_FIRST, 0, MTU - 4, 0, ALL, false, 0x61, EVENT_QP_REQ_ERR },
 	{ CODE_SEND_ONLY, 0, MTU + 4, 0, ALL, false, 0x61, EVENT_QP_REQ_ERR },
 	{ CODE_WRITE_ONLY, 8, 7, 0, ALL, false, 0x61, EVENT_QP_REQ_ERR },
@@ -37,9 +37,9 @@ static const struct bad bad_requests[] = {
 	{ CODE_WRITE_FIRST, VB_MAX_MSG + 1, MTU, 0, ALL, false, 0x61, EVENT_QP_REQ_ERR },
 	{ CODE_READ_REQUEST, VB_MAX_MSG + 1, 0, 0, ALL, false, 0x61, EVENT_QP_REQ_ERR },
 	{ CODE_READ_REQUEST, 8, 4, 0, ALL, false, 0x61, EVENT_QP_REQ_ERR },
-	/* alignment */
+	/* Faults of alignment. */
 	{ CODE_CMP_SWAP, 0, 0, 4, ALL, false, 0x61, EVENT_QP_REQ_ERR },
-	/* key */
+	/* Faults of the key. */
 	{ CODE_WRITE_ONLY, 8, 8, 0, ALL, true, 0x62, EVENT_QP_ACCESS_ERR },
 	{ CODE_WRITE_ONLY, 8, 8, BENCH_MEM - 7, ALL, false, 0x62, EVENT_QP_ACCESS_ERR },
 	{ CODE_WRITE_FIRST, BENCH_MEM + 1, MTU, 0, ALL, false, 0x62, EVENT_QP_ACCESS_ERR },
@@ -198,7 +198,7 @@ static void responder__more_reads_than_it_can_remember(void **state)
 	struct bench *b = bench_open();
 	struct vb_ib_pkt pkt;
 
-	/* Five arrive before one is answered; four are permitted. */
+	/* Five READs arrive before one is answered; only four are permitted. */
 	for (int i = 0; i < 5; i++) {
 		pkt = bench_request(b, CODE_READ_REQUEST, i);
 		pkt.reth.length = 8;
@@ -227,7 +227,7 @@ static void responder__one_nak_for_a_gap(void **state)
 	bench_expect_silence(b, 1);
 	inject_code(b, CODE_WRITE_ONLY, 0, 8, 8);
 	bench_expect_aeth(b, 1, VB_SYN_ACK, 0);
-	/* The next gap gets a NAK of its own. */
+	/* The next gap gets a separate NAK. */
 	inject_code(b, CODE_WRITE_ONLY, 2, 8, 8);
 	bench_expect_aeth(b, 1, VB_SYN_NAK_PSN, 1);
 	bench_close(b);
@@ -288,7 +288,8 @@ static void responder__one_ack_for_a_run(void **state)
 	bench_close(b);
 }
 
-/* A WRITE arrives and nothing is sent yet. Returns how its ACK is treated. */
+/* A WRITE arrives while no packet is sent yet. Returns how its ACK is
+ * treated. */
 static enum vb_delayed_ack write_arrives(struct bench *b, int nth, bool polls)
 {
 	struct vb_ib_pkt pkt = bench_request(b, CODE_WRITE_ONLY, nth);
@@ -343,7 +344,8 @@ static void responder__ack_waits_for_a_prompt_reply(void **state)
 	assert_int_equal(write_arrives(b, n++, false), ACK_DELAYED);
 	b->read = b->logged;
 	replies(b);
-	/* Both are one train, whose receiver handles the ACK first. */
+	/* The ACK and the reply are one train, whose receiver handles the ACK
+	 * first. */
 	assert_int_equal(bench_next(b, 1)->op->kind, KIND_WRITE);
 	bench_expect_aeth(b, 1, VB_SYN_ACK, n - 1);
 	/* A program that polls again has not replied: the ACK no longer
@@ -351,7 +353,7 @@ static void responder__ack_waits_for_a_prompt_reply(void **state)
 	assert_int_equal(write_arrives(b, n++, false), ACK_DELAYED);
 	assert_true(polled_again(b));
 	assert_false(polled_again(b));
-	/* Until it has replied again several times. */
+	/* The ACK waits again only after several prompt replies. */
 	for (int i = 0; i < 4; i++) {
 		assert_int_equal(write_arrives(b, n++, false), ACK_NOW);
 		replies(b);
@@ -383,9 +385,10 @@ static void responder__ack_does_not_wait_for_nothing(void **state)
 	struct bench *b = bench_open();
 
 	always_replies(b);
-	/* A poll without completions is followed by another poll. */
+	/* A poll without completions is only followed by another poll, so the
+	 * ACK does not wait. */
 	assert_int_equal(write_arrives(b, 8, true), ACK_NONE);
-	/* More than an ACK is due. */
+	/* More than an ACK is due, so it does not wait. */
 	write_arrives(b, 10, false);
 	assert_int_equal(write_arrives(b, 11, false), ACK_NONE);
 	bench_close(b);
@@ -402,7 +405,7 @@ static void responder__no_ack_unless_asked(void **state)
 		pkt.bth.ack_req = false;
 		bench_inject(b, 1, &pkt, 0, 0);
 	}
-	/* sent although no packet asked for it */
+	/* This ACK is sent although no packet asked for it. */
 	bench_expect_aeth(b, 1, VB_SYN_ACK, 63);
 	bench_close(b);
 }
@@ -489,7 +492,7 @@ static void responder__atomic_write_faults(void **state)
 		uint8_t before[32];
 
 		memcpy(before, b->mem[1], sizeof(before));
-		/* Align, wherever the bench's memory begins. */
+		/* Align the address, wherever the bench's memory begins. */
 		pkt.reth.va += (-pkt.reth.va & 7) + rows[i].shift;
 		pkt.reth.length = rows[i].length;
 		bench_inject(b, 1, &pkt, rows[i].payload, 0x11);

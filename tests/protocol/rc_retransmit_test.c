@@ -38,7 +38,8 @@ static void requester__no_timeout_never_gives_up(void **state)
 	bench_post(b, 0, WR_WRITE, 0, 8, 0);
 	sim_run(&b->sim, b->sim.now + 1000 * VB_SEC);
 	bench_expect_no_wc(b->pair.send_cq[0]);
-	assert_true(b->logged < 300); /* probes become rarer */
+	/* few packets, because probes become rarer */
+	assert_true(b->logged < 300);
 	b->lose = NULL;
 	sim_run(&b->sim, b->sim.now + 20 * VB_SEC);
 	bench_expect_wc(b->pair.send_cq[0], 0, WC_SUCCESS);
@@ -93,12 +94,13 @@ static void requester__rnr_waits_as_told(void **state)
 
 static void requester__rnr_nak_then_sequence_nak(void **state)
 {
-	struct bench *b = open_alone(); /* as Linux rxe does */
+	/* a lone requester, as against Linux rxe */
+	struct bench *b = open_alone();
 
 	bench_post(b, 0, WR_SEND, 0, 8, 0);
 	bench_post(b, 0, WR_SEND, 0, 8, 0);
 	bench_wait(b, 10);
-	inject_aeth(b, VB_SYN_RNR | 14, 0); /* the code for 1.28 ms */
+	inject_aeth(b, VB_SYN_RNR | 14, 0); /* the RNR timer code for 1.28 ms */
 	inject_aeth(b, VB_SYN_NAK_PSN, 0);
 	bench_wait(b, 1200);
 	assert_int_equal(bench_count(b, 0, CODE_SEND_ONLY), 2);
@@ -137,13 +139,14 @@ static void requester__rnr_retry_7_is_without_end(void **state)
 }
 
 /* A peer whose program posts no receive for a long time, behind a wire that
- * loses packets now and then, is not taken for dead. */
+ * loses packets now and then, is not considered dead. */
 static void requester__rnr_for_long_on_a_bad_wire(void **state)
 {
 	for (unsigned lose = 50; lose <= 200; lose += 50) {
 		struct bench *b = bench_open();
 
-		b->sim.tap = NULL; /* the run exceeds the log */
+		/* do not record the run, which exceeds the log */
+		b->sim.tap = NULL;
 		b->sim.wire.lose = lose;
 		bench_post(b, 0, WR_SEND, 0, 8, 0);
 		bench_wait(b, 8000000);
@@ -274,8 +277,8 @@ static void requester__an_answer_acknowledges_what_is_before(void **state)
 	bench_close(b);
 }
 
-/* A peer that was merely slow acknowledges the oldest packet and then the
- * others; a peer that lost the oldest has dropped the others. */
+/* A peer that was only slow acknowledges the oldest packet and then the others;
+ * a peer that lost the oldest one has dropped the others. */
 static void requester__a_probe_acknowledged_may_be_slowness(void **state)
 {
 	for (int slow = 0; slow < 2; slow++) {
@@ -297,8 +300,8 @@ static void requester__a_probe_acknowledged_may_be_slowness(void **state)
 
 /* Memory that a program deregisters before its WRITE has completed. */
 
-/* Three messages are in flight, and a probe has been sent: a WRITE, one from
- * memory of its own, and @last of @bytes. */
+/* Start with three messages in flight and a probe sent: a WRITE, a WRITE from
+ * separate memory, and @last with @bytes. */
 static struct bench *open_probed(enum vb_wr_op last, uint32_t bytes,
 				 struct vb_mr **mr)
 {
@@ -326,7 +329,7 @@ static struct bench *open_probed(enum vb_wr_op last, uint32_t bytes,
 	return b;
 }
 
-/* The first message is acknowledged, and nothing after it in time. */
+/* The first message is acknowledged, and nothing behind it in time. */
 static void let_guess(struct bench *b)
 {
 	inject_aeth(b, VB_SYN_ACK, 0);
@@ -350,7 +353,7 @@ static void requester__gone_memory_of_what_arrived(void **state)
 {
 	struct bench *b = open_gone(WR_WRITE, 8);
 
-	/* What is posted now does not wait for the ACK. */
+	/* A request posted now does not wait for the ACK. */
 	bench_post(b, 0, WR_WRITE, 0, 8, 0);
 	bench_wait(b, 10);
 	assert_int_equal(bench_count(b, 0, CODE_WRITE_ONLY), 3 + 1 + 1);
@@ -381,7 +384,7 @@ static void VB_UNCHECKED requester__gone_memory_before_a_read(void **state)
 	bench_close(b);
 }
 
-/* The window has cut the long WRITE: it goes on where it stood. */
+/* The window has cut the long WRITE, which continues where it stopped. */
 static void VB_UNCHECKED
 requester__gone_memory_before_a_long_write(void **state)
 {
@@ -402,7 +405,7 @@ requester__gone_memory_before_a_long_write(void **state)
 	bench_close(b);
 }
 
-/* Where the packet is lost indeed, it cannot be sent again. */
+/* If the packet is really lost, it cannot be sent again. */
 static void requester__gone_memory_of_what_was_lost(void **state)
 {
 	for (int told = 0; told < 2; told++) {

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Selective repeat: how two Verbenas detect each other, what is then sent
- * again, and that other implementations see none of it. */
+/* Selective repeat: how two Verbenas detect each other, what is then repeated,
+ * and that other implementations notice nothing. */
 #include "tests/support/bench.h"
 
 #include <string.h>
 
-#define MTU   1024 /* bytes, as in sim_attr */
+#define MTU   1024 /* path MTU in bytes, as in sim_attr */
 #define PKTS  32
 #define BYTES (PKTS * MTU)
 
-/* What to lose: the @nth packet of @code (0: any) from @from, @times times. */
+/* The packets to lose: the @nth packet of @code (0: any) from @from, @times
+ * times. */
 static struct {
 	unsigned from, nth, times, seen;
 	uint32_t psn;
@@ -67,7 +68,7 @@ static uint64_t transfer(struct bench *b, enum vb_wr_op op)
 
 	memset(b->mem[to], (int)b->logged & 0xff, BYTES);
 	bench_post(b, 0, op, 0, BYTES, 0);
-	bench_wait(b, 1500); /* less than 2 ms, so that no probe is sent */
+	bench_wait(b, 1500); /* less than 2 ms, so no probe is sent */
 	assert_true(sim_poll(b->pair.send_cq[0], &e));
 	assert_int_equal(e.status, WC_SUCCESS);
 	assert_memory_equal(b->mem[0], b->mem[1], BYTES);
@@ -93,7 +94,7 @@ static void selective__is_found_out_by_a_loss(void **state)
 	assert_int_equal(transfer(b, WR_READ), 0);
 	assert_int_equal(marked(b, 0) + marked(b, 1), 0);
 	lose_nth(b, 0, 3, 1);
-	assert_int_equal(transfer(b, WR_WRITE), PKTS - 3); /* go-back-N */
+	assert_int_equal(transfer(b, WR_WRITE), PKTS - 3); /* plain go-back-N */
 	assert_true(marked(b, 0) > 0 && marked(b, 1) > 0);
 	lose_nth(b, 0, 3, 1);
 	assert_int_equal(transfer(b, WR_WRITE), 1);
@@ -140,22 +141,22 @@ static unsigned responses(const struct bench *b)
 	return count;
 }
 
-/* Lose answers until something is sent again. */
+/* Lose answers until a packet is sent again. */
 static bool lose_answers(struct bench *b, unsigned from,
 			 const struct vb_ib_pkt *pkt)
 {
 	return from == 1 && repeats(b) == loss.seen;
 }
 
-/* A whole window may be acknowledged by one ACK: where packets get lost, the
- * requester does not wait 2 ms for it. */
+/* One ACK may acknowledge a whole window: on a path with losses the requester
+ * does not wait 2 ms for a lost ACK. */
 static void selective__a_lost_answer_is_asked_for_soon(void **state)
 {
 	struct bench *b = open_known();
 
 	lose_nth(b, 0, 3, 1);
 	assert_int_equal(transfer(b, WR_WRITE), 1);
-	b->lose = NULL; /* measure the time without a loss */
+	b->lose = NULL; /* from now on measure the time without a loss */
 	assert_int_equal(transfer(b, WR_WRITE), 0);
 	loss.seen = (unsigned)repeats(b);
 	b->lose = lose_answers;
@@ -252,7 +253,7 @@ static void selective__keeps_once_the_peer_has_announced_it(void **state)
 	bench_close(b);
 }
 
-/* When a further gap appears, the requester is told without asking. */
+/* When a further gap appears, the responder reports it without being asked. */
 static void selective__tells_of_a_further_hole(void **state)
 {
 	static const int nths[] = { 1, 2, 4, 5 };

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Random programs over random wires: everything arrives, once, in order. */
+/* Random programs over random wires: every request completes once and in
+ * order. */
 #include "tests/support/scenario.h"
 
 int main(int argc, char **argv)

@@ -38,8 +38,8 @@ static void post_write(struct bench *b, uint32_t len, uint8_t flags)
 	sim_drive(&b->sim);
 }
 
-/* A batch ends at 64 messages, or at the next signaled one; of longer messages,
- * at as many packets as are in flight. */
+/* A batch ends at 64 messages, or at the next signaled one; a batch of longer
+ * messages ends at as many packets as are in flight. */
 static void requester__small_messages_gather(void **state)
 {
 	static const struct {
@@ -61,7 +61,7 @@ static void requester__small_messages_gather(void **state)
 		struct bench *b = bench_open_as(&sim_attr, &caps);
 
 		b->pair.qp[0]->sq.sig_all = rows[i].sig_all;
-		post_write(b, 8, 0); /* to learn the round trip */
+		post_write(b, 8, 0); /* measure the round trip first */
 		bench_wait(b, 1000);
 		for (unsigned n = 0; n < 7; n++)
 			post_write(b, 8, 0);
@@ -144,7 +144,7 @@ static void requester__a_run_is_what_each_would_be(void **state)
 	bench_wait(b, 1000);
 	for (unsigned i = 0; i < 48; i++)
 		bench_expect_wc(b->pair.send_cq[0], i, WC_SUCCESS);
-	/* Everything but the SENDs went to the same place. */
+	/* All messages but the SENDs were written to one place. */
 	at = 0;
 	for (unsigned i = 0; i < 48; i++) {
 		uint32_t len = lens[i % VB_COUNT(lens)];
@@ -189,7 +189,7 @@ static void requester__a_bad_key_in_a_run(void **state)
 					  : b->mr[0]->key,
 				   i == 3 && bad == 2 ? 60 : 8 * i, 8, WR_WRITE,
 				   SEND_SIGNALED);
-		if (bad == 3) /* the key was valid when posted */
+		if (bad == 3) /* the key is valid when the message is posted */
 			assert_int_equal(vb_mr_deregister(mr), 0);
 		bench_wait(b, 100);
 		for (unsigned i = 0; i < 3; i++)

@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Tag matching over packets: side 0 sends, side 1 has the list and reads the
- * data of a rendezvous. Also with losses, and with peers that lie. */
+ * data of a rendezvous. Includes losses, and peers that lie. */
 #include "base/bytes.h"
 #include "tests/support/bench.h"
 
-#define TAGS   64
-#define SOURCE 0x10000 /* in side 0's memory: the data to be read */
-#define LANDS  0x20000 /* in side 1's memory: tagged buffers */
-#define SPARE  0x80000 /* and ordinary receives */
-#define SLOT   16384u
+#define TAGS 64
+/* Offset in side 0's memory of the data to be read. */
+#define SOURCE 0x10000
+#define LANDS  0x20000 /* offset in side 1's memory of the tagged buffers */
+/* Offset in side 1's memory of the ordinary receives. */
+#define SPARE 0x80000
+#define SLOT  16384u
 
 static const struct sim_caps tag_caps = {
 	.wr = 64, .sge = 8, .inline_bytes = 256, .cqe = 256, .tags = TAGS
@@ -54,7 +56,7 @@ static void send_eager(struct bench *b, uint64_t tag, uint32_t len)
 	bench_post(b, 0, WR_SEND, 0, VB_TMH_BYTES + len, 0);
 }
 
-/* Send each request from a place of its own, since it may be retransmitted. */
+/* Send each request from separate memory, since it may be retransmitted. */
 static void send_rndv(struct bench *b, uint64_t tag, uint64_t va, uint32_t rkey,
 		      uint32_t length)
 {
@@ -139,7 +141,8 @@ static void eager__too_long_for_the_buffer(void **state)
 	bench_close(b);
 }
 
-/* Delivered with its header into a receive; it waits while there is none. */
+/* An unexpected message is delivered with its header into a receive; while
+ * there is none, it waits. */
 static void eager__unexpected(void **state)
 {
 	struct bench *b = open_tags();
@@ -210,7 +213,7 @@ static bool lose_some(struct bench *b, unsigned from,
 	return sim_maybe(&dice, 1000);
 }
 
-/* One packet in ten is lost, in both directions. */
+/* Play with one packet in ten lost, in both directions. */
 static void lossy(uint64_t seed)
 {
 	struct bench *b = open_tags();
@@ -319,7 +322,7 @@ static void rndv__queue_pair_goes_meanwhile(void **state)
 	}
 }
 
-/* The queue pair is not in RTS yet: the READ waits. */
+/* The queue pair is not in RTS yet, so the READ waits. */
 static void rndv__before_it_may_send(void **state)
 {
 	struct vb_qp_attr attr = sim_attr;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* UC and UD: whatever the wire does, a message arrives whole or not at all,
- * every send completes, and the queue pairs stay alive. */
+/* UC and UD: on any wire, a message arrives whole or not at all, every send
+ * completes, and the queue pairs stay alive. */
 #include "tests/support/bench.h"
 
 #include <string.h>
@@ -8,8 +8,8 @@
 #include "core/fault.h"
 #include "wire/grh.h"
 
-#define MTU	 1024 /* bytes, as in sim_attr */
-#define ROOM	 8192 /* bytes of a receive */
+#define MTU	 1024 /* path MTU in bytes, as in sim_attr */
+#define ROOM	 8192 /* size of a receive in bytes */
 #define SLOTS	 32
 #define MESSAGES 400
 #define BAD_QKEY 0x22222222u
@@ -222,12 +222,14 @@ static void chance__hostile_packets_harm_nobody(void **state)
 		b->sim.rand.state = seed;
 		b->sim.wire = wire;
 		for (unsigned n = 0; n < 200; n++) {
-			if (n < 64) /* a dropped message leaves its receive */
+			/* the receive of a dropped message is not consumed */
+			if (n < 64)
 				bench_post_recv(b, 1, n, 4096, 4096);
 			bench_post(b, 0, WR_SEND_IMM, n * 16, n * 5, 0);
 			bench_wait(
 				b,
-				5000); /* longer than the wait for an answer */
+				/* a time longer than the wait for an answer */
+				5000);
 			while (sim_poll(b->pair.send_cq[0], &e))
 				assert_int_equal(e.status, WC_SUCCESS);
 			while (sim_poll(b->pair.recv_cq[1], &e))
@@ -239,13 +241,13 @@ static void chance__hostile_packets_harm_nobody(void **state)
 	}
 }
 
-/* UC, packet by packet. */
+/* Tests of UC, packet by packet. */
 
 static void uc__a_gap_drops_the_message(void **state)
 {
 	struct bench *b = open_as(QPT_UC);
 	struct vb_ib_pkt first = request(b, CODE_SEND_FIRST, 0);
-	/* packet 1 is lost */
+	/* Packet 1 is lost. */
 	struct vb_ib_pkt last = request(b, CODE_SEND_LAST, 2);
 	struct vb_ib_pkt middle = request(b, CODE_SEND_MIDDLE, 3);
 	struct vb_ib_pkt only = request(b, CODE_SEND_ONLY, 9);
@@ -257,7 +259,8 @@ static void uc__a_gap_drops_the_message(void **state)
 	bench_inject(b, 1, &middle, MTU, 0xbb);
 	nothing_arrived(b);
 	assert_true(counter(b, CNT_DROP_BROKEN) >= 2);
-	/* Its receive takes the next message, whatever PSN that has. */
+	/* The next message uses the receive of the broken one, whatever PSN it
+	 * has. */
 	bench_inject(b, 1, &only, 10, 0xcc);
 	e = arrived(b);
 	assert_int_equal(e.wr_id, 77);
@@ -299,7 +302,7 @@ static void uc__write_needs_key_and_right(void **state)
 	assert_int_equal(b->mem[1][0], before);
 	nothing_arrived(b);
 	assert_int_equal(counter(b, CNT_DROP_REFUSED), 1);
-	/* one byte past the end */
+	/* A WRITE whose last byte is past the end. */
 	write.reth.rkey ^= 0x100;
 	write.bth.psn++;
 	write.reth.va += BENCH_MEM - 7;
@@ -333,8 +336,8 @@ static void uc__write_with_immediate(void **state)
 	assert_int_equal(e.opcode, WC_OP_RECV_WRITE_IMM);
 	assert_int_equal(e.byte_len, 3000);
 	assert_memory_equal(b->mem[0], b->mem[1], 3000);
-	/* no receive for the immediate data: the data is placed, the message is
-	 * dropped */
+	/* No receive for the immediate data: the data is placed, and the
+	 * message is dropped. */
 	bench_post(b, 0, WR_WRITE_IMM, 5000, 10, 0);
 	bench_wait(b, 100);
 	bench_expect_wc(b->pair.send_cq[0], 1, WC_SUCCESS);
@@ -367,7 +370,7 @@ static void uc__a_bad_request_stops_sending_only(void **state)
 	struct vb_mr *mr = b->mr[0];
 
 	bench_post_recv(b, 0, 8, 0, 100);
-	b->mr[0] = NULL; /* the lkey becomes 0 */
+	b->mr[0] = NULL; /* from now on the lkey is 0 */
 	bench_post(b, 0, WR_SEND, 0, 100, 0);
 	b->mr[0] = mr;
 	bench_post(b, 0, WR_SEND, 0, 100, 0);
@@ -418,7 +421,7 @@ static void uc__answers_are_not_its_business(void **state)
 	}
 }
 
-/* UD. */
+/* Tests of UD. */
 
 static void ud__strangers_are_dropped(void **state)
 {
@@ -442,10 +445,12 @@ static void ud__what_does_not_fit_hurts_nobody(void **state)
 	struct vb_ib_pkt pkt = request(b, CODE_SEND_ONLY_IMM, 0);
 	struct vb_cqe e;
 
-	bench_inject(b, 1, &pkt, 100, 1); /* no receive is posted */
+	/* no receive is posted for this datagram */
+	bench_inject(b, 1, &pkt, 100, 1);
 	assert_int_equal(counter(b, CNT_DROP_NO_RECV), 1);
 	bench_post_recv(b, 1, 4, 0, 139);
-	bench_inject(b, 1, &pkt, 100, 1); /* one byte too long */
+	/* the datagram is one byte too long */
+	bench_inject(b, 1, &pkt, 100, 1);
 	assert_int_equal(counter(b, CNT_DROP_TOO_LONG), 1);
 	nothing_arrived(b);
 	pkt.imm = 0x01020304;
@@ -455,7 +460,7 @@ static void ud__what_does_not_fit_hurts_nobody(void **state)
 	assert_int_equal(e.byte_len, 139);
 	assert_int_equal(e.imm, 0x01020304);
 	assert_int_equal(e.wc_flags, WC_GRH | WC_WITH_IMM);
-	/* Not even the GRH fits. */
+	/* The receive is even too short for the GRH. */
 	bench_post_recv(b, 1, 5, 0, 39);
 	bench_inject(b, 1, &pkt, 0, 1);
 	nothing_arrived(b);

@@ -10,7 +10,7 @@ struct window {
 	struct bench *b;
 	struct vb_mr *region, *mw;
 	uint32_t key;
-	uint64_t wr_id; /* of side 1's next request */
+	uint64_t wr_id; /* wr_id of side 1's next request */
 };
 
 static void open_on(struct window *w, struct bench *b, unsigned type)
@@ -309,7 +309,7 @@ static void send_inv__from_a_work_request(void **state)
 	close_window(&w);
 }
 
-/* Unreliable connections have windows, too (IBA 10.8.3). */
+/* Unreliable connections have windows as well (IBA 10.8.3). */
 static void unreliable__bind_use_invalidate(void **state)
 {
 	struct sim_caps caps = sim_caps;
@@ -326,7 +326,8 @@ static void unreliable__bind_use_invalidate(void **state)
 	wqe.remote_addr = (uintptr_t)w.b->mem[1] + 64;
 	wqe.rkey = w.key;
 	post(&w, WR_BIND_MW, 64, 8, 0);
-	post(&w, WR_BIND_MW, 64, 8, 0); /* fails: it is bound already */
+	/* the bind fails, because the window is already bound */
+	post(&w, WR_BIND_MW, 64, 8, 0);
 	post(&w, WR_LOCAL_INV, 0, 0, 0);
 	bench_wait(w.b, 10);
 	expect_wc(&w, 0, WC_SUCCESS);

@@ -10,12 +10,13 @@
 
 struct xrc {
 	struct bench *b;
-	struct vb_pd *pd;	/* a second one of side 1 */
-	struct vb_mr *mr;	/* the same memory, in that pd */
-	struct vb_srq *srq;	/* of the first XRC domain, in that pd */
-	struct vb_cq *cq;	/* its completion queue */
-	struct vb_xrcd *far;	/* another XRC domain... */
-	struct vb_srq *strange; /* ...and an SRQ of it */
+	struct vb_pd *pd; /* a second protection domain of side 1 */
+	struct vb_mr *mr; /* registers the memory of side 1 in that domain */
+	/* an SRQ of the first XRC domain, in that protection domain */
+	struct vb_srq *srq;
+	struct vb_cq *cq;	/* completion queue of that SRQ */
+	struct vb_xrcd *far;	/* another XRC domain */
+	struct vb_srq *strange; /* an SRQ of the other XRC domain */
 };
 
 static inline struct vb_srq *make_srq(struct sim_side *side, struct vb_pd *pd,
@@ -78,7 +79,7 @@ static inline void post_recv(struct xrc *t, uint64_t wr_id, uint32_t at,
 	assert_int_equal(vb_rq_post(&t->srq->rq, wr_id, &sge, 1), 0);
 }
 
-/* Like bench_post(), to the second SRQ. */
+/* Posts like bench_post(), to the second SRQ. */
 static inline void post(struct xrc *t, uint64_t wr_id, enum vb_wr_op op,
 			uint32_t from, uint32_t to, uint32_t len)
 {

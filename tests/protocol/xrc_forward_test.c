@@ -4,7 +4,8 @@
 #include "tests/protocol/xrc_fixture.h"
 
 /* An SRQ of another process: what is forwarded, and what comes back. Side 1
- * plays the other process, too; the SRQ's number has this bit in addition. */
+ * plays the other process as well, whose SRQ numbers have this additional
+ * bit. */
 #define FAR_AWAY 0x10000u
 
 static struct {
@@ -230,7 +231,8 @@ static void far__verdicts_become_answers(void **state)
 		open_far(&t);
 		post_far(&t, 0, WR_SEND, 0, 0, 100);
 		bench_wait(t.b, 100);
-		bench_expect_silence(t.b, 1); /* no answer before the verdict */
+		/* no response is sent before the verdict */
+		bench_expect_silence(t.b, 1);
 		say(rows[i].fault, 0);
 		bench_wait(t.b, 10);
 		bench_expect_aeth(t.b, 1, rows[i].syndrome, 0);
@@ -269,7 +271,8 @@ static void far__a_message_broken_off_is_flushed(void **state)
 	bench_wait(t.b, 100);
 	assert_true(far.under_way);
 	for (unsigned i = 0; i < 2;
-	     i++) { /* the first packet twice, each time from the beginning */
+	     /* send the first packet twice, from the beginning each time */
+	     i++) {
 		vb_mutex_lock(&far.guest.qp.drive);
 		assert_int_equal(
 			vb_forward_take(&far.guest, &key, &far.pkt, &value),
@@ -314,7 +317,7 @@ static void far__a_message_goes_on_elsewhere(void **state)
 	}
 }
 
-/* A READ longer than one piece; and one of 0 bytes. */
+/* A READ longer than one piece of bytes; and a READ of 0 bytes. */
 static void far__reads_come_piece_by_piece(void **state)
 {
 	enum {
@@ -347,7 +350,8 @@ static void far__reads_come_piece_by_piece(void **state)
 	}
 }
 
-/* Bytes fetched for one READ do not serve another of the same memory. */
+/* Bytes that were fetched for one READ are not used for another READ of that
+ * memory. */
 static void far__each_read_sees_memory_anew(void **state)
 {
 	struct xrc t;
@@ -421,7 +425,7 @@ static void far__a_read_that_fails_in_the_middle(void **state)
 	}
 }
 
-/* The other process has no room, or is gone: the requester tries again. */
+/* The other process has no room, or has ended: the requester retries. */
 static void far__a_read_is_asked_for_again(void **state)
 {
 	struct xrc t;
@@ -444,7 +448,7 @@ static void far__a_read_is_asked_for_again(void **state)
 	far.is_down = true;
 	bench_wait(t.b, 1000000);
 	bench_expect_wc(t.b->pair.send_cq[0], 1, WC_REM_INV_REQ_ERR);
-	/* The bytes arrive too late. */
+	/* The fetched bytes arrive too late. */
 	give(t.b, FAULT_NONE, t.b->mem[1]);
 	t.b->logged = t.b->read = 0;
 	close_xrc(&t);
@@ -481,7 +485,7 @@ static void far__the_other_process_ends(void **state)
 	close_xrc(&t);
 }
 
-/* A verdict for an earlier connection, or a second one. */
+/* A verdict for an earlier connection, or a second verdict, is ignored. */
 static void VB_UNCHECKED far__a_late_verdict_is_nothing(void **state)
 {
 	struct xrc t;

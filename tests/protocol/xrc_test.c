@@ -62,7 +62,8 @@ static void rnr__the_named_queue_is_empty(void **state)
 	struct xrc t;
 
 	open_xrc(&t);
-	bench_post_recv(t.b, 1, 7, 0, 4096); /* of another SRQ: not taken */
+	/* receives of the other SRQ are not consumed */
+	bench_post_recv(t.b, 1, 7, 0, 4096);
 	post(&t, 0, WR_SEND, 0, 0, 100);
 	bench_wait(t.b, 100);
 	bench_expect_aeth(t.b, 1, VB_SYN_RNR | 12, 0);
@@ -179,7 +180,7 @@ static void expect_refused(struct xrc *t, uint8_t syndrome, int event)
 	bench_expect_no_wc(t->b->pair.recv_cq[1]);
 }
 
-/* Each kind of request, to each SRQ that it must not reach. */
+/* Each kind of request to each SRQ that it must not reach is refused. */
 static void fault__no_such_queue_or_anothers(void **state)
 {
 	static const uint8_t codes[] = { CODE_SEND_ONLY, CODE_SEND_FIRST,
@@ -268,8 +269,8 @@ static void fault__receive_too_small(void **state)
 	close_xrc(&t);
 }
 
-/* A message must keep its SRQ; its receive completes in the SRQ it came
- * from. */
+/* A message must keep its SRQ; its receive completes in the SRQ from which it
+ * came. */
 static void fault__a_message_changes_its_queue(void **state)
 {
 	struct xrc t;

@@ -15,7 +15,7 @@
 #define BECN	       0x40
 #define CNP_BYTES      48
 #define BTH	       8
-#define DATA	       20 /* index, sequence, time */
+#define DATA	       20 /* bytes of data: index, sequence number, time */
 #define FAR	       255
 
 static void fail(const char *what)
@@ -55,7 +55,7 @@ static void answer_fecn(struct fabt *t, struct vb_fab_node *at,
 	bytes[BTH] = OPCODE_CNP;
 	bytes[BTH + 4] = BECN;
 	vb_lrh_put_icrc(bytes, sizeof(bytes));
-	/* One that finds no room is not missed. */
+	/* A stream that finds no room does not count as lost. */
 	if (vb_fab_send(t->net, at, 1, bytes, sizeof(bytes), now) == 0)
 		t->cnps++;
 }
@@ -110,7 +110,7 @@ static enum vb_fab_taken on_local(void *arg, struct vb_fab_node *node,
 	return FAB_TAKEN;
 }
 
-/* A stream that waits for room tries again. */
+/* A stream that waited for room tries again. */
 static void wake(struct fabt *t, const struct vb_fab_node *node, vb_time now)
 {
 	for (uint32_t i = 0; i < t->streams; i++) {
@@ -206,9 +206,9 @@ static bool is_up(const struct vb_fab_node *n, unsigned port)
 	return n->port[port].phys == FAB_LINK_UP;
 }
 
-/* Hops from every switch to the node @to, in @hops by index. With @rank a hop
- * goes only from a switch that is above to one below (up/down: the second
- * half). */
+/* Compute the hops from every switch to the node @to, in @hops by index. With
+ * @rank, a hop only goes from a switch to a lower one (the second half of
+ * up/down). */
 static void measure(const struct fabt *t, const struct vb_fab_node *to,
 		    const uint8_t *rank, uint8_t *hops)
 {
@@ -238,7 +238,7 @@ static void measure(const struct fabt *t, const struct vb_fab_node *to,
 	free(queue);
 }
 
-/* Is this a port to a neighbour with @hops hops? */
+/* Does port @p lead to a neighbour with @hops hops? */
 static bool leads(const struct vb_fab_node *sw, unsigned p, const uint8_t *hops,
 		  uint8_t want)
 {
@@ -248,8 +248,8 @@ static bool leads(const struct vb_fab_node *sw, unsigned p, const uint8_t *hops,
 	return m && is_up(sw, p) && hops[m->index] == want;
 }
 
-/* The port to a neighbour that is nearer. Which of several it is depends on the
- * LID, so that routes spread. */
+/* Returns the port to a nearer neighbour. If there are several, the LID
+ * decides, so that routes spread. */
 static uint8_t best_port(const struct vb_fab_node *sw, const uint8_t *hops,
 			 unsigned lid)
 {
@@ -267,8 +267,8 @@ static uint8_t best_port(const struct vb_fab_node *sw, const uint8_t *hops,
 	return VB_FAB_NO_PORT;
 }
 
-/* Ranks are unique, so that "up" has no cycle: switch 0 is the highest, the
- * others by hops from it and then by index. */
+/* Give each switch a unique rank, so that "up" has no cycle: switch 0 is the
+ * highest, the others follow by hops from it and then by index. */
 static void rank_switches(const struct fabt *t, uint8_t *rank)
 {
 	uint32_t nodes = vb_fab_nodes(t->net);
@@ -284,8 +284,8 @@ static void rank_switches(const struct fabt *t, uint8_t *rank)
 	free(hops);
 }
 
-/* Down only where that reaches @to, else up to the neighbour of which that, or
- * this again, is true: the highest. */
+/* Returns a port down if that leads to @to, else a port up to the highest
+ * neighbour from which up/down leads there. */
 static uint8_t up_down_port(const struct vb_fab_node *sw, const uint8_t *down,
 			    const uint8_t *rank, unsigned lid)
 {
@@ -425,7 +425,8 @@ void fabt_frame(const struct stream *s, uint32_t index, vb_time now,
 	vb_lrh_put_icrc(bytes, s->len);
 }
 
-/* A controlled stream does not send faster than its link. */
+/* Returns the time until the next frame. A controlled stream does not send
+ * faster than its link. */
 static vb_time gap(struct stream *s, vb_time now)
 {
 	if (!s->controlled)
@@ -446,7 +447,7 @@ static void pump(struct fabt *t, uint32_t index, vb_time now)
 			return;
 		}
 		fabt_frame(s, index, now, bytes);
-		/* A port that is down is tried again soon. */
+		/* If a port is down, try again soon. */
 		switch (vb_fab_send(t->net, s->from, port, bytes, s->len,
 				    now)) {
 		case 0:
@@ -471,7 +472,7 @@ static vb_time next_stream(const struct fabt *t)
 	return next;
 }
 
-/* Receivers that held frames take them some time later. */
+/* Receivers that refused frames accept them some time later. */
 static void resume_all(struct fabt *t)
 {
 	for (uint32_t i = 0; i < vb_fab_nodes(t->net); i++) {
@@ -484,7 +485,7 @@ static void resume_all(struct fabt *t)
 
 #define RESUME_PERIOD (5 * VB_USEC)
 
-/* Handle what happens in the network before streams or receivers are due. */
+/* Handle the network's events that come before streams or receivers are due. */
 static void run_net(struct fabt *t, vb_time until)
 {
 	t->woken = false;

@@ -14,19 +14,21 @@ struct stream {
 	struct vb_fab_node *from;
 	uint16_t slid, dlid;
 	uint8_t sl;
-	uint32_t len;	/* LRH to ICRC, a multiple of 4, at least 48 */
-	vb_time period; /* between two frames; 0: as fast as it can */
-	uint64_t most;	/* frames; UINT64_MAX: for ever */
-	/* It slows down for congestion, as its port's settings say: the
-	 * receiver of a frame with FECN sends a CNP, which is a frame of its
-	 * own. */
+	uint32_t len; /* bytes from LRH to ICRC, a multiple of 4, at least 48 */
+	vb_time period; /* time between two frames; 0: as fast as possible */
+	uint64_t most;	/* number of frames to send; UINT64_MAX: without end */
+	/* The stream slows down for congestion, as its port's settings demand:
+	 * the receiver of a frame with FECN sends a CNP, which is a separate
+	 * frame. */
 	bool controlled;
 	struct vb_cc cc;
-	vb_time frame_ns; /* of a frame on its link */
+	vb_time frame_ns; /* time of a frame on its link */
 
-	vb_time next; /* VB_NEVER: waits for room, or is done */
+	/* time of the next frame; VB_NEVER: the stream waits for room, or is
+	 * done */
+	vb_time next;
 	uint64_t sent, got, got_bytes, marked, lost;
-	uint64_t next_seq; /* to come */
+	uint64_t next_seq; /* sequence number of the next frame to arrive */
 	vb_time worst, last_latency, first_at, last_at;
 };
 
@@ -35,12 +37,13 @@ struct fabt {
 	struct stream *stream;
 	uint32_t streams, stream_room;
 	vb_time now;
-	uint16_t lids; /* given out */
+	uint16_t lids; /* number of LIDs that were assigned */
 	struct vb_fab_node **by_lid;
-	/* seen */
+	/* Counts of frames and events. */
 	uint64_t foreign, disordered, bad_icrc, local_vl15, cnps, events[8];
-	bool woken; /* a stream has room again */
-	/* What on_local() answers now and then: a slow receiver. */
+	bool woken; /* a waiting stream has room again */
+	/* The probability in 2^-32 of on_local() answering FAB_HELD, like a
+	 * slow receiver. */
 	uint32_t hold_of_2_32;
 	uint64_t random;
 	bool (*on_local)(struct fabt *t, struct vb_fab_node *node, uint8_t port,
@@ -59,31 +62,35 @@ void fabt_link(struct fabt *t, struct vb_fab_node *a, unsigned a_port,
 	       const struct vb_fab_link_spec *spec);
 
 enum fabt_routes {
-	FABT_SHORTEST,	/* by hops, the lowest port first */
-	FABT_CLOCKWISE, /* port 1 of each switch unless the adapter is its own:
-			   a ring that can deadlock */
-	FABT_UP_DOWN,	/* never up again after down; ranks from switch 0 */
+	FABT_SHORTEST, /* shortest route by hops, by the lowest port */
+	/* a ring that can deadlock: port 1 of each switch, unless the adapter
+	 * is on that switch */
+	FABT_CLOCKWISE,
+
+	/* never up again after down; the ranks begin at switch 0 */
+	FABT_UP_DOWN,
 };
 
-/* Train, give LIDs, write tables, and bring all ports to Active, with @vls as
- * OperVLs (a code). */
+/* Train links, assign LIDs, write tables, and bring all ports to Active, with
+ * @vls as OperVLs (a code). */
 void fabt_up(struct fabt *t, enum fabt_routes routes, uint8_t vls);
-/* Write the linear tables again, for the links that are up. */
+/* Write the linear tables again, for the links that are up now. */
 void fabt_route(struct fabt *t, enum fabt_routes routes);
-/* Init to Active for ports whose link came up again. */
+/* Move ports whose link came up again from Init to Active. */
 void fabt_activate(struct fabt *t);
 
-/* Begin a stream at @t->now; the pointer is valid until the next is added. */
+/* Begin a stream at the time @t->now; the pointer is valid until the next
+ * stream is added. */
 struct stream *fabt_stream(struct fabt *t, struct vb_fab_node *from,
 			   struct vb_fab_node *to, uint32_t len);
 void fabt_run(struct fabt *t, vb_time until);
-/* The LID of an adapter's port 1, or of a switch. */
+/* Returns the LID of an adapter's port 1, or of a switch. */
 uint16_t fabt_lid(const struct vb_fab_node *n);
-/* A frame for @s, in @bytes of @s->len. */
+/* Write a frame for @s to @bytes, which has @s->len bytes. */
 void fabt_frame(const struct stream *s, uint32_t index, vb_time now,
 		uint8_t *bytes);
 uint32_t fabt_random(struct fabt *t);
-/* Sum a counter over all ports of all nodes. */
+/* Returns the sum of a counter over all ports of all nodes. */
 uint64_t fabt_sum(const struct fabt *t, enum vb_fab_counter which);
 
 #endif

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The ICRC of a whole packet by its definition (IBA 7.8.1, Annex A17), bit by
- * bit and field by field. It shares no code with wire/icrc.c, which it tests.
+ * Computes the ICRC of a whole packet by its definition (IBA 7.8.1, Annex A17),
+ * bit by bit and field by field. It shares no code with wire/icrc.c, which it
+ * tests.
  */
 #ifndef TESTS_SUPPORT_ICRC_H
 #define TESTS_SUPPORT_ICRC_H
@@ -10,8 +11,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* @ip: @len bytes, from the IP header (IPv4 without options, or IPv6) through
- * the pad. */
+/* Returns the ICRC. @ip: @len bytes, from the IP header (IPv4 without options,
+ * or IPv6) through the pad. */
 static inline uint32_t icrc_of_ip(const uint8_t *ip, size_t len)
 {
 	bool v4 = ip[0] >> 4 == 4;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What else would end a test far from its cause ends it here, by its name. */
+/* Ends a test at a failed condition and prints it; otherwise the test would
+ * fail far from the cause. */
 #ifndef TESTS_SUPPORT_MUST_H
 #define TESTS_SUPPORT_MUST_H
 

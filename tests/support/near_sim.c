@@ -11,9 +11,7 @@
 #include "base/shm.h"
 #include "tests/support/must.h"
 
-/*
- * Beginning and end.
- */
+/* Creating and destroying simulations. */
 
 static void make_end(struct near_net *net, unsigned number)
 {
@@ -98,7 +96,7 @@ static void end_end(struct near_end *e)
 	e->near = NULL;
 }
 
-/* What all runs together came to: tells whether they tried anything. */
+/* The sums of all runs, which show whether they tested anything. */
 static struct {
 	uint64_t steps, copies, bytes, harmed, expelled;
 } all_runs;
@@ -131,9 +129,7 @@ static void near_sim_close(struct sim *s)
 	free(net);
 }
 
-/*
- * For tests.
- */
+/* Functions for tests. */
 
 void near_sim_plan(struct sim *s, const struct near_plan *plan)
 {

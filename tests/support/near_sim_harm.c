@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What is done to a program of a simulation: it is stopped, dies, or writes
- * anything into what it shares. */
+/* Harms a program of a simulation: it is stopped, dies, or writes arbitrary
+ * bytes into the memory that it shares. */
 #include "tests/support/near_sim_priv.h"
 
 #include <linux/futex.h>
 
 #include "near/session_priv.h"
 
-#define NOTICED VB_MSEC /* the end of a session, at the latest */
+/* The latest time at which a program notices the end of a session. */
+#define NOTICED VB_MSEC
 
 void near_sim_shut(struct near_net *net)
 {
@@ -25,7 +26,7 @@ void near_sim_halt(struct near_end *e, vb_time for_so_long)
 					   : e->net->sim->now + for_so_long;
 }
 
-/* What the kernel does with a program that ends. */
+/* Do what the kernel does with a program that ends. */
 static void kill_end(struct near_end *e)
 {
 	e->state = END_DEAD;

@@ -1,21 +1,23 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The programs of a simulation as threads: which one runs, and what its engine
- * does in one turn. */
+/* The programs of a simulation as threads: decides which one runs, and what its
+ * engine does in one turn. */
 #include "tests/support/near_sim_priv.h"
 
 #include "near/session_priv.h"
 #include "tests/support/must.h"
 
-#define TURNS	 16 /* of one queue pair in a row */
+#define TURNS	 16 /* the most turns of one queue pair in a row */
 #define ENDLESS	 400000
 #define OWED_FOR (50 * VB_USEC)
-#define SWITCHES 2500 /* of 10000 steps, how many lose the processor */
+/* Of 10000 steps, the number at which a program loses its processor. */
+#define SWITCHES 2500
 
-/* The program that this thread is; NULL: the test. */
+/* The program whose thread this is; NULL: the test's thread. */
 static __thread struct near_end *me;
 
 /*
- * The threads. The test's thread resumes one, which comes back at some step.
+ * The threads. The test's thread resumes one of them, which returns at some
+ * step.
  */
 
 static void resume(struct near_end *e)
@@ -44,11 +46,9 @@ void near_sim_step_done(struct near_end *e)
 		come_back(e);
 }
 
-/*
- * One step of a program: what its engine does.
- */
+/* One step of a program: the work of its engine. */
 
-/* True: there is more to do. */
+/* Give the queue pair a turn. True: there is more to do. */
 static bool turn_qp(struct near_end *e, struct vb_qp *qp) VB_REQUIRES(qp->drive)
 {
 	bool more = vb_transport_send(qp, e->net->sim->now, &e->batch);
@@ -101,8 +101,8 @@ static void be_awake(struct near_end *e)
 		e->due = VB_NEVER;
 }
 
-/* The program drives its queue pairs when it posts, while the engine's thread
- * may sleep on. */
+/* A program drives its queue pairs itself when it posts, while the engine's
+ * thread may still sleep. */
 static void drive_posted(struct near_end *e)
 {
 	e->posted = false;
@@ -200,9 +200,7 @@ void near_sim_join_thread(struct near_end *e)
 	sem_destroy(&e->back);
 }
 
-/*
- * What runs, and when.
- */
+/* Choosing the program that runs next. */
 
 static bool is_runnable(const struct near_end *e)
 {
@@ -210,7 +208,8 @@ static bool is_runnable(const struct near_end *e)
 	       (e->state == END_STOPPED && e->until <= e->net->sim->now);
 }
 
-/* It reads deadlines without qp->drive: no program runs meanwhile. */
+/* Returns the next deadline. It is read without qp->drive, because no program
+ * runs meanwhile. */
 static vb_time VB_UNCHECKED next_of(const struct near_end *e)
 {
 	const struct sim_side *side = e->side;
@@ -235,7 +234,7 @@ static bool is_woken(struct near_end *e)
 	return e->asleep ? e->rung : vb_near_has_something(e->near);
 }
 
-/* Let it go on to its next step, or begin a turn. */
+/* Let the program continue to its next step, or begin a turn. */
 static void run_on(struct near_end *e)
 {
 	e->state = END_RUNS;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What a program of a simulation asks of its kernel (near/world.h). */
+/* The kernel's functions (near/world.h) for a program of a simulation. */
 #include "tests/support/near_sim_priv.h"
 
 #include <errno.h>
@@ -7,8 +7,9 @@
 
 #include "tests/support/must.h"
 
-#define PIECE	8192 /* bytes of a copy between two steps, at most */
-#define READ_NS 1000 /* reading the clock takes half of it, on average */
+#define PIECE 8192 /* the most bytes of a copy between two steps */
+/* Ns: reading the clock takes half of this on average. */
+#define READ_NS 1000
 
 static vb_time sim_near_now(void *arg)
 {
@@ -42,8 +43,8 @@ static bool permit_holds(const struct vb_permit *p)
 	return true;
 }
 
-/* Is the byte mapped in @owner? Then *@left is how many from there on are;
- * *@live: a key opens it. */
+/* Is the byte at the address mapped in @owner? Then *@left is the number of
+ * mapped bytes from there on; *@live: a key permits access. */
 static bool is_granted(const struct near_end *owner, uint64_t at,
 		       uint64_t *left, bool *live)
 {
@@ -60,7 +61,7 @@ static bool is_granted(const struct near_end *owner, uint64_t at,
 	return *left > 0;
 }
 
-/* A walk along a list of pieces. */
+/* The position in a list of pieces. */
 struct cursor {
 	const struct iovec *at;
 	unsigned count;
@@ -82,7 +83,7 @@ static char *address(const struct cursor *c)
 	return (char *)c->at->iov_base + c->done;
 }
 
-/* What the kernel does once the call has begun. */
+/* The part of the kernel's copy after the call has begun. */
 static ssize_t carry_bytes(struct near_end *e, struct near_end *owner, bool put,
 			   struct cursor near, struct cursor far)
 {
@@ -96,7 +97,7 @@ static ssize_t carry_bytes(struct near_end *e, struct near_end *owner, bool put,
 
 		if (!is_granted(owner, (uintptr_t)address(&far), &left, &live))
 			return sum ? sum : -EFAULT;
-		/* Nobody waits for a frozen program for ever. */
+		/* A wait for a frozen program must not last for ever. */
 		if (!live && !(e->net->plan.harm == HARM_FREEZE &&
 			       e->net->plan.stop_for == VB_NEVER))
 			note_crime(e->net, "a copy after deregistration");
@@ -126,7 +127,7 @@ static ssize_t sim_near_copy(void *arg, const struct vb_permit *permit,
 	if (!permit_holds(permit))
 		return -ECANCELED;
 	if (owner->state == END_DEAD) {
-		/* By now its number may be another process's. */
+		/* By now the process number may belong to another process. */
 		note_crime(e->net, "a copy by a dead process's number");
 		return -ESRCH;
 	}

@@ -141,7 +141,7 @@ static bool send_once(struct pipe *p, unsigned side)
 	return taken;
 }
 
-/* Receive bytes in memory instead of a socket. */
+/* Receive bytes from memory instead of a socket. */
 static void VB_UNCHECKED recv_bytes(struct vb_qp *qp, struct vb_iw_rxq *in,
 				    const void *bytes, size_t len, vb_time now)
 {
@@ -192,7 +192,8 @@ bool pipe_turn(struct pipe *p)
 void pipe_settle(struct pipe *p)
 {
 	p->due[0] = p->due[1] = true;
-	/* Taking or giving nothing looks like quiet. */
+	/* A turn that moves no byte looks like the end, so it must happen
+	 * twice. */
 	for (unsigned idle = 0; idle < 2; idle++)
 		while (pipe_turn(p))
 			idle = 0;

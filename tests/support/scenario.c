@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What memory will hold in the end is known when the operations are drawn
- * (tests/support/scenario_draw.c). Here they are played, and what comes is
- * compared with that.
+ * Plays the operations of a scenario and compares the results with the model.
+ * The final contents of memory are known when the operations are drawn
+ * (tests/support/scenario_draw.c).
  */
 #include "tests/support/scenario_priv.h"
 #include "tests/support/seeds.h"
 
 /* Twice the patience of scenario_ends_soon()'s timeouts, and some slack. */
 #define MOURNS	    (700 * VB_MSEC)
-#define SHORT_LIMIT (5 * VB_SEC) /* to a peer that lies or is gone */
+/* Time limit of requests to a peer that lies or is gone. */
+#define SHORT_LIMIT (5 * VB_SEC)
 
 static unsigned fill_sge(const struct play *p, unsigned side,
 			 const struct pieces *pcs, struct vb_sge *sge)
@@ -77,7 +78,7 @@ static bool recv_has_room(const struct play *p, const struct flow *f)
 	       atomic_load(&rq->posted) - atomic_load(&rq->released) < rq->cap;
 }
 
-/* The times to post count from when the last was posted. */
+/* Returns when to post next. The times count from the last post. */
 static vb_time post_due(struct play *p, struct flow *f, vb_time since)
 {
 	vb_time next = VB_NEVER;
@@ -153,7 +154,8 @@ static void check_send_cqe(struct play *p, struct flow *f,
 		scenario_fail(p, "the peer's death is noticed late", (long)e->wr_id, 0);
 	if (e->is_recv || (good && f->op_failed))
 		scenario_fail(p, "send completion", (long)e->wr_id, e->status);
-	/* Silent ones succeeded: after a failure nothing is silent. */
+	/* Unsignaled requests succeeded, because after a failure every request
+	 * completes. */
 	while (!f->op_failed && f->op_seen < e->wr_id &&
 	       !(f->ops[f->op_seen].flags & SEND_SIGNALED))
 		check_op_data(p, f, f->op_seen++);
@@ -238,7 +240,8 @@ static bool dead(const struct play *p)
 	       p->pair.qp[1]->state == QPS_ERR;
 }
 
-/* Takes sides out, when it is time. Returns when it is time next. */
+/* Take sides to ERR or RESET when it is time. Returns the time of the next such
+ * move. */
 static vb_time meet_doom(struct play *p)
 {
 	vb_time next = VB_NEVER;
@@ -251,7 +254,8 @@ static vb_time meet_doom(struct play *p)
 			continue;
 		}
 		poll_all(p);
-		/* It may be in ERR by itself: then only RESET is left. */
+		/* The queue pair may already be in ERR: then only RESET is
+		 * possible. */
 		if (p->pair.qp[i]->state == QPS_RTS || p->doom[i] == QPS_RESET)
 			sim_modify(&p->sim, p->pair.qp[i], p->doom[i], 0, NULL);
 		p->doom[i] = QPS_RTS;
@@ -259,7 +263,7 @@ static vb_time meet_doom(struct play *p)
 	return next;
 }
 
-/* In ERR everything that was posted has been reported. */
+/* Check that in ERR every posted request has been reported. */
 static void check_flushed(struct play *p)
 {
 	for (unsigned i = 0; i < SIM_SIDES; i++) {
@@ -277,9 +281,10 @@ static void check_flushed(struct play *p)
 }
 
 /*
- * Whoever lives has nothing left to wait for: with timeouts that end, every
- * request it sent is over, well or badly, and in order. (SQD begins nothing
- * new, and nobody takes it back to RTS here.)
+ * Check that a living side waits for nothing: with timeouts that end, every
+ * request that it sent is over, with success or an error, and in order. (A
+ * queue pair in SQD begins no request, and this test does not move it back to
+ * RTS.)
  */
 static void check_over(struct play *p)
 {
@@ -301,8 +306,9 @@ static unsigned away_sides(const struct play *p)
 	return sim_is_away(&p->sim, 0) | sim_is_away(&p->sim, 1) << 1;
 }
 
-/* A peer that lives and gives senseless answers is not given up: the program
- * gives up, and is told of all that it has posted. */
+/* A peer that lives and gives senseless answers is not given up by the
+ * transport: the program moves its queue pair to ERR, and must get completions
+ * for all that it posted. */
 static void take_down(struct play *p)
 {
 	for (unsigned i = 0; i < SIM_SIDES; i++) {
@@ -342,7 +348,7 @@ static void perform(struct play *p)
 		scenario_fail(p, "stuck", p->flow[0].op_seen,
 			      p->flow[1].op_seen);
 	p->busy = p->sim.now - since;
-	/* Late copies change nothing. */
+	/* Late copies of packets must not change anything. */
 	sim_settle(&p->sim, p->sim.now + VB_SEC);
 	if (poll_all(p) && p->kind == SCENARIO_HONEST)
 		scenario_fail(p, "a completion too many", 0, 0);
@@ -378,7 +384,7 @@ static void close_play(struct play *p)
 	sim_close(&p->sim);
 }
 
-/* What all plays together came to: tells whether they tried anything. */
+/* The sums of all plays, which show whether they tested anything. */
 static struct {
 	uint64_t packets, repeats, timeouts, rnr, duplicates, dead;
 	vb_time time;

@@ -9,24 +9,27 @@
 #include "tests/support/sim.h"
 
 enum scenario_kind {
-	SCENARIO_HONEST, /* whatever the wire does: all completes, all right */
-	/* Queue pairs are taken to ERR or RESET at any moment: what completed
-	 * is right, what did not is flushed, all of it once. */
+	/* all requests complete with success, whatever the wire does */
+	SCENARIO_HONEST,
+	/* Queue pairs are taken to ERR or RESET at any time: completed requests
+	 * are right, the others are flushed, and all are reported once. */
 	SCENARIO_CHAOS,
-	SCENARIO_HOSTILE, /* packets lie: memory outside the regions is safe */
-	/* A side dies: what the other one has begun ends, with these statuses:
-	 * success, then one of silence, then flushed. */
+	/* packets lie: memory outside the regions must not change */
+	SCENARIO_HOSTILE,
+	/* A side dies: the requests that the other side has begun end with
+	 * these statuses: success, then one of silence, then flushed. */
 	SCENARIO_DEATH,
 };
 
-/* What is played. */
+/* The kind of play and its path. */
 struct scenario {
 	enum scenario_kind kind;
-	unsigned count; /* of seeds, unless the command line says how many */
-	const struct sim_path *path; /* NULL: the wire */
-	bool no_packets;	     /* all goes by the path */
-	/* Draws what the path has to bear from the play's own generator, before
-	 * anything is posted; or NULL. */
+	unsigned count; /* number of seeds, unless the command line gives it */
+	/* the path between the sides; NULL: only the wire */
+	const struct sim_path *path;
+	bool no_packets; /* no request goes by packets; all go by the path */
+	/* A function that draws the path's events from the play's own
+	 * generator, before any request is posted; or NULL. */
 	void (*plan)(struct sim *s, struct sim_rand *rand);
 };
 
@@ -34,7 +37,7 @@ struct scenario {
  * standard error. */
 bool scenario_play(uint64_t seed, const struct scenario *what);
 
-/* The main of a test: NAME [-n COUNT] [SEED]. */
+/* The main function of a test: NAME [-n COUNT] [SEED]. */
 int scenario_main(int argc, char **argv, const struct scenario *what);
 
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Drawing the operations of a play, and what memory will hold in the end: each
- * has bytes of its own, and those of one direction happen in order. */
+/* Draws the operations of a play, and computes the final contents of memory:
+ * each operation has its own bytes, and those of one direction happen in
+ * order. */
 #include "tests/support/scenario_priv.h"
 
 #define SQ_SLOTS     16
@@ -25,11 +26,9 @@ static uint32_t below(struct play *p, uint32_t n)
 	return sim_below(&p->rand, n);
 }
 
-/*
- * Drawing.
- */
+/* Functions that draw. */
 
-/* @len bytes of @side's arena, UINT32_MAX when it is full. */
+/* Allocate @len bytes of @side's arena; UINT32_MAX if it is full. */
 static uint32_t take(struct play *p, unsigned side, uint32_t len)
 {
 	uint32_t at = p->used[side] + 1 + below(p, 40);
@@ -67,7 +66,7 @@ static uint32_t draw_length(struct play *p)
 	case 1:
 	case 2:
 		return 1 + below(p, 64);
-	case 3: /* on the edges of packets */
+	case 3: /* a length at the edges of packets */
 		return p->mtu * (1 + below(p, 4)) + below(p, 3) - 1;
 	case 4:
 	case 5:
@@ -78,7 +77,7 @@ static uint32_t draw_length(struct play *p)
 	}
 }
 
-/* The model's memcpy, between lists of pieces and arenas. */
+/* Copies bytes in the model, between lists of pieces and arenas. */
 static void copy_in(const uint8_t *from, uint8_t *to, const struct pieces *pcs)
 {
 	for (unsigned i = 0; i < pcs->count; i++) {
@@ -183,7 +182,7 @@ static const uint8_t op_choice[] = {
 	WR_WRITE_IMM, WR_READ, WR_READ,	    WR_CMP_SWAP, WR_FETCH_ADD,
 };
 
-/* A small WRITE, one of many that are posted at once. */
+/* Draw a small WRITE, one of many that are posted at once. */
 static bool draw_small(struct play *p, struct flow *f)
 {
 	struct op *op = &f->ops[f->op_count];
@@ -222,7 +221,7 @@ static bool draw_op(struct play *p, struct flow *f, const struct op *before)
 		op->flags |= SEND_FENCE;
 	len = atomic ? 8 : draw_length(p);
 	if (before && before->op == WR_READ && !asks && below(p, 2)) {
-		/* Passes on what the READ brings. */
+		/* A WRITE that passes on the bytes of the READ before it. */
 		op->local = before->local;
 		op->flags |= SEND_FENCE;
 	} else if (!draw_pieces(p, f->from, len, &op->local)) {

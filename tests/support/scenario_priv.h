@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What the two files of a scenario share: operations, flows, and the play. */
+/* Shared by the two files of a scenario: operations, flows, and the play. */
 #ifndef TESTS_SUPPORT_SCENARIO_PRIV_H
 #define TESTS_SUPPORT_SCENARIO_PRIV_H
 
@@ -15,7 +15,8 @@
 #define MAX_OPS	   48
 #define MAX_PIECES 8
 #define ARENA	   (3u << 20)
-#define GUARD	   (64u << 10) /* not registered, on both ends */
+/* Bytes at both ends of an arena that are not registered. */
+#define GUARD	   (64u << 10)
 #define LONGEST	   (200u << 10)
 #define IOVA	   0x123456789000u
 #define TIME_LIMIT (600 * VB_SEC)
@@ -23,7 +24,8 @@
 struct pieces {
 	unsigned count;
 	uint32_t total;
-	uint32_t at[MAX_PIECES], len[MAX_PIECES]; /* in the arena */
+	/* offsets and lengths in the arena */
+	uint32_t at[MAX_PIECES], len[MAX_PIECES];
 };
 
 struct op {
@@ -33,25 +35,26 @@ struct op {
 	struct pieces local;
 	uint32_t remote_at;
 	uint64_t compare_add, swap;
-	int recv; /* number of the receive it takes, or -1 */
+	int recv; /* number of the receive that the operation consumes, or -1 */
 };
 
 struct receive {
 	vb_time post_at;
 	struct pieces room;
-	uint32_t len; /* of the message that will come */
+	uint32_t len; /* length of the message that will come */
 	bool write, has_imm;
 	uint32_t imm;
 };
 
-/* One direction: from side @from to the other. */
+/* One direction: requests from side @from to the other side. */
 struct flow {
 	unsigned from;
 	struct op ops[MAX_OPS];
 	struct receive recvs[MAX_OPS];
 	unsigned op_count, recv_count;
 	unsigned op_posted, recv_posted;
-	unsigned op_seen, recv_seen; /* all before it have been reported */
+	/* all operations and receives before these have been reported */
+	unsigned op_seen, recv_seen;
 	bool op_failed, recv_failed;
 	uint32_t counter_at;
 };
@@ -68,26 +71,26 @@ struct play {
 	uint32_t used[SIM_SIDES];
 	struct vb_mr *local[SIM_SIDES], *remote[SIM_SIDES];
 	uint32_t mtu;
-	/* Chaos: which state a side is taken to, and when; RTS: none. */
+	/* In chaos: the state to which a side is taken, and when; RTS: none. */
 	enum vb_qp_state doom[SIM_SIDES];
 	vb_time doom_at[SIM_SIDES];
-	bool streams; /* of small WRITEs */
-	vb_time busy; /* until the last completion */
+	bool streams; /* the flow has streams of small WRITEs */
+	vb_time busy; /* the time of the last completion */
 	bool failed;
 };
 
-/* The bytes that a side's operations are drawn from. */
+/* Returns the bytes from which a side's operations are drawn. */
 uint8_t *scenario_arena(const struct play *p, unsigned side);
 /* The play has failed: print @what with @a and @b. */
 void scenario_fail(struct play *p, const char *what, long a, long b);
 /* Gather the bytes of @pcs from the arena @from. */
 void scenario_copy_out(const uint8_t *from, const struct pieces *pcs,
 		       uint8_t *to);
-/* The first @len bytes. */
+/* Returns the first @len bytes of @from. */
 struct pieces scenario_cut(const struct pieces *from, uint32_t len);
 extern uint8_t scenario_scratch[LONGEST + 8];
 
-/* Are there ends of connections that only a timeout notices? */
+/* Can a connection of play @p end so that only a timeout detects the end? */
 bool scenario_ends_soon(const struct play *p);
 
 /* Draw everything that happens in @p. */

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* How much of a long test is played. */
+/* The share of a long test that is played. */
 #ifndef TESTS_SUPPORT_SEEDS_H
 #define TESTS_SUPPORT_SEEDS_H
 
 #include <stdlib.h>
 
-/* 1; 4 in `make check`, which sets VERBENA_QUICK (scripts/check.sh). A test
- * divides its number of seeds by this, or multiplies the distance between two
- * steps that it plays. */
+/* Returns 1, or 4 in `make check`, which sets VERBENA_QUICK (scripts/check.sh).
+ * A test divides its number of seeds by this, or multiplies the distance
+ * between two steps that it plays. */
 static inline unsigned seeds_divisor(void)
 {
 	return getenv("VERBENA_QUICK") ? 4 : 1;

@@ -11,16 +11,15 @@
 #include "tests/support/must.h"
 #include "wire/ipc.h"
 
-/* More packets than this on the wire are a storm. */
+/* More packets than this on the wire count as a storm. */
 #define STORM 20000
 
-/*
- * Chance.
- */
+/* Random numbers. */
 
 uint32_t sim_rand32(struct sim_rand *r)
 {
-	uint64_t z = r->state += 0x9e3779b97f4a7c15u; /* splitmix64 */
+	/* the generator splitmix64 */
+	uint64_t z = r->state += 0x9e3779b97f4a7c15u;
 
 	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
 	z = (z ^ z >> 27) * 0x94d049bb133111ebu;
@@ -37,9 +36,7 @@ bool sim_maybe(struct sim_rand *r, unsigned chance)
 	return sim_below(r, 10000) < chance;
 }
 
-/*
- * The wire: a heap of frames by time of arrival.
- */
+/* The wire: a heap of frames by the time of arrival. */
 
 static bool earlier(const struct sim_frame *a, const struct sim_frame *b)
 {
@@ -139,7 +136,7 @@ static void damage(struct sim *s, uint8_t *bytes, uint32_t len)
 {
 	unsigned flips = 1 + sim_below(&s->rand, 4);
 
-	/* Mostly headers: that is where harm is done. */
+	/* Flip bits mostly in the headers, where they do the most harm. */
 	while (flips--) {
 		uint32_t reach = sim_maybe(&s->rand, 8000) ? 44 : len;
 		uint32_t at = sim_below(&s->rand, VB_MIN(reach, len));
@@ -200,9 +197,7 @@ void sim_inject(struct sim *s, unsigned to, const struct vb_ib_pkt *pkt)
 	put_on_wire(s, to, bytes, (uint32_t)len);
 }
 
-/*
- * What an engine does.
- */
+/* The engine's work. */
 
 static struct vb_gid gid_of(unsigned side)
 {
@@ -220,7 +215,9 @@ static void drive(struct sim_side *side, struct vb_qp *qp)
 	       !vb_transport_can_wait(qp);
 	while (more) {
 		more = vb_transport_send(qp, side->sim->now, &batch);
-		MUST(!more || batch.count); /* else it would spin */
+		/* A transport that wants to send more but sent nothing would
+		 * make its caller spin. */
+		MUST(!more || batch.count);
 		sim_transmit(side->sim, side->number, &batch);
 		if (side->sim->used > STORM) {
 			sim_print_trace(side->sim);
@@ -286,7 +283,7 @@ vb_time VB_UNCHECKED sim_next(const struct sim *s)
 	return next;
 }
 
-/* Everything that is due now. Frames come in runs, as from a socket. */
+/* Do everything that is due now. Frames come in runs, as from a socket. */
 static void happen(struct sim *s)
 {
 	unsigned run = 1 + sim_below(&s->rand, 64);
@@ -325,9 +322,7 @@ bool sim_settle(struct sim *s, vb_time until)
 	return next == VB_NEVER;
 }
 
-/*
- * Adapters.
- */
+/* Making adapters. */
 
 static int route(struct vb_link *l, struct vb_route *r)
 {
@@ -425,7 +420,8 @@ void sim_modify(struct sim *s, struct vb_qp *qp, enum vb_qp_state to,
 	MUST(vb_qp_modify(qp, &a, mask | QPM_STATE, s->now) == 0);
 }
 
-/* XRC: what side 1's queue pair is, and the shared queue for it. */
+/* For XRC: make the target queue pair of side 1, and the shared queue for
+ * it. */
 static void make_target(struct sim_pair *p, struct sim_side *side,
 			struct vb_qp_init *init)
 {
@@ -487,7 +483,7 @@ void sim_create(struct sim *s, struct sim_pair *p, const struct sim_caps *caps)
 		create_side(s, p, i, caps);
 }
 
-/* What each step takes. */
+/* The attributes of each move. */
 #define CONNECT (QPM_AV | QPM_PATH_MTU | QPM_DEST_QPN | QPM_RQ_PSN)
 static const struct way_up {
 	uint32_t init, rtr, rts;
@@ -523,7 +519,7 @@ void sim_to_rtr(struct sim *s, struct sim_pair *p, unsigned side,
 			       .is_global = true,
 			       .port_num = 1 };
 	sim_modify(s, p->qp[side], QPS_RTR, way->rtr, &a);
-	/* Datagrams have no such attribute; posting looks there. */
+	/* Datagrams have no such attribute; the simulation's posts use it. */
 	p->qp[side]->attr.dest_qp_num = a.dest_qp_num;
 }
 
@@ -570,11 +566,9 @@ void sim_disconnect(struct sim *s, struct sim_pair *p)
 	p->xrcd = NULL;
 }
 
-/*
- * A program's part.
- */
+/* The part of a program. */
 
-/* The other side. */
+/* Returns the destination of a datagram: the other side. */
 static struct vb_send_dest dest_of(struct vb_qp *qp)
 {
 	struct sim_side *side =

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Two adapters with a bad wire between them, in virtual time. Everything that
- * happens follows from one seed: run it again and it happens again.
+ * Two adapters with a bad wire between them, in virtual time. All events follow
+ * from one seed: a run with an equal seed is an equal run.
  */
 #ifndef TESTS_SUPPORT_SIM_H
 #define TESTS_SUPPORT_SIM_H
@@ -12,27 +12,28 @@
 #define SIM_QPS	   8
 #define SIM_TRACES 96
 
-/* A small generator, so that runs repeat on every machine. */
+/* A small random generator whose numbers are equal on every machine. */
 struct sim_rand {
 	uint64_t state;
 };
 uint32_t sim_rand32(struct sim_rand *r);
-/* 0..n-1 */
+/* returns a number from 0 to @n - 1 */
 uint32_t sim_below(struct sim_rand *r, uint32_t n);
 /* True in @chance of 10000 cases. */
 bool sim_maybe(struct sim_rand *r, unsigned chance);
 
-/* How bad the wire is: chances in 10000 for each packet. */
+/* The faults of the wire: chances in 10000 for each packet. */
 struct sim_wire {
 	unsigned lose, copy, swap;
-	/* Bits flipped: the ICRC finds it, which is a loss. When hostile, the
-	 * ICRC is right: the sender meant it. */
+	/* Bits are flipped: the ICRC reveals it, which is a loss. If hostile,
+	 * the ICRC is right, as if the sender had meant the bits. */
 	unsigned damage;
 	bool hostile;
-	/* Packets that may be under way to one side; 0: any number. */
+	/* The most packets under way to one side; 0: any number. */
 	unsigned room;
 	vb_time delay, jitter;
-	vb_time pace; /* of one behind the other; 0: any number at once */
+	/* time between one packet and the next; 0: any number at once */
+	vb_time pace;
 };
 
 enum sim_fate { SIM_PASS, SIM_DROP };
@@ -66,32 +67,33 @@ struct sim_side {
 	unsigned qp_count;
 };
 
-/* Another way between the sides than the wire alone. */
+/* A way between the sides other than the wire. */
 struct sim_path {
 	const struct vb_transport *transport;
-	/* Both sides are there; no queue pair, and no key, is yet. */
+	/* Called when both sides exist, but no queue pair and no key yet. */
 	void (*open)(struct sim *s);
 	void (*close)(struct sim *s);
-	/* All that the sides can do now. */
+	/* Does everything that the sides can do now. */
 	void (*drive)(struct sim *s);
-	/* When the next thing happens that is no packet. */
+	/* Returns the time of the next event that is no packet. */
 	vb_time (*next)(const struct sim *s);
-	/* The side does nothing now; who touches its objects might wait for
-	 * ever. */
+	/* Is the side inactive now? A thread that uses its objects might wait
+	 * for ever. */
 	bool (*is_away)(const struct sim *s, unsigned side);
-	/* The test is over: no side is in the midst of anything any more. */
+	/* The test is over: bring each side to a point outside of any
+	 * operation. */
 	void (*rest)(struct sim *s);
-	/* What was done on this path that must never be, or NULL. */
+	/* Returns a description of a forbidden action on this path, or NULL. */
 	const char *(*crime)(const struct sim *s);
-	/* When a side was harmed; VB_NEVER: not yet. */
+	/* Returns the time when a side was harmed; VB_NEVER: not yet. */
 	vb_time (*harmed_at)(const struct sim *s);
-	/* Prints what all runs came to. */
+	/* Prints the sums of all runs. */
 	void (*tell)(void);
 };
 
 struct sim {
-	const struct sim_path *path; /* NULL: the wire */
-	void *way;		     /* of the path */
+	const struct sim_path *path; /* the path; NULL: only the wire */
+	void *way;		     /* private state of @path */
 	struct sim_rand rand;
 	vb_time now;
 	struct sim_wire wire;
@@ -99,45 +101,48 @@ struct sim {
 	struct sim_frame *heap;
 	unsigned used, room, to_come[SIM_SIDES];
 	uint64_t order, sent;
-	vb_time free_at[SIM_SIDES]; /* the wire to that side, by its pace */
+	/* when the wire to each side is free again, by its pace */
+	vb_time free_at[SIM_SIDES];
 	struct sim_trace traces[SIM_TRACES];
 	uint64_t traced;
-	/* Sees every packet as it is sent, and may lose it. */
+	/* A function that sees every packet as it is sent, and may lose it. */
 	enum sim_fate (*tap)(void *arg, unsigned from,
 			     const struct vb_ib_pkt *pkt);
 	void *tap_arg;
-	bool mute; /* tap, and lose, all */
+	bool mute; /* tap sees nothing, and all packets are lost */
 };
 
 void sim_open(struct sim *s, uint64_t seed);
 void sim_open_as(struct sim *s, uint64_t seed, const struct sim_path *path);
 void sim_close(struct sim *s);
 
-/* A connection between the sides, or two queue pairs of datagrams: what is
- * posted to one goes to the other (with attr's Q_Key); attr's PSNs, depths,
- * timers and access flags are taken from @attr (state, AV and QPN are filled
+/* A connection between the sides, or two queue pairs of datagrams. What is
+ * posted to one goes to the other (with the Q_Key of @attr); PSNs, depths,
+ * timers and access flags are those of @attr (state, AV and QPN are filled
  * in). */
 struct sim_pair {
 	struct vb_qp *qp[SIM_SIDES];
 	struct vb_cq *send_cq[SIM_SIDES], *recv_cq[SIM_SIDES];
 	struct vb_srq *srq[SIM_SIDES];
-	/* XRC, of side 1: its shared queue completes to its recv_cq */
+	/* XRC of side 1: its shared queue completes to its recv_cq. */
 	struct vb_xrcd *xrcd;
 	struct vb_qp_share share;
 };
 struct sim_caps {
 	uint32_t wr, sge, inline_bytes, cqe;
-	/* 0: RC. QPT_XRC_SEND: side 0's, which sends to side 1's target. */
+	/* 0: RC. QPT_XRC_SEND: the type of side 0, which sends to the target of
+	 * side 1. */
 	enum vb_qp_type type;
-	bool srq;      /* receives come from a shared queue, one a side */
-	uint32_t tags; /* side 1's has a list of so many, and its queue pair
-			* no send queue */
+	bool srq; /* each side has a shared receive queue */
+	/* the number of tagged buffers in side 1's list, whose queue pair then
+	 * has no send queue */
+	uint32_t tags;
 };
 extern const struct vb_qp_attr sim_attr; /* usual values */
 extern const struct sim_caps sim_caps;
 void sim_connect(struct sim *s, struct sim_pair *p,
 		 const struct vb_qp_attr *attr, const struct sim_caps *caps);
-/* As sim_connect(), in parts: the side's queue pair stays in INIT. */
+/* Does a part of sim_connect(): the side's queue pair stays in INIT. */
 void sim_create(struct sim *s, struct sim_pair *p, const struct sim_caps *caps);
 void sim_to_rtr(struct sim *s, struct sim_pair *p, unsigned side,
 		const struct vb_qp_attr *attr);
@@ -152,24 +157,26 @@ void sim_transmit(struct sim *s, unsigned from, struct vb_txq *q);
 bool sim_is_away(const struct sim *s, unsigned side);
 /* Let all queue pairs send what they want to send now. */
 void sim_drive(struct sim *s);
-/* When does something happen next? */
+/* Returns the time of the next event. */
 vb_time sim_next(const struct sim *s);
-/* Deliver what is due at @until or before; time stands at @until then. */
+/* Deliver all packets due at @until or before; the time is @until
+ * afterwards. */
 void sim_run(struct sim *s, vb_time until);
-/* Until nothing happens any more, or @until. True: quiet. */
+/* Run until no more events happen, or until @until. True: no events are
+ * left. */
 bool sim_settle(struct sim *s, vb_time until);
-/* A packet of the test's own towards @to, sealed; payload is in @pkt. */
+/* Send a packet of the test to side @to, sealed; the payload is in @pkt. */
 void sim_inject(struct sim *s, unsigned to, const struct vb_ib_pkt *pkt);
 
 void sim_post_send(struct vb_qp *qp, const struct vb_send_wqe *wqe,
 		   const struct vb_sge *sge);
-/* With @data when SEND_INLINE. */
+/* Post a request, with @data if it has SEND_INLINE. */
 void sim_post_inline(struct vb_qp *qp, const struct vb_send_wqe *wqe,
 		     const void *data);
 void sim_post_recv(struct vb_qp *qp, uint64_t wr_id, const struct vb_sge *sge,
 		   unsigned count);
 bool sim_poll(struct vb_cq *cq, struct vb_cqe *e);
-/* The next asynchronous event of a side, or -1. */
+/* Returns the next asynchronous event of a side, or -1. */
 int sim_event(struct sim *s, unsigned side);
 
 void sim_print_trace(const struct sim *s);

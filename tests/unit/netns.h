@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A network namespace for a test, with loopback up: nothing a test does with
- * port 4791 or with the broker's name touches the host.
+ * Creates a network namespace for a test, with loopback up: a test's use of
+ * port 4791 and of the broker's name does not affect the host.
  */
 #ifndef TESTS_UNIT_NETNS_H
 #define TESTS_UNIT_NETNS_H
@@ -30,8 +30,8 @@ static inline void netns_write(const char *path, const char *text)
 	close(fd);
 }
 
-/* Become root of a user namespace of our own: programs that look at their
- * user number (ip) then do what the kernel lets them. */
+/* Become root of a new user namespace: programs that look at their user number
+ * (ip) then do what the kernel permits. */
 static inline bool netns_own_user(void)
 {
 	unsigned uid = getuid(), gid = getgid();
@@ -58,15 +58,15 @@ static inline bool netns_loopback_up(void)
 	return up;
 }
 
-/* One more network namespace; the process is in it afterwards. */
+/* Enter another new network namespace. */
 static inline bool netns_next(void)
 {
 	return unshare(CLONE_NEWNET) == 0 && netns_loopback_up();
 }
 
-/* Once, before any thread. False, and why as meson_tests of scripts/check.sh
- * reads it: skip the test. Root needs no user namespace, which a chroot or a
- * container may refuse. */
+/* Call this once, before any thread starts. False: skip the test; the reason is
+ * printed as meson_tests of scripts/check.sh reads it. Root needs no user
+ * namespace, which a chroot or a container may refuse. */
 static inline bool netns_enter(void)
 {
 	if ((netns_own_user() || geteuid() == 0) && netns_next())

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* base/bell: the sleeper is woken, interrupted and cancelled as in read(2). */
+/* base/bell: the sleeper is woken, interrupted and cancelled like a thread in
+ * read(2). */
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -16,7 +17,7 @@
 #include "base/bell.h"
 #include "base/sync.h"
 
-static struct vb_bell *bell; /* in memory that a child shares */
+static struct vb_bell *bell; /* the bell, in memory that a child shares */
 
 static int make(void **state)
 {
@@ -35,14 +36,14 @@ static void rung_before_the_sleep__none(void **state)
 	assert_false(vb_bell_ring(bell));
 	vb_bell_set(bell);
 	assert_true(vb_bell_ring(bell));
-	assert_false(vb_bell_ring(bell)); /* one ring is enough */
+	assert_false(vb_bell_ring(bell)); /* one ring wakes the sleeper */
 	assert_int_equal(vb_bell_wait(bell), 0);
 	vb_bell_set(bell);
 	vb_bell_clear(bell);
 	assert_false(vb_bell_ring(bell));
 }
 
-/* Two processes, in turn: no ring is lost. */
+/* Two processes ring each other in turn: no ring is lost. */
 static void pass_on(struct vb_bell *from, struct vb_bell *to, _Atomic int *turn,
 		    int mine)
 {
@@ -81,7 +82,7 @@ static void *sleep_there(void *arg)
 	return (void *)(intptr_t)vb_bell_wait(bell);
 }
 
-/* The other thread is about to sleep, and most often asleep. */
+/* Start a thread that is about to sleep, and is most often asleep. */
 static pthread_t sleeper(void)
 {
 	pthread_t t;
@@ -102,7 +103,7 @@ static void *ended(pthread_t t)
 	return result;
 }
 
-/* One signal may come before it sleeps. */
+/* Send signals until the thread ends: the first may come before it sleeps. */
 static void *ended_by_signals(pthread_t t)
 {
 	void *result;
@@ -118,7 +119,8 @@ static void wake__whatever_the_word_says(void **state)
 {
 	pthread_t t = sleeper();
 
-	vb_bell_clear(bell); /* a word that a hostile peer may write */
+	/* restore the word, which a hostile peer may have written */
+	vb_bell_clear(bell);
 	assert_false(vb_bell_ring(bell));
 	vb_bell_wake(bell);
 	assert_ptr_equal(ended(t), NULL);
@@ -154,8 +156,8 @@ static void cancelled(void **state)
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-/* What verbs do after the sleep: with cancellation off and a lock held, they
- * make calls that are cancellation points. */
+/* The calls of a verb after the sleep: with cancellation disabled and a lock
+ * held, it makes calls that are cancellation points. */
 static void *sleep_and_lock(void *arg)
 {
 	const int *fd = arg;

@@ -39,7 +39,8 @@ static void *read_many(void *arg)
 	return NULL;
 }
 
-/* Two threads, so that one loses its processor between two readings. */
+/* Two threads read the clock, so that one loses its processor between two
+ * readings. */
 static void wall__distances_stay(void **state)
 {
 	int64_t ahead[2];
@@ -59,7 +60,7 @@ static void ahead__follows_a_clock_that_is_set(void **state)
 	const int64_t first = vb_clock_ahead(0, &s);
 
 	assert_int_equal(first, AHEAD);
-	/* A sample that took long says less, and changes nothing. */
+	/* A sample that took long is inexact, and changes nothing. */
 	s.behind = now + VB_SEC;
 	assert_int_equal(vb_clock_ahead(first, &s), first);
 	s.before = now - VB_SEC;

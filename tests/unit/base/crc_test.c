@@ -8,7 +8,7 @@
 
 #include "base/crc.h"
 
-/* Bit by bit, from the definition. */
+/* Computes the CRC bit by bit, from the definition. */
 static uint32_t slow_crc32(uint32_t crc, const uint8_t *p, size_t len)
 {
 	crc = ~crc;
@@ -70,7 +70,8 @@ static void folded__every_length_at_every_alignment(void **state)
 	free(bytes);
 }
 
-/* Every d, by brute force, over a message with @tail bytes behind the field. */
+/* Try every d by brute force, for a message with @tail bytes behind the
+ * field. */
 static void solve_every_d(size_t tail)
 {
 	static uint8_t bytes[8192];
@@ -117,8 +118,8 @@ static void solve16__some_d_at_every_tail(void **state)
 	}
 }
 
-/* One more zero byte behind the field moves the difference as the CRC register
- * does. */
+/* One more zero byte behind the field changes the difference as it changes the
+ * CRC register. */
 static void diff16__agrees_with_appended_zeros(void **state)
 {
 	static const uint8_t zeros[5000];
@@ -144,7 +145,7 @@ static void solve16__refuses_what_no_d_explains(void **state)
 			vb_crc32_diff16((uint16_t)(1u << bit), 500), 502, &d));
 	assert_int_equal(d, 0xbeef);
 
-	/* Of random differences one in 65536 has a solution. */
+	/* One in 65536 random differences has a solution. */
 	srand(7);
 	for (int i = 0; i < 65536; i++)
 		solved += vb_crc32_solve16(
@@ -165,7 +166,8 @@ static void crc32c__vectors(void **state)
 		bytes[i] = (uint8_t)i;
 	assert_int_equal(vb_crc32c(0, bytes, 32), 0x46dd794e);
 	assert_int_equal(vb_crc32c(0, "123456789", 9), 0xe3069283);
-	/* Continued at any place, also unaligned. */
+	/* The computation can be continued at any byte, even an unaligned
+	 * one. */
 	for (unsigned n = 0; n <= 32; n++)
 		assert_int_equal(
 			vb_crc32c(vb_crc32c(0, bytes, n), bytes + n, 32 - n),

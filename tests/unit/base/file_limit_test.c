@@ -56,7 +56,7 @@ static void write__past_the_limit(void **state)
 	assert_false(sigismember(&pending, SIGXFSZ));
 }
 
-/* A SIGXFSZ that the program has blocked and not taken yet stays pending. */
+/* A SIGXFSZ that was pending for the program stays pending. */
 static void write__leaves_the_programs_signal(void **state)
 {
 	int fd = *(int *)*state, sig;

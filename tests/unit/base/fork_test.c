@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What a child of fork forgets, closes and unmaps, and what it does not. */
+/* The state that a child of fork resets, closes and unmaps, and the state that
+ * it keeps. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -38,7 +39,7 @@ static bool is_mapped(void *at)
 	return mincore(at, 1, &resident) == 0 || errno != ENOMEM;
 }
 
-/* End the child with the result @is_right. */
+/* End the child; its exit status is whether @is_right returned true. */
 static void child_says(bool (*is_right)(void *arg), void *arg)
 {
 	pid_t pid = fork();
@@ -54,7 +55,7 @@ static void child_says(bool (*is_right)(void *arg), void *arg)
 	assert_int_equal(WEXITSTATUS(status), 0);
 }
 
-/* Unchecked: the analysis does not follow a lock's word. */
+/* Is the lock held? Unchecked: the analysis does not follow a lock's word. */
 static bool has_lock(void *arg) VB_UNCHECKED
 {
 	bool got = vb_mutex_trylock(&lock);
@@ -126,7 +127,7 @@ static void close__nothing_where_there_is_nothing(void **state)
 	child_says(has_lock, NULL);
 }
 
-/* A grandchild has its own file at the number that its parent closed. */
+/* A grandchild has a file of its own at the number that its parent closed. */
 static bool grandchild_keeps(void *arg)
 {
 	int fd = *(int *)arg, mine;
@@ -178,7 +179,7 @@ static void unmap__what_was_entered(void **state)
 	vb_fork_keeps(first);
 	child_says(is_there, first);
 	child_says(is_gone, second);
-	/* its entry is used again */
+	/* The entry of the unmapped range is reused. */
 	vb_fork_unmaps(first, 4096);
 	child_says(is_gone, first);
 	vb_fork_keeps(first);

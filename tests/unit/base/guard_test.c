@@ -15,16 +15,18 @@
 #include <cmocka.h>
 
 #include "base/guard.h"
+#include "tests/support/seeds.h"
 
 static size_t page;
 
-/* Called in each test, since cmocka installs its own handlers before each. */
+/* Install the guard's handlers in each test, since cmocka installs its own
+ * before each. */
 static void put_guard_back(void)
 {
 	assert_int_equal(vb_guard_install(), 0);
 }
 
-/* Two pages, the second one gone. */
+/* Map two pages, of which the second is missing. */
 static uint8_t *page_before_hole(int prot)
 {
 	uint8_t *p = mmap(NULL, 2 * page, PROT_READ | PROT_WRITE,
@@ -112,7 +114,7 @@ static void copy__fails_at_an_unmapped_page(void **state)
 	uint8_t *p = page_before_hole(PROT_NONE);
 
 	put_guard_back();
-	for (size_t len = 1; len < 300; len++)
+	for (size_t len = 1; len < 300; len += seeds_divisor())
 		for (size_t have = 0; have < len; have++)
 			copy_into_hole(p, len, have);
 	assert_int_equal(vb_guard_copy(p, NULL, 5), 5);
@@ -232,7 +234,7 @@ static void copy__many_threads_fault_at_once(void **state)
 	munmap(p, page);
 }
 
-/* A thread that spins on the last byte must then find all the others. */
+/* A thread that spins on the last byte must find all the others written. */
 static uint8_t *volatile mailbox;
 
 static void *send_rounds(void *arg)
@@ -280,8 +282,8 @@ static void copy__last_byte_comes_last(void **state)
 }
 
 /*
- * The program's own faults, each in a child. A child ends with _exit(), or by
- * the signal when no handler caught it.
+ * Faults of the program itself, each in a child. A child ends with _exit(), or
+ * by the signal if no handler caught it.
  */
 static int child_ends(void (*what)(void))
 {
@@ -344,8 +346,8 @@ static void leave_if_address_is_8(int sig, siginfo_t *info, void *context)
 	_exit(1);
 }
 
-/* What a well-behaved library does: count, then call the handler that was there
- * before. */
+/* A handler as in a well-behaved library: count, then call the handler that it
+ * displaced. */
 static void call_displaced(int sig, siginfo_t *info, void *context)
 {
 	if (++calls > 3)
@@ -394,9 +396,9 @@ static void ignored(void)
 {
 	signal(SIGSEGV, SIG_IGN);
 	install();
-	kill(getpid(), SIGSEGV); /* sent, not raised: ignored */
+	kill(getpid(), SIGSEGV); /* a signal that was sent is ignored */
 	check_guard_works();
-	crash(); /* cannot be ignored */
+	crash(); /* a real fault cannot be ignored */
 }
 
 static void sent_by_somebody(void)
@@ -430,7 +432,8 @@ static void jump_out(int sig, siginfo_t *info, void *context)
 	siglongjmp(escape, 1);
 }
 
-/* Many faults, also on an alternate stack: no state may remain. */
+/* Many faults that a handler leaves by a jump, also on an alternate stack: no
+ * state may remain. */
 static void handler_jumps_out(void)
 {
 	stack_t alt = { .ss_sp = malloc(1 << 16), .ss_size = 1 << 16 };
@@ -465,7 +468,8 @@ static void mend(int sig, siginfo_t *info, void *context)
 	mprotect(touch_page, page, PROT_READ | PROT_WRITE);
 }
 
-/* A program that uses faults for its work, as garbage collectors do. */
+/* A handler of a program that uses faults for its work, as garbage collectors
+ * do. */
 static void handler_mends(void)
 {
 	touch_page =

@@ -39,8 +39,8 @@ static void idtab__freed_last_is_used_last(void **state)
 		assert_int_equal(vb_idtab_add(t, &obj, &index), 0);
 	vb_idtab_del(t, 1);
 	vb_idtab_del(t, 0);
-	vb_idtab_del(t, 0);  /* already deleted */
-	vb_idtab_del(t, 77); /* never added */
+	vb_idtab_del(t, 0);  /* index 0 was already deleted */
+	vb_idtab_del(t, 77); /* index 77 was never added */
 	assert_int_equal(vb_idtab_used(t), 1);
 	assert_null(vb_idtab_get(t, 0));
 	assert_null(vb_idtab_get(t, 1));
@@ -119,7 +119,7 @@ static void idtab__random_against_an_array(void **state)
 	vb_idtab_destroy(t);
 }
 
-/* Readers that run beside writers see NULL, or an object that knows its own
+/* Readers that run beside writers find NULL, or an object that has its own
  * index. */
 static struct obj {
 	atomic_uint index;

@@ -11,7 +11,8 @@
 
 #include "base/log.h"
 
-/* What a child process with VERBENA_LOG=@setting writes to descriptor 2. */
+/* Returns what a child process with VERBENA_LOG=@setting writes to descriptor
+ * 2. */
 static size_t child_says(const char *setting, char *text, size_t room)
 {
 	size_t used = 0;

@@ -13,7 +13,7 @@
 
 static void rows__come_one_after_the_other_and_stay(void **state)
 {
-	enum { N = 40000 }; /* more than two chunks */
+	enum { N = 40000 }; /* objects for more than two chunks */
 	struct vb_rows *t = vb_rows_create(N, SIZE);
 	static void *objs[N];
 	uint32_t index;

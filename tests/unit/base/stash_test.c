@@ -80,8 +80,8 @@ static void stash__keeps_so_much_and_no_more(void **state)
 		vb_stash_give(&s, all[i], 4608);
 	assert_true(s.kept <= VB_STASH_KEEPS);
 	assert_true(s.kept > VB_STASH_KEEPS - 4608);
-	/* When the stash is full, the last buffers given are freed, and not the
-	 * first. */
+	/* When the stash is full, the last buffers returned are freed, and not
+	 * the first. */
 	assert_ptr_equal(take(4608), all[MANY - 11]);
 	free(all[MANY - 11]);
 }

@@ -34,7 +34,7 @@ static void timers__pop_in_order_and_not_early(void **state)
 	vb_timers_fini(&ts);
 }
 
-/* What was reserved is there, and what is queued stays queued. */
+/* All reserved timers can be queued when allocation fails. */
 static void reserve__makes_room_for_so_many(void **state)
 {
 	static struct vb_timer t[MANY];

@@ -169,7 +169,7 @@ static void broker_run__slots_come_and_go(void **state)
 	first = claim_slot(&a, 1);
 	second = claim_slot(&b, 2);
 	assert_int_equal(programs(), 2);
-	close(first); /* the name is still held, so the slot is, too */
+	close(first); /* the name is still bound, so the slot is still taken */
 	assert_int_equal(programs(), 2);
 	close_answer(&a);
 	assert_int_equal(programs(), 1);
@@ -188,7 +188,8 @@ static void broker_run__all_slots(void **state)
 	int fds[VB_MAX_PROGRAMS + 1];
 	struct rlimit limit;
 
-	/* This process has the descriptors of all programs. */
+	/* This process has the descriptors of all programs, so it needs
+	 * more. */
 	getrlimit(RLIMIT_NOFILE, &limit);
 	limit.rlim_cur = limit.rlim_max;
 	setrlimit(RLIMIT_NOFILE, &limit);
@@ -249,7 +250,8 @@ static void broker_run__nonsense_ends_a_session(void **state)
 		too_many_descriptors(count);
 	fd = claim_slot(&a, 1);
 	close_answer(&a);
-	say(fd, IPC_CLAIM, 0, -1); /* a session may claim one slot only */
+	/* a second claim in one session is refused */
+	say(fd, IPC_CLAIM, 0, -1);
 	expect_end(fd);
 	close(fd);
 	assert_int_equal(programs(), 0);
@@ -339,7 +341,7 @@ static void broker_run__port_of_another_program(void **state)
 	assert_int_equal(a.m.error, EADDRINUSE);
 	assert_non_null(strstr(a.m.text, "4791"));
 	close(other);
-	/* The same session may ask again. */
+	/* The session may ask again. */
 	say(fd, IPC_CLAIM, 0, -1);
 	assert_true(hear(fd, &a));
 	assert_int_equal(a.m.kind, IPC_GRANT);
@@ -363,7 +365,8 @@ static void broker_run__the_next_one_takes_over(void **state)
 	close(second);
 
 	start_broker(60 * VB_SEC);
-	third = connect_to_broker(); /* waits for a program to rejoin */
+	/* this claim waits for a program to rejoin */
+	third = connect_to_broker();
 	say(third, IPC_CLAIM, 0, -1);
 	nap_ms(50);
 	first = connect_to_broker();
@@ -388,7 +391,8 @@ static void broker_run__the_next_one_takes_over(void **state)
 	assert_false(vb_udp_port_taken());
 }
 
-/* Returns 0 if the broker lets the program rejoin, else the errno it gives. */
+/* Returns 0 if the broker lets the program rejoin, else the errno in its
+ * answer. */
 static int rejoin(unsigned slot, int socket, int name, int vault)
 {
 	const int fds[IPC_FDS] = { socket, name, vault };
@@ -437,7 +441,7 @@ static int in_child(int (*child)(const struct answer *a),
 	return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
-/* Rejoins with the name bound in another network namespace. */
+/* Rejoins with a name that is bound in another network namespace. */
 static int bring_name_from_elsewhere(const struct answer *a)
 {
 	int fds[IPC_FDS] = { a->fds[0], -1, a->fds[2] };
@@ -479,7 +483,8 @@ static void broker_run__rejoin_of_others(void **state)
 	kill_broker();
 }
 
-/* Whether the broker lets this process speak for a queue pair of slot 1. */
+/* Returns whether the broker accepts messages of this process about a queue
+ * pair of slot 1. */
 static bool speaks_for_slot_1(void)
 {
 	const struct vb_ipc_cm hello = { .kind = IPC_CM_HELLO,
@@ -497,8 +502,8 @@ static bool speaks_for_slot_1(void)
 	return answer.status == 0;
 }
 
-/* A process that closes its slot's name and keeps its session must not speak
- * for the next holder of the slot. */
+/* A process that closes its slot's name and keeps its session must not be
+ * accepted for the next program of the slot. */
 static int keep_session(int told, int tell)
 {
 	struct answer a;
@@ -546,7 +551,7 @@ static void broker_run__leaves_when_idle(void **state)
 	fd = claim_slot(&a, 1);
 	nap_ms(400);
 	assert_int_equal(waitpid(broker, NULL, WNOHANG), 0);
-	close(fd); /* the slot is still held */
+	close(fd); /* the name of the slot is still bound */
 	nap_ms(500);
 	assert_int_equal(waitpid(broker, NULL, WNOHANG), 0);
 	close_answer(&a);

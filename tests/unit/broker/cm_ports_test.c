@@ -214,7 +214,7 @@ static void ports__of_gids(void **state)
 	assert_null(vb_cm_ports_find(&table, TCP, 1, &b, false));
 }
 
-/* A model that compares ports pair by pair, to check the counters against. */
+/* A model that compares ports pair by pair, to check the table's counters. */
 static bool is_any4(const struct vb_gid *a)
 {
 	return vb_gid_is_ipv4(a) && vb_load_be(a->raw + 12, 4) == 0;

@@ -267,7 +267,7 @@ static void connect__in_its_own_name(void **state)
 	assert_int_equal(connect_from(1, here, OWN_QPN), 0);
 }
 
-/* A user who is not trusted can have only so many ports and ids. */
+/* A user who is not trusted can have only a limited number of ports and ids. */
 static void bind__a_users_ports(void **state)
 {
 	uint32_t id = 1;

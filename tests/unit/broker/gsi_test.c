@@ -18,7 +18,7 @@
 #include "tests/unit/netns.h"
 
 static struct vb_gsi *gsi;
-static struct vb_link *stranger; /* sends arbitrary packets */
+static struct vb_link *stranger; /* a link that sends arbitrary packets */
 static unsigned heard;
 static struct vb_mad_path way_back;
 static uint8_t last[VB_MAD_BYTES];
@@ -108,7 +108,7 @@ static void gsi__ipv6(void **state)
 	assert_true(vb_gid_equal(&way_back.dgid, &lo));
 }
 
-/* Sending to a host that does not exist, or without a route, loses the MAD. */
+/* A MAD to a host that does not exist, or without a route, is lost. */
 static void gsi__no_way(void **state)
 {
 	const struct vb_mad_path path = {
@@ -257,7 +257,7 @@ static int open_host2(void)
 	return fd;
 }
 
-/* The source port of a datagram; 0: none came within 200 ms. */
+/* Returns the source port of a datagram; 0: none came within 200 ms. */
 static uint16_t take_datagram(int fd)
 {
 	struct pollfd p = { fd, POLLIN, 0 };
@@ -307,7 +307,8 @@ static void gsi__what_is_no_datagram_of_ours(void **state)
 		unsigned taken;
 	} cases[] = {
 		{ 0x64, 0xffff, 1, 1, VB_GSI_QKEY, 256, 1 },
-		{ 0x64, 0x7fff, 1, 1, VB_GSI_QKEY, 256, 1 }, /* limited member */
+		/* a P_Key of a limited member */
+		{ 0x64, 0x7fff, 1, 1, VB_GSI_QKEY, 256, 1 },
 		{ 0x64, 0x8001, 1, 1, VB_GSI_QKEY, 256, 0 },
 		{ 0x64, 0xffff, 2, 1, VB_GSI_QKEY, 256, 0 },
 		{ 0x64, 0xffff, 0, 1, VB_GSI_QKEY, 256, 0 },
@@ -316,8 +317,10 @@ static void gsi__what_is_no_datagram_of_ours(void **state)
 		{ 0x64, 0xffff, 1, 1, VB_GSI_QKEY, 252, 0 },
 		{ 0x64, 0xffff, 1, 1, VB_GSI_QKEY, 260, 0 },
 		{ 0x64, 0xffff, 1, 1, VB_GSI_QKEY, 0,   0 },
-		{ 0x65, 0xffff, 1, 1, VB_GSI_QKEY, 256, 0 }, /* immediate */
-		{ 0x04, 0xffff, 1, 1, VB_GSI_QKEY, 256, 0 }, /* RC */
+		/* a SEND with immediate */
+		{ 0x65, 0xffff, 1, 1, VB_GSI_QKEY, 256, 0 },
+		/* an opcode of RC */
+		{ 0x04, 0xffff, 1, 1, VB_GSI_QKEY, 256, 0 },
 	};
 	// clang-format on
 	struct vb_route r = { .sgid = host(1), .dgid = host(1), .dqpn = 1 };

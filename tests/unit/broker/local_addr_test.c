@@ -73,7 +73,7 @@ static void place__first_gid(void **state)
 	assert_false(has("fe80::ff:fe00:9"));
 }
 
-/* Addresses in another routing table belong to the host as well. */
+/* An address in another routing table belongs to the host as well. */
 static void place__of_another_table(void **state)
 {
 	if (system("ip link add vrf7 type vrf table 9 2>/dev/null && "

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Checks how the broker identifies the process of a session, and for which
- * queue pairs that process may speak. */
+/* Checks how the broker identifies the process of a session, and about which
+ * queue pairs that process may send messages. */
 #include "broker/process.h"
 
 #include <stdarg.h>

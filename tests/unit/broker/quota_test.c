@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Checks the quotas of users, and what is kept for root. */
+/* Checks the quotas of users, and the reserve for root. */
 #include "broker/quota.h"
 
 #include <setjmp.h>

@@ -62,7 +62,7 @@ static void throw_at(unsigned slot)
 	close(tx);
 }
 
-/* Whether a packet for @slot arrives in its socket and in no other. */
+/* Checks whether a packet for @slot arrives in its socket and in no other. */
 static void check_steering(unsigned slot)
 {
 	char byte;
@@ -151,7 +151,7 @@ static void slots_create__port_taken(void **state)
 	assert_int_equal(vb_slots_create(&slots), 0);
 }
 
-/* Ends the broker, and returns the vault that a program would still hold. */
+/* Ends the broker, and returns the vault that a program would still have. */
 static int lose_broker(void)
 {
 	int vault = dup(slots.vault);
@@ -230,7 +230,7 @@ static void send_fd(int to, const uint8_t note[4], int fd)
 	send_fds(to, note, &fd, 1);
 }
 
-/* A RoCE socket of another network namespace, or -1. */
+/* Returns a RoCE socket of another network namespace, or -1. */
 static int far_socket(void)
 {
 	int here = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC), roce = -1;
@@ -254,7 +254,7 @@ static void slots_adopt__what_is_no_vault(void **state)
 	refuse_vault(pair[0]);
 	close(pair[1]);
 
-	refuse_vault(self_connected()); /* empty */
+	refuse_vault(self_connected()); /* a vault without a message */
 	fd = self_connected();
 	assert_int_equal(send(fd, "text", 4, 0), 4);
 	refuse_vault(fd);
@@ -271,7 +271,7 @@ static void slots_adopt__what_is_no_vault(void **state)
 	refuse_vault(fd);
 	fd = self_connected();
 	send_fd(fd, good, roce);
-	send_fd(fd, good, roce); /* slot 0 again */
+	send_fd(fd, good, roce); /* a socket of slot 0 once more */
 	refuse_vault(fd);
 	fd = self_connected();
 	send_fds(fd, two, (int[]){ roce, roce }, 2);

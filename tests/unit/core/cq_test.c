@@ -22,7 +22,7 @@ static bool push(struct vb_cq *cq, uint64_t wr_id)
 	return vb_cq_push(cq, &e, false);
 }
 
-/* Take one entry and return its wr_id; -1: the queue is empty. */
+/* Remove one entry and return its wr_id; -1: the queue is empty. */
 static int64_t poll_one(struct vb_cq *cq)
 {
 	struct vb_cqe e;
@@ -148,7 +148,8 @@ static void poll__releases_slots(void **state)
 	assert_int_equal(vb_cq_poll(f->cq, 2, out), 2);
 	assert_int_equal(qp.sq.released, 7);
 	assert_int_equal(qp.rq.released, 9);
-	qp.srq = &srq; /* an SRQ frees its slots itself */
+	/* the completion belongs to an SRQ, which frees its slots itself */
+	qp.srq = &srq;
 	qp.rq.released = 0;
 	assert_true(vb_cq_push(f->cq, &recv, false));
 	assert_int_equal(vb_cq_poll(f->cq, 2, out), 1);
@@ -172,7 +173,7 @@ static void overrun__once_told_then_dead(void **state)
 	assert_false(is_readable(f->async.fd));
 	assert_int_equal(vb_cq_poll(cq, 1, out), 1);
 	assert_int_equal(out[0].wr_id, 1);
-	/* There is room again, but an entry is missing in between. */
+	/* The queue has room again, but an entry is missing in between. */
 	assert_false(push(cq, 5));
 	assert_int_equal(vb_cq_poll(cq, 4, out), 1);
 	assert_int_equal(out[0].wr_id, 2);
@@ -214,7 +215,8 @@ static void resize__keeps_what_waits(void **state)
 	for (int i = 0; i < 4; i++)
 		assert_true(push(cq, i));
 	assert_int_equal(poll_one(cq), 0);
-	assert_true(push(cq, 4)); /* wraps around the end of the old ring */
+	/* this entry wraps around the end of the old ring */
+	assert_true(push(cq, 4));
 	assert_int_equal(vb_cq_resize(cq, 9), 0);
 	assert_int_equal(cq->cap, 16);
 	assert_true(push(cq, 5));
@@ -256,8 +258,8 @@ static void arm__one_event(void **state)
 	assert_false(event_came(f));
 }
 
-/* As mlx5: a program that arms and sleeps without polling again misses
- * nothing. */
+/* As with mlx5, a program that arms and sleeps without polling again misses no
+ * completion. */
 static void arm__tells_of_what_waits(void **state)
 {
 	struct fixture *f = *state;
@@ -267,13 +269,14 @@ static void arm__tells_of_what_waits(void **state)
 	vb_cq_arm(f->cq, false);
 	assert_true(event_came(f));
 	vb_cq_arm(f->cq, false);
-	assert_false(event_came(f)); /* that entry had its event */
+	/* the entry has already raised its event */
+	assert_false(event_came(f));
 	assert_true(push(f->cq, 2));
 	assert_true(event_came(f));
 	assert_true(push(f->cq, 3));
 	assert_int_equal(vb_cq_poll(f->cq, 4, out), 3);
 	vb_cq_arm(f->cq, false);
-	assert_false(event_came(f)); /* that entry was polled */
+	assert_false(event_came(f)); /* the entry was already polled */
 }
 
 /* UCX polls some entries, arms, polls some more, arms and sleeps. */
@@ -326,11 +329,12 @@ static void arm__solicited(void **state)
 	assert_true(vb_cq_push(f->cq, &bad, false));
 	assert_true(event_came(f));
 	vb_cq_arm(f->cq, true);
-	vb_cq_arm(f->cq, false); /* arm for more */
+	vb_cq_arm(f->cq, false); /* arm for all entries */
 	assert_true(vb_cq_push(f->cq, &good, false));
 	assert_true(event_came(f));
 	vb_cq_arm(f->cq, false);
-	vb_cq_arm(f->cq, true); /* arming for less changes nothing */
+	/* arming for solicited entries does not weaken that */
+	vb_cq_arm(f->cq, true);
 	assert_true(vb_cq_push(f->cq, &good, false));
 	assert_true(event_came(f));
 }
@@ -356,7 +360,8 @@ static void moderate__count_period_error(void **state)
 
 	alarms.calls = 0;
 	vb_cq_moderate(f->cq, 3, 100, fake_alarm);
-	assert_true(push(f->cq, 0)); /* not armed: nothing is counted */
+	/* while the queue is not armed, no entry is counted */
+	assert_true(push(f->cq, 0));
 	assert_int_equal(vb_cq_poll(f->cq, 8, out), 1);
 	vb_cq_arm(f->cq, false);
 	assert_true(push(f->cq, 1));
@@ -375,7 +380,7 @@ static void moderate__count_period_error(void **state)
 	assert_false(event_came(f));
 	vb_cq_due(f->cq);
 	assert_true(event_came(f));
-	assert_true(push(f->cq, 5)); /* not armed */
+	assert_true(push(f->cq, 5)); /* the queue is not armed */
 	vb_cq_due(f->cq);
 	assert_false(event_came(f));
 	assert_int_equal(vb_cq_poll(f->cq, 8, out), 5);
@@ -397,12 +402,13 @@ static void moderate__off_again(void **state)
 	assert_true(push(f->cq, 1));
 	assert_false(event_came(f));
 	vb_cq_moderate(f->cq, 8, 0, fake_alarm);
-	/* the delayed event comes under the old setting */
+	/* The delayed event comes according to the old setting. */
 	assert_true(event_came(f));
 	vb_cq_arm(f->cq, false);
 	assert_true(push(f->cq, 2));
 	assert_true(event_came(f));
-	/* Armed for solicited entries: others are not counted. */
+	/* The queue is armed for solicited entries, so others are not
+	 * counted. */
 	vb_cq_moderate(f->cq, 2, 100, fake_alarm);
 	vb_cq_arm(f->cq, true);
 	assert_true(push(f->cq, 3));

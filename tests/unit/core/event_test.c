@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* core/event: what the fds report, order, waiting, forgetting. */
+/* core/event: what the descriptors report, order, waiting, dropping events. */
 #include "fixture.h"
 
 #include <fcntl.h>
@@ -82,7 +82,7 @@ static void channel__nonblocking_says_again(void **state)
 
 	set_nonblocking(ch.fd);
 	assert_int_equal(vb_channel_take(&ch, &cq), -EAGAIN);
-	assert_ptr_equal(cq, &cqs[2]); /* unchanged */
+	assert_ptr_equal(cq, &cqs[2]); /* cq is unchanged */
 	vb_channel_signal(&ch, &cqs[1]);
 	assert_int_equal(take(), 1);
 	assert_int_equal(ch.tokens.readers, 0);
@@ -95,9 +95,10 @@ static void channel__forgotten_events_leave_the_fd(void **state)
 	vb_channel_signal(&ch, &cqs[1]);
 	vb_channel_signal(&ch, &cqs[2]);
 	vb_channel_forget(&ch, &cqs[1]);
-	vb_channel_forget(&ch, &cqs[1]); /* it has no event any more */
+	vb_channel_forget(&ch, &cqs[1]); /* the queue no longer has an event */
 	assert_int_equal(take(), 0);
-	vb_channel_forget(&ch, &cqs[2]); /* the last one in the list */
+	/* drop the events of the last queue in the list */
+	vb_channel_forget(&ch, &cqs[2]);
 	assert_false(is_readable(ch.fd));
 	vb_channel_signal(&ch, &cqs[1]);
 	vb_channel_signal(&ch, &cqs[0]);
@@ -111,7 +112,7 @@ static void channel__what_a_waiter_queues_is_in_its_hand(void **state)
 	vb_channel_begin(&ch);
 	vb_channel_signal(&ch, &cqs[1]);
 	assert_false(is_readable(ch.fd));
-	/* this thread holds one count already */
+	/* This thread already holds one count. */
 	vb_channel_signal(&ch, &cqs[2]);
 	assert_true(is_readable(ch.fd));
 	assert_ptr_equal(vb_channel_end(&ch), &cqs[1]);
@@ -143,7 +144,7 @@ static void channel__rings_who_watches(void **state)
 	vb_channel_watch(&ch, &bell);
 	vb_channel_begin(&ch);
 	vb_channel_signal(&ch, &cqs[0]);
-	/* the bell rings for the thread's own event */
+	/* The bell also rings for the thread's own event. */
 	assert_int_equal(bell.sleeps, 1);
 	assert_ptr_equal(vb_channel_end(&ch), &cqs[0]);
 	assert_false(vb_channel_has_events(&ch));
@@ -175,7 +176,7 @@ static void wait_for_readers(struct vb_tokens *t, struct vb_mutex *lock,
 		readers = t->readers;
 		vb_mutex_unlock(lock);
 	} while (readers != n);
-	usleep(2000); /* and most likely blocked in read(2) */
+	usleep(2000); /* by now the thread is most likely blocked in read(2) */
 }
 
 static void channel__waits(void **state)
@@ -190,8 +191,8 @@ static void channel__waits(void **state)
 	assert_ptr_equal(cq, &cqs[1]);
 }
 
-/* The reader holds the count of an event that is forgotten: it continues to
- * wait, and neither an event nor a count is lost. */
+/* The reader holds the count of an event that is dropped: it continues to wait,
+ * and neither an event nor a count is lost. */
 static void channel__forgotten_under_a_reader(void **state)
 {
 	for (int i = 0; i < 200; i++) {
@@ -211,8 +212,8 @@ static void channel__forgotten_under_a_reader(void **state)
 		vb_channel_forget(&ch, &cqs[0]);
 		vb_channel_signal(&ch, &cqs[1]);
 		pthread_join(thread, &cq);
-		/* The reader took the first event before it was forgotten, or
-		 * else the second. */
+		/* The reader read the first event before it was dropped, or
+		 * otherwise the second. */
 		if (cq == &cqs[0])
 			assert_int_equal(take(), 1);
 		else
@@ -336,7 +337,7 @@ static void async__forget_first_middle_last(void **state)
 	assert_null(async.first);
 	assert_null(async.last);
 	assert_false(is_readable(async.fd));
-	/* left for vb_async_fini() */
+	/* This event is left for vb_async_fini(). */
 	vb_async_post(&async, EVENT_QP_FATAL, &cqs[2]);
 }
 

@@ -43,7 +43,7 @@ static void fault__unreliable_rows_answer_nothing(void **state)
 		assert_int_equal(row->status != WC_SUCCESS, dies);
 		assert_int_equal(row->counter > CNT_DUPLICATE_REQUEST, !dies);
 	}
-	/* A fault that cannot occur there has the mildest action. */
+	/* A fault that cannot occur on UC or UD has the mildest action. */
 	assert_int_equal(vb_fault_unreliable(FAULT_INV_RKEY)->action, ACT_DROP);
 }
 

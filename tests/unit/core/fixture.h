@@ -31,7 +31,7 @@ struct fixture {
 	struct vb_pd *pd;
 	struct vb_async async;
 	struct vb_channel channel;
-	struct vb_cq *cq; /* 64 entries, with the channel */
+	struct vb_cq *cq; /* a queue of 64 entries, with the channel */
 };
 
 /* The last calls of the transport. */
@@ -130,7 +130,7 @@ static inline int tear_down(void **state)
 	return 0;
 }
 
-/* Is there something to read on an event fd? */
+/* Is the eventfd readable? */
 static inline bool is_readable(int fd)
 {
 	struct pollfd p = { .fd = fd, .events = POLLIN };

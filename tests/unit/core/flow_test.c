@@ -48,7 +48,7 @@ static char gets(const struct vb_flow *first, const struct vb_qp *qp,
 	return vb_flow_steer(first, qp, &k, 100, &tag);
 }
 
-/* A table of rules against frames. */
+/* Compares a table of rules with frames. */
 static void steer__spec_by_frame(void **state)
 {
 	static const struct {
@@ -116,7 +116,7 @@ static void steer__priority_then_age(void **state)
 	assert_false(gets(first, &qp_a, frame(2, udp, 1, 80)));
 	assert_true(gets(first, &qp_b, frame(2, udp, 1, 80)));
 	vb_flow_remove(&first, &high);
-	/* Two queue pairs with the same rule both get the frame; of different
+	/* Two queue pairs with equal rules both get the frame; of different
 	 * rules of equal rank the first one wins. */
 	vb_flow_insert(&first, &late);
 	assert_true(gets(first, &qp_a, frame(2, udp, 1, 80)));

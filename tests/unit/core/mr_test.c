@@ -221,8 +221,8 @@ static void key__unique_among_many(void **state)
 	free(mrs);
 }
 
-/* One buffer is registered again and again: an earlier key stays invalid for
- * long, although the objects are recycled. */
+/* One buffer is registered again and again: an earlier key stays invalid for a
+ * long time, although the objects are recycled. */
 static void key__stale_one_does_not_come_back(void **state)
 {
 	enum { N = 100000 };
@@ -352,7 +352,8 @@ static void atomic__alignment_and_bounds(void **state)
 	struct fixture *f = *state;
 	uint64_t words[3] = { 0 }, old;
 	struct vb_mr *mr = reg(f, words, 24, 0, ALL);
-	/* The peer's address is aligned, the memory behind it is not. */
+	/* The peer's address is aligned, but the memory that it stands for is
+	 * not. */
 	struct vb_mr *odd = reg(f, (char *)words + 4, 16, 0, ALL);
 
 	for (uint64_t va = 1; va < 8; va++)
@@ -448,7 +449,8 @@ static void deregister__not_before_the_use_ends(void **state)
 	while (atomic_load(&mr->key))
 		sched_yield();
 	usleep(2000);
-	assert_int_equal(atomic_load(&f->a.n_mr), 1); /* deregistration waits */
+	/* deregistration still waits */
+	assert_int_equal(atomic_load(&f->a.n_mr), 1);
 	assert_int_equal(vb_mr_begin(&f->a, f->pd, 0, key, 0, 1, 0, &late),
 			 FAULT_RKEY);
 	vb_mr_end(&use);
@@ -456,7 +458,8 @@ static void deregister__not_before_the_use_ends(void **state)
 	assert_int_equal(atomic_load(&f->a.n_mr), 0);
 }
 
-/* Each access is checked by its own key, whatever key came before. */
+/* Each access of a run is checked by its own key, also after an access by
+ * another key. */
 static void begin_next__as_begin_each_time(void **state)
 {
 	struct fixture *f = *state;
@@ -469,7 +472,7 @@ static void begin_next__as_begin_each_time(void **state)
 		uint32_t key;
 		uint64_t iova, len;
 		uint32_t need;
-		uint8_t *at; /* NULL: refused */
+		uint8_t *at; /* address of the access; NULL: it is refused */
 	} rows[] = {
 		{ all->key, 0, 64, ACCESS_REMOTE_WRITE, bytes },
 		{ all->key, 60, 4, ACCESS_REMOTE_WRITE, bytes + 60 },
@@ -513,9 +516,10 @@ static void begin_next__of_a_region_that_is_about_to_go(void **state)
 	assert_int_equal(pthread_create(&thread, NULL, deregister_it, mr), 0);
 	while (atomic_load(&mr->key))
 		sched_yield();
-	assert_int_equal(atomic_load(&f->a.n_mr), 1); /* deregistration waits */
+	/* deregistration still waits */
+	assert_int_equal(atomic_load(&f->a.n_mr), 1);
 	assert_false(vb_mr_begin_next(&f->a, f->pd, 0, 0, 0, 1, 0, &use));
-	/* it does not wait for the end of the run */
+	/* The deregistration does not wait for the end of the run. */
 	pthread_join(thread, NULL);
 	assert_false(vb_mr_begin_next(&f->a, f->pd, 0, key, 0, 1, 0, &use));
 	vb_mr_end(&use);
@@ -552,8 +556,9 @@ static void note_await(struct vb_adapter *a, uint32_t key)
 	}
 }
 
-/* Others are told of a key when it becomes valid, and of its revocation after
- * this process refuses it and before deregistration returns. */
+/* The functions of key_ops are called for a key when it becomes valid, and for
+ * its revocation after this process refuses the key and before deregistration
+ * returns. */
 static void key_ops__hear_of_a_life(void **state)
 {
 	static const struct vb_key_ops ops = { .grant = note_grant,

@@ -6,7 +6,7 @@
 
 #define MEM  64u
 #define IOVA 0x1000u
-#define QP   7u /* arbitrary numbers */
+#define QP   7u /* arbitrary numbers of queue pairs */
 #define PEER 8u
 
 #define RW (ACCESS_REMOTE_WRITE | ACCESS_REMOTE_READ)
@@ -16,7 +16,7 @@ struct window {
 	struct vb_qp qp;
 	uint8_t mem[MEM];
 	struct vb_mr *region, *mw;
-	uint32_t key; /* its first key */
+	uint32_t key; /* the first key of the window */
 };
 
 static void open_window(struct window *w, struct fixture *f, unsigned type,
@@ -67,28 +67,30 @@ static void bind__rules(void **state)
 		uint64_t addr, length;
 		bool ok;
 	} rows[] = {
-		/* type, rights of the region, rights of the window, range,
-		 * result */
+		/* Columns: type, rights of the region, rights of the window,
+		 * range, result. */
 		{ 1, ACCESS_LOCAL_WRITE | ACCESS_MW_BIND, RW, IOVA, MEM, true },
 		{ 2, ACCESS_LOCAL_WRITE | ACCESS_MW_BIND, RW, IOVA, MEM, true },
 		{ 1, ACCESS_LOCAL_WRITE | ACCESS_MW_BIND, 0, IOVA + 8, 8,
 		  true },
-		/* one byte too far on either side, and wrapping around */
+		/* One byte too far on either side, and wrapping around. */
 		{ 2, ACCESS_MW_BIND, 0, IOVA - 1, 8, false },
 		{ 2, ACCESS_MW_BIND, 0, IOVA + 1, MEM, false },
 		{ 2, ACCESS_MW_BIND, 0, IOVA + 8, UINT64_MAX, false },
 		{ 2, ACCESS_MW_BIND, 0, 0, UINT64_MAX, false },
-		/* the region does not permit windows */
+		/* The region does not permit windows. */
 		{ 1, ACCESS_LOCAL_WRITE, RW, IOVA, 8, false },
-		/* remote write needs a region with local write */
+		/* Remote write needs a region with local write. */
 		{ 1, ACCESS_MW_BIND, ACCESS_REMOTE_READ, IOVA, 8, true },
 		{ 1, ACCESS_MW_BIND, ACCESS_REMOTE_WRITE, IOVA, 8, false },
 		{ 2, ACCESS_MW_BIND, ACCESS_REMOTE_ATOMIC, IOVA, 8, false },
-		/* zero-based: only type 2, and only if the region is not */
+		/* Zero-based windows: only type 2, and only if the region is
+		 * not zero-based. */
 		{ 1, ACCESS_MW_BIND, ACCESS_ZERO_BASED, IOVA, 8, false },
 		{ 2, ACCESS_MW_BIND, ACCESS_ZERO_BASED, IOVA, 8, true },
 		{ 2, ACCESS_MW_BIND | ACCESS_ZERO_BASED, 0, IOVA, 8, false },
-		/* empty: closes a window of type 1, forbidden for type 2 */
+		/* An empty bind closes a window of type 1, and is forbidden for
+		 * type 2. */
 		{ 1, ACCESS_MW_BIND, 0, 0, 0, true },
 		{ 2, ACCESS_MW_BIND, 0, IOVA, 0, false },
 	};
@@ -119,7 +121,7 @@ static void VB_UNCHECKED bind__names_that_are_none(void **state)
 	w.qp.pd = other;
 	assert_int_equal(vb_mw_bind(&w.qp, &b), MW_REFUSED);
 	w.qp.pd = f->pd;
-	b.key = w.region->key; /* the key of a region */
+	b.key = w.region->key; /* this is the key of a region */
 	assert_int_equal(vb_mw_bind(&w.qp, &b), MW_REFUSED);
 	b.key = w.key ^ 1u << 31;
 	assert_int_equal(vb_mw_bind(&w.qp, &b), MW_REFUSED);
@@ -245,12 +247,12 @@ static void VB_UNCHECKED invalidate__rules(void **state)
 
 	assert_int_equal(vb_pd_create(&f->a, &other), 0);
 	open_window(&w, f, 2, ACCESS_MW_BIND);
-	/* Not bound; a region; no key at all. */
+	/* Refused: a window that is not bound; a region; no key at all. */
 	assert_false(vb_mw_invalidate(&w.qp, w.key));
 	assert_false(vb_mw_invalidate(&w.qp, w.region->key));
 	assert_false(vb_mw_invalidate(&w.qp, 0));
 	assert_true(bind(&w, IOVA, 8, ACCESS_REMOTE_READ));
-	/* A bound window cannot be bound again, nor by another queue pair. */
+	/* A bound window of type 2 cannot be bound again, by any queue pair. */
 	assert_false(bind(&w, IOVA, 8, ACCESS_REMOTE_READ));
 	w.qp.pd = other;
 	assert_false(vb_mw_invalidate(&w.qp, w.key));
@@ -265,7 +267,7 @@ static void VB_UNCHECKED invalidate__rules(void **state)
 	assert_int_equal(check(&w, QP, IOVA, 8, ACCESS_REMOTE_READ),
 			 FAULT_RKEY);
 	assert_false(vb_mw_invalidate(&w.qp, w.key));
-	/* After the invalidation another queue pair may bind it. */
+	/* After the invalidation another queue pair may bind the window. */
 	w.key ^= 0x55;
 	assert_true(bind(&w, IOVA, 8, ACCESS_REMOTE_READ));
 	close_window(&w);
@@ -292,7 +294,7 @@ static void region__stays_while_a_window_is_bound(void **state)
 	close_window(&w);
 }
 
-/* Another process's access is in progress: later work requests wait, and no
+/* An access of another process is in progress: later work requests wait, and no
  * lock is held meanwhile. */
 static struct {
 	uint32_t key;
@@ -372,7 +374,8 @@ window__that_is_in_use_makes_its_work_request_wait(void **state)
 	f->a.key_ops = NULL;
 }
 
-/* The queue pair's number may be reused. */
+/* A destroyed queue pair's windows become invalid, because its number may be
+ * reused. */
 static void VB_UNCHECKED queue_pair__takes_its_windows_along(void **state)
 {
 	struct window w, v;

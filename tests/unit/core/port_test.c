@@ -126,7 +126,7 @@ static void update__idempotent(void **state)
 	SAY(1, 2);
 	vb_port_update(&port, &news);
 	assert_int_equal(vb_port_update(&port, &news), PORT_SAME);
-	SAY(2, 1); /* the order does not matter */
+	SAY(2, 1); /* the addresses may come in any order */
 	assert_int_equal(vb_port_update(&port, &news), PORT_SAME);
 }
 
@@ -189,7 +189,7 @@ static void update__full_table(void **state)
 
 	for (unsigned i = 0; i < VB_COUNT(news.addresses); i++)
 		news.addresses[i] = address((uint8_t)(i + 1));
-	news.count = UINT32_MAX; /* more than can exist */
+	news.count = UINT32_MAX; /* more addresses than a table can have */
 	vb_port_update(&port, &news);
 	assert_int_equal(port.gid_count, VB_MAX_GIDS);
 	assert_true(vb_port_gid(&port, VB_MAX_GIDS - 1, &e));

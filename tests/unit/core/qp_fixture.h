@@ -75,7 +75,7 @@ static inline int modify(struct vb_qp *qp, enum vb_qp_state to, uint32_t mask)
 	return vb_qp_modify(qp, &attr, mask, 1000);
 }
 
-/* The attributes required on the way up, by type. */
+/* Returns the attributes required on the way to RTS, by type. */
 static inline uint32_t way_up(enum vb_qp_type type, enum vb_qp_state to)
 {
 	static const uint32_t masks[][3] = {

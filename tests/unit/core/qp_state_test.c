@@ -207,7 +207,8 @@ static void moves__each_pair_less_one_attribute(void **state)
 
 static void try_extra(struct vb_qp *qp, int from, int to)
 {
-	/* The table knows it, but this device has no alternate path. */
+	/* The table has this attribute, but this device has no alternate
+	 * path. */
 	const uint32_t lacking = QPM_ALT_PATH;
 	const struct rule *r = rule_of(qp, from, to);
 
@@ -400,7 +401,8 @@ static void route__filled_and_completed_by_the_link(void **state)
 	assert_true(vb_gid_equal(&asked.dgid, &attr.av.dgid));
 	assert_int_equal(asked.ifindex, 7);
 	assert_int_equal(asked.tclass, 0x68);
-	assert_int_equal(asked.hop_limit, 0); /* unicast: the route decides */
+	/* unicast: the route's default counts */
+	assert_int_equal(asked.hop_limit, 0);
 	assert_int_equal(asked.flow_label, 0xabcde);
 	assert_int_equal(asked.dqpn, 0x777);
 	assert_int_equal(asked.sqpn, qp->qpn);
@@ -444,7 +446,7 @@ static void mtu__no_more_than_the_interface_carries(void **state)
 		assert_int_equal(vb_qp_modify(qp, &attr, TO_RTR, 0), 0);
 		assert_int_equal(qp->mtu, rows[i].bytes);
 		vb_qp_query(qp, &attr);
-		/* as the program set it */
+		/* The query returns the path MTU as the program set it. */
 		assert_int_equal(attr.path_mtu, rows[i].path);
 	}
 	vb_qp_destroy(qp);
@@ -467,7 +469,7 @@ static void VB_UNCHECKED reset__forgets_everything(void **state)
 	assert_int_equal(modify(other, QPS_ERR, QPM_STATE), 0);
 
 	assert_int_equal(modify(qp, QPS_RESET, QPM_STATE), 0);
-	/* flushed, not purged */
+	/* The receive is flushed, and not purged. */
 	assert_cqe(f->cq, 77, WC_FLUSH_ERR, WC_OP_RECV);
 	assert_empty(f->cq);
 	vb_qp_query(qp, &attr);
@@ -504,7 +506,7 @@ static void err__transport_is_told_before_the_flush(void **state)
 	assert_int_equal(told.to, QPS_ERR);
 	assert_int_equal(told.sq_done_at_enter, qp->sq.done - 1);
 	assert_cqe(f->cq, 1, WC_FLUSH_ERR, WC_OP_SEND);
-	/* ibv_query_qp() still shows it */
+	/* ibv_query_qp() still returns the old attribute. */
 	assert_int_equal(qp->attr.dest_qp_num, 0x777);
 	vb_qp_destroy(qp);
 }

@@ -93,7 +93,7 @@ static void create__caps_given_are_at_least_asked(void **state)
 	i.max_send_wr = i.max_recv_wr = i.max_send_sge = i.max_recv_sge = 0;
 	assert_int_equal(vb_qp_create(&f->a, &i, &qp), 0);
 	assert_int_equal(i.max_send_wr + i.max_recv_wr + i.max_inline, 0);
-	bring_to(qp, QPS_ERR); /* nothing to flush */
+	bring_to(qp, QPS_ERR); /* the queue has no request to flush */
 	vb_qp_destroy(qp);
 }
 
@@ -120,7 +120,7 @@ static void VB_UNCHECKED create__references(void **state)
 
 	assert_int_equal(vb_srq_create(f->pd, 4, 1, &f->async, NULL, &i.srq),
 			 0);
-	i.max_recv_wr = UINT32_MAX; /* ignored */
+	i.max_recv_wr = UINT32_MAX; /* this size is ignored */
 	assert_int_equal(vb_qp_create(&f->a, &i, &qp), 0);
 	assert_int_equal(i.max_recv_wr, 0);
 	assert_int_equal(vb_pd_destroy(f->pd), -EBUSY);
@@ -132,7 +132,7 @@ static void VB_UNCHECKED create__references(void **state)
 	vb_qp_event(qp, EVENT_COMM_EST);
 	vb_qp_destroy(qp);
 	assert_int_equal(told.detached, 1);
-	/* its events were dropped, too */
+	/* The events of the destroyed queue pair were dropped as well. */
 	assert_false(is_readable(f->async.fd));
 	assert_int_equal(vb_srq_destroy(i.srq), 0);
 	assert_int_equal(f->cq->refs, 0);
@@ -154,7 +154,7 @@ static void VB_UNCHECKED destroy__memory_is_recycled_and_clean(void **state)
 	vb_qp_destroy(qp);
 	assert_null(vb_idtab_get(f->a.qps, index));
 	assert_int_equal(qp->qpn, 0);
-	assert_empty(f->cq); /* its entries were purged */
+	assert_empty(f->cq); /* the completions of the queue pair were purged */
 
 	again = make(f, init_of(f));
 	assert_ptr_equal(again, qp);
@@ -164,7 +164,7 @@ static void VB_UNCHECKED destroy__memory_is_recycled_and_clean(void **state)
 				 again->mtu | again->attr.dest_qp_num,
 			 0);
 	assert_false(again->recv_busy || again->comm_est_sent);
-	/* core leaves the slots to those who set them */
+	/* Core does not change the private pointers, which upper rooms set. */
 	assert_ptr_equal(again->priv[PRIV_ENGINE], qp);
 	again->priv[PRIV_ENGINE] = NULL;
 	vb_qp_destroy(again);
@@ -219,7 +219,8 @@ send_done__unsignalled_are_silent_unless_bad(void **state)
 	assert_cqe(f->cq, 2, WC_RETRY_EXC_ERR, WC_OP_SEND);
 	assert_int_equal(
 		qp->state,
-		QPS_RESET); /* the transport moves it to ERR, not core */
+		/* not core but the transport moves the queue pair to ERR */
+		QPS_RESET);
 	vb_qp_destroy(qp);
 }
 
@@ -234,7 +235,8 @@ static void VB_UNCHECKED send_done__sig_all(void **state)
 	post_send(qp, 1, WR_READ, 0);
 	vb_qp_send_done(qp, WC_SUCCESS);
 	assert_cqe(f->cq, 1, WC_SUCCESS, WC_OP_READ);
-	vb_qp_send_done(qp, WC_SUCCESS); /* the queue is empty */
+	/* this call does nothing, because the queue is empty */
+	vb_qp_send_done(qp, WC_SUCCESS);
 	assert_empty(f->cq);
 	vb_qp_destroy(qp);
 }
@@ -253,11 +255,13 @@ static void VB_UNCHECKED send_done__slots_free_with_the_polled_one(void **state)
 	assert_null(vb_sq_begin(&qp->sq));
 	for (int i = 0; i < 4; i++)
 		vb_qp_send_done(qp, WC_SUCCESS);
-	assert_null(vb_sq_begin(&qp->sq)); /* completed, but not polled */
+	/* the request has completed, but was not polled */
+	assert_null(vb_sq_begin(&qp->sq));
 	assert_cqe(f->cq, 2, WC_SUCCESS, WC_OP_WRITE);
 	for (int i = 0; i < 3; i++)
 		post_send(qp, i, WR_WRITE, 0);
-	assert_null(vb_sq_begin(&qp->sq)); /* the last one keeps its slot */
+	/* the last request keeps its slot until its completion is polled */
+	assert_null(vb_sq_begin(&qp->sq));
 	vb_qp_destroy(qp);
 }
 
@@ -276,7 +280,8 @@ static void VB_UNCHECKED recv_done__everything_in_the_entry(void **state)
 
 	assert_false(vb_qp_recv_begin(qp));
 	assert_false(qp->recv_busy);
-	vb_qp_recv_done(qp, &d); /* no receive is in progress */
+	/* this call does nothing, because no receive is in progress */
+	vb_qp_recv_done(qp, &d);
 	assert_empty(f->cq);
 	for (int i = 0; i < 4; i++)
 		post_recv(qp, 50 + i);
@@ -324,7 +329,7 @@ static void VB_UNCHECKED fail__flushes_in_order(void **state)
 
 	bring_to(qp, QPS_RTS);
 	post_send(qp, 1, WR_SEND, 0);
-	/* not signaled, but flushed with an entry */
+	/* This request is not signaled, but when flushed it makes an entry. */
 	post_send(qp, 2, WR_READ, 0);
 	post_send(qp, 3, WR_WRITE, SEND_SIGNALED);
 	for (int i = 0; i < 3; i++)
@@ -340,7 +345,8 @@ static void VB_UNCHECKED fail__flushes_in_order(void **state)
 	for (int i = 0; i < 3; i++)
 		assert_cqe(f->cq, 10 + i, WC_FLUSH_ERR, WC_OP_RECV);
 	assert_empty(f->cq);
-	vb_qp_fail(qp, EVENT_QP_FATAL); /* in ERR already */
+	/* this call does nothing, because the queue pair is in ERR already */
+	vb_qp_fail(qp, EVENT_QP_FATAL);
 	assert_false(is_readable(f->async.fd));
 	vb_qp_destroy(qp);
 }
@@ -372,10 +378,12 @@ static void VB_UNCHECKED flush__what_was_posted_since(void **state)
 	struct vb_qp *qp = make(f, init_of(f));
 
 	post_recv(qp, 1);
-	vb_qp_flush(qp); /* not in ERR: nothing happens */
+	/* this call does nothing, because the queue pair is not in ERR */
+	vb_qp_flush(qp);
 	assert_empty(f->cq);
 	bring_to(qp, QPS_ERR);
-	assert_empty(f->cq); /* RESET on the way there emptied the queue */
+	/* the state RESET on the way there emptied the queue */
+	assert_empty(f->cq);
 	post_send(qp, 2, WR_SEND, 0);
 	post_recv(qp, 3);
 	vb_qp_flush(qp);
@@ -404,10 +412,11 @@ static void VB_UNCHECKED fail__shared_receives_stay_for_others(void **state)
 	assert_empty(f->cq);
 	assert_event(f, EVENT_LAST_WQE);
 	vb_qp_flush(qp);
-	assert_false(is_readable(f->async.fd)); /* raised once */
+	/* the event is raised only once */
+	assert_false(is_readable(f->async.fd));
 	assert_true(vb_srq_take(i.srq, &w));
 	assert_int_equal(w.wr_id, 2);
-	bring_to(qp, QPS_RTR); /* after RESET it is raised again */
+	bring_to(qp, QPS_RTR); /* after RESET the event is raised again */
 	assert_int_equal(modify(qp, QPS_ERR, QPM_STATE), 0);
 	assert_event(f, EVENT_LAST_WQE);
 	vb_qp_destroy(qp);
@@ -431,7 +440,8 @@ static void VB_UNCHECKED overrun__kills_the_queue_pair_once(void **state)
 		post_send(qp, n, WR_SEND, SEND_SIGNALED);
 	post_recv(qp, 9);
 	for (int n = 0; n < 4;
-	     n++) /* completes all; the second entry finds the queue full */
+	     /* complete all requests; the second entry finds the queue full */
+	     n++)
 		vb_qp_send_done(qp, WC_SUCCESS);
 	assert_int_equal(qp->state, QPS_ERR);
 	assert_int_equal(qp->sq.done, qp->sq.posted);
@@ -528,7 +538,8 @@ static void state_name__each(void **state)
 	assert_string_equal(vb_qp_state_name(99), "unknown");
 }
 
-/* As the dispatcher: find, lock, and check that it still is the same one. */
+/* A thread that does what the dispatcher does: find a queue pair, lock it, and
+ * check that it still is the one it looked for. */
 struct finder {
 	struct vb_idtab *qps;
 	_Atomic bool stop;

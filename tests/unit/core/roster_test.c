@@ -55,7 +55,8 @@ static void what_has_no_row_counts(void **state)
 	assert_int_equal(vb_roster_add(&roster, &mr), 20000);
 }
 
-/* Another process may overwrite the shared memory. */
+/* Another process may overwrite the shared memory, so the roster must not read
+ * its own state there. */
 static void rows_do_not_rest_on_what_is_shared(void **state)
 {
 	const struct vb_roster_row qp = { .kind = ROSTER_QP, .state = 3 };

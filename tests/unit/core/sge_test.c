@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* core/sge: lists of every shape, from every offset. */
+/* core/sge: lists with pieces of every shape, from every offset. */
 #include "fixture.h"
 
 #include <sys/mman.h>

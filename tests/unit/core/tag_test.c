@@ -125,7 +125,7 @@ static struct vb_cqe VB_UNCHECKED end(struct bed *t, enum vb_wc_status status)
 	return polled(t->f->cq);
 }
 
-/* A whole message arrives; returns the completion of the buffer it took. */
+/* Let a whole message arrive; returns the completion of its buffer. */
 static struct vb_cqe arrive(struct bed *t, uint64_t tag)
 {
 	assert_int_equal(begin(t, TM_OP_EAGER, tag, 20, true), FAULT_NONE);
@@ -184,7 +184,7 @@ static void create_qp__of_another_type(void **state)
 	close_tm(t);
 }
 
-/* The program sees no send queue, although the ring has slots. */
+/* The program is told of no send queue, although the ring has slots. */
 static void VB_UNCHECKED create_qp__no_send_queue_for_the_program(void **state)
 {
 	struct bed *t = open_tm(*state);
@@ -259,7 +259,7 @@ static void match__bits_outside_the_mask(void **state)
 	close_tm(t);
 }
 
-/* Compare with a model that searches a plain list. */
+/* Compare matching with a model that searches a plain list. */
 static void match__as_a_plain_list_would(void **state)
 {
 	static const uint64_t masks[] = { 3, 7, 1, 15, 6, 2, 4, 12, 8, 0, 14 };
@@ -343,7 +343,7 @@ static void del__taken_and_made_up(void **state)
 	assert_int_equal(add(t, 1, 5, UINT64_MAX, 100, &handle), 0);
 	assert_meets(t, 5, 1);
 	del_is(t, handle, WC_TM_ERR);
-	add_ok(t, 2, 5, UINT64_MAX); /* reuses the entry */
+	add_ok(t, 2, 5, UINT64_MAX); /* this buffer reuses the entry */
 	del_is(t, handle, WC_TM_ERR);
 	assert_meets(t, 5, 2);
 	del_is(t, 63, WC_TM_ERR);
@@ -364,10 +364,10 @@ static void phase__new_buffers_wait(void **state)
 	add_ok(t, 1, 5, UINT64_MAX);
 	assert_unexpected(t, 6);
 	add_ok(t, 2, 6, UINT64_MAX);
-	/* posted after an unhandled unexpected message */
+	/* posted after an unexpected message that is not handled yet */
 	assert_unexpected(t, 6);
-	assert_meets(t, 5, 1); /* posted before it */
-	sync_to(t, 1);	       /* one of two is handled */
+	assert_meets(t, 5, 1); /* posted before the message */
+	sync_to(t, 1);	       /* one of two unexpected messages is handled */
 	assert_unexpected(t, 6);
 	sync_to(t, 3);
 	assert_meets(t, 6, 2);
@@ -415,7 +415,7 @@ static void phase__broken_message(void **state)
 	close_tm(t);
 }
 
-/* The sender's data could not be read (near/); it has connected again. */
+/* The sender's data could not be read (near/), so the sender begins again. */
 static void begin__behind_one_that_never_came(void **state)
 {
 	struct bed *t = open_tm(*state);
@@ -461,7 +461,7 @@ static void begin__what_is_for_no_list(void **state)
 	};
 	struct bed *t = open_tm(*state);
 
-	add_ok(t, 1, 0, 0); /* matches every tag */
+	add_ok(t, 1, 0, 0); /* a buffer that matches every tag */
 	for (unsigned i = 0; i < VB_COUNT(rows); i++) {
 		struct vb_cqe e;
 
@@ -537,7 +537,7 @@ static void VB_UNCHECKED rndv__reads_and_says_so(void **state)
 	close_tm(t);
 }
 
-/* The program continues with the headers in the buffer. */
+/* The program gets the headers, and continues itself. */
 static void expect_headers(struct bed *t, uint32_t length)
 {
 	struct vb_cqe e;
@@ -649,7 +649,7 @@ static void VB_UNCHECKED rndv__queue_pair_goes(void **state)
 	close_tm(t);
 }
 
-/* Nothing is written for a message whose match could not be reported. */
+/* No byte is written for a message whose match could not be reported. */
 static void begin__cq_is_full(void **state)
 {
 	struct bed *t = open_tm(*state);

@@ -39,7 +39,7 @@ static void sq__slot_holds_list_or_inline(void **state)
 		assert_int_equal(sq.max_sge, rows[i].max_sge);
 		assert_int_equal(sq.stride, sizeof(struct vb_send_wqe) +
 						    rows[i].inline_given);
-		/* the slot is writable to its end */
+		/* The slot is writable up to its end. */
 		memset(vb_sq_at(&sq, 3), 0xff, sq.stride);
 		vb_sq_fini(&sq);
 	}
@@ -93,7 +93,7 @@ static void VB_UNCHECKED sq__fills_and_frees_across_the_wrap(void **state)
 			struct vb_send_wqe *w = vb_sq_begin(&sq);
 
 			assert_non_null(w);
-			/* the same slot until it is committed */
+			/* The call returns one slot until it is committed. */
 			assert_ptr_equal(w, vb_sq_begin(&sq));
 			w->wr_id = n + i;
 			vb_sq_commit(&sq);
@@ -123,7 +123,7 @@ static void sq__quiet_up_to_an_index(void **state)
 		assert_int_equal(vb_sq_is_deferred(&sq), posted <= 5);
 	}
 	vb_sq_resume_doorbell(&sq);
-	/* Across the wrap; and long after it. */
+	/* Deferral across the wrap of indices; and long after it. */
 	vb_sq_defer_doorbell(&sq, 1);
 	atomic_store(&sq.posted, UINT32_MAX);
 	assert_true(vb_sq_is_deferred(&sq));
@@ -135,14 +135,15 @@ static void sq__quiet_up_to_an_index(void **state)
 	vb_sq_fini(&sq);
 }
 
-/* A slot published without a doorbell is seen by the driver that revokes the
- * grant. */
+/* A thread that withdraws the permission to post without a doorbell sees every
+ * slot that was so posted before. */
 #define QUIET_ROUNDS 3000
 #define QUIET_POSTS  200
 static struct {
 	struct vb_sq sq;
 	_Atomic unsigned round, done;
-	_Atomic uint32_t left; /* the last one published without a doorbell */
+	/* index of the last slot published without a doorbell */
+	_Atomic uint32_t left;
 } quiet;
 
 static void VB_UNCHECKED *post_quietly(void *arg)
@@ -216,7 +217,7 @@ static void rq__fills_and_frees_across_the_wrap(void **state)
 					    i % 3 * sizeof(list[0]));
 		}
 		assert_false(vb_rq_take(&rq, &w));
-		/* A receive that is taken keeps its slot until the program has
+		/* A consumed receive keeps its slot until the program has
 		 * polled. */
 		assert_int_equal(vb_rq_post(&rq, 9, list, 1), -ENOMEM);
 		atomic_store(&rq.released, next);
@@ -327,19 +328,20 @@ static void srq__limit_once(void **state)
 		assert_int_equal(vb_rq_post(&srq->rq, i, NULL, 0), 0);
 	vb_srq_set_limit(srq, 3);
 	assert_true(vb_srq_take(srq, &w));
-	assert_true(vb_srq_take(srq, &w)); /* three are left */
+	assert_true(vb_srq_take(srq, &w)); /* three receives are left */
 	assert_false(is_readable(f->async.fd));
 	assert_true(vb_srq_take(srq, &w));
 	assert_int_equal(vb_async_take(&f->async, &e), 0);
 	assert_int_equal(e.type, EVENT_SRQ_LIMIT);
 	assert_ptr_equal(e.object, srq);
 	assert_true(vb_srq_take(srq, &w));
-	assert_false(is_readable(f->async.fd)); /* disarmed */
+	/* the limit is disarmed, so no event comes */
+	assert_false(is_readable(f->async.fd));
 	vb_srq_set_limit(srq, 1);
 	assert_true(vb_srq_take(srq, &w));
 	assert_true(is_readable(f->async.fd));
 	assert_int_equal(vb_srq_destroy(srq), 0);
-	/* the event was dropped with its object */
+	/* The event was dropped with its object. */
 	assert_false(is_readable(f->async.fd));
 }
 

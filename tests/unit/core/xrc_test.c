@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* core/xrc: domains, SRQ numbers, entering an SRQ, holders. */
+/* core/xrc: domains, SRQ numbers, use of an SRQ by a packet, handles. */
 #include "qp_fixture.h"
 
 struct xrc {
@@ -149,7 +149,8 @@ static void VB_UNCHECKED enter__what_the_packet_names(void **state)
 	close_all(&t);
 }
 
-/* The receive of a message in progress completes in the SRQ it came from. */
+/* The receive of a message in progress completes in the SRQ from which it
+ * came. */
 static void VB_UNCHECKED recv__ends_in_its_own_queue(void **state)
 {
 	struct fixture *f = *state;

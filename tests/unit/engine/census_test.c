@@ -126,7 +126,7 @@ static void objects_are_their_makers(void **state)
 }
 
 /* Rows without an end, of no kind, and with references to rows that do not
- * exist. */
+ * exist are ignored. */
 static void believes_nothing(void **state)
 {
 	struct vb_census c;

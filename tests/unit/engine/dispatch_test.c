@@ -7,8 +7,8 @@
 
 static struct {
 	unsigned received, steps, in_run;
-	bool grh;     /* of the last packet */
-	uint32_t key; /* used by hear_in_run() */
+	bool grh;     /* whether the last packet had a GRH */
+	uint32_t key; /* rkey of the packets in hear_in_run() */
 	uint8_t codes[4];
 } heard;
 
@@ -80,7 +80,7 @@ static void rig_down(struct rig *r)
 	free(r);
 }
 
-/* The next frame, correct in every way: a test then spoils one field. */
+/* Add the next frame, correct in every field: a test then changes one field. */
 static struct vb_frame *add_frame(struct rig *r, uint8_t opcode)
 {
 	unsigned i = r->e.rxq.count++;
@@ -101,7 +101,7 @@ static struct vb_frame *add_frame(struct rig *r, uint8_t opcode)
 	return &r->e.rxq.frames[i];
 }
 
-/* How many of the queued frames reached the transport. */
+/* Returns how many of the queued frames reached the transport. */
 static unsigned dispatch(struct rig *r, vb_time now)
 {
 	unsigned before = heard.received;
@@ -187,8 +187,8 @@ static void dispatch__a_run_ends(void **state)
 	rig_down(r);
 }
 
-/* An ACK travels behind the reply; a program that sees the reply must see
- * both. */
+/* An ACK comes behind the reply in a train; a program that sees the reply must
+ * see both. */
 static void dispatch__answers_come_first(void **state)
 {
 	static const uint8_t sent[] = { CODE_SEND_ONLY, CODE_READ_RESP_ONLY,
@@ -227,7 +227,7 @@ static void dispatch__an_ack_waits_once(void **state)
 	r->ops.unreplied = unreplied;
 	add_frame(r, CODE_SEND_ONLY);
 	dispatch(r, 0);
-	/* No thread would look after a delayed ACK. */
+	/* No other thread would send a delayed ACK, so it is sent at once. */
 	assert_int_equal(heard.steps, 1);
 	atomic_store(&r->e.attentive, true);
 	vb_sq_defer_doorbell(&r->qp->sq, 7);
@@ -261,7 +261,7 @@ dispatch__what_gathers_leaves_with_the_second_empty_poll(void **state)
 	atomic_store(&e->gathers, r->qp);
 	vb_drive_gathered(e, 0);
 	assert_int_equal(heard.steps, 0);
-	/* The program has posted in between. */
+	/* The program has posted a request since the last call. */
 	atomic_store(&e->gathers, r->qp);
 	vb_drive_gathered(e, 0);
 	assert_int_equal(heard.steps, 0);
@@ -303,7 +303,7 @@ static void dispatch__strangers(void **state)
 	assert_int_equal(dispatch(r, 0), 0);
 	add_frame(r, CODE_SEND_ONLY)->dst = &other;
 	assert_int_equal(dispatch(r, 0), 0);
-	/* another class, P_Key, slot, index; half a header */
+	/* Refused: another class, P_Key, slot, index; half a header. */
 	add_frame(r, CLASS_UC << 5 | CODE_SEND_ONLY);
 	assert_int_equal(dispatch(r, 0), 0);
 	add_frame(r, CODE_SEND_ONLY);
@@ -317,14 +317,14 @@ static void dispatch__strangers(void **state)
 	assert_int_equal(dispatch(r, 0), 0);
 	add_frame(r, CODE_SEND_ONLY)->len = 8;
 	assert_int_equal(dispatch(r, 0), 0);
-	/* a limited member of the partition may come in */
+	/* Accepted: a limited member of the partition. */
 	add_frame(r, CODE_SEND_ONLY);
 	r->bytes[0][2] = 0x7f;
 	assert_int_equal(dispatch(r, 0), 1);
 	rig_down(r);
 }
 
-/* Does a frame come in whose ICRC is right only if its Identification was
+/* Is a frame accepted whose ICRC is right only if its Identification was
  * @id? */
 static bool believes(struct rig *r, uint16_t id, vb_time now)
 {
@@ -337,26 +337,26 @@ static void dispatch__identification(void **state)
 	struct rig *r = rig_up(*state, QPS_RTS);
 	vb_time now = VB_SEC;
 
-	/* a kernel counts: the first value is believed, then those that follow
-	 * it */
+	/* A peer whose kernel counts: the first value is accepted, then those
+	 * that follow it. */
 	assert_true(believes(r, 40000, now));
 	assert_true(believes(r, 40001, now));
 	assert_true(believes(r, 40900, now));
-	/* packets that overtake each other do not set the count back */
+	/* Packets that overtake each other do not set the count back. */
 	assert_true(believes(r, 40899, now));
 	assert_true(believes(r, 40772, now));
 	assert_false(believes(r, 40771, now));
-	/* a random error, which is refused */
+	/* A random error is refused. */
 	assert_false(believes(r, 12345, now));
 	assert_true(believes(r, 40901, now));
-	/* an older value is refused, unless it is small, as a segment's index
-	 * is */
+	/* An older value is refused, unless it is small, as a segment's index
+	 * is. */
 	assert_false(believes(r, 40000, now));
 	assert_true(believes(r, 63, now));
-	/* a peer that jumped is believed the second time */
+	/* After a jump of the count, the second packet is accepted. */
 	assert_false(believes(r, 50000, now));
 	assert_true(believes(r, 50001, now));
-	/* counters wrap, and go on while the peer sends to others */
+	/* Counters wrap, and advance while the peer sends to others. */
 	assert_true(believes(r, 50900, now));
 	assert_false(believes(r, 60000, now));
 	assert_true(believes(r, 50901, now));
@@ -370,7 +370,7 @@ static void dispatch__identification_at_random(void **state)
 	unsigned refused = 0;
 	uint16_t id = 1;
 
-	/* a peer that draws its numbers at random is believed in the end */
+	/* A peer that chooses its numbers at random is accepted in the end. */
 	for (int i = 0; i < 100; i++) {
 		id = (uint16_t)(id * 25173u + 13849u);
 		refused += !believes(r, id, VB_SEC);
@@ -396,8 +396,8 @@ static void dispatch__link_local_is_of_an_interface(void **state)
 	rig_down(r);
 }
 
-/* Each type takes packets of its own class; UC and UD also take Verbena's own
- * acknowledgement. */
+/* Each type accepts packets of its own class; UC and UD also accept Verbena's
+ * own acknowledgement. */
 static void dispatch__class_by_type(void **state)
 {
 	static const enum vb_qp_type types[] = { QPT_RC, QPT_UC, QPT_UD };
@@ -408,7 +408,8 @@ static void dispatch__class_by_type(void **state)
 
 		for (unsigned c = 0; c < 6; c++) {
 			add_frame(r, (uint8_t)(c << 5 | CODE_SEND_ONLY));
-			/* room for a DETH or XRCETH, or otherwise payload */
+			/* Bytes that are a DETH or XRCETH, or otherwise
+			 * payload. */
 			r->e.rxq.frames[0].len = VB_BTH_BYTES + 8;
 			assert_int_equal(dispatch(r, 0), c == own[t]);
 			if (c == own[t])
@@ -428,8 +429,8 @@ static void datagram_from(struct rig *r, const struct vb_gid *src, int32_t id)
 	f->if_ip_id = id;
 }
 
-/* The Identifications of each sender are remembered; with more senders than the
- * table has room for, those of the latest. */
+/* The Identifications of each sender are remembered; if there are more senders
+ * than table entries, those of the latest senders. */
 static void dispatch__datagrams_come_from_anybody(void **state)
 {
 	struct rig *r = rig_of(*state, QPT_UD, QPS_RTS);
@@ -451,7 +452,7 @@ static void dispatch__datagrams_come_from_anybody(void **state)
 		datagram_from(r, &src, 30000);
 		believed += dispatch(r, VB_SEC);
 	}
-	assert_true(believed >= 4094); /* except for the two above */
+	assert_true(believed >= 4094); /* only the two senders above may fail */
 	rig_down(r);
 }
 
@@ -490,8 +491,8 @@ static void dispatch__groups(void **state)
 		{ true, true, 3, 1 },
 		{ true, true, 4, 0 },
 		{ false, true, 3, 0 },
-		/* To the group's address, but with the queue pair's own
-		 * number. */
+		/* A datagram to the group's address, but with the queue pair's
+		 * own number. */
 		{ true, false, 3, 1 },
 	};
 

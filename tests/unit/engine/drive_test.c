@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Deadlines: which thread sees to them, and how many at a time; and packets for
+/* Deadlines: which thread handles them, and how many at a time; and packets for
  * which the kernel has no room. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -17,14 +17,16 @@
 
 static struct {
 	vb_time now, deadline;
-	unsigned steps, batches; /* batches sent so far; batches to send */
+	/* number of steps so far; number of batches to send */
+	unsigned steps, batches;
 	struct vb_engine e;
 	struct vb_adapter adapter;
 	struct vb_qp qp[QPS];
 	struct vb_engine_qp eq[QPS];
 	struct vb_link link;
-	unsigned frames; /* frames in a batch */
-	unsigned room;	 /* frames that the link takes before it has no room */
+	unsigned frames; /* number of frames in a batch */
+	/* number of frames that the link accepts before it has no room */
+	unsigned room;
 	unsigned sent, lost;
 } fake;
 
@@ -138,14 +140,15 @@ static void timer__of_one_that_polls(void **state)
 {
 	struct vb_engine *e = *state;
 
-	assert_true(wakes(fake.now + VB_TIMER_SOON + 1)); /* no program polls */
+	/* no program polls, so the thread must wake */
+	assert_true(wakes(fake.now + VB_TIMER_SOON + 1));
 	atomic_store(&e->attentive, true);
 	assert_false(wakes(fake.now + VB_TIMER_SOON + 1));
 	assert_false(wakes(fake.now + 2));
 	/* The engine thread may be a millisecond late while a program polls. */
 	assert_true(wakes(at_once(fake.now)));
 	vb_engine_at_work(e, fake.now);
-	/* The program found something, and may be busy with that for long. */
+	/* The program has found a message, and may work on it for long. */
 	assert_true(wakes(at_once(fake.now)));
 	vb_engine_note(e, fake.now, PROGRAM_LOOPS);
 	assert_false(wakes(at_once(fake.now)));
@@ -205,7 +208,7 @@ static void due__others_get_a_turn(void **state)
 	assert_int_equal(fake.steps, 2 * STEP_BATCHES);
 }
 
-/* A queue pair that a program drives is tried again soon. */
+/* A queue pair that a program is driving is tried again soon. */
 static void VB_UNCHECKED due__one_that_is_driven(void **state)
 {
 	struct vb_engine *e = *state;
@@ -227,7 +230,7 @@ static void step_now(struct vb_engine *e, struct vb_qp *qp)
 	vb_mutex_unlock(&qp->drive);
 }
 
-/* A batch without room waits, and no new one is made meanwhile. */
+/* A batch without room waits, and no new batch is made meanwhile. */
 static void room__what_has_none_goes_first(void **state)
 {
 	struct vb_engine *e = *state;
@@ -241,7 +244,7 @@ static void room__what_has_none_goes_first(void **state)
 	assert_int_equal(fake.sent, 10);
 	assert_int_equal(atomic_load(&e->held), 1);
 	assert_int_equal(vb_eq(qp)->timer_at, fake.now + VB_ROOM_SOON);
-	step_now(e, qp); /* a post makes no batch that could not be sent */
+	step_now(e, qp); /* this post makes no batch, which could not be sent */
 	fake.now += VB_ROOM_SOON;
 	step_now(e, qp);
 	assert_int_equal(fake.steps, 2);
@@ -254,7 +257,7 @@ static void room__what_has_none_goes_first(void **state)
 	assert_int_equal(atomic_load(&e->held), 0);
 }
 
-/* A batch is lost when nothing of it has gone for 20 ms. */
+/* A batch is lost if no packet of it could be sent for 20 ms. */
 static void room__there_is_none(void **state)
 {
 	struct vb_engine *e = *state;
@@ -297,8 +300,8 @@ static void room__none_for_one_that_goes(void **state)
 	assert_int_equal(atomic_load(&e->held), 0);
 }
 
-/* Each held batch takes memory: only so many are held, and further ones are
- * lost. */
+/* Each held batch needs memory: only a limited number is held, and further ones
+ * are lost. */
 static void room__for_so_many_batches(void **state)
 {
 	struct vb_engine *e = *state;

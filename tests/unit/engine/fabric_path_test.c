@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Connecting to a fabric that does not accept: how long, and what it says. A
- * step that hangs ends the test by SIGALRM. */
+/* Connecting to a fabric that does not accept: how long it takes, and the
+ * error. A step that hangs ends the test by SIGALRM. */
 #include <fcntl.h>
 #include <pthread.h>
 #include <setjmp.h>
@@ -13,7 +13,7 @@
 
 #include <cmocka.h>
 
-/* Times to wait are shorter in this test. */
+/* A fake setsockopt() that makes waiting times shorter in this test. */
 static int set_short(int fd, int level, int option, const void *value,
 		     socklen_t len);
 #define setsockopt set_short
@@ -53,8 +53,8 @@ static int end(void **state)
 	return 0;
 }
 
-/* Connect until that fails, and return why; the kernel keeps BACKLOG or one
- * more. */
+/* Connect until that fails, and return the error; the kernel queues BACKLOG
+ * connections or one more. */
 static int connect_until_full(void)
 {
 	int fds[MOST], count = 0, rc = 0;

@@ -45,7 +45,7 @@ static void nap_ms(long ms)
 	nanosleep(&(struct timespec){ ms / 1000, ms % 1000 * 1000000 }, NULL);
 }
 
-/* Kill the broker by SIGKILL and wait until it is gone. */
+/* Kill the broker by SIGKILL and wait until it has ended. */
 static void kill_broker(void)
 {
 	struct vb_ipc report;
@@ -97,8 +97,8 @@ static void lease_claim__the_program_does_not_notice(void **state)
 	signal(SIGCHLD, SIG_DFL);
 }
 
-/* The broker must not inherit a pipe of the program: its end must show when the
- * program ends. */
+/* The broker must not inherit a pipe of the program: the reader must get its
+ * end when the program ends. */
 static void lease_claim__nothing_is_inherited(void **state)
 {
 	struct vb_lease l;
@@ -190,7 +190,7 @@ static void lease_claim__a_crowd(void **state)
 
 static vb_time longest_step;
 
-/* Sleep as the engine thread does, and take a step. */
+/* Sleep as the engine thread does, and make a step. */
 static int step(struct vb_lease *l)
 {
 	struct pollfd p = { l->broker_fd, POLLIN, 0 };
@@ -292,7 +292,7 @@ static void lease_rejoin__nobody_to_rejoin(void **state)
 	free(command);
 }
 
-/* Another process has the broker's name. */
+/* A process that binds the broker's name without being a broker. */
 static int squat(void)
 {
 	struct sockaddr_un a;
@@ -319,12 +319,13 @@ static void lease_rejoin__a_silent_broker(void **state)
 	began = vb_now();
 	while (a.failures < 3)
 		assert_int_equal(step(&a), -EAGAIN);
-	/* three waits for an answer, and two pauses */
+	/* At least three waits for an answer, and two pauses. */
 	assert_true(vb_now() - began >= 3 * VB_SEC + 600 * VB_MSEC);
 	assert_true(longest_step < 20 * VB_MSEC);
 	close(squatter);
 	keep_trying(&a, 5 * VB_SEC);
-	assert_true(longest_step < 50 * VB_MSEC); /* a broker was started */
+	/* no step may block, although a broker was started */
+	assert_true(longest_step < 50 * VB_MSEC);
 	vb_lease_release(&a);
 }
 
@@ -352,7 +353,8 @@ static void lease_rejoin__a_command_that_hangs(void **state)
 	free(command);
 }
 
-/* Run a check in a child as user @uid. 0, or the child's exit status. */
+/* Run a check in a child as user @uid. Returns 0, or the child's exit
+ * status. */
 static int as_user(uid_t uid, int (*what)(void))
 {
 	pid_t child = fork();

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What the two programs that test the policy share: times, and what programs
- * say of themselves. Numbers are written out in both, so that a changed row of
- * the table is a changed test. */
+/* Shared by the two programs that test the policy: times, and words that
+ * programs publish. Numbers are written out in both, so that a changed row of
+ * the table needs a changed test. */
 #ifndef TESTS_UNIT_ENGINE_POLICY_FIXTURE_H
 #define TESTS_UNIT_ENGINE_POLICY_FIXTURE_H
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The policy of threads, rule by rule, in virtual time: what a program says of
- * itself, and what it does that polls, or waits for an event or an answer
- * (engine/policy_program.c). */
+/* The policy of threads, rule by rule, in virtual time: the words that a
+ * program publishes, and the actions of a program that polls, or waits for an
+ * event or an answer (engine/policy_program.c). */
 #include "tests/unit/engine/policy_fixture.h"
 
 static struct vb_poll_policy p;
@@ -15,7 +15,7 @@ static int set_up(void **state)
 	return 0;
 }
 
-/* The word */
+/* Tests of the program's word. */
 
 static void word__has_time_state_and_spinning(void **state)
 {
@@ -50,7 +50,7 @@ static void word__who_loops(void **state)
 	}
 }
 
-/* A program's poll */
+/* Tests of a program's polls. */
 
 static void poll__yields_after_30_us(void **state)
 {
@@ -74,7 +74,8 @@ static void poll__yields_sooner_where_that_helps(void **state)
 		assert_int_equal(vb_poll_ends(&p, true, now), POLL_RETURNS);
 		assert_int_equal(p.patience, ns[i]);
 	}
-	/* In vain: after twice the time, up to 30 us. */
+	/* Without a result: the next yield comes after twice the time, up to 30
+	 * us. */
 	for (unsigned i = 0; i < 6; i++)
 		assert_int_equal(vb_poll_ends(&p, false, now += US(31)),
 				 POLL_YIELDS);
@@ -87,7 +88,7 @@ static void poll__finds_the_link_taken(void **state)
 	assert_int_equal(vb_poll_found_taken(1, US(3)), POLL_SLEEPS);
 }
 
-/* So many polls, @apart from each other. True: the program spins. */
+/* Make @times polls, @apart from each other. True: the program spins. */
 static bool polls(unsigned times, vb_time apart, vb_time *now)
 {
 	bool spins = false;
@@ -108,10 +109,11 @@ static void poll__32_close_ones_are_spinning(void **state)
 	assert_true(polls(1, US(20) - 1, &now));
 	assert_false(polls(1, US(20), &now));
 	assert_false(polls(31, 0, &now));
-	/* A poll that follows one that was not noted says nothing. */
+	/* A poll behind one that was not recorded has no effect on the
+	 * streak. */
 	assert_false(vb_poll_spins(&p, PROGRAM_TOOK, now, 0, now));
 	assert_int_equal(p.streak, 31);
-	/* The time in which the program had yielded does not count. */
+	/* The time of the program's yield does not count. */
 	now += MS(1);
 	assert_true(
 		vb_poll_spins(&p, PROGRAM_LOOPS, now, now - US(20) + 1, now));
@@ -133,7 +135,7 @@ static void poll__looks_less_while_peers_send(void **state)
 	assert_true(vb_poll_looks(&p, START + US(100)));
 }
 
-/* A program that waits for an event */
+/* Tests of a program that waits for an event. */
 
 static void wait__is_prompt_after_8_returns(void **state)
 {
@@ -198,7 +200,7 @@ static void wait__holds_an_early_event(void **state)
 			 HELD_GIVES_UP);
 }
 
-/* A poll that looks for an answer */
+/* Tests of a poll that looks for an answer. */
 
 static void answers__4_soon_are_worth_a_look(void **state)
 {
@@ -222,7 +224,9 @@ static void answers__are_looked_for_200_us(void **state)
 	assert_true(vb_answer_yields(1, START, START + US(30) + 1));
 }
 
-/* Rows that callers use. */
+/* Limits that callers of the policy use directly (the table in
+ * engine/policy.h).
+ */
 static void table__of_callers(void **state)
 {
 	assert_int_equal(VB_WORK_LASTS, US(500));
@@ -235,7 +239,8 @@ static void table__of_callers(void **state)
 	assert_int_equal(VB_EARLY_SPARED, 64);
 }
 
-/* On a machine that is ten times slower everything takes ten times as long. */
+/* On a machine that is ten times slower, all times of the rules are ten times
+ * as long. */
 static void pace__scales_the_rules_of_the_program(void **state)
 {
 	vb_poll_init(&p, 10);

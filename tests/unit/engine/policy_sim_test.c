@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The policy at work: the engine thread's real loop, real polls and real
- *timers, on two processors that share one virtual clock, with a program that
- *spins, computes, polls now and then, and arms and sleeps, as a seed says. What
- *must hold for every seed: no packet, timer or message of a peer waits longer
- *than the rules allow; and the thread never sleeps without end while it has
- *left work to a program.
+ * timers, on two processors that share one virtual clock. The seed decides when
+ * the program spins, computes, polls now and then, or arms and sleeps. For
+ * every seed, no packet, timer or message of a peer may wait longer than the
+ * rules allow, and the thread never sleeps without end while it has left work
+ * to a program.
  *
- *	policy_sim_test [SEED [LAST]]		one seed alone, or from one to
- *another
+ * 	policy_sim_test [SEED [LAST]]		one seed alone, or from one to
+ * another
  */
 #include <errno.h>
 #include <poll.h>
@@ -29,18 +29,18 @@
 #define LASTS	(60 * VB_MSEC)
 #define QPS	4
 #define SOME_FD 1000
-#define MOST	40000 /* arrivals of one kind */
+#define MOST	40000 /* the most arrivals of one kind */
 
-/* A rest, a program that polled just before its end, a nap, and what waking,
- * looking and yielding take. */
+/* The longest time until work is served: a rest, a program that polled just
+ * before its end, a nap, and the time of waking, looking and yielding. */
 #define MUST_BE_SERVED (VB_REST_MAX + VB_POLL_RECENT + VB_NAP + 400 * VB_USEC)
-/* A program that has armed its queue for that long is believed to be asleep.
+/* A program that has armed its queue is assumed to be asleep after this time.
  * The thread serves it as soon as it has lingered, or looked at lanes for a
  * turn, and been kept from its processor at the end. */
 #define IS_ASLEEP   (100 * VB_USEC)
 #define SERVED_SOON (VB_LINGER_TURN + 250 * VB_USEC)
 
-struct arrivals { /* packets, or messages on a lane */
+struct arrivals { /* arrivals of packets, or of messages on a lane */
 	vb_time at[MOST];
 	unsigned count, come, taken;
 };
@@ -55,13 +55,14 @@ static struct {
 	bool in_program, crowded;
 	vb_time wake_takes;
 	long switches;
-	unsigned wakes; /* returns of ppoll() */
-	/* the program */
+	unsigned wakes; /* number of returns of ppoll() */
+	/* The state of the program. */
 	enum mode mode;
 	bool only_spins;
 	vb_time acts_at, polled_at, mode_until;
-	vb_time slept_at; /* 0: it does not sleep */
-	vb_time due[QPS]; /* of each timer; VB_NEVER: not set */
+	/* the time since when the program sleeps; 0: it does not sleep */
+	vb_time slept_at;
+	vb_time due[QPS]; /* deadline of each timer; VB_NEVER: not set */
 	struct vb_engine e;
 	struct vb_adapter adapter;
 	struct vb_qp qp[QPS];
@@ -77,7 +78,8 @@ static uint64_t sim_rand(uint64_t below)
 	return (z ^ (z >> 31)) % below;
 }
 
-/* A peer that put something on a lane rings who says that it is asleep. */
+/* Let due messages arrive on a lane, and due packets on a socket. The peer of
+ * a message rings if this program has set "asleep". */
 static void messages_come(void)
 {
 	struct arrivals *m = &sim.messages;
@@ -103,8 +105,8 @@ static vb_time fake_now(void)
 	return sim.now;
 }
 
-/* What the program's own polls leave when more has come than one of them takes
- * waits for no thread but the program's. */
+/* Messages beyond those that one poll processes wait for the program's own
+ * later polls only. */
 static void must_be_in_time(const char *what, vb_time at)
 {
 	vb_time waited = sim.now - VB_MAX(at, VB_MIN(sim.polled_at, sim.now));
@@ -114,8 +116,9 @@ static void must_be_in_time(const char *what, vb_time at)
 			 (unsigned long)(waited / VB_USEC));
 }
 
-/* Packets and messages wake the thread when the program has armed its queue;
- * timers have been left to polls that do not come, for a millisecond. */
+/* Check that packets and messages wake the thread when the program has armed
+ * its queue; timers may have been left to polls that do not come, for a
+ * millisecond. */
 static void must_come_soon(const char *what, vb_time at)
 {
 	must_be_in_time(what, at);
@@ -139,7 +142,7 @@ static unsigned take(struct arrivals *a, unsigned most, const char *what)
 
 static void program_acts(vb_time until);
 
-/* The thread is busy, while the program does its own. */
+/* The thread is busy for @takes, and the program runs meanwhile. */
 static void meanwhile(vb_time takes)
 {
 	vb_time until = sim.now + takes;
@@ -225,8 +228,8 @@ static void fake_dispatch(struct vb_engine *e, vb_time now)
 
 static void posts(void);
 
-/* The program does its own between two steps of the thread's plan; also one
- * that has not polled for long, and posts. */
+/* The program runs when the thread releases timer_lock. A program that has not
+ * polled for a long time may still post. */
 static void VB_UNCHECKED fake_unlock(struct vb_mutex *m) VB_RELEASE(m)
 {
 	vb_mutex_unlock(m);
@@ -271,7 +274,8 @@ static bool must_wake(struct pollfd *fds)
 	return packets || sim.rung || sim.woken;
 }
 
-/* When a sleep may end: something arrives, the program acts, or @until. */
+/* Returns when a sleep may end: something arrives, the program acts, or
+ * @until. */
 static vb_time next_event(vb_time until)
 {
 	vb_time at = VB_MIN(until, sim.acts_at);
@@ -283,8 +287,9 @@ static vb_time next_event(vb_time until)
 	return at;
 }
 
-/* The thread sleeps; its processor takes a moment to run it again. When the
- * program has taken everything by then, the thread sleeps on, unheard. */
+/* A fake ppoll(). The thread sleeps; its processor needs a moment to run it
+ * again. If the program has served everything by then, the thread sleeps on
+ * without noticing. */
 static int fake_ppoll(struct pollfd *fds, nfds_t n, const struct timespec *t,
 		      const sigset_t *mask)
 {
@@ -392,7 +397,7 @@ static void changes_mode(void)
 	sim.slept_at = sim.now;
 }
 
-/* The program does one thing. Returns when it does the next. */
+/* Let the program do one action. Returns the time of its next one. */
 static vb_time acts(void)
 {
 	if (sim.now >= sim.mode_until)
@@ -417,7 +422,7 @@ static void program_acts(vb_time until)
 	}
 }
 
-/* Bursts and pauses; every @apart ns in a burst. */
+/* Add arrivals in bursts with pauses; every @apart ns in a burst. */
 static void arrive(struct arrivals *a, vb_time apart)
 {
 	vb_time at = sim.now + sim_rand(VB_MSEC);
@@ -457,7 +462,7 @@ static void begin(uint64_t seed)
 	atomic_store(&e->pace, 1);
 	vb_poll_init(&e->poll, 1);
 	e->link = &sim_link;
-	e->near = (struct vb_near *)&sim; /* only passed on */
+	e->near = (struct vb_near *)&sim; /* a pointer that is only passed on */
 	e->raw_fd = e->stream_fd = -1;
 	atomic_store(&e->due, VB_NEVER);
 	vb_mutex_init(&e->rx, RANK_RX);
@@ -515,7 +520,7 @@ static void sim__nothing_waits_for_long(void **state)
 	}
 }
 
-/* Nothing comes that would wake the thread by chance. */
+/* No arrival wakes the thread by chance. */
 static void sim__no_timer_is_forgotten(void **state)
 {
 	for (uint64_t seed = first; seed <= last; seed++) {

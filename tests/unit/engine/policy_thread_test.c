@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The policy of threads, rule by rule, in virtual time: what the engine's
- * thread does, and what it leaves to a program (engine/policy_thread.c). */
+/* The policy of threads, rule by rule, in virtual time: the actions of the
+ * engine's thread, and the work that it leaves to a program
+ * (engine/policy_thread.c). */
 #include "tests/unit/engine/policy_fixture.h"
 
 static struct vb_thread_policy t;
@@ -11,11 +12,11 @@ static int set_up(void **state)
 	return 0;
 }
 
-static const uint64_t nobody; /* no program has ever polled */
+static const uint64_t nobody; /* the word of a program that has never polled */
 
-/* Packets: rules 1 to 5 */
+/* Tests of packets: rules 1 to 5. */
 
-/* What the thread does with packets for a program like that. */
+/* Does the thread leave packets to a program with this word and trust? */
 static bool leaves_to(uint64_t program, unsigned trust, vb_time now)
 {
 	vb_thread_init(&t, 1);
@@ -35,7 +36,7 @@ static void packets__who_is_believed_to_come(void **state)
 	assert_true(leaves_to(works(START), 1, START + US(50) - 1));
 	assert_false(leaves_to(works(START), 1, START + US(50)));
 	assert_false(leaves_to(works(START), 0, START));
-	/* While it is inside a poll or a long send. */
+	/* While the program is inside a poll or a long send. */
 	assert_true(leaves_to(at_work, 0, START + US(499)));
 	assert_false(leaves_to(at_work, 0, START + US(500)));
 }
@@ -71,8 +72,8 @@ static void packets__the_program_did_not_come(void **state)
 	assert_int_equal(t.trust, 1);
 	assert_int_equal(t.needless, 0);
 	assert_int_equal(t.does, THREAD_WATCHES);
-	/* Trust does not fall below nothing; who else took them is not known.
-	 */
+	/* Trust does not fall below 0; it is unknown which thread took the
+	 * packets. */
 	(void)vb_thread_on_packets(&t, loops(START), START);
 	assert_true(vb_thread_on_time(&t, loops(START), START + US(20)));
 	vb_thread_drained(&t, DRAINED_NOTHING, loops(START), START + US(20));
@@ -91,14 +92,15 @@ static void packets__that_somebody_took(void **state)
 	vb_thread_drained(&t, DRAINED_BUSY, nobody, START);
 	assert_int_equal(t.trust, 2);
 	assert_int_equal(t.needless, 2);
-	/* They are still there, and would end each sleep at once. */
+	/* The packets are still in the socket, and would end each sleep at
+	 * once. */
 	assert_int_equal(t.does, THREAD_NAPS);
 	vb_thread_called_back(&t);
 	vb_thread_drained(&t, DRAINED_SOME, nobody, START);
 	assert_int_equal(t.needless, 0);
 }
 
-/* So many needless wake-ups, each ended by a poll of the program; then one
+/* Cause @times needless wake-ups, each ended by a poll of the program; then one
  * more. */
 static void wake_needlessly(unsigned times, vb_time now)
 {
@@ -148,7 +150,7 @@ static void rest__was_too_early(void **state)
 		assert_int_equal(t.needless, 0);
 		assert_int_equal(t.rest_after, wanted[i]);
 	}
-	/* It was right to rest, and half as many are enough. */
+	/* The rest was right, and the next one needs half as many wake-ups. */
 	wake_needlessly(64, START);
 	assert_true(vb_thread_on_time(&t, nobody, START + US(50)));
 	vb_thread_drained(&t, DRAINED_NOTHING, nobody, START + US(50));
@@ -169,7 +171,7 @@ static void rest__ends_when_called(void **state)
 	assert_int_equal(t.needless, 0);
 }
 
-/* Rule 6 */
+/* Wake-ups inside ppoll() cause a rest (rule 6). */
 static void rest__by_wakeups_unheard(void **state)
 {
 	uint64_t spins = works(START) | SPINS;
@@ -182,17 +184,20 @@ static void rest__by_wakeups_unheard(void **state)
 	vb_thread_will_sleep(&t, spins, START);
 	assert_int_equal(t.does, THREAD_WATCHES);
 	vb_thread_slept(&t, 2);
-	vb_thread_will_sleep(&t, works(START), START); /* which spins not */
+	/* a program that does not spin */
+	vb_thread_will_sleep(&t, works(START), START);
 	assert_int_equal(t.does, THREAD_WATCHES);
-	vb_thread_will_sleep(&t, spins, START + US(50)); /* no more */
+	/* the program no longer spins */
+	vb_thread_will_sleep(&t, spins, START + US(50));
 	assert_int_equal(t.does, THREAD_WATCHES);
 	vb_thread_will_sleep(&t, spins, START + US(50) - 1);
 	assert_int_equal(rest_length(), US(50));
 }
 
-/* Rule 7 */
+/* Tests of lingering: rule 7. */
 
-/* Packets came @after the thread went to sleep, and it has served them. */
+/* Packets came @after the thread went to sleep, and the thread has served
+ * them. */
 static void came(vb_time after, vb_time now)
 {
 	vb_thread_woke(&t, now - after, now);
@@ -213,7 +218,7 @@ static void linger__if_packets_come_within_30_us(void **state)
 	assert_int_equal(t.eager, 8);
 }
 
-/* It looks once a microsecond until it stops. */
+/* The thread looks once in a microsecond until it stops. */
 static vb_time lingers_in_vain(vb_time now)
 {
 	vb_time from = now;
@@ -232,7 +237,7 @@ static void linger__for_30_us_after_the_last(void **state)
 
 	came(US(1), now);
 	assert_int_equal(lingers_in_vain(now), US(30));
-	assert_int_equal(t.eager, 0); /* it did not pay off */
+	assert_int_equal(t.eager, 0); /* lingering has found nothing */
 	came(US(1), now);
 	now += US(29);
 	assert_true(vb_thread_yielded(&t, US(1), now));
@@ -270,7 +275,7 @@ static void linger__not_beside_a_program_that_polls(void **state)
 	assert_int_equal(t.does, THREAD_LINGERS);
 }
 
-/* The thread lingers, and a yield takes so long. True: it lingers on. */
+/* The thread lingers, and a yield lasts @took. True: it continues to linger. */
 static bool lingers_on(vb_time took, vb_time now)
 {
 	t.eager = 8;
@@ -287,7 +292,8 @@ static void linger__somebody_wants_the_processor(void **state)
 	assert_false(lingers_on(US(3) + 1, START));
 	assert_int_equal(t.does, THREAD_WATCHES);
 	assert_int_equal(t.eager, 7);
-	/* An interrupt came: the thread lingers the next time. */
+	/* The yield ran only an interrupt, so the thread lingers the next
+	 * time. */
 	assert_false(lingers_on(US(100), START));
 	assert_true(lingers_on(US(3), START));
 	assert_int_equal(t.crowd, 0);
@@ -317,7 +323,7 @@ static void linger__a_crowd_pauses_it(void **state)
 	assert_int_equal(t.crowd, MS(320));
 }
 
-/* Timers and ACKs: rules 8 and 9 */
+/* Tests of timers and ACKs: rules 8 and 9. */
 
 static void timers__whose_they_are(void **state)
 {
@@ -340,14 +346,14 @@ static void timers__until_when_the_thread_sleeps(void **state)
 	assert_true(vb_thread_sleeps(&t, nobody, false, VB_NEVER, START) ==
 		    VB_NEVER);
 	assert_true(vb_thread_sleeps(&t, nobody, false, due, START) == due);
-	/* It looks within a millisecond whether the polls go on. */
+	/* The thread looks within a millisecond whether the polls continue. */
 	assert_true(vb_thread_sleeps(&t, works(START), true, due, START) ==
 		    START + MS(1));
 	assert_true(vb_thread_sleeps(&t, works(START), true, START, START) ==
 		    START);
 	assert_true(vb_thread_sleeps(&t, loops(START), true, START, START) ==
 		    START + MS(1));
-	/* A rest ends first. */
+	/* The end of a rest comes first. */
 	wake_needlessly(8, START);
 	assert_true(vb_thread_sleeps(&t, works(START), true, due, START) ==
 		    START + US(50));
@@ -363,7 +369,7 @@ static void attentive__for_a_millisecond(void **state)
 	assert_true(vb_thread_soon(&t, START) == START + US(20));
 }
 
-/* Lanes: rules 10 and 11 */
+/* Tests of lanes: rules 10 and 11. */
 
 static enum vb_lanes lanes(uint64_t program, bool waiter, vb_time now,
 			   vb_time *slept)
@@ -393,7 +399,8 @@ static void lanes__of_a_program_that_spins(void **state)
 	assert_int_equal(lanes(works(START), true, START, &slept),
 			 LANES_WAITER);
 	assert_int_equal(slept, MS(5));
-	/* It begins anew with 50 us; also after a rest that was in vain. */
+	/* The interval starts again at 50 us; also after a rest without a
+	 * result. */
 	(void)lanes(works(START) | SPINS, false, START, &slept);
 	assert_int_equal(slept, US(50));
 	wake_needlessly(8, START);
@@ -414,7 +421,7 @@ static void stand_by__does_not_sleep(void **state)
 			 LANES_PROGRAM);
 }
 
-/* One turn of looking. @took: so long for the yield. */
+/* Make one turn of looking. @took: the duration of the yield. */
 static bool turn(bool found, bool served, vb_time took, vb_time now)
 {
 	if (t.does != THREAD_STANDS_BY)
@@ -433,7 +440,7 @@ static void stand_by__as_long_as_something_comes(void **state)
 	assert_false(turn(false, false, 0, START));
 	assert_int_equal(t.does, THREAD_WATCHES);
 	assert_false(turn(true, true, 0, START));
-	/* Neither is a reason to pause. */
+	/* Neither result is a reason to pause. */
 	assert_true(turn(true, false, 0, START));
 }
 
@@ -456,7 +463,7 @@ static void stand_by__pauses(void **state)
 }
 
 /* A thread that stands by does not sleep, so that it need not rest or linger;
- * packets that it leaves to a program have their nap. */
+ * the packets that it leaves to a program get a nap. */
 static void stand_by__and_packets(void **state)
 {
 	t.needless = 100;
@@ -475,7 +482,7 @@ static void stand_by__and_packets(void **state)
 	assert_int_equal(t.does, THREAD_STANDS_BY);
 	vb_thread_woke(&t, START, START);
 	assert_int_equal(t.eager, 7);
-	/* What is left when it stops is a nap. */
+	/* When standing by ends, only a nap remains. */
 	t.trust = 1;
 	assert_false(vb_thread_on_packets(&t, loops(START), START));
 	assert_false(turn(false, false, 0, START));
@@ -490,7 +497,8 @@ static void stand_by__ends_a_rest(void **state)
 	assert_true(vb_thread_watches(&t));
 }
 
-/* On a machine that is ten times slower everything takes ten times as long. */
+/* On a machine that is ten times slower, all times of the rules are ten times
+ * as long. */
 static void pace__scales_the_rules_of_the_thread(void **state)
 {
 	vb_thread_init(&t, 10);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Polls that look for an answer first: with a clock of the test's, and a stream
- * that answers when the test says so. */
+/* Polls that look for an answer first: with a fake clock, and a stream that
+ * answers when the test decides. */
 #include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -26,7 +26,8 @@ static struct vb_poll_hint *const hints = &fake.eq.await;
 
 static void came_to_thread(vb_time now);
 
-/* Time passes with each look, so that looking in vain ends. */
+/* A fake clock that advances with each look, so that looking without a result
+ * ends. */
 static vb_time fake_now(void)
 {
 	fake.now += LOOK_TAKES / 2;
@@ -86,7 +87,7 @@ static void came_to_thread(vb_time now)
 	fake.e.thread = 0;
 }
 
-/* The engine thread brought an answer @after what was sent. */
+/* The engine thread received an answer @after the last send. */
 static void answered_after(vb_time t)
 {
 	vb_poll_hint_sent(&fake.e, hints, ++fake.now);
@@ -94,7 +95,7 @@ static void answered_after(vb_time t)
 	came_to_thread(fake.now);
 }
 
-/* And the program sends again. */
+/* The program sends again. */
 static void send_next(void)
 {
 	fake.now++;
@@ -174,8 +175,8 @@ static void VB_UNCHECKED in_vain__for_so_long_and_not_again(void **state)
 	assert_int_equal(fake.looks, 0);
 }
 
-/* A queue pair that is never answered soon looks less and less often, whatever
- * the program polls in between. */
+/* A queue pair whose answers never come soon is looked at less and less often,
+ * whatever the program polls in between. */
 static void in_vain__wary(void **state)
 {
 	unsigned answers;
@@ -186,7 +187,7 @@ static void in_vain__wary(void **state)
 			answered_after(VB_ANSWER_SOON);
 		assert_int_equal(answers, VB_MIN(asked, VB_WARY_MOST));
 		for (unsigned i = 0; i < 10; i++)
-			/* No answer to wait for. */
+			/* There is no answer to wait for. */
 			vb_engine_poll_hint(&fake.cq);
 		send_next();
 		vb_engine_poll_hint(&fake.cq);
@@ -203,7 +204,7 @@ static void received__is_not_waited_with(void **state)
 	assert_int_equal(fake.looks, 0);
 }
 
-/* What arrives when nothing was sent is no answer. */
+/* Bytes that arrive when nothing was sent are no answer. */
 static void unasked__earns_nothing(void **state)
 {
 	vb_poll_hint_sent(&fake.e, hints, fake.now);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A program's poll that finds the link taken: with a clock, a scheduler and
- * another thread that do what the test says. */
+/* A program's poll that finds the link's lock taken: with a fake clock, a fake
+ * scheduler and a fake second thread. */
 #include <errno.h>
 #include <sched.h>
 #include <setjmp.h>
@@ -41,8 +41,8 @@ static enum vb_program does(void)
 	return vb_program_does(vb_engine_program(&fake.e));
 }
 
-/* The thread that has the lock learns that a poll waits for it, and releases
- * it. */
+/* A fake lock: the thread that holds it learns that a poll waits for it, and
+ * releases it. */
 static void VB_UNCHECKED fake_lock(struct vb_mutex *m) VB_ACQUIRE(m)
 {
 	if (vb_mutex_trylock(m))
@@ -68,7 +68,7 @@ static int recv_none(struct vb_link *l, struct vb_rxq *q)
 static const struct vb_link_ops quiet_ops = { .recv = recv_none };
 static struct vb_link quiet = { &quiet_ops };
 
-/* A packet for no queue pair. */
+/* Return a packet for no queue pair. */
 static int recv_some(struct vb_link *l, struct vb_rxq *q)
 {
 	q->count = 1;
@@ -79,7 +79,7 @@ static int recv_some(struct vb_link *l, struct vb_rxq *q)
 static const struct vb_link_ops busy_ops = { .recv = recv_some };
 static struct vb_link busy = { &busy_ops };
 
-/* Another thread drains the link. */
+/* Start with another thread draining the link. */
 static int VB_UNCHECKED set_up(void **state)
 {
 	struct vb_engine *e = &fake.e;
@@ -97,7 +97,7 @@ static int VB_UNCHECKED set_up(void **state)
 	return 0;
 }
 
-/* The yield ran no other thread: to spin on keeps the processor from none. */
+/* The yield ran no other thread, so spinning keeps the processor from none. */
 static void taken__alone(void **state)
 {
 	struct vb_engine *e = *state;
@@ -122,7 +122,7 @@ static void VB_UNCHECKED taken__others_want_the_processor(void **state)
 	assert_true(vb_mutex_trylock(&e->rx));
 }
 
-/* The program gets at once what a peer of this host sent. */
+/* The program gets a message of a peer of this host at once. */
 static void taken__near_found_something(void **state)
 {
 	struct vb_engine *e = *state;
@@ -133,7 +133,7 @@ static void taken__near_found_something(void **state)
 	assert_int_equal(fake.slept, 0);
 }
 
-/* A poll that finds the link taken still counts as a poll, if the one before
+/* A poll that finds the link taken still counts as a poll, if the poll before
  * found nothing. */
 static void taken__counts_as_a_poll(void **state)
 {
@@ -158,7 +158,7 @@ static void VB_UNCHECKED not_taken(void **state)
 	assert_true(vb_mutex_trylock(&e->rx));
 }
 
-/* A look at the timers shows by the hint @due, which is correct again
+/* A poll that looks at the timers sets the hint @due, which is correct again
  * afterwards. */
 static void VB_UNCHECKED timers__are_looked_at_by_who_waits(void **state)
 {
@@ -179,7 +179,8 @@ static void VB_UNCHECKED timers__are_looked_at_by_who_waits(void **state)
 	assert_true(vb_mutex_trylock(&e->rx));
 }
 
-/* Polls follow each other closely, except for a moment in which others ran. */
+/* Polls follow each other closely, except for a moment in which other threads
+ * ran. */
 static void VB_UNCHECKED close_polls__but_for_a_yield(void **state)
 {
 	struct vb_engine *e = *state;
@@ -191,7 +192,7 @@ static void VB_UNCHECKED close_polls__but_for_a_yield(void **state)
 	let_others_run(e);
 	(void)drain_for_program(e);
 	assert_int_equal(e->poll.streak, 1);
-	/* But not when the program slept after the yield. */
+	/* The polls are not close when the program slept after the yield. */
 	let_others_run(e);
 	fake.now += VB_POLLS_CLOSE;
 	(void)drain_for_program(e);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What the engine thread does beside programs that poll, and for peers that
- * stream: with a clock that moves only when a test says so.
+ * The engine thread beside programs that poll, and for peers that stream: with
+ * a clock that only the test advances.
  */
 #include <errno.h>
 #include <poll.h>
@@ -22,12 +22,14 @@
 
 static struct {
 	vb_time now, yield_takes;
-	bool wanted;	      /* a peer has asked the thread to stand by */
-	unsigned finds;	      /* so many looks at the lanes find something */
-	unsigned looks, busy; /* at which look a program begins to spin */
+	bool wanted;	/* a peer has asked the thread to stand by */
+	unsigned finds; /* number of looks at the lanes that find something */
+	/* number of looks; the look at which a program begins to spin */
+	unsigned looks, busy;
 	unsigned stood_by, went;
 	unsigned batches;
-	long switches, sleeps; /* so far; during the next ppoll() */
+	/* context switches so far, and during the next ppoll() */
+	long switches, sleeps;
 	struct vb_engine *e;
 } fake;
 
@@ -98,7 +100,7 @@ static void spins(struct vb_service *s, bool yes)
 		(void)vb_engine_spins_no_more(s->e);
 }
 
-/* There is always one more frame. */
+/* A fake recv() that always returns one more frame. */
 static int recv_one(struct vb_link *l, struct vb_rxq *q)
 {
 	q->count = 1;
@@ -131,7 +133,7 @@ static int set_up(void **state)
 	return 0;
 }
 
-/* The kernel has put the thread to sleep so many times during one sleep of its
+/* The kernel has put the thread to sleep @times times during one sleep of its
  * own. */
 static void slept(struct vb_service *s, long times)
 {
@@ -141,17 +143,17 @@ static void slept(struct vb_service *s, long times)
 	publish(s);
 }
 
-/* Each packet wakes the thread inside ppoll(), which does not return. */
+/* Each packet wakes the thread inside ppoll(), but ppoll() does not return. */
 static void unheard__many_are_a_reason_to_rest(void **state)
 {
 	struct vb_service *s = *state;
 
 	fake.switches = 1;
 	vb_engine_at_work(s->e, fake.now);
-	slept(s, 1000); /* before a program began to spin */
+	slept(s, 1000); /* sleeps before a program began to spin do not count */
 	spins(s, true);
 	fake.switches += 1000; /* sleeps for a lock do not count */
-	slept(s, 1);	       /* once, by the thread's own will */
+	slept(s, 1);	       /* the first sleep of a ppoll() does not count */
 	assert_int_equal(s->policy.does, THREAD_WATCHES);
 	slept(s, VB_REST_AFTER);
 	assert_int_equal(s->policy.does, THREAD_WATCHES);
@@ -163,7 +165,7 @@ static void unheard__many_are_a_reason_to_rest(void **state)
 	assert_int_equal(atomic_load(&s->e->thread_does), THREAD_RESTS);
 }
 
-/* The thread has packets to serve in between, of a program that stops now and
+/* The thread has packets to serve in between, because the program stops now and
  * then. */
 static void unheard__not_in_a_row(void **state)
 {
@@ -194,8 +196,8 @@ static void unheard__no_program_polls(void **state)
 	assert_int_equal(s->policy.does, THREAD_WATCHES);
 }
 
-/* The plan reads only once when the program polled last, though it may poll
- * meanwhile. */
+/* Which thread handles a timer: the plan reads only once when the program
+ * polled last, although the program may poll meanwhile. */
 static void timers__whose_they_are(void **state)
 {
 	struct vb_service *s = *state;
@@ -212,8 +214,8 @@ static void timers__whose_they_are(void **state)
 	assert_int_equal(plan_sleep(s, true, far, fake.now),
 			 fake.now + VB_REST_MAX);
 	assert_int_equal(s->e->sleep_until, fake.now + VB_REST_MAX);
-	/* Work that is due already is done by a program that polls in vain, or
-	 * else by the thread. */
+	/* Work that is already due is done by a program that polls without a
+	 * result, or else by the thread. */
 	assert_int_equal(vb_timer_set(&s->e->timers, &t, fake.now), 0);
 	assert_int_equal(plan_sleep(s, true, far, fake.now), fake.now);
 	vb_engine_note(s->e, fake.now, PROGRAM_LOOPS);
@@ -244,8 +246,8 @@ static void rested__the_program_has_stopped(void **state)
 	assert_true(fake.batches > 0);
 }
 
-/* The call of a program that is about to sleep is not lost, even when the rest
- * goes on at that moment. */
+/* The wake-up of a program that is about to sleep is not lost, even if the rest
+ * is continued at that moment. */
 static void rested__a_program_calls(void **state)
 {
 	struct vb_service *s = *state;
@@ -268,8 +270,8 @@ static void rested__a_program_calls(void **state)
 	assert_int_equal(fake.batches, 0);
 }
 
-/* A timer that was left to polls is seen when they stop: no later than the
- * ACKs, and before the thread plans its sleep. */
+/* A timer that was left to polls is found when the polls stop: no later than
+ * the ACKs, and before the thread plans its sleep. */
 static void VB_UNCHECKED attentive__ends_before_the_plan(void **state)
 {
 	struct vb_service *s = *state;
@@ -317,7 +319,7 @@ static void attend__until_nothing_comes(void **state)
 	look(s, true);
 	assert_int_equal(s->policy.does, THREAD_STANDS_BY);
 	assert_in_range(fake.looks, turn, turn + VB_STAND_LOOKS);
-	/* It stands by on, although no peer asks again. */
+	/* The thread continues to stand by, although no peer asks again. */
 	fake.wanted = false;
 	fake.finds = 1;
 	look(s, false);
@@ -327,7 +329,8 @@ static void attend__until_nothing_comes(void **state)
 	look(s, false);
 	assert_int_equal(s->policy.does, THREAD_WATCHES);
 	assert_int_equal(fake.went, 1);
-	/* It stopped because nothing came: it may be asked again at once. */
+	/* The thread stopped because nothing came, so it may be asked again at
+	 * once. */
 	fake.wanted = true;
 	look(s, true);
 	assert_int_equal(fake.stood_by, 2);
@@ -365,7 +368,8 @@ static void attend__until_a_program_spins(void **state)
 	assert_int_equal(fake.went, 1);
 }
 
-/* One turn, at whose end a yield takes that long. True: the thread stood by. */
+/* Make one turn, at whose end a yield lasts that long. True: the thread
+ * continued to stand by. */
 static bool disturbed(struct vb_service *s, vb_time yield_takes)
 {
 	unsigned before = fake.stood_by;
@@ -401,7 +405,8 @@ static void attend__somebody_wants_the_processor(void **state)
 	assert_int_equal(s->policy.pause, VB_PAUSE_MIN);
 }
 
-/* A short yield was an interrupt, and no thread that wants the processor. */
+/* A short yield ran only an interrupt, and no thread that wants the
+ * processor. */
 static void attend__a_yield_takes_a_moment(void **state)
 {
 	struct vb_service *s = *state;

@@ -17,7 +17,7 @@ static int no_key(pthread_key_t *key, void (*destructor)(void *))
 	return EAGAIN;
 }
 
-/* A value of the library that has the key. */
+/* A fake pthread_setspecific() that counts the values which are set. */
 static int count_value(pthread_key_t key, const void *value)
 {
 	values_set++;

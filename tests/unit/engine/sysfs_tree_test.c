@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* engine/sysfs_tree: what the tree contains, when it changes, and which user
+/* engine/sysfs_tree: the contents of the tree, when it changes, and which user
  * must own it. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -31,11 +31,11 @@ static int set_up(void **state)
 	assert_non_null(mkdtemp(run_dir));
 	if (geteuid() == 0 &&
 	    (chown(run_dir, NOBODY, NOBODY) < 0 || seteuid(NOBODY) < 0))
-		skip(); /* a container with one user */
+		skip(); /* skipped in a container with one user */
 	setenv("XDG_RUNTIME_DIR", run_dir, 1);
 	setenv("VERBENA_DEVICES", "lo", 1);
 	if (!vb_sysfs_tree_write(root))
-		skip(); /* a host without loopback's address */
+		skip(); /* skipped on a host without loopback's address */
 	return 0;
 }
 
@@ -144,7 +144,8 @@ static void tree__read_by_others(void **state)
 	mode_t umasked = umask(077);
 	char root[PATH_MAX];
 
-	unsetenv("VERBENA_DEVICES"); /* a tree that does not exist yet */
+	/* change the choice of devices, and so the tree */
+	unsetenv("VERBENA_DEVICES");
 	assert_true(vb_sysfs_tree_write(root));
 	umask(umasked);
 	assert_int_equal(mode_of(root, "../.."), S_IFDIR | 0711);
@@ -157,7 +158,8 @@ static void tree__read_by_others(void **state)
 			 S_IFLNK | 0777);
 }
 
-/* Links are relative, as in Linux: they hold wherever the tree is. */
+/* Links are relative, as on Linux, so that they are right wherever the tree
+ * is. */
 static void tree__links_stay_in_it(void **state)
 {
 	static const char *const links[][2] = {
@@ -205,14 +207,13 @@ static void base__not_ours_alone(void **state)
 {
 	char root[PATH_MAX], path[128];
 
-	/* Other users may enter the run directory: then the tree is not
-	 * there. */
+	/* If other users may enter the run directory, the tree is not there. */
 	assert_int_equal(chmod(run_dir, 0755), 0);
 	if (vb_sysfs_tree_write(root))
 		assert_int_not_equal(strncmp(root, run_dir, strlen(run_dir)),
 				     0);
 	assert_int_equal(chmod(run_dir, 0700), 0);
-	/* Other users may write to the user's directory: then the tree is not
+	/* If other users may write to the user's directory, the tree is not
 	 * there. */
 	snprintf(path, sizeof(path), "%s/verbena", run_dir);
 	assert_int_equal(chmod(path, 0775), 0);
@@ -229,7 +230,8 @@ static void base__not_ours_alone(void **state)
 				     0);
 }
 
-/* Linux gives this number to the first PID namespace. */
+/* Returns whether this is the first PID namespace, to which Linux gives this
+ * number. */
 static bool sees_all_processes(void)
 {
 	char link[64] = "";
@@ -246,13 +248,14 @@ static void sweep__namespaces_that_are_gone(void **state)
 					    { time(NULL) - 100000, 0 } };
 	char root[PATH_MAX], gone[128], in[160];
 
-	/* No namespace has such a small number. */
+	/* A tree of a namespace number that is too small to exist. */
 	snprintf(gone, sizeof(gone), "%s/verbena/17.aa", run_dir);
 	snprintf(in, sizeof(in), "%s/tree", gone);
 	assert_int_equal(mkdir(gone, 0700), 0);
 	assert_int_equal(mkdir(in, 0700), 0);
 	assert_true(vb_sysfs_tree_write(root));
-	assert_int_equal(access(gone, F_OK), 0); /* no new tree was made */
+	/* the tree stays, because no new tree was made */
+	assert_int_equal(access(gone, F_OK), 0);
 	unsetenv("VERBENA_DEVICES");
 	assert_true(vb_sysfs_tree_write(root));
 	assert_int_equal(access(gone, F_OK), sees_all_processes() ? -1 : 0);

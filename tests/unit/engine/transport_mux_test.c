@@ -10,8 +10,8 @@
 static struct {
 	struct vb_engine e;
 	bool is_here;
-	unsigned sends;	    /* calls of vb_near_send() */
-	enum vb_qp_way way; /* what it decides */
+	unsigned sends;	    /* number of calls of vb_near_send() */
+	enum vb_qp_way way; /* the way that vb_near_send() decides */
 } fake;
 
 static struct vb_engine *fake_running(void)
@@ -33,7 +33,7 @@ static void fake_detach_near(struct vb_near *n, struct vb_qp *qp)
 {
 }
 
-/* Like near/: the peer is forgotten in RESET, and looked for in RTR. */
+/* A fake of near/: the peer is dropped in RESET, and looked for in RTR. */
 static void fake_enter_near(struct vb_near *n, struct vb_qp *qp,
 			    enum vb_qp_state from, enum vb_qp_state to,
 			    bool here)
@@ -90,7 +90,7 @@ static struct fixture *begin(void **state, const struct vb_transport *t)
 	struct fixture *f = *state;
 
 	memset(&fake, 0, sizeof(fake));
-	/* Only whether there is one counts. */
+	/* Only the existence of near counts, and not its contents. */
 	atomic_store(&fake.e.near, (struct vb_near *)&fake);
 	f->a.transport = t;
 	f->a.link = &link;
@@ -124,7 +124,7 @@ static void attach__each_type_has_its_functions(void **state)
 	vb_qp_destroy(make(f, init_of(f)));
 }
 
-/* What the engine keeps of a queue pair lives as long as its memory. */
+/* The engine's state of a queue pair lives as long as its memory. */
 static void attach__the_engine_keeps_what_is_its_own(void **state)
 {
 	struct fixture *f = begin(state, &vb_mux_transport);
@@ -144,7 +144,7 @@ static void attach__the_engine_keeps_what_is_its_own(void **state)
 	vb_qp_destroy(again);
 }
 
-/* On another host: no function of this file is between. */
+/* If the peer is on another host, no function of this file is called. */
 static void enter__a_peer_elsewhere(void **state)
 {
 	struct fixture *f = begin(state, &vb_mux_transport);
@@ -175,7 +175,7 @@ static void enter__a_peer_here_until_reset(void **state)
 	vb_mutex_lock(&qp->drive);
 	assert_false(vb_transport_send(qp, 1, &out));
 	assert_int_equal(fake.sends, 1);
-	/* Packets after all: but the peer may still reach it by a lane. */
+	/* Packets are decided, but the peer may still use a lane. */
 	fake.way = WAY_PACKETS;
 	assert_false(vb_transport_send(qp, 1, &out));
 	assert_int_equal(fake.sends, 2);
@@ -202,7 +202,7 @@ static void enter__datagrams_stay_packets(void **state)
 	vb_qp_destroy(qp);
 }
 
-/* A RoCE peer that names the number of an iWARP queue pair gets nothing. */
+/* A RoCE packet to the number of an iWARP queue pair is dropped. */
 static void VB_UNCHECKED drops_packets(struct vb_qp *qp)
 {
 	static const struct vb_ib_op request, response = { .response = true };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Which process gets a packet for another process's shared queue, and which
- * queue pairs that process remembers. The test looks inside, because errors
- * here show late, or in other processes. */
+ * queue pairs that process remembers. The test reads internal state, because
+ * errors here show late, or in other processes. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -33,7 +33,7 @@ static int begin(void **state)
 	struct vb_forward *f;
 
 	/* Names are shared by the whole host: this one must not be a process's
-	 * slot, nor another test's. */
+	 * slot, nor another test's name. */
 	engine.lease.slot = 0x10000u | ((unsigned)getpid() & 0xffff);
 	vb_mutex_init(&engine.list_lock, RANK_LIST);
 	if (vb_adapter_init(&device.adapter, "test") ||
@@ -113,7 +113,7 @@ static void guests__the_oldest_makes_room(void **state)
 {
 	for (uint32_t i = 1; i <= MOST_GUESTS; i++)
 		guest(i)->forward.prev = op(CODE_SEND_LAST);
-	guest(1); /* used recently */
+	guest(1); /* guest 1 was used recently */
 	guest(2)->forward.qp.recv_busy = true;
 	guest(3)->forward.prev = op(CODE_WRITE_FIRST);
 	for (uint32_t i = 5; i <= MOST_GUESTS; i++)

@@ -29,7 +29,8 @@ static void entry(struct vb_fab_vlarb *table, unsigned i, uint8_t vl,
 	table[i] = (struct vb_fab_vlarb){ vl, weight };
 }
 
-/* Send @frames of @bytes from lanes that always have some; counts by lane. */
+/* Send @frames frames of @bytes from lanes that always have some; count them by
+ * lane. */
 static void saturate(uint16_t able, unsigned frames, const size_t bytes[16],
 		     uint64_t sent[16])
 {
@@ -48,7 +49,7 @@ static void pick__has_nothing(void **state)
 	begin(0);
 	entry(port.arb_low, 0, 0, 1);
 	assert_int_equal(vb_arb_pick(&arb, &port, 0), VB_ARB_NONE);
-	/* VL15 is not of the tables. */
+	/* VL15 is not in the tables. */
 	assert_int_equal(vb_arb_pick(&arb, &port, 1u << 15), VB_ARB_NONE);
 }
 
@@ -74,7 +75,8 @@ static void low__shares_by_weight(void **state)
 			entry(port.arb_low, 2, 0, weights[w][0]);
 			entry(port.arb_low, 5, 1, weights[w][1]);
 			saturate(A | B, 200000, bytes, sent);
-			/* In units of 64 bytes, as the tables count. */
+			/* The shares in units of 64 bytes, as the tables
+			 * count. */
 			got = (double)sent[0] / bytes[0] *
 			      ((bytes[0] + 63) / 64) /
 			      ((double)sent[1] / bytes[1] *
@@ -94,12 +96,12 @@ static void low__an_idle_lane_leaves_its_share(void **state)
 	saturate(A | C, 1000, bytes, sent);
 	assert_int_equal(sent[1], 0);
 	assert_int_equal(sent[0], sent[2]);
-	/* And saves nothing for later. */
+	/* A lane that sent nothing saves no weight for later. */
 	saturate(A | B | C, 3000, bytes, sent);
 	assert_in_range(sent[1], 990000, 1010000);
 }
 
-/* A lane that was alone owes nothing for it. */
+/* A lane that was alone has no debt for it. */
 static void low__who_was_alone_owes_nothing(void **state)
 {
 	size_t bytes[16] = { 4144, 4144 };
@@ -127,12 +129,13 @@ static void high__goes_first(void **state)
 	assert_int_equal(sent[0], 40960);
 }
 
-/* After VLHighLimit times 4 KiB one frame of the low table goes. */
+/* After VLHighLimit times 4 KiB one frame of the low table is sent. */
 static void high__up_to_its_limit(void **state)
 {
 	static const struct {
 		uint8_t limit;
-		unsigned high; /* frames of 4096 bytes for each low one */
+		/* frames of 4096 bytes of the high table for each low one */
+		unsigned high;
 	} cases[] = { { 0, 1 }, { 1, 1 }, { 3, 3 }, { 10, 10 }, { 254, 254 } };
 
 	for (size_t i = 0; i < VB_COUNT(cases); i++) {

@@ -41,7 +41,7 @@ static void gap__grows_with_each_notification(void **state)
 	vb_cc_notify(&cc, &set, 2, 2);
 	assert_int_equal(gap(2), 3 * FRAME / 2); /* multiplier 3, shift 1 */
 	vb_cc_notify(&cc, &set, 2, 3);
-	assert_int_equal(gap(3), 8 * FRAME); /* the limit */
+	assert_int_equal(gap(3), 8 * FRAME); /* index 3 is the limit */
 	vb_cc_notify(&cc, &set, 2, 4);
 	assert_int_equal(gap(4), 8 * FRAME);
 }
@@ -53,7 +53,7 @@ static void gap__shrinks_with_time(void **state)
 	assert_int_equal(gap(1000 + 10240), 2 * FRAME);
 	assert_int_equal(gap(1000 + 2 * 10240), 1 * FRAME);
 	assert_int_equal(gap(1000 + 3 * 10240), 0);
-	/* The timer begins with the next notification, not before. */
+	/* The timer begins with the next notification, and not before. */
 	vb_cc_notify(&cc, &set, 2, VB_SEC);
 	assert_int_equal(gap(VB_SEC + 10239), 3 * FRAME);
 	assert_int_equal(gap(2 * VB_SEC), 0);
@@ -76,7 +76,7 @@ static void sl__that_is_not_controlled(void **state)
 	assert_int_equal(vb_cc_gap(&cc, &set, 3, FRAME, 0), 0);
 }
 
-/* What a manager may write: a limit beyond the table, a timer of 0. */
+/* Settings that a manager may write: a limit beyond the table, a timer of 0. */
 static void settings__out_of_range(void **state)
 {
 	set.limit = 65535;

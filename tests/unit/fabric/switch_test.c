@@ -39,7 +39,7 @@ static int tear_down(void **state)
 	return 0;
 }
 
-/* A frame of @len bytes with P_Key 0x8005. */
+/* Make a frame of @len bytes with P_Key 0x8005. */
 static void frame(uint16_t dlid, uint8_t vl, uint8_t sl, size_t len)
 {
 	view.bytes = bytes;
@@ -86,12 +86,15 @@ static void unicast__by_the_linear_table(void **state)
 	assert_int_equal(r.drop, DROP_NOT);
 	assert_int_equal(r.port, 7);
 	assert_int_equal(route(7, 7).drop, DROP_LOOP);
-	assert_int_equal(route(80, 7).drop, DROP_NO_ROUTE); /* 255 */
+	/* the entry is 255 */
+	assert_int_equal(route(80, 7).drop, DROP_NO_ROUTE);
 	sw->sw.linear[91] = 3;
-	assert_int_equal(route(91, 7).drop, DROP_NO_ROUTE); /* above Top */
+	/* the LID is above the highest one */
+	assert_int_equal(route(91, 7).drop, DROP_NO_ROUTE);
 	assert_int_equal(route(0, 7).drop, DROP_NO_ROUTE);
 	sw->sw.linear[8] = 71;
-	assert_int_equal(route(8, 7).drop, DROP_NO_ROUTE); /* no such port */
+	/* the entry names no existing port */
+	assert_int_equal(route(8, 7).drop, DROP_NO_ROUTE);
 }
 
 static void unicast__to_the_switch_itself(void **state)
@@ -134,7 +137,7 @@ static void multicast__without_where_it_came_from(void **state)
 	struct vb_fab_route r;
 
 	sw->sw.mcast[1].ports[0] = 1 | 1u << 3 | 1u << 9;
-	sw->sw.mcast[1].ports[1] = 1u << 5; /* port 69 */
+	sw->sw.mcast[1].ports[1] = 1u << 5; /* bit 5 of word 1 is port 69 */
 	r = route(0xc001, 3);
 	assert_true(r.mcast && r.drop == DROP_NOT);
 	assert_true(r.mask.ports[0] == (1 | 1u << 9));
@@ -142,7 +145,8 @@ static void multicast__without_where_it_came_from(void **state)
 	r = route(0xc001, 69);
 	assert_true(r.mask.ports[1] == 0);
 	assert_int_equal(route(0xc002, 3).drop, DROP_NO_ROUTE);
-	assert_int_equal(route(0xc004, 3).drop, DROP_NO_ROUTE); /* no entry */
+	/* the multicast LID has no entry */
+	assert_int_equal(route(0xc004, 3).drop, DROP_NO_ROUTE);
 	sw->sw.mcast_top = 0xc000;
 	assert_int_equal(route(0xc001, 3).drop, DROP_NO_ROUTE);
 }
@@ -184,7 +188,8 @@ static void partitions__are_enforced(void **state)
 
 	frame(5, 0, 0, 256);
 	sw->port[1].pkey[0] = 0x7fff;
-	sw->port[1].pkey[3] = 0x0005; /* a limited member, of a full one's */
+	/* a limited member's P_Key, which matches a full member's */
+	sw->port[1].pkey[3] = 0x0005;
 	sw->port[1].pkey_in = sw->port[5].pkey_out = true;
 	assert_int_equal(vb_fab_check_in(sw, 1, &view), DROP_NOT);
 	vb_store_be(bytes + 10, 0x0005, 2);

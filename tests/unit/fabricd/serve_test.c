@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The process of a fabric, within the test: two switches with two links, and an
+/* The process of a fabric, run in the test: two switches with two links, and an
  * adapter at each. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -26,7 +26,7 @@
 #include "wire/mad_frame.h"
 #include "wire/smp.h"
 
-#define LOOPING 9 /* a LID that each switch takes for the other's */
+#define LOOPING 9 /* a LID whose route loops between the switches */
 
 static const char text[] = "Switch 8 \"S1\"\n"
 			   "[1] \"H1\"[1]\n"
@@ -91,13 +91,13 @@ static int finish(void **state)
 	return nftw(w.dir, remove_file, 8, FTW_DEPTH | FTW_PHYS);
 }
 
-/* The links between the switches carry data. */
+/* Make the links between the switches Active, so that they forward data. */
 static void activate(void)
 {
 	const char *const names[] = { "S1", "S2" };
 	vb_time now;
 
-	usleep(1000); /* the links train */
+	usleep(1000); /* wait until the links are trained */
 	now = vb_clock_read();
 	(void)vb_fab_run(w.f->net, now);
 	for (unsigned state = FAB_ARMED; state <= FAB_ACTIVE; state++)
@@ -111,8 +111,8 @@ static void activate(void)
 				0);
 }
 
-/* A frame that loops makes events without end: the process looks at its
- * descriptors all the same. */
+/* A frame that loops causes events without end: the process must look at its
+ * descriptors nevertheless. */
 static void serve__frame_that_loops_stops_nobody(void **state)
 {
 	const struct vb_mad_frame frame = {
@@ -133,7 +133,8 @@ static void serve__frame_that_loops_stops_nobody(void **state)
 				 0);
 	assert_int_equal(write(w.stop[1], "", 1), 1);
 	assert_int_equal(vb_fabricd_run(w.f, w.stop[0]), 0);
-	assert_true(s1->port[3].count[FAB_XMIT_PKTS] > 300); /* they loop */
+	/* the frames loop */
+	assert_true(s1->port[3].count[FAB_XMIT_PKTS] > 300);
 }
 
 static void *run(void *arg)
@@ -142,7 +143,7 @@ static void *run(void *arg)
 	return NULL;
 }
 
-/* A connection that is port 1 of @node. */
+/* Returns a connection that is attached to port 1 of @node. */
 static int attach(const char *node)
 {
 	struct vb_umad_where m = {
@@ -161,7 +162,7 @@ static int attach(const char *node)
 }
 
 /* Send a MAD of @len bytes, in @memory unless that is -1, by an agent that is
- * not registered. The status with which its header comes back. */
+ * not registered. Returns the status with which its header comes back. */
 static unsigned refused(int fd, unsigned timeout_ms, size_t len, int memory)
 {
 	struct {
@@ -192,7 +193,7 @@ static unsigned refused(int fd, unsigned timeout_ms, size_t len, int memory)
 	return u.status;
 }
 
-/* Nobody waits for a MAD that did not leave. */
+/* The header of a MAD that could not be sent comes back. */
 static void serve__mad_that_is_refused_comes_back(void **state)
 {
 	int fd, memory = memfd_create("mad", MFD_CLOEXEC | MFD_ALLOW_SEALING);
@@ -202,7 +203,7 @@ static void serve__mad_that_is_refused_comes_back(void **state)
 	fd = attach("H1");
 	assert_int_equal(refused(fd, 100, VB_MAD_BYTES, -1), 110);
 	assert_int_equal(refused(fd, 0, VB_MAD_BYTES, -1), EINVAL);
-	/* memory that its owner can change is not read */
+	/* Memory that its owner can still change is refused. */
 	assert_int_equal(refused(fd, 0, VB_MAD_BYTES, memory), EINVAL);
 	assert_int_equal(fcntl(memory, F_ADD_SEALS,
 			       F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE),
@@ -225,7 +226,7 @@ static int command(const char *words)
 	return rc;
 }
 
-/* Whoever reads counters gets XmitWait of a wait that goes on, too. */
+/* A read of the counters includes XmitWait of a wait that still lasts. */
 static void serve__wait_is_settled_for_who_reads(void **state)
 {
 	const struct vb_mad_frame frame = { .slid = 1,

@@ -13,7 +13,7 @@
 
 static char path[64], error[VB_TOPO_ERROR];
 
-/* Read a file of this text. */
+/* Read a topology from the text. */
 static int read_text(struct vb_topo *t, const char *text)
 {
 	FILE *f;
@@ -75,7 +75,7 @@ static void read__nodes_and_links(void **state)
 	vb_topo_free(&t);
 }
 
-/* As ibnetdiscover prints it. */
+/* A file as ibnetdiscover prints it. */
 static void read__a_clusters_file(void **state)
 {
 	static const char text[] =
@@ -124,7 +124,8 @@ static void read__parameters_of_links(void **state)
 		 "lose=1 corrupt=0.5\n%s",
 		 pair);
 	assert_int_equal(read_text(&t, text), 0);
-	p = &vb_topo_find(&t, "Switch1")->port[4]; /* the other end */
+	/* the other end of the link */
+	p = &vb_topo_find(&t, "Switch1")->port[4];
 	assert_int_equal(p->spec.delay, 50 * VB_USEC);
 	assert_int_equal(p->spec.bytes_per_sec, 1000000000);
 	assert_int_equal(p->spec.buffer, 4096);
@@ -270,7 +271,7 @@ static void make__refuses(void **state)
 	}
 }
 
-/* What was written and read again is written the same. */
+/* A topology that was written and read again is written equal. */
 static void write__round_trip(void **state)
 {
 	struct vb_topo a = { 0 }, b;

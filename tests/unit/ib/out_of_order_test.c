@@ -44,7 +44,7 @@ static void early__gives_back_what_it_was_given(void **state)
 
 	assert_null(vb_ooo_take(&e, 5));
 	assert_true(keep(5, 100));
-	assert_true(keep(5, 100)); /* a duplicate */
+	assert_true(keep(5, 100)); /* a duplicate is not kept twice */
 	assert_int_equal(e.count, 1);
 	assert_null(vb_ooo_take(&e, 4));
 	assert_null(vb_ooo_take(&e, 5 + VB_OOO_PSNS));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* ib/pace: the sender waits for peers that answer, not for others, and slow
+/* ib/pace: the sender waits for peers that answer, but not for others, and slow
  * senders never wait. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -9,7 +9,7 @@
 #include "ib/pace.h"
 
 #define MTU   1024
-#define START 0xfffff0u /* close to the wrap */
+#define START 0xfffff0u /* a PSN close to the wrap */
 
 static struct vb_pace fresh(void)
 {
@@ -19,7 +19,7 @@ static struct vb_pace fresh(void)
 	return p;
 }
 
-/* Send until held; returns the number of packets. */
+/* Send until the sender must wait; returns the number of packets. */
 static unsigned fill(struct vb_pace *p, vb_time now, unsigned most)
 {
 	unsigned n = 0;
@@ -74,7 +74,7 @@ static void pace__silence_ends_the_waiting(void **state)
 		assert_true(now < VB_SEC + 100 * VB_MSEC);
 	}
 	assert_int_equal(vb_pace_deadline(&p), VB_NEVER);
-	/* It is asked now and then, and an answer brings the window back. */
+	/* The sender asks now and then, and an answer restores the window. */
 	before = p.next;
 	while (!vb_pace_asks(&p))
 		vb_pace_sent(&p, now);

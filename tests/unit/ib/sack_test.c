@@ -11,7 +11,7 @@ static struct vb_sack r;
 
 static void repair__wants_what_is_missing_once(void **state)
 {
-	const uint8_t bits[] = { 0x90 }; /* PSNs 11 and 14 */
+	const uint8_t bits[] = { 0x90 }; /* bits of PSNs 11 and 14 */
 
 	vb_sack_reset(&r, 10);
 	vb_sack_told(&r, 10, bits, sizeof(bits), 20);
@@ -28,8 +28,8 @@ static void repair__wants_what_is_missing_once(void **state)
 	assert_true(vb_sack_wants(&r, 13));
 }
 
-/* A packet sent after a retransmission has arrived, the retransmission has
- * not. */
+/* A packet that was sent after a retransmission has arrived, but the
+ * retransmission has not. */
 static void repair__a_lost_repeat_is_sent_again(void **state)
 {
 	const uint8_t first[] = { 0x80 }, later[] = { 0x80, 0x20 };
@@ -39,7 +39,7 @@ static void repair__a_lost_repeat_is_sent_again(void **state)
 	vb_sack_sent(&r, 10, 15);
 	vb_sack_told(&r, 10, first, sizeof(first), 25);
 	assert_false(vb_sack_wants(&r, 10));
-	vb_sack_told(&r, 10, later, sizeof(later), 25); /* PSN 21 */
+	vb_sack_told(&r, 10, later, sizeof(later), 25); /* the bit of PSN 21 */
 	assert_true(vb_sack_wants(&r, 10));
 }
 
@@ -47,7 +47,7 @@ static void repair__a_lost_repeat_is_sent_again(void **state)
  * packet that proves it, and may be on its way. */
 static void repair__a_later_repeat_has_more_time(void **state)
 {
-	uint8_t bits[] = { 0xb0, 0, 0, 0 }; /* PSNs 11, 13 and 14 */
+	uint8_t bits[] = { 0xb0, 0, 0, 0 }; /* bits of PSNs 11, 13 and 14 */
 
 	vb_sack_reset(&r, 10);
 	vb_sack_told(&r, 10, (const uint8_t[]){ 0x80 }, 1, 15);
@@ -55,12 +55,12 @@ static void repair__a_later_repeat_has_more_time(void **state)
 	vb_sack_told(&r, 10, bits, sizeof(bits), 20);
 	assert_true(vb_sack_wants(&r, 12));
 	vb_sack_sent(&r, 12, 20);
-	bits[0] |= 0x08; /* PSN 15 */
+	bits[0] |= 0x08; /* the bit of PSN 15 */
 	vb_sack_told(&r, 10, bits, sizeof(bits), 25);
 	assert_true(vb_sack_wants(&r, 10));
 	assert_false(vb_sack_wants(&r, 12));
 	vb_sack_sent(&r, 10, 25);
-	bits[1] |= 0x20; /* PSN 21 */
+	bits[1] |= 0x20; /* the bit of PSN 21 */
 	vb_sack_told(&r, 10, bits, sizeof(bits), 30);
 	assert_false(vb_sack_wants(&r, 10));
 	assert_true(vb_sack_wants(&r, 12));
@@ -83,7 +83,7 @@ static void repair__forgets_what_is_acknowledged(void **state)
 		assert_true((r.has[i] | r.again[0][i] | r.again[1][i]) == 0);
 }
 
-/* A peer may lie: packets never sent are not taken for received. */
+/* A peer may lie: packets that were never sent do not count as received. */
 static void repair__believes_within_bounds(void **state)
 {
 	uint8_t bits[4096];

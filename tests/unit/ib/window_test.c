@@ -120,7 +120,7 @@ static void window__learns_the_round_trip(void **state)
 	vb_window_init(&w, 4096, 0);
 	assert_true(vb_window_patience(&w, 0) == 10 * VB_MSEC);
 	vb_window_time(&w, 7, 1000);
-	vb_window_time(&w, 9, 2000); /* one sample at a time */
+	vb_window_time(&w, 9, 2000); /* only one sample is measured at a time */
 	vb_window_acked(&w, 1, 7, 3000);
 	assert_true(w.srtt == 0);
 	vb_window_acked(&w, 1, 8, 1000 + VB_MSEC);
@@ -145,7 +145,8 @@ static void window__shrinks_less_without_a_queue(void **state)
 	assert_int_equal(w.pkts, 56);
 	acked(56, 10);
 	assert_int_equal(w.pkts, 60);
-	/* The round trip grows sixfold: a queue builds up. */
+	/* The round trip time grows to six times its value: a queue builds
+	 * up. */
 	for (uint32_t i = 0; i < 12; i++) {
 		vb_window_time(&w, 20 + i, 0);
 		vb_window_acked(&w, 1, 21 + i, 600 * VB_USEC);
@@ -165,7 +166,7 @@ static void window__shrinks_little_for_few(void **state)
 	w.pkts = w.threshold = w.max;
 	vb_window_lost_some(&w, 2, 10);
 	assert_int_equal(w.pkts, w.max - w.max / 32);
-	/* the window was reduced for this loss already */
+	/* The window was already reduced for this loss. */
 	vb_window_lost_some(&w, 2, 10);
 	assert_int_equal(w.pkts, w.max - w.max / 32);
 	for (uint32_t i = 0; i < 100; i++) {
@@ -179,7 +180,8 @@ static void window__shrinks_little_for_few(void **state)
 	assert_int_equal(w.pkts, (start + 4) / 2);
 }
 
-/* Where the only answer may be lost, too, the requester asks sooner. */
+/* If the only answer may be lost as well, the requester sends a probe
+ * sooner. */
 static void window__asks_sooner_where_packets_get_lost(void **state)
 {
 	vb_window_init(&w, 4096, 0);

@@ -19,8 +19,8 @@ static uint32_t make(uint8_t *at, uint32_t ulpdu)
 	return vb_mpa_seal(at, ulpdu, false);
 }
 
-/* Counting from the beginning of the stream there is a marker every 512 bytes,
- * and each leads to a length field. */
+/* Counted from the beginning of the stream there is a marker every 512 bytes,
+ * and each points to a length field. */
 static void marker__each_512_bytes_of_the_stream(void **state)
 {
 	static const uint32_t lengths[] = {
@@ -70,7 +70,8 @@ static void marker__points_at_the_length(void **state)
 
 static void marker__between_pad_and_crc(void **state)
 {
-	uint32_t len = make(plain, 98); /* 100 bytes before the CRC */
+	/* an FPDU of 100 bytes before the CRC */
+	uint32_t len = make(plain, 98);
 
 	assert_int_equal(vb_mark(plain, 412, len, true), len + 4);
 	assert_int_equal(vb_load_be(plain + 100, 4), 100);

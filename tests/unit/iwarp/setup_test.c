@@ -12,7 +12,7 @@
 static struct vb_mpa_setup active, passive;
 static const char hello[] = "hello", welcome[] = "welcome";
 
-/* Carry the output of one side to the other, @step bytes at a time. */
+/* Pass the output of one side to the other, @step bytes at a time. */
 static enum vb_mpa_state carry(const struct vb_mpa_setup *from,
 			       struct vb_mpa_setup *to, unsigned step)
 {
@@ -65,7 +65,7 @@ static void setup__cut_at_every_byte(void **state)
 		}
 }
 
-/* RFC 5044 figure 8, RFC 6581 figure 3. */
+/* The bytes of RFC 5044 figure 8 and RFC 6581 figure 3. */
 static void setup__bytes_on_the_wire(void **state)
 {
 	static const uint8_t request[] = "MPA ID Req Frame\x40\x01\0\x06hello";
@@ -101,7 +101,7 @@ static void setup__depths_are_the_lesser(void **state)
 	assert_int_equal(passive.terms.ord, 3);
 	assert_int_equal(active.terms.ird, 3);
 	assert_int_equal(active.terms.ord, 20);
-	/* Not negotiated: each side keeps its own values. */
+	/* The depths are not negotiated: each side keeps its own values. */
 	a.ird = a.ord = VB_MPA_DEPTH_MAX;
 	connect_as(&a, &b, 1000);
 	assert_int_equal(passive.terms.ird, 20);
@@ -236,10 +236,10 @@ static void setup__not_mpa(void **state)
 		{ true, "MPA ID Req Frame\x50\x02\0\x03\0\0\0\0" },
 		{ true, "MPA ID Req Frame\x40\x01\x02\x01\0\0\0\0" },
 		{ true, "MPA ID Req Frame\x60\x01\0\0\0\0\0\0" },
-		/* two initiators that connect to each other */
+		/* Two initiators that connect to each other. */
 		{ false, "MPA ID Req Frame\x50\x02\0\x04\0\0\0\0" },
-		/* an enhanced request, but a plain reply, or one that is too
-		 * short */
+		/* An enhanced request, but a plain reply, or one that is too
+		 * short. */
 		{ false, "MPA ID Rep Frame\x40\x01\0\0\0\0\0\0" },
 		{ false, "MPA ID Rep Frame\x40\x02\0\x04\0\0\0\0" },
 		{ false, "MPA ID Rep Frame\x50\x02\0\0\0\0\0\0" },
@@ -255,7 +255,7 @@ static void setup__not_mpa(void **state)
 	}
 }
 
-/* No bytes behind a frame are requested. */
+/* The set-up never asks for bytes behind a frame. */
 static void setup__wants_no_more_than_the_frame(void **state)
 {
 	uint8_t more[VB_MPA_FRAME_MAX + 1] = { 0 };

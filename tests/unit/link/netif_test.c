@@ -44,7 +44,8 @@ static const struct vb_netif *find(const struct vb_netif *list, unsigned count,
 	return NULL;
 }
 
-/* Both ways of listing report the same of interfaces that have an address. */
+/* Compares the two ways of listing: they report equal values of interfaces that
+ * have an address. */
 static void compare_with_ioctl(const struct vb_netif *list, unsigned count)
 {
 	struct vb_netif *other;
@@ -114,7 +115,7 @@ static void netif_list__a_device_comes_and_goes(void **state)
 	assert_true(has(d, "::ffff:10.1.2.3"));
 	assert_true(has(d, "fd11::1"));
 	assert_true(vb_gid_is_ipv4(&d->addresses[0]));
-	assert_int_equal(d->count, 2); /* each once */
+	assert_int_equal(d->count, 2); /* each address is listed once */
 	compare_with_ioctl(list, count);
 	vb_netif_free(list, count);
 

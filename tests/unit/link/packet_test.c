@@ -54,7 +54,7 @@ static void send_to(struct vb_link *l, const uint8_t dst[6], uint32_t len)
 	l->ops->send(l, &q);
 }
 
-/* How many frames arrived; each has FRAME_BYTES bytes. */
+/* Returns how many frames of FRAME_BYTES bytes have arrived. */
 static unsigned arrived(struct vb_link *l)
 {
 	static struct vb_rxq q;
@@ -65,7 +65,7 @@ static unsigned arrived(struct vb_link *l)
 	return q.count;
 }
 
-/* On a busy machine they arrive later. */
+/* Expect @count frames. On a busy machine they arrive later. */
 static void expect(struct vb_link *l, unsigned count)
 {
 	struct pollfd p = { l->ops->fd(l), POLLIN, 0 };
@@ -138,7 +138,8 @@ static void listen__every_part_of_an_address(void **state)
 	b->ops->close(b);
 }
 
-/* The last of as many wants as a filter holds; and one more. */
+/* A frame arrives if it matches one of 64 wants, the most that a kernel filter
+ * has, or one of 65. */
 static void listen__many_wants(void **state)
 {
 	struct vb_link *a = open_link(), *b = open_link();
@@ -199,7 +200,7 @@ static void open__no_interface(void **state)
 	assert_int_equal(vb_packet_open(9999, port.mac, &l), -ENODEV);
 }
 
-/* IPv6 would send frames of its own. */
+/* Make a veth pair without IPv6, which would send frames of its own. */
 static bool make_port(void)
 {
 	struct ifreq r = { .ifr_name = "one" };
@@ -217,7 +218,7 @@ static bool make_port(void)
 	return true;
 }
 
-/* The kernel gives a new port its queue a while after it is up. */
+/* Wait until the kernel has given a new port its queue, which takes a while. */
 static int await_queue(void **state)
 {
 	struct vb_link *a = open_link(), *b = open_link();

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Links and frames, and the far host. */
+/* The fixture of the UDP link's tests: links and frames, and the far host. */
 #include "udp_fixture.h"
 
 struct vb_gid gid_of(const char *text)
@@ -39,7 +39,7 @@ struct vb_route route_to(struct vb_link *l, const char *from, const char *to,
 	return r;
 }
 
-/* A SEND_ONLY-like packet whose bytes follow from @psn. */
+/* Add a packet like SEND_ONLY whose bytes depend on @psn. */
 void add_frame(struct vb_txq *q, const struct vb_route *r, uint32_t psn,
 	       uint32_t len)
 {

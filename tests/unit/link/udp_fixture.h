@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What the files of udp_test share: links, frames, and the cases. */
+/* Shared by the files of udp_test: links, frames, and the cases. */
 #ifndef TESTS_UNIT_LINK_UDP_FIXTURE_H
 #define TESTS_UNIT_LINK_UDP_FIXTURE_H
 
@@ -31,7 +31,7 @@ struct vb_link *open_link(void);
 struct vb_route route_to(struct vb_link *l, const char *from, const char *to,
 			 uint32_t dqpn);
 
-/* A SEND_ONLY-like packet whose bytes follow from @psn. */
+/* Add a packet like SEND_ONLY whose bytes depend on @psn. */
 void add_frame(struct vb_txq *q, const struct vb_route *r, uint32_t psn,
 	       uint32_t len);
 void check_frame(const struct vb_frame *f, uint32_t psn, uint32_t len);
@@ -49,7 +49,7 @@ void udp_route__a_port_for_each_slot(void **state);
 void udp_route__address_of_nobody(void **state);
 void udp_route__out_of_descriptors(void **state);
 
-/* Frames there and back over loopback, in one flush. */
+/* Exchange frames over loopback in both directions, in one batch. */
 void exchange(const char *from, const char *to, const uint32_t *lens,
 	      unsigned count);
 void udp_send__one_frame(void **state);
@@ -63,17 +63,19 @@ int setup_far(void **state);
 void udp_send__identification_on_the_wire(void **state);
 void udp_send__larger_than_the_mtu(void **state);
 
-/* Frames without room are left to the sender, at once. */
+/* If the interface has no room, frames stay with the sender, and the call
+ * returns at once. */
 void udp_send__a_congested_interface(void **state);
 void udp_send__joined_is_refused(void **state);
 
-/* As on a host without IPv6. */
+/* The link on a host without IPv6. */
 void udp_open__ipv4_only(void **state);
 
-/* Many hosts have IPv6 in the kernel and switched off. */
+/* The link on a host whose kernel has IPv6 switched off. */
 void udp_send__ipv6_switched_off(void **state);
 
-/* Even where every address can be bound to, some belong to no host. */
+/* Which addresses belong to the host, even where every address can be bound
+ * to. */
 void udp_owns__what_is_ours(void **state);
 
 #endif

@@ -2,7 +2,7 @@
 /* Cases: frames over loopback. */
 #include "udp_fixture.h"
 
-/* Frames there and back over loopback, in one flush. */
+/* Exchange frames over loopback in both directions, in one batch. */
 void exchange(const char *from, const char *to, const uint32_t *lens,
 	      unsigned count)
 {
@@ -135,7 +135,7 @@ void udp_send__no_way_there(void **state)
 	struct vb_route alien6 = route_to(l, "::1", "::1", 0);
 	struct vb_txq *q = txq();
 
-	/* An address that the host lost. */
+	/* A source address that the host does not have any more. */
 	alien.sgid = gid_of("192.0.2.9");
 	alien6.sgid = gid_of("2001:db8::9");
 	add_frame(q, &there, 0, 16);

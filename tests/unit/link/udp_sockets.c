@@ -46,7 +46,7 @@ void udp_is_roce__everything_else(void **state)
 	close(local);
 }
 
-/* Which of the sockets got it? */
+/* Returns the index of the socket that got the packet. */
 static int receiver_of(const int *fds, unsigned count)
 {
 	struct pollfd p[8];

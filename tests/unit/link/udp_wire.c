@@ -62,7 +62,7 @@ static void need_far(void)
 	}
 }
 
-/* The next RoCEv2 packet on the far wire, from its IP header on. */
+/* Captures the next RoCEv2 packet on the far wire, from its IP header on. */
 static size_t capture(uint8_t *ip, size_t room)
 {
 	struct pollfd p = { far.capture, POLLIN, 0 };
@@ -81,12 +81,13 @@ static size_t capture(uint8_t *ip, size_t room)
 	}
 }
 
-/* Check a captured packet; @index: its place in its batch. */
+/* Check a captured packet; @index: its position in its batch. */
 static void check_wire(const uint8_t *ip, size_t len, unsigned index)
 {
 	if (ip[0] == 0x45) {
 		assert_int_equal(vb_load_be(ip + 4, 2), index);
-		assert_int_equal(vb_load_be(ip + 6, 2), 0x4000); /* DF */
+		/* the flag DF is set */
+		assert_int_equal(vb_load_be(ip + 6, 2), 0x4000);
 	}
 	assert_int_equal(icrc_of_ip(ip, len - 4), vb_load_le32(ip + len - 4));
 }
@@ -151,7 +152,7 @@ void udp_send__larger_than_the_mtu(void **state)
 	assert_int_equal(stats_of(l).tx_lost, 0);
 	assert_int_equal(stats_of(l).tx_frames, 2);
 	calls = stats_of(l).tx_calls;
-	/* and that must not have stopped joining */
+	/* The link still joins packets after it sent fragments. */
 	for (unsigned i = 0; i < 8; i++)
 		add_frame(q, &r, i, 1040);
 	l->ops->send(l, q);
@@ -162,7 +163,8 @@ void udp_send__larger_than_the_mtu(void **state)
 	assert_true(run("ip link set v0 mtu 5000"));
 }
 
-/* Frames without room are left to the sender, at once. */
+/* If the interface has no room, frames stay with the sender, and the call
+ * returns at once. */
 void udp_send__a_congested_interface(void **state)
 {
 	struct vb_route slow[4], fast;
@@ -189,7 +191,7 @@ void udp_send__a_congested_interface(void **state)
 	assert_int_equal(stats_of(l).tx_lost, 0);
 	left = q->count - q->first;
 	assert_in_range(left, 1, 14);
-	/* Each new try returns at once, too. */
+	/* Each new try returns at once as well. */
 	for (int round = 0; round < 1000; round++)
 		assert_false(l->ops->send(l, q));
 	assert_in_range(q->count - q->first, 1, left);
@@ -197,15 +199,15 @@ void udp_send__a_congested_interface(void **state)
 	l->ops->drop(l, q);
 	assert_int_equal(stats_of(l).tx_lost, left);
 	assert_int_equal(q->count, 0);
-	/* Other sockets go on sending. */
+	/* Other sockets continue to send. */
 	add_frame(q, &fast, 0, 16);
 	assert_true(l->ops->send(l, q));
 	l->ops->close(l);
 	assert_true(run("tc qdisc del dev v0 root"));
 }
 
-/* A socket that sends no checksums refuses joined messages, as some devices
- * do: a way to see what happens then. */
+/* Switch UDP checksums off: such a socket refuses joined messages, as some
+ * devices do. */
 static void refuse_joined(uint16_t port, int on)
 {
 	for (int fd = 3; fd < 64; fd++) {
@@ -240,10 +242,10 @@ void udp_send__joined_is_refused(void **state)
 	send_twenty(l, &r, 0);
 	send_twenty(l, &r, 20);
 	assert_int_equal(stats_of(l).tx_lost, 0);
-	/* one call in vain, then one for each packet, then full batches of
-	 * packets */
+	/* The calls: a failed one, then one for each packet, then full
+	 * batches. */
 	assert_int_equal(stats_of(l).tx_calls, 1 + 20 + 2);
-	/* The refusal lasted for a moment only: after another one packets are
+	/* The refusal lasted only for a moment: after a further one packets are
 	 * joined again. */
 	refuse_joined(r.src_port, 0);
 	usleep(150000);
@@ -262,7 +264,7 @@ void udp_send__joined_is_refused(void **state)
 	close_link(l);
 }
 
-/* As on a host without IPv6. */
+/* The link on a host without IPv6. */
 void udp_open__ipv4_only(void **state)
 {
 	static const int on = 1;
@@ -302,7 +304,7 @@ void udp_open__ipv4_only(void **state)
 	close_link(l);
 }
 
-/* Many hosts have IPv6 in the kernel and switched off. */
+/* The link on a host whose kernel has IPv6 switched off. */
 void udp_send__ipv6_switched_off(void **state)
 {
 	netns_write("/proc/sys/net/ipv6/conf/all/disable_ipv6", "1");
@@ -311,7 +313,8 @@ void udp_send__ipv6_switched_off(void **state)
 	assert_true(netns_loopback_up());
 }
 
-/* Even where every address can be bound to, some belong to no host. */
+/* Which addresses belong to the host, even where every address can be bound
+ * to. */
 void udp_owns__what_is_ours(void **state)
 {
 	static const char *const ours[] = { "::ffff:127.0.0.1",

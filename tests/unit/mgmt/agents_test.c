@@ -22,26 +22,27 @@ struct flying {
 	uint8_t mad[VB_MAD_BYTES];
 };
 
-/* What a program got. */
+/* The messages that a program got. */
 struct got {
 	unsigned count;
 	uint32_t agent, status;
 	uint16_t lid;
 	size_t len;
-	uint8_t *bytes; /* of the last */
+	uint8_t *bytes; /* bytes of the last message */
 };
 
 struct world {
 	struct vb_timers timers;
-	struct vb_agents *port[2]; /* LIDs 1 and 2 */
+	/* the agents of the ports with LIDs 1 and 2 */
+	struct vb_agents *port[2];
 	struct side {
 		struct world *w;
 		unsigned me;
 	} side[2];
 	struct flying *queue;
 	unsigned first, count, sent;
-	unsigned drop;	   /* so many of the next are lost */
-	struct got got[4]; /* of the clients, by number */
+	unsigned drop;	   /* number of next MADs that are lost */
+	struct got got[4]; /* messages of each client, by its number */
 	vb_time now;
 };
 
@@ -105,7 +106,7 @@ static void finish(struct world *w)
 	free(w->queue);
 }
 
-/* Hand over what is under way; how many of them nobody wanted. */
+/* Deliver the MADs that are under way. Returns how many no agent wanted. */
 static unsigned carry(struct world *w)
 {
 	unsigned unwanted = 0;
@@ -123,7 +124,7 @@ static unsigned carry(struct world *w)
 	return unwanted;
 }
 
-/* Let time pass to the next timer, up to @until. */
+/* Let time pass to the next timer, at most to @until. */
 static void pass(struct world *w, vb_time until)
 {
 	struct vb_timer *t;
@@ -151,7 +152,7 @@ static int serve(struct world *w, unsigned port, unsigned client, uint8_t class,
 	return vb_agents_register(w->port[port], &w->got[client], &wish);
 }
 
-/* Send a message from @port to the other. */
+/* Send a message from port number @port to the other port. */
 static int say(struct world *w, unsigned port, unsigned client, int agent,
 	       uint8_t *bytes, size_t len, unsigned timeout_ms,
 	       unsigned retries)
@@ -200,7 +201,7 @@ static void agents__request_and_answer(void **state)
 	assert_int_equal(w.got[1].lid, 1);
 	assert_int_equal(w.got[1].len, VB_MAD_BYTES);
 	assert_int_equal(w.got[1].bytes[100], 42);
-	/* the lower half of the ID is the program's on the wire, too */
+	/* The lower half of the transaction ID on the wire is the program's. */
 	assert_int_equal(vb_load_be(w.got[1].bytes + 12, 4), 0x55667788);
 	w.got[1].bytes[3] = MAD_GET_RESP;
 	assert_int_equal(
@@ -209,7 +210,7 @@ static void agents__request_and_answer(void **state)
 	assert_int_equal(w.got[0].count, 1);
 	assert_int_equal(w.got[0].status, 0);
 	assert_int_equal(vb_load_be(w.got[0].bytes + 8, 8), tid);
-	/* a second answer finds nobody who waits */
+	/* A second answer finds no waiting request. */
 	assert_int_equal(
 		say(&w, 1, 1, server, w.got[1].bytes, VB_MAD_BYTES, 0, 0), 0);
 	assert_int_equal(carry(&w), 1);
@@ -249,23 +250,23 @@ static void agents__one_owner_for_each_method(void **state)
 	assert_int_equal(serve(&w, 0, 1, 1, 0, MAD_TRAP, 0), -EPERM);
 	assert_int_equal(serve(&w, 0, 1, 1, 0, MAD_GET, 0), 0);
 	assert_int_equal(serve(&w, 0, 1, 0x81, 0, MAD_TRAP, 0), 1);
-	/* who serves nothing is in nobody's way */
+	/* An agent that serves no method conflicts with none. */
 	assert_int_equal(serve(&w, 0, 1, 1, 0, 0, 0), 2);
-	/* in the classes that have an OUI it counts */
+	/* In the classes that have an OUI, the OUI distinguishes agents. */
 	assert_int_equal(serve(&w, 0, 2, 0x32, OPENIB, 127, 0), 0);
 	assert_int_equal(serve(&w, 0, 2, 0x32, 0x2c9, 127, 0), 1);
 	assert_int_equal(serve(&w, 0, 3, 0x32, OPENIB, 127, 0), -EPERM);
 	assert_int_equal(serve(&w, 0, 3, 0x32, 0, 127, 0), -EINVAL);
-	/* another port is another table */
+	/* Another port has its own table. */
 	assert_int_equal(serve(&w, 1, 3, 1, 0, MAD_TRAP, 0), 0);
-	/* RMPP of a class that has no header for it */
+	/* RMPP of a class that has no RMPP header is refused. */
 	assert_int_equal(serve(&w, 0, 3, MAD_CLASS_PERF, 0, 0, 1), -EINVAL);
-	/* what was unregistered is free, and so is its number */
+	/* After unregistering, the methods and the agent's number are free. */
 	assert_int_equal(vb_agents_unregister(w.port[0], &w.got[0], 0), 0);
 	assert_int_equal(vb_agents_unregister(w.port[0], &w.got[0], 0),
 			 -EINVAL);
 	assert_int_equal(serve(&w, 0, 3, 1, 0, MAD_TRAP, 0), 0);
-	/* a program that ends takes all of its agents along */
+	/* The end of a program removes all its agents. */
 	vb_agents_forget(w.port[0], &w.got[2]);
 	assert_int_equal(serve(&w, 0, 3, 0x32, OPENIB, 127, 0), 1);
 	for (unsigned i = 3; i < 32; i++)
@@ -292,7 +293,7 @@ static void agents__vendors_are_told_apart(void **state)
 	make_mad(mad, 0x32, 1, 5, 0x123456);
 	assert_int_equal(say(&w, 0, 0, client, mad, sizeof(mad), 0, 0), 0);
 	assert_int_equal(carry(&w), 1);
-	make_mad(mad, 0x32, 2, 5, OPENIB); /* another method */
+	make_mad(mad, 0x32, 2, 5, OPENIB); /* a request with another method */
 	assert_int_equal(say(&w, 0, 0, client, mad, sizeof(mad), 0, 0), 0);
 	assert_int_equal(carry(&w), 1);
 	finish(&w);
@@ -314,7 +315,7 @@ static void agents__what_a_program_may_not_send(void **state)
 	assert_int_equal(say(&w, 0, 1, perf, mad, sizeof(mad), 0, 0), -EINVAL);
 	assert_int_equal(say(&w, 0, 0, perf, mad, 23, 0, 0), -EINVAL);
 	assert_int_equal(say(&w, 0, 0, perf, big, 257, 0, 0), -EINVAL);
-	/* opensm answers a class 1 request by its agent of class 0x81 */
+	/* opensm answers a class 1 request by its agent of class 0x81. */
 	make_mad(mad, 1, MAD_GET_RESP, 5, 0);
 	assert_int_equal(say(&w, 0, 0, smp, mad, sizeof(mad), 0, 0), 0);
 	make_mad(big, MAD_CLASS_SA, 0x92, 5, 0);
@@ -329,7 +330,7 @@ static void agents__what_a_program_may_not_send(void **state)
 	finish(&w);
 }
 
-/* A table of @bytes by RMPP, with losses; the server is client 1. */
+/* Transfer a table of @bytes by RMPP, with losses; the server is client 1. */
 static void table(size_t bytes, unsigned lose_after)
 {
 	struct world w;
@@ -358,7 +359,8 @@ static void table(size_t bytes, unsigned lose_after)
 	assert_int_equal(w.got[0].len, 56 + bytes);
 	assert_int_equal(vb_load_be(w.got[0].bytes + 8, 8), 0xabcdef);
 	assert_memory_equal(w.got[0].bytes + 56, answer + 56, bytes);
-	assert_int_equal(w.got[1].count, 1); /* success is not reported */
+	/* a success is not reported to the sender */
+	assert_int_equal(w.got[1].count, 1);
 	pass(&w, 60 * VB_SEC);
 	free(answer);
 	finish(&w);
@@ -391,7 +393,8 @@ static void agents__request_by_rmpp(void **state)
 	assert_int_equal(w.got[1].count, 1);
 	assert_int_equal(w.got[1].len, len);
 	assert_int_equal(w.got[1].bytes[len - 1], 9);
-	/* nobody answers: the time begins when the request is there */
+	/* No agent answers: the time-out begins when the request has
+	 * arrived. */
 	pass(&w, 499 * VB_MSEC);
 	assert_int_equal(w.got[0].count, 0);
 	pass(&w, 501 * VB_MSEC);
@@ -401,7 +404,7 @@ static void agents__request_by_rmpp(void **state)
 	finish(&w);
 }
 
-/* A peer that vanishes in the middle of a table. */
+/* A peer that ends in the middle of a table. */
 static void agents__table_that_nobody_takes(void **state)
 {
 	struct world w;
@@ -418,12 +421,13 @@ static void agents__table_that_nobody_takes(void **state)
 	pass(&w, 60 * VB_SEC);
 	assert_int_equal(w.got[1].count, 1);
 	assert_int_equal(w.got[1].status, 110);
-	assert_int_equal(w.sent, VB_RMPP_RETRIES + 2); /* and an ABORT */
+	/* the first segments, their repetitions, and an ABORT */
+	assert_int_equal(w.sent, VB_RMPP_RETRIES + 2);
 	free(message);
 	finish(&w);
 }
 
-/* A long request of @len bytes that @client begins, of class 0x33. */
+/* Returns a long request of @len bytes and class 0x33, which @client begins. */
 static uint8_t *begin_long_request(struct world *w, int client, size_t len)
 {
 	uint8_t *message = calloc(1, len);
@@ -436,7 +440,7 @@ static uint8_t *begin_long_request(struct world *w, int client, size_t len)
 	return message;
 }
 
-/* @port gets an ACK from the other, of @mad as it was on the wire. */
+/* Deliver to @port an ACK of the other port, for @mad as it was on the wire. */
 static void acknowledge(struct world *w, unsigned port, const uint8_t *mad,
 			uint32_t segment, uint32_t window)
 {
@@ -455,7 +459,7 @@ static void acknowledge(struct world *w, unsigned port, const uint8_t *mad,
 	assert_true(vb_agents_hear(w->port[port], &from, ack, w->now));
 }
 
-/* A peer that takes a segment and closes the window for good. */
+/* A peer that accepts a segment and closes the window for ever. */
 static void agents__closed_window_ends(void **state)
 {
 	struct world w;
@@ -466,12 +470,12 @@ static void agents__closed_window_ends(void **state)
 				     5000);
 	w.now += VB_RMPP_PATIENCE / 2;
 	acknowledge(&w, 0, w.queue[0].mad, 1, 1);
-	/* the time begins anew */
+	/* The time-out starts again. */
 	assert_int_equal(vb_timers_next(&w.timers), w.now + VB_RMPP_PATIENCE);
 	pass(&w, 60 * VB_SEC);
 	assert_int_equal(w.got[0].count, 1);
 	assert_int_equal(w.got[0].status, 110);
-	assert_int_equal(w.sent, 2); /* a segment and an ABORT */
+	assert_int_equal(w.sent, 2); /* a segment and an ABORT were sent */
 	free(message);
 	finish(&w);
 }
@@ -492,7 +496,7 @@ static void agents__repeated_ack_is_no_answer(void **state)
 	memcpy(answer, w.got[1].bytes, sizeof(answer));
 	acknowledge(&w, 0, answer, 24, 88);
 	assert_int_equal(w.got[0].count, 0);
-	assert_int_equal(w.count, 0); /* nor is it answered */
+	assert_int_equal(w.count, 0); /* the second ACK is not answered */
 	answer[3] |= 0x80;
 	answer[26] = 0;
 	assert_int_equal(say(&w, 1, 1, server, answer, sizeof(answer), 0, 0),
@@ -500,7 +504,7 @@ static void agents__repeated_ack_is_no_answer(void **state)
 	carry(&w);
 	assert_int_equal(w.got[0].count, 1);
 	assert_int_equal(w.got[0].status, 0);
-	/* nor is the one of an answer a segment of the request */
+	/* An ACK of an answer is no segment of the request. */
 	acknowledge(&w, 1, answer, 1, 65);
 	assert_int_equal(w.count, 0);
 	pass(&w, 60 * VB_SEC);
@@ -508,7 +512,7 @@ static void agents__repeated_ack_is_no_answer(void **state)
 	finish(&w);
 }
 
-/* A program that ends leaves nothing behind, whatever is under way. */
+/* The end of a program leaves nothing behind, whatever is under way. */
 static void agents__program_ends(void **state)
 {
 	struct world w;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Cases: requests of our own, and what the network returns. */
+/* Cases: requests of this side, and MADs that the network returns. */
 #include "cm_ib_fixture.h"
 
 /* When a peer says at once that no program listens, the REQ is repeated for
@@ -61,7 +61,7 @@ void active__asks_for_less(void **state)
 	expect_sent(CM_REQ);
 	assert_int_equal(sent.req.mtu, 3);
 	assert_int_equal(sent.req.qpn, OUR_QPN);
-	refuse_mtu(1, 3); /* a late copy of the REJ */
+	refuse_mtu(1, 3); /* a late copy of the REJ is ignored */
 	assert_int_equal(happened, -1);
 	assert_int_equal(sent_count, 0);
 	run_timer();
@@ -166,7 +166,8 @@ void active__outlasts_a_second_of_returns(void **state)
 		run_timer();
 	for (unsigned i = 0; i < 10; i++) {
 		come_back(ECONNREFUSED);
-		conn->came_back = false; /* as if it were sent again at once */
+		/* as if the REQ were sent again at once */
+		conn->came_back = false;
 		assert_int_equal(happened, -1);
 	}
 	now += VB_SEC;
@@ -200,7 +201,7 @@ void active__heeds_no_other_returns(void **state)
 	now += 2 * VB_SEC;
 	for (unsigned i = 0; i < 10; i++) {
 		come_back(EMSGSIZE);
-		sent.tid++; /* a guessed transaction ID */
+		sent.tid++; /* a guessed transaction ID does not match */
 		come_back(ECONNREFUSED);
 		sent = req;
 		sent.local_id++;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A manager of connections whose peer the test plays, message by message. */
+/* A connection manager whose peer the test plays, message by message. */
 #include "cm_ib_fixture.h"
 
 struct vb_cm *cm;
 struct vb_mad_path path;
 vb_time now;
-struct vb_cm_msg sent; /* the last message */
+struct vb_cm_msg sent; /* the last message that was sent */
 unsigned sent_count;
-int happened; /* the last event; -1: none */
+int happened; /* the last event; -1: none came */
 unsigned refuse_with, requests;
 struct vb_cm_conn *conn;
 int owner;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What the files of cm_ib_test share: a manager whose peer the test plays, and
+/* Shared by the files of cm_ib_test: a manager whose peer the test plays, and
  * the cases. */
 #ifndef TESTS_UNIT_MGMT_CM_IB_FIXTURE_H
 #define TESTS_UNIT_MGMT_CM_IB_FIXTURE_H
@@ -22,9 +22,9 @@
 extern struct vb_cm *cm;
 extern struct vb_mad_path path;
 extern vb_time now;
-extern struct vb_cm_msg sent; /* the last message */
+extern struct vb_cm_msg sent; /* the last message that was sent */
 extern unsigned sent_count;
-extern int happened; /* the last event; -1: none */
+extern int happened; /* the last event; -1: none came */
 extern unsigned refuse_with, requests;
 extern struct vb_cm_conn *conn;
 extern int owner;

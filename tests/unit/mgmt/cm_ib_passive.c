@@ -54,7 +54,8 @@ void flood__gives_up_the_oldest(void **state)
 		}
 	}
 	assert_int_equal(first->state, CM_CLOSED);
-	/* The latest request is not among the oldest, so it still works. */
+	/* The latest request is not among the oldest, which were given up, so
+	 * it still works. */
 	say(CM_REJ, 9);
 	assert_int_equal(happened, CM_IS_REJECTED);
 }
@@ -165,7 +166,7 @@ void held__nobody_comes(void **state)
 	refuse_with = CM_REJ_INVALID_SERVICE_ID;
 	request(PEER_ID, PEER_QPN);
 	assert_int_equal(sent_count, 0);
-	request(PEER_ID, PEER_QPN); /* a repetition of a request that waits */
+	request(PEER_ID, PEER_QPN); /* the peer repeats a request that waits */
 	assert_int_equal(sent_count, 0);
 	assert_int_equal(requests, 1);
 	vb_cm_listens(cm);
@@ -190,7 +191,7 @@ void held__somebody_comes(void **state)
 	assert_int_equal(vb_cm_deadline(cm), VB_NEVER);
 	vb_cm_listens(cm);
 	assert_int_equal(requests, 4);
-	conn = NULL; /* teardown frees both */
+	conn = NULL; /* teardown frees both connections */
 }
 
 void held__the_peer_gives_up(void **state)

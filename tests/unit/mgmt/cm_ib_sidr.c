@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Cases: datagrams are looked up by SIDR. */
+/* Tests of SIDR, by which a host asks for the queue pair that receives a
+ * service's datagrams. */
 #include "cm_ib_fixture.h"
 
 static void look_up(uint32_t id)
@@ -40,7 +41,8 @@ void sidr__answers_and_repeats_its_answer(void **state)
 	assert_int_equal(vb_cm_busy(cm), 0);
 	run_timer();
 	assert_int_equal(happened, -1);
-	look_up(PEER_ID); /* the first is forgotten, so this is a new one */
+	/* the first look-up has ended, so this is a new one */
+	look_up(PEER_ID);
 	assert_int_equal(requests, 2);
 }
 
@@ -105,7 +107,7 @@ void sidr__is_answered_once(void **state)
 
 	look_it_up();
 	m.local_id = sent.local_id;
-	m.tid = sent.tid + 1; /* of another transaction */
+	m.tid = sent.tid + 1; /* a reply of another transaction is ignored */
 	deliver(&m);
 	assert_int_equal(happened, -1);
 	m.tid = sent.tid;

@@ -2,8 +2,8 @@
 /*
  * Two connection managers with a bad wire between them, in virtual time: ends
  * connect, accept, reject, disconnect and vanish at random while messages are
- * lost, repeated, late and damaged. Three things must hold: no end is told one
- * thing and then its opposite; every connection ends; no memory leaks.
+ * lost, repeated, late and damaged. Three properties must hold: no end gets
+ * contradicting events; every connection ends; no memory leaks.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,7 +14,7 @@
 #define FLYING 4096
 #define SEEDS  60
 #define STEPS  400
-#define LOSE   2000 /* in 10000 */
+#define LOSE   2000 /* chance in 10000 that a message is lost */
 #define COPY   1500
 #define DAMAGE 100
 
@@ -30,7 +30,7 @@ struct end {
 	struct vb_cm_conn *conn;
 	unsigned side;
 	enum told told;
-	uint64_t service; /* ID of the service asked for */
+	uint64_t service; /* ID of the service that is asked for */
 };
 
 struct mail {
@@ -111,7 +111,7 @@ static unsigned on_request(void *arg, struct vb_cm_conn *c,
 
 	if (quiet || !e)
 		return CM_REJ_NO_RESOURCES;
-	if (maybe(2000)) /* no listener, for the moment */
+	if (maybe(2000)) /* no program listens at the moment */
 		return CM_REJ_INVALID_SERVICE_ID;
 	*e = (struct end){ c, (unsigned)(size_t)arg, TOLD_NOTHING };
 	e->service = req->sidr.service_id;
@@ -119,7 +119,7 @@ static unsigned on_request(void *arg, struct vb_cm_conn *c,
 	return 0;
 }
 
-/* The answering end sends twice the service ID as the Q_Key. */
+/* Check the Q_Key in a reply: the answering end sends twice the service ID. */
 static void check_address(const struct vb_cm_msg *m)
 {
 	if (m->sidr.qkey != m->sidr.service_id * 2)
@@ -154,7 +154,7 @@ static void on_happen(void *arg, struct vb_cm_conn *c,
 		e->told = TOLD_DOWN;
 		break;
 	case CM_IS_DISCONNECTED:
-		/* Once, even if both ends disconnect. */
+		/* This event comes once, even if both ends disconnect. */
 		MUST(e->told < TOLD_DOWN);
 		e->told = TOLD_DOWN;
 		break;
@@ -182,7 +182,8 @@ static void connect_one(unsigned from)
 	if (!e)
 		return;
 	req.req.ca_guid = from + 1;
-	req.req.qpn = dice() % 64; /* so that stale ones come up */
+	/* few numbers, so that stale ones are reused */
+	req.req.qpn = dice() % 64;
 	req.req.local_timeout = req.req.remote_timeout = VB_CM_TIMEOUT_CODE;
 	req.req.max_cm_retries = VB_CM_RETRIES;
 	req.req.path.ack_timeout = VB_CM_ACK_TIMEOUT;

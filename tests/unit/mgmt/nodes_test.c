@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The management of two nodes, joined by a wire that the test is: an adapter's
- * port 1 and a switch's port 3. */
+/* The management of two nodes, joined by a wire that the test simulates: an
+ * adapter's port 1 and a switch's port 3. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -25,14 +25,14 @@ static struct world {
 	struct vb_fab_node *ca, *sw;
 	struct frame queue[MOST];
 	unsigned first, count;
-	struct vb_mad_frame last; /* that was sent */
+	struct vb_mad_frame last; /* headers of the last frame that was sent */
 	uint8_t last_mad[VB_MAD_BYTES];
 	unsigned sent, delivered;
 	uint8_t got[VB_MAD_BYTES];
 	uint32_t status;
 	unsigned state, phys;
 	vb_time moved;
-	bool full; /* no room for data */
+	bool full; /* the network has no room for data */
 	vb_time now;
 } w;
 
@@ -49,7 +49,7 @@ static int send_frame(void *arg, struct vb_fab_node *node, uint8_t port,
 	memcpy(w.last_mad, mad, VB_MAD_BYTES);
 	w.sent++;
 	f->to = node == w.ca ? w.sw : w.ca;
-	/* A switch hears GMPs at port 0, SMPs where they come in. */
+	/* A switch receives GMPs at port 0, and SMPs where they come in. */
 	f->port = node == w.ca ? (w.last.dqpn ? 0 : 3) : 1;
 	f->len = len;
 	memcpy(f->bytes, bytes, len);
@@ -115,7 +115,7 @@ static int finish(void **state)
 	return 0;
 }
 
-/* Frames and what is due, until all is quiet. */
+/* Deliver frames and let timers expire, until nothing more happens. */
 static void run(vb_time until)
 {
 	for (;;) {
@@ -147,7 +147,7 @@ static uint32_t register_at(struct vb_fab_node *node, uint8_t port,
 	return (uint32_t)id;
 }
 
-/* Send from the adapter; with a timeout of 100 ms. */
+/* Send a request from the adapter, with a timeout of 100 ms. */
 static void ask(uint32_t agent, uint16_t lid, const uint8_t *mad)
 {
 	const struct vb_mad_send s = {
@@ -196,7 +196,7 @@ static void nodes__smp_by_each_kind_of_route(void **state)
 	uint32_t by_lid = register_at(w.ca, 1, MAD_CLASS_SMP, 0);
 
 	smp(mad, MAD_CLASS_SMP_DIRECTED, MAD_GET, SMP_NODE_INFO);
-	mad[7] = 1; /* one hop, */
+	mad[7] = 1; /* a route of one hop */
 	mad[VB_SMP_INITIAL_PATH_AT + 1] = 1;
 	ask(directed, VB_LID_PERMISSIVE, mad);
 	assert_int_equal(w.delivered, 1);
@@ -204,21 +204,22 @@ static void nodes__smp_by_each_kind_of_route(void **state)
 	vb_node_info_get(w.got + VB_SMP_DATA_AT, &i);
 	assert_int_equal(i.node_guid, 0x200);
 	assert_int_equal(i.local_port, 3);
-	mad[7] = 0; /* the node itself, */
+	mad[7] = 0; /* a route to the node itself */
 	ask(directed, VB_LID_PERMISSIVE, mad);
 	vb_node_info_get(w.got + VB_SMP_DATA_AT, &i);
 	assert_int_equal(w.delivered, 2);
 	assert_int_equal(i.node_guid, 0x100);
 	smp(mad, MAD_CLASS_SMP, MAD_GET, SMP_NODE_INFO);
-	ask(by_lid, 9, mad); /* by LID, */
+	ask(by_lid, 9, mad); /* a request by LID */
 	vb_node_info_get(w.got + VB_SMP_DATA_AT, &i);
 	assert_int_equal(w.delivered, 3);
 	assert_int_equal(i.node_guid, 0x200);
-	ask(by_lid, 5, mad); /* to its own */
+	ask(by_lid, 5, mad); /* a request to the node's own LID */
 	vb_node_info_get(w.got + VB_SMP_DATA_AT, &i);
 	assert_int_equal(w.delivered, 4);
 	assert_int_equal(i.node_guid, 0x100);
-	assert_int_equal(w.sent, 4); /* the others crossed no wire */
+	/* requests to the node itself crossed no wire */
+	assert_int_equal(w.sent, 4);
 }
 
 static void nodes__nobody_there_is_said(void **state)
@@ -237,7 +238,7 @@ static void nodes__nobody_there_is_said(void **state)
 	ask(sm, 9, mad);
 	assert_int_equal(w.status, 0);
 	assert_int_equal(status_of(w.got), MAD_BAD_ATTRIBUTE);
-	/* what asks for no answer gets none */
+	/* A MAD that asks for no answer gets none. */
 	smp(mad, VB_MAD_CLASS_CM, MAD_SEND, 0x10);
 	ask(cm, 9, mad);
 	assert_int_equal(w.status, VB_AGENT_TIMEOUT);
@@ -264,7 +265,7 @@ static void nodes__keys_of_queue_pair_1(void **state)
 	uint32_t agent = register_at(w.ca, 1, MAD_CLASS_PERF, 0);
 
 	w.sw->port[0].sm_lid = 5;
-	w.sw->port[0].pkey[0] = 0x7fff; /* limited members meet: */
+	w.sw->port[0].pkey[0] = 0x7fff; /* two limited members do not match */
 	w.ca->port[1].pkey[0] = 0x7fff;
 	smp(mad, MAD_CLASS_PERF, MAD_GET, 0x12);
 	ask(agent, 9, mad);
@@ -283,7 +284,8 @@ static void nodes__trap_until_it_is_repressed(void **state)
 
 	w.sw->port[3].state = FAB_DOWN;
 	vb_mgmt_state_changed(w.m, w.sw, 3, 0);
-	assert_int_equal(w.sent, 0); /* there is no subnet manager */
+	/* no trap is sent, because there is no subnet manager */
+	assert_int_equal(w.sent, 0);
 	w.sw->port[0].sm_lid = 5;
 	vb_mgmt_state_changed(w.m, w.sw, 3, 0);
 	assert_int_equal(w.sent, 1);
@@ -294,7 +296,7 @@ static void nodes__trap_until_it_is_repressed(void **state)
 	assert_int_equal(vb_load_be(w.last_mad + 64 + 4, 2), TRAP_LINK_STATE);
 	assert_int_equal(vb_load_be(w.last_mad + 64 + 10, 2), 9);
 	run(VB_SEC);
-	assert_in_range(w.sent, 9, 12); /* each 100 ms */
+	assert_in_range(w.sent, 9, 12); /* the trap is repeated every 100 ms */
 	smp(mad, MAD_CLASS_SMP, MAD_TRAP_REPRESS, SMP_NOTICE);
 	vb_smp_hdr_get(w.last_mad, &h);
 	vb_store_be(mad + 8, h.tid, 8);
@@ -302,7 +304,7 @@ static void nodes__trap_until_it_is_repressed(void **state)
 	w.sent = 0;
 	run(w.now + 10 * VB_SEC);
 	assert_int_equal(w.sent, 0);
-	/* what the subnet manager does itself is no news */
+	/* A change that the subnet manager makes itself causes no trap. */
 	w.sw->port[3].state = FAB_ACTIVE;
 	vb_mgmt_state_changed(w.m, w.sw, 3, w.now);
 	assert_int_equal(w.sent, 0);
@@ -334,7 +336,7 @@ static void nodes__bad_mkey_is_a_trap_and_silence(void **state)
 	assert_int_equal(w.last_mad[64 + 16], MAD_GET);
 }
 
-/* A link that is told to go down carries the answer first. */
+/* A link that a Set takes down transports the answer first. */
 static void nodes__answer_leaves_before_the_link_goes_down(void **state)
 {
 	const struct vb_port_info p = { .state = FAB_DOWN };
@@ -353,7 +355,7 @@ static void nodes__answer_leaves_before_the_link_goes_down(void **state)
 	assert_true(w.moved > VB_SEC);
 }
 
-/* What finds no room waits, and leaves in its order. */
+/* Frames that find no room wait, and leave in order. */
 static void nodes__gmps_wait_for_room(void **state)
 {
 	uint8_t mad[VB_MAD_BYTES];
@@ -371,7 +373,7 @@ static void nodes__gmps_wait_for_room(void **state)
 		};
 
 		mad[200] = (uint8_t)i;
-		w.full = i < 3; /* the last one must not overtake */
+		w.full = i < 3; /* the last frame must not overtake */
 		assert_int_equal(
 			vb_agents_send(vb_mgmt_agents(w.m, w.ca, 1), &w, &s, 0),
 			0);
@@ -382,8 +384,8 @@ static void nodes__gmps_wait_for_room(void **state)
 	assert_int_equal(w.last_mad[200], 3);
 }
 
-/* Those of a switch wait at port 0, and room is at the port by which they
- * leave. */
+/* Frames of a switch wait at port 0, while the event of room names the port by
+ * which they leave. */
 static void nodes__gmps_of_a_switch_wait_for_room(void **state)
 {
 	uint8_t mad[VB_MAD_BYTES];

@@ -84,7 +84,8 @@ static void pma__counters_stand_where_they_belong(void **state)
 	assert_int_equal(ask(&b, MAD_GET, EXTENDED, 2, 0), MAD_OK);
 	assert_int_equal(field(&b, 8, 8), 0x7000008);
 	assert_int_equal(field(&b, 32, 8), 9);
-	assert_int_equal(field(&b, 48, 8), 7); /* unicast */
+	/* the count of unicast packets */
+	assert_int_equal(field(&b, 48, 8), 7);
 	assert_int_equal(field(&b, 64, 8), 2);
 	finish(&b);
 }
@@ -119,9 +120,10 @@ static void pma__reset_of_what_is_selected(void **state)
 	count[FAB_SYMBOL_ERRORS] += 7;
 	assert_int_equal(ask(&b, MAD_GET, COUNTERS, 1, 0xffff), MAD_OK);
 	assert_int_equal(field(&b, 4, 2), 7);
-	assert_int_equal(field(&b, 8, 2), 100); /* was not selected */
+	/* this counter was not selected */
+	assert_int_equal(field(&b, 8, 2), 100);
 	assert_int_equal(field(&b, 40, 4), 0);
-	/* the extended ones are counters of their own */
+	/* The extended counters are reset separately. */
 	assert_int_equal(ask(&b, MAD_SET, EXTENDED, 1, 1), MAD_OK);
 	assert_int_equal(field(&b, 8, 8), 0);
 	assert_int_equal(ask(&b, MAD_GET, COUNTERS, 1, 0), MAD_OK);

@@ -10,7 +10,7 @@
 
 #define GET_TABLE_RESP 0x92
 
-/* A message of @data bytes after the headers of @class. */
+/* Make a message of @data bytes behind the headers of @class. */
 static uint8_t *make_message(uint8_t class, size_t data, size_t *len)
 {
 	size_t at = vb_rmpp_data_at(class);
@@ -19,7 +19,7 @@ static uint8_t *make_message(uint8_t class, size_t data, size_t *len)
 	m[0] = 1;
 	m[1] = class;
 	m[3] = GET_TABLE_RESP;
-	m[at - 1] = 0x77; /* of the class's header */
+	m[at - 1] = 0x77; /* a byte of the class's header */
 	for (size_t i = 0; i < data; i++)
 		m[at + i] = (uint8_t)(i * 7 + i / 251);
 	*len = at + data;
@@ -32,10 +32,11 @@ struct pair {
 	uint8_t *want;
 	size_t len;
 	uint32_t dice;
-	unsigned loss; /* of 100 */
+	unsigned loss; /* percentage of lost packets */
 	vb_time now;
 	enum vb_rmpp_verdict sent, got;
-	unsigned under_way; /* the most segments that left without an ACK */
+	/* the most segments that were sent without an ACK */
+	unsigned under_way;
 };
 
 static bool is_lost(struct pair *p)
@@ -108,7 +109,8 @@ static void rmpp__every_length_arrives_whole(void **state)
 			assert_int_equal(p.sent, RMPP_DONE);
 			assert_int_equal(p.got, RMPP_DONE);
 			assert_int_equal(p.r.len, p.len);
-			/* All but the RMPP header, which is the segment's. */
+			/* Compare all bytes but the RMPP header, which differs
+			 * in each segment. */
 			assert_memory_equal(p.r.message, p.want, VB_RMPP_AT);
 			assert_memory_equal(p.r.message + VB_RMPP_AT +
 						    VB_RMPP_BYTES,
@@ -135,7 +137,8 @@ static void rmpp__losses_cost_time_only(void **state)
 		}
 		finish(&p);
 	}
-	assert_true(done > 390); /* five losses in a row end a transfer */
+	/* the others failed: five losses in a row end a transfer */
+	assert_true(done > 390);
 }
 
 static void rmpp__window_is_kept(void **state)
@@ -145,7 +148,7 @@ static void rmpp__window_is_kept(void **state)
 	struct vb_rmpp h;
 
 	start(&p, MAD_CLASS_SA, 200 * 1000);
-	/* One segment before the first ACK, no more. */
+	/* Before the first ACK only one segment is sent. */
 	assert_true(vb_rmpp_sender_next(&p.s, mad, 0));
 	vb_rmpp_get(mad, &h);
 	assert_int_equal(h.flags, VB_RMPP_ACTIVE | VB_RMPP_FIRST);
@@ -181,7 +184,8 @@ static void rmpp__silence_ends_in_an_abort(void **state)
 	finish(&p);
 }
 
-/* Writes an ACK of @segment and @window; what the sender says to it. */
+/* Write an ACK of @segment and @window, and pass it to the sender. Returns the
+ * sender's verdict. */
 static enum vb_rmpp_verdict ack(struct vb_rmpp_sender *s, unsigned segment,
 				unsigned window, uint8_t *status)
 {
@@ -234,7 +238,7 @@ static void rmpp__a_segment_too_many_finds_the_message_complete(void **state)
 	assert_true(vb_rmpp_sender_next(&p.s, mad, 0));
 	hear_segment(&p, mad);
 	assert_int_equal(p.got, RMPP_DONE);
-	/* The ACK was lost; the sender says it again. */
+	/* The ACK was lost, so the receiver sends it again. */
 	assert_int_equal(vb_rmpp_receiver_hear(&p.r, mad, reply, &answer, 0),
 			 RMPP_DONE);
 	assert_true(answer);

@@ -54,7 +54,8 @@ static void goes(struct vb_smi_verdict v, enum vb_smi_way way, unsigned port)
 	assert_int_equal(v.port, port);
 }
 
-/* An adapter asks, two switches pass on, another adapter answers. */
+/* The SMP goes from an adapter through two switches to another adapter, and
+ * back. */
 static void smi__out_and_back(void **state)
 {
 	static const uint8_t path[] = { 0, 1, 5, 3 };
@@ -67,7 +68,7 @@ static void smi__out_and_back(void **state)
 	goes(vb_smi_step(sw, 2, mad), SMI_OUT, 5);
 	goes(vb_smi_step(sw, 7, mad), SMI_OUT, 3);
 	goes(vb_smi_step(ca, 1, mad), SMI_HERE, 0);
-	assert_int_equal(mad[6], 4); /* hop pointer */
+	assert_int_equal(mad[6], 4); /* the hop pointer is 4 */
 	assert_int_equal(mad[VB_SMP_RETURN_PATH_AT + 1], 2);
 	assert_int_equal(mad[VB_SMP_RETURN_PATH_AT + 2], 7);
 	assert_int_equal(mad[VB_SMP_RETURN_PATH_AT + 3], 1);
@@ -84,7 +85,8 @@ static void smi__out_and_back(void **state)
 	vb_fab_node_destroy(sw);
 }
 
-/* By LID to the switch, then by one hop; and the answer the other way. */
+/* A route by LID to the switch, then by one hop; and the answer in the other
+ * direction. */
 static void smi__combined_route(void **state)
 {
 	static const uint8_t path[] = { 0, 4 };
@@ -94,7 +96,7 @@ static void smi__combined_route(void **state)
 	struct vb_smp_hdr h;
 
 	directed(mad, 1, path);
-	vb_store_be(mad + 32, 9, 2); /* DrSLID */
+	vb_store_be(mad + 32, 9, 2); /* the field DrSLID */
 	goes(vb_smi_step(sw, 2, mad), SMI_OUT, 4);
 	goes(vb_smi_step(ca, 1, mad), SMI_HERE, 0);
 	vb_smp_hdr_get(mad, &h);
@@ -127,16 +129,18 @@ static void smi__refuses(void **state)
 	uint8_t mad[VB_MAD_BYTES];
 
 	directed(mad, 3, path);
-	mad[6] = 1; /* it would pass: an adapter lets nothing pass, */
+	/* the route would pass the node, but an adapter lets no SMP pass */
+	mad[6] = 1;
 	goes(vb_smi_step(ca, 1, mad), SMI_DROP, 0);
-	goes(vb_smi_step(sw, 1, mad), SMI_DROP, 0); /* there is no port 9 */
+	/* the route names port 9, which does not exist */
+	goes(vb_smi_step(sw, 1, mad), SMI_DROP, 0);
 	directed(mad, 3, path);
-	mad[6] = 5; /* beyond the end */
+	mad[6] = 5; /* the hop pointer is beyond the end */
 	goes(vb_smi_step(sw, 1, mad), SMI_DROP, 0);
 	mad[4] = 0x80;
 	goes(vb_smi_step(sw, 1, mad), SMI_DROP, 0);
 	directed(mad, 3, path);
-	mad[7] = 64; /* more hops than a path has */
+	mad[7] = 64; /* more hops than a path can have */
 	goes(vb_smi_step(sw, 1, mad), SMI_DROP, 0);
 	vb_fab_node_destroy(ca);
 	vb_fab_node_destroy(sw);
@@ -186,7 +190,8 @@ struct request {
 	enum vb_sma_verdict verdict;
 };
 
-/* Ask; the answer's status. Its data are @q->mad's. */
+/* Pass a request to the agent. Returns the status of the answer, whose data is
+ * in @q->mad. */
 static unsigned ask(struct request *q, struct vb_fab_node *n, unsigned method,
 		    unsigned attr, uint32_t mod, const uint8_t *data)
 {
@@ -301,7 +306,7 @@ static void sma__port_info_set_and_got(void **state)
 	p.client_reregister = 1;
 	p.gid_prefix = 0xfe80000000000001;
 	assert_int_equal(set_port_info(&q, ca, 1, &p), MAD_OK);
-	/* the answer is the new contents */
+	/* The answer to a Set has the new contents. */
 	vb_port_info_get(q.mad + VB_SMP_DATA_AT, &p);
 	assert_int_equal(p.lid, 0x40);
 	assert_int_equal(p.state, FAB_DOWN);
@@ -315,7 +320,7 @@ static void sma__port_info_set_and_got(void **state)
 	assert_int_equal(ca->port[1].gid_prefix, 0xfe80000000000001);
 	assert_int_equal(q.asked.configured, 1);
 	assert_int_equal(q.asked.state, 0);
-	/* bit 31 says that the subnet manager knows extended speeds */
+	/* Bit 31 says that the subnet manager knows extended speeds. */
 	assert_int_equal(set_port_info(&q, ca, 0x80000001, &p), MAD_OK);
 	vb_fab_node_destroy(ca);
 }
@@ -344,12 +349,12 @@ static void sma__port_info_that_is_wrong_changes_nothing(void **state)
 	BAD(ca, 1, width_enabled, FAB_12X);
 	BAD(ca, 1, ext_speed_enabled, FAB_NDR);
 	BAD(ca, 1, state, FAB_INIT);
-	BAD(ca, 1, state, FAB_ARMED); /* it is down */
+	BAD(ca, 1, state, FAB_ARMED); /* refused: the port is down */
 	BAD(ca, 1, state, FAB_ACTIVE);
 	BAD(ca, 1, state, 9);
 	BAD(ca, 1, phys_state, FAB_LINK_UP);
-	BAD(ca, 2, local_port, 0); /* another port of an adapter */
-	BAD(ca, 3, local_port, 0); /* there is none */
+	BAD(ca, 2, local_port, 0); /* refused: another port of an adapter */
+	BAD(ca, 3, local_port, 0); /* refused: port 3 does not exist */
 	BAD(sw, 9, local_port, 0);
 	p = none;
 	p.lid = 0x41;
@@ -375,16 +380,17 @@ static void sma__states_are_asked_of_the_link(void **state)
 	q.asked.state = 0;
 	assert_int_equal(set_port_info(&q, sw, 3, &p), MAD_OK);
 	assert_int_equal(q.asked.phys, FAB_DISABLED);
-	assert_int_equal(q.asked.state, 0); /* disabled is down */
+	/* a disabled port is down without a request */
+	assert_int_equal(q.asked.state, 0);
 	q.asked.rc = -EINVAL;
 	assert_int_equal(set_port_info(&q, sw, 3, &p), MAD_BAD_FIELD);
-	/* port 0 of a switch has no link */
+	/* Port 0 of a switch has no link. */
 	q.asked = (struct asked){ 0 };
 	p = (struct vb_port_info){ .state = FAB_ACTIVE, .lid = 5 };
 	assert_int_equal(set_port_info(&q, sw, 0, &p), MAD_OK);
 	assert_int_equal(q.asked.state, 0);
 	assert_int_equal(sw->port[0].lid, 5);
-	/* its other ports have no LID */
+	/* The external ports of a switch have no LID. */
 	p = port_info(&q, sw, 3);
 	assert_int_equal(p.lid, 0);
 	vb_fab_node_destroy(sw);
@@ -429,7 +435,7 @@ static void sma__tables(void **state)
 	vb_fab_node_destroy(sw);
 }
 
-/* Where the data plane reads what was set. */
+/* The tables that a Set writes are those that the data plane reads. */
 static void sma__tables_are_those_of_the_data_plane(void **state)
 {
 	uint8_t data[VB_SMP_DATA_BYTES] = { 0 };
@@ -441,13 +447,14 @@ static void sma__tables_are_those_of_the_data_plane(void **state)
 			 MAD_OK);
 	assert_int_equal(sw->sw.linear[2 * 64 + 5], 7);
 	memset(data, 0, sizeof(data));
-	data[3] = 0x12; /* MLID 1 of the block, ports 1 and 4 of position 2 */
+	/* MLID 1 of the block has ports 1 and 4 of position 2 */
+	data[3] = 0x12;
 	assert_int_equal(
 		ask(&q, sw, MAD_SET, SMP_MULTICAST_TABLE, 2u << 28 | 1, data),
 		MAD_OK);
 	assert_int_equal(sw->sw.mcast[33].ports[0], 0x12ull << 32);
 	memset(data, 0, sizeof(data));
-	data[1] = 0x9a; /* SL 2 to VL 9, SL 3 to VL 10 */
+	data[1] = 0x9a; /* SL 2 is mapped to VL 9, SL 3 to VL 10 */
 	assert_int_equal(ask(&q, sw, MAD_SET, SMP_SL2VL, 3 << 8 | 4, data),
 			 MAD_OK);
 	assert_int_equal(vb_fab_sl2vl(sw, 3, 4)[2], 9);
@@ -458,7 +465,8 @@ static void sma__tables_are_those_of_the_data_plane(void **state)
 	data[3] = 8;
 	assert_int_equal(ask(&q, sw, MAD_SET, SMP_VLARB, 3 << 16 | 6, data),
 			 MAD_OK);
-	assert_int_equal(sw->port[6].arb_high[0].weight, 0); /* no lane */
+	/* VL15 is no data lane, so its entry is skipped */
+	assert_int_equal(sw->port[6].arb_high[0].weight, 0);
 	assert_int_equal(sw->port[6].arb_high[1].vl, 3);
 	assert_int_equal(sw->port[6].arb_high[1].weight, 8);
 	assert_int_equal(ask(&q, sw, MAD_GET, SMP_VLARB, 5 << 16 | 6, NULL),
@@ -503,7 +511,7 @@ static void sma__mkey(void **state)
 				  .mkey_lease = 3 };
 
 	assert_int_equal(set_port_info(&q, ca, 1, &p), MAD_OK);
-	/* level 1: anybody may look, but does not see the key */
+	/* Protection level 1: every node may read, but does not see the key. */
 	p = port_info(&q, ca, 1);
 	assert_int_equal(p.mkey, 0);
 	q.mkey = 0x5ec4e7;
@@ -513,11 +521,12 @@ static void sma__mkey(void **state)
 	set_port_info(&q, ca, 1, &p);
 	assert_int_equal(q.verdict, SMA_BAD_MKEY);
 	assert_int_equal(ca->port[1].mkey_violations, 1);
-	/* level 2: nobody may look */
+	/* Protection level 2: only the manager may read. */
 	ca->port[1].mkey_protect = 2;
 	ask(&q, ca, MAD_GET, SMP_NODE_INFO, 0, NULL);
 	assert_int_equal(q.verdict, SMA_BAD_MKEY);
-	/* the lease began with the first violation, and ends protection */
+	/* The lease began with the first violation; its end removes the
+	 * protection. */
 	q.now = 3 * VB_SEC - 1;
 	ask(&q, ca, MAD_GET, SMP_NODE_INFO, 0, NULL);
 	assert_int_equal(q.verdict, SMA_BAD_MKEY);
@@ -525,7 +534,7 @@ static void sma__mkey(void **state)
 	ask(&q, ca, MAD_GET, SMP_NODE_INFO, 0, NULL);
 	assert_int_equal(q.verdict, SMA_ANSWERED);
 	assert_int_equal(ca->port[1].mkey_protect, 0);
-	/* a right key stops the timer */
+	/* A request with the right key stops the timer. */
 	ca->port[1].mkey_protect = 2;
 	ask(&q, ca, MAD_GET, SMP_NODE_INFO, 0, NULL);
 	assert_int_equal(q.verdict, SMA_BAD_MKEY);
@@ -537,7 +546,7 @@ static void sma__mkey(void **state)
 	vb_fab_node_destroy(ca);
 }
 
-/* Whatever the bytes are, it is answered or dropped, and nothing breaks. */
+/* Any random bytes are answered or dropped. */
 static void sma__random_requests(void **state)
 {
 	struct vb_fab_node *nodes[] = { make(FAB_CA, 2), make(FAB_SWITCH, 36),

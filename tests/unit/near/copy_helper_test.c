@@ -55,9 +55,11 @@ static int teardown(void **state)
 	return 0;
 }
 
-static _Atomic uint32_t word = 4; /* the word that the permit names */
+/* The word of the owner's registry that the permit names. */
+static _Atomic uint32_t word = 4;
 
-/* Copy from or to three pieces, none of which ends where a part ends. */
+/* Copy from or to three pieces, none of which ends where a part of the split
+ * copy ends. */
 static bool move(struct field *f, bool put, uint64_t at, uint64_t len)
 {
 	uint8_t *ours = put ? f->here : f->there;
@@ -142,7 +144,8 @@ static void copy_helper__missing_page_is_noticed(void **state)
 		before = atomic_load(&f->h->parts);
 		for (unsigned n = 0; n < 50; n++)
 			assert_false(move(f, true, 0, BYTES));
-		if (atomic_load(&f->h->parts) == before) /* the helper paused */
+		/* the helper pauses, so it copied no part */
+		if (atomic_load(&f->h->parts) == before)
 			skip();
 		mprotect(f->there + pages[i], 4096, PROT_READ | PROT_WRITE);
 	}

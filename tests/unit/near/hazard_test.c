@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* near/hazard: hazards name what was announced, and a revoking owner never
+/* near/hazard: hazards name the announced keys, and a revoking owner never
  * misses an access. */
 #include <pthread.h>
 #include <sched.h>
@@ -33,8 +33,8 @@ static void hazards__name_the_announced_keys(void **state)
 	assert_false(vb_hazards_name(hazards, 0, 0));
 }
 
-/* The peer may write into our hazards, so it must not decide which of them are
- * free. */
+/* The peer may overwrite this program's hazards, so it must not decide which of
+ * them are free. */
 static void hazards__overwritten_by_the_peer_are_still_taken(void **state)
 {
 	struct vb_hazard hazards[VB_HAZARDS], *taken[VB_HAZARDS];
@@ -58,9 +58,10 @@ static void hazards__overwritten_by_the_peer_are_still_taken(void **state)
 static struct {
 	struct vb_hazard hazards[VB_HAZARDS];
 	struct vb_announcer us;
-	_Atomic uint32_t key;	 /* 0: revoked */
-	_Atomic uint32_t ours;	 /* 1: the owner has the memory for itself */
-	_Atomic uint32_t broken; /* the accesses that happened then */
+	_Atomic uint32_t key;  /* the valid key; 0: it is revoked */
+	_Atomic uint32_t ours; /* 1: the owner has the memory for itself */
+	/* number of accesses that happened while the owner had the memory */
+	_Atomic uint32_t broken;
 	_Atomic bool stop;
 } meet;
 
@@ -95,7 +96,8 @@ static void hazards__no_access_after_revocation(void **state)
 		while (vb_hazards_name(meet.hazards, 7, 0))
 			sched_yield();
 		atomic_store(&meet.ours, 1);
-		/* Long enough for the other threads to meet it. */
+		/* This is long enough for the other threads to try an
+		 * access. */
 		for (int turn = 0; turn < 200; turn++)
 			(void)atomic_load(&meet.ours);
 		atomic_store(&meet.ours, 0);

@@ -92,7 +92,7 @@ static void hold__only_the_named_key_and_queue_pair(void **state)
 }
 
 /* A stopped process is given 2 ms. After that /proc says that it is in no copy,
- * so the owner goes on. */
+ * so the owner continues. */
 static void hold__stopped_peer_is_not_waited_for(void **state)
 {
 	struct world *w = *state;
@@ -103,7 +103,8 @@ static void hold__stopped_peer_is_not_waited_for(void **state)
 	waitpid(w->p.pid, &status, WUNTRACED);
 	assert_false(is_over(w, 1 * VB_MSEC));
 	assert_true(is_over(w, 3 * VB_MSEC));
-	/* Without exact permits it could still begin a copy. */
+	/* Without exact permits the stopped process could still begin a
+	 * copy. */
 	w->registry->is_exact = 0;
 	assert_false(is_over(w, 5 * VB_SEC));
 }

@@ -76,7 +76,7 @@ static void permit__that_has_lapsed_copies_nothing(void **state)
  * call, its very next instruction. Then the permit lapses, and the owner marks
  * the memory. When the process goes on, the mark must stay.
  */
-struct sequence { /* linux/rseq.h */
+struct sequence { /* struct rseq_cs of linux/rseq.h */
 	uint32_t version, flags;
 	uint64_t start, length, on_abort;
 };
@@ -88,7 +88,8 @@ struct field {
 	uint8_t memory[BYTES] __attribute__((aligned(64)));
 };
 
-/* The address of the last instruction of the sequence, the system call. */
+/* Returns the address of the system call, the last instruction of the
+ * restartable sequence (rseq). */
 static uint64_t call_at(void)
 {
 	return __start___rseq_cs->start + __start___rseq_cs->length - 2;
@@ -123,7 +124,8 @@ static bool go_to_call(pid_t pid)
 	if (waitpid(pid, &status, 0) != pid || !WIFSTOPPED(status))
 		return false;
 	code = ptrace(PTRACE_PEEKTEXT, pid, at, NULL);
-	assert_int_equal(code & 0xffff, 0x050f); /* syscall */
+	/* the bytes of the instruction syscall */
+	assert_int_equal(code & 0xffff, 0x050f);
 	ptrace(PTRACE_POKETEXT, pid, at, (code & ~0xffL) | 0xcc);
 	ptrace(PTRACE_CONT, pid, NULL, NULL);
 	assert_int_equal(waitpid(pid, &status, 0), pid);
@@ -151,7 +153,7 @@ static void permit__lapses_before_the_very_call(void **state)
 	if (other == 0)
 		write_once(f, owner);
 	if (!go_to_call(other))
-		skip(); /* tracing is forbidden here */
+		skip(); /* skipped where tracing is forbidden */
 	atomic_store(&f->word, 6);
 	memset(f->memory, MARK, BYTES);
 	ptrace(PTRACE_DETACH, other, NULL, NULL);
@@ -164,7 +166,7 @@ static void permit__lapses_before_the_very_call(void **state)
 #else
 static void permit__lapses_before_the_very_call(void **state)
 {
-	skip(); /* no restartable sequences here: near/permit.c */
+	skip(); /* skipped without restartable sequences: near/permit.c */
 }
 #endif
 

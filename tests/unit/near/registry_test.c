@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* near/registry: peers may do what it shows and no more, and see whether its
- * owner lives. */
+/* near/registry: peers may do exactly what the registry shows, and see whether
+ * its owner lives. */
 #include <errno.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -75,7 +75,7 @@ static struct vb_grant VB_UNCHECKED grant(struct registries *t, uint32_t index,
 
 	qp.adapter = &t->a;
 	qp.pd = &(struct vb_pd){ .id = 9 };
-	/* writes key_mask and key_inv of the adapter */
+	/* Showing a queue pair writes key_mask and key_inv of the adapter. */
 	vb_registry_show(t->own, &qp, &(struct vb_registry_name){ .life = 1 });
 	vb_registry_grant(t->own, &t->a, &g);
 	return g;
@@ -95,7 +95,7 @@ static bool opens(const struct registries *t, uint32_t adapter, uint32_t pd,
 	return vb_registry_open(t->seen, &far, &g, &permit);
 }
 
-/* Does a permit that is given now hold by @later? */
+/* Is an access permitted now, and does the permit still hold after @later? */
 static bool is_permitted(struct registries *t, uint32_t key,
 			 void (*later)(struct vb_registry *))
 {
@@ -112,7 +112,7 @@ static bool is_permitted(struct registries *t, uint32_t key,
 	return holds;
 }
 
-/* The number of a process that has ended may be another's. */
+/* The process number of a process that has ended may belong to another. */
 static void open__permits_until_the_owner_ends(void **state)
 {
 	struct registries *t = *state;
@@ -288,7 +288,7 @@ static void open__only_with_the_nonce(void **state)
 	struct registries *t = *state;
 
 	if (!vb_registry_is_open(t->seen, getpid()))
-		skip(); /* process_vm_readv is denied here */
+		skip(); /* skipped where process_vm_readv is denied */
 	t->own->nonce_at = (uintptr_t)&t->fd;
 	assert_false(vb_registry_is_open(t->seen, getpid()));
 	t->own->nonce_at = 8; /* nothing is mapped at this address */

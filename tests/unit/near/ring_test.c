@@ -176,7 +176,7 @@ static void ring__invalid_values_of_the_writer(void **state)
 		{ 100, 0xffffffff, -EPROTO },
 		{ 100, 0xffffffff - 50, -EPROTO },
 		{ 8, 0xffffffff,
-		  1 }, /* data in the slot: data_at is not used */
+		  1 }, /* data in the slot, so data_at is not used */
 	};
 
 	for (size_t i = 0; i < VB_COUNT(rows); i++) {

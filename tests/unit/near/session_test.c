@@ -81,9 +81,9 @@ static void session__comes_up_and_wakes_a_waiting_thread(void **state)
 	begin(&called, 2);
 	bell = vb_near_bell(called.near);
 	(void)vb_session_want(caller.near, 2);
-	vb_near_meet(caller.near, 0); /* HELLO */
-	vb_near_meet(called.near, 0); /* WELCOME */
-	vb_near_meet(caller.near, 0); /* READY */
+	vb_near_meet(caller.near, 0); /* the HELLO arrives */
+	vb_near_meet(called.near, 0); /* the WELCOME arrives */
+	vb_near_meet(caller.near, 0); /* the READY arrives */
 	assert_true(vb_peer_is_up(caller.near->peers[2]));
 	assert_false(vb_peer_is_up(called.near->peers[1]));
 	vb_bell_set(bell);
@@ -94,7 +94,7 @@ static void session__comes_up_and_wakes_a_waiting_thread(void **state)
 	end(&called);
 }
 
-/* Both slots of a program lead to the same session. */
+/* Check that both slots of a program lead to one session. */
 static void assert_one_session(struct program *p, unsigned slot, unsigned also)
 {
 	struct vb_peer *one = vb_session_peer(p->near, slot),
@@ -121,13 +121,14 @@ static void session__program_with_two_slots_is_found_by_the_second(void **state)
 	assert_int_equal(caller.near->sessions, 1);
 	assert_int_equal(called.near->sessions, 1);
 	end(&called);
-	meet(&caller, &caller); /* it hung up: removed from both slots */
+	/* the program hung up, so it is removed from both slots */
+	meet(&caller, &caller);
 	assert_null(vb_session_peer(caller.near, 300));
 	assert_null(vb_session_peer(caller.near, 2));
 	end(&caller);
 }
 
-/* A program that called gets its second slot when there is a session already,
+/* A program that called gets its second slot when there is already a session,
  * and tells its peer. */
 static void session__hears_of_a_second_slot(void **state)
 {
@@ -203,9 +204,9 @@ static void session__redirected_call_fails_for_both_slots(void **state)
 	begin(&called, 300);
 	begin_also(&called, 2);
 	since = vb_session_want(caller.near, 2);
-	vb_near_meet(caller.near, 0); /* HELLO */
-	vb_near_meet(called.near, 0); /* accepts the call */
-	vb_near_meet(called.near, 0); /* answers ELSEWHERE */
+	vb_near_meet(caller.near, 0); /* the HELLO arrives */
+	vb_near_meet(called.near, 0); /* the called program accepts the call */
+	vb_near_meet(called.near, 0); /* the answer is ELSEWHERE */
 	caller.near->max_sessions = 0;
 	assert_int_equal(vb_session_find(caller.near, 2, since, &p),
 			 SESSION_PENDING);

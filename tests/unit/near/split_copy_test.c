@@ -18,7 +18,8 @@ struct both {
 	struct vb_offer offer;
 	struct vb_split_copy split;
 	_Atomic bool stop;
-	_Atomic uint32_t copied; /* parts that the sender has copied */
+	/* number of parts that the sender has copied */
+	_Atomic uint32_t copied;
 };
 
 static int set_up(void **state)
@@ -84,8 +85,8 @@ static void offer__taken(void **state)
 	assert_int_equal(vb_split_copy_end(&b->split), SPLIT_OURS);
 }
 
-/* A slow sender ends later and is told to wake the receiver; meanwhile nothing
- * more is offered. */
+/* A slow sender ends later and learns that it must wake the receiver; meanwhile
+ * no further part is offered. */
 static void offer__slow_sender(void **state)
 {
 	struct both *b = *state;

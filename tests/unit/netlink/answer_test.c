@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Requests as iproute2 makes them, and what comes back. */
+/* Requests as iproute2 makes them, and the answers. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -101,7 +101,7 @@ static void with(uint16_t type, uint32_t value)
 	vb_nl_put32(&asked.out, type, value);
 }
 
-/* The request goes out as it stands. */
+/* Take the request that was built as one whole netlink message. */
 static void sent(void)
 {
 	memcpy(asked.bytes, &asked.out.used, sizeof(asked.out.used));
@@ -128,7 +128,8 @@ static struct nlmsghdr head_of(const uint8_t *bytes)
 	return head;
 }
 
-/* The value of the attribute @type of a message, or of what is nested. */
+/* Returns the value of the attribute @type of a message, or of a nested
+ * attribute. */
 static const uint8_t *attribute(const uint8_t *at, uint32_t length,
 				uint16_t type, uint16_t *size)
 {
@@ -239,7 +240,7 @@ static void no_acknowledgement_unasked(void **state)
 
 static void says_what_is_wrong(void **state)
 {
-	ask(RDMA_NLDEV_CMD_GET, 0); /* of no device */
+	ask(RDMA_NLDEV_CMD_GET, 0); /* a request without a device */
 	assert_int_equal(only_error(), -EINVAL);
 	ask(RDMA_NLDEV_CMD_GET, NLM_F_ACK);
 	with(RDMA_NLDEV_ATTR_DEV_INDEX, 4);
@@ -258,7 +259,7 @@ static void says_what_is_wrong(void **state)
 	assert_int_equal(only_error(), -EINVAL);
 }
 
-/* There is no room to show it behind the error. */
+/* The error message has no room for the request. */
 static void refuses_a_long_request(void **state)
 {
 	static uint8_t bytes[2 * VB_NL_ANSWER];
@@ -294,7 +295,7 @@ static void explains_a_refusal(void **state)
 				  NLMSGERR_ATTR_MSG, &size));
 }
 
-/* Every one once, in as many messages as it takes. */
+/* Every queue pair is listed once, in as many messages as needed. */
 static void lists_many_queue_pairs(void **state)
 {
 	struct vb_nl_cursor c = { 0 };
@@ -367,7 +368,7 @@ static void an_empty_list_is_its_end(void **state)
 	assert_true(c.done);
 }
 
-/* Iproute2 gives 4096 bytes for an answer. */
+/* Iproute2 has a buffer of 4096 bytes for an answer. */
 static void counters_fit_a_datagram(void **state)
 {
 	struct vb_nl_cursor c = { 0 };

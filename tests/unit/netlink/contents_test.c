@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Devices as the text of the tree tells them. */
+/* Reads devices from the text of the tree. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

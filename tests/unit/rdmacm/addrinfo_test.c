@@ -12,7 +12,7 @@ int rdma_resolve_addrinfo(struct rdma_cm_id *id, const char *node,
 			  const char *service,
 			  const struct rdma_addrinfo *hints);
 
-#define RAI_SA 0x10 /* newer than the header */
+#define RAI_SA 0x10 /* a flag that is newer than the header */
 
 static struct rdma_addrinfo *look_up(const char *node,
 				     const struct rdma_addrinfo *hints)
@@ -50,7 +50,7 @@ static void passive__source_alone(void **state)
 	rdma_freeaddrinfo(r);
 }
 
-/* Of queue pair type and port space the hints may give either or both. */
+/* The hints may give the queue pair type, the port space, or both. */
 static void type_and_space__follow_each_other(void **state)
 {
 	static const struct {
@@ -177,7 +177,7 @@ static void resolve__one_at_a_time(void **state)
 	assert_int_equal(rdma_query_addrinfo(&id->pub, &r), 0);
 	assert_int_equal(rcm_port_of(r->ai_dst_addr), 1);
 	rdma_freeaddrinfo(r);
-	/* A failure leaves the id free, with an errno for each EAI_ number. */
+	/* A failure leaves the id free, and each EAI_ number has an errno. */
 	assert_int_equal(
 		rdma_resolve_addrinfo(&id->pub, "a.name", "1", &numeric), -1);
 	assert_int_equal(errno, ENODATA);

@@ -116,7 +116,7 @@ static void connect__describes_the_queue_pair(void **state)
 	id->psn = 0x123456;
 	assert_int_equal(rdma_connect(&id->pub, &p), 0);
 	assert_int_equal(m->id, id->number);
-	assert_int_equal(m->qpn, 0x42); /* 24 bits */
+	assert_int_equal(m->qpn, 0x42); /* the QPN is cut to 24 bits */
 	assert_int_equal(m->psn, 0x123456);
 	assert_true(m->guid == fake_device.guid);
 	assert_int_equal(m->responder_resources, 16);
@@ -142,7 +142,8 @@ static void connect__own_queue_pair_comes_first(void **state)
 	rdma_destroy_id(&id->pub);
 }
 
-/* More than the device has, or no queue pair: refused in port space TCP. */
+/* Refused in port space TCP: greater depths than the device has, or no queue
+ * pair. */
 static void connect__what_is_impossible(void **state)
 {
 	struct rcm_id *id = routed(RDMA_PS_TCP, IBV_QPT_RC);
@@ -226,8 +227,8 @@ static void accept__depths_of_the_peer(void **state)
 	rdma_destroy_id(&id->pub);
 }
 
-/* A queue pair that cannot move ends in the error state, and the peer hears
- * nothing. */
+/* A queue pair that cannot change its state ends in the error state, and the
+ * peer gets no message. */
 static void accept__a_failing_move(void **state)
 {
 	struct rcm_id *id = requested(RDMA_PS_TCP, IBV_QPT_RC);

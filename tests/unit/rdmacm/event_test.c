@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Event channels: the queue, its descriptor, acknowledgements, and what an
- * event becomes for the program. */
+/* Event channels: the queue, its descriptor, acknowledgements, and the event
+ * that the program gets. */
 #include "tests/unit/rdmacm/fake.h"
 
 #include <fcntl.h>
@@ -91,7 +91,7 @@ static void queue__without_a_channel(void **state)
 	id->pub.channel = NULL;
 	assert_int_equal(rcm_event_local(id, RDMA_CM_EVENT_ADDR_CHANGE, 0),
 			 -EINVAL);
-	arrive(IPC_CM_DISCONNECTED, 0); /* is dropped */
+	arrive(IPC_CM_DISCONNECTED, 0); /* an event without an id is dropped */
 	id->pub.channel = channel;
 	check_empty();
 }
@@ -105,7 +105,7 @@ static void unknown_id__is_dropped(void **state)
 	check_empty();
 }
 
-/* What the broker says and what the program sees of it. */
+/* The messages of the broker and the events that the program gets. */
 static void translation__table(void **state)
 {
 	static const struct {
@@ -138,7 +138,7 @@ static void translation__table(void **state)
 	check_empty();
 }
 
-/* A reply connects the id's queue pair, and the broker is told. */
+/* A reply connects the id's queue pair, and the broker gets a message. */
 static void reply__connects(void **state)
 {
 	struct vb_ipc_cm m = { .event = IPC_CM_REPLY,
@@ -405,7 +405,8 @@ static void written_event__only_the_users(void **state)
 	assert_int_equal(rdma_ack_cm_event(e), 0);
 }
 
-/* A synchronous id's call waits for its event and returns that one's error. */
+/* A synchronous id's call waits for its event and returns the error of that
+ * event. */
 static void synchronous__errors(void **state)
 {
 	static const struct {
@@ -430,7 +431,8 @@ static void synchronous__errors(void **state)
 		assert_int_equal(sync->pub.event->event, cases[i].event);
 	}
 	rdma_destroy_id(&sync->pub);
-	assert_int_equal(rcm_event_complete(id), 0); /* does not wait */
+	/* a call that does not wait */
+	assert_int_equal(rcm_event_complete(id), 0);
 }
 
 static void names__of_every_event(void **state)
@@ -452,7 +454,8 @@ static void names__of_every_event(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		/* First: a wrong count lets later tests wait without end. */
+		/* This test comes first, because a wrong count would let later
+		 * tests wait for ever. */
 		TEST(acks__are_counted),
 		TEST(queue__in_order_and_readable_meanwhile),
 		TEST(queue__without_a_channel),

@@ -94,7 +94,7 @@ bool fake_is_readable(int fd)
 	return poll(&p, 1, 0) == 1;
 }
 
-/* The session. */
+/* The fake session. */
 
 int rcm_session_start(void)
 {

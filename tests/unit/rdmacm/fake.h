@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A broker session and a libibverbs without I/O, for tests of front/rdmacm.
- * Both record what the code under test asks of them.
+ * A fake broker session and a fake libibverbs without I/O, for tests of
+ * front/rdmacm. Both record the calls of the code under test.
  */
 #ifndef TESTS_UNIT_RDMACM_FAKE_H
 #define TESTS_UNIT_RDMACM_FAKE_H
@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <setjmp.h>
-// cmocka.h wants those first
+// cmocka.h needs the headers above
 #include <cmocka.h>
 
 #include "front/rdmacm/rdmacm.h"
@@ -23,21 +23,23 @@ struct fake_move {
 };
 
 struct fake {
-	/* The session: messages in the order in which they left. */
+	/* The messages of the session, in the order in which they were sent. */
 	struct vb_ipc_cm told[FAKE_MOST], asked[FAKE_MOST];
 	unsigned tells, asks;
-	int tell_rc, ask_rc;  /* what the next calls return */
-	uint16_t answer_port; /* for a BIND of port 0 */
-	/* Verbs. */
+	int tell_rc, ask_rc;  /* return values of the next calls */
+	uint16_t answer_port; /* the port in the answer to a BIND of port 0 */
+	/* The calls of fake verbs. */
 	struct fake_move moves[FAKE_MOST];
 	unsigned move_count;
-	int modify_rc; /* a positive errno */
+	/* return value of ibv_modify_qp(), a positive errno or 0 */
+	int modify_rc;
 	unsigned attaches, detaches;
-	int attach_rc; /* a positive errno */
+	/* return value of ibv_attach_mcast(), a positive errno or 0 */
+	int attach_rc;
 };
 extern struct fake fake;
 
-/* For cmocka: a process that has one RoCE device and nothing else. */
+/* A set-up function of cmocka: a process that has one RoCE device. */
 int fake_setup(void **state);
 
 /* The device, and a queue pair and a context that belong to it. */
@@ -53,7 +55,7 @@ struct rcm_id *fake_id(struct rdma_event_channel *channel,
 /* A channel whose rdma_get_cm_event() does not block. */
 struct rdma_event_channel *fake_channel(void);
 
-/* Whether @fd is readable now. */
+/* Returns whether @fd is readable now. */
 bool fake_is_readable(int fd);
 
 #endif

@@ -60,7 +60,7 @@ int ibv_query_port(struct ibv_context *c, uint8_t port,
 	return 0;
 }
 
-/* Not to be reached. */
+/* Functions that no test may reach. */
 
 struct ibv_device **ibv_get_device_list(int *count)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Ids: which there may be, their numbers, their ports. */
+/* Ids: which types exist, their numbers, their ports. */
 #include "tests/unit/rdmacm/fake.h"
 
 #include <netinet/in.h>
@@ -57,7 +57,7 @@ static void make__space_and_type(void **state)
 					 cases[i].allows[t]);
 }
 
-/* A number is free, not 0, and below those that the broker gives. */
+/* A number is free, not 0, and below those that the broker assigns. */
 static void numbers__skip_what_is_taken(void **state)
 {
 	struct rcm_id *a, *b, *c;
@@ -89,7 +89,8 @@ static void find__after_renumber_and_destroy(void **state)
 	assert_null(rcm_id_find(was));
 	assert_ptr_equal(rcm_id_find(first), a);
 	assert_ptr_equal(rcm_id_find(second), b);
-	rdma_destroy_id(&b->pub); /* entered last, so the bucket's first */
+	/* b was added last, so it is the first one in the bucket */
+	rdma_destroy_id(&b->pub);
 	assert_null(rcm_id_find(second));
 	assert_ptr_equal(rcm_id_find(first), a);
 	rdma_destroy_id(&a->pub);
@@ -119,7 +120,8 @@ static void bind__the_broker_chooses_a_port(void **state)
 
 	assert_int_equal(rdma_create_id(channel, &pub, NULL, RDMA_PS_UDP), 0);
 	id = rcm_id_of(pub);
-	id->flags = IPC_CM_REUSE | IPC_CM_PLAIN; /* the latter of AF_IB only */
+	/* IPC_CM_PLAIN is a flag of AF_IB only */
+	id->flags = IPC_CM_REUSE | IPC_CM_PLAIN;
 	id->ticket = 99;
 	assert_int_equal(rdma_bind_addr(pub, (struct sockaddr *)&any), 0);
 	assert_int_equal(fake.asks, 1);
@@ -131,7 +133,8 @@ static void bind__the_broker_chooses_a_port(void **state)
 	assert_true(fake.asked[0].guid == 99);
 	assert_int_equal(ntohs(rdma_get_src_port(pub)), 40000);
 	assert_int_equal(id->state, RCM_BOUND);
-	assert_null(id->device); /* the wildcard address chooses none */
+	/* binding to the wildcard address chooses no device */
+	assert_null(id->device);
 	assert_int_equal(rdma_bind_addr(pub, (struct sockaddr *)&any), -1);
 	rdma_destroy_id(pub);
 }

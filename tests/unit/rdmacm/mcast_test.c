@@ -63,7 +63,7 @@ static void join__attaches_when_the_event_is_read(void **state)
 
 	id->tos = 0x20;
 	assert_int_equal(join("239.1.2.3"), 0);
-	id->pub.qp = &fake_qp; /* made after the join was asked for */
+	id->pub.qp = &fake_qp; /* the queue pair was made after the join */
 	assert_int_equal(fake.attaches, 0);
 	e = next();
 	assert_int_equal(fake.attaches, 1);
@@ -89,7 +89,7 @@ static void join__twice(void **state)
 	assert_int_equal(join("239.1.2.4"), 0);
 }
 
-/* A group that was left before the event is read gives no event. */
+/* A group that the program left before reading the event gives no event. */
 static void join__left_before_its_event(void **state)
 {
 	struct rdma_cm_event *e;
@@ -142,7 +142,8 @@ static void join__send_only_is_not_attached(void **state)
 
 static void join__refused(void **state)
 {
-	assert_int_equal(join("10.77.0.1"), -1); /* no group */
+	/* an address that is no group */
+	assert_int_equal(join("10.77.0.1"), -1);
 	assert_int_equal(errno, EINVAL);
 	id->device = NULL;
 	assert_int_equal(join("239.1.2.3"), -1);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The words of VERBENA_IWARP. */
+/* Parses the words of VERBENA_IWARP. */
 #include "tests/unit/rdmacm/fake.h"
 
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* rdma_set_option(). */
+/* Sets options by rdma_set_option(). */
 #include "tests/unit/rdmacm/fake.h"
 
 #include <endian.h>
@@ -49,7 +49,7 @@ static void flags__on_and_off(void **state)
 		assert_int_equal(id->flags, IPC_CM_PLAIN);
 		assert_int_equal(set(cases[i].name, &on, 1), -1);
 		assert_int_equal(errno, EINVAL);
-		id->state = RCM_BOUND; /* too late */
+		id->state = RCM_BOUND; /* too late for this option */
 		assert_int_equal(set(cases[i].name, &on, sizeof(on)), -1);
 		assert_int_equal(id->flags, IPC_CM_PLAIN);
 		id->state = RCM_NEW;
@@ -138,7 +138,7 @@ static int set_path(const struct ibv_path_data *d, size_t length)
 			       (void *)d, length);
 }
 
-/* Of several path records the one with all three flags counts. */
+/* Of several path records the one with all three flags is used. */
 static void path__stands_for_the_route(void **state)
 {
 	struct ibv_path_data d[2] = { path(), path() };
@@ -160,7 +160,8 @@ static void path__refused(void **state)
 {
 	struct ibv_path_data d = path();
 
-	assert_int_equal(set_path(&d, sizeof(d)), -1); /* not resolved */
+	/* the address is not resolved yet */
+	assert_int_equal(set_path(&d, sizeof(d)), -1);
 	id->state = RCM_RESOLVED;
 	assert_int_equal(set_path(&d, sizeof(d) - 1), -1);
 	assert_int_equal(set_path(NULL, sizeof(d)), -1);
@@ -168,10 +169,11 @@ static void path__refused(void **state)
 	d.flags = IBV_PATH_FLAG_GMP;
 	assert_int_equal(set_path(&d, sizeof(d)), -1);
 	d = path();
-	d.path.dgid.raw[15] ^= 1; /* another peer */
+	d.path.dgid.raw[15] ^= 1; /* the record names another peer */
 	assert_int_equal(set_path(&d, sizeof(d)), -1);
 	d = path();
-	d.path.sgid.raw[15] ^= 1; /* another address of ours */
+	/* the record names another address of this host */
+	d.path.sgid.raw[15] ^= 1;
 	assert_int_equal(set_path(&d, sizeof(d)), -1);
 	assert_int_equal(id->state, RCM_RESOLVED);
 }

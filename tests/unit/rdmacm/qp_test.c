@@ -107,8 +107,8 @@ static void init__access_by_granted_depth(void **state)
 	rdma_destroy_id(&uc->pub);
 }
 
-/* Our PSN is where the peer starts: each end receives with its own and sends
- * with the peer's. */
+/* This side's PSN is where the peer starts: each end receives with its own PSN
+ * and sends with the peer's. */
 static void rtr_rts__values(void **state)
 {
 	struct rcm_id *id = connecting(IBV_QPT_RC);
@@ -132,7 +132,7 @@ static void rtr_rts__values(void **state)
 	assert_int_equal(a.retry_cnt, 5);
 	assert_int_equal(a.rnr_retry, 6);
 	assert_int_equal(a.max_rd_atomic, 3);
-	id->ack_timeout = 0; /* of rdma_set_option(): 0 means no timeout */
+	id->ack_timeout = 0; /* set by rdma_set_option(): 0 means no timeout */
 	id->timeout_set = true;
 	(void)mask_of(id, IBV_QPS_RTS, &a);
 	assert_int_equal(a.timeout, 0);
@@ -186,7 +186,8 @@ static void check_moves(const enum ibv_qp_state *states, unsigned count)
 		assert_int_equal(fake.moves[i].attr.qp_state, states[i]);
 }
 
-/* The side that asked takes what the peer grants, up to the device's limits. */
+/* The side that asked uses the depths that the peer grants, up to the device's
+ * limits. */
 static void connect__three_moves_with_the_peers_depths(void **state)
 {
 	static const enum ibv_qp_state moves[] = { IBV_QPS_INIT, IBV_QPS_RTR,

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The records of ids, and what the next broker is told of them. */
+/* The records of ids, and the messages to the next broker. */
 #include "tests/unit/rdmacm/fake.h"
 
 #include <stdlib.h>
 
-// its static functions are under test
+// included because its static functions are under test
 #include "front/rdmacm/resume.c"
 
 static struct rdma_event_channel *channel;
@@ -122,7 +122,7 @@ static void done__only_what_succeeded(void **state)
 	assert_int_equal(id->record.backlog, 5);
 }
 
-/* The kinds of the lines behind the HELLO. */
+/* Check the kinds of the lines behind the HELLO. */
 static void check_script(unsigned count, ...)
 {
 	va_list kinds;

@@ -5,17 +5,17 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <setjmp.h>
-// cmocka.h wants those first
+// cmocka.h needs the headers above
 #include <cmocka.h>
 
-// its static functions are under test, and the rest of librdmacm is below
+// included because its static functions are under test; fakes are below
 #include "front/rdmacm/session.c"
 
 static int broker = -1;
 static unsigned events, notes;
-static int next_session; /* what rcm_resume() returns */
+static int next_session; /* return value of rcm_resume() */
 
-/* The rest of librdmacm. */
+/* Fakes of the rest of librdmacm. */
 
 void rcm_event_arrived(const struct vb_ipc_cm *m)
 {
@@ -276,7 +276,7 @@ static void ask__the_brokers_error(void **state)
 	assert_int_equal(asking.rc, -EADDRINUSE);
 }
 
-/* The broker goes while it is asked: the next one is asked the same. */
+/* The broker ends while it is asked: the next one gets the question again. */
 static void ask__the_next_broker(void **state)
 {
 	pthread_t thread = begin_asking();

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Addresses of datagram sockets: mapped and plain, same and other. */
+/* Addresses of datagram sockets: mapped and plain, equal and different. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <setjmp.h>
-// cmocka.h wants those first
+// cmocka.h needs the headers above
 #include <cmocka.h>
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -93,7 +93,7 @@ static void test_port(void **state)
 	check_same(&a[1], "fd77::1", 9);
 }
 
-/* Address and port count, and nothing else. */
+/* Only address and port are compared. */
 static void test_same_and_hash(void **state)
 {
 	const struct sockaddr_storage all[] = {

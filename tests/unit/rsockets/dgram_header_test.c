@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Datagrams' headers, byte by byte, and what is none. */
+/* Datagrams' headers, byte by byte, and bytes that are no header. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <setjmp.h>
-// cmocka.h wants those first
+// cmocka.h needs the headers above
 #include <cmocka.h>
 #include <arpa/inet.h>
 #include <errno.h>
@@ -102,7 +102,7 @@ static void test_cut_short(void **state)
 				 -EPROTO);
 }
 
-/* Each of the bytes that say what it is, changed. */
+/* A change of any byte that identifies the header makes it invalid. */
 static void test_what_is_none(void **state)
 {
 	static const unsigned saying[] = { 0, 1, 2, 3, 4, 5, 6 };

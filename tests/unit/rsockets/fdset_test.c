@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Descriptor sets of select(2) to the array of poll(2), and back. */
+/* Conversion of descriptor sets of select(2) to the array of poll(2), and
+ * back. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <setjmp.h>
-// cmocka.h wants those first
+// cmocka.h needs the headers above
 #include <cmocka.h>
 #include <errno.h>
 
@@ -31,7 +32,8 @@ static void test_from_sets(void **state)
 	assert_int_equal(fds[1].events, POLLIN | POLLOUT);
 	assert_int_equal(fds[2].fd, FD_SETSIZE - 1);
 	assert_int_equal(fds[2].events, POLLPRI);
-	assert_int_equal(rs_from_fdsets(5, &r, &w, &e, fds), 1); /* below 5 */
+	/* only descriptors below 5 */
+	assert_int_equal(rs_from_fdsets(5, &r, &w, &e, fds), 1);
 	assert_int_equal(rs_from_fdsets(FD_SETSIZE, NULL, NULL, NULL, fds), 0);
 }
 

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Two ends of a stream, whose writes the test carries: every byte arrives in
- * order whatever the sizes, rings that wrap, credits that run out and wrap,
- * a peer of the other byte order; and what a peer says that cannot be true.
+ * Two ends of a stream, whose writes the test transports: every byte arrives in
+ * order whatever the sizes, with rings that wrap, credits that run out and
+ * wrap, and a peer of the other byte order; and impossible values from a peer
+ * are refused.
  */
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <setjmp.h>
-// cmocka.h wants those first
+// cmocka.h needs the headers above
 #include <cmocka.h>
 #include <endian.h>
 #include <errno.h>
@@ -24,7 +25,7 @@ struct end {
 	struct rs_room room;
 	struct rs_area slots[RS_SLOTS + 4];
 	uint8_t ring[RING];
-	/* What has been posted, in order. */
+	/* The writes that have been posted, in order. */
 	struct {
 		struct rs_write w;
 		uint8_t bytes[RING];
@@ -34,7 +35,8 @@ struct end {
 	unsigned count;
 };
 
-/* Whether messages are SENDs, and then say whether they wrote a slot. */
+/* Messages are SENDs, and they have the flags that tell whether a slot was
+ * written. */
 static bool by_send, says;
 
 static void open_end(struct end *e)
@@ -68,7 +70,7 @@ static bool inside(const void *area, size_t bytes, uint64_t at, uint32_t n)
 	return at >= (uintptr_t)area && at + n <= (uintptr_t)area + bytes;
 }
 
-/* Carry the oldest write to the other end, and its completion back. */
+/* Pass the oldest write to the other end, and its completion back. */
 static void carry(struct end *from, struct end *to)
 {
 	uint32_t message = from->posted[0].w.message;
@@ -108,7 +110,7 @@ static void give(struct end *e)
 	}
 }
 
-/* Up to @n bytes that count up from *next. */
+/* Post up to @n bytes that count up from *next. */
 static void post(struct end *e, uint32_t n, uint8_t *next)
 {
 	uint32_t room = rs_stream_room(&e->s);
@@ -143,7 +145,7 @@ static uint32_t any(uint32_t below)
 	return (seed >> 16) % below;
 }
 
-/* Both directions at once; 16-bit credits wrap a few times. */
+/* Send in both directions at a time; 16-bit credits wrap a few times. */
 static void every_byte_in_order(void)
 {
 	static struct end e[2];
@@ -176,8 +178,9 @@ static void test_every_byte_in_order(void **state)
 	by_send = says = false;
 }
 
-/* By SEND a slot is taken when its message says so, whatever is in it; of a
- * peer that does not say, when there is something in it, and once. */
+/* With SENDs a slot is read when its message says so, whatever it contains; if
+ * the peer's messages do not say, a slot is read when it contains something,
+ * and once. */
 static void test_slots_by_send(void **state)
 {
 	const uint32_t credits = rs_message(RS_CREDITS, CREDITS);
@@ -266,7 +269,7 @@ static void test_hello_that_is_none(void **state)
 	assert_int_equal(rs_stream_meet(&a.s, &bad, sizeof(bad)), -EPROTO);
 }
 
-/* It reads its slots in its own order: each number is turned. */
+/* An end reads its slots in its own byte order: each number is converted. */
 static void test_the_other_byte_order(void **state)
 {
 	static struct end a;

@@ -19,7 +19,7 @@
 
 #include "base/clock.h"
 
-/* The library's time runs faster by this factor. */
+/* Waiting times of the library are shorter by this factor. */
 #define HURRY 40
 static vb_time clock_in_hurry(void);
 static int poll_in_hurry(struct pollfd *fds, nfds_t count, int timeout_ms);
@@ -30,7 +30,8 @@ static int poll_in_hurry(struct pollfd *fds, nfds_t count, int timeout_ms);
 #undef poll
 #include "front/umad/place.c"
 
-/* The library looks at the first message by recv(), with its lock held. */
+/* A fake recv(), with which the library looks at the first message while it
+ * holds its lock. */
 static ssize_t recv_after_step(int fd, void *bytes, size_t room, int flags);
 #define recv recv_after_step
 #include "front/umad/mad.c"
@@ -47,9 +48,9 @@ static int poll_in_hurry(struct pollfd *fds, nfds_t count, int timeout_ms)
 }
 
 #define AGENT	 7
-#define PATIENCE 10 /* seconds until a step hangs */
+#define PATIENCE 10 /* seconds after which a step counts as hanging */
 
-/* What happens while a thread is in recv(), once. */
+/* An action that happens once, while a thread is in recv(). */
 static void (*step)(void);
 
 static ssize_t recv_after_step(int fd, void *bytes, size_t room, int flags)
@@ -86,7 +87,8 @@ static int end(void **state)
 	return 0;
 }
 
-/* The fabric delivers a MAD of @len bytes: 1, 2, 3 and so on, never 0. */
+/* The fabric delivers a MAD of @len bytes, which are 1, 2, 3 and so on, never
+ * 0. */
 static void deliver(size_t len)
 {
 	static uint8_t data[VB_UMAD_INLINE + 1];
@@ -171,7 +173,7 @@ static void fork_and_receive_in_child(void)
 
 	if (child == 0) {
 		alarm(PATIENCE / 2);
-		/* In a thread of its own: this one is in the lock. */
+		/* Run in another thread, because this one holds the lock. */
 		_exit((intptr_t)run(take_in_thread, 0) != AGENT);
 	}
 	assert_int_equal(waitpid(child, &status, 0), child);
@@ -183,7 +185,8 @@ static void a_child_of_fork_receives(void **state)
 	(void)state;
 	deliver(256);
 	step = fork_and_receive_in_child;
-	assert_int_equal(take_mad(1000), -EAGAIN); /* the child was faster */
+	/* the child received the MAD first */
+	assert_int_equal(take_mad(1000), -EAGAIN);
 }
 
 /* --- signals --- */
@@ -193,7 +196,7 @@ static void nothing(int signal)
 	(void)signal;
 }
 
-/* SIGUSR1 comes to @thread 20 times within 100 ms, then a call's answer. */
+/* Send SIGUSR1 to @thread 20 times within 100 ms, then answer a call. */
 static void *interrupt_then_answer(void *thread)
 {
 	const struct vb_umad_head answer = { .magic = VB_UMAD_MAGIC,
@@ -231,7 +234,7 @@ static void signals_do_not_end_a_call(void **state)
 
 /* --- a fabric that does not read --- */
 
-/* A MAD of @len bytes. */
+/* Send a MAD of @len bytes. */
 static int send_mad(int len)
 {
 	static uint8_t umad[sizeof(struct ib_user_mad) + VB_UMAD_INLINE + 1];
@@ -288,7 +291,7 @@ static union {
 	uint8_t bytes[sizeof(struct ib_user_mad) + VB_UMAD_INLINE + 1];
 } got;
 
-/* Receive with room for @room bytes; how many came of those that were sent. */
+/* Receive with room for @room bytes. Returns how many bytes of the MAD came. */
 static int take_into(int room, int *rc, int *length)
 {
 	int count = 0;
@@ -316,8 +319,8 @@ static void expect(int room, int rc, int length, int count)
 			 rc == -EINVAL || rc == -EAGAIN ? 0 : AGENT);
 }
 
-/* As the kernel: a first segment of 256 bytes, or the message if that is
- * shorter, must have room. */
+/* As with the kernel, the receive buffer must have room for a first segment of
+ * 256 bytes, or for the whole message if it is shorter. */
 static void no_room(void **state)
 {
 	static const int lengths[] = { 2000, VB_UMAD_INLINE + 1 };

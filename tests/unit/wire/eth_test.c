@@ -24,14 +24,14 @@ static const uint8_t udp4[] = {
 static const uint8_t tcp4_tagged_twice[] = {
 	MACS, 0x88, 0xa8, 0xac, 0x0c, 0x81, 0x00, 0, 5, 0x08, 0x00,
 	0x46, 0, 0, 44, 0, 0, 0, 0, 7, 6, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2,
-	1, 1, 1, 1, /* options */
+	1, 1, 1, 1, /* options of the header */
 	0x04, 0xd2, 0x16, 0x2e, 0, 0, 0, 0, 0, 0, 0, 0, 0x50, 0, 0, 0, 0, 0,
 	0, 0,
 };
 static const uint8_t tcp6_behind_options[] = {
 	MACS, 0x86, 0xdd,
 	0x6b, 0x8a, 0xbc, 0xde, 0, 12, 0, 9, V6(1), V6(2),
-	6, 0, 1, 4, 0, 0, 0, 0, /* hop by hop, then TCP */
+	6, 0, 1, 4, 0, 0, 0, 0, /* a hop-by-hop header, then TCP */
 	0x04, 0xd2, 0x16, 0x2e,
 };
 /* clang-format on */
@@ -41,8 +41,8 @@ static struct vb_eth_key key_of(const void *frame, size_t len)
 	struct vb_eth_key key;
 	uint8_t *exact = malloc(len ? len : 1);
 
-	/* In memory of the exact size, so that a sanitizer sees a read past the
-	 * end. */
+	/* Copy the frame to memory of its exact size, so that a sanitizer
+	 * detects a read past the end. */
 	memcpy(exact, frame, len);
 	vb_eth_key_get(exact, len, &key);
 	free(exact);
@@ -136,7 +136,7 @@ static void key__every_truncation(void **state)
 		for (size_t len = 0; len <= frames[i].len; len++) {
 			uint16_t now = key_of(frames[i].frame, len).layers;
 
-			/* A longer frame has all the fields of a shorter
+			/* A longer frame has at least the fields of a shorter
 			 * one. */
 			assert_int_equal(now & before, before);
 			before = now;
@@ -174,7 +174,7 @@ static void matches__only_under_the_mask(void **state)
 	mask.dport[1] = 0xff;
 	assert_false(vb_eth_key_matches(&k, &value, &mask));
 	value.dport[1] = 0x2e;
-	value.dport[0] = 0x77; /* not looked at */
+	value.dport[0] = 0x77; /* this field is not compared */
 	assert_true(vb_eth_key_matches(&k, &value, &mask));
 }
 

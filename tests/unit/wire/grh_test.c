@@ -38,7 +38,7 @@ static void assert_same(const struct vb_grh *a, const struct vb_grh *b)
 
 static void grh__ipv4_in_the_last_20_bytes(void **state)
 {
-	/* RFC 791's fields; the checksum computed by another program */
+	/* The fields of RFC 791; another program computed the checksum. */
 	static const uint8_t want[VB_GRH_BYTES] = {
 		[20] = 0x45, 0x2a, 0x01, 0x34, 0xab, 0xcd, 0x40,
 		0x00,	     0x40, 0x11, 0x09, 0xbe, 192,  0,
@@ -67,7 +67,8 @@ static void grh__ipv6_as_it_is(void **state)
 	assert_same(&v6, &back);
 }
 
-/* One bit wrong: no IPv4 header any more, and nothing else. */
+/* Bytes of an IPv4 header with one wrong bit are neither an IPv4 nor an IPv6
+ * header. */
 static void grh__ipv4_checksum_decides(void **state)
 {
 	uint8_t bytes[VB_GRH_BYTES];

@@ -159,7 +159,8 @@ static void atomic_eth__round_trip_and_truncation(void **state)
 	}
 }
 
-/* The headers between BTH and payload, by class and row, in wire order. */
+/* Returns the length of the headers between BTH and payload, by class and
+ * row. */
 static size_t header_bytes(uint8_t opcode)
 {
 	const struct vb_ib_op *op = vb_ib_op(opcode);
@@ -240,7 +241,7 @@ static void check_one_opcode(uint8_t opcode)
 	assert_ptr_equal(b.payload, bytes + head);
 	assert_int_equal(b.payload_bytes, len - head - a.bth.pad);
 
-	/* Every truncation, in memory that ends there. */
+	/* Every truncation, in memory of the exact size. */
 	for (size_t cut = 0; cut < head + a.bth.pad; cut++) {
 		uint8_t *exact = malloc(cut ? cut : 1);
 

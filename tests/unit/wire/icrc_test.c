@@ -59,11 +59,11 @@ static void check__a_packet_from_hardware(void **state)
 	assert_int_equal(vb_icrc_check(&p, ip + 28, 0, &ip_id), ICRC_BAD);
 }
 
-/* The vectors of the InfiniBand specification: the same CRC under other
+/* The vectors of the InfiniBand specification, whose CRC is the ICRC with other
  * masks. */
 static void crc__vectors_of_infiniband(void **state)
 {
-	/* BTH, RETH, 14 bytes and 2 of pad */
+	/* A packet with BTH, RETH, 14 bytes and 2 of pad. */
 	static const char packet[] =
 		"0A2024870087B1B3000DEC2A 01710A1C015D400238F27A05 0000000E"
 		"BB884D85FD5CFBA4728BC0690ED40000";
@@ -72,7 +72,8 @@ static void crc__vectors_of_infiniband(void **state)
 	uint8_t bytes[128], stored[4];
 	size_t head, len;
 
-	head = unhex("F012375C000E17D2", bytes); /* LRH, its VL masked */
+	/* the LRH, with its VL masked */
+	head = unhex("F012375C000E17D2", bytes);
 	len = head + unhex(packet, bytes + head);
 	bytes[head + 4] = 0xff;
 	vb_store_le32(stored, vb_crc32(0, bytes, len));
@@ -90,7 +91,7 @@ static void crc__vectors_of_infiniband(void **state)
 
 struct packet {
 	uint8_t ip[48 + 4200 + 4];
-	size_t ip_bytes, len; /* @len: BTH through pad */
+	size_t ip_bytes, len; /* @len: bytes from BTH through pad */
 	struct vb_icrc_path path;
 };
 
@@ -121,7 +122,8 @@ static void make_packet(struct packet *k, bool v4, size_t len, uint16_t id,
 		k->ip[0] = 0x60 | (k->ip[0] & 0x0f);
 		vb_store_be(k->ip + 4, 8 + len + 4, 2);
 		k->ip[6] = 17;
-		k->ip[8] = k->ip[24] = 0x20; /* not IPv4-mapped */
+		/* addresses that are not IPv4-mapped */
+		k->ip[8] = k->ip[24] = 0x20;
 		memcpy(k->path.src.raw, k->ip + 8, 16);
 		memcpy(k->path.dst.raw, k->ip + 24, 16);
 	}

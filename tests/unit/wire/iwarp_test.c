@@ -20,7 +20,7 @@ static struct vb_writer writer(void)
 	return (struct vb_writer){ bytes };
 }
 
-/* Each getter refuses bytes that are shorter than what its putter wrote. */
+/* A function that parses a header refuses fewer bytes than the header has. */
 #define EXPECT_WHOLE(get, value, len)                                          \
 	do {                                                                   \
 		for (uint32_t n = 0; n < (len); n++) {                         \
@@ -153,7 +153,8 @@ static void iwarp__requests(void **state)
 	assert_true(q_got.sink_stag == 1 && q_got.length == 2 &&
 		    q_got.source_stag == 3 && q_got.sink_to == q.sink_to &&
 		    q_got.source_to == q.source_to);
-	assert_int_equal(vb_load_be(bytes + 12, 4), 2); /* the length */
+	/* the length in the request */
+	assert_int_equal(vb_load_be(bytes + 12, 4), 2);
 
 	w = writer();
 	vb_rdmap_atomic_put(&w, &a);
@@ -176,7 +177,7 @@ static void iwarp__requests(void **state)
 	assert_true(rsp_got.id == 9 && rsp_got.value == rsp.value);
 }
 
-/* The same in the RFC's order and in siw's: 12 05 80 and 21 05 01. */
+/* A Terminate in the RFC's order and in siw's: 12 05 80 and 21 05 01. */
 static void iwarp__terminate_in_both_orders(void **state)
 {
 	static const uint8_t rfc[] = { 0x12, 5, 0x80, 0, 0x01, 0x00 };
@@ -233,7 +234,7 @@ static void iwarp__terminate_with_its_offender(void **state)
 	assert_int_equal(got.read.source_stag, t.read.source_stag);
 }
 
-/* RFC 5044 s4.1; with markers, MULPDU leaves room for them, too. */
+/* RFC 5044 s4.1; with markers, MULPDU leaves room for these as well. */
 static void iwarp__mulpdu(void **state)
 {
 	for (uint32_t mss = 256; mss < 65536; mss++) {

@@ -56,15 +56,15 @@ static void icrc__of_the_sample_on_any_vl(void **state)
 
 	for (unsigned vl = 0; vl < 16; vl++) {
 		vb_lrh_set_vl(bytes, vl);
-		bytes[8 + 4] = (uint8_t)(vl << 4); /* FECN, BECN */
+		bytes[8 + 4] = (uint8_t)(vl << 4); /* the bits FECN and BECN */
 		assert_true(vb_lrh_icrc_good(bytes, len));
 	}
-	bytes[1] ^= 0x10; /* the SL is covered */
+	bytes[1] ^= 0x10; /* the ICRC covers the SL */
 	assert_false(vb_lrh_icrc_good(bytes, len));
 }
 
-/* The same packet behind a GRH: every LRH, and any traffic class, flow label
- * and hop limit. */
+/* The example packet behind a GRH: with any LRH, traffic class, flow label and
+ * hop limit. */
 static void icrc__of_the_global_sample(void **state)
 {
 	uint8_t bytes[128];
@@ -79,7 +79,7 @@ static void icrc__of_the_global_sample(void **state)
 	vb_lrh_get(bytes, &h);
 	assert_int_equal(vb_lrh_check(&h, len, 256), LRH_GOOD);
 	assert_ptr_equal(vb_lrh_bth(bytes, &h), bytes + 48);
-	/* That vector has 0 in the GRH's next header. */
+	/* The specification's vector has 0 in the GRH's next header. */
 	bytes[8 + 6] = 0;
 	assert_true(vb_lrh_icrc_good(bytes, len));
 	bytes[0] = 0x55;
@@ -97,7 +97,7 @@ static void icrc__of_the_global_sample(void **state)
  * first 16 bits inverted, the lowest bit of each byte first. */
 static uint16_t vcrc_by_division(const uint8_t *bytes, size_t len)
 {
-	uint32_t rest = 0xffff; /* x^15 in bit 15 */
+	uint32_t rest = 0xffff; /* the coefficient of x^15 is in bit 15 */
 	uint16_t crc = 0;
 
 	for (size_t i = 0; i < len * 8; i++) {
@@ -125,7 +125,7 @@ static void vcrc__agrees_with_the_definition(void **state)
 	}
 }
 
-/* Any frame followed by its CRC leaves the same remainder. */
+/* Any frame followed by its CRC leaves one constant remainder. */
 static void vcrc__leaves_one_residue(void **state)
 {
 	uint8_t bytes[66], other[10] = { 1, 2, 3, 4 };
@@ -237,7 +237,7 @@ static void flow__what_no_port_takes(void **state)
 			 FLOW_OP);
 	assert_int_equal(vb_flow_get(bytes, 5, &got), FLOW_CRC);
 	assert_int_equal(vb_flow_get(bytes, 0, &got), FLOW_CRC);
-	/* The wide op in a packet of 6 bytes. */
+	/* The op of the wide form in a packet of 6 bytes. */
 	p.op = 8;
 	assert_int_equal(vb_flow_get(bytes, vb_flow_put(bytes, &p), &got),
 			 FLOW_OP);

@@ -71,8 +71,9 @@ static void frame__each_bit_counts_but_those_that_may_change(void **state)
 				  MAD_FRAME_GOOD;
 			bytes[bit / 8] ^= 0x80 >> bit % 8;
 		}
-		/* VL and BTH's reserved byte; with a GRH also the LRH but for
-		 * LVer, LNH and length, traffic class, flow label, hop limit. */
+		/* The ICRC spares VL and BTH's reserved byte; with a GRH also
+		 * the LRH except LVer, LNH and length, and traffic class, flow
+		 * label, hop limit. */
 		assert_int_equal(spared,
 				 global ? 64 - 4 - 2 - 11 + 8 + 28 + 8 : 4 + 8);
 	}
@@ -90,7 +91,7 @@ static void frame__short_ones_are_refused(void **state)
 			const uint8_t *got;
 
 			memcpy(exact, bytes, cut);
-			if (cut >= 6) /* a length that agrees, too */
+			if (cut >= 6) /* change the frame's length */
 				exact[5] = (uint8_t)(cut / 4);
 			assert_int_not_equal(
 				vb_mad_frame_get(exact, cut, &g, &got),

@@ -7,8 +7,8 @@
 
 #include "wire/mad.h"
 
-/* Each byte contains its own offset: what is read must be written back to its
- * place. */
+/* Each byte contains its own offset: a field that was read must be written back
+ * to its place. */
 static void fill(uint8_t mad[VB_MAD_BYTES], unsigned attr, uint8_t step)
 {
 	struct vb_writer w = { mad };
@@ -35,7 +35,7 @@ static void mad__put_and_get_agree(void **state)
 			assert_int_equal(b[VB_MAD_BYTES], 0xa5);
 			assert_true(vb_cm_get(b, VB_MAD_BYTES, &n));
 			assert_memory_equal(&m, &n, sizeof(m));
-			/* private data is the end of the datagram */
+			/* Private data is at the end of the datagram. */
 			assert_memory_equal(m.private_data,
 					    a + VB_MAD_BYTES -
 						    vb_cm_private_bytes(attr),
