@@ -157,7 +157,7 @@ bool vb_av_reply(struct vb_adapter *a, const struct vb_grh *grh,
 /* A socket receives what comes to any address of the host; a datagram must have
  * come to an address of its queue pair's port, or to a group that was
  * joined. */
-static bool comes_to_port(const struct vb_qp *qp, const struct vb_frame *f)
+static bool roce_comes_to_port(const struct vb_qp *qp, const struct vb_frame *f)
 {
 	return vb_gid_is_multicast(f->dst) ||
 	       vb_port_find_gid(&qp->adapter->port, f->dst) >= 0;
@@ -169,7 +169,7 @@ static bool roce_comes_from_peer(const struct vb_qp *qp,
 				 const struct vb_frame *f)
 {
 	if (qp->type == QPT_UD)
-		return comes_to_port(qp, f);
+		return roce_comes_to_port(qp, f);
 	return vb_gid_equal(f->src, &qp->route.dgid) &&
 	       vb_gid_equal(f->dst, &qp->route.sgid) &&
 	       (f->ifindex == qp->route.ifindex ||

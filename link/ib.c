@@ -45,7 +45,7 @@ static struct vb_ib *ib_of(const struct vb_link *l)
 	return VB_CONTAINER_OF(l, struct vb_ib, link);
 }
 
-static void link_add(_Atomic uint64_t *counter, uint64_t n)
+static void ib_link_add(_Atomic uint64_t *counter, uint64_t n)
 {
 	atomic_fetch_add_explicit(counter, n, memory_order_relaxed);
 }
@@ -158,7 +158,7 @@ static unsigned ib_put_all(struct vb_ib *ib, struct vb_txq *q)
 
 static void link_ib_drop(struct vb_link *l, struct vb_txq *q)
 {
-	link_add(&ib_of(l)->tx.lost, q->count - q->first);
+	ib_link_add(&ib_of(l)->tx.lost, q->count - q->first);
 	vb_txq_reset(q);
 }
 
@@ -175,8 +175,8 @@ static bool ib_send(struct vb_link *l, struct vb_txq *q)
 	vb_mutex_unlock(&ib->lock);
 	if (rings)
 		link_ring(ib);
-	link_add(&ib->tx.frames, sent);
-	link_add(&ib->tx.calls, 1);
+	ib_link_add(&ib->tx.frames, sent);
+	ib_link_add(&ib->tx.calls, 1);
 	if (q->first < q->count && !broken)
 		return false;
 	link_ib_drop(l, q);
@@ -225,12 +225,12 @@ static void take_frame(struct vb_ib *ib, const uint8_t *bytes, uint32_t len,
 		       struct vb_rxq *q)
 {
 	if (!read_frame(ib, bytes, len, &q->frames[q->count])) {
-		link_add(&ib->rx.malformed, 1);
+		ib_link_add(&ib->rx.malformed, 1);
 	} else if (!vb_lrh_icrc_good(bytes, len)) {
-		link_add(&ib->rx.icrc_errors, 1);
+		ib_link_add(&ib->rx.icrc_errors, 1);
 	} else {
 		q->count++;
-		link_add(&ib->rx.bytes, len);
+		ib_link_add(&ib->rx.bytes, len);
 	}
 }
 
@@ -248,8 +248,8 @@ static int ib_recv(struct vb_link *l, struct vb_rxq *q)
 	       (bytes = vb_shring_next(&ib->in, &len)))
 		take_frame(ib, bytes, len, q);
 	if (q->count) {
-		link_add(&ib->rx.frames, q->count);
-		link_add(&ib->rx.calls, 1);
+		ib_link_add(&ib->rx.frames, q->count);
+		ib_link_add(&ib->rx.calls, 1);
 	} else if (len && !ib->told) {
 		ib->told = true;
 		vb_log(LOG_ERROR,
