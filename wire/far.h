@@ -47,7 +47,8 @@ struct vb_far_data {
 
 enum vb_far_verdict {
 	FAR_GOOD,
-	FAR_ALIEN,   /* no message of this protocol, or too short */
+	FAR_ALIEN,   /* no message of this protocol, too short, or a changed
+			header */
 	FAR_VERSION, /* of another version, which *@version is */
 };
 
@@ -55,6 +56,10 @@ enum vb_far_verdict {
  * least the bytes of its kind. */
 enum vb_far_verdict vb_far_look(const uint8_t *bytes, size_t len,
 				enum vb_far_kind *kind, unsigned *version);
+/* Write the check of a header of @len bytes, VB_FAR_HELLO_BYTES or
+ * VB_FAR_DATA_BYTES, whose other fields are complete. vb_far_hello_put() and
+ * vb_far_data_put() call this. */
+void vb_far_check_put(uint8_t *bytes, size_t len);
 /* @bytes: VB_FAR_HELLO_BYTES. False: a value is out of range. */
 VB_MUST_CHECK bool vb_far_hello_get(const uint8_t *bytes,
 				    struct vb_far_hello *h);

@@ -116,6 +116,9 @@ static void dress(struct world *w, uint8_t control, uint8_t *m, size_t len)
 		vb_store_be(m, (uint64_t)VB_FAR_MAGIC << 8 | VB_FAR_VERSION, 4);
 		if (control & 2)
 			vb_store_be(m + 8, w->nonce, 8);
+		vb_far_check_put(m, len == VB_FAR_HELLO_BYTES
+					    ? VB_FAR_HELLO_BYTES
+					    : VB_FAR_DATA_BYTES);
 	}
 }
 

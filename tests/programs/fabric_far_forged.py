@@ -9,11 +9,15 @@ import os
 import socket
 import struct
 import sys
+import zlib
 
 
 def message(kind, size):
-    head = b'\x56\x66\x4c\x01' + bytes([kind, 0, 0, 0])
-    return head + os.urandom(size)
+    """A random message whose header's check is right (docs/WIRE.md)."""
+    start, rest = b'\x56\x66\x4c\x01' + bytes([kind]), os.urandom(size)
+    header = rest[:40 if kind == 1 else 16]
+    check = zlib.crc32(start + bytes(3) + header) & 0xffffff
+    return start + check.to_bytes(3, 'big') + rest
 
 
 host, ports = sys.argv[1], [int(p) for p in sys.argv[2:]]

@@ -288,6 +288,39 @@ static void forger__without_our_nonce_does_nothing(void **state)
 	farw_fini(&w);
 }
 
+static bool is_taken(const uint8_t *bytes, size_t len)
+{
+	enum vb_far_kind kind;
+	unsigned version;
+
+	return vb_far_look(bytes, len, &kind, &version) == FAR_GOOD;
+}
+
+/* The header @bytes is taken as it is, and with no bit changed. */
+static void change_each_bit(uint8_t *bytes, size_t len)
+{
+	assert_true(is_taken(bytes, len));
+	for (size_t bit = 0; bit < 8 * len; bit++) {
+		bytes[bit / 8] ^= (uint8_t)(1u << bit % 8);
+		assert_false(is_taken(bytes, len));
+		bytes[bit / 8] ^= (uint8_t)(1u << bit % 8);
+	}
+}
+
+/* A sequence number that the carrier changed would let an old message pass as a
+ * new one. */
+static void header__with_a_changed_bit_is_not_taken(void **state)
+{
+	const struct vb_far_data d = { .to = 0x1122334455667788, .seq = 5 };
+	const struct vb_far_hello h = { .mine = 1, .phase = FAR_TRAIN };
+	uint8_t bytes[VB_FAR_HELLO_BYTES];
+
+	vb_far_data_put(bytes, &d);
+	change_each_bit(bytes, VB_FAR_DATA_BYTES);
+	vb_far_hello_put(bytes, &h);
+	change_each_bit(bytes, VB_FAR_HELLO_BYTES);
+}
+
 /* The right peer, gone mad: records that lie about their length, frames of any
  * bytes, more than its credits. The port counts it, and that is all. */
 static void peer__that_lies_harms_only_its_link(void **state)
@@ -362,6 +395,7 @@ int main(void)
 		cmocka_unit_test(widths__without_one_in_common),
 		cmocka_unit_test(stranger__is_refused_with_the_cause),
 		cmocka_unit_test(forger__without_our_nonce_does_nothing),
+		cmocka_unit_test(header__with_a_changed_bit_is_not_taken),
 		cmocka_unit_test(peer__that_lies_harms_only_its_link),
 		cmocka_unit_test(extender__keeps_a_long_link_full),
 	};
