@@ -24,11 +24,12 @@ failures=()
 skips=()
 
 case ${1:-} in
---full) full=--full && shift ;;
+--full) full=--full && unset VERBENA_QUICK && shift ;;
 --quick) export VERBENA_QUICK=yes && shift ;;
 esac
 quick=${VERBENA_QUICK:-no}
 wanted=("$@")
+declare -A layers=() # the names that is_wanted() was asked for
 # Many layers wait most of the time, so a short run has one lane more than there
 # are processors. A whole run has cases that a full machine disturbs.
 lanes=$(nproc)
@@ -36,6 +37,7 @@ lanes=$(nproc)
 lanes=${VERBENA_LANES:-$lanes}
 
 is_wanted() {
+	layers[$1]=yes
 	[ ${#wanted[@]} -eq 0 ] || [[ " ${wanted[*]} " == *" $1 "* ]]
 }
 
@@ -165,21 +167,30 @@ targets=() # none: all
 # perhaps at the same time. A short run saves more by a build that is not
 # optimized than its tests lose.
 build_asan() (
-	export CC=gcc
+	export CC
 	fuzz=false level=1
 
+	CC=$(asan_compiler)
+	[ "$CC" = gcc ] || fuzz=true
 	[ "$quick" = no ] || level=0
-
-	! command -v clang >/dev/null || {
-		CC=clang
-		fuzz=true
-	}
 	exec {lock}>"$logs/asan.lock"
 	flock "$lock"
-	build "$VERBENA_BUILD-asan" -Dwerror=true -Dfuzz=$fuzz \
+	build "$(asan_dir)" -Dwerror=true -Dfuzz=$fuzz \
 		-Db_lundef=false -Db_sanitize=address,undefined \
 		-Doptimization=$level -Dlock_ranks=true
 )
+asan_compiler() {
+	if command -v clang >/dev/null; then
+		echo clang
+	else
+		echo gcc
+	fi
+}
+# meson cannot change the compiler of a directory.
+asan_dir() {
+	echo "$VERBENA_BUILD-asan-$(asan_compiler)"
+}
+
 build_tsan() {
 	local targets=("$@" tests/programs/threads_test cli/verbena \
 		front/verbs/libibverbs.so.1)
@@ -190,9 +201,10 @@ build_tsan() {
 
 # threaded_tests: the tests whose programs can start threads, a line each: the
 # name, the program, and what else must be built. ThreadSanitizer has nothing
-# to find in the others. The protocol's tests run in virtual time, in one thread.
-# It cannot watch what catches faults on purpose (guard), what runs under another
-# library path (abi), and fuzzers' corpora.
+# to find in the others. The protocol's tests run in virtual time, and never two
+# threads of one at a time: those of near/ hand over by semaphores.
+# ThreadSanitizer cannot watch tests that catch faults on purpose (guard), tests
+# that run under another library path (abi), and fuzzers' corpora.
 threaded_tests() {
 	python3 - "$VERBENA_BUILD" <<-'END'
 		import json, os, subprocess, sys
@@ -241,13 +253,19 @@ meson_tests() {
 	local dir=$1 status=0
 
 	shift
+	rm -f "$dir/meson-logs/testlog.json"
 	meson test -C "$dir" --no-rebuild --print-errorlogs "$@" \
 		>"$dir/tests.txt" 2>&1 || status=$?
 	sed -nE -e '/^Summary of Failures/q' \
 		-e 's,^ *[0-9]+/[0-9]+ (verbena:)?([^ ].*[^ ]) +OK .*,ok \2,p' \
 		-e 's,^ *[0-9]+/[0-9]+ (verbena:)?([^ ].*[^ ]) +(FAIL|TIMEOUT|ERROR|INTERRUPT) .*,not ok \2 (\3),p' \
 		"$dir/tests.txt"
-	remarks "$dir"
+	if [ -f "$dir/meson-logs/testlog.json" ]; then
+		remarks "$dir"
+	else
+		echo "not ok $dir: no test was played"
+		status=1
+	fi
 	[ $status -eq 0 ] || sed 's/^/    | /' "$dir/tests.txt"
 	return $status
 }
@@ -257,14 +275,17 @@ unit() {
 }
 
 sanitized() {
-	local by=gcc
+	local by
 
-	! command -v clang >/dev/null || by="clang, lock annotations checked"
-	[ "$by" != gcc ] || echo "skip clang # not installed"
+	by=$(asan_compiler)
+	case $by in
+	clang) by+=", lock annotations checked" ;;
+	*) echo "skip clang # not installed" ;;
+	esac
 	one "build with AddressSanitizer and UndefinedBehaviorSanitizer by $by" \
 		build_asan || return
 	UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 \
-		meson_tests "$VERBENA_BUILD-asan" --no-suite abi \
+		meson_tests "$(asan_dir)" --no-suite abi \
 		--timeout-multiplier 5
 }
 
@@ -272,6 +293,10 @@ threads() {
 	local names targets status=0
 
 	threaded_tests >"$logs/threaded" || return
+	[ -s "$logs/threaded" ] || {
+		echo "not ok threads: no test can start threads"
+		return 1
+	}
 	names=$(cut -d' ' -f1 "$logs/threaded")
 	targets=$(cut -d' ' -f2- "$logs/threaded")
 	# shellcheck disable=SC2086 # words
@@ -300,13 +325,20 @@ fuzz_seconds() {
 fuzz() {
 	local targets=() target
 
-	! command -v clang >/dev/null || build_asan
-	for target in "$VERBENA_BUILD"-asan/tests/fuzz/fuzz_*; do
+	if ! command -v clang >/dev/null; then
+		echo "skip fuzz # clang is not installed"
+		return
+	fi
+	build_asan || {
+		echo "not ok fuzz: its build"
+		return 1
+	}
+	for target in "$(asan_dir)"/tests/fuzz/fuzz_*; do
 		[ -f "$target" ] && [ -x "$target" ] && targets+=("$target")
 	done
 	if [ ${#targets[@]} -eq 0 ]; then
-		echo "skip fuzz # no targets were built"
-		return
+		echo "not ok fuzz: no targets were built"
+		return 1
 	fi
 	export -f one fuzz_one
 	# shellcheck disable=SC2016 # that is bash's to expand
@@ -318,7 +350,7 @@ fuzz() {
 # Their words are told apart by coming all at once, when it has ended.
 fuzz_one() {
 	local name=${1##*/fuzz_} said
-	local corpus=tests/fuzz/corpus/$name found=$VERBENA_BUILD-asan/found/$name
+	local corpus=tests/fuzz/corpus/$name found=$VERBENA_BUILD-asan-clang/found/$name
 
 	mkdir -p "$found"
 	[ -d "$corpus" ] || corpus=
@@ -350,9 +382,8 @@ scripts/deps.sh test || echo "== some tests will be skipped for want of these"
 ! is_wanted lab || scripts/deps.sh lab ||
 	echo "== some of the lab's needs are missing"
 
-# A layer that is asked for alone stands on the build, too.
-[ ${#wanted[@]} -eq 0 ] || [ -f "$VERBENA_BUILD/build.ninja" ] ||
-	wanted+=(build)
+# A layer that is asked for alone stands on the build, which may be old.
+[ ${#wanted[@]} -eq 0 ] || [ "${wanted[*]}" = style ] || wanted+=(build)
 alone build "gcc, warnings are errors" \
 	one "build with gcc" build "$VERBENA_BUILD" -Dwerror=true
 # All others stand on it. The longest come first.
@@ -409,6 +440,11 @@ layer refused "what cannot work says why" program refused
 layer xrc "extended reliable connections between several programs" program xrc
 all_ended
 
+for name in "$@"; do
+	[ -z "${layers[$name]:-}" ] || continue
+	echo "not ok $name: there is no such layer"
+	failed=$((failed + 1))
+done
 [ ${#skips[@]} -eq 0 ] || printf 'skipped: %s\n' "${skips[@]}"
 [ ${#failures[@]} -eq 0 ] || printf 'see %s\n' "${failures[@]}"
 echo "$passed passed, $failed failed, $skipped skipped"

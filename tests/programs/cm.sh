@@ -483,21 +483,22 @@ groups() {
 	fi
 	switch_down
 }
-# established FILE: until the rping that writes it says so, or has ended.
+
+# established FILE PID: until the rping that writes FILE says so, or has ended.
 established() {
 	local tries
 
 	for tries in {1..200}; do
-		grep -q ESTABLISHED "$1" && return
-		kill -0 $! 2>/dev/null || return
+		grep -qs ESTABLISHED "$1" && return
+		kill -0 "$2" 2>/dev/null || return
 		sleep 0.05
 	done
 }
 
-# One server, and clients of it at the same time, from both hosts. The server of
-# rping has one place for a request that it has not accepted, and a second
-# request takes the first one's place: rdma_create_qp() is then called twice for
-# one identifier (EINVAL). So each client waits for the connection before it.
+# One server that stays, and eight clients from both hosts. The server of rping
+# has one place for a request that it has not accepted, and a second request
+# takes the first one's place: rdma_create_qp() is then called twice for one
+# identifier (EINVAL). So each client waits for the connection before it.
 persistent() {
 	local pids=() status=0 i server
 
@@ -510,7 +511,7 @@ persistent() {
 			rping -c -d -a "$HOST_A" -C 1000 </dev/null \
 			>"$work/client$((${#pids[@]} + 1))" 2>&1 &
 		pids+=($!)
-		established "$work/client${#pids[@]}"
+		established "$work/client${#pids[@]}" $!
 	done
 	for i in "${!pids[@]}"; do
 		# rping's own race at its end, as above: all pings were right.

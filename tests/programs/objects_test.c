@@ -21,9 +21,9 @@
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 #define FEW	 256
 #define MANY	 16384
-/* Seconds by which destroying one object among many may take longer than among
- * few. A search through a list of that many objects takes more than ten times
- * as long. */
+/* Seconds of processor time by which destroying one object among many may take
+ * longer than among few. A search through a list of that many objects takes
+ * more than ten times as long. */
 #define MAY_GROW 10e-6
 
 static struct rc_options options = RC_OPTIONS;
@@ -206,8 +206,6 @@ static const struct kind {
 
 /* Many objects at a time. */
 
-/* Destroying many objects, the oldest first, which in a list with the newest at
- * its head is the longest search. */
 /* Returns the seconds of processor time that this process has used, which do
  * not depend on other programs. */
 static double processor_seconds(void)
@@ -218,6 +216,8 @@ static double processor_seconds(void)
 	return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
+/* Returns the processor time of destroying one object. The oldest goes first: in
+ * a list with the newest at its head that is the longest search. */
 static double end_of(const struct kind *k, void **objects, unsigned count)
 {
 	double began = processor_seconds();

@@ -138,15 +138,21 @@ static bool play(const struct victim *v, const struct peer_kind *k,
 	return harmed;
 }
 
+static void play_steps(const struct victim *v, const struct peer_kind *k,
+		       enum taking how)
+{
+	const unsigned stride = v->stride * seeds_divisor();
+
+	for (uint64_t step = 1; step < MOST_STEPS; step += stride)
+		if (!play(v, k, how, step, 1 + step / stride % 3))
+			break;
+}
+
 static void play_all(const struct peer_kind *k)
 {
 	for (unsigned i = 0; i < VB_COUNT(victims); i++)
 		for (enum taking how = 0; how < TAKINGS; how++)
-			for (uint64_t step = 1; step < MOST_STEPS;
-			     step += victims[i].stride * seeds_divisor())
-				if (!play(&victims[i], k, how, step,
-					  1 + step % 3))
-					break;
+			play_steps(&victims[i], k, how);
 }
 
 /* The owner dies at that step: a copy must not go to its process number, which

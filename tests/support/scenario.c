@@ -453,7 +453,7 @@ bool scenario_play(uint64_t seed, const struct scenario *what)
 
 int scenario_main(int argc, char **argv, const struct scenario *what)
 {
-	unsigned count = what->count / seeds_divisor();
+	unsigned count = VB_MAX(what->count / seeds_divisor(), 1u);
 	uint64_t first = 1;
 	int i = 1;
 
