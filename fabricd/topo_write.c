@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Writes a topology in the format of ibnetdiscover. */
-#include <string.h>
 
 #include "fabricd/topology_priv.h"
 
@@ -45,14 +44,28 @@ static void put_odds(FILE *to, const char *name, uint32_t odds)
 		fprintf(to, " %s=%.10g", name, odds / 4294967295.0);
 }
 
+/* These compare fields, since the padding between them has no fixed value. */
+static bool is_plain_link(const struct vb_fab_link_spec *s)
+{
+	return !s->bytes_per_sec && !s->unpaced && !s->delay && !s->buffer &&
+	       !s->extended && !s->lose && !s->corrupt && !s->lose_flow &&
+	       !s->corrupt_flow;
+}
+
+static bool is_plain_node(const struct vb_topo_spec *s)
+{
+	return !s->mtu_cap && !s->vl_cap && !s->pkeys && !s->linear_cap &&
+	       !s->random_cap && !s->mcast_cap && !s->latency_ns &&
+	       !s->store_and_forward;
+}
+
 /* Writes the parameters of the link at @port of @n, unless all are 0. */
 static void put_tuning(FILE *to, const struct vb_topo_node *n, unsigned port)
 {
 	const struct vb_fab_link_spec *s = &n->port[port].spec;
 	const struct vb_topo_far *far = n->port[port].far;
-	const struct vb_fab_link_spec none = { 0 };
 
-	if (memcmp(s, &none, sizeof(none)) == 0 && !far)
+	if (is_plain_link(s) && !far)
 		return;
 	fputs("#! link ", to);
 	put_id(to, n->kind, n->guid);
@@ -92,9 +105,7 @@ static void put_node(FILE *to, const struct vb_topo *t,
 
 static void put_node_tuning(FILE *to, const struct vb_topo_node *n)
 {
-	const struct vb_topo_spec none = { 0 };
-
-	if (memcmp(&n->spec, &none, sizeof(none)) == 0)
+	if (is_plain_node(&n->spec))
 		return;
 	fputs("#! node ", to);
 	put_id(to, n->kind, n->guid);

@@ -329,6 +329,19 @@ static void make__refuses(void **state)
 	}
 }
 
+static void assert_same_spec(const struct vb_topo_spec *a,
+			     const struct vb_topo_spec *b)
+{
+	assert_int_equal(a->mtu_cap, b->mtu_cap);
+	assert_int_equal(a->vl_cap, b->vl_cap);
+	assert_int_equal(a->pkeys, b->pkeys);
+	assert_int_equal(a->linear_cap, b->linear_cap);
+	assert_int_equal(a->random_cap, b->random_cap);
+	assert_int_equal(a->mcast_cap, b->mcast_cap);
+	assert_int_equal(a->latency_ns, b->latency_ns);
+	assert_int_equal(a->store_and_forward, b->store_and_forward);
+}
+
 /* A topology that was written and read again is written equal. */
 static void write__round_trip(void **state)
 {
@@ -357,8 +370,7 @@ static void write__round_trip(void **state)
 	fclose(f);
 	assert_int_equal(read_text(&b, first), 0);
 	assert_int_equal(b.nodes[0].port[1].spec.lose, 12345);
-	assert_memory_equal(&b.nodes[2].spec, &a.nodes[2].spec,
-			    sizeof(a.nodes[2].spec));
+	assert_same_spec(&b.nodes[2].spec, &a.nodes[2].spec);
 	f = open_memstream(&second, &len);
 	assert_true(vb_topo_write(&b, f));
 	fclose(f);
