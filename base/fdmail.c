@@ -6,8 +6,8 @@
 #include <string.h>
 #include <unistd.h>
 
-/* The user that a user namespace shows for all users who have no number
- * there. */
+/* The user number that the kernel reports, inside a user namespace, for every
+ * user whom the namespace does not map. */
 #define UID_OF_STRANGERS 65534
 
 union control {

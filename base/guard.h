@@ -10,8 +10,8 @@
  * sees everything before it, and an aligned copy of 1, 2, 4 or 8 bytes is one
  * access.
  *
- * A thread that calls these routines must not block SIGSEGV or SIGBUS,
- * because the kernel kills a program whose fault cannot be delivered.
+ * A thread that calls these routines must not block SIGSEGV or SIGBUS: if the
+ * thread faults while it blocks the signal, the kernel kills the program.
  */
 #ifndef BASE_GUARD_H
 #define BASE_GUARD_H

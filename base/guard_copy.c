@@ -139,7 +139,8 @@ static size_t piece_bytes(uintptr_t address, size_t len)
 
 size_t vb_guard_copy(void *dst, const void *src, size_t len)
 {
-	/* Numbers, since an address of a program's mistake may be 0. */
+	/* Integers: a program's mistake can make an address 0, and arithmetic
+	 * on a null pointer is undefined. */
 	uintptr_t from = (uintptr_t)src, to = (uintptr_t)dst;
 	volatile size_t left = len;
 	sigjmp_buf out;

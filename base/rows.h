@@ -3,8 +3,8 @@
  * A table that contains its objects themselves, one after the other. The table
  * only grows, and an object never moves. A lookup takes no lock, and touches
  * only one distant cache line, the object's own, however many objects there
- * are. This table suits objects whose memory the owner recycles in place;
- * objects that come and go belong into base/idtab.h.
+ * exist. Use it for objects whose memory their owner recycles in place, and
+ * base/idtab.h for objects that are allocated and freed.
  */
 #ifndef BASE_ROWS_H
 #define BASE_ROWS_H

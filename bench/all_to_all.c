@@ -92,8 +92,8 @@ static void accept_message(int peer)
 	post_receive(peer, round + AHEAD);
 }
 
-/* There are more processes than processors, so a process whose poll finds
- * nothing gives up its processor. */
+/* Poll the completion queue once. If it is empty, this process yields its
+ * processor, since the benchmark runs more processes than processors. */
 static void take_completions(void)
 {
 	struct ibv_wc wc[16];

@@ -67,10 +67,12 @@ struct broker {
 	vb_time idle_since;
 	vb_time accept_after; /* the time before which no session is accepted */
 	vb_time rest_at; /* the next check of restless slots, or VB_NEVER */
-	/* slots whose session has ended while their name is still bound */
+	/* for each slot: its program's session has ended, but the slot's name
+	 * in the abstract socket namespace is still bound */
 	bool restless[VB_SLOTS_MADE];
-	/* For each slot, the user whose program has it. NULL: the slot is free,
-	 * or an earlier broker granted it and the program has not rejoined. */
+	/* For each slot, the user of the program that holds the slot. NULL: the
+	 * slot is free, or an earlier broker granted it to a program that has
+	 * not rejoined. */
 	struct vb_user *holders[VB_SLOTS_MADE];
 	struct vb_users users;
 	struct vb_slots slots;

@@ -10,11 +10,11 @@
  * is the order of bind, and the kernel moves the last one into the gap when one
  * closes; so none of them is allowed to close while a program lives:
  *
- * The vault is a socket whose queue has, as SCM_RIGHTS in flight, a duplicate
- * of every socket made. A process that has the vault keeps all of them open.
- * Each trusted program gets it; a new broker receives it from a program that
- * rejoins, and reads the sockets back with MSG_PEEK, which leaves them in the
- * queue.
+ * The vault is a socket. Its queue holds a duplicate of every slot's socket, in
+ * flight as SCM_RIGHTS. So every process that has the vault open keeps all
+ * slots' sockets open. The broker gives the vault to each trusted program; a
+ * new broker receives the vault from a program that rejoins, and reads the
+ * sockets back with MSG_PEEK, which leaves them in the queue.
  *
  * The vault is given only to programs of the broker's own user and of root, as
  * it opens every program's socket; and a broker adopts only a vault of such

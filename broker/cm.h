@@ -45,9 +45,10 @@ bool vb_host_cm_is_busy(const struct vb_host_cm *cm);
 /* Returns the number of all connections, those in time wait included. */
 unsigned vb_host_cm_count(const struct vb_host_cm *cm);
 
-/* Adds a session: @fd is its socket, @user is the user whose quota the session
- * uses. The caller still owns @fd and @user, which must outlive the client.
- * NULL: no memory. */
+/* Makes a client for the session of the process @who. @fd is the session's
+ * socket. The session counts against the quota of @user. The caller still owns
+ * @fd and @user, and keeps both until the client has been destroyed. NULL: no
+ * memory. */
 VB_MUST_CHECK struct vb_cm_client *vb_host_cm_join(struct vb_host_cm *cm,
 						   int fd,
 						   const struct vb_process *who,

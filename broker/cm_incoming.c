@@ -160,9 +160,9 @@ static struct vb_cm_id *find_listener(struct vb_host_cm *cm,
 	return find_by_header(cm, m, service, to, &header->dst);
 }
 
-/* Returns a number that the program does not use for an id. The program may
- * have resumed ids whose numbers an earlier broker chose, so each candidate is
- * looked up. */
+/* Returns a number that no id of the client's program has. The broker looks
+ * each candidate up, because ids that the program resumed from an earlier
+ * broker keep the numbers of that broker. */
 static uint32_t new_number(const struct vb_cm_client *c)
 {
 	uint32_t number;

@@ -22,7 +22,8 @@ struct vb_mail {
  * yet; -ECONNRESET: the program has closed the session; -EPROTO: the message is
  * malformed; or -errno of recvmsg(2). */
 VB_MUST_CHECK int vb_mail_read(int fd, struct vb_mail *mail);
-/* Closes the descriptors of @mail that the caller has not set to -1. */
+/* Closes the first mail->fd_count descriptors of @mail. A caller that keeps the
+ * last ones lowers fd_count before. */
 void vb_mail_close(struct vb_mail *mail);
 /* Returns whether the message is for the connection manager (wire/ipc_cm.h). */
 bool vb_mail_is_cm(const struct vb_mail *mail);

@@ -5,8 +5,8 @@
  * Number and user together suffice, since users can harm only themselves that
  * way. A program that becomes another user between two sessions is recognized
  * by its start time. The broker reads the start time when it accepts the
- * session, and uses it only if the process of that number then belongs to the
- * user who connected.
+ * session. It uses the time only if the kernel then says that the process
+ * belongs to the same user as the session's socket.
  */
 #include "broker/process.h"
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Quotas limit the broker's resources for the programs of one user, so that no
- * user can exhaust them for all others. Root, and the user who runs the broker,
- * are trusted: they have no quota, and the last free sessions and slots are
- * kept for them.
+ * A quota limits how much of the broker's resources the programs of one user
+ * hold together, so that one user cannot take them from all others. Root and
+ * the broker's own user have no quota, and the broker keeps the last free
+ * sessions and slots for these two.
  */
 #ifndef BROKER_QUOTA_H
 #define BROKER_QUOTA_H

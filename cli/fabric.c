@@ -176,7 +176,9 @@ static void say_start(const struct vb_topo *topo, const char *name,
 	fflush(stdout);
 }
 
-/* Start opensm, whose path is @opensm, if that is not empty. */
+/* Start the program @opensm as the fabric's subnet manager, unless @opensm is
+ * empty. @log gets the path of the log. False: the program cannot start, and
+ * this function has said why. */
 static bool start_manager(struct vb_fabricd *f, const char *opensm,
 			  char log[PATH_MAX])
 {

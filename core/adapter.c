@@ -13,7 +13,7 @@
 #include "base/rand.h"
 #include "core/mr.h"
 
-/* Upper bounds of the tables; a machine with little memory has lower ones. */
+/* Upper bounds of the tables; most often memory runs out earlier. */
 const struct vb_limits vb_limits = {
 	/* a queue pair's index has 15 bits, shared by all adapters of a
 	 * process */

@@ -35,8 +35,8 @@ enum vb_lock_order {
 	RANK_CHANNEL,
 };
 
-/* Call this before any wait for a peer, a program or another thread that has no
- * time limit. The caller holds no lock that other connections need: a build
+/* Call this before any wait without a time limit for a peer, a program or
+ * another thread. The caller holds no lock that other connections need: a build
  * with lock_ranks aborts if it holds a lock from RANK_RX to RANK_CHANNEL. */
 static inline void vb_may_wait(void)
 {

@@ -10,10 +10,10 @@
 #include "base/rand.h"
 #include "core/mr_priv.h"
 
-/* The number of deregistered regions that must be waiting before the oldest of
- * them is reused. A region's variant has 256 values, so a program that
- * registers and deregisters one buffer in a loop sees a key again only after
- * 2^18 other keys. */
+/* The oldest deregistered region is reused while this many others wait, too, or
+ * when no new entry can be made. A region's variant has 256 values, so a
+ * program that registers and deregisters one buffer in a loop sees a key again
+ * only after 2^18 other keys. */
 #define REST_COUNT 1024
 
 /* Bits 29:20 are optional in the ABI: unknown bits among them are ignored. */

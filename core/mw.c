@@ -199,8 +199,8 @@ static const char *refuse_region(const struct vb_mr *region,
 	return NULL;
 }
 
-/* Bind the window to @region, which the caller has counted itself a user of.
- * The caller holds mr_lock. */
+/* Bind the window to @region. The caller holds a use of @region, and
+ * mr_lock. */
 static void open_window(struct vb_mr *mw, struct vb_mr *region,
 			struct vb_qp *qp, const struct vb_mw_bind *b)
 {

@@ -124,9 +124,9 @@
 #define VB_LOOKS      64
 #define VB_WARY_LEAST 4	  /* measured as a group */
 #define VB_WARY_MOST  256 /* measured as a group */
-/* How long the engine holds back an event whose completion a poll has already
- * removed. This gains no time, but ibv_rc_pingpong -e -t takes an empty queue
- * for an error. All four rows are not scaled. */
+/* The engine holds back an event whose completion a poll has already removed.
+ * This gains no time, but ibv_rc_pingpong -e -t takes an empty queue for an
+ * error. None of the four rows is scaled. */
 #define VB_EARLY_MOST	(100 * VB_MSEC)
 #define VB_EARLY_LOOKS	50
 #define VB_EARLY_SLEEP	(50 * VB_USEC)
@@ -406,7 +406,8 @@ struct vb_thread_policy {
 	/* The thread does not stand by before @paused_until; @pause is the
 	 * length of the last such pause. */
 	vb_time pause, paused_until;
-	vb_time lanes_left; /* how long a program last served the lanes */
+	/* how long the thread last left the lanes to a program */
+	vb_time lanes_left;
 };
 
 void vb_thread_init(struct vb_thread_policy *t, unsigned pace);

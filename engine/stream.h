@@ -14,7 +14,8 @@
 #include "iwarp/setup.h"
 
 enum vb_stream_event {
-	STREAM_LIVE, /* the peer has sent something on the stream */
+	STREAM_LIVE, /* the connection is established:
+			vb_iw_is_established() */
 	STREAM_OVER, /* the queue pair no longer has a stream */
 };
 

@@ -42,7 +42,7 @@ struct parser {
 	unsigned line, depth;
 	bool in_node;  /* the lines of ports may follow */
 	uint32_t node; /* the index of the node to which the ports belong */
-	/* GUIDs that belong to the node described next. */
+	/* values for the node that is described next */
 	uint64_t sys_guid, guid;
 	uint32_t vendor_id, device_id;
 	struct wanted *wanted;

@@ -200,7 +200,7 @@ static enum vb_wc_status ib_comp_take_read(struct vb_qp *qp,
 		return is_last && pkt->payload_bytes == 0 ? WC_SUCCESS
 							  : WC_BAD_RESP_ERR;
 	/* A peer that repeats selectively answers a request for a part of the
-	 * responses with a First, Middle and Last packet of its own. */
+	 * responses with First, Middle and Last packets of their own. */
 	if (wqe->op != WR_READ || (!is_last && pkt->bth.psn == last) ||
 	    (is_last && pkt->bth.psn != last && !vb_rc(qp)->selective))
 		return WC_BAD_RESP_ERR;

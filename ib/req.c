@@ -16,7 +16,7 @@
 #define STREAM_LASTS (100 * VB_USEC)
 #define WAIT_LEAST   64u
 #define WAIT_MOST    128u
-/* bytes; many messages of at most this length make a batch. */
+/* bytes; it takes many shorter messages to make a batch */
 #define WAIT_SHORT  2048u
 #define WAIT_LENGTH (16u << 10) /* bytes; a longer message alone is a batch */
 #define WAIT_BYTES  (128u << 10)
@@ -49,7 +49,7 @@ static enum vb_wc_status fetch_word(const struct vb_qp *qp,
 {
 	if (wqe->length != ATOMIC_BYTES)
 		return WC_LOC_LEN_ERR;
-	if (wqe->flags & SEND_INLINE) /* post_send copied the word */
+	if (wqe->flags & SEND_INLINE) /* was copied when it was posted */
 		return WC_SUCCESS;
 	return vb_sge_gather(qp->pd, wqe->sge, wqe->num_sge, 0, &wqe->swap,
 			     ATOMIC_BYTES)

@@ -3,9 +3,10 @@
  * constants of both that only this file needs. */
 #include "ib/window.h"
 
-/* Initial window. Packets that the peer has not read yet wait in the buffer of
- * its UDP socket. That buffer has 208 KiB to 4 MiB (net.core.rmem_max) for all
- * queue pairs of the process, and a small packet occupies up to 2 KiB of it. */
+/* Bounds of the window. Packets that the peer has not read yet wait in the
+ * buffer of its UDP socket. That buffer has 208 KiB to 4 MiB
+ * (net.core.rmem_max) for all queue pairs of the process, and a small packet
+ * occupies up to 2 KiB of it. */
 #define START_BYTES (128u << 10)
 #define MAX_BYTES   (512u << 10)
 #define START_PKTS  64u

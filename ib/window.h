@@ -52,8 +52,8 @@ void vb_window_acked(struct vb_window *w, uint32_t count, uint32_t una,
 		     vb_time now);
 /* A packet is lost; PSNs before @next had been sent. */
 void vb_window_lost(struct vb_window *w, uint32_t next);
-/* A peer that repeats selectively has reported that @count packets are missing:
- * reduce the window as vb_window_lost() does. */
+/* A peer that repeats selectively has reported that @count packets are missing.
+ * Few of them cost little of the window; many count as vb_window_lost(). */
 void vb_window_lost_some(struct vb_window *w, uint32_t count, uint32_t next);
 /* Nothing arrived for a whole ACK timeout: reduce the window to its minimum. */
 void vb_window_collapse(struct vb_window *w, uint32_t next);
@@ -71,9 +71,9 @@ static inline uint32_t vb_window_ack_every(const struct vb_window *w)
 {
 	return VB_MAX(VB_MIN(VB_ACK_EVERY, w->pkts / 4), 1u);
 }
-/* The longest READ requested at once, in bytes: long enough to hide the time
- * between requests, short enough that little is repeated when a response is
- * lost. */
+/* The longest READ requested at once: long enough to hide the time between
+ * requests, short enough that little is repeated when a response is lost.
+ * VB_CHUNK_BYTES limits its bytes; vb_window_chunk() returns packets. */
 #define VB_CHUNK_BYTES (256u << 10)
 static inline uint32_t vb_window_chunk(const struct vb_window *w, uint32_t mtu)
 {

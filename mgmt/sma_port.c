@@ -108,8 +108,8 @@ unsigned vb_sma_get_port_info(struct vb_sma_ask *q)
 
 /* --- Set --- */
 
-/* May a Set enable @enabled: only bits of @supported, at least one, or the code
- * @all for every supported bit? */
+/* May a Set enable @enabled: no bit outside @supported (0 has none), or the
+ * code @all for every supported bit? */
 static bool may_enable(unsigned enabled, unsigned supported, unsigned all)
 {
 	return enabled == all || (enabled & ~supported) == 0;

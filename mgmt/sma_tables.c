@@ -127,8 +127,9 @@ unsigned vb_sma_set_sl2vl(struct vb_sma_ask *q)
 	return MAD_OK;
 }
 
-/* --- VLArbitrationTable: block << 16 | port; blocks 1, 2 are the low table
- * --- */
+/* --- VLArbitrationTable: block << 16 | port --- */
+
+/* Blocks 1 and 2 are the low table, 3 and 4 the high one. */
 
 static struct vb_fab_vlarb *arb_block(const struct vb_sma_ask *q,
 				      unsigned *count)

@@ -7,7 +7,7 @@
 #include "base/guard.h"
 #include "near/copy_helper.h"
 
-/* A copy fails after this many permits in a row have lapsed. */
+/* A copy fails after its permits have lapsed this many times. */
 #define LAPSES_MOST 1000
 /* The most bytes of one system call, because a program that revokes a key waits
  * until the call has ended. */

@@ -69,9 +69,10 @@ static void mask_ip_udp(uint8_t *head, size_t ip_bytes)
 		head[8] = 0xff;		    /* mask the time to live */
 		memset(head + 10, 0xff, 2); /* mask the header checksum */
 	} else {
-		head[0] |= 0x0f;	   /* mask the traffic class */
-		memset(head + 1, 0xff, 3); /* mask the flow label */
-		head[7] = 0xff;		   /* mask the hop limit */
+		/* mask the traffic class and the flow label */
+		head[0] |= 0x0f;
+		memset(head + 1, 0xff, 3);
+		head[7] = 0xff; /* mask the hop limit */
 	}
 	memset(head + ip_bytes + 6, 0xff, 2); /* mask the UDP checksum */
 }

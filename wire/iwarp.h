@@ -39,9 +39,7 @@ void vb_mpa_frame_put(struct vb_writer *w, const struct vb_mpa_frame *f);
 #define VB_MPA_NEAR_ASKED 0x01
 #define VB_MPA_NEAR_GIVEN 0x02
 
-/* The largest depth of RFC 6581 s9.1. */
-
-/* this value means that no depth is negotiated */
+/* RFC 6581 s9.1: this value of a depth means that none is negotiated. */
 #define VB_MPA_DEPTH_MAX 0x3fff
 struct vb_mpa_depths {
 	bool peer_to_peer, rtr_send, rtr_write, rtr_read;

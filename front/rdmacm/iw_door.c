@@ -358,7 +358,7 @@ int rcm_iw_disconnect(struct rcm_id *id)
 /* Closes the stream of @id. Destroying the id ends an open connection; the
  * queue pair itself lives until the program destroys it. finish() and forget()
  * take the engine's locks, so this function releases iw.lock around them (lock
- * order: ARCHITECTURE.md). */
+ * order: docs/LOCKING.md). */
 void rcm_iw_close(struct rcm_id *id)
 {
 	struct rcm_stream *s = stream_of(id);

@@ -28,13 +28,13 @@
 
 /* The modes: when a program changes its user, and what it does then. */
 static const char *const modes[] = {
-	/* before the program looks for devices */
-	"none",		  "drop-first",
-	"drop-opened",	  /* drop-opened: while a device is open */
+	"none",		  /* no change of user */
+	"drop-first",	  /* before the program looks for devices */
+	"drop-opened",	  /* while a device is open */
 	"drop-connected", /* after the first exchange on a connection */
 	"drop-broker", /* like drop-opened, and the host's broker is killed */
 	"fork", /* a child does the work, and its parent has a device open */
-	"chroot-opened", /* chroot() while a device is open */
+	"chroot-opened", /* to an empty directory, while a device is open */
 	"close-first",	 /* the program closes all descriptors */
 };
 static const char *mode = "none";
