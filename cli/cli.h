@@ -39,6 +39,9 @@ int vb_cli_broker(int argc, char **argv);
 /* The subcommand: verbena fabric [--name NAME] [--sm] TOPOLOGY | --make KIND |
  * ctl | show */
 int vb_cli_fabric(int argc, char **argv);
+/* Say why the fabric @name did not do what it was asked: @error, or the error
+ * number @rc if @error is empty. Returns EXIT_FAILURE. */
+int vb_cli_fabric_failed(const char *name, int rc, const char *error);
 /* `verbena fabric capture`: argv[0] is "verbena fabric", for the errors of
  * options; @name is the fabric's name unless an option says another. */
 int vb_cli_fabric_capture(int argc, char **argv, const char *name);

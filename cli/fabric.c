@@ -102,13 +102,8 @@ static bool is_question(const struct wish *w)
 
 /* --- commands --- */
 
-static int ask(const char *name, const char *command)
+int vb_cli_fabric_failed(const char *name, int rc, const char *error)
 {
-	char error[VB_TOPO_ERROR] = "";
-	int rc = vb_fabricd_command(name, command, stdout, error);
-
-	if (!rc)
-		return EXIT_SUCCESS;
 	if (rc == -ECONNREFUSED)
 		fprintf(stderr,
 			"verbena fabric: no fabric \"%s\" is running; start "
@@ -118,6 +113,14 @@ static int ask(const char *name, const char *command)
 		fprintf(stderr, "verbena fabric: %s\n",
 			error[0] ? error : strerror(-rc));
 	return EXIT_FAILURE;
+}
+
+static int ask(const char *name, const char *command)
+{
+	char error[VB_TOPO_ERROR] = "";
+	int rc = vb_fabricd_command(name, command, stdout, error);
+
+	return rc ? vb_cli_fabric_failed(name, rc, error) : EXIT_SUCCESS;
 }
 
 static int control(int argc, char **argv, struct wish *w)

@@ -67,19 +67,6 @@ static bool read_show(int argc, char **argv, struct show_wish *w)
 	       !(w->path && strcmp(w->how, "json") == 0);
 }
 
-static int fail_show(const struct show_wish *w, int rc, const char *error)
-{
-	if (rc == -ECONNREFUSED)
-		fprintf(stderr,
-			"verbena fabric: no fabric \"%s\" is running; start "
-			"it: verbena fabric [--name NAME] TOPOLOGY\n",
-			w->name);
-	else
-		fprintf(stderr, "verbena fabric: %s\n",
-			error[0] ? error : strerror(-rc));
-	return EXIT_FAILURE;
-}
-
 static int ask_show(const struct show_wish *w, FILE *to)
 {
 	char command[256], error[VB_TOPO_ERROR] = "";
@@ -93,7 +80,7 @@ static int ask_show(const struct show_wish *w, FILE *to)
 		 w->path ? "\n" : "", w->path ? w->path : "");
 	if (!rc)
 		rc = vb_fabricd_command(w->name, command, to, error);
-	return rc ? fail_show(w, rc, error) : EXIT_SUCCESS;
+	return rc ? vb_cli_fabric_failed(w->name, rc, error) : EXIT_SUCCESS;
 }
 
 int vb_cli_fabric_show(int argc, char **argv, const char *name)
@@ -107,9 +94,9 @@ int vb_cli_fabric_show(int argc, char **argv, const char *name)
 	if (w.file && strcmp(w.file, "-") != 0)
 		to = fopen(w.file, "we");
 	if (!to)
-		return fail_show(&w, -errno, "");
+		return vb_cli_fabric_failed(w.name, -errno, "");
 	rc = ask_show(&w, to);
 	if ((fflush(to) || ferror(to) || (to != stdout && fclose(to))) && !rc)
-		rc = fail_show(&w, -errno, "");
+		rc = vb_cli_fabric_failed(w.name, -errno, "");
 	return rc;
 }

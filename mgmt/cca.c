@@ -12,7 +12,6 @@
 #include "mgmt/trap.h"
 #include "wire/smp.h"
 
-#define BASE_VERSION 1
 #define RESP_TIME    18 /* 4.096 us * 2^18: a second */
 #define KINDS_ALL    (1u << FAB_CA | 1u << FAB_SWITCH | 1u << FAB_ROUTER)
 #define KINDS_CA     (1u << FAB_CA)
@@ -49,7 +48,7 @@ static unsigned cca_get_class(struct vb_cca_ask *q)
 {
 	struct vb_class_info c = q->own->class;
 
-	c.base_version = BASE_VERSION;
+	c.base_version = VB_MAD_BASE_VERSION;
 	c.class_version = VB_CC_CLASS_VERSION;
 	c.cap_mask = VB_CLASS_CAN_TRAP;
 	c.cap_mask2 = 0;
@@ -186,13 +185,11 @@ static const struct cca_attribute *attribute_of(const struct vb_fab_node *n,
 static unsigned cca_answer(struct vb_cca_ask *q, const struct vb_mad_hdr *h)
 {
 	const struct cca_attribute *a = attribute_of(q->node, h->attr_id);
-	unsigned status = MAD_OK;
+	unsigned status = vb_mad_judge(h->base_version, h->class_version,
+				       VB_CC_CLASS_VERSION, h->method);
 
-	if (h->base_version != BASE_VERSION ||
-	    h->class_version != VB_CC_CLASS_VERSION)
-		return MAD_BAD_VERSION;
-	if (h->method != MAD_GET && h->method != MAD_SET)
-		return MAD_BAD_METHOD;
+	if (status != MAD_OK)
+		return status;
 	if (!a || (h->method == MAD_SET && !a->set))
 		return MAD_BAD_ATTRIBUTE;
 	if (h->method == MAD_SET)
@@ -253,7 +250,7 @@ static void put_trap(struct vb_cca *a, const struct cca_port *p,
 		     const struct vb_fab_port *fab, uint8_t *trap)
 {
 	const struct vb_mad_hdr h = {
-		.base_version = BASE_VERSION,
+		.base_version = VB_MAD_BASE_VERSION,
 		.class = MAD_CLASS_CC,
 		.class_version = VB_CC_CLASS_VERSION,
 		.method = MAD_TRAP,

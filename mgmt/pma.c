@@ -16,7 +16,6 @@
 #define DATA_AT	      64
 #define DATA_BYTES    192
 #define ALL_PORTS     0xff
-#define BASE_VERSION  1
 #define CLASS_VERSION 1
 #define RESP_TIME     18 /* RespTimeValue: 4.096 us * 2^18, about a second */
 
@@ -327,7 +326,7 @@ static unsigned answer_class(const struct vb_fab_node *n, uint8_t *data)
 	unsigned caps = CAP_EXT_WIDTH | CAP_XMIT_WAIT | CAP_QP1_DROP |
 			(n->kind == FAB_SWITCH ? CAP_ALL_PORTS : 0);
 	const struct vb_class_info c = {
-		.base_version = BASE_VERSION,
+		.base_version = VB_MAD_BASE_VERSION,
 		.class_version = CLASS_VERSION,
 		.cap_mask = (uint16_t)caps,
 		.cap_mask2 = CAP2_EXT_ERROR,
@@ -342,11 +341,11 @@ static unsigned answer_class(const struct vb_fab_node *n, uint8_t *data)
 static unsigned pma_answer(struct vb_pma *pma, const struct vb_mad_hdr *h,
 			   uint8_t *data, vb_time now)
 {
-	if (h->base_version != BASE_VERSION ||
-	    h->class_version != CLASS_VERSION)
-		return MAD_BAD_VERSION;
-	if (h->method != MAD_GET && h->method != MAD_SET)
-		return MAD_BAD_METHOD;
+	unsigned status = vb_mad_judge(h->base_version, h->class_version,
+				       CLASS_VERSION, h->method);
+
+	if (status != MAD_OK)
+		return status;
 	if (h->attr_id == PERF_CLASS_PORT_INFO && h->method == MAD_GET)
 		return answer_class(pma->node, data);
 	if (h->attr_id == PERF_SAMPLES_CONTROL)

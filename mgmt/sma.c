@@ -7,7 +7,6 @@
  */
 #include "mgmt/sma_priv.h"
 
-#define BASE_VERSION  1
 #define CLASS_VERSION 1
 #define KINDS_ALL     (1u << FAB_CA | 1u << FAB_SWITCH | 1u << FAB_ROUTER)
 #define KINDS_SWITCH  (1u << FAB_SWITCH)
@@ -35,7 +34,7 @@ static unsigned get_node_info(struct vb_sma_ask *q)
 	const struct vb_fab_node *n = q->node;
 	uint8_t own = vb_sma_own_port(n, q->in);
 	const struct vb_node_info info = {
-		.base_version = BASE_VERSION,
+		.base_version = VB_MAD_BASE_VERSION,
 		.class_version = CLASS_VERSION,
 		.node_type = n->kind,
 		.num_ports = n->ports,
@@ -171,13 +170,11 @@ static bool passes_mkey(struct vb_fab_port *p, const struct vb_smp_hdr *h,
 static unsigned sma_answer(struct vb_sma_ask *q, const struct vb_smp_hdr *h)
 {
 	const struct attribute *a = find_attribute(q->node, h->attr_id);
-	unsigned status = MAD_OK;
+	unsigned status = vb_mad_judge(h->base_version, h->class_version,
+				       CLASS_VERSION, h->method);
 
-	if (h->base_version != BASE_VERSION ||
-	    h->class_version != CLASS_VERSION)
-		return MAD_BAD_VERSION;
-	if (h->method != MAD_GET && h->method != MAD_SET)
-		return MAD_BAD_METHOD;
+	if (status != MAD_OK)
+		return status;
 	if (!a || (h->method == MAD_SET && !a->set))
 		return MAD_BAD_ATTRIBUTE;
 	if (h->method == MAD_SET)

@@ -134,3 +134,11 @@ ACCESS(vb_node_info, vb_node_info, node_fields)
 ACCESS(vb_switch_info, vb_switch_info, switch_fields)
 ACCESS(vb_port_info, vb_port_info, port_fields)
 ACCESS(vb_notice, vb_notice, notice_fields)
+
+unsigned vb_mad_judge(unsigned base_version, unsigned class_version,
+		      unsigned expected, unsigned method)
+{
+	if (base_version != VB_MAD_BASE_VERSION || class_version != expected)
+		return MAD_BAD_VERSION;
+	return method == MAD_GET || method == MAD_SET ? MAD_OK : MAD_BAD_METHOD;
+}

@@ -56,6 +56,14 @@ enum vb_mad_status {
 };
 #define VB_SMP_DIRECTION 0x8000 /* bit D: the SMP is on its way back */
 
+#define VB_MAD_BASE_VERSION 1
+
+/* What every agent of a node checks first in a Get or a Set (IBA 13.4.7). Its
+ * class has the version @expected. Returns MAD_OK, MAD_BAD_VERSION or
+ * MAD_BAD_METHOD. */
+unsigned vb_mad_judge(unsigned base_version, unsigned class_version,
+		      unsigned expected, unsigned method);
+
 enum vb_smp_attr {
 	SMP_NOTICE = 0x02,
 	SMP_NODE_DESCRIPTION = 0x10,

@@ -9,30 +9,9 @@ here=$(dirname "$(readlink -f "$0")")
 . "$here/fabric_lib.sh"
 tests_begin "$0" "$@"
 
-export XDG_RUNTIME_DIR=$work/run
-mkdir -m 700 "$XDG_RUNTIME_DIR"
 examples=/usr/share/doc/ibsim-utils/net-examples
-for program in opensm ibnetdiscover; do
-	if ! command -v $program >/dev/null; then
-		skip "fabric" "$program is not installed"
-		summary
-		exit
-	fi
-done
+fabric_begin opensm ibnetdiscover
 name=test$$
-
-# The fabric runs until fabric_down; its words are in $work/fabric.
-fabric_up() {
-	: >"$work/fabric" # else the words of the last one may be found
-	"$verbena" fabric --name "$name" "$@" >"$work/fabric" 2>&1 &
-	fabric=$!
-	within 10 grep -q 'fabric "' "$work/fabric"
-}
-
-fabric_down() {
-	kill "$fabric"
-	wait "$fabric"
-}
 
 # --- the examples of ibsim ---
 for file in "$examples"/net*; do

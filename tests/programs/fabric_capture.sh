@@ -10,21 +10,11 @@ here=$(dirname "$(readlink -f "$0")")
 . "$here/fabric_lib.sh"
 tests_begin "$0" "$@"
 
-export XDG_RUNTIME_DIR=$work/run
-mkdir -m 700 "$XDG_RUNTIME_DIR"
 topology=/usr/share/doc/ibsim-utils/net-examples/net.2sw2path4hca
-for program in opensm ibnetdiscover tshark; do
-	if ! command -v $program >/dev/null; then
-		skip "fabric_capture" "$program is not installed"
-		summary
-		exit
-	fi
-done
+fabric_begin opensm ibnetdiscover tshark
 name=capture$$
 
-"$verbena" fabric --name "$name" "$topology" >"$work/fabric" 2>&1 &
-fabric=$!
-within 10 grep -q 'fabric "' "$work/fabric"
+fabric_up "$topology"
 
 # begin FILE ARGUMENT...: a capture, whose process is $capture.
 begin() {

@@ -10,16 +10,8 @@ here=$(dirname "$(readlink -f "$0")")
 . "$here/fabric_lib.sh"
 tests_begin "$0" "$@"
 
-export XDG_RUNTIME_DIR=$work/run
-mkdir -m 700 "$XDG_RUNTIME_DIR"
 topology=/usr/share/doc/ibsim-utils/net-examples/net.2sw2path4hca
-for program in opensm ibccquery ibccconfig perfquery; do
-	if ! command -v $program >/dev/null; then
-		skip "fabric" "$program is not installed"
-		summary
-		exit
-	fi
-done
+fabric_begin opensm ibccquery ibccconfig perfquery
 name=cc$$
 log=$work/osm.log
 ctl() { "$verbena" fabric ctl --name "$name" "$@"; }
@@ -41,9 +33,7 @@ cat >"$cache/conf" <<-END
 	cc_ca_cong_setting_trigger_threshold 0 1
 	cc_cct 0:0,0:1,0:2,0:3,0:4
 END
-"$verbena" fabric --name "$name" "$topology" >"$work/fabric" 2>&1 &
-fabric=$!
-within 10 grep -q 'fabric "' "$work/fabric"
+fabric_up "$topology"
 OSM_CACHE_DIR=$cache OSM_TMP_DIR=$cache "$verbena" run \
 	--device "ib:$name/Hca1" -- opensm -F "$cache/conf" -f "$log" -D 0x43 \
 	>"$log.out" 2>&1 &

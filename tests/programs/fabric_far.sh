@@ -10,16 +10,8 @@ here=$(dirname "$(readlink -f "$0")")
 . "$here/fabric_lib.sh"
 tests_begin "$0" "$@"
 
-export XDG_RUNTIME_DIR=$work/run
-mkdir -m 700 "$XDG_RUNTIME_DIR"
 example=/usr/share/doc/ibsim-utils/net-examples/net.2sw2path4hca
-for program in opensm ibnetdiscover; do
-	if ! command -v $program >/dev/null; then
-		skip "fabric_far" "$program is not installed"
-		summary
-		exit
-	fi
-done
+fabric_begin opensm ibnetdiscover
 need_hosts 1500
 name=far$$ process_a='' process_b=''
 

@@ -3,6 +3,35 @@
 # name.
 # shellcheck shell=bash disable=SC2154,SC2034 # lib.sh and the caller set them
 
+# fabric_begin PROGRAM...: the test needs these programs; else its layer is
+# skipped. The fabrics' files are the test's own.
+fabric_begin() {
+	local program
+
+	export XDG_RUNTIME_DIR=$work/run
+	mkdir -m 700 "$XDG_RUNTIME_DIR"
+	for program; do
+		command -v "$program" >/dev/null && continue
+		skip "$(basename "$0" .sh)" "$program is not installed"
+		summary
+		exit
+	done
+}
+
+# fabric_up ARGUMENT...: runs a fabric until fabric_down. Its process is $fabric;
+# what it says is in $work/fabric.
+fabric_up() {
+	: >"$work/fabric" # else the words of the last one may be found
+	"$verbena" fabric --name "$name" "$@" >"$work/fabric" 2>&1 &
+	fabric=$!
+	within 10 grep -q 'fabric "' "$work/fabric"
+}
+
+fabric_down() {
+	kill "$fabric"
+	wait "$fabric"
+}
+
 # within SECONDS COMMAND...: until it succeeds; false: it never did.
 within() {
 	local end=$((SECONDS + $1))

@@ -9,27 +9,9 @@ here=$(dirname "$(readlink -f "$0")")
 . "$here/fabric_lib.sh"
 tests_begin "$0" "$@"
 
-export XDG_RUNTIME_DIR=$work/run
-mkdir -m 700 "$XDG_RUNTIME_DIR"
-for program in opensm python3; do
-	if ! command -v $program >/dev/null; then
-		skip "fabric_show" "$program is not installed"
-		summary
-		exit
-	fi
-done
+fabric_begin opensm python3
 name=show$$
 
-up() {
-	: >"$work/fabric"
-	"$verbena" fabric --name "$name" "$@" >"$work/fabric" 2>&1 &
-	fabric=$!
-	within 10 grep -q 'fabric "' "$work/fabric"
-}
-down() {
-	kill "$fabric"
-	wait "$fabric"
-}
 show() { "$verbena" fabric show --name "$name" "$@"; }
 # pictured NAME KIND CHECK...: with the options in ${options[@]}.
 pictured() {
@@ -52,7 +34,7 @@ says_way() { # NAME PATTERN ARGUMENT...
 }
 options=()
 
-up /usr/share/doc/ibsim-utils/net-examples/net.2sw2path4hca
+fabric_up /usr/share/doc/ibsim-utils/net-examples/net.2sw2path4hca
 pictured "a picture before any subnet manager" svg
 opensm_up Hca1 "$work/osm.log"
 check "the subnet comes up" subnet_up "$work/osm.log"
@@ -81,27 +63,27 @@ else
 fi
 kill "$opensm"
 wait "$opensm" 2>/dev/null
-down
+fabric_down
 
 # Names that would be something else in a page.
 printf '%s\n' 'Switch 4 "A" # "<script>alert(1)</script>&amp;"' \
 	'[1] "B"[1]' '[2] "C"[1]' 'Ca 1 "B" # "it'"'"'s ]]> --> x"' '' \
 	$'Ca 1 "C" # "\x01\x1b[31m\xe9"' >"$work/names.topo"
-up "$work/names.topo"
+fabric_up "$work/names.topo"
 pictured "names are escaped" html 'name=<script>alert(1)</script>&amp;'
-down
+fabric_down
 
 for kind in switch:2 fat-tree:2:18x36 fat-tree:3:8x8 torus:4x4 torus:10x10 \
 	dragonfly:4:2:2; do
-	up --make "$kind"
+	fabric_up --make "$kind"
 	pictured "$kind" html
-	down
+	fabric_down
 done
 if [ "$quick" = no ]; then
-	up --make fat-tree:3:288x24 # 4176 nodes
+	fabric_up --make fat-tree:3:288x24 # 4176 nodes
 	SECONDS=0
 	pictured "a fat tree of thousands" svg
 	check "within 30 s" test $SECONDS -le 30
-	down
+	fabric_down
 fi
 summary

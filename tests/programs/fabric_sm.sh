@@ -10,28 +10,9 @@ here=$(dirname "$(readlink -f "$0")")
 . "$here/fabric_lib.sh"
 tests_begin "$0" "$@"
 
-export XDG_RUNTIME_DIR=$work/run
-mkdir -m 700 "$XDG_RUNTIME_DIR"
-for program in opensm ibnetdiscover; do
-	if ! command -v $program >/dev/null; then
-		skip "fabric_sm" "$program is not installed"
-		summary
-		exit
-	fi
-done
+fabric_begin opensm ibnetdiscover
 name=sm$$
 
-# fabric_up [--sm] ARGUMENT...: its words are in $work/fabric.
-fabric_up() {
-	: >"$work/fabric"
-	"$verbena" fabric --name "$name" "$@" >"$work/fabric" 2>&1 &
-	fabric=$!
-	within 10 grep -q 'fabric "' "$work/fabric"
-}
-fabric_down() {
-	kill "$fabric"
-	wait "$fabric"
-}
 # The subnet manager's process, which is the fabric's only child.
 manager() { pgrep -P "$fabric"; }
 gone() { ! kill -0 "$1" 2>/dev/null; }
