@@ -261,7 +261,8 @@ def child(work):
     try:
         work()
         os._exit(0)
-    except BaseException:
+    except BaseException as e:
+        print('not ok rsockets: a child:', repr(e), flush=True)
         os._exit(1)
 
 
@@ -334,6 +335,36 @@ def children_that_accept():
     seen = [int(everything(patiently_connected())) for _ in range(6)]
     assert sorted(set(seen)) == sorted(pids)
     assert all(os.waitpid(pid, 0)[1] == 0 for pid in pids)
+
+
+def a_peer_that_closes_at_once():
+    """The peer has closed before connect() returns, which succeeds even so. The
+    peer runs first, since the client is idle on the same processor."""
+    s = listener()
+    s.listen(200)
+    processor = min(os.sched_getaffinity(0))
+
+    def calls():
+        os.sched_setaffinity(0, {processor})
+        os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
+        for _ in range(200):
+            with socket.create_connection((address, port), 20) as c:
+                assert everything(c) == b'x'
+
+    def answers():
+        os.sched_setaffinity(0, {processor})
+        while True:
+            a, _ = s.accept()
+            a.sendall(b'x')
+            a.close()
+
+    server = child(answers)
+    time.sleep(0.5)
+    client = child(calls)
+    status = os.waitpid(client, 0)[1]
+    os.kill(server, signal.SIGKILL)
+    os.waitpid(server, 0)
+    assert status == 0
 
 
 def broker():
@@ -554,7 +585,8 @@ tests = (child_that_closes, not_blocking, one_shot_is_quiet,
          closed_by_exec, child_whose_socket_gets_another_number,
          what_has_the_number_of_one_that_says_goodbye,
          child_that_answers, child_that_execs,
-         children_that_accept, child_that_accepts_under_another_broker,
+         children_that_accept, a_peer_that_closes_at_once,
+         child_that_accepts_under_another_broker,
          child_that_is_killed, child_that_leaves_much_behind,
          what_a_peer_that_is_gone_holds_up, datagrams_of_children,
          child_that_keeps_it_open, programs_that_are_spawned,
