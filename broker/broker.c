@@ -41,6 +41,9 @@
 /* When a session has ended and the name of its slot is still bound, the broker
  * checks this often whether the slot is free. */
 #define REST_RETRY (100 * VB_MSEC)
+/* While users have limited sockets, the broker attaches the steering program
+ * anew this often, because each holder can detach it. */
+#define STEER_RETRY VB_SEC
 /* The shortest linger. The broker looks for taken slots once in each linger,
  * and must not spin while a slot stays taken without a session. */
 #define LEAST_LINGER (100 * VB_MSEC)
@@ -66,7 +69,8 @@ struct broker {
 	/* the time since when the broker is idle; VB_NEVER: it is not idle */
 	vb_time idle_since;
 	vb_time accept_after; /* the time before which no session is accepted */
-	vb_time rest_at; /* the next check of restless slots, or VB_NEVER */
+	vb_time rest_at;  /* the next check of restless slots, or VB_NEVER */
+	vb_time steer_at; /* the next time to steer packets, or VB_NEVER */
 	/* for each slot: its program's session has ended, but the slot's name
 	 * in the abstract socket namespace is still bound */
 	bool restless[VB_SLOTS_MADE];
@@ -197,13 +201,16 @@ static int grant(struct broker *b, struct session *s)
 {
 	struct vb_ipc m = vb_mail_compose(IPC_GRANT),
 		      no = vb_mail_compose(IPC_REFUSE);
+	struct vb_claimant who = { s->who.uid, s->trusted };
 	unsigned slot;
 	int name, rc;
 
 	s->claim_by = VB_NEVER;
+	if (vb_fdmail_is_stranger(who.uid))
+		who.uid = VB_SLOTS_STRANGER;
 	if (!has_share(b, s, no.text))
 		return refuse_with(s, &no, EUSERS);
-	rc = vb_slots_claim(&b->slots, &slot, &name);
+	rc = vb_slots_claim(&b->slots, &who, &slot, &name);
 	if (rc)
 		return refuse_program(s, -rc);
 	m.slot = (uint16_t)slot;
@@ -427,6 +434,15 @@ static void rest_slots(struct broker *b, vb_time now)
 		b->rest_at = rest_all(b) ? VB_NEVER : now + REST_RETRY;
 }
 
+static void keep_steering(struct broker *b, vb_time now)
+{
+	if (now < b->steer_at && b->steer_at != VB_NEVER)
+		return;
+	if (b->steer_at != VB_NEVER && vb_slots_steer(&b->slots))
+		vb_log(LOG_WARN, "broker: packets cannot be steered");
+	b->steer_at = b->slots.limited ? now + STEER_RETRY : VB_NEVER;
+}
+
 static int refuse_session(const struct broker *b, const struct session *s)
 {
 	const unsigned left = b->most - b->count;
@@ -497,7 +513,7 @@ static vb_time plan_wait(const struct broker *b, vb_time now)
 {
 	vb_time until = b->accept_after > now ? b->accept_after : VB_NEVER;
 
-	until = VB_MIN(until, b->rest_at);
+	until = VB_MIN(until, VB_MIN(b->rest_at, b->steer_at));
 	until = VB_MIN(until, vb_host_cm_deadline(b->cm));
 	if (b->idle_since != VB_NEVER)
 		until = VB_MIN(until, b->idle_since + b->linger);
@@ -551,6 +567,7 @@ static void broker_serve_all(struct broker *b, const struct pollfd *fds,
 			end_session(b, i, now);
 	}
 	rest_slots(b, now);
+	keep_steering(b, now);
 	attach_cm(b);
 	if (fds[1].revents)
 		vb_host_cm_poll(b->cm, now);
@@ -641,7 +658,7 @@ int vb_broker_run(int listener, vb_time linger)
 	}
 	b->most = raise_limit();
 	b->listener = listener;
-	b->rest_at = VB_NEVER;
+	b->rest_at = b->steer_at = VB_NEVER;
 	b->linger = VB_MAX(linger, LEAST_LINGER);
 	vb_slots_init(&b->slots);
 	rc = vb_host_cm_create(owns_qpn, b, vb_clock_read(), &b->cm);
