@@ -21,9 +21,8 @@
 
 #define MAX_SESSIONS 768 /* the most sessions; a program has up to two */
 #define BACKLOG	     1024
-#define FIRST_FD                                                               \
-	2 /* the sessions' first; listener and queue pair 1 precede            \
-	   */
+/* the sessions' first; listener and queue pair 1 precede it */
+#define FIRST_FD 2
 /* Descriptors that the broker needs besides those of sessions: the slots'
  * sockets and some more. */
 #define OTHER_FDS	(VB_SLOTS_MADE + 64)
@@ -41,6 +40,10 @@
 /* When a session has ended and the name of its slot is still bound, the broker
  * checks this often whether the slot is free. */
 #define REST_RETRY (100 * VB_MSEC)
+/* Claims make it check so at most once in this time. */
+#define REST_PAUSE (10 * VB_MSEC)
+/* A session whose claims the broker refused this often ends. */
+#define MOST_REFUSALS 8
 /* While users have limited sockets, the broker attaches the steering program
  * anew this often, because each holder can detach it. */
 #define STEER_RETRY VB_SEC
@@ -56,7 +59,8 @@ struct session {
 	struct vb_cm_client *cm;
 	struct vb_user *user;
 	bool trusted; /* the program belongs to the broker's user, or to root */
-	unsigned slot; /* the slot that was granted or rejoined; 0: none */
+	unsigned refusals; /* number of claims that were refused */
+	unsigned slot;	   /* the slot that was granted or rejoined; 0: none */
 	/* the time when the program connected or last sent a message */
 	vb_time heard;
 	/* the time when a waiting claim fails; VB_NEVER: no claim waits */
@@ -69,8 +73,9 @@ struct broker {
 	/* the time since when the broker is idle; VB_NEVER: it is not idle */
 	vb_time idle_since;
 	vb_time accept_after; /* the time before which no session is accepted */
-	vb_time rest_at;  /* the next check of restless slots, or VB_NEVER */
-	vb_time steer_at; /* the next time to steer packets, or VB_NEVER */
+	vb_time rest_at;   /* the next check of restless slots, or VB_NEVER */
+	vb_time rested_at; /* when a claim last made the broker check them */
+	vb_time steer_at;  /* the next time to steer packets, or VB_NEVER */
 	/* for each slot: its program's session has ended, but the slot's name
 	 * in the abstract socket namespace is still bound */
 	bool restless[VB_SLOTS_MADE];
@@ -176,14 +181,17 @@ static bool rest_all(struct broker *b)
 /* Returns whether the quota of the user of @s allows a slot; if not, @text says
  * why. */
 static bool has_share(struct broker *b, const struct session *s,
-		      char text[VB_IPC_TEXT])
+		      char text[VB_IPC_TEXT], vb_time now)
 {
 	unsigned taken;
 
 	if (s->trusted)
 		return true;
-	(void)rest_all(b);
-	taken = vb_slots_taken(&b->slots);
+	if (now - b->rested_at >= REST_PAUSE) {
+		b->rested_at = now;
+		(void)rest_all(b);
+	}
+	taken = vb_slots_taken_lately(&b->slots, now);
 	if (!vb_user_may_have_last(s->user, VB_QUOTA_SLOTS,
 				   VB_MAX_PROGRAMS - taken)) {
 		vb_user_word_reserve(VB_QUOTA_SLOTS, text, VB_IPC_TEXT);
@@ -195,9 +203,20 @@ static bool has_share(struct broker *b, const struct session *s,
 	return false;
 }
 
+/* Refuses a claim with @m, or with the words for @error if @m is NULL, and ends
+ * a session whose claims it refuses again and again: claims cost much. */
+static int refuse_claim(struct session *s, struct vb_ipc *m, int error)
+{
+	int rc = m ? refuse_with(s, m, error) : refuse_program(s, error);
+
+	if (rc == 0 && ++s->refusals >= MOST_REFUSALS)
+		return -EDQUOT;
+	return rc;
+}
+
 /* Grant a slot. Only trusted programs get the vault, because it opens the
  * sockets of all programs. */
-static int grant(struct broker *b, struct session *s)
+static int grant(struct broker *b, struct session *s, vb_time now)
 {
 	struct vb_ipc m = vb_mail_compose(IPC_GRANT),
 		      no = vb_mail_compose(IPC_REFUSE);
@@ -208,11 +227,11 @@ static int grant(struct broker *b, struct session *s)
 	s->claim_by = VB_NEVER;
 	if (vb_fdmail_is_stranger(who.uid))
 		who.uid = VB_SLOTS_STRANGER;
-	if (!has_share(b, s, no.text))
-		return refuse_with(s, &no, EUSERS);
+	if (!has_share(b, s, no.text, now))
+		return refuse_claim(s, &no, EUSERS);
 	rc = vb_slots_claim(&b->slots, &who, &slot, &name);
 	if (rc)
-		return refuse_program(s, -rc);
+		return refuse_claim(s, NULL, -rc);
 	m.slot = (uint16_t)slot;
 	rc = broker_reply(s, &m,
 			  (int[]){ [IPC_FD_SOCKET] = b->slots.fds[slot],
@@ -233,11 +252,11 @@ static int try_claim(struct broker *b, struct session *s, vb_time now)
 	int rc = b->slots.vault >= 0 ? 0 : vb_slots_create(&b->slots);
 
 	if (rc == 0)
-		return grant(b, s);
+		return grant(b, s, now);
 	if (rc == -EADDRINUSE && now < s->claim_by)
 		return 0;
 	s->claim_by = VB_NEVER;
-	return refuse_program(s, -rc);
+	return refuse_claim(s, NULL, -rc);
 }
 
 static int on_claim(struct broker *b, struct session *s, struct vb_mail *mail,
@@ -321,7 +340,7 @@ static int on_status(struct broker *b, struct session *s, struct vb_mail *mail,
 {
 	struct vb_ipc m = vb_mail_compose(IPC_REPORT);
 
-	m.programs = vb_slots_taken(&b->slots);
+	m.programs = vb_slots_taken_lately(&b->slots, now);
 	snprintf(m.text, sizeof(m.text),
 		 "%u slots made, %u sessions, %u connections", b->slots.count,
 		 b->count, vb_host_cm_count(b->cm));

@@ -36,6 +36,8 @@
  * the kernel moves no socket into a gap of the SO_REUSEPORT group. */
 #define GROUP	    VB_VAULT_GROUP
 #define DRAIN_LIMIT (1 << 16)
+/* How old the count of taken slots may be. */
+#define COUNT_AGE (100 * VB_MSEC)
 
 #ifndef SO_NETNS_COOKIE /* in headers since Linux 5.14 */
 #define SO_NETNS_COOKIE 71
@@ -535,6 +537,7 @@ int vb_slots_claim(struct vb_slots *s, const struct vb_claimant *who,
 	}
 	if (fd < 0)
 		return fd;
+	s->taken[*slot] = true;
 	*name = fd;
 	return 0;
 }
@@ -542,18 +545,34 @@ bool vb_slots_rest(struct vb_slots *s, unsigned slot)
 {
 	if (slot == 0 || slot >= s->count)
 		return true;
-	if (slots_is_taken(slot))
+	s->taken[slot] = slots_is_taken(slot);
+	if (s->taken[slot])
 		return false;
 	shrink_queue(s->fds[slot]);
 	slots_drain(s->fds[slot]);
 	return true;
 }
 
-unsigned vb_slots_taken(const struct vb_slots *s)
+unsigned vb_slots_taken(struct vb_slots *s)
 {
 	unsigned taken = 0;
 
+	for (unsigned i = 1; i < s->count; i++) {
+		s->taken[i] = slots_is_taken(i);
+		taken += s->taken[i];
+	}
+	return taken;
+}
+
+unsigned vb_slots_taken_lately(struct vb_slots *s, vb_time now)
+{
+	unsigned taken = 0;
+
+	if (s->counted_at == 0 || now - s->counted_at >= COUNT_AGE) {
+		s->counted_at = now;
+		return vb_slots_taken(s);
+	}
 	for (unsigned i = 1; i < s->count; i++)
-		taken += slots_is_taken(i);
+		taken += s->taken[i];
 	return taken;
 }

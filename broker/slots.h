@@ -41,6 +41,10 @@ struct vb_slots {
 	unsigned messages; /* number of messages in the vault */
 	unsigned count;	   /* number of sockets made, for slots 0..count-1 */
 	bool limited;	   /* some socket is limited to a user */
+	/* which slots were taken at counted_at, with the changes since then
+	 * that the broker made or saw; 0: never counted */
+	bool taken[VB_SLOTS_MADE];
+	vb_time counted_at;
 	int fds[VB_SLOTS_MADE];
 	struct vb_slot_owner owners[VB_SLOTS_MADE];
 };
@@ -90,7 +94,11 @@ bool vb_slots_is_held(const struct vb_slots *s, unsigned slot, int name,
  * slot is still taken. */
 bool vb_slots_rest(struct vb_slots *s, unsigned slot);
 
-/* Returns the number of slots that are taken. */
-unsigned vb_slots_taken(const struct vb_slots *s);
+/* Returns the number of slots that are taken. Binds the name of each slot. */
+unsigned vb_slots_taken(struct vb_slots *s);
+
+/* The same as it was at most 100 ms before @now, so that programs which ask
+ * often do not make the broker bind all names each time. */
+unsigned vb_slots_taken_lately(struct vb_slots *s, vb_time now);
 
 #endif

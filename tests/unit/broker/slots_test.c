@@ -95,6 +95,25 @@ static void slots_claim__lowest_first(void **state)
 	claim(4);
 }
 
+/* Programs that ask often do not make the broker look at each name. */
+static void slots_taken_lately__is_no_older_than_a_tenth_second(void **state)
+{
+	assert_int_equal(vb_slots_create(&slots), 0);
+	claim(1);
+	assert_int_equal(vb_slots_taken_lately(&slots, VB_SEC), 1);
+	claim(2);
+	assert_int_equal(vb_slots_taken_lately(&slots, VB_SEC), 2);
+	give_up_name(1);
+	assert_int_equal(vb_slots_taken_lately(&slots, VB_SEC + 99 * VB_MSEC),
+			 2);
+	assert_int_equal(vb_slots_taken_lately(&slots, VB_SEC + 100 * VB_MSEC),
+			 1);
+	give_up_name(2);
+	assert_true(vb_slots_rest(&slots, 2));
+	assert_int_equal(vb_slots_taken_lately(&slots, VB_SEC + 100 * VB_MSEC),
+			 0);
+}
+
 static void slots_claim__all_of_them(void **state)
 {
 	struct rlimit old, usual = { 1024, 1024 };
@@ -476,6 +495,7 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		IN_GROUP(slots_claim__lowest_first),
 		IN_GROUP(slots_claim__all_of_them),
+		IN_GROUP(slots_taken_lately__is_no_older_than_a_tenth_second),
 		IN_GROUP(slots_claim__stale_packets_are_gone),
 		IN_GROUP(slots_rest__not_while_taken),
 		IN_GROUP(slots_create__port_taken),
