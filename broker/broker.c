@@ -14,13 +14,13 @@
 #include "base/fdmail.h"
 #include "base/log.h"
 #include "broker/cm.h"
+#include "broker/foreign_names.h"
 #include "broker/mail.h"
 #include "broker/quota.h"
 #include "broker/slots.h"
 #include "link/udp.h"
 
 #define MAX_SESSIONS 768 /* the most sessions; a program has up to two */
-#define BACKLOG	     1024
 /* the sessions' first; listener and queue pair 1 precede it */
 #define FIRST_FD 2
 /* Descriptors that the broker needs besides those of sessions: the slots'
@@ -85,6 +85,7 @@ struct broker {
 	struct vb_user *holders[VB_SLOTS_MADE];
 	struct vb_users users;
 	struct vb_slots slots;
+	struct vb_foreign_names foreign;
 	struct vb_host_cm *cm;
 	uint64_t accepted; /* number of sessions accepted so far */
 	/* number of sessions, and the most that are allowed */
@@ -178,6 +179,19 @@ static bool rest_all(struct broker *b)
 	return all;
 }
 
+/* Returns the number of slots that are taken. When there are more than the
+ * broker knows programs of, finds out whose they are. */
+static unsigned count_taken(struct broker *b, vb_time now)
+{
+	unsigned taken = vb_slots_taken_lately(&b->slots, now), known = 0;
+
+	for (unsigned i = 0; i < VB_SLOTS_MADE; i++)
+		known += b->holders[i] != NULL;
+	if (taken > known || b->foreign.count)
+		vb_foreign_names_look(&b->foreign, now);
+	return taken;
+}
+
 /* Returns whether the quota of the user of @s allows a slot; if not, @text says
  * why. */
 static bool has_share(struct broker *b, const struct session *s,
@@ -191,7 +205,7 @@ static bool has_share(struct broker *b, const struct session *s,
 		b->rested_at = now;
 		(void)rest_all(b);
 	}
-	taken = vb_slots_taken_lately(&b->slots, now);
+	taken = count_taken(b, now);
 	if (!vb_user_may_have_last(s->user, VB_QUOTA_SLOTS,
 				   VB_MAX_PROGRAMS - taken)) {
 		vb_user_word_reserve(VB_QUOTA_SLOTS, text, VB_IPC_TEXT);
@@ -230,6 +244,8 @@ static int grant(struct broker *b, struct session *s, vb_time now)
 	if (!has_share(b, s, no.text, now))
 		return refuse_claim(s, &no, EUSERS);
 	rc = vb_slots_claim(&b->slots, &who, &slot, &name);
+	if (rc == -EUSERS)
+		(void)count_taken(b, now);
 	if (rc)
 		return refuse_claim(s, NULL, -rc);
 	m.slot = (uint16_t)slot;
@@ -340,10 +356,11 @@ static int on_status(struct broker *b, struct session *s, struct vb_mail *mail,
 {
 	struct vb_ipc m = vb_mail_compose(IPC_REPORT);
 
-	m.programs = vb_slots_taken_lately(&b->slots, now);
+	m.programs = count_taken(b, now);
 	snprintf(m.text, sizeof(m.text),
 		 "%u slots made, %u sessions, %u connections", b->slots.count,
 		 b->count, vb_host_cm_count(b->cm));
+	vb_foreign_names_word(&b->foreign, m.text, sizeof(m.text));
 	return broker_reply(s, &m, NULL, 0);
 }
 
@@ -645,25 +662,6 @@ static unsigned raise_limit(void)
 	if (r.rlim_cur < OTHER_FDS + FEWEST_SESSIONS)
 		return FEWEST_SESSIONS;
 	return (unsigned)VB_MIN(r.rlim_cur - OTHER_FDS, MAX_SESSIONS + 0u);
-}
-
-int vb_broker_listen(void)
-{
-	struct sockaddr_un a;
-	socklen_t len = vb_ipc_address(&a, VB_IPC_BROKER);
-	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK,
-			0);
-
-	if (fd < 0)
-		return -errno;
-	if (bind(fd, (struct sockaddr *)&a, len) < 0 ||
-	    listen(fd, BACKLOG) < 0) {
-		int rc = -errno;
-
-		close(fd);
-		return rc;
-	}
-	return fd;
 }
 
 int vb_broker_run(int listener, vb_time linger)
