@@ -27,7 +27,7 @@
 #define ANSWER_BYTES 32768
 #define PATIENCE_US  100000
 
-static int ask_kernel(void)
+static int ask_unix_diag(void)
 {
 	const struct timeval patience = { 0, PATIENCE_US };
 	const struct {
@@ -112,7 +112,7 @@ static bool note_answer(struct vb_foreign_names *f, struct nlmsghdr *h, int n)
 static void look_now(struct vb_foreign_names *f)
 {
 	static _Alignas(struct nlmsghdr) char answer[ANSWER_BYTES];
-	int fd = ask_kernel(), n;
+	int fd = ask_unix_diag(), n;
 
 	f->count = 0;
 	if (fd < 0)
