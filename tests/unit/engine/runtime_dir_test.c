@@ -64,11 +64,55 @@ static void life__names_the_totals(void **state)
 	free(a);
 }
 
+/* Cuts the files of counts that programs of this namespace have. Returns how
+ * many there are. */
+static unsigned cut_counts(void)
+{
+	char path[PATH_MAX], prefix[64];
+	int proc = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	int dir = vb_runtime_dir_open(path);
+	DIR *d = vb_runtime_dir_list(dir, ".");
+	const struct dirent *e;
+	unsigned count = 0;
+
+	snprintf(prefix, sizeof(prefix), "%llu.%016llx.",
+		 (unsigned long long)vb_runtime_dir_namespace(proc, "self"),
+		 (unsigned long long)vb_runtime_dir_life());
+	while ((e = readdir(d))) {
+		if (strncmp(e->d_name, prefix, strlen(prefix)) != 0 ||
+		    !strstr(e->d_name, ".counts"))
+			continue;
+		close(openat(dir, e->d_name, O_WRONLY | O_TRUNC | O_CLOEXEC));
+		count++;
+	}
+	closedir(d);
+	close(dir);
+	close(proc);
+	return count;
+}
+
+/* A program goes on when another one truncates the file of its counts. */
+static void counts__in_a_file_that_is_cut(void **state)
+{
+	struct vb_adapter *a = calloc(1, sizeof(*a));
+
+	assert_non_null(a);
+	assert_int_equal(vb_adapter_init(a, "cut_test"), 0);
+	vb_counter_file_open(a);
+	assert_int_equal(cut_counts(), 1);
+	atomic_fetch_add(&a->counters[0], 5);
+	assert_int_equal(atomic_load(&a->counters[0]), 5);
+	vb_counter_file_close(a);
+	vb_adapter_fini(a);
+	free(a);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(life__of_each_namespace),
 		cmocka_unit_test(life__of_a_namespace_that_is_entered_again),
+		cmocka_unit_test(counts__in_a_file_that_is_cut),
 		cmocka_unit_test(life__names_the_totals),
 	};
 
