@@ -196,10 +196,20 @@ static void read_owners(struct vb_slots *s)
 static int finish_replacements(struct vb_slots *s,
 			       const struct vb_vault_content *c)
 {
+	struct vb_udp_owner o;
 	int rc = 0;
 
-	for (unsigned i = 0; i < c->replaced && rc == 0; i++)
+	for (unsigned i = 0; i < c->replaced && rc == 0; i++) {
+		unsigned slot = c->slots[i];
+
 		rc = vb_udp_retire(c->before[i]);
+		if (rc == 0 && vb_udp_owner_of(c->before[i], slot, &o) == 0) {
+			/* The former holder may still have the socket. */
+			o.kept = true;
+			/* This fails where the earlier broker has done it. */
+			(void)!vb_udp_limit(s->fds[slot], slot, &o);
+		}
+	}
 	if (rc == 0 && s->messages != (s->count + GROUP - 1) / GROUP)
 		rc = vb_vault_rewrite(s->vault, s->fds, s->count, &s->messages);
 	return rc ? rc : vb_slots_steer(s);
@@ -334,14 +344,15 @@ static void find_kept(const struct vb_slots *s, bool kept[VB_SLOTS_MADE])
 static bool let_go(struct vb_slots *s, unsigned slot, int old)
 {
 	struct epoll_event none = { .data.u64 = slot };
-	bool kept[VB_SLOTS_MADE], watched;
+	struct vb_slot_owner *o = &s->owners[slot];
+	bool kept[VB_SLOTS_MADE];
 
 	if (s->retired < 0)
 		s->retired = epoll_create1(EPOLL_CLOEXEC);
-	watched = epoll_ctl(s->retired, EPOLL_CTL_ADD, old, &none) == 0;
+	o->watched = epoll_ctl(s->retired, EPOLL_CTL_ADD, old, &none) == 0;
 	close(old);
 	find_kept(s, kept);
-	return !watched || kept[slot];
+	return !o->watched || kept[slot];
 }
 
 /* Reserves @slot for the user who had it, and still has its earlier socket. */
@@ -351,7 +362,6 @@ static void withhold(struct vb_slots *s, unsigned slot)
 	const struct vb_udp_owner mark = { o->uid, true };
 
 	o->is = SLOT_WITHHELD;
-	o->watched = true;
 	if (vb_udp_limit(s->fds[slot], slot, &mark))
 		o->is = SLOT_LOST;
 	vb_log(LOG_INFO,
@@ -376,8 +386,9 @@ static void offer_again(struct vb_slots *s)
 }
 
 /* Returns whether the socket of @slot is where the broker put it in the group.
- * A holder can move it out, and the group's last socket is in its place
- * then. */
+ * A holder can move it out, and the group's last socket is in its place then.
+ * A user who takes the steering away at this moment makes the answer false, so
+ * the broker asks again at the next claim. */
 static bool is_in_place(struct vb_slots *s, unsigned slot)
 {
 	bool left = vb_udp_unsteer(s->fds[slot]) == -ENOENT;
@@ -390,7 +401,6 @@ static bool is_in_place(struct vb_slots *s, unsigned slot)
 	       "broker: user %u took the socket of slot %u out of port 4791's "
 	       "group: packets go astray until all programs with devices ended",
 	       (unsigned)s->owners[slot].uid, slot);
-	s->owners[slot].is = SLOT_LOST;
 	return false;
 }
 
@@ -413,7 +423,6 @@ static int swap_socket(struct vb_slots *s, unsigned slot, int fresh)
 		vb_log(LOG_WARN, "broker: the vault cannot be rewritten");
 	if (rc)
 		return rc;
-	s->owners[slot].watched = false;
 	if (let_go(s, slot, old))
 		withhold(s, slot);
 	else

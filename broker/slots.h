@@ -23,8 +23,7 @@ struct vb_slot_owner {
 		SLOT_USERS,	/* the socket is limited to the user @uid */
 		/* the user @uid also has an earlier socket of the slot */
 		SLOT_WITHHELD,
-		/* the socket left the group, or has a filter that is not the
-		 * broker's */
+		/* the socket has a filter that is not the broker's */
 		SLOT_LOST,
 	} is;
 	uid_t uid;

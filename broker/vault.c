@@ -98,6 +98,7 @@ static bool note_socket(struct vb_vault_content *c, unsigned slot, int fd)
 		close(before);
 		return false;
 	}
+	c->slots[c->replaced] = slot;
 	c->before[c->replaced++] = before;
 	return true;
 }

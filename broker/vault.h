@@ -29,6 +29,7 @@ struct vb_vault_content {
 	int fds[VB_SLOTS_MADE]; /* -1: none */
 	/* Earlier sockets of slots for which a later message has another. */
 	int before[VB_SLOTS_MADE];
+	unsigned slots[VB_SLOTS_MADE]; /* whose they are */
 };
 
 /* Makes an empty vault, which the caller closes. 0 or -errno. */

@@ -435,6 +435,8 @@ static void slots_adopt__half_a_replacement(void **state)
 	assert_int_equal(slots.count, 48);
 	assert_int_equal(slots.messages, 3);
 	assert_int_not_equal(cookie(slots.fds[20]), before);
+	assert_int_equal(slots.owners[20].is, SLOT_WITHHELD);
+	assert_int_equal(slots.owners[20].uid, ann.uid);
 	check_all_steering();
 	assert_int_equal(vb_slots_adopt(&slots, lose_broker()), 0);
 	check_all_steering();
@@ -479,12 +481,13 @@ static void slots_claim__a_holder_reads_its_own_packets_only(void **state)
 	assert_int_equal(recv(fd, &(char){ 0 }, 1, MSG_DONTWAIT), 1);
 }
 
-static void slots_claim__a_slot_that_left_the_group_is_lost(void **state)
+static void slots_claim__not_one_that_left_the_group(void **state)
 {
 	give_all_to_ann();
 	assert_int_equal(vb_udp_retire(slots.fds[1]), 0);
 	claim_as(&ben, 2);
-	assert_int_equal(slots.owners[1].is, SLOT_LOST);
+	assert_int_equal(slots.owners[1].is, SLOT_USERS);
+	assert_int_equal(slots.owners[1].uid, ann.uid);
 }
 
 #define IN_GROUP(name)                                                         \
@@ -508,7 +511,7 @@ int main(void)
 		IN_GROUP(slots_adopt__owners_and_replacements_are_kept),
 		IN_GROUP(slots_adopt__half_a_replacement),
 		IN_GROUP(slots_claim__a_holder_reads_its_own_packets_only),
-		IN_GROUP(slots_claim__a_slot_that_left_the_group_is_lost),
+		IN_GROUP(slots_claim__not_one_that_left_the_group),
 	};
 
 	if (!netns_enter())
