@@ -17,12 +17,17 @@
 
 /* The time limits of the waits. */
 
-static void near_hold_expel(const struct vb_peer *p)
+/* Sequentially consistent: the peer looks at "expels" after its copy. So either
+ * the copy has ended before this thread goes on, or the peer does not count the
+ * copy as done. */
+static void near_hold_expel(const struct vb_peer *p, const char *why,
+			    vb_time age)
 {
 	vb_log(LOG_WARN,
-	       "near: slot %u: process %d still accesses memory whose key "
-	       "was revoked %llu s ago: the session ends, using packets",
-	       p->slot, p->pid, (unsigned long long)(VB_HOLD_RUNS / VB_SEC));
+	       "near: slot %u: process %d %s memory whose key was revoked "
+	       "%llu ms ago: the session ends, using packets",
+	       p->slot, p->pid, why, (unsigned long long)(age / VB_MSEC));
+	atomic_store(p->our_expels, 1);
 	p->world->hang_up(p->world->arg, p);
 }
 
@@ -33,15 +38,12 @@ static bool is_too_long(const struct vb_peer *p, enum vb_whereabouts where,
 		return true;
 	if (where == IS_UNSEEN && p->registry->is_exact &&
 	    age >= VB_HOLD_UNSEEN) {
-		vb_log(LOG_INFO,
-		       "near: slot %u: process %d may be stopped inside a copy: "
-		       "not waiting for it",
-		       p->slot, p->pid);
+		near_hold_expel(p, "may be stopped inside a copy of", age);
 		return true;
 	}
 	if (age < VB_HOLD_RUNS)
 		return false;
-	near_hold_expel(p);
+	near_hold_expel(p, "still accesses", age);
 	return true;
 }
 
