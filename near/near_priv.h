@@ -112,6 +112,9 @@ struct vb_near_qp {
 	 * @acked. */
 	uint32_t sent, begun;
 	uint32_t acked;
+	/* The last message of which the peer has offered parts, and how many
+	 * bytes of the message this program has copied as parts. */
+	uint32_t part_seq, part_bytes;
 	uint32_t atomics; /* number of atomics among the requests on the lane */
 	uint32_t intro;	  /* the value that vb_session_want() returned */
 	uint8_t rnr_retries, silences;
@@ -329,9 +332,10 @@ void vb_near_answered(struct vb_near *n, struct vb_qp *qp,
 	VB_REQUIRES(qp->drive);
 
 /* A function of near/here.c: if @p, which fetches a long SEND of this program,
- * offers a part of the copy (near/split_copy.h), copy that part. True: there
- * was an offer. The caller holds near->rx. */
-bool vb_near_help(struct vb_near *n, struct vb_peer *p) VB_REQUIRES(n->rx);
+ * offers a part of the copy (near/split_copy.h), copy that part. 1: there was
+ * an offer; 0: there was none; -EPROTO: the part is longer than VB_PART_MOST.
+ * The caller holds near->rx. */
+int vb_near_help(struct vb_near *n, struct vb_peer *p) VB_REQUIRES(n->rx);
 /* A function of near/req.c: does the peer's registry show the queue pair that
  * @qp is connected to? If so, nq->view is a current copy of that entry. Sets
  * qp->way to WAY_PACKETS if that queue pair accepts only packets. */

@@ -15,6 +15,7 @@
 /* bytes of one message that are copied before the other lanes have their
  * turn */
 #define SLAB (1u << 20)
+_Static_assert(SLAB / 2 <= VB_PART_MOST, "the sender copies one half");
 
 static enum vb_cma place_zeros(const struct vb_near_side *near, uint64_t len)
 {

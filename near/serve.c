@@ -302,20 +302,31 @@ static void look_after_part(struct vb_near *n, struct vb_peer *p, vb_time now)
 		vb_serve_abandon(n, p);
 }
 
+/* Give the peer its turn. 1: there was something to do; 0: there was nothing;
+ * -EPROTO: the peer wrote invalid data. */
+static int serve_turn(struct vb_near *n, struct vb_peer *p, vb_time now)
+	VB_REQUIRES(n->rx)
+{
+	int helped = 0, rc = 0;
+
+	if (vb_offer_is_there(p->offered))
+		helped = vb_near_help(n, p);
+	if (VB_UNLIKELY(helped < 0))
+		return helped;
+	if (VB_UNLIKELY(p->split.waits))
+		look_after_part(n, p, now);
+	if (vb_serve_has_something(n, p))
+		rc = serve_peer(n, p, now);
+	return rc ? rc : helped;
+}
+
 bool vb_serve_all(struct vb_near *n, vb_time now)
 {
 	bool found = false;
 
 	for (unsigned i = n->active_count; i-- > 0;) {
-		int rc;
+		int rc = serve_turn(n, n->active[i], now);
 
-		if (vb_offer_is_there(n->active[i]->offered))
-			found |= vb_near_help(n, n->active[i]);
-		if (VB_UNLIKELY(n->active[i]->split.waits))
-			look_after_part(n, n->active[i], now);
-		if (!vb_serve_has_something(n, n->active[i]))
-			continue;
-		rc = serve_peer(n, n->active[i], now);
 		if (rc < 0)
 			near_serve_expel(n, i);
 		found |= rc != 0;

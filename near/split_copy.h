@@ -14,6 +14,10 @@
 #include "core/wq.h"
 #include "near/world.h"
 
+/* The most bytes of one part, because the sender copies a part in one turn of
+ * its lanes. */
+#define VB_PART_MOST (1u << 20)
+
 /* A part of a SEND, and the address to which it is copied. */
 struct vb_copy_part {
 	uint32_t qpn, life; /* number and life of the sender's queue pair */
