@@ -8,9 +8,6 @@
 #define ASK_AFTER                                                              \
 	(2 * VB_MSEC) /* before that, the peer most often just finishes        \
 		       */
-#define LATE_MOST                                                              \
-	(10 * VB_MSEC) /* the most that the time between two looks counts for  \
-			*/
 #define YIELDS 100
 #define MOMENT (20 * VB_USEC)
 #define LONGER (1 * VB_MSEC)
@@ -23,11 +20,12 @@
 static void near_hold_expel(const struct vb_peer *p, const char *why,
 			    vb_time age)
 {
+	if (atomic_exchange(p->our_expels, 1))
+		return;
 	vb_log(LOG_WARN,
 	       "near: slot %u: process %d %s memory whose key was revoked "
 	       "%llu ms ago: the session ends, using packets",
 	       p->slot, p->pid, why, (unsigned long long)(age / VB_MSEC));
-	atomic_store(p->our_expels, 1);
 	p->world->hang_up(p->world->arg, p);
 }
 
@@ -65,21 +63,20 @@ bool vb_hold_is_over(struct vb_peer *p, uint32_t key, uint32_t qpn, vb_time age)
 	       is_too_long(p, p->world->find(p->world->arg, p->pid), age);
 }
 
-void vb_hold_await(struct vb_peer *p, uint32_t key, uint32_t qpn)
+void vb_hold_await(struct vb_peer *p, uint32_t key, uint32_t qpn,
+		   struct vb_age *age)
 {
 	const struct vb_near_world *w = p->world;
-	vb_time last = w->now(w->arg), age = 0, now;
 
 	vb_may_wait();
-	for (unsigned turn = 0; !vb_hold_is_over(p, key, qpn, age); turn++) {
+	for (unsigned turn = 0;; turn++) {
+		vb_time sum = vb_age_look(age, w->now(w->arg));
+
+		if (vb_hold_is_over(p, key, qpn, sum))
+			return;
 		if (turn < YIELDS)
 			w->pause(w->arg, 0);
 		else
-			w->pause(w->arg, age < ASK_AFTER ? MOMENT : LONGER);
-		/* The time for which this thread itself was stopped does not
-		 * count against the peer. */
-		now = w->now(w->arg);
-		age += VB_MIN(now - last, LATE_MOST);
-		last = now;
+			w->pause(w->arg, sum < ASK_AFTER ? MOMENT : LONGER);
 	}
 }

@@ -10,6 +10,7 @@
 #ifndef NEAR_HOLD_H
 #define NEAR_HOLD_H
 
+#include "base/age.h"
 #include "near/peer.h"
 
 /*
@@ -32,8 +33,11 @@
 bool vb_hold_is_over(struct vb_peer *p, uint32_t key, uint32_t qpn,
 		     vb_time age);
 
-/* Wait until vb_hold_is_over() is true. The caller holds no lock that a packet,
- * a peer or another thread's verb may need. */
-void vb_hold_await(struct vb_peer *p, uint32_t key, uint32_t qpn);
+/* Wait until vb_hold_is_over() is true. @age begins at the first look after the
+ * revocation; a caller that waits for several peers has one age for all. The
+ * caller holds no lock that a packet, a peer or another thread's verb may
+ * need. */
+void vb_hold_await(struct vb_peer *p, uint32_t key, uint32_t qpn,
+		   struct vb_age *age);
 
 #endif

@@ -295,6 +295,10 @@ enum vb_session vb_session_find(struct vb_near *n, unsigned slot,
 struct vb_peer *vb_session_peer(struct vb_near *n, unsigned slot)
 	VB_EXCLUDES(n->lock);
 
+/* A function of near/near.c. Remove @qp from the registry: no peer's access
+ * through @qp begins after this. */
+void vb_near_hide(struct vb_near *n, struct vb_qp *qp) VB_REQUIRES(qp->drive);
+
 /* Functions of near/serve.c. */
 /* Returns the queue pair that peers call by the number @qpn. Another thread can
  * destroy it at any time, so the caller locks drive and then asks

@@ -116,7 +116,7 @@ static void go_on_later(const struct vb_near_job *j, uint64_t if_done,
 	struct vb_qp *qp = j->qp;
 
 	split->waits = true;
-	split->since = qp->now;
+	split->failed = (struct vb_age){ 0 };
 	split->qpn = j->r->dqpn;
 	split->life = vb_nq(qp)->life;
 	split->if_done = if_done;

@@ -235,6 +235,78 @@ static void revoke__from_a_peer_that_dies(void **state)
 	play_all(&(struct peer_kind){ HARM_DIE, VB_NEVER, 20 * VB_MSEC });
 }
 
+/*
+ * The receiver's queue pair fails when its sender has stood inside its part of
+ * a long SEND for long already: the limits of the wait begin only then.
+ */
+
+static void fail_qp(struct stage *t, unsigned side)
+{
+	struct vb_qp *qp = t->pair.qp[side];
+
+	vb_mutex_lock(&qp->drive);
+	vb_qp_fail(qp, -1);
+	vb_mutex_unlock(&qp->drive);
+}
+
+/* Side 0 has taken a part of a message that side 1 receives, and copies it. */
+static void lend_part(struct stage *t)
+{
+	struct vb_split_copy *split = &near_sim_peer(&t->sim, 1)->split;
+	struct vb_qp *qp = t->pair.qp[1];
+	struct vb_near_qp *nq = qp->priv[PRIV_NEAR];
+	struct vb_copy_part part = { 0 };
+	uint32_t word;
+
+	assert_true(vb_split_copy_make(split, &part));
+	assert_true(vb_offer_take(near_sim_peer(&t->sim, 0)->offered, &part,
+				  &word));
+	vb_mutex_lock(&qp->drive);
+	assert_true(vb_qp_recv_begin(qp));
+	split->recv = qp->recv;
+	qp->recv_busy = false;
+	vb_mutex_unlock(&qp->drive);
+	split->waits = true;
+	split->qpn = nq->number;
+	split->life = nq->life;
+}
+
+/* A program that polls every millisecond. */
+static vb_time poll_until_back(struct stage *t, struct ends *e)
+{
+	vb_time then = t->sim.now;
+
+	while (e->recvs == 0 && t->sim.now - then < 2 * VB_HOLD_RUNS) {
+		(void)vb_near_poll(near_sim_near(&t->sim, 1), t->sim.now);
+		t->sim.now += VB_MSEC;
+		stage_poll(t, 1, e);
+	}
+	return t->sim.now - then;
+}
+
+static void failure__of_the_receiver_begins_a_new_wait(void **state)
+{
+	const struct near_plan plan = { HARM_FREEZE, 0, 10, VB_NEVER };
+	struct stage *t = begin(&victims[0], 1);
+	struct ends e = { 0 };
+
+	near_sim_plan(&t->sim, &plan);
+	sim_drive(&t->sim);
+	assert_true(near_sim_is_in_copy(&t->sim, 0));
+	lend_part(t);
+	t->sim.now += 3 * VB_HOLD_RUNS;
+	(void)vb_near_poll(near_sim_near(&t->sim, 1), t->sim.now);
+	fail_qp(t, 1);
+	(void)vb_near_poll(near_sim_near(&t->sim, 1), t->sim.now);
+	assert_false(near_sim_is_expelled(&t->sim, 0));
+	assert_true(poll_until_back(t, &e) >= VB_HOLD_UNSEEN);
+	assert_true(near_sim_is_expelled(&t->sim, 0));
+	assert_int_equal(e.recvs, 1);
+	assert_int_equal(e.recv[0], WC_FLUSH_ERR);
+	near_sim_go_on(&t->sim, 0);
+	stage_close(t);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -243,6 +315,7 @@ int main(void)
 		cmocka_unit_test(revoke__from_a_running_peer),
 		cmocka_unit_test(revoke__from_a_frozen_peer),
 		cmocka_unit_test(revoke__from_a_peer_that_dies),
+		cmocka_unit_test(failure__of_the_receiver_begins_a_new_wait),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
