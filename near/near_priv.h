@@ -156,6 +156,12 @@ struct vb_near_qp {
 	 * its next request. */
 	uint32_t src_life;
 	uint32_t expected;
+	/* Of a message that matched a receive by its tag and is on the lane
+	 * still: @tag_waits: its rest is copied in a later turn; @tag_serial:
+	 * the message's vb_tag_note.serial; @tag_skip: the bytes of its header,
+	 * which are not placed. */
+	bool tag_waits;
+	uint32_t tag_serial, tag_skip;
 };
 
 struct vb_near {

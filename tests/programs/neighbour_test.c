@@ -42,6 +42,7 @@ int main(int argc, char **argv)
 	    read_into_late_memory);
 	try("receives that a stopped one has in hand", receives_of_stopped);
 	try("others' turns while 256 MiB are written", turns_beside_much);
+	try("others' turns while 256 MiB match a tag", turns_beside_tagged);
 	try("stopped ourselves for longer than our retries", we_are_stopped);
 	try("short retries on a full machine", retries_are_short);
 	try("a neighbour that writes anything", memory_is_scribbled_on);

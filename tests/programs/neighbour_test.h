@@ -111,6 +111,8 @@ double go_round(struct side *a, struct loop *l);
 void receives_of_stopped(void);
 extern struct side *busy;
 void turns_beside_much(void);
+/* The same while a message comes that matches a tag. */
+void turns_beside_tagged(void);
 void we_are_stopped(void);
 void retries_are_short(void);
 void memory_is_scribbled_on(void);
