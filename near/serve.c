@@ -3,7 +3,6 @@
  * requests. */
 #include <errno.h>
 
-#include "base/log.h"
 #include "near/hold.h"
 #include "near/near_priv.h"
 
@@ -259,18 +258,15 @@ static int serve_peer(struct vb_near *n, struct vb_peer *p, vb_time now)
 	return rc < 0 ? rc : found;
 }
 
-/* The peer wrote invalid data. Shut the session down: the engine thread sees
- * the shutdown and ends the session. */
-static void near_serve_expel(struct vb_near *n, unsigned at)
+/* End the session, and process the lane no more: the engine thread sees the
+ * shutdown and does the rest. */
+static void stop_serving(struct vb_near *n, unsigned at, const char *cause)
+	VB_REQUIRES(n->rx)
 {
 	struct vb_peer *p = n->active[at];
 
-	vb_log(LOG_WARN,
-	       "near: slot %u wrote invalid data to its lane: the session "
-	       "ends, using packets",
-	       p->slot);
+	vb_peer_expel(p, cause);
 	n->active[at] = n->active[--n->active_count];
-	p->world->hang_up(p->world->arg, p);
 	vb_peer_put(p);
 }
 
@@ -302,24 +298,35 @@ static void look_after_part(struct vb_near *n, struct vb_peer *p, vb_time now)
 		vb_serve_abandon(n, p);
 }
 
+/* Process the lane of the peer @at once. True: it had a request, an answer or
+ * an offer. */
+static bool serve_one(struct vb_near *n, unsigned at, vb_time now)
+	VB_REQUIRES(n->rx)
+{
+	struct vb_peer *p = n->active[at];
+	bool offered = vb_offer_is_there(p->offered);
+	bool helped = offered && vb_near_help(n, p);
+	int rc = 0;
+
+	if (VB_UNLIKELY(p->split.waits))
+		look_after_part(n, p, now);
+	if (vb_serve_has_something(n, p))
+		rc = serve_peer(n, p, now);
+	if (rc < 0)
+		stop_serving(n, at, "wrote an invalid message to the lane");
+	else if (VB_UNLIKELY(!vb_ring_reads_well(&p->reader)))
+		stop_serving(n, at, "wrote an impossible stamp to the lane");
+	else if (VB_UNLIKELY(offered && !vb_offer_is_possible(p->offered)))
+		stop_serving(n, at, "made an impossible offer");
+	return helped || rc != 0;
+}
+
 bool vb_serve_all(struct vb_near *n, vb_time now)
 {
 	bool found = false;
 
-	for (unsigned i = n->active_count; i-- > 0;) {
-		int rc;
-
-		if (vb_offer_is_there(n->active[i]->offered))
-			found |= vb_near_help(n, n->active[i]);
-		if (VB_UNLIKELY(n->active[i]->split.waits))
-			look_after_part(n, n->active[i], now);
-		if (!vb_serve_has_something(n, n->active[i]))
-			continue;
-		rc = serve_peer(n, n->active[i], now);
-		if (rc < 0)
-			near_serve_expel(n, i);
-		found |= rc != 0;
-	}
+	for (unsigned i = n->active_count; i-- > 0;)
+		found |= serve_one(n, i, now);
 	return found;
 }
 
