@@ -18,9 +18,10 @@ static void try(const char *name, void (*what)(void))
 	if (wanted && !strstr(name, wanted))
 		return;
 	is_broken = false;
+	remarks[0] = '\0';
 	what();
-	printf("%sok neighbour: %s (%.1f s)\n", is_broken ? "not " : "", name,
-	       seconds() - then);
+	printf("%sok neighbour: %s (%s%.1f s)\n", is_broken ? "not " : "", name,
+	       remarks, seconds() - then);
 	fflush(stdout);
 }
 

@@ -57,6 +57,9 @@ extern bool is_broken;
 /* Fail the case if @truth is false. Only the first failure is reported. */
 void expect(bool truth, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
+/* Add figures to the line of the case. */
+void remark(const char *format, ...) __attribute__((format(printf, 1, 2)));
+extern char remarks[80];
 void nap(unsigned us);
 
 /* Make a queue pair in state INIT, to which receives may be posted. */
