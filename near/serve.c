@@ -283,18 +283,34 @@ bool vb_serve_has_something(const struct vb_near *n, const struct vb_peer *p)
 	       (vb_ring_has_request(&p->reader) && !is_held_up(p));
 }
 
+/* Has the queue pair that peers call by @number failed? Then this function also
+ * makes sure that no access through the queue pair begins from now on.
+ * (Unchecked: the lock is only tried.) */
+static bool is_closed(struct vb_near *n, uint32_t number) VB_UNCHECKED
+{
+	struct vb_qp *qp = vb_near_find_qp(n, number);
+	bool closed;
+
+	if (!qp || atomic_load(&qp->state) != QPS_ERR ||
+	    !vb_mutex_trylock(&qp->drive))
+		return false;
+	closed = vb_near_is_called(qp, number) && vb_near_state(qp) == QPS_ERR;
+	if (closed)
+		vb_near_hide(n, qp);
+	vb_near_release(n, qp);
+	return closed;
+}
+
 /* If the queue pair has failed and no access through it is under way, the
  * sender can no longer begin to copy its part: take back the receive, which
  * flushes it. */
 static void look_after_part(struct vb_near *n, struct vb_peer *p, vb_time now)
 	VB_REQUIRES(n->rx)
 {
-	const struct vb_split_copy *split = &p->split;
-	const struct vb_qp *qp = vb_near_find_qp(n, split->qpn);
-	vb_time age = now > split->since ? now - split->since : 0;
+	struct vb_split_copy *split = &p->split;
 
-	if (qp && atomic_load(&qp->state) == QPS_ERR &&
-	    vb_hold_is_over(p, 0, split->qpn, age))
+	if (is_closed(n, split->qpn) &&
+	    vb_hold_is_over(p, 0, split->qpn, vb_age_look(&split->failed, now)))
 		vb_serve_abandon(n, p);
 }
 
@@ -305,18 +321,18 @@ static bool serve_one(struct vb_near *n, unsigned at, vb_time now)
 {
 	struct vb_peer *p = n->active[at];
 	bool offered = vb_offer_is_there(p->offered);
-	bool helped = offered && vb_near_help(n, p);
-	int rc = 0;
+	int helped = offered ? vb_near_help(n, p) : 0, rc = 0;
 
 	if (VB_UNLIKELY(p->split.waits))
 		look_after_part(n, p, now);
-	if (vb_serve_has_something(n, p))
+	if (VB_LIKELY(helped >= 0) && vb_serve_has_something(n, p))
 		rc = serve_peer(n, p, now);
-	if (rc < 0)
+	if (VB_UNLIKELY(rc < 0))
 		stop_serving(n, at, "wrote an invalid message to the lane");
 	else if (VB_UNLIKELY(!vb_ring_reads_well(&p->reader)))
 		stop_serving(n, at, "wrote an impossible stamp to the lane");
-	else if (VB_UNLIKELY(offered && !vb_offer_is_possible(p->offered)))
+	else if (VB_UNLIKELY(helped < 0 ||
+			     (offered && !vb_offer_is_possible(p->offered))))
 		stop_serving(n, at, "made an impossible offer");
 	return helped || rc != 0;
 }
