@@ -327,14 +327,15 @@ static bool serve_one(struct vb_near *n, unsigned at, vb_time now)
 		look_after_part(n, p, now);
 	if (VB_LIKELY(helped >= 0) && vb_serve_has_something(n, p))
 		rc = serve_peer(n, p, now);
-	if (VB_UNLIKELY(rc < 0))
+	if (VB_UNLIKELY(helped < 0))
+		stop_serving(n, at, "offered too large a part of a message");
+	else if (rc < 0)
 		stop_serving(n, at, "wrote an invalid message to the lane");
 	else if (VB_UNLIKELY(!vb_ring_reads_well(&p->reader)))
 		stop_serving(n, at, "wrote an impossible stamp to the lane");
-	else if (VB_UNLIKELY(helped < 0 ||
-			     (offered && !vb_offer_is_possible(p->offered))))
+	else if (VB_UNLIKELY(offered && !vb_offer_is_possible(p->offered)))
 		stop_serving(n, at, "made an impossible offer");
-	return helped || rc != 0;
+	return helped != 0 || rc != 0;
 }
 
 bool vb_serve_all(struct vb_near *n, vb_time now)
