@@ -3,7 +3,7 @@
 #include "core/lock_order.h"
 #include "near/hold.h"
 
-#include "base/log.h"
+#include <stdio.h>
 
 #define ASK_AFTER                                                              \
 	(2 * VB_MSEC) /* before that, the peer most often just finishes        \
@@ -17,19 +17,18 @@
 /* Sequentially consistent: the peer looks at "expels" after its copy. So either
  * the copy has ended before this thread goes on, or the peer does not count the
  * copy as done. */
-static void near_hold_expel(const struct vb_peer *p, const char *why,
-			    vb_time age)
+static void near_hold_expel(struct vb_peer *p, const char *why, vb_time age)
 {
-	if (atomic_exchange(p->our_expels, 1))
-		return;
-	vb_log(LOG_WARN,
-	       "near: slot %u: process %d %s memory whose key was revoked "
-	       "%llu ms ago: the session ends, using packets",
-	       p->slot, p->pid, why, (unsigned long long)(age / VB_MSEC));
-	p->world->hang_up(p->world->arg, p);
+	char cause[120];
+
+	atomic_store(p->our_expels, 1);
+	snprintf(cause, sizeof(cause),
+		 "%s memory whose key was revoked %llu ms ago", why,
+		 (unsigned long long)(age / VB_MSEC));
+	vb_peer_expel(p, cause);
 }
 
-static bool is_too_long(const struct vb_peer *p, enum vb_whereabouts where,
+static bool is_too_long(struct vb_peer *p, enum vb_whereabouts where,
 			vb_time age)
 {
 	if (where == IS_ELSEWHERE && p->registry->is_exact)

@@ -325,10 +325,10 @@ static bool serve_one(struct vb_near *n, unsigned at, vb_time now)
 
 	if (VB_UNLIKELY(p->split.waits))
 		look_after_part(n, p, now);
-	if (vb_serve_has_something(n, p))
+	if (VB_LIKELY(helped >= 0) && vb_serve_has_something(n, p))
 		rc = serve_peer(n, p, now);
 	if (VB_UNLIKELY(helped < 0))
-		stop_serving(n, at, "asks for too much of a message");
+		stop_serving(n, at, "offered too large a part of a message");
 	else if (rc < 0)
 		stop_serving(n, at, "wrote an invalid message to the lane");
 	else if (VB_UNLIKELY(!vb_ring_reads_well(&p->reader)))

@@ -111,6 +111,8 @@ void close_loop(struct loop *l);
 /* Send a message and wait for its two completions. Returns the duration in
  * seconds. */
 double go_round(struct side *a, struct loop *l);
+/* Find the first lane that this program maps. NULL: there is none. */
+uint8_t *find_lane(size_t *len);
 void receives_of_stopped(void);
 extern struct side *busy;
 void turns_beside_much(void);

@@ -146,6 +146,19 @@ static void hold__running_peer_is_waited_for_then_expelled(void **state)
 	assert_true(is_expelled(w));
 }
 
+/* The peer can write to the word that tells it that it is expelled; the session
+ * ends nevertheless. */
+static void hold__peer_that_sets_its_own_word_is_expelled(void **state)
+{
+	struct world *w = *state;
+
+	atomic_store(&w->expels, 1);
+	w->p.pid = begin(w, true);
+	assert_false(is_expelled(w));
+	assert_true(is_over(w, VB_HOLD_RUNS + 1));
+	assert_true(is_expelled(w));
+}
+
 /* A peer that has ended is not waited for: the engine thread, which ends its
  * session, may be waiting for this very thread. */
 static void hold__ended_peer_is_not_waited_for(void **state)
@@ -332,6 +345,7 @@ int main(void)
 		TEST(hold__stopped_peer_is_not_waited_for),
 		TEST(hold__sleeping_peer_is_not_waited_for),
 		TEST(hold__running_peer_is_waited_for_then_expelled),
+		TEST(hold__peer_that_sets_its_own_word_is_expelled),
 		TEST(hold__ended_peer_is_not_waited_for),
 		TEST(hold__hidden_peer_is_waited_for_then_expelled),
 		TEST(hold__wait_ends_when_the_peer_is_stopped),
