@@ -13,6 +13,7 @@
 
 #include "base/fork.h"
 #include "base/guard_copy.h"
+#include "base/spare.h"
 #include "base/sync.h"
 
 #include <errno.h>
@@ -158,6 +159,9 @@ static void pass_on(int sig, siginfo_t *info, void *context, uintptr_t frame)
 static void handle(int sig, siginfo_t *info, void *context)
 {
 	if (is_fault(sig, info) && vb_guard_resume(context))
+		return;
+	if (sig == SIGBUS && is_fault(sig, info) &&
+	    vb_spare_fill(info->si_addr))
 		return;
 	pass_on(sig, info, context, (uintptr_t)__builtin_frame_address(0));
 }

@@ -559,6 +559,20 @@ def programs_that_are_spawned():
         assert a.recv(1) == b'x'
 
 
+def no_key_of_thread_data():
+    """The program has them all: nobody else's value is taken for ours."""
+    while libc.pthread_key_create(ctypes.byref(ctypes.c_uint()), None) == 0:
+        pass
+    c, a = pair(listener())
+    c.send(b'x')
+    p = select.poll()
+    p.register(a, select.POLLIN)
+    assert p.poll(20000) and a.recv(1) == b'x'
+    before = time.process_time()
+    assert p.poll(500) == []
+    assert time.process_time() - before < 0.2, 'it spins'
+
+
 def elsewhere(name, **env):
     """A test in an interpreter of its own."""
     said = subprocess.run([sys.executable, __file__, address, name],
@@ -572,6 +586,10 @@ def what_a_peer_that_is_gone_holds_up():
 
 def what_has_the_number_of_one_that_says_goodbye():
     elsewhere('number_of_one_that_says_goodbye', VERBENA_NEAR='off')
+
+
+def without_a_key_of_thread_data():
+    elsewhere('no_key_of_thread_data')
 
 
 def datagrams_of_children():
@@ -589,6 +607,7 @@ tests = (child_that_closes, not_blocking, one_shot_is_quiet,
          child_that_accepts_under_another_broker,
          child_that_is_killed, child_that_leaves_much_behind,
          what_a_peer_that_is_gone_holds_up, datagrams_of_children,
+         without_a_key_of_thread_data,
          child_that_keeps_it_open, programs_that_are_spawned,
          quiet_costs_nothing)
 if len(sys.argv) > 2:
