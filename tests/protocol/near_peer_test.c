@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Whom a queue pair takes for its peer, and at what time it processes what the
+ * peer has put on the lane.
+ */
+#include "tests/protocol/near_fixture.h"
+
+#define AT  4096u
+#define LEN 100u
+
+/* A field of the registry entry of side 1's queue pair. */
+struct field {
+	const char *what;
+	size_t at;
+	uint8_t bytes;
+	uint64_t flip; /* the bits that differ; 0: the entry is right */
+	enum vb_qp_way way;
+};
+#define FIELD(f)                                                               \
+	offsetof(struct vb_registry_qp, f),                                    \
+		sizeof(((struct vb_registry_qp *)0)->f)
+
+// clang-format off
+static const struct field fields[] = {
+	{ "nothing", FIELD(qpn), 0, WAY_NEAR },
+	{ "another connected queue pair", FIELD(dest_qpn), 1, WAY_PACKETS },
+	{ "another first PSN", FIELD(rq_psn), 1, WAY_PACKETS },
+	{ "another address, first half", FIELD(sgid[0]), 1, WAY_PACKETS },
+	{ "another address, second half", FIELD(sgid[1]), 1ull << 63, WAY_PACKETS },
+	{ "another peer's address, first half", FIELD(dgid[0]), 1ull << 63, WAY_PACKETS },
+	{ "another peer's address, second half", FIELD(dgid[1]), 1, WAY_PACKETS },
+};
+// clang-format on
+
+static void flip_field(struct stage *t, const struct field *f)
+{
+	struct vb_registry_qp *e =
+		&near_sim_near(&t->sim, 1)->registry->qps[t->pair.qp[1]->index];
+	uint8_t *at = (uint8_t *)e + f->at;
+	uint64_t value = 0;
+
+	memcpy(&value, at, f->bytes);
+	value ^= f->flip;
+	memcpy(at, &value, f->bytes);
+}
+
+/* Behind a relay or a translated address, the connected queue pair can be on
+ * another host, while a program of this host has an equal slot. */
+static void peer__is_the_one_that_is_connected(void **state)
+{
+	for (unsigned i = 0; i < VB_COUNT(fields); i++) {
+		const struct field *f = &fields[i];
+		struct stage *t = stage_open(&near_sim_path, 1, NULL);
+		struct vb_send_wqe wqe = stage_wqe(t, WR_WRITE, AT, LEN);
+
+		flip_field(t, f);
+		stage_post(t, &wqe, AT, t->mr[0]->key);
+		sim_settle(&t->sim, t->sim.now + VB_SEC);
+		if (t->pair.qp[0]->way != f->way)
+			fail_msg("%s: way %u", f->what, t->pair.qp[0]->way);
+		assert_memory_equal(t->mem[1] + AT, t->mem[0] + AT, LEN);
+		stage_close(t);
+	}
+}
+
+/* Another thread has driven the queue pair at @at. */
+static void drive_at(struct stage *t, unsigned side, vb_time at)
+{
+	vb_mutex_lock(&t->pair.qp[side]->drive);
+	t->pair.qp[side]->now = at;
+	vb_mutex_unlock(&t->pair.qp[side]->drive);
+}
+
+/* Process the lanes of @side with a clock that was read too early, and return
+ * the time of the completion. */
+static vb_time serve_late(struct stage *t, unsigned side, struct vb_cq *cq,
+			  vb_time driven)
+{
+	struct vb_cqe wc;
+
+	near_sim_stop(&t->sim, side);
+	drive_at(t, side, driven);
+	assert_true(vb_near_poll(near_sim_near(&t->sim, side), t->sim.now));
+	assert_true(sim_poll(cq, &wc));
+	assert_int_equal(wc.status, WC_SUCCESS);
+	assert_int_equal(t->pair.qp[side]->now, driven);
+	near_sim_go_on(&t->sim, side);
+	return wc.timestamp;
+}
+
+/* A queue pair's clock never goes back, neither for a request nor for an
+ * answer: timers and the order of completions rest on it. */
+static void clock__of_a_queue_pair_never_goes_back(void **state)
+{
+	struct stage *t = stage_open(&near_sim_path, 1, NULL);
+	struct vb_send_wqe wqe = stage_wqe(t, WR_SEND, AT, LEN);
+	vb_time later = t->sim.now + VB_SEC;
+
+	near_sim_stand_by(&t->sim, 1, false);
+	stage_recv(t, AT, LEN, t->mr[1]->key);
+	near_sim_stop(&t->sim, 1);
+	stage_post(t, &wqe, AT, t->mr[0]->key);
+	sim_drive(&t->sim);
+	near_sim_stop(&t->sim, 0);
+	near_sim_go_on(&t->sim, 1);
+	assert_int_equal(serve_late(t, 1, t->pair.recv_cq[1], later), later);
+	near_sim_go_on(&t->sim, 0);
+	assert_int_equal(serve_late(t, 0, t->pair.send_cq[0], later + 7),
+			 later + 7);
+	stage_close(t);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(peer__is_the_one_that_is_connected),
+		cmocka_unit_test(clock__of_a_queue_pair_never_goes_back),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
