@@ -177,7 +177,8 @@ static const struct kind {
 	bool by_header;
 	/* size of the public struct, and offsets of context and handle in it */
 	size_t bytes, context, handle;
-	unsigned most; /* the most objects of the kind at a time */
+	/* the most objects of the kind that the test makes at a time */
+	unsigned most;
 } kinds[] = {
 // clang-format off
 #define ROW(name, make, end, by, type, handle, most) \
@@ -197,14 +198,12 @@ static const struct kind {
 	ROW("queue pair",	 make_qp,	end_qp, false,	     ibv_qp,	   HANDLE(ibv_qp),  MANY),
 	ROW("work queue",	 make_wq,	end_wq, true,	     ibv_wq,	   HANDLE(ibv_wq),  MANY),
 	ROW("counters",		 make_counters, end_counters, true, ibv_counters, NOWHERE,	    MANY),
-	/* Each object below uses a descriptor. */
+	/* Objects that use a file descriptor each: */
 	ROW("completion channel", make_channel, end_channel, false, ibv_comp_channel, NOWHERE,	    FEW),
 #undef HANDLE
 #undef ROW
 	// clang-format on
 };
-
-/* Many objects at a time. */
 
 /* Returns the seconds of processor time that this process has used, which do
  * not depend on other programs. */
@@ -278,7 +277,8 @@ static int end_twice(const struct kind *k)
 
 	must(object && !k->end(object), k->name);
 	for (size_t room = k->bytes; !k->by_header && room < 4096; room += 16) {
-		/* one of these allocations reuses the memory of the object */
+		/* one of these allocations gets the memory of the destroyed
+		 * object */
 		void *mine = malloc(room);
 
 		must(mine, "malloc");
@@ -305,7 +305,7 @@ static int end_by_another_handle(const struct kind *k)
 	return err;
 }
 
-/* Destroy an object that only the program itself has made up. */
+/* Destroy a struct that no call made, but that looks like an object. */
 static int end_made_up(const struct kind *k)
 {
 	uint8_t *object = calloc(1, k->bytes);
@@ -317,7 +317,7 @@ static int end_made_up(const struct kind *k)
 	return k->end(object);
 }
 
-/* Destroy an object of another kind. */
+/* Call the kind's destroy function with an object of another kind. */
 static int end_of_another(const struct kind *k)
 {
 	return k->end(k->make == make_cq ? (void *)device.pd : (void *)cq);
@@ -366,8 +366,6 @@ static void judge_mistake(const struct kind *k, const struct mistake *m)
 	fflush(stdout);
 }
 
-/* Using destroyed objects to make or query others. */
-
 static void refused(const char *what, int err)
 {
 	printf("%sok %s: %s\n", err == ENOENT ? "" : "not ", what,
@@ -375,7 +373,7 @@ static void refused(const char *what, int err)
 	fflush(stdout);
 }
 
-/* Returns the errno of a call that makes an object. */
+/* Returns 0 if the call made @object, otherwise the call's errno. */
 static int made(const void *object)
 {
 	return object ? 0 : errno;
@@ -442,8 +440,6 @@ static void ask_nothing(void)
 	refused("a device that is closed twice",
 		ibv_close_device(context) == -1 ? errno : 0);
 }
-
-/* All cases. */
 
 static bool is_there(const struct kind *k)
 {
