@@ -19,9 +19,9 @@
 
 #include "rc.h"
 
-#define BYTES  8192
-#define BORDER 4096 /* bytes on each side of the region that must not change   \
-		     */
+#define BYTES 8192
+/* bytes on each side of the region that must not change */
+#define BORDER 4096
 #define DEPTH  8
 #define WAIT   20.0
 #define SETTLE 0.3

@@ -21,8 +21,8 @@
 #define BYTES 20000 /* more bytes than one packet has */
 /* Distance in bytes between the places of two cases in the maker's memory. */
 #define PLACE 65536
-#define RACES 50000 /* number of imports by each of several threads at a time  \
-		     */
+/* number of imports by each of several threads at a time */
+#define RACES 50000
 
 static const char *device;
 

@@ -10,8 +10,8 @@
 
 #include "tests/support/pipe.h"
 
-#define FAR (PIPE_MEM / 2) /* offset of the remote buffer in a side's memory   \
-			    */
+/* offset of the remote buffer in a side's memory */
+#define FAR (PIPE_MEM / 2)
 
 static inline enum vb_qp_state state_of(const struct pipe *p, unsigned side)
 {
