@@ -106,6 +106,8 @@ enum vb_qp_priv {
 /* Tag matching of the message that is being received (core/tag.h). */
 struct vb_tag_note {
 	uint8_t kind; /* the state of the message, an enum vb_tag_kind */
+	/* number of messages that have begun on the queue pair */
+	uint32_t serial;
 	uint32_t app_ctx;
 	uint64_t tag;
 };

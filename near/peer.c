@@ -34,6 +34,8 @@ void vb_peer_join(struct vb_peer *p, struct vb_lane *lane, unsigned end)
 	p->reader = (struct vb_ring_reader){ .ring = &lane->half[other].ring };
 	p->our_calls = &lane->half[end].calls;
 	p->their_calls = &lane->half[other].calls;
+	p->our_expels = &lane->half[end].expels;
+	p->their_expels = &lane->half[other].expels;
 	p->offered = &lane->half[other].offer;
 	p->split = (struct vb_split_copy){ .offer = &lane->half[end].offer,
 					   .world = p->world };

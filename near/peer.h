@@ -31,6 +31,10 @@ struct vb_lane_half {
 	 * stands by. The other program's vb_near_is_wanted() reads and clears
 	 * this word. */
 	_Atomic uint32_t calls;
+	/* 1: the owner of this half has stopped waiting for a copy of the other
+	 * program, and ends the session. From then on no copy of the other
+	 * program counts as done (vb_peer_expels()). */
+	_Atomic uint32_t expels;
 };
 struct vb_lane {
 	struct vb_lane_half half[2];
@@ -93,6 +97,7 @@ struct vb_peer {
 		/* this program's offers to the peer; guarded by near->rx */
 		split;
 	_Atomic uint32_t *our_calls, *their_calls;
+	_Atomic uint32_t *our_expels, *their_expels;
 };
 
 /* Use @lane, of which half @end belongs to this program. The end of @p unmaps
@@ -118,6 +123,14 @@ static inline bool vb_peer_is_up(const struct vb_peer *p)
 	return atomic_load_explicit(&p->state, memory_order_acquire) ==
 		       PEER_UP &&
 	       vb_registry_is_alive(p->registry);
+}
+
+/* Has the peer stopped waiting for a copy of this program? The caller asks
+ * after each copy: if so, the peer may have used its memory anew before the
+ * copy ended, so the copy does not count. */
+static inline bool vb_peer_expels(const struct vb_peer *p)
+{
+	return VB_UNLIKELY(atomic_load(p->their_expels));
 }
 
 /* Is @slot the first or second slot of the peer? */

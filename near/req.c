@@ -526,6 +526,7 @@ void vb_near_req_reset(struct vb_qp *qp)
 
 	nq->sent = nq->begun = qp->sq.done;
 	nq->acked = 0;
+	nq->part_seq = nq->part_bytes = 0;
 	nq->atomics = 0;
 	nq->rnr_retries = nq->silences = 0;
 	nq->decide_at = nq->decide_by = VB_NEVER;

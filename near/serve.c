@@ -287,19 +287,53 @@ bool vb_serve_has_something(const struct vb_near *n, const struct vb_peer *p)
 	       (vb_ring_has_request(&p->reader) && !is_held_up(p));
 }
 
+/* Has the queue pair that peers call by @number failed? Then this function also
+ * makes sure that no access through the queue pair begins from now on.
+ * (Unchecked: the lock is only tried.) */
+static bool is_closed(struct vb_near *n, uint32_t number) VB_UNCHECKED
+{
+	struct vb_qp *qp = vb_near_find_qp(n, number);
+	bool closed;
+
+	if (!qp || atomic_load(&qp->state) != QPS_ERR ||
+	    !vb_mutex_trylock(&qp->drive))
+		return false;
+	closed = vb_near_is_called(qp, number) && vb_near_state(qp) == QPS_ERR;
+	if (closed)
+		vb_near_hide(n, qp);
+	vb_near_release(n, qp);
+	return closed;
+}
+
 /* If the queue pair has failed and no access through it is under way, the
  * sender can no longer begin to copy its part: take back the receive, which
  * flushes it. */
 static void look_after_part(struct vb_near *n, struct vb_peer *p, vb_time now)
 	VB_REQUIRES(n->rx)
 {
-	const struct vb_split_copy *split = &p->split;
-	const struct vb_qp *qp = vb_near_find_qp(n, split->qpn);
-	vb_time age = now > split->since ? now - split->since : 0;
+	struct vb_split_copy *split = &p->split;
 
-	if (qp && atomic_load(&qp->state) == QPS_ERR &&
-	    vb_hold_is_over(p, 0, split->qpn, age))
+	if (is_closed(n, split->qpn) &&
+	    vb_hold_is_over(p, 0, split->qpn, vb_age_look(&split->failed, now)))
 		vb_serve_abandon(n, p);
+}
+
+/* Give the peer its turn. 1: there was something to do; 0: there was nothing;
+ * -EPROTO: the peer wrote invalid data. */
+static int serve_turn(struct vb_near *n, struct vb_peer *p, vb_time now)
+	VB_REQUIRES(n->rx)
+{
+	int helped = 0, rc = 0;
+
+	if (vb_offer_is_there(p->offered))
+		helped = vb_near_help(n, p);
+	if (VB_UNLIKELY(helped < 0))
+		return helped;
+	if (VB_UNLIKELY(p->split.waits))
+		look_after_part(n, p, now);
+	if (vb_serve_has_something(n, p))
+		rc = serve_peer(n, p, now);
+	return rc ? rc : helped;
 }
 
 bool vb_serve_all(struct vb_near *n, vb_time now)
@@ -307,15 +341,8 @@ bool vb_serve_all(struct vb_near *n, vb_time now)
 	bool found = false;
 
 	for (unsigned i = n->active_count; i-- > 0;) {
-		int rc;
+		int rc = serve_turn(n, n->active[i], now);
 
-		if (vb_offer_is_there(n->active[i]->offered))
-			found |= vb_near_help(n, n->active[i]);
-		if (VB_UNLIKELY(n->active[i]->split.waits))
-			look_after_part(n, n->active[i], now);
-		if (!vb_serve_has_something(n, n->active[i]))
-			continue;
-		rc = serve_peer(n, n->active[i], now);
 		if (rc < 0)
 			near_serve_expel(n, i);
 		found |= rc != 0;

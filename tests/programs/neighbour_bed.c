@@ -10,7 +10,13 @@
 struct rc_options options = RC_OPTIONS;
 int port;
 
-bool is_broken;
+bool is_broken, is_skipped;
+void skip(const char *why)
+{
+	is_skipped = true;
+	printf("    | %s\n", why);
+}
+
 void expect(bool truth, const char *format, ...)
 {
 	va_list args;

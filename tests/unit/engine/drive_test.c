@@ -300,6 +300,30 @@ static void room__none_for_one_that_goes(void **state)
 	assert_int_equal(atomic_load(&e->held), 0);
 }
 
+/* A thread's batch without a pthread key, as where the program has taken all
+ * keys: the program's own key 0 keeps its value. */
+static void batch__without_a_key(void **state)
+{
+	struct vb_txq *q;
+	int mine;
+
+	pthread_once(&txq_once, eng_drive_make_txq_key);
+	assert_true(have_txq_key);
+	q = thread_txq;
+	thread_txq = NULL;
+	assert_int_equal(pthread_setspecific(txq_key, &mine), 0);
+	have_txq_key = false;
+	assert_non_null(eng_drive_my_txq());
+	assert_ptr_equal(pthread_getspecific(txq_key), &mine);
+	free(thread_txq);
+	give_txq();
+	assert_null(thread_txq);
+	assert_ptr_equal(pthread_getspecific(txq_key), &mine);
+	have_txq_key = true;
+	thread_txq = q;
+	assert_int_equal(pthread_setspecific(txq_key, q), 0);
+}
+
 /* Each held batch needs memory: only a limited number is held, and further ones
  * are lost. */
 static void room__for_so_many_batches(void **state)
@@ -335,6 +359,7 @@ int main(void)
 						set_up, tear_down),
 		cmocka_unit_test_setup_teardown(room__for_so_many_batches,
 						set_up, tear_down),
+		cmocka_unit_test(batch__without_a_key),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
