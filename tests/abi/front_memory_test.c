@@ -195,15 +195,13 @@ static void dmabuf_mr__is_what_the_descriptor_is(void **state)
 	struct bench *b = *state;
 	struct vb_pd *pd = vb_front_pd(b->pd)->core;
 	int fd = memfd_create("stands for a device's memory", MFD_CLOEXEC);
-	/* A dma-buf region's offset and iova must be equal modulo the page
-	 * size. */
+	/* Offset and iova of a dma-buf region: equal modulo the page size. */
 	const uint64_t iova = 0x7000000ffa;
 	struct ibv_mr *mr;
 	char out[4] = "";
 
 	assert_int_equal(ftruncate(fd, 8192), 0);
-	/* The registered dma-buf range begins inside a page and crosses its
-	 * end. */
+	/* The dma-buf region begins inside a page and crosses its end. */
 	mr = ibv_reg_dmabuf_mr(b->pd, 4090, 20, iova, fd,
 			       IBV_ACCESS_LOCAL_WRITE |
 				       IBV_ACCESS_REMOTE_WRITE);

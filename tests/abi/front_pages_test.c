@@ -48,15 +48,13 @@ static void pages__queue_pairs_and_shared_queues(void **state)
 	struct ibv_srq_attr attr = { .srq_limit = 1, .max_wr = 1u << 30 };
 	struct ibv_qp *qp;
 
-	/* ibv_create_srq_ex() ignores srq_limit, and returns the actual
-	 * sizes. */
+	/* ibv_create_srq_ex() ignores srq_limit; sizes are the actual ones. */
 	assert_non_null(srq);
 	assert_true(init.attr.max_wr >= 3 && init.attr.max_sge >= 1);
 	/* Creating a UC queue pair with a shared receive queue is refused. */
 	assert_null(ibv_create_qp(b->pd, &on_srq));
 	assert_int_equal(errno, EINVAL);
-	/* A UD queue pair with an SRQ ignores the sizes of its receive
-	 * queue. */
+	/* A UD queue pair with an SRQ ignores its receive queue's sizes. */
 	on_srq.qp_type = IBV_QPT_UD;
 	qp = ibv_create_qp(b->pd, &on_srq);
 	assert_non_null(qp);

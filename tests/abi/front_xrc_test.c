@@ -320,8 +320,7 @@ static void xrc__objects_hold_what_they_use(void **state)
 	assert_ptr_equal(again->qp_context, b);
 	assert_int_equal(again->qp_num, target->qp_num);
 	assert_int_equal(ibv_destroy_qp(target), 0);
-	/* The XRC target exists while its other handle, from ibv_open_qp(), is
-	 * open. */
+	/* The XRC target exists while its handle of ibv_open_qp() is open. */
 	qp_attr =
 		(struct ibv_qp_attr){ .qp_state = IBV_QPS_INIT, .port_num = 1 };
 	assert_int_equal(ibv_modify_qp(again, &qp_attr,

@@ -63,8 +63,7 @@ static void deliver(struct pipe *p, size_t len, unsigned step)
 
 	for (size_t at = 0; at < len; at += step) {
 		pipe_inject(p, 0, stream + at, VB_MIN(step, len - at));
-		/* Nothing of side 1 reaches side 0: side 0's stream is only the
-		 * input. */
+		/* Nothing of side 1 reaches side 0: the input is side 0's. */
 		p->limit[1] = 0;
 		pipe_turn(p);
 	}

@@ -283,8 +283,7 @@ static void await_turn(const struct one *c)
 	tcp_barrier(tcp);
 	if (c->trick == LEAVE) {
 		must(read(tcp, &drop, 1) <= 0, "the server leaves");
-		/* The server's queue pair is destroyed up to 200 ms after its
-		 * exit. */
+		/* The server's queue pair ends up to 200 ms after its exit. */
 		usleep(200000);
 	}
 }

@@ -303,8 +303,7 @@ static void cancelled(void)
 		struct waiting w;
 
 		well = begin_waiting(&w, listen_on);
-		/* In odd turns an event is on its way to the thread that is
-		 * cancelled. */
+		/* In odd turns the cancelled thread may get an event. */
 		if (i % 2)
 			write(w.id, (enum rdma_cm_event_type)EVENT_USER, 0, 0);
 		pthread_cancel(w.thread);

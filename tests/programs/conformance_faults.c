@@ -577,8 +577,7 @@ void judge_faults(const struct type *ta, const struct type *tb,
 
 	for (size_t i = 0; i < COUNT(rows); i++)
 		if (rows[i].type & ta->bit &&
-		    /* Only packets can exceed the path MTU; on one host RC may
-		     * have none. */
+		    /* Only packets have an MTU; RC on one host has none. */
 		    (packets || !(rows[i].wrong & MTU) || ta->bit != RC))
 			judge_row(&rows[i], ta, tb);
 	line("faults of", name);

@@ -123,8 +123,7 @@ static void next_completion(const struct op *op, bool sleeps, struct ibv_wc *wc)
 	}
 	while (ibv_poll_cq(run.cq, 1, wc) != 1) {
 		must(!ibv_req_notify_cq(run.cq, 0), "ibv_req_notify_cq");
-		/* A completion may have come before the notification was
-		 * armed. */
+		/* A completion may have come before the queue was armed. */
 		if (ibv_poll_cq(run.cq, 1, wc) == 1)
 			return;
 		await_channel(op);
@@ -208,8 +207,7 @@ static void do_step(const struct step *s)
 		if (mine(&s->op[i]))
 			last = i;
 	}
-	/* iWARP has no RNR NAK, so the RECVs must be posted before the
-	 * message. */
+	/* iWARP has no RNR NAK, so no message may come before its RECV. */
 	late = s->late_receives && !run.by_cm;
 	if (!late)
 		post_receives(s);

@@ -67,8 +67,7 @@ static double round_of_sends(void)
 	double took[EXCHANGES];
 
 	for (int i = 0; i < EXCHANGES; i++) {
-		/* 50 us, in which the other thread begins to wait for the
-		 * answer. */
+		/* In 50 us the other thread begins to wait for the answer. */
 		double from = now_us() + 50;
 
 		while (now_us() < from)

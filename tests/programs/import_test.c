@@ -168,8 +168,7 @@ static void serve(int sock, struct rc_device *d, struct ibv_mr *mr, char *mem,
 		    is_filled(mem + PLACE, 'b'),
 	    "a receive into the maker's memory");
 
-	/* The maker writes to its own region by way of the importer's queue
-	 * pair. */
+	/* The maker writes to its own region by the importer's queue pair. */
 	fill(own, 'c');
 	say(post_and_wait(qp, IBV_WR_RDMA_WRITE, (uintptr_t)own, mr->lkey,
 			  (uintptr_t)mem + 2 * PLACE,
@@ -225,8 +224,7 @@ static void make_and_give(int sock)
 	say(ibv_memcpy_from_dm(word, dm, 16, 8) == 0 &&
 		    memcmp(word, "importer", 8) == 0,
 	    "device memory, written by the importer");
-	/* The importer waits for the deregistration, then for the maker's
-	 * end. */
+	/* Tell the importer of the deregistration, then of the end. */
 	must(ibv_dereg_mr(mr) == 0, "ibv_dereg_mr");
 	tcp_barrier(sock);
 	tcp_barrier(sock);

@@ -277,8 +277,7 @@ static int end_twice(const struct kind *k)
 
 	must(object && !k->end(object), k->name);
 	for (size_t room = k->bytes; !k->by_header && room < 4096; room += 16) {
-		/* one of these allocations gets the memory of the destroyed
-		 * object */
+		/* one allocation gets the memory of the destroyed object */
 		void *mine = malloc(room);
 
 		must(mine, "malloc");

@@ -452,8 +452,7 @@ static bool lengths_that_no_frame_has(void)
 	for (unsigned i = 0; i < 3; i++) {
 		if (send_bytes(from, lengths[i]) != IBV_WC_LOC_LEN_ERR)
 			return false;
-		/* The error moved the QP to SQE; move it back to RTS (IBA
-		 * 10.3.1.7). */
+		/* The error moved the QP to SQE; IBA 10.3.1.7: to RTS. */
 		if (ibv_modify_qp(from->qp, &attr, IBV_QP_STATE))
 			return false;
 	}

@@ -125,8 +125,7 @@ static void flow__moves_only_after_silence(void **state)
 	w.leaf[0]->port[HOSTS + 1 + first].end->lane[0].blocks -= 1000;
 	assert_int_equal(w.spine[first]->port[1].count[FAB_RCV_PKTS], 20);
 	assert_int_equal(s->got, 21);
-	/* A flow that was not silent keeps its trunk, however busy that trunk
-	 * is. */
+	/* A flow without a pause keeps its trunk, however busy. */
 	for (first = 0; first < SPINES; first++)
 		if (w.spine[first]->port[1].count[FAB_RCV_PKTS] == 1)
 			break;
@@ -147,8 +146,7 @@ static void flows__leave_a_trunk_that_is_cut(void **state)
 	plant(&w, true);
 	send_across(&w);
 	fabt_run(&w.t, w.t.now + VB_MSEC);
-	/* The linear table still names the first spine, whose trunk is cut
-	 * here. */
+	/* The linear table names the first spine, whose trunk is cut here. */
 	assert_int_equal(
 		vb_fab_plug(w.t.net, w.leaf[0], HOSTS + 2, false, w.t.now), 0);
 	fabt_run(&w.t, w.t.now + VB_MSEC);

@@ -245,8 +245,7 @@ static void becn__in_any_frame(void **state)
 				 cases[i].handed_out);
 		assert_int_equal(a->port[1].count[FAB_RCV_BECN],
 				 cases[i].slows);
-		/* A slowed adapter waits for the time of 25 frames after each
-		 * frame. */
+		/* A slowed adapter waits 25 frames' time after each frame. */
 		fabt_stream(&t, a, b, FRAME);
 		fabt_run(&t, t.now + 30 * FRAME);
 		if (cases[i].slows)

@@ -160,8 +160,7 @@ static void states__move_as_the_table_says(void **state)
 	assert_int_equal(SET(FAB_ARMED), -EINVAL);
 	assert_int_equal(SET(FAB_INIT), -EINVAL);
 	assert_int_equal(SET(FAB_DOWN), 0);
-	/* The far end counts a lost link; the near end obeyed management's
-	 * Down. */
+	/* The far end counts a lost link; the near end obeyed a Set. */
 	assert_int_equal(far->state, FAB_DOWN);
 	assert_false(p.s1->sw.state_change);
 	assert_true(p.s2->sw.state_change);
@@ -227,8 +226,7 @@ static void cable__is_pulled_and_comes_back(void **state)
 	assert_int_equal(p.s1->port[3].count[FAB_LINK_DOWNED], 1);
 	fabt_run(&p.t, p.t.now + VB_MSEC);
 	assert_true(s->got < got + 40);
-	/* While its port is down, the switch discards the frames for that
-	 * port. */
+	/* While its port is down, the switch discards that port's frames. */
 	assert_true(p.s1->port[3].count[FAB_XMIT_INACTIVE] > 500);
 	assert_int_equal(vb_fab_plug(p.t.net, p.s1, 3, true, p.t.now), 0);
 	fabt_run(&p.t, p.t.now + 2 * VB_FAB_TRAIN_NS);
@@ -647,8 +645,7 @@ static void vl15__is_through_when_it_has_arrived(void **state)
 				 0);
 		h.dlid = fabt_lid(p.s1);
 		vb_lrh_put(bytes, &h);
-		/* A stream of 3 data frames shares the link with the injected
-		 * frame. */
+		/* A stream of 3 frames shares the link with this frame. */
 		fabt_stream(&p.t, p.a, p.b, FRAME)->most = 3;
 		fabt_run(&p.t, p.t.now + VB_USEC);
 		for (unsigned k = 0; k < cases[i].frames; k++)

@@ -67,8 +67,7 @@ static void try_key(const struct bad_key *k)
 	expect_recv(p, 1, WC_FLUSH_ERR);
 	expect_quiet(p);
 	expect_term(p, k->layer, k->etype, k->code);
-	/* The Terminate's HdrCt bits (RFC 5040, 4.8): M and D, for a READ also
-	 * R. */
+	/* HdrCt bits of the Terminate (RFC 5040, 4.8): M, D, for READs R. */
 	assert_int_equal(term_of(p, 1)[2], k->op == WR_READ ? 0xe0 : 0xc0);
 	assert_int_equal(sim_event(&p->sim, 1), k->code == 0xff
 							? EVENT_QP_REQ_ERR
@@ -455,8 +454,7 @@ static void iwarp__a_wrong_answer(void **state)
 		uint8_t ulpdu[200] = { 0 };
 		struct vb_writer w = { ulpdu };
 
-		/* The READ does not reach side 1; the test sends the responses
-		 * itself. */
+		/* The READ does not reach side 1; the test sends answers. */
 		p->limit[0] = 0;
 		pipe_post(p, 0, wr(WR_READ, 100), 0, 1);
 		pipe_settle(p);

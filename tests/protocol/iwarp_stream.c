@@ -54,8 +54,7 @@ struct run {
 	unsigned from;
 	size_t at;
 	uint8_t bit;
-	/* The stream is cut into pieces: the first of @first bytes, others <=
-	 * @most. */
+	/* Cuts: @first bytes in the first piece, at most @most in others. */
 	size_t first, most;
 	bool random, faulty;
 	struct sim_rand rand;

@@ -327,8 +327,7 @@ static void iwarp__windows(void **state)
 	assert_int_equal(e.wc_flags, WC_WITH_INV);
 	assert_int_equal(e.imm, key);
 	assert_memory_equal(p->mem[1] + FAR, p->mem[0], 64);
-	/* The window is invalidated: a WRITE through the window ends the
-	 * stream. */
+	/* The window is invalidated: a WRITE through it ends the stream. */
 	w.op = WR_WRITE;
 	pipe_post(p, 0, w, 0, 1);
 	pipe_settle(p);

@@ -133,8 +133,7 @@ static void requester__bad_lkey_waits_its_turn(void **state)
 	bench_post(b, 0, WR_WRITE, 0, 8, 0);
 	bench_wait(b, 10);
 	bench_expect_no_wc(b->pair.send_cq[0]);
-	/* The requester sent no packet at all, not even one with valid
-	 * memory. */
+	/* No packet of the SEND left, not even one with valid memory. */
 	assert_int_equal(bench_count(b, 0, CODE_SEND_FIRST), 0);
 	b->lose = NULL;
 	bench_wait(b, 20000);

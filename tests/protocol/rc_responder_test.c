@@ -490,8 +490,7 @@ static void responder__atomic_write_faults(void **state)
 		uint8_t before[32];
 
 		memcpy(before, b->mem[1], sizeof(before));
-		/* Align the remote address to 8, wherever the test's memory
-		 * begins. */
+		/* Align the address to 8, wherever the memory begins. */
 		pkt.reth.va += (-pkt.reth.va & 7) + rows[i].shift;
 		pkt.reth.length = rows[i].length;
 		bench_inject(b, 1, &pkt, rows[i].payload, 0x11);

@@ -144,8 +144,7 @@ static void requester__rnr_for_long_on_a_bad_wire(void **state)
 	for (unsigned lose = 50; lose <= 200; lose += 50) {
 		struct bench *b = bench_open();
 
-		/* Record no packets: the long run has more than the log
-		 * holds. */
+		/* Record no packets: the run has more than the log holds. */
 		b->sim.tap = NULL;
 		b->sim.wire.lose = lose;
 		bench_post(b, 0, WR_SEND, 0, 8, 0);

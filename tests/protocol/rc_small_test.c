@@ -59,8 +59,7 @@ static void requester__small_messages_gather(void **state)
 		struct bench *b = bench_open_as(&sim_attr, &caps);
 
 		b->pair.qp[0]->sq.sig_all = rows[i].sig_all;
-		/* one WRITE first, so that the requester measures the round
-		 * trip */
+		/* one WRITE, by which the requester measures the round trip */
 		post_write(b, 8, 0);
 		bench_wait(b, 1000);
 		for (unsigned n = 0; n < 7; n++)
@@ -189,8 +188,7 @@ static void requester__a_bad_key_in_a_run(void **state)
 					  : b->mr[0]->key,
 				   i == 3 && bad == 2 ? 60 : 8 * i, 8, WR_WRITE,
 				   SEND_SIGNALED);
-		/* case 3: the key becomes invalid after the message was
-		 * posted */
+		/* case 3: the key becomes invalid after posting */
 		if (bad == 3)
 			assert_int_equal(vb_mr_deregister(mr), 0);
 		bench_wait(b, 100);

@@ -231,8 +231,7 @@ static void far__verdicts_become_answers(void **state)
 		open_far(&t);
 		post_far(&t, 0, WR_SEND, 0, 0, 100);
 		bench_wait(t.b, 100);
-		/* The responder sends nothing before the other process
-		 * answers. */
+		/* The responder waits for the other process's answer. */
 		bench_expect_silence(t.b, 1);
 		say(rows[i].fault, 0);
 		bench_wait(t.b, 10);
@@ -272,8 +271,7 @@ static void far__a_message_broken_off_is_flushed(void **state)
 	bench_wait(t.b, 100);
 	assert_true(far.under_way);
 	for (unsigned i = 0; i < 2;
-	     /* Deliver the message's first packet twice: the message begins
-	      * anew. */
+	     /* Deliver the first packet twice: the message begins anew. */
 	     i++) {
 		vb_mutex_lock(&far.guest.qp.drive);
 		assert_int_equal(
@@ -450,8 +448,7 @@ static void far__a_read_is_asked_for_again(void **state)
 	far.is_down = true;
 	bench_wait(t.b, 1000000);
 	bench_expect_wc(t.b->pair.send_cq[0], 1, WC_REM_INV_REQ_ERR);
-	/* The fetched bytes come after the request has failed, and are
-	 * dropped. */
+	/* The fetched bytes are dropped, as the request has failed. */
 	give(t.b, FAULT_NONE, t.b->mem[1]);
 	t.b->logged = t.b->read = 0;
 	close_xrc(&t);

@@ -437,8 +437,7 @@ static void pump(struct fabt *t, uint32_t index, vb_time now)
 			return;
 		}
 		fabt_frame(s, index, now, bytes);
-		/* While the sender's port is down, the stream tries again
-		 * soon. */
+		/* While the port is down, the stream tries again soon. */
 		switch (vb_fab_send(t->net, s->from, port, bytes, s->len,
 				    now)) {
 		case 0:

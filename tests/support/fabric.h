@@ -40,8 +40,7 @@ struct fabt {
 	vb_time now;
 	uint16_t lids; /* number of LIDs that fabt_up() assigned */
 	struct vb_fab_node **by_lid;
-	/* Counts of frames that the tests judge, and of events by their
-	 * kind. */
+	/* Counts of frames, and of events by their kind. */
 	uint64_t foreign, disordered, bad_icrc, local_vl15, events[8];
 	/* true after a node had room again for a stream that waits */
 	bool woken;

@@ -14,8 +14,7 @@ enum scenario_kind {
 	/* Queue pairs are taken to ERR or RESET at any time: completed requests
 	 * are right, the others are flushed, and all are reported once. */
 	SCENARIO_CHAOS,
-	/* The wire forges packets; memory outside the regions must not
-	 * change. */
+	/* Forged packets must not change memory outside of regions. */
 	SCENARIO_HOSTILE,
 	/* A side dies: the requests that the other side has begun end with
 	 * these statuses: success, then one of silence, then flushed. */

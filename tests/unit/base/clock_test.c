@@ -60,8 +60,7 @@ static void ahead__follows_a_clock_that_is_set(void **state)
 	const int64_t first = vb_clock_ahead(0, &s);
 
 	assert_int_equal(first, AHEAD);
-	/* A sample whose readings lie far apart is inexact: the offset
-	 * stays. */
+	/* A sample that took long is inexact: the offset stays. */
 	s.behind = now + VB_SEC;
 	assert_int_equal(vb_clock_ahead(first, &s), first);
 	s.before = now - VB_SEC;

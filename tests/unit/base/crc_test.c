@@ -145,8 +145,7 @@ static void solve16__refuses_what_no_d_explains(void **state)
 			vb_crc32_diff16((uint16_t)(1u << bit), 500), 502, &d));
 	assert_int_equal(d, 0xbeef);
 
-	/* About one in 65536 random differences can be made by changing 16
-	 * bits. */
+	/* Changing 16 bits explains one in 65536 random differences. */
 	srand(7);
 	for (int i = 0; i < 65536; i++)
 		solved += vb_crc32_solve16(

@@ -406,8 +406,7 @@ static void moderate__off_again(void **state)
 	assert_true(push(f->cq, 1));
 	assert_false(event_came(f));
 	vb_cq_moderate(f->cq, 8, 0, fake_alarm);
-	/* A new moderation setting raises the event that the old one
-	 * delayed. */
+	/* A new setting raises the event that the old one delayed. */
 	assert_true(event_came(f));
 	vb_cq_arm(f->cq, false);
 	assert_true(push(f->cq, 2));

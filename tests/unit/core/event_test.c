@@ -114,8 +114,7 @@ static void channel__what_a_waiter_queues_is_in_its_hand(void **state)
 	vb_channel_begin(&ch);
 	vb_channel_signal(&ch, &cqs[1]);
 	assert_false(is_readable(ch.fd));
-	/* The waiting thread keeps one event; a second makes the fd
-	 * readable. */
+	/* The waiting thread keeps the first event; ch.fd shows the second. */
 	vb_channel_signal(&ch, &cqs[2]);
 	assert_true(is_readable(ch.fd));
 	assert_ptr_equal(vb_channel_end(&ch), &cqs[1]);

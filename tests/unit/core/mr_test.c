@@ -416,8 +416,7 @@ static void deregister__waits_for_a_thread_that_copies(void **state)
 		     n++)
 			sched_yield();
 		assert_int_equal(vb_mr_deregister(mr), 0);
-		/* If a write were still in progress, its bytes would spoil this
-		 * check. */
+		/* A write in progress would spoil this check. */
 		memset(buf, 0, sizeof(buf));
 		sched_yield();
 		for (size_t n = 0; n < sizeof(buf); n++)
@@ -474,8 +473,7 @@ static void begin_next__as_begin_each_time(void **state)
 		uint32_t key;
 		uint64_t iova, len;
 		uint32_t need;
-		/* address of the permitted access; NULL: the access is
-		 * refused */
+		/* address of the access; NULL: the access is refused */
 		uint8_t *at;
 	} rows[] = {
 		{ all->key, 0, 64, ACCESS_REMOTE_WRITE, bytes },

@@ -73,16 +73,14 @@ static void bind__rules(void **state)
 		{ 2, ACCESS_LOCAL_WRITE | ACCESS_MW_BIND, RW, IOVA, MEM, true },
 		{ 1, ACCESS_LOCAL_WRITE | ACCESS_MW_BIND, 0, IOVA + 8, 8,
 		  true },
-		/* Ranges one byte outside of the region on either side, or that
-		 * wrap: */
+		/* Ranges one byte outside of the region, or that wrap: */
 		{ 2, ACCESS_MW_BIND, 0, IOVA - 1, 8, false },
 		{ 2, ACCESS_MW_BIND, 0, IOVA + 1, MEM, false },
 		{ 2, ACCESS_MW_BIND, 0, IOVA + 8, UINT64_MAX, false },
 		{ 2, ACCESS_MW_BIND, 0, 0, UINT64_MAX, false },
 		/* Windows of a region without the MW_BIND right: */
 		{ 1, ACCESS_LOCAL_WRITE, RW, IOVA, 8, false },
-		/* A window with remote write needs a region with local
-		 * write: */
+		/* Remote write by a window needs LOCAL_WRITE of the region: */
 		{ 1, ACCESS_MW_BIND, ACCESS_REMOTE_READ, IOVA, 8, true },
 		{ 1, ACCESS_MW_BIND, ACCESS_REMOTE_WRITE, IOVA, 8, false },
 		{ 2, ACCESS_MW_BIND, ACCESS_REMOTE_ATOMIC, IOVA, 8, false },
@@ -363,8 +361,7 @@ window__that_is_in_use_makes_its_work_request_wait(void **state)
 	assert_int_equal(w.qp.local_at, VB_NEVER);
 	assert_int_equal(vb_mw_run(&w.qp, &inv), MW_REFUSED);
 	close_window(&w);
-	/* A type 1 window is bound again, and freed, while a peer accesses
-	 * it. */
+	/* A type 1 window is bound again, and freed, during an access. */
 	other.is_quiet = false;
 	open_window(&w, f, 1, ACCESS_MW_BIND);
 	assert_true(bind(&w, IOVA, 8, ACCESS_REMOTE_READ));

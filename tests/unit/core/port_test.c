@@ -115,8 +115,7 @@ static void update__an_interface_goes(void **state)
 	assert_int_equal(vb_port_update(&port, &unlisted), PORT_SAME);
 	assert_int_equal(vb_port_update(&port, &news),
 			 PORT_UP | PORT_GIDS | PORT_MTU);
-	/* The new ifindex says that the interface was deleted and made
-	 * again. */
+	/* A new ifindex: the interface was deleted and made again. */
 	news.ifindex++;
 	assert_int_equal(vb_port_update(&port, &news), PORT_GONE | PORT_GIDS);
 	assert_int_equal(vb_port_update(&port, &news), PORT_SAME);

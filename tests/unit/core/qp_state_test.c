@@ -132,8 +132,7 @@ static void each_pair(struct fixture *f,
 		qp = make(f, init);
 		for (int from = 0; from < QPS_COUNT; from++)
 			for (int to = 0; to < QPS_COUNT; to++)
-				/* Reliable queue pairs have no state SQE to
-				 * start from. */
+				/* Reliable queue pairs have no state SQE. */
 				if (from != QPS_SQE ||
 				    !vb_qp_type_is_reliable(types[t]))
 					try(qp, from, to);
@@ -447,8 +446,7 @@ static void mtu__no_more_than_the_interface_carries(void **state)
 		assert_int_equal(vb_qp_modify(qp, &attr, TO_RTR, 0), 0);
 		assert_int_equal(qp->mtu, rows[i].bytes);
 		vb_qp_query(qp, &attr);
-		/* A query returns the path MTU as the program set it, not as
-		 * used. */
+		/* A query returns the path MTU that the program set. */
 		assert_int_equal(attr.path_mtu, rows[i].path);
 	}
 	vb_qp_destroy(qp);
@@ -508,8 +506,7 @@ static void err__transport_is_told_before_the_flush(void **state)
 	assert_int_equal(told.to, QPS_ERR);
 	assert_int_equal(told.sq_done_at_enter, qp->sq.done - 1);
 	assert_cqe(f->cq, 1, WC_FLUSH_ERR, WC_OP_SEND);
-	/* In ERR the attributes of the connection are still those set
-	 * before. */
+	/* In ERR the connection's attributes are those set before. */
 	assert_int_equal(qp->attr.dest_qp_num, 0x777);
 	vb_qp_destroy(qp);
 }

@@ -39,8 +39,7 @@ static void sq__slot_holds_list_or_inline(void **state)
 		assert_int_equal(sq.max_sge, rows[i].max_sge);
 		assert_int_equal(sq.stride, sizeof(struct vb_send_wqe) +
 						    rows[i].inline_given);
-		/* A request may use its slot up to the last byte of the
-		 * stride. */
+		/* A request may use the last byte of its slot. */
 		memset(vb_sq_at(&sq, 3), 0xff, sq.stride);
 		vb_sq_fini(&sq);
 	}
@@ -94,8 +93,7 @@ static void VB_UNCHECKED sq__fills_and_frees_across_the_wrap(void **state)
 			struct vb_send_wqe *w = vb_sq_begin(&sq);
 
 			assert_non_null(w);
-			/* Until a slot is committed, each call returns the same
-			 * slot. */
+			/* Until its commit a slot is returned again. */
 			assert_ptr_equal(w, vb_sq_begin(&sq));
 			w->wr_id = n + i;
 			vb_sq_commit(&sq);
@@ -125,8 +123,7 @@ static void sq__quiet_up_to_an_index(void **state)
 		assert_int_equal(vb_sq_is_deferred(&sq), posted <= 5);
 	}
 	vb_sq_resume_doorbell(&sq);
-	/* Doorbells are deferred across the index wrap, and far behind the
-	 * wrap. */
+	/* Doorbells are deferred across the index wrap and far beyond. */
 	vb_sq_defer_doorbell(&sq, 1);
 	atomic_store(&sq.posted, UINT32_MAX);
 	assert_true(vb_sq_is_deferred(&sq));

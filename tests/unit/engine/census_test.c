@@ -146,8 +146,7 @@ static void believes_nothing(void **state)
 	assert_int_equal(vb_census_take(&c, true), 0);
 	assert_null(find(&c, ROSTER_PD));
 	vb_census_free(&c);
-	/* Make every row of the roster a completion queue, and cut off the
-	 * last. */
+	/* Make all rows of the roster completion queues; cut off the last. */
 	for (off_t i = 4096; i < size; i++)
 		bytes[i] = ROSTER_CQ;
 	assert_int_equal(ftruncate(fd, size - 100), 0);

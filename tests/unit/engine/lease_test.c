@@ -319,8 +319,7 @@ static void lease_rejoin__a_silent_broker(void **state)
 	began = vb_now();
 	while (a.failures < 3)
 		assert_int_equal(step(&a), -EAGAIN);
-	/* The claim waited at least three times for an answer, with two
-	 * pauses. */
+	/* The lease waited three times for an answer, and paused twice. */
 	assert_true(vb_now() - began >= 3 * VB_SEC + 600 * VB_MSEC);
 	assert_true(longest_step < 20 * VB_MSEC);
 	close(squatter);

@@ -109,8 +109,7 @@ static void poll__32_close_ones_are_spinning(void **state)
 	 * streak. */
 	assert_false(vb_poll_spins(&p, PROGRAM_TOOK, now, 0, now));
 	assert_int_equal(p.streak, 31);
-	/* The time in which the program had yielded counts as no pause of
-	 * it. */
+	/* The time for which the program yielded does not count. */
 	now += MS(1);
 	assert_true(
 		vb_poll_spins(&p, PROGRAM_LOOPS, now, now - US(20) + 1, now));

@@ -35,8 +35,7 @@ static void packets__who_is_believed_to_come(void **state)
 	assert_true(leaves_to(works(START), 1, START + US(50) - 1));
 	assert_false(leaves_to(works(START), 1, START + US(50)));
 	assert_false(leaves_to(works(START), 0, START));
-	/* A program inside a poll or a long send gets the packets for 500
-	 * us. */
+	/* A program inside a poll or a long send gets packets for 500 us. */
 	assert_true(leaves_to(at_work, 0, START + US(499)));
 	assert_false(leaves_to(at_work, 0, START + US(500)));
 }
@@ -188,8 +187,7 @@ static void rest__by_wakeups_unheard(void **state)
 	/* Beside a program that does not spin the thread takes no rest. */
 	vb_thread_will_sleep(&t, works(START), START);
 	assert_int_equal(t.does, THREAD_WATCHES);
-	/* A program whose last poll is 50 us old no longer counts as
-	 * spinning. */
+	/* A program that polled 50 us ago does not count as spinning. */
 	vb_thread_will_sleep(&t, spins, START + US(50));
 	assert_int_equal(t.does, THREAD_WATCHES);
 	vb_thread_will_sleep(&t, spins, START + US(50) - 1);
@@ -479,8 +477,7 @@ static void stand_by__and_packets(void **state)
 	assert_int_equal(t.does, THREAD_STANDS_BY);
 	vb_thread_woke(&t, START, START);
 	assert_int_equal(t.eager, 7);
-	/* The thread stopped watching the lanes; only a nap of 20 us
-	 * follows. */
+	/* The thread stopped watching lanes; only a nap of 20 us follows. */
 	t.trust = 1;
 	assert_false(vb_thread_on_packets(&t, loops(START), START));
 	assert_false(turn(false, false, 0, START));

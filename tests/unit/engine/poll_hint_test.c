@@ -168,8 +168,7 @@ static void VB_UNCHECKED in_vain__for_so_long_and_not_again(void **state)
 	assert_in_range(fake.now - from, VB_ANSWER_SOON,
 			VB_ANSWER_SOON + 2 * LOOK_TAKES);
 	assert_false(atomic_load(&hints->looks));
-	/* While the program looks for an answer, the engine's thread stays
-	 * away. */
+	/* While the program looks, the engine's thread stays away. */
 	assert_true(vb_program_at(vb_engine_program(e)) <= fake.now);
 	fake.looks = 0;
 	vb_engine_poll_hint(&fake.cq);
@@ -188,8 +187,7 @@ static void in_vain__wary(void **state)
 			answered_after(VB_ANSWER_SOON);
 		assert_int_equal(answers, VB_MIN(asked, VB_WARY_MOST));
 		for (unsigned i = 0; i < 10; i++)
-			/* Without a request there is no answer that the program
-			 * could wait for. */
+			/* Nothing was sent, so no answer is awaited. */
 			vb_engine_poll_hint(&fake.cq);
 		send_next();
 		vb_engine_poll_hint(&fake.cq);

@@ -26,8 +26,7 @@ static struct {
 	bool wanted;
 	/* number of the next looks at the lanes that will find work */
 	unsigned finds;
-	/* looks at the lanes so far; the look at which a program begins to
-	 * spin */
+	/* looks at lanes so far; the look at which a program spins */
 	unsigned looks, busy;
 	unsigned stood_by, went;
 	unsigned batches;
@@ -395,8 +394,7 @@ static void attend__somebody_wants_the_processor(void **state)
 	assert_true(disturbed(s, VB_STAND_TURN));
 	assert_int_equal(s->policy.does, THREAD_WATCHES);
 	assert_int_equal(fake.went, 1);
-	/* The pause doubles each time another thread soon needs the
-	 * processor. */
+	/* The pause doubles each time the processor is soon needed. */
 	for (; away < VB_PAUSE_MAX; away = VB_MIN(2 * away, VB_PAUSE_MAX)) {
 		assert_int_equal(s->policy.pause, away);
 		went = s->policy.paused_until - away;

@@ -91,8 +91,7 @@ static struct fixture *begin(void **state, const struct vb_transport *t)
 	struct fixture *f = *state;
 
 	memset(&fake, 0, sizeof(fake));
-	/* The code only asks whether near exists, and reads none of its
-	 * fields. */
+	/* The code only asks whether near exists; no field is read. */
 	atomic_store(&fake.e.near, (struct vb_near *)&fake);
 	f->a.transport = t;
 	f->a.link = &link;

@@ -75,8 +75,7 @@ static void low__shares_by_weight(void **state)
 			entry(port.arb_low, 2, 0, weights[w][0]);
 			entry(port.arb_low, 5, 1, weights[w][1]);
 			saturate(A | B, 200000, bytes, sent);
-			/* Shares of the VLs, in the tables' unit of 64
-			 * bytes. */
+			/* Shares of VLs in units of 64 bytes. */
 			got = (double)sent[0] / bytes[0] *
 			      ((bytes[0] + 63) / 64) /
 			      ((double)sent[1] / bytes[1] *
@@ -134,8 +133,7 @@ static void high__up_to_its_limit(void **state)
 {
 	static const struct {
 		uint8_t limit;
-		/* frames of the high table for each low one, all of 4096
-		 * bytes */
+		/* 4096-byte frames of the high table for each low one */
 		unsigned high;
 	} cases[] = { { 0, 1 }, { 1, 1 }, { 3, 3 }, { 10, 10 }, { 254, 254 } };
 

@@ -127,8 +127,7 @@ void udp_route__address_of_nobody(void **state)
 		{ "127.9.9.9", "127.0.0.1", 0 },
 		{ "192.0.2.9", "127.0.0.1", -EADDRNOTAVAIL },
 		{ "2001:db8::9", "::1", -EADDRNOTAVAIL },
-		/* fe80::200:ff:fe00:0 is GID 0 of loopback, whose MAC is all
-		 * zeros */
+		/* GID 0 of loopback, whose MAC address is all zeros */
 		{ "fe80::200:ff:fe00:0", "::1", -EADDRNOTAVAIL },
 	};
 	struct vb_link *l = open_link();

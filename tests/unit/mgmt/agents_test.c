@@ -211,8 +211,7 @@ static void agents__request_and_answer(void **state)
 	assert_int_equal(w.got[0].count, 1);
 	assert_int_equal(w.got[0].status, 0);
 	assert_int_equal(vb_load_be(w.got[0].bytes + 8, 8), tid);
-	/* The request has got its answer, so a second answer finds no
-	 * request. */
+	/* The request has its answer, so a second answer is dropped. */
 	assert_int_equal(
 		say(&w, 1, 1, server, w.got[1].bytes, VB_MAD_BYTES, 0, 0), 0);
 	assert_int_equal(carry(&w), 1);
@@ -507,8 +506,7 @@ static void agents__repeated_ack_is_no_answer(void **state)
 	carry(&w);
 	assert_int_equal(w.got[0].count, 1);
 	assert_int_equal(w.got[0].status, 0);
-	/* An ACK of the answer's segments is not taken for a segment of the
-	 * request. */
+	/* An ACK of answer segments is no segment of the request. */
 	acknowledge(&w, 1, answer, 1, 65);
 	assert_int_equal(w.count, 0);
 	pass(&w, 60 * VB_SEC);

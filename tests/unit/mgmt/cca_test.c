@@ -165,8 +165,7 @@ static void cca__a_port_may_have_its_own(void **state)
 	assert_int_equal(data()[4 * 22], 0x8f);
 	assert_int_equal(ask(MAD_GET, CC_SWITCH_PORT_SETTING, 2),
 			 MAD_BAD_FIELD);
-	/* A Set that asks for credit starvation, which no port has, changes
-	 * nothing. */
+	/* Credit starvation, which no port has, cannot be set. */
 	memset(w.mad, 0, sizeof(w.mad));
 	data()[4 * 5] = 0xc0;
 	assert_int_equal(ask(MAD_SET, CC_SWITCH_PORT_SETTING, 0),
@@ -344,8 +343,7 @@ static void cca__log_of_a_switch(void **state)
 	assert_int_equal(vb_load_be(at + 2, 2), 0);
 	assert_int_equal(at[8 + 31], 0);
 	assert_int_equal(vb_load_be(at + 40, 2), 116);
-	/* Events whose 32-bit time stamp has wrapped are no longer in the
-	 * log. */
+	/* Events whose 32-bit time stamp wrapped are not in the log. */
 	w.now += 1024ull << 32;
 	assert_int_equal(ask(MAD_GET, CC_LOG, 0), MAD_OK);
 	assert_int_equal(vb_load_be(at + 40, 2), 0);

@@ -167,8 +167,7 @@ void active__outlasts_a_second_of_returns(void **state)
 		run_timer();
 	for (unsigned i = 0; i < 10; i++) {
 		come_back(ECONNREFUSED);
-		/* Pretend that the REQ was sent again, so that the next return
-		 * counts. */
+		/* Pretend that the REQ was sent again: a return counts. */
 		conn->came_back = false;
 		assert_int_equal(happened, -1);
 	}

@@ -154,8 +154,7 @@ static void on_happen(void *arg, struct vb_cm_conn *c,
 		e->told = TOLD_DOWN;
 		break;
 	case CM_IS_DISCONNECTED:
-		/* The disconnect event comes once, even if both ends
-		 * disconnect. */
+		/* Even if both ends disconnect, this event comes once. */
 		MUST(e->told < TOLD_DOWN);
 		e->told = TOLD_DOWN;
 		break;
@@ -183,8 +182,7 @@ static void connect_one(unsigned from)
 	if (!e)
 		return;
 	req.req.ca_guid = from + 1;
-	/* Few queue pair numbers, so that numbers of old connections come
-	 * again. */
+	/* Few queue pair numbers, so that old numbers come again. */
 	req.req.qpn = dice() % 64;
 	req.req.local_timeout = req.req.remote_timeout = VB_CM_TIMEOUT_CODE;
 	req.req.max_cm_retries = VB_CM_RETRIES;

@@ -436,8 +436,7 @@ static void nodes__gmps_wait_for_room(void **state)
 		};
 
 		mad[200] = (uint8_t)i;
-		/* the last frame finds room, but must not overtake the first
-		 * three */
+		/* only the last frame finds room, and must wait */
 		w.full = i < 3;
 		assert_int_equal(
 			vb_agents_send(vb_mgmt_agents(w.m, w.ca, 1), &w, &s, 0),

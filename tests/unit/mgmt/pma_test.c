@@ -219,8 +219,7 @@ static void pma__lanes_and_service_levels(void **state)
 	assert_int_equal(field(&b, 4 + 4 * 15, 4), 0);
 	assert_int_equal(ask(&b, MAD_GET, 0x37, 2, 0), MAD_OK);
 	assert_int_equal(field(&b, 4, 4), 0x50000);
-	/* Attributes that no port here counts, and those that only switches
-	 * have. */
+	/* Attributes that no port counts, or only a switch's ports. */
 	for (unsigned attr = 0x17; attr <= 0x1f; attr++)
 		assert_int_equal(ask(&b, MAD_GET, attr, 2, 0),
 				 attr == 0x18 || attr == 0x1c || attr == 0x1d

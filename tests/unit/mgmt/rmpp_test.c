@@ -138,8 +138,7 @@ static void rmpp__losses_cost_time_only(void **state)
 		}
 		finish(&p);
 	}
-	/* The other transfers failed, as five losses in a row end a
-	 * transfer. */
+	/* A transfer fails after five losses in a row. */
 	assert_true(done > 390);
 }
 

@@ -447,8 +447,7 @@ static void sma__tables_are_those_of_the_data_plane(void **state)
 			 MAD_OK);
 	assert_int_equal(sw->sw.linear[2 * 64 + 5], 7);
 	memset(data, 0, sizeof(data));
-	/* MLID 1 of the block leads to bits 1 and 4 of the port mask at
-	 * position 2. */
+	/* MLID 1 of the block: bits 1 and 4 of its port mask, position 2. */
 	data[3] = 0x12;
 	assert_int_equal(
 		ask(&q, sw, MAD_SET, SMP_MULTICAST_TABLE, 2u << 28 | 1, data),
@@ -466,8 +465,7 @@ static void sma__tables_are_those_of_the_data_plane(void **state)
 	data[3] = 8;
 	assert_int_equal(ask(&q, sw, MAD_SET, SMP_VLARB, 3 << 16 | 6, data),
 			 MAD_OK);
-	/* The arbitration table skips the entry for VL15, which carries no
-	 * data. */
+	/* The table skips the entry for VL15, which carries no data. */
 	assert_int_equal(sw->port[6].arb_high[0].weight, 0);
 	assert_int_equal(sw->port[6].arb_high[1].vl, 3);
 	assert_int_equal(sw->port[6].arb_high[1].weight, 8);

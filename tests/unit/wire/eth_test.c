@@ -139,8 +139,7 @@ static void key__every_truncation(void **state)
 		for (size_t len = 0; len <= frames[i].len; len++) {
 			uint16_t now = key_of(frames[i].frame, len).layers;
 
-			/* A longer part of the frame has all layers of a
-			 * shorter part. */
+			/* More bytes never take a known layer away. */
 			assert_int_equal(now & before, before);
 			before = now;
 		}

@@ -122,8 +122,7 @@ static void make_packet(struct packet *k, bool v4, size_t len, uint16_t id,
 		k->ip[0] = 0x60 | (k->ip[0] & 0x0f);
 		vb_store_be(k->ip + 4, 8 + len + 4, 2);
 		k->ip[6] = 17;
-		/* Make the two IPv6 addresses begin with 0x20: not
-		 * IPv4-mapped. */
+		/* 0x20: the IPv6 addresses are not IPv4-mapped. */
 		k->ip[8] = k->ip[24] = 0x20;
 		memcpy(k->path.src.raw, k->ip + 8, 16);
 		memcpy(k->path.dst.raw, k->ip + 24, 16);

@@ -91,8 +91,7 @@ static void frame__short_ones_are_refused(void **state)
 			const uint8_t *got;
 
 			memcpy(exact, bytes, cut);
-			/* make the LRH's packet length fit the shortened
-			 * frame */
+			/* let the LRH's packet length fit the frame */
 			if (cut >= 6)
 				exact[5] = (uint8_t)(cut / 4);
 			assert_int_not_equal(
