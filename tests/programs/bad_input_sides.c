@@ -17,8 +17,7 @@ void wrong(const char *format, ...)
 {
 	va_list args;
 
-	/* only the first error is kept, because it is the cause of the
-	 * others */
+	/* Keep only the first error, which causes the later ones. */
 	if (problem)
 		return;
 	va_start(args, format);

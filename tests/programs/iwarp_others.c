@@ -60,7 +60,7 @@ void ids_inherited_by_fork(void)
 	expect_status(&b, 99, IBV_WC_SUCCESS, IBV_WC_SUCCESS);
 }
 
-/* A child of fork must not keep the listening port of its parent open. */
+/* A pipe: the child of fork, which must not keep the parent's port, waits. */
 static int until_told[2];
 
 static void child_that_waits(void)

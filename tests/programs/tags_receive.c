@@ -6,7 +6,7 @@ static enum state states[MESSAGES];
 /* index of each message's buffer in mem.data */
 static unsigned slots[MESSAGES];
 static uint32_t handles[MESSAGES];
-/* Only in state LEAVING: the message that the buffer must get. */
+/* The message for each buffer that a DEL is taking off the list. */
 static struct stray *met[MESSAGES];
 static bool slot_used[SLOTS];
 static struct stray strays[STRAYS];

@@ -15,7 +15,7 @@
 #include <infiniband/umad.h>
 
 #define MAD  256
-#define PING 0x35 /* 0x35: a vendor class whose MADs have an OUI */
+#define PING 0x35 /* a vendor class whose MADs have an OUI */
 #define PERF 0x04
 #define SA   0x03
 

@@ -326,7 +326,7 @@ static struct bench *open_probed(enum vb_wr_op last, uint32_t bytes,
 	return b;
 }
 
-/* The first message is acknowledged, and nothing behind it in time. */
+/* The peer acknowledges only the first message; the requester must guess. */
 static void let_guess(struct bench *b)
 {
 	inject_aeth(b, VB_SYN_ACK, 0);

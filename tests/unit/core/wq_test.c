@@ -93,7 +93,7 @@ static void VB_UNCHECKED sq__fills_and_frees_across_the_wrap(void **state)
 			struct vb_send_wqe *w = vb_sq_begin(&sq);
 
 			assert_non_null(w);
-			/* Until its commit a slot is returned again. */
+			/* Until its commit each call returns this slot. */
 			assert_ptr_equal(w, vb_sq_begin(&sq));
 			w->wr_id = n + i;
 			vb_sq_commit(&sq);

@@ -518,7 +518,7 @@ static void sim__nothing_waits_for_long(void **state)
 		print_message("seed %lu\r", (unsigned long)seed);
 		begin(seed);
 		arrive(&sim.packets, (VB_USEC / 2) << sim_rand(10));
-		/* A thread that looks for more work serves 64 in 200 us. */
+		/* A lingering thread serves 64 messages in 200 us. */
 		arrive(&sim.messages, (4 * VB_USEC) << sim_rand(7));
 		run();
 		end();

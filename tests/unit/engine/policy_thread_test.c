@@ -274,7 +274,7 @@ static void linger__not_beside_a_program_that_polls(void **state)
 	assert_int_equal(t.does, THREAD_LINGERS);
 }
 
-/* The thread lingers, and a yield lasts @took. True: it continues to linger. */
+/* The thread looks for more work; its yield lasts @took. True: it looks on. */
 static bool lingers_on(vb_time took, vb_time now)
 {
 	t.eager = 8;

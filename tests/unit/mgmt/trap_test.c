@@ -73,7 +73,8 @@ static void trap__of_a_link(void **state)
 	}
 }
 
-/* 257, 258: 16 bits reserved, two LIDs, key, SL and queue pairs, two GIDs. */
+/* Details of traps 257 and 258: 16 bits reserved, two LIDs, key, SL and queue
+ * pairs, two GIDs. */
 static void trap__of_a_key(void **state)
 {
 	struct vb_mad_frame f = { .slid = 0x11,
@@ -103,8 +104,8 @@ static void trap__of_a_key(void **state)
 	}
 }
 
-/* 259: which fields are valid, two LIDs, P_Key, SL, queue pairs; and at the end
- * the switch and the port. */
+/* Details of trap 259: valid fields, two LIDs, P_Key, SL, queue pairs; at the
+ * end the switch and the port. */
 static void trap__of_a_switch_that_enforces(void **state)
 {
 	const uint8_t frame[] = {

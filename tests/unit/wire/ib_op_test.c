@@ -167,7 +167,8 @@ static void code_read_resp__finds_the_row(void **state)
 	}
 }
 
-/* Implements the rule again, in the words of IBA 9.7.4.1.2 and 9.8.2.2.1. */
+/* The order of a message's opcodes, in the words of IBA 9.7.4.1.2 and
+ * 9.8.2.2.1. */
 static enum vb_ib_order slow_order(const struct vb_ib_op *prev,
 				   const struct vb_ib_op *next)
 {

@@ -91,7 +91,7 @@ static void crc__vectors_of_infiniband(void **state)
 
 struct packet {
 	uint8_t ip[48 + 4200 + 4];
-	size_t ip_bytes, len; /* number of bytes from BTH to pad */
+	size_t ip_bytes, len; /* @len: bytes from BTH to pad */
 	struct vb_icrc_path path;
 };
 
