@@ -18,6 +18,9 @@
 /* Pause between checks whether the introduction has ended. */
 #define DECIDE_EVERY  (50 * VB_USEC)
 #define DECIDE_WITHIN (250 * VB_MSEC)
+/* Pause between checks whether a peer has left a receive of a queue pair in
+ * ERR (vb_serve_all()). */
+#define LENT_EVERY (5 * VB_MSEC)
 
 /* Creating and destroying the transport. */
 
@@ -607,6 +610,8 @@ vb_time vb_near_deadline(const struct vb_qp *qp)
 	const struct vb_near_qp *nq = vb_nq(qp);
 	enum vb_qp_state s = vb_near_state(qp);
 
+	if (s == QPS_ERR && VB_UNLIKELY(qp->recv_lent))
+		return qp->now + LENT_EVERY;
 	if (s != QPS_RTS && s != QPS_SQD)
 		return VB_NEVER;
 	if (qp->way == WAY_OPEN)

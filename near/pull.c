@@ -126,6 +126,7 @@ static void go_on_later(const struct vb_near_job *j, uint64_t if_done,
 	 * fails. */
 	split->recv = qp->recv;
 	qp->recv_busy = false;
+	qp->recv_lent = true;
 	j->a->kind = ANSWER_LATER;
 }
 
@@ -216,24 +217,21 @@ static enum vb_cma pull_slabs(const struct vb_near_job *j,
 }
 
 /* Return the receive to the queue pair. If the queue pair failed meanwhile,
- * flush the receive. */
+ * flush that receive and those behind it. */
 static void give_back_recv(const struct vb_split_copy *split, struct vb_qp *qp)
 	VB_REQUIRES(qp->drive)
 {
-	static const struct vb_recv_done flushed = { .status = WC_FLUSH_ERR,
-						     .opcode = WC_OP_RECV };
-
 	/* The program has since reset or destroyed the queue pair, and the
 	 * queue pair's receives no longer exist. */
 	if (!qp || !vb_near_is_called(qp, split->qpn) ||
 	    vb_nq(qp)->life != split->life)
 		return;
+	qp->recv_lent = false;
 	if (qp->recv_busy)
 		vb_qp_fail(qp, -1);
 	qp->recv = split->recv;
 	qp->recv_busy = true;
-	if (vb_near_state(qp) == QPS_ERR)
-		vb_qp_recv_done(qp, &flushed);
+	vb_qp_flush(qp);
 }
 
 void vb_pull_abandon(struct vb_near *n, struct vb_peer *p, struct vb_qp *qp)

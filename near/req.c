@@ -149,7 +149,7 @@ static void look_after_peer(struct vb_qp *qp, vb_time now)
 	nq->look_at = VB_NEVER;
 	if (!vb_near_outstanding(qp))
 		return;
-	if (vb_peer_is_up(nq->peer))
+	if (vb_peer_is_up(nq->peer) && vb_peer_is_honest(nq->peer))
 		vb_near_start_clock(qp, now);
 	else
 		near_give_up(qp);

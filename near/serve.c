@@ -3,7 +3,6 @@
  * requests. */
 #include <errno.h>
 
-#include "base/log.h"
 #include "near/hold.h"
 #include "near/near_priv.h"
 
@@ -259,18 +258,15 @@ static int serve_peer(struct vb_near *n, struct vb_peer *p, vb_time now)
 	return rc < 0 ? rc : found;
 }
 
-/* The peer wrote invalid data. Shut the session down: the engine thread sees
- * the shutdown and ends the session. */
-static void near_serve_expel(struct vb_near *n, unsigned at)
+/* End the session, and process the lane no more: the engine thread sees the
+ * shutdown and does the rest. */
+static void stop_serving(struct vb_near *n, unsigned at, const char *cause)
+	VB_REQUIRES(n->rx)
 {
 	struct vb_peer *p = n->active[at];
 
-	vb_log(LOG_WARN,
-	       "near: slot %u wrote invalid data to its lane: the session "
-	       "ends, using packets",
-	       p->slot);
+	vb_peer_expel(p, cause);
 	n->active[at] = n->active[--n->active_count];
-	p->world->hang_up(p->world->arg, p);
 	vb_peer_put(p);
 }
 
@@ -318,35 +314,36 @@ static void look_after_part(struct vb_near *n, struct vb_peer *p, vb_time now)
 		vb_serve_abandon(n, p);
 }
 
-/* Give the peer its turn. 1: there was something to do; 0: there was nothing;
- * -EPROTO: the peer wrote invalid data. */
-static int serve_turn(struct vb_near *n, struct vb_peer *p, vb_time now)
+/* Process the lane of the peer @at once. True: it had a request, an answer or
+ * an offer. */
+static bool serve_one(struct vb_near *n, unsigned at, vb_time now)
 	VB_REQUIRES(n->rx)
 {
-	int helped = 0, rc = 0;
+	struct vb_peer *p = n->active[at];
+	bool offered = vb_offer_is_there(p->offered);
+	int helped = offered ? vb_near_help(n, p) : 0, rc = 0;
 
-	if (vb_offer_is_there(p->offered))
-		helped = vb_near_help(n, p);
-	if (VB_UNLIKELY(helped < 0))
-		return helped;
 	if (VB_UNLIKELY(p->split.waits))
 		look_after_part(n, p, now);
 	if (vb_serve_has_something(n, p))
 		rc = serve_peer(n, p, now);
-	return rc ? rc : helped;
+	if (VB_UNLIKELY(helped < 0))
+		stop_serving(n, at, "asks for too much of a message");
+	else if (rc < 0)
+		stop_serving(n, at, "wrote an invalid message to the lane");
+	else if (VB_UNLIKELY(!vb_ring_reads_well(&p->reader)))
+		stop_serving(n, at, "wrote an impossible stamp to the lane");
+	else if (VB_UNLIKELY(offered && !vb_offer_is_possible(p->offered)))
+		stop_serving(n, at, "made an impossible offer");
+	return helped != 0 || rc != 0;
 }
 
 bool vb_serve_all(struct vb_near *n, vb_time now)
 {
 	bool found = false;
 
-	for (unsigned i = n->active_count; i-- > 0;) {
-		int rc = serve_turn(n, n->active[i], now);
-
-		if (rc < 0)
-			near_serve_expel(n, i);
-		found |= rc != 0;
-	}
+	for (unsigned i = n->active_count; i-- > 0;)
+		found |= serve_one(n, i, now);
 	return found;
 }
 

@@ -82,6 +82,8 @@ static inline bool vb_offer_is_there(const struct vb_offer *o)
 	return VB_UNLIKELY(
 		atomic_load_explicit(&o->word, memory_order_relaxed) & 1);
 }
+/* Is the offer in a state that an honest receiver leaves it in? */
+bool vb_offer_is_possible(const struct vb_offer *o);
 /* Accept the offer, and copy it to *@part. False: the receiver has withdrawn
  * the offer. *@word: an argument for vb_offer_end(). */
 bool vb_offer_take(struct vb_offer *o, struct vb_copy_part *part,

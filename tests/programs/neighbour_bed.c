@@ -31,6 +31,16 @@ void expect(bool truth, const char *format, ...)
 	printf("\n");
 }
 
+char remarks[80];
+void remark(const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(remarks, sizeof(remarks), format, args);
+	va_end(args);
+}
+
 void nap(unsigned us)
 {
 	usleep(us);

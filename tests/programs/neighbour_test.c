@@ -18,12 +18,13 @@ static void try(const char *name, void (*what)(void))
 	if (wanted && !strstr(name, wanted))
 		return;
 	is_broken = is_skipped = false;
+	remarks[0] = '\0';
 	what();
-	printf("%s neighbour: %s (%.1f s)\n",
+	printf("%s neighbour: %s (%s%.1f s)\n",
 	       is_broken    ? "not ok"
 	       : is_skipped ? "skip"
 			    : "ok",
-	       name, seconds() - then);
+	       name, remarks, seconds() - then);
 	fflush(stdout);
 }
 

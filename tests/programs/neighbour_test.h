@@ -59,6 +59,9 @@ void expect(bool truth, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 /* This host does not allow the case, because of @why. */
 void skip(const char *why);
+/* Add figures to the line of the case. */
+void remark(const char *format, ...) __attribute__((format(printf, 1, 2)));
+extern char remarks[80];
 void nap(unsigned us);
 
 /* Make a queue pair in state INIT, to which receives may be posted. */

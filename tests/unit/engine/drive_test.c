@@ -17,6 +17,7 @@
 
 static struct {
 	vb_time now, deadline;
+	vb_time stepped_at; /* the time of the last step */
 	/* number of steps so far; number of batches to send */
 	unsigned steps, batches;
 	struct vb_engine e;
@@ -43,6 +44,7 @@ static bool send_one(struct vb_qp *qp, vb_time now, struct vb_txq *q)
 	static struct vb_route route;
 
 	fake.steps++;
+	fake.stepped_at = now;
 	fake.batches -= fake.batches > 0;
 	for (unsigned i = 0; i < fake.frames; i++)
 		vb_txq_commit(q, 16, &route);
@@ -230,6 +232,27 @@ static void step_now(struct vb_engine *e, struct vb_qp *qp)
 	vb_mutex_unlock(&qp->drive);
 }
 
+/* The clock that this thread has read is behind the queue pair's time, which
+ * another thread has set. */
+static void time__never_goes_back(void **state)
+{
+	struct vb_engine *e = *state;
+	struct vb_qp *qp = &fake.qp[0];
+	vb_time ahead = fake.now + 100;
+
+	qp->now = ahead;
+	step_now(e, qp);
+	assert_int_equal(fake.stepped_at, ahead);
+	assert_int_equal(qp->now, ahead);
+	arm_timer(e, qp, fake.now, fake.now - 1);
+	vb_drive_due(e, fake.now, -1u);
+	assert_int_equal(fake.steps, 2);
+	assert_int_equal(fake.stepped_at, ahead);
+	fake.now = ahead + 1;
+	step_now(e, qp);
+	assert_int_equal(fake.stepped_at, ahead + 1);
+}
+
 /* A batch without room waits, and no new batch is made meanwhile. */
 static void room__what_has_none_goes_first(void **state)
 {
@@ -350,6 +373,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(due__others_get_a_turn, set_up,
 						tear_down),
 		cmocka_unit_test_setup_teardown(due__one_that_is_driven, set_up,
+						tear_down),
+		cmocka_unit_test_setup_teardown(time__never_goes_back, set_up,
 						tear_down),
 		cmocka_unit_test_setup_teardown(room__what_has_none_goes_first,
 						set_up, tear_down),
