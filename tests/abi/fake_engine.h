@@ -7,18 +7,20 @@
 #include "engine/engine.h"
 
 struct fake_engine {
-	unsigned devices; /* number of devices that a listing returns */
-	unsigned opens;	  /* number of devices that are open now */
-	unsigned drives;  /* number of calls of vb_drive() */
-	unsigned polls;	  /* number of calls of vb_engine_poll() */
-	const char *tree; /* the root of the tree of files, or NULL */
-	uint32_t
-		moderate_count; /* arguments of the last vb_engine_moderate() */
+	/* number of devices in the list that the engine returns */
+	unsigned devices;
+	/* number of devices that the front end has open now */
+	unsigned opens;
+	unsigned drives;
+	unsigned polls;
+	const char *tree; /* root directory of the device files; or NULL */
+	/* arguments of the last call of vb_engine_moderate() */
+	uint32_t moderate_count;
 	vb_time moderate_period;
-	void (*on_poll)(void); /* called by each poll; or NULL */
-	/* the rule of the flow that was created last */
+	void (*on_poll)(void); /* called by each vb_engine_poll(); or NULL */
+	/* rule of the steering flow that the front end created last */
 	struct vb_flow_rule rule;
-	unsigned flows; /* number of flows that exist now */
+	unsigned flows; /* number of steering flows that exist now */
 };
 
 extern struct fake_engine fake;

@@ -31,7 +31,8 @@
 #include "front/verbs/front.h"
 #include "tests/abi/fake_engine.h"
 
-#define DEPTH 4 /* entries of the queue pair's queues */
+/* depth of the send queue and of the receive queue of bench.qp */
+#define DEPTH 4
 
 struct bench {
 	struct ibv_context *context;
@@ -40,10 +41,10 @@ struct bench {
 	struct ibv_cq *cq;
 	struct ibv_qp *qp; /* an RC queue pair in RESET */
 	struct ibv_qp_ex *ex;
-	struct vb_qp *core; /* core's object of @qp */
+	struct vb_qp *core; /* the object of @qp in the room core/ */
 };
 
-/* Open the first device of the list. */
+/* Open the first device that ibv_get_device_list() returns. */
 struct ibv_context *open_first(void);
 int set_up(void **state);
 int tear_down(void **state);
@@ -53,14 +54,15 @@ int tear_down(void **state);
 void put_in(struct bench *b, enum vb_qp_state s);
 /* Returns how many work requests were ever posted to the send queue. */
 uint32_t posted(const struct bench *b);
-/* Add the completion of a receive to the completion queue. */
+/* Add the completion of a RECV with @wr_id to the completion queue of @b. */
 void push(struct bench *b, uint64_t wr_id);
 void sleep_ms(long ms);
 
 /* A program's allocators for a parent domain, and their behaviour. */
 struct allocator {
 	unsigned taken, given;
-	enum { OWN, DEFAULT, NONE } how; /* NONE: the allocator has no memory */
+	/* @how of a parent domain's allocator: NONE returns no memory */
+	enum { OWN, DEFAULT, NONE } how;
 };
 extern struct allocator allocator;
 void *take(struct ibv_pd *pd, void *context, size_t size, size_t align,

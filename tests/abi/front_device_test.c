@@ -179,7 +179,7 @@ static void resolve__asks_for_the_gid_s_interface(void **state)
 	ah.grh.sgid_index = 0;
 	assert_int_equal(
 		ibv_resolve_eth_l2_from_gid(b->context, &ah, mac, &vlan), 0);
-	/* the fake engine returns the interface's index */
+	/* 7 is the interface's index, which the fake engine writes to @vlan */
 	assert_int_equal(vlan, 7);
 	assert_int_equal(mac[5], 9);
 	assert_int_equal(

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Flow steering, raw packets, work queues and tables of them. */
+/* Flow steering rules, raw packet queue pairs, work queues and RSS tables. */
 #include "tests/abi/front_bench.h"
 
 struct flow_request {
@@ -120,7 +120,7 @@ static void flow__refusals(void **state)
 	REFUSED(r.eth.type = IBV_FLOW_SPEC_GRE, EOPNOTSUPP);
 	REFUSED(r.eth.type = IBV_FLOW_SPEC_MPLS, EOPNOTSUPP);
 	REFUSED(r.eth.type = IBV_FLOW_SPEC_ACTION_HANDLE, EOPNOTSUPP);
-	/* two specs of layer 3 */
+	/* refused: a flow rule with two IP specifications */
 	REFUSED(r.udp.type = IBV_FLOW_SPEC_IPV4, EINVAL);
 	REFUSED(r.count.counters = NULL, EINVAL);
 #undef REFUSED
@@ -141,7 +141,7 @@ static void raw_qp__sends_and_nothing_else(void **state)
 	wr.opcode = IBV_WR_SEND_WITH_IMM;
 	assert_int_equal(ibv_post_send(qp, &wr, &bad), EINVAL);
 	wr.opcode = IBV_WR_SEND;
-	/* the device does not support this flag */
+	/* Raw packet queue pairs refuse sends with IBV_SEND_IP_CSUM. */
 	wr.send_flags = IBV_SEND_IP_CSUM;
 	assert_int_equal(ibv_post_send(qp, &wr, &bad), EINVAL);
 	wr.send_flags = 0;

@@ -24,7 +24,8 @@ static void reg_mr__refused_access(void **state)
 
 	assert_null(ibv_reg_mr(b->pd, bytes, 8, IBV_ACCESS_REMOTE_WRITE));
 	assert_int_equal(errno, EINVAL);
-	/* Unknown optional access flags are ignored (ibv_reg_mr(3)). */
+	/* Registration ignores unknown optional access flags
+	 * (ibv_reg_mr(3)). */
 	mr = ibv_reg_mr_iova2(b->pd, bytes, 8, 0, 1u << 29);
 	assert_non_null(mr);
 	ibv_dereg_mr(mr);
@@ -158,7 +159,9 @@ static void advise_mr__what_the_page_says(void **state)
 	assert_int_equal(ibv_advise_mr(b->pd,
 				       IBV_ADVISE_MR_ADVICE_PREFETCH_WRITE, 0,
 				       &sge, 1),
-			 EPERM); /* EPERM, because the region is not writable */
+			 /* prefetch for writing needs a region with
+			  * LOCAL_WRITE */
+			 EPERM);
 	assert_int_equal(ibv_advise_mr(other, 0, 0, &sge, 1), EPERM);
 	sge.length = (uint32_t)(2 * page + 1);
 	assert_int_equal(ibv_advise_mr(b->pd, 0, 0, &sge, 1), EFAULT);
@@ -169,7 +172,7 @@ static void advise_mr__what_the_page_says(void **state)
 				       IBV_ADVISE_MR_ADVICE_PREFETCH_NO_FAULT,
 				       0, &sge, 1),
 			 0);
-	/* The address is mapped, but not readable. */
+	/* Prefetch fails for a page that is mapped, but not readable. */
 	sge.length = (uint32_t)page;
 	assert_int_equal(mprotect(mem, page, PROT_NONE), 0);
 	assert_int_equal(ibv_advise_mr(b->pd, 0, 0, &sge, 1), EFAULT);
@@ -192,13 +195,13 @@ static void dmabuf_mr__is_what_the_descriptor_is(void **state)
 	struct bench *b = *state;
 	struct vb_pd *pd = vb_front_pd(b->pd)->core;
 	int fd = memfd_create("stands for a device's memory", MFD_CLOEXEC);
-	/* Offset and iova must be equal within a page. */
+	/* Offset and iova of a dma-buf region: equal modulo the page size. */
 	const uint64_t iova = 0x7000000ffa;
 	struct ibv_mr *mr;
 	char out[4] = "";
 
 	assert_int_equal(ftruncate(fd, 8192), 0);
-	/* The region begins inside a page and crosses its end. */
+	/* The dma-buf region begins inside a page and crosses its end. */
 	mr = ibv_reg_dmabuf_mr(b->pd, 4090, 20, iova, fd,
 			       IBV_ACCESS_LOCAL_WRITE |
 				       IBV_ACCESS_REMOTE_WRITE);
@@ -211,7 +214,7 @@ static void dmabuf_mr__is_what_the_descriptor_is(void **state)
 	assert_int_equal(
 		vb_mr_write(pd->adapter, pd, 0, mr->rkey, iova + 17, "abcd", 4),
 		FAULT_RKEY);
-	/* The descriptor's owner truncates the file. */
+	/* The exporter of the dma-buf truncates the file under the region. */
 	assert_int_equal(ftruncate(fd, 0), 0);
 	assert_int_equal(
 		vb_mr_write(pd->adapter, pd, 0, mr->rkey, iova, "abcd", 4),
@@ -362,7 +365,8 @@ static void parent_domain__stands_for_its_domain(void **state)
 	assert_int_equal(ibv_dealloc_pd(pd), EBUSY);
 	mr = ibv_reg_mr(parent, mem, 8, 0);
 	assert_ptr_equal(vb_front_mr(mr)->core->pd, vb_front_pd(pd)->core);
-	cq_attr.parent_domain = pd; /* a domain that is not a parent domain */
+	/* refused: @pd is an ordinary domain, not a parent domain */
+	cq_attr.parent_domain = pd;
 	assert_null(ibv_create_cq_ex(b->context, &cq_attr));
 	assert_int_equal(errno, EINVAL);
 	cq_attr.parent_domain = parent;
@@ -380,7 +384,7 @@ static void parent_domain__stands_for_its_domain(void **state)
 	assert_int_equal(ibv_dealloc_td(td), 0);
 }
 
-/* A parent domain whose queues come from take() and give(). */
+/* Make a parent domain whose queues get memory from take() and give(). */
 static struct ibv_pd *alloc_parent(struct bench *b)
 {
 	struct ibv_parent_domain_init_attr attr = {
@@ -480,7 +484,7 @@ static void mw__alloc_and_bind_are_posted(void **state)
 	const struct vb_send_wqe *wqe = vb_sq_at(&b->core->sq, 0);
 	uint32_t key = mw->rkey;
 
-	/* The queue pair is in RESET. */
+	/* Binding a window is refused, as the queue pair is in RESET. */
 	assert_int_equal(ibv_bind_mw(b->qp, mw, &bind), EINVAL);
 	assert_int_equal(mw->rkey, key);
 	put_in(b, QPS_RTS);

@@ -27,7 +27,7 @@ static void pages__completion_queues(void **state)
 	poll.comp_mask = 0;
 	assert_int_equal(ibv_start_poll(cq, &poll), ENOENT);
 	assert_int_equal(ibv_destroy_cq(ibv_cq_ex_to_cq(cq)), 0);
-	/* With a non-blocking channel that has no event: -1 and errno. */
+	/* On a non-blocking channel without an event the call returns -1. */
 	assert_int_equal(fcntl(b->channel->fd, F_SETFL, O_NONBLOCK), 0);
 	errno = 0;
 	assert_int_equal(ibv_get_cq_event(b->channel, &which, &context), -1);
@@ -48,19 +48,19 @@ static void pages__queue_pairs_and_shared_queues(void **state)
 	struct ibv_srq_attr attr = { .srq_limit = 1, .max_wr = 1u << 30 };
 	struct ibv_qp *qp;
 
-	/* Creation ignores the limit, and returns the actual sizes. */
+	/* ibv_create_srq_ex() ignores srq_limit; sizes are the actual ones. */
 	assert_non_null(srq);
 	assert_true(init.attr.max_wr >= 3 && init.attr.max_sge >= 1);
-	/* UC queue pairs cannot have a shared receive queue. */
+	/* Creating a UC queue pair with a shared receive queue is refused. */
 	assert_null(ibv_create_qp(b->pd, &on_srq));
 	assert_int_equal(errno, EINVAL);
-	/* a UD queue pair on an SRQ ignores the receive queue sizes */
+	/* A UD queue pair with an SRQ ignores its receive queue's sizes. */
 	on_srq.qp_type = IBV_QPT_UD;
 	qp = ibv_create_qp(b->pd, &on_srq);
 	assert_non_null(qp);
 	assert_true(on_srq.cap.max_send_wr >= 1);
 	assert_int_equal(ibv_destroy_srq(srq), EBUSY);
-	/* One attribute is invalid, so none is changed. */
+	/* One of the two SRQ attributes is invalid, so neither is changed. */
 	assert_int_equal(
 		ibv_modify_srq(srq, &attr, IBV_SRQ_MAX_WR | IBV_SRQ_LIMIT),
 		EINVAL);
@@ -80,7 +80,8 @@ static void pages__windows_and_handles(void **state)
 	struct ibv_qp *ud = ibv_create_qp(b->pd, &of_ud);
 	struct ibv_mw *one = ibv_alloc_mw(b->pd, IBV_MW_TYPE_1);
 	struct ibv_mw *two = ibv_alloc_mw(b->pd, IBV_MW_TYPE_2);
-	struct ibv_mw_bind bind = { .send_flags = 0 }; /* length 0: unbind */
+	/* a bind of length 0 unbinds the window */
+	struct ibv_mw_bind bind = { .send_flags = 0 };
 	struct ibv_ah_attr no_grh = { .port_num = 1 };
 	struct ibv_ah_attr out;
 	struct ibv_wc wc = { .wc_flags = IBV_WC_GRH };
@@ -102,7 +103,7 @@ static void pages__windows_and_handles(void **state)
 	no_grh.port_num = 2;
 	assert_null(ibv_create_ah(b->pd, &no_grh));
 	assert_int_equal(errno, EINVAL);
-	/* The destination GID of the packet is not one of the port's. */
+	/* The received packet's destination GID is none of this port's GIDs. */
 	assert_int_equal(ibv_init_ah_from_wc(b->context, 1, &wc, &grh, &out),
 			 -1);
 	assert_null(ibv_create_ah_from_wc(b->pd, &wc, &grh, 1));
@@ -172,7 +173,7 @@ static void pages__polling_and_posting(void **state)
 	for (uint32_t i = 1; i < room; i++)
 		assert_int_equal(ibv_post_srq_recv(srq, &wr[1], &bad), 0);
 	assert_int_equal(ibv_post_srq_recv(srq, wr, &bad), ENOMEM);
-	/* the first request of the list was posted */
+	/* @bad points at the second request, as only the first was posted. */
 	assert_ptr_equal(bad, &wr[1]);
 	assert_int_equal(ibv_destroy_qp(qp), 0);
 	assert_int_equal(ibv_destroy_srq(srq), 0);
@@ -339,7 +340,7 @@ static void pages__queries(void **state)
 	assert_int_equal(ibv_query_pkey(b->context, 1, -1, &pkey), -1);
 	assert_int_equal(
 		ibv_query_qp_data_in_order(b->qp, IBV_WR_RDMA_WRITE, 0), 0);
-	/* Values behind the last counter are 0. */
+	/* A counter object to which no counter is attached reads as 0. */
 	assert_int_equal(ibv_read_counters(c, values, 2, 0), 0);
 	assert_true(!values[0] && !values[1] && values[2] == 7);
 	/* EOPNOTSUPP for the options of vendor 0, which ibv_query_ece()
@@ -401,7 +402,7 @@ static void pages__parent_domains_need_both_allocators(void **state)
 	attr.free = give;
 	assert_null(ibv_alloc_parent_domain(b->context, &attr));
 	assert_int_equal(errno, EINVAL);
-	/* Without their bit in the mask the allocators are not called. */
+	/* With comp_mask 0 the parent domain's allocators are not called. */
 	attr.comp_mask = 0;
 	pd = ibv_alloc_parent_domain(b->context, &attr);
 	assert_non_null(pd);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Posting, polling and the ibv_wr_* calls. */
+/* Posting requests, the ibv_wr_* calls, and polling for completions. */
 #include "tests/abi/front_bench.h"
 
 static void post_send__wrong_state(void **state)

@@ -169,7 +169,7 @@ static void tags__operations(void **state)
 
 	assert_non_null(srq);
 	assert_int_equal(ibv_destroy_cq(b->cq), EBUSY);
-	/* The list has room for two tags. */
+	/* The SRQ's tag list has room for two tags, so the third is refused. */
 	assert_int_equal(ibv_post_srq_ops(srq, wr, &bad), ENOMEM);
 	assert_ptr_equal(bad, &wr[2]);
 	assert_op(b->cq, 1, IBV_WC_TM_ADD, IBV_WC_SUCCESS, 0);
@@ -320,7 +320,7 @@ static void xrc__objects_hold_what_they_use(void **state)
 	assert_ptr_equal(again->qp_context, b);
 	assert_int_equal(again->qp_num, target->qp_num);
 	assert_int_equal(ibv_destroy_qp(target), 0);
-	/* The queue pair stays while its other handle is open. */
+	/* The XRC target exists while its handle of ibv_open_qp() is open. */
 	qp_attr =
 		(struct ibv_qp_attr){ .qp_state = IBV_QPS_INIT, .port_num = 1 };
 	assert_int_equal(ibv_modify_qp(again, &qp_attr,

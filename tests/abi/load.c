@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Symbols that some programs (NCCL) look up by version. */
+/* Symbols of libibverbs that programs such as NCCL look up by version. */
 static const char *const wanted[][2] = {
 	{ "ibv_get_device_list", "IBVERBS_1.1" },
 	{ "ibv_get_device_list", "IBVERBS_1.0" },

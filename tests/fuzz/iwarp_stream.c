@@ -11,8 +11,9 @@
 
 #include "tests/support/pipe.h"
 
-#define OPEN_AT	   4096u /* first offset that the peer's key opens */
-#define OPEN_END   8192u /* end of the range that the peer's key opens */
+/* first offset in side 1's memory that the valid key opens */
+#define OPEN_AT	   4096u
+#define OPEN_END   8192u /* offset behind the range that the valid key opens */
 #define RECV_AT	   16384u
 #define SINK_AT	   32768u
 #define SINK_BYTES 512u
@@ -62,7 +63,7 @@ static void deliver(struct pipe *p, size_t len, unsigned step)
 
 	for (size_t at = 0; at < len; at += step) {
 		pipe_inject(p, 0, stream + at, VB_MIN(step, len - at));
-		/* Only the bytes of side 0's stream are from the input. */
+		/* Nothing of side 1 reaches side 0: the input is side 0's. */
 		p->limit[1] = 0;
 		pipe_turn(p);
 	}

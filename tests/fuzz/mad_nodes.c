@@ -14,7 +14,8 @@
 #include "wire/smp.h"
 
 static struct vb_mgmt *m;
-static struct vb_fab_node *nodes[2]; /* an adapter and a switch */
+/* the nodes that get the fuzzer's MADs: an adapter and a switch */
+static struct vb_fab_node *nodes[2];
 static unsigned sent, client;
 
 static int count_frame(void *arg, struct vb_fab_node *node, uint8_t port,
@@ -55,7 +56,7 @@ static void take(void *arg, void *who, const struct vb_mad_delivery *d)
 	uint8_t sum = 0;
 
 	MUST(who == &client);
-	/* read all bytes, so that a sanitizer checks them */
+	/* Read all bytes of the MAD, so that a sanitizer checks the buffer. */
 	for (size_t i = 0; i < d->len; i++)
 		sum ^= d->bytes[i];
 	client += sum;

@@ -82,10 +82,10 @@ static void mutate_once(struct input *in)
 	size_t at = below(in->len), run = below(in->len - at) % 16;
 
 	switch (below(6)) {
-	case 0: /* truncate the input */
+	case 0: /* cut the input off at a random byte */
 		in->len = at;
 		break;
-	case 1: /* lengthen the input */
+	case 1: /* append random bytes to the input */
 		run = below(VB_MIN(64, MAX_BYTES - in->len));
 		memset(in->bytes + in->len, (int)next_random(), run);
 		in->len += run;

@@ -24,7 +24,8 @@
 #define WAIT  10.0
 extern struct rc_options options;
 extern struct rc_device device;
-extern const char *problem; /* the first error that the running case found */
+/* text of the first error that the running case found; NULL: none */
+extern const char *problem;
 
 struct side {
 	struct ibv_cq *cq;
@@ -116,7 +117,7 @@ void impossible_creations(void);
  * the longest message. */
 void longest_message(void);
 
-/* A queue pair that never sends can still move to RTS. */
+/* A queue pair whose program only receives may still move to RTS. */
 void receive_only(void);
 void child_tidies_up(void);
 void child_opens_its_own(void);
@@ -128,7 +129,7 @@ void cancelled_poster(void);
 void child_and_xrc_domain(void);
 void cancelled_in_any_verb(void);
 
-/* After any misuse, other queue pairs still exchange messages. */
+/* After a refused call, other queue pairs must still exchange messages. */
 void still_works(void);
 void in_fresh_sides(void (*run)(void));
 

@@ -207,14 +207,15 @@ void longest_message(void)
 	wr.num_sge = 2;
 	err = post(&a, &wr);
 	if (err)
-		return; /* the device may also refuse the request */
+		/* The device may refuse this request, which ends the case. */
+		return;
 	if (!rc_wait(a.cq, WAIT, &wc))
 		wrong("no completion");
 	else if (wc.status == IBV_WC_SUCCESS)
 		wrong("a message of 2^32 + 8 bytes");
 }
 
-/* A queue pair that never sends can still move to RTS. */
+/* A queue pair whose program only receives may still move to RTS. */
 void receive_only(void)
 {
 	struct ibv_qp_init_attr init = {

@@ -86,7 +86,7 @@ void too_many_requests(void)
 	struct ibv_qp_attr attr;
 	unsigned posted = 0;
 
-	/* The peer posts no receive, so the sends stay in the queue. */
+	/* The peer posts no RECV, so the sends stay in the send queue. */
 	connect_with(RC_ALL_ACCESS, 7, 7);
 	must(!ibv_query_qp(a.qp, &attr, IBV_QP_CAP, &init), "ibv_query_qp");
 	while (posted <= init.cap.max_send_wr && !post(&a, &wr))
@@ -275,7 +275,7 @@ void atomic_outside(void)
 	untouched(&b);
 }
 
-/* The region does not permit the operation: an access error. */
+/* The region's access flags do not permit the operation: access error. */
 static void region_refuses(enum ibv_wr_opcode opcode, unsigned access)
 {
 	struct ibv_mr *mr = ibv_reg_mr(device.pd, b.memory, BYTES, access);
@@ -398,7 +398,7 @@ void peer_is_gone(void)
 	connected();
 	must(!ibv_destroy_qp(b.qp), "ibv_destroy_qp");
 	b.qp = NULL;
-	/* the stream of an RNIC ends, and the peer gets the error */
+	/* An RNIC ends the stream, and the peer's queue pair gets an error. */
 	if (rnic) {
 		becomes(&a, IBV_QPS_ERR);
 		refused(post(&a, &wr), 0, "post");

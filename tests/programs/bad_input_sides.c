@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The two sides of a case, and functions that check them. */
+/* The two queue pairs of a case, and functions that check them. */
 #include "bad_input.h"
 
 #define DEPTH  16
@@ -7,7 +7,8 @@
 
 struct rc_options options = RC_OPTIONS;
 struct rc_device device;
-const char *problem; /* the first error that the running case found */
+/* text of the first error that the running case found; NULL: none */
+const char *problem;
 static char problem_text[256];
 struct side a, b;
 bool rnic;
@@ -16,8 +17,7 @@ void wrong(const char *format, ...)
 {
 	va_list args;
 
-	/* only the first error is kept, because it is the cause of the
-	 * others */
+	/* Keep only the first error, which causes the later ones. */
 	if (problem)
 		return;
 	va_start(args, format);

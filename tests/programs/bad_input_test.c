@@ -82,7 +82,7 @@ static const struct {
 	NO_RNIC(child_and_xrc_domain),
 };
 
-/* After any misuse, other queue pairs still exchange messages. */
+/* After a refused call, other queue pairs must still exchange messages. */
 void still_works(void)
 {
 	struct ibv_sge sge = piece(&a, 0, 4);
@@ -95,7 +95,8 @@ void still_works(void)
 	refused(post(&a, &wr), 0, "post afterwards");
 	ends_in(&a, IBV_WC_SUCCESS);
 	while (rnic && memcmp(b.memory + BYTES, "word", 4) && seconds() < until)
-		usleep(1000); /* the request was sent meanwhile */
+		/* wait until the peer's memory has the bytes of the request */
+		usleep(1000);
 	if (memcmp(b.memory + BYTES, "word", 4))
 		wrong("the data afterwards");
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Cases: children of fork, and threads that are cancelled. */
+/* Misuse by children of fork, and by threads that are cancelled. */
 #include "bad_input.h"
 
-/* Run @f in a child of fork, as destructors run there. */
+/* Run @f in a child of fork, as destructors of the child would run. */
 static void in_child(void (*f)(void))
 {
 	int status = -1;

@@ -19,20 +19,23 @@
 
 #include "rc.h"
 
-#define BYTES  8192
-#define BORDER 4096 /* bytes around the region that must not change */
+#define BYTES 8192
+/* bytes on each side of the region that must not change */
+#define BORDER 4096
 #define DEPTH  8
 #define WAIT   20.0
 #define SETTLE 0.3
 #define FILL   0xb5
 
-/* How the server causes the fault. */
+/* What the server does so that the client's request fails. */
 enum trick {
 	NOTHING,
-	NO_RIGHTS,     /* the server's queue pair allows no operation */
-	NO_WRITES,     /* the server's region allows no writes */
-	SMALL_RECEIVE, /* the server's receive is one byte too small */
-	STALE_RECEIVE, /* the server's receive is in a deregistered region */
+	/* the access flags of the server's queue pair permit no operation */
+	NO_RIGHTS,
+	NO_WRITES, /* the server's region permits no remote writes */
+	/* the server's RECV is one byte shorter than the message */
+	SMALL_RECEIVE,
+	STALE_RECEIVE, /* the region of the server's RECV is deregistered */
 	LEAVE,	       /* the server's process ends */
 };
 
@@ -40,8 +43,9 @@ static const struct one {
 	const char *name;
 	enum ibv_wr_opcode opcode;
 	uint32_t length, key_off;
-	long remote;  /* offset in the region */
-	bool receive; /* the server posts a receive */
+	/* offset of the remote address from the region's start, in bytes */
+	long remote;
+	bool receive; /* true: the server posts a RECV */
 	enum trick trick;
 } cases[] = {
 	{ "write_rkey", IBV_WR_RDMA_WRITE, 64, 0x100, 0, true, NOTHING },
@@ -80,7 +84,7 @@ struct hello {
 	struct rc_address at;
 };
 
-struct outcome { /* results at the server */
+struct outcome { /* what the server observed, as words to compare and print */
 	char receive[32], state[8], memory[8], event[32];
 };
 
@@ -112,8 +116,6 @@ static void drop_ends(void)
 	must(!ibv_dereg_mr(mr), "ibv_dereg_mr");
 	must(!ibv_destroy_cq(cq), "ibv_destroy_cq");
 }
-
-/* Functions of the server. */
 
 static void post_receive(const struct one *c)
 {
@@ -216,7 +218,7 @@ static void refuse(const struct one *c)
 	tcp_barrier(tcp);
 	if (c->trick == LEAVE)
 		_exit(0);
-	/* Wait until the client has its answer. */
+	/* Wait until the client has the completion of its request. */
 	tcp_barrier(tcp);
 	if (rc_wait(cq, SETTLE, &wc))
 		snprintf(o.receive, sizeof(o.receive), "%s",
@@ -227,8 +229,6 @@ static void refuse(const struct one *c)
 	tcp_send(tcp, &o, sizeof(o));
 	drop_ends();
 }
-
-/* Functions of the client. */
 
 /* Post the case's request. False: the library checked and refused it. */
 static bool post(const struct one *c, const struct hello *peer)
@@ -269,7 +269,7 @@ static const char *await(uint64_t wr_id)
 	return wc.wr_id == wr_id ? status_name(wc.status) : "out_of_order";
 }
 
-/* Wait until the server is ready, or has ended. */
+/* Wait until the server is ready for the request, or has ended. */
 static void await_turn(const struct one *c)
 {
 	char drop;
@@ -283,7 +283,7 @@ static void await_turn(const struct one *c)
 	tcp_barrier(tcp);
 	if (c->trick == LEAVE) {
 		must(read(tcp, &drop, 1) <= 0, "the server leaves");
-		/* the server's queue pair is destroyed a little later */
+		/* The server's queue pair ends up to 200 ms after its exit. */
 		usleep(200000);
 	}
 }

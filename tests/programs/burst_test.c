@@ -45,7 +45,8 @@ static struct burst next(struct rng *r)
 {
 	struct burst b = { .length = 1 + (uint32_t)rng_below(r, LONGEST) };
 
-	if (rng_below(r, 50) == 0) /* some WRITEs are too large to gather */
+	/* one WRITE in 50 is too long to be joined with others */
+	if (rng_below(r, 50) == 0)
 		b.length = BYTES / 2;
 	b.from = (uint32_t)rng_below(r, BYTES - b.length);
 	b.to = (uint32_t)rng_below(r, BYTES - b.length);

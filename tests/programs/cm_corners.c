@@ -145,8 +145,10 @@ static void corners(const char *name)
 
 /* Errno of the call, or HAD_IT after an event; 0: the thread still waits. */
 static _Atomic int heard_of;
-static _Atomic unsigned had; /* number of events that listen_on() has read */
-static _Atomic long tid;     /* thread id of the waiting thread */
+/* number of events that the thread in listen_on() has read */
+static _Atomic unsigned had;
+/* kernel's id of the thread that waits for events */
+static _Atomic long tid;
 
 static void *listen_on(void *channel)
 {
@@ -170,7 +172,8 @@ static void *listen_once(void *channel)
 	if (rdma_get_cm_event(channel, &e)) {
 		heard_of = errno;
 	} else {
-		/* destroying the id waits for the next line */
+		/* rdma_destroy_id() in the other thread waits for the
+		 * acknowledgement. */
 		heard_of = HAD_IT;
 		rdma_ack_cm_event(e);
 	}
@@ -300,7 +303,7 @@ static void cancelled(void)
 		struct waiting w;
 
 		well = begin_waiting(&w, listen_on);
-		/* the thread is on its way to the event, or still asleep */
+		/* In odd turns the cancelled thread may get an event. */
 		if (i % 2)
 			write(w.id, (enum rdma_cm_event_type)EVENT_USER, 0, 0);
 		pthread_cancel(w.thread);
@@ -347,7 +350,7 @@ static void passed_on(void)
 	say("one of two that wait is cancelled", well);
 }
 
-/* An id may outlive its channel; it then gets no events. */
+/* An id may outlive its event channel, and gets no events afterwards. */
 static void outlived(const char *name)
 {
 	struct rdma_event_channel *channel = rdma_create_event_channel();
@@ -362,14 +365,13 @@ static void outlived(const char *name)
 
 	if (well) {
 		rdma_destroy_event_channel(channel);
-		usleep(2000); /* the address is resolved meanwhile */
+		/* wait until the address is resolved, without a channel */
+		usleep(2000);
 		well = rdma_destroy_id(other) == 0 && rdma_destroy_id(id) == 0;
 	}
 	say("ids that outlive their channel", well);
 	freeaddrinfo(found);
 }
-
-/* Connections made by rdma_create_ep(). */
 
 static struct rdma_cm_id *end_point(const char *name, int flags,
 				    enum ibv_qp_type type)
@@ -497,7 +499,7 @@ static bool chosen_later(const char *name)
 	return well;
 }
 
-/* Binding to an address that no host has must fail (RFC 5737). */
+/* Binding to 192.0.2.77, which no host has (RFC 5737), must fail. */
 static bool anothers_address(void)
 {
 	struct addrinfo *found = NULL;

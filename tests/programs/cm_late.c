@@ -20,8 +20,8 @@
 #include "wire/ipc_cm.h"
 
 #define PORT   7478
-#define BEHIND 3600 /* seconds */
-/* ns between the late answer and the answer to the request */
+#define BEHIND 3600 /* seconds by which the wall clock is set back */
+/* Nanoseconds from the late answer of an older request to the right one. */
 #define BETWEEN 20000000
 
 enum late { NOTHING, OF_ANOTHER_ID, OF_THE_SAME_ID };
@@ -83,7 +83,7 @@ __attribute__((visibility("default"))) int clock_gettime(clockid_t id,
 	return rc;
 }
 
-/* Bind to a port and listen there. */
+/* Bind an id to @address and listen there. Returns whether both succeeded. */
 static bool listens(struct rdma_event_channel *channel, const char *address)
 {
 	struct sockaddr_in a = { .sin_family = AF_INET,

@@ -43,7 +43,7 @@ static void die(const char *what)
 	exit(2);
 }
 
-/* Seconds of a clock that all programs of a machine share. */
+/* Returns seconds of a clock that all programs of the host share. */
 static double seconds(void)
 {
 	struct timespec t;
@@ -73,14 +73,14 @@ static void equip(struct rdma_cm_id *id)
 		cq = ibv_create_cq(id->verbs, 16, NULL, NULL, 0);
 	}
 	attr.send_cq = attr.recv_cq = cq;
-	/* completions are those of a shared receive queue */
+	/* A receiving XRC queue pair has no CQ: its SRQ has one. */
 	if (kind == XRC && serves)
 		attr.send_cq = attr.recv_cq = NULL;
 	if (!pd || !cq || rdma_create_qp(id, pd, &attr))
 		die("a queue pair");
 }
 
-/* Make an id for XRC, which only this call can do. */
+/* Make an id for XRC, which only rdma_create_ep() can make. */
 static struct rdma_cm_id *xrc_id(void)
 {
 	struct rdma_addrinfo ai = {
@@ -189,7 +189,7 @@ static void on_down(struct rdma_cm_id *id)
 	at("timewait");
 }
 
-/* Handle an event. True: @id is no longer needed. */
+/* Handle an event. Returns true if its id is no longer needed. */
 static int on_event(const struct rdma_cm_event *e)
 {
 	switch (e->event) {

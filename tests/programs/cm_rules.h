@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Shared by the files of cm_rules. */
+/* Declarations for the files of the test cm_rules. */
 #ifndef TESTS_PROGRAMS_CM_RULES_H
 #define TESTS_PROGRAMS_CM_RULES_H
 
@@ -34,7 +34,7 @@ bool holds(bool it, const char *what);
 
 bool fails(int rc, int error);
 
-/* Rules of GIDs as addresses. */
+/* Rules for addresses that are GIDs (AF_IB). */
 
 struct place {
 	const char *name, *service;
@@ -44,7 +44,7 @@ struct rdma_cm_id *end_point(const struct place *p);
 extern char heard[64];
 void gids(const char *ip, const char *ip6);
 
-/* Rules of bound ids. */
+/* Rules for ids that are bound to an address. */
 struct sockaddr_storage address_of(const char *name, int port);
 extern struct rdma_event_channel *channel;
 struct rdma_cm_id *new_id(enum rdma_port_space ps);
@@ -55,7 +55,7 @@ bool afonly(const char *ip);
  * made narrow, and is not reserved. */
 bool ephemeral(const char *ip);
 
-/* Rules of options of the path. */
+/* Rules for setting the path of an id by rdma_set_option(). */
 enum rdma_cm_event_type next_event(struct rdma_event_channel *from,
 				   struct rdma_cm_event **e);
 bool hears(enum rdma_cm_event_type wanted);
@@ -76,14 +76,14 @@ bool families(const char *ip);
 bool way(const char *ip);
 bool own_qp(const char *ip);
 
-/* Rules of events that have not come yet. */
+/* Rules for events that come while an id changes its channel. */
 bool migrate(const char *ip);
 
-/* rdma_destroy_id(3) waits until an event is acknowledged. */
+/* rdma_destroy_id(3) waits until the program has acknowledged the event. */
 bool waits(const char *ip);
 bool answered_early(const char *ip);
 
-/* A channel whose descriptor is non-blocking. */
+/* A channel with a non-blocking descriptor returns EAGAIN without events. */
 bool does_not_block(void);
 
 /* A function that is newer than the library that this program is linked

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Reports of rules, and ids for all rules. */
+/* Printing of the results of rules, and ids that all rules use. */
 #include "cm_rules.h"
 
 int failures;

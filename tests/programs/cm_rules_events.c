@@ -3,8 +3,6 @@
  * waited for. */
 #include "cm_rules.h"
 
-/* Rules of events that have not come yet. */
-
 bool migrate(const char *ip)
 {
 	struct rdma_event_channel *other = rdma_create_event_channel();
@@ -29,7 +27,7 @@ bool migrate(const char *ip)
 		HOLDS(!rdma_resolve_route(sync, 1000)) &&
 		HOLDS(next_event(other, &e) == RDMA_CM_EVENT_ROUTE_RESOLVED) &&
 		HOLDS(!rdma_ack_cm_event(e)) &&
-		/* Migrate the id back, so that it is synchronous again. */
+		/* With channel NULL again the id's calls are synchronous. */
 		HOLDS(!rdma_migrate_id(id, NULL)) &&
 		HOLDS(!rdma_resolve_route(id, 1000)) &&
 		HOLDS(id->event->event == RDMA_CM_EVENT_ROUTE_RESOLVED);
@@ -50,7 +48,7 @@ static void *destroy(void *id)
 	return NULL;
 }
 
-/* rdma_destroy_id(3) waits until an event is acknowledged. */
+/* rdma_destroy_id(3) waits until the program has acknowledged the event. */
 bool waits(const char *ip)
 {
 	struct rdma_cm_id *id = new_id(RDMA_PS_TCP);
@@ -164,7 +162,7 @@ bool answered_early(const char *ip)
 	return well;
 }
 
-/* A channel whose descriptor is non-blocking. */
+/* A channel with a non-blocking descriptor returns EAGAIN without events. */
 bool does_not_block(void)
 {
 	struct rdma_event_channel *c = rdma_create_event_channel();

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Addresses that are GIDs (AF_IB). */
+/* Rules for ids whose addresses are GIDs (AF_IB). */
 #include "cm_rules.h"
 
 static struct rdma_addrinfo *look_up(const struct place *p)
@@ -137,7 +137,7 @@ static bool call(const struct place *to, unsigned bytes)
 	return well;
 }
 
-/* Connect. @at: the address to listen at; NULL: any address. */
+/* Connect @to with a listener at @at; NULL: the listener is at any address. */
 static bool meet(const char *at, const char *to, int space, int type,
 		 unsigned bytes)
 {

@@ -3,8 +3,6 @@
  * the program makes itself. */
 #include "cm_rules.h"
 
-/* Rules of bound ids. */
-
 struct sockaddr_storage address_of(const char *name, int port)
 {
 	struct sockaddr_storage a = { 0 };
@@ -25,7 +23,7 @@ struct option {
 	int name, value;
 };
 
-/* Bind @id with options. Returns -1 and errno on failure. */
+/* Bind @id to @name and @port with option @o. Returns -1 and sets errno. */
 static int bind_with(struct rdma_cm_id *id, const char *name, int port,
 		     struct option o)
 {
@@ -103,8 +101,6 @@ bool ephemeral(const char *ip)
 		rdma_destroy_id(ids[--count]);
 	return well;
 }
-
-/* Rules of options of the path. */
 
 enum rdma_cm_event_type next_event(struct rdma_event_channel *from,
 				   struct rdma_cm_event **e)
@@ -195,7 +191,7 @@ static bool refuses_path(struct rdma_cm_id *id, void *value, size_t len)
 bool path(const char *ip)
 {
 	struct rdma_cm_id *id = resolved(ip, 7504);
-	/* The first record is only half of a path. */
+	/* both[0] lacks the flags of a whole path, so both[1] must be used. */
 	struct ibv_path_data both[2] = { { .flags = IBV_PATH_FLAG_PRIMARY } };
 	struct ibv_path_data *const d = &both[1];
 	struct rdma_conn_param p = { 0 };

@@ -21,7 +21,8 @@
 struct move {
 	unsigned types;
 	enum ibv_qp_state from, to;
-	int need, may; /* attributes in addition to IBV_QP_STATE */
+	/* attributes that the move needs, and may have, besides IBV_QP_STATE */
+	int need, may;
 };
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
@@ -29,14 +30,15 @@ struct move {
 #define QKEY	 0x11111111
 #define GRH	 40
 #define WAIT	 10.0
-/* Seconds of waiting for a completion that must not come. */
+/* seconds to wait for a completion that must not come */
 #define QUIET	  0.02
 #define NO_STATUS (-1)
 #define NO_EVENT  (-1)
 #define STATES	  7
 #define TYPES	  6
 #define ANY_MTU	  IBV_MTU_1024
-#define ALL_MASKS 22 /* IBV_QP_STATE to IBV_QP_DEST_QPN, without gaps */
+/* number of attribute bits, IBV_QP_STATE to IBV_QP_DEST_QPN */
+#define ALL_MASKS 22
 extern struct rc_options options;
 extern struct rc_device device;
 extern struct ibv_cq *cq_a, *cq_b;
@@ -44,7 +46,7 @@ extern struct ibv_ah *ah;
 extern uint8_t *memory;
 extern struct ibv_mr *mr, *read_only, *gone;
 extern struct ibv_xrcd *xrcd, *other_xrcd;
-extern struct ibv_srq *srq; /* the SRQ of XRC, whose completions go to cq_b */
+extern struct ibv_srq *srq; /* the SRQ of XRC; its completions go to cq_b */
 extern bool is_a;
 extern bool is_b;
 extern int wire;
@@ -57,7 +59,7 @@ struct far {
 };
 extern struct far far;
 
-/* The queue pair of the other side in a row. */
+/* Numbers of the queue pair and SRQ of the peer in a row of the table. */
 struct end {
 	uint32_t qpn, srqn;
 };
@@ -74,12 +76,12 @@ extern const struct type types[TYPES];
 void verdict(bool good, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 
-/* Print the verdicts since the last line as one case. */
+/* Print the verdicts since the last call as one line: one test case. */
 void line(const char *what, const char *type);
 struct ibv_qp *make_qp(enum ibv_qp_type type, struct ibv_cq *cq);
 struct ibv_ah_attr way(void);
 
-/* Returns valid values for every attribute. */
+/* Returns attributes that are valid for every transition. */
 struct ibv_qp_attr good_values(uint32_t peer);
 const struct move *find_move(const struct type *t, int from, int to);
 int try_move(struct ibv_qp *qp, int from, int to, int mask);
@@ -87,36 +89,42 @@ bool is_rnic(void);
 int state_of(struct ibv_qp *qp);
 void judge_moves(const struct type *t);
 
-/* The faults of a row; a row may have several. */
+/* What is wrong with a row's request: bits, of which a row may have several. */
 enum wrong {
 	NOTHING = 0,
-	RKEY = 1 << 0,	      /* the rkey does not exist */
-	RANGE = 1 << 1,	      /* the range exceeds the region */
-	RIGHT = 1 << 2,	      /* the region does not allow the operation */
-	QP_RIGHT = 1 << 3,    /* the queue pair does not allow the operation */
-	ALIGNMENT = 1 << 4,   /* the address of an atomic is not aligned */
-	REMOTE_PAGE = 1 << 5, /* the region exists, but its page is missing */
-	SHORT = 1 << 6,	      /* the receive is too small */
-	RECV_KEY = 1 << 7,    /* the key of the receive does not exist */
+	RKEY = 1 << 0, /* the request's rkey does not exist */
+	/* the request's remote range exceeds the region */
+	RANGE = 1 << 1,
+	/* the region's access flags do not permit the operation */
+	RIGHT = 1 << 2,
+	/* the responder's queue pair does not permit the operation */
+	QP_RIGHT = 1 << 3,
+	ALIGNMENT = 1 << 4, /* the address of an atomic is no multiple of 8 */
+	/* the region is registered, but its page is unmapped */
+	REMOTE_PAGE = 1 << 5,
+	SHORT = 1 << 6,	   /* the RECV is shorter than the message */
+	RECV_KEY = 1 << 7, /* the RECV's lkey does not exist */
 	NO_RECV = 1 << 8,
 	LKEY = 1 << 9,
 	LOCAL_RANGE = 1 << 10,
-	/* the data of a READ goes to a read-only region */
+	/* the READ's data would go to a region without LOCAL_WRITE */
 	LOCAL_RIGHT = 1 << 11,
 	LOCAL_PAGE = 1 << 12,
 	PEER_THERE = 1 << 13, /* no fault: only side b moves to b_state */
-	/* SEND with invalidate of a key that cannot be invalidated */
+	/* SEND with invalidate names a key that cannot be invalidated */
 	INV_KEY = 1 << 14,
 	PSN_AHEAD = 1 << 15,
 	MTU = 1 << 16,	    /* a packet exceeds the responder's path MTU */
-	NO_READS = 1 << 17, /* the responder permits no READs */
+	NO_READS = 1 << 17, /* the responder's queue pair permits no READs */
 	WRONG_QKEY = 1 << 18,
-	TOO_LONG = 1 << 19, /* the message is too long for a datagram */
-	MANY = 1 << 20,	    /* no fault: the message has more than one packet */
-	/* no fault: the message is longer than a record of near/ */
+	/* the message is longer than the MTU, too long for a datagram */
+	TOO_LONG = 1 << 19,
+	MANY = 1 << 20, /* no fault: the message has several packets */
+	/* no fault: the message is longer than one record in shared memory */
 	LONG = 1 << 21,
-	NO_SRQ = 1 << 22, /* XRC: the shared queue does not exist */
-	/* XRC: the shared queue belongs to another domain */
+	/* XRC: the SRQ number of the request does not exist */
+	NO_SRQ = 1 << 22,
+	/* XRC: the SRQ belongs to another XRC domain */
 	OTHER_XRCD = 1 << 23,
 };
 

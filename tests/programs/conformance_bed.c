@@ -9,7 +9,7 @@ struct ibv_ah *ah;
 uint8_t *memory;
 struct ibv_mr *mr, *read_only, *gone;
 struct ibv_xrcd *xrcd, *other_xrcd;
-struct ibv_srq *srq; /* the SRQ of XRC, whose completions go to cq_b */
+struct ibv_srq *srq; /* the SRQ of XRC; its completions go to cq_b */
 
 /* Which sides are in this process: a, the requester, or b, the responder; @wire
  * is a TCP connection to the other side, or -1 if both are here. */
@@ -48,7 +48,7 @@ void verdict(bool good, const char *format, ...)
 	printf("\n");
 }
 
-/* Print the verdicts since the last line as one case. */
+/* Print the verdicts since the last call as one line: one test case. */
 void line(const char *what, const char *type)
 {
 	printf("%sok %s %s (%d checks)\n", failed ? "not " : "", what, type,

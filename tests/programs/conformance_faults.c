@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The table of faults and their effects on both ends. */
+/* Each fault of a request, and its effect on requester and responder. */
 #include "conformance.h"
 
 // clang-format off
@@ -18,15 +18,17 @@ static const enum ibv_wr_opcode opcodes[] = {
 static const struct row {
 	unsigned type;
 	enum op op;
-	unsigned wrong; /* faults of the row, bits of enum wrong */
-	int a_status, a_state; /* status and state of the requester */
+	unsigned wrong; /* what is wrong with the request: bits of enum wrong */
+	/* expected completion status and state of the requester */
+	int a_status, a_state;
 	/* status of the responder's receive, if it completes, and state of the
 	 * responder */
 	int b_status, b_state;
-	int event;	       /* asynchronous event at the responder */
+	/* asynchronous event that the responder must get */
+	int event;
 	const char *name;
 } rows[] = {
-/* type op	  wrong		 requester		responder		  event */
+/* columns: type, op, wrong, requester, responder, event and name */
 { RC | XRC, WRITE,	 NOTHING,	 OK(RTS),		NONE, IBV_QPS_RTS, NO_EVENT, "nothing" },
 { RC | XRC, WRITE,	 RKEY,		 END(REM_ACCESS_ERR),	NONE, IBV_QPS_ERR, EVENT(ACCESS_ERR), "WRITE, no such rkey" },
 { RC | XRC, READ,	 RKEY,		 END(REM_ACCESS_ERR),	NONE, IBV_QPS_ERR, EVENT(ACCESS_ERR), "READ, no such rkey" },
@@ -228,7 +230,7 @@ static void connect_a(const struct row *r, const struct type *t,
 	/* On a busy machine the responder's thread may get no processor for
 	 * longer than all retries of 4 ms last. */
 	if (r->a_status != IBV_WC_RETRY_EXC_ERR) {
-		attr.timeout = 16; /* 268 ms */
+		attr.timeout = 16; /* time-out code for 268 ms */
 		attr.retry_cnt = 7;
 	}
 	connect_to(a, t, attr);
@@ -272,7 +274,7 @@ static void post_recv(struct ibv_qp *b, const struct row *r)
 	     "a receive");
 }
 
-/* Make an empty shared queue of XRC for each row. */
+/* Each row of the table gets an empty SRQ for XRC. */
 static void make_srq(const struct row *r)
 {
 	struct ibv_srq_init_attr_ex init = {
@@ -390,14 +392,14 @@ int status_within(struct ibv_cq *cq, double limit)
 	return rc_wait(cq, limit, &wc) ? (int)wc.status : NO_STATUS;
 }
 
-/* Wait until both sides have come to this point. */
+/* Wait at a barrier until both programs have come to the same point. */
 static void meet(void)
 {
 	if (wire >= 0)
 		tcp_barrier(wire);
 }
 
-/* Exchange the observations of side b, which side a judges. */
+/* Send what side b observed to side a, which judges both sides. */
 static int heard(int of_b)
 {
 	if (wire < 0)
@@ -575,7 +577,7 @@ void judge_faults(const struct type *ta, const struct type *tb,
 
 	for (size_t i = 0; i < COUNT(rows); i++)
 		if (rows[i].type & ta->bit &&
-		    /* Without packets there is none that exceeds the MTU. */
+		    /* Only packets have an MTU; RC on one host has none. */
 		    (packets || !(rows[i].wrong & MTU) || ta->bit != RC))
 			judge_row(&rows[i], ta, tb);
 	line("faults of", name);

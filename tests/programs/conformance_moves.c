@@ -16,7 +16,8 @@
 // clang-format off
 #define TO_INIT	(PKEY | IBV_QP_PORT)
 static const struct move moves[] = {
-	/* types	from		to		need */
+	/* columns: types of queue pairs, from, to, needed and permitted
+	 * attributes */
 	{ RC | UC | INI | TGT, IBV_QPS_RESET, IBV_QPS_INIT, TO_INIT | ACCESS, 0 },
 	{ UD,		IBV_QPS_RESET, IBV_QPS_INIT, TO_INIT | IBV_QP_QKEY, 0 },
 	{ RC | UC | INI | TGT, IBV_QPS_INIT, IBV_QPS_INIT, 0, TO_INIT | ACCESS },
@@ -48,7 +49,7 @@ static const struct move moves[] = {
 	{ UD,		IBV_QPS_SQD, IBV_QPS_SQD, 0, PKEY | IBV_QP_QKEY },
 	{ UC,		IBV_QPS_SQE, IBV_QPS_RTS, 0, CUR | ACCESS },
 	{ UD,		IBV_QPS_SQE, IBV_QPS_RTS, 0, CUR | IBV_QP_QKEY },
-	/* Attributes that only InfiniBand uses are permitted. */
+	/* iWARP permits attributes that only InfiniBand uses. */
 	{ IW,		IBV_QPS_RESET, IBV_QPS_INIT, 0, TO_INIT | ACCESS },
 	{ IW,		IBV_QPS_INIT, IBV_QPS_INIT, 0, TO_INIT | ACCESS },
 	{ IW,		IBV_QPS_RTS, IBV_QPS_RTS, 0, CUR | ACCESS },
@@ -110,7 +111,7 @@ struct ibv_ah_attr way(void)
 					      .hop_limit = 64 } };
 }
 
-/* Returns valid values for every attribute. */
+/* Returns attributes that are valid for every transition. */
 struct ibv_qp_attr good_values(uint32_t peer)
 {
 	return (struct ibv_qp_attr){
@@ -122,7 +123,7 @@ struct ibv_qp_attr good_values(uint32_t peer)
 		.dest_qp_num = peer,
 		.max_rd_atomic = 4,
 		.max_dest_rd_atomic = 4,
-		.min_rnr_timer = 1, /* 0.01 ms */
+		.min_rnr_timer = 1, /* RNR timer code for 0.01 ms */
 		.timeout = 10,	    /* 4 ms */
 		.retry_cnt = 2,
 		.rnr_retry = 2,
@@ -309,7 +310,7 @@ static void judge_pair(struct ibv_qp *qp, const struct type *t, int from,
 		judge_masks(qp, t, m);
 }
 
-/* Which states accept work requests (IBA 10.8.3.1, 10.8.3.2). */
+/* Check which states accept work requests (IBA 10.8.3.1, 10.8.3.2). */
 static void judge_posts(struct ibv_qp *qp, const struct type *t, int state)
 {
 	struct ibv_sge sge = { (uintptr_t)memory, 64, mr->lkey };
@@ -317,13 +318,14 @@ static void judge_posts(struct ibv_qp *qp, const struct type *t, int state)
 	bool sends = state >= IBV_QPS_RTS, takes = state != IBV_QPS_RESET;
 	struct ibv_wc wc;
 
-	/* these types have no receives, and their sends need an SRQ */
+	/* XRC queue pairs have no RECVs, and their SENDs need an SRQ. */
 	if (t->bit & (INI | TGT))
 		return;
 	bring_to(qp, t, state);
 	verdict((ibv_post_recv(qp, &wr, &bad) == 0) == takes,
 		"%s: ibv_post_recv in %s", t->name, state_names[state]);
-	if (state == IBV_QPS_RTS) /* set the destination */
+	/* a queue pair in RTS has a destination, and would send */
+	if (state == IBV_QPS_RTS)
 		return;
 	verdict((post_one(qp, mr->lkey) == 0) == sends,
 		"%s: ibv_post_send in %s", t->name, state_names[state]);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Messages to a shared queue with tags. */
+/* Faults of tagged messages to a shared receive queue. */
 #include "conformance.h"
 
 /*
@@ -11,18 +11,18 @@
 #define TAG_BUFFER 64
 #define TAG	   0x1122334455667788
 #define EXACT	   UINT64_MAX
-/* Offset in memory of the data that a rendezvous fetches. */
+/* Offset in memory of the data that the receiver fetches by a READ. */
 #define REST	(BYTES + 4096)
-#define UNKNOWN 9 /* an opcode that no header has */
+#define UNKNOWN 9 /* an opcode that no tag matching header has */
 
 enum tag_wrong {
 	ALL_RIGHT,
-	NO_SPARE,     /* no ordinary receive is posted */
-	TAG_KEY,      /* the key of the tagged buffer does not exist */
-	SPARE_KEY,    /* the key of the ordinary receive does not exist */
-	NO_HEADER,    /* the message is shorter than a header */
-	OWN_SENDS,    /* the queue pair has a send queue for the program */
-	NO_SUCH_RKEY, /* the rkey of a rendezvous does not exist */
+	NO_SPARE,     /* side b posts no untagged RECV */
+	TAG_KEY,      /* the lkey of the tagged buffer does not exist */
+	SPARE_KEY,    /* the lkey of the untagged RECV does not exist */
+	NO_HEADER,    /* the message is shorter than its tag matching header */
+	OWN_SENDS,    /* side b's queue pair has a send queue for its program */
+	NO_SUCH_RKEY, /* the rkey in the rendezvous header does not exist */
 };
 
 // clang-format off
@@ -32,14 +32,14 @@ enum tag_wrong {
 #define STRAY	  IBV_WC_TM_RECV, IBV_WC_SUCCESS, 0
 #define NO_TAG	  IBV_WC_TM_NO_TAG, IBV_WC_SUCCESS, 0
 #define HALF	  IBV_WC_TM_RECV, IBV_WC_TM_RNDV_INCOMPLETE, IBV_WC_TM_MATCH | IBV_WC_TM_DATA_VALID
-/* Only the status of this completion is valid. */
+/* a completion with an error, of which only the status is checked */
 #define BAD(s)	  -1, IBV_WC_##s, 0
 #define NO_MORE	  -1, NO_STATUS, 0
 static const struct tag_row {
-	uint8_t op;	   /* opcode of the header */
-	/* bytes behind the header, or of a rendezvous's data */
+	uint8_t op;	   /* opcode in the message's tag matching header */
+	/* bytes behind the header, or bytes that a rendezvous fetches */
 	uint32_t length;
-	/* tag and mask of the buffer; the message's tag is TAG */
+	/* Tag and mask of side b's buffer; the message's tag is TAG. */
 	uint64_t tag, mask;
 	enum tag_wrong wrong;
 	int a_status;

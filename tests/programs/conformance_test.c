@@ -91,7 +91,8 @@ int main(int argc, char **argv)
 			judge_faults(&types[i], &types[i], types[i].name);
 	if (xrcd)
 		judge_faults(&types[3], &types[4], "XRC");
-	if (wire < 0 && xrcd) /* no iWARP device has tags, nor XRC */
+	/* iWARP devices have neither tag matching nor XRC */
+	if (wire < 0 && xrcd)
 		judge_tags();
 	return 0;
 }

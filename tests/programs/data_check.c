@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Computes what memory must contain, and compares it. */
+/* Computes the expected contents of memory, and compares them. */
 #include "data_test.h"
 
 bool mine(const struct op *op)
@@ -7,7 +7,7 @@ bool mine(const struct op *op)
 	return op->by_client == run.client;
 }
 
-/* Returns the bytes that @op moves, as a stream. */
+/* Returns the bytes that the operation @op moves, in the order of the wire. */
 const uint8_t *content(const struct op *op)
 {
 	struct rng r = { op->content };

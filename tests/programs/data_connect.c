@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Allocates the areas, and connects to the other side. */
+/* Allocates both memory areas, and connects to the peer's program. */
 #include "data_test.h"
 
 static void make_area(struct area *a)
@@ -26,7 +26,7 @@ static struct sockaddr_storage cm_address(void)
 		memcpy(&a, to->ai_addr, to->ai_addrlen);
 		freeaddrinfo(to);
 	}
-	/* The port is at the same offset in both kinds of address. */
+	/* sin_port and sin6_port are at the same offset of their structs. */
 	((struct sockaddr_in *)&a)->sin_port =
 		htons((uint16_t)(run.rc.port + 1));
 	return a;
@@ -74,7 +74,7 @@ static void agree(void)
 		uint32_t rkey, max_len;
 		struct rc_address address;
 	} me, peer;
-	/* Begin near the end of the 24-bit PSNs, so that they wrap. */
+	/* The first PSN is near the end of 24 bits, so that PSNs soon wrap. */
 	uint32_t psn =
 		~(uint32_t)((run.seed ^ (uint64_t)getpid() * 7919) & 0x3ff) &
 		0xffffff;

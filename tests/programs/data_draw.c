@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Draws the operations of a step from the seed. */
+/* Draws the operations of each step from the test's seed. */
 #include "data_test.h"
 
 static uint32_t pick_len(struct rng *r, uint32_t max)
@@ -7,14 +7,14 @@ static uint32_t pick_len(struct rng *r, uint32_t max)
 	uint32_t mtu = 128u << run.device.mtu, len;
 
 	switch (rng_below(r, 4)) {
-	case 0: /* a small size */
+	case 0: /* a length below 64 bytes */
 		len = (uint32_t)rng_below(r, 64);
 		break;
-	case 1: /* a size near a whole number of packets */
+	case 1: /* a length near a whole number of packets */
 		len = mtu * (uint32_t)(1 + rng_below(r, 20)) +
 		      (uint32_t)rng_below(r, 5) - 2;
 		break;
-	default: /* a size of any magnitude */
+	default: /* a length of any order of magnitude */
 		len = (uint32_t)rng_next(r) >> (7 + rng_below(r, 24));
 		break;
 	}

@@ -24,7 +24,7 @@
  */
 #include "data_test.h"
 
-#define PATIENCE 30.0 /* seconds for one completion */
+#define PATIENCE 30.0 /* seconds to wait for one completion */
 const struct kind_row kinds[KINDS] = {
 	// clang-format off
 	[WRITE]     = { "WRITE", IBV_WR_RDMA_WRITE, IBV_WC_RDMA_WRITE },
@@ -77,7 +77,7 @@ static void post_send(const struct op *op, unsigned id, bool last)
 		.imm_data = htobe32(op->imm),
 	};
 
-	/* The key of inline data is ignored: give none. */
+	/* Inline data need no lkey, so the request has lkey 0. */
 	wr.num_sge = sge_list(&run.out, &op->local,
 			      op->inlined ? 0 : run.out.mr->lkey, sge);
 	wr.send_flags = (op->signaled || last ? IBV_SEND_SIGNALED : 0) |
@@ -123,7 +123,7 @@ static void next_completion(const struct op *op, bool sleeps, struct ibv_wc *wc)
 	}
 	while (ibv_poll_cq(run.cq, 1, wc) != 1) {
 		must(!ibv_req_notify_cq(run.cq, 0), "ibv_req_notify_cq");
-		/* A completion may have come before the arming. */
+		/* A completion may have come before the queue was armed. */
 		if (ibv_poll_cq(run.cq, 1, wc) == 1)
 			return;
 		await_channel(op);
@@ -207,7 +207,7 @@ static void do_step(const struct step *s)
 		if (mine(&s->op[i]))
 			last = i;
 	}
-	/* iWARP has no RNR, so receives must not be late */
+	/* iWARP has no RNR NAK, so no message may come before its RECV. */
 	late = s->late_receives && !run.by_cm;
 	if (!late)
 		post_receives(s);
@@ -246,7 +246,7 @@ static void check_everything(void)
 	compare(&whole, &run.out, 0, AREA);
 }
 
-/* The client decides whether there is another step. */
+/* Returns whether to play another step, as the client decides. */
 static bool go_on(double start)
 {
 	uint8_t more = run.number < run.steps && seconds() - start < run.limit;

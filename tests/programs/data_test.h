@@ -20,7 +20,8 @@
 #define MAX_SGES 32
 #define SIW_SGES 6
 #define INLINE	 256
-#define AROUND	 4096 /* bytes compared before and after a target */
+/* bytes before and behind a target that must not change */
+#define AROUND 4096
 
 enum kind { WRITE, WRITE_IMM, SEND, SEND_IMM, READ, SWAP, ADD, KINDS };
 
@@ -32,7 +33,7 @@ struct kind_row {
 };
 extern const struct kind_row kinds[KINDS];
 
-/* Some bytes of an area, in ascending order or not. */
+/* Pieces of a memory area that one message uses, in any order. */
 struct pieces {
 	unsigned count;
 	uint32_t total;
@@ -43,20 +44,23 @@ struct pieces {
 
 struct op {
 	enum kind kind;
-	bool by_client; /* the client posts the operation */
+	/* true: the client posts the operation; false: the server */
+	bool by_client;
 	bool signaled, fence, inlined;
 	uint32_t len;
-	struct pieces local;  /* pieces in the initiator's "out" area */
-	struct pieces remote; /* pieces in the target's "in" area */
+	struct pieces local;  /* pieces in the poster's "out" area */
+	struct pieces remote; /* pieces in the peer's "in" area */
 	uint32_t imm;
 	uint64_t operand, compare, before;
-	uint64_t content; /* seed of the bytes that move */
+	/* seed from which the bytes of the message are drawn */
+	uint64_t content;
 };
 
 struct step {
 	unsigned count;
-	bool sleeps; /* wait for completions on the channel */
-	/* post the receives when the peer is already sending */
+	/* true: wait for completions on the channel; false: poll */
+	bool sleeps;
+	/* true: post the RECVs when the peer is already sending */
 	bool late_receives;
 	struct op op[MAX_OPS];
 };
@@ -83,11 +87,12 @@ struct run {
 	struct area in, out;
 	uint64_t peer_in;
 	uint32_t peer_rkey;
-	unsigned number;  /* number of the step */
-	unsigned unacked; /* channel events not yet acknowledged */
+	unsigned number; /* number of the present step, from 0 */
+	/* events of the channel that the program has not acknowledged */
+	unsigned unacked;
 	uint64_t moved, done[KINDS];
 	uint8_t *scratch;
-	/* Used with the option -R. */
+	/* Ids and flush region of the option -R (connect by rdma_cm). */
 	struct rdma_cm_id *listener, *id;
 	struct ibv_mr *flush;
 	uint64_t flushed;
@@ -99,7 +104,7 @@ unsigned most_sges(void);
 void draw_step(struct step *s);
 bool mine(const struct op *op);
 
-/* Returns the bytes that @op moves, as a stream. */
+/* Returns the bytes that the operation @op moves, in the order of the wire. */
 const uint8_t *content(const struct op *op);
 
 /* Before any bytes move: write the bytes that will be read or changed. */

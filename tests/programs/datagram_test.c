@@ -30,7 +30,7 @@ static struct rc_options options = RC_OPTIONS;
 static struct rc_device device;
 static struct ibv_cq *cq;
 static struct ibv_mr *mr;
-/* The bytes to send, and the space of two receives. */
+/* The bytes to send, and room for two RECVs. */
 static uint8_t memory[4 * ROOM];
 static const char *problem;
 
@@ -104,7 +104,7 @@ static struct ibv_ah *make_ah(const union ibv_gid *gid)
 	return ah;
 }
 
-/* Post a receive. @nth: which of the two spaces. */
+/* Post a RECV of @len bytes with room @nth (0 or 1) of @memory. */
 static void receive(struct ibv_qp *qp, unsigned nth, uint32_t len)
 {
 	struct ibv_sge sge = { (uintptr_t)memory + (2 + nth) * ROOM, len,
@@ -271,7 +271,7 @@ static void reply_by_its_header(void)
 	expect(!send_as(to, back, wc.src_qp, QKEY, 8), "post back");
 	expect(arrives().src_qp == to->qp_num, "src_qp of the reply");
 	must(!ibv_destroy_ah(back), "ibv_destroy_ah");
-	/* A buffer with nonsense, and a wrong port. */
+	/* A GRH of ones and a wrong port make no address handle. */
 	memset(grh, 0xff, sizeof(*grh));
 	expect(ibv_init_ah_from_wc(device.context, 1, &wc, grh, &attr),
 	       "a header of ones");
@@ -413,7 +413,7 @@ static struct ibv_qp *connected_uc(unsigned access)
 	return qp;
 }
 
-/* WRITE on a UC queue pair that is connected to itself. */
+/* WRITE on a UC queue pair that is its own peer; @lands: data must arrive. */
 static void uc_write(unsigned access, uint32_t rkey, bool lands)
 {
 	struct ibv_qp *qp = connected_uc(access);
@@ -427,7 +427,7 @@ static void uc_write(unsigned access, uint32_t rkey, bool lands)
 
 	memset(memory + 3 * ROOM, 0, ROOM);
 	must(!ibv_post_send(qp, &wr, &bad), "ibv_post_send");
-	completes(IBV_WC_SUCCESS); /* UC learns of no remote error */
+	completes(IBV_WC_SUCCESS); /* UC reports no error of the responder */
 	nothing_comes();
 	expect(!memcmp(memory + 3 * ROOM, memory, 3000) == lands,
 	       "what is in the region");

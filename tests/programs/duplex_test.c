@@ -61,13 +61,13 @@ static int compare(const void *a, const void *b)
 	return d < 0 ? -1 : d > 0;
 }
 
-/* Returns the median duration of rsend(), in us. */
+/* Returns the median time of a call of rsend(), in microseconds. */
 static double round_of_sends(void)
 {
 	double took[EXCHANGES];
 
 	for (int i = 0; i < EXCHANGES; i++) {
-		/* Give the other thread time to look for the answer. */
+		/* In 50 us the other thread begins to wait for the answer. */
 		double from = now_us() + 50;
 
 		while (now_us() < from)

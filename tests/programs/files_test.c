@@ -25,7 +25,8 @@
 #define NODES "/dev/infiniband"
 
 static const char *verb, *device;
-static char node[128]; /* the path /dev/infiniband/UVERBS */
+/* path of the node, /dev/infiniband/uverbs and its number */
+static char node[128];
 static bool failed;
 
 __attribute__((format(printf, 2, 3))) static const char *
@@ -48,7 +49,7 @@ static bool same(const char *got, const char *want)
 	return is;
 }
 
-/* Returns the device number that is in sysfs. */
+/* Returns the device number that the file "dev" in sysfs says. */
 static dev_t stated(void)
 {
 	unsigned major = 0, minor = 0;

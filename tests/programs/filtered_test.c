@@ -56,7 +56,7 @@ static void refuse_copies(int error)
 					    code };
 
 	must(!prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "PR_SET_NO_NEW_PRIVS");
-	/* The filter must also apply to the engine thread. */
+	/* The filter must apply to the engine's thread, too. */
 	must(!syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER,
 		      SECCOMP_FILTER_FLAG_TSYNC, &program),
 	     "seccomp");
@@ -114,7 +114,7 @@ static int asking(int error, enum ibv_wr_opcode opcode, bool here)
 {
 	int wire = begin(), before, after;
 
-	tcp_barrier(wire); /* the receives are posted */
+	tcp_barrier(wire); /* the peer has posted its RECVs */
 	before = ask(opcode);
 	tcp_barrier(wire);
 	if (here)

@@ -20,7 +20,7 @@
 
 #define BATCH	64
 #define ROOM	1400
-#define HEADERS 48 /* bytes of the headers of IPv6 and UDP */
+#define HEADERS 48 /* bytes of the IPv6 and UDP headers of a packet */
 #define MAD	256
 #define MADS	32
 
@@ -55,7 +55,8 @@ static size_t put_ip(uint8_t *packet, size_t payload)
 	if (v4) {
 		packet[0] = 0x45;
 		put(packet + 2, 2, 28 + payload);
-		packet[6] = 0x40; /* flag DF; Identification 0 */
+		/* flag DF in the IPv4 header; identification 0 */
+		packet[6] = 0x40;
 		packet[9] = 17;
 		memcpy(packet + 12, &from.v4.sin_addr, 4);
 		memcpy(packet + 16, &to.v4.sin_addr, 4);
@@ -157,16 +158,17 @@ static size_t change_mad(uint8_t *mad)
 	switch (rng_below(&rng, 8)) {
 	case 0:
 	case 1:
-		return MAD; /* send an unchanged MAD again */
+		return MAD; /* send the captured MAD again as it is */
 	case 2:
 		renew(mad);
 		return MAD;
-	case 3: /* change the kind of the MAD */
+	/* change the MAD's attribute, and thus the kind of CM message */
+	case 3:
 		put(mad + 16, 2, 0x0f + rng_below(&rng, 12));
 		return MAD;
 	case 4:
 		return rng_below(&rng, MAD) & ~3u;
-	case 5: /* replace a piece by that of another MAD */
+	case 5: /* replace 16 bytes by those of another captured MAD */
 		memcpy(mad + at, captured[rng_below(&rng, mads)] + at, 16);
 		return MAD;
 	default:
@@ -197,7 +199,7 @@ static size_t datagram(uint8_t *p)
 	if (mads)
 		return management(p);
 	switch (rng_below(&rng, 5)) {
-	case 0: /* random bytes */
+	case 0: /* a packet of random bytes */
 		len = rng_below(&rng, ROOM);
 		rng_fill(&rng, p, len);
 		return len;
@@ -205,14 +207,15 @@ static size_t datagram(uint8_t *p)
 		len = well_formed(p);
 		rng_fill(&rng, p + len - 4, 4);
 		return len;
-	case 2: /* a well-formed packet with a right ICRC and nonsense values */
+	/* a well-formed packet with a right ICRC and random field values */
+	case 2:
 		len = well_formed(p);
 		break;
-	case 3: /* bits flipped before the ICRC is computed */
+	case 3: /* flip bits of a packet, then compute its ICRC */
 		len = well_formed(p);
 		flip_some(p, len - 4);
 		break;
-	default: /* cut short, with a right ICRC */
+	default: /* a packet that is cut short, with a right ICRC */
 		len = 16 + rng_below(&rng, well_formed(p) - 15);
 		break;
 	}
@@ -259,7 +262,7 @@ static void open_socket(void)
 		     "IP_MTU_DISCOVER");
 	must(!bind(fd, &from.any, len), "bind");
 	must(!getsockname(fd, &from.any, &len), "getsockname");
-	/* sin_port and sin6_port have one offset */
+	/* sin_port and sin6_port are at the same offset of their structs. */
 	to.v4.sin_port = htons(ROCE_PORT);
 }
 

@@ -16,7 +16,8 @@
 
 #define POLLERS 2
 #define ROUNDS	10000
-#define LASTS	8.0 /* longest run in seconds */
+/* the test stops after so many seconds, even before ROUNDS */
+#define LASTS	8.0
 #define AT_ONCE 3
 #define BYTES	4
 
@@ -24,7 +25,8 @@ static struct rc_options options = RC_OPTIONS;
 static struct rc_device device;
 static struct ibv_cq *cq;
 static atomic_uint completed;
-static atomic_int bad; /* the first status that is an error */
+/* first completion status that is not IBV_WC_SUCCESS; 0: none */
+static atomic_int bad;
 static atomic_bool over;
 
 static void *poll_on(void *arg)

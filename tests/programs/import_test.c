@@ -21,7 +21,8 @@
 #define BYTES 20000 /* more bytes than one packet has */
 /* Distance in bytes between the places of two cases in the maker's memory. */
 #define PLACE 65536
-#define RACES 50000 /* number of imports by each of several threads */
+/* number of imports by each of several threads at a time */
+#define RACES 50000
 
 static const char *device;
 
@@ -31,7 +32,7 @@ static void say(bool good, const char *what)
 	fflush(stdout);
 }
 
-/* The message of the maker to the importer. */
+/* What the maker of the objects sends to the importer. */
 struct offer {
 	uint32_t pd, mr, dm, lkey, rkey;
 	uint64_t addr;
@@ -159,7 +160,7 @@ static void serve(int sock, struct rc_device *d, struct ibv_mr *mr, char *mem,
 		    is_filled(own, 'a'),
 	    "a SEND out of the maker's memory");
 
-	/* The importer receives into the maker's memory. */
+	/* The importer receives bytes into the maker's memory. */
 	tcp_barrier(sock);
 	fill(own, 'b');
 	say(post_and_wait(qp, IBV_WR_SEND, (uintptr_t)own, mr->lkey, 0, 0) ==
@@ -167,7 +168,7 @@ static void serve(int sock, struct rc_device *d, struct ibv_mr *mr, char *mem,
 		    is_filled(mem + PLACE, 'b'),
 	    "a receive into the maker's memory");
 
-	/* The maker is the importer's peer, and knows its own key. */
+	/* The maker writes to its own region by the importer's queue pair. */
 	fill(own, 'c');
 	say(post_and_wait(qp, IBV_WR_RDMA_WRITE, (uintptr_t)own, mr->lkey,
 			  (uintptr_t)mem + 2 * PLACE,
@@ -223,13 +224,13 @@ static void make_and_give(int sock)
 	say(ibv_memcpy_from_dm(word, dm, 16, 8) == 0 &&
 		    memcmp(word, "importer", 8) == 0,
 	    "device memory, written by the importer");
-	/* Deregister the region, then end this program. */
+	/* Tell the importer of the deregistration, then of the end. */
 	must(ibv_dereg_mr(mr) == 0, "ibv_dereg_mr");
 	tcp_barrier(sock);
 	tcp_barrier(sock);
 }
 
-/* The importer of the objects. */
+/* The objects that the importing program made from the maker's handles. */
 
 struct imports {
 	struct ibv_context *context;
@@ -344,7 +345,8 @@ static void import_at_once(const struct offer *o, int fd)
 	bool good = true;
 
 	must(context, "ibv_import_device");
-	mallopt(M_PERTURB, 165); /* freed memory gets other contents */
+	/* fill freed memory, so that its use becomes visible */
+	mallopt(M_PERTURB, 165);
 	for (unsigned i = 0; i < 3; i++) {
 		r[i] = (struct race){ context, o->pd, false };
 		must(pthread_create(&t[i], NULL, import_often, &r[i]) == 0,
@@ -451,7 +453,7 @@ static void take_and_use(int sock)
 	ibv_unimport_mr(in.mr);
 	ibv_unimport_dm(in.dm);
 	must(ibv_destroy_qp(qp) == 0 && ibv_destroy_cq(cq) == 0, "destroy");
-	/* The maker ends now, and its end of the socket closes. */
+	/* The maker's program ends, and so the socket's other end closes. */
 	must(recv(sock, &o, 1, 0) == 0, "the maker's end");
 	say(!ibv_import_mr(in.pd, o.mr) && errno == ENOENT,
 	    "nothing to import of a maker that is gone");
@@ -511,7 +513,7 @@ static void make_and_fork(int sock)
 		import_from_parent(ends[1], d.context->cmd_fd);
 		_exit(0);
 	}
-	/* A domain made after those that the child has inherited. */
+	/* A domain made after fork, which the child has not inherited. */
 	pd = ibv_alloc_pd(d.context);
 	must(pd, "ibv_alloc_pd");
 	mr = ibv_reg_mr(pd, mem, sizeof(mem), RC_ALL_ACCESS);

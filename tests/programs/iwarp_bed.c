@@ -21,7 +21,7 @@ void wrong(const char *format, ...)
 	vsnprintf(problem, sizeof(problem), format, args);
 	va_end(args);
 }
-struct side a, b; /* the connecting side and the accepting side */
+struct side a, b; /* the sides of the connection: a connects, b accepts */
 struct event event;
 
 bool next_event(double seconds_left)
@@ -119,7 +119,7 @@ struct rdma_conn_param params(const char *data)
 	};
 }
 
-/* Connect the two sides; each must get the event ESTABLISHED. */
+/* Connect a to b, and expect the event ESTABLISHED at both. */
 void connected(void)
 {
 	struct rdma_conn_param p = params(NULL);
@@ -192,7 +192,7 @@ void expect_error_state(struct side *s, const char *who)
 		      (int)attr.qp_state);
 }
 
-/* Expect one event of the end at each side, in any order. */
+/* Expect the event DISCONNECTED at both sides, in any order. */
 void expect_end(void)
 {
 	expect_event(RDMA_CM_EVENT_DISCONNECTED);

@@ -2,7 +2,7 @@
 /* Cases: callers and listeners that send too little, too much, or nothing. */
 #include "iwarp_test.h"
 
-/* A caller that sends nothing, and one that sends nonsense. */
+/* One TCP client sends nothing to the listener, another sends nonsense. */
 void callers_that_are_no_mpa(void)
 {
 	static const char nonsense[64] = "GET / HTTP/1.1\r\n\r\n";
@@ -77,7 +77,7 @@ void more_callers_than_backlog(void)
 	unsigned before, now;
 	int fd[CALLERS];
 
-	sleep(1); /* listeners of earlier cases linger */
+	sleep(1); /* wait until the listeners of earlier cases are closed */
 	before = descriptors();
 	for (int i = 0; i < CALLERS; i++)
 		fd[i] = call_with_request(PORT + 4);
@@ -171,9 +171,8 @@ void callers_that_close_half(void)
 		    recv(p.fd, answer, sizeof(answer), 0) < 20 ||
 		    memcmp(answer, "MPA ID Rep Frame", 16))
 			wrong("no reply came");
-		expect_event(
-			/* this request asks for no RTR */
-			RDMA_CM_EVENT_ESTABLISHED);
+		/* The request asks for no RTR, so the acceptor awaits none. */
+		expect_event(RDMA_CM_EVENT_ESTABLISHED);
 		expect_event(RDMA_CM_EVENT_DISCONNECTED);
 		expect_error_state(&b, "who was left");
 	}
@@ -309,7 +308,8 @@ void peer_that_reads_nothing(void)
 	wr.num_sge = 1;
 	for (int i = 0; i < 64; i++)
 		must(!ibv_post_send(a.id->qp, &wr, &bad), "ibv_post_send");
-	sleep(1); /* the engine thread may have been lingering */
+	/* wait until the engine's thread has stopped looking for work */
+	sleep(1);
 	before = clock();
 	sleep(1);
 	if (clock() - before > CLOCKS_PER_SEC / 5)

@@ -165,7 +165,7 @@ void rejected(void)
 	must(!rdma_destroy_id(id), "rdma_destroy_id");
 }
 
-/* Each side connects to the other at the same time. */
+/* Two connections between the same addresses begin at the same time. */
 void connects_that_cross(void)
 {
 	struct rdma_conn_param p = params(NULL);

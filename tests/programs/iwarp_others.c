@@ -60,7 +60,7 @@ void ids_inherited_by_fork(void)
 	expect_status(&b, 99, IBV_WC_SUCCESS, IBV_WC_SUCCESS);
 }
 
-/* A child does not keep its parent's port open. */
+/* A pipe: the child of fork, which must not keep the parent's port, waits. */
 static int until_told[2];
 
 static void child_that_waits(void)
@@ -79,14 +79,14 @@ void ports_inherited_by_fork(void)
 	must(!pipe(until_told), "pipe");
 	pid = child_of(child_that_waits);
 	rdma_destroy_id(id);
-	sleep(1); /* the closed listener lingers */
+	sleep(1); /* wait until the closed listener has released the port */
 	rdma_destroy_id(listen_at(PORT + 2, 4));
 	close(until_told[0]);
 	close(until_told[1]);
 	expect_child(pid);
 }
 
-/* Read exactly @len bytes of a stream. */
+/* Read exactly @len bytes from the TCP socket @fd. */
 static void hear(int fd, void *bytes, size_t len)
 {
 	if (recv(fd, bytes, len, MSG_WAITALL) != (ssize_t)len)
@@ -117,7 +117,7 @@ void stranger_of_this_host(void)
 	expect_event(RDMA_CM_EVENT_ESTABLISHED);
 	post(&a, (struct ibv_send_wr){ .opcode = IBV_WR_SEND }, 1);
 	expect_status(&a, 1, IBV_WC_SUCCESS, IBV_WC_SUCCESS);
-	/* the side that connected begins with an empty message */
+	/* The connecting side's first FPDU is an RTR without payload. */
 	hear(peer, fpdu, 2 + 14 + 4);
 	if (fpdu[1] != 14 || (fpdu[3] & 15) != 0)
 		wrong("it begins with RDMAP opcode %u", fpdu[3] & 15);
@@ -361,7 +361,7 @@ void datagrams_by_librdmacm(void)
 	try_datagrams(RDMA_PS_IPOIB);
 }
 
-/* AF_IB addresses are for InfiniBand only. */
+/* An iWARP device has no AF_IB addresses, which are for InfiniBand. */
 void addresses_of_infiniband(void)
 {
 	struct sockaddr_ib any = { .sib_family = AF_IB };

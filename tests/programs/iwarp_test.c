@@ -60,7 +60,8 @@ int main(int argc, char **argv)
 		cases[i].run();
 		drop(&a);
 		drop(&b);
-		while (next_event(0.05)) /* read the events of the end */
+		/* read the events of the end of the connection */
+		while (next_event(0.05))
 			;
 		if (problem[0]) {
 			printf("not ok %s: %s\n", cases[i].name, problem);

@@ -40,9 +40,10 @@ struct side {
 	struct ibv_cq *cq;
 	struct ibv_mr *mr;
 	uint8_t *memory;
-	bool over; /* the event DISCONNECTED has come */
+	bool over; /* true: the event DISCONNECTED has come */
 };
-extern struct side a, b; /* the connecting side and the accepting side */
+/* the sides of the connection: a connects, b accepts */
+extern struct side a, b;
 
 /* The next event within @seconds_left, with its status and private data. */
 struct event {
@@ -61,7 +62,7 @@ void begin_connect(struct side *s, const struct sockaddr_in *to,
 		   struct rdma_conn_param *p);
 struct rdma_conn_param params(const char *data);
 
-/* Connect the two sides; each must get the event ESTABLISHED. */
+/* Connect a to b, and expect the event ESTABLISHED at both. */
 void connected(void);
 void post_from(struct side *s, struct ibv_send_wr wr, uint64_t id,
 	       uint32_t lkey);
@@ -72,7 +73,7 @@ void expect_status(struct side *s, uint64_t id, enum ibv_wc_status status,
 		   enum ibv_wc_status or);
 void expect_error_state(struct side *s, const char *who);
 
-/* Expect one event of the end at each side, in any order. */
+/* Expect the event DISCONNECTED at both sides, in any order. */
 void expect_end(void);
 
 /* Returns whether the connection goes near. A request over TCP is complete when
@@ -97,11 +98,11 @@ void destroyed_without_a_word(void);
 void private_data_and_depths(void);
 void rejected(void);
 
-/* Each side connects to the other at the same time. */
+/* Two connections between the same addresses begin at the same time. */
 void connects_that_cross(void);
 void memory_that_changes(void);
 
-/* A caller that sends nothing, and one that sends nonsense. */
+/* One TCP client sends nothing to the listener, another sends nonsense. */
 void callers_that_are_no_mpa(void);
 struct rdma_cm_id *listen_at(uint16_t port, int backlog);
 void ids_inherited_by_fork(void);
@@ -142,7 +143,7 @@ void what_an_rnic_has_not(void);
 void what_ids_have_not(void);
 void datagrams_by_librdmacm(void);
 
-/* AF_IB addresses are for InfiniBand only. */
+/* An iWARP device has no AF_IB addresses, which are for InfiniBand. */
 void addresses_of_infiniband(void);
 
 #endif

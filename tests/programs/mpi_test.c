@@ -14,7 +14,7 @@
 #include <string.h>
 
 #define SMALLEST 8
-#define STEP	 8 /* factor from one size to the next */
+#define STEP	 8 /* factor from one message size to the next */
 
 static int rank, ranks;
 static unsigned long checked, wrong;
@@ -101,7 +101,7 @@ static void allreduce(size_t bytes, unsigned round)
 	free(in);
 }
 
-/* Alltoall with @bytes in all, divided among the ranks. */
+/* MPI_Alltoall: each rank sends @bytes in all, divided among the ranks. */
 static void alltoall(size_t bytes, unsigned round)
 {
 	size_t words = bytes / 8 / (size_t)ranks;

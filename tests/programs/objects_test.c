@@ -208,8 +208,6 @@ static const struct kind {
 	// clang-format on
 };
 
-/* Many objects at a time. */
-
 /* Returns the seconds of processor time that this process has used, which do
  * not depend on other programs. */
 static double processor_seconds(void)
@@ -302,7 +300,7 @@ static int end_twice(const struct kind *k)
 
 	must(object && !k->end(object), k->name);
 	for (size_t room = k->bytes; !k->by_header && room < 4096; room += 16) {
-		/* one of these allocations reuses the memory of the object */
+		/* one allocation gets the memory of the destroyed object */
 		void *mine = malloc(room);
 
 		must(mine, "malloc");
@@ -329,7 +327,7 @@ static int end_by_another_handle(const struct kind *k)
 	return err;
 }
 
-/* Destroy an object that only the program itself has made up. */
+/* Destroy a struct that no call made, but that looks like an object. */
 static int end_made_up(const struct kind *k)
 {
 	uint8_t *object = calloc(1, k->bytes);
@@ -341,7 +339,7 @@ static int end_made_up(const struct kind *k)
 	return k->end(object);
 }
 
-/* Destroy an object of another kind. */
+/* Call the kind's destroy function with an object of another kind. */
 static int end_of_another(const struct kind *k)
 {
 	return k->end(k->make == make_cq ? (void *)device.pd : (void *)cq);
@@ -390,8 +388,6 @@ static void judge_mistake(const struct kind *k, const struct mistake *m)
 	fflush(stdout);
 }
 
-/* Using destroyed objects to make or query others. */
-
 static void refused(const char *what, int err)
 {
 	printf("%sok %s: %s\n", err == ENOENT ? "" : "not ", what,
@@ -399,7 +395,7 @@ static void refused(const char *what, int err)
 	fflush(stdout);
 }
 
-/* Returns the errno of a call that makes an object. */
+/* Returns 0 if the call made @object, otherwise the call's errno. */
 static int made(const void *object)
 {
 	return object ? 0 : errno;
@@ -466,8 +462,6 @@ static void ask_nothing(void)
 	refused("a device that is closed twice",
 		ibv_close_device(context) == -1 ? errno : 0);
 }
-
-/* All cases. */
 
 static bool is_there(const struct kind *k)
 {

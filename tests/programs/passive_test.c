@@ -18,11 +18,13 @@
 
 #include "rc.h"
 
-#define BYTES	(1u << 20)
-#define ROUNDS	200
-#define COUNTER BYTES	     /* offset of the word that atomics change */
-#define FLAG	(BYTES + 64) /* offset of the word that the target polls */
-#define ALL	(BYTES + 128)
+#define BYTES  (1u << 20)
+#define ROUNDS 200
+/* offset in memory of the word that atomics change */
+#define COUNTER BYTES
+/* offset in memory of the word that the target polls */
+#define FLAG (BYTES + 64)
+#define ALL  (BYTES + 128)
 
 static struct rc_options options = RC_OPTIONS;
 static struct rc_device device;
@@ -77,7 +79,7 @@ static void content(unsigned n, uint8_t *bytes)
 
 static uint64_t word_at(uint32_t offset)
 {
-	/* Another process writes this word, so read memory each time. */
+	/* The peer's process changes this word, so read memory each time. */
 	return atomic_load((_Atomic uint64_t *)(void *)(memory + offset));
 }
 
@@ -98,7 +100,8 @@ static void sleep_until_closed(int tcp)
 	must(!fcntl(tcp, F_SETOWN, getpid()), "F_SETOWN");
 	must(!fcntl(tcp, F_SETFL, O_ASYNC | O_NONBLOCK), "O_ASYNC");
 	while (read(tcp, &byte, 1) != 0)
-		sigsuspend(&old); /* like pause(), but without its race */
+		/* sleep for the signal; pause() would miss an early one */
+		sigsuspend(&old);
 }
 
 static void target(bool spins)

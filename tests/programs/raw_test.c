@@ -24,7 +24,7 @@
 #define SEND_AT	    (3 * SLOTS * SLOT_BYTES)
 #define FRAME_BYTES 100
 #define COMES	    1.0 /* seconds to wait for a frame that must come */
-/* Seconds to wait for a frame that must not come. */
+/* seconds to wait for a frame that must not come */
 #define STAYS_AWAY   0.05
 #define VLAN_TYPE    0x8100
 #define TAGGED_BYTES (FRAME_BYTES + 4)
@@ -46,7 +46,7 @@ static struct side {
 } sides[3], *const from = &sides[0], *const to = &sides[1],
 		   *const other = &sides[2];
 
-/* The contents of a completion. */
+/* The fields of a completion that a case checks. */
 struct seen {
 	uint64_t wr_id;
 	enum ibv_wc_status status;
@@ -145,7 +145,7 @@ static uint32_t write_frame(uint8_t *f, const uint8_t dst[6], uint16_t vlan,
 	return vlan ? TAGGED_BYTES : FRAME_BYTES;
 }
 
-/* Send bytes and wait for the completion. Returns its status. */
+/* Send @len bytes of side @s. Returns the status of the completion. */
 static enum ibv_wc_status send_bytes(struct side *s, uint32_t len)
 {
 	struct ibv_sge sge = { (uintptr_t)memory + SEND_AT, len, mr->lkey };
@@ -212,8 +212,6 @@ static bool sent_stays_away(struct side *s)
 	return true;
 }
 
-/* Making rules. */
-
 struct rule {
 	struct ibv_flow_attr attr;
 	struct ibv_flow_spec_eth eth;
@@ -265,8 +263,6 @@ static void forget(struct ibv_flow *flow)
 {
 	must(!ibv_destroy_flow(flow), "ibv_destroy_flow");
 }
-
-/* The cases. */
 
 static bool nothing_without_a_rule(void)
 {
@@ -427,18 +423,18 @@ static bool too_long_for_a_receive(void)
 	struct seen seen;
 	bool good;
 
-	/* The four whole frames arrive first. */
+	/* The four frames that were sent whole arrive first. */
 	for (int i = 0; i < 4; i++) {
 		send_frame(own_mac, 0, 7);
 		must(wait_for(to, COMES, &seen), "a receive");
 	}
 	post_receive(to, FRAME_BYTES);
-	/* a frame with a VLAN tag has four bytes more */
+	/* A VLAN tag makes the frame four bytes longer than the RECV. */
 	send_frame(own_mac, 0x123, 7);
 	good = stays_away(to);
 	send_frame(own_mac, 0, 7);
 	good = wait_for(to, COMES, &seen) && seen.bytes == FRAME_BYTES && good;
-	/* Without a receive the frame is lost. */
+	/* A frame that finds no RECV is lost. */
 	send_frame(own_mac, 0, 7);
 	good = stays_away(to) && good;
 	for (int i = 0; i < 4; i++)
@@ -456,7 +452,7 @@ static bool lengths_that_no_frame_has(void)
 	for (unsigned i = 0; i < 3; i++) {
 		if (send_bytes(from, lengths[i]) != IBV_WC_LOC_LEN_ERR)
 			return false;
-		/* The state SQE, and the move back (IBA 10.3.1.7). */
+		/* The error moved the QP to SQE; IBA 10.3.1.7: to RTS. */
 		if (ibv_modify_qp(from->qp, &attr, IBV_QP_STATE))
 			return false;
 	}

@@ -83,7 +83,7 @@ void rc_read_option(struct rc_options *o, int letter)
 		o->family = letter - '0';
 		break;
 	default:
-		/* getopt() has already printed which option is wrong */
+		/* getopt() has printed the unknown option */
 		exit(2);
 	}
 }
@@ -185,7 +185,7 @@ struct rc_address rc_address(const struct rc_device *d, const struct ibv_qp *qp,
 				    d->mtu };
 }
 
-/* Returns the attributes for INIT; an RNIC has no P_Keys. */
+/* Returns the attribute mask for INIT; an RNIC has no P_Key. */
 static int init_mask(const struct ibv_qp *qp)
 {
 	if (qp->context->device->transport_type == IBV_TRANSPORT_IWARP)

@@ -15,7 +15,7 @@
 
 void die(const char *format, ...)
 	__attribute__((format(printf, 1, 2), noreturn));
-/* Ends the program with @what and errno unless @truth. */
+/* Ends the program with @what and errno's text unless @truth is true. */
 void must(bool truth, const char *what);
 
 /* A random generator, splitmix64, of which both sides make equal sequences. */
@@ -28,12 +28,14 @@ void rng_fill(struct rng *r, void *bytes, size_t len);
 double seconds(void);
 
 struct rc_options {
-	const char *device; /* name of the device; NULL: the first one */
-	int family;	    /* address family of the GID to use: 4 or 6 */
-	/* address of the server; NULL: this program is the server */
+	/* name of the RDMA device; NULL: the first in the list */
+	const char *device;
+	int family; /* IP version of the GID to use: 4 or 6 */
+	/* IP address of the server; NULL: this program is the server */
 	const char *host;
-	int port;	  /* TCP port for the agreements */
-	enum ibv_mtu mtu; /* path MTU; 0: that of the port */
+	/* TCP port by which both programs exchange addresses */
+	int port;
+	enum ibv_mtu mtu; /* path MTU; 0: the port's active MTU */
 	unsigned timeout, retry, rnr_retry;
 };
 #define RC_OPTIONS                                                             \
@@ -61,7 +63,7 @@ struct rc_device {
 void rc_open(struct rc_device *d, const struct rc_options *o);
 void rc_close(struct rc_device *d);
 
-/* The address of a side, which the other side must know. */
+/* What the peer must know of a queue pair to connect to it. */
 struct rc_address {
 	union ibv_gid gid;
 	uint32_t qpn, psn;
@@ -78,7 +80,7 @@ int rc_to_init(struct ibv_qp *qp, unsigned access);
 int rc_to_rtr(const struct rc_device *d, struct ibv_qp *qp,
 	      const struct rc_address *peer);
 int rc_to_rts(struct ibv_qp *qp, const struct rc_options *o, uint32_t psn);
-/* Make all three moves; a failure ends the program. */
+/* Move the QP to INIT, RTR and RTS; a failure ends the program. */
 void rc_connect(const struct rc_device *d, struct ibv_qp *qp,
 		const struct rc_options *o, uint32_t psn,
 		const struct rc_address *peer);
@@ -89,10 +91,11 @@ void rc_connect(const struct rc_device *d, struct ibv_qp *qp,
 /* Wait for one completion for at most @limit seconds; false: none came. */
 bool rc_wait(struct ibv_cq *cq, double limit, struct ibv_wc *wc);
 
-int tcp_meet(const struct rc_options *o); /* returns a connected TCP socket */
+/* meet the peer: returns a connected TCP socket */
+int tcp_meet(const struct rc_options *o);
 void tcp_send(int fd, const void *bytes, size_t len);
 void tcp_recv(int fd, void *bytes, size_t len);
-/* Send @mine and receive @theirs. */
+/* Send the @len bytes @mine to the peer, and receive its @theirs. */
 void tcp_swap(int fd, const void *mine, void *theirs, size_t len);
 void tcp_barrier(int fd);
 

@@ -165,6 +165,6 @@ int main(int argc, char **argv)
 	      "it goes again: who was only resolved hears of it");
 	check(!next(RDMA_CM_EVENT_DEVICE_REMOVAL, 500),
 	      "who has heard of it hears of it once");
-	make_interface(); /* make the interface again for the next case */
+	make_interface(); /* the next case needs the interface again */
 	return failed;
 }

@@ -45,16 +45,16 @@ static inline uint32_t roce_icrc(const uint8_t *packet, size_t len)
 
 	memcpy(head, packet, ip + 20);
 	if (ip == 20) {
-		head[1] = 0xff;		    /* mask the type of service */
-		head[8] = 0xff;		    /* mask the time to live */
-		head[10] = head[11] = 0xff; /* mask the header checksum */
+		head[1] = 0xff;		    /* ICRC masks type of service */
+		head[8] = 0xff;		    /* ICRC masks time to live */
+		head[10] = head[11] = 0xff; /* ICRC masks header checksum */
 	} else {
-		head[0] |= 0x0f;		    /* mask the traffic class */
-		head[1] = head[2] = head[3] = 0xff; /* mask the flow label */
-		head[7] = 0xff;			    /* mask the hop limit */
+		head[0] |= 0x0f; /* ICRC masks traffic class */
+		head[1] = head[2] = head[3] = 0xff; /* ICRC masks flow label */
+		head[7] = 0xff;			    /* ICRC masks hop limit */
 	}
-	head[ip + 6] = head[ip + 7] = 0xff; /* mask the UDP checksum */
-	head[ip + 8 + 4] = 0xff;	    /* mask the congestion bits */
+	head[ip + 6] = head[ip + 7] = 0xff; /* ICRC masks UDP checksum */
+	head[ip + 8 + 4] = 0xff;	    /* ICRC masks FECN and BECN */
 	crc = roce_crc32(0xffffffff, ones, 8);
 	crc = roce_crc32(crc, head, ip + 20);
 	return ~roce_crc32(crc, packet + ip + 20, len - ip - 20);

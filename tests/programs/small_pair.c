@@ -25,7 +25,7 @@ static struct rc_device device;
 static struct ibv_cq *cq;
 static struct ibv_qp *qp;
 static struct ibv_mr *mr;
-/* The memory to send from and to receive into. */
+/* memory[0] is sent, memory[1] is where messages arrive */
 static uint8_t memory[2][BYTES];
 static int tcp;
 
@@ -125,7 +125,7 @@ int main(int argc, char **argv)
 	uint8_t value = 0;
 
 	options.host = *rc_read_options(&options, argc, argv);
-	/* 134 ms, because hundreds of programs take turns */
+	/* time-out code for 134 ms: hundreds of programs share processors */
 	options.timeout = 15;
 	set_up();
 	exchange(value++);

@@ -8,7 +8,7 @@
 #include "rc.h"
 
 #define PORT 7491
-#define WAIT 10000 /* ms to wait for an event */
+#define WAIT 10000 /* milliseconds to wait for an event of rdma_cm */
 
 static struct sockaddr_in address;
 static struct rdma_event_channel *channel;
@@ -33,7 +33,7 @@ void stream_begin(const char *text)
 	     "rdma_listen");
 }
 
-/* Expect the next event to be @what. Returns its id. */
+/* Expect @what as the next event. Returns the id of the event. */
 static struct rdma_cm_id *expect(enum rdma_cm_event_type what)
 {
 	struct pollfd p = { channel->fd, POLLIN, 0 };

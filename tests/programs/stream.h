@@ -10,14 +10,14 @@
 #include <infiniband/verbs.h>
 #include <stdbool.h>
 
-/* Is the context's device an RNIC? */
+/* Does the context's device need this file: is it an RNIC? */
 bool stream_is_for(struct ibv_context *context);
-/* Call this once, with an address of the device to connect to. */
+/* Prepare connections to @address, an IP address of the device; call once. */
 void stream_begin(const char *address);
 /* Connect two queue pairs, which are in INIT and afterwards in RTS. @b permits
  * @reads READs at a time. */
 void stream_connect(struct ibv_qp *a, struct ibv_qp *b, unsigned reads);
-/* Destroy the ids of the last connection. */
+/* Destroy the rdma_cm ids of the last connection. */
 void stream_drop(void);
 
 #endif

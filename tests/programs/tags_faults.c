@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Faults at the end of the test: each ends its connection. */
+/* Faults of tagged messages; each fault ends its connection. */
 #include "tags_test.h"
 
 /*
@@ -48,7 +48,7 @@ void receive_faults(int tcp)
 {
 	struct ibv_poll_cq_attr attr = { 0 };
 
-	/* completions of the last messages */
+	/* Take the completions of the last messages from the queue. */
 	while (ibv_start_poll(tag_cq, &attr) == 0)
 		ibv_end_poll(tag_cq);
 	add_small(TOO_LONG);
@@ -56,7 +56,8 @@ void receive_faults(int tcp)
 	tcp_barrier(tcp);
 	expect_end(TOO_LONG, IBV_WC_LOC_LEN_ERR);
 	tcp_barrier(tcp);
-	expect_end(NO_KEY, IBV_WC_SUCCESS); /* the message matched its buffer */
+	/* first completion: the message matched the tagged buffer */
+	expect_end(NO_KEY, IBV_WC_SUCCESS);
 	expect_end(NO_KEY, IBV_WC_REM_ACCESS_ERR);
 	tcp_barrier(tcp);
 }
@@ -78,7 +79,7 @@ static void send_fault(unsigned link, uint8_t op, uint64_t tag, uint32_t len,
 	do
 		if (!rc_wait(cq, 20, &wc))
 			die("%#llx: no completion", (unsigned long long)tag);
-	while (wc.wr_id != tag); /* skip flushed receives */
+	while (wc.wr_id != tag); /* skip completions of flushed RECVs */
 	if (!is_end(wc.status, status))
 		die("%#llx: sender: %s", (unsigned long long)tag,
 		    ibv_wc_status_str(wc.status));

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The receiver: its buffers, and matching by software. */
+/* The receiver of tagged messages, and its matching by software. */
 #include "tags_test.h"
 
 static enum state states[MESSAGES];
-static unsigned slots[MESSAGES]; /* the slot of each message's buffer */
+/* index of each message's buffer in mem.data */
+static unsigned slots[MESSAGES];
 static uint32_t handles[MESSAGES];
-/* For LEAVING: the message that the buffer must get. */
+/* The message for each buffer that a DEL is taking off the list. */
 static struct stray *met[MESSAGES];
 static bool slot_used[SLOTS];
 static struct stray strays[STRAYS];
@@ -54,7 +55,7 @@ static void read_in_software(unsigned nth, const void *headers)
 		  be32toh(rvh.len), &rvh);
 }
 
-/* The program's own matching has found a pair: check it. */
+/* Check the message @s, which the program itself matched to buffer @nth. */
 static void deliver(unsigned nth, struct stray *s)
 {
 	if (s->nth != nth)
@@ -226,7 +227,7 @@ static bool poll_tags(void)
 	return true;
 }
 
-/* Poll READs by software, which end with a FIN of the program. */
+/* Poll for READs that the program posted itself, and send their FIN. */
 static bool poll_plain(void)
 {
 	struct {
@@ -257,7 +258,7 @@ static unsigned slots_used(void)
 	return used;
 }
 
-/* Post the next receive that has a tag. */
+/* Post the next tagged buffer. */
 static void post_next(void)
 {
 	while (next_receive < MESSAGES &&
@@ -278,7 +279,7 @@ void receive_all(void)
 	for (unsigned i = 0; i < RECEIVES; i++)
 		post_spare(i);
 	while (done < MESSAGES) {
-		/* Sometimes post without looking at what has come. */
+		/* In one of 20 turns post buffers without polling before. */
 		if (rng_below(&r, 20) == 0)
 			for (uint64_t n = rng_below(&r, SLOTS); n > 0; n--)
 				post_next();

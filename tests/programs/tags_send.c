@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The sender of messages with tags. */
+/* The sender of tagged messages. */
 #include "tags_test.h"
 
-/* Number of words that are still expected of each message. */
+/* number of answers that each message under way still waits for */
 static unsigned busy[AT_WORK];
 
 void post_fin_receive(unsigned link)

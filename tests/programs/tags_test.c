@@ -101,8 +101,6 @@ void post_send(struct ibv_qp *qp, uint64_t wr_id, enum ibv_wr_opcode opcode,
 	must(!ibv_post_send(qp, &wr, &bad), "ibv_post_send");
 }
 
-/* Functions of both sides. */
-
 static void make_srq(void)
 {
 	struct ibv_cq_init_attr_ex cq_attr = {

@@ -20,21 +20,22 @@
 #define RECEIVE	 4096u
 #define RECEIVES 64u
 #define HEADERS	 (sizeof(struct ibv_tmh) + sizeof(struct ibv_rvh))
-#define STRAYS	 64u /* more unexpected messages than can wait */
-#define AT_WORK	 8u  /* the most messages that the sender has under way */
-#define DELETED	 (1ull << 32)
+/* room for unexpected messages, more than can wait at a time */
+#define STRAYS	64u
+#define AT_WORK 8u /* the most messages that the sender has under way */
+#define DELETED (1ull << 32)
 
 struct plan {
 	unsigned link;
-	uint8_t op; /* the header's opcode, an enum ibv_tmh_op */
-	bool tight; /* the buffer is too small for a rendezvous */
+	uint8_t op; /* opcode of the tag matching header, an enum ibv_tmh_op */
+	bool tight; /* true: the buffer is too small for the rendezvous data */
 	uint64_t tag;
 	uint32_t length;
 };
 
 enum state { TO_COME, LISTED, LEAVING, MATCHED, READING, DONE };
 
-/* A message that matched no buffer. */
+/* An unexpected message: no tagged buffer matched it on arrival. */
 struct stray {
 	bool waits;
 	uint64_t tag;
@@ -49,7 +50,7 @@ extern struct ibv_qp *qps[LINKS + 1];
 extern struct ibv_mr *mr;
 extern struct plan plans[MESSAGES];
 
-/* A piece of registered memory. */
+/* A registered memory region with its buffers. */
 struct mem {
 	uint8_t data[SLOTS][LONGEST];
 	uint8_t staging[RECEIVES][RECEIVE];

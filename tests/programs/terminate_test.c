@@ -23,7 +23,7 @@
 static const struct one {
 	const char *name;
 	enum ibv_wr_opcode opcode;
-	bool receive; /* the server posts a receive for a SEND */
+	bool receive; /* true: the server posts a RECV for the SEND */
 } cases[] = {
 	{ "write_key", IBV_WR_RDMA_WRITE, true },
 	{ "read_key", IBV_WR_RDMA_READ, true },
@@ -31,7 +31,7 @@ static const struct one {
 };
 #define CASES (sizeof(cases) / sizeof(*cases))
 
-struct target { /* private data of the server */
+struct target { /* what the server tells the client in the private data */
 	uint64_t address;
 	uint32_t rkey;
 };

@@ -21,9 +21,10 @@
 #define MAKERS	2
 #define POLLERS 2
 #define PAIRS	4
-#define POSTS	1600 /* posts of each posting thread */
-#define ROUNDS	40   /* rounds of each thread that makes objects */
-#define DEPTH	64
+#define POSTS	1600 /* number of requests that each posting thread posts */
+/* number of rounds of each thread that makes and destroys objects */
+#define ROUNDS 40
+#define DEPTH  64
 
 static struct rc_options options = RC_OPTIONS;
 static struct rc_device device;
@@ -55,7 +56,7 @@ static void give_receive(struct ibv_qp *qp)
 	must(!ibv_post_recv(qp, &wr, &bad), "ibv_post_recv");
 }
 
-/* Post a SEND, a WRITE, a READ or an atomic, in turn. */
+/* Post one request: in turn a SEND, a WRITE, a READ or an atomic. */
 static void post(unsigned poster, unsigned nth)
 {
 	static const enum ibv_wr_opcode ops[] = { IBV_WR_ATOMIC_FETCH_AND_ADD,
@@ -80,7 +81,8 @@ static void post(unsigned poster, unsigned nth)
 		wr.wr.atomic.compare_add = 1;
 	}
 	while (ibv_post_send(from[pair], &wr, &bad)) {
-		atomic_fetch_add(&refused, 1); /* the send queue is full */
+		/* refused: the send queue is full */
+		atomic_fetch_add(&refused, 1);
 		sched_yield();
 	}
 	atomic_fetch_add(&posted, 1);

@@ -15,7 +15,7 @@
 #include <infiniband/umad.h>
 
 #define MAD  256
-#define PING 0x35 /* a vendor class with an OUI */
+#define PING 0x35 /* a vendor class whose MADs have an OUI */
 #define PERF 0x04
 #define SA   0x03
 
@@ -48,7 +48,7 @@ static unsigned lid_of(const char *name)
 	return lid;
 }
 
-/* Make a MAD to the agent of @class at LID @lid. */
+/* Make a MAD for the agent of @class at the port with LID @lid. */
 static struct ib_user_mad *make(void *umad, unsigned lid, uint8_t class,
 				uint8_t method, uint64_t tid)
 {
@@ -151,7 +151,8 @@ static void timeouts(int a)
 	int client = umad_register(a, PERF, 1, 0, NULL), len = MAD;
 	double begin = seconds(), took;
 
-	make(umad, 0xbfff, PERF, 1, 77); /* no port has this LID */
+	/* the MAD goes to a LID that no port has */
+	make(umad, 0xbfff, PERF, 1, 77);
 	umad_send(a, client, umad, MAD, 100, 3);
 	umad_recv(a, umad, &len, 5000);
 	took = seconds() - begin;
@@ -162,7 +163,7 @@ static void timeouts(int a)
 	umad_unregister(a, client);
 }
 
-/* A table of subnet administration arrives whole. */
+/* A whole table of the subnet administrator arrives as one message. */
 static void tables(int a)
 {
 	uint8_t *umad = calloc(1, sizeof(struct ib_user_mad) + 65536);
@@ -171,7 +172,7 @@ static void tables(int a)
 
 	umad_get_port("ib0", 1, &port);
 	make(umad, port.sm_lid, SA, 0x12, 9);
-	/* the attribute PathRecord */
+	/* attribute 0x35 is PathRecord */
 	((uint8_t *)umad_get_mad(umad))[17] = 0x35;
 	umad_send(a, client, umad, MAD, 5000, 0);
 	umad_release_port(&port);

@@ -28,14 +28,20 @@
 
 /* The modes: when a program changes its user, and what it does then. */
 static const char *const modes[] = {
-	"none",		  /* no change of user */
-	"drop-first",	  /* before the program looks for devices */
-	"drop-opened",	  /* while a device is open */
-	"drop-connected", /* after the first exchange on a connection */
-	"drop-broker", /* like drop-opened, and the host's broker is killed */
-	"fork", /* a child does the work, and its parent has a device open */
-	"chroot-opened", /* to an empty directory, while a device is open */
-	"close-first",	 /* the program closes all descriptors */
+	"none", /* the program stays the same user */
+	/* the program changes its user before it looks for devices */
+	"drop-first",
+	/* the program changes its user while a device is open */
+	"drop-opened",
+	/* the program changes its user after the first exchange */
+	"drop-connected",
+	/* as drop-opened, and the test kills the host's broker */
+	"drop-broker",
+	/* a child of fork does the work; its parent has a device open */
+	"fork",
+	/* chroot to an empty directory while a device is open */
+	"chroot-opened",
+	"close-first", /* the program closes all file descriptors first */
 };
 static const char *mode = "none";
 
@@ -55,7 +61,7 @@ static void drop(void)
 	must(!setresuid(NOBODY, NOBODY, NOBODY), "setresuid");
 }
 
-/* Returns the process id that the broker reports. */
+/* Returns the process id of the host's broker, as the broker reports. */
 static pid_t broker(void)
 {
 	struct vb_ipc m = { .kind = IPC_STATUS, .version = VB_IPC_VERSION };
@@ -134,14 +140,16 @@ static void let_child(void)
 /* A reliable connection: set up over TCP, or by the connection manager. */
 
 struct line {
-	/* id of the connection manager; NULL: set up over TCP */
+	/* the connection's rdma_cm id; NULL: connected over TCP */
 	struct rdma_cm_id *id;
 	struct ibv_pd *pd;
 	struct ibv_cq *send_cq, *recv_cq;
-	struct ibv_comp_channel *channel; /* channel of recv_cq */
+	/* the channel for events of @recv_cq */
+	struct ibv_comp_channel *channel;
 	struct ibv_qp *qp;
 	struct ibv_mr *mr;
-	/* memory to send, to receive, and for the peer to write */
+	/* Three parts: memory to send, to receive, and for the peer's
+	 * WRITEs. */
 	uint8_t *memory;
 	struct side {
 		uint64_t addr;
@@ -244,7 +252,8 @@ static void end_line(struct line *l)
 	must(!ibv_dereg_mr(l->mr), "ibv_dereg_mr");
 	free(l->memory);
 	if (l->id) {
-		(void)rdma_disconnect(l->id); /* fails if the peer was first */
+		/* fails if the peer has disconnected first */
+		(void)rdma_disconnect(l->id);
 		rdma_destroy_ep(l->id);
 		return;
 	}
@@ -263,7 +272,7 @@ static void take(struct line *l, const char *what)
 		die("%s: %s", what, ibv_wc_status_str(wc.status));
 }
 
-/* Sleep on the channel, as a daemon waits. */
+/* Sleep until the channel has an event, as a daemon does. */
 static void sleep_for(struct line *l, const char *what)
 {
 	struct ibv_cq *cq;

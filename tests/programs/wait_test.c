@@ -26,7 +26,8 @@ static struct ibv_comp_channel *channel;
 static struct ibv_cq *send_cq, *recv_cq;
 static struct ibv_qp *from, *to;
 static struct ibv_mr *mr, *nothing;
-static uint8_t memory[2][BYTES]; /* memory to send, and to receive */
+/* memory[0] is sent, memory[1] is where messages arrive */
+static uint8_t memory[2][BYTES];
 static _Atomic unsigned heard;
 
 static void post_receive(void)
@@ -83,7 +84,7 @@ static void take_message(void)
 	heard++;
 }
 
-/* Wait for an event. Returns 0 or errno. */
+/* Wait for an event of the channel. Returns 0 or an errno. */
 static int wait_event(void)
 {
 	struct ibv_cq *cq;
@@ -112,7 +113,7 @@ static pthread_t start_waiter(intptr_t rounds)
 	pthread_t t;
 
 	must(!pthread_create(&t, NULL, waiter, (void *)rounds), "a thread");
-	usleep(20000); /* wait until the other thread most likely sleeps */
+	usleep(20000); /* by then the new thread most likely sleeps */
 	return t;
 }
 
@@ -124,7 +125,7 @@ static intptr_t end_of(pthread_t t)
 	return (intptr_t)result;
 }
 
-/* A message while the program waits only in poll(2). */
+/* Expect a message while the program waits only in poll(2). */
 static void expect_message(const char *when)
 {
 	struct pollfd p = { .fd = channel->fd, .events = POLLIN };

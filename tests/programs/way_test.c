@@ -103,7 +103,7 @@ static void pass(const struct kind *k)
 	must(rc_wait(cq, 20, &wc), "a completion");
 	if (wc.status)
 		die("%s", ibv_wc_status_str(wc.status));
-	usleep(2000); /* wait until no packet is under way */
+	usleep(2000); /* 2 ms, after which no packet is on its way */
 }
 
 int main(int argc, char **argv)

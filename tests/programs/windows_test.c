@@ -17,9 +17,9 @@
 #include "rc.h"
 
 #define REGION 8192
-#define AT     1000 /* offset of the window in the region */
+#define AT     1000 /* offset of the window from the region's start, in bytes */
 #define BYTES  5000
-#define WAIT   20 /* seconds */
+#define WAIT   20 /* seconds to wait for a completion */
 
 static struct rc_options options = RC_OPTIONS;
 static struct rc_device device;
@@ -86,8 +86,6 @@ static void post(enum ibv_wr_opcode op, const struct window *w, uint64_t shift,
 	must(!ibv_post_send(qp, &wr, &bad), "ibv_post_send");
 }
 
-/* The owner of the memory. */
-
 /* Bind a window. The program chooses only the low 8 bits of its key. */
 static void bind_window(struct ibv_mw *mw, uint64_t length, struct window *w)
 {
@@ -112,7 +110,8 @@ static void bind_window(struct ibv_mw *mw, uint64_t length, struct window *w)
 		die("the bind completes as something else");
 	w->addr = bind.bind_info.addr;
 	if (mw->type == IBV_MW_TYPE_2)
-		mw->rkey = key; /* some adapters do not write the new key */
+		/* some adapters do not store the new key in mw->rkey */
+		mw->rkey = key;
 	w->key = mw->rkey;
 }
 
@@ -123,7 +122,7 @@ static void post_receive(void)
 	must(!ibv_post_recv(qp, &wr, &bad), "ibv_post_recv");
 }
 
-/* Close the window by the peer's SEND, or by an empty bind. */
+/* Take the window away: by the peer's SEND_INV, or by an empty bind. */
 static void shut_window(struct ibv_mw *mw, const struct window *w)
 {
 	struct window none;
@@ -150,7 +149,7 @@ static void own(enum ibv_mw_type type)
 	post_receive();
 	bind_window(mw, BYTES, &w);
 	tcp_send(tcp, &w, sizeof(w));
-	tcp_barrier(tcp); /* the peer has written */
+	tcp_barrier(tcp); /* barrier: the peer has written through the window */
 	for (int i = 0; i < REGION; i++)
 		if (memory[i] != (i >= AT && i < AT + BYTES ? 0x22 : 0x11))
 			die("byte %d is 0x%x", i, memory[i]);
@@ -164,7 +163,7 @@ static void own(enum ibv_mw_type type)
 	disconnect(mw);
 }
 
-/* The peer of the owner. */
+/* What the peer does: it uses the window of the memory's owner. */
 
 static void use(enum ibv_mw_type type)
 {
@@ -186,7 +185,8 @@ static void use(enum ibv_mw_type type)
 		post(IBV_WR_SEND_WITH_INV, &w, 0, 0);
 		expect("a SEND with invalidate", IBV_WC_SUCCESS);
 	}
-	tcp_barrier(tcp); /* the owner has closed the window */
+	/* barrier: the window's owner has taken the window away */
+	tcp_barrier(tcp);
 	post(IBV_WR_RDMA_WRITE, &w, 0, 8);
 	expect("a WRITE to a window that is shut", IBV_WC_REM_ACCESS_ERR);
 	disconnect(NULL);

@@ -73,7 +73,7 @@ static void target(int fd)
 	exit(0);
 }
 
-/* The third program: it has the shared queue and the memory. */
+/* The third program, which owns the SRQ and the memory of its RECVs. */
 static void owner(int fd)
 {
 	struct ibv_srq_init_attr_ex init = {

@@ -64,7 +64,7 @@ static void send_across(struct tree *w)
 		fabt_stream(&w->t, w->host[0][h], w->host[1][h], FRAME);
 }
 
-/* GB/s of four flows over the hot trunk. */
+/* Returns the GB/s of four flows whose tables all lead to one trunk. */
 static double throughput(struct tree *w)
 {
 	uint64_t before;
@@ -116,7 +116,7 @@ static void flow__moves_only_after_silence(void **state)
 		if (w.spine[first]->port[1].count[FAB_RCV_PKTS])
 			break;
 	assert_int_equal(w.spine[first]->port[1].count[FAB_RCV_PKTS], 20);
-	/* Its trunk is busy now: as a link that is slow would make it. */
+	/* Make the flow's trunk look busy, as a slow link would. */
 	w.leaf[0]->port[HOSTS + 1 + first].end->lane[0].blocks += 1000;
 	s = &w.t.stream[0];
 	s->most = 21;
@@ -125,7 +125,7 @@ static void flow__moves_only_after_silence(void **state)
 	w.leaf[0]->port[HOSTS + 1 + first].end->lane[0].blocks -= 1000;
 	assert_int_equal(w.spine[first]->port[1].count[FAB_RCV_PKTS], 20);
 	assert_int_equal(s->got, 21);
-	/* Without silence it stays, however busy that trunk is. */
+	/* A flow without a pause keeps its trunk, however busy. */
 	for (first = 0; first < SPINES; first++)
 		if (w.spine[first]->port[1].count[FAB_RCV_PKTS] == 1)
 			break;
@@ -146,7 +146,7 @@ static void flows__leave_a_trunk_that_is_cut(void **state)
 	plant(&w, true);
 	send_across(&w);
 	fabt_run(&w.t, w.t.now + VB_MSEC);
-	/* The table still leads through the first spine. */
+	/* The linear table names the first spine, whose trunk is cut here. */
 	assert_int_equal(
 		vb_fab_plug(w.t.net, w.leaf[0], HOSTS + 2, false, w.t.now), 0);
 	fabt_run(&w.t, w.t.now + VB_MSEC);

@@ -167,7 +167,8 @@ static void flows__of_one_adapter_are_apart(void **state)
 	control(a);
 	a->port[1].cc->sl[0].trigger = 3;
 	s = fabt_stream(&t, a, hot, FRAME);
-	s->period = FRAME / 2; /* twice what the receiver's link carries */
+	/* the stream sends twice as fast as the receiver's link carries */
+	s->period = FRAME / 2;
 	s = fabt_stream(&t, a, cold, FRAME);
 	s->period = FRAME + FRAME / 8;
 	fabt_run(&t, t.now + 10 * VB_MSEC);
@@ -182,7 +183,7 @@ static void flows__of_one_adapter_are_apart(void **state)
 	assert_in_range(to_cold, GB / 1000 * 8, GB / 1000 * 10);
 	assert_in_range(to_hot, GB / 1000 * 7, GB / 1000 * 10);
 	assert_int_equal(t.disordered, 0);
-	/* What the logs and the counters of congestion say of it. */
+	/* Check the congestion logs and counters of the fabric's nodes. */
 	assert_true(sw->sw.cc_log.count > 0);
 	assert_int_equal(sw->sw.cc_log.ports[0], 1u << 1);
 	assert_int_equal(sw->sw.cc_log.event[0].dlid, fabt_lid(hot));
@@ -244,7 +245,7 @@ static void becn__in_any_frame(void **state)
 				 cases[i].handed_out);
 		assert_int_equal(a->port[1].count[FAB_RCV_BECN],
 				 cases[i].slows);
-		/* 25 frames' time lies behind each frame, or none. */
+		/* A slowed adapter waits 25 frames' time after each frame. */
 		fabt_stream(&t, a, b, FRAME);
 		fabt_run(&t, t.now + 30 * FRAME);
 		if (cases[i].slows)

@@ -129,7 +129,7 @@ static void width__is_the_best_of_both(void **state)
 	assert_int_equal(p.s2->port[3].state, FAB_INIT);
 	assert_int_equal(p.s2->port[3].width_active, FAB_1X);
 	assert_int_equal(p.s1->port[3].speed_active, FAB_DDR);
-	/* Nothing in common: the link stays down, and later comes up. */
+	/* With no common width the link stays down until a width is common. */
 	p.s2->port[3].width_enabled = FAB_4X;
 	assert_int_equal(
 		vb_fab_set_phys(p.t.net, p.s1, 3, FAB_POLLING, p.t.now), 0);
@@ -160,7 +160,7 @@ static void states__move_as_the_table_says(void **state)
 	assert_int_equal(SET(FAB_ARMED), -EINVAL);
 	assert_int_equal(SET(FAB_INIT), -EINVAL);
 	assert_int_equal(SET(FAB_DOWN), 0);
-	/* The other side lost its link; here management did it. */
+	/* The far end counts a lost link; the near end obeyed a Set. */
 	assert_int_equal(far->state, FAB_DOWN);
 	assert_false(p.s1->sw.state_change);
 	assert_true(p.s2->sw.state_change);
@@ -170,7 +170,8 @@ static void states__move_as_the_table_says(void **state)
 	assert_int_equal(SET(FAB_ARMED), -EINVAL);
 	fabt_run(&p.t, p.t.now + 2 * VB_FAB_TRAIN_NS);
 	assert_int_equal(near->state, FAB_INIT);
-	assert_true(p.s1->sw.state_change); /* Down to Init does */
+	/* Down to Init sets the switch's PortStateChange */
+	assert_true(p.s1->sw.state_change);
 	assert_int_equal(SET(FAB_ACTIVE), -EINVAL);
 	assert_int_equal(SET(FAB_ARMED), 0);
 	assert_int_equal(SET(FAB_ACTIVE), 0);
@@ -181,7 +182,7 @@ static void states__move_as_the_table_says(void **state)
 	fabt_fini(&p.t);
 }
 
-/* Armed becomes Active by the first data; Init takes none. */
+/* An Armed port becomes Active by its first data packet; Init takes none. */
 static void armed__becomes_active_by_data(void **state)
 {
 	struct vb_fab_link_spec trunk = { 0 };
@@ -225,7 +226,7 @@ static void cable__is_pulled_and_comes_back(void **state)
 	assert_int_equal(p.s1->port[3].count[FAB_LINK_DOWNED], 1);
 	fabt_run(&p.t, p.t.now + VB_MSEC);
 	assert_true(s->got < got + 40);
-	/* The switch has nowhere to send, and keeps nothing. */
+	/* While its port is down, the switch discards that port's frames. */
 	assert_true(p.s1->port[3].count[FAB_XMIT_INACTIVE] > 500);
 	assert_int_equal(vb_fab_plug(p.t.net, p.s1, 3, true, p.t.now), 0);
 	fabt_run(&p.t, p.t.now + 2 * VB_FAB_TRAIN_NS);
@@ -305,7 +306,7 @@ static void watchdog__waits_for_lanes_that_come_late(void **state)
 	fabt_fini(&p.t);
 }
 
-/* A link that cannot come up again after a recovery goes down. */
+/* A link whose training fails after a recovery goes Down. */
 static void watchdog__that_cannot_train_goes_down(void **state)
 {
 	struct vb_fab_link_spec trunk = { 0 }, deaf = { .lose_flow = ~0u };
@@ -324,7 +325,7 @@ static void watchdog__that_cannot_train_goes_down(void **state)
 	fabt_fini(&p.t);
 }
 
-/* During a wait, XmitWait grows when its counter is read. */
+/* While a port waits for credits, reading XmitWait adds the time so far. */
 static void wait__is_settled(void **state)
 {
 	struct vb_fab_link_spec trunk = { 0 };
@@ -378,7 +379,8 @@ static void arrive__judges_bytes_from_elsewhere(void **state)
 	fabt_run(&p.t, p.t.now + VB_MSEC);
 	assert_int_equal(s->got, 1);
 	bytes[FRAME] ^= 0xff;
-	bytes[FRAME + 1] ^= 0xff; /* an inverted VCRC means EBP */
+	/* an inverted VCRC makes the frame end with EBP (bad packet) */
+	bytes[FRAME + 1] ^= 0xff;
 	assert_int_equal(
 		vb_fab_arrive(p.t.net, p.s2, 3, bytes, FRAME + 2, p.t.now), 0);
 	bytes[FRAME] ^= 1;
@@ -405,7 +407,7 @@ static void idle__repeats_only_where_needed(void **state)
 	before = p.s1->port[3].count[FAB_XMIT_FLOW_PKTS];
 	fabt_run(&p.t, p.t.now + 65536 * 100);
 	before = p.s1->port[3].count[FAB_XMIT_FLOW_PKTS] - before;
-	assert_in_range(before, 800, 816); /* link packets of 8 lanes */
+	assert_in_range(before, 800, 816); /* link packets of 8 VLs */
 	assert_int_equal(vb_fab_tune(p.t.net, p.s1, 3, &quiet, p.t.now), 0);
 	fabt_run(&p.t, p.t.now + 10 * VB_MSEC);
 	assert_true(vb_fab_next(p.t.net) == VB_NEVER);
@@ -470,7 +472,7 @@ static void damage__travels_through_cut_through_only(void **state)
 	second = p.s2->port[3].count[FAB_RCV_REMOTE_PHYSICAL];
 	third = p.b->port[1].count[FAB_RCV_REMOTE_PHYSICAL];
 	assert_int_equal(p.s1->port[1].count[FAB_RCV_PKTS], 200);
-	/* Some frames had a damaged header and were routed nowhere. */
+	/* The first switch could not route frames whose header was damaged. */
 	assert_int_equal(first, 200);
 	assert_in_range(second, 190, 200);
 	assert_in_range(third, 180, second);
@@ -546,7 +548,7 @@ static void send__says_what_is_wrong(void **state)
 	assert_int_equal(SEND(p.a, 1, FRAME), -ENETDOWN);
 	vb_lrh_set_vl(bytes, 15);
 	assert_int_equal(SEND(p.a, 1, FRAME), -ENETDOWN);
-	/* Port 0 of a switch routes by the switch's tables. */
+	/* Port 0 of a switch sends by the switch's linear forwarding table. */
 	vb_lrh_set_vl(bytes, 0);
 	assert_int_equal(SEND(p.s1, 0, FRAME), 0);
 	vb_store_be(bytes + 2, 999, 2);
@@ -598,11 +600,11 @@ static void vl15__ends_at_every_node(void **state)
 	fabt_run(&p.t, p.t.now + VB_MSEC);
 	assert_int_equal(p.t.local_vl15, 1);
 	assert_int_equal(p.s1->port[1].count[FAB_RCV_PKTS], 1);
-	/* Send out of a chosen port of the switch. */
+	/* The switch itself sends a frame out of its port 3. */
 	assert_int_equal(SEND(p.s1, 3, 280), 0);
 	fabt_run(&p.t, p.t.now + VB_MSEC);
 	assert_int_equal(p.s2->port[3].count[FAB_RCV_PKTS], 1);
-	/* Send by LID through both switches. */
+	/* The frame's destination LID leads through both switches. */
 	h.dlid = fabt_lid(p.b);
 	vb_lrh_put(bytes, &h);
 	assert_int_equal(SEND(p.a, 1, 280), 0);
@@ -643,7 +645,7 @@ static void vl15__is_through_when_it_has_arrived(void **state)
 				 0);
 		h.dlid = fabt_lid(p.s1);
 		vb_lrh_put(bytes, &h);
-		/* The link is busy with data, too. */
+		/* A stream of 3 frames shares the link with this frame. */
 		fabt_stream(&p.t, p.a, p.b, FRAME)->most = 3;
 		fabt_run(&p.t, p.t.now + VB_USEC);
 		for (unsigned k = 0; k < cases[i].frames; k++)

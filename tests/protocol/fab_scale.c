@@ -13,11 +13,13 @@
 #include "tests/support/fabric.h"
 
 #define PODS_MOST 12
-#define LEAVES	  9 /* leaves of a pod, and switches above them */
-#define HOSTS	  18
-#define CORES	  6 /* core switches above each of the 9 switches */
-#define FRAMES	  40
-#define FRAME	  (4096 + 48)
+/* number of leaf switches in a pod, and of switches above those */
+#define LEAVES 9
+#define HOSTS  18
+/* number of core switches above each upper switch of a pod */
+#define CORES  6
+#define FRAMES 40
+#define FRAME  (4096 + 48)
 
 static struct vb_fab_node *leaf[PODS_MOST][LEAVES], *mid[PODS_MOST][LEAVES];
 static struct vb_fab_node *core[LEAVES][CORES];
@@ -82,7 +84,7 @@ static unsigned count_ports(const struct fabt *t)
 	return ports;
 }
 
-/* Did every frame arrive, once and in order? */
+/* Did every frame of every stream arrive, once and in order? */
 static bool is_right(const struct fabt *t)
 {
 	for (uint32_t i = 0; i < t->streams; i++)

@@ -20,10 +20,11 @@
 
 #define SWITCHES_MOST 6
 #define DEFAULT_COUNT 300
-#define PERCENT	      42949672u /* one percent of 2^32 */
+#define PERCENT	      42949672u
 #define DISTURBED     (1500 * VB_USEC)
-#define DRAINED	      (3 * VB_SEC) /* the longest time that this may take */
-/* Frames of each stream that are sent after that. */
+/* the longest virtual time for all frames to arrive or to be dropped */
+#define DRAINED (3 * VB_SEC)
+/* Frames that each stream sends after the disturbance, and that must arrive. */
 #define MORE 40
 
 enum disturbance {
@@ -31,16 +32,18 @@ enum disturbance {
 	LOSE_DATA = 2,
 	HOLD = 4,
 	PULL = 8,
-	CONTROL = 16, /* congestion control */
+	CONTROL = 16, /* switch congestion control on */
 	DISTURBANCES = 32
 };
 
 struct run {
 	struct fabt t;
-	unsigned what; /* the kind of disturbance, an enum disturbance */
+	/* kinds of disturbance of the run, bits of enum disturbance */
+	unsigned what;
 	unsigned switches;
 	struct vb_fab_node *sw[SWITCHES_MOST];
-	uint8_t used[SWITCHES_MOST]; /* number of used ports of each switch */
+	/* number of ports of each switch that have a link */
+	uint8_t used[SWITCHES_MOST];
 	struct vb_fab_node *ca[2 * SWITCHES_MOST];
 	unsigned cas;
 	uint8_t vls;
@@ -204,7 +207,7 @@ static void heal(struct run *r)
 		vb_fab_resume(r->t.net, r->ca[i], 1, r->t.now);
 }
 
-/* Run until no frame is on its way. */
+/* Let the fabric run until it has no event left, but not for ever. */
 static void run_out(struct run *r)
 {
 	vb_time end = r->t.now + DRAINED;
@@ -269,7 +272,7 @@ static void check_always(struct run *r)
 		       "not all frames arrived");
 }
 
-/* Check that every stream works again without a loss. */
+/* Check that after the disturbance every stream works without a loss. */
 static void check_life(struct run *r)
 {
 	uint64_t *want = calloc(r->t.streams + 1, sizeof(*want));

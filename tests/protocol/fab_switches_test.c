@@ -215,13 +215,13 @@ static void ring__up_and_down_does_not_deadlock(void **state)
 {
 	struct fabt t;
 
-	/* At least the rate of one flow, 2.4 frames in 10 us. */
+	/* The ring carries at least one flow's rate, 2.4 frames in 10 us. */
 	assert_true(ring(&t, FABT_UP_DOWN, 20, 10 * VB_MSEC) > 2400);
 	assert_int_equal(fabt_sum(&t, FAB_XMIT_DISCARDS), 0);
 	fabt_fini(&t);
 }
 
-/* A receiver that accepts no frame. */
+/* A frame handler for an adapter that has no room for any frame. */
 static bool hold_all(struct fabt *t, struct vb_fab_node *node, uint8_t port,
 		     const uint8_t *bytes, size_t len)
 {
@@ -240,13 +240,14 @@ static void hoq__limits_who_waits_for_a_slow_receiver(void **state)
 	fabt_link(&t, a, 1, sw, 1, &gb1);
 	fabt_link(&t, b, 1, sw, 2, &gb1);
 	fabt_up(&t, FABT_SHORTEST, 1);
-	sw->port[2].hoq_life = 5; /* the limit is 131 us */
+	/* a frame may wait 131 us at the head of the switch's queue */
+	sw->port[2].hoq_life = 5;
 	t.on_local = hold_all;
 	t.hold_of_2_32 = ~0u;
 	fabt_stream(&t, a, b, FRAME);
 	for (unsigned i = 0; i < 20; i++)
 		fabt_run(&t, t.now + VB_MSEC);
-	/* One frame is discarded every 131 us. */
+	/* The switch discards one frame every 131 us. */
 	assert_in_range(sw->port[2].count[FAB_XMIT_HOQ], 130, 160);
 	assert_int_equal(fabt_sum(&t, FAB_XMIT_DISCARDS),
 			 sw->port[2].count[FAB_XMIT_HOQ]);
@@ -365,7 +366,7 @@ static void partitions__make_an_event(void **state)
 	s->next = t.now;
 	fabt_run(&t, t.now + 2 * VB_MSEC);
 	assert_int_equal(sw->port[2].count[FAB_XMIT_CONSTRAINT], 50);
-	/* the default partition, as a limited member */
+	/* port 2 has the default partition as a limited member */
 	sw->port[2].pkey[9] = 0x7fff;
 	s->most = 170;
 	s->next = t.now;
@@ -408,7 +409,7 @@ static void counters__agree(void **state)
 			 out->count[FAB_XMIT_WORDS]);
 	assert_int_equal(in->count[FAB_RCV_PKTS], 1001);
 	assert_int_equal(in->vl[1].rcv_pkts, 501);
-	/* For most of the time the adapter has data and no credits. */
+	/* The adapter has data and no credits for most of the time. */
 	assert_true(a->port[1].count[FAB_XMIT_WAIT] > 1000);
 	assert_true(a->port[1].vl[0].xmit_wait > 1000);
 	fabt_fini(&t);

@@ -20,7 +20,7 @@
 #include "tests/support/seeds.h"
 
 #define DEFAULT_COUNT 40
-#define PERCENT	      42949672u /* of 2^32 */
+#define PERCENT	      42949672u /* one percent of 2^32 */
 #define PORT	      3
 #define MORE	      60
 

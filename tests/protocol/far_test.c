@@ -37,7 +37,7 @@ static void begin(struct far_world *w, const struct vb_fab_link_spec *spec)
 	farw_activate(w);
 }
 
-/* @count frames from side 0 to side 1, and how many arrive. */
+/* Send @count frames from side 0 to side 1. Returns how many arrive. */
 static uint64_t send_some(struct far_world *w, uint64_t count)
 {
 	struct stream *s =
@@ -70,7 +70,7 @@ static void link__waits_for_the_other_process(void **state)
 	farw_run(&w, 10 * VB_SEC);
 	assert_int_equal(state_of(&w, 0), FAR_IS_SILENT);
 	assert_int_equal(port_of(&w, 0)->state, FAB_DOWN);
-	/* Ten hellos a second, and no more. */
+	/* A side without a peer sends ten hello messages in a second. */
 	assert_in_range(w.side[0].sent, 95, 105);
 	farw_start(&w, 1);
 	farw_run(&w, 150 * VB_MSEC);
@@ -135,7 +135,7 @@ static void cable__pulled_at_one_end_is_out_at_both(void **state)
 		vb_fab_plug(w.t.net, w.side[0].sw, PORT, true, w.t.now), 0);
 	farw_run(&w, 50 * VB_MSEC);
 	assert_true(farw_is_up(&w));
-	/* What is plugged in already stays as it is. */
+	/* Plugging in a cable that is plugged in changes nothing. */
 	assert_int_equal(
 		vb_fab_plug(w.t.net, w.side[0].sw, PORT, true, w.t.now), 0);
 	farw_run(&w, 50 * VB_MSEC);
@@ -160,13 +160,13 @@ static void port__disabled_by_management(void **state)
 			 0);
 	farw_run(&w, 50 * VB_MSEC);
 	assert_true(farw_is_up(&w));
-	/* A Set of PortState to Down trains anew. */
+	/* A Set of PortState to Down makes the link train anew. */
 	assert_int_equal(vb_fab_set_state(w.t.net, w.side[0].sw, PORT, FAB_DOWN,
 					  w.t.now),
 			 0);
 	farw_run(&w, 50 * VB_MSEC);
 	assert_true(farw_is_up(&w));
-	/* The end at which management acts does not count it. */
+	/* The end at which management acts does not count LinkDowned. */
 	assert_int_equal(port_of(&w, 0)->count[FAB_LINK_DOWNED], 1);
 	assert_int_equal(port_of(&w, 1)->count[FAB_LINK_DOWNED], 1);
 	farw_fini(&w);
@@ -185,7 +185,8 @@ static void widths__without_one_in_common(void **state)
 	w.side[0].sent = 0;
 	farw_run(&w, VB_SEC);
 	assert_false(farw_is_up(&w));
-	assert_true(w.side[0].sent < 500); /* they try, without haste */
+	/* ends that cannot train try again, but seldom */
+	assert_true(w.side[0].sent < 500);
 	port_of(&w, 1)->width_enabled = FAB_1X | FAB_4X;
 	farw_run(&w, 250 * VB_MSEC);
 	assert_true(farw_is_up(&w));
@@ -244,7 +245,7 @@ static void stranger__is_refused_with_the_cause(void **state)
 	assert_int_equal(state_of(&w, 0), FAR_IS_VERSION);
 	assert_int_equal(vb_far_status(w.side[0].far)->version, 9);
 	assert_int_equal(port_of(&w, 0)->state, FAB_DOWN);
-	/* None of them stands in the way of the right one. */
+	/* None of the refused hellos prevents the link with the right peer. */
 	farw_start(&w, 1);
 	farw_run(&w, 150 * VB_MSEC);
 	assert_true(farw_is_up(&w));
@@ -276,7 +277,7 @@ static void forger__without_our_nonce_does_nothing(void **state)
 		farw_forge(&w, 0, bytes, len);
 	assert_true(vb_far_status(w.side[0].far)->forged > 200);
 	assert_int_equal(port_of(&w, 0)->count[FAB_RCV_PKTS], before);
-	/* They are answered, but not each. */
+	/* Hellos get answers, but not one for each. */
 	w.side[0].sent = 0;
 	for (unsigned i = 0; i < 1000; i++) {
 		h = hello_of(&w, 1);
@@ -337,7 +338,7 @@ static void peer__that_lies_harms_only_its_link(void **state)
 		for (size_t k = 0; k < len; k++)
 			bytes[k] = (uint8_t)fabt_random(&w.t);
 		if (i % 3 == 0)
-			bytes[0] &= 0x30; /* a VL that the port has */
+			bytes[0] &= 0x30; /* a VL that the receiving port has */
 		vb_far_carry(liar, bytes, len);
 		if (i % 50 == 0)
 			farw_run(&w, 100 * VB_USEC);

@@ -4,8 +4,6 @@
 
 #include "tests/protocol/iwarp_fixture.h"
 
-/* Ending a stream. */
-
 static void VB_UNCHECKED iwarp__fin_between_messages(void **state)
 {
 	struct pipe *p = pipe_open(&pipe_terms);
@@ -111,14 +109,15 @@ static void iwarp__small_messages_gather(void **state)
 	struct vb_qp *qp = p->pair.qp[0];
 
 	for (unsigned i = 0; i < 8; i++) {
-		/* The only deadline is the nudge of a silent peer. */
+		/* The queue pair's only deadline is that for a silent peer. */
 		assert_true(t->deadline(qp) > p->sim.now + 10 * VB_MSEC);
 		pipe_post(p, 0, wr(WR_WRITE, 8), 0, 1);
 		assert_false(t->can_wait(qp));
 		pipe_settle(p);
 		expect_sent(p, 0, WC_SUCCESS);
 	}
-	assert_false(t->can_wait(qp)); /* no work request is posted */
+	/* no work request is posted that could wait for others */
+	assert_false(t->can_wait(qp));
 	assert_true(t->deadline(qp) == p->sim.now + 200 * VB_USEC);
 	for (unsigned i = 0; i < 63; i++) {
 		pipe_post(p, 0, wr(WR_WRITE, 8), 0, 1);
@@ -129,7 +128,7 @@ static void iwarp__small_messages_gather(void **state)
 	pipe_settle(p);
 	for (unsigned i = 0; i < 64; i++)
 		expect_sent(p, 0, WC_SUCCESS);
-	/* Long messages do not wait. */
+	/* A WRITE of 20000 bytes does not wait for others to leave with it. */
 	pipe_post(p, 0, wr(WR_WRITE, 20000), 0, 1);
 	assert_false(t->can_wait(qp));
 	pipe_settle(p);
@@ -273,8 +272,6 @@ static void iwarp__many_pieces_that_touch(void **state)
 	pipe_close(p);
 }
 
-/* Two programs on one host. */
-
 static struct pipe VB_UNCHECKED *open_near(void)
 {
 	struct vb_mpa_terms terms = pipe_terms;
@@ -363,7 +360,7 @@ static void iwarp__a_terminate_on_a_silent_stream(void **state)
 	pipe_close(p);
 }
 
-/* A card that was not negotiated, and a second card. */
+/* Cards (messages between queue pairs of one host): one unasked, one twice. */
 static void iwarp__cards_out_of_place(void **state)
 {
 	static const uint8_t

@@ -4,18 +4,18 @@
 
 #include "tests/protocol/iwarp_fixture.h"
 
-/* Wrong keys, missing receives and missing rights. */
+/* A request with a wrong key, range or access right, and its Terminate. */
 
 struct bad_key {
 	enum vb_wr_op op;
-	int32_t offset; /* offset from the start of the remote memory */
+	/* distance of the request's address from the remote memory, in bytes */
+	int32_t offset;
 	uint32_t len;
 	bool no_key, other_domain, no_right;
 	uint8_t layer, etype, code;
 };
 
 static const struct bad_key bad_keys[] = {
-	/* op	      offset	 len  no_key domain right  layer type code */
 	{ WR_WRITE, 0, 64, true, false, false, 1, 1, 0 },
 	{ WR_WRITE, -1, 64, false, false, false, 1, 1, 1 },
 	{ WR_WRITE, PIPE_MEM, 1, false, false, false, 1, 1, 1 },
@@ -52,7 +52,7 @@ static void try_key(const struct bad_key *k)
 		0);
 	w.rkey = k->no_key ? 0x77777777 : atomic_load(&other->key);
 	w.remote_addr = (uintptr_t)p->mem[1] + (int64_t)k->offset;
-	/* A valid READ before the faulty request completes. */
+	/* A valid READ, posted before the faulty request, completes. */
 	pipe_post(p, 0, wr(WR_READ, 5000), FAR, 1);
 	pipe_post_recv(p, 1, 0, 10);
 	pipe_post(p, 0, w, 0, 1);
@@ -67,7 +67,7 @@ static void try_key(const struct bad_key *k)
 	expect_recv(p, 1, WC_FLUSH_ERR);
 	expect_quiet(p);
 	expect_term(p, k->layer, k->etype, k->code);
-	/* The Terminate names the request. */
+	/* HdrCt bits of the Terminate (RFC 5040, 4.8): M, D, for READs R. */
 	assert_int_equal(term_of(p, 1)[2], k->op == WR_READ ? 0xe0 : 0xc0);
 	assert_int_equal(sim_event(&p->sim, 1), k->code == 0xff
 							? EVENT_QP_REQ_ERR
@@ -208,7 +208,7 @@ static void iwarp__memory_to_send_is_gone(void **state)
 	give_back(&g);
 }
 
-/* Without CRCs the socket is the first to access the memory. */
+/* Without CRCs nothing reads the memory before the socket sends the bytes. */
 static void iwarp__memory_for_the_socket_is_gone(void **state)
 {
 	struct gone g = take_away(0, false);
@@ -296,7 +296,7 @@ static void iwarp__memory_that_changes_meanwhile(void **state)
 	pipe_close(p);
 }
 
-/* Messages that no correct requester sends. */
+/* A ULPDU that no correct requester sends, and its Terminate code. */
 
 struct bad_ulpdu {
 	const char *what;
@@ -371,7 +371,7 @@ static void iwarp__nonsense_is_named(void **state)
 	}
 }
 
-/* A message must keep its opcode to its end. */
+/* Segments of one message must all have the opcode of the first. */
 static void iwarp__a_message_that_changes(void **state)
 {
 	struct pipe *p = pipe_open(&pipe_terms);
@@ -408,7 +408,7 @@ static void iwarp__immediate_data_alone(void **state)
 	pipe_close(p);
 }
 
-/* More READs than the peer permitted. */
+/* The responder refuses more READs than it agreed to (IRD). */
 static void iwarp__too_many_reads(void **state)
 {
 	static const uint8_t read[46] = U(0x41, 0x41, 0, 1, 1, 0);
@@ -426,7 +426,7 @@ static void iwarp__too_many_reads(void **state)
 	pipe_close(p);
 }
 
-/* Responses that do not match the request must end the stream. */
+/* A response that does not match its READ must end the stream. */
 static void iwarp__a_wrong_answer(void **state)
 {
 	static const struct {
@@ -454,7 +454,7 @@ static void iwarp__a_wrong_answer(void **state)
 		uint8_t ulpdu[200] = { 0 };
 		struct vb_writer w = { ulpdu };
 
-		/* no bytes of side 1 arrive: the test sends its responses */
+		/* The READ does not reach side 1; the test sends answers. */
 		p->limit[0] = 0;
 		pipe_post(p, 0, wr(WR_READ, 100), 0, 1);
 		pipe_settle(p);
@@ -478,11 +478,12 @@ static void VB_UNCHECKED iwarp__terminates_are_read(void **state)
 	} rows[] = {
 		{ { 0x11, 0, 0, 0 }, WC_REM_ACCESS_ERR },
 		{ { 0x01, 2, 0x80, 0 }, WC_REM_ACCESS_ERR },
-		/* the form in which siw sends it */
+		/* the same error in the form in which siw sends it */
 		{ { 0x10, 2, 1, 0 }, WC_REM_ACCESS_ERR },
 		{ { 0x12, 2, 0xc0, 0 }, WC_RNR_RETRY_EXC_ERR },
 		{ { 0x21, 2, 3, 0 },
-		  WC_RNR_RETRY_EXC_ERR }, /* the form in which siw sends it */
+		  /* the same error in the form in which siw sends it */
+		  WC_RNR_RETRY_EXC_ERR },
 		{ { 0x21, 5, 1, 0 }, WC_REM_INV_REQ_ERR },
 		{ { 0x02, 6, 0, 0 }, WC_REM_INV_REQ_ERR },
 		{ { 0x20, 2, 0, 0 }, WC_RETRY_EXC_ERR },

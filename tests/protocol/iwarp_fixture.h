@@ -10,7 +10,8 @@
 
 #include "tests/support/pipe.h"
 
-#define FAR (PIPE_MEM / 2) /* offset of the remote buffer */
+/* offset of the remote buffer in a side's memory */
+#define FAR (PIPE_MEM / 2)
 
 static inline enum vb_qp_state state_of(const struct pipe *p, unsigned side)
 {
@@ -77,7 +78,7 @@ static inline uint64_t word_at(struct pipe *p, unsigned side, uint32_t at)
 	return v;
 }
 
-/* Returns the last Terminate that @side sent, as on the wire. */
+/* Returns the bytes of the last Terminate message that @side sent. */
 static const uint8_t *term_of(const struct pipe *p, unsigned side)
 {
 	const uint8_t *last = NULL;

@@ -25,7 +25,7 @@
 
 #define BAD_KEY 0x12345600u
 
-/* The areas of each side's memory. */
+/* The parts of each side's memory, AREA bytes each. */
 enum area { SOURCE, SINK, TARGET, INBOX, WORDS };
 _Static_assert(4 * AREA + OPS * 8 <= PIPE_MEM, "it fits");
 
@@ -33,17 +33,18 @@ struct op {
 	unsigned side;
 	struct vb_send_wqe wqe;
 	uint32_t slot;
-	bool bad; /* the operation's key is invalid */
+	bool bad; /* true: the request's remote key is invalid */
 	unsigned done;
 	enum vb_wc_status status;
 };
 
 struct run {
 	struct pipe *p;
-	struct op ops[2 * OPS]; /* the operations; wr_id is the index */
+	/* the requests of both sides; wr_id is the index */
+	struct op ops[2 * OPS];
 	unsigned count, inbox[SIM_SIDES], recv_done[SIM_SIDES];
 	unsigned atomics[SIM_SIDES];
-	/* SENDs and other requests that consume a receive, in order. */
+	/* Per side, the requests that consume a RECV of the peer, in order. */
 	struct op *sent[SIM_SIDES][OPS];
 	unsigned sent_count[SIM_SIDES];
 	uint64_t seed;
@@ -53,7 +54,7 @@ struct run {
 	unsigned from;
 	size_t at;
 	uint8_t bit;
-	/* Cuts: the sizes of the pieces. */
+	/* Cuts: @first bytes in the first piece, at most @most in others. */
 	size_t first, most;
 	bool random, faulty;
 	struct sim_rand rand;
@@ -130,7 +131,7 @@ static void post_op(struct run *r, unsigned side, enum vb_wr_op kind,
 		  len > 100 ? 3 : 1);
 }
 
-/* Post requests of every kind, in both directions. */
+/* Post requests of every kind from both sides. */
 static void post_usual(struct run *r)
 {
 	for (unsigned side = 0; side < SIM_SIDES; side++) {
@@ -145,7 +146,7 @@ static void post_usual(struct run *r)
 	}
 }
 
-/* Post a bad request; the first one ends the stream. */
+/* Post a request that the peer must refuse; the first such ends the stream. */
 static void post_bad(struct run *r, unsigned side, enum vb_wr_op kind,
 		     uint32_t len)
 {
@@ -180,8 +181,6 @@ static void post_random(struct run *r)
 	}
 }
 
-/* Cutting and damaging the stream. */
-
 static void damage(struct run *r, unsigned from, size_t have)
 {
 	struct pipe_stream *w = &r->p->wire[from];
@@ -208,8 +207,6 @@ static size_t cut(struct pipe *p, unsigned side, bool sends, size_t have)
 		return r->first - done;
 	return r->most;
 }
-
-/* Checking the results. */
 
 static void check_receive(struct run *r, unsigned side, const struct vb_cqe *e)
 {
@@ -254,7 +251,7 @@ static void poll_all(struct run *r)
 	}
 }
 
-/* The target holds either its old bytes or the bytes written. */
+/* The target has its old bytes or the written ones, and no others. */
 static void check_target(const struct run *r, const struct op *op)
 {
 	const uint8_t *from = at_slot(r, op->side, SOURCE, op->slot);
@@ -279,7 +276,8 @@ static void check_all(struct run *r, bool good)
 		MUST(!good || r->ops[i].status == WC_SUCCESS);
 		MUST(!r->ops[i].bad || r->ops[i].status != WC_SUCCESS);
 	}
-	if (r->count <= OPS) /* otherwise requests share send queue slots */
+	/* otherwise requests share slots of the memory areas */
+	if (r->count <= OPS)
 		for (unsigned i = 0; i < r->count; i++)
 			check_target(r, &r->ops[i]);
 	for (unsigned side = 0; side < SIM_SIDES; side++) {

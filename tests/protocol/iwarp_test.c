@@ -3,7 +3,7 @@
 #include "core/mw.h"
 #include "tests/protocol/iwarp_fixture.h"
 
-/* The combinations of terms that a stream may have. */
+/* MPA terms that two sides may agree on; each case runs with all of them. */
 static const struct vb_mpa_terms manners[] = {
 	{ .initiator = true, .crc = true, .ird = 4, .ord = 4, .mss = 1460 },
 	{ .initiator = true, .ird = 4, .ord = 4, .mss = 8960 },
@@ -150,7 +150,8 @@ static void atomics(struct pipe *p)
 	w.compare_add = was - 6;
 	w.swap = 77;
 	pipe_post(p, 0, w, 8, 1);
-	w.swap = 99; /* the comparison fails, because the word is 77 now */
+	/* the compare fails: the word in memory is 77 at this time */
+	w.swap = 99;
 	pipe_post(p, 0, w, 16, 1);
 	pipe_settle(p);
 	for (unsigned i = 0; i < 3; i++)
@@ -206,7 +207,7 @@ static void iwarp__no_more_reads_than_agreed(void **state)
 	struct pipe *p = pipe_open(&pipe_terms);
 	unsigned asked = 0;
 
-	p->limit[1] = 0; /* responses do not arrive */
+	p->limit[1] = 0; /* side 1's READ responses do not reach side 0 */
 	for (unsigned i = 0; i < 9; i++)
 		pipe_post(p, 0, wr(WR_READ, 8), 0, 1);
 	pipe_settle(p);
@@ -264,7 +265,7 @@ static void iwarp__completions_keep_order(void **state)
 	pipe_close(p);
 }
 
-/* FPDUs fill TCP segments exactly. */
+/* Each FPDU of a long message fills a TCP segment of the MSS exactly. */
 static void VB_UNCHECKED iwarp__segments_follow_the_mss(void **state)
 {
 	static const uint32_t mss[] = { 536, 1220, 1448, 8948 };
@@ -302,7 +303,8 @@ static void iwarp__windows(void **state)
 
 	fill(p);
 	assert_int_equal(vb_mw_alloc(p->sim.side[1].pd, 2, &mw, &key), 0);
-	key ^= 1; /* change the consumer's byte */
+	/* change the low 8 bits of the key, which the consumer owns */
+	key ^= 1;
 	bind.rkey = key;
 	bind.swap = p->key[1];
 	bind.remote_addr = (uintptr_t)p->mem[1] + FAR;
@@ -325,7 +327,7 @@ static void iwarp__windows(void **state)
 	assert_int_equal(e.wc_flags, WC_WITH_INV);
 	assert_int_equal(e.imm, key);
 	assert_memory_equal(p->mem[1] + FAR, p->mem[0], 64);
-	/* The window is closed: a WRITE through it ends the stream. */
+	/* The window is invalidated: a WRITE through it ends the stream. */
 	w.op = WR_WRITE;
 	pipe_post(p, 0, w, 0, 1);
 	pipe_settle(p);
@@ -334,8 +336,6 @@ static void iwarp__windows(void **state)
 	vb_mw_free(mw);
 	pipe_close(p);
 }
-
-/* Peer-to-peer mode: which side sends first. */
 
 static void VB_UNCHECKED iwarp__the_responder_waits(void **state)
 {
@@ -354,7 +354,7 @@ static void VB_UNCHECKED iwarp__the_responder_waits(void **state)
 		assert_int_equal(p->wire[1].put, 0);
 		assert_true(rtr ==
 			    (vb_iwarp_ops.deadline(p->pair.qp[1]) == VB_NEVER));
-		/* Without RTR the responder sends now. */
+		/* Without an RTR message the responder may send at once. */
 		p->sim.now += VB_SEC;
 		pipe_settle(p);
 		/* With RTR the responder sends nothing until the initiator's
@@ -377,7 +377,7 @@ static void iwarp__an_empty_fulpdu_is_a_send_rtr(void **state)
 	p = pipe_open(&terms);
 	p->limit[0] = 0;
 	pipe_settle(p);
-	p->wire[0].put = 0; /* drop the regular RTR */
+	p->wire[0].put = 0; /* The test drops the initiator's RTR message. */
 	p->limit[0] = SIZE_MAX;
 	pipe_inject_ulpdu(p, 0, NULL, 0);
 	pipe_post_recv(p, 1, 0, 10);

@@ -8,25 +8,27 @@
 #include "tests/protocol/near_fixture.h"
 
 #define EVENTS 8
-/* A local fault of the requester, which ends with `status`. */
+/* `fault` of a case whose requester fails by itself, with `status`. */
 #define LOCAL FAULT_COUNT
 
 struct fault_case {
 	const char *name;
 	enum vb_wr_op op;
 	uint32_t len;
-	/* The expected fault; FAULT_NONE: the request succeeds. */
+	/* the expected fault; FAULT_NONE: the request succeeds */
 	int fault;
-	enum vb_wc_status status; /* status of the request, for LOCAL */
+	/* expected completion status of the request, if @fault is LOCAL */
+	enum vb_wc_status status;
 	bool bad_rkey, bad_lkey, misaligned, beyond;
-	bool no_access, no_reads; /* missing rights of side 1's queue pair */
-	/* The bytes of the receive; 0: no receive is posted. */
+	/* the access rights that side 1's queue pair lacks */
+	bool no_access, no_reads;
+	/* bytes of the RECV that side 1 posts; 0: side 1 posts none */
 	uint32_t room;
 	bool bad_recv;
 	uint8_t rnr_retry;
 };
 
-/* The results that the programs of both sides see. */
+/* What the programs of both sides see: completions, states and events. */
 struct outcome {
 	struct ends ends[SIM_SIDES];
 	enum vb_qp_state state[SIM_SIDES];
@@ -126,7 +128,8 @@ static struct vb_qp_attr attr_of(const struct fault_case *c)
 	attr.timeout = 12;
 	attr.retry_cnt = 3;
 	attr.rnr_retry = c->rnr_retry ? c->rnr_retry : 0;
-	attr.path_mtu = 5; /* so that the lane's longest record is one packet */
+	/* path MTU code of 4096 bytes: the longest record is one packet */
+	attr.path_mtu = 5;
 	if (c->no_access)
 		attr.access_flags = ACCESS_LOCAL_WRITE;
 	if (c->no_reads)

@@ -26,7 +26,7 @@ struct stage {
 	uint64_t posted, recvs;
 };
 
-/* The statuses of one side's completions, in order. */
+/* The statuses of all completions of one side, in their order. */
 struct ends {
 	unsigned sends, recvs;
 	uint8_t send[MOST_WC], recv[MOST_WC];
@@ -109,7 +109,7 @@ static inline void stage_recv(struct stage *t, uint32_t at, uint32_t len,
 	sim_post_recv(t->pair.qp[1], t->recvs++, &sge, 1);
 }
 
-/* Add the completions of @side to *@e. */
+/* Poll the completion queues of @side and append the statuses to @e. */
 static inline void stage_poll(struct stage *t, unsigned side, struct ends *e)
 {
 	struct vb_cqe wc;

@@ -2,8 +2,6 @@
 /* The responder: duplicate requests, and the order of its answers. */
 #include "tests/protocol/rc_fixture.h"
 
-/* Duplicate requests (IBA 9.7.5.1.3). */
-
 static void responder__duplicates_are_acked_with_the_newest(void **state)
 {
 	struct bench *b = bench_open();
@@ -15,7 +13,7 @@ static void responder__duplicates_are_acked_with_the_newest(void **state)
 	memset(b->mem[1], 0, 8);
 	inject_code(b, CODE_WRITE_ONLY, 1, 8, 8);
 	bench_expect_aeth(b, 1, VB_SYN_ACK, 2);
-	/* the duplicate is not executed again */
+	/* The responder does not execute the duplicate request again. */
 	assert_int_equal(b->mem[1][0], 0);
 	bench_post_recv(b, 1, 0, 0, 64);
 	inject_code(b, CODE_SEND_ONLY, 0, 0, 8);
@@ -116,7 +114,7 @@ static void responder__reads_are_executed_again(void **state)
 	expect_responses(b, 0, three, 3);
 	bench_inject(b, 1, &pkt, 0, 0);
 	expect_responses(b, 0, three, 3);
-	/* Request the rest of the READ again. */
+	/* Repeat the READ for all bytes behind its first packet. */
 	pkt.bth.psn = vb_psn_add(pkt.bth.psn, 1);
 	pkt.reth.va += MTU;
 	pkt.reth.length -= MTU;
@@ -212,7 +210,8 @@ static void responder__ack_does_not_overtake_responses(void **state)
 	struct vb_ib_pkt write = bench_request(b, CODE_WRITE_ONLY, 200);
 	const struct vb_ib_pkt *pkt;
 
-	read.reth.length = 200 * MTU; /* more packets than one batch has */
+	/* the response has more packets than one batch */
+	read.reth.length = 200 * MTU;
 	vb_mutex_lock(&b->pair.qp[1]->drive);
 	vb_transport_recv(b->pair.qp[1], &read, 0);
 	vb_transport_recv(b->pair.qp[1], &write, 0);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Shared by the tests of reliable connections. */
+/* Objects and helpers of the tests of RC queue pairs. */
 #ifndef PROTOCOL_RC_FIXTURE_H
 #define PROTOCOL_RC_FIXTURE_H
 
@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-#define MTU	    1024 /* path MTU in bytes, as in sim_attr */
+#define MTU	    1024 /* path MTU of sim_attr in bytes */
 #define NOT_OUR_KEY 0x77777777u
 
 static inline enum vb_qp_state state_of(const struct bench *b, unsigned side)

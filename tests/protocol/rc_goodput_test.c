@@ -7,7 +7,7 @@
 #include <stdio.h>
 
 #define MTU	 4096
-#define PKTS	 64 /* number of packets in a message */
+#define PKTS	 64 /* number of packets in each message */
 #define MESSAGES 600
 #define UNDERWAY 8
 
@@ -15,12 +15,13 @@
 #define DELAY (30 * VB_USEC)
 
 struct run {
-	/* chance in 10000 that a packet is lost, in both directions */
+	/* chance in 10000 for each packet of both directions to be lost */
 	unsigned lose;
-	unsigned swap; /* chance in 10000 that a packet is overtaken */
-	unsigned room; /* room for packets in the wire's queue */
-	/* The results of the run. */
-	double goodput; /* fraction of the wire's capacity */
+	/* chance in 10000 that a packet overtakes the packet before */
+	unsigned swap;
+	unsigned room; /* the most packets that the wire's queue holds */
+	/* bytes delivered, as a fraction of the wire's capacity */
+	double goodput;
 	uint64_t sent, lost, repeats, duplicates;
 };
 
@@ -63,7 +64,7 @@ static void play(struct run *r)
 	struct bench *b;
 	vb_time begin;
 
-	attr.path_mtu = 5; /* MTU code for 4096 bytes */
+	attr.path_mtu = 5; /* path MTU code of 4096 bytes */
 	b = bench_open_as(&attr, &sim_caps);
 	begin = b->sim.now;
 	tapped = r;

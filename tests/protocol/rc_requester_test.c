@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The requester and completer: errors, limits, states. */
+/* The RC requester: errors, limits and states of a queue pair. */
 #include "tests/protocol/rc_fixture.h"
-
-/* Requests that end with errors. */
 
 static void requester__nak_codes_become_statuses(void **state)
 {
@@ -120,8 +118,6 @@ static void requester__wrong_answers(void **state)
 	}
 }
 
-/* Requests that fail before they are sent. */
-
 static void requester__bad_lkey_waits_its_turn(void **state)
 {
 	struct bench *b = bench_open();
@@ -137,7 +133,7 @@ static void requester__bad_lkey_waits_its_turn(void **state)
 	bench_post(b, 0, WR_WRITE, 0, 8, 0);
 	bench_wait(b, 10);
 	bench_expect_no_wc(b->pair.send_cq[0]);
-	/* Not even the packet whose memory is valid was sent. */
+	/* No packet of the SEND left, not even one with valid memory. */
 	assert_int_equal(bench_count(b, 0, CODE_SEND_FIRST), 0);
 	b->lose = NULL;
 	bench_wait(b, 20000);
@@ -155,11 +151,10 @@ static void requester__refuses_what_cannot_be(void **state)
 		uint32_t len;
 		enum vb_wc_status status;
 	} rows[] = {
-		{ WR_READ, 8, WC_LOC_QP_OP_ERR }, /* max_rd_atomic is 0 */
+		/* refused, because max_rd_atomic is 0 */
+		{ WR_READ, 8, WC_LOC_QP_OP_ERR },
 		{ WR_CMP_SWAP, 8, WC_LOC_QP_OP_ERR },
-		{ WR_LOCAL_INV, 0,
-		  /* WC_MW_BIND_ERR, because the key names no window */
-		  WC_MW_BIND_ERR },
+		{ WR_LOCAL_INV, 0, WC_MW_BIND_ERR },
 		{ WR_BIND_MW, 0, WC_MW_BIND_ERR },
 		{ 99, 0, WC_LOC_QP_OP_ERR },
 		{ WR_WRITE, BENCH_MEM + 1, WC_LOC_PROT_ERR },
@@ -201,8 +196,6 @@ static void requester__read_into_a_region_that_went(void **state)
 	bench_expect_wc(b->pair.send_cq[0], 0, WC_LOC_PROT_ERR);
 	bench_close(b);
 }
-
-/* Limits of the packets in flight. */
 
 static void requester__no_more_reads_than_max_rd_atomic(void **state)
 {
@@ -440,7 +433,7 @@ static void requester__completion_queue_overrun(void **state)
 	assert_int_equal(state_of(b, 0), QPS_ERR);
 	for (int i = 0; i < 4; i++)
 		bench_expect_wc(b->pair.send_cq[0], (uint64_t)i, WC_SUCCESS);
-	/* -5 is -EIO */
+	/* -5 is -EIO, the error of a completion queue that has overrun */
 	assert_int_equal(vb_cq_poll(b->pair.send_cq[0], 1, &e), -5);
 	assert_int_equal(sim_event(&b->sim, 0), EVENT_CQ_ERR);
 	assert_int_equal(sim_event(&b->sim, 0), EVENT_QP_FATAL);

@@ -2,7 +2,7 @@
 /* The responder, packet by packet: faults, PSNs, acknowledgements. */
 #include "tests/protocol/rc_fixture.h"
 
-/* Fatal faults. */
+/* One faulty request, and the NAK and event that it must cause. */
 
 struct bad {
 	uint8_t code;
@@ -19,16 +19,16 @@ struct bad {
 // clang-format off
 static const struct bad bad_requests[] = {
 	/* code, RETH length, payload, VA offset, QP access, key, NAK, event */
-	/* Faults of order. */
+	/* Packets out of the order of a message: */
 	{ CODE_SEND_MIDDLE, 0, MTU, 0, ALL, false, 0x61, EVENT_QP_REQ_ERR },
 	{ CODE_SEND_LAST, 0, 8, 0, ALL, false, 0x61, EVENT_QP_REQ_ERR },
 	{ CODE_WRITE_MIDDLE, 0, MTU, 0, ALL, false, 0x61, EVENT_QP_REQ_ERR },
 	{ CODE_WRITE_LAST_IMM, 0, 8, 0, ALL, false, 0x61, EVENT_QP_REQ_ERR },
-	/* Missing access flags of the queue pair. */
+	/* Requests for which the queue pair lacks the access flag: */
 	{ CODE_WRITE_ONLY, 8, 8, 0, 0, false, 0x61, EVENT_QP_REQ_ERR },
 	{ CODE_READ_REQUEST, 8, 0, 0, 0, false, 0x61, EVENT_QP_REQ_ERR },
 	{ CODE_FETCH_ADD, 0, 0, 0, 0, false, 0x61, EVENT_QP_REQ_ERR },
-	/* Faults of length. */
+	/* Packets of a wrong length: */
 	{ CODE_SEND_FIRST, 0, MTU - 4, 0, ALL, false, 0x61, EVENT_QP_REQ_ERR },
 	{ CODE_SEND_ONLY, 0, MTU + 4, 0, ALL, false, 0x61, EVENT_QP_REQ_ERR },
 	{ CODE_WRITE_ONLY, 8, 7, 0, ALL, false, 0x61, EVENT_QP_REQ_ERR },
@@ -37,9 +37,9 @@ static const struct bad bad_requests[] = {
 	{ CODE_WRITE_FIRST, VB_MAX_MSG + 1, MTU, 0, ALL, false, 0x61, EVENT_QP_REQ_ERR },
 	{ CODE_READ_REQUEST, VB_MAX_MSG + 1, 0, 0, ALL, false, 0x61, EVENT_QP_REQ_ERR },
 	{ CODE_READ_REQUEST, 8, 4, 0, ALL, false, 0x61, EVENT_QP_REQ_ERR },
-	/* Faults of alignment. */
+	/* Atomics at an address that is no multiple of 8: */
 	{ CODE_CMP_SWAP, 0, 0, 4, ALL, false, 0x61, EVENT_QP_REQ_ERR },
-	/* Faults of the key. */
+	/* Requests with a wrong key, or outside of the region: */
 	{ CODE_WRITE_ONLY, 8, 8, 0, ALL, true, 0x62, EVENT_QP_ACCESS_ERR },
 	{ CODE_WRITE_ONLY, 8, 8, BENCH_MEM - 7, ALL, false, 0x62, EVENT_QP_ACCESS_ERR },
 	{ CODE_WRITE_FIRST, BENCH_MEM + 1, MTU, 0, ALL, false, 0x62, EVENT_QP_ACCESS_ERR },
@@ -215,8 +215,6 @@ static void responder__more_reads_than_it_can_remember(void **state)
 	bench_close(b);
 }
 
-/* Gaps, and when ACKs are sent. */
-
 static void responder__one_nak_for_a_gap(void **state)
 {
 	struct bench *b = bench_open();
@@ -227,7 +225,7 @@ static void responder__one_nak_for_a_gap(void **state)
 	bench_expect_silence(b, 1);
 	inject_code(b, CODE_WRITE_ONLY, 0, 8, 8);
 	bench_expect_aeth(b, 1, VB_SYN_ACK, 0);
-	/* The next gap gets a separate NAK. */
+	/* The next gap in the PSNs gets a NAK of its own. */
 	inject_code(b, CODE_WRITE_ONLY, 2, 8, 8);
 	bench_expect_aeth(b, 1, VB_SYN_NAK_PSN, 1);
 	bench_close(b);
@@ -353,7 +351,7 @@ static void responder__ack_waits_for_a_prompt_reply(void **state)
 	assert_int_equal(write_arrives(b, n++, false), ACK_DELAYED);
 	assert_true(polled_again(b));
 	assert_false(polled_again(b));
-	/* The ACK waits again only after several prompt replies. */
+	/* The responder delays ACKs again after several prompt replies. */
 	for (int i = 0; i < 4; i++) {
 		assert_int_equal(write_arrives(b, n++, false), ACK_NOW);
 		replies(b);
@@ -388,7 +386,7 @@ static void responder__ack_does_not_wait_for_nothing(void **state)
 	/* A poll without completions is only followed by another poll, so the
 	 * ACK does not wait. */
 	assert_int_equal(write_arrives(b, 8, true), ACK_NONE);
-	/* More than an ACK is due, so it does not wait. */
+	/* A NAK for the missing packet is due, so no ACK waits for a reply. */
 	write_arrives(b, 10, false);
 	assert_int_equal(write_arrives(b, 11, false), ACK_NONE);
 	bench_close(b);
@@ -405,7 +403,7 @@ static void responder__no_ack_unless_asked(void **state)
 		pkt.bth.ack_req = false;
 		bench_inject(b, 1, &pkt, 0, 0);
 	}
-	/* This ACK is sent although no packet asked for it. */
+	/* The responder sends this ACK although no packet has AckReq. */
 	bench_expect_aeth(b, 1, VB_SYN_ACK, 63);
 	bench_close(b);
 }
@@ -431,7 +429,7 @@ static void responder__says_communication_established_once(void **state)
 	sim_close(s);
 }
 
-/* ATOMIC WRITE. */
+/* Make the packet of an ATOMIC WRITE of 8 bytes, the @nth of a test. */
 
 static struct vb_ib_pkt atomic_write(const struct bench *b, int nth)
 {
@@ -461,7 +459,7 @@ static void responder__atomic_write_is_written_once(void **state)
 	bench_inject(b, 1, &pkt, 8, 0x11);
 	expect_done(b, 0);
 	assert_memory_equal(b->mem[1], "\x11\x11\x11\x11\x11\x11\x11\x11", 8);
-	/* A duplicate is answered, and does not undo a later write. */
+	/* A duplicate ATOMIC WRITE is answered, and writes nothing. */
 	pkt = atomic_write(b, 1);
 	bench_inject(b, 1, &pkt, 8, 0x22);
 	expect_done(b, 1);
@@ -492,7 +490,7 @@ static void responder__atomic_write_faults(void **state)
 		uint8_t before[32];
 
 		memcpy(before, b->mem[1], sizeof(before));
-		/* Align the address, wherever the bench's memory begins. */
+		/* Align the address to 8, wherever the memory begins. */
 		pkt.reth.va += (-pkt.reth.va & 7) + rows[i].shift;
 		pkt.reth.length = rows[i].length;
 		bench_inject(b, 1, &pkt, rows[i].payload, 0x11);

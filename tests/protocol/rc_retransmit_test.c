@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The requester and completer: retries, timers, losses. */
+/* The RC requester: retries, timeouts and lost packets. */
 #include "tests/protocol/rc_fixture.h"
-
-/* Timeouts, probes and RNR retries. */
 
 static void requester__gives_up_after_retry_cnt(void **state)
 {
@@ -38,7 +36,7 @@ static void requester__no_timeout_never_gives_up(void **state)
 	bench_post(b, 0, WR_WRITE, 0, 8, 0);
 	sim_run(&b->sim, b->sim.now + 1000 * VB_SEC);
 	bench_expect_no_wc(b->pair.send_cq[0]);
-	/* few packets, because probes become rarer */
+	/* The requester sends few packets, as its probes become rarer. */
 	assert_true(b->logged < 300);
 	b->lose = NULL;
 	sim_run(&b->sim, b->sim.now + 20 * VB_SEC);
@@ -94,13 +92,14 @@ static void requester__rnr_waits_as_told(void **state)
 
 static void requester__rnr_nak_then_sequence_nak(void **state)
 {
-	/* a lone requester, as against Linux rxe */
+	/* The test itself plays the responder, as Linux rxe would answer. */
 	struct bench *b = open_alone();
 
 	bench_post(b, 0, WR_SEND, 0, 8, 0);
 	bench_post(b, 0, WR_SEND, 0, 8, 0);
 	bench_wait(b, 10);
-	inject_aeth(b, VB_SYN_RNR | 14, 0); /* the RNR timer code for 1.28 ms */
+	/* RNR NAK with the timer code for 1.28 ms */
+	inject_aeth(b, VB_SYN_RNR | 14, 0);
 	inject_aeth(b, VB_SYN_NAK_PSN, 0);
 	bench_wait(b, 1200);
 	assert_int_equal(bench_count(b, 0, CODE_SEND_ONLY), 2);
@@ -145,7 +144,7 @@ static void requester__rnr_for_long_on_a_bad_wire(void **state)
 	for (unsigned lose = 50; lose <= 200; lose += 50) {
 		struct bench *b = bench_open();
 
-		/* do not record the run, which exceeds the log */
+		/* Record no packets: the run has more than the log holds. */
 		b->sim.tap = NULL;
 		b->sim.wire.lose = lose;
 		bench_post(b, 0, WR_SEND, 0, 8, 0);
@@ -157,8 +156,6 @@ static void requester__rnr_for_long_on_a_bad_wire(void **state)
 		bench_close(b);
 	}
 }
-
-/* Lost requests and lost responses. */
 
 static bool lose_third(struct bench *b, unsigned from,
 		       const struct vb_ib_pkt *pkt)
@@ -255,7 +252,7 @@ static void requester__an_ack_does_not_complete_a_read(void **state)
 	inject_aeth(b, VB_SYN_ACK, 2);
 	bench_expect_wc(b->pair.send_cq[0], 0, WC_SUCCESS);
 	bench_expect_no_wc(b->pair.send_cq[0]);
-	/* The ACK shows that the response was lost. */
+	/* The ACK of a later WRITE shows that the READ response was lost. */
 	assert_int_equal(bench_count(b, 0, CODE_READ_REQUEST), 2);
 	bench_close(b);
 }
@@ -329,7 +326,7 @@ static struct bench *open_probed(enum vb_wr_op last, uint32_t bytes,
 	return b;
 }
 
-/* The first message is acknowledged, and nothing behind it in time. */
+/* The peer acknowledges only the first message; the requester must guess. */
 static void let_guess(struct bench *b)
 {
 	inject_aeth(b, VB_SYN_ACK, 0);
@@ -353,7 +350,7 @@ static void requester__gone_memory_of_what_arrived(void **state)
 {
 	struct bench *b = open_gone(WR_WRITE, 8);
 
-	/* A request posted now does not wait for the ACK. */
+	/* A WRITE posted at this time leaves before the ACK arrives. */
 	bench_post(b, 0, WR_WRITE, 0, 8, 0);
 	bench_wait(b, 10);
 	assert_int_equal(bench_count(b, 0, CODE_WRITE_ONLY), 3 + 1 + 1);
@@ -405,7 +402,7 @@ requester__gone_memory_before_a_long_write(void **state)
 	bench_close(b);
 }
 
-/* If the packet is really lost, it cannot be sent again. */
+/* A lost packet whose memory is deregistered cannot be sent again. */
 static void requester__gone_memory_of_what_was_lost(void **state)
 {
 	for (int told = 0; told < 2; told++) {
@@ -422,7 +419,7 @@ static void requester__gone_memory_of_what_was_lost(void **state)
 	}
 }
 
-/* The guess was sent in time, and the loss is reported later. */
+/* A packet was repeated while its memory existed; the loss shows later. */
 static void requester__gone_memory_after_a_guess(void **state)
 {
 	for (int told = 0; told < 2; told++) {

@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-#define MTU   1024 /* path MTU in bytes, as in sim_attr */
+#define MTU   1024 /* path MTU of sim_attr in bytes */
 #define PKTS  32
 #define BYTES (PKTS * MTU)
 
@@ -68,7 +68,8 @@ static uint64_t transfer(struct bench *b, enum vb_wr_op op)
 
 	memset(b->mem[to], (int)b->logged & 0xff, BYTES);
 	bench_post(b, 0, op, 0, BYTES, 0);
-	bench_wait(b, 1500); /* less than 2 ms, so no probe is sent */
+	/* less than 2 ms, after which the requester would probe */
+	bench_wait(b, 1500);
 	assert_true(sim_poll(b->pair.send_cq[0], &e));
 	assert_int_equal(e.status, WC_SUCCESS);
 	assert_memory_equal(b->mem[0], b->mem[1], BYTES);
@@ -94,7 +95,8 @@ static void selective__is_found_out_by_a_loss(void **state)
 	assert_int_equal(transfer(b, WR_READ), 0);
 	assert_int_equal(marked(b, 0) + marked(b, 1), 0);
 	lose_nth(b, 0, 3, 1);
-	assert_int_equal(transfer(b, WR_WRITE), PKTS - 3); /* plain go-back-N */
+	/* go-back-N repeats all packets from the lost one */
+	assert_int_equal(transfer(b, WR_WRITE), PKTS - 3);
 	assert_true(marked(b, 0) > 0 && marked(b, 1) > 0);
 	lose_nth(b, 0, 3, 1);
 	assert_int_equal(transfer(b, WR_WRITE), 1);
@@ -121,7 +123,7 @@ static void selective__a_lost_repeat_is_repeated(void **state)
 {
 	struct bench *b = open_known();
 
-	/* Later packets reveal the loss; no timer is needed. */
+	/* Packets behind the lost one reveal the loss, without a timeout. */
 	lose_nth(b, 0, 3, 2);
 	for (unsigned i = 0; i < 3; i++)
 		bench_post(b, 0, WR_WRITE, 0, BYTES, 0);
@@ -141,7 +143,7 @@ static unsigned responses(const struct bench *b)
 	return count;
 }
 
-/* Lose answers until a packet is sent again. */
+/* A tap that loses all responses until the requester repeats a packet. */
 static bool lose_answers(struct bench *b, unsigned from,
 			 const struct vb_ib_pkt *pkt)
 {
@@ -156,7 +158,7 @@ static void selective__a_lost_answer_is_asked_for_soon(void **state)
 
 	lose_nth(b, 0, 3, 1);
 	assert_int_equal(transfer(b, WR_WRITE), 1);
-	b->lose = NULL; /* from now on measure the time without a loss */
+	b->lose = NULL; /* lose nothing, to measure the time without a loss */
 	assert_int_equal(transfer(b, WR_WRITE), 0);
 	loss.seen = (unsigned)repeats(b);
 	b->lose = lose_answers;

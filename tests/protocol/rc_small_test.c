@@ -2,8 +2,6 @@
 /* The requester: runs of small messages, and how they are coalesced. */
 #include "tests/protocol/rc_fixture.h"
 
-/* Runs of small messages. */
-
 static void post_piece(struct bench *b, uint32_t lkey, uint32_t at,
 		       uint32_t len, uint8_t op, uint8_t flags)
 {
@@ -61,7 +59,8 @@ static void requester__small_messages_gather(void **state)
 		struct bench *b = bench_open_as(&sim_attr, &caps);
 
 		b->pair.qp[0]->sq.sig_all = rows[i].sig_all;
-		post_write(b, 8, 0); /* measure the round trip first */
+		/* one WRITE, by which the requester measures the round trip */
+		post_write(b, 8, 0);
 		bench_wait(b, 1000);
 		for (unsigned n = 0; n < 7; n++)
 			post_write(b, 8, 0);
@@ -144,7 +143,7 @@ static void requester__a_run_is_what_each_would_be(void **state)
 	bench_wait(b, 1000);
 	for (unsigned i = 0; i < 48; i++)
 		bench_expect_wc(b->pair.send_cq[0], i, WC_SUCCESS);
-	/* All messages but the SENDs were written to one place. */
+	/* All messages except the SENDs were written to one address. */
 	at = 0;
 	for (unsigned i = 0; i < 48; i++) {
 		uint32_t len = lens[i % VB_COUNT(lens)];
@@ -189,7 +188,8 @@ static void requester__a_bad_key_in_a_run(void **state)
 					  : b->mr[0]->key,
 				   i == 3 && bad == 2 ? 60 : 8 * i, 8, WR_WRITE,
 				   SEND_SIGNALED);
-		if (bad == 3) /* the key is valid when the message is posted */
+		/* case 3: the key becomes invalid after posting */
+		if (bad == 3)
 			assert_int_equal(vb_mr_deregister(mr), 0);
 		bench_wait(b, 100);
 		for (unsigned i = 0; i < 3; i++)

@@ -5,10 +5,10 @@
 #include "tests/support/bench.h"
 
 #define TAGS 64
-/* Offset in side 0's memory of the data to be read. */
+/* Offset in side 0's memory of the data that side 1 reads. */
 #define SOURCE 0x10000
 #define LANDS  0x20000 /* offset in side 1's memory of the tagged buffers */
-/* Offset in side 1's memory of the ordinary receives. */
+/* Offset in side 1's memory of the RECVs without a tag. */
 #define SPARE 0x80000
 #define SLOT  16384u
 
@@ -189,7 +189,7 @@ static void rndv__of_nothing(void **state)
 	bench_close(b);
 }
 
-/* FIN never overtakes the data that it reports. */
+/* Check that no FIN message overtakes the data that it reports. */
 static bool fin_is_last(const struct bench *b)
 {
 	bool read = false;
@@ -213,7 +213,7 @@ static bool lose_some(struct bench *b, unsigned from,
 	return sim_maybe(&dice, 1000);
 }
 
-/* Play with one packet in ten lost, in both directions. */
+/* Run 20 rendezvous transfers while one packet in ten is lost. */
 static void lossy(uint64_t seed)
 {
 	struct bench *b = open_tags();
@@ -291,7 +291,7 @@ static void rndv__a_peer_that_lies(void **state)
 	}
 }
 
-/* Lose the responses. */
+/* A tap that loses the responses to READs. */
 static bool lose_responses(struct bench *b, unsigned from,
 			   const struct vb_ib_pkt *pkt)
 {
@@ -322,7 +322,7 @@ static void rndv__queue_pair_goes_meanwhile(void **state)
 	}
 }
 
-/* The queue pair is not in RTS yet, so the READ waits. */
+/* A queue pair that is not in RTS yet keeps the rendezvous READ back. */
 static void rndv__before_it_may_send(void **state)
 {
 	struct vb_qp_attr attr = sim_attr;

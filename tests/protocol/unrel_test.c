@@ -8,8 +8,8 @@
 #include "core/fault.h"
 #include "wire/grh.h"
 
-#define MTU	 1024 /* path MTU in bytes, as in sim_attr */
-#define ROOM	 8192 /* size of a receive in bytes */
+#define MTU	 1024 /* path MTU of sim_attr in bytes */
+#define ROOM	 8192 /* bytes of each RECV */
 #define SLOTS	 32
 #define MESSAGES 400
 #define BAD_QKEY 0x22222222u
@@ -222,14 +222,12 @@ static void chance__hostile_packets_harm_nobody(void **state)
 		b->sim.rand.state = seed;
 		b->sim.wire = wire;
 		for (unsigned n = 0; n < 200; n++) {
-			/* the receive of a dropped message is not consumed */
+			/* A dropped message does not consume the RECV. */
 			if (n < 64)
 				bench_post_recv(b, 1, n, 4096, 4096);
 			bench_post(b, 0, WR_SEND_IMM, n * 16, n * 5, 0);
-			bench_wait(
-				b,
-				/* a time longer than the wait for an answer */
-				5000);
+			/* 5000 us: longer than the sender waits for feedback */
+			bench_wait(b, 5000);
 			while (sim_poll(b->pair.send_cq[0], &e))
 				assert_int_equal(e.status, WC_SUCCESS);
 			while (sim_poll(b->pair.recv_cq[1], &e))
@@ -241,13 +239,11 @@ static void chance__hostile_packets_harm_nobody(void **state)
 	}
 }
 
-/* Tests of UC, packet by packet. */
-
 static void uc__a_gap_drops_the_message(void **state)
 {
 	struct bench *b = open_as(QPT_UC);
 	struct vb_ib_pkt first = request(b, CODE_SEND_FIRST, 0);
-	/* Packet 1 is lost. */
+	/* The message's second packet is lost. */
 	struct vb_ib_pkt last = request(b, CODE_SEND_LAST, 2);
 	struct vb_ib_pkt middle = request(b, CODE_SEND_MIDDLE, 3);
 	struct vb_ib_pkt only = request(b, CODE_SEND_ONLY, 9);
@@ -302,7 +298,7 @@ static void uc__write_needs_key_and_right(void **state)
 	assert_int_equal(b->mem[1][0], before);
 	nothing_arrived(b);
 	assert_int_equal(counter(b, CNT_DROP_REFUSED), 1);
-	/* A WRITE whose last byte is past the end. */
+	/* The last byte of the WRITE is behind the region's end. */
 	write.reth.rkey ^= 0x100;
 	write.bth.psn++;
 	write.reth.va += BENCH_MEM - 7;
@@ -370,7 +366,7 @@ static void uc__a_bad_request_stops_sending_only(void **state)
 	struct vb_mr *mr = b->mr[0];
 
 	bench_post_recv(b, 0, 8, 0, 100);
-	b->mr[0] = NULL; /* from now on the lkey is 0 */
+	b->mr[0] = NULL; /* from here on bench_post() uses lkey 0 */
 	bench_post(b, 0, WR_SEND, 0, 100, 0);
 	b->mr[0] = mr;
 	bench_post(b, 0, WR_SEND, 0, 100, 0);
@@ -421,8 +417,6 @@ static void uc__answers_are_not_its_business(void **state)
 	}
 }
 
-/* Tests of UD. */
-
 static void ud__strangers_are_dropped(void **state)
 {
 	struct bench *b = open_as(QPT_UD);
@@ -445,11 +439,11 @@ static void ud__what_does_not_fit_hurts_nobody(void **state)
 	struct vb_ib_pkt pkt = request(b, CODE_SEND_ONLY_IMM, 0);
 	struct vb_cqe e;
 
-	/* no receive is posted for this datagram */
+	/* Side 1 has no RECV for this datagram. */
 	bench_inject(b, 1, &pkt, 100, 1);
 	assert_int_equal(counter(b, CNT_DROP_NO_RECV), 1);
 	bench_post_recv(b, 1, 4, 0, 139);
-	/* the datagram is one byte too long */
+	/* The datagram with its GRH is one byte longer than the RECV. */
 	bench_inject(b, 1, &pkt, 100, 1);
 	assert_int_equal(counter(b, CNT_DROP_TOO_LONG), 1);
 	nothing_arrived(b);
@@ -460,7 +454,7 @@ static void ud__what_does_not_fit_hurts_nobody(void **state)
 	assert_int_equal(e.byte_len, 139);
 	assert_int_equal(e.imm, 0x01020304);
 	assert_int_equal(e.wc_flags, WC_GRH | WC_WITH_IMM);
-	/* The receive is even too short for the GRH. */
+	/* A RECV of 39 bytes is too short even for the GRH of 40 bytes. */
 	bench_post_recv(b, 1, 5, 0, 39);
 	bench_inject(b, 1, &pkt, 0, 1);
 	nothing_arrived(b);

@@ -10,7 +10,7 @@ struct window {
 	struct bench *b;
 	struct vb_mr *region, *mw;
 	uint32_t key;
-	uint64_t wr_id; /* wr_id of side 1's next request */
+	uint64_t wr_id; /* wr_id of the next request that side 1 posts */
 };
 
 static void open_on(struct window *w, struct bench *b, unsigned type)
@@ -87,7 +87,7 @@ static void bind__completes_without_a_packet(void **state)
 	close_window(&w);
 }
 
-/* The region includes this byte, the window does not. */
+/* A byte in the region, but outside of the window, is refused. */
 static void access__bounds_are_the_windows(void **state)
 {
 	static const struct {
@@ -222,7 +222,7 @@ static void send_inv__the_receive_tells_which(void **state)
 	assert_int_equal(e.imm, w.key);
 	assert_int_equal(e.byte_len, 8);
 	assert_int_equal(w.mw->key, 0);
-	/* A duplicate does not fail although the window is closed. */
+	/* A duplicate of the invalidating SEND is answered without an error. */
 	pkt = send_inv(&w, 0);
 	bench_inject(w.b, 1, &pkt, 8, 1);
 	bench_expect_aeth(w.b, 1, VB_SYN_ACK, 0);
@@ -309,7 +309,7 @@ static void send_inv__from_a_work_request(void **state)
 	close_window(&w);
 }
 
-/* Unreliable connections have windows as well (IBA 10.8.3). */
+/* UC queue pairs can bind, use and invalidate windows (IBA 10.8.3). */
 static void unreliable__bind_use_invalidate(void **state)
 {
 	struct sim_caps caps = sim_caps;
@@ -326,7 +326,7 @@ static void unreliable__bind_use_invalidate(void **state)
 	wqe.remote_addr = (uintptr_t)w.b->mem[1] + 64;
 	wqe.rkey = w.key;
 	post(&w, WR_BIND_MW, 64, 8, 0);
-	/* the bind fails, because the window is already bound */
+	/* the second bind fails, because the window is already bound */
 	post(&w, WR_BIND_MW, 64, 8, 0);
 	post(&w, WR_LOCAL_INV, 0, 0, 0);
 	bench_wait(w.b, 10);

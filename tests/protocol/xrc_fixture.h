@@ -10,13 +10,14 @@
 
 struct xrc {
 	struct bench *b;
-	struct vb_pd *pd; /* a second protection domain of side 1 */
-	struct vb_mr *mr; /* registers the memory of side 1 in that domain */
-	/* an SRQ of the first XRC domain, in that protection domain */
+	/* a second protection domain of side 1, besides the bench's */
+	struct vb_pd *pd;
+	struct vb_mr *mr; /* a region of side 1's memory in the domain @pd */
+	/* an SRQ of side 1's first XRC domain, with the domain @pd */
 	struct vb_srq *srq;
-	struct vb_cq *cq;	/* completion queue of that SRQ */
-	struct vb_xrcd *far;	/* another XRC domain */
-	struct vb_srq *strange; /* an SRQ of the other XRC domain */
+	struct vb_cq *cq;	/* completion queue of @srq */
+	struct vb_xrcd *far;	/* a second XRC domain of side 1 */
+	struct vb_srq *strange; /* an SRQ in the XRC domain @far */
 };
 
 static inline struct vb_srq *make_srq(struct sim_side *side, struct vb_pd *pd,
@@ -79,7 +80,7 @@ static inline void post_recv(struct xrc *t, uint64_t wr_id, uint32_t at,
 	assert_int_equal(vb_rq_post(&t->srq->rq, wr_id, &sge, 1), 0);
 }
 
-/* Posts like bench_post(), to the second SRQ. */
+/* Post a request to the SRQ @t->srq instead of the bench's own SRQ. */
 static inline void post(struct xrc *t, uint64_t wr_id, enum vb_wr_op op,
 			uint32_t from, uint32_t to, uint32_t len)
 {

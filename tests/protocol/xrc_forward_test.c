@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* XRC: shared receive queues of another process of the host. */
+/* XRC packets for an SRQ that belongs to another process of the host. */
 #include "core/lock_order.h"
 #include "tests/protocol/xrc_fixture.h"
 
@@ -134,7 +134,7 @@ static void fetch_far(struct bench *b)
 	give(b, fault, bytes);
 }
 
-/* Advance the time; the other process answers every 20 us. */
+/* Advance the time by @us; the other process answers every 20 us. */
 static void wait_far(struct bench *b, unsigned us)
 {
 	for (unsigned i = 0; i < us; i += 20) {
@@ -231,7 +231,7 @@ static void far__verdicts_become_answers(void **state)
 		open_far(&t);
 		post_far(&t, 0, WR_SEND, 0, 0, 100);
 		bench_wait(t.b, 100);
-		/* no response is sent before the verdict */
+		/* The responder waits for the other process's answer. */
 		bench_expect_silence(t.b, 1);
 		say(rows[i].fault, 0);
 		bench_wait(t.b, 10);
@@ -271,7 +271,7 @@ static void far__a_message_broken_off_is_flushed(void **state)
 	bench_wait(t.b, 100);
 	assert_true(far.under_way);
 	for (unsigned i = 0; i < 2;
-	     /* send the first packet twice, from the beginning each time */
+	     /* Deliver the first packet twice: the message begins anew. */
 	     i++) {
 		vb_mutex_lock(&far.guest.qp.drive);
 		assert_int_equal(
@@ -369,7 +369,7 @@ static void far__each_read_sees_memory_anew(void **state)
 	close_xrc(&t);
 }
 
-/* The response of an ATOMIC WRITE needs no bytes and no key. */
+/* The response of an ATOMIC WRITE carries no bytes and needs no key. */
 static void atomic_write__here_and_far(void **state)
 {
 	struct xrc t;
@@ -388,7 +388,7 @@ static void atomic_write__here_and_far(void **state)
 	close_xrc(&t);
 }
 
-/* The key is revoked while the bytes are fetched. */
+/* The key is revoked while the other process fetches the READ's bytes. */
 static void far__a_read_that_fails_in_the_middle(void **state)
 {
 	static const struct {
@@ -448,7 +448,7 @@ static void far__a_read_is_asked_for_again(void **state)
 	far.is_down = true;
 	bench_wait(t.b, 1000000);
 	bench_expect_wc(t.b->pair.send_cq[0], 1, WC_REM_INV_REQ_ERR);
-	/* The fetched bytes arrive too late. */
+	/* The fetched bytes are dropped, as the request has failed. */
 	give(t.b, FAULT_NONE, t.b->mem[1]);
 	t.b->logged = t.b->read = 0;
 	close_xrc(&t);

@@ -5,8 +5,6 @@
  */
 #include "tests/protocol/xrc_fixture.h"
 
-/* Regular operation. */
-
 static void send__to_the_queue_that_it_names(void **state)
 {
 	struct xrc t;
@@ -62,7 +60,7 @@ static void rnr__the_named_queue_is_empty(void **state)
 	struct xrc t;
 
 	open_xrc(&t);
-	/* receives of the other SRQ are not consumed */
+	/* This RECV of the bench's own SRQ must stay unused. */
 	bench_post_recv(t.b, 1, 7, 0, 4096);
 	post(&t, 0, WR_SEND, 0, 0, 100);
 	bench_wait(t.b, 100);
@@ -150,7 +148,7 @@ static void data__on_a_bad_wire(void **state)
 	close_xrc(&t);
 }
 
-/* Messages to several SRQs overlap with responses to READs. */
+/* SENDs to several SRQs go between the responses to READs. */
 static void read__answers_by_the_queue_of_its_request(void **state)
 {
 	struct xrc t;
@@ -169,7 +167,7 @@ static void read__answers_by_the_queue_of_its_request(void **state)
 	close_xrc(&t);
 }
 
-/* Requests that are refused. */
+/* Expect a NAK with @syndrome for the request, and the event @event. */
 
 static void expect_refused(struct xrc *t, uint8_t syndrome, int event)
 {
@@ -206,7 +204,7 @@ static void fault__no_such_queue_or_anothers(void **state)
 	}
 }
 
-/* The status that the initiator's program gets. */
+/* The initiator's program gets the status of the target's fault. */
 static void fault__the_initiator_hears(void **state)
 {
 	struct xrc t;
@@ -221,7 +219,7 @@ static void fault__the_initiator_hears(void **state)
 	close_xrc(&t);
 }
 
-/* The key is valid in the other protection domain only. */
+/* The request's key is valid in another protection domain than the SRQ's. */
 static void fault__the_queues_protection_domain_counts(void **state)
 {
 	static const enum vb_wr_op ops[] = { WR_WRITE, WR_READ, WR_FETCH_ADD };

@@ -20,7 +20,8 @@
 struct bench_packet {
 	unsigned from;
 	vb_time at;
-	struct vb_ib_pkt pkt; /* a packet, without its payload */
+	/* headers of a recorded packet, without its payload */
+	struct vb_ib_pkt pkt;
 };
 
 struct bench {
@@ -30,7 +31,7 @@ struct bench {
 	uint8_t mem[SIM_SIDES][BENCH_MEM];
 	struct vb_mr *mr[SIM_SIDES];
 	struct bench_packet log[BENCH_LOG];
-	/* number of packets recorded, and the position of bench_next() */
+	/* number of packets in @log, and index of the next for bench_next() */
 	unsigned logged, read;
 	/* A function that may lose a packet; @lost counts the packets that it
 	 * lost. */
@@ -74,7 +75,7 @@ void bench_post(struct bench *b, unsigned from, enum vb_wr_op op, uint32_t at,
 		uint32_t len, uint8_t flags);
 void bench_post_recv(struct bench *b, unsigned side, uint64_t wr_id,
 		     uint32_t at, uint32_t len);
-/* Expect one completion with these values. */
+/* Assert that the next completion in @cq has this wr_id and status. */
 void bench_expect_wc(struct vb_cq *cq, uint64_t wr_id,
 		     enum vb_wc_status status);
 void bench_expect_no_wc(struct vb_cq *cq);

@@ -12,8 +12,9 @@
 #define MTU_4096       5
 #define OPCODE_UD_SEND 0x64
 #define BTH	       8
-#define DATA	       20 /* bytes of data: index, sequence number, time */
-#define FAR	       255
+/* offset of a test frame's data: stream index, sequence number, time */
+#define DATA 20
+#define FAR  255
 
 static void fail(const char *what)
 {
@@ -82,7 +83,7 @@ static enum vb_fab_taken on_local(void *arg, struct vb_fab_node *node,
 	return FAB_TAKEN;
 }
 
-/* A stream that waited for room tries again. */
+/* A node has room again: the streams that waited for room try again. */
 static void wake(struct fabt *t, const struct vb_fab_node *node, vb_time now)
 {
 	for (uint32_t i = 0; i < t->streams; i++) {
@@ -237,7 +238,7 @@ static void measure(const struct fabt *t, const struct vb_fab_node *to,
 	free(queue);
 }
 
-/* Does port @p lead to a neighbour with @hops hops? */
+/* Does switch @sw's port @p lead to a switch with @want in @hops? */
 static bool leads(const struct vb_fab_node *sw, unsigned p, const uint8_t *hops,
 		  uint8_t want)
 {
@@ -436,7 +437,7 @@ static void pump(struct fabt *t, uint32_t index, vb_time now)
 			return;
 		}
 		fabt_frame(s, index, now, bytes);
-		/* If a port is down, try again soon. */
+		/* While the port is down, the stream tries again soon. */
 		switch (vb_fab_send(t->net, s->from, port, bytes, s->len,
 				    now)) {
 		case 0:
@@ -461,7 +462,7 @@ static vb_time next_stream(const struct fabt *t)
 	return next;
 }
 
-/* Receivers that refused frames accept them some time later. */
+/* Receivers that refused frames take frames again after some time. */
 static void resume_all(struct fabt *t)
 {
 	for (uint32_t i = 0; i < vb_fab_nodes(t->net); i++) {

@@ -13,20 +13,23 @@ struct stream {
 	struct vb_fab_node *from;
 	uint16_t slid, dlid;
 	uint8_t sl;
-	uint32_t len; /* bytes from LRH to ICRC, a multiple of 4, at least 48 */
-	vb_time period; /* time between two frames; 0: as fast as possible */
-	uint64_t most;	/* number of frames to send; UINT64_MAX: without end */
+	/* bytes of a frame from LRH to ICRC, a multiple of 4, at least 48 */
+	uint32_t len;
+	/* time from one frame to the next; 0: as fast as the link permits */
+	vb_time period;
+	uint64_t most; /* number of frames to send; UINT64_MAX: no limit */
 
 	/* time of the next frame; VB_NEVER: the stream waits for room, or is
 	 * done */
 	vb_time next;
 	uint64_t sent, got, got_bytes, marked, lost;
-	uint64_t next_seq; /* sequence number of the next frame to arrive */
+	/* sequence number of the stream's next frame to arrive */
+	uint64_t next_seq;
 	vb_time worst, last_latency, first_at, last_at;
 };
 
 struct fabt;
-/* Sees what @port sends. */
+/* A callback for each frame that @port of @node sends. */
 typedef void fabt_look(struct fabt *t, struct vb_fab_node *node, uint8_t port,
 		       const uint8_t *bytes, size_t len);
 
@@ -35,11 +38,12 @@ struct fabt {
 	struct stream *stream;
 	uint32_t streams, stream_room;
 	vb_time now;
-	uint16_t lids; /* number of LIDs that were assigned */
+	uint16_t lids; /* number of LIDs that fabt_up() assigned */
 	struct vb_fab_node **by_lid;
-	/* Counts of frames and events. */
+	/* Counts of frames, and of events by their kind. */
 	uint64_t foreign, disordered, bad_icrc, local_vl15, events[8];
-	bool woken; /* a waiting stream has room again */
+	/* true after a node had room again for a stream that waits */
+	bool woken;
 	/* The probability in 2^-32 of on_local() answering FAB_HELD, like a
 	 * slow receiver. */
 	uint32_t hold_of_2_32;
@@ -47,7 +51,7 @@ struct fabt {
 	bool (*on_local)(struct fabt *t, struct vb_fab_node *node, uint8_t port,
 			 const uint8_t *bytes, size_t len);
 	fabt_look *on_wire;
-	/* Links to another process. */
+	/* Called for frames and for events of links to another process. */
 	void (*on_far)(struct fabt *t, struct vb_fab_node *node,
 		       const uint8_t *bytes, size_t len);
 	void (*on_far_event)(struct fabt *t, struct vb_fab_node *node,
@@ -64,7 +68,8 @@ void fabt_link(struct fabt *t, struct vb_fab_node *a, unsigned a_port,
 	       const struct vb_fab_link_spec *spec);
 
 enum fabt_routes {
-	FABT_SHORTEST, /* shortest route by hops, by the lowest port */
+	/* routes with the fewest hops; of equal ports the LID chooses one */
+	FABT_SHORTEST,
 	/* a ring that can deadlock: port 1 of each switch, unless the adapter
 	 * is on that switch */
 	FABT_CLOCKWISE,
@@ -78,7 +83,7 @@ enum fabt_routes {
 void fabt_up(struct fabt *t, enum fabt_routes routes, uint8_t vls);
 /* Write the linear tables again, for the links that are up now. */
 void fabt_route(struct fabt *t, enum fabt_routes routes);
-/* @look at what all ports send, from now on. */
+/* Call @look for each frame that a port sends from now on. */
 void fabt_watch(struct fabt *t, fabt_look *look);
 /* Move ports whose link came up again from Init to Active. */
 void fabt_activate(struct fabt *t);
@@ -90,7 +95,7 @@ struct stream *fabt_stream(struct fabt *t, struct vb_fab_node *from,
 void fabt_run(struct fabt *t, vb_time until);
 /* Returns the LID of an adapter's port 1, or of a switch. */
 uint16_t fabt_lid(const struct vb_fab_node *n);
-/* Write a frame for @s to @bytes, which has @s->len bytes. */
+/* Write the frame @index of stream @s, of @s->len bytes, to @bytes. */
 void fabt_frame(const struct stream *s, uint32_t index, vb_time now,
 		uint8_t *bytes);
 uint32_t fabt_random(struct fabt *t);

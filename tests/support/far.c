@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Two switches as if in two processes. */
+/* Two switches with the link between them as if in two processes. */
 #include "tests/support/far.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define LOOK (20 * VB_USEC) /* the longest that an owner works or sleeps */
+/* shortest time between two runs of the fabric's events */
+#define LOOK (20 * VB_USEC)
 #define PORT 3
 
 static void farw_fail(const char *what)

@@ -20,8 +20,10 @@ struct letter {
 struct side {
 	struct far_world *w;
 	struct vb_fab_node *sw, *ca;
-	struct vb_far *far; /* NULL: the process does not run */
-	uint64_t sent;	    /* messages */
+	/* the side's end of the link; NULL: the process does not run */
+	struct vb_far *far;
+	/* number of messages that the side sent over the link */
+	uint64_t sent;
 };
 
 struct far_world {
@@ -29,26 +31,30 @@ struct far_world {
 	struct side side[2];
 	struct letter *letter;
 	size_t letters, room;
-	/* the carrier */
-	vb_time delay, jitter;	     /* one way; jitter disorders */
-	uint32_t lose, twice, wrong; /* of 2^32 */
-	bool cut;		     /* it carries nothing */
-	uint8_t last[64];	     /* a message that passed, for forgers */
+	/* The carrier of messages between the two processes: */
+	/* delay in one direction; jitter changes the order of messages */
+	vb_time delay, jitter;
+	/* chances in 2^32 for each message: lost, sent twice, changed */
+	uint32_t lose, twice, wrong;
+	bool cut; /* true: the carrier delivers no message */
+	/* a message that was delivered, from which tests forge others */
+	uint8_t last[64];
 	size_t last_len;
 };
 
 void farw_init(struct far_world *w, uint64_t seed,
 	       const struct vb_fab_link_spec *spec, uint64_t edge_rate);
 void farw_fini(struct far_world *w);
-/* Run the protocol of a side: a process that starts. */
+/* Start a side's process: it begins the protocol of the link. */
 void farw_start(struct far_world *w, unsigned side);
 /* kill -9: its protocol forgets everything, and its port is down. */
 void farw_kill(struct far_world *w, unsigned side);
 void farw_run(struct far_world *w, vb_time span);
 /* Take the ports of the link, and all others, from Init to Active. */
 void farw_activate(struct far_world *w);
-bool farw_is_up(const struct far_world *w); /* in Init or above at both ends */
-/* Give a message to a side, as from the other end's address. */
+/* Is the link in Init, Armed or Active at both ends? */
+bool farw_is_up(const struct far_world *w);
+/* Give side @to a message as if the other side had sent it. */
 void farw_forge(struct far_world *w, unsigned to, const uint8_t *bytes,
 		size_t len);
 

@@ -26,7 +26,7 @@ void near_sim_halt(struct near_end *e, vb_time for_so_long)
 					   : e->net->sim->now + for_so_long;
 }
 
-/* Do what the kernel does with a program that ends. */
+/* Do what the kernel does when a program ends: end its lock and session. */
 static void kill_end(struct near_end *e)
 {
 	e->state = END_DEAD;
@@ -69,7 +69,7 @@ static uint32_t draw_word(struct near_net *net)
 		       : sim_rand32(&net->rand);
 }
 
-/* Spoil a request that the other side is about to read. */
+/* Change a request in the lane's ring that the reader has yet to read. */
 static void spoil_request(struct near_net *net, const struct near_end *seen)
 {
 	const struct vb_ring_reader *rd = &seen->peer->reader;

@@ -19,7 +19,7 @@
 
 enum end_state { END_RUNS, END_STOPPED, END_DEAD };
 
-/* A range of memory that one side has registered. */
+/* A memory region that a program has registered: the key and its range. */
 struct granted {
 	uint32_t key;
 	uint64_t base, length;
@@ -34,20 +34,20 @@ struct near_end {
 	struct vb_near_world world;
 	struct vb_near *near;
 	struct vb_peer *peer; /* the other program, with a reference */
-	bool knows;	      /* the peer is in this program's table */
+	bool knows;	      /* the peer is in this program's table of peers */
 	struct granted grants[GRANTS];
 	unsigned grant_count;
 	struct vb_txq batch;
-	/* The program's thread, which runs between @go and @back. */
+	/* The program's thread runs from a post of @go to a post of @back. */
 	pthread_t thread;
 	sem_t go, back;
 	bool quits, in_step, in_copy;
 	enum end_state state;
-	vb_time until; /* the time until which the program is stopped */
-	/* the time at which the program notices the end of the session */
+	vb_time until; /* virtual time until which the program is stopped */
+	/* virtual time at which the program notices that the session ended */
 	vb_time drop_at;
-	vb_time due; /* the time at which the program has more to do */
-	/* the time at which the program wakes the peers that it left asleep */
+	vb_time due; /* virtual time at which the program has more work */
+	/* virtual time at which the program wakes peers that it left asleep */
 	vb_time owed_at;
 	bool wants, asleep, rung, expelled;
 	/* The program has posted; its engine's thread wakes in this turn. */
@@ -65,7 +65,7 @@ struct near_net {
 	bool harmed, resting;
 	vb_time harmed_at;
 	uint64_t steps;
-	bool shut; /* the session is shut down */
+	bool shut; /* the session between the two programs is shut down */
 	uint64_t copies, bytes;
 	const char *crime;
 };
@@ -101,11 +101,11 @@ static inline _Atomic uint32_t *alive_word(const struct near_end *e)
 
 /* Functions of near_sim_harm.c. */
 
-/* End the session at both kernels' ends. */
+/* End the session between the programs, as both kernels would. */
 void near_sim_shut(struct near_net *net);
-/* Stop the program where it is; VB_NEVER: for ever. */
+/* Stop program @e where it is for a while; VB_NEVER: for ever. */
 void near_sim_halt(struct near_end *e, vb_time for_so_long);
-/* Carry out the plan of the simulation if its time has come. */
+/* Do the planned harm of the simulation if its time has come. */
 void near_sim_follow_plan(struct near_net *net);
 /* The victim of HARM_SCRIBBLE may write arbitrary bytes. */
 void near_sim_may_scribble(struct near_net *net);
@@ -117,9 +117,9 @@ void near_sim_step_done(struct near_end *e);
 /* @e waits for the other program. If the test's thread acts for @e then, it
  * lets the other one run. */
 void near_sim_let_other_run(struct near_end *e);
-/* Tell the program that its session is over, if that is due. */
+/* Tell program @e that its session ended, if its time to notice came. */
 void near_sim_notice_end(struct near_end *e);
-/* The functions that near/ calls in the engine. */
+/* Set the functions of @c that near/ calls in the engine. */
 void near_sim_set_engine(struct near_end *e, struct vb_near_config *c);
 /* Start and end the program's thread. After the second call there is none. */
 void near_sim_start_thread(struct near_end *e);

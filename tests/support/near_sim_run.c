@@ -8,13 +8,13 @@
 #include "near/session_priv.h"
 #include "tests/support/must.h"
 
-#define TURNS	 16 /* the most turns of one queue pair in a row */
+#define TURNS	 16 /* the most turns that one queue pair gets in a row */
 #define ENDLESS	 400000
 #define OWED_FOR (50 * VB_USEC)
 /* Of 10000 steps, the number at which a program loses its processor. */
 #define SWITCHES 2500
 
-/* The program whose thread this is; NULL: the test's thread. */
+/* the program whose thread runs; NULL in the test's own thread */
 static __thread struct near_end *me;
 
 /*
@@ -48,9 +48,7 @@ void near_sim_step_done(struct near_end *e)
 		come_back(e);
 }
 
-/* One step of a program: the work of its engine. */
-
-/* Give the queue pair a turn. True: there is more to do. */
+/* Let the transport send for queue pair @qp. True: more is left to send. */
 static bool turn_qp(struct near_end *e, struct vb_qp *qp) VB_REQUIRES(qp->drive)
 {
 	bool more = vb_transport_send(qp, e->net->sim->now, &e->batch);
@@ -218,8 +216,6 @@ void near_sim_join_thread(struct near_end *e)
 	sem_destroy(&e->back);
 }
 
-/* Choosing the program that runs next. */
-
 static bool is_runnable(const struct near_end *e)
 {
 	return e->state == END_RUNS ||
@@ -260,7 +256,7 @@ static bool is_woken(struct near_end *e)
 			 : vb_near_has_something(e->near) || finds_offer(e);
 }
 
-/* Let the program continue to its next step, or begin a turn. */
+/* Let program @e run to its next step: go on in a turn or begin one. */
 static void run_on(struct near_end *e)
 {
 	e->state = END_RUNS;

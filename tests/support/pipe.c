@@ -141,7 +141,7 @@ static bool send_once(struct pipe *p, unsigned side)
 	return taken;
 }
 
-/* Receive bytes from memory instead of a socket. */
+/* Hand the queue pair bytes from memory, as if a socket had received them. */
 static void VB_UNCHECKED recv_bytes(struct vb_qp *qp, struct vb_iw_rxq *in,
 				    const void *bytes, size_t len, vb_time now)
 {

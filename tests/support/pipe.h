@@ -13,14 +13,15 @@
 #define PIPE_MEM (1u << 18)
 
 struct pipe_stream {
-	uint8_t *bytes; /* all bytes that were ever sent in this direction */
+	/* all bytes that one side has sent since the stream was opened */
+	uint8_t *bytes;
 	size_t put, got, room;
 };
 
 struct pipe {
 	struct sim sim;
 	struct sim_pair pair;
-	struct pipe_stream wire[SIM_SIDES]; /* the stream from each side */
+	struct pipe_stream wire[SIM_SIDES]; /* the bytes that each side sends */
 	uint8_t mem[SIM_SIDES][PIPE_MEM];
 	struct vb_mr *mr[SIM_SIDES];
 	uint32_t key[SIM_SIDES];
@@ -31,15 +32,16 @@ struct pipe {
 	 * all. It must not be 0 for ever. */
 	size_t (*cut)(struct pipe *p, unsigned side, bool sends, size_t have);
 	void *arg;
-	/* Number of bytes of each direction that may be delivered. */
+	/* Number of bytes sent by each side that may reach the other side. */
 	size_t limit[SIM_SIDES];
-	size_t largest; /* size of the largest batch */
+	size_t largest; /* most bytes that one batch of a queue pair had */
 	/* Bytes have come, work was posted, or work is left: only then a queue
 	 * pair is asked for bytes. */
 	bool due[SIM_SIDES];
 };
 
-extern const struct vb_mpa_terms pipe_terms; /* terms of the initiator */
+/* MPA terms of side 0, the initiator */
+extern const struct vb_mpa_terms pipe_terms;
 
 /* Side 0 is the initiator; the terms of side 1 follow from those of side 0. */
 struct pipe *pipe_open(const struct vb_mpa_terms *terms);
@@ -49,11 +51,11 @@ void pipe_close(struct pipe *p);
 /* Let each side that has a reason send and receive once. True: bytes were
  * moved. */
 bool pipe_turn(struct pipe *p);
-/* Let both sides receive and send until no more bytes move. */
+/* Let both sides send and receive until no more bytes move. */
 void pipe_settle(struct pipe *p);
-/* Send bytes of the test from @side. */
+/* Send @len bytes that the test made, as if @side had sent them. */
 void pipe_inject(struct pipe *p, unsigned side, const void *bytes, size_t len);
-/* Send a ULPDU of the test, framed as an FPDU. */
+/* Frame a ULPDU that the test made as an FPDU; send it as @side. */
 void pipe_inject_ulpdu(struct pipe *p, unsigned side, const void *ulpdu,
 		       uint32_t len);
 

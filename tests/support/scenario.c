@@ -9,7 +9,7 @@
 
 /* Twice the patience of scenario_ends_soon()'s timeouts, and some slack. */
 #define MOURNS	    (700 * VB_MSEC)
-/* Time limit of requests to a peer that lies or is gone. */
+/* Limit for all requests to end when the peer lies or is gone. */
 #define SHORT_LIMIT (5 * VB_SEC)
 
 static unsigned fill_sge(const struct play *p, unsigned side,
@@ -263,7 +263,7 @@ static vb_time meet_doom(struct play *p)
 	return next;
 }
 
-/* Check that in ERR every posted request has been reported. */
+/* Check that a queue pair in ERR has reported every posted request. */
 static void check_flushed(struct play *p)
 {
 	for (unsigned i = 0; i < SIM_SIDES; i++) {
@@ -348,7 +348,7 @@ static void perform(struct play *p)
 		scenario_fail(p, "stuck", p->flow[0].op_seen,
 			      p->flow[1].op_seen);
 	p->busy = p->sim.now - since;
-	/* Late copies of packets must not change anything. */
+	/* Packets that the wire delivers late must not change any memory. */
 	sim_settle(&p->sim, p->sim.now + VB_SEC);
 	if (poll_all(p) && p->kind == SCENARIO_HONEST)
 		scenario_fail(p, "a completion too many", 0, 0);

@@ -9,25 +9,26 @@
 #include "tests/support/sim.h"
 
 enum scenario_kind {
-	/* all requests complete with success, whatever the wire does */
+	/* All requests must complete with success, whatever the wire loses. */
 	SCENARIO_HONEST,
 	/* Queue pairs are taken to ERR or RESET at any time: completed requests
 	 * are right, the others are flushed, and all are reported once. */
 	SCENARIO_CHAOS,
-	/* packets lie: memory outside the regions must not change */
+	/* Forged packets must not change memory outside of regions. */
 	SCENARIO_HOSTILE,
 	/* A side dies: the requests that the other side has begun end with
 	 * these statuses: success, then one of silence, then flushed. */
 	SCENARIO_DEATH,
 };
 
-/* The kind of play and its path. */
+/* One randomly drawn test: its kind, and the path between the two sides. */
 struct scenario {
 	enum scenario_kind kind;
-	unsigned count; /* number of seeds, unless the command line gives it */
-	/* the path between the sides; NULL: only the wire */
+	/* number of seeds to play, unless the command line says another */
+	unsigned count;
 	const struct sim_path *path;
-	bool no_packets; /* no request goes by packets; all go by the path */
+	/* true: all requests go by @path, and none as packets */
+	bool no_packets;
 	/* A function that draws the path's events from the play's own
 	 * generator, before any request is posted; or NULL. */
 	void (*plan)(struct sim *s, struct sim_rand *rand);

@@ -26,8 +26,6 @@ static uint32_t below(struct play *p, uint32_t n)
 	return sim_below(&p->rand, n);
 }
 
-/* Functions that draw. */
-
 /* Allocate @len bytes of @side's arena; UINT32_MAX if it is full. */
 static uint32_t take(struct play *p, unsigned side, uint32_t len)
 {
@@ -66,7 +64,8 @@ static uint32_t draw_length(struct play *p)
 	case 1:
 	case 2:
 		return 1 + below(p, 64);
-	case 3: /* a length at the edges of packets */
+	/* a message length one byte around a multiple of the path MTU */
+	case 3:
 		return p->mtu * (1 + below(p, 4)) + below(p, 3) - 1;
 	case 4:
 	case 5:
@@ -182,7 +181,7 @@ static const uint8_t op_choice[] = {
 	WR_WRITE_IMM, WR_READ, WR_READ,	    WR_CMP_SWAP, WR_FETCH_ADD,
 };
 
-/* Draw a small WRITE, one of many that are posted at once. */
+/* Draw a small WRITE, one of many that the test posts in quick succession. */
 static bool draw_small(struct play *p, struct flow *f)
 {
 	struct op *op = &f->ops[f->op_count];
@@ -221,7 +220,8 @@ static bool draw_op(struct play *p, struct flow *f, const struct op *before)
 		op->flags |= SEND_FENCE;
 	len = atomic ? 8 : draw_length(p);
 	if (before && before->op == WR_READ && !asks && below(p, 2)) {
-		/* A WRITE that passes on the bytes of the READ before it. */
+		/* Draw a WRITE that sends the bytes which the READ before it
+		 * fetched. */
 		op->local = before->local;
 		op->flags |= SEND_FENCE;
 	} else if (!draw_pieces(p, f->from, len, &op->local)) {

@@ -15,7 +15,7 @@
 #define MAX_OPS	   48
 #define MAX_PIECES 8
 #define ARENA	   (3u << 20)
-/* Bytes at both ends of an arena that are not registered. */
+/* Bytes at each end of an arena that no region covers, to see overruns. */
 #define GUARD	   (64u << 10)
 #define LONGEST	   (200u << 10)
 #define IOVA	   0x123456789000u
@@ -24,7 +24,7 @@
 struct pieces {
 	unsigned count;
 	uint32_t total;
-	/* offsets and lengths in the arena */
+	/* offset in the arena and length of each piece, in bytes */
 	uint32_t at[MAX_PIECES], len[MAX_PIECES];
 };
 
@@ -35,25 +35,26 @@ struct op {
 	struct pieces local;
 	uint32_t remote_at;
 	uint64_t compare_add, swap;
-	int recv; /* number of the receive that the operation consumes, or -1 */
+	int recv; /* index of the RECV that this request consumes, or -1 */
 };
 
 struct receive {
 	vb_time post_at;
 	struct pieces room;
-	uint32_t len; /* length of the message that will come */
+	/* length in bytes of the message that will consume this RECV */
+	uint32_t len;
 	bool write, has_imm;
 	uint32_t imm;
 };
 
-/* One direction: requests from side @from to the other side. */
+/* The requests that side @from sends to the other side. */
 struct flow {
 	unsigned from;
 	struct op ops[MAX_OPS];
 	struct receive recvs[MAX_OPS];
 	unsigned op_count, recv_count;
 	unsigned op_posted, recv_posted;
-	/* all operations and receives before these have been reported */
+	/* All requests and RECVs with a lower index have completed. */
 	unsigned op_seen, recv_seen;
 	bool op_failed, recv_failed;
 	uint32_t counter_at;
@@ -74,26 +75,26 @@ struct play {
 	/* In chaos: the state to which a side is taken, and when; RTS: none. */
 	enum vb_qp_state doom[SIM_SIDES];
 	vb_time doom_at[SIM_SIDES];
-	bool streams; /* the flow has streams of small WRITEs */
-	vb_time busy; /* the time of the last completion */
+	bool streams; /* true: the play has streams of small WRITEs */
+	vb_time busy; /* virtual time of the last completion */
 	bool failed;
 };
 
-/* Returns the bytes from which a side's operations are drawn. */
+/* Returns the side's memory, in which its requests have their buffers. */
 uint8_t *scenario_arena(const struct play *p, unsigned side);
-/* The play has failed: print @what with @a and @b. */
+/* Mark the play as failed, and print @what with the numbers @a and @b. */
 void scenario_fail(struct play *p, const char *what, long a, long b);
-/* Gather the bytes of @pcs from the arena @from. */
+/* Copy the bytes of the pieces @pcs of the arena @from to @to. */
 void scenario_copy_out(const uint8_t *from, const struct pieces *pcs,
 		       uint8_t *to);
-/* Returns the first @len bytes of @from. */
+/* Returns the pieces that cover the first @len bytes of @from. */
 struct pieces scenario_cut(const struct pieces *from, uint32_t len);
 extern uint8_t scenario_scratch[LONGEST + 8];
 
 /* Can a connection of play @p end so that only a timeout detects the end? */
 bool scenario_ends_soon(const struct play *p);
 
-/* Draw everything that happens in @p. */
+/* Draw all requests, RECVs and disturbances of the play @p. */
 void scenario_draw(struct play *p);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The share of a long test that is played. */
+/* How many of its seeds a long test plays: all, or in `make check` a part. */
 #ifndef TESTS_SUPPORT_SEEDS_H
 #define TESTS_SUPPORT_SEEDS_H
 

@@ -17,22 +17,22 @@ struct sim_rand {
 	uint64_t state;
 };
 uint32_t sim_rand32(struct sim_rand *r);
-/* returns a number from 0 to @n - 1 */
+/* Returns a random number from 0 to @n - 1. */
 uint32_t sim_below(struct sim_rand *r, uint32_t n);
-/* True in @chance of 10000 cases. */
+/* Returns true with a probability of @chance in 10000. */
 bool sim_maybe(struct sim_rand *r, unsigned chance);
 
-/* The faults of the wire: chances in 10000 for each packet. */
+/* The faults of the wire; the numbers are chances in 10000 per packet. */
 struct sim_wire {
 	unsigned lose, copy, swap;
 	/* Bits are flipped: the ICRC reveals it, which is a loss. If hostile,
 	 * the ICRC is right, as if the sender had meant the bits. */
 	unsigned damage;
 	bool hostile;
-	/* The most packets under way to one side; 0: any number. */
+	/* the most packets on their way to one side; 0: no limit */
 	unsigned room;
 	vb_time delay, jitter;
-	/* time between one packet and the next; 0: any number at once */
+	/* time from one packet on the wire to the next; 0: none */
 	vb_time pace;
 };
 
@@ -67,15 +67,15 @@ struct sim_side {
 	unsigned qp_count;
 };
 
-/* A way between the sides other than the wire. */
+/* A path between the sides that is not the wire, such as shared memory. */
 struct sim_path {
 	const struct vb_transport *transport;
 	/* Called when both sides exist, but no queue pair and no key yet. */
 	void (*open)(struct sim *s);
 	void (*close)(struct sim *s);
-	/* Does everything that the sides can do now. */
+	/* Lets both sides do all that they can do at the present time. */
 	void (*drive)(struct sim *s);
-	/* Returns the time of the next event that is no packet. */
+	/* Returns the time of the path's next event; packets do not count. */
 	vb_time (*next)(const struct sim *s);
 	/* Is the side inactive now? A thread that uses its objects might wait
 	 * for ever. */
@@ -85,15 +85,16 @@ struct sim_path {
 	void (*rest)(struct sim *s);
 	/* Returns a description of a forbidden action on this path, or NULL. */
 	const char *(*crime)(const struct sim *s);
-	/* Returns the time when a side was harmed; VB_NEVER: not yet. */
+	/* Returns when a side was first harmed; VB_NEVER: not yet. */
 	vb_time (*harmed_at)(const struct sim *s);
-	/* Prints the sums of all runs. */
+	/* Prints the path's totals over all runs. */
 	void (*tell)(void);
 };
 
 struct sim {
-	const struct sim_path *path; /* the path; NULL: only the wire */
-	void *way;		     /* private state of @path */
+	/* a path besides the wire; NULL: only the wire */
+	const struct sim_path *path;
+	void *way; /* private state of @path's functions */
 	struct sim_rand rand;
 	vb_time now;
 	struct sim_wire wire;
@@ -101,7 +102,7 @@ struct sim {
 	struct sim_frame *heap;
 	unsigned used, room, to_come[SIM_SIDES];
 	uint64_t order, sent;
-	/* when the wire to each side is free again, by its pace */
+	/* time at which the wire to each side is free for its next packet */
 	vb_time free_at[SIM_SIDES];
 	struct sim_trace traces[SIM_TRACES];
 	uint64_t traced;
@@ -109,7 +110,7 @@ struct sim {
 	enum sim_fate (*tap)(void *arg, unsigned from,
 			     const struct vb_ib_pkt *pkt);
 	void *tap_arg;
-	bool mute; /* tap sees nothing, and all packets are lost */
+	bool mute; /* true: all packets are lost, and @tap is not called */
 };
 
 void sim_open(struct sim *s, uint64_t seed);
@@ -124,7 +125,7 @@ struct sim_pair {
 	struct vb_qp *qp[SIM_SIDES];
 	struct vb_cq *send_cq[SIM_SIDES], *recv_cq[SIM_SIDES];
 	struct vb_srq *srq[SIM_SIDES];
-	/* XRC of side 1: its shared queue completes to its recv_cq. */
+	/* The XRC domain of side 1; its SRQ completes to side 1's recv_cq. */
 	struct vb_xrcd *xrcd;
 	struct vb_qp_share share;
 };
@@ -133,12 +134,13 @@ struct sim_caps {
 	/* 0: RC. QPT_XRC_SEND: the type of side 0, which sends to the target of
 	 * side 1. */
 	enum vb_qp_type type;
-	bool srq; /* each side has a shared receive queue */
+	bool srq; /* true: each side has a shared receive queue */
 	/* the number of tagged buffers in side 1's list, whose queue pair then
 	 * has no send queue */
 	uint32_t tags;
 };
-extern const struct vb_qp_attr sim_attr; /* usual values */
+/* attributes of a usual RC connection */
+extern const struct vb_qp_attr sim_attr;
 extern const struct sim_caps sim_caps;
 void sim_connect(struct sim *s, struct sim_pair *p,
 		 const struct vb_qp_attr *attr, const struct sim_caps *caps);
@@ -152,12 +154,12 @@ void sim_modify(struct sim *s, struct vb_qp *qp, enum vb_qp_state to,
 		uint32_t mask, const struct vb_qp_attr *attr);
 void sim_disconnect(struct sim *s, struct sim_pair *p);
 
-/* Send the packets of @q from side @from. */
+/* Put the packets of the batch @q, which side @from sends, on the wire. */
 void sim_transmit(struct sim *s, unsigned from, struct vb_txq *q);
 bool sim_is_away(const struct sim *s, unsigned side);
-/* Let all queue pairs send what they want to send now. */
+/* Let all queue pairs send all that they may send at the present time. */
 void sim_drive(struct sim *s);
-/* Returns the time of the next event. */
+/* Returns the time of the next event of the wire, a timer or the path. */
 vb_time sim_next(const struct sim *s);
 /* Deliver all packets due at @until or before; the time is @until
  * afterwards. */
@@ -170,13 +172,13 @@ void sim_inject(struct sim *s, unsigned to, const struct vb_ib_pkt *pkt);
 
 void sim_post_send(struct vb_qp *qp, const struct vb_send_wqe *wqe,
 		   const struct vb_sge *sge);
-/* Post a request, with @data if it has SEND_INLINE. */
+/* Post a request whose bytes are @data if it has SEND_INLINE. */
 void sim_post_inline(struct vb_qp *qp, const struct vb_send_wqe *wqe,
 		     const void *data);
 void sim_post_recv(struct vb_qp *qp, uint64_t wr_id, const struct vb_sge *sge,
 		   unsigned count);
 bool sim_poll(struct vb_cq *cq, struct vb_cqe *e);
-/* Returns the next asynchronous event of a side, or -1. */
+/* Returns the side's next asynchronous event, or -1 if there is none. */
 int sim_event(struct sim *s, unsigned side);
 
 void sim_print_trace(const struct sim *s);

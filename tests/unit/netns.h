@@ -58,7 +58,7 @@ static inline bool netns_loopback_up(void)
 	return up;
 }
 
-/* Enter another new network namespace. */
+/* Enter a second new network namespace, besides the first. */
 static inline bool netns_next(void)
 {
 	return unshare(CLONE_NEWNET) == 0 && netns_loopback_up();

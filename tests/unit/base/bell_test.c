@@ -17,7 +17,8 @@
 #include "base/bell.h"
 #include "base/sync.h"
 
-static struct vb_bell *bell; /* the bell, in memory that a child shares */
+/* the bell under test, in memory that a forked child shares */
+static struct vb_bell *bell;
 
 static int make(void **state)
 {
@@ -36,7 +37,8 @@ static void rung_before_the_sleep__none(void **state)
 	assert_false(vb_bell_ring(bell));
 	vb_bell_set(bell);
 	assert_true(vb_bell_ring(bell));
-	assert_false(vb_bell_ring(bell)); /* one ring wakes the sleeper */
+	/* false: one ring is enough to wake the thread that waits */
+	assert_false(vb_bell_ring(bell));
 	assert_int_equal(vb_bell_wait(bell), 0);
 	vb_bell_set(bell);
 	vb_bell_clear(bell);
@@ -119,7 +121,7 @@ static void wake__whatever_the_word_says(void **state)
 {
 	pthread_t t = sleeper();
 
-	/* restore the word, which a hostile peer may have written */
+	/* Reset the shared word, into which a hostile peer may have written. */
 	vb_bell_clear(bell);
 	assert_false(vb_bell_ring(bell));
 	vb_bell_wake(bell);

@@ -60,12 +60,12 @@ static void ahead__follows_a_clock_that_is_set(void **state)
 	const int64_t first = vb_clock_ahead(0, &s);
 
 	assert_int_equal(first, AHEAD);
-	/* A sample that took long is inexact, and changes nothing. */
+	/* A sample that took long is inexact: the offset stays. */
 	s.behind = now + VB_SEC;
 	assert_int_equal(vb_clock_ahead(first, &s), first);
 	s.before = now - VB_SEC;
 	assert_int_equal(vb_clock_ahead(first, &s), first);
-	/* The wall clock is set forward and back. */
+	/* In these samples the wall clock is set forward, and set back. */
 	s = (struct vb_clock_sample){ now, now + (vb_time)AHEAD + VB_MSEC,
 				      now + 80 };
 	assert_int_equal(vb_clock_ahead(first, &s),

@@ -8,7 +8,7 @@
 
 #include "base/crc.h"
 
-/* Computes the CRC bit by bit, from the definition. */
+/* The expected CRC-32, computed bit by bit from the polynomial. */
 static uint32_t slow_crc32(uint32_t crc, const uint8_t *p, size_t len)
 {
 	crc = ~crc;
@@ -145,7 +145,7 @@ static void solve16__refuses_what_no_d_explains(void **state)
 			vb_crc32_diff16((uint16_t)(1u << bit), 500), 502, &d));
 	assert_int_equal(d, 0xbeef);
 
-	/* One in 65536 random differences has a solution. */
+	/* Changing 16 bits explains one in 65536 random differences. */
 	srand(7);
 	for (int i = 0; i < 65536; i++)
 		solved += vb_crc32_solve16(
@@ -153,7 +153,7 @@ static void solve16__refuses_what_no_d_explains(void **state)
 	assert_true(solved <= 10);
 }
 
-/* The vectors of RFC 3720 B.4. */
+/* The test vectors of RFC 3720 B.4 for CRC32C. */
 static void crc32c__vectors(void **state)
 {
 	uint8_t bytes[32];

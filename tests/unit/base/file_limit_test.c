@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Writing past RLIMIT_FSIZE is an error, and no signal. */
+/* Writing past RLIMIT_FSIZE returns an error, and raises no SIGXFSZ. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -179,7 +179,7 @@ static void unmap__what_was_entered(void **state)
 	vb_fork_keeps(first);
 	child_says(is_there, first);
 	child_says(is_gone, second);
-	/* The entry of the unmapped range is reused. */
+	/* The table's entry of the unmapped range can be used again. */
 	vb_fork_unmaps(first, 4096);
 	child_says(is_gone, first);
 	vb_fork_keeps(first);

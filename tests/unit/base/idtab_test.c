@@ -39,8 +39,8 @@ static void idtab__freed_last_is_used_last(void **state)
 		assert_int_equal(vb_idtab_add(t, &obj, &index), 0);
 	vb_idtab_del(t, 1);
 	vb_idtab_del(t, 0);
-	vb_idtab_del(t, 0);  /* index 0 was already deleted */
-	vb_idtab_del(t, 77); /* index 77 was never added */
+	vb_idtab_del(t, 0);  /* no effect: index 0 was already deleted */
+	vb_idtab_del(t, 77); /* no effect: index 77 was never added */
 	assert_int_equal(vb_idtab_used(t), 1);
 	assert_null(vb_idtab_get(t, 0));
 	assert_null(vb_idtab_get(t, 1));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* base/lock_rank: a program that breaks the order aborts. */
+/* A program that takes locks against their rank order aborts. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -15,7 +15,7 @@ enum { OUTER = 1, INNER };
 
 static struct vb_mutex outer = VB_MUTEX_INITIALIZER(OUTER);
 static struct vb_mutex inner = VB_MUTEX_INITIALIZER(INNER);
-static struct vb_mutex leaf; /* all zeros, which makes it a leaf */
+static struct vb_mutex leaf; /* a mutex of zeros has the rank of a leaf */
 
 static void VB_UNCHECKED take(struct vb_mutex *first, struct vb_mutex *second)
 {

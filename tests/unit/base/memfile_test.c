@@ -45,7 +45,7 @@ static void memfile__that_may_still_change(void **state)
 	assert_false(vb_memfile_is_sealed(-1));
 }
 
-/* An error, and no signal. */
+/* A file longer than RLIMIT_FSIZE is an error, and raises no signal. */
 static void memfile__beyond_the_limit_of_files(void **state)
 {
 	struct rlimit old, limit;

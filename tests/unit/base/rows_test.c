@@ -13,7 +13,8 @@
 
 static void rows__come_one_after_the_other_and_stay(void **state)
 {
-	enum { N = 40000 }; /* objects for more than two chunks */
+	/* number of objects, which fill more than two chunks */
+	enum { N = 40000 };
 	struct vb_rows *t = vb_rows_create(N, SIZE);
 	static void *objs[N];
 	uint32_t index;

@@ -53,7 +53,7 @@ static void stash__keeps_sizes_apart(void **state)
 	free(large);
 }
 
-/* A buffer of a size that the stash does not keep is freed. */
+/* The stash frees a buffer that is larger than the sizes it keeps. */
 static void stash__keeps_no_giants(void **state)
 {
 	vb_stash_give(&s, take(4609), 4609);

@@ -16,7 +16,7 @@
 #define NAPS	20
 
 static struct vb_mutex lock = VB_MUTEX_INITIALIZER(VB_RANK_LEAF);
-static unsigned long count; /* guarded by the mutex under test */
+static unsigned long count; /* the mutex under test guards this counter */
 
 static void nap(void)
 {

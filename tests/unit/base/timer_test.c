@@ -34,7 +34,7 @@ static void timers__pop_in_order_and_not_early(void **state)
 	vb_timers_fini(&ts);
 }
 
-/* All reserved timers can be queued when allocation fails. */
+/* All timers of a reservation can start even when allocation fails. */
 static void reserve__makes_room_for_so_many(void **state)
 {
 	static struct vb_timer t[MANY];
@@ -73,7 +73,7 @@ static vb_time earliest(const struct vb_timer *t)
 	return at;
 }
 
-/* Compare with a linear search for the minimum. */
+/* Compare the heap's first timer with a linear search for the minimum. */
 static void timers__random_moves(void **state)
 {
 	static struct vb_timer t[MANY];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* core/adapter: counters' names, limits, protection domains. */
+/* The adapter: names of counters, limits and protection domains. */
 #include "fixture.h"
 
 static void counter_name__each_has_one_of_its_own(void **state)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* core/cq: order, overrun, resize, arming, purging. */
+/* Completion queues: order, overrun, resizing, arming and purging. */
 #include "fixture.h"
 
 #include <pthread.h>
@@ -90,7 +90,7 @@ static void poll__oldest_first_many_times_round(void **state)
 	struct vb_cq *cq = make_cq(f, 4);
 	struct vb_cqe out[8];
 
-	cq->head = UINT32_MAX - 5; /* close to the wrap of the index */
+	cq->head = UINT32_MAX - 5; /* near the wrap of the 32-bit index */
 	for (uint64_t n = 0; n < 40; n += 4) {
 		for (uint64_t i = 0; i < 4; i++)
 			assert_true(push(cq, n + i));
@@ -215,7 +215,7 @@ static void resize__keeps_what_waits(void **state)
 	for (int i = 0; i < 4; i++)
 		assert_true(push(cq, i));
 	assert_int_equal(poll_one(cq), 0);
-	/* this entry wraps around the end of the old ring */
+	/* This entry wraps to the start of the ring, which is resized next. */
 	assert_true(push(cq, 4));
 	assert_int_equal(vb_cq_resize(cq, 9), 0);
 	assert_int_equal(cq->cap, 16);
@@ -269,14 +269,15 @@ static void arm__tells_of_what_waits(void **state)
 	vb_cq_arm(f->cq, false);
 	assert_true(event_came(f));
 	vb_cq_arm(f->cq, false);
-	/* the entry has already raised its event */
+	/* The entry has already raised its event, so re-arming raises none. */
 	assert_false(event_came(f));
 	assert_true(push(f->cq, 2));
 	assert_true(event_came(f));
 	assert_true(push(f->cq, 3));
 	assert_int_equal(vb_cq_poll(f->cq, 4, out), 3);
 	vb_cq_arm(f->cq, false);
-	assert_false(event_came(f)); /* the entry was already polled */
+	/* no event: the program polled the entry before it armed the queue */
+	assert_false(event_came(f));
 }
 
 /* UCX polls some entries, arms, polls some more, arms and sleeps. */
@@ -329,11 +330,12 @@ static void arm__solicited(void **state)
 	assert_true(vb_cq_push(f->cq, &bad, false));
 	assert_true(event_came(f));
 	vb_cq_arm(f->cq, true);
-	vb_cq_arm(f->cq, false); /* arm for all entries */
+	/* arm for all completions, not only for solicited ones */
+	vb_cq_arm(f->cq, false);
 	assert_true(vb_cq_push(f->cq, &good, false));
 	assert_true(event_came(f));
 	vb_cq_arm(f->cq, false);
-	/* arming for solicited entries does not weaken that */
+	/* The queue stays armed for all completions. */
 	vb_cq_arm(f->cq, true);
 	assert_true(vb_cq_push(f->cq, &good, false));
 	assert_true(event_came(f));
@@ -360,7 +362,7 @@ static void moderate__count_period_error(void **state)
 
 	alarms.calls = 0;
 	vb_cq_moderate(f->cq, 3, 100, fake_alarm);
-	/* while the queue is not armed, no entry is counted */
+	/* Moderation counts no entries while the queue is not armed. */
 	assert_true(push(f->cq, 0));
 	assert_int_equal(vb_cq_poll(f->cq, 8, out), 1);
 	vb_cq_arm(f->cq, false);
@@ -372,7 +374,8 @@ static void moderate__count_period_error(void **state)
 	assert_true(push(f->cq, 3));
 	assert_true(event_came(f));
 	assert_int_equal(alarms.calls, 1);
-	vb_cq_due(f->cq); /* the alarm comes late and has no effect */
+	/* The timer expires after the event was raised: no second event. */
+	vb_cq_due(f->cq);
 	assert_false(event_came(f));
 
 	vb_cq_arm(f->cq, false);
@@ -380,7 +383,8 @@ static void moderate__count_period_error(void **state)
 	assert_false(event_came(f));
 	vb_cq_due(f->cq);
 	assert_true(event_came(f));
-	assert_true(push(f->cq, 5)); /* the queue is not armed */
+	/* this entry comes while the queue is not armed */
+	assert_true(push(f->cq, 5));
 	vb_cq_due(f->cq);
 	assert_false(event_came(f));
 	assert_int_equal(vb_cq_poll(f->cq, 8, out), 5);
@@ -402,7 +406,7 @@ static void moderate__off_again(void **state)
 	assert_true(push(f->cq, 1));
 	assert_false(event_came(f));
 	vb_cq_moderate(f->cq, 8, 0, fake_alarm);
-	/* The delayed event comes according to the old setting. */
+	/* A new setting raises the event that the old one delayed. */
 	assert_true(event_came(f));
 	vb_cq_arm(f->cq, false);
 	assert_true(push(f->cq, 2));
@@ -414,7 +418,7 @@ static void moderate__off_again(void **state)
 	assert_true(push(f->cq, 3));
 	assert_true(push(f->cq, 4));
 	assert_false(event_came(f));
-	/* Without an alarm the event comes at once. */
+	/* If no timer can be set, the event is raised at once. */
 	alarms.refuses = true;
 	vb_cq_arm(f->cq, false);
 	assert_true(push(f->cq, 5));
@@ -428,7 +432,7 @@ static void purge__one_of_two(void **state)
 	struct vb_cq *cq = make_cq(f, 8);
 	struct vb_qp a = { 0 }, b = { 0 };
 
-	cq->head = 6; /* entries wrap around the end of the ring */
+	cq->head = 6; /* the next entries wrap around the end of the ring */
 	for (int i = 0; i < 8; i++) {
 		const struct vb_cqe e = { .wr_id = i, .qp = i % 3 ? &b : &a };
 

@@ -82,7 +82,8 @@ static void channel__nonblocking_says_again(void **state)
 
 	set_nonblocking(ch.fd);
 	assert_int_equal(vb_channel_take(&ch, &cq), -EAGAIN);
-	assert_ptr_equal(cq, &cqs[2]); /* cq is unchanged */
+	/* a call without an event leaves @cq unchanged */
+	assert_ptr_equal(cq, &cqs[2]);
 	vb_channel_signal(&ch, &cqs[1]);
 	assert_int_equal(take(), 1);
 	assert_int_equal(ch.tokens.readers, 0);
@@ -95,9 +96,10 @@ static void channel__forgotten_events_leave_the_fd(void **state)
 	vb_channel_signal(&ch, &cqs[1]);
 	vb_channel_signal(&ch, &cqs[2]);
 	vb_channel_forget(&ch, &cqs[1]);
-	vb_channel_forget(&ch, &cqs[1]); /* the queue no longer has an event */
+	/* no effect: this queue has no event left */
+	vb_channel_forget(&ch, &cqs[1]);
 	assert_int_equal(take(), 0);
-	/* drop the events of the last queue in the list */
+	/* Drop the events of the queue that is last in the channel's list. */
 	vb_channel_forget(&ch, &cqs[2]);
 	assert_false(is_readable(ch.fd));
 	vb_channel_signal(&ch, &cqs[1]);
@@ -112,7 +114,7 @@ static void channel__what_a_waiter_queues_is_in_its_hand(void **state)
 	vb_channel_begin(&ch);
 	vb_channel_signal(&ch, &cqs[1]);
 	assert_false(is_readable(ch.fd));
-	/* This thread already holds one count. */
+	/* The waiting thread keeps the first event; ch.fd shows the second. */
 	vb_channel_signal(&ch, &cqs[2]);
 	assert_true(is_readable(ch.fd));
 	assert_ptr_equal(vb_channel_end(&ch), &cqs[1]);
@@ -144,7 +146,7 @@ static void channel__rings_who_watches(void **state)
 	vb_channel_watch(&ch, &bell);
 	vb_channel_begin(&ch);
 	vb_channel_signal(&ch, &cqs[0]);
-	/* The bell also rings for the thread's own event. */
+	/* The bell rings also for an event that the waiting thread keeps. */
 	assert_int_equal(bell.sleeps, 1);
 	assert_ptr_equal(vb_channel_end(&ch), &cqs[0]);
 	assert_false(vb_channel_has_events(&ch));
@@ -176,7 +178,8 @@ static void wait_for_readers(struct vb_tokens *t, struct vb_mutex *lock,
 		readers = t->readers;
 		vb_mutex_unlock(lock);
 	} while (readers != n);
-	usleep(2000); /* by now the thread is most likely blocked in read(2) */
+	/* wait until the thread is most likely blocked in read(2) */
+	usleep(2000);
 }
 
 static void channel__waits(void **state)
@@ -337,7 +340,7 @@ static void async__forget_first_middle_last(void **state)
 	assert_null(async.first);
 	assert_null(async.last);
 	assert_false(is_readable(async.fd));
-	/* This event is left for vb_async_fini(). */
+	/* vb_async_fini() must free this event, which nobody takes. */
 	vb_async_post(&async, EVENT_QP_FATAL, &cqs[2]);
 }
 

@@ -24,7 +24,7 @@ static void fault__rows_are_whole(void **state)
 	}
 }
 
-/* A fault on UC or UD drops a packet or ends the queue pair. */
+/* A fault on UC or UD drops the packet or ends the QP, and sends no NAK. */
 static void fault__unreliable_rows_answer_nothing(void **state)
 {
 	static const enum vb_fault possible[] = {

@@ -31,10 +31,11 @@ struct fixture {
 	struct vb_pd *pd;
 	struct vb_async async;
 	struct vb_channel channel;
-	struct vb_cq *cq; /* a queue of 64 entries, with the channel */
+	/* a completion queue of 64 entries that belongs to @channel */
+	struct vb_cq *cq;
 };
 
-/* The last calls of the transport. */
+/* What the fake transport was last called with, and what it returns. */
 static struct {
 	int attach_rc, attached, detached, entered;
 	enum vb_qp_state from, to;
@@ -130,7 +131,7 @@ static inline int tear_down(void **state)
 	return 0;
 }
 
-/* Is the eventfd readable? */
+/* Has the event file descriptor @fd an event to read? */
 static inline bool is_readable(int fd)
 {
 	struct pollfd p = { .fd = fd, .events = POLLIN };

@@ -6,7 +6,7 @@
 
 static struct vb_qp qp_a, qp_b, qp_c;
 
-/* A key as wire/eth.c builds it. */
+/* Returns a frame's match key, as wire/eth.c would make from the frame. */
 static struct vb_eth_key frame(uint8_t dst0, uint16_t layers, uint8_t sip,
 			       uint8_t dport)
 {
@@ -48,7 +48,7 @@ static char gets(const struct vb_flow *first, const struct vb_qp *qp,
 	return vb_flow_steer(first, qp, &k, 100, &tag);
 }
 
-/* Compares a table of rules with frames. */
+/* Each row is a rule and a frame: does the rule match the frame? */
 static void steer__spec_by_frame(void **state)
 {
 	static const struct {

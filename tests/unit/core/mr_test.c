@@ -41,7 +41,8 @@ static void register__access_rules(void **state)
 		{ ALL | ACCESS_ON_DEMAND | ACCESS_HUGETLB | ACCESS_MW_BIND |
 			  ACCESS_ZERO_BASED | ACCESS_RELAXED_ORDERING,
 		  0 },
-		{ 1u << 29, 0 }, /* an unknown optional bit is ignored */
+		/* registration ignores an unknown optional access bit */
+		{ 1u << 29, 0 },
 		{ 1u << 8, -EINVAL },
 		{ 1u << 30, -EINVAL },
 		{ 1u << 31, -EINVAL },
@@ -415,7 +416,7 @@ static void deregister__waits_for_a_thread_that_copies(void **state)
 		     n++)
 			sched_yield();
 		assert_int_equal(vb_mr_deregister(mr), 0);
-		/* A writer still inside would race with these. */
+		/* A write in progress would spoil this check. */
 		memset(buf, 0, sizeof(buf));
 		sched_yield();
 		for (size_t n = 0; n < sizeof(buf); n++)
@@ -449,7 +450,7 @@ static void deregister__not_before_the_use_ends(void **state)
 	while (atomic_load(&mr->key))
 		sched_yield();
 	usleep(2000);
-	/* deregistration still waits */
+	/* Deregistration waits for the access that has begun. */
 	assert_int_equal(atomic_load(&f->a.n_mr), 1);
 	assert_int_equal(vb_mr_begin(&f->a, f->pd, 0, key, 0, 1, 0, &late),
 			 FAULT_RKEY);
@@ -472,7 +473,8 @@ static void begin_next__as_begin_each_time(void **state)
 		uint32_t key;
 		uint64_t iova, len;
 		uint32_t need;
-		uint8_t *at; /* address of the access; NULL: it is refused */
+		/* address of the access; NULL: the access is refused */
+		uint8_t *at;
 	} rows[] = {
 		{ all->key, 0, 64, ACCESS_REMOTE_WRITE, bytes },
 		{ all->key, 60, 4, ACCESS_REMOTE_WRITE, bytes + 60 },
@@ -516,10 +518,10 @@ static void begin_next__of_a_region_that_is_about_to_go(void **state)
 	assert_int_equal(pthread_create(&thread, NULL, deregister_it, mr), 0);
 	while (atomic_load(&mr->key))
 		sched_yield();
-	/* deregistration still waits */
+	/* Deregistration waits for the access that has begun. */
 	assert_int_equal(atomic_load(&f->a.n_mr), 1);
 	assert_false(vb_mr_begin_next(&f->a, f->pd, 0, 0, 0, 1, 0, &use));
-	/* The deregistration does not wait for the end of the run. */
+	/* Deregistration ends, as the run of accesses has left the region. */
 	pthread_join(thread, NULL);
 	assert_false(vb_mr_begin_next(&f->a, f->pd, 0, key, 0, 1, 0, &use));
 	vb_mr_end(&use);
@@ -545,7 +547,7 @@ static void note_revoke(struct vb_adapter *a, uint32_t index, uint32_t key)
 	watched.key_when_revoked = atomic_load(&watched.mr->key);
 }
 
-/* The waiter holds no lock that others need. */
+/* Called while deregistration waits: it holds no lock others need. */
 static void note_await(struct vb_adapter *a, uint32_t key)
 {
 	watched.awaited_key = key;

@@ -6,7 +6,7 @@
 
 #define MEM  64u
 #define IOVA 0x1000u
-#define QP   7u /* arbitrary numbers of queue pairs */
+#define QP   7u /* arbitrary queue pair numbers */
 #define PEER 8u
 
 #define RW (ACCESS_REMOTE_WRITE | ACCESS_REMOTE_READ)
@@ -16,7 +16,7 @@ struct window {
 	struct vb_qp qp;
 	uint8_t mem[MEM];
 	struct vb_mr *region, *mw;
-	uint32_t key; /* the first key of the window */
+	uint32_t key; /* the window's key before its first bind */
 };
 
 static void open_window(struct window *w, struct fixture *f, unsigned type,
@@ -73,14 +73,14 @@ static void bind__rules(void **state)
 		{ 2, ACCESS_LOCAL_WRITE | ACCESS_MW_BIND, RW, IOVA, MEM, true },
 		{ 1, ACCESS_LOCAL_WRITE | ACCESS_MW_BIND, 0, IOVA + 8, 8,
 		  true },
-		/* One byte too far on either side, and wrapping around. */
+		/* Ranges one byte outside of the region, or that wrap: */
 		{ 2, ACCESS_MW_BIND, 0, IOVA - 1, 8, false },
 		{ 2, ACCESS_MW_BIND, 0, IOVA + 1, MEM, false },
 		{ 2, ACCESS_MW_BIND, 0, IOVA + 8, UINT64_MAX, false },
 		{ 2, ACCESS_MW_BIND, 0, 0, UINT64_MAX, false },
-		/* The region does not permit windows. */
+		/* Windows of a region without the MW_BIND right: */
 		{ 1, ACCESS_LOCAL_WRITE, RW, IOVA, 8, false },
-		/* Remote write needs a region with local write. */
+		/* Remote write by a window needs LOCAL_WRITE of the region: */
 		{ 1, ACCESS_MW_BIND, ACCESS_REMOTE_READ, IOVA, 8, true },
 		{ 1, ACCESS_MW_BIND, ACCESS_REMOTE_WRITE, IOVA, 8, false },
 		{ 2, ACCESS_MW_BIND, ACCESS_REMOTE_ATOMIC, IOVA, 8, false },
@@ -121,7 +121,7 @@ static void VB_UNCHECKED bind__names_that_are_none(void **state)
 	w.qp.pd = other;
 	assert_int_equal(vb_mw_bind(&w.qp, &b), MW_REFUSED);
 	w.qp.pd = f->pd;
-	b.key = w.region->key; /* this is the key of a region */
+	b.key = w.region->key; /* the key names a region instead of a window */
 	assert_int_equal(vb_mw_bind(&w.qp, &b), MW_REFUSED);
 	b.key = w.key ^ 1u << 31;
 	assert_int_equal(vb_mw_bind(&w.qp, &b), MW_REFUSED);
@@ -170,7 +170,7 @@ static void check__who_and_what(void **state)
 {
 	struct window w;
 
-	/* The region itself need not grant remote access. */
+	/* A window may grant remote access that its region does not grant. */
 	open_window(&w, *state, 2, ACCESS_LOCAL_WRITE | ACCESS_MW_BIND);
 	assert_true(bind(&w, IOVA, 8, ACCESS_REMOTE_READ));
 	assert_int_equal(check(&w, QP, IOVA, 8, ACCESS_REMOTE_READ),
@@ -179,7 +179,7 @@ static void check__who_and_what(void **state)
 			 FAULT_RKEY);
 	assert_int_equal(check(&w, PEER, IOVA, 8, ACCESS_REMOTE_READ),
 			 FAULT_RKEY);
-	/* A window's key is no lkey. */
+	/* A window's key is refused where an lkey is needed. */
 	assert_int_equal(check(&w, QP, IOVA, 8, 0), FAULT_RKEY);
 	assert_int_equal(check(&w, 0, IOVA, 8, ACCESS_LOCAL_WRITE), FAULT_RKEY);
 	close_window(&w);
@@ -228,11 +228,11 @@ static void rebind__type_1_at_any_time(void **state)
 	assert_int_equal(vb_mr_check(&w.f->a, w.f->pd, QP, old, IOVA, 8,
 				     ACCESS_REMOTE_READ),
 			 FAULT_RKEY);
-	/* A refused bind changes nothing. */
+	/* A refused bind leaves the window as it was. */
 	assert_false(bind(&w, IOVA + 1, MEM, ACCESS_REMOTE_READ));
 	assert_int_equal(check(&w, QP, IOVA + 8, 8, ACCESS_REMOTE_READ),
 			 FAULT_NONE);
-	/* An empty bind closes the window. */
+	/* A bind of length 0 takes the window's range away. */
 	assert_true(bind(&w, 0, 0, 0));
 	assert_int_equal(check(&w, QP, IOVA + 8, 8, ACCESS_REMOTE_READ),
 			 FAULT_RKEY);
@@ -290,7 +290,7 @@ static void region__stays_while_a_window_is_bound(void **state)
 	assert_int_equal(vb_mr_change(w.region, &to), -EBUSY);
 	assert_int_equal(check(&w, QP, IOVA, 8, ACCESS_REMOTE_READ),
 			 FAULT_NONE);
-	/* Freeing the window releases the region. */
+	/* With the window freed, the region can be deregistered. */
 	close_window(&w);
 }
 
@@ -361,7 +361,7 @@ window__that_is_in_use_makes_its_work_request_wait(void **state)
 	assert_int_equal(w.qp.local_at, VB_NEVER);
 	assert_int_equal(vb_mw_run(&w.qp, &inv), MW_REFUSED);
 	close_window(&w);
-	/* A window of type 1 is bound again, and freed, while in use. */
+	/* A type 1 window is bound again, and freed, during an access. */
 	other.is_quiet = false;
 	open_window(&w, f, 1, ACCESS_MW_BIND);
 	assert_true(bind(&w, IOVA, 8, ACCESS_REMOTE_READ));

@@ -107,7 +107,7 @@ static void update__an_interface_goes(void **state)
 	assert_int_equal(vb_port_update(&port, &none), PORT_SAME);
 	assert_int_equal(vb_port_update(&port, &news),
 			 PORT_UP | PORT_GIDS | PORT_MTU);
-	/* The interface exists, but has no address and is not listed. */
+	/* The interface stays, but is not in the list and has no address. */
 	assert_int_equal(vb_port_update(&port, &unlisted),
 			 PORT_WENT_DOWN | PORT_GIDS | PORT_MTU);
 	assert_int_equal(vb_port_update(&port, &unlisted), PORT_SAME);
@@ -115,7 +115,7 @@ static void update__an_interface_goes(void **state)
 	assert_int_equal(vb_port_update(&port, &unlisted), PORT_SAME);
 	assert_int_equal(vb_port_update(&port, &news),
 			 PORT_UP | PORT_GIDS | PORT_MTU);
-	/* Deleted and created again between two updates. */
+	/* A new ifindex: the interface was deleted and made again. */
 	news.ifindex++;
 	assert_int_equal(vb_port_update(&port, &news), PORT_GONE | PORT_GIDS);
 	assert_int_equal(vb_port_update(&port, &news), PORT_SAME);
@@ -126,7 +126,7 @@ static void update__idempotent(void **state)
 	SAY(1, 2);
 	vb_port_update(&port, &news);
 	assert_int_equal(vb_port_update(&port, &news), PORT_SAME);
-	SAY(2, 1); /* the addresses may come in any order */
+	SAY(2, 1); /* the same addresses in another order are no change */
 	assert_int_equal(vb_port_update(&port, &news), PORT_SAME);
 }
 
@@ -189,7 +189,8 @@ static void update__full_table(void **state)
 
 	for (unsigned i = 0; i < VB_COUNT(news.addresses); i++)
 		news.addresses[i] = address((uint8_t)(i + 1));
-	news.count = UINT32_MAX; /* more addresses than a table can have */
+	/* a count that is larger than the table of addresses */
+	news.count = UINT32_MAX;
 	vb_port_update(&port, &news);
 	assert_int_equal(port.gid_count, VB_MAX_GIDS);
 	assert_true(vb_port_gid(&port, VB_MAX_GIDS - 1, &e));

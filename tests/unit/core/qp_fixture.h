@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Queue pairs for tests: create, post, move. */
+/* Queue pairs for unit tests: create, post requests, change the state. */
 #ifndef UNIT_CORE_QP_FIXTURE_H
 #define UNIT_CORE_QP_FIXTURE_H
 
@@ -43,7 +43,7 @@ static inline struct vb_qp *make(struct fixture *f, struct vb_qp_init init)
 	return qp;
 }
 
-/* Attributes that are valid for every transition. */
+/* Returns attributes that are valid for the transition to any state. */
 static inline struct vb_qp_attr good_attr(enum vb_qp_state to)
 {
 	return (struct vb_qp_attr){
@@ -75,7 +75,7 @@ static inline int modify(struct vb_qp *qp, enum vb_qp_state to, uint32_t mask)
 	return vb_qp_modify(qp, &attr, mask, 1000);
 }
 
-/* Returns the attributes required on the way to RTS, by type. */
+/* Returns the mask that a transition to @to needs, by type of queue pair. */
 static inline uint32_t way_up(enum vb_qp_type type, enum vb_qp_state to)
 {
 	static const uint32_t masks[][3] = {
@@ -91,7 +91,7 @@ static inline uint32_t way_up(enum vb_qp_type type, enum vb_qp_state to)
 	return masks[type][to - QPS_INIT];
 }
 
-/* Move from any state to @to. */
+/* Move the queue pair from any state to @to, by way of RESET. */
 static inline void bring_to(struct vb_qp *qp, enum vb_qp_state to)
 {
 	static const enum vb_qp_state steps[] = { QPS_INIT, QPS_RTR, QPS_RTS };

@@ -132,7 +132,7 @@ static void each_pair(struct fixture *f,
 		qp = make(f, init);
 		for (int from = 0; from < QPS_COUNT; from++)
 			for (int to = 0; to < QPS_COUNT; to++)
-				/* RC has no SQE state. */
+				/* Reliable queue pairs have no state SQE. */
 				if (from != QPS_SQE ||
 				    !vb_qp_type_is_reliable(types[t]))
 					try(qp, from, to);
@@ -363,7 +363,7 @@ static void av__refusals(void **state)
 	vb_qp_destroy(qp);
 }
 
-/* A link with one route. */
+/* A fake link that returns one route, and records the last question. */
 static struct vb_route asked;
 static int route_rc;
 
@@ -401,7 +401,7 @@ static void route__filled_and_completed_by_the_link(void **state)
 	assert_true(vb_gid_equal(&asked.dgid, &attr.av.dgid));
 	assert_int_equal(asked.ifindex, 7);
 	assert_int_equal(asked.tclass, 0x68);
-	/* unicast: the route's default counts */
+	/* For a unicast address hop limit 0 means the route's default. */
 	assert_int_equal(asked.hop_limit, 0);
 	assert_int_equal(asked.flow_label, 0xabcde);
 	assert_int_equal(asked.dqpn, 0x777);
@@ -409,7 +409,7 @@ static void route__filled_and_completed_by_the_link(void **state)
 	assert_int_equal(qp->route.src_port, 0xc123);
 	assert_int_equal(qp->route.dqpn, 0x777);
 
-	/* A new path in SQD keeps the attributes that are not given. */
+	/* In SQD a new path keeps the attributes that the call leaves out. */
 	assert_int_equal(modify(qp, QPS_RTS, TO_RTS), 0);
 	assert_int_equal(modify(qp, QPS_SQD, QPM_STATE), 0);
 	attr.av.dgid.raw[15] = 98;
@@ -446,7 +446,7 @@ static void mtu__no_more_than_the_interface_carries(void **state)
 		assert_int_equal(vb_qp_modify(qp, &attr, TO_RTR, 0), 0);
 		assert_int_equal(qp->mtu, rows[i].bytes);
 		vb_qp_query(qp, &attr);
-		/* The query returns the path MTU as the program set it. */
+		/* A query returns the path MTU that the program set. */
 		assert_int_equal(attr.path_mtu, rows[i].path);
 	}
 	vb_qp_destroy(qp);
@@ -469,7 +469,7 @@ static void VB_UNCHECKED reset__forgets_everything(void **state)
 	assert_int_equal(modify(other, QPS_ERR, QPM_STATE), 0);
 
 	assert_int_equal(modify(qp, QPS_RESET, QPM_STATE), 0);
-	/* The receive is flushed, and not purged. */
+	/* RESET purged the completions of @qp only; that of @other stays. */
 	assert_cqe(f->cq, 77, WC_FLUSH_ERR, WC_OP_RECV);
 	assert_empty(f->cq);
 	vb_qp_query(qp, &attr);
@@ -478,7 +478,7 @@ static void VB_UNCHECKED reset__forgets_everything(void **state)
 	assert_false(qp->recv_busy || vb_qp_recv_begin(qp));
 	assert_int_equal(vb_sq_end(&qp->sq), qp->sq.done);
 
-	/* All slots are free, and the queue pair works again. */
+	/* After RESET all slots of the queues are free for new requests. */
 	bring_to(qp, QPS_RTS);
 	for (int i = 0; i < 4; i++) {
 		post_send(qp, i, WR_SEND, 0);
@@ -506,7 +506,7 @@ static void err__transport_is_told_before_the_flush(void **state)
 	assert_int_equal(told.to, QPS_ERR);
 	assert_int_equal(told.sq_done_at_enter, qp->sq.done - 1);
 	assert_cqe(f->cq, 1, WC_FLUSH_ERR, WC_OP_SEND);
-	/* ibv_query_qp() still returns the old attribute. */
+	/* In ERR the connection's attributes are those set before. */
 	assert_int_equal(qp->attr.dest_qp_num, 0x777);
 	vb_qp_destroy(qp);
 }

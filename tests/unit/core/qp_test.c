@@ -93,11 +93,12 @@ static void create__caps_given_are_at_least_asked(void **state)
 	i.max_send_wr = i.max_recv_wr = i.max_send_sge = i.max_recv_sge = 0;
 	assert_int_equal(vb_qp_create(&f->a, &i, &qp), 0);
 	assert_int_equal(i.max_send_wr + i.max_recv_wr + i.max_inline, 0);
-	bring_to(qp, QPS_ERR); /* the queue has no request to flush */
+	/* ERR flushes nothing from queues without requests */
+	bring_to(qp, QPS_ERR);
 	vb_qp_destroy(qp);
 }
 
-/* Thousands of idle connections must be cheap. */
+/* Thousands of idle connections must need little memory. */
 static void create__idle_memory(void **state)
 {
 	struct fixture *f = *state;
@@ -120,7 +121,8 @@ static void VB_UNCHECKED create__references(void **state)
 
 	assert_int_equal(vb_srq_create(f->pd, 4, 1, &f->async, NULL, &i.srq),
 			 0);
-	i.max_recv_wr = UINT32_MAX; /* this size is ignored */
+	/* ignored, because the queue pair has an SRQ */
+	i.max_recv_wr = UINT32_MAX;
 	assert_int_equal(vb_qp_create(&f->a, &i, &qp), 0);
 	assert_int_equal(i.max_recv_wr, 0);
 	assert_int_equal(vb_pd_destroy(f->pd), -EBUSY);
@@ -132,7 +134,7 @@ static void VB_UNCHECKED create__references(void **state)
 	vb_qp_event(qp, EVENT_COMM_EST);
 	vb_qp_destroy(qp);
 	assert_int_equal(told.detached, 1);
-	/* The events of the destroyed queue pair were dropped as well. */
+	/* Destroying the queue pair also dropped its asynchronous events. */
 	assert_false(is_readable(f->async.fd));
 	assert_int_equal(vb_srq_destroy(i.srq), 0);
 	assert_int_equal(f->cq->refs, 0);
@@ -154,7 +156,8 @@ static void VB_UNCHECKED destroy__memory_is_recycled_and_clean(void **state)
 	vb_qp_destroy(qp);
 	assert_null(vb_idtab_get(f->a.qps, index));
 	assert_int_equal(qp->qpn, 0);
-	assert_empty(f->cq); /* the completions of the queue pair were purged */
+	/* destroying the queue pair removed its completions */
+	assert_empty(f->cq);
 
 	again = make(f, init_of(f));
 	assert_ptr_equal(again, qp);
@@ -219,7 +222,7 @@ send_done__unsignalled_are_silent_unless_bad(void **state)
 	assert_cqe(f->cq, 2, WC_RETRY_EXC_ERR, WC_OP_SEND);
 	assert_int_equal(
 		qp->state,
-		/* not core but the transport moves the queue pair to ERR */
+		/* the transport, not core, moves the queue pair to ERR */
 		QPS_RESET);
 	vb_qp_destroy(qp);
 }
@@ -235,7 +238,7 @@ static void VB_UNCHECKED send_done__sig_all(void **state)
 	post_send(qp, 1, WR_READ, 0);
 	vb_qp_send_done(qp, WC_SUCCESS);
 	assert_cqe(f->cq, 1, WC_SUCCESS, WC_OP_READ);
-	/* this call does nothing, because the queue is empty */
+	/* The send queue is empty, so the call completes no request. */
 	vb_qp_send_done(qp, WC_SUCCESS);
 	assert_empty(f->cq);
 	vb_qp_destroy(qp);
@@ -246,7 +249,7 @@ static void VB_UNCHECKED send_done__slots_free_with_the_polled_one(void **state)
 	struct fixture *f = *state;
 	struct vb_qp *qp = make(f, init_of(f));
 
-	/* Close to the wrap of the indices. */
+	/* Indices of the send queue near their 32-bit wrap: */
 	qp->sq.done = UINT32_MAX - 1;
 	qp->sq.posted = UINT32_MAX - 1;
 	qp->sq.released = UINT32_MAX - 1;
@@ -255,7 +258,7 @@ static void VB_UNCHECKED send_done__slots_free_with_the_polled_one(void **state)
 	assert_null(vb_sq_begin(&qp->sq));
 	for (int i = 0; i < 4; i++)
 		vb_qp_send_done(qp, WC_SUCCESS);
-	/* the request has completed, but was not polled */
+	/* A completed request keeps its slot until the program polls. */
 	assert_null(vb_sq_begin(&qp->sq));
 	assert_cqe(f->cq, 2, WC_SUCCESS, WC_OP_WRITE);
 	for (int i = 0; i < 3; i++)
@@ -280,7 +283,7 @@ static void VB_UNCHECKED recv_done__everything_in_the_entry(void **state)
 
 	assert_false(vb_qp_recv_begin(qp));
 	assert_false(qp->recv_busy);
-	/* this call does nothing, because no receive is in progress */
+	/* No receive is in progress, so the call completes none. */
 	vb_qp_recv_done(qp, &d);
 	assert_empty(f->cq);
 	for (int i = 0; i < 4; i++)
@@ -378,11 +381,11 @@ static void VB_UNCHECKED flush__what_was_posted_since(void **state)
 	struct vb_qp *qp = make(f, init_of(f));
 
 	post_recv(qp, 1);
-	/* this call does nothing, because the queue pair is not in ERR */
+	/* The queue pair is not in ERR, so nothing is flushed. */
 	vb_qp_flush(qp);
 	assert_empty(f->cq);
 	bring_to(qp, QPS_ERR);
-	/* the state RESET on the way there emptied the queue */
+	/* RESET, on the way to ERR, emptied the queue without completions. */
 	assert_empty(f->cq);
 	post_send(qp, 2, WR_SEND, 0);
 	post_recv(qp, 3);
@@ -412,11 +415,12 @@ static void VB_UNCHECKED fail__shared_receives_stay_for_others(void **state)
 	assert_empty(f->cq);
 	assert_event(f, EVENT_LAST_WQE);
 	vb_qp_flush(qp);
-	/* the event is raised only once */
+	/* The event LAST_WQE_REACHED is raised only once. */
 	assert_false(is_readable(f->async.fd));
 	assert_true(vb_srq_take(i.srq, &w));
 	assert_int_equal(w.wr_id, 2);
-	bring_to(qp, QPS_RTR); /* after RESET the event is raised again */
+	/* RESET makes a second LAST_WQE_REACHED possible */
+	bring_to(qp, QPS_RTR);
 	assert_int_equal(modify(qp, QPS_ERR, QPM_STATE), 0);
 	assert_event(f, EVENT_LAST_WQE);
 	vb_qp_destroy(qp);
@@ -440,7 +444,7 @@ static void VB_UNCHECKED overrun__kills_the_queue_pair_once(void **state)
 		post_send(qp, n, WR_SEND, SEND_SIGNALED);
 	post_recv(qp, 9);
 	for (int n = 0; n < 4;
-	     /* complete all requests; the second entry finds the queue full */
+	     /* Complete all four requests; the second overruns the CQ. */
 	     n++)
 		vb_qp_send_done(qp, WC_SUCCESS);
 	assert_int_equal(qp->state, QPS_ERR);
@@ -524,7 +528,7 @@ static void VB_UNCHECKED drained__event_only_when_asked(void **state)
 	vb_qp_query(qp, &attr);
 	assert_false(attr.sq_draining);
 	assert_int_equal(modify(qp, QPS_RTS, QPM_STATE), 0);
-	/* the event was not requested this time */
+	/* This transition to SQD asks for no SQ_DRAINED event. */
 	assert_int_equal(modify(qp, QPS_SQD, QPM_STATE), 0);
 	vb_qp_drained(qp);
 	assert_false(is_readable(f->async.fd));

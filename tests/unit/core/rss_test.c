@@ -81,7 +81,7 @@ static void hash__published_vectors(void **state)
 	}
 }
 
-/* Fields that a frame does not have are left out of the hash. */
+/* The hash leaves out fields that a frame does not have. */
 static void hash__fields_that_are_not_there(void **state)
 {
 	const struct vector *v = &vectors[0];
@@ -117,8 +117,6 @@ static void pick__low_bits_of_the_hash(void **state)
 	assert_ptr_equal(vb_rss_pick(rss, &k), &queues[0x323e8fc2 & 3]);
 	free(rss);
 }
-
-/* Work queues. */
 
 static int move(struct vb_qp *wq, enum vb_qp_state to)
 {
@@ -160,7 +158,7 @@ static void wq__states(void **state)
 	}
 }
 
-/* ERR flushes the receives; RESET drops them. */
+/* Moving a work queue to ERR flushes its receives; RESET drops them. */
 static void wq__flush_and_purge(void **state)
 {
 	struct fixture *f = *state;

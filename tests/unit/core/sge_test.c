@@ -34,7 +34,7 @@ static void total__passes_2_32(void **state)
 		    (uint64_t)UINT32_MAX * VB_MAX_SGE);
 }
 
-/* Pieces in arbitrary order of memory, some of them empty. */
+/* An SGE list whose pieces are not in the order of memory; some are empty. */
 static void gather_and_place__every_offset_and_length(void **state)
 {
 	struct fixture *f = *state;

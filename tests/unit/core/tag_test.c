@@ -218,7 +218,7 @@ static void match__the_first_posted(void **state)
 	close_tm(t);
 }
 
-/* Buffers with different masks match in the order of posting. */
+/* Of several tagged buffers that match, the first that was posted wins. */
 static void match__masks_in_order_of_posting(void **state)
 {
 	struct bed *t = open_tm(*state);
@@ -248,7 +248,7 @@ static void match__many_masks(void **state)
 	close_tm(t);
 }
 
-/* A tag with bits outside the mask never equals (tag & mask). */
+/* A buffer whose tag has bits outside its mask matches no message. */
 static void match__bits_outside_the_mask(void **state)
 {
 	struct bed *t = open_tm(*state);
@@ -259,7 +259,7 @@ static void match__bits_outside_the_mask(void **state)
 	close_tm(t);
 }
 
-/* Compare matching with a model that searches a plain list. */
+/* Compare the list's answers with those of a search in a plain list. */
 static void match__as_a_plain_list_would(void **state)
 {
 	static const uint64_t masks[] = { 3, 7, 1, 15, 6, 2, 4, 12, 8, 0, 14 };
@@ -343,7 +343,7 @@ static void del__taken_and_made_up(void **state)
 	assert_int_equal(add(t, 1, 5, UINT64_MAX, 100, &handle), 0);
 	assert_meets(t, 5, 1);
 	del_is(t, handle, WC_TM_ERR);
-	add_ok(t, 2, 5, UINT64_MAX); /* this buffer reuses the entry */
+	add_ok(t, 2, 5, UINT64_MAX); /* in the deleted buffer's entry */
 	del_is(t, handle, WC_TM_ERR);
 	assert_meets(t, 5, 2);
 	del_is(t, 63, WC_TM_ERR);
@@ -364,10 +364,10 @@ static void phase__new_buffers_wait(void **state)
 	add_ok(t, 1, 5, UINT64_MAX);
 	assert_unexpected(t, 6);
 	add_ok(t, 2, 6, UINT64_MAX);
-	/* posted after an unexpected message that is not handled yet */
+	/* unexpected: buffer 2 was posted before the first was counted */
 	assert_unexpected(t, 6);
-	assert_meets(t, 5, 1); /* posted before the message */
-	sync_to(t, 1);	       /* one of two unexpected messages is handled */
+	assert_meets(t, 5, 1); /* posted before the unexpected message */
+	sync_to(t, 1);	       /* the program counts one of two messages */
 	assert_unexpected(t, 6);
 	sync_to(t, 3);
 	assert_meets(t, 6, 2);
@@ -376,7 +376,7 @@ static void phase__new_buffers_wait(void **state)
 	e = polled(t->f->cq);
 	assert_int_equal(e.opcode, WC_OP_TM_ADD);
 	assert_int_equal(e.wc_flags, WC_TM_SYNC_REQ);
-	op.sync = true; /* an ADD that also reports the count */
+	op.sync = true; /* an ADD that counts messages as well */
 	op.seen = 0x10004;
 	op.recv_wr_id = 4;
 	assert_int_equal(vb_tag_add(t->srq, &op), 0);
@@ -402,7 +402,7 @@ static void phase__far_behind_is_told(void **state)
 	close_tm(t);
 }
 
-/* A message that breaks off need not be counted. */
+/* The program need not count an unexpected message that breaks off. */
 static void phase__broken_message(void **state)
 {
 	struct bed *t = open_tm(*state);
@@ -429,7 +429,7 @@ static void begin__behind_one_that_never_came(void **state)
 	assert_int_equal(e.wr_id, 1);
 	assert_int_equal(e.status, WC_FLUSH_ERR);
 	assert_int_equal(end(t, WC_SUCCESS).wr_id, 2);
-	/* A broken unexpected message is not counted. */
+	/* An unexpected message that breaks off does not increase the count. */
 	post_recv(t->qp, 500);
 	assert_int_equal(begin(t, TM_OP_EAGER, 7, 20, true), FAULT_NONE);
 	add_ok(t, 3, 7, UINT64_MAX);
@@ -461,7 +461,7 @@ static void begin__what_is_for_no_list(void **state)
 	};
 	struct bed *t = open_tm(*state);
 
-	add_ok(t, 1, 0, 0); /* a buffer that matches every tag */
+	add_ok(t, 1, 0, 0); /* mask 0: this buffer matches every tag */
 	for (unsigned i = 0; i < VB_COUNT(rows); i++) {
 		struct vb_cqe e;
 
@@ -537,7 +537,7 @@ static void VB_UNCHECKED rndv__reads_and_says_so(void **state)
 	close_tm(t);
 }
 
-/* The program gets the headers, and continues itself. */
+/* Expect the rendezvous headers, with which the program goes on itself. */
 static void expect_headers(struct bed *t, uint32_t length)
 {
 	struct vb_cqe e;
@@ -588,7 +588,7 @@ static void rndv__no_key(void **state)
 	close_tm(t);
 }
 
-/* The message is refused for now, and no buffer is lost. */
+/* With no free rendezvous slot the message is refused; no buffer is lost. */
 static void VB_UNCHECKED rndv__as_many_as_there_are_slots(void **state)
 {
 	struct bed *t = open_as(*state, 128, 0);

@@ -6,7 +6,7 @@
 
 #include "core/wq.h"
 
-/* Indices close to the wrap. */
+/* A queue index that wraps after six more requests. */
 #define NEAR_WRAP 0xfffffffau
 
 static struct vb_srq *make_srq(struct fixture *f, uint32_t cap)
@@ -39,7 +39,7 @@ static void sq__slot_holds_list_or_inline(void **state)
 		assert_int_equal(sq.max_sge, rows[i].max_sge);
 		assert_int_equal(sq.stride, sizeof(struct vb_send_wqe) +
 						    rows[i].inline_given);
-		/* The slot is writable up to its end. */
+		/* A request may use the last byte of its slot. */
 		memset(vb_sq_at(&sq, 3), 0xff, sq.stride);
 		vb_sq_fini(&sq);
 	}
@@ -93,7 +93,7 @@ static void VB_UNCHECKED sq__fills_and_frees_across_the_wrap(void **state)
 			struct vb_send_wqe *w = vb_sq_begin(&sq);
 
 			assert_non_null(w);
-			/* The call returns one slot until it is committed. */
+			/* Until its commit each call returns this slot. */
 			assert_ptr_equal(w, vb_sq_begin(&sq));
 			w->wr_id = n + i;
 			vb_sq_commit(&sq);
@@ -123,7 +123,7 @@ static void sq__quiet_up_to_an_index(void **state)
 		assert_int_equal(vb_sq_is_deferred(&sq), posted <= 5);
 	}
 	vb_sq_resume_doorbell(&sq);
-	/* Deferral across the wrap of indices; and long after it. */
+	/* Doorbells are deferred across the index wrap and far beyond. */
 	vb_sq_defer_doorbell(&sq, 1);
 	atomic_store(&sq.posted, UINT32_MAX);
 	assert_true(vb_sq_is_deferred(&sq));
@@ -142,7 +142,7 @@ static void sq__quiet_up_to_an_index(void **state)
 static struct {
 	struct vb_sq sq;
 	_Atomic unsigned round, done;
-	/* index of the last slot published without a doorbell */
+	/* index of the last request that was posted without a doorbell */
 	_Atomic uint32_t left;
 } quiet;
 
@@ -290,7 +290,7 @@ static void srq__resize_keeps_what_waits(void **state)
 	struct vb_recv_wqe w;
 	uint64_t id = 0;
 
-	/* Move the indices across the end of the ring. */
+	/* Move the shared queue's indices across the end of its ring. */
 	for (int i = 0; i < 3; i++) {
 		assert_int_equal(vb_rq_post(&srq->rq, 99, NULL, 0), 0);
 		assert_true(vb_srq_take(srq, &w));
@@ -328,20 +328,21 @@ static void srq__limit_once(void **state)
 		assert_int_equal(vb_rq_post(&srq->rq, i, NULL, 0), 0);
 	vb_srq_set_limit(srq, 3);
 	assert_true(vb_srq_take(srq, &w));
-	assert_true(vb_srq_take(srq, &w)); /* three receives are left */
+	/* taken: only three receives are left */
+	assert_true(vb_srq_take(srq, &w));
 	assert_false(is_readable(f->async.fd));
 	assert_true(vb_srq_take(srq, &w));
 	assert_int_equal(vb_async_take(&f->async, &e), 0);
 	assert_int_equal(e.type, EVENT_SRQ_LIMIT);
 	assert_ptr_equal(e.object, srq);
 	assert_true(vb_srq_take(srq, &w));
-	/* the limit is disarmed, so no event comes */
+	/* The limit event came once, which disarmed the limit. */
 	assert_false(is_readable(f->async.fd));
 	vb_srq_set_limit(srq, 1);
 	assert_true(vb_srq_take(srq, &w));
 	assert_true(is_readable(f->async.fd));
 	assert_int_equal(vb_srq_destroy(srq), 0);
-	/* The event was dropped with its object. */
+	/* Destroying the shared queue dropped its pending event. */
 	assert_false(is_readable(f->async.fd));
 }
 

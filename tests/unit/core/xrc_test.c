@@ -136,7 +136,8 @@ static void VB_UNCHECKED enter__what_the_packet_names(void **state)
 	assert_null(t.qp->srq);
 	assert_null(t.qp->pd);
 	assert_null(t.qp->recv_cq);
-	vb_xrc_leave(t.qp); /* a second leave does nothing */
+	/* no effect: the queue pair left the XRC domain before */
+	vb_xrc_leave(t.qp);
 	assert_int_equal(atomic_load(&t.srq->users), 0);
 	assert_int_equal(vb_xrc_enter(t.qp, strange->number), FAULT_XRC_DOMAIN);
 	assert_int_equal(vb_xrc_enter(t.qp, t.srq->number + 77), FAULT_XRC_SRQ);
@@ -168,7 +169,7 @@ static void VB_UNCHECKED recv__ends_in_its_own_queue(void **state)
 	assert_int_equal(e.status, WC_FLUSH_ERR);
 	assert_int_equal(e.qpn, atomic_load(&t.qp->qpn));
 	assert_null(e.qp);
-	/* An XRC target raises no LAST_WQE (IBA annex A14). */
+	/* An XRC target raises no LAST_WQE_REACHED event (IBA annex A14). */
 	assert_false(is_readable(f->async.fd));
 	close_all(&t);
 }

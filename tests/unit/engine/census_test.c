@@ -100,7 +100,7 @@ static void finds_what_there_is(void **state)
 	vb_census_free(&c);
 }
 
-/* A child has its parent's memory open until it execs or ends. */
+/* Objects belong to the process that made them, not to its forked child. */
 static void objects_are_their_makers(void **state)
 {
 	struct vb_census c;
@@ -146,7 +146,7 @@ static void believes_nothing(void **state)
 	assert_int_equal(vb_census_take(&c, true), 0);
 	assert_null(find(&c, ROSTER_PD));
 	vb_census_free(&c);
-	/* All rows are completion queues, and the last one is cut off. */
+	/* Make all rows of the roster completion queues; cut off the last. */
 	for (off_t i = 4096; i < size; i++)
 		bytes[i] = ROSTER_CQ;
 	assert_int_equal(ftruncate(fd, size - 100), 0);

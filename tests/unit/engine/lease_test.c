@@ -45,7 +45,7 @@ static void nap_ms(long ms)
 	nanosleep(&(struct timespec){ ms / 1000, ms % 1000 * 1000000 }, NULL);
 }
 
-/* Kill the broker by SIGKILL and wait until it has ended. */
+/* Kill the broker with SIGKILL, and wait until its process has ended. */
 static void kill_broker(void)
 {
 	struct vb_ipc report;
@@ -148,7 +148,7 @@ static void lease_claim__no_command(void **state)
 	free(command);
 }
 
-/* A broker command that ends without starting a broker. */
+/* VERBENA_BROKER names a command that ends without starting a broker. */
 static void lease_claim__no_broker(void **state)
 {
 	char *command = strdup(getenv("VERBENA_BROKER"));
@@ -160,7 +160,7 @@ static void lease_claim__no_broker(void **state)
 	free(command);
 }
 
-/* Many programs start at once while no broker is running. */
+/* Many programs claim a slot at once while no broker runs. */
 static void lease_claim__a_crowd(void **state)
 {
 	pid_t children[32];
@@ -190,7 +190,7 @@ static void lease_claim__a_crowd(void **state)
 
 static vb_time longest_step;
 
-/* Sleep as the engine thread does, and make a step. */
+/* Wait as the engine's thread does, then make a step to the next broker. */
 static int step(struct vb_lease *l)
 {
 	struct pollfd p = { l->broker_fd, POLLIN, 0 };
@@ -319,12 +319,12 @@ static void lease_rejoin__a_silent_broker(void **state)
 	began = vb_now();
 	while (a.failures < 3)
 		assert_int_equal(step(&a), -EAGAIN);
-	/* At least three waits for an answer, and two pauses. */
+	/* The lease waited three times for an answer, and paused twice. */
 	assert_true(vb_now() - began >= 3 * VB_SEC + 600 * VB_MSEC);
 	assert_true(longest_step < 20 * VB_MSEC);
 	close(squatter);
 	keep_trying(&a, 5 * VB_SEC);
-	/* no step may block, although a broker was started */
+	/* No step may block, even a step that starts a broker. */
 	assert_true(longest_step < 50 * VB_MSEC);
 	vb_lease_release(&a);
 }

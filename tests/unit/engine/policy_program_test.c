@@ -15,8 +15,6 @@ static int set_up(void **state)
 	return 0;
 }
 
-/* Tests of the program's word. */
-
 static void word__has_time_state_and_spinning(void **state)
 {
 	uint64_t a = vb_program_word(START, PROGRAM_AWAITS, 0), b;
@@ -49,8 +47,6 @@ static void word__who_loops(void **state)
 		assert_int_equal(vb_program_loops(word), loops_in[i]);
 	}
 }
-
-/* Tests of a program's polls. */
 
 static void poll__yields_after_30_us(void **state)
 {
@@ -113,7 +109,7 @@ static void poll__32_close_ones_are_spinning(void **state)
 	 * streak. */
 	assert_false(vb_poll_spins(&p, PROGRAM_TOOK, now, 0, now));
 	assert_int_equal(p.streak, 31);
-	/* The time of the program's yield does not count. */
+	/* The time for which the program yielded does not count. */
 	now += MS(1);
 	assert_true(
 		vb_poll_spins(&p, PROGRAM_LOOPS, now, now - US(20) + 1, now));
@@ -134,8 +130,6 @@ static void poll__looks_less_while_peers_send(void **state)
 	(void)vb_poll_looks(&p, START + US(99));
 	assert_true(vb_poll_looks(&p, START + US(100)));
 }
-
-/* Tests of a program that waits for an event. */
 
 static void wait__is_prompt_after_8_returns(void **state)
 {
@@ -199,8 +193,6 @@ static void wait__holds_an_early_event(void **state)
 	assert_int_equal(vb_wait_holds(0, START, START + MS(100) + 1),
 			 HELD_GIVES_UP);
 }
-
-/* Tests of a poll that looks for an answer. */
 
 static void answers__4_soon_are_worth_a_look(void **state)
 {

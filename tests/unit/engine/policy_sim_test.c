@@ -29,7 +29,8 @@
 #define LASTS	(60 * VB_MSEC)
 #define QPS	4
 #define SOME_FD 1000
-#define MOST	40000 /* the most arrivals of one kind */
+/* the most arrivals of packets, and the most of messages */
+#define MOST 40000
 
 /* The longest time until work is served: a rest, a program that polled just
  * before its end, a nap, and the time of waking, looking and yielding. */
@@ -40,7 +41,8 @@
 #define IS_ASLEEP   (100 * VB_USEC)
 #define SERVED_SOON (VB_LINGER_TURN + 250 * VB_USEC)
 
-struct arrivals { /* arrivals of packets, or of messages on a lane */
+/* arrivals of one kind: packets at the socket, or messages on a lane */
+struct arrivals {
 	vb_time at[MOST];
 	unsigned count, come, taken;
 };
@@ -55,14 +57,16 @@ static struct {
 	bool in_program, crowded;
 	vb_time wake_takes;
 	long switches;
-	unsigned wakes; /* number of returns of ppoll() */
-	/* The state of the program. */
+	/* number of times that the thread returned from ppoll() */
+	unsigned wakes;
+	/* what the simulated program does at present */
 	enum mode mode;
 	bool only_spins;
 	vb_time acts_at, polled_at, mode_until;
-	/* the time since when the program sleeps; 0: it does not sleep */
+	/* time at which the program fell asleep; 0: the program is awake */
 	vb_time slept_at;
-	vb_time due[QPS]; /* deadline of each timer; VB_NEVER: not set */
+	/* deadline of each queue pair's timer; VB_NEVER: no timer */
+	vb_time due[QPS];
 	struct vb_engine e;
 	struct vb_adapter adapter;
 	struct vb_qp qp[QPS];
@@ -324,7 +328,7 @@ static int fake_ppoll(struct pollfd *fds, nfds_t n, const struct timespec *t,
 
 static int sim_recv(struct vb_link *l, struct vb_rxq *q)
 {
-	/* The program may poll while the thread has the lock. */
+	/* The program may poll while the thread holds the receive lock. */
 	meanwhile(300);
 	q->count = take(&sim.packets, 16, "a packet");
 	return 0;
@@ -462,7 +466,8 @@ static void begin(uint64_t seed)
 	atomic_store(&e->pace, 1);
 	vb_poll_init(&e->poll, 1);
 	e->link = &sim_link;
-	e->near = (struct vb_near *)&sim; /* a pointer that is only passed on */
+	/* a pointer that engine code passes on and does not dereference */
+	e->near = (struct vb_near *)&sim;
 	e->raw_fd = e->stream_fd = -1;
 	atomic_store(&e->due, VB_NEVER);
 	vb_mutex_init(&e->rx, RANK_RX);
@@ -513,14 +518,14 @@ static void sim__nothing_waits_for_long(void **state)
 		print_message("seed %lu\r", (unsigned long)seed);
 		begin(seed);
 		arrive(&sim.packets, (VB_USEC / 2) << sim_rand(10));
-		/* A thread that lingers serves 64 in 200 us. */
+		/* A lingering thread serves 64 messages in 200 us. */
 		arrive(&sim.messages, (4 * VB_USEC) << sim_rand(7));
 		run();
 		end();
 	}
 }
 
-/* No arrival wakes the thread by chance. */
+/* Without packets or messages only a timer can wake the thread. */
 static void sim__no_timer_is_forgotten(void **state)
 {
 	for (uint64_t seed = first; seed <= last; seed++) {
@@ -531,7 +536,7 @@ static void sim__no_timer_is_forgotten(void **state)
 	}
 }
 
-/* A peer streams messages and calls the thread to stand by. */
+/* A peer streams messages, and asks the thread to watch the lanes. */
 static void sim__peers_call(void **state)
 {
 	for (uint64_t seed = first; seed <= last; seed++) {

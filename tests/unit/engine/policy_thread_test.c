@@ -12,9 +12,8 @@ static int set_up(void **state)
 	return 0;
 }
 
-static const uint64_t nobody; /* the word of a program that has never polled */
-
-/* Tests of packets: rules 1 to 5. */
+/* the word in which a program says what it does; 0: it never polled */
+static const uint64_t nobody;
 
 /* Does the thread leave packets to a program with this word and trust? */
 static bool leaves_to(uint64_t program, unsigned trust, vb_time now)
@@ -36,7 +35,7 @@ static void packets__who_is_believed_to_come(void **state)
 	assert_true(leaves_to(works(START), 1, START + US(50) - 1));
 	assert_false(leaves_to(works(START), 1, START + US(50)));
 	assert_false(leaves_to(works(START), 0, START));
-	/* While the program is inside a poll or a long send. */
+	/* A program inside a poll or a long send gets packets for 500 us. */
 	assert_true(leaves_to(at_work, 0, START + US(499)));
 	assert_false(leaves_to(at_work, 0, START + US(500)));
 }
@@ -132,7 +131,7 @@ static void rest__after_8_needless_wakeups(void **state)
 		length = VB_MIN(2 * length, MS(1));
 	}
 	assert_int_equal(length, MS(1));
-	/* A program that polled less than 50 us ago still polls. */
+	/* A program that polled less than 50 us ago counts as polling. */
 	assert_false(vb_thread_on_time(&t, works(now - US(50) + 16), now));
 	assert_int_equal(rest_length(), MS(1));
 	assert_true(vb_thread_on_time(&t, works(now - US(50)), now));
@@ -171,30 +170,29 @@ static void rest__ends_when_called(void **state)
 	assert_int_equal(t.needless, 0);
 }
 
-/* Wake-ups inside ppoll() cause a rest (rule 6). */
+/* Rule 6: wake-ups out of ppoll() for nothing make the thread rest. */
 static void rest__by_wakeups_unheard(void **state)
 {
 	uint64_t spins = works(START) | SPINS;
 
 	vb_thread_slept(&t, 0);
-	vb_thread_slept(&t, -5); /* the program stopped spinning meanwhile */
+	/* no count: the program stopped spinning during the sleep */
+	vb_thread_slept(&t, -5);
 	vb_thread_slept(&t, 1);
 	assert_int_equal(t.needless, 0);
 	vb_thread_slept(&t, 8);
 	vb_thread_will_sleep(&t, spins, START);
 	assert_int_equal(t.does, THREAD_WATCHES);
 	vb_thread_slept(&t, 2);
-	/* a program that does not spin */
+	/* Beside a program that does not spin the thread takes no rest. */
 	vb_thread_will_sleep(&t, works(START), START);
 	assert_int_equal(t.does, THREAD_WATCHES);
-	/* the program no longer spins */
+	/* A program that polled 50 us ago does not count as spinning. */
 	vb_thread_will_sleep(&t, spins, START + US(50));
 	assert_int_equal(t.does, THREAD_WATCHES);
 	vb_thread_will_sleep(&t, spins, START + US(50) - 1);
 	assert_int_equal(rest_length(), US(50));
 }
-
-/* Tests of lingering: rule 7. */
 
 /* Packets came @after the thread went to sleep, and the thread has served
  * them. */
@@ -218,7 +216,7 @@ static void linger__if_packets_come_within_30_us(void **state)
 	assert_int_equal(t.eager, 8);
 }
 
-/* The thread looks once in a microsecond until it stops. */
+/* The thread looks once in a microsecond, finds nothing, and gives up. */
 static vb_time lingers_in_vain(vb_time now)
 {
 	vb_time from = now;
@@ -237,7 +235,8 @@ static void linger__for_30_us_after_the_last(void **state)
 
 	came(US(1), now);
 	assert_int_equal(lingers_in_vain(now), US(30));
-	assert_int_equal(t.eager, 0); /* lingering has found nothing */
+	/* 0: the last time of looking for more found nothing */
+	assert_int_equal(t.eager, 0);
 	came(US(1), now);
 	now += US(29);
 	assert_true(vb_thread_yielded(&t, US(1), now));
@@ -275,7 +274,7 @@ static void linger__not_beside_a_program_that_polls(void **state)
 	assert_int_equal(t.does, THREAD_LINGERS);
 }
 
-/* The thread lingers, and a yield lasts @took. True: it continues to linger. */
+/* The thread looks for more work; its yield lasts @took. True: it looks on. */
 static bool lingers_on(vb_time took, vb_time now)
 {
 	t.eager = 8;
@@ -310,7 +309,7 @@ static void linger__a_crowd_pauses_it(void **state)
 		assert_false(lingers_on(0, now + MS(pauses[i]) - 1));
 		now += MS(pauses[i]);
 	}
-	/* A turn that nobody disturbs halves the next pause. */
+	/* A thread that found its processor free halves its next pause. */
 	assert_true(lingers_on(0, now));
 	(void)lingers_in_vain(now);
 	assert_false(lingers_on(US(200), now));
@@ -322,8 +321,6 @@ static void linger__a_crowd_pauses_it(void **state)
 	assert_false(lingers_on(US(200), now));
 	assert_int_equal(t.crowd, MS(320));
 }
-
-/* Tests of timers and ACKs: rules 8 and 9. */
 
 static void timers__whose_they_are(void **state)
 {
@@ -353,7 +350,7 @@ static void timers__until_when_the_thread_sleeps(void **state)
 		    START);
 	assert_true(vb_thread_sleeps(&t, loops(START), true, START, START) ==
 		    START + MS(1));
-	/* The end of a rest comes first. */
+	/* The thread wakes for the end of its rest before the timer. */
 	wake_needlessly(8, START);
 	assert_true(vb_thread_sleeps(&t, works(START), true, due, START) ==
 		    START + US(50));
@@ -368,8 +365,6 @@ static void attentive__for_a_millisecond(void **state)
 	assert_true(vb_thread_sends_ack(&t, START, START + US(20) + 1));
 	assert_true(vb_thread_soon(&t, START) == START + US(20));
 }
-
-/* Tests of lanes: rules 10 and 11. */
 
 static enum vb_lanes lanes(uint64_t program, bool waiter, vb_time now,
 			   vb_time *slept)
@@ -421,7 +416,7 @@ static void stand_by__does_not_sleep(void **state)
 			 LANES_PROGRAM);
 }
 
-/* Make one turn of looking. @took: the duration of the yield. */
+/* One turn of looking at the lanes; @took is how long the yield took. */
 static bool turn(bool found, bool served, vb_time took, vb_time now)
 {
 	if (t.does != THREAD_STANDS_BY)
@@ -440,7 +435,7 @@ static void stand_by__as_long_as_something_comes(void **state)
 	assert_false(turn(false, false, 0, START));
 	assert_int_equal(t.does, THREAD_WATCHES);
 	assert_false(turn(true, true, 0, START));
-	/* Neither result is a reason to pause. */
+	/* A fast yield that found work gives no reason to pause. */
 	assert_true(turn(true, false, 0, START));
 }
 
@@ -482,7 +477,7 @@ static void stand_by__and_packets(void **state)
 	assert_int_equal(t.does, THREAD_STANDS_BY);
 	vb_thread_woke(&t, START, START);
 	assert_int_equal(t.eager, 7);
-	/* When standing by ends, only a nap remains. */
+	/* The thread stopped watching lanes; only a nap of 20 us follows. */
 	t.trust = 1;
 	assert_false(vb_thread_on_packets(&t, loops(START), START));
 	assert_false(turn(false, false, 0, START));

@@ -16,7 +16,7 @@
 static struct {
 	vb_time now, answer_at, answer_by_other;
 	unsigned looks;
-	bool receives; /* another completion is in the queue */
+	bool receives; /* true: the completion queue has one more completion */
 	struct vb_engine e;
 	struct vb_qp qp;
 	struct vb_engine_qp eq;
@@ -75,7 +75,7 @@ static int set_up(void **state)
 	fake.qp.priv[PRIV_ENGINE] = &fake.eq;
 	fake.now = VB_SEC;
 	fake.answer_at = fake.answer_by_other = VB_NEVER;
-	/* There is no engine thread: this thread is the program's. */
+	/* No engine thread runs: the test's thread is that of the program. */
 	*state = &fake.e;
 	return 0;
 }
@@ -87,7 +87,7 @@ static void came_to_thread(vb_time now)
 	fake.e.thread = 0;
 }
 
-/* The engine thread received an answer @after the last send. */
+/* The engine's thread received an answer at time @t after the last send. */
 static void answered_after(vb_time t)
 {
 	vb_poll_hint_sent(&fake.e, hints, ++fake.now);
@@ -95,7 +95,7 @@ static void answered_after(vb_time t)
 	came_to_thread(fake.now);
 }
 
-/* The program sends again. */
+/* The program posts its next request. */
 static void send_next(void)
 {
 	fake.now++;
@@ -168,7 +168,7 @@ static void VB_UNCHECKED in_vain__for_so_long_and_not_again(void **state)
 	assert_in_range(fake.now - from, VB_ANSWER_SOON,
 			VB_ANSWER_SOON + 2 * LOOK_TAKES);
 	assert_false(atomic_load(&hints->looks));
-	/* The engine thread stays away while the program looks. */
+	/* While the program looks, the engine's thread stays away. */
 	assert_true(vb_program_at(vb_engine_program(e)) <= fake.now);
 	fake.looks = 0;
 	vb_engine_poll_hint(&fake.cq);
@@ -187,14 +187,14 @@ static void in_vain__wary(void **state)
 			answered_after(VB_ANSWER_SOON);
 		assert_int_equal(answers, VB_MIN(asked, VB_WARY_MOST));
 		for (unsigned i = 0; i < 10; i++)
-			/* There is no answer to wait for. */
+			/* Nothing was sent, so no answer is awaited. */
 			vb_engine_poll_hint(&fake.cq);
 		send_next();
 		vb_engine_poll_hint(&fake.cq);
 	}
 }
 
-/* A receive completion is not delayed by looking. */
+/* A completion of a receive is returned before looking at the socket. */
 static void received__is_not_waited_with(void **state)
 {
 	earn();
@@ -204,7 +204,7 @@ static void received__is_not_waited_with(void **state)
 	assert_int_equal(fake.looks, 0);
 }
 
-/* Bytes that arrive when nothing was sent are no answer. */
+/* Bytes that arrive without a request before them count as no answer. */
 static void unasked__earns_nothing(void **state)
 {
 	vb_poll_hint_sent(&fake.e, hints, fake.now);
@@ -227,7 +227,7 @@ static void stream_ends__nothing_is_left(void **state)
 	assert_int_equal(fake.looks, 0);
 }
 
-/* Another thread drains the streams, and finds the answer. */
+/* Another thread reads the streams, and receives the awaited answer. */
 static void VB_UNCHECKED taken__another_finds_it(void **state)
 {
 	struct vb_engine *e = *state;

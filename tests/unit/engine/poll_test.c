@@ -68,7 +68,7 @@ static int recv_none(struct vb_link *l, struct vb_rxq *q)
 static const struct vb_link_ops quiet_ops = { .recv = recv_none };
 static struct vb_link quiet = { &quiet_ops };
 
-/* Return a packet for no queue pair. */
+/* A fake receive call that returns a packet for no queue pair. */
 static int recv_some(struct vb_link *l, struct vb_rxq *q)
 {
 	q->count = 1;
@@ -79,7 +79,7 @@ static int recv_some(struct vb_link *l, struct vb_rxq *q)
 static const struct vb_link_ops busy_ops = { .recv = recv_some };
 static struct vb_link busy = { &busy_ops };
 
-/* Start with another thread draining the link. */
+/* Begin each test with another thread that receives from the link. */
 static int VB_UNCHECKED set_up(void **state)
 {
 	struct vb_engine *e = &fake.e;
@@ -122,7 +122,7 @@ static void VB_UNCHECKED taken__others_want_the_processor(void **state)
 	assert_true(vb_mutex_trylock(&e->rx));
 }
 
-/* The program gets a message of a peer of this host at once. */
+/* The program at once gets a message from another program of this host. */
 static void taken__near_found_something(void **state)
 {
 	struct vb_engine *e = *state;

@@ -22,13 +22,15 @@
 
 static struct {
 	vb_time now, yield_takes;
-	bool wanted;	/* a peer has asked the thread to stand by */
-	unsigned finds; /* number of looks at the lanes that find something */
-	/* number of looks; the look at which a program begins to spin */
+	/* true: a peer has asked the thread to watch the lanes */
+	bool wanted;
+	/* number of the next looks at the lanes that will find work */
+	unsigned finds;
+	/* looks at lanes so far; the look at which a program spins */
 	unsigned looks, busy;
 	unsigned stood_by, went;
 	unsigned batches;
-	/* context switches so far, and during the next ppoll() */
+	/* context switches of the thread so far, and in its next ppoll() */
 	long switches, sleeps;
 	struct vb_engine *e;
 } fake;
@@ -100,7 +102,7 @@ static void spins(struct vb_service *s, bool yes)
 		(void)vb_engine_spins_no_more(s->e);
 }
 
-/* A fake recv() that always returns one more frame. */
+/* A fake receive call that returns one frame each time. */
 static int recv_one(struct vb_link *l, struct vb_rxq *q)
 {
 	q->count = 1;
@@ -150,10 +152,13 @@ static void unheard__many_are_a_reason_to_rest(void **state)
 
 	fake.switches = 1;
 	vb_engine_at_work(s->e, fake.now);
-	slept(s, 1000); /* sleeps before a program began to spin do not count */
+	/* this sleep, before the program began to spin, does not count */
+	slept(s, 1000);
 	spins(s, true);
-	fake.switches += 1000; /* sleeps for a lock do not count */
-	slept(s, 1);	       /* the first sleep of a ppoll() does not count */
+	/* context switches outside of ppoll() do not count */
+	fake.switches += 1000;
+	/* the first context switch of a ppoll() does not count */
+	slept(s, 1);
 	assert_int_equal(s->policy.does, THREAD_WATCHES);
 	slept(s, VB_REST_AFTER);
 	assert_int_equal(s->policy.does, THREAD_WATCHES);
@@ -183,7 +188,7 @@ static void unheard__not_in_a_row(void **state)
 	assert_true(fake.batches > 0);
 }
 
-/* The thread does not rest when no program polls any more. */
+/* When no program polls, the thread watches the socket without a rest. */
 static void unheard__no_program_polls(void **state)
 {
 	struct vb_service *s = *state;
@@ -278,7 +283,7 @@ static void VB_UNCHECKED attentive__ends_before_the_plan(void **state)
 
 	assert_true(plan_debts(s, true, fake.now) == VB_NEVER);
 	assert_true(atomic_load(&s->e->attentive));
-	/* A program that drains the link may leave an ACK delayed. */
+	/* A program that reads the socket itself may leave its ACK delayed. */
 	assert_true(vb_mutex_trylock(&s->e->rx));
 	assert_int_equal(plan_debts(s, false, fake.now), fake.now + VB_NAP);
 	assert_true(atomic_load(&s->e->attentive));
@@ -389,7 +394,7 @@ static void attend__somebody_wants_the_processor(void **state)
 	assert_true(disturbed(s, VB_STAND_TURN));
 	assert_int_equal(s->policy.does, THREAD_WATCHES);
 	assert_int_equal(fake.went, 1);
-	/* The pause doubles while the thread is soon disturbed again. */
+	/* The pause doubles each time the processor is soon needed. */
 	for (; away < VB_PAUSE_MAX; away = VB_MIN(2 * away, VB_PAUSE_MAX)) {
 		assert_int_equal(s->policy.pause, away);
 		went = s->policy.paused_until - away;

@@ -31,11 +31,11 @@ static int set_up(void **state)
 	assert_non_null(mkdtemp(run_dir));
 	if (geteuid() == 0 &&
 	    (chown(run_dir, NOBODY, NOBODY) < 0 || seteuid(NOBODY) < 0))
-		skip(); /* skipped in a container with one user */
+		skip();
 	setenv("XDG_RUNTIME_DIR", run_dir, 1);
 	setenv("VERBENA_DEVICES", "lo", 1);
 	if (!vb_sysfs_tree_write(root))
-		skip(); /* skipped on a host without loopback's address */
+		skip();
 	return 0;
 }
 
@@ -119,7 +119,7 @@ static void tree__made_once_for_each_choice(void **state)
 	assert_true(vb_sysfs_tree_write(again));
 	assert_string_equal(one, again);
 	assert_int_equal(inode_of(again), was);
-	/* A tree with other contents is replaced as a whole. */
+	/* The tree of another content is replaced as a whole. */
 	snprintf(contents, sizeof(contents), "%s/.contents", one);
 	assert_int_equal(truncate(contents, 3), 0);
 	assert_true(vb_sysfs_tree_write(again));
@@ -144,7 +144,7 @@ static void tree__read_by_others(void **state)
 	mode_t umasked = umask(077);
 	char root[PATH_MAX];
 
-	/* change the choice of devices, and so the tree */
+	/* The devices are others, so the contents of the tree are others. */
 	unsetenv("VERBENA_DEVICES");
 	assert_true(vb_sysfs_tree_write(root));
 	umask(umasked);
@@ -220,7 +220,7 @@ static void base__not_ours_alone(void **state)
 	if (vb_sysfs_tree_write(root))
 		assert_int_not_equal(strncmp(root, run_dir, strlen(run_dir)),
 				     0);
-	/* A symbolic link in place of the directory is not followed. */
+	/* A symbolic link at the place of the run directory is not followed. */
 	snprintf(path, sizeof(path), "rm -rf %s/verbena", run_dir);
 	assert_int_equal(system(path), 0);
 	snprintf(path, sizeof(path), "%s/verbena", run_dir);
@@ -248,20 +248,20 @@ static void sweep__namespaces_that_are_gone(void **state)
 					    { time(NULL) - 100000, 0 } };
 	char root[PATH_MAX], gone[128], in[160];
 
-	/* A tree of a namespace number that is too small to exist. */
+	/* 17 is too small to be the number of a network namespace. */
 	snprintf(gone, sizeof(gone), "%s/verbena/17.aa", run_dir);
 	snprintf(in, sizeof(in), "%s/tree", gone);
 	assert_int_equal(mkdir(gone, 0700), 0);
 	assert_int_equal(mkdir(in, 0700), 0);
 	assert_true(vb_sysfs_tree_write(root));
-	/* the tree stays, because no new tree was made */
+	/* The old tree stays, as no tree was written anew. */
 	assert_int_equal(access(gone, F_OK), 0);
 	unsetenv("VERBENA_DEVICES");
 	assert_true(vb_sysfs_tree_write(root));
 	assert_int_equal(access(gone, F_OK), sees_all_processes() ? -1 : 0);
 	(void)mkdir(gone, 0700);
 	assert_int_equal(utimensat(AT_FDCWD, gone, before, 0), 0);
-	/* A tree that does not exist yet. */
+	/* The next call makes a tree that does not exist yet. */
 	setenv("VERBENA_DEVICES", "roce:lo", 1);
 	assert_true(vb_sysfs_tree_write(root));
 	assert_int_equal(access(gone, F_OK), -1);

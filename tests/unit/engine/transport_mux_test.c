@@ -10,8 +10,9 @@
 static struct {
 	struct vb_engine e;
 	bool is_here;
-	unsigned sends;	    /* number of calls of vb_near_send() */
-	enum vb_qp_way way; /* the way that vb_near_send() decides */
+	unsigned sends; /* number of calls of the fake vb_near_send() */
+	/* packets or a lane: what the fake vb_near_send() decides */
+	enum vb_qp_way way;
 } fake;
 
 static struct vb_engine *fake_running(void)
@@ -90,7 +91,7 @@ static struct fixture *begin(void **state, const struct vb_transport *t)
 	struct fixture *f = *state;
 
 	memset(&fake, 0, sizeof(fake));
-	/* Only the existence of near counts, and not its contents. */
+	/* The code only asks whether near exists; no field is read. */
 	atomic_store(&fake.e.near, (struct vb_near *)&fake);
 	f->a.transport = t;
 	f->a.link = &link;
@@ -175,7 +176,7 @@ static void enter__a_peer_here_until_reset(void **state)
 	vb_mutex_lock(&qp->drive);
 	assert_false(vb_transport_send(qp, 1, &out));
 	assert_int_equal(fake.sends, 1);
-	/* Packets are decided, but the peer may still use a lane. */
+	/* The queue pair sends packets, but its peer may still use the lane. */
 	fake.way = WAY_PACKETS;
 	assert_false(vb_transport_send(qp, 1, &out));
 	assert_int_equal(fake.sends, 2);
@@ -187,7 +188,7 @@ static void enter__a_peer_here_until_reset(void **state)
 	vb_qp_destroy(qp);
 }
 
-/* Only reliable connections go by lanes. */
+/* Datagram queue pairs never use a lane of memory that programs share. */
 static void enter__datagrams_stay_packets(void **state)
 {
 	struct fixture *f = begin(state, &vb_mux_transport);

@@ -113,7 +113,8 @@ static void guests__the_oldest_makes_room(void **state)
 {
 	for (uint32_t i = 1; i <= MOST_GUESTS; i++)
 		guest(i)->forward.prev = op(CODE_SEND_LAST);
-	guest(1); /* guest 1 was used recently */
+	/* guest 1 (state of a foreign queue pair) becomes the latest in use */
+	guest(1);
 	guest(2)->forward.qp.recv_busy = true;
 	guest(3)->forward.prev = op(CODE_WRITE_FIRST);
 	for (uint32_t i = 5; i <= MOST_GUESTS; i++)

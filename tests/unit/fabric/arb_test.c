@@ -49,7 +49,7 @@ static void pick__has_nothing(void **state)
 	begin(0);
 	entry(port.arb_low, 0, 0, 1);
 	assert_int_equal(vb_arb_pick(&arb, &port, 0), VB_ARB_NONE);
-	/* VL15 is not in the tables. */
+	/* VL15 is in no arbitration table, so it is never picked. */
 	assert_int_equal(vb_arb_pick(&arb, &port, 1u << 15), VB_ARB_NONE);
 }
 
@@ -75,8 +75,7 @@ static void low__shares_by_weight(void **state)
 			entry(port.arb_low, 2, 0, weights[w][0]);
 			entry(port.arb_low, 5, 1, weights[w][1]);
 			saturate(A | B, 200000, bytes, sent);
-			/* The shares in units of 64 bytes, as the tables
-			 * count. */
+			/* Shares of VLs in units of 64 bytes. */
 			got = (double)sent[0] / bytes[0] *
 			      ((bytes[0] + 63) / 64) /
 			      ((double)sent[1] / bytes[1] *
@@ -96,12 +95,12 @@ static void low__an_idle_lane_leaves_its_share(void **state)
 	saturate(A | C, 1000, bytes, sent);
 	assert_int_equal(sent[1], 0);
 	assert_int_equal(sent[0], sent[2]);
-	/* A lane that sent nothing saves no weight for later. */
+	/* A VL that had nothing to send saves up no weight for later. */
 	saturate(A | B | C, 3000, bytes, sent);
 	assert_in_range(sent[1], 990000, 1010000);
 }
 
-/* A lane that was alone has no debt for it. */
+/* A VL that sent while no other VL did owes the others nothing. */
 static void low__who_was_alone_owes_nothing(void **state)
 {
 	size_t bytes[16] = { 4144, 4144 };
@@ -134,7 +133,7 @@ static void high__up_to_its_limit(void **state)
 {
 	static const struct {
 		uint8_t limit;
-		/* frames of 4096 bytes of the high table for each low one */
+		/* 4096-byte frames of the high table for each low one */
 		unsigned high;
 	} cases[] = { { 0, 1 }, { 1, 1 }, { 3, 3 }, { 10, 10 }, { 254, 254 } };
 

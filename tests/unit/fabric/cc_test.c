@@ -39,9 +39,11 @@ static void gap__grows_with_each_notification(void **state)
 	vb_cc_notify(&cc, &set, 2, 1);
 	assert_int_equal(gap(1), 3 * FRAME);
 	vb_cc_notify(&cc, &set, 2, 2);
-	assert_int_equal(gap(2), 3 * FRAME / 2); /* multiplier 3, shift 1 */
+	/* table entry: multiplier 3, shift 1 */
+	assert_int_equal(gap(2), 3 * FRAME / 2);
 	vb_cc_notify(&cc, &set, 2, 3);
-	assert_int_equal(gap(3), 8 * FRAME); /* index 3 is the limit */
+	/* index 3 is the limit of the congestion control table */
+	assert_int_equal(gap(3), 8 * FRAME);
 	vb_cc_notify(&cc, &set, 2, 4);
 	assert_int_equal(gap(4), 8 * FRAME);
 }
@@ -53,7 +55,7 @@ static void gap__shrinks_with_time(void **state)
 	assert_int_equal(gap(1000 + 10240), 2 * FRAME);
 	assert_int_equal(gap(1000 + 2 * 10240), 1 * FRAME);
 	assert_int_equal(gap(1000 + 3 * 10240), 0);
-	/* The timer begins with the next notification, and not before. */
+	/* The recovery timer begins with the next notification, not before. */
 	vb_cc_notify(&cc, &set, 2, VB_SEC);
 	assert_int_equal(gap(VB_SEC + 10239), 3 * FRAME);
 	assert_int_equal(gap(2 * VB_SEC), 0);

@@ -17,7 +17,7 @@ static void init__lets_nothing_leave(void **state)
 	assert_false(vb_flow_is_told(&f));
 }
 
-/* One end sends a link packet, and the other receives it. */
+/* End @from sends its link packet (credits), which end @to receives. */
 static void pass(struct vb_flow *from, struct vb_flow *to)
 {
 	struct vb_flow_pkt p;
@@ -41,7 +41,7 @@ static void limit__is_what_is_free(void **state)
 	assert_true(vb_flow_may_send(&a, 40));
 	assert_false(vb_flow_may_send(&a, 41));
 	assert_true(vb_flow_take(&b, 60));
-	/* one block too many overruns the buffer */
+	/* refused: the buffer has room for one block less */
 	assert_false(vb_flow_take(&b, 41));
 	pass(&b, &a);
 	assert_false(vb_flow_may_send(&a, 41));
@@ -79,7 +79,7 @@ static void widths__do_not_mix(void **state)
 	assert_false(vb_flow_may_send(&a, 1));
 }
 
-/* The credits of lost frames come back. */
+/* Credits of lost frames come back with the sender's next total. */
 static void lost_frames__give_their_credits_back(void **state)
 {
 	struct vb_flow a = { 0 }, b = { 0 };
@@ -90,7 +90,7 @@ static void lost_frames__give_their_credits_back(void **state)
 	vb_flow_sent(&a, 100);
 	pass(&b, &a);
 	assert_false(vb_flow_may_send(&a, 1));
-	/* the total in this link packet: 100 blocks have been sent */
+	/* This link packet says that 100 blocks have been sent. */
 	pass(&a, &b);
 	assert_false(vb_flow_is_told(&b));
 	pass(&b, &a);
@@ -105,7 +105,7 @@ static void give__is_heard_of_by_eighths(void **state)
 	vb_flow_init(&f, false, 80);
 	vb_flow_tell(&f, FLOW_NORMAL, 0, &p);
 	assert_true(vb_flow_take(&f, 40));
-	/* arrived and used blocks cancel out */
+	/* 40 blocks arrived and 40 are in use, so the limit stays the same. */
 	assert_true(vb_flow_is_told(&f));
 	assert_false(vb_flow_give(&f, 9));
 	assert_true(vb_flow_give(&f, 1));

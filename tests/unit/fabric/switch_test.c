@@ -39,7 +39,7 @@ static int tear_down(void **state)
 	return 0;
 }
 
-/* Make a frame of @len bytes with P_Key 0x8005. */
+/* Make a frame of @len bytes with P_Key 0x8005 in @bytes. */
 static void frame(uint16_t dlid, uint8_t vl, uint8_t sl, size_t len)
 {
 	view.bytes = bytes;
@@ -86,14 +86,14 @@ static void unicast__by_the_linear_table(void **state)
 	assert_int_equal(r.drop, DROP_NOT);
 	assert_int_equal(r.port, 7);
 	assert_int_equal(route(7, 7).drop, DROP_LOOP);
-	/* the entry is 255 */
+	/* the linear table's entry of LID 80 is 255: no port */
 	assert_int_equal(route(80, 7).drop, DROP_NO_ROUTE);
 	sw->sw.linear[91] = 3;
-	/* the LID is above the highest one */
+	/* LID 91 is above linear_top, the table's last valid entry */
 	assert_int_equal(route(91, 7).drop, DROP_NO_ROUTE);
 	assert_int_equal(route(0, 7).drop, DROP_NO_ROUTE);
 	sw->sw.linear[8] = 71;
-	/* the entry names no existing port */
+	/* the linear table leads to a port that the switch does not have */
 	assert_int_equal(route(8, 7).drop, DROP_NO_ROUTE);
 }
 
@@ -145,7 +145,7 @@ static void multicast__without_where_it_came_from(void **state)
 	r = route(0xc001, 69);
 	assert_true(r.mask.ports[1] == 0);
 	assert_int_equal(route(0xc002, 3).drop, DROP_NO_ROUTE);
-	/* the multicast LID has no entry */
+	/* multicast LID 0xc004 has no table entry */
 	assert_int_equal(route(0xc004, 3).drop, DROP_NO_ROUTE);
 	sw->sw.mcast_top = 0xc000;
 	assert_int_equal(route(0xc001, 3).drop, DROP_NO_ROUTE);
@@ -188,7 +188,7 @@ static void partitions__are_enforced(void **state)
 
 	frame(5, 0, 0, 256);
 	sw->port[1].pkey[0] = 0x7fff;
-	/* a limited member's P_Key, which matches a full member's */
+	/* P_Key 0x0005, a limited member's, matches the frame's full 0x8005 */
 	sw->port[1].pkey[3] = 0x0005;
 	sw->port[1].pkey_in = sw->port[5].pkey_out = true;
 	assert_int_equal(vb_fab_check_in(sw, 1, &view), DROP_NOT);

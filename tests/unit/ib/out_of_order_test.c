@@ -44,7 +44,7 @@ static void early__gives_back_what_it_was_given(void **state)
 
 	assert_null(vb_ooo_take(&e, 5));
 	assert_true(keep(5, 100));
-	assert_true(keep(5, 100)); /* a duplicate is not kept twice */
+	assert_true(keep(5, 100)); /* a duplicate is not stored a second time */
 	assert_int_equal(e.count, 1);
 	assert_null(vb_ooo_take(&e, 4));
 	assert_null(vb_ooo_take(&e, 5 + VB_OOO_PSNS));
@@ -91,7 +91,7 @@ static void early__stays_within_its_budget(void **state)
 	assert_true(keep(2, 4096));
 }
 
-/* A small packet is charged the whole buffer that it occupies. */
+/* A small packet costs the whole buffer in which it is stored. */
 static void early__charges_what_memory_it_takes(void **state)
 {
 	size_t small = vb_stash_room(sizeof(struct vb_ooo_pkt) + 1);

@@ -9,7 +9,7 @@
 #include "ib/pace.h"
 
 #define MTU   1024
-#define START 0xfffff0u /* a PSN close to the wrap */
+#define START 0xfffff0u /* first PSN, which wraps after 16 packets */
 
 static struct vb_pace fresh(void)
 {
@@ -40,7 +40,7 @@ static void pace__a_window_then_an_answer(void **state)
 		assert_int_equal(fill(&p, now, 100000), p.window);
 		assert_true(p.held);
 		assert_true(vb_pace_deadline(&p) > now);
-		/* Half of the window has arrived. */
+		/* The peer reports half of the window as arrived. */
 		vb_pace_heard(&p, vb_psn_add(p.next, -(p.window / 2) - 1), now);
 		assert_int_equal(fill(&p, now, 100000), p.window / 2);
 		vb_pace_heard(&p, vb_psn_add(p.next, VB_PSN_MASK), now);

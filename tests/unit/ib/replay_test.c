@@ -55,7 +55,8 @@ static void replay__finds_by_psn_across_the_wrap(void **state)
 
 	vb_replay_reset(&r, 4);
 	assert_null(vb_replay_find(&r, 0));
-	a = add(0xfffffe, 4); /* this READ has PSNs 0xfffffe to 1 */
+	/* a READ with the PSNs 0xfffffe to 1, across the wrap */
+	a = add(0xfffffe, 4);
 	b = add(5, 1);
 	assert_null(vb_replay_find(&r, 0xfffffd));
 	assert_ptr_equal(vb_replay_find(&r, 0xfffffe), a);

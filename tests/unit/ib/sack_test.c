@@ -11,7 +11,8 @@ static struct vb_sack r;
 
 static void repair__wants_what_is_missing_once(void **state)
 {
-	const uint8_t bits[] = { 0x90 }; /* bits of PSNs 11 and 14 */
+	/* SACK bits that say: PSNs 11 and 14 have come */
+	const uint8_t bits[] = { 0x90 };
 
 	vb_sack_reset(&r, 10);
 	vb_sack_told(&r, 10, bits, sizeof(bits), 20);
@@ -39,7 +40,8 @@ static void repair__a_lost_repeat_is_sent_again(void **state)
 	vb_sack_sent(&r, 10, 15);
 	vb_sack_told(&r, 10, first, sizeof(first), 25);
 	assert_false(vb_sack_wants(&r, 10));
-	vb_sack_told(&r, 10, later, sizeof(later), 25); /* the bit of PSN 21 */
+	/* SACK bit of PSN 21 is set */
+	vb_sack_told(&r, 10, later, sizeof(later), 25);
 	assert_true(vb_sack_wants(&r, 10));
 }
 
@@ -47,7 +49,8 @@ static void repair__a_lost_repeat_is_sent_again(void **state)
  * packet that proves it, and may be on its way. */
 static void repair__a_later_repeat_has_more_time(void **state)
 {
-	uint8_t bits[] = { 0xb0, 0, 0, 0 }; /* bits of PSNs 11, 13 and 14 */
+	/* SACK bits that say: PSNs 11, 13 and 14 have come */
+	uint8_t bits[] = { 0xb0, 0, 0, 0 };
 
 	vb_sack_reset(&r, 10);
 	vb_sack_told(&r, 10, (const uint8_t[]){ 0x80 }, 1, 15);
@@ -55,12 +58,12 @@ static void repair__a_later_repeat_has_more_time(void **state)
 	vb_sack_told(&r, 10, bits, sizeof(bits), 20);
 	assert_true(vb_sack_wants(&r, 12));
 	vb_sack_sent(&r, 12, 20);
-	bits[0] |= 0x08; /* the bit of PSN 15 */
+	bits[0] |= 0x08; /* set the SACK bit of PSN 15 */
 	vb_sack_told(&r, 10, bits, sizeof(bits), 25);
 	assert_true(vb_sack_wants(&r, 10));
 	assert_false(vb_sack_wants(&r, 12));
 	vb_sack_sent(&r, 10, 25);
-	bits[1] |= 0x20; /* the bit of PSN 21 */
+	bits[1] |= 0x20; /* set the SACK bit of PSN 21 */
 	vb_sack_told(&r, 10, bits, sizeof(bits), 30);
 	assert_false(vb_sack_wants(&r, 10));
 	assert_true(vb_sack_wants(&r, 12));

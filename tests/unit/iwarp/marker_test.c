@@ -70,13 +70,13 @@ static void marker__points_at_the_length(void **state)
 
 static void marker__between_pad_and_crc(void **state)
 {
-	/* an FPDU of 100 bytes before the CRC */
+	/* 98 bytes of ULPDU and 2 of length: 100 bytes before the CRC */
 	uint32_t len = make(plain, 98);
 
 	assert_int_equal(vb_mark(plain, 412, len, true), len + 4);
 	assert_int_equal(vb_load_be(plain + 100, 4), 100);
 	assert_int_equal(vb_load_le32(plain + 104), vb_crc32c(0, plain, 104));
-	/* A marker right behind the CRC belongs to the next FPDU. */
+	/* A marker directly behind the CRC counts to the next FPDU. */
 	assert_int_equal(vb_marked_bytes(412 - 4, len), len);
 }
 

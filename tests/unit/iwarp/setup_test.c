@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* iwarp/setup: MPA request and reply, in both revisions. */
+/* MPA request and reply frames, in revisions 1 and 2. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -65,7 +65,7 @@ static void setup__cut_at_every_byte(void **state)
 		}
 }
 
-/* The bytes of RFC 5044 figure 8 and RFC 6581 figure 3. */
+/* The example frames of RFC 5044 figure 8 and RFC 6581 figure 3. */
 static void setup__bytes_on_the_wire(void **state)
 {
 	static const uint8_t request[] = "MPA ID Req Frame\x40\x01\0\x06hello";
@@ -236,7 +236,7 @@ static void setup__not_mpa(void **state)
 		{ true, "MPA ID Req Frame\x50\x02\0\x03\0\0\0\0" },
 		{ true, "MPA ID Req Frame\x40\x01\x02\x01\0\0\0\0" },
 		{ true, "MPA ID Req Frame\x60\x01\0\0\0\0\0\0" },
-		/* Two initiators that connect to each other. */
+		/* A request instead of a reply: two initiators meet. */
 		{ false, "MPA ID Req Frame\x50\x02\0\x04\0\0\0\0" },
 		/* An enhanced request, but a plain reply, or one that is too
 		 * short. */
@@ -255,7 +255,7 @@ static void setup__not_mpa(void **state)
 	}
 }
 
-/* The set-up never asks for bytes behind a frame. */
+/* Reading a set-up frame never asks for bytes behind the frame. */
 static void setup__wants_no_more_than_the_frame(void **state)
 {
 	uint8_t more[VB_MPA_FRAME_MAX + 1] = { 0 };

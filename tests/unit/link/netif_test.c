@@ -115,7 +115,8 @@ static void netif_list__a_device_comes_and_goes(void **state)
 	assert_true(has(d, "::ffff:10.1.2.3"));
 	assert_true(has(d, "fd11::1"));
 	assert_true(vb_gid_is_ipv4(&d->addresses[0]));
-	assert_int_equal(d->count, 2); /* each address is listed once */
+	/* 2: each address of the interface is listed once */
+	assert_int_equal(d->count, 2);
 	compare_with_ioctl(list, count);
 	vb_netif_free(list, count);
 

@@ -48,13 +48,13 @@ static void send_to(struct vb_link *l, const uint8_t dst[6], uint32_t len)
 	memset(f, 0, len);
 	memcpy(f, dst, 6);
 	memcpy(f + 6, away, 6);
-	f[12] = 0x88; /* an EtherType that no protocol has */
+	f[12] = 0x88; /* an EtherType that no protocol uses */
 	f[13] = 0xb5;
 	vb_txq_commit(&q, len, NULL);
 	l->ops->send(l, &q);
 }
 
-/* Returns how many frames of FRAME_BYTES bytes have arrived. */
+/* Returns how many frames of FRAME_BYTES bytes the link has received. */
 static unsigned arrived(struct vb_link *l)
 {
 	static struct vb_rxq q;
@@ -65,7 +65,7 @@ static unsigned arrived(struct vb_link *l)
 	return q.count;
 }
 
-/* Expect @count frames. On a busy machine they arrive later. */
+/* Expect @count frames. A busy machine needs time until they come. */
 static void expect(struct vb_link *l, unsigned count)
 {
 	struct pollfd p = { l->ops->fd(l), POLLIN, 0 };
@@ -94,7 +94,7 @@ static void listen__nothing_before(void **state)
 	b->ops->close(b);
 }
 
-/* Which frames are looped back, and to which sockets. */
+/* Frames that a raw packet link loops back to other sockets of its host. */
 static void listen__what_an_adapter_loops_back(void **state)
 {
 	struct vb_link *a = open_link(), *b = open_link();

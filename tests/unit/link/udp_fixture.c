@@ -39,7 +39,7 @@ struct vb_route route_to(struct vb_link *l, const char *from, const char *to,
 	return r;
 }
 
-/* Add a packet like SEND_ONLY whose bytes depend on @psn. */
+/* Append a SEND_ONLY packet whose payload depends on @psn to the batch @q. */
 void add_frame(struct vb_txq *q, const struct vb_route *r, uint32_t psn,
 	       uint32_t len)
 {
@@ -69,7 +69,7 @@ struct vb_link_stats stats_of(struct vb_link *l)
 	return s;
 }
 
-/* Results of the last exchange(). */
+/* Number of system calls to send in the last exchange(). */
 uint64_t last_tx_calls;
 
 void wait_readable(struct vb_link *l)

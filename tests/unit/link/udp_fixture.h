@@ -31,7 +31,7 @@ struct vb_link *open_link(void);
 struct vb_route route_to(struct vb_link *l, const char *from, const char *to,
 			 uint32_t dqpn);
 
-/* Add a packet like SEND_ONLY whose bytes depend on @psn. */
+/* Append a SEND_ONLY packet whose payload depends on @psn to the batch @q. */
 void add_frame(struct vb_txq *q, const struct vb_route *r, uint32_t psn,
 	       uint32_t len);
 void check_frame(const struct vb_frame *f, uint32_t psn, uint32_t len);
@@ -68,10 +68,10 @@ void udp_send__larger_than_the_mtu(void **state);
 void udp_send__a_congested_interface(void **state);
 void udp_send__joined_is_refused(void **state);
 
-/* The link on a host without IPv6. */
+/* Test: the link opens on a host without IPv6. */
 void udp_open__ipv4_only(void **state);
 
-/* The link on a host whose kernel has IPv6 switched off. */
+/* Test: the link sends IPv4 when the kernel has IPv6 switched off. */
 void udp_send__ipv6_switched_off(void **state);
 
 /* Which addresses belong to the host, even where every address can be bound

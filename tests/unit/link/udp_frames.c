@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Cases: frames over loopback. */
+/* Tests of the UDP link: frames over loopback. */
 #include "udp_fixture.h"
 
 /* Exchange frames over loopback in both directions, in one batch. */
@@ -135,7 +135,7 @@ void udp_send__no_way_there(void **state)
 	struct vb_route alien6 = route_to(l, "::1", "::1", 0);
 	struct vb_txq *q = txq();
 
-	/* A source address that the host does not have any more. */
+	/* Source addresses that the host does not have any more: */
 	alien.sgid = gid_of("192.0.2.9");
 	alien6.sgid = gid_of("2001:db8::9");
 	add_frame(q, &there, 0, 16);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Cases: sockets of the port, and routes. */
+/* Tests of the UDP link: the port's sockets, and routes. */
 #include "udp_fixture.h"
 
 void udp_socket__shares_the_port(void **state)
@@ -46,7 +46,7 @@ void udp_is_roce__everything_else(void **state)
 	close(local);
 }
 
-/* Returns the index of the socket that got the packet. */
+/* Returns the index of the socket to which the kernel gave the packet. */
 static int receiver_of(const int *fds, unsigned count)
 {
 	struct pollfd p[8];
@@ -127,7 +127,7 @@ void udp_route__address_of_nobody(void **state)
 		{ "127.9.9.9", "127.0.0.1", 0 },
 		{ "192.0.2.9", "127.0.0.1", -EADDRNOTAVAIL },
 		{ "2001:db8::9", "::1", -EADDRNOTAVAIL },
-		/* GID 0 of loopback, whose MAC is all zero */
+		/* GID 0 of loopback, whose MAC address is all zeros */
 		{ "fe80::200:ff:fe00:0", "::1", -EADDRNOTAVAIL },
 	};
 	struct vb_link *l = open_link();

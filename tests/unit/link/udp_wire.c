@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Cases: between two hosts, and on hosts that lack something. */
+/* Tests of the UDP link: two hosts, and hosts that lack a feature. */
 #include "udp_fixture.h"
 
-/* The far host: a namespace at the other end of a veth pair. */
+/* The other host: a network namespace at the far end of a veth pair. */
 static struct {
 	int near_ns, far_ns, capture;
 	bool there;
 } far = { -1, -1, -1, false };
-
-/* Between two hosts: what is really on the wire. */
 
 static bool run(const char *command)
 {
@@ -81,12 +79,12 @@ static size_t capture(uint8_t *ip, size_t room)
 	}
 }
 
-/* Check a captured packet; @index: its position in its batch. */
+/* Check a captured packet, the @index-th of its batch. */
 static void check_wire(const uint8_t *ip, size_t len, unsigned index)
 {
 	if (ip[0] == 0x45) {
 		assert_int_equal(vb_load_be(ip + 4, 2), index);
-		/* the flag DF is set */
+		/* 0x4000: the flag DF is set, the fragment offset is 0 */
 		assert_int_equal(vb_load_be(ip + 6, 2), 0x4000);
 	}
 	assert_int_equal(icrc_of_ip(ip, len - 4), vb_load_le32(ip + len - 4));
@@ -148,11 +146,11 @@ void udp_send__larger_than_the_mtu(void **state)
 	add_frame(q, &r, 0, 4112);
 	add_frame(q, &r, 1, 4112);
 	l->ops->send(l, q);
-	/* A packet too long for its interface arrives in fragments. */
+	/* A packet longer than its interface's MTU arrives in fragments. */
 	assert_int_equal(stats_of(l).tx_lost, 0);
 	assert_int_equal(stats_of(l).tx_frames, 2);
 	calls = stats_of(l).tx_calls;
-	/* The link still joins packets after it sent fragments. */
+	/* After fragments the link still joins packets into one datagram. */
 	for (unsigned i = 0; i < 8; i++)
 		add_frame(q, &r, i, 1040);
 	l->ops->send(l, q);
@@ -191,7 +189,7 @@ void udp_send__a_congested_interface(void **state)
 	assert_int_equal(stats_of(l).tx_lost, 0);
 	left = q->count - q->first;
 	assert_in_range(left, 1, 14);
-	/* Each new try returns at once as well. */
+	/* Each later try to send also returns at once. */
 	for (int round = 0; round < 1000; round++)
 		assert_false(l->ops->send(l, q));
 	assert_in_range(q->count - q->first, 1, left);
@@ -199,7 +197,7 @@ void udp_send__a_congested_interface(void **state)
 	l->ops->drop(l, q);
 	assert_int_equal(stats_of(l).tx_lost, left);
 	assert_int_equal(q->count, 0);
-	/* Other sockets continue to send. */
+	/* A full socket does not stop the other sockets of the link. */
 	add_frame(q, &fast, 0, 16);
 	assert_true(l->ops->send(l, q));
 	l->ops->close(l);
@@ -264,7 +262,7 @@ void udp_send__joined_is_refused(void **state)
 	close_link(l);
 }
 
-/* The link on a host without IPv6. */
+/* Test: the link opens on a host without IPv6. */
 void udp_open__ipv4_only(void **state)
 {
 	static const int on = 1;
@@ -304,7 +302,7 @@ void udp_open__ipv4_only(void **state)
 	close_link(l);
 }
 
-/* The link on a host whose kernel has IPv6 switched off. */
+/* Test: the link sends IPv4 when the kernel has IPv6 switched off. */
 void udp_send__ipv6_switched_off(void **state)
 {
 	netns_write("/proc/sys/net/ipv6/conf/all/disable_ipv6", "1");

@@ -22,18 +22,18 @@ struct flying {
 	uint8_t mad[VB_MAD_BYTES];
 };
 
-/* The messages that a program got. */
+/* The MADs that a program got, with the fields of the last one. */
 struct got {
 	unsigned count;
 	uint32_t agent, status;
 	uint16_t lid;
 	size_t len;
-	uint8_t *bytes; /* bytes of the last message */
+	uint8_t *bytes; /* bytes of the last MAD that the program got */
 };
 
 struct world {
 	struct vb_timers timers;
-	/* the agents of the ports with LIDs 1 and 2 */
+	/* The agents of two ports: port[0] has LID 1, port[1] has LID 2. */
 	struct vb_agents *port[2];
 	struct side {
 		struct world *w;
@@ -41,8 +41,9 @@ struct world {
 	} side[2];
 	struct flying *queue;
 	unsigned first, count, sent;
-	unsigned drop;	   /* number of next MADs that are lost */
-	struct got got[4]; /* messages of each client, by its number */
+	unsigned drop; /* number of the next MADs that the network loses */
+	/* MADs that each program got, by the program's number */
+	struct got got[4];
 	vb_time now;
 };
 
@@ -124,7 +125,7 @@ static unsigned carry(struct world *w)
 	return unwanted;
 }
 
-/* Let time pass to the next timer, at most to @until. */
+/* Run the timers that end until @until, each at its own time. */
 static void pass(struct world *w, vb_time until)
 {
 	struct vb_timer *t;
@@ -152,7 +153,7 @@ static int serve(struct world *w, unsigned port, unsigned client, uint8_t class,
 	return vb_agents_register(w->port[port], &w->got[client], &wish);
 }
 
-/* Send a message from port number @port to the other port. */
+/* A program at port[@port] sends a MAD to the other port. */
 static int say(struct world *w, unsigned port, unsigned client, int agent,
 	       uint8_t *bytes, size_t len, unsigned timeout_ms,
 	       unsigned retries)
@@ -210,7 +211,7 @@ static void agents__request_and_answer(void **state)
 	assert_int_equal(w.got[0].count, 1);
 	assert_int_equal(w.got[0].status, 0);
 	assert_int_equal(vb_load_be(w.got[0].bytes + 8, 8), tid);
-	/* A second answer finds no waiting request. */
+	/* The request has its answer, so a second answer is dropped. */
 	assert_int_equal(
 		say(&w, 1, 1, server, w.got[1].bytes, VB_MAD_BYTES, 0, 0), 0);
 	assert_int_equal(carry(&w), 1);
@@ -250,14 +251,14 @@ static void agents__one_owner_for_each_method(void **state)
 	assert_int_equal(serve(&w, 0, 1, 1, 0, MAD_TRAP, 0), -EPERM);
 	assert_int_equal(serve(&w, 0, 1, 1, 0, MAD_GET, 0), 0);
 	assert_int_equal(serve(&w, 0, 1, 0x81, 0, MAD_TRAP, 0), 1);
-	/* An agent that serves no method conflicts with none. */
+	/* An agent without methods (mask 0) conflicts with no other agent. */
 	assert_int_equal(serve(&w, 0, 1, 1, 0, 0, 0), 2);
 	/* In the classes that have an OUI, the OUI distinguishes agents. */
 	assert_int_equal(serve(&w, 0, 2, 0x32, OPENIB, 127, 0), 0);
 	assert_int_equal(serve(&w, 0, 2, 0x32, 0x2c9, 127, 0), 1);
 	assert_int_equal(serve(&w, 0, 3, 0x32, OPENIB, 127, 0), -EPERM);
 	assert_int_equal(serve(&w, 0, 3, 0x32, 0, 127, 0), -EINVAL);
-	/* Another port has its own table. */
+	/* The other port has its own table of agents. */
 	assert_int_equal(serve(&w, 1, 3, 1, 0, MAD_TRAP, 0), 0);
 	/* RMPP of a class that has no RMPP header is refused. */
 	assert_int_equal(serve(&w, 0, 3, MAD_CLASS_PERF, 0, 0, 1), -EINVAL);
@@ -266,7 +267,7 @@ static void agents__one_owner_for_each_method(void **state)
 	assert_int_equal(vb_agents_unregister(w.port[0], &w.got[0], 0),
 			 -EINVAL);
 	assert_int_equal(serve(&w, 0, 3, 1, 0, MAD_TRAP, 0), 0);
-	/* The end of a program removes all its agents. */
+	/* When a program ends, the port removes all agents of that program. */
 	vb_agents_forget(w.port[0], &w.got[2]);
 	assert_int_equal(serve(&w, 0, 3, 0x32, OPENIB, 127, 0), 1);
 	for (unsigned i = 3; i < 32; i++)
@@ -293,7 +294,8 @@ static void agents__vendors_are_told_apart(void **state)
 	make_mad(mad, 0x32, 1, 5, 0x123456);
 	assert_int_equal(say(&w, 0, 0, client, mad, sizeof(mad), 0, 0), 0);
 	assert_int_equal(carry(&w), 1);
-	make_mad(mad, 0x32, 2, 5, OPENIB); /* a request with another method */
+	/* a request whose method 2 the agent does not serve */
+	make_mad(mad, 0x32, 2, 5, OPENIB);
 	assert_int_equal(say(&w, 0, 0, client, mad, sizeof(mad), 0, 0), 0);
 	assert_int_equal(carry(&w), 1);
 	finish(&w);
@@ -315,7 +317,7 @@ static void agents__what_a_program_may_not_send(void **state)
 	assert_int_equal(say(&w, 0, 1, perf, mad, sizeof(mad), 0, 0), -EINVAL);
 	assert_int_equal(say(&w, 0, 0, perf, mad, 23, 0, 0), -EINVAL);
 	assert_int_equal(say(&w, 0, 0, perf, big, 257, 0, 0), -EINVAL);
-	/* opensm answers a class 1 request by its agent of class 0x81. */
+	/* An agent of class 0x81 may answer class 1: opensm does so. */
 	make_mad(mad, 1, MAD_GET_RESP, 5, 0);
 	assert_int_equal(say(&w, 0, 0, smp, mad, sizeof(mad), 0, 0), 0);
 	make_mad(big, MAD_CLASS_SA, 0x92, 5, 0);
@@ -359,7 +361,7 @@ static void table(size_t bytes, unsigned lose_after)
 	assert_int_equal(w.got[0].len, 56 + bytes);
 	assert_int_equal(vb_load_be(w.got[0].bytes + 8, 8), 0xabcdef);
 	assert_memory_equal(w.got[0].bytes + 56, answer + 56, bytes);
-	/* a success is not reported to the sender */
+	/* a successful transfer is not reported to the sending program */
 	assert_int_equal(w.got[1].count, 1);
 	pass(&w, 60 * VB_SEC);
 	free(answer);
@@ -404,7 +406,7 @@ static void agents__request_by_rmpp(void **state)
 	finish(&w);
 }
 
-/* A peer that ends in the middle of a table. */
+/* The peer ends in the middle of the transfer of a table. */
 static void agents__table_that_nobody_takes(void **state)
 {
 	struct world w;
@@ -421,7 +423,7 @@ static void agents__table_that_nobody_takes(void **state)
 	pass(&w, 60 * VB_SEC);
 	assert_int_equal(w.got[1].count, 1);
 	assert_int_equal(w.got[1].status, 110);
-	/* the first segments, their repetitions, and an ABORT */
+	/* sent: the first segments, their repetitions, and an ABORT */
 	assert_int_equal(w.sent, VB_RMPP_RETRIES + 2);
 	free(message);
 	finish(&w);
@@ -470,17 +472,17 @@ static void agents__closed_window_ends(void **state)
 				     5000);
 	w.now += VB_RMPP_PATIENCE / 2;
 	acknowledge(&w, 0, w.queue[0].mad, 1, 1);
-	/* The time-out starts again. */
+	/* The ACK starts the transfer's time-out again. */
 	assert_int_equal(vb_timers_next(&w.timers), w.now + VB_RMPP_PATIENCE);
 	pass(&w, 60 * VB_SEC);
 	assert_int_equal(w.got[0].count, 1);
 	assert_int_equal(w.got[0].status, 110);
-	assert_int_equal(w.sent, 2); /* a segment and an ABORT were sent */
+	assert_int_equal(w.sent, 2); /* sent: one segment and an ABORT */
 	free(message);
 	finish(&w);
 }
 
-/* The last ACK comes twice, before the answer. */
+/* The request's last ACK comes twice, before the answer to the request. */
 static void agents__repeated_ack_is_no_answer(void **state)
 {
 	struct world w;
@@ -496,7 +498,7 @@ static void agents__repeated_ack_is_no_answer(void **state)
 	memcpy(answer, w.got[1].bytes, sizeof(answer));
 	acknowledge(&w, 0, answer, 24, 88);
 	assert_int_equal(w.got[0].count, 0);
-	assert_int_equal(w.count, 0); /* the second ACK is not answered */
+	assert_int_equal(w.count, 0); /* the second ACK causes no MAD */
 	answer[3] |= 0x80;
 	answer[26] = 0;
 	assert_int_equal(say(&w, 1, 1, server, answer, sizeof(answer), 0, 0),
@@ -504,7 +506,7 @@ static void agents__repeated_ack_is_no_answer(void **state)
 	carry(&w);
 	assert_int_equal(w.got[0].count, 1);
 	assert_int_equal(w.got[0].status, 0);
-	/* An ACK of an answer is no segment of the request. */
+	/* An ACK of answer segments is no segment of the request. */
 	acknowledge(&w, 1, answer, 1, 65);
 	assert_int_equal(w.count, 0);
 	pass(&w, 60 * VB_SEC);

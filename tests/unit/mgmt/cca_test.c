@@ -46,7 +46,7 @@ static uint8_t *data(void)
 	return w.mad + VB_CC_DATA_AT;
 }
 
-/* What the agent does with a MAD that has the data of w.mad. */
+/* Give the agent a MAD with the data of w.mad. Returns what the agent did. */
 static enum vb_cca_verdict say(unsigned method, unsigned attr, uint32_t mod)
 {
 	const struct vb_mad_hdr h = { 1,
@@ -114,8 +114,9 @@ static void cca__switch_setting_reaches_every_port(void **state)
 
 	begin(FAB_SWITCH, 70);
 	data()[3] = 0x1f;
-	data()[VB_CC_VICTIM_AT + 31] = 0x06;	 /* ports 1 and 2 */
-	data()[VB_CC_VICTIM_AT + 31 - 8] = 0x20; /* and 69 */
+	/* Victim_Mask: ports 1 and 2 */
+	data()[VB_CC_VICTIM_AT + 31] = 0x06;
+	data()[VB_CC_VICTIM_AT + 31 - 8] = 0x20; /* Victim_Mask: port 69 */
 	memcpy(data() + 68, tail, sizeof(tail));
 	assert_int_equal(ask(MAD_SET, CC_SWITCH_SETTING, 0), MAD_OK);
 	for (unsigned i = 1; i <= 70; i++) {
@@ -129,10 +130,10 @@ static void cca__switch_setting_reaches_every_port(void **state)
 	assert_int_equal(ask(MAD_GET, CC_SWITCH_SETTING, 0), MAD_OK);
 	assert_int_equal(vb_load_be(data(), 4), 0x1f);
 	assert_memory_equal(data() + 68, tail, sizeof(tail));
-	/* Only what Control_Map names changes. */
+	/* A Set changes only the fields that Control_Map names. */
 	memset(w.mad, 0, sizeof(w.mad));
 	data()[3] = CC_MAP_THRESHOLD;
-	data()[68] = 0x10; /* the least sensitive */
+	data()[68] = 0x10; /* Threshold 1, which marks the fewest packets */
 	assert_int_equal(ask(MAD_SET, CC_SWITCH_SETTING, 0), MAD_OK);
 	assert_int_equal(w.node->port[5].marking.threshold, 1920);
 	assert_int_equal(w.node->port[5].marking.rate, 3);
@@ -146,7 +147,7 @@ static void cca__switch_setting_reaches_every_port(void **state)
 static void cca__a_port_may_have_its_own(void **state)
 {
 	begin(FAB_SWITCH, 70);
-	data()[4 * 3] = 0x80 | 8; /* port 3: valid, threshold 8, */
+	data()[4 * 3] = 0x80 | 8; /* port 3: setting valid, threshold 8 */
 	data()[4 * 3 + 1] = 2;
 	data()[4 * 3 + 3] = 7;
 	assert_int_equal(ask(MAD_SET, CC_SWITCH_PORT_SETTING, 0), MAD_OK);
@@ -154,7 +155,7 @@ static void cca__a_port_may_have_its_own(void **state)
 	assert_int_equal(w.node->port[3].marking.packet_size, 2);
 	assert_int_equal(w.node->port[3].marking.rate, 7);
 	assert_int_equal(w.node->port[4].marking.threshold, 0);
-	/* the second block: 48 to 70 */
+	/* Block 1 of the attribute has the settings of ports 48 to 70. */
 	memset(w.mad, 0, sizeof(w.mad));
 	data()[4 * 22] = 0x80 | 15;
 	assert_int_equal(ask(MAD_SET, CC_SWITCH_PORT_SETTING, 1), MAD_OK);
@@ -164,7 +165,7 @@ static void cca__a_port_may_have_its_own(void **state)
 	assert_int_equal(data()[4 * 22], 0x8f);
 	assert_int_equal(ask(MAD_GET, CC_SWITCH_PORT_SETTING, 2),
 			 MAD_BAD_FIELD);
-	/* Nobody here has credit starvation; the Set changes nothing. */
+	/* Credit starvation, which no port has, cannot be set. */
 	memset(w.mad, 0, sizeof(w.mad));
 	data()[4 * 5] = 0xc0;
 	assert_int_equal(ask(MAD_SET, CC_SWITCH_PORT_SETTING, 0),
@@ -192,7 +193,8 @@ static void cca__an_adapter_is_told_how_to_slow_down(void **state)
 	assert_int_equal(cc->sl[2].increase, 2);
 	assert_int_equal(cc->sl[2].trigger, 9);
 	assert_int_equal(cc->sl[2].min, 1);
-	assert_int_equal(cc->sl[1].timer, 0); /* not in the map */
+	/* the default: SL 1 is not in the Set's Port_Map */
+	assert_int_equal(cc->sl[1].timer, 0);
 	assert_int_equal(ask(MAD_GET, CC_CA_SETTING, 0), MAD_OK);
 	assert_memory_equal(data() + 4 + 16, entry, sizeof(entry));
 	memset(w.mad, 0, sizeof(w.mad));
@@ -226,11 +228,13 @@ static void cca__key(void **state)
 	assert_int_equal(say(MAD_SET, CC_KEY_INFO, 0), CCA_BAD_KEY);
 	assert_int_equal(ask(MAD_GET, CC_CLASS_PORT_INFO, 0), MAD_OK);
 	assert_int_equal(ask(MAD_GET, CC_KEY_INFO, 0), MAD_OK);
-	assert_int_equal(vb_load_be(data(), 8), 0); /* protected */
+	/* a protected CC_Key is read as 0 */
+	assert_int_equal(vb_load_be(data(), 8), 0);
 	assert_int_equal(vb_load_be(data() + 12, 2), 2);
 	w.key = 0x1234;
 	assert_int_equal(ask(MAD_GET, CC_CA_SETTING, 0), MAD_OK);
-	set_key(0x1234, false, 0); /* resets the counter */
+	/* setting the key also resets the violation counter */
+	set_key(0x1234, false, 0);
 	w.key = 1;
 	assert_int_equal(ask(MAD_GET, CC_KEY_INFO, 0), MAD_OK);
 	assert_int_equal(vb_load_be(data(), 8), 0x1234);
@@ -270,7 +274,7 @@ static void cca__trap_of_a_bad_key(void **state)
 	assert_false(vb_cca_trap(w.agent, 0, &f, w.mad, trap, &to, w.now));
 	w.key = 9;
 	memset(w.mad, 0, sizeof(w.mad));
-	data()[57] = 0x30; /* TrapSL */
+	data()[57] = 0x30; /* TrapSL 3 in ClassPortInfo */
 	vb_store_be(data() + 60, 0x77, 2);
 	vb_store_be(data() + 62, 0xffff, 2);
 	vb_store_be(data() + 65, 5, 3);
@@ -285,7 +289,8 @@ static void cca__trap_of_a_bad_key(void **state)
 	assert_int_equal(to.sl, 3);
 	assert_int_equal(to.qpn, 5);
 	assert_int_equal(to.qkey, VB_GSI_QKEY);
-	assert_int_equal(vb_load_be(trap, 4), 0x01210205); /* a Trap */
+	/* the header of a Trap MAD */
+	assert_int_equal(vb_load_be(trap, 4), 0x01210205);
 	assert_int_equal(vb_load_be(trap + 16, 2), CC_NOTICE);
 	assert_int_equal(n[0], 0x80 | VB_NOTICE_SECURITY);
 	assert_int_equal(vb_load_be(n + 1, 3), NODE_SWITCH);
@@ -297,7 +302,7 @@ static void cca__trap_of_a_bad_key(void **state)
 	assert_int_equal(vb_load_be(d + 8, 4), 3);
 	assert_int_equal(vb_load_be(d + 13, 3), 1);
 	assert_int_equal(vb_load_be(d + 16, 8), 0xbad);
-	/* No flood. */
+	/* A second trap within the pause is not sent. */
 	w.now += VB_SEC;
 	assert_false(vb_cca_trap(w.agent, 0, &f, w.mad, trap, &to, w.now));
 	w.now += VB_SEC;
@@ -328,17 +333,17 @@ static void cca__log_of_a_switch(void **state)
 	assert_int_equal(vb_load_be(at + 4, 4), 100);
 	assert_int_equal(at[8 + 31], 1u << 2);
 	assert_int_equal(at[8 + 31 - 8], 1u << 5);
-	/* The latest first; 15 of them. */
+	/* The log has 15 entries, the latest first. */
 	assert_int_equal(vb_load_be(at + 40, 4), 116u << 16 | 3);
 	assert_int_equal(at[44], 0x20);
 	assert_int_equal(vb_load_be(at + 48, 4), 16);
 	assert_int_equal(vb_load_be(at + 40 + 14 * 12, 2), 102);
-	/* What has been read does not count again, */
+	/* Events that were read are not counted in the next Get. */
 	assert_int_equal(ask(MAD_GET, CC_LOG, 0), MAD_OK);
 	assert_int_equal(vb_load_be(at + 2, 2), 0);
 	assert_int_equal(at[8 + 31], 0);
 	assert_int_equal(vb_load_be(at + 40, 2), 116);
-	/* and what is so old that its stamp would come again is gone. */
+	/* Events whose 32-bit time stamp wrapped are not in the log. */
 	w.now += 1024ull << 32;
 	assert_int_equal(ask(MAD_GET, CC_LOG, 0), MAD_OK);
 	assert_int_equal(vb_load_be(at + 40, 2), 0);

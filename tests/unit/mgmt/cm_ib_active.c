@@ -61,7 +61,8 @@ void active__asks_for_less(void **state)
 	expect_sent(CM_REQ);
 	assert_int_equal(sent.req.mtu, 3);
 	assert_int_equal(sent.req.qpn, OUR_QPN);
-	refuse_mtu(1, 3); /* a late copy of the REJ is ignored */
+	/* a second copy of the REJ, which comes late, is ignored */
+	refuse_mtu(1, 3);
 	assert_int_equal(happened, -1);
 	assert_int_equal(sent_count, 0);
 	run_timer();
@@ -95,7 +96,7 @@ void active__repeats_and_gives_up(void **state)
 	vb_cm_release(conn, now);
 }
 
-/* The network returns the last message. */
+/* The network returns our last message as undeliverable, with @error. */
 static void come_back(int error)
 {
 	uint8_t mad[VB_MAD_BYTES];
@@ -166,7 +167,7 @@ void active__outlasts_a_second_of_returns(void **state)
 		run_timer();
 	for (unsigned i = 0; i < 10; i++) {
 		come_back(ECONNREFUSED);
-		/* as if the REQ were sent again at once */
+		/* Pretend that the REQ was sent again: a return counts. */
 		conn->came_back = false;
 		assert_int_equal(happened, -1);
 	}
@@ -176,7 +177,7 @@ void active__outlasts_a_second_of_returns(void **state)
 	vb_cm_release(conn, now);
 }
 
-/* A peer that sees one transaction ID cannot guess the next. */
+/* Consecutive requests must not have consecutive transaction IDs. */
 void active__transactions_are_no_sequence(void **state)
 {
 	uint32_t tids[3];
@@ -201,7 +202,8 @@ void active__heeds_no_other_returns(void **state)
 	now += 2 * VB_SEC;
 	for (unsigned i = 0; i < 10; i++) {
 		come_back(EMSGSIZE);
-		sent.tid++; /* a guessed transaction ID does not match */
+		/* a return with a guessed transaction ID matches no request */
+		sent.tid++;
 		come_back(ECONNREFUSED);
 		sent = req;
 		sent.local_id++;
@@ -263,7 +265,7 @@ void active__knows_its_own_requests(void **state)
 	expect_own(CM_REQ, false);
 }
 
-/* The addressee of our REQ on another host knows its numbers. */
+/* A host that got our REQ and sends the same numbers is not taken for us. */
 void active__does_not_own_what_a_host_reflects(void **state)
 {
 	struct vb_cm_msg m;

@@ -11,7 +11,7 @@ void both__disconnect_at_once(void **state)
 	assert_int_equal(sent.tid, 5);
 	assert_int_equal(happened, CM_IS_DISCONNECTED);
 	assert_int_equal(vb_cm_disconnect(conn, now), -EINVAL);
-	say(CM_DREQ, 5); /* the DREQ is repeated, because the DREP was lost */
+	say(CM_DREQ, 5); /* the peer repeats its DREQ, as the DREP was lost */
 	expect_sent(CM_DREP);
 	assert_int_equal(happened, -1);
 	run_timer();
@@ -97,13 +97,13 @@ void stale__peer_came_back(void **state)
 	make_passive();
 	request(PEER_ID + 1, PEER_QPN);
 	assert_int_equal(requests, 1);
-	assert_int_equal(sent_count, 2); /* a REJ and a DREQ were sent */
+	assert_int_equal(sent_count, 2); /* sent: a REJ and a DREQ */
 	assert_int_equal(happened, -1);
 	say(CM_DREP, sent.tid);
 	assert_int_equal(happened, CM_IS_DISCONNECTED);
 	assert_int_equal(conn->state, CM_TIMEWAIT);
 	vb_cm_release(conn, now);
-	/* The connection is still in time wait. */
+	/* The old connection of the peer's queue pair is still in time wait. */
 	request(PEER_ID + 1, PEER_QPN);
 	assert_int_equal(requests, 2);
 	vb_cm_release(conn, now);

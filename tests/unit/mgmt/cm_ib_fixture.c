@@ -5,9 +5,10 @@
 struct vb_cm *cm;
 struct vb_mad_path path;
 vb_time now;
-struct vb_cm_msg sent; /* the last message that was sent */
+/* the last message that the connection manager under test sent */
+struct vb_cm_msg sent;
 unsigned sent_count;
-int happened; /* the last event; -1: none came */
+int happened; /* the last event that the program got; -1: none */
 unsigned refuse_with, requests;
 struct vb_cm_conn *conn;
 int owner;

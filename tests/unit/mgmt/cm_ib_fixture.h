@@ -22,9 +22,10 @@
 extern struct vb_cm *cm;
 extern struct vb_mad_path path;
 extern vb_time now;
-extern struct vb_cm_msg sent; /* the last message that was sent */
+/* the last message that the connection manager under test sent */
+extern struct vb_cm_msg sent;
 extern unsigned sent_count;
-extern int happened; /* the last event; -1: none came */
+extern int happened; /* the last event that the program got; -1: none */
 extern unsigned refuse_with, requests;
 extern struct vb_cm_conn *conn;
 extern int owner;
@@ -86,12 +87,12 @@ void active__outlasts_a_burst_of_returns(void **state);
 /* A request ends when its returns last a second, however long it has waited. */
 void active__outlasts_a_second_of_returns(void **state);
 
-/* A peer that sees one transaction ID cannot guess the next. */
+/* Consecutive requests must not have consecutive transaction IDs. */
 void active__transactions_are_no_sequence(void **state);
 void active__heeds_no_other_returns(void **state);
 void active__knows_its_own_requests(void **state);
 
-/* The addressee of our REQ on another host knows its numbers. */
+/* A host that got our REQ and sends the same numbers is not taken for us. */
 void active__does_not_own_what_a_host_reflects(void **state);
 void active__is_patient_when_asked(void **state);
 void active__repeats_its_rtu(void **state);

@@ -127,7 +127,8 @@ void passive__says_how_much(void **state)
 	assert_int_equal(sent.answer.info_bytes, 1);
 	assert_int_equal(sent.answer.info[0], 3);
 	vb_cm_release(conn, now);
-	request(PEER_ID, PEER_QPN); /* the peer repeats its REQ */
+	/* the peer repeats its REQ, which is handled again */
+	request(PEER_ID, PEER_QPN);
 	assert_int_equal(conn->state, CM_REQ_RCVD);
 	vb_cm_release(conn, now);
 }
@@ -166,7 +167,8 @@ void held__nobody_comes(void **state)
 	refuse_with = CM_REJ_INVALID_SERVICE_ID;
 	request(PEER_ID, PEER_QPN);
 	assert_int_equal(sent_count, 0);
-	request(PEER_ID, PEER_QPN); /* the peer repeats a request that waits */
+	/* the peer repeats a REQ that waits for a program to listen */
+	request(PEER_ID, PEER_QPN);
 	assert_int_equal(sent_count, 0);
 	assert_int_equal(requests, 1);
 	vb_cm_listens(cm);
@@ -191,7 +193,7 @@ void held__somebody_comes(void **state)
 	assert_int_equal(vb_cm_deadline(cm), VB_NEVER);
 	vb_cm_listens(cm);
 	assert_int_equal(requests, 4);
-	conn = NULL; /* teardown frees both connections */
+	conn = NULL; /* the teardown of the test frees both connections */
 }
 
 void held__the_peer_gives_up(void **state)

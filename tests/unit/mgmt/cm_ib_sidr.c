@@ -41,7 +41,7 @@ void sidr__answers_and_repeats_its_answer(void **state)
 	assert_int_equal(vb_cm_busy(cm), 0);
 	run_timer();
 	assert_int_equal(happened, -1);
-	/* the first look-up has ended, so this is a new one */
+	/* The first SIDR look-up has ended, so the same ID begins a new one. */
 	look_up(PEER_ID);
 	assert_int_equal(requests, 2);
 }
@@ -107,7 +107,8 @@ void sidr__is_answered_once(void **state)
 
 	look_it_up();
 	m.local_id = sent.local_id;
-	m.tid = sent.tid + 1; /* a reply of another transaction is ignored */
+	/* a SIDR reply of another transaction is ignored */
+	m.tid = sent.tid + 1;
 	deliver(&m);
 	assert_int_equal(happened, -1);
 	m.tid = sent.tid;

@@ -14,7 +14,7 @@
 #define FLYING 4096
 #define SEEDS  60
 #define STEPS  400
-#define LOSE   2000 /* chance in 10000 that a message is lost */
+#define LOSE   2000 /* chance in 10000 that the network loses a message */
 #define COPY   1500
 #define DAMAGE 100
 
@@ -30,7 +30,7 @@ struct end {
 	struct vb_cm_conn *conn;
 	unsigned side;
 	enum told told;
-	uint64_t service; /* ID of the service that is asked for */
+	uint64_t service; /* service ID that the peer's request asks for */
 };
 
 struct mail {
@@ -111,7 +111,7 @@ static unsigned on_request(void *arg, struct vb_cm_conn *c,
 
 	if (quiet || !e)
 		return CM_REJ_NO_RESOURCES;
-	if (maybe(2000)) /* no program listens at the moment */
+	if (maybe(2000)) /* chance of 2000 in 10000 that no program listens */
 		return CM_REJ_INVALID_SERVICE_ID;
 	*e = (struct end){ c, (unsigned)(size_t)arg, TOLD_NOTHING };
 	e->service = req->sidr.service_id;
@@ -128,7 +128,7 @@ static void check_address(const struct vb_cm_msg *m)
 		answers++;
 }
 
-/* Checks the order of events at one end. */
+/* Check that the events of one end of a connection come in order. */
 static void on_happen(void *arg, struct vb_cm_conn *c,
 		      enum vb_cm_happening what, const struct vb_cm_msg *m)
 {
@@ -154,7 +154,7 @@ static void on_happen(void *arg, struct vb_cm_conn *c,
 		e->told = TOLD_DOWN;
 		break;
 	case CM_IS_DISCONNECTED:
-		/* This event comes once, even if both ends disconnect. */
+		/* Even if both ends disconnect, this event comes once. */
 		MUST(e->told < TOLD_DOWN);
 		e->told = TOLD_DOWN;
 		break;
@@ -182,7 +182,7 @@ static void connect_one(unsigned from)
 	if (!e)
 		return;
 	req.req.ca_guid = from + 1;
-	/* few numbers, so that stale ones are reused */
+	/* Few queue pair numbers, so that old numbers come again. */
 	req.req.qpn = dice() % 64;
 	req.req.local_timeout = req.req.remote_timeout = VB_CM_TIMEOUT_CODE;
 	req.req.max_cm_retries = VB_CM_RETRIES;

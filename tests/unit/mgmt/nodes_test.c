@@ -25,15 +25,17 @@ static struct world {
 	struct vb_fab_node *ca, *sw;
 	struct frame queue[MOST];
 	unsigned first, count;
-	struct vb_mad_frame last; /* headers of the last frame that was sent */
+	/* headers of the last frame that the nodes sent */
+	struct vb_mad_frame last;
 	uint8_t last_mad[VB_MAD_BYTES];
 	unsigned sent, delivered;
 	uint8_t got[VB_MAD_BYTES];
 	uint32_t status;
 	unsigned state, phys;
 	vb_time moved;
-	bool full;	/* the network has no room for data */
-	vb_time passes; /* the time that a frame takes to pass the link */
+	/* true: the network has no room for frames of data VLs */
+	bool full;
+	vb_time passes; /* virtual time that a frame takes to pass the link */
 	vb_time now;
 } w;
 
@@ -155,7 +157,7 @@ static uint32_t register_at(struct vb_fab_node *node, uint8_t port,
 	return (uint32_t)id;
 }
 
-/* Send a request from the adapter, with a timeout of 100 ms. */
+/* The adapter's program sends a request with a time-out of 100 ms. */
 static void ask(uint32_t agent, uint16_t lid, const uint8_t *mad)
 {
 	const struct vb_mad_send s = {
@@ -204,7 +206,7 @@ static void nodes__smp_by_each_kind_of_route(void **state)
 	uint32_t by_lid = register_at(w.ca, 1, MAD_CLASS_SMP, 0);
 
 	smp(mad, MAD_CLASS_SMP_DIRECTED, MAD_GET, SMP_NODE_INFO);
-	mad[7] = 1; /* a route of one hop */
+	mad[7] = 1; /* hop count 1: a directed route of one hop */
 	mad[VB_SMP_INITIAL_PATH_AT + 1] = 1;
 	ask(directed, VB_LID_PERMISSIVE, mad);
 	assert_int_equal(w.delivered, 1);
@@ -212,21 +214,21 @@ static void nodes__smp_by_each_kind_of_route(void **state)
 	vb_node_info_get(w.got + VB_SMP_DATA_AT, &i);
 	assert_int_equal(i.node_guid, 0x200);
 	assert_int_equal(i.local_port, 3);
-	mad[7] = 0; /* a route to the node itself */
+	mad[7] = 0; /* hop count 0: a directed route to the sender itself */
 	ask(directed, VB_LID_PERMISSIVE, mad);
 	vb_node_info_get(w.got + VB_SMP_DATA_AT, &i);
 	assert_int_equal(w.delivered, 2);
 	assert_int_equal(i.node_guid, 0x100);
 	smp(mad, MAD_CLASS_SMP, MAD_GET, SMP_NODE_INFO);
-	ask(by_lid, 9, mad); /* a request by LID */
+	ask(by_lid, 9, mad); /* a request by the switch's LID 9 */
 	vb_node_info_get(w.got + VB_SMP_DATA_AT, &i);
 	assert_int_equal(w.delivered, 3);
 	assert_int_equal(i.node_guid, 0x200);
-	ask(by_lid, 5, mad); /* a request to the node's own LID */
+	ask(by_lid, 5, mad); /* a request to the adapter's own LID 5 */
 	vb_node_info_get(w.got + VB_SMP_DATA_AT, &i);
 	assert_int_equal(w.delivered, 4);
 	assert_int_equal(i.node_guid, 0x100);
-	/* requests to the node itself crossed no wire */
+	/* Requests of a node to itself sent no frame. */
 	assert_int_equal(w.sent, 4);
 }
 
@@ -246,7 +248,7 @@ static void nodes__nobody_there_is_said(void **state)
 	ask(sm, 9, mad);
 	assert_int_equal(w.status, 0);
 	assert_int_equal(status_of(w.got), MAD_BAD_ATTRIBUTE);
-	/* A MAD that asks for no answer gets none. */
+	/* The request's method Send asks for no answer, so none comes. */
 	smp(mad, VB_MAD_CLASS_CM, MAD_SEND, 0x10);
 	ask(cm, 9, mad);
 	assert_int_equal(w.status, VB_AGENT_TIMEOUT);
@@ -279,7 +281,8 @@ static void nodes__congestion_control(void **state)
 	smp(mad, MAD_CLASS_CC, MAD_SET, 0x14);
 	mad[2] = 2;
 	memset(mad + 24, 0,
-	       8 + 4); /* the CC_Key is where SMPs have other things */
+	       /* the CC_Key is at bytes 24 to 31, where SMPs have the M_Key */
+	       8 + 4);
 	mad[64 + 3] = 4;
 	mad[64 + 68] = 0xf0;
 	ask(agent, 9, mad);
@@ -289,10 +292,11 @@ static void nodes__congestion_control(void **state)
 	smp(mad, MAD_CLASS_CC, MAD_SET, 0x12);
 	mad[2] = 2;
 	memset(mad + 24, 0, 8 + 4);
-	mad[64 + 7] = 1; /* the key */
+	mad[64 + 7] = 1; /* the new CC_Key is 1 */
 	ask(agent, 9, mad);
 	assert_int_equal(status_of(w.got), MAD_OK);
-	smp(mad, MAD_CLASS_CC, MAD_SET, 1); /* where traps go */
+	/* Set ClassPortInfo, which says to which LID traps go */
+	smp(mad, MAD_CLASS_CC, MAD_SET, 1);
 	mad[2] = 2;
 	memset(mad + 24, 0, 8 + 4);
 	mad[24 + 7] = 1;
@@ -316,7 +320,8 @@ static void nodes__keys_of_queue_pair_1(void **state)
 	uint32_t agent = register_at(w.ca, 1, MAD_CLASS_PERF, 0);
 
 	w.sw->port[0].sm_lid = 5;
-	w.sw->port[0].pkey[0] = 0x7fff; /* two limited members do not match */
+	/* two limited members of a partition do not match */
+	w.sw->port[0].pkey[0] = 0x7fff;
 	w.ca->port[1].pkey[0] = 0x7fff;
 	smp(mad, MAD_CLASS_PERF, MAD_GET, 0x12);
 	ask(agent, 9, mad);
@@ -335,7 +340,7 @@ static void nodes__trap_until_it_is_repressed(void **state)
 
 	w.sw->port[3].state = FAB_DOWN;
 	vb_mgmt_state_changed(w.m, w.sw, 3, 0);
-	/* no trap is sent, because there is no subnet manager */
+	/* Without a subnet manager's LID the switch sends no trap. */
 	assert_int_equal(w.sent, 0);
 	w.sw->port[0].sm_lid = 5;
 	vb_mgmt_state_changed(w.m, w.sw, 3, 0);
@@ -347,7 +352,8 @@ static void nodes__trap_until_it_is_repressed(void **state)
 	assert_int_equal(vb_load_be(w.last_mad + 64 + 4, 2), TRAP_LINK_STATE);
 	assert_int_equal(vb_load_be(w.last_mad + 64 + 10, 2), 9);
 	run(VB_SEC);
-	assert_in_range(w.sent, 9, 12); /* the trap is repeated every 100 ms */
+	/* 9 to 12 traps: one each 100 ms until the manager answers */
+	assert_in_range(w.sent, 9, 12);
 	smp(mad, MAD_CLASS_SMP, MAD_TRAP_REPRESS, SMP_NOTICE);
 	vb_smp_hdr_get(w.last_mad, &h);
 	vb_store_be(mad + 8, h.tid, 8);
@@ -412,7 +418,7 @@ static void nodes__answer_passes_before_the_link_goes_down(void **state)
 	}
 }
 
-/* Frames that find no room wait, and leave in order. */
+/* Frames wait in order while the network has no room for them. */
 static void nodes__gmps_wait_for_room(void **state)
 {
 	uint8_t mad[VB_MAD_BYTES];
@@ -430,7 +436,8 @@ static void nodes__gmps_wait_for_room(void **state)
 		};
 
 		mad[200] = (uint8_t)i;
-		w.full = i < 3; /* the last frame must not overtake */
+		/* only the last frame finds room, and must wait */
+		w.full = i < 3;
 		assert_int_equal(
 			vb_agents_send(vb_mgmt_agents(w.m, w.ca, 1), &w, &s, 0),
 			0);

@@ -89,7 +89,7 @@ static void pma__counters_stand_where_they_belong(void **state)
 	assert_int_equal(ask(&b, MAD_GET, EXTENDED, 2, 0), MAD_OK);
 	assert_int_equal(field(&b, 8, 8), 0x7000008);
 	assert_int_equal(field(&b, 32, 8), 9);
-	/* the count of unicast packets */
+	/* 7: the count of unicast packets */
 	assert_int_equal(field(&b, 48, 8), 7);
 	assert_int_equal(field(&b, 64, 8), 2);
 	finish(&b);
@@ -125,10 +125,10 @@ static void pma__reset_of_what_is_selected(void **state)
 	count[FAB_SYMBOL_ERRORS] += 7;
 	assert_int_equal(ask(&b, MAD_GET, COUNTERS, 1, 0xffff), MAD_OK);
 	assert_int_equal(field(&b, 4, 2), 7);
-	/* this counter was not selected */
+	/* The Set's CounterSelect does not name this counter. */
 	assert_int_equal(field(&b, 8, 2), 100);
 	assert_int_equal(field(&b, 40, 4), 0);
-	/* The extended counters are reset separately. */
+	/* A Set of the extended counters resets only those. */
 	assert_int_equal(ask(&b, MAD_SET, EXTENDED, 1, 1), MAD_OK);
 	assert_int_equal(field(&b, 8, 8), 0);
 	assert_int_equal(ask(&b, MAD_GET, COUNTERS, 1, 0), MAD_OK);
@@ -212,14 +212,14 @@ static void pma__lanes_and_service_levels(void **state)
 	assert_int_equal(field(&b, 4, 8), 0x80100000802);
 	assert_int_equal(ask(&b, MAD_GET, 0x34, 2, 0), MAD_OK);
 	assert_int_equal(field(&b, 4, 4), 0x803);
-	/* A reset of service levels 0 and 15 of one attribute. */
+	/* Reset the counters of service levels 0 and 15 in attribute 0x36. */
 	assert_int_equal(ask(&b, MAD_SET, 0x36, 2, 0x8001), MAD_OK);
 	assert_int_equal(field(&b, 4, 4), 0);
 	assert_int_equal(field(&b, 8, 4), 0x40001);
 	assert_int_equal(field(&b, 4 + 4 * 15, 4), 0);
 	assert_int_equal(ask(&b, MAD_GET, 0x37, 2, 0), MAD_OK);
 	assert_int_equal(field(&b, 4, 4), 0x50000);
-	/* What is not counted, and what only switches count. */
+	/* Attributes that no port counts, or only a switch's ports. */
 	for (unsigned attr = 0x17; attr <= 0x1f; attr++)
 		assert_int_equal(ask(&b, MAD_GET, attr, 2, 0),
 				 attr == 0x18 || attr == 0x1c || attr == 0x1d
@@ -255,7 +255,7 @@ static void pma__errors_of_64_bits(void **state)
 	finish(&b);
 }
 
-/* Let the samples' timers expire up to @until. */
+/* Let the timers of the samples run until @until. */
 static void pass(struct bench *b, vb_time until)
 {
 	struct vb_timer *t;
@@ -287,7 +287,7 @@ static unsigned sample_status(struct bench *b)
 	return (unsigned)field(b, 3, 1);
 }
 
-/* PortXmitDataVL 3 and PortRcvPkts, from 4 us on, for 8 us. */
+/* Sample PortXmitDataVL[3] and PortRcvPkts for 8 us, beginning in 4 us. */
 static void pma__sample(void **state)
 {
 	struct bench b;
@@ -301,17 +301,19 @@ static void pma__sample(void **state)
 	assert_int_equal(field(&b, 4, 4), 033333333333);
 	assert_int_equal(field(&b, 12, 8), 0x01ff0000008cfffc);
 	assert_int_equal(sample_status(&b), 1);
-	p->vl[3].xmit_words += 10; /* before the interval */
+	/* before the sampling interval, so not counted */
+	p->vl[3].xmit_words += 10;
 	pass(&b, b.now + 4 * VB_USEC);
 	assert_int_equal(sample_status(&b), 2);
 	assert_int_equal(field(&b, 4, 4), 0);
 	p->vl[3].xmit_words += 500;
 	p->count[FAB_RCV_PKTS] += 7;
-	/* A Set while it runs changes nothing. */
+	/* A Set of PortSamplesControl during the sampling changes nothing. */
 	assert_int_equal(control(&b, 3, 5, 5, 1, 1), MAD_OK);
 	assert_int_equal(field(&b, 28, 4), 1000);
 	pass(&b, b.now + 8 * VB_USEC);
-	p->vl[3].xmit_words += 90; /* behind it */
+	/* after the sampling interval, so not counted */
+	p->vl[3].xmit_words += 90;
 	assert_int_equal(sample_status(&b), 0);
 	assert_int_equal(field(&b, 4, 4), 500);
 	assert_int_equal(field(&b, 8, 4), 7);

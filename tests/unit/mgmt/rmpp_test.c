@@ -10,7 +10,7 @@
 
 #define GET_TABLE_RESP 0x92
 
-/* Make a message of @data bytes behind the headers of @class. */
+/* Make a message of @class with @data bytes behind the class's headers. */
 static uint8_t *make_message(uint8_t class, size_t data, size_t *len)
 {
 	size_t at = vb_rmpp_data_at(class);
@@ -19,7 +19,8 @@ static uint8_t *make_message(uint8_t class, size_t data, size_t *len)
 	m[0] = 1;
 	m[1] = class;
 	m[3] = GET_TABLE_RESP;
-	m[at - 1] = 0x77; /* a byte of the class's header */
+	/* the last byte of the class's header, which is not data */
+	m[at - 1] = 0x77;
 	for (size_t i = 0; i < data; i++)
 		m[at + i] = (uint8_t)(i * 7 + i / 251);
 	*len = at + data;
@@ -32,10 +33,10 @@ struct pair {
 	uint8_t *want;
 	size_t len;
 	uint32_t dice;
-	unsigned loss; /* percentage of lost packets */
+	unsigned loss; /* percentage of packets that the network loses */
 	vb_time now;
 	enum vb_rmpp_verdict sent, got;
-	/* the most segments that were sent without an ACK */
+	/* the most segments that were on their way without an ACK */
 	unsigned under_way;
 };
 
@@ -137,7 +138,7 @@ static void rmpp__losses_cost_time_only(void **state)
 		}
 		finish(&p);
 	}
-	/* the others failed: five losses in a row end a transfer */
+	/* A transfer fails after five losses in a row. */
 	assert_true(done > 390);
 }
 
@@ -148,7 +149,7 @@ static void rmpp__window_is_kept(void **state)
 	struct vb_rmpp h;
 
 	start(&p, MAD_CLASS_SA, 200 * 1000);
-	/* Before the first ACK only one segment is sent. */
+	/* The sender sends only one segment before the first ACK. */
 	assert_true(vb_rmpp_sender_next(&p.s, mad, 0));
 	vb_rmpp_get(mad, &h);
 	assert_int_equal(h.flags, VB_RMPP_ACTIVE | VB_RMPP_FIRST);
@@ -238,7 +239,7 @@ static void rmpp__a_segment_too_many_finds_the_message_complete(void **state)
 	assert_true(vb_rmpp_sender_next(&p.s, mad, 0));
 	hear_segment(&p, mad);
 	assert_int_equal(p.got, RMPP_DONE);
-	/* The ACK was lost, so the receiver sends it again. */
+	/* The receiver repeats its last ACK, which was lost. */
 	assert_int_equal(vb_rmpp_receiver_hear(&p.r, mad, reply, &answer, 0),
 			 RMPP_DONE);
 	assert_true(answer);

@@ -25,8 +25,6 @@ static struct vb_fab_node *make(uint8_t kind, uint8_t ports)
 	return n;
 }
 
-/* --- directed routes --- */
-
 static void directed(uint8_t mad[VB_MAD_BYTES], unsigned count,
 		     const uint8_t *path)
 {
@@ -68,7 +66,8 @@ static void smi__out_and_back(void **state)
 	goes(vb_smi_step(sw, 2, mad), SMI_OUT, 5);
 	goes(vb_smi_step(sw, 7, mad), SMI_OUT, 3);
 	goes(vb_smi_step(ca, 1, mad), SMI_HERE, 0);
-	assert_int_equal(mad[6], 4); /* the hop pointer is 4 */
+	/* 4: the hop pointer after the SMP has reached its last node */
+	assert_int_equal(mad[6], 4);
 	assert_int_equal(mad[VB_SMP_RETURN_PATH_AT + 1], 2);
 	assert_int_equal(mad[VB_SMP_RETURN_PATH_AT + 2], 7);
 	assert_int_equal(mad[VB_SMP_RETURN_PATH_AT + 3], 1);
@@ -96,7 +95,8 @@ static void smi__combined_route(void **state)
 	struct vb_smp_hdr h;
 
 	directed(mad, 1, path);
-	vb_store_be(mad + 32, 9, 2); /* the field DrSLID */
+	/* DrSLID, the LID at which the directed part of the route begins */
+	vb_store_be(mad + 32, 9, 2);
 	goes(vb_smi_step(sw, 2, mad), SMI_OUT, 4);
 	goes(vb_smi_step(ca, 1, mad), SMI_HERE, 0);
 	vb_smp_hdr_get(mad, &h);
@@ -132,21 +132,19 @@ static void smi__refuses(void **state)
 	/* the route would pass the node, but an adapter lets no SMP pass */
 	mad[6] = 1;
 	goes(vb_smi_step(ca, 1, mad), SMI_DROP, 0);
-	/* the route names port 9, which does not exist */
+	/* Hop 1 names port 9, which the switch does not have. */
 	goes(vb_smi_step(sw, 1, mad), SMI_DROP, 0);
 	directed(mad, 3, path);
-	mad[6] = 5; /* the hop pointer is beyond the end */
+	mad[6] = 5; /* 5: the hop pointer is beyond the path's three hops */
 	goes(vb_smi_step(sw, 1, mad), SMI_DROP, 0);
 	mad[4] = 0x80;
 	goes(vb_smi_step(sw, 1, mad), SMI_DROP, 0);
 	directed(mad, 3, path);
-	mad[7] = 64; /* more hops than a path can have */
+	mad[7] = 64; /* 64: more hops than a path can have */
 	goes(vb_smi_step(sw, 1, mad), SMI_DROP, 0);
 	vb_fab_node_destroy(ca);
 	vb_fab_node_destroy(sw);
 }
-
-/* --- the agent --- */
 
 struct asked {
 	uint8_t port;
@@ -306,7 +304,7 @@ static void sma__port_info_set_and_got(void **state)
 	p.client_reregister = 1;
 	p.gid_prefix = 0xfe80000000000001;
 	assert_int_equal(set_port_info(&q, ca, 1, &p), MAD_OK);
-	/* The answer to a Set has the new contents. */
+	/* The response to the Set has the contents after the change. */
 	vb_port_info_get(q.mad + VB_SMP_DATA_AT, &p);
 	assert_int_equal(p.lid, 0x40);
 	assert_int_equal(p.state, FAB_DOWN);
@@ -320,7 +318,7 @@ static void sma__port_info_set_and_got(void **state)
 	assert_int_equal(ca->port[1].gid_prefix, 0xfe80000000000001);
 	assert_int_equal(q.asked.configured, 1);
 	assert_int_equal(q.asked.state, 0);
-	/* Bit 31 says that the subnet manager knows extended speeds. */
+	/* Bit 31 of the modifier: the manager knows extended link speeds. */
 	assert_int_equal(set_port_info(&q, ca, 0x80000001, &p), MAD_OK);
 	vb_fab_node_destroy(ca);
 }
@@ -349,12 +347,14 @@ static void sma__port_info_that_is_wrong_changes_nothing(void **state)
 	BAD(ca, 1, width_enabled, FAB_12X);
 	BAD(ca, 1, ext_speed_enabled, FAB_NDR);
 	BAD(ca, 1, state, FAB_INIT);
-	BAD(ca, 1, state, FAB_ARMED); /* refused: the port is down */
+	/* refused: the port is Down, so it cannot become Armed */
+	BAD(ca, 1, state, FAB_ARMED);
 	BAD(ca, 1, state, FAB_ACTIVE);
 	BAD(ca, 1, state, 9);
 	BAD(ca, 1, phys_state, FAB_LINK_UP);
-	BAD(ca, 2, local_port, 0); /* refused: another port of an adapter */
-	BAD(ca, 3, local_port, 0); /* refused: port 3 does not exist */
+	/* refused: an adapter's SMA sets no port but the one it is asked by */
+	BAD(ca, 2, local_port, 0);
+	BAD(ca, 3, local_port, 0); /* refused: the adapter has no port 3 */
 	BAD(sw, 9, local_port, 0);
 	p = none;
 	p.lid = 0x41;
@@ -380,17 +380,17 @@ static void sma__states_are_asked_of_the_link(void **state)
 	q.asked.state = 0;
 	assert_int_equal(set_port_info(&q, sw, 3, &p), MAD_OK);
 	assert_int_equal(q.asked.phys, FAB_DISABLED);
-	/* a disabled port is down without a request */
+	/* Disabling a port asks for no separate change of the port state. */
 	assert_int_equal(q.asked.state, 0);
 	q.asked.rc = -EINVAL;
 	assert_int_equal(set_port_info(&q, sw, 3, &p), MAD_BAD_FIELD);
-	/* Port 0 of a switch has no link. */
+	/* Port 0 of a switch has no link, so its state stays. */
 	q.asked = (struct asked){ 0 };
 	p = (struct vb_port_info){ .state = FAB_ACTIVE, .lid = 5 };
 	assert_int_equal(set_port_info(&q, sw, 0, &p), MAD_OK);
 	assert_int_equal(q.asked.state, 0);
 	assert_int_equal(sw->port[0].lid, 5);
-	/* The external ports of a switch have no LID. */
+	/* External ports of a switch have no LID of their own. */
 	p = port_info(&q, sw, 3);
 	assert_int_equal(p.lid, 0);
 	vb_fab_node_destroy(sw);
@@ -447,14 +447,14 @@ static void sma__tables_are_those_of_the_data_plane(void **state)
 			 MAD_OK);
 	assert_int_equal(sw->sw.linear[2 * 64 + 5], 7);
 	memset(data, 0, sizeof(data));
-	/* MLID 1 of the block has ports 1 and 4 of position 2 */
+	/* MLID 1 of the block: bits 1 and 4 of its port mask, position 2. */
 	data[3] = 0x12;
 	assert_int_equal(
 		ask(&q, sw, MAD_SET, SMP_MULTICAST_TABLE, 2u << 28 | 1, data),
 		MAD_OK);
 	assert_int_equal(sw->sw.mcast[33].ports[0], 0x12ull << 32);
 	memset(data, 0, sizeof(data));
-	data[1] = 0x9a; /* SL 2 is mapped to VL 9, SL 3 to VL 10 */
+	data[1] = 0x9a; /* SL 2 is mapped to VL 9, and SL 3 to VL 10 */
 	assert_int_equal(ask(&q, sw, MAD_SET, SMP_SL2VL, 3 << 8 | 4, data),
 			 MAD_OK);
 	assert_int_equal(vb_fab_sl2vl(sw, 3, 4)[2], 9);
@@ -465,7 +465,7 @@ static void sma__tables_are_those_of_the_data_plane(void **state)
 	data[3] = 8;
 	assert_int_equal(ask(&q, sw, MAD_SET, SMP_VLARB, 3 << 16 | 6, data),
 			 MAD_OK);
-	/* VL15 is no data lane, so its entry is skipped */
+	/* The table skips the entry for VL15, which carries no data. */
 	assert_int_equal(sw->port[6].arb_high[0].weight, 0);
 	assert_int_equal(sw->port[6].arb_high[1].vl, 3);
 	assert_int_equal(sw->port[6].arb_high[1].weight, 8);
@@ -521,7 +521,7 @@ static void sma__mkey(void **state)
 	set_port_info(&q, ca, 1, &p);
 	assert_int_equal(q.verdict, SMA_BAD_MKEY);
 	assert_int_equal(ca->port[1].mkey_violations, 1);
-	/* Protection level 2: only the manager may read. */
+	/* M_KeyProtectBits 2: without the M_Key a node answers no Get. */
 	ca->port[1].mkey_protect = 2;
 	ask(&q, ca, MAD_GET, SMP_NODE_INFO, 0, NULL);
 	assert_int_equal(q.verdict, SMA_BAD_MKEY);
@@ -534,7 +534,7 @@ static void sma__mkey(void **state)
 	ask(&q, ca, MAD_GET, SMP_NODE_INFO, 0, NULL);
 	assert_int_equal(q.verdict, SMA_ANSWERED);
 	assert_int_equal(ca->port[1].mkey_protect, 0);
-	/* A request with the right key stops the timer. */
+	/* A request with the right M_Key stops the lease timer. */
 	ca->port[1].mkey_protect = 2;
 	ask(&q, ca, MAD_GET, SMP_NODE_INFO, 0, NULL);
 	assert_int_equal(q.verdict, SMA_BAD_MKEY);
@@ -546,7 +546,7 @@ static void sma__mkey(void **state)
 	vb_fab_node_destroy(ca);
 }
 
-/* Any random bytes are answered or dropped. */
+/* The agent answers or drops requests of random bytes. */
 static void sma__random_requests(void **state)
 {
 	struct vb_fab_node *nodes[] = { make(FAB_CA, 2), make(FAB_SWITCH, 36),

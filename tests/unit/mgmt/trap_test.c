@@ -58,7 +58,7 @@ static void check_head(unsigned number, unsigned type)
 	assert_int_equal(vb_load_be(notice + 6, 2), 9);
 }
 
-/* 129, 130, 131: 16 bits reserved, LID, port. */
+/* Traps 129 to 131: details of 16 bits reserved, LID and port. */
 static void trap__of_a_link(void **state)
 {
 	for (unsigned n = TRAP_INTEGRITY; n <= TRAP_WATCHDOG; n++) {
@@ -73,7 +73,8 @@ static void trap__of_a_link(void **state)
 	}
 }
 
-/* 257, 258: 16 bits reserved, two LIDs, key, SL and queue pairs, two GIDs. */
+/* Details of traps 257 and 258: 16 bits reserved, two LIDs, key, SL and queue
+ * pairs, two GIDs. */
 static void trap__of_a_key(void **state)
 {
 	struct vb_mad_frame f = { .slid = 0x11,
@@ -103,14 +104,14 @@ static void trap__of_a_key(void **state)
 	}
 }
 
-/* 259: which fields are valid, two LIDs, P_Key, SL, queue pairs; and at the end
- * the switch and the port. */
+/* Details of trap 259: valid fields, two LIDs, P_Key, SL, queue pairs; at the
+ * end the switch and the port. */
 static void trap__of_a_switch_that_enforces(void **state)
 {
 	const uint8_t frame[] = {
-		0x00, 0x32, 0,	  9,	0, 7,	 0,    0x11, /* LRH: SL 3 */
-		0x64, 0x40, 0x80, 0x07, 0, 0x12, 0x34, 0x56,
-		0,    0,    0,	  1,	0, 0,	 0,    0,
+		/* LRH of the bad frame, with SL 3 */
+		0x00, 0x32, 0,	  9,	0, 7, 0, 0x11, 0x64, 0x40, 0x80, 0x07,
+		0,    0x12, 0x34, 0x56, 0, 0, 0, 1,    0,    0,	   0,	 0,
 	};
 
 	vb_trap_switch_pkey(&w.t, w.sw, 6, frame, sizeof(frame));
@@ -135,7 +136,8 @@ static void trap__of_a_link_that_flaps(void **state)
 	unsigned sent = 0;
 	bool quiet = false;
 
-	w.sw->port[0].subnet_timeout = 15; /* 134 ms */
+	/* SubnetTimeout 15: 134 ms between two traps */
+	w.sw->port[0].subnet_timeout = 15;
 	pause = vb_trap_pause(&w.sw->port[0]);
 	assert_int_equal(pause, 4096ull << 15);
 	for (now = 0; now < VB_SEC; now += VB_MSEC) {
@@ -152,7 +154,7 @@ static void trap__of_a_link_that_flaps(void **state)
 			assert_true(!sent || now - last >= pause);
 			last = now;
 			sent++;
-			/* The manager answers at once. */
+			/* The subnet manager answers each trap at once. */
 			assert_true(vb_traps_repress(&w.traps, &w.timers,
 						     w.traps.last_tid));
 			quiet = true;
@@ -161,11 +163,11 @@ static void trap__of_a_link_that_flaps(void **state)
 		}
 	}
 	assert_in_range(sent, 7, 8);
-	assert_false(quiet); /* so the last change is still to be told: */
+	assert_false(quiet); /* the last change was not sent yet */
 	assert_in_range(vb_timers_next(&w.timers), now - VB_MSEC, last + pause);
 }
 
-/* Other traps are not held up by it. */
+/* A trap does not delay traps of another number. */
 static void trap__each_number_for_itself(void **state)
 {
 	vb_trap_link_state(&w.t, w.sw);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Requests as iproute2 makes them, and the answers. */
+/* Requests as iproute2 makes them, and the preload's answers. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -240,7 +240,7 @@ static void no_acknowledgement_unasked(void **state)
 
 static void says_what_is_wrong(void **state)
 {
-	ask(RDMA_NLDEV_CMD_GET, 0); /* a request without a device */
+	ask(RDMA_NLDEV_CMD_GET, 0); /* a GET that names no device */
 	assert_int_equal(only_error(), -EINVAL);
 	ask(RDMA_NLDEV_CMD_GET, NLM_F_ACK);
 	with(RDMA_NLDEV_ATTR_DEV_INDEX, 4);
@@ -259,7 +259,7 @@ static void says_what_is_wrong(void **state)
 	assert_int_equal(only_error(), -EINVAL);
 }
 
-/* The error message has no room for the request. */
+/* Refuse a request that does not fit into the error message. */
 static void refuses_a_long_request(void **state)
 {
 	static uint8_t bytes[2 * VB_NL_ANSWER];
@@ -368,7 +368,7 @@ static void an_empty_list_is_its_end(void **state)
 	assert_true(c.done);
 }
 
-/* Iproute2 has a buffer of 4096 bytes for an answer. */
+/* An answer must fit into 4096 bytes, the buffer of iproute2. */
 static void counters_fit_a_datagram(void **state)
 {
 	struct vb_nl_cursor c = { 0 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Reads devices from the text of the tree. */
+/* Reading the facts of devices from the text of the file tree. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

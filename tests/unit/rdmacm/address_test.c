@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Addresses of rdma_cm: IPv4, IPv6 and AF_IB. */
+/* Address formats of rdma_cm ids: IPv4, IPv6 and AF_IB. */
 #include "tests/unit/rdmacm/fake.h"
 
 #include <arpa/inet.h>

@@ -12,7 +12,8 @@ int rdma_resolve_addrinfo(struct rdma_cm_id *id, const char *node,
 			  const char *service,
 			  const struct rdma_addrinfo *hints);
 
-#define RAI_SA 0x10 /* a flag that is newer than the header */
+/* RAI_SA, a flag that the system's header does not have yet */
+#define RAI_SA 0x10
 
 static struct rdma_addrinfo *look_up(const char *node,
 				     const struct rdma_addrinfo *hints)
@@ -183,7 +184,8 @@ static void resolve__one_at_a_time(void **state)
 	assert_int_equal(errno, ENODATA);
 	assert_int_equal(
 		rdma_resolve_addrinfo(&id->pub, "10.77.0.2", "1", &numeric), 0);
-	rdma_destroy_id(&id->pub); /* frees the result and the event */
+	/* destroying the id also frees its result and its waiting event */
+	rdma_destroy_id(&id->pub);
 	assert_false(fake_is_readable(c->fd));
 	rdma_destroy_event_channel(c);
 }

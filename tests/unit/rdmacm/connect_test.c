@@ -116,7 +116,8 @@ static void connect__describes_the_queue_pair(void **state)
 	id->psn = 0x123456;
 	assert_int_equal(rdma_connect(&id->pub, &p), 0);
 	assert_int_equal(m->id, id->number);
-	assert_int_equal(m->qpn, 0x42); /* the QPN is cut to 24 bits */
+	/* the QPN that the program gave, cut to 24 bits */
+	assert_int_equal(m->qpn, 0x42);
 	assert_int_equal(m->psn, 0x123456);
 	assert_true(m->guid == fake_device.guid);
 	assert_int_equal(m->responder_resources, 16);

@@ -91,7 +91,8 @@ static void queue__without_a_channel(void **state)
 	id->pub.channel = NULL;
 	assert_int_equal(rcm_event_local(id, RDMA_CM_EVENT_ADDR_CHANGE, 0),
 			 -EINVAL);
-	arrive(IPC_CM_DISCONNECTED, 0); /* an event without an id is dropped */
+	/* an event of a connection without an id is dropped */
+	arrive(IPC_CM_DISCONNECTED, 0);
 	id->pub.channel = channel;
 	check_empty();
 }
@@ -431,7 +432,7 @@ static void synchronous__errors(void **state)
 		assert_int_equal(sync->pub.event->event, cases[i].event);
 	}
 	rdma_destroy_id(&sync->pub);
-	/* a call that does not wait */
+	/* An id with a channel: the call does not wait for an event. */
 	assert_int_equal(rcm_event_complete(id), 0);
 }
 

@@ -94,7 +94,7 @@ bool fake_is_readable(int fd)
 	return poll(&p, 1, 0) == 1;
 }
 
-/* The fake session. */
+/* Fakes of the functions of the session with the broker. */
 
 int rcm_session_start(void)
 {

@@ -26,15 +26,17 @@ struct fake {
 	/* The messages of the session, in the order in which they were sent. */
 	struct vb_ipc_cm told[FAKE_MOST], asked[FAKE_MOST];
 	unsigned tells, asks;
-	int tell_rc, ask_rc;  /* return values of the next calls */
-	uint16_t answer_port; /* the port in the answer to a BIND of port 0 */
-	/* The calls of fake verbs. */
+	/* what the next calls of the fake session return */
+	int tell_rc, ask_rc;
+	/* port in the broker's answer to a BIND of port 0 */
+	uint16_t answer_port;
+	/* Calls of the fake verbs, and what they return: */
 	struct fake_move moves[FAKE_MOST];
 	unsigned move_count;
-	/* return value of ibv_modify_qp(), a positive errno or 0 */
+	/* what the fake ibv_modify_qp() returns: 0 or a positive errno */
 	int modify_rc;
 	unsigned attaches, detaches;
-	/* return value of ibv_attach_mcast(), a positive errno or 0 */
+	/* what the fake ibv_attach_mcast() returns: 0 or a positive errno */
 	int attach_rc;
 };
 extern struct fake fake;
@@ -52,10 +54,10 @@ struct rcm_id *fake_id(struct rdma_event_channel *channel,
 		       enum rdma_port_space ps, enum ibv_qp_type type,
 		       enum rcm_state state);
 
-/* A channel whose rdma_get_cm_event() does not block. */
+/* Make an event channel whose rdma_get_cm_event() does not block. */
 struct rdma_event_channel *fake_channel(void);
 
-/* Returns whether @fd is readable now. */
+/* Has @fd data to read at present? */
 bool fake_is_readable(int fd);
 
 #endif

@@ -35,7 +35,7 @@ int ibv_detach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid)
 	return 0;
 }
 
-/* The device has one GID at index 3: that of 10.77.0.1. */
+/* The fake device has one GID, at index 3: that of 10.77.0.1. */
 int _ibv_query_gid_ex(struct ibv_context *c, uint32_t port, uint32_t i,
 		      struct ibv_gid_entry *e, uint32_t flags, size_t size)
 {
@@ -60,7 +60,7 @@ int ibv_query_port(struct ibv_context *c, uint8_t port,
 	return 0;
 }
 
-/* Functions that no test may reach. */
+/* Verbs that librdmacm must not call in these tests. */
 
 struct ibv_device **ibv_get_device_list(int *count)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Ids: which types exist, their numbers, their ports. */
+/* Ids of rdma_cm: their types, numbers and ports. */
 #include "tests/unit/rdmacm/fake.h"
 
 #include <netinet/in.h>
@@ -75,7 +75,7 @@ static void numbers__skip_what_is_taken(void **state)
 	rdma_destroy_id(&c->pub);
 }
 
-/* Numbers that meet in one bucket of the table. */
+/* Ids whose numbers fall into one bucket of the id table. */
 static void find__after_renumber_and_destroy(void **state)
 {
 	const uint32_t first = VB_IPC_CM_INCOMING | 3;
@@ -89,7 +89,7 @@ static void find__after_renumber_and_destroy(void **state)
 	assert_null(rcm_id_find(was));
 	assert_ptr_equal(rcm_id_find(first), a);
 	assert_ptr_equal(rcm_id_find(second), b);
-	/* b was added last, so it is the first one in the bucket */
+	/* Id b was added last, so it is the first of its bucket. */
 	rdma_destroy_id(&b->pub);
 	assert_null(rcm_id_find(second));
 	assert_ptr_equal(rcm_id_find(first), a);
@@ -120,7 +120,7 @@ static void bind__the_broker_chooses_a_port(void **state)
 
 	assert_int_equal(rdma_create_id(channel, &pub, NULL, RDMA_PS_UDP), 0);
 	id = rcm_id_of(pub);
-	/* IPC_CM_PLAIN is a flag of AF_IB only */
+	/* IPC_CM_PLAIN is a flag for AF_IB, and is not sent for other ids. */
 	id->flags = IPC_CM_REUSE | IPC_CM_PLAIN;
 	id->ticket = 99;
 	assert_int_equal(rdma_bind_addr(pub, (struct sockaddr *)&any), 0);
@@ -133,7 +133,7 @@ static void bind__the_broker_chooses_a_port(void **state)
 	assert_true(fake.asked[0].guid == 99);
 	assert_int_equal(ntohs(rdma_get_src_port(pub)), 40000);
 	assert_int_equal(id->state, RCM_BOUND);
-	/* binding to the wildcard address chooses no device */
+	/* An id that is bound to the wildcard address has no device. */
 	assert_null(id->device);
 	assert_int_equal(rdma_bind_addr(pub, (struct sockaddr *)&any), -1);
 	rdma_destroy_id(pub);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Multicast groups of an id. */
+/* An id joins and leaves multicast groups. */
 #include "tests/unit/rdmacm/fake.h"
 
 #include <arpa/inet.h>
@@ -63,7 +63,8 @@ static void join__attaches_when_the_event_is_read(void **state)
 
 	id->tos = 0x20;
 	assert_int_equal(join("239.1.2.3"), 0);
-	id->pub.qp = &fake_qp; /* the queue pair was made after the join */
+	/* the program makes the id's queue pair after the join */
+	id->pub.qp = &fake_qp;
 	assert_int_equal(fake.attaches, 0);
 	e = next();
 	assert_int_equal(fake.attaches, 1);
@@ -142,7 +143,7 @@ static void join__send_only_is_not_attached(void **state)
 
 static void join__refused(void **state)
 {
-	/* an address that is no group */
+	/* 10.77.0.1 is no multicast address. */
 	assert_int_equal(join("10.77.0.1"), -1);
 	assert_int_equal(errno, EINVAL);
 	id->device = NULL;

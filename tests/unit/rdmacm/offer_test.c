@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Parses the words of VERBENA_IWARP. */
+/* Parsing of the variable VERBENA_IWARP. */
 #include "tests/unit/rdmacm/fake.h"
 
 #include <stdlib.h>

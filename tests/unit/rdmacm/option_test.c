@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Sets options by rdma_set_option(). */
+/* Options of an id, set by rdma_set_option(). */
 #include "tests/unit/rdmacm/fake.h"
 
 #include <endian.h>
@@ -49,7 +49,8 @@ static void flags__on_and_off(void **state)
 		assert_int_equal(id->flags, IPC_CM_PLAIN);
 		assert_int_equal(set(cases[i].name, &on, 1), -1);
 		assert_int_equal(errno, EINVAL);
-		id->state = RCM_BOUND; /* too late for this option */
+		/* in this state of the id the option can no longer be set */
+		id->state = RCM_BOUND;
 		assert_int_equal(set(cases[i].name, &on, sizeof(on)), -1);
 		assert_int_equal(id->flags, IPC_CM_PLAIN);
 		id->state = RCM_NEW;
@@ -160,7 +161,7 @@ static void path__refused(void **state)
 {
 	struct ibv_path_data d = path();
 
-	/* the address is not resolved yet */
+	/* The id's address is not resolved, so a path cannot be set. */
 	assert_int_equal(set_path(&d, sizeof(d)), -1);
 	id->state = RCM_RESOLVED;
 	assert_int_equal(set_path(&d, sizeof(d) - 1), -1);
@@ -169,10 +170,11 @@ static void path__refused(void **state)
 	d.flags = IBV_PATH_FLAG_GMP;
 	assert_int_equal(set_path(&d, sizeof(d)), -1);
 	d = path();
-	d.path.dgid.raw[15] ^= 1; /* the record names another peer */
+	/* refused: the path record names another peer */
+	d.path.dgid.raw[15] ^= 1;
 	assert_int_equal(set_path(&d, sizeof(d)), -1);
 	d = path();
-	/* the record names another address of this host */
+	/* refused: the path record names another address of this host */
 	d.path.sgid.raw[15] ^= 1;
 	assert_int_equal(set_path(&d, sizeof(d)), -1);
 	assert_int_equal(id->state, RCM_RESOLVED);

@@ -132,7 +132,7 @@ static void rtr_rts__values(void **state)
 	assert_int_equal(a.retry_cnt, 5);
 	assert_int_equal(a.rnr_retry, 6);
 	assert_int_equal(a.max_rd_atomic, 3);
-	id->ack_timeout = 0; /* set by rdma_set_option(): 0 means no timeout */
+	id->ack_timeout = 0; /* the program set ack_timeout 0: no time-out */
 	id->timeout_set = true;
 	(void)mask_of(id, IBV_QPS_RTS, &a);
 	assert_int_equal(a.timeout, 0);
@@ -205,7 +205,7 @@ static void connect__three_moves_with_the_peers_depths(void **state)
 	rdma_destroy_id(&id->pub);
 }
 
-/* The accepting side has chosen its depths before. */
+/* An accepting id keeps the depths that its program has chosen. */
 static void connect__accepting_side_keeps_its_depths(void **state)
 {
 	struct rcm_id *id = connecting(IBV_QPT_RC);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The records of ids, and the messages to the next broker. */
+/* Records of ids, and the messages made from them for the next broker. */
 #include "tests/unit/rdmacm/fake.h"
 
 #include <stdlib.h>
@@ -122,7 +122,7 @@ static void done__only_what_succeeded(void **state)
 	assert_int_equal(id->record.backlog, 5);
 }
 
-/* Check the kinds of the lines behind the HELLO. */
+/* Check the kinds of the script's messages behind the HELLO. */
 static void check_script(unsigned count, ...)
 {
 	va_list kinds;
@@ -235,7 +235,7 @@ static void script__a_request_nothing_has_read(void **state)
 	assert_int_equal(script.lines[1].id + script.lines[2].id, 2 * m.id - 1);
 }
 
-/* More lines than the first allocation holds. */
+/* A script may have more lines than its first allocation holds. */
 static void script__grows(void **state)
 {
 	struct script s = { 0 };

@@ -13,9 +13,10 @@
 
 static int broker = -1;
 static unsigned events, notes;
-static int next_session; /* return value of rcm_resume() */
+/* what the next call of the fake rcm_resume() returns */
+static int next_session;
 
-/* Fakes of the rest of librdmacm. */
+/* Fakes of the functions of librdmacm outside of session.c. */
 
 void rcm_event_arrived(const struct vb_ipc_cm *m)
 {
@@ -71,7 +72,7 @@ int rcm_resume(void)
 
 static int session(void)
 {
-	/* A message that does not come fails the test. */
+	/* The test fails if a message does not come within 20 seconds. */
 	static const struct timeval patience = { .tv_sec = 20 };
 	int ends[2];
 

@@ -66,7 +66,7 @@ static void test_plain(void **state)
 	check_same(&a, "10.77.0.1", 7);
 }
 
-/* Only an IPv6 socket shows an IPv4 address as a mapped one. */
+/* Only an IPv6 socket shows an IPv4 address in its mapped form. */
 static void test_mapped(void **state)
 {
 	const struct sockaddr_storage four = ip("10.77.0.1", 7);
@@ -93,7 +93,7 @@ static void test_port(void **state)
 	check_same(&a[1], "fd77::1", 9);
 }
 
-/* Only address and port are compared. */
+/* Two addresses are equal if IP address and port are equal. */
 static void test_same_and_hash(void **state)
 {
 	const struct sockaddr_storage all[] = {

@@ -32,12 +32,12 @@ static void test_from_sets(void **state)
 	assert_int_equal(fds[1].events, POLLIN | POLLOUT);
 	assert_int_equal(fds[2].fd, FD_SETSIZE - 1);
 	assert_int_equal(fds[2].events, POLLPRI);
-	/* only descriptors below 5 */
+	/* Only descriptors below 5 are taken from the sets. */
 	assert_int_equal(rs_from_fdsets(5, &r, &w, &e, fds), 1);
 	assert_int_equal(rs_from_fdsets(FD_SETSIZE, NULL, NULL, NULL, fds), 0);
 }
 
-/* Which sets keep the descriptor for each result of poll(). */
+/* In which fd sets a descriptor stays, for each result of poll(). */
 static void test_to_sets(void **state)
 {
 	static const struct {

@@ -25,7 +25,7 @@ struct end {
 	struct rs_room room;
 	struct rs_area slots[RS_SLOTS + 4];
 	uint8_t ring[RING];
-	/* The writes that have been posted, in order. */
+	/* WRITEs that the stream has posted, the oldest first. */
 	struct {
 		struct rs_write w;
 		uint8_t bytes[RING];
@@ -110,7 +110,7 @@ static void give(struct end *e)
 	}
 }
 
-/* Post up to @n bytes that count up from *next. */
+/* Post up to @n bytes, whose values count up from *@next. */
 static void post(struct end *e, uint32_t n, uint8_t *next)
 {
 	uint32_t room = rs_stream_room(&e->s);

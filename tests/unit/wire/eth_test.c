@@ -24,14 +24,15 @@ static const uint8_t udp4[] = {
 static const uint8_t tcp4_tagged_twice[] = {
 	MACS, 0x88, 0xa8, 0xac, 0x0c, 0x81, 0x00, 0, 5, 0x08, 0x00,
 	0x46, 0, 0, 44, 0, 0, 0, 0, 7, 6, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2,
-	1, 1, 1, 1, /* options of the header */
+	1, 1, 1, 1, /* 4 bytes of IPv4 options, as the IHL is 6 */
 	0x04, 0xd2, 0x16, 0x2e, 0, 0, 0, 0, 0, 0, 0, 0, 0x50, 0, 0, 0, 0, 0,
 	0, 0,
 };
 static const uint8_t tcp6_behind_options[] = {
 	MACS, 0x86, 0xdd,
 	0x6b, 0x8a, 0xbc, 0xde, 0, 12, 0, 9, V6(1), V6(2),
-	6, 0, 1, 4, 0, 0, 0, 0, /* a hop-by-hop header, then TCP */
+	/* IPv6 hop-by-hop header, which names TCP as the next header */
+	6, 0, 1, 4, 0, 0, 0, 0,
 	0x04, 0xd2, 0x16, 0x2e,
 };
 /* clang-format on */
@@ -93,7 +94,7 @@ static void key__ipv6_extension(void **state)
 	assert_memory_equal(k.dport, "\x16\x2e", 2);
 }
 
-/* RFC 791: ports are in the first fragment only. */
+/* Only the first fragment of a datagram has its ports (RFC 791). */
 static void key__fragment_has_no_ports(void **state)
 {
 	uint8_t later[sizeof(udp4)];
@@ -111,9 +112,11 @@ static void key__headers_that_lie(void **state)
 	uint8_t f[sizeof(udp4)];
 
 	memcpy(f, udp4, sizeof(f));
-	f[14] = 0x44; /* an IPv4 header of 16 bytes */
+	/* IHL 4: an IPv4 header of 16 bytes, which is too short */
+	f[14] = 0x44;
 	assert_int_equal(key_of(f, sizeof(f)).layers, LAYER_ETH);
-	f[14] = 0x4f; /* an IPv4 header of 60 bytes */
+	/* IHL 15: an IPv4 header of 60 bytes, more than the frame has */
+	f[14] = 0x4f;
 	assert_int_equal(key_of(f, sizeof(f)).layers, LAYER_ETH | LAYER_IPV4);
 	f[14] = 0x65;
 	assert_int_equal(key_of(f, sizeof(f)).layers, LAYER_ETH);
@@ -136,8 +139,7 @@ static void key__every_truncation(void **state)
 		for (size_t len = 0; len <= frames[i].len; len++) {
 			uint16_t now = key_of(frames[i].frame, len).layers;
 
-			/* A longer frame has at least the fields of a shorter
-			 * one. */
+			/* More bytes never take a known layer away. */
 			assert_int_equal(now & before, before);
 			before = now;
 		}
@@ -154,7 +156,7 @@ static void key__random_bytes(void **state)
 
 		for (size_t b = 0; b < len; b++)
 			f[b] = (uint8_t)rand();
-		/* Half of the frames have a known type. */
+		/* Half of the random frames get a known EtherType. */
 		if (len > 14 && i % 2) {
 			f[12] = i % 4 == 1 ? 0x08 : 0x86;
 			f[13] = i % 4 == 1 ? 0x00 : 0xdd;
@@ -174,7 +176,7 @@ static void matches__only_under_the_mask(void **state)
 	mask.dport[1] = 0xff;
 	assert_false(vb_eth_key_matches(&k, &value, &mask));
 	value.dport[1] = 0x2e;
-	value.dport[0] = 0x77; /* this field is not compared */
+	value.dport[0] = 0x77; /* a port byte that the mask leaves out */
 	assert_true(vb_eth_key_matches(&k, &value, &mask));
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The network header in front of a datagram. */
+/* The global route header (GRH) in front of a UD datagram. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -241,7 +241,7 @@ static void check_one_opcode(uint8_t opcode)
 	assert_ptr_equal(b.payload, bytes + head);
 	assert_int_equal(b.payload_bytes, len - head - a.bth.pad);
 
-	/* Every truncation, in memory of the exact size. */
+	/* Parse each shortened packet from memory of exactly its length. */
 	for (size_t cut = 0; cut < head + a.bth.pad; cut++) {
 		uint8_t *exact = malloc(cut ? cut : 1);
 

@@ -17,7 +17,7 @@ static const struct expected {
 	unsigned headers;
 } specified[] = {
 	// clang-format off
-	/* Opcodes of RC. */
+	/* Opcodes of RC, their names and headers: */
 	{ 0x00, "SEND_FIRST", 0 },	{ 0x01, "SEND_MIDDLE", 0 },
 	{ 0x02, "SEND_LAST", 0 },	{ 0x03, "SEND_LAST_IMM", HDR_IMM },
 	{ 0x04, "SEND_ONLY", 0 },	{ 0x05, "SEND_ONLY_IMM", HDR_IMM },
@@ -34,7 +34,7 @@ static const struct expected {
 	{ 0x13, "CMP_SWAP", HDR_ATOMIC }, { 0x14, "FETCH_ADD", HDR_ATOMIC },
 	{ 0x16, "SEND_LAST_INV", HDR_IETH },
 	{ 0x17, "SEND_ONLY_INV", HDR_IETH },
-	/* Opcodes of UC. */
+	/* Opcodes of UC, their names and headers: */
 	{ 0x20, "SEND_FIRST", 0 },	{ 0x21, "SEND_MIDDLE", 0 },
 	{ 0x22, "SEND_LAST", 0 },	{ 0x23, "SEND_LAST_IMM", HDR_IMM },
 	{ 0x24, "SEND_ONLY", 0 },	{ 0x25, "SEND_ONLY_IMM", HDR_IMM },
@@ -42,9 +42,9 @@ static const struct expected {
 	{ 0x28, "WRITE_LAST", 0 },	{ 0x29, "WRITE_LAST_IMM", HDR_IMM },
 	{ 0x2a, "WRITE_ONLY", HDR_RETH },
 	{ 0x2b, "WRITE_ONLY_IMM", HDR_RETH | HDR_IMM },
-	/* Opcodes of UD. */
+	/* Opcodes of UD: */
 	{ 0x64, "SEND_ONLY", 0 },	{ 0x65, "SEND_ONLY_IMM", HDR_IMM },
-	/* Opcodes of XRC. */
+	/* Opcodes of XRC: */
 	{ 0xa0, "SEND_FIRST", 0 },	{ 0xa1, "SEND_MIDDLE", 0 },
 	{ 0xa2, "SEND_LAST", 0 },	{ 0xa3, "SEND_LAST_IMM", HDR_IMM },
 	{ 0xa4, "SEND_ONLY", 0 },	{ 0xa5, "SEND_ONLY_IMM", HDR_IMM },
@@ -62,7 +62,7 @@ static const struct expected {
 	{ 0xb6, "SEND_LAST_INV", HDR_IETH },
 	{ 0xb7, "SEND_ONLY_INV", HDR_IETH },
 	{ 0x1d, "ATOMIC_WRITE", HDR_RETH }, { 0xbd, "ATOMIC_WRITE", HDR_RETH },
-	/* Verbena's own opcode, from the manufacturer's range. */
+	/* Verbena's own feedback opcode, from the manufacturers' range: */
 	{ 0xc0, "HEARD_ACK", 0 },
 	// clang-format on
 };
@@ -167,7 +167,8 @@ static void code_read_resp__finds_the_row(void **state)
 	}
 }
 
-/* Implements the rule again, in the words of IBA 9.7.4.1.2 and 9.8.2.2.1. */
+/* The order of a message's opcodes, in the words of IBA 9.7.4.1.2 and
+ * 9.8.2.2.1. */
 static enum vb_ib_order slow_order(const struct vb_ib_op *prev,
 				   const struct vb_ib_op *next)
 {

@@ -24,7 +24,7 @@ static size_t unhex(const char *hex, uint8_t *bytes)
 	return n;
 }
 
-/* A congestion notification from real hardware. */
+/* A RoCEv2 congestion notification packet that hardware sent. */
 static const char cnp[] =
 	"45c2003c718c4000401191610a0011010a001201 000012b700280000 "
 	"8100ffff4000011800000000 00000000000000000000000000000000";
@@ -63,7 +63,7 @@ static void check__a_packet_from_hardware(void **state)
  * masks. */
 static void crc__vectors_of_infiniband(void **state)
 {
-	/* A packet with BTH, RETH, 14 bytes and 2 of pad. */
+	/* A RoCE packet: BTH, RETH, 14 bytes of payload and 2 of pad. */
 	static const char packet[] =
 		"0A2024870087B1B3000DEC2A 01710A1C015D400238F27A05 0000000E"
 		"BB884D85FD5CFBA4728BC0690ED40000";
@@ -72,7 +72,7 @@ static void crc__vectors_of_infiniband(void **state)
 	uint8_t bytes[128], stored[4];
 	size_t head, len;
 
-	/* the LRH, with its VL masked */
+	/* The LRH in front, its VL replaced by ones as the ICRC requires. */
 	head = unhex("F012375C000E17D2", bytes);
 	len = head + unhex(packet, bytes + head);
 	bytes[head + 4] = 0xff;
@@ -91,7 +91,7 @@ static void crc__vectors_of_infiniband(void **state)
 
 struct packet {
 	uint8_t ip[48 + 4200 + 4];
-	size_t ip_bytes, len; /* @len: bytes from BTH through pad */
+	size_t ip_bytes, len; /* @len: bytes from BTH to pad */
 	struct vb_icrc_path path;
 };
 
@@ -100,7 +100,7 @@ static uint8_t *bth_of(struct packet *k)
 	return k->ip + k->ip_bytes + 8;
 }
 
-/* A random packet as a kernel would send it. */
+/* Make a random RoCEv2 packet with IP headers as a kernel sends them. */
 static void make_packet(struct packet *k, bool v4, size_t len, uint16_t id,
 			uint16_t flags)
 {
@@ -122,7 +122,7 @@ static void make_packet(struct packet *k, bool v4, size_t len, uint16_t id,
 		k->ip[0] = 0x60 | (k->ip[0] & 0x0f);
 		vb_store_be(k->ip + 4, 8 + len + 4, 2);
 		k->ip[6] = 17;
-		/* addresses that are not IPv4-mapped */
+		/* 0x20: the IPv6 addresses are not IPv4-mapped. */
 		k->ip[8] = k->ip[24] = 0x20;
 		memcpy(k->path.src.raw, k->ip + 8, 16);
 		memcpy(k->path.dst.raw, k->ip + 24, 16);

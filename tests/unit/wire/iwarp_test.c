@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* iWARP's bytes, written and read again, whole and cut short. */
+/* iWARP headers: written, read again, and read when cut short. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -80,7 +80,7 @@ static void iwarp__depths(void **state)
 	}
 }
 
-/* The control bytes of typical segments. */
+/* DDP and RDMAP control bytes of usual segments. */
 static void iwarp__segments(void **state)
 {
 	static const struct {
@@ -153,7 +153,7 @@ static void iwarp__requests(void **state)
 	assert_true(q_got.sink_stag == 1 && q_got.length == 2 &&
 		    q_got.source_stag == 3 && q_got.sink_to == q.sink_to &&
 		    q_got.source_to == q.source_to);
-	/* the length in the request */
+	/* Bytes 12 to 15 of a READ request are its length, here 2. */
 	assert_int_equal(vb_load_be(bytes + 12, 4), 2);
 
 	w = writer();

@@ -56,10 +56,11 @@ static void icrc__of_the_sample_on_any_vl(void **state)
 
 	for (unsigned vl = 0; vl < 16; vl++) {
 		vb_lrh_set_vl(bytes, vl);
-		bytes[8 + 4] = (uint8_t)(vl << 4); /* the bits FECN and BECN */
+		/* FECN and BECN in the BTH, which the ICRC does not cover */
+		bytes[8 + 4] = (uint8_t)(vl << 4);
 		assert_true(vb_lrh_icrc_good(bytes, len));
 	}
-	bytes[1] ^= 0x10; /* the ICRC covers the SL */
+	bytes[1] ^= 0x10; /* change the SL, which the ICRC covers */
 	assert_false(vb_lrh_icrc_good(bytes, len));
 }
 
@@ -79,7 +80,7 @@ static void icrc__of_the_global_sample(void **state)
 	vb_lrh_get(bytes, &h);
 	assert_int_equal(vb_lrh_check(&h, len, 256), LRH_GOOD);
 	assert_ptr_equal(vb_lrh_bth(bytes, &h), bytes + 48);
-	/* The specification's vector has 0 in the GRH's next header. */
+	/* The test vector of the specification has next header 0 in the GRH. */
 	bytes[8 + 6] = 0;
 	assert_true(vb_lrh_icrc_good(bytes, len));
 	bytes[0] = 0x55;
@@ -97,7 +98,8 @@ static void icrc__of_the_global_sample(void **state)
  * first 16 bits inverted, the lowest bit of each byte first. */
 static uint16_t vcrc_by_division(const uint8_t *bytes, size_t len)
 {
-	uint32_t rest = 0xffff; /* the coefficient of x^15 is in bit 15 */
+	/* polynomial division: bit 15 is the coefficient of x^15 */
+	uint32_t rest = 0xffff;
 	uint16_t crc = 0;
 
 	for (size_t i = 0; i < len * 8; i++) {
@@ -125,7 +127,7 @@ static void vcrc__agrees_with_the_definition(void **state)
 	}
 }
 
-/* Any frame followed by its CRC leaves one constant remainder. */
+/* The VCRC of a frame with its own VCRC is a constant. */
 static void vcrc__leaves_one_residue(void **state)
 {
 	uint8_t bytes[66], other[10] = { 1, 2, 3, 4 };
@@ -237,7 +239,7 @@ static void flow__what_no_port_takes(void **state)
 			 FLOW_OP);
 	assert_int_equal(vb_flow_get(bytes, 5, &got), FLOW_CRC);
 	assert_int_equal(vb_flow_get(bytes, 0, &got), FLOW_CRC);
-	/* The op of the wide form in a packet of 6 bytes. */
+	/* Op 8, of a link packet with more bytes, in a packet of 6 bytes. */
 	p.op = 8;
 	assert_int_equal(vb_flow_get(bytes, vb_flow_put(bytes, &p), &got),
 			 FLOW_OP);

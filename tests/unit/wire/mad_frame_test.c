@@ -91,7 +91,8 @@ static void frame__short_ones_are_refused(void **state)
 			const uint8_t *got;
 
 			memcpy(exact, bytes, cut);
-			if (cut >= 6) /* change the frame's length */
+			/* let the LRH's packet length fit the frame */
+			if (cut >= 6)
 				exact[5] = (uint8_t)(cut / 4);
 			assert_int_not_equal(
 				vb_mad_frame_get(exact, cut, &g, &got),

@@ -35,7 +35,7 @@ static void mad__put_and_get_agree(void **state)
 			assert_int_equal(b[VB_MAD_BYTES], 0xa5);
 			assert_true(vb_cm_get(b, VB_MAD_BYTES, &n));
 			assert_memory_equal(&m, &n, sizeof(m));
-			/* Private data is at the end of the datagram. */
+			/* Private data fill the last bytes of a CM MAD. */
 			assert_memory_equal(m.private_data,
 					    a + VB_MAD_BYTES -
 						    vb_cm_private_bytes(attr),

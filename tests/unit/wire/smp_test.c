@@ -16,7 +16,7 @@ struct three {
 
 static const struct vb_field three_fields[] = {
 	VB_FIELD(three, a, 0, 0, 3),
-	/* a field that continues in the next byte */
+	/* field b begins at bit 5 of byte 0 and continues in byte 1 */
 	VB_FIELD(three, b, 0, 5, 6),
 	VB_FIELD(three, c, 2, 0, 64),
 };
