@@ -18,7 +18,7 @@
 #include "base/bytes.h"
 
 #define POLY	0xedb88320u
-#define ONE	0x80000000u /* the polynomial x^0 */
+#define ONE	0x80000000u /* the polynomial x^0, with its bits reflected */
 #define X_POW_8 0x00800000u
 /* bytes of a CRC-32, which appends x^32 to its message */
 #define CRC_BYTES 4

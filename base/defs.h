@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* General macros, and the type for time. */
+/* Macros of general use, and the type vb_time. */
 #ifndef BASE_DEFS_H
 #define BASE_DEFS_H
 

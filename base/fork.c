@@ -19,7 +19,7 @@
 /* descriptors of CHUNK * CHUNKS and above are not registered */
 #define CHUNKS 1024
 
-/* The file that a descriptor referred to; @ino 0: no file. */
+/* Identifies the file that a descriptor referred to; @ino 0: none. */
 struct mark {
 	_Atomic uint64_t dev, ino;
 };
@@ -102,7 +102,8 @@ static struct mark *mark_of(int fd)
 		return NULL;
 	if (!atomic_compare_exchange_strong(&marks[fd / CHUNK], &none, chunk)) {
 		free(chunk);
-		/* another thread has stored a chunk of its own first */
+		/* Another thread has stored its own chunk first, which this one
+		 * uses. */
 		chunk = none;
 	}
 	return &chunk[fd % CHUNK];

@@ -32,7 +32,7 @@ struct vb_idtab {
 	/* The fields below are guarded by lock. */
 	uint32_t fresh; /* number of indices that were ever assigned */
 	uint32_t oldest_free, newest_free;
-	/* Atomic fields. */
+	/* The fields below are atomic, so readers need no lock. */
 	atomic_uint used;
 	_Atomic(struct leaf *) root[];
 };

@@ -20,7 +20,7 @@
 /* The calling thread is about to wait for @mutex, or has locked it without
  * waiting (@tried), which no order forbids. */
 void vb_rank_take(const void *mutex, unsigned rank, bool tried);
-/* The calling thread is about to unlock @mutex. */
+/* Call this just before the calling thread unlocks @mutex. */
 void vb_rank_give(const void *mutex);
 /* The calling thread is about to wait, without a time limit, for another thread
  * or process. Aborts if it holds a mutex with a rank from @first to @last. */

@@ -45,7 +45,8 @@ int vb_cli_fabric_failed(const char *name, int rc, const char *error);
 /* `verbena fabric capture`: argv[0] is "verbena fabric", for the errors of
  * options; @name is the fabric's name unless an option says another. */
 int vb_cli_fabric_capture(int argc, char **argv, const char *name);
-/* `verbena fabric show`, with the same arguments. */
+/* Runs `verbena fabric show`; the arguments are those of
+ * vb_cli_fabric_capture(). */
 int vb_cli_fabric_show(int argc, char **argv, const char *name);
 
 /* Find this command's own path. False: the system does not say. */

@@ -20,10 +20,12 @@
 
 struct wish {
 	const char *name, *make;
-	const char *part[PARTS_MOST + 1]; /* NULL ends it */
+	/* the nodes of --part, with NULL after the last one */
+	const char *part[PARTS_MOST + 1];
 	unsigned parts;
 	bool write, sm, daemon;
-	double linger; /* seconds; 0: for ever */
+	/* after how many seconds without a program the fabric ends; 0: never */
+	double linger;
 };
 
 static int fabric_usage(void)
@@ -100,7 +102,7 @@ static bool is_question(const struct wish *w)
 	       !w->parts;
 }
 
-/* --- commands --- */
+/* Functions that talk to a fabric that runs. */
 
 int vb_cli_fabric_failed(const char *name, int rc, const char *error)
 {
@@ -141,7 +143,7 @@ static int control(int argc, char **argv, struct wish *w)
 	return ask(w->name, command);
 }
 
-/* --- running --- */
+/* Functions that run a fabric. */
 
 static int fabric_fail(const char *why)
 {
@@ -164,7 +166,8 @@ static int open_stop(void)
 	return signalfd(-1, &ends, SFD_CLOEXEC);
 }
 
-/* For people; nobody reads what a daemon says. */
+/* Prints how to use the fabric, for a person at a terminal; the caller does not
+ * call this in a daemon. */
 static void say_start(const struct vb_topo *topo, const char *name,
 		      const char *log)
 {
@@ -221,7 +224,7 @@ static int serve_fabric(struct vb_fabricd *f, const struct vb_topo *topo,
 	return rc ? fabric_fail(strerror(-rc)) : EXIT_SUCCESS;
 }
 
-/* Does another fabric of that name serve? */
+/* True if another process already runs a fabric of this name. */
 static bool other_serves(const char *name)
 {
 	int fd = vb_fabric_connect(name);
@@ -315,8 +318,12 @@ int vb_cli_fabric(int argc, char **argv)
 	if (command) {
 		int at = optind;
 
-		optind = 0; /* getopt_long() begins anew */
-		argv[at] = argv[0]; /* errors of options begin with it */
+		/* 0 makes getopt_long() start a new scan, at the command's
+		 * options */
+		optind = 0;
+		/* getopt_long() prints argv[0] of the command in its
+		 * messages. */
+		argv[at] = argv[0];
 		return command(argc - at, argv + at, w.name);
 	}
 	optind++;

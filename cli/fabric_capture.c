@@ -42,7 +42,7 @@ static int capture_usage(void)
 	return EXIT_USAGE;
 }
 
-/* A number with K, M or G. */
+/* Reads a number of bytes that may end in K, M or G (1024 and its powers). */
 static bool read_bytes(const char *text, uint64_t *bytes)
 {
 	static const char units[] = "KMG";

@@ -23,20 +23,25 @@
 #include "engine/runtime_dir.h"
 #include "fabricd/fabricd.h"
 
-#define OWN	   "ib" /* the spec */
+/* the value of --device that means the user's own fabric */
+#define OWN	   "ib"
 #define OWN_MAKE   "empty:64"
 #define OWN_LINGER "10"
-#define TRIES	   5 /* an idle fabric may end while this command asks it */
-#define BRIEFLY	   (10 * VB_MSEC)
-#define PATIENCE   (10 * VB_SEC) /* until the port is active */
-#define FIRST_FD   200		 /* programs expect low numbers to be free */
+/* limit of attempts: an idle fabric may end while this command asks it to
+ * join */
+#define TRIES	5
+#define BRIEFLY (10 * VB_MSEC)
+/* how long to wait until the subnet manager has made the port active */
+#define PATIENCE (10 * VB_SEC)
+/* lowest number of the kept descriptor; programs expect low ones to be free */
+#define FIRST_FD   200
 #define NAMES_MOST 8
 
 struct answer {
 	char node[VB_TOPO_ID], state[16], manager[16];
 };
 
-/* --- what is wrong --- */
+/* Functions that report why a device cannot be had. */
 
 static bool refuse_place(const char *spec, const char *why)
 {
@@ -44,7 +49,7 @@ static bool refuse_place(const char *spec, const char *why)
 	return false;
 }
 
-/* No fabric @name runs: say which do. */
+/* Reports that no fabric @name runs, and lists those that do. Returns false. */
 static bool refuse_fabric(const char *spec, const char *name)
 {
 	char names[NAMES_MOST][VB_FABRIC_NAME + 1];
@@ -80,9 +85,9 @@ static bool check_place(const char *spec)
 	return rc ? refuse_place(spec, error[0] ? error : strerror(-rc)) : true;
 }
 
-/* --- the user's own fabric --- */
+/* Functions for the fabric that `--device ib` starts and joins. */
 
-/* A number for this network namespace; 0: not known. */
+/* Returns a number that identifies this network namespace; 0: unknown. */
 static uint64_t own_space(void)
 {
 	uint64_t space = vb_runtime_dir_life();
@@ -114,7 +119,8 @@ static bool start_own(const char *self)
 	return WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
-/* 0, -EINVAL with @error, or -errno. */
+/* Asks the fabric for this host's node. Returns 0, -errno, or -EINVAL with the
+ * reason in @error. */
 static int ask_to_join(int fd, struct answer *a, char *error)
 {
 	char command[40], *said = NULL;
@@ -134,7 +140,8 @@ static int ask_to_join(int fd, struct answer *a, char *error)
 	return rc;
 }
 
-/* Ask until the subnet manager has made the port active. */
+/* Asks the fabric again and again, until the subnet manager has made the port
+ * active. */
 static int await_active(int fd, struct answer *a, char *error)
 {
 	const struct timespec nap = { 0, BRIEFLY };
@@ -150,7 +157,7 @@ static int await_active(int fd, struct answer *a, char *error)
 	return rc;
 }
 
-/* Does the error say that the fabric ended when it was asked? */
+/* True if @rc says that the fabric's process ended during the question. */
 static bool has_ended(int rc)
 {
 	return rc == -ECONNREFUSED || rc == -ECONNRESET || rc == -EPIPE;
@@ -187,7 +194,8 @@ static void keep_open(int fd)
 	close(fd);
 }
 
-/* *@node: this host's node. */
+/* Joins the user's own fabric and writes the name of this host's node to
+ * @node. */
 static bool join_own(const char *self, char node[VB_TOPO_ID])
 {
 	char error[VB_TOPO_ERROR] = "";
@@ -208,9 +216,9 @@ static bool join_own(const char *self, char node[VB_TOPO_ID])
 	return true;
 }
 
-/* --- the list of devices --- */
+/* Functions that work through the list of devices. */
 
-/* Append @spec, with this host's place for "ib". */
+/* Appends @spec to the list; for "ib", the place ib:NODE of this host. */
 static bool take_spec(const char *self, const char *spec, char **list)
 {
 	char node[VB_TOPO_ID], place[VB_TOPO_ID + 8];

@@ -12,13 +12,15 @@
 #include "engine/fabric_path.h"
 #include "fabricd/fabricd.h"
 
-#define LOOK_US 500000 /* between two looks at counters, for a picture */
+/* time in which a picture's use of links is measured */
+#define LOOK_US 500000
 
 struct show_wish {
 	const char *name;
-	const char *how;  /* of the command show */
-	const char *file; /* NULL: standard output */
-	const char *path; /* LID:LID; or NULL */
+	/* the format that the command `show` of the fabric is asked for */
+	const char *how;
+	const char *file; /* the file to write to; NULL: standard output */
+	const char *path; /* the two LIDs of --path as "LID:LID"; or NULL */
 };
 
 static int show_usage(void)

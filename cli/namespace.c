@@ -42,7 +42,7 @@
 
 /* the most bytes that are copied from one file of the tree */
 #define MOST_TEXT (64 * 1024)
-/* the most levels of directories that are copied */
+/* the most levels of nested directories that are copied */
 #define DEEPEST 16
 #define WHOLE	".host"
 #define SELF	"verbena run: --namespace: "
@@ -73,9 +73,7 @@ static bool namespace_refuse(const char *call, const char *about)
 	return false;
 }
 
-/*
- * Entering the namespaces.
- */
+/* Functions that enter the namespaces. */
 
 /* What the user can do when the kernel refuses the namespace with @error. */
 static const char *what_to_do(int error)
@@ -178,9 +176,7 @@ static bool namespace_enter(bool *as_user)
 	return false;
 }
 
-/*
- * Copying the tree.
- */
+/* Functions that copy the tree of /sys and /dev files. */
 
 static int enter_directory(int at, const char *name)
 {
@@ -300,9 +296,7 @@ static bool copy_entries(int from, int to, unsigned depth)
 	return copied;
 }
 
-/*
- * Covering the host's directories.
- */
+/* Functions that cover the host's directories. */
 
 static bool cover(const char *path, unsigned mode)
 {
@@ -512,9 +506,7 @@ static bool show(int tree)
 	return shown;
 }
 
-/*
- * The steps in order.
- */
+/* The steps of --namespace, in order. */
 
 /* Keep other processes from replacing the tree. A process that replaces the
  * tree locks the directory above it, so this function locks that directory.

@@ -72,9 +72,7 @@ static bool program_find(const char *name, char path[PATH_MAX])
 	return false;
 }
 
-/*
- * Scripts.
- */
+/* Functions for scripts, whose first line names an interpreter. */
 
 static char *next_word(char **rest)
 {
@@ -135,9 +133,7 @@ static int open_program(const char *name, char path[PATH_MAX])
 	return -1;
 }
 
-/*
- * ELF.
- */
+/* Functions that read ELF files. */
 
 static bool read_at(int fd, void *to, size_t size, uint64_t at)
 {
@@ -212,9 +208,7 @@ static enum vb_program_kind judge(int fd)
 	return is_machine(&e) ? judge_headers(fd, &e) : PROGRAM_FOREIGN;
 }
 
-/*
- * Privileges that the file gives.
- */
+/* Functions that look for privileges that a program's file gives. */
 
 static bool has_capabilities(int fd)
 {

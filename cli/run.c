@@ -28,7 +28,7 @@
 /* Where the libraries are, relative to this command's directory. These
  * directories have Verbena's libraries only. */
 static const char *const places[] = {
-	"../front/verbs", /* the path in the build tree */
+	"../front/verbs", /* where the build tree has libibverbs.so.1 */
 	"../" VB_LIBDIR "/verbena",
 	"../lib/verbena",
 };
@@ -336,7 +336,8 @@ bool vb_cli_add_device(char **devices, const char *spec)
 	return more;
 }
 
-/* @devices, which this frees: those of the options, or NULL. */
+/* Joins the fabrics in @devices, the list of --device (NULL: the
+ * environment's), and exports the list as VERBENA_DEVICES. Frees @devices. */
 static bool choose_devices(char *devices)
 {
 	const char *given = getenv("VERBENA_DEVICES");

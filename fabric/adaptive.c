@@ -15,34 +15,39 @@
  * written other tables; and after each change of a port's state. */
 #define GROUP_LIFE (100 * VB_MSEC)
 
-/* The ports that lead to one LID. */
+/* A group: the ports of a switch that are on shortest paths to one LID. */
 struct group {
 	vb_time until;
-	uint32_t changes; /* the network's, when the group was worked out */
-	uint8_t hops;	  /* to the destination */
+	/* value of net->changes when the group was worked out */
+	uint32_t changes;
+	/* number of hops from this switch to the node that has the LID */
+	uint8_t hops;
 	uint64_t ports[4];
 };
 
 struct flow_entry {
-	uint64_t key; /* 0: none */
-	vb_time last; /* when its last frame came */
+	/* identity of the flow, from key_of(); 0: this entry is free */
+	uint64_t key;
+	vb_time last; /* the time when the flow's last frame came */
 	uint8_t port;
 };
 
 struct vb_fab_adaptive {
-	struct group *group; /* [groups], by LID */
+	struct group *group; /* array of @groups groups, indexed by LID */
 	uint32_t groups;
-	struct flow_entry *flow; /* [room], open addressing */
+	/* hash table of @room entries, with open addressing */
+	struct flow_entry *flow;
 	uint32_t flows, room;
 	/* There was no room for a flow, which took the linear table's port.
 	 * Such a flow must not move later, so no flow gets a place any more. */
 	bool overflowed;
-	uint32_t on_port[VB_FAB_PORTS_MAX + 1]; /* flows */
+	/* number of flows that leave by each port */
+	uint32_t on_port[VB_FAB_PORTS_MAX + 1];
 };
 
-/* --- groups --- */
+/* Functions for groups: the ports on shortest paths to a LID. */
 
-/* The node that has the LID. NULL: none has. */
+/* Returns the node that has the LID @lid; NULL: no node has it. */
 static const struct vb_fab_node *node_of(const struct vb_fab_net *net,
 					 uint16_t lid)
 {
@@ -58,7 +63,8 @@ static const struct vb_fab_node *node_of(const struct vb_fab_net *net,
 	return NULL;
 }
 
-/* The neighbour at an Active port; or NULL. */
+/* Returns the node at the other end of the port's link; NULL: the port is not
+ * Active, or has no link. */
 static const struct vb_fab_node *neighbour(const struct vb_fab_node *n,
 					   unsigned port)
 {
@@ -172,7 +178,8 @@ static bool make_group_room(struct vb_fab_adaptive *a, uint16_t lid)
 	return true;
 }
 
-/* NULL: there is no group, and the linear table decides. */
+/* Returns the group of @lid; NULL: there is none, so the linear table
+ * decides. */
 static const struct group *group_of(struct vb_fab_net *net,
 				    struct vb_fab_adaptive *a, uint16_t lid,
 				    vb_time now)
@@ -193,19 +200,20 @@ static bool has(const struct group *g, unsigned port)
 	return g->ports[port / 64] >> port % 64 & 1;
 }
 
-/* --- flows --- */
+/* Functions for flows and the ports that they were given. */
 
 static uint64_t key_of(const struct vb_fab_view *v)
 {
 	const uint8_t *bth = vb_lrh_bth(v->bytes, &v->lrh);
 
-	/* The highest bit makes each key other than 0. */
+	/* The highest bit is always set, because a key of 0 means a free
+	 * entry. */
 	return 1ull << 63 | (uint64_t)v->lrh.slid << 44 |
 	       (uint64_t)v->lrh.dlid << 28 | (uint64_t)v->lrh.sl << 24 |
 	       vb_load_be(bth + 5, 3);
 }
 
-/* The place of the flow, or the free place where it belongs. */
+/* Returns the entry of the flow; if it has none, the free entry for it. */
 static struct flow_entry *place_of(const struct vb_fab_adaptive *a,
 				   uint64_t key)
 {
@@ -226,7 +234,8 @@ static vb_time longest_way(const struct vb_fab_node *n, const struct group *g)
 	return life == VB_NEVER ? VB_NEVER : life * (g->hops + 1u);
 }
 
-/* Twice as much room for flows. False: there is not. */
+/* Makes room for one more flow: doubles the table if it is half full. False:
+ * the table cannot grow. */
 static bool make_flow_room(struct vb_fab_adaptive *a)
 {
 	struct vb_fab_adaptive more = *a;
@@ -318,7 +327,7 @@ uint8_t fab_adaptive_port(struct vb_fab_end *in, const struct vb_fab_view *v,
 	return f->port;
 }
 
-/* --- on and off --- */
+/* Functions that switch adaptive routing on and off. */
 
 void fab_adaptive_free(struct vb_fab_node *node)
 {

@@ -5,7 +5,7 @@
 #define UNIT	   64
 #define LIMIT_UNIT 4096
 #define LIMIT_NONE 255
-/* in units of 64 bytes: more than the longest frame has */
+/* lowest balance of an entry, in blocks of 64 bytes: no frame has that many */
 #define DEBT_MOST  (-256)
 #define SENT_MOST  (1u << 30)
 #define DATA_LANES 0x7fffu
@@ -16,7 +16,7 @@ static bool is_able(const struct vb_fab_vlarb *e, uint16_t able)
 	return e->weight && e->vl < VB_FAB_VLS && (able >> e->vl & 1);
 }
 
-/* Does an entry of the table have a lane that is in @able? */
+/* True if an entry of the table has a virtual lane of the mask @able. */
 static bool has_any(const struct vb_fab_vlarb *e, unsigned entries,
 		    uint16_t able)
 {
@@ -82,7 +82,7 @@ static bool high_has_right(const struct vb_arb *a, const struct vb_fab_port *p)
 {
 	uint32_t limit = (uint32_t)p->high_limit * LIMIT_UNIT;
 
-	/* A limit of 0 lets one frame pass (IBA 7.6.9.2). */
+	/* A High-Limit of 0 lets one high-priority frame pass (IBA 7.6.9.2). */
 	return p->high_limit == LIMIT_NONE || a->high_sent < VB_MAX(limit, 1u);
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Sources slow down for congestion, and recover. */
+/* Adapters slow congested flows down, and let them recover (annex A10). */
 #include "fabric/cc.h"
 
 #define TIMER_UNIT_NS 1024

@@ -18,7 +18,7 @@ struct vb_cc {
 	vb_time timer;
 };
 
-/* A BECN arrived for a flow of service level @sl. */
+/* Slows a flow of service level @sl down, because a BECN has come for it. */
 void vb_cc_notify(struct vb_cc *c, const struct vb_fab_cc *set, unsigned sl,
 		  vb_time now);
 

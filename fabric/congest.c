@@ -9,28 +9,32 @@
 #include "wire/grh.h"
 #include "wire/ib_hdr.h"
 
-#define FLOWS	    64	/* of a port; flows that collide share a place */
-#define BLOCKS_MOST 512 /* that wait in a flow */
+/* number of flow entries of a port; flows whose hashes collide share one */
+#define FLOWS 64
+/* A flow refuses frames while so many blocks of 64 bytes wait in it. */
+#define BLOCKS_MOST 512
 #define OPCODE_CN   0x80
 #define CN_BYTES    (VB_LRH_BYTES + VB_BTH_BYTES + VB_ICRC_BYTES)
 #define SERVICE_UD  3
 #define DETH_SQPN   5
-#define BY_SL	    0x1 /* Port_Control: a flow is a service level */
+/* bit of Port_Control: a flow is a service level, not a queue pair */
+#define BY_SL	    0x1
 #define QPN_UNKNOWN 0xffffffu
-/* In byte 4 of the BTH. */
+/* the bits FECN and BECN in byte 4 of the BTH */
 #define FECN_BECN 0xc0
 
 struct flow {
 	struct vb_cc cc;
-	vb_time next; /* when a frame may leave */
+	vb_time next; /* the time at which the flow's next frame may leave */
 	struct fifo items;
-	uint32_t blocks; /* of @items */
-	bool full;	 /* a sender was refused */
+	uint32_t blocks; /* number of blocks of 64 bytes in @items */
+	/* The flow has refused a frame, so the sender waits for room. */
+	bool full;
 };
 
 struct vb_fab_pacer {
 	struct alarm alarm;
-	uint64_t waiting; /* flows with items, as bits */
+	uint64_t waiting; /* bit i is set while flow i has items */
 	struct flow flow[FLOWS];
 };
 
@@ -50,7 +54,7 @@ void fab_congest_log(struct vb_fab_cc_log *log,
 	log->event[log->count++ % VB_FAB_CC_EVENTS] = *event;
 }
 
-/* --- flows --- */
+/* Functions for the flows of a port. */
 
 /* Make the port's flows when the first one is needed. NULL: no memory, so that
  * nothing is held back. */
@@ -170,7 +174,7 @@ void fab_congest_fire(struct vb_fab_end *e, vb_time now)
 		else
 			p->waiting &= ~(1ull << i);
 	}
-	/* FAB_EV_ROOM may have armed it for another flow. */
+	/* Meanwhile FAB_EV_ROOM may have armed the alarm for another flow. */
 	fab_arm_by(e->net, &p->alarm, next);
 }
 
@@ -200,7 +204,7 @@ void fab_congest_flush(struct vb_fab_end *e, bool by_link)
 	fab_disarm(e->net, &e->pacer->alarm);
 }
 
-/* --- notifications --- */
+/* Functions that notify sources of congestion, and log notifications. */
 
 /* The queue pair that sent the frame, as far as the frame says: only
  * datagrams do. */
@@ -232,7 +236,9 @@ static void notify_source(struct vb_fab_end *e, const struct item *it,
 	struct vb_writer w = { bytes + VB_LRH_BYTES };
 
 	if (h->dlid >= VB_LID_MCAST)
-		return; /* a group's frame: its source gets no answers */
+		/* The frame was multicast, and multicast frames are not
+		 * answered. */
+		return;
 	vb_lrh_put(bytes, &back);
 	vb_bth_put(&w, &b);
 	vb_lrh_put_icrc(bytes, sizeof(bytes));
@@ -255,7 +261,7 @@ static void log_threshold(struct vb_fab_cc *set, const struct vb_lrh *h,
 	fab_congest_log(&set->log, &event);
 }
 
-/* The flow to the frame's source is to slow down. */
+/* Slows down this port's flow to the source of the frame. */
 static void slow_down(struct vb_fab_end *e, const struct vb_lrh *h,
 		      const uint8_t *bth, vb_time now)
 {
@@ -300,7 +306,8 @@ bool fab_congest_hear(struct vb_fab_end *e, const struct item *it, vb_time now)
 	if (!vb_bth_get(&r, &b) || !vb_lrh_icrc_good(frame->bytes, frame->len))
 		return bth[0] == OPCODE_CN;
 	count_congestion(e->port, &b, h.sl);
-	/* A CN packet is not answered, or two ports might never stop. */
+	/* A CN packet is not answered with a CN packet: otherwise two ports
+	 * might answer each other for ever. */
 	if (b.fecn && b.opcode != OPCODE_CN)
 		notify_source(e, it, &h, bth, now);
 	if (b.becn)

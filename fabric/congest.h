@@ -24,7 +24,7 @@ bool fab_congest_full(struct vb_fab_end *e, const struct vb_lrh *h);
  * keeps @it and puts it into its lane when its time has come. */
 bool fab_congest_hold(struct vb_fab_end *e, struct item *it, vb_time now);
 
-/* The alarm of the flows that wait has gone off. */
+/* The alarm of the waiting flows has expired: sends the frames that are due. */
 void fab_congest_fire(struct vb_fab_end *e, vb_time now);
 
 /* Discard what waits in the flows: because the link is down, which is counted,

@@ -18,7 +18,8 @@
 
 #include "base/bytes.h"
 
-/* Between two hellos that answer, since a forger may ask. */
+/* Least time between two hellos that answer a message, since a forger may send
+ * many. */
 #define LEAST_GAP (10 * VB_MSEC)
 /* No more messages than that are lost in a row before the link is silent. */
 #define JUMP_MOST (1u << 24)
@@ -26,14 +27,16 @@
 struct vb_far {
 	struct vb_far_spec spec;
 	enum vb_far_phase phase;
-	uint64_t mine, theirs; /* nonces; @theirs 0: not known */
-	uint64_t sent, got;    /* sequence numbers of this session */
-	vb_time heard;	       /* the last message that proves the sender */
-	vb_time said;	       /* the last hello */
-	vb_time next;	       /* hello */
-	vb_time asked;	       /* the last FAR_ASK */
+	/* nonces of this end and of the other end; @theirs 0: unknown */
+	uint64_t mine, theirs;
+	/* numbers of the last message sent and taken in this session */
+	uint64_t sent, got;
+	vb_time heard; /* the time of the last message that proved its sender */
+	vb_time said;  /* the time of the last hello sent */
+	vb_time next;  /* the time of the next hello */
+	vb_time asked; /* the time of the last FAR_ASK sent */
 	struct vb_far_status status;
-	size_t len; /* of @out */
+	size_t len; /* number of bytes in @out */
 	uint8_t out[VB_FAR_MESSAGE];
 };
 
@@ -66,13 +69,15 @@ static void say_hello(struct vb_far *f, vb_time now)
 	f->next = now + VB_FAR_HELLO_NS;
 }
 
-/* Say hello soon: at once, unless the last one was just now. */
+/* Moves the next hello to now, or to LEAST_GAP after the last one if that is
+ * later. */
 static void hasten(struct vb_far *f, vb_time now)
 {
 	f->next = VB_MIN(f->next, VB_MAX(now, f->said + LEAST_GAP));
 }
 
-/* Begin anew, with a nonce that no message under way carries. */
+/* Leaves the session and chooses a new nonce, which no message under way
+ * has. */
 static void begin(struct vb_far *f, vb_time now)
 {
 	const struct vb_far_spec *s = &f->spec;
@@ -119,7 +124,7 @@ const struct vb_far_status *vb_far_status(const struct vb_far *f)
 	return &f->status;
 }
 
-/* --- sending --- */
+/* Functions that send frames to the other end. */
 
 void vb_far_flush(struct vb_far *f)
 {
@@ -149,7 +154,7 @@ void vb_far_carry(struct vb_far *f, const uint8_t *bytes, size_t len)
 	f->len += need;
 }
 
-/* --- hellos --- */
+/* Functions for hellos. */
 
 static bool is_same_end(const struct vb_far_id *a, const struct vb_far_id *b)
 {
@@ -193,7 +198,7 @@ static void answer_stranger(struct vb_far *f, const struct vb_far_hello *h,
 	}
 }
 
-/* Both know both nonces: a session begins. */
+/* Begins a session, because each end now knows both nonces. */
 static void start_session(struct vb_far *f, const struct vb_far_hello *h,
 			  vb_time now)
 {
@@ -207,7 +212,7 @@ static void start_session(struct vb_far *f, const struct vb_far_hello *h,
 	vb_fab_far_ready(s->net, s->node, s->port, &offer, now);
 }
 
-/* The sender has proved itself. */
+/* Handles a hello that repeats this end's nonce, which proves its sender. */
 static void hear_known(struct vb_far *f, const struct vb_far_hello *h,
 		       vb_time now)
 {
@@ -218,7 +223,7 @@ static void hear_known(struct vb_far *f, const struct vb_far_hello *h,
 		return;
 	f->theirs = h->mine;
 	if (f->phase == FAR_UP) {
-		/* The other end has left the session. */
+		/* The other end has left the session, so the link goes down. */
 		vb_fab_far_gone(f->spec.net, f->spec.node, f->spec.port, now);
 		return;
 	}
@@ -247,7 +252,7 @@ static void hear_hello(struct vb_far *f, const uint8_t *bytes, vb_time now)
 		answer_stranger(f, &h, now);
 }
 
-/* --- data --- */
+/* Functions for messages that carry frames. */
 
 static void take_records(struct vb_far *f, const uint8_t *bytes, size_t len,
 			 vb_time now)
@@ -263,7 +268,7 @@ static void take_records(struct vb_far *f, const uint8_t *bytes, size_t len,
 			f->status.forged++;
 			return;
 		}
-		/* The port may be down or train still: then this is lost. */
+		/* While the port is down or in training, the frame is lost. */
 		(void)!vb_fab_arrive(f->spec.net, f->spec.node, f->spec.port,
 				     frame, n, now);
 	}
@@ -322,7 +327,7 @@ void vb_far_hear(struct vb_far *f, const uint8_t *bytes, size_t len,
 	}
 }
 
-/* --- time --- */
+/* Functions for time-outs. */
 
 vb_time vb_far_next(const struct vb_far *f)
 {

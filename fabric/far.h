@@ -23,46 +23,57 @@
 #include "fabric/net.h"
 #include "wire/far.h"
 
-#define VB_FAR_HELLO_NS (100 * VB_MSEC) /* between two hellos */
+#define VB_FAR_HELLO_NS (100 * VB_MSEC) /* time between two hellos */
 #define VB_FAR_SILENCE	(2 * VB_SEC)
-#define VB_FAR_MESSAGE	16384 /* bytes of the longest message */
+#define VB_FAR_MESSAGE	16384 /* length of the longest message in bytes */
 
 struct vb_far;
 
 struct vb_far_spec {
 	struct vb_fab_net *net;
-	struct vb_fab_node *node; /* the near end */
+	/* the node of this process at which the link ends */
+	struct vb_fab_node *node;
 	uint8_t port;
-	struct vb_far_id far; /* the other end */
+	struct vb_far_id far; /* the end of the link in the other process */
 	/* Frames share a message up to so many bytes; a longer frame is alone
 	 * in one. At most VB_FAR_MESSAGE. */
 	size_t room;
 	/* Send a message of @len bytes to the other process; it may be lost. */
 	void (*send)(void *arg, const uint8_t *bytes, size_t len);
-	/* A random number that nobody can guess. */
+	/* Returns a random number that no other process can guess. */
 	uint64_t (*random)(void *arg);
 	void *arg;
 };
 
-/* What a link's other end does, for people. */
+/* The state of a link to another process, for people to read. */
 enum vb_far_state {
-	FAR_IS_SILENT,	/* nothing was heard yet, or for VB_FAR_SILENCE */
-	FAR_IS_UP,	/* in a session */
-	FAR_IS_DOWN,	/* unplugged or disabled there, or here */
-	FAR_IS_OTHER,	/* it is another end than the one wanted */
-	FAR_IS_CREDITS, /* only one of the ends has 24-bit credits */
-	FAR_IS_VERSION, /* it speaks another version of the protocol */
+	/* no message has come from the other end yet, or for VB_FAR_SILENCE */
+	FAR_IS_SILENT,
+	FAR_IS_UP, /* this end and the other end are in a session */
+	/* the link is unplugged or disabled at the other end or at this one */
+	FAR_IS_DOWN,
+	/* the messages come from another end than the wanted one */
+	FAR_IS_OTHER,
+	FAR_IS_CREDITS, /* only one of the two ends has 24-bit credits */
+	/* the other end speaks another version of the protocol */
+	FAR_IS_VERSION,
 };
 
 struct vb_far_status {
 	enum vb_far_state state;
-	struct vb_far_hello hello; /* FAR_IS_OTHER: what it says */
-	unsigned version;	   /* FAR_IS_VERSION */
-	/* Messages of this end's sessions, and records in them. */
+	/* with FAR_IS_OTHER: the hello of the unwanted end */
+	struct vb_far_hello hello;
+	/* with FAR_IS_VERSION: the version that the other end speaks */
+	unsigned version;
+	/* number of data messages sent and taken, in all sessions of this
+	 * end */
 	uint64_t sent, got;
-	uint64_t late;	 /* repeated, or overtaken by others; passed over */
-	uint64_t lost;	 /* numbers that never came, or came late */
-	uint64_t forged; /* messages with a wrong nonce, or malformed */
+	/* number of messages dropped as repeated, or overtaken by later ones */
+	uint64_t late;
+	/* number of messages that did not come in order: lost, or overtaken */
+	uint64_t lost;
+	/* number of messages with a wrong nonce or malformed content */
+	uint64_t forged;
 };
 
 /* The protocol of one link, which vb_fab_link_far() has made. NULL: no memory.
@@ -70,17 +81,17 @@ struct vb_far_status {
 struct vb_far *vb_far_create(const struct vb_far_spec *spec, vb_time now);
 void vb_far_destroy(struct vb_far *f);
 
-/* The network raised FAB_EV_FAR for the port. */
+/* Call this when the network has raised FAB_EV_FAR for the port. */
 void vb_far_changed(struct vb_far *f, vb_time now);
-/* The network called on_far() for the port. */
+/* Call this when the network calls on_far(): takes the frame @bytes. */
 void vb_far_carry(struct vb_far *f, const uint8_t *bytes, size_t len);
 /* Send what vb_far_carry() has gathered. The owner calls this before it
  * sleeps. */
 void vb_far_flush(struct vb_far *f);
-/* A message has come. The owner runs the network after it. */
+/* Handles a message that has come. Afterwards the owner runs the network. */
 void vb_far_hear(struct vb_far *f, const uint8_t *bytes, size_t len,
 		 vb_time now);
-/* When the owner must call vb_far_run(). */
+/* Returns the time at which the owner must call vb_far_run(). */
 vb_time vb_far_next(const struct vb_far *f);
 void vb_far_run(struct vb_far *f, vb_time now);
 

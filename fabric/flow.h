@@ -24,14 +24,15 @@
 #define VB_FLOW_WATCHDOG 400000
 
 struct vb_flow {
-	/* the counts are modulo 4096 or 2^24: 4095 or 2^24 - 1 */
+	/* mask of the counts below: 4095 (12 bits) or 2^24 - 1 (24 bits) */
 	uint32_t mask;
-	/* The side of this lane that sends. */
-	uint32_t sent; /* FCTBS: the total that this port has sent */
+	/* The fields below are for sending on this lane. */
+	uint32_t sent; /* FCTBS: total of blocks that this port has sent */
 	/* the credit limit (FCCL) in the peer's last link packet */
 	uint32_t limit;
-	/* The side of this lane that receives. */
-	uint32_t arrived; /* ABR: the total that has arrived here */
+	/* The fields below are for receiving on this lane. */
+	/* ABR: total of blocks that have arrived at this port */
+	uint32_t arrived;
 	/* the buffer of this port for the lane, and the occupied part, both in
 	 * blocks of 64 bytes */
 	uint32_t size, used;

@@ -57,7 +57,7 @@ const struct vb_fab_speed_row vb_fab_speeds[] = {
 	{ "NDR", 0, FAB_NDR, 1000, 12500000000u },
 };
 
-/* The row of the port's active speed; NULL: its link is down. */
+/* Returns the row of the port's active speed; NULL: its link is down. */
 static const struct vb_fab_speed_row *speed_of(const struct vb_fab_port *p)
 {
 	for (unsigned i = 0; i < VB_FAB_SPEEDS; i++) {
@@ -205,7 +205,7 @@ static bool fill_switch(struct vb_fab_node *n, const struct vb_fab_node_spec *s)
 			(field) = (value);                                     \
 	} while (0)
 
-/* Fill in the defaults. False: a value is out of its range. */
+/* Fills in defaults for fields that are 0. False: a value is out of range. */
 static bool complete(struct vb_fab_node_spec *s)
 {
 	if (!s->random_cap)

@@ -148,7 +148,8 @@ enum vb_fab_counter {
 struct vb_fab_vl_counters {
 	uint64_t xmit_words, rcv_words, xmit_pkts, rcv_pkts;
 	uint64_t xmit_wait, xmit_fecn;
-	uint64_t xmit_late; /* discarded for HOQLife or LifeTimeValue */
+	/* frames discarded because HOQLife or LifeTimeValue had passed */
+	uint64_t xmit_late;
 	uint64_t time_cong; /* ticks in which the lane was congested */
 };
 
@@ -165,19 +166,28 @@ struct vb_fab_vlarb {
 
 /* What CongestionLog shows: of a switch, that a lane became congested; of an
  * adapter, that the index of a flow reached its Trigger_Threshold. */
-#define VB_FAB_CC_EVENTS 15 /* the latest are kept, in a ring */
+/* number of latest events that a log keeps, in a ring */
+#define VB_FAB_CC_EVENTS 15
 struct vb_fab_cc_event {
 	vb_time at;
-	/* Of the marked frame; of an adapter: remote LID, own LID. */
+	/* LIDs of the marked frame; in the log of an adapter: remote LID, own
+	 * LID */
 	uint16_t slid, dlid;
-	uint8_t sl, service; /* service: the upper 3 bits of the opcode */
-	uint32_t qpn;	     /* adapter: the queue pair that got BECN */
+	/* @service: the upper 3 bits of the BTH's opcode */
+	uint8_t sl, service;
+	/* in the log of an adapter: the queue pair that got the BECN */
+	uint32_t qpn;
 };
 struct vb_fab_cc_log {
-	uint32_t count; /* event i stands at i modulo VB_FAB_CC_EVENTS */
+	/* number of events so far; event i is at index i modulo
+	 * VB_FAB_CC_EVENTS */
+	uint32_t count;
 	struct vb_fab_cc_event event[VB_FAB_CC_EVENTS];
-	uint64_t ports[4]; /* switch: port p, bit p % 64 of word p / 64 */
-	uint16_t sls;	   /* adapter: service levels */
+	/* of a switch: mask of ports with events; port p is bit p % 64 of word
+	 * p / 64 */
+	uint64_t ports[4];
+	/* of an adapter: mask of the service levels with events */
+	uint16_t sls;
 };
 
 /* Congestion at a switch port (annex A10): a frame gets FECN when its output
@@ -233,8 +243,10 @@ struct vb_fab_port {
 	/* What the hardware supports; vb_fab_node_create() sets these
 	 * fields. */
 	uint8_t width_supported, speed_supported, speed_ext_supported;
-	uint8_t mtu_cap; /* IB MTU code: 1 = 256 .. 5 = 4096 bytes */
-	uint8_t vl_cap;	 /* VLCap: 1 VL0, 2 VL0-1, 3 VL0-3, 4 VL0-7, 5 VL0-14 */
+	/* code of the largest MTU: 1 = 256 .. 5 = 4096 bytes */
+	uint8_t mtu_cap;
+	/* VLCap, a code: 1 VL0, 2 VL0-1, 3 VL0-3, 4 VL0-7, 5 VL0-14 */
+	uint8_t vl_cap;
 	/* entries of the two VL arbitration tables, 0..64 */
 	uint8_t arb_high_cap, arb_low_cap;
 
@@ -256,7 +268,8 @@ struct vb_fab_port {
 	uint8_t vl_stall;
 	/* PartitionEnforcement: an external port of a switch checks P_Keys */
 	bool pkey_in, pkey_out;
-	bool raw_in, raw_out; /* FilterRaw: discard raw frames */
+	/* FilterRawInbound, FilterRawOutbound: the port discards raw frames */
+	bool raw_in, raw_out;
 	struct vb_fab_vlarb arb_high[VB_FAB_VLARB_MAX];
 	struct vb_fab_vlarb arb_low[VB_FAB_VLARB_MAX];
 	/* P_KeyTable, @pkeys entries; an entry of 0 is invalid */
@@ -266,7 +279,7 @@ struct vb_fab_port {
 	 * ports of a switch use node->sl2vl. */
 	uint8_t sl2vl[VB_FAB_SLS];
 
-	/* Values that only management uses. */
+	/* The fields below are mainly for management. */
 
 	/* the port's GUID, which is the first entry of GUIDInfo */
 	uint64_t guid;
@@ -295,7 +308,8 @@ struct vb_fab_port {
 	 * (mgmt/sma.h). */
 	uint16_t mkey_violations, pkey_violations, qkey_violations;
 
-	/* Congestion control: a switch marks, an adapter slows down. */
+	/* congestion control of a switch's port: which frames it marks with
+	 * FECN */
 	struct vb_fab_marking marking;
 	/* congestion control of an adapter's port; NULL in switches */
 	struct vb_fab_cc *cc;
@@ -398,15 +412,15 @@ struct vb_fab_node_spec {
 	/* NodeGUID, which has no default; port p of an adapter gets the GUID +
 	 * p */
 	uint64_t guid;
-	const char *desc; /* [empty] NodeDescription, cut at 64 bytes */
+	const char *desc; /* NodeDescription, cut at 64 bytes [empty] */
 	/* entries of the linear table [0xc000; none if @random_cap is given] */
 	uint16_t linear_cap;
 	/* entries of the random table [0: the switch has a linear table] */
 	uint16_t random_cap;
 	uint16_t mcast_cap; /* entries of the multicast table [1024] */
 	uint16_t pkeys;	    /* entries of the P_Key table of each port [32] */
-	uint8_t vl_cap;	    /* code of the number of VLs [4: VL0-7] */
-	uint8_t mtu_cap;    /* code of the largest MTU [5: 4096 bytes] */
+	uint8_t vl_cap;	 /* VLCap, the code of the number of VLs [4: VL0-7] */
+	uint8_t mtu_cap; /* code of the largest MTU [5: 4096 bytes] */
 	/* supported link widths and speeds [1x and 4x; SDR to QDR; no extended
 	 * speed] */
 	uint8_t width, speed, speed_ext;
@@ -452,9 +466,11 @@ struct vb_fab_width_row {
 };
 struct vb_fab_speed_row {
 	const char *name;
-	uint8_t speed, ext; /* bits of LinkSpeed, of LinkSpeedExt */
-	unsigned tenths;    /* of Gbit/s, a lane, coding included */
-	uint64_t rate;	    /* bytes of data a second, a lane */
+	/* the speed's bit in LinkSpeed, or in LinkSpeedExt; else 0 */
+	uint8_t speed, ext;
+	/* rate of a lane in tenths of a Gbit/s, coding included */
+	unsigned tenths;
+	uint64_t rate; /* bytes of data that a lane carries in a second */
 };
 #define VB_FAB_WIDTHS 5
 #define VB_FAB_SPEEDS 8

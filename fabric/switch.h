@@ -30,7 +30,7 @@ enum vb_fab_drop {
 	DROP_NO_ROUTE,
 	DROP_LOOP,
 	DROP_SL, /* SL2VL maps the frame's SL to no usable VL */
-	/* The checks of the output port find these errors. */
+	/* The checks of the output port find the errors below. */
 	DROP_PKEY_OUT,
 	DROP_RAW_OUT,
 	DROP_INACTIVE,

@@ -18,7 +18,7 @@
 #define STANDARD_BLOCKS 2048
 /* blocks of 64 bytes in one frame of 4096 bytes with all headers */
 #define LEAST_BLOCKS 66
-#define MOST_BLOCKS  (1u << 23) /* half of what 24 bits count */
+#define MOST_BLOCKS  (1u << 23) /* half the range of a 24-bit credit count */
 
 /* The ends of a link to another process repeat link packets each FAR_PERIOD
  * until FAR_BUSY after the last frame, and each FAR_IDLE later: a packet costs

@@ -28,7 +28,7 @@ void fab_kick(struct vb_fab_end *e, vb_time at)
 		fab_arm_by(e->net, &e->xmit, VB_MAX(at, e->busy));
 }
 
-/* A wait for credits has ended: count its ticks. */
+/* Adds to *@ticks the ticks of a wait that began at *@since and ends now. */
 static void end_wait(uint64_t *ticks, vb_time *since, vb_time now)
 {
 	if (*since == VB_NEVER)
@@ -76,7 +76,7 @@ void fab_charge_give(struct charge *c)
 	fab_charge_free(net, c);
 }
 
-/* The lane is congested no more. */
+/* Ends the congestion of lane @vl, and counts how long it lasted. */
 static void end_congestion(struct vb_fab_end *e, unsigned vl, vb_time now)
 {
 	end_wait(&e->port->vl[vl].time_cong, &e->lane[vl].cong_since, now);
@@ -247,7 +247,8 @@ vb_time fab_wire_ns(const struct vb_fab_end *e, size_t bytes)
 	return (bytes + DELIMITERS) * e->byte_time >> FRACTION;
 }
 
-/* Before each frame a link packet of each lane may go. */
+/* Returns the time by which the waiting VL15 frames have arrived at the peer,
+ * if each data lane sends a link packet in front of each of them. */
 vb_time fab_mgmt_through(const struct vb_fab_end *e, vb_time now)
 {
 	const struct item *it = e->lane[VB_VL_MGMT].items.first;
@@ -469,7 +470,7 @@ void fab_xmit_fire(struct vb_fab_end *e, vb_time now)
 	}
 }
 
-/* The frame of @v makes its lane congested. */
+/* Begins the congestion of lane @vl, which the frame of @v causes. */
 static void begin_congestion(struct vb_fab_end *e, unsigned vl,
 			     const struct vb_fab_view *v, vb_time now)
 {

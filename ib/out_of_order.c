@@ -100,7 +100,8 @@ bool vb_ooo_keep(struct vb_adapter *a, struct vb_ooo *e,
 		return false;
 	if (is_there(e, psn))
 		return true;
-	ib_drop(a, e, psn); /* a packet of an earlier PSN that used this slot */
+	/* The slot may still have a packet with an earlier PSN. */
+	ib_drop(a, e, psn);
 	p = copy_of(a, pkt);
 	if (!p)
 		return false;

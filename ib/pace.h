@@ -43,9 +43,9 @@ void vb_pace_init(struct vb_pace *p, uint32_t psn, uint32_t mtu,
 bool vb_pace_may_send(struct vb_pace *p, vb_time now);
 /* Should packet p->next ask for an answer (AckReq)? */
 bool vb_pace_asks(const struct vb_pace *p);
-/* The caller has sent packet p->next. */
+/* The caller calls this after it has sent packet p->next. */
 void vb_pace_sent(struct vb_pace *p, vb_time now);
-/* The peer has answered that it received the packet with PSN @psn. */
+/* Handles an answer: the peer has received the packet with PSN @psn. */
 void vb_pace_heard(struct vb_pace *p, uint32_t psn, vb_time now);
 /* Returns the time when vb_pace_may_send() becomes true without an answer;
  * VB_NEVER: it returned true the last time. */

@@ -21,7 +21,7 @@ struct vb_answer {
 	/* whether the answer is to be sent, an enum vb_answer_due */
 	uint8_t due;
 	uint8_t kind; /* kind of the request, an enum vb_ib_kind */
-	/* The request as it first arrived. */
+	/* first PSN and number of PSNs of the request as it first came */
 	uint32_t psn, count;
 	uint32_t msn; /* message sequence number after the request */
 	/* of an atomic: the value of the word before the operation */
@@ -34,7 +34,7 @@ struct vb_answer {
 	uint64_t run_va;
 	uint32_t run_length;
 	uint32_t run_psn, run_count;
-	uint32_t sent; /* how many packets of these responses were sent */
+	uint32_t sent; /* number of packets of these responses that were sent */
 };
 
 struct vb_replay {

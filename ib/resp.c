@@ -20,7 +20,7 @@ static const uint32_t needs[] = {
 	[KIND_ATOMIC_WRITE] = ACCESS_REMOTE_WRITE,
 };
 
-/* The consequences of a fault. */
+/* Functions for the consequences of a fault. */
 
 static void note_nak(struct vb_qp *qp, uint8_t syndrome, uint32_t psn)
 	VB_REQUIRES(qp->drive)
@@ -66,7 +66,7 @@ static void ib_refuse(struct vb_qp *qp, enum vb_fault fault, uint32_t psn)
 	note_nak(qp, row->syndrome | (qp->attr.min_rnr_timer & 0x1f), psn);
 }
 
-/* Checking and placing the packets of SEND and WRITE. */
+/* Functions that check and place the packets of SEND and WRITE. */
 
 /* All packets but the last are full, and only a message of one packet may be
  * empty (IBA 9.7.4.1.6). */
@@ -238,7 +238,7 @@ enum vb_fault vb_resp_take(struct vb_qp *qp, struct vb_inbound *in,
 					  : ib_take_write(qp, in, pkt);
 }
 
-/* Checking READs and atomics, and recording their answers. */
+/* Functions that check READs and atomics and record their answers. */
 
 static uint32_t responses_for(const struct vb_qp *qp, uint32_t length)
 {
@@ -358,7 +358,7 @@ static enum vb_fault take_atomic_write(struct vb_qp *qp,
 	return fault;
 }
 
-/* Handling requests that arrive in order. */
+/* Functions that handle requests that arrive in order. */
 
 static enum vb_fault ib_resp_judge(struct vb_qp *qp,
 				   const struct vb_ib_pkt *pkt)
@@ -407,7 +407,8 @@ static void accept(struct vb_qp *qp, const struct vb_ib_pkt *pkt)
 	resp->prev = pkt->op;
 	resp->quiet = QUIET_NOT;
 	if (resp->nak_due && vb_syn_type(resp->nak_syndrome) == SYN_RNR)
-		resp->nak_due = false; /* an unsent RNR NAK is obsolete */
+		/* An RNR NAK that was not sent yet is obsolete. */
+		resp->nak_due = false;
 	if (pkt->op->place & PLACE_LAST)
 		resp->msn = vb_psn_add(resp->msn, 1);
 	if (pkt->op->kind == KIND_READ) {
@@ -590,7 +591,7 @@ void vb_forward_verdict(struct vb_qp *qp, uint64_t serial, enum vb_fault fault,
 		ib_resp_take_kept(qp);
 }
 
-/* Handling duplicate requests (IBA 9.7.5.1.3). */
+/* Functions that handle duplicate requests (IBA 9.7.5.1.3). */
 
 /* A duplicate asks for responses again. Will these be sent anyway, because they
  * are due and not sent yet? */

@@ -61,7 +61,7 @@ void vb_sack_told(struct vb_sack *r, uint32_t psn, const uint8_t *bits,
 	uint32_t known = (next - psn) & VB_PSN_MASK;
 
 	if (vb_psn_diff(psn, r->from) < 0)
-		return; /* a NAK that was overtaken by a later one */
+		return; /* This NAK was overtaken by a later one. */
 	vb_sack_acked(r, psn);
 	/* Ignore the bits of packets that were never sent. */
 	known = VB_MIN(VB_MIN(known, VB_OOO_PSNS), bytes * 8 + 1);

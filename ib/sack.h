@@ -8,7 +8,8 @@
 #include "ib/out_of_order.h"
 
 struct vb_sack {
-	/* one bit for each PSN from @from to @top - 1 */
+	/* one bit for each PSN from @from to @top - 1: the peer has the
+	 * packet */
 	uint64_t has[VB_OOO_PSNS / 64];
 	uint32_t held; /* number of bits that are set in @has */
 	uint32_t from,
@@ -55,7 +56,7 @@ void vb_sack_told(struct vb_sack *r, uint32_t psn, const uint8_t *bits,
 /* Returns the number of packets that the peer lacks before the last one it
  * has. */
 uint32_t vb_sack_missing(const struct vb_sack *r);
-/* A timer has expired: all missing packets must be sent again. */
+/* Makes all missing packets due to be sent again: a timer has expired. */
 void vb_sack_restart(struct vb_sack *r);
 /* Is the packet with PSN @psn missing, and not sent again since it was
  * reported? */

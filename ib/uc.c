@@ -9,9 +9,9 @@
 
 struct vb_uc {
 	struct vb_unrel common;
-	/* The fields of the requester. */
+	/* The fields below are for the requester. */
 	bool begun; /* PSNs are assigned to the oldest WQE */
-	/* The fields of the responder. */
+	/* The fields below are for the responder. */
 	uint32_t epsn;
 	/* Operation of the last packet of the message in progress. NULL: no
 	 * message is in progress, or the rest of a broken message is to be
@@ -63,7 +63,7 @@ static void uc_enter(struct vb_qp *qp, enum vb_qp_state from,
 		drain(qp);
 }
 
-/* The requester, which sends messages. */
+/* Functions of the requester, which sends messages. */
 
 /* Carry out a work request on a window. False: the request must wait, and stays
  * the oldest one. */
@@ -155,7 +155,7 @@ static bool uc_send(struct vb_qp *qp, vb_time now, struct vb_txq *out)
 	return vb_unrel_send(qp, now, out, send_packet);
 }
 
-/* The responder, which receives messages. */
+/* Functions of the responder, which receives messages. */
 
 /* Drop the message in progress if a PSN is missing or the message is cut short.
  * A first packet begins a new message, whatever its PSN (IBA 9.8.2.2). */

@@ -107,7 +107,7 @@ enum vb_fault vb_forward_take(struct vb_forward_qp *f,
 	if (fault == FAULT_NONE)
 		f->prev = pkt->op;
 	if (!ib_is_ours(f))
-		/* end the use of the queue from which the receive came */
+		/* End the use of the SRQ from which the receive came. */
 		vb_xrc_leave(&f->qp);
 	if (fault && vb_fault_rc(fault)->action != ACT_NAK_ONCE)
 		end_recv(f, (enum vb_wc_status)vb_fault_rc(fault)->status);

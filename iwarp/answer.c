@@ -27,7 +27,7 @@ static bool put_value(struct vb_qp *qp, const struct vb_iw_answer *a,
 
 	vb_ddp_seg_put(&w, &seg);
 	vb_rdmap_atomic_rsp_put(&w, &rsp);
-	/* no payload, so no fault is possible */
+	/* An atomic's response has no payload, so no fault is possible. */
 	(void)vb_iw_fpdu_end(qp, out, w, NULL);
 	s->tx.atomic_msn++;
 	s->tx.answer++;

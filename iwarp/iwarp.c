@@ -193,7 +193,7 @@ bool vb_iw_is_established(const struct vb_qp *qp)
 	       (s->terms.initiator || s->in.heard || s->terms.rtr == RTR_NONE);
 }
 
-/* Streams that end without a Terminate. */
+/* Functions for streams that end without a Terminate. */
 
 static void end_stream(struct vb_qp *qp, int event) VB_REQUIRES(qp->drive)
 {

@@ -70,8 +70,8 @@ void vb_iw_set_mss(struct vb_qp *qp, uint32_t mss) VB_REQUIRES(qp->drive);
  * when the first FPDU has come (RFC 6581). */
 bool vb_iw_is_established(const struct vb_qp *qp) VB_REQUIRES(qp->drive);
 
-/* Sending. The caller owns the batch, one for each thread; between vb_iw_sent()
- * and the next vb_iw_send() the batch is empty. */
+/* Definitions for sending. The caller owns the batch, one for each thread;
+ * between vb_iw_sent() and the next vb_iw_send() the batch is empty. */
 #define VB_IW_TX_IOV   512
 #define VB_IW_TX_FPDUS 256
 /* After this many bytes a batch begins no further FPDU, so that its bytes are
@@ -93,8 +93,10 @@ struct vb_iw_cursor {
 	/* bytes since the last marker began; 0: a marker is due now */
 	uint16_t marker;
 	uint8_t stage; /* the unfinished item, an enum vb_iw_stage */
-	bool carded;   /* this side has sent its card to the peer */
-	bool answered; /* the last FPDU was a response, so a request is next */
+	/* this side has sent its card, by which queue pairs of a host meet */
+	bool carded;
+	/* the last FPDU was a response, so a request is sent next */
+	bool answered;
 };
 
 struct vb_iw_mark {
@@ -103,15 +105,15 @@ struct vb_iw_mark {
 };
 
 struct vb_iw_txq {
-	/* For the caller: the arguments of one sendmsg(). */
+	/* The fields below are for the caller: the arguments of sendmsg(). */
 	unsigned count;
 	size_t bytes;
 	struct iovec iov[VB_IW_TX_IOV];
-	/* Fields that only iwarp/ uses. */
+	/* The fields below are for iwarp/ only. */
 	unsigned marks, held;
 	uint32_t used;
 	uint32_t most; /* after this many bytes no further FPDU begins */
-	/* bytes at the start that end an FPDU which was sent in part */
+	/* bytes at the batch's start: the rest of an FPDU sent in part */
 	uint32_t lead;
 	struct vb_iw_cursor before;
 	struct vb_iw_mark mark[VB_IW_TX_FPDUS];
@@ -135,13 +137,13 @@ bool vb_iw_sent(struct vb_qp *qp, struct vb_iw_txq *out, size_t bytes,
 void vb_iw_send_fault(struct vb_qp *qp, struct vb_iw_txq *out, vb_time now)
 	VB_REQUIRES(qp->drive);
 
-/* Receiving. The caller owns the buffer, one for each thread; between
- * vb_iw_got() and the next vb_iw_want() the buffer is empty. */
+/* Definitions for receiving. The caller owns the buffer, one for each thread;
+ * between vb_iw_got() and the next vb_iw_want() the buffer is empty. */
 #define VB_IW_RX_IOV   4
 #define VB_IW_RX_BYTES (128u << 10)
 
 struct vb_iw_rxq {
-	/* Fields that only iwarp/ uses. */
+	/* The fields below are for iwarp/ only. */
 
 	/* bytes of an incomplete FPDU at the start of @room */
 	uint32_t carried;

@@ -28,7 +28,8 @@ struct request_row {
 		/* enum vb_rdmap_op of the message, without and with solicited
 		 * event */
 		solicited;
-	uint8_t word; /* meaning of the header's extra word */
+	/* what the header's extra word is, an enum request_word */
+	uint8_t word;
 	bool has_imm; /* an immediate data message follows */
 };
 
@@ -64,7 +65,7 @@ bool vb_iw_asks(const struct vb_send_wqe *wqe)
 	       iw_row_of(wqe)->kind == REQUEST_ATOMIC;
 }
 
-/* Checks that come before the first byte of a message. */
+/* Functions for the checks before the first byte of a message. */
 
 /* Check the keys of the whole message, so that a message with a bad key is
  * never sent in part. */
@@ -282,7 +283,7 @@ static bool put_imm(struct vb_qp *qp, const struct vb_send_wqe *wqe,
 	vb_ddp_seg_put(&w, &seg);
 	vb_put_be(&w, (uint64_t)vb_iw_imm_word(wqe->imm) << 32,
 		  VB_RDMAP_IMM_BYTES);
-	/* no payload, so no fault is possible */
+	/* An immediate data message has no payload, so no fault is possible. */
 	(void)vb_iw_fpdu_end(qp, out, w, NULL);
 	s->tx.stage = STAGE_NONE;
 	s->tx.cur++;
@@ -395,7 +396,7 @@ bool vb_iw_put_request(struct vb_qp *qp, struct vb_iw_txq *out)
 	}
 }
 
-/* Put a WRITE or SEND of 0 bytes into the batch. */
+/* Puts a WRITE or SEND of 0 bytes into the batch. */
 static void put_nothing(struct vb_qp *qp, uint8_t opcode, struct vb_iw_txq *out)
 	VB_REQUIRES(qp->drive)
 {
@@ -460,7 +461,7 @@ void vb_iw_put_nudge(struct vb_qp *qp, struct vb_iw_txq *out)
 	put_nothing(qp, RDMAP_WRITE, out);
 }
 
-/* Completing work requests. */
+/* Functions that complete work requests. */
 
 void vb_iw_retire(struct vb_qp *qp)
 {

@@ -22,7 +22,7 @@ static bool iw_wraps(uint64_t to, uint64_t len)
 	return len && to + len - 1 < to;
 }
 
-/* Receiving SENDs and immediate data. */
+/* Functions that receive SENDs and immediate data. */
 
 struct send_row {
 	bool known, solicited, inv, imm;
@@ -150,7 +150,7 @@ static enum vb_iw_fault take_imm(struct vb_qp *qp, const struct vb_ddp_seg *seg)
 	return IWF_NONE;
 }
 
-/* Checking and placing WRITEs. */
+/* Functions that check and place WRITEs. */
 
 /* For each reason why a key can be refused: the fault of a WRITE, and that of a
  * READ or atomic. */
@@ -170,7 +170,8 @@ static const uint8_t ask_faults[] = {
 struct target {
 	uint32_t stag, len;
 	uint64_t to;
-	uint32_t need; /* the rights needed, enum vb_access */
+	/* access rights that the key must give, bits of enum vb_access */
+	uint32_t need;
 };
 
 static enum vb_iw_fault iw_refusal(struct vb_qp *qp, enum vb_fault fault,
@@ -214,7 +215,7 @@ static enum vb_iw_fault iw_take_write(struct vb_qp *qp,
 	return IWF_NONE;
 }
 
-/* Handling READs and atomics of the peer. */
+/* Functions that handle READs and atomics of the peer. */
 
 static bool has_answer_room(const struct vb_iw *s)
 {
@@ -366,7 +367,7 @@ static enum vb_iw_fault iw_take_atomic(struct vb_qp *qp,
 	return IWF_NONE;
 }
 
-/* Handling responses to this side's READs and atomics. */
+/* Functions that handle responses to this side's READs and atomics. */
 
 /* Returns the oldest READ or atomic that was sent and waits for its response;
  * or NULL. */
@@ -497,13 +498,14 @@ static enum vb_iw_fault take_term(struct vb_qp *qp,
 	return IWF_NONE;
 }
 
-/* The function that handles each opcode. */
+/* For each opcode of RDMAP: how to handle a message. */
 
 struct op_row {
 	enum vb_iw_fault (*take)(struct vb_qp *qp,
 				 const struct vb_ddp_seg *seg);
 	bool tagged;
-	uint8_t queue; /* queue of the opcode, an enum vb_ddp_queue */
+	/* the queue of an untagged message, an enum vb_ddp_queue */
+	uint8_t queue;
 };
 
 // clang-format off

@@ -55,7 +55,8 @@ struct vb_mpa_terms {
 	bool initiator;
 	bool crc;
 	bool tx_markers, rx_markers;
-	/* Both sides set the bit `near`: they exchange cards first. */
+	/* Both sides have set the bit `near`, so each first sends the other a
+	 * card, by which two queue pairs of one host find each other. */
 	bool near;
 	uint8_t rtr; /* the enum vb_mpa_rtr with which the initiator begins */
 	uint16_t ird, ord;
@@ -81,7 +82,7 @@ enum vb_mpa_state {
 
 struct vb_mpa_setup {
 	enum vb_mpa_state state;
-	struct vb_mpa_offer offer; /* the offer of this side */
+	struct vb_mpa_offer offer; /* the MPA options that this side asks for */
 	struct vb_mpa_terms terms;
 	/* In MPA_BROKEN: the error code of a Terminate of layer LLP (RFC 6581
 	 * s9.2). If out_bytes is not 0, out holds this Terminate as an FPDU to

@@ -13,21 +13,24 @@
 #include "iwarp/term.h"
 
 enum vb_iw_phase {
-	IW_IDLE, /* the stream was not started */
+	IW_IDLE, /* vb_iw_start() has not run since the last RESET */
 	IW_OPEN,
-	IW_DYING,  /* sends the responses that are due, then a Terminate */
-	IW_ENDING, /* sends only the rest of an FPDU that was sent in part */
+	/* this side sends the responses that are due, then a Terminate */
+	IW_DYING,
+	/* this side sends only the rest of an FPDU that was sent in part */
+	IW_ENDING,
 	IW_CLOSED,
 };
 
 /* The item that the sender has begun and not finished (vb_iw_cursor.stage). */
 enum vb_iw_stage {
 	STAGE_NONE,
-	STAGE_RTR, /* the RTR, the initiator's first FPDU */
+	/* the ready-to-receive (RTR) message, the initiator's first FPDU */
+	STAGE_RTR,
 	STAGE_REQUEST,
 	STAGE_IMM, /* the immediate data message after a WRITE */
 	STAGE_ANSWER,
-	STAGE_LAST, /* nothing: the Terminate was sent */
+	STAGE_LAST, /* the Terminate was sent, so nothing may follow */
 };
 
 #define VB_IW_NO_WQE UINT32_MAX
@@ -49,9 +52,11 @@ struct vb_iw_answer {
 	bool atomic;
 	uint32_t id; /* request identifier of an atomic */
 	uint64_t value;
-	uint32_t stag, length; /* STag and length of the source */
+	/* STag of the memory that a READ reads, and the number of bytes */
+	uint32_t stag, length;
 	uint64_t to;
-	uint32_t sink_stag; /* STag of the destination */
+	/* STag of the requester's memory into which the READ's response goes */
+	uint32_t sink_stag;
 	uint64_t sink_to;
 };
 
@@ -84,7 +89,7 @@ struct vb_iw {
 	vb_time patient_until;
 	/* initiator: the pause between nudges, and the time of the next one */
 	vb_time nudge_after, nudge_at;
-	/* The state of sending. */
+	/* The fields below are the state of sending. */
 	struct vb_iw_cursor tx;
 	/* position up to which the socket has accepted everything */
 	struct vb_iw_cursor taken;
@@ -112,7 +117,7 @@ struct vb_iw {
 	struct vb_term term; /* in IW_DYING: the Terminate to be sent */
 	bool has_card, heard_card;
 	struct vb_rdmap_card card, peer_card;
-	/* The state of receiving. */
+	/* The fields below are the state of receiving. */
 	struct vb_iw_inbound in;
 	uint8_t *carry; /* the bytes of an incomplete FPDU */
 	uint32_t carry_bytes, carry_room;
@@ -235,9 +240,9 @@ bool vb_iw_lives(struct vb_qp *qp) VB_REQUIRES(qp->drive);
 /* Functions of iwarp/tx.c build an FPDU. The caller writes the header to the
  * writer of vb_iw_fpdu_begin(). */
 struct vb_iw_source {
-	/* the source is the payload of this WQE, if it is not NULL */
+	/* the WQE whose payload is sent; NULL: @answer is the source */
 	const struct vb_send_wqe *wqe;
-	/* otherwise it is the memory that a READ asks for */
+	/* the READ of the peer that asks for the memory that is sent */
 	const struct vb_iw_answer *answer;
 	uint32_t offset, len;
 };

@@ -183,7 +183,8 @@ void vb_iw_terminated(struct vb_qp *qp, const struct vb_term *t)
 	       t->code, t->mirrored ? ", mirrored" : "");
 	vb_count(qp->adapter, CNT_SEND_ERR, 1);
 	s->phase = IW_ENDING;
-	s->cut_at = s->cut_end; /* the peer reads no further bytes */
+	/* The peer reads no further bytes, so drop the rest of the cut FPDU. */
+	s->cut_at = s->cut_end;
 	flush_before(qp, t);
 	if (vb_iw_sends(qp) && vb_iw_has_begun(qp)) {
 		vb_qp_send_done(qp, vb_iw_told(t));

@@ -10,14 +10,15 @@
 enum vb_iw_fault {
 	IWF_NONE,
 	/* Faults of RDMAP (RFC 5040 s8.2). */
-	IWF_LOCAL, /* a fault of this side, and not of the peer */
+	IWF_LOCAL, /* this side is at fault, and not the peer */
 	IWF_RQE_LKEY,
 	IWF_READ_STAG,
 	IWF_READ_BOUNDS,
 	IWF_RIGHTS,
 	IWF_READ_DOMAIN,
 	IWF_READ_WRAP,
-	IWF_MEMORY, /* the key permits it, but a page is missing */
+	/* the key permits the access, but a page of the memory is missing */
+	IWF_MEMORY,
 	IWF_INVALIDATE,
 	IWF_RDMAP_VERSION,
 	IWF_OPCODE,

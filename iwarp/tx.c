@@ -20,7 +20,7 @@
  * accepted last time, because the sender would have to build the rest again. */
 #define APPETITE_MIN (16u << 10)
 
-/* Shorter payloads are copied, which is faster. */
+/* Payloads shorter than this are copied, which is faster. */
 #define DIRECT_BYTES 1024u
 
 /* iovec entries of one FPDU: header, payload, trailer. */
@@ -94,7 +94,7 @@ static enum vb_fault copied(struct vb_qp *qp, struct vb_iw_txq *out,
 	return FAULT_NONE;
 }
 
-/* Sending payload straight from the program's memory. */
+/* Functions that send payload straight from the program's memory. */
 
 static bool goes_direct(const struct vb_iw *s, const struct vb_iw_source *src)
 {
@@ -202,7 +202,7 @@ void vb_iw_fpdu_mark(struct vb_qp *qp, struct vb_iw_txq *out)
 	out->mark[out->marks++] = (struct vb_iw_mark){ out->bytes, s->tx };
 }
 
-/* Filling a batch, and the result of the socket's call. */
+/* Functions that fill a batch and take the result of the socket's call. */
 
 /* May this side send yet? The initiator sends the first FPDU (RFC 5044 s7.1.2).
  * Without peer-to-peer mode the responder may nevertheless send first, once the

@@ -48,7 +48,7 @@ static size_t length_of(const struct vb_gid *gid)
 	return vb_gid_is_ipv4(gid) ? 4 : 16;
 }
 
-/* The IP address is the last 4 or 16 bytes of the GID. */
+/* Returns the IP address in a GID: its last 4 or 16 bytes. */
 static const uint8_t *address_of(const struct vb_gid *gid)
 {
 	return gid->raw + sizeof(gid->raw) - length_of(gid);

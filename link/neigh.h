@@ -8,7 +8,7 @@
 
 #define VB_NO_VLAN 0xffff
 
-/* The interface from which the frame is sent. */
+/* The interface that sends a frame: its index and MAC address. */
 struct vb_neigh_from {
 	uint32_t ifindex;
 	uint8_t mac[6];

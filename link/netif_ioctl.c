@@ -156,7 +156,8 @@ static int read_ipv6(struct table *t)
 	int rc = 0;
 
 	if (!f)
-		return 0; /* the host has no IPv6 */
+		/* The host has no IPv6, so there are no addresses to add. */
+		return 0;
 	while (rc == 0 && fgets(line, sizeof(line), f))
 		rc = read_ipv6_line(t, line);
 	fclose(f);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Shared by the two ways of listing interfaces. */
+/* What the two ways of listing interfaces (netlink, ioctl) share. */
 #ifndef LINK_NETIF_PRIV_H
 #define LINK_NETIF_PRIV_H
 

@@ -194,7 +194,7 @@ void vb_agent_deliver(struct vb_agents *a, const struct agent *g,
 	a->ops.deliver(a->ops.deliver_arg, g->client, &d);
 }
 
-/* The agent that gets the request @mad; NULL: no agent does. */
+/* Returns the agent that gets the request @mad; NULL: no agent does. */
 static struct agent *agent_for_request(struct vb_agents *a,
 				       const uint8_t mad[VB_MAD_BYTES])
 {

@@ -106,7 +106,7 @@ VB_MUST_CHECK bool vb_agents_hear(struct vb_agents *a,
 				  const struct vb_mad_addr *from,
 				  const uint8_t mad[VB_MAD_BYTES], vb_time now);
 
-/* The timer @t of the owner's heap has expired. */
+/* The owner calls this when the timer @t in its heap has expired. */
 void vb_agents_expire(struct vb_timer *t, vb_time now);
 
 #endif

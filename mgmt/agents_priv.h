@@ -7,9 +7,9 @@
 #include "mgmt/agents.h"
 #include "mgmt/rmpp.h"
 
-#define AGENTS_MOST    1024 /* the most agents at one port */
-#define AGENTS_CLIENT  32   /* the most agents of one program */
-#define EXCHANGES_MOST 8192 /* the most exchanges at one port */
+#define AGENTS_MOST    1024 /* the most agents that one port may have */
+#define AGENTS_CLIENT  32   /* the most agents that one program may have */
+#define EXCHANGES_MOST 8192 /* the most exchanges that one port may have */
 /* the most exchanges at one port that receive a request by RMPP */
 #define TRANSFERS_MOST 64
 

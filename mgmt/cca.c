@@ -12,7 +12,7 @@
 #include "mgmt/trap.h"
 #include "wire/smp.h"
 
-#define RESP_TIME    18 /* 4.096 us * 2^18: a second */
+#define RESP_TIME    18 /* RespTimeValue: 4.096 us * 2^18, about a second */
 #define KINDS_ALL    (1u << FAB_CA | 1u << FAB_SWITCH | 1u << FAB_ROUTER)
 #define KINDS_CA     (1u << FAB_CA)
 #define KINDS_SWITCH (1u << FAB_SWITCH)
@@ -42,7 +42,7 @@ void vb_cca_destroy(struct vb_cca *a)
 	free(a);
 }
 
-/* --- attributes of every node --- */
+/* Functions for the attributes that every node has. */
 
 static unsigned cca_get_class(struct vb_cca_ask *q)
 {
@@ -57,7 +57,7 @@ static unsigned cca_get_class(struct vb_cca_ask *q)
 	return MAD_OK;
 }
 
-/* A Set says where traps go. */
+/* Sets the address to which the port's traps go. */
 static unsigned cca_set_class(struct vb_cca_ask *q)
 {
 	struct vb_class_info c;
@@ -107,7 +107,8 @@ static unsigned set_key_info(struct vb_cca_ask *q)
 	p->lease = k.lease;
 	p->lease_end = VB_NEVER;
 	q->key_fits = true;
-	/* 0 resets the counter; other values change nothing. */
+	/* Writing 0 resets the violation counter; other values change
+	 * nothing. */
 	if (k.violations == 0)
 		p->violations = 0;
 	return MAD_OK;
@@ -140,7 +141,7 @@ static const struct cca_attribute {
 };
 // clang-format on
 
-/* --- the key --- */
+/* Functions that check the key. */
 
 /* Does a request pass although its key is wrong? Asking what the key is, and
  * for the class's information, does; the others need the key. */
@@ -170,7 +171,7 @@ static bool passes_key(struct vb_cca_ask *q, const struct vb_mad_hdr *h,
 	return false;
 }
 
-/* --- requests --- */
+/* Functions that handle requests. */
 
 static const struct cca_attribute *attribute_of(const struct vb_fab_node *n,
 						unsigned id)
@@ -227,7 +228,7 @@ enum vb_cca_verdict vb_cca_hear(struct vb_cca *a, uint8_t own,
 	return CCA_ANSWERED;
 }
 
-/* --- the trap --- */
+/* Functions that make the trap. */
 
 static void put_details(uint8_t *at, const struct vb_mad_frame *f,
 			const uint8_t *mad)

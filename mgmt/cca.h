@@ -19,9 +19,12 @@ struct vb_cca *vb_cca_create(struct vb_fab_node *node);
 void vb_cca_destroy(struct vb_cca *a);
 
 enum vb_cca_verdict {
-	CCA_ANSWERED, /* @mad is the answer now */
-	CCA_NOT_MINE, /* for a program: traps, responses */
-	CCA_BAD_KEY,  /* dropped and counted; vb_cca_trap() reports it */
+	CCA_ANSWERED, /* The agent has written the answer to @mad. */
+	/* The MAD is a trap or a response, which is for a program. */
+	CCA_NOT_MINE,
+	/* The MAD's CC_Key is wrong: dropped and counted; vb_cca_trap() reports
+	 * it. */
+	CCA_BAD_KEY,
 };
 
 /* A MAD of the class has come to the port @own: of a switch 0. If the agent

@@ -22,7 +22,7 @@ static bool has_port(const uint8_t mask[VB_CC_MASK_BYTES], unsigned port)
 	return mask[VB_CC_MASK_BYTES - 1 - port / 8] >> port % 8 & 1;
 }
 
-/* --- SwitchCongestionSetting --- */
+/* Functions for the attribute SwitchCongestionSetting. */
 
 /* Work out when each port marks: by its own setting if that is valid, else by
  * the switch's. */
@@ -78,9 +78,10 @@ unsigned vb_cca_set_switch(struct vb_cca_ask *q)
 	return MAD_OK;
 }
 
-/* --- SwitchPortCongestionSetting: the modifier is a block of 48 ports --- */
+/* Functions for SwitchPortCongestionSetting, whose modifier is the number of a
+ * block of 48 ports. */
 
-/* How many ports the block has; 0: there is no such block. */
+/* Returns the number of ports in the block; 0: there is no such block. */
 static unsigned ports_of_block(const struct vb_cca_ask *q, unsigned *first)
 {
 	unsigned ports = q->node->ports + 1u;
@@ -114,7 +115,9 @@ unsigned vb_cca_set_ports(struct vb_cca_ask *q)
 	for (unsigned i = 0; i < count; i++) {
 		vb_cc_port_setting_get(q->data + i * VB_CC_ELEMENT_BYTES,
 				       &s[i]);
-		if (s[i].valid && s[i].type) /* credit starvation */
+		/* Type 1 is credit starvation, which these switches do not
+		 * have. */
+		if (s[i].valid && s[i].type)
 			return MAD_BAD_FIELD;
 	}
 	for (unsigned i = 0; i < count; i++)
@@ -123,7 +126,7 @@ unsigned vb_cca_set_ports(struct vb_cca_ask *q)
 	return MAD_OK;
 }
 
-/* --- CACongestionSetting --- */
+/* Functions for the attribute CACongestionSetting. */
 
 unsigned vb_cca_get_ca(struct vb_cca_ask *q)
 {
@@ -170,7 +173,8 @@ unsigned vb_cca_set_ca(struct vb_cca_ask *q)
 	return MAD_OK;
 }
 
-/* --- CongestionControlTable: the modifier is a block of 64 entries --- */
+/* Functions for CongestionControlTable, whose modifier is the number of a block
+ * of 64 entries. */
 
 static uint16_t *table_block(const struct vb_cca_ask *q)
 {
@@ -205,7 +209,7 @@ unsigned vb_cca_set_table(struct vb_cca_ask *q)
 	return MAD_OK;
 }
 
-/* --- CongestionLog: events since a manager last read it --- */
+/* Functions for CongestionLog: the events since a manager last read it. */
 
 /* A time stamp has the same value again after so long: older events would look
  * like new ones. */

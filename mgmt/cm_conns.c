@@ -97,7 +97,8 @@ void vb_cm_link(struct vb_cm_conn *c)
 
 	c->next_by_id = *id;
 	*id = c;
-	/* a SIDR REQ names no queue pair, so the second chain lacks it */
+	/* A SIDR REQ names no queue pair, so the chain by QPN lacks its
+	 * connection. */
 	if (c->sidr)
 		return;
 	c->next_by_qpn = *qpn;

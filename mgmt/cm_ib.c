@@ -74,7 +74,7 @@ void vb_cm_refuse_req(struct vb_cm_conn *c, unsigned reason, const void *data,
 	vb_cm_close(c);
 }
 
-/* Messages that belong to no connection yet. */
+/* Functions for messages that belong to no connection yet. */
 
 static void refuse_req(struct vb_cm *cm, const struct vb_mad_path *path,
 		       const struct vb_cm_msg *req, unsigned reason)
@@ -181,7 +181,7 @@ static void on_req(struct vb_cm *cm, const struct vb_mad_path *path,
 		clear_stale(c, now);
 }
 
-/* Messages from the peer of a connection. */
+/* Functions for messages from the peer of a connection. */
 
 static void cm_ib_take_reply(struct vb_cm_conn *c, const struct vb_cm_msg *m,
 			     vb_time now)
@@ -207,7 +207,7 @@ static void ask_patience(struct vb_cm_conn *c, const struct vb_cm_msg *m,
 		send_mra(c, CM_ANSWERS_REP);
 }
 
-/* The peer repeated its REP, so our RTU was lost. */
+/* Sends the RTU again, because the peer repeated its REP. */
 static void repeat_rtu(struct vb_cm_conn *c, const struct vb_cm_msg *m,
 		       vb_time now)
 {
@@ -281,7 +281,8 @@ static void take_rejection(struct vb_cm_conn *c, const struct vb_cm_msg *m,
 		return;
 	}
 	if (c->insists && m->answer.reason == CM_REJ_STALE_CONN)
-		return; /* the request stays; its timer will repeat the REQ */
+		/* The request stays, and its timer will repeat the REQ. */
+		return;
 	vb_cm_end(c, CM_IS_REJECTED, m);
 }
 
@@ -537,7 +538,7 @@ void vb_cm_release(struct vb_cm_conn *c, vb_time now)
 	case CM_ESTABLISHED:
 		send_dreq(c, now);
 		break;
-	default: /* in any other state the connection ends without a message */
+	default: /* In any other state the connection ends without a message. */
 		break;
 	}
 }

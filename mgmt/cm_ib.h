@@ -19,11 +19,12 @@
 
 /* The values that Linux's rdma_cm announces. Peers are tuned to them, so
  * Verbena uses the same. */
-#define VB_CM_TIMEOUT_CODE 20 /* the longest time to a response, 4.3 s */
+#define VB_CM_TIMEOUT_CODE 20 /* timeout code: a peer responds within 4.3 s */
 #define VB_CM_RETRIES	   15
-#define VB_CM_LIFE_CODE	   18 /* the longest life of a packet in the network */
-#define VB_CM_ACK_TIMEOUT  19
-#define VB_CM_MAX_CONNS	   (1u << 17)
+/* timeout code: the longest time that a packet is in the network */
+#define VB_CM_LIFE_CODE	  18
+#define VB_CM_ACK_TIMEOUT 19
+#define VB_CM_MAX_CONNS	  (1u << 17)
 /* How many connections may wait for nothing but an RTU or the passing of time.
  * Above that number the manager gives up the oldest, so that a flood of
  * requests does not fill the memory. */
@@ -37,11 +38,13 @@ enum vb_cm_state {
 	CM_REP_RCVD, /* active: the owner must establish or reject */
 	CM_ESTABLISHED,
 	CM_DREQ_SENT,
-	CM_TIMEWAIT, /* late packets die out; a DREQ is still answered */
-	CM_HELD,     /* passive: waits for a listener (cm_held.c) */
+	/* late packets die out; a DREQ of the peer is still answered */
+	CM_TIMEWAIT,
+	CM_HELD, /* passive: waits for a listener (cm_held.c) */
 	/* States of a look-up of a datagram queue pair (IBA 12.11). */
 	CM_SIDR_SENT,
-	CM_SIDR_RCVD, /* passive: the owner must answer or reject */
+	/* passive: the owner must answer or reject the SIDR REQ */
+	CM_SIDR_RCVD,
 	/* passive: the look-up is answered; the answer stays for repeated
 	 * requests */
 	CM_SIDR_DONE,
@@ -53,10 +56,11 @@ enum vb_cm_happening {
 	/* an RTU or data came: the connection is established */
 	CM_IS_ESTABLISHED,
 	CM_IS_REJECTED, /* the peer sent a REJ */
-	/* no answer came; @c->returned may hold the reason */
+	/* the peer did not answer; @c->returned may hold the reason */
 	CM_IS_UNREACHABLE,
 	CM_IS_DISCONNECTED, /* this side or the peer ended the connection */
-	CM_IS_OVER,	    /* the time wait of the connection has ended */
+	/* the time wait of the connection (CM_TIMEWAIT) has ended */
+	CM_IS_OVER,
 	/* a SIDR REP came, with the queue pair's address or a refusal */
 	CM_HAS_ADDRESS,
 };
@@ -83,7 +87,7 @@ struct vb_cm_conn {
 	unsigned tries_left, max_tries;
 	/* how many sendings of the message the network returned by ICMP */
 	unsigned returns;
-	bool came_back; /* the network returned the last sending by ICMP */
+	bool came_back; /* the network returned the last message by ICMP */
 	/* errno of the ICMP returns; 0: too few returns to decide */
 	int returned;
 	vb_time pause, patience, linger;
@@ -98,7 +102,8 @@ struct vb_cm_conn {
 	uint8_t mad[VB_MAD_BYTES];
 };
 
-/* A value outside the reasons of IBA 12.6.7.2. */
+/* result of the request function that ignores the REQ; no reason of IBA
+ * 12.6.7.2 has this value */
 #define VB_CM_LATER (1u << 16)
 
 struct vb_cm_ops {
@@ -146,7 +151,7 @@ void vb_cm_tick(struct vb_cm *cm, vb_time now);
 /* The number of connections that are being made, established or ending, without
  * those in time wait. */
 unsigned vb_cm_busy(const struct vb_cm *cm);
-/* The number of all connections, those in time wait included. */
+/* Returns the number of connections, those in time wait included. */
 unsigned vb_cm_count(const struct vb_cm *cm);
 
 /*

@@ -49,7 +49,7 @@ void vb_cm_set_timer(struct vb_cm_conn *c, vb_time at);
  * tables. */
 void vb_cm_link(struct vb_cm_conn *c);
 void vb_cm_unlink(struct vb_cm_conn *c);
-/* Whether the GIDs of @c's path are those of @path. */
+/* True if the GIDs of @c's path are those of @path. */
 bool vb_cm_is_on(const struct vb_cm_conn *c, const struct vb_mad_path *path);
 /* Finds a connection by our communication ID, but only if @path leads to the
  * connection's peer. */

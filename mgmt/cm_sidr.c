@@ -20,7 +20,7 @@ static uint64_t cm_sidr_peer_of(const struct vb_mad_path *path)
 	       vb_load_be(path->dgid.raw + 8, 8);
 }
 
-/* The side that asks for a queue pair. */
+/* Functions of the side that asks for a queue pair. */
 
 int vb_cm_look_up(struct vb_cm *cm, struct vb_cm_msg *req,
 		  const struct vb_mad_path *path, void *owner, vb_time now,
@@ -49,7 +49,7 @@ void vb_cm_sidr_reply(struct vb_cm *cm, const struct vb_mad_path *path,
 		vb_cm_end(c, CM_HAS_ADDRESS, m);
 }
 
-/* The side that answers. */
+/* Functions of the side that answers a SIDR REQ. */
 
 void vb_cm_sidr_request(struct vb_cm *cm, const struct vb_mad_path *path,
 			const struct vb_cm_msg *m, vb_time now)

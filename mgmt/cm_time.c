@@ -76,7 +76,8 @@ static bool is_no_such_host(int error)
 {
 	return error == EHOSTUNREACH || error == ENETUNREACH ||
 	       error == EHOSTDOWN ||
-	       error == EACCES; /* from ICMPv6: prohibited, or no route */
+	       /* EACCES comes from ICMPv6: prohibited, or no route */
+	       error == EACCES;
 }
 
 /* Counts a request that the network returned. True: the peer counts as

@@ -13,10 +13,10 @@
 
 #define METHOD_AT 3
 #define TID_AT	  8
-/* longer than a peer repeats its segments */
+/* how long an ended exchange stays: longer than a peer repeats segments */
 #define LINGER (6 * VB_RMPP_PATIENCE)
 
-/* --- the list of exchanges --- */
+/* Functions for the list of exchanges. */
 
 static struct exchange *new_exchange(struct vb_agents *a, uint32_t serial,
 				     const struct vb_mad_addr *peer,
@@ -81,7 +81,7 @@ static void exchange_transmit(struct exchange *e, const uint8_t *mad,
 			mad, now);
 }
 
-/* --- sending --- */
+/* Functions that send messages. */
 
 static void send_again(struct exchange *e, vb_time now)
 {
@@ -208,7 +208,7 @@ int vb_exchange_begin(struct vb_agents *a, const struct agent *g,
 	return 0;
 }
 
-/* --- receiving --- */
+/* Functions that receive messages. */
 
 /* Keep the exchange for a while after its last segment, to acknowledge segments
  * that the peer repeats. */
@@ -254,7 +254,7 @@ static void hear_segment(struct exchange *e, struct agent *g,
 		(void)set_timer(e, e->receiver.due);
 }
 
-/* A MAD of the answer to a request has come. */
+/* Handles a MAD that belongs to the answer to a request. */
 static void exchange_hear_answer(struct exchange *e,
 				 const struct vb_mad_addr *from,
 				 const uint8_t *mad, vb_time now)
@@ -267,7 +267,8 @@ static void exchange_hear_answer(struct exchange *e,
 	vb_rmpp_get(mad, &h);
 	if (g->wish.rmpp_version && h.flags & VB_RMPP_ACTIVE) {
 		if (h.type == RMPP_ACK)
-			/* a repeated answer: the program already has one */
+			/* The answer was repeated, and the program already has
+			 * it. */
 			return;
 		if (e->state == EXCHANGE_WAITING) {
 			e->state = EXCHANGE_RECEIVING;
@@ -377,7 +378,8 @@ void vb_exchange_receive(struct vb_agents *a, struct agent *g,
 
 	vb_rmpp_get(mad, &h);
 	if (h.type == RMPP_ACK)
-		/* the segment repeats an answer that the program already has */
+		/* The segment repeats an answer that the program already
+		 * has. */
 		return;
 	if (!e && (h.type != RMPP_DATA || h.segment != 1 ||
 		   a->transfer_count == TRANSFERS_MOST))
@@ -393,7 +395,7 @@ void vb_exchange_receive(struct vb_agents *a, struct agent *g,
 	hear_segment(e, g, mad, now);
 }
 
-/* --- time --- */
+/* Functions for time-outs. */
 
 void vb_agents_expire(struct vb_timer *t, vb_time now)
 {

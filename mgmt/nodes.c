@@ -12,12 +12,12 @@
 
 #include "mgmt/smi.h"
 
-/* frames that may wait at one port for room in the network */
+/* number of frames that may wait at one port for room in the network */
 #define BACKLOG_MOST 4096
 #define SMP_VL	     15
 #define DEFAULT_PKEY 0xffff
 
-/* --- sending --- */
+/* Functions that send MADs. */
 
 static void loop_back(struct mgmt_node *n, uint8_t port, bool arrived,
 		      const struct vb_mad_frame *f, const uint8_t *mad)
@@ -25,7 +25,8 @@ static void loop_back(struct mgmt_node *n, uint8_t port, bool arrived,
 	struct looped *l = malloc(sizeof(*l));
 
 	if (!l)
-		return; /* the MAD is lost, which the network allows */
+		/* Without memory the MAD is lost, which the network allows. */
+		return;
 	l->next = NULL;
 	l->node = n;
 	l->port = port;
@@ -116,7 +117,7 @@ static void send_smp_by_lid(struct mgmt_node *n, uint8_t port, uint16_t dlid,
 	send_by_lid(n, port, &f, mad, now);
 }
 
-/* --- SMPs --- */
+/* Functions that handle subnet management packets (SMPs). */
 
 static void hear_arrived(struct mgmt_node *n, uint8_t port,
 			 const struct vb_mad_frame *f, uint8_t *mad,
@@ -239,7 +240,7 @@ static void hear_for_program(struct mgmt_node *n, uint8_t port,
 	send_smp(n, port, f->slid, f->sl, mad, now);
 }
 
-/* Handle an SMP whose way ends at this node. */
+/* Handles an SMP whose route ends at this node. */
 static void hear_arrived(struct mgmt_node *n, uint8_t port,
 			 const struct vb_mad_frame *f, uint8_t *mad,
 			 vb_time now)
@@ -271,7 +272,7 @@ static void hear_smp(struct mgmt_node *n, uint8_t port,
 		hear_arrived(n, port, f, mad, now);
 }
 
-/* --- queue pair 1 --- */
+/* Functions that handle MADs to queue pair 1. */
 
 static bool may_enter(struct mgmt_node *n, uint8_t own,
 		      const struct vb_mad_frame *f, vb_time now)
@@ -385,7 +386,7 @@ static void hear_gmp(struct mgmt_node *n, uint8_t port,
 	answer_gmp(n, own, f, mad, now);
 }
 
-/* --- what comes in --- */
+/* Functions that take the frames and events of the network. */
 
 bool vb_mgmt_hear(struct vb_mgmt *m, struct vb_fab_node *node, uint8_t port,
 		  const uint8_t *bytes, size_t len, vb_time now)
@@ -506,7 +507,7 @@ void vb_mgmt_set_caps(struct vb_mgmt *m, struct vb_fab_node *node, uint8_t port,
 	tell(node->mgmt, port, &t, now);
 }
 
-/* --- time --- */
+/* Functions for time-outs and for MADs that a node sent to itself. */
 
 static void hear_looped(struct looped *l, vb_time now)
 {

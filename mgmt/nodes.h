@@ -60,7 +60,7 @@ void vb_mgmt_destroy(struct vb_mgmt *m);
 /* Manage @node from now on; the management uses the field node->mgmt. 0 or
  * -ENOMEM. */
 VB_MUST_CHECK int vb_mgmt_add(struct vb_mgmt *m, struct vb_fab_node *node);
-/* Manage @node, which has heard and sent nothing, no longer. */
+/* Ends the management of @node, which has received and sent nothing yet. */
 void vb_mgmt_remove(struct vb_mgmt *m, struct vb_fab_node *node);
 
 /* Handle a frame for queue pair 0 or 1 of @node, which on_local()
@@ -81,7 +81,7 @@ void vb_mgmt_link_error(struct vb_mgmt *m, struct vb_fab_node *node,
 void vb_mgmt_pkey_violated(struct vb_mgmt *m, struct vb_fab_node *node,
 			   uint8_t port, const uint8_t *bytes, size_t len,
 			   vb_time now);
-/* @port has room for frames again, after send() said -EAGAIN. */
+/* Port @port has room for frames again, after send() had returned -EAGAIN. */
 void vb_mgmt_room(struct vb_mgmt *m, struct vb_fab_node *node, uint8_t port,
 		  vb_time now);
 

@@ -35,7 +35,8 @@ struct mgmt_port {
 	/* The logical and the physical state that a Set of PortInfo asks for;
 	 * 0: no change. */
 	uint8_t move_state, move_phys;
-	bool answer_leaves; /* @move expires when the answer is through */
+	/* The timer @move expires when the answer to the Set has left. */
+	bool answer_leaves;
 	struct vb_timer move;
 };
 

@@ -49,7 +49,8 @@ enum attr {
 	PERF_RCV_DATA_SL = 0x37,
 };
 
-#define SELECT2	   16 /* the first bit of CounterSelect2 */
+/* the value of @select in struct row at which CounterSelect2 begins */
+#define SELECT2	   16
 #define VLS	   16
 #define DATA_LANES 15
 
@@ -59,11 +60,14 @@ enum attr {
  * CounterSelect. */
 static const struct row {
 	uint8_t attr, byte, bit, bits;
-	uint8_t select;	 /* bit of CounterSelect */
-	uint16_t at;	 /* which member of struct vb_fab_port it shows */
-	uint16_t except; /* the member to subtract; 0: none */
+	uint8_t select; /* index of the counter's bit in CounterSelect */
+	/* offset of the member of struct vb_fab_port that the field shows */
+	uint16_t at;
+	/* offset of a member whose value is subtracted; 0: none */
+	uint16_t except;
 	uint8_t times;
-	uint16_t stride; /* to the member of the next */
+	/* distance in bytes to the member of the next lane or service level */
+	uint16_t stride;
 } rows[] = {
 #define ROW(a, byte, bits, select, count)                                      \
 	{                                                                      \
@@ -198,10 +202,11 @@ uint8_t vb_pma_sampled_port(const struct vb_pma *pma)
 	return pma->sample.port;
 }
 
-/* One counter of a row: the @index-th of those that it has. */
+/* One counter: number @index of the counters that the row @row has. */
 struct counter {
 	const struct row *row;
-	unsigned index, place; /* place: among all counters of a port */
+	/* @place: index of the counter among all counters of a port */
+	unsigned index, place;
 };
 
 static uint64_t raw_count(const struct vb_pma *pma, unsigned port,

@@ -5,26 +5,31 @@
 
 #include "mgmt/pma.h"
 
-#define PMA_SAMPLED 15 /* counters of a sample */
+#define PMA_SAMPLED 15 /* number of counters that a sample has */
 
 /* PortSamplesControl: what counters gain in an interval. A node samples one
  * port at a time. */
 struct pma_sample {
 	struct vb_timers *timers;
-	struct vb_timer timer; /* until the interval begins, or ends */
-	uint8_t status;	       /* enum pma_sample_status */
+	/* expires when the interval begins, and when it ends */
+	struct vb_timer timer;
+	uint8_t status; /* SampleStatus, an enum pma_sample_status */
 	uint8_t port;
-	uint32_t start, interval; /* in ticks of VB_FAB_TICK_NS */
+	/* in ticks of VB_FAB_TICK_NS: the delay, and the interval's length */
+	uint32_t start, interval;
 	uint16_t tag, select[PMA_SAMPLED];
-	uint64_t count[PMA_SAMPLED]; /* while it runs: at the beginning */
+	/* values of the counters when the interval began; later what they
+	 * gained */
+	uint64_t count[PMA_SAMPLED];
 };
 
-/* SampleStatus. */
+/* The values of SampleStatus in PortSamplesResult. */
 enum pma_sample_status { SAMPLE_DONE = 0, SAMPLE_WAITS = 1, SAMPLE_RUNS = 2 };
 
 struct vb_pma {
 	struct vb_fab_node *node;
-	uint64_t *zero; /* values that show as 0: for each port all counters */
+	/* for each counter of each port, the raw value that is reported as 0 */
+	uint64_t *zero;
 	struct pma_sample sample;
 };
 
@@ -34,7 +39,7 @@ unsigned vb_pma_sample_control(struct vb_pma *pma, unsigned method,
 			       uint8_t *data, vb_time now);
 unsigned vb_pma_sample_result(const struct vb_pma *pma, uint8_t *data);
 
-/* The counter at @at bytes of struct vb_fab_port. */
+/* Returns the counter that is @at bytes into the struct vb_fab_port. */
 static inline uint64_t vb_pma_raw(const struct vb_fab_port *port, uint16_t at)
 {
 	uint64_t v;

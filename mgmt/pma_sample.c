@@ -9,9 +9,10 @@
 #include "base/timer.h"
 #include "wire/smp.h"
 
-#define PORT_AT	      1
-#define WIDTH_AT      3
-#define MASKS_AT      4 /* 3 bits for each counter */
+#define PORT_AT	 1
+#define WIDTH_AT 3
+/* offset of the counter masks, 3 bits for each counter */
+#define MASKS_AT      4
 #define STATUS_AT     11
 #define OPTIONS_AT    12
 #define START_AT      28
@@ -23,14 +24,17 @@
 #define RESULTS_AT    4
 
 #define WIDTH_32 4u
-/* Each counter counts what is mandatory and what is optional. */
+/* For each counter of a sample: it can count what is mandatory, and what is
+ * optional. */
 #define MASKS_0_TO_9   033333333333u
 #define MASKS_10_TO_14 033333u
 
-#define VL_SHIFT 8 /* the lane, in CounterSelect of what lanes count */
+/* position of the lane in the CounterSelect of counters per lane */
+#define VL_SHIFT 8
 #define VL_MASK	 0x0f00u
 
-/* What CounterSelect means. @option: its bit in OptionMask. */
+/* The counter of each value of CounterSelect. @option: its bit in
+ * OptionMask. */
 #define MANDATORY 64
 static const struct selection {
 	uint16_t select;
@@ -76,7 +80,7 @@ static uint64_t options(void)
 	return mask;
 }
 
-/* NULL: @select means nothing here. */
+/* Returns the row for CounterSelect @select; NULL: it has no meaning here. */
 static const struct selection *find_selection(unsigned select)
 {
 	for (unsigned i = 0; i < VB_COUNT(selections); i++) {
@@ -102,7 +106,7 @@ static uint64_t selected_count(const struct vb_pma *pma, unsigned select)
 				     : 0)));
 }
 
-/* --- the interval --- */
+/* Functions for the interval of a sample. */
 
 static void end_sample(struct vb_pma *pma)
 {
@@ -113,7 +117,7 @@ static void end_sample(struct vb_pma *pma)
 	s->status = SAMPLE_DONE;
 }
 
-/* Without memory for the timer the sample ends at once. */
+/* Begins the interval. Without memory for its timer the sample ends at once. */
 static void run_sample(struct vb_pma *pma, vb_time now)
 {
 	struct pma_sample *s = &pma->sample;
@@ -134,7 +138,7 @@ void vb_pma_expire(struct vb_pma *pma, vb_time now)
 		end_sample(pma);
 }
 
-/* --- the attributes --- */
+/* Functions for the attributes. */
 
 static bool is_set_valid(const struct vb_pma *pma, const uint8_t *data)
 {
@@ -175,7 +179,7 @@ unsigned vb_pma_sample_control(struct vb_pma *pma, unsigned method,
 {
 	const struct pma_sample *s = &pma->sample;
 
-	/* While a sample lasts, a Set changes nothing. */
+	/* While a sample is not done, a Set changes nothing. */
 	if (method == MAD_SET && s->status == SAMPLE_DONE) {
 		if (!is_set_valid(pma, data))
 			return MAD_BAD_FIELD;

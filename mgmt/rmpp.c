@@ -40,7 +40,7 @@ static void write_end(uint8_t *reply, const uint8_t *mad,
 	answer_with(reply, mad, &h);
 }
 
-/* --- the sender --- */
+/* Functions of the sender. */
 
 static size_t data_in_segment(const struct vb_rmpp_sender *s)
 {
@@ -135,7 +135,7 @@ static enum vb_rmpp_verdict rmpp_take_ack(struct vb_rmpp_sender *s,
 	if (h->length < h->segment)
 		return rmpp_refuse(mad, reply, answer, RMPP_WINDOW_TOO_SMALL);
 	if (h->segment < s->acked)
-		/* an ACK that was overtaken by a later one */
+		/* This ACK was overtaken by a later one. */
 		return RMPP_GOING;
 	if (h->segment > s->acked) {
 		s->acked = h->segment;
@@ -174,7 +174,8 @@ enum vb_rmpp_verdict vb_rmpp_sender_expire(struct vb_rmpp_sender *s,
 {
 	if (s->retries++ == VB_RMPP_RETRIES) {
 		write_end(reply, s->message, RMPP_ABORT, RMPP_TOO_MANY_RETRIES);
-		/* an ABORT to the receiver has the response bit of the data */
+		/* The ABORT goes to the receiver, so its method has the
+		 * response bit that the data have. */
 		reply[METHOD_AT] ^= 0x80;
 		return RMPP_FAILED;
 	}
@@ -183,7 +184,7 @@ enum vb_rmpp_verdict vb_rmpp_sender_expire(struct vb_rmpp_sender *s,
 	return RMPP_GOING;
 }
 
-/* --- the receiver --- */
+/* Functions of the receiver. */
 
 void vb_rmpp_receiver_init(struct vb_rmpp_receiver *r, vb_time now)
 {

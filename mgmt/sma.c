@@ -130,7 +130,7 @@ static const struct attribute *find_attribute(const struct vb_fab_node *n,
 	return NULL;
 }
 
-/* --- the M_Key --- */
+/* Functions that check the M_Key. */
 
 static void look_at_lease(struct vb_fab_port *p, vb_time now)
 {
@@ -165,7 +165,7 @@ static bool passes_mkey(struct vb_fab_port *p, const struct vb_smp_hdr *h,
 	return false;
 }
 
-/* --- requests --- */
+/* Functions that handle requests. */
 
 static unsigned sma_answer(struct vb_sma_ask *q, const struct vb_smp_hdr *h)
 {

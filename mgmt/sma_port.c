@@ -106,7 +106,7 @@ unsigned vb_sma_get_port_info(struct vb_sma_ask *q)
 	return MAD_OK;
 }
 
-/* --- Set --- */
+/* Functions for Set of PortInfo. */
 
 /* May a Set enable @enabled: no bit outside @supported (0 has none), or the
  * code @all for every supported bit? */

@@ -10,11 +10,11 @@
 #define LINEAR_BLOCK	64
 #define RANDOM_BLOCK	16
 #define MULTICAST_BLOCK 32
-/* ports that one position of a multicast block covers */
+/* number of ports that one position of a multicast block covers */
 #define MASK_PORTS 16
 #define POSITIONS  16
 
-/* --- GUIDInfo: the attribute modifier is the number of the block --- */
+/* Functions for GUIDInfo, whose attribute modifier is the number of a block. */
 
 unsigned vb_sma_get_guids(struct vb_sma_ask *q)
 {
@@ -48,7 +48,7 @@ unsigned vb_sma_set_guids(struct vb_sma_ask *q)
 	return MAD_OK;
 }
 
-/* --- P_KeyTable: the attribute modifier is port << 16 | block --- */
+/* Functions for P_KeyTable, whose attribute modifier is port << 16 | block. */
 
 static struct vb_fab_port *pkey_block(const struct vb_sma_ask *q,
 				      unsigned *first, uint8_t *port)
@@ -90,7 +90,8 @@ unsigned vb_sma_set_pkeys(struct vb_sma_ask *q)
 	return MAD_OK;
 }
 
-/* --- SLtoVLMappingTable: at a switch the modifier is in << 8 | out --- */
+/* Functions for SLtoVLMappingTable; at a switch the attribute modifier is in <<
+ * 8 | out. */
 
 static uint8_t *sl2vl_of(const struct vb_sma_ask *q)
 {
@@ -127,7 +128,8 @@ unsigned vb_sma_set_sl2vl(struct vb_sma_ask *q)
 	return MAD_OK;
 }
 
-/* --- VLArbitrationTable: block << 16 | port --- */
+/* Functions for VLArbitrationTable, whose attribute modifier is block << 16 |
+ * port. */
 
 /* Blocks 1 and 2 are the low table, 3 and 4 the high one. */
 
@@ -181,7 +183,7 @@ unsigned vb_sma_set_vlarb(struct vb_sma_ask *q)
 	return MAD_OK;
 }
 
-/* --- the forwarding tables --- */
+/* Functions for the forwarding tables. */
 
 unsigned vb_sma_get_linear(struct vb_sma_ask *q)
 {

@@ -35,24 +35,27 @@ static struct vb_smi_verdict go_out(const struct vb_fab_node *node, uint8_t in,
 	uint8_t *back = mad + VB_SMP_RETURN_PATH_AT;
 	unsigned at = h->hop_pointer, count = h->hop_count;
 
-	if (at == 0 && count > 0) { /* the route begins here */
+	/* The directed route begins at this node. */
+	if (at == 0 && count > 0) {
 		mad[HOP_POINTER_AT] = 1;
 		return leave_by(node, path[1]);
 	}
-	if (at > 0 && at < count) { /* the SMP passes this node */
+	if (at > 0 && at < count) { /* The directed route passes this node. */
 		if (node->kind != FAB_SWITCH || in == 0)
 			return dropped;
 		back[at] = in;
 		mad[HOP_POINTER_AT] = (uint8_t)(at + 1);
 		return leave_by(node, path[at + 1]);
 	}
-	if (at == count) { /* the directed part ends here */
+	/* The directed part of the route ends at this node. */
+	if (at == count) {
 		if (count > 0)
 			back[at] = in;
 		mad[HOP_POINTER_AT] = (uint8_t)(at + 1);
 		return end_at(h->dr_dlid);
 	}
-	/* After the directed part of its route, the SMP came by LID. */
+	/* The SMP has passed the directed part of its route, and came by
+	 * LID. */
 	return at == count + 1 ? arrived : dropped;
 }
 

@@ -110,7 +110,7 @@ void vb_trap_switch_pkey(struct vb_trap *t, const struct vb_fab_node *node,
 	vb_store_be(t->details, valid | 0x8, 2);
 }
 
-/* --- repeating --- */
+/* Functions that repeat traps. */
 
 void vb_traps_init(struct vb_traps *ts)
 {

@@ -31,40 +31,43 @@ enum vb_cc_attr {
 	CC_TIME_STAMP = 0x18,
 };
 
-#define VB_CC_TRAP_BAD_KEY 0 /* the number of the class's only trap */
+/* number of the only trap of the class congestion control */
+#define VB_CC_TRAP_BAD_KEY 0
 
 /* A time stamp counts units of 1.024 us, modulo 2^32. */
 #define VB_CC_STAMP_NS 1024
 
-/* CongestionInfo: what a node can do. */
+/* Bits of CongestionInfo: what a node can do. */
 enum vb_cc_ability {
-	CC_CAN_STARVATION = 1u << 0,	 /* switch: credit starvation */
-	CC_CAN_PORT_THRESHOLD = 1u << 1, /* switch: values of each port */
+	CC_CAN_STARVATION = 1u << 0, /* a switch: it has credit starvation */
+	/* a switch: each port can have its own threshold */
+	CC_CAN_PORT_THRESHOLD = 1u << 1,
 	CC_CAN_PORT_SIZE = 1u << 2,
 	CC_CAN_PORT_RATE = 1u << 3,
-	CC_CAN_BY_QP = 1u << 6, /* adapter: a flow is a queue pair */
-	CC_CAN_BY_SL = 1u << 7, /* adapter: a flow is a service level */
+	CC_CAN_BY_QP = 1u << 6, /* an adapter: a flow can be a queue pair */
+	CC_CAN_BY_SL = 1u << 7, /* an adapter: a flow can be a service level */
 };
 
 struct vb_class_info {
 	uint8_t base_version, class_version;
 	uint16_t cap_mask;
-	uint32_t cap_mask2; /* 27 bits */
-	uint8_t resp_time;  /* 5 bits: 4.096 us * 2^n */
-	/* Where the class sends its traps. */
-	uint64_t trap_prefix, trap_guid; /* its GID */
+	uint32_t cap_mask2; /* CapabilityMask2, 27 bits */
+	uint8_t resp_time;  /* RespTimeValue, 5 bits: 4.096 us * 2^n */
+	/* The fields below say where the class sends its traps. */
+	uint64_t trap_prefix, trap_guid; /* GID of the receiver of traps */
 	uint8_t trap_class, trap_sl, trap_hop_limit;
-	uint32_t trap_flow; /* 20 bits */
+	uint32_t trap_flow; /* flow label of traps, 20 bits */
 	uint16_t trap_lid, trap_pkey;
-	uint32_t trap_qpn; /* 24 bits */
+	uint32_t trap_qpn; /* QPN of the receiver of traps, 24 bits */
 	uint32_t trap_qkey;
 };
-#define VB_CLASS_CAN_TRAP 0x0001 /* in cap_mask */
+/* bit of cap_mask: the agent can send traps */
+#define VB_CLASS_CAN_TRAP 0x0001
 
 struct vb_cc_key_info {
 	uint64_t key;
 	uint8_t protect; /* 1 bit */
-	uint16_t lease;	 /* seconds */
+	uint16_t lease;	 /* lease period of the key in seconds; 0: for ever */
 	uint16_t violations;
 };
 
@@ -72,19 +75,21 @@ struct vb_cc_key_info {
 enum vb_cc_switch_map {
 	CC_MAP_VICTIM = 1u << 0,
 	CC_MAP_CREDIT = 1u << 1,
-	CC_MAP_THRESHOLD = 1u << 2, /* and Packet_Size */
+	CC_MAP_THRESHOLD = 1u << 2, /* the fields Threshold and Packet_Size */
 	CC_MAP_STARVATION = 1u << 3,
 	CC_MAP_RATE = 1u << 4,
 };
-/* The masks are 32 bytes at these places. */
+/* Offsets of Victim_Mask and Credit_Mask, of VB_CC_MASK_BYTES each. */
 #define VB_CC_VICTIM_AT	 4
 #define VB_CC_CREDIT_AT	 36
 #define VB_CC_MASK_BYTES 32
 
 struct vb_cc_switch_setting {
-	uint32_t map; /* enum vb_cc_switch_map */
+	/* the fields that a Set changes, bits of enum vb_cc_switch_map */
+	uint32_t map;
 	uint8_t threshold;
-	uint8_t packet_size; /* blocks of 64 bytes */
+	/* frames with fewer blocks of 64 bytes are not marked */
+	uint8_t packet_size;
 	uint8_t starvation_threshold;
 	uint16_t starvation_delay;
 	uint16_t rate;
@@ -96,8 +101,8 @@ struct vb_cc_switch_setting {
 #define VB_CC_ELEMENT_BYTES 4
 struct vb_cc_port_setting {
 	uint8_t valid;	   /* 1 bit */
-	uint8_t type;	   /* 1 bit; 1: credit starvation */
-	uint8_t threshold; /* 4 bits */
+	uint8_t type;	   /* 1 bit; 1: the port uses credit starvation */
+	uint8_t threshold; /* code of the threshold, 4 bits */
 	uint8_t packet_size;
 	uint16_t rate;
 };
@@ -116,16 +121,18 @@ struct vb_cc_entry {
 #define VB_CC_TABLE_AT	  4
 #define VB_CC_TABLE_BLOCK 64
 
-/* CongestionLog: of a switch, and of an adapter. */
+/* The types of CongestionLog: that of a switch, and that of an adapter. */
 enum vb_cc_log_type { CC_LOG_SWITCH = 1, CC_LOG_CA = 2 };
 struct vb_cc_log {
-	uint8_t type; /* enum vb_cc_log_type */
+	uint8_t type; /* type of the log, an enum vb_cc_log_type */
 	uint16_t events;
-	uint16_t sls;	/* adapter */
+	/* of an adapter: mask of the service levels with events */
+	uint16_t sls;
 	uint32_t stamp; /* now */
 };
-#define VB_CC_LOG_PORTS_AT	 8
-#define VB_CC_LOG_SWITCH_AT	 40 /* entries of a switch */
+#define VB_CC_LOG_PORTS_AT 8
+/* offset of the entries in the log of a switch */
+#define VB_CC_LOG_SWITCH_AT	 40
 #define VB_CC_LOG_SWITCH_BYTES	 12
 #define VB_CC_LOG_SWITCH_ENTRIES 15
 #define VB_CC_LOG_CA_AT		 12
@@ -138,8 +145,8 @@ struct vb_cc_log_switch_entry {
 	uint32_t stamp;
 };
 struct vb_cc_log_ca_entry {
-	uint32_t local_qpn, remote_qpn; /* 24 bits */
-	uint8_t sl, service;		/* 4 bits */
+	uint32_t local_qpn, remote_qpn; /* QPNs, 24 bits each */
+	uint8_t sl, service;		/* fields of 4 bits each */
 	uint16_t local_lid, remote_lid;
 	uint32_t stamp;
 };
@@ -151,7 +158,8 @@ struct vb_cc_notice {
 	uint16_t attr_id;
 	uint32_t attr_mod, qpn;
 	uint64_t key;
-	uint64_t prefix, guid; /* the GID of the source */
+	/* GID of the sender of the MAD with the wrong key */
+	uint64_t prefix, guid;
 };
 
 /* Read and write the attributes; @data is where the attribute or its element

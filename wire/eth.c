@@ -100,7 +100,7 @@ static uint8_t skip_extensions(struct vb_reader *r, uint8_t next)
 		if (next != 44 && !is_extension(next))
 			return next;
 		h = vb_take(r, 8);
-		/* 44 is a fragment, of which only the first has ports */
+		/* A fragment header (44): only the first fragment has ports. */
 		if (!h || (next == 44 && vb_load_be(h + 2, 2) >> 3))
 			return 59;
 		if (next != 44 && !vb_take(r, h[1] * 8u))

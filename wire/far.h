@@ -9,47 +9,57 @@
 
 #include "base/defs.h"
 
-#define VB_FAR_MAGIC	   0x56664cu /* 24 bits; a byte with the version follows */
+/* the first 24 bits of a message; a byte with the version follows */
+#define VB_FAR_MAGIC	   0x56664cu
 #define VB_FAR_VERSION	   1
 #define VB_FAR_HELLO_BYTES 48
-#define VB_FAR_DATA_BYTES  24 /* of the header; records follow */
-#define VB_FAR_REC_BYTES   2  /* a record's length, before its bytes */
+/* length of the header of FAR_DATA in bytes; records follow */
+#define VB_FAR_DATA_BYTES 24
+/* bytes of the length field in front of each record */
+#define VB_FAR_REC_BYTES 2
 
 enum vb_far_kind { FAR_HELLO = 1, FAR_DATA = 2 };
 
-/* What the sender of a hello does. */
+/* The phase of the link protocol in which the sender of a hello is. */
 enum vb_far_phase {
-	FAR_DOWN,  /* its end is unplugged or disabled */
-	FAR_TRAIN, /* it waits for the other process */
-	FAR_UP,	   /* it is in a session with the receiver */
-	FAR_ASK,   /* it is in a session, and the receiver is not known there */
+	FAR_DOWN,  /* the sender's end of the link is unplugged or disabled */
+	FAR_TRAIN, /* the sender waits for the other process */
+	FAR_UP,	   /* the sender is in a session with the receiver */
+	/* the sender is in a session, and does not know the receiver's nonce */
+	FAR_ASK,
 };
 
 struct vb_far_id {
-	uint64_t guid; /* of the node */
+	uint64_t guid; /* GUID of the node whose port is the end of the link */
 	uint8_t port;
 };
 
 struct vb_far_hello {
-	uint64_t to;   /* the receiver's nonce, as the sender knows; 0: not */
-	uint64_t mine; /* the sender's nonce; not 0 */
-	struct vb_far_id from, want; /* the sender's end; the one it wants */
-	uint8_t phase;		     /* enum vb_far_phase */
-	bool extended;		     /* its link packets have 24 bits */
-	/* of its port: supported and enabled */
+	/* the receiver's nonce as the sender knows it; 0: the sender does
+	 * not */
+	uint64_t to;
+	uint64_t mine; /* the sender's nonce, which is not 0 */
+	/* the sender's end of the link, and the end that it wants to talk to */
+	struct vb_far_id from, want;
+	uint8_t phase; /* state of the sender, an enum vb_far_phase */
+	bool extended; /* the sender's link packets have credits of 24 bits */
+	/* masks of link widths and speeds that the sender's port has enabled */
 	uint8_t width, speed, speed_ext;
 };
 
 struct vb_far_data {
-	uint64_t to;  /* the receiver's nonce */
-	uint64_t seq; /* from 1, in each session */
+	/* the receiver's nonce, which proves that the sender knows it */
+	uint64_t to;
+	uint64_t seq; /* number of the message in its session, from 1 */
 };
 
 enum vb_far_verdict {
 	FAR_GOOD,
-	FAR_ALIEN,   /* no message of this protocol, too short, or a changed
-			header */
-	FAR_VERSION, /* of another version, which *@version is */
+	/* the message is of another protocol, too short, or has a changed
+	 * header */
+	FAR_ALIEN,
+	/* the message is of another version, which is stored in *@version */
+	FAR_VERSION,
 };
 
 /* Which message is this? *@kind: only if FAR_GOOD, and then the message has at
@@ -60,11 +70,11 @@ enum vb_far_verdict vb_far_look(const uint8_t *bytes, size_t len,
  * VB_FAR_DATA_BYTES, whose other fields are complete. vb_far_hello_put() and
  * vb_far_data_put() call this. */
 void vb_far_check_put(uint8_t *bytes, size_t len);
-/* @bytes: VB_FAR_HELLO_BYTES. False: a value is out of range. */
+/* Reads a hello of VB_FAR_HELLO_BYTES. False: a value is out of range. */
 VB_MUST_CHECK bool vb_far_hello_get(const uint8_t *bytes,
 				    struct vb_far_hello *h);
 void vb_far_hello_put(uint8_t *bytes, const struct vb_far_hello *h);
-/* @bytes: VB_FAR_DATA_BYTES. */
+/* Reads the header of a data message, VB_FAR_DATA_BYTES long. */
 void vb_far_data_get(const uint8_t *bytes, struct vb_far_data *d);
 void vb_far_data_put(uint8_t *bytes, const struct vb_far_data *d);
 

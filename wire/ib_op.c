@@ -97,7 +97,7 @@ uint8_t vb_ib_code_pick(enum vb_ib_kind kind, enum vb_ib_place place, bool imm,
 		 * immediate data. */
 		code += imm;
 	}
-	/* The six codes of WRITE are in the order of those of SEND. */
+	/* The six WRITE opcodes are in the order of the SEND opcodes. */
 	return kind == KIND_WRITE ? code + CODE_WRITE_FIRST : code;
 }
 
@@ -121,7 +121,9 @@ enum vb_ib_order vb_ib_op_order(const struct vb_ib_op *prev,
 	bool inside = prev && !prev->response && !(prev->place & PLACE_LAST);
 
 	if (next->response)
-		return ORDER_OK; /* this order concerns requests only */
+		/* The order of packets in a message is a rule for requests
+		 * only. */
+		return ORDER_OK;
 	if (!inside)
 		return next->place & PLACE_FIRST ? ORDER_OK : ORDER_NO_FIRST;
 	if (next->kind != prev->kind || next->place & PLACE_FIRST)

@@ -44,7 +44,7 @@ enum vb_ib_code { /* bits 4:0 of the opcode: the operation */
 		  CODE_FETCH_ADD = 0x14,
 		  CODE_SEND_LAST_INV = 0x16,
 		  CODE_SEND_ONLY_INV = 0x17,
-		  CODE_ATOMIC_WRITE = 0x1d, /* of annex A19 */
+		  CODE_ATOMIC_WRITE = 0x1d, /* IBA annex A19 */
 };
 
 /* Verbena's own opcode: "a UC or UD packet with AckReq has arrived". The packet

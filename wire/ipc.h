@@ -20,7 +20,8 @@
 #define VB_QPN_BITS	(24 - VB_SLOT_BITS)
 
 enum vb_ipc_kind {
-	IPC_CLAIM = 1, /* program to broker: asks for a slot */
+	/* program to broker: asks for a slot, which is a range of QPNs */
+	IPC_CLAIM = 1,
 	/* broker to program: the slot, with descriptors (enum vb_ipc_fd) */
 	IPC_GRANT,
 	IPC_REFUSE, /* broker to program: error number and reason */
@@ -32,10 +33,11 @@ enum vb_ipc_kind {
 	IPC_REPORT,  /* broker's answer to IPC_STATUS: its counters */
 };
 
-/* The descriptors that accompany a slot. */
+/* The descriptors that the broker sends with a slot. */
 enum vb_ipc_fd {
 	IPC_FD_SOCKET, /* the slot's socket of UDP port 4791 */
-	IPC_FD_NAME,   /* a socket bound to the slot's name */
+	/* a socket bound to the slot's name, which shows that it is taken */
+	IPC_FD_NAME,
 	/* The vault: a socket that keeps all slots' sockets open. The broker
 	 * gives it only to programs of its own user and of root. */
 	IPC_FD_VAULT,
@@ -52,7 +54,7 @@ struct vb_ipc {
 	int32_t error;	   /* of IPC_REFUSE: a positive errno */
 	uint32_t programs; /* of IPC_REPORT: number of programs with a slot */
 	uint32_t pid;
-	char text[VB_IPC_TEXT]; /* text that ends with NUL */
+	char text[VB_IPC_TEXT]; /* reason in plain text that ends with NUL */
 };
 
 size_t vb_ipc_put(uint8_t bytes[VB_IPC_BYTES], const struct vb_ipc *m);

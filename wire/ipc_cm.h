@@ -24,18 +24,22 @@ enum vb_ipc_cm_kind {
 	/* fields: space, src, port (0: any), flags; the broker
 	 * answers */
 	IPC_CM_BIND = 32,
-	IPC_CM_LISTEN, /* field: backlog; the broker answers */
+	/* program to broker; field: backlog; the broker answers */
+	IPC_CM_LISTEN,
 	/* the fields of BIND, and all others; space: that of the
 	 * peer */
 	IPC_CM_CONNECT,
 
-	/* fields: queue pair, depths, private data */
+	/* program to broker: accepts; fields: queue pair, depths, private
+	 * data */
 	IPC_CM_ACCEPT,
-	IPC_CM_REJECT, /* fields: reason, private data */
-	/* the program accepted the reply, or data came */
+	/* program to broker: rejects; fields: reason, private data */
+	IPC_CM_REJECT,
+	/* program to broker: the program accepted the REP, or data came */
 	IPC_CM_ESTABLISH,
 	IPC_CM_DISCONNECT,
-	IPC_CM_CLOSE, /* the program no longer uses the number */
+	/* program to broker: the program no longer uses the id's number */
+	IPC_CM_CLOSE,
 	/* field: qpn. Does the broker know its owner? The broker
 	 * answers; EAGAIN: not yet */
 	IPC_CM_HELLO,
@@ -43,9 +47,9 @@ enum vb_ipc_cm_kind {
 	 * vb_ipc_cm_stage */
 	IPC_CM_RESUME,
 
-	/* broker's answer; fields: error, port, tid */
+	/* broker's answer to a question; fields: error, port, tid */
 	IPC_CM_DONE,
-	/* broker: an event, with its status and fields */
+	/* broker to program: an event, with its status and fields */
 	IPC_CM_EVENT,
 };
 #define IPC_CM_LAST IPC_CM_EVENT
@@ -56,8 +60,9 @@ enum vb_ipc_cm_event {
 	IPC_CM_REQUEST = 1,
 	IPC_CM_REPLY,
 	IPC_CM_ESTABLISHED,
-	IPC_CM_REJECTED,    /* the peer rejected; status: the reason */
-	IPC_CM_UNREACHABLE, /* no answer came; status: -errno */
+	/* the peer rejected the connection; status: the reason */
+	IPC_CM_REJECTED,
+	IPC_CM_UNREACHABLE, /* the peer did not answer; status: -errno */
 	IPC_CM_DISCONNECTED,
 	IPC_CM_OVER,
 	/* the operation did not begin; status: a positive errno */
@@ -87,7 +92,7 @@ enum vb_ipc_cm_flag {
 	IPC_CM_PLAIN = 16,
 };
 
-/* The state of a connection when its broker ended. */
+/* The state of a connection at the time when its broker ended. */
 enum vb_ipc_cm_stage {
 	IPC_CM_AT_END,
 	IPC_CM_AT_REQUEST,
@@ -121,7 +126,7 @@ struct vb_ipc_cm {
 	uint8_t mtu, tclass, hop_limit, ack_timeout;
 	uint8_t type; /* kind of the connection, an enum vb_ipc_cm_type */
 	uint32_t qkey;
-	/* ECE values of 24 bits and 32 bits */
+	/* vendor ID (24 bits) and options (32 bits) of ECE */
 	uint32_t vendor_id, vendor_options;
 	/* The numbers by which a connection outlives its broker: events bring
 	 * them to the program, and RESUME returns them to the next broker. */

@@ -16,15 +16,18 @@ static const char reply_key[] = "MPA ID Rep Frame";
 
 /* in IRD: peer-to-peer mode; in ORD: the first message may be a WRITE */
 #define DEPTH_A 0x8000
-/* in IRD: the first message may be a SEND; in ORD: a READ */
+/* in IRD: the first message may be a SEND; in ORD: it may be a READ */
 #define DEPTH_B 0x4000
 
 #define DDP_TAGGED 0x80
 #define DDP_LAST   0x40
 
-#define TERM_M	      0x80 /* the message has the segment's length */
-#define TERM_D	      0x40 /* the message has the segment's header */
-#define TERM_R	      0x20 /* the message has RDMAP's header */
+/* The Terminate has the length of the segment at fault. */
+#define TERM_M 0x80
+/* The Terminate has the DDP header of the segment at fault. */
+#define TERM_D 0x40
+/* The Terminate has the RDMAP header of the message at fault. */
+#define TERM_R	      0x20
 #define TERM_HDRS     (TERM_M | TERM_D | TERM_R)
 #define TERM_MIRRORED 0x07
 

@@ -9,7 +9,7 @@
 
 #include "base/bytes.h"
 
-/* The request and the reply of MPA. */
+/* The definitions below are for the request and the reply frames of MPA. */
 
 #define VB_MPA_HDR_BYTES   20
 #define VB_MPA_PRIVATE_MAX 512
@@ -63,7 +63,7 @@ static inline uint32_t vb_mpa_pad(uint32_t ulpdu)
 	return -(VB_MPA_LEN_BYTES + ulpdu) & 3;
 }
 
-/* Returns the bytes of an FPDU without markers. */
+/* Returns the length in bytes of an FPDU without markers. */
 static inline uint32_t vb_mpa_fpdu_bytes(uint32_t ulpdu)
 {
 	return VB_MPA_LEN_BYTES + ulpdu + vb_mpa_pad(ulpdu) + VB_MPA_CRC_BYTES;
@@ -78,9 +78,8 @@ uint32_t vb_mpa_seal(uint8_t *fpdu, uint32_t ulpdu, bool crc);
  * bytes (RFC 5044 s4.1). */
 uint32_t vb_mpa_mulpdu(uint32_t mss, bool markers);
 
-/*
- * DDP segments with RDMAP's control byte.
- */
+/* The definitions below are for DDP segments, whose headers have RDMAP's
+ * control byte. */
 
 enum vb_rdmap_op {
 	RDMAP_WRITE = 0,
@@ -141,7 +140,7 @@ bool vb_ddp_seg_get(struct vb_reader *r, struct vb_ddp_seg *s);
 /* Write the header of the segment @s. */
 void vb_ddp_seg_put(struct vb_writer *w, const struct vb_ddp_seg *s);
 
-/* The contents of untagged messages. */
+/* Lengths in bytes of the contents of untagged messages. */
 
 #define VB_RDMAP_READ_BYTES	  28
 #define VB_RDMAP_IMM_BYTES	  8

@@ -22,7 +22,7 @@
 #define VB_LRH_HDR_MAX	 124
 #define VB_LRH_FRAME_MAX (4096 + VB_LRH_HDR_MAX)
 
-/* Is @dlid that of a group? */
+/* True if @dlid is the LID of a multicast group. */
 static inline bool vb_lid_is_mcast(uint16_t dlid)
 {
 	return dlid >= VB_LID_MCAST && dlid != VB_LID_PERMISSIVE;
@@ -99,10 +99,11 @@ bool vb_lrh_icrc_good(const uint8_t *bytes, size_t len);
 enum vb_flow_op { FLOW_NORMAL = 0, FLOW_INIT = 1 };
 
 struct vb_flow_pkt {
-	uint8_t op; /* operand, an enum vb_flow_op */
+	uint8_t op; /* operand of the link packet, an enum vb_flow_op */
 	uint8_t vl;
 	bool wide;
-	uint32_t fctbs, fccl; /* counts of 12 bits, or of 24 in the wide form */
+	/* FCTBS and FCCL: 12 bits each, or 24 bits in the wide form */
+	uint32_t fctbs, fccl;
 };
 
 /* Write a link packet. Returns its length, VB_FLOW_BYTES or
@@ -112,8 +113,9 @@ size_t vb_flow_put(uint8_t bytes[VB_FLOW_WIDE_BYTES],
 
 enum vb_flow_verdict {
 	FLOW_GOOD,
-	FLOW_CRC, /* the length or the CRC is wrong */
-	FLOW_OP,  /* the operand is unknown, or the VL is 15 */
+	FLOW_CRC, /* the link packet has a wrong length or a wrong CRC */
+	/* the operand of the link packet is unknown, or its VL is 15 */
+	FLOW_OP,
 };
 
 enum vb_flow_verdict vb_flow_get(const uint8_t *bytes, size_t len,

@@ -82,8 +82,8 @@ struct vb_cm_req {
 	uint8_t transport; /* transport service, an enum vb_cm_transport */
 	uint8_t extended_transport; /* extended transport type, 3 bits */
 	bool flow_control, rdc_exists, srq;
-	uint8_t retry_count, rnr_retry; /* counts of 3 bits */
-	uint8_t mtu, max_cm_retries;	/* fields of 4 bits */
+	uint8_t retry_count, rnr_retry; /* counts of 3 bits each */
+	uint8_t mtu, max_cm_retries;	/* fields of 4 bits each */
 	uint16_t pkey;
 	struct vb_cm_path path, alternate;
 };
@@ -128,9 +128,11 @@ enum vb_cm_sidr_status {
 
 struct vb_cm_sidr {
 	uint64_t service_id;
-	uint16_t pkey;	    /* in a request */
-	uint8_t status;	    /* in a reply: an enum vb_cm_sidr_status */
-	uint32_t qpn, qkey; /* in a reply: the queue pair's number and Q_Key */
+	uint16_t pkey; /* of a SIDR REQ: the P_Key of the path */
+	/* of a SIDR REP: the status, an enum vb_cm_sidr_status */
+	uint8_t status;
+	/* of a SIDR REP: the queue pair's number and Q_Key */
+	uint32_t qpn, qkey;
 };
 
 /* One message of the communication manager. REQ and the SIDR messages have no
@@ -144,8 +146,9 @@ struct vb_cm_msg {
 	union {
 		struct vb_cm_req req;
 		struct vb_cm_rep rep;
-		struct vb_cm_answer answer; /* contents of MRA and REJ */
-		uint32_t remote_qpn;	    /* contents of DREQ */
+		/* contents of the messages MRA and REJ */
+		struct vb_cm_answer answer;
+		uint32_t remote_qpn; /* contents of the message DREQ */
 		struct vb_cm_sidr sidr;
 	};
 	/* Private data; the message uses vb_cm_private_bytes(attr) bytes of

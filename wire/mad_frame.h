@@ -12,7 +12,7 @@
 
 #define VB_MAD_FRAME_MAX (8 + 40 + 12 + 8 + VB_MAD_BYTES + 4)
 
-/* The addresses around a MAD. */
+/* The addresses of a MAD, from the headers of its frame. */
 struct vb_mad_frame {
 	uint8_t vl, sl; /* fields of 4 bits; SMPs use VL 15 */
 	uint16_t slid, dlid;

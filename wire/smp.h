@@ -54,7 +54,8 @@ enum vb_mad_status {
 	MAD_BAD_ATTRIBUTE = 0x0c,
 	MAD_BAD_FIELD = 0x1c,
 };
-#define VB_SMP_DIRECTION 0x8000 /* bit D: the SMP is on its way back */
+/* bit D of the status: the SMP is on its way back */
+#define VB_SMP_DIRECTION 0x8000
 
 #define VB_MAD_BASE_VERSION 1
 

@@ -118,7 +118,7 @@ REDIRECTED(int, euidaccess, (const char *path, int mode), path, path, mode)
 REDIRECTED(int, inotify_add_watch, (int fd, const char *path, uint32_t mask), path,
     fd, path, mask)
 
-/* ls(1) calls these functions. */
+/* ls(1) calls getxattr() and its like for each name that it lists. */
 REDIRECTED(ssize_t, getxattr, (const char *path, const char *name, void *out,
 			size_t size), path, path, name, out, size)
 REDIRECTED(ssize_t, lgetxattr, (const char *path, const char *name, void *out,

@@ -93,7 +93,9 @@ static bool parse_port(const char *path, unsigned *index, unsigned *port,
 	return false;
 }
 
-/* The same for a port in a fabric, which is asked. */
+/* Writes the value of the port attribute file @inside of a device in a fabric
+ * to @text, after a query to the fabric's process. Returns its length; 0:
+ * @inside is no such file. */
 static size_t say_port(const char *inside, char *text, size_t room)
 {
 	unsigned index, port, count;
@@ -109,7 +111,8 @@ static size_t say_port(const char *inside, char *text, size_t room)
 	return vb_sysfs_fabric_value(&info, file, text, room);
 }
 
-/* A memory file with @text. -1: none. */
+/* Returns a descriptor of a new memory file that contains @text; -1 on
+ * failure. */
 static int open_text(const char *text, size_t len, int flags)
 {
 	int fd = memfd_create("sysfs", flags & O_CLOEXEC ? MFD_CLOEXEC : 0);
@@ -129,7 +132,8 @@ int vb_files_open_counter(const char *path, int flags)
 	size_t len;
 
 	if (!path || !strstr(path, "/ports/"))
-		return -1; /* most paths: do not search the environment */
+		/* Most paths end here, before the environment is searched. */
+		return -1;
 	inside = vb_files_inside(path, "/sys/");
 	if (!inside || (flags & O_ACCMODE) != O_RDONLY || flags & O_DIRECTORY)
 		return -1;

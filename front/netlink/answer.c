@@ -18,7 +18,7 @@ struct asked {
 	unsigned client, command;
 	bool dump;
 	const uint8_t *attrs;
-	uint32_t length; /* bytes of the attributes */
+	uint32_t length; /* length of @attrs in bytes */
 };
 
 /* The state of making one datagram of an answer. */
@@ -30,7 +30,7 @@ struct answer {
 	struct vb_nl_out out;
 };
 
-/* Reading the request. */
+/* Functions that read a request. */
 
 size_t vb_nl_split(const uint8_t *bytes, size_t length,
 		   struct vb_nl_request *request)
@@ -125,7 +125,7 @@ static bool port_of(const struct answer *a, uint32_t *port)
 	       (*port >= 1 && *port <= PORTS);
 }
 
-/* Writing messages. */
+/* Functions that write the messages of an answer. */
 
 /* Begin a message. Returns its offset in the datagram, for answer_end(). */
 static uint32_t answer_begin(struct answer *a, uint16_t type, uint16_t flags)

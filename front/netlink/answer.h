@@ -37,10 +37,12 @@ unsigned vb_nl_needs(const struct vb_nl_request *request);
 /* The position in the answer to a request; all zeros at first. */
 struct vb_nl_cursor {
 	uint64_t
-		/* in a list: the lowest number that the next entry may have */
+		/* in the answer to a list request: the lowest number that the
+		 * next entry may have */
 		next;
-	uint32_t step; /* otherwise: number of datagrams that were written */
-	bool done;     /* the answer is complete */
+	/* in any other answer: number of datagrams that were written */
+	uint32_t step;
+	bool done; /* the answer is complete */
 };
 
 /*

@@ -44,7 +44,7 @@ static const char *tree(void)
 	return getenv("VERBENA_TREE");
 }
 
-/* Making and recognizing the sockets. */
+/* Functions that make the sockets and recognize them. */
 
 static socklen_t name_socket(struct sockaddr_un *name, uint32_t portid)
 {
@@ -288,11 +288,11 @@ EXPORTED int getsockopt(int fd, int level, int option, void *value,
 }
 
 /*
- * Sending answers. A list may have more datagrams than the socket's queue can
- * have. Then this file queues a bookmark behind the first of them: an
+ * Functions that send answers. A list may have more datagrams than the socket's
+ * queue can have. Then this file queues a bookmark behind the first of them: an
  * NLMSG_NOOP, which means nothing to a program, with the request and the
  * cursor. When the program has read up to the bookmark, the next part of the
- * list replaces it.
+ * list replaces the bookmark.
  */
 
 /* Datagrams sent at a time; a socket's queue has room for more. */

@@ -53,7 +53,8 @@ void vb_nl_put_port(struct vb_nl_out *o, const struct vb_nl_device *d)
  * devices (exclusive mode), and a fork does not disturb registered memory. */
 void vb_nl_put_system(struct vb_nl_out *o)
 {
-	vb_nl_put8(o, RDMA_NLDEV_SYS_ATTR_NETNS_MODE, 0); /* exclusive mode */
+	/* Mode 0 is exclusive: a device belongs to one network namespace. */
+	vb_nl_put8(o, RDMA_NLDEV_SYS_ATTR_NETNS_MODE, 0);
 	vb_nl_put8(o, RDMA_NLDEV_SYS_ATTR_COPY_ON_FORK, 1);
 }
 
@@ -134,7 +135,7 @@ void vb_nl_put_switches(struct vb_nl_out *o, const struct vb_nl_facts *f,
 	vb_nl_close(o, table);
 }
 
-/* Writing objects. */
+/* Functions that write the attributes of a device's objects. */
 
 static void put_id(struct vb_nl_out *o, uint16_t type, uint32_t id)
 {
@@ -164,7 +165,8 @@ static void put_qp(struct vb_nl_out *o, const struct vb_nl_facts *f,
 		vb_nl_put32(o, RDMA_NLDEV_ATTR_RES_RQ_PSN, row->rq_psn);
 	}
 	vb_nl_put32(o, RDMA_NLDEV_ATTR_RES_SQ_PSN, row->sq_psn);
-	if (has_paths(row->type)) /* no path is being migrated */
+	/* Verbena never migrates a path, so the state is always MIGRATED. */
+	if (has_paths(row->type))
 		vb_nl_put8(o, RDMA_NLDEV_ATTR_RES_PATH_MIG_STATE,
 			   IBV_MIG_MIGRATED);
 	vb_nl_put8(o, RDMA_NLDEV_ATTR_RES_TYPE, row->type);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Shared by channel.c, event.c and event_take.c. */
+/* Functions that channel.c, event.c and event_take.c share. */
 #ifndef FRONT_RDMACM_EVENT_PRIV_H
 #define FRONT_RDMACM_EVENT_PRIV_H
 

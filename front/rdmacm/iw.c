@@ -155,7 +155,9 @@ static void *iw_main(void *arg)
 				rcm_removals_take();
 			else if (!s)
 				(void)!eventfd_read(iw.bell, &drop);
-			else if (s->at) /* not buried while we waited */
+			/* Another thread may have buried the stream during
+			 * epoll_wait(): then s->at is NULL. */
+			else if (s->at)
 				serve(s);
 		}
 		pthread_mutex_unlock(&iw.lock);

@@ -48,7 +48,7 @@ struct rcm_stream {
 	vb_time until;
 	struct sockaddr_storage peer; /* destination of an active stream */
 	bool again; /* the peer refused: connect again at the time `until` */
-	/* the time after which a refusal is final; 0: not set */
+	/* the time after which a refusal by the peer is final; 0: not set */
 	vb_time patient_until;
 	struct ibv_context *verbs; /* with @qpn: the queue pair of the stream */
 	uint32_t qpn;
@@ -63,7 +63,7 @@ struct rcm_stream {
 	bool counted;
 	/* of a listener: its connections without an id, and the backlog */
 	unsigned callers, most;
-	/* of a listener: callers that sent no MPA request in time */
+	/* of a listener: connections that sent no MPA request in time */
 	unsigned silent;
 	/* bits 1 << enum vb_stream_event, which the engine set and which were
 	 * not yet passed on to the program */
@@ -82,12 +82,13 @@ struct iw {
 	/* Streams in state OPEN, which may be thousands: the thread visits them
 	 * only when they are listed in said. */
 	struct rcm_stream *open;
-	/* buried streams, which the thread frees in its next turn */
+	/* streams that iw_bury() ended; the thread frees them next time */
 	struct rcm_stream *dead;
 	uint32_t serial; /* the last serial number given to a stream */
 	/* epoll descriptor and eventfd; -1: there is no thread */
 	int set, bell;
-	/* The last peer that sent an MPA reply, and the time of that. */
+	/* address of the last peer that sent an MPA reply, and the time of that
+	 * reply */
 	struct sockaddr_storage reached;
 	vb_time reached_at;
 	/* Streams about which the engine has reported; a lock-free stack. */
@@ -102,7 +103,6 @@ struct vb_mpa_offer iw_offer(void);
 /* Functions of iw_stream.c: the caller holds iw.lock, except for iw_now() and
  * iw_ring(). */
 
-/* Returns the time of CLOCK_MONOTONIC in nanoseconds. */
 vb_time iw_now(void);
 /* Wakes the thread of iw.c, so that it looks at its lists again. */
 void iw_ring(void);
@@ -165,7 +165,7 @@ void iw_count_caller(struct rcm_stream *s);
 void iw_count_silent(struct rcm_stream *s);
 /* Closes the listener and every connection that no id has adopted. */
 void iw_end_listener(struct rcm_stream *listener);
-/* The program closed the listener: it lingers for 500 ms. */
+/* Makes a listener that the program has closed linger for 500 ms. */
 void iw_leave_listener(struct rcm_stream *s);
 /* Returns the lingering listener that is bound to @a, port included; or
  * NULL. */

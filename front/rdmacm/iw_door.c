@@ -213,7 +213,8 @@ int rcm_iw_establish(struct rcm_id *id)
 	if (s && s->step == REPLIED) {
 		id->responder_resources = (uint8_t)s->setup.terms.ird;
 		id->initiator_depth = (uint8_t)s->setup.terms.ord;
-		/* rdma_get_cm_event() reports the event itself */
+		/* The caller reports ESTABLISHED, so iw.c must not report it
+		 * again. */
 		s->live = true;
 		rc = hand_over(s);
 		if (rc)

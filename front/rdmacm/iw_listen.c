@@ -6,13 +6,13 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
-/* How long to wait for the MPA request in all. */
+/* The time that an accepted connection has to send its MPA request. */
 #define REQUEST_WAIT (5 * VB_SEC)
 /* Time after which a connection without a request counts as silent. */
 #define REQUEST_SOON (100 * VB_MSEC)
 #define SILENT_LEAST 16
 #define LINGER	     (500 * VB_MSEC)
-/* Pause after accept() lacked resources. */
+/* Pause before the next accept() after one failed for lack of resources. */
 #define ACCEPT_AGAIN	(100 * VB_MSEC)
 #define ACCEPTS_AT_ONCE 64
 

@@ -5,14 +5,14 @@
 #include <string.h>
 #include <sys/epoll.h>
 
-/* How long to wait for the MPA reply, as long as Linux's siw. */
+/* How long to wait for the peer's MPA reply, as long as Linux's siw. */
 #define REPLY_WAIT   (10 * VB_SEC)
 #define CONNECT_WAIT (30 * VB_SEC)
 /* Time since the peer's last reply after which a refusal is final. */
 #define REACHED_LASTS (2 * VB_SEC)
-/* Limit for all repeated connects together. */
+/* Limit of the time in which a refused connect is repeated. */
 #define PATIENCE (500 * VB_MSEC)
-/* Pause from a refusal to the next connect. */
+/* Pause between a refusal and the next connect to the peer. */
 #define ASK_AGAIN (20 * VB_MSEC)
 /* How long the program may take to accept; the peer gives up before. */
 #define ASKED_WAIT (60 * VB_SEC)

@@ -125,7 +125,7 @@ struct rcm_stream *iw_find(uint32_t serial)
 	return s;
 }
 
-/* Making events for the program. */
+/* Functions that make events for the program. */
 
 struct rcm_private *iw_private(const struct rcm_stream *s)
 {

@@ -63,7 +63,7 @@ enum rcm_state {
 	RCM_BOUND,	/* the id has a port */
 	RCM_RESOLVED,	/* the id has the peer's address and a device */
 	RCM_ROUTED,	/* the id has the path to the peer */
-	RCM_CONNECTING, /* the id is connecting, or connected */
+	RCM_CONNECTING, /* the id is connecting to its peer, or connected */
 };
 
 struct rcm_device {
@@ -74,7 +74,8 @@ struct rcm_device {
 	/* number of removals so far; changed under rcm.lock */
 	atomic_uint removals;
 	struct ibv_pd *pd;
-	/* NULL until it is first needed; protected by rcm.lock */
+	/* made when an id first needs XRC, before that NULL; protected by
+	 * rcm.lock */
 	struct ibv_xrcd *xrcd;
 	uint64_t guid;
 	uint8_t max_resources, max_depth, mtu;
@@ -84,9 +85,9 @@ struct rcm_device {
 enum rcm_stage {
 	RCM_QUIET,    /* there is no connection, or it has ended */
 	RCM_CALLED,   /* this side has sent a CONNECT */
-	RCM_ASKED,    /* a request has arrived */
+	RCM_ASKED,    /* a connection request has arrived */
 	RCM_ANSWERED, /* this side has sent an ACCEPT */
-	RCM_REPLIED,  /* a reply has arrived */
+	RCM_REPLIED,  /* the peer's reply has arrived */
 	RCM_UP,	      /* the connection is established */
 };
 
@@ -94,12 +95,14 @@ enum rcm_stage {
  * broker ends. */
 struct rcm_record {
 	enum rcm_stage stage;
-	bool listens, leaves; /* a LISTEN, or a DISCONNECT, was sent */
+	/* this side has sent the broker a LISTEN, or a DISCONNECT */
+	bool listens, leaves;
 	uint32_t backlog;
 	/* the BIND that was sent, with the port that was given; kind 0: the id
 	 * is not bound */
 	struct vb_ipc_cm bound;
-	struct vb_ipc_cm said; /* the CONNECT or ACCEPT that was sent */
+	/* the CONNECT or ACCEPT that this side has sent */
+	struct vb_ipc_cm said;
 	/* the request or reply that arrived, with the communication ids of both
 	 * ends */
 	struct vb_ipc_cm ticket;
@@ -114,8 +117,10 @@ struct rcm_id {
 	bool sync; /* synchronous: the id's calls wait for their event */
 	/* the broker knows the id and must be told to close it */
 	bool in_broker;
-	int tcp; /* of iWARP: a bound socket that is not used yet; -1: none */
-	struct rcm_stream *stream; /* of iWARP: the listener or stream (iw.h) */
+	/* socket of an iWARP id that is bound and not used yet; -1: none */
+	int tcp;
+	/* the listener or connection of an iWARP id (iw.h) */
+	struct rcm_stream *stream;
 	/* changed under rcm.lock, and only by the thread that uses the id */
 	struct rcm_device *device;
 
@@ -126,14 +131,16 @@ struct rcm_id {
 	 * at that port (RCM_OPTION_TICKET) */
 	uint64_t ticket;
 
-	/* set by RDMA_OPTION_ID_ACK_TIMEOUT; a code of IBA */
+	/* Local ACK Timeout code that the program set
+	 * (RDMA_OPTION_ID_ACK_TIMEOUT) */
 	uint8_t ack_timeout;
 	bool timeout_set;
 	uint8_t gid_index;
 	struct ibv_ece ece; /* ECE options of the local end */
 	uint8_t responder_resources, initiator_depth;
 	uint32_t psn; /* the first PSN that this side receives */
-	/* addresses and path, as messages to the broker have them */
+	/* addresses and path of the id, in the format of messages to the
+	 * broker */
 	struct vb_ipc_cm way;
 	struct vb_ipc_cm peer; /* the REQ, REP or SIDR_REP that arrived */
 	/* this library made the completion queues and must destroy them */
@@ -185,7 +192,7 @@ struct rcm {
 	pthread_cond_t answers;
 	struct rcm_device *devices;
 	unsigned device_count;
-	/* the kinds of devices in the list of devices */
+	/* The list of devices has RoCE devices; it has iWARP devices. */
 	bool has_roce, has_iwarp;
 };
 extern struct rcm rcm;

@@ -53,7 +53,8 @@ static int bind_in_broker(struct rcm_id *id, const struct sockaddr *a,
 	m.guid = id->ticket;
 	m.ifindex = id->way.ifindex;
 	rc = rcm_session_ask(&m, &answer);
-	/* the broker may still bind the port: undo that */
+	/* The broker may still bind the port after this time-out, so a CLOSE
+	 * makes it free the port. */
 	if (rc == -ETIMEDOUT)
 		(void)!rcm_session_tell(&close);
 	if (rc == -ENOBUFS)

@@ -20,12 +20,13 @@
 
 /* How long to wait for the next broker to start. */
 #define PATIENCE (10 * VB_SEC)
-#define NAP	 (5 * VB_MSEC) /* pause between two attempts */
+/* pause between two attempts to connect to the broker */
+#define NAP (5 * VB_MSEC)
 /* How long to wait for the process whose port this process shares to bind the
  * port again; that process may have ended. */
 #define FOR_HOST (2 * VB_SEC)
 
-/* Updating the records. */
+/* Functions that update the records of ids. */
 
 void rcm_note_said(const struct vb_ipc_cm *m)
 {
@@ -89,13 +90,13 @@ void rcm_note_heard(struct rcm_id *id, const struct vb_ipc_cm *m)
 	}
 }
 
-/* Replaying the records. */
+/* Functions that replay the records of ids to the next broker. */
 
 /* The messages for the next broker, in order; lines[0] is the HELLO. */
 struct script {
 	struct vb_ipc_cm *lines;
 	size_t count, room;
-	int rc; /* -ENOMEM: some messages are missing; else 0 */
+	int rc; /* -ENOMEM: some messages could not be stored; else 0 */
 };
 
 static void resume_add(struct script *s, const struct vb_ipc_cm *m)

@@ -27,8 +27,10 @@ enum {
 	BUCKETS = 64,
 	/* destinations in a hash bucket, a limit against a flood of senders */
 	DESTS_PER_BUCKET = 64,
-	UDP_KEPT = 256, /* the most unread datagrams that came over UDP */
-	PIECES = 16,	/* the most pieces of a message */
+	/* the most datagrams received over UDP that a socket keeps unread */
+	UDP_KEPT = 256,
+	/* the most buffers (iovec) of one message of the program */
+	PIECES = 16,
 };
 
 /*
@@ -59,7 +61,7 @@ struct rs_dgram {
 	struct rs_ud *uds;
 	struct dest *dests[BUCKETS];
 	struct rs_dgram_header *first, **last;
-	/* number of unread datagrams, and of those that came over UDP */
+	/* number of unread datagrams, and how many of them came over UDP */
 	unsigned waiting, by_udp;
 };
 
@@ -97,7 +99,7 @@ static int own_address(struct rs_sock *rs, const struct sockaddr *to,
 	return rc;
 }
 
-/* Finding and dropping destinations. */
+/* Functions that find and drop destinations. */
 
 static void drop_dest(struct dest **at)
 {
@@ -183,7 +185,7 @@ static void learn(struct dest *dest, uint32_t qpn)
 	dest->qpn = qpn;
 }
 
-/* Sending and receiving over UDP. */
+/* Functions that send and receive over UDP. */
 
 static ssize_t send_udp(const struct rs_sock *rs, const struct dest *dest,
 			enum rs_dgram_header_op op, const struct iovec *iov,
@@ -359,7 +361,7 @@ static bool can_read(struct rs_sock *rs)
 	return rs->dgram->waiting || rs->error || !rs->reads;
 }
 
-/* Sending and receiving for the program. */
+/* Functions that send and receive for the program. */
 
 static int dgram_take_error(struct rs_sock *rs)
 {
@@ -520,7 +522,7 @@ ssize_t rs_dgram_receive(struct rs_sock *rs, struct msghdr *msg, int flags,
 	return got;
 }
 
-/* Creating sockets, their addresses, and shutdown. */
+/* Functions that create sockets, set their addresses and shut them down. */
 
 int rs_dgram_make(struct rs_sock *rs)
 {

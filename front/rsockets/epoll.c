@@ -29,28 +29,31 @@ enum { AT_ONCE = 64 };
 struct member {
 	int fd;
 	uint32_t serial;
-	/* the rsocket; NULL: the descriptor is another one */
+	/* NULL: the descriptor is not an rsocket */
 	struct rs_sock *rs;
 	/* the events that the program gave to repoll_ctl() */
 	struct epoll_event asked;
 	struct rs_waiter waiter;
 	bool hot;
-	struct member *next, **link; /* links in the list of hot members */
+	/* links in set->hot: the members to look at for events */
+	struct member *next, **link;
 };
 
 struct set {
-	int fd;	  /* the kernel's epoll set, which the program sees */
-	int bell; /* an eventfd in that set, whose name there is 0 */
+	int fd; /* the kernel's epoll set, which the program sees */
+	/* an eventfd in the kernel's set, where its epoll data is 0 */
+	int bell;
 	_Atomic unsigned refs;
 	struct set *next; /* guarded by sets_lock */
-	/* a stack of rung waiters; see drain_rung() */
+	/* a stack of waiters whose sockets have changed; see drain_rung() */
 	_Atomic(struct rs_waiter *) rung;
 	pthread_mutex_t lock;
 	/* `lock` guards the fields below. */
 	struct member **members; /* members, indexed by descriptor */
 	unsigned size;
 	uint32_t serial;
-	struct member *hot, **last; /* list of hot members; *last ends it */
+	/* list of the members to look at for events; *last is its end */
+	struct member *hot, **last;
 };
 
 /* List of all sets, guarded by sets_lock; programs have few of them. */

@@ -176,7 +176,8 @@ void rs_iomaps_forget(struct rs_sock *rs)
 			ibv_dereg_mr(rs->iomappings[i].mr);
 	free(rs->iomappings);
 	rs->iomappings = NULL;
-	/* clear this, since the socket may connect again */
+	/* The socket may connect again, and then begins without mappings to
+	 * send. */
 	rs->iomaps_wait = false;
 }
 

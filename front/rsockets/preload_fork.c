@@ -176,7 +176,7 @@ void rsp_watch_forks(void)
 	pthread_atfork(prepare, in_parent, preload_fork_in_child);
 }
 
-/* Functions that run in the child. */
+/* Functions that run in the child of fork(). */
 
 /* Replaces all descriptors of the inherited socket @target by duplicates of
  * @fd. */

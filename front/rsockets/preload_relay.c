@@ -20,19 +20,22 @@ enum { ROOM = 65536 };
 
 /* The bytes of one direction of a relay. */
 struct flow {
-	size_t first, count; /* unsent bytes: their position and number */
-	bool ended;	     /* the source has reported its end */
-	bool told;	     /* the end was passed on to the sink */
+	/* unsent bytes in @bytes: the position of the first, and their
+	 * number */
+	size_t first, count;
+	bool ended; /* the source of the bytes has reported its end */
+	bool told;  /* the relay has acted on the end of the source */
 	uint8_t bytes[ROOM];
 };
 
 struct relay {
 	struct relay *next;
-	int target, fd; /* the rsocket, and the parent's end of the UNIX pair */
+	/* the rsocket, and the parent's end of the UNIX socket pair */
+	int target, fd;
 	/* the child has only written so far: the parent reads the connection,
 	 * as long as the parent has it open */
 	bool to_write;
-	bool over; /* the relay must be closed */
+	bool over; /* the thread must close this relay */
 	/* the directions to the child and from the child */
 	struct flow in, out;
 };
@@ -111,7 +114,7 @@ static void start_closing(int target, bool gone)
 	pthread_t thread;
 
 	if (!f)
-		return; /* no memory: the rsocket stays open */
+		return; /* without memory the rsocket stays open */
 	*f = (struct closing){ closings, target, gone };
 	closings = f;
 	if (pthread_create(&thread, NULL, run_closing, f) == 0) {
@@ -233,7 +236,7 @@ static void carry(struct relay *r)
 		r->over = true;
 }
 
-/* Handling the requests of children. */
+/* Functions that answer the requests of children. */
 
 static void put_address(struct sockaddr_in6 *to, int target, bool peer)
 {
@@ -369,7 +372,7 @@ static void end(struct relay **at)
 	free(r);
 }
 
-/* The thread that relays the bytes. */
+/* Functions of the thread that relays the bytes. */
 
 static void work(void)
 {

@@ -21,7 +21,8 @@ enum rsp_request_kind {
 	RSP_CLAIM,
 	/* asks for a connection to which the child has only written so far */
 	RSP_CLAIM_TO_WRITE,
-	/* the child does not need the connection; there is no answer */
+	/* tells the parent that the child does not need the connection; the
+	 * parent does not answer */
 	RSP_DROP,
 };
 
@@ -32,9 +33,10 @@ struct rsp_request {
 /* The abstract name to which the parent binds its end of the pair, so that the
  * child finds the connection's addresses by getpeername(). */
 struct rsp_name {
-	char mark[16];	      /* the value RSP_MARK */
-	uint32_t pid, number; /* numbers that make the name unique */
-	/* addresses, which may be struct sockaddr_in */
+	char mark[16]; /* the value RSP_MARK */
+	/* process ID and a running number, which make the name unique */
+	uint32_t pid, number;
+	/* addresses of the peer and of this end, either of IPv6 or of IPv4 */
 	struct sockaddr_in6 peer, own;
 };
 #define RSP_MARK "\0verbena-relay"

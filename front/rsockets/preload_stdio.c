@@ -18,7 +18,8 @@ struct stream {
 	int fd;
 };
 
-static struct stream *_Atomic streams; /* changed only with the lock held */
+/* list of open streams; a thread changes it only with the lock held */
+static struct stream *_Atomic streams;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 static ssize_t read_stream(void *cookie, char *buf, size_t size)

@@ -40,7 +40,8 @@ enum rs_state {
 	RS_CONNECTING,
 	RS_CONNECTED,
 	RS_GONE, /* was connected; one of the sides has closed the connection */
-	/* failed, while connecting or later; `error` has the cause */
+	/* failed while it connected or later; the field `error` has the
+	 * cause */
 	RS_FAILED,
 };
 
@@ -90,11 +91,12 @@ struct rs_sock {
 	int domain;
 	int file_flags; /* O_NONBLOCK or 0 */
 	int timeout[2]; /* timeouts in ms for receiving and sending; 0: none */
-	int numbers[RS_NUMBERS]; /* values of integer options: options.c */
+	/* values of the socket options that are integers (options.c) */
+	int numbers[RS_NUMBERS];
 	struct linger linger;
 	struct rs_wishes wishes;
 	uint64_t ticket; /* the value of RS_PORT_TICKET (private_options.h) */
-	/* the program set the ticket, to share the port that has it */
+	/* the program set @ticket in order to share the port that has it */
 	bool joins;
 	struct rs_waiter *waiters;
 	struct rdma_event_channel *channel;
@@ -104,19 +106,22 @@ struct rs_sock {
 	/* ns: when the event channel, or a datagram socket's UDP socket, was
 	 * last read; 0: read it now */
 	uint64_t looked;
-	/* Fields of a listener. */
+	/* The fields below are for a listener. */
 	int backlog, waiting; /* @waiting: number of connections to accept */
-	/* RS_LISTEN_LATER was set; rdma_listen() was called */
+	/* the program set RS_LISTEN_LATER; this library has called
+	 * rdma_listen() */
 	bool later, announced;
 	struct rs_sock *first, **last; /* list of the connections to accept */
-	struct rs_sock *next;	       /* the next one in the listener's list */
-	/* Fields of a connection. */
+	struct rs_sock *next; /* the next socket in its listener's list */
+	/* The fields below are for a connection. */
 	struct rs_stream stream;
 	struct rs_room room;
 	struct rs_queue queue;
 	uint8_t *out;
 	struct ibv_mr *out_mr, *in_mr, *slots_mr;
-	uint32_t *words; /* of iWARP: one buffer for each posted receive */
+	/* receive buffers of an iWARP connection, one for each posted
+	 * receive */
+	uint32_t *words;
 	struct ibv_mr *words_mr;
 	unsigned receives, next_receive;
 	struct rs_iomapping *iomappings;
@@ -124,7 +129,7 @@ struct rs_sock {
 	bool iomaps_wait;
 	/* ns: when the peer last showed life; 0: the socket has no keepalive */
 	uint64_t heard;
-	unsigned probes; /* number of keepalive messages since then */
+	unsigned probes; /* number of keepalive messages sent since @heard */
 	/* A datagram socket's state; such a socket does not use the fields of a
 	 * connection. */
 	struct rs_dgram *dgram;

@@ -19,12 +19,14 @@
 #include "base/defs.h"
 
 enum {
-	/* Kinds of work requests, in the upper half of wr_id. */
+	/* Kinds of work requests, which are stored in the upper half of
+	 * wr_id. */
 	DONE_WRITE,
 	DONE_CONTROL,
 	DONE_RECEIVE,
 	DONE_PROBE,
-	DONE_PLACED, /* over iWARP: the WRITE before a message's SEND */
+	/* over iWARP: a WRITE, which precedes its message's SEND */
+	DONE_PLACED,
 	/* Control messages consume receives without credits. If the peer finds
 	 * no receive, InfiniBand repeats the message (RNR), but an iWARP
 	 * connection ends. So over iWARP this end posts as many additional
@@ -370,7 +372,7 @@ int rs_qp_iomap(struct rs_sock *rs, unsigned i, const struct rs_iomap *entry)
 		    IBV_SEND_INLINE);
 }
 
-/* Both directions are closed: end the connection. */
+/* Ends the connection, because both directions are closed. */
 static void peer_left(struct rs_sock *rs)
 {
 	rs->reads = rs->writes = false;

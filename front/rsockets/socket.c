@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Creating, connecting and closing a socket: rsocket(), rbind(), rlisten(),
- * raccept(), rconnect(), rshutdown(), rclose(), and its names. */
+/* Functions that create, connect and close a socket: rsocket(), rbind(),
+ * rlisten(), raccept(), rconnect(), rshutdown(), rclose(), and its names. */
 #include "front/rsockets/rs.h"
 
 #include <errno.h>
@@ -458,8 +458,8 @@ int rs_close(int socket, bool number)
 	if (!number)
 		rs->fd = -1;
 	pthread_mutex_unlock(&rs->lock);
-	rs_put(rs); /* drop the reference of rs_find() */
-	rs_put(rs); /* drop the reference of the table */
+	rs_put(rs); /* drop the reference that rs_find() took */
+	rs_put(rs); /* drop the reference of the table of sockets */
 	return 0;
 }
 

@@ -42,7 +42,8 @@ enum rs_control {
 /* The most control messages under way. They consume no credits: a peer that has
  * no receive posted answers RNR, and the adapter repeats them. */
 #define RS_CONTROLS 4
-#define RS_MESSAGE  0x1fffffffu /* the largest value of a message */
+/* the largest value that fits the message's 29 bits */
+#define RS_MESSAGE 0x1fffffffu
 /*
  * Flags of RS_CREDITS over iWARP. A SEND does not show whether a WRITE of a
  * slot came before it, so Verbena sets RS_SLOT_SAID, and RS_SLOT_NEW if one
@@ -75,7 +76,7 @@ struct rs_hello {
 	uint8_t reserved[3];
 	uint8_t iomaps;	      /* a count, coded by rs_scale() */
 	struct rs_area slots; /* the slots; length is a count */
-	struct rs_area data;  /* the first half ring */
+	struct rs_area data;  /* the first half ring that the peer may write */
 };
 #define RS_HELLO_NET	1 /* flag: the sender is big endian */
 #define RS_HELLO_IOMAPS 2 /* flag: the field iomaps is valid */
@@ -102,13 +103,18 @@ struct rs_stream {
 	/* State of receiving: this end's ring, of which the peer gets one half
 	 * after the other. */
 	struct rs_area ring;
-	uint32_t in_at, in_ready; /* unread bytes: their position and number */
-	/* bytes that the program has read and the peer was not given again */
+	uint32_t in_at,
+		in_ready; /* position in the ring of the bytes that the program
+			   * has not read yet, and their number */
+	/* number of bytes in the ring that the program has read, and that the
+	 * peer may not write again yet */
 	uint32_t in_free;
-	/* bytes that the peer was given and has not written yet */
+	/* number of bytes in the ring that the peer may write and has not
+	 * written yet */
 	uint32_t in_promised;
 	uint32_t in_give; /* offset of the half to announce to the peer next */
-	uint16_t credits; /* number of receives that stay posted for messages */
+	/* the number of receives that this end keeps posted for messages */
+	uint16_t credits;
 	uint16_t received, told; /* message numbers, modulo 65536 */
 	/* The peer's slots and its table of mappings; length is the number of
 	 * entries. */

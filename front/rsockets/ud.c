@@ -15,10 +15,10 @@ enum {
 	GRH = sizeof(struct ibv_grh),
 	/* size of a buffer in bytes; a received datagram begins with a GRH */
 	SLOT = RS_DGRAM_BYTES + 64,
-	SEND = 0, /* upper half of a wr_id: the direction */
+	SEND = 0, /* upper half of a work request's wr_id: its direction */
 	RECEIVE = 1,
-	HOPS = 64,   /* the hop limit of datagrams */
-	MOST = 4096, /* the most buffers in each direction */
+	HOPS = 64,   /* the hop limit that datagrams are sent with */
+	MOST = 4096, /* the most buffers of a socket in each direction */
 	OPEN_MS = 2000,
 };
 _Static_assert(SLOT >= RS_DGRAM_BYTES + GRH, "room for a GRH");

@@ -14,16 +14,17 @@
 #include "front/rsockets/dgram_header.h"
 #include "front/rsockets/rs.h"
 
-/* A received datagram: its header, and its buffer. */
+/* A received datagram: its header's fields and the place of its bytes. */
 struct rs_dgram_header {
 	struct rs_dgram_header *next; /* the next one in the socket's queue */
 	/* owner of the receive buffer; NULL: the datagram came over UDP and
 	 * malloc() made this */
 	struct rs_ud *ud;
 	struct sockaddr_storage from;
-	uint8_t *bytes;	 /* the payload, behind the header */
+	/* the payload, which follows the header in the receive buffer */
+	uint8_t *bytes;
 	uint32_t length; /* length of the payload in bytes */
-	uint32_t slot;	 /* number of the receive buffer */
+	uint32_t slot; /* number of the receive buffer that has the datagram */
 };
 
 struct rs_ud {

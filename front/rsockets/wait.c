@@ -46,7 +46,7 @@ enum {
 static pthread_key_t bell_key;
 static bool has_bell_key;
 static pthread_once_t bell_once = PTHREAD_ONCE_INIT;
-/* the thread's bell plus 1; 0: none */
+/* the thread's eventfd (its bell) plus 1; 0: it has none yet */
 static __thread int thread_bell;
 
 static void close_bell(void *bell)
@@ -356,9 +356,10 @@ short rs_ready(struct rs_sock *rs, short events)
  * that none is freed while the thread sleeps. */
 struct polling {
 	nfds_t count;
-	bool others;	      /* some descriptors are no rsockets */
-	struct pollfd *asked; /* the array of the program */
-	/* the kernel's array, whose last entry is the bell */
+	bool others; /* some of the program's descriptors are not rsockets */
+	struct pollfd *asked; /* the array that the program gave to rpoll() */
+	/* the array for the kernel's poll(); its last entry is the thread's
+	 * eventfd */
 	struct pollfd *watched;
 	/* the rsocket of each entry; NULL: the descriptor is no rsocket */
 	struct rs_sock **socks;

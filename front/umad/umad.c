@@ -49,7 +49,7 @@ UMAD_EXPORT int umad_get_cas_names(char cas[][UMAD_CA_NAME_LEN], int max)
 	return VB_MIN((int)count, VB_MAX(max, 0));
 }
 
-/* --- a port --- */
+/* Functions that describe a port. */
 
 static void fill_port(umad_port_t *port, unsigned index, unsigned number,
 		      const struct vb_umad_info *i)
@@ -162,7 +162,7 @@ UMAD_EXPORT int umad_release_port(umad_port_t *port)
 	return 0;
 }
 
-/* --- an adapter --- */
+/* Functions that describe an adapter. */
 
 static void fill_ca(umad_ca_t *ca, unsigned index, const struct vb_umad_info *i)
 {
@@ -268,7 +268,7 @@ UMAD_EXPORT int umad_get_issm_path(const char *ca_name, int portnum,
 	return 0;
 }
 
-/* --- lists of adapters --- */
+/* Functions that list the adapters. */
 
 UMAD_EXPORT void umad_free_ca_device_list(struct umad_device_node *head)
 {
@@ -337,7 +337,7 @@ UMAD_EXPORT int umad_sort_ca_device_list(struct umad_device_node **head,
 	return 0;
 }
 
-/* --- ports as descriptors --- */
+/* Functions that open ports as descriptors. */
 
 UMAD_EXPORT int umad_open_port(const char *ca_name, int portnum)
 {

@@ -111,7 +111,7 @@ struct ibv_pd *ibv_alloc_pd(struct ibv_context *context)
 			vb_front_context(context), core->id);
 		return pd;
 	}
-	/* cannot fail, because the domain has no users yet */
+	/* This cannot fail, because the domain has no users yet. */
 	rc = vb_pd_destroy(core);
 	return vb_front_null(rc ? rc : -ENOMEM);
 }
@@ -141,7 +141,9 @@ static int destroy_core(struct vb_front_pd *pd)
 	if (!pd->is_parent)
 		return destroy_plain(pd->core);
 	if (atomic_load(&pd->memory.refs))
-		return -EBUSY; /* queues still use memory of its allocators */
+		/* Queues still use memory that came from the domain's
+		 * allocators. */
+		return -EBUSY;
 	vb_pd_put(pd->core);
 	return 0;
 }

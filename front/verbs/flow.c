@@ -45,7 +45,8 @@ struct field {
 static const struct spec {
 	uint32_t type;
 	uint16_t layer, size;
-	uint16_t value, mask; /* offsets in the spec, in bytes */
+	/* offsets of the value and of its mask in the spec, in bytes */
+	uint16_t value, mask;
 	struct field fields[MAX_FIELDS];
 } specs[] = {
 #define ROW(type, layer, spec) \

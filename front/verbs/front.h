@@ -69,7 +69,7 @@ struct vb_front_device {
 	 * never does. */
 	const void *no_provider[6];
 	struct vb_device found;
-	/* Protected by the lock of device.c. */
+	/* The fields below are protected by the lock of device.c. */
 
 	/* number of lists and contexts that refer to the device */
 	unsigned users;
@@ -258,7 +258,7 @@ struct vb_front_builder {
 	/* For UD and XRC: the newest request has its address handle or shared
 	 * queue. */
 	bool addressed;
-	int error; /* positive errno of the first mistake; or 0 */
+	int error; /* positive errno of the first mistake; 0: no mistake */
 };
 
 struct vb_front_qp {

@@ -57,7 +57,7 @@ static struct ibv_mr *wrap_new(struct ibv_pd *pd, int rc, struct vb_mr *core,
 	mr = front_mr_wrap(pd, core, kind, addr);
 	if (mr)
 		return mr;
-	/* cannot fail, because no peer has its key yet */
+	/* This cannot fail, because no peer has the region's key yet. */
 	rc = vb_mr_deregister(core);
 	return vb_front_null(rc ? rc : -ENOMEM);
 }

@@ -465,7 +465,7 @@ static struct ibv_srq *create_tagged(struct ibv_srq_init_attr_ex *attr)
 		return srq;
 	vb_log(LOG_INFO, "srq %u: cannot make a list of %u tags: %s",
 	       srq->handle, attr->tm_cap.max_num_tags, strerror(-rc));
-	/* cannot fail, because no queue pair uses it yet */
+	/* This cannot fail, because no queue pair uses the SRQ yet. */
 	(void)ibv_destroy_srq(srq);
 	return vb_front_null(rc);
 }

@@ -54,7 +54,8 @@ static bool parts_are_there(const struct ibv_qp_init_attr_ex *a)
 		return a->comp_mask & IBV_QP_INIT_ATTR_XRCD && a->xrcd;
 	if (!(a->comp_mask & IBV_QP_INIT_ATTR_PD) || !a->pd)
 		return false;
-	/* completions go to the queues of the table */
+	/* With an RSS table, completions go to the CQs of the table's
+	 * queues. */
 	if (a->comp_mask & RSS_ATTRS)
 		return true;
 	if (!a->send_cq)
@@ -386,7 +387,8 @@ int ibv_modify_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int attr_mask)
 	if (core->rss)
 		return vb_front_errno(-EOPNOTSUPP);
 	cancel = vb_cancel_off();
-	/* Send the ACK that is delayed until the program's next reply. */
+	/* Send the ACK that waits for the program's next reply before the state
+	 * changes. */
 	vb_drive_settle(core);
 	rc = vb_qp_modify(core, &a, mask_in(ibv->qp_type, (uint32_t)attr_mask),
 			  vb_now());

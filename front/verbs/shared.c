@@ -57,7 +57,7 @@ static const char magic[8] = "verbena";
  * fork chooses its own.
  */
 
-/* This process's number; 0: none was chosen yet. */
+/* random number that identifies this process; 0: not chosen yet */
 static _Atomic uint64_t self;
 
 static void forget_self(void)
@@ -190,7 +190,8 @@ static unsigned take_place(struct vb_front_context *c, uint32_t handle)
 		i++;
 	c->free_domain = VB_MIN(i + 1, (unsigned)DOMAINS);
 	if (i == DOMAINS)
-		/* the table is full, so this domain cannot be imported */
+		/* The file's table is full, so no process can import this
+		 * domain. */
 		return 0;
 	atomic_store(&c->file->domains[i], handle);
 	return i;

@@ -20,11 +20,13 @@
 
 /* The part of a work request that concerns the peer's memory. */
 enum send_remote {
-	NO_REMOTE,     /* the request names no memory of the peer */
-	REMOTE_RDMA,   /* an address and a key */
-	REMOTE_ATOMIC, /* an address, a key, and one or two operands */
-	REMOTE_WORD, /* an address, a key, and the 8 bytes of an ATOMIC WRITE */
-	/* none: the request binds or invalidates a window on this side */
+	NO_REMOTE,   /* the request names no memory of the peer */
+	REMOTE_RDMA, /* the request names an address and a key of the peer */
+	/* an address, a key and one or two operands of an atomic operation */
+	REMOTE_ATOMIC,
+	/* an address, a key and the 8 bytes that an ATOMIC WRITE stores */
+	REMOTE_WORD,
+	/* the request binds or invalidates a memory window on this side */
 	WINDOW,
 };
 
@@ -32,7 +34,8 @@ enum send_remote {
 // clang-format off
 static const struct send_rule {
 	bool known, rc_only, inline_ok;
-	bool imm; /* imm_data is used: immediate data, or a key to invalidate */
+	/* the request uses imm_data: immediate data, or a key to invalidate */
+	bool imm;
 	enum send_remote remote;
 } send_rules[] = {
 #define ROW(op, rc_only, inline_ok, imm, remote) \

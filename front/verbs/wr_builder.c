@@ -63,7 +63,8 @@ static struct vb_send_wqe *begin_wr(struct vb_front_qp *qp, unsigned op)
 					     "wr_flags"));
 		return NULL;
 	}
-	vb_mutex_assert_held(&qp->core->sq.lock); /* wr_start() has locked it */
+	/* ibv_wr_start() has locked the send queue */
+	vb_mutex_assert_held(&qp->core->sq.lock);
 	b->wqe = vb_sq_peek(&qp->core->sq, b->count);
 	if (!b->wqe) {
 		fail_build(qp,

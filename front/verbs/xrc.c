@@ -178,7 +178,7 @@ struct ibv_srq *vb_front_create_xrc_srq(struct ibv_srq_init_attr_ex *attr)
 			     vb_front_xrcd(attr->xrcd)->core,
 			     vb_front_cq(attr->cq)->core);
 	if (rc) {
-		/* cannot fail, because no queue pair uses it yet */
+		/* This cannot fail, because no queue pair uses the SRQ yet. */
 		(void)ibv_destroy_srq(ibv);
 		return vb_front_null(rc);
 	}
