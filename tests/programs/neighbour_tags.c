@@ -11,7 +11,8 @@
 #define MESSAGES 3
 /* The tagged buffer lies behind the bytes of A's own connection. */
 #define BUFFER_AT 4096u
-/* Round trips of A's own connection that end while one message comes. */
+/* Round trips of A's own connection that end while one message comes. There is
+ * none where the message is copied in one piece; a full machine ends few. */
 #define ROUNDS_LEAST 4
 
 /* Each MiB of a message begins with the number of its first byte. */
