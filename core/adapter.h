@@ -14,6 +14,7 @@
 #include "core/roster.h"
 
 struct vb_transport;
+struct vb_addressing;
 struct vb_key_ops;
 struct vb_link;
 struct vb_flow;
@@ -33,7 +34,8 @@ extern const struct vb_limits vb_limits;
 
 struct vb_adapter {
 	char name[64];
-	uint64_t guid; /* GUID of the adapter: an EUI-64, in host byte order */
+	uint64_t guid;	   /* an EUI-64, in host byte order */
+	uint64_t sys_guid; /* of the whole; 0: the same */
 	struct vb_port port;
 	/* Memory key index -> region or window. Adding needs mr_lock; lookups
 	 * need no lock. */
@@ -63,11 +65,10 @@ struct vb_adapter {
 	/* the link that carries the packets; the engine owns it */
 	struct vb_link *link;
 	const struct vb_transport *transport;
-	/* true: the adapter is an iWARP device, which has only RC queue
-	 * pairs */
-	bool rnic;
-	/* The engine's functions that learn of each key that is granted or
-	 * revoked; NULL: none. Set before the first key is made. */
+	const struct vb_addressing *addressing; /* vb_adapter_init(): RoCE's */
+	bool rnic; /* an iWARP device: RC queue pairs only */
+	/* The engine's functions for each key granted or revoked; or NULL. Set
+	 * before the first key is made. */
 	const struct vb_key_ops *key_ops;
 	/* list of flow steering rules, protected by the engine's receive
 	 * lock */

@@ -95,8 +95,7 @@ struct vb_sender {
 
 /* The membership of a queue pair in a multicast group. */
 struct vb_group {
-	struct vb_gid gid;
-	uint32_t ifindex;
+	struct vb_link_group to;
 	struct vb_qp *qp;
 	/* the queue pair's number, which shows whether @qp was destroyed and
 	 * reused */
@@ -134,6 +133,15 @@ struct vb_engine {
 	struct vb_mutex list_lock;
 	/* list of open adapters; guarded by list_lock */
 	struct vb_open_adapter *adapters;
+
+	/* Adapters of InfiniBand fabrics (engine/fabric.c). Changed with
+	 * list_lock, rx and fabric_lock; read with any of them. */
+	struct vb_fabric *fabrics;
+	struct vb_mutex fabric_lock;
+	/* epoll descriptors over their bells, and over their connections; -1:
+	 * none yet */
+	_Atomic int fabric_fd;
+	int news_fd;
 
 	struct vb_mutex rx;
 	struct vb_rxq rxq; /* guarded by rx: the frames read from the link */
@@ -283,9 +291,8 @@ static inline bool vb_engine_spins(const struct vb_engine *e)
  * did. */
 static inline bool vb_engine_spins_no_more(struct vb_engine *e)
 {
-	return vb_engine_spins(e) &&
-	       vb_program_spins(
-		       atomic_fetch_and(&e->program, ~VB_PROGRAM_SPINS));
+	return vb_engine_spins(e) && vb_program_spins(atomic_fetch_and(
+					     &e->program, ~VB_PROGRAM_SPINS));
 }
 
 /* Returns the time for a step of @qp. A queue pair's time never goes back,
@@ -352,7 +359,7 @@ static inline struct vb_link *vb_room_link(struct vb_engine *e,
 					   const struct vb_qp *qp)
 	VB_REQUIRES(qp->drive)
 {
-	return qp->link ? qp->link : e->link;
+	return qp->link ? qp->link : qp->adapter->link;
 }
 /* Let @qp hold the batch @q, of which the link has sent only a part. False: too
  * many batches are held, or there is no memory; the caller still owns @q. */
@@ -381,6 +388,8 @@ void vb_moderate_due(struct vb_engine *e, vb_time now)
 /* Declarations of engine/transport_mux.c: a queue pair's path is packets, a
  * stream, or, to peers of this host, lanes. */
 extern const struct vb_transport vb_mux_transport;
+/* Of a fabric's adapter: always packets. */
+extern const struct vb_transport vb_mux_fabric_transport;
 extern const struct vb_transport vb_mux_stream_transport;
 /* Call vb_near_expect() for @qp, which has just got its stream. False: there is
  * no @card, and all requests go by the stream. */
@@ -403,9 +412,30 @@ void vb_forward_destroy(struct vb_forward *forward);
 int vb_forward_fd(const struct vb_forward *forward);
 void vb_forward_serve(struct vb_forward *forward);
 
-/* A function of engine/dispatch.c: hand the frames in e->rxq to their queue
- * pairs. */
+/* engine/dispatch.c: hand the frames in e->rxq to their queue pairs. They came
+ * by the engine's own link; or by @link, whose adapter has @slot. */
 void vb_dispatch(struct vb_engine *e, vb_time now) VB_REQUIRES(e->rx);
+void vb_dispatch_from(struct vb_engine *e, const struct vb_link *link,
+		      unsigned slot, vb_time now) VB_REQUIRES(e->rx);
+
+/* engine/fabric.c: adapters of InfiniBand fabrics. */
+/* Attach to the fabric that @oa names, and set what the adapter has from there:
+ * link, numbers, addressing, GUIDs, port. 0 or -errno, which is logged. */
+VB_MUST_CHECK int vb_fabric_open(struct vb_engine *e,
+				 struct vb_open_adapter *oa)
+	VB_REQUIRES(e->list_lock) VB_EXCLUDES(e->rx);
+void vb_fabric_close(struct vb_engine *e, struct vb_open_adapter *oa)
+	VB_REQUIRES(e->list_lock) VB_EXCLUDES(e->rx);
+/* Dispatch the frames that have arrived. True: there were some. */
+bool vb_fabric_drain(struct vb_engine *e) VB_REQUIRES(e->rx);
+/* The engine's thread is about to sleep on fabric_fd. False: frames are there
+ * already. */
+VB_MUST_CHECK bool vb_fabric_sleep(struct vb_engine *e)
+	VB_EXCLUDES(e->fabric_lock);
+/* It has slept. @rung: fabric_fd was readable. */
+void vb_fabric_wake(struct vb_engine *e, bool rung) VB_EXCLUDES(e->fabric_lock);
+/* Take what fabrics say of their ports. */
+void vb_fabric_news(struct vb_engine *e) VB_EXCLUDES(e->list_lock);
 
 /* A function of engine/raw.c: hand over the frames of raw packet queue pairs.
  * True: there were some. */
@@ -464,7 +494,10 @@ static inline bool vb_service_is_me(const struct vb_engine *e)
  * host's interfaces. */
 void vb_ports_refresh(struct vb_engine *e) VB_EXCLUDES(e->list_lock);
 VB_MUST_CHECK int vb_ports_setup(struct vb_open_adapter *oa);
-/* A function of engine/adapters.c: call @f with the list of adapters locked. */
+/* Post the events for @changes, bits of enum vb_port_change, to the contexts of
+ * the adapter, whose list of contexts does not change meanwhile. */
+void vb_ports_tell(struct vb_open_adapter *oa, unsigned changes);
+/* engine/adapters.c: run @f with the list of adapters locked. */
 void vb_engine_with_adapters(struct vb_engine *e,
 			     void (*f)(struct vb_open_adapter *oa, void *arg),
 			     void *arg) VB_EXCLUDES(e->list_lock);

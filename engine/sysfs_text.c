@@ -371,7 +371,8 @@ static char *write_down(const struct vb_device *devices, unsigned count,
 	put_host(f);
 	for (unsigned i = 0; i < count; i++)
 		for (unsigned k = 0; k < links; k++)
-			if (list[k].ifindex == devices[i].ifindex)
+			if (devices[i].kind != DEVICE_IB &&
+			    list[k].ifindex == devices[i].ifindex)
 				eng_sysfs_text_describe(f, &devices[i],
 							&list[k], &umads);
 	put_places(f, &umads);

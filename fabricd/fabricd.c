@@ -5,6 +5,7 @@
  */
 #include <errno.h>
 #include <poll.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -12,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/prompt.h"
 #include "base/rand.h"
 #include "engine/fabric_path.h"
 #include "fabricd/capture.h"
@@ -40,8 +42,9 @@ static enum vb_fab_taken on_local(void *arg, struct vb_fab_node *node,
 {
 	struct vb_fabricd *f = arg;
 
-	(void)!vb_mgmt_hear(f->mgmt, node, port, bytes, len, now);
-	return FAB_TAKEN;
+	if (vb_mgmt_hear(f->mgmt, node, port, bytes, len, now))
+		return FAB_TAKEN;
+	return vb_fabricd_verbs_hear(f, node, port, bytes, len, now);
 }
 
 static void on_event(void *arg, struct vb_fab_node *node, uint8_t port,
@@ -53,6 +56,7 @@ static void on_event(void *arg, struct vb_fab_node *node, uint8_t port,
 	case FAB_EV_STATE:
 		if (!i->by_management)
 			vb_mgmt_state_changed(f->mgmt, node, port, now);
+		vb_fabricd_verbs_changed(f, node, port);
 		break;
 	case FAB_EV_INTEGRITY:
 		vb_mgmt_link_error(f->mgmt, node, port, TRAP_INTEGRITY, now);
@@ -72,6 +76,7 @@ static void on_event(void *arg, struct vb_fab_node *node, uint8_t port,
 		break;
 	case FAB_EV_ROOM:
 		vb_mgmt_room(f->mgmt, node, port, now);
+		vb_fabricd_verbs_room(f, node, port, now);
 		break;
 	}
 }
@@ -106,6 +111,11 @@ static vb_time through(void *arg, struct vb_fab_node *node, uint8_t port,
 	struct vb_fabricd *f = arg;
 
 	return vb_fab_mgmt_through(f->net, node, port, now);
+}
+
+static void configured(void *arg, struct vb_fab_node *node, uint8_t port)
+{
+	vb_fabricd_verbs_changed(arg, node, port);
 }
 
 static void settle(void *arg, struct vb_fab_node *node, uint8_t port,
@@ -216,6 +226,7 @@ static int build(struct vb_fabricd *f)
 		.through = through,
 		.settle = settle,
 		.deliver = vb_fabricd_deliver,
+		.configured = configured,
 		.arg = f,
 	};
 	vb_time now = vb_clock_read();
@@ -251,6 +262,11 @@ int vb_fabricd_watch(struct vb_fabricd *f, struct fd_watch *w, uint32_t events,
 		      &e) < 0)
 		return -errno;
 	return 0;
+}
+
+void vb_fabricd_unwatch(struct vb_fabricd *f, struct fd_watch *w)
+{
+	(void)epoll_ctl(f->epoll, EPOLL_CTL_DEL, w->fd, NULL);
 }
 
 static int start_listening(struct vb_fabricd *f, const char *name)
@@ -340,6 +356,7 @@ void vb_fabricd_destroy(struct vb_fabricd *f)
 	vb_fabricd_end_manager(f);
 	vb_fabricd_close_clients(f);
 	vb_fabricd_issm_close(f);
+	vb_fabricd_verbs_free(f);
 	vb_fabricd_remotes_close(f);
 	vb_fabricd_free_hosts(f);
 	vb_mgmt_destroy(f->mgmt);
@@ -356,6 +373,26 @@ void vb_fabricd_destroy(struct vb_fabricd *f)
 	free(f);
 }
 
+/* Let links and captures send what was gathered for them. Returns when the next
+ * event is. */
+static vb_time next_of(struct vb_fabricd *f, vb_time now)
+{
+	vb_time next = vb_fabricd_remotes_run(f, now);
+
+	next = VB_MIN(next, vb_fabricd_captures_run(f, now));
+	next = VB_MIN(next, vb_fab_next(f->net));
+	next = VB_MIN(next, vb_mgmt_next(f->mgmt));
+	return VB_MIN(next, vb_fabricd_verbs_next(f));
+}
+
+/* Programs that use verbs were busy lately. This process looks at them again
+ * at once, but first lets them run, since they may share its processor. */
+static vb_time look_again(void)
+{
+	sched_yield();
+	return 0;
+}
+
 /* Handle all events that are due, but stop when the descriptors have waited
  * long enough: a frame in a routing loop may make events faster than this
  * function handles them. Returns the time until the next event; 0: more is due
@@ -364,18 +401,17 @@ static vb_time run_fabric(struct vb_fabricd *f)
 {
 	for (unsigned left = STEPS_RUN; left > 0; left--) {
 		vb_time now = vb_clock_read(), next;
+		bool sent = vb_fabricd_verbs_run(f, now);
 
 		while (left > 1 && vb_fab_step(f->net, now))
 			left--;
 		vb_mgmt_run(f->mgmt, now);
-		next = vb_fabricd_remotes_run(f, now);
-		next = VB_MIN(next, vb_fabricd_captures_run(f, now));
-		next = VB_MIN(next, vb_fab_next(f->net));
-		next = VB_MIN(next, vb_mgmt_next(f->mgmt));
-		if (next == VB_NEVER)
-			return VB_NEVER;
-		if (next > now + SPIN)
-			return next - now;
+		next = next_of(f, now);
+		if (sent || next <= now + SPIN)
+			continue;
+		if (f->verbs.busy)
+			return look_again();
+		return next == VB_NEVER ? VB_NEVER : next - now;
 	}
 	return 0;
 }
@@ -398,6 +434,7 @@ static int serve_until(struct vb_fabricd *f, int stop, vb_time until)
 {
 	struct pollfd fds[] = { { f->epoll, POLLIN, 0 }, { stop, POLLIN, 0 } };
 
+	vb_prompt_thread();
 	for (;;) {
 		vb_time now = vb_clock_read();
 		vb_time due = vb_fabricd_fire(f, now);

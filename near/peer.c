@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "near/shm.h"
+#include "base/shm.h"
 
 struct vb_peer *vb_peer_create(unsigned slot, const struct vb_near_world *world,
 			       struct vb_copy_helper *helper)

@@ -43,6 +43,7 @@ struct vb_aeth {
 };
 
 struct vb_grh;
+struct vb_wc_from;
 struct vb_deth {
 	uint32_t qkey, sqpn;
 };
@@ -84,9 +85,11 @@ struct vb_ib_pkt {
 	/* In received packets of CLASS_UD: the network header, which the caller
 	 * of vb_ib_parse() sets. */
 	const struct vb_grh *grh;
-	uint32_t xrc_srqn; /* in requests of CLASS_XRC: the number of the SRQ */
-	/* the payload, which is within the frame's memory */
-	const uint8_t *payload;
+	/* CLASS_UD, received: struct vb_wc_from of core/types.h, or NULL. The
+	 * caller of vb_ib_parse() sets it. */
+	const struct vb_wc_from *from;
+	uint32_t xrc_srqn;	/* CLASS_XRC requests */
+	const uint8_t *payload; /* points into the frame */
 	uint32_t payload_bytes;
 };
 

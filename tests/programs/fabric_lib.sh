@@ -3,6 +3,8 @@
 # name.
 # shellcheck shell=bash disable=SC2154,SC2034 # lib.sh and the caller set them
 
+layer=fabric # what begins the names of cases
+
 # fabric_begin PROGRAM...: the test needs these programs; else its layer is
 # skipped. The fabrics' files are the test's own.
 fabric_begin() {
@@ -80,9 +82,9 @@ check() {
 
 	shift
 	if "$@" >"$work/got" 2>&1; then
-		ok "fabric: $what"
+		ok "$layer: $what"
 	else
-		not_ok "fabric: $what" "$work/got"
+		not_ok "$layer: $what" "$work/got"
 		return 1
 	fi
 }
@@ -94,9 +96,9 @@ says() {
 
 	shift 2
 	if r "$@" >"$work/got" 2>&1 </dev/null && grep -Eq -- "$pattern" "$work/got"; then
-		ok "fabric: $what"
+		ok "$layer: $what"
 	else
-		not_ok "fabric: $what (wanted: $pattern)" "$work/got"
+		not_ok "$layer: $what (wanted: $pattern)" "$work/got"
 	fi
 }
 
@@ -107,9 +109,9 @@ counts() {
 	shift 3
 	r "$@" >"$work/got" 2>&1 </dev/null
 	if [ "$(grep -Ec -- "$pattern" "$work/got")" = "$number" ]; then
-		ok "fabric: $what"
+		ok "$layer: $what"
 	else
-		not_ok "fabric: $what (wanted: $number lines of $pattern)" "$work/got"
+		not_ok "$layer: $what (wanted: $number lines of $pattern)" "$work/got"
 	fi
 }
 

@@ -476,12 +476,10 @@ static void dispatch__groups(void **state)
 {
 	static const struct vb_gid group = { { [10] = 0xff, 0xff, 239, 1 } };
 	struct rig *r = rig_of(*state, QPT_UD, QPS_RTS);
-	struct vb_group in = { .gid = group,
-			       .ifindex = 3,
+	struct vb_group in = { .to = { .gid = group, .ifindex = 3 },
 			       .qp = r->qp,
 			       .qpn = atomic_load(&r->qp->qpn) };
-	struct vb_group gone = { .gid = group,
-				 .ifindex = 3,
+	struct vb_group gone = { .to = { .gid = group, .ifindex = 3 },
 				 .qp = r->qp,
 				 .qpn = in.qpn + 1,
 				 .next = &in };
