@@ -35,7 +35,8 @@ struct vb_fabric {
 	struct vb_open_adapter *oa;
 	struct vb_link *link;
 	unsigned slot;
-	int control; /* the connection; -1: the fabric has ended */
+	int control; /* the connection */
+	bool ended;  /* the fabric's process has ended; list_lock */
 	void *own, *theirs;
 };
 
@@ -114,8 +115,7 @@ static void lose_fabric(struct vb_engine *e, struct vb_fabric *f)
 
 	vb_log(LOG_WARN, "%s: its fabric has ended", f->oa->device.name);
 	(void)epoll_ctl(e->news_fd, EPOLL_CTL_DEL, f->control, NULL);
-	close(f->control);
-	f->control = -1;
+	f->ended = true;
 	vb_ports_tell(f->oa, apply_port(f, &down) | PORT_GONE);
 }
 
@@ -141,7 +141,7 @@ void vb_fabric_news(struct vb_engine *e)
 {
 	vb_mutex_lock(&e->list_lock);
 	for (struct vb_fabric *f = e->fabrics; f; f = f->next)
-		while (f->control >= 0 && take_news(e, f))
+		while (!f->ended && take_news(e, f))
 			;
 	vb_mutex_unlock(&e->list_lock);
 }
@@ -229,7 +229,7 @@ static int make_link(struct vb_fabric *f, int fds[VERBS_FDS])
 
 	if (rc == 0)
 		rc = vb_ib_open(f->own, f->theirs, fds[VERBS_FD_BELL],
-				f->control, &f->link);
+				f->control, vb_fabric_call, &f->link);
 	if (rc == 0) {
 		vb_fork_closes(fds[VERBS_FD_BELL]);
 		fds[VERBS_FD_BELL] = -1;
@@ -294,6 +294,7 @@ int vb_fabric_open(struct vb_engine *e, struct vb_open_adapter *oa)
 	if (!f)
 		return -ENOMEM;
 	f->oa = oa;
+	f->control = -1;
 	rc = open_polls(e);
 	if (rc == 0)
 		rc = attach_to_fabric(f, &p);

@@ -517,6 +517,7 @@ struct message {
 		struct vb_umad_wish wish;
 		struct vb_umad_agent agent;
 		struct vb_umad_mad mad;
+		struct vb_verbs_group group;
 		uint8_t bytes[RECEIVE + 1];
 	};
 	size_t len;
@@ -541,6 +542,17 @@ static void take_port_message(struct client *c, struct message *m, vb_time now)
 		c->gone = true;
 }
 
+static void take_verbs_message(struct client *c, const struct message *m)
+{
+	uint32_t kind = m->head.kind;
+
+	if ((kind == VERBS_JOIN || kind == VERBS_LEAVE) &&
+	    m->len == sizeof(m->group))
+		answer(m->fd, kind, vb_fabricd_verbs_group(c->verbs, &m->group));
+	else
+		c->gone = true;
+}
+
 static void take_message(struct client *c, struct message *m, vb_time now)
 {
 	if (m->len < sizeof(m->head) || m->head.magic != VB_UMAD_MAGIC) {
@@ -548,7 +560,7 @@ static void take_message(struct client *c, struct message *m, vb_time now)
 	} else if (c->agents) {
 		take_port_message(c, m, now);
 	} else if (c->verbs) {
-		c->gone = !vb_fabricd_verbs_message(c->verbs, m->bytes, m->len);
+		take_verbs_message(c, m);
 	} else if (m->head.kind == VERBS_ATTACH && m->len == sizeof(m->where)) {
 		attach_verbs(c, &m->where);
 	} else if (m->head.kind == UMAD_QUERY && m->len == sizeof(m->where)) {

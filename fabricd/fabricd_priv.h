@@ -13,7 +13,7 @@
 #include "fabric/far.h"
 #include "fabricd/fabricd.h"
 #include "mgmt/nodes.h"
-#include "wire/umad_ipc.h"
+#include "wire/verbs_ipc.h"
 
 /* A watched descriptor of the process, and the function that handles its
  * events. */
@@ -162,9 +162,11 @@ VB_MUST_CHECK int vb_fabricd_verbs_attach(struct vb_fabricd *f, void *client,
 					  uint8_t port,
 					  struct verbs_program **p);
 void vb_fabricd_verbs_detach(struct verbs_program *p);
-/* A message of an attached program. False: it breaks the rules. */
-VB_MUST_CHECK bool vb_fabricd_verbs_message(struct verbs_program *p,
-					    const uint8_t *bytes, size_t len);
+/* The program wants frames to the multicast LID @g->mlid, or (VERBS_LEAVE) wants
+ * them no more. 0; -EINVAL: @g breaks the rules; -ENOSPC: the program has 512
+ * groups; -ENOMEM. */
+VB_MUST_CHECK int vb_fabricd_verbs_group(struct verbs_program *p,
+					 const struct vb_verbs_group *g);
 /* Something of the port may have changed: tell the programs there. */
 void vb_fabricd_verbs_changed(struct vb_fabricd *f,
 			      const struct vb_fab_node *node, uint8_t port);

@@ -342,52 +342,42 @@ static struct verbs_group **find_group(struct verbs_program *p, uint16_t mlid,
 	return at;
 }
 
-static bool join_group(struct verbs_program *p, uint16_t mlid)
+static int join_group(struct verbs_program *p, uint16_t mlid)
 {
 	unsigned count;
 	struct verbs_group **at = find_group(p, mlid, &count);
 
-	if (!*at && count < GROUPS_MOST) {
+	if (!*at && count == GROUPS_MOST)
+		return -ENOSPC;
+	if (!*at) {
 		*at = calloc(1, sizeof(**at));
-		if (*at)
-			(*at)->mlid = mlid;
+		if (!*at)
+			return -ENOMEM;
+		(*at)->mlid = mlid;
 	}
-	if (!*at)
-		return false;
 	(*at)->times++;
-	return true;
+	return 0;
 }
 
-static bool leave_group(struct verbs_program *p, uint16_t mlid)
+static int leave_group(struct verbs_program *p, uint16_t mlid)
 {
 	unsigned count;
 	struct verbs_group **at = find_group(p, mlid, &count), *g = *at;
 
 	if (!g)
-		return false;
+		return -EINVAL;
 	if (--g->times == 0) {
 		*at = g->next;
 		free(g);
 	}
-	return true;
+	return 0;
 }
 
-bool vb_fabricd_verbs_message(struct verbs_program *p, const uint8_t *bytes,
-			      size_t len)
+int vb_fabricd_verbs_group(struct verbs_program *p,
+			   const struct vb_verbs_group *g)
 {
-	struct vb_verbs_group g;
-
-	if (len != sizeof(g))
-		return false;
-	memcpy(&g, bytes, sizeof(g));
-	if (g.mlid < VB_LID_MCAST || g.mlid >= VB_LID_MCAST + VB_FAB_MLIDS)
-		return false;
-	switch (g.head.kind) {
-	case VERBS_JOIN:
-		return join_group(p, g.mlid);
-	case VERBS_LEAVE:
-		return leave_group(p, g.mlid);
-	default:
-		return false;
-	}
+	if (!vb_lid_is_mcast(g->mlid))
+		return -EINVAL;
+	return g->head.kind == VERBS_JOIN ? join_group(p, g->mlid)
+					  : leave_group(p, g->mlid);
 }

@@ -9,7 +9,6 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "base/fdmail.h"
 #include "base/log.h"
 #include "base/shring.h"
 #include "base/sync.h"
@@ -25,6 +24,7 @@
 struct vb_ib {
 	struct vb_link link;
 	int bell, control;
+	int (*call)(int control, const void *bytes, size_t len);
 	_Atomic uint32_t lid; /* the LMC in bits 16 and above */
 	struct vb_mutex lock;
 	struct vb_shring_out out; /* under lock */
@@ -290,8 +290,7 @@ static int tell_group(struct vb_ib *ib, enum vb_verbs_kind kind, uint16_t mlid)
 		.mlid = mlid,
 	};
 
-	return vb_fdmail_send(ib->control, &g, sizeof(g), NULL, 0,
-			      MSG_DONTWAIT);
+	return ib->call(ib->control, &g, sizeof(g));
 }
 
 static int ib_join(struct vb_link *l, const struct vb_link_group *group)
@@ -361,6 +360,7 @@ static const struct vb_link_ops ib_ops = {
 };
 
 int vb_ib_open(void *own, const void *peer, int bell, int control,
+	       int (*call)(int control, const void *bytes, size_t len),
 	       struct vb_link **link)
 {
 	struct vb_ib *ib = calloc(1, sizeof(*ib));
@@ -370,6 +370,7 @@ int vb_ib_open(void *own, const void *peer, int bell, int control,
 	ib->link.ops = &ib_ops;
 	ib->bell = bell;
 	ib->control = control;
+	ib->call = call;
 	vb_mutex_init(&ib->lock, VB_RANK_LEAF);
 	vb_shring_open(&ib->out, &ib->in, own, peer, VB_VERBS_RING);
 	*link = &ib->link;

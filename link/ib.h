@@ -12,8 +12,11 @@
 /* Open the link. @own, @peer: the mappings of VB_SHRING_BYTES(VB_VERBS_RING)
  * that this process writes, and that the fabric's process writes; the caller
  * unmaps them after close(). @control: the connection to the fabric, which
- * stays the caller's. The link owns @bell. 0 or -ENOMEM. */
+ * stays the caller's until close(); @call sends a message there and returns the
+ * result in the answer, or -errno. The link owns @bell. 0 or -ENOMEM. */
 VB_MUST_CHECK int vb_ib_open(void *own, const void *peer, int bell, int control,
+			     int (*call)(int control, const void *bytes,
+					 size_t len),
 			     struct vb_link **link);
 
 /* The port's LID and LMC, which frames have as their source from now on. Any

@@ -23,8 +23,9 @@ enum vb_verbs_kind {
 	VERBS_ATTACH = 64,
 	/* fabric: struct vb_verbs_port, whenever the port has changed */
 	VERBS_PORT,
-	/* program: struct vb_verbs_group. Frames to this multicast LID are for
-	 * this program too, until it has left as often as it has joined. */
+	/* program: struct vb_verbs_group, with a socket for the answer, a head.
+	 * When the answer has come, the program receives a copy of frames to
+	 * this multicast LID, until it has left as often as it has joined. */
 	VERBS_JOIN,
 	VERBS_LEAVE,
 };

@@ -438,15 +438,14 @@ static void verbs__a_slow_one_loses_nothing(void **state)
 	leave(&b);
 }
 
-static void tell_group(const struct program *p, uint32_t kind, uint16_t mlid)
+static int ask_group(const struct program *p, uint32_t kind, uint16_t mlid)
 {
 	const struct vb_verbs_group g = {
 		.head = { .magic = VB_UMAD_MAGIC, .kind = kind },
 		.mlid = mlid,
 	};
 
-	assert_int_equal(vb_fdmail_send(p->control, &g, sizeof(g), NULL, 0, 0),
-			 0);
+	return vb_fabric_call(p->control, &g, sizeof(g));
 }
 
 static void verbs__groups(void **state)
@@ -462,18 +461,23 @@ static void verbs__groups(void **state)
 	f.dqpn = 0xffffff;
 	assert_true(put(&a, &f));
 	assert_null(await_frame(&b, &len, 50 * VB_MSEC));
-	tell_group(&b, VERBS_JOIN, MLID);
-	usleep(50000);
+	assert_int_equal(ask_group(&b, VERBS_JOIN, MLID), 0);
 	assert_true(put(&a, &f));
 	arrives_alone(&b, &f);
-	tell_group(&b, VERBS_LEAVE, MLID);
-	usleep(50000);
+	assert_int_equal(ask_group(&b, VERBS_LEAVE, MLID), 0);
 	assert_true(put(&a, &f));
 	assert_null(await_frame(&b, &len, 50 * VB_MSEC));
-	tell_group(&b, VERBS_LEAVE, MLID); /* it is not in it */
+	assert_int_equal(ask_group(&b, VERBS_LEAVE, MLID), -EINVAL);
+	assert_int_equal(ask_group(&a, VERBS_JOIN, 5), -EINVAL);
+	assert_int_equal(ask_group(&a, VERBS_JOIN, VB_LID_PERMISSIVE), -EINVAL);
+	for (unsigned i = 0; i < 512; i++)
+		assert_int_equal(ask_group(&a, VERBS_JOIN,
+					   (uint16_t)(MLID + i)),
+				 0);
+	assert_int_equal(ask_group(&a, VERBS_JOIN, MLID), 0);
+	assert_int_equal(ask_group(&a, VERBS_JOIN, MLID + 512), -ENOSPC);
+	assert_int_equal(ask_group(&b, 99, MLID), -ECONNRESET);
 	assert_true(is_expelled(&b));
-	tell_group(&a, VERBS_JOIN, 5);
-	assert_true(is_expelled(&a));
 	leave(&a);
 	leave(&b);
 }
