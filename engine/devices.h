@@ -22,17 +22,19 @@ struct vb_device {
 	struct vb_fabric_place place; /* DEVICE_IB; it has no interface */
 };
 
-/* Returns a number that no other device has, even though two devices can be on
- * one interface. */
-static inline uint32_t vb_device_number(const struct vb_device *d)
+/* Returns the number of device @ifindex of its kind, which no other device has,
+ * even though two devices can be on one interface. Minor numbers of device
+ * files are made of it, and have 20 bits. */
+static inline uint32_t vb_device_number(enum vb_device_kind kind,
+					uint32_t ifindex)
 {
 	static const uint32_t first[] = {
 		[DEVICE_ROCE] = 0,
 		[DEVICE_IWARP] = 1000000,
-		[DEVICE_IB] = 2000000,
+		[DEVICE_IB] = 1040000,
 	};
 
-	return first[d->kind] + d->ifindex;
+	return first[kind] + ifindex;
 }
 
 /*

@@ -27,10 +27,11 @@
 #include "wire/lrh.h"
 #include "wire/verbs_ipc.h"
 
-#define PATIENCE (5 * VB_SEC)
-#define UD_SEND	 0x64
-#define MLID	 0xc001
-#define HEAD	 (VB_LRH_BYTES + VB_BTH_BYTES + 8)
+#define PATIENCE   (5 * VB_SEC)
+#define UD_SEND	   0x64
+#define MLID	   0xc001
+#define FREE_PORTS 6 /* of the switch */
+#define HEAD	   (VB_LRH_BYTES + VB_BTH_BYTES + 8)
 
 static const char text[] = "Switch 8 \"S1\"\n"
 			   "[1] \"H1\"[1]\n"
@@ -239,7 +240,8 @@ static bool put(struct program *p, const struct frame *f)
 	return put_bytes(p, bytes, build(bytes, f));
 }
 
-static const uint8_t *await_frame(struct program *p, uint32_t *len, vb_time span)
+static const uint8_t *await_frame(struct program *p, uint32_t *len,
+				  vb_time span)
 {
 	vb_time end = vb_clock_read() + span;
 	const uint8_t *bytes;
@@ -471,15 +473,46 @@ static void verbs__groups(void **state)
 	assert_int_equal(ask_group(&a, VERBS_JOIN, 5), -EINVAL);
 	assert_int_equal(ask_group(&a, VERBS_JOIN, VB_LID_PERMISSIVE), -EINVAL);
 	for (unsigned i = 0; i < 512; i++)
-		assert_int_equal(ask_group(&a, VERBS_JOIN,
-					   (uint16_t)(MLID + i)),
-				 0);
+		assert_int_equal(
+			ask_group(&a, VERBS_JOIN, (uint16_t)(MLID + i)), 0);
 	assert_int_equal(ask_group(&a, VERBS_JOIN, MLID), 0);
 	assert_int_equal(ask_group(&a, VERBS_JOIN, MLID + 512), -ENOSPC);
 	assert_int_equal(ask_group(&b, 99, MLID), -ECONNRESET);
 	assert_true(is_expelled(&b));
 	leave(&a);
 	leave(&b);
+}
+
+/* A node that joins later has an index beyond the nodes that were there when
+ * the first program attached. */
+static void verbs__a_host_joins_later(void **state)
+{
+	char error[VB_TOPO_ERROR], said[64] = "", command[32], node[16];
+	struct program first, later[FREE_PORTS];
+	int fd[FREE_PORTS];
+
+	attach(&first, "H1");
+	for (unsigned i = 0; i < FREE_PORTS; i++) {
+		FILE *to = fmemopen(said, sizeof(said), "w");
+
+		fd[i] = vb_fabricd_open(w.name);
+		assert_true(fd[i] >= 0);
+		snprintf(command, sizeof(command), "join\n%u", i + 1);
+		assert_int_equal(vb_fabricd_ask(fd[i], command, to, error), 0);
+		fclose(to);
+		assert_int_equal(sscanf(said, "%15s", node), 1);
+		attach(&later[i], node);
+		assert_int_not_equal(later[i].port.node_guid,
+				     first.port.node_guid);
+		for (unsigned k = 0; k < i; k++)
+			assert_int_not_equal(later[i].port.node_guid,
+					     later[k].port.node_guid);
+	}
+	for (unsigned i = 0; i < FREE_PORTS; i++) {
+		leave(&later[i]);
+		close(fd[i]);
+	}
+	leave(&first);
 }
 
 static void verbs__switches_have_none(void **state)
@@ -509,6 +542,7 @@ int main(void)
 		TEST(verbs__one_that_stops),
 		TEST(verbs__a_slow_one_loses_nothing),
 		TEST(verbs__groups),
+		TEST(verbs__a_host_joins_later),
 		TEST(verbs__switches_have_none),
 	};
 
