@@ -58,14 +58,17 @@ r() {
 }
 
 # opensm_up NODE LOG OPTION...: with a cache of its own, since what it remembers
-# of another fabric is wrong here. Its process is $opensm.
+# of another fabric is wrong here; lines of $opensm_more are in its configuration.
+# Its process is $opensm.
+opensm_more=
 opensm_up() {
 	local node=$1 log=$2 cache
 
 	shift 2
 	cache=$(mktemp -d -p "$work")
 	printf 'force_log_flush TRUE\nsminfo_polling_timeout 500\n%s\n' \
-		'polling_retry_number 2' >"$cache/conf"
+		"polling_retry_number 2
+$opensm_more" >"$cache/conf"
 	OSM_CACHE_DIR=$cache OSM_TMP_DIR=$cache "$verbena" run \
 		--device "ib:$(fabric_of "$node")/$node" -- opensm -F "$cache/conf" \
 		-f "$log" -D 0x43 -s 5 "$@" >"$log.out" 2>&1 &
