@@ -340,15 +340,26 @@ qos_sl2vl 0,1,0,0,0,0,0,0,0,0,0,0,0,0,0,0'
 		60000 110000
 fi
 
-# --- the own fabric ---
+# --- the own fabric, of an ordinary user ---
 # Two hosts; the second one joins when the first one's programs use verbs.
-if [ "$hosts" = no ]; then
-	skip "ib_verbs: --device ib" "no network namespaces here"
+if ! user_can_reach_build || [ "$hosts" = no ]; then
+	skip "ib_verbs: --device ib" "no network namespaces, or a build tree" \
+		"that an ordinary user cannot reach"
 	summary
 	exit
 fi
 need_hosts 1500
-own() { on "$1" timeout 60 "$verbena" run --device ib -- "${@:2}"; }
+files=$work/own
+mkdir -m 700 "$files"
+[ -n "${VERBENA_USERNS:-}" ] || chown 65534:65534 "$files"
+# own HOST PROGRAM...
+own() {
+	local host=$1
+
+	shift
+	(become "$host" bash -c 'as "$@"' as user env XDG_RUNTIME_DIR="$files" \
+		timeout 60 "$verbena" run --device ib -- "$@")
+}
 own_serve() { own a "${words[@]}"; }
 own_ready() { listening a "$port" 20 "$1"; }
 own_call() { own b "${words[@]}" "$HOST_A"; }
