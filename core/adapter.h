@@ -34,8 +34,9 @@ extern const struct vb_limits vb_limits;
 
 struct vb_adapter {
 	char name[64];
-	uint64_t guid;	   /* an EUI-64, in host byte order */
-	uint64_t sys_guid; /* of the whole; 0: the same */
+	uint64_t guid; /* GUID of the adapter: an EUI-64, in host byte order */
+	/* GUID of the system that has the adapter; 0: @guid is its GUID, too */
+	uint64_t sys_guid;
 	struct vb_port port;
 	/* Memory key index -> region or window. Adding needs mr_lock; lookups
 	 * need no lock. */
@@ -65,10 +66,13 @@ struct vb_adapter {
 	/* the link that carries the packets; the engine owns it */
 	struct vb_link *link;
 	const struct vb_transport *transport;
-	const struct vb_addressing *addressing; /* vb_adapter_init(): RoCE's */
-	bool rnic; /* an iWARP device: RC queue pairs only */
-	/* The engine's functions for each key granted or revoked; or NULL. Set
-	 * before the first key is made. */
+	/* what addresses are; vb_adapter_init() sets RoCE's */
+	const struct vb_addressing *addressing;
+	/* true: the adapter is an iWARP device, which has only RC queue
+	 * pairs */
+	bool rnic;
+	/* The engine's functions that learn of each key that is granted or
+	 * revoked; NULL: none. Set before the first key is made. */
 	const struct vb_key_ops *key_ops;
 	/* list of flow steering rules, protected by the engine's receive
 	 * lock */

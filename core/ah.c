@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Address vectors become routes; an address handle keeps one. */
+/* Makes routes of address vectors. An address handle keeps one route. */
 #include "core/qp.h"
 
 #include <errno.h>
@@ -154,9 +154,8 @@ bool vb_av_reply(struct vb_adapter *a, const struct vb_grh *grh,
 	return a->addressing->reply(a, grh, from, av);
 }
 
-/* A socket receives what comes to any address of the host; a datagram must have
- * come to an address of its queue pair's port, or to a group that was
- * joined. */
+/* Has the datagram come to an address of its queue pair's port, or to a group
+ * that was joined? The socket receives packets to any address of the host. */
 static bool roce_comes_to_port(const struct vb_qp *qp, const struct vb_frame *f)
 {
 	return vb_gid_is_multicast(f->dst) ||

@@ -14,11 +14,12 @@ struct vb_qp;
 
 struct vb_cqe {
 	uint64_t wr_id;
-	uint8_t status;	  /* enum vb_wc_status */
-	uint8_t opcode;	  /* enum vb_wc_op */
-	uint8_t wc_flags; /* enum vb_wc_flags */
+	/* the status of the work request, an enum vb_wc_status */
+	uint8_t status;
+	uint8_t opcode;	  /* the operation that completed, an enum vb_wc_op */
+	uint8_t wc_flags; /* flags of the completion, enum vb_wc_flags */
 	bool is_recv : 1;
-	/* of a datagram: see struct vb_wc_from in core/types.h */
+	/* where a datagram came from: see struct vb_wc_from in core/types.h */
 	uint8_t path_bits : 7;
 	uint8_t sl, pkey_index;
 	uint16_t slid;

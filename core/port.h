@@ -86,9 +86,9 @@ enum vb_port_change {
 	PORT_UP = 2,
 	PORT_WENT_DOWN = 4,
 	PORT_MTU = 8,
-	PORT_GONE =
-		16, /* The interface is gone; a new one may have its name. */
-	/* InfiniBand: */
+	/* The interface is gone; a new interface may have its name. */
+	PORT_GONE = 16,
+	/* changes that only a port of an InfiniBand fabric has */
 	PORT_LID = 32,
 	PORT_SM = 64,
 	PORT_PKEYS = 128,
@@ -133,7 +133,8 @@ static inline bool vb_pkeys_match(uint16_t a, uint16_t b)
 	return ((a ^ b) & 0x7fff) == 0 && (a & 0x7fff) && ((a | b) & 0x8000);
 }
 
-/* Copy out entry @index. False: out of range, or unused. Takes p->lock. */
+/* Copy entry @index to @out. False: @index is out of range, or the entry is
+ * unused. Takes p->lock. */
 bool vb_port_gid(struct vb_port *p, unsigned index, struct vb_gid_entry *out)
 	VB_EXCLUDES(p->lock);
 /* Returns the index of @gid, or -1. Takes p->lock. */

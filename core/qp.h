@@ -230,7 +230,7 @@ struct vb_recv_done {
 	enum vb_wc_op opcode;
 	uint32_t byte_len, imm, src_qp;
 	uint8_t wc_flags;
-	struct vb_wc_from from; /* of a datagram; else 0 */
+	struct vb_wc_from from; /* where a datagram came from; otherwise 0 */
 	bool solicited;
 	uint32_t flow_tag;
 };

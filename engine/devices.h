@@ -14,11 +14,11 @@
 enum vb_device_kind { DEVICE_ROCE, DEVICE_IWARP, DEVICE_IB };
 
 struct vb_device {
-	char name[64]; /* roce_eth0, iw_eth0, ib0 */
+	char name[64]; /* for example roce_eth0, iw_eth0 or ib0 */
 	enum vb_device_kind kind;
 	char netdev[16];
-	uint32_t ifindex;	      /* DEVICE_IB: which of the places it is */
-	uint64_t guid;		      /* host order of an EUI-64; never 0 */
+	uint32_t ifindex; /* DEVICE_IB: which of the places it is */
+	uint64_t guid;	  /* an EUI-64 in host byte order; never 0 */
 	struct vb_fabric_place place; /* DEVICE_IB; it has no interface */
 };
 
@@ -38,12 +38,13 @@ static inline uint32_t vb_device_number(enum vb_device_kind kind,
 }
 
 /*
- * @specs: comma-separated, NULL or empty for all. A spec is an interface
- * ("eth0": RoCE), or "roce:eth0" or "iwarp:eth0", or a device's name
- * ("roce_eth0", "iw_eth0"), or a place in a fabric ("ib:NODE"), unless that is
- * a switch; *@list has the order of the specs. The caller frees *@list with
- * free(). -ENODEV: a spec names no device (logged); -EINVAL: a spec cannot be
- * read (logged).
+ * List devices. @specs: a comma-separated list, or NULL or empty for all
+ * devices but places in fabrics. A spec is an interface ("eth0": RoCE), or
+ * "roce:eth0" or "iwarp:eth0", or a device's name ("roce_eth0", "iw_eth0"), or
+ * a place in a fabric ("ib:NODE"), of which a switch gives no device. *@list
+ * has the order of the specs. The caller frees *@list with free(). -ENODEV: a
+ * spec names no device (logged); -EINVAL: a spec has none of these forms
+ * (logged).
  */
 VB_MUST_CHECK int vb_devices_list(const char *specs, struct vb_device **list,
 				  unsigned *count);

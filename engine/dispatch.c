@@ -193,7 +193,8 @@ static struct vb_wc_from from_of(struct vb_qp *qp, const struct vb_frame *f)
 	};
 }
 
-/* Only datagrams report to the program where they came from. */
+/* Hand a datagram to its queue pair. Only for datagrams does the program learn
+ * where they came from. */
 static void hand_datagram(struct vb_qp *qp, const struct vb_frame *f,
 			  struct vb_ib_pkt *pkt, vb_time now)
 	VB_REQUIRES(qp->drive)
@@ -313,7 +314,8 @@ static bool is_of_group(const struct vb_group *g, const struct vb_frame *f)
 	       (!g->to.mlid || g->to.mlid == f->dlid);
 }
 
-/* To a multicast group: each queue pair in it gets a copy (IBA 10.5.2). */
+/* Serve a packet to a multicast group: each queue pair in the group gets a copy
+ * (IBA 10.5.2). */
 static void serve_group(struct vb_engine *e, const struct vb_link *link,
 			const struct vb_frame *f, vb_time now)
 	VB_REQUIRES(e->rx)
@@ -323,8 +325,8 @@ static void serve_group(struct vb_engine *e, const struct vb_link *link,
 			eng_dispatch_serve(e, g->qp, g->qpn, f, 1, now);
 }
 
-/* Serve the frames in a row for one destination, from @first on. Returns the
- * index of the next one. */
+/* Serve the frames in a row for one destination, beginning with number @first.
+ * Returns the index of the next frame. */
 static unsigned dispatch_run(struct vb_engine *e, const struct vb_link *link,
 			     unsigned slot, unsigned first, vb_time now)
 	VB_REQUIRES(e->rx)

@@ -69,7 +69,7 @@ struct vb_engine_qp {
 
 	/* the deadline for which the timer is queued, or VB_NEVER */
 	vb_time timer_at;
-	struct vb_held *held;	   /* packets for which the link had no room */
+	struct vb_held *held; /* packets for which the link had no room */
 	/* the stream of an iWARP queue pair; or NULL */
 	struct vb_stream *stream;
 	/* IPv4 Identifications of the connection's peer */
@@ -77,7 +77,7 @@ struct vb_engine_qp {
 	/* state of the poll hint of an iWARP queue pair */
 	struct vb_poll_hint await;
 	struct vb_timer timer; /* protected by timer_lock; initialized once */
-	struct vb_qp *qp;	   /* the queue pair, which never changes */
+	struct vb_qp *qp;      /* the queue pair, which never changes */
 };
 
 static inline struct vb_engine_qp *vb_eq(const struct vb_qp *qp)
@@ -100,7 +100,7 @@ struct vb_group {
 	/* the queue pair's number, which shows whether @qp was destroyed and
 	 * reused */
 	uint32_t qpn;
-	int member;   /* the number that the link's join() returned */
+	int member; /* the number that the link's join() returned */
 	struct vb_group *next;
 };
 
@@ -128,7 +128,7 @@ struct vb_engine {
 		/* the engine thread, restarted when the first RoCE device
 		 * opens */
 		thread;
-	bool serving;	/* guarded by open_lock: the thread exists */
+	bool serving; /* guarded by open_lock: the thread exists */
 
 	struct vb_mutex list_lock;
 	/* list of open adapters; guarded by list_lock */
@@ -155,7 +155,7 @@ struct vb_engine {
 	 * none yet */
 	_Atomic int raw_fd;
 	struct vb_chain *streams; /* guarded by rx: list of iWARP's sockets */
-	unsigned stream_count;	      /* guarded by rx: length of @streams */
+	unsigned stream_count;	  /* guarded by rx: length of @streams */
 	/* guarded by rx: buffer for the bytes of a stream */
 	struct vb_iw_rxq *stream_rxq;
 	_Atomic int stream_fd; /* epoll descriptor for @streams; -1: none yet */
@@ -354,7 +354,7 @@ bool vb_drive_wakes(struct vb_engine *e, vb_time at) VB_REQUIRES(e->timer_lock);
 #define VB_HELD_MOST  64
 #define VB_HELD_LASTS (20 * VB_MSEC)
 /* The pause before the first new try. */
-#define VB_ROOM_SOON  (100 * VB_USEC)
+#define VB_ROOM_SOON (100 * VB_USEC)
 static inline struct vb_link *vb_room_link(struct vb_engine *e,
 					   const struct vb_qp *qp)
 	VB_REQUIRES(qp->drive)
@@ -412,8 +412,9 @@ void vb_forward_destroy(struct vb_forward *forward);
 int vb_forward_fd(const struct vb_forward *forward);
 void vb_forward_serve(struct vb_forward *forward);
 
-/* engine/dispatch.c: hand the frames in e->rxq to their queue pairs. They came
- * by the engine's own link; or by @link, whose adapter has @slot. */
+/* Functions of engine/dispatch.c: hand the frames in e->rxq to their queue
+ * pairs. The frames came by the engine's own link; or by @link, whose adapter
+ * has @slot. */
 void vb_dispatch(struct vb_engine *e, vb_time now) VB_REQUIRES(e->rx);
 void vb_dispatch_from(struct vb_engine *e, const struct vb_link *link,
 		      unsigned slot, vb_time now) VB_REQUIRES(e->rx);
@@ -497,7 +498,7 @@ VB_MUST_CHECK int vb_ports_setup(struct vb_open_adapter *oa);
 /* Post the events for @changes, bits of enum vb_port_change, to the contexts of
  * the adapter, whose list of contexts does not change meanwhile. */
 void vb_ports_tell(struct vb_open_adapter *oa, unsigned changes);
-/* engine/adapters.c: run @f with the list of adapters locked. */
+/* A function of engine/adapters.c: call @f with the list of adapters locked. */
 void vb_engine_with_adapters(struct vb_engine *e,
 			     void (*f)(struct vb_open_adapter *oa, void *arg),
 			     void *arg) VB_EXCLUDES(e->list_lock);

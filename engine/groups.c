@@ -68,7 +68,7 @@ int vb_engine_attach(struct vb_qp *qp, const struct vb_gid *gid, uint16_t mlid)
 		return -EINVAL;
 	mlid = mlid_of(qp, mlid);
 	vb_mutex_lock(&e->rx);
-	/* Attaching twice does nothing more. */
+	/* a queue pair that is attached already stays attached once */
 	if (!*find_group(e, qp, gid, mlid))
 		rc = join(e, qp, gid, mlid);
 	vb_mutex_unlock(&e->rx);

@@ -32,9 +32,12 @@
 #include "base/prompt.h"
 #include "link/netif.h"
 
-#define REFRESH_EVERY (2 * VB_SEC)   /* where the kernel tells of no changes */
-#define REFRESH_AFTER (50 * VB_MSEC) /* after a change, since others follow */
-#define SWEEP_EVERY   (1 * VB_SEC)   /* streams that close have deadlines */
+/* Pause between lists where the kernel does not report changes. */
+#define REFRESH_EVERY (2 * VB_SEC)
+/* Pause after a change, since other changes follow. */
+#define REFRESH_AFTER (50 * VB_MSEC)
+/* Pause between checks of the deadlines of closing streams. */
+#define SWEEP_EVERY (1 * VB_SEC)
 
 /* Descriptors on which the thread sleeps: indices of @fds in struct
  * vb_service. */
@@ -44,11 +47,11 @@ enum {
 	FD_BROKER,  /* the session with the broker */
 	FD_WATCH,   /* changes of interfaces and addresses */
 	FD_NEAR,    /* introductions and rings of peers of this host (near/) */
-	FD_RAW,	    /* raw packet queue pairs */
-	FD_STREAM,  /* iWARP's TCP sockets */
-	FD_FABRIC,  /* frames of InfiniBand adapters */
-	FD_NEWS,    /* changes of their ports */
-	FD_SOON,    /* the timer of vb_wait_soon() */
+	FD_RAW,	    /* epoll descriptor of the raw packet queue pairs */
+	FD_STREAM,  /* epoll descriptor of iWARP's TCP sockets */
+	FD_FABRIC,  /* epoll descriptor of the bells of InfiniBand adapters */
+	FD_NEWS,    /* epoll descriptor of their connections to fabrics */
+	FD_SOON,    /* the timerfd of vb_wait_soon() */
 	FD_FORWARD, /* XRC requests of other processes */
 	FD_COUNT
 };
@@ -59,10 +62,11 @@ struct vb_service { /* state that only the engine's thread uses */
 	struct vb_netif_watch *watch;
 	struct pollfd fds[FD_COUNT];
 	struct vb_thread_policy policy;
-	enum vb_thread shown; /* what @thread_does was last set to */
-	vb_time rejoin_at;    /* the next step towards a broker, or VB_NEVER */
-	vb_time refresh_at;   /* when to list the interfaces, or VB_NEVER */
-	/* The thread announced its sleep to fabrics; @ready: frames of theirs
+	enum vb_thread shown; /* the value that @thread_does was last set to */
+	/* the time of the next step towards a broker, or VB_NEVER */
+	vb_time rejoin_at;
+	vb_time refresh_at; /* the time to list the interfaces, or VB_NEVER */
+	/* The thread has announced its sleep to fabrics; @ready: their frames
 	 * were there already. */
 	bool announced, ready;
 };

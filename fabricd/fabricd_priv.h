@@ -148,11 +148,11 @@ void vb_fabricd_close_clients(struct vb_fabricd *f);
 void vb_fabricd_mail(void *client, const void *bytes, size_t len);
 /* End the connection of @client soon: it breaks the rules. */
 void vb_fabricd_expel(void *client);
-/* For struct vb_mgmt_ops: @client is a struct client. */
+/* The function deliver() of struct vb_mgmt_ops; @client is a struct client. */
 void vb_fabricd_deliver(void *arg, void *client,
 			const struct vb_mad_delivery *d);
 
-/* fabricd/verbs.c */
+/* Functions of fabricd/verbs.c. */
 /* The program @client, whose socket is @fd, attaches to @port of @node; this
  * answers it. 0, and the caller ends with vb_fabricd_verbs_detach(); -ENODEV:
  * not the port of an adapter; -EUSERS: 511 programs are there; else -errno,
@@ -162,9 +162,9 @@ VB_MUST_CHECK int vb_fabricd_verbs_attach(struct vb_fabricd *f, void *client,
 					  uint8_t port,
 					  struct verbs_program **p);
 void vb_fabricd_verbs_detach(struct verbs_program *p);
-/* The program wants frames to the multicast LID @g->mlid, or (VERBS_LEAVE) wants
- * them no more. 0; -EINVAL: @g breaks the rules; -ENOSPC: the program has 512
- * groups; -ENOMEM. */
+/* The program wants frames to the multicast LID @g->mlid, or (VERBS_LEAVE)
+ * wants them no more. 0; -EINVAL: @g breaks the rules; -ENOSPC: the program has
+ * 512 groups; -ENOMEM. */
 VB_MUST_CHECK int vb_fabricd_verbs_group(struct verbs_program *p,
 					 const struct vb_verbs_group *g);
 /* Something of the port may have changed: tell the programs there. */
@@ -173,7 +173,7 @@ void vb_fabricd_verbs_changed(struct vb_fabricd *f,
 /* All programs have left: free what is left. */
 void vb_fabricd_verbs_free(struct vb_fabricd *f);
 
-/* fabricd/verbs_frames.c */
+/* Functions of fabricd/verbs_frames.c. */
 /* A frame for another queue pair than management's has come to @port; as
  * on_local() of struct vb_fab_ops. */
 enum vb_fab_taken vb_fabricd_verbs_hear(struct vb_fabricd *f,
@@ -188,7 +188,7 @@ bool vb_fabricd_verbs_run(struct vb_fabricd *f, vb_time now);
 /* When to call it even if no program is busy; VB_NEVER. */
 vb_time vb_fabricd_verbs_next(const struct vb_fabricd *f);
 
-/* fabricd/issm.c: the files that subnet managers hold open. */
+/* Functions of fabricd/issm.c: the files that subnet managers hold open. */
 int vb_fabricd_issm_open(struct vb_fabricd *f);
 void vb_fabricd_issm_close(struct vb_fabricd *f);
 /* Write the name of the port's file to @path; make the file if it is missing.

@@ -12,7 +12,8 @@
 #define START_PKTS  64u
 #define MAX_PKTS    512u
 #define MORE_PKTS   1024u /* where receivers make senders wait */
-#define FLOOR_PKTS  2u	  /* one packet may be lost, the other reveals it */
+/* If one packet is lost, the other reveals the loss. */
+#define FLOOR_PKTS 2u
 
 /* While no queue is on the path, losses are errors of the path and not
  * congestion. */

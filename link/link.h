@@ -35,7 +35,7 @@ struct vb_route {
 	 * them. */
 	uint32_t dqpn, sqpn;
 	struct vb_lid_path ib;
-	/* set by route() */
+	/* the UDP source port, set by route() */
 	uint16_t src_port;
 	uint16_t channel; /* number of the link's sending socket */
 };
@@ -117,7 +117,7 @@ struct vb_frame {
 	/* The frame from the BTH on. The link has checked the ICRC and cut it
 	 * off. */
 	const uint8_t *bytes;
-	uint32_t len; /* BTH through pad */
+	uint32_t len; /* bytes from BTH through pad */
 	/* NULL: InfiniBand, and the frame has no GRH */
 	const struct vb_gid *src, *dst;
 	uint16_t src_port;
@@ -169,8 +169,9 @@ struct vb_link_ops {
 	 * 0 or -errno. */
 	int (*aim)(struct vb_link *l, struct vb_route *r);
 
-	/* Let recv() return frames to the multicast group @group. Returns a
-	 * number for leave(), or -errno. */
+	/* Let recv() return frames to the multicast group @group, of RoCE
+	 * those that arrive on its interface. Returns a number for leave(), or
+	 * -errno. */
 	int (*join)(struct vb_link *l, const struct vb_link_group *group);
 	void (*leave)(struct vb_link *l, int member);
 

@@ -14,10 +14,12 @@
 #define VB_GRH_IBA   0x1b /* NxtHdr: a BTH follows (IBA 8.3) */
 
 struct vb_grh {
-	struct vb_gid sgid, dgid; /* both IPv4-mapped, or both IPv6 */
-	uint32_t flow_label;	  /* IPv6, 20 bits */
-	uint16_t ip_id;		  /* IPv4; 0 when it is not known */
-	uint16_t udp_bytes;	  /* UDP payload: BTH through ICRC */
+	/* both are IPv4-mapped, or both are IPv6 addresses */
+	struct vb_gid sgid, dgid;
+	uint32_t flow_label; /* flow label of IPv6, 20 bits */
+	uint16_t ip_id; /* Identification of IPv4; 0 when it is not known */
+	/* bytes of the UDP payload, from BTH through ICRC */
+	uint16_t udp_bytes;
 	bool iba; /* InfiniBand: no UDP header lies before the BTH */
 	uint8_t tclass, hop_limit;
 };

@@ -85,11 +85,12 @@ struct vb_ib_pkt {
 	/* In received packets of CLASS_UD: the network header, which the caller
 	 * of vb_ib_parse() sets. */
 	const struct vb_grh *grh;
-	/* CLASS_UD, received: struct vb_wc_from of core/types.h, or NULL. The
-	 * caller of vb_ib_parse() sets it. */
+	/* In received packets of CLASS_UD: struct vb_wc_from of core/types.h,
+	 * which the caller of vb_ib_parse() sets; or NULL. */
 	const struct vb_wc_from *from;
-	uint32_t xrc_srqn;	/* CLASS_XRC requests */
-	const uint8_t *payload; /* points into the frame */
+	uint32_t xrc_srqn; /* in requests of CLASS_XRC: the number of the SRQ */
+	/* the payload, which is within the frame's memory */
+	const uint8_t *payload;
 	uint32_t payload_bytes;
 };
 

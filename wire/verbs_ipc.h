@@ -54,6 +54,7 @@ struct vb_verbs_port {
 	uint8_t width; /* LinkWidthActive */
 	/* LinkSpeedActive; with an extended speed that times 16 */
 	uint8_t speed;
+	uint8_t zero; /* the struct has no padding, which would have no value */
 	uint16_t lid, sm_lid;
 	uint16_t pkeys, guids; /* entries that follow */
 	uint16_t pkey_violations, qkey_violations;

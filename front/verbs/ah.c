@@ -87,7 +87,7 @@ int ibv_init_ah_from_wc(struct ibv_context *context, uint8_t port_num,
 		return errno = -rc, -1;
 	}
 	av.dlid = wc->slid;
-	av.sl = wc->sl; /* as rdma-core; RoCE has no service level */
+	av.sl = wc->sl; /* as in rdma-core; RoCE has no service level */
 	av.src_path_bits = wc->dlid_path_bits;
 	*ah_attr = vb_front_av_out(&av);
 	return 0;

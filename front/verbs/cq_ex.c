@@ -99,8 +99,8 @@ static uint32_t cq_read_flow_tag(struct ibv_cq_ex *ex)
 	return cq_of(ex)->at.flow_tag;
 }
 
-/* What is always 0: the VLAN tag, since the adapter removes none; the vendor's
- * error code, since the status says everything. */
+/* Functions for values that are always 0: the VLAN tag, since the adapter
+ * removes none; the vendor's error code, since the status says everything. */
 static uint32_t cq_read_zero32(struct ibv_cq_ex *ex)
 {
 	return 0;

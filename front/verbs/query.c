@@ -13,11 +13,12 @@
 #define VB_VERSION "unknown"
 #endif
 
-#define PORT	       1
-#define PHYS_DISABLED  3
-#define PHYS_LINK_UP   5
-#define MAX_GROUPS     512
-#define ACK_DELAY_CODE 15 /* 4.096 us * 2^15, as other software adapters */
+#define PORT	      1
+#define PHYS_DISABLED 3
+#define PHYS_LINK_UP  5
+#define MAX_GROUPS    512
+/* 4.096 us * 2^15, the value of other software adapters. */
+#define ACK_DELAY_CODE 15
 
 /* A vendor_id that belongs to no company. Programs take 0 for a failed
  * query. */
@@ -294,8 +295,8 @@ static bool has_ib_gids(struct ibv_context *context)
 	return a->rnic || a->port.ib.present;
 }
 
-/* Returns 0; EINVAL: the table has no such index; ENODATA: the entry is empty.
- */
+/* Find an entry of the GID table. Returns 0; EINVAL: the table has no such
+ * index; ENODATA: the entry is empty. */
 static int find_gid(struct ibv_context *context, uint32_t port_num,
 		    uint32_t index, struct ibv_gid_entry *out)
 {
