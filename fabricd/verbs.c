@@ -264,7 +264,6 @@ static void free_program(struct verbs_program *p)
 void vb_fabricd_verbs_detach(struct verbs_program *p)
 {
 	vb_fabricd_verbs_last(p, vb_clock_read());
-	vb_chain_del(&p->link);
 	p->adapter->slot[p->slot] = NULL;
 	p->client = NULL;
 	if (p->bell.fd >= 0)

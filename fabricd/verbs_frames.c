@@ -329,10 +329,14 @@ void vb_fabricd_verbs_last(struct verbs_program *p, vb_time now)
 	for (uint32_t i = 0; p->bell.fd >= 0 && i < most / RUN; i++)
 		if (p->waits || !take_frames(p, now))
 			break;
+	p->stalled = true; /* nobody takes what is for it */
+	/* end_full() makes programs of the adapter busy again, and must not
+	 * find @p among them: @p is freed soon. */
+	vb_chain_del(&p->link);
+	p->waits = false;
+	end_full(p, now);
 	if (p->busy.at)
 		vb_chain_del(&p->busy);
-	p->stalled = true; /* nobody takes what is for it */
-	end_full(p, now);
 }
 
 /* Serve a program that was busy lately. True: it has sent something. */

@@ -57,8 +57,8 @@ struct vb_fabricd_verbs_adapter {
 /* fabricd/verbs_frames.c */
 /* Look at the ring of @p soon, and for some time without a bell. */
 void vb_fabricd_verbs_busy(struct verbs_program *p, vb_time now);
-/* @p ends: send what it has sent, as far as there is room, and let nobody wait
- * for it. */
+/* @p ends: send what it has sent, as far as there is room, let nobody wait for
+ * it, and take it off its adapter's list and off the list of busy programs. */
 void vb_fabricd_verbs_last(struct verbs_program *p, vb_time now);
 /* Functions of fabricd/verbs.c. */
 /* Returns the adapter @node; NULL: no program has attached to it. */

@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The frames of programs, step by step: the test is the process of a fabric,
+ * and the programs too. Two adapters are at a switch, with LIDs 1 and 2. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/bytes.h"
+#include "base/clock.h"
+#include "base/fdmail.h"
+#include "base/shm.h"
+#include "fabric/net_priv.h"
+#include "fabricd/verbs_priv.h"
+#include "wire/grh.h"
+#include "wire/ib_hdr.h"
+#include "wire/lrh.h"
+
+#define UD_SEND	   0x64
+#define RING_BYTES VB_SHRING_BYTES(VB_VERBS_RING)
+#define PAYLOAD	   2048
+#define ADAPTERS   2
+
+static struct vb_fabricd f;
+static struct vb_fab_node *ca[ADAPTERS];
+static vb_time now;
+
+struct guest {
+	struct verbs_program *p;
+	struct vb_verbs_port port;
+	int control[2], fds[VERBS_FDS];
+	void *own, *theirs; /* what the program writes, and what it reads */
+	struct vb_shring_out out;
+	struct vb_shring_in in;
+};
+
+/* --- what the process of the fabric has beside --- */
+
+int vb_fabricd_watch(struct vb_fabricd *d, struct fd_watch *watch,
+		     uint32_t events, bool again)
+{
+	return 0;
+}
+
+void vb_fabricd_unwatch(struct vb_fabricd *d, struct fd_watch *watch)
+{
+}
+
+void vb_fabricd_mail(void *client, const void *bytes, size_t len)
+{
+}
+
+void vb_fabricd_expel(void *client)
+{
+	fail_msg("no program of this test breaks a ring");
+}
+
+static enum vb_fab_taken take(void *arg, struct vb_fab_node *node, uint8_t port,
+			      const uint8_t *bytes, size_t len, vb_time at)
+{
+	return vb_fabricd_verbs_hear(arg, node, port, bytes, len, at);
+}
+
+static void on_event(void *arg, struct vb_fab_node *node, uint8_t port,
+		     const struct vb_fab_event_info *info, vb_time at)
+{
+	if (info->event == FAB_EV_ROOM)
+		vb_fabricd_verbs_room(arg, node, port, at);
+}
+
+/* --- the network --- */
+
+static struct vb_fab_node *add(uint8_t kind, uint8_t ports)
+{
+	const struct vb_fab_node_spec spec = { .kind = kind,
+					       .ports = ports,
+					       .guid = 1,
+					       .linear_cap = 8,
+					       .mcast_cap = 4 };
+	struct vb_fab_node *n = vb_fab_node_create(&spec);
+
+	assert_non_null(n);
+	assert_int_equal(vb_fab_add(f.net, n), 0);
+	for (unsigned p = 0; p <= ports; p++) {
+		n->port[p].mtu = 5;
+		n->port[p].oper_vls = 3;
+	}
+	return n;
+}
+
+static void activate(struct vb_fab_node *n, uint8_t port)
+{
+	assert_int_equal(vb_fab_set_state(f.net, n, port, FAB_ARMED, now), 0);
+	assert_int_equal(vb_fab_set_state(f.net, n, port, FAB_ACTIVE, now), 0);
+}
+
+static int start(void **state)
+{
+	const struct vb_fab_ops ops = { .on_local = take,
+					.on_event = on_event,
+					.arg = &f };
+	const struct vb_fab_link_spec link = { .buffer = 80 };
+	struct vb_fab_node *sw;
+
+	memset(&f, 0, sizeof(f));
+	now = vb_clock_read();
+	f.net = vb_fab_net_create(&ops, 1);
+	assert_non_null(f.net);
+	sw = add(FAB_SWITCH, ADAPTERS);
+	for (uint8_t i = 0; i < ADAPTERS; i++) {
+		ca[i] = add(FAB_CA, 1);
+		assert_int_equal(
+			vb_fab_link(f.net, sw, i + 1, ca[i], 1, &link, now), 0);
+		ca[i]->port[1].lid = i + 1;
+		sw->sw.linear[i + 1] = i + 1;
+	}
+	now += VB_SEC;
+	vb_fab_run(f.net, now);
+	for (uint8_t i = 0; i < ADAPTERS; i++) {
+		activate(sw, i + 1);
+		activate(ca[i], 1);
+	}
+	sw->sw.linear_top = ADAPTERS;
+	return 0;
+}
+
+static int finish(void **state)
+{
+	vb_fabricd_verbs_free(&f);
+	vb_fab_net_destroy(f.net);
+	return 0;
+}
+
+static void step(vb_time span)
+{
+	now += span;
+	while (vb_fabricd_verbs_run(&f, now))
+		;
+	vb_fab_run(f.net, now);
+}
+
+/* --- the programs --- */
+
+static void attach(struct guest *g, unsigned adapter)
+{
+	unsigned count = VERBS_FDS;
+
+	memset(g, 0, sizeof(*g));
+	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, g->control), 0);
+	assert_int_equal(vb_fabricd_verbs_attach(&f, g, g->control[0],
+						 ca[adapter], 1, &g->p),
+			 0);
+	assert_int_equal(vb_fdmail_recv(g->control[1], &g->port,
+					sizeof(g->port), g->fds, &count,
+					MSG_DONTWAIT),
+			 sizeof(g->port));
+	assert_int_equal(vb_shm_map(g->fds[VERBS_FD_PROGRAM], RING_BYTES, true,
+				    &g->own),
+			 0);
+	assert_int_equal(vb_shm_map(g->fds[VERBS_FD_FABRIC], RING_BYTES, false,
+				    &g->theirs),
+			 0);
+	vb_shring_open(&g->out, &g->in, g->own, g->theirs, VB_VERBS_RING);
+}
+
+static void leave(struct guest *g)
+{
+	vb_fabricd_verbs_detach(g->p);
+	vb_shm_unmap(g->own, RING_BYTES);
+	vb_shm_unmap(g->theirs, RING_BYTES);
+	for (unsigned i = 0; i < VERBS_FDS; i++)
+		close(g->fds[i]);
+	close(g->control[0]);
+	close(g->control[1]);
+}
+
+/* Put a datagram into the ring of @from. False: there is no room. */
+static bool put(struct guest *from, const struct guest *to, uint32_t payload)
+{
+	const uint32_t len =
+		VB_LRH_BYTES + VB_BTH_BYTES + 8 + payload + VB_ICRC_BYTES;
+	const struct vb_lrh h = { .lnh = LNH_LOCAL,
+				  .dlid = to->port.lid,
+				  .slid = from->port.lid,
+				  .words = (uint16_t)(len / 4) };
+	uint8_t *at = vb_shring_begin(&from->out, len);
+	uint8_t *bth = at + VB_LRH_BYTES;
+
+	if (!at)
+		return false;
+	memset(at, 0, len);
+	vb_lrh_put(at, &h);
+	bth[0] = UD_SEND;
+	vb_store_be(bth + 2, 0xffff, 2);
+	vb_store_be(bth + 5, to->port.slot << VB_QPN_BITS, 3);
+	vb_store_be(bth + VB_BTH_BYTES + 5, from->port.slot << VB_QPN_BITS, 3);
+	vb_shring_commit(&from->out, len);
+	(void)!vb_shring_publish(&from->out);
+	vb_fabricd_verbs_busy(from->p, now);
+	return true;
+}
+
+/* @from sends until its own ring is full, as @to reads nothing. */
+static void flood(struct guest *from, const struct guest *to)
+{
+	for (unsigned idle = 0; idle < 3; step(VB_USEC))
+		idle = put(from, to, PAYLOAD) ? 0 : idle + 1;
+}
+
+/* --- tests --- */
+
+static bool is_busy(const struct verbs_program *p)
+{
+	for (const struct vb_chain *c = f.verbs.busy; c; c = c->next)
+		if (c == &p->busy)
+			return true;
+	return false;
+}
+
+/* A program that has ended is freed, so no list may hold it. */
+static void verbs__one_that_floods_itself_leaves(void **state)
+{
+	struct guest a;
+
+	attach(&a, 0);
+	flood(&a, &a);
+	assert_true(a.p->waits);
+	assert_true(a.p->full_at != VB_NEVER);
+	leave(&a);
+	assert_false(is_busy(a.p));
+	assert_false(a.p->waits);
+	assert_int_equal(f.verbs.full, 0);
+	step(VB_MSEC);
+}
+
+static void verbs__two_that_flood_each_other_leave(void **state)
+{
+	struct guest a, b;
+
+	attach(&a, 0);
+	attach(&b, 0);
+	flood(&a, &b);
+	flood(&b, &a);
+	assert_true(a.p->waits && b.p->waits);
+	leave(&a);
+	assert_false(is_busy(a.p));
+	leave(&b);
+	assert_false(is_busy(b.p));
+	assert_int_equal(f.verbs.full, 0);
+	step(VB_MSEC);
+}
+
+int main(void)
+{
+#define TEST(t) cmocka_unit_test_setup_teardown(t, start, finish)
+	const struct CMUnitTest tests[] = {
+		TEST(verbs__one_that_floods_itself_leaves),
+		TEST(verbs__two_that_flood_each_other_leave),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
