@@ -120,6 +120,14 @@ static bool look_at_head(struct vb_shring_in *i)
 	return true;
 }
 
+/* The word at @at, which the producer may change at any time: one load, so that
+ * the checks see what is used. */
+static uint64_t get_word(const uint8_t *at)
+{
+	return atomic_load_explicit((const _Atomic uint64_t *)(const void *)at,
+				    memory_order_relaxed);
+}
+
 const uint8_t *vb_shring_next(struct vb_shring_in *i, uint32_t *len)
 {
 	uint64_t word;
@@ -133,7 +141,7 @@ const uint8_t *vb_shring_next(struct vb_shring_in *i, uint32_t *len)
 			break;
 		if (i->head == i->tail)
 			return NULL;
-		memcpy(&word, i->ring + at, sizeof(word));
+		word = get_word(i->ring + at);
 		if (word == SKIP && left <= i->head - i->tail && at) {
 			i->tail += left;
 			continue;

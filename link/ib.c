@@ -186,16 +186,19 @@ static bool ib_send(struct vb_link *l, struct vb_txq *q)
 /* --- receiving --- */
 
 /* Describe the frame of @len bytes at @bytes. False: it is no frame that an
- * adapter takes. */
+ * adapter takes. The fabric's process can change the bytes at any time, so the
+ * headers are checked and used in a copy. */
 static bool read_frame(struct vb_ib *ib, const uint8_t *bytes, uint32_t len,
 		       struct vb_frame *f)
 {
+	uint8_t copy[VB_LRH_BYTES + VB_GRH_BYTES];
 	uint32_t head = VB_LRH_BYTES;
 	struct vb_lrh h;
 
 	if (len < VB_LRH_BYTES)
 		return false;
-	vb_lrh_get(bytes, &h);
+	memcpy(copy, bytes, VB_MIN(len, sizeof(copy)));
+	vb_lrh_get(copy, &h);
 	if (vb_lrh_check(&h, len, 4096) != LRH_GOOD || h.lnh < LNH_LOCAL)
 		return false;
 	*f = (struct vb_frame){
@@ -207,7 +210,7 @@ static bool read_frame(struct vb_ib *ib, const uint8_t *bytes, uint32_t len,
 	if (h.lnh == LNH_GLOBAL) {
 		struct vb_grh g;
 
-		if (!vb_grh_get(bytes + VB_LRH_BYTES, &g) || !g.iba)
+		if (!vb_grh_get(copy + VB_LRH_BYTES, &g) || !g.iba)
 			return false;
 		f->src = (const void *)(bytes + VB_LRH_BYTES + 8);
 		f->dst = (const void *)(bytes + VB_LRH_BYTES + 24);
