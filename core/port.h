@@ -118,6 +118,10 @@ unsigned vb_port_ib_update(struct vb_port *p,
 			   const struct vb_port_ib_update *news)
 	VB_EXCLUDES(p->lock);
 
+/* The fabric has ended: the port is down and disabled, and its tables keep what
+ * they have. Returns bits of enum vb_port_change. Takes p->lock. */
+unsigned vb_port_ib_end(struct vb_port *p) VB_EXCLUDES(p->lock);
+
 /* The P_Key at @index; 0: none. No lock. */
 static inline uint16_t vb_port_pkey(const struct vb_port *p, unsigned index)
 {

@@ -5,6 +5,8 @@
 
 #include "core/port.h"
 
+#define PHYS_DISABLED 3 /* PortPhysicalState (IBA 14.2.5.6) */
+
 static unsigned note_state(struct vb_port *p, enum vb_port_state state)
 {
 	bool was = p->state == PORT_ACTIVE, is = state == PORT_ACTIVE;
@@ -79,4 +81,15 @@ unsigned vb_port_ib_update(struct vb_port *p,
 	p->max_mtu = news->max_mtu;
 	vb_mutex_unlock(&p->lock);
 	return first ? PORT_SAME : change;
+}
+
+unsigned vb_port_ib_end(struct vb_port *p)
+{
+	unsigned change;
+
+	vb_mutex_lock(&p->lock);
+	p->ib.phys = PHYS_DISABLED;
+	change = note_state(p, PORT_DOWN);
+	vb_mutex_unlock(&p->lock);
+	return change | PORT_GONE;
 }

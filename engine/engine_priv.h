@@ -419,6 +419,15 @@ void vb_dispatch(struct vb_engine *e, vb_time now) VB_REQUIRES(e->rx);
 void vb_dispatch_from(struct vb_engine *e, const struct vb_link *link,
 		      unsigned slot, vb_time now) VB_REQUIRES(e->rx);
 
+/* Functions of engine/fail.c. */
+/* Move @qp to the error state, as ibv_modify_qp() does. */
+void vb_engine_fail(struct vb_engine *e, struct vb_qp *qp, vb_time now)
+	VB_REQUIRES(qp->drive);
+/* Do so with all queue pairs of the adapter that has @link, but those in
+ * RESET. */
+void vb_engine_fail_all(struct vb_engine *e, const struct vb_link *link,
+			vb_time now) VB_EXCLUDES(e->rx);
+
 /* engine/fabric.c: adapters of InfiniBand fabrics. */
 /* Attach to the fabric that @oa names, and set what the adapter has from there:
  * link, numbers, addressing, GUIDs, port. 0 or -errno, which is logged. */

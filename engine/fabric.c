@@ -36,7 +36,9 @@ struct vb_fabric {
 	struct vb_link *link;
 	unsigned slot;
 	int control; /* the connection */
-	bool ended;  /* the fabric's process has ended; list_lock */
+	/* The fabric's process has ended. Changed with list_lock and
+	 * fabric_lock. */
+	bool ended;
 	void *own, *theirs;
 };
 
@@ -104,23 +106,26 @@ static unsigned apply_port(struct vb_fabric *f, const struct vb_verbs_port *p)
 	return vb_port_ib_update(&f->oa->adapter.port, &news);
 }
 
-/* The fabric's process has ended: the port is down for ever. */
+/* The fabric's process has ended: the port is down for ever, and no request
+ * will complete by a frame. The ends of bell and connection stay readable, so
+ * nobody polls them any more. */
 static void lose_fabric(struct vb_engine *e, struct vb_fabric *f)
+	VB_REQUIRES(e->list_lock)
 {
-	struct vb_verbs_port down = {
-		.state = PORT_DOWN,
-		.mtu = MTU_MIN,
-		.mtu_cap = MTU_MAX,
-	};
-
 	vb_log(LOG_WARN, "%s: its fabric has ended", f->oa->device.name);
 	(void)epoll_ctl(e->news_fd, EPOLL_CTL_DEL, f->control, NULL);
+	(void)epoll_ctl(atomic_load(&e->fabric_fd), EPOLL_CTL_DEL,
+			f->link->ops->fd(f->link), NULL);
+	vb_mutex_lock(&e->fabric_lock);
 	f->ended = true;
-	vb_ports_tell(f->oa, apply_port(f, &down) | PORT_GONE);
+	vb_mutex_unlock(&e->fabric_lock);
+	vb_ports_tell(f->oa, vb_port_ib_end(&f->oa->adapter.port));
+	vb_engine_fail_all(e, f->link, vb_now());
 }
 
 /* Take one message. False: there is none, or no other will come. */
 static bool take_news(struct vb_engine *e, struct vb_fabric *f)
+	VB_REQUIRES(e->list_lock)
 {
 	struct vb_verbs_port p;
 	unsigned none = 0;
@@ -169,7 +174,7 @@ bool vb_fabric_sleep(struct vb_engine *e)
 
 	vb_mutex_lock(&e->fabric_lock);
 	for (struct vb_fabric *f = e->fabrics; f; f = f->next)
-		sleeps &= vb_ib_sleep(f->link);
+		sleeps &= f->ended || vb_ib_sleep(f->link);
 	vb_mutex_unlock(&e->fabric_lock);
 	return sleeps;
 }
@@ -178,7 +183,8 @@ void vb_fabric_wake(struct vb_engine *e, bool rung)
 {
 	vb_mutex_lock(&e->fabric_lock);
 	for (struct vb_fabric *f = e->fabrics; f; f = f->next)
-		vb_ib_wake(f->link, rung);
+		if (!f->ended)
+			vb_ib_wake(f->link, rung);
 	vb_mutex_unlock(&e->fabric_lock);
 }
 
