@@ -21,6 +21,7 @@ enum vb_lock_order {
 	/* lock of the engine: adapters, and the descriptors that its thread
 	 * polls */
 	RANK_LIST,
+	RANK_GROUPS, /* lock of the engine: joining and leaving groups */
 	RANK_RX, /* lock of the engine, held by the thread that receives */
 	/* lock of near, held by the thread that serves the lanes */
 	RANK_NEAR_RX,

@@ -263,6 +263,7 @@ static int start_engine(bool in_network)
 		goto destroy_qps;
 	}
 	vb_mutex_init(&e->list_lock, RANK_LIST);
+	vb_mutex_init(&e->group_lock, RANK_GROUPS);
 	vb_mutex_init(&e->rx, RANK_RX);
 	vb_mutex_init(&e->fabric_lock, VB_RANK_LEAF);
 	vb_mutex_init(&e->timer_lock, VB_RANK_LEAF);

@@ -143,11 +143,14 @@ struct vb_engine {
 	_Atomic int fabric_fd;
 	int news_fd;
 
+	/* held while a queue pair joins or leaves a group */
+	struct vb_mutex group_lock;
+
 	struct vb_mutex rx;
 	struct vb_rxq rxq; /* guarded by rx: the frames read from the link */
 	/* guarded by rx: number of frames for no queue pair of this process */
 	uint64_t strays;
-	/* guarded by rx: memberships in multicast groups */
+	/* Memberships in multicast groups. Changed with group_lock and rx. */
 	struct vb_group *groups;
 	/* guarded by rx: list of the raw packet queue pairs */
 	struct vb_raw *raws;

@@ -23,8 +23,22 @@ static struct vb_group **find_group(struct vb_engine *e, const struct vb_qp *qp,
 	return at;
 }
 
+static bool is_member(struct vb_engine *e, const struct vb_qp *qp,
+		      const struct vb_gid *gid, uint16_t mlid)
+	VB_REQUIRES(e->group_lock) VB_EXCLUDES(e->rx)
+{
+	bool is;
+
+	vb_mutex_lock(&e->rx);
+	is = *find_group(e, qp, gid, mlid);
+	vb_mutex_unlock(&e->rx);
+	return is;
+}
+
+/* The link may wait for the fabric's process, and frames go on arriving
+ * meanwhile: rx is held only to change the list. */
 static int join(struct vb_engine *e, struct vb_qp *qp, const struct vb_gid *gid,
-		uint16_t mlid) VB_REQUIRES(e->rx)
+		uint16_t mlid) VB_REQUIRES(e->group_lock) VB_EXCLUDES(e->rx)
 {
 	struct vb_link *link = qp->adapter->link;
 	struct vb_group *g = malloc(sizeof(*g));
@@ -36,7 +50,6 @@ static int join(struct vb_engine *e, struct vb_qp *qp, const struct vb_gid *gid,
 	*g = (struct vb_group){
 		.to = { .gid = *gid, .mlid = mlid },
 		.qp = qp,
-		.next = e->groups,
 	};
 	g->qpn = atomic_load(&qp->qpn);
 	vb_mutex_lock(&port->lock);
@@ -48,8 +61,27 @@ static int join(struct vb_engine *e, struct vb_qp *qp, const struct vb_gid *gid,
 		return member;
 	}
 	g->member = member;
+	vb_mutex_lock(&e->rx);
+	g->next = e->groups;
 	e->groups = g;
+	vb_mutex_unlock(&e->rx);
 	return 0;
+}
+
+/* Take the membership off the list. NULL: there is none. */
+static struct vb_group *take_group(struct vb_engine *e, const struct vb_qp *qp,
+				   const struct vb_gid *gid, uint16_t mlid)
+	VB_REQUIRES(e->group_lock) VB_EXCLUDES(e->rx)
+{
+	struct vb_group **at, *g;
+
+	vb_mutex_lock(&e->rx);
+	at = find_group(e, qp, gid, mlid);
+	g = *at;
+	if (g)
+		*at = g->next;
+	vb_mutex_unlock(&e->rx);
+	return g;
 }
 
 /* Only InfiniBand's groups have LIDs. */
@@ -67,11 +99,11 @@ int vb_engine_attach(struct vb_qp *qp, const struct vb_gid *gid, uint16_t mlid)
 	if (qp->type != QPT_UD || !vb_gid_is_multicast(gid))
 		return -EINVAL;
 	mlid = mlid_of(qp, mlid);
-	vb_mutex_lock(&e->rx);
+	vb_mutex_lock(&e->group_lock);
 	/* a queue pair that is attached already stays attached once */
-	if (!*find_group(e, qp, gid, mlid))
+	if (!is_member(e, qp, gid, mlid))
 		rc = join(e, qp, gid, mlid);
-	vb_mutex_unlock(&e->rx);
+	vb_mutex_unlock(&e->group_lock);
 	if (rc)
 		vb_log(LOG_INFO, "qp 0x%x: cannot join group %s: %s",
 		       atomic_load(&qp->qpn), vb_gid_text(gid, text),
@@ -83,16 +115,13 @@ int vb_engine_detach(struct vb_qp *qp, const struct vb_gid *gid, uint16_t mlid)
 {
 	struct vb_link *link = qp->adapter->link;
 	struct vb_engine *e = vb_engine_running();
-	struct vb_group **at, *g;
+	struct vb_group *g;
 
-	vb_mutex_lock(&e->rx);
-	at = find_group(e, qp, gid, mlid_of(qp, mlid));
-	g = *at;
-	if (g) {
-		*at = g->next;
+	vb_mutex_lock(&e->group_lock);
+	g = take_group(e, qp, gid, mlid_of(qp, mlid));
+	if (g)
 		link->ops->leave(link, g->member);
-	}
-	vb_mutex_unlock(&e->rx);
+	vb_mutex_unlock(&e->group_lock);
 	free(g);
 	return g ? 0 : -EINVAL;
 }

@@ -9,6 +9,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/fdmail.h"
 #include "base/log.h"
 #include "base/shring.h"
 #include "base/sync.h"
@@ -286,29 +287,38 @@ static int ib_fd(const struct vb_link *l)
 
 /* --- groups --- */
 
-static int tell_group(struct vb_ib *ib, enum vb_verbs_kind kind, uint16_t mlid)
+static struct vb_verbs_group make_request(enum vb_verbs_kind kind,
+					  uint16_t mlid)
 {
-	const struct vb_verbs_group g = {
+	return (struct vb_verbs_group){
 		.head = { .magic = VB_UMAD_MAGIC, .kind = (uint32_t)kind },
 		.mlid = mlid,
 	};
-
-	return ib->call(ib->control, &g, sizeof(g));
 }
 
 static int ib_join(struct vb_link *l, const struct vb_link_group *group)
 {
+	const struct vb_verbs_group g = make_request(VERBS_JOIN, group->mlid);
+	struct vb_ib *ib = ib_of(l);
 	int rc;
 
-	if (group->mlid < VB_LID_MCAST || group->mlid == VB_LID_PERMISSIVE)
+	if (!vb_lid_is_mcast(group->mlid))
 		return -EINVAL;
-	rc = tell_group(ib_of(l), VERBS_JOIN, group->mlid);
+	rc = ib->call(ib->control, &g, sizeof(g));
+	if (rc > 0)
+		return -EPROTO;
 	return rc ? rc : group->mlid;
 }
 
+/* Nothing waits for the answer: a frame that still comes is for nobody. */
+
 static void ib_leave(struct vb_link *l, int member)
 {
-	(void)!tell_group(ib_of(l), VERBS_LEAVE, (uint16_t)member);
+	const struct vb_verbs_group g =
+		make_request(VERBS_LEAVE, (uint16_t)member);
+
+	(void)!vb_fdmail_send(ib_of(l)->control, &g, sizeof(g), NULL, 0,
+			      MSG_DONTWAIT);
 }
 
 /* --- life --- */

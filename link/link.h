@@ -170,7 +170,8 @@ struct vb_link_ops {
 	int (*aim)(struct vb_link *l, struct vb_route *r);
 
 	/* Let recv() return frames to the multicast group @group, of RoCE
-	 * those that arrive on its interface. Returns a number for leave(), or
+	 * those that arrive on its interface. May block, so the caller holds no
+	 * lock that receiving needs. Returns a number for leave(), or
 	 * -errno. */
 	int (*join)(struct vb_link *l, const struct vb_link_group *group);
 	void (*leave)(struct vb_link *l, int member);

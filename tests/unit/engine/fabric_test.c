@@ -192,6 +192,51 @@ static void fabric__other_adapters_go_on(void **state)
 	assert_empty(r.f->cq);
 }
 
+static int say_five(int control, const void *bytes, size_t len)
+{
+	return 5;
+}
+
+static int say_no(int control, const void *bytes, size_t len)
+{
+	fail_msg("this group needs no answer");
+	return 0;
+}
+
+/* A link whose fabric's process answers as @call says. */
+static struct vb_link *link_of(int (*call)(int control, const void *bytes,
+					   size_t len))
+{
+	struct vb_link *l;
+
+	assert_int_equal(vb_ib_open(r.fabric.own, r.fabric.theirs, -1,
+				    r.fabric.control, call, &l),
+			 0);
+	return l;
+}
+
+static void link__an_answer_that_is_no_result(void **state)
+{
+	const struct vb_link_group group = { .mlid = 0xc001 };
+	struct vb_link *l = link_of(say_five);
+
+	assert_int_equal(l->ops->join(l, &group), -EPROTO);
+	l->ops->close(l);
+}
+
+static void link__leaving_waits_for_no_answer(void **state)
+{
+	struct vb_link *l = link_of(say_no);
+	struct vb_verbs_group g;
+
+	l->ops->leave(l, 0xc001);
+	assert_int_equal(recv(r.control, &g, sizeof(g), MSG_DONTWAIT),
+			 sizeof(g));
+	assert_int_equal(g.head.kind, VERBS_LEAVE);
+	assert_int_equal(g.mlid, 0xc001);
+	l->ops->close(l);
+}
+
 int main(void)
 {
 #define OF_FABRIC(t) cmocka_unit_test_setup_teardown(t, start, finish)
@@ -200,6 +245,8 @@ int main(void)
 		OF_FABRIC(fabric__its_end_is_an_error_of_port_and_device),
 		OF_FABRIC(fabric__its_end_flushes_queue_pairs),
 		OF_FABRIC(fabric__other_adapters_go_on),
+		OF_FABRIC(link__an_answer_that_is_no_result),
+		OF_FABRIC(link__leaving_waits_for_no_answer),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
