@@ -128,6 +128,13 @@ static void publish(struct vb_service *s)
 	atomic_store(&e->thread_does, s->shown);
 }
 
+/* Has a program armed a queue before it could see that the thread rests? */
+static bool is_armed_meanwhile(const struct vb_service *s)
+{
+	return s->shown == THREAD_RESTS &&
+	       vb_program_does(vb_engine_program(s->e)) == PROGRAM_AWAY;
+}
+
 /* Has a program that is about to sleep ended the thread's rest? */
 static bool is_called_back(const struct vb_service *s)
 {
@@ -418,8 +425,13 @@ static void loop(struct vb_service *s)
 			vb_thread_is_attentive(&s->policy, program, now);
 		int ready;
 
+		s->policy.dear = atomic_load(&e->fabric_fd) >= 0;
 		vb_thread_will_sleep(&s->policy, program, now);
 		publish(s);
+		if (is_armed_meanwhile(s)) {
+			vb_thread_called_back(&s->policy);
+			publish(s);
+		}
 		until = plan_debts(s, attentive, now);
 		until = plan_sleep(s, attentive, until, now);
 		if (e->near)
