@@ -298,6 +298,12 @@ static bool others_serve(struct vb_engine *e)
 	return vb_engine_spins(e) || vb_wait_attends(e);
 }
 
+/* Has this program, or a peer of this host, woken the thread? */
+static bool is_rung(const struct vb_service *s)
+{
+	return s->fds[FD_WAKE].revents || s->fds[FD_NEAR].revents;
+}
+
 /* Shall the thread stand by? @woken: an event woke it. A peer's request counts
  * once, even if the thread cannot follow it now. */
 static bool eng_stand_by(struct vb_service *s, bool woken, vb_time now)
@@ -371,7 +377,7 @@ static void eng_service_serve(struct vb_service *s, vb_time now)
 		refresh_ports(s, now);
 	/* A queue pair of this process needs an introduction to its peer, or a
 	 * peer answers. */
-	if (s->e->near && (fds[FD_WAKE].revents || fds[FD_NEAR].revents))
+	if (s->e->near && is_rung(s))
 		vb_near_meet(s->e->near, now);
 	if (fds[FD_FORWARD].revents)
 		vb_forward_serve(atomic_load(&s->e->forward));
@@ -446,7 +452,7 @@ static void loop(struct vb_service *s)
 		if (e->near && !others_serve(e))
 			(void)vb_near_poll(e->near, now);
 		if (e->near &&
-		    eng_stand_by(s, ready > 0 && s->fds[FD_WAKE].revents, now))
+		    eng_stand_by(s, ready > 0 && is_rung(s), now))
 			eng_service_turn(s);
 		vb_drive_due(e, now, UINT_MAX);
 		vb_moderate_due(e, now);
