@@ -27,10 +27,10 @@ enum vb_lock_order {
 	RANK_NEAR_RX,
 	RANK_DRIVE, /* lock of a queue pair's protocol state */
 	RANK_XRC,   /* lock of an adapter's XRC domains */
-	RANK_NEAR,  /* lock of near: the list of peers */
 	RANK_COPY_HELPER,
 	RANK_WQ, /* lock of a send, receive or shared receive queue */
 	RANK_MR, /* lock of an adapter's memory keys */
+	RANK_NEAR, /* lock of near: the list of peers */
 	RANK_MODERATION,
 	RANK_CQ,
 	RANK_CHANNEL,

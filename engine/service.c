@@ -128,6 +128,13 @@ static void publish(struct vb_service *s)
 	atomic_store(&e->thread_does, s->shown);
 }
 
+/* Has a program armed a queue before it could see that the thread rests? */
+static bool is_armed_meanwhile(const struct vb_service *s)
+{
+	return s->shown == THREAD_RESTS &&
+	       vb_program_does(vb_engine_program(s->e)) == PROGRAM_AWAY;
+}
+
 /* Has a program that is about to sleep ended the thread's rest? */
 static bool is_called_back(const struct vb_service *s)
 {
@@ -291,6 +298,12 @@ static bool others_serve(struct vb_engine *e)
 	return vb_engine_spins(e) || vb_wait_attends(e);
 }
 
+/* Has this program, or a peer of this host, woken the thread? */
+static bool is_rung(const struct vb_service *s)
+{
+	return s->fds[FD_WAKE].revents || s->fds[FD_NEAR].revents;
+}
+
 /* Shall the thread stand by? @woken: an event woke it. A peer's request counts
  * once, even if the thread cannot follow it now. */
 static bool eng_stand_by(struct vb_service *s, bool woken, vb_time now)
@@ -364,7 +377,7 @@ static void eng_service_serve(struct vb_service *s, vb_time now)
 		refresh_ports(s, now);
 	/* A queue pair of this process needs an introduction to its peer, or a
 	 * peer answers. */
-	if (s->e->near && (fds[FD_WAKE].revents || fds[FD_NEAR].revents))
+	if (s->e->near && is_rung(s))
 		vb_near_meet(s->e->near, now);
 	if (fds[FD_FORWARD].revents)
 		vb_forward_serve(atomic_load(&s->e->forward));
@@ -418,8 +431,13 @@ static void loop(struct vb_service *s)
 			vb_thread_is_attentive(&s->policy, program, now);
 		int ready;
 
+		s->policy.dear = atomic_load(&e->fabric_fd) >= 0;
 		vb_thread_will_sleep(&s->policy, program, now);
 		publish(s);
+		if (is_armed_meanwhile(s)) {
+			vb_thread_called_back(&s->policy);
+			publish(s);
+		}
 		until = plan_debts(s, attentive, now);
 		until = plan_sleep(s, attentive, until, now);
 		if (e->near)
@@ -434,7 +452,7 @@ static void loop(struct vb_service *s)
 		if (e->near && !others_serve(e))
 			(void)vb_near_poll(e->near, now);
 		if (e->near &&
-		    eng_stand_by(s, ready > 0 && s->fds[FD_WAKE].revents, now))
+		    eng_stand_by(s, ready > 0 && is_rung(s), now))
 			eng_service_turn(s);
 		vb_drive_due(e, now, UINT_MAX);
 		vb_moderate_due(e, now);

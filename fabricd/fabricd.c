@@ -23,10 +23,20 @@
 /* nanoseconds: the process does not sleep if an event is due sooner than
  * this */
 #define SPIN (20 * VB_USEC)
+/* the same, where a program shares the processor */
+#define SPIN_SHARED (3 * VB_USEC)
 /* how long the subnet manager has to end when it is asked to */
 #define MANAGER_ENDS (2 * VB_SEC)
 /* events that are handled before descriptors are looked at again */
 #define STEPS_RUN 4096
+/* as how many events a look at idle programs counts */
+#define IDLE_TURN 256
+/* nanoseconds: a yield that takes longer has let another process run */
+#define ALONE (4 * VB_USEC)
+/* how much later than due link packets may leave (vb_fab_next_frame()) */
+#define FLOW_LATE (100 * VB_USEC)
+/* for how long this process expects that a program shares its processor */
+#define SHARES (5 * VB_MSEC)
 
 /* The CapabilityMask bits of ports of CAs and routers, and those of
  * switches. */
@@ -374,23 +384,43 @@ void vb_fabricd_destroy(struct vb_fabricd *f)
 }
 
 /* Let links and captures send what was gathered for them. Returns when the next
- * event is. */
+ * event is. Where a program shares this processor, each end of a sleep takes
+ * the processor from it, so link packets wait for other events. */
 static vb_time next_of(struct vb_fabricd *f, vb_time now)
 {
+	vb_time late = now < f->verbs.shares_until ? FLOW_LATE : 0;
 	vb_time next = vb_fabricd_remotes_run(f, now);
+	vb_time flow = vb_fab_next(f->net);
 
 	next = VB_MIN(next, vb_fabricd_captures_run(f, now));
-	next = VB_MIN(next, vb_fab_next(f->net));
+	next = VB_MIN(next, vb_fab_next_frame(f->net));
+	if (flow != VB_NEVER)
+		next = VB_MIN(next, flow + late);
 	next = VB_MIN(next, vb_mgmt_next(f->mgmt));
 	return VB_MIN(next, vb_fabricd_verbs_next(f));
 }
 
-/* Programs that use verbs were busy lately. This process looks at them again
- * at once, but first lets them run, since they may share its processor. */
-static vb_time look_again(void)
+/* Programs that use verbs were busy lately, so this process looks at them again
+ * soon. False: a program shares this processor, and this process sleeps until a
+ * program rings: a process that spins there would delay what it waits for. */
+static bool look_again(struct vb_fabricd *f, vb_time now)
 {
+	vb_time after;
+
+	if (now < f->verbs.shares_until)
+		return vb_fabricd_verbs_rest(f);
 	sched_yield();
-	return 0;
+	after = vb_clock_read();
+	if (after - now < ALONE)
+		return true;
+	f->verbs.shares_until = after + SHARES;
+	return true;
+}
+
+/* This process does not sleep if an event is due so soon. */
+static vb_time spin_of(const struct vb_fabricd *f, vb_time now)
+{
+	return now < f->verbs.shares_until ? SPIN_SHARED : SPIN;
 }
 
 /* Handle all events that are due, but stop when the descriptors have waited
@@ -407,10 +437,12 @@ static vb_time run_fabric(struct vb_fabricd *f)
 			left--;
 		vb_mgmt_run(f->mgmt, now);
 		next = next_of(f, now);
-		if (sent || next <= now + SPIN)
+		if (sent || next <= now + spin_of(f, now))
 			continue;
-		if (f->verbs.busy)
-			return look_again();
+		if (f->verbs.busy && look_again(f, now)) {
+			left = left > IDLE_TURN ? left - IDLE_TURN : 1;
+			continue;
+		}
 		return next == VB_NEVER ? VB_NEVER : next - now;
 	}
 	return 0;

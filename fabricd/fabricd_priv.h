@@ -43,6 +43,7 @@ struct verbs_state {
 	uint32_t adapters; /* entries of @adapter, fewer than nodes or as many
 			    */
 	struct vb_chain *busy; /* programs whose rings are looked at */
+	vb_time shares_until;  /* a program shares this process's processor */
 	struct vb_chain *gone; /* programs that have ended */
 	unsigned full;	       /* programs whose rings have no room */
 	vb_time look_at;       /* when to look at those again */
@@ -185,6 +186,9 @@ void vb_fabricd_verbs_room(struct vb_fabricd *f, const struct vb_fab_node *node,
 			   uint8_t port, vb_time now);
 /* Take what busy programs have sent. True: there was something. */
 bool vb_fabricd_verbs_run(struct vb_fabricd *f, vb_time now);
+/* Ask all busy programs to ring. True: one of them has sent a frame meanwhile.
+ */
+VB_MUST_CHECK bool vb_fabricd_verbs_rest(struct vb_fabricd *f);
 /* When to call it even if no program is busy; VB_NEVER. */
 vb_time vb_fabricd_verbs_next(const struct vb_fabricd *f);
 

@@ -194,8 +194,7 @@ enum vb_fab_taken vb_fabricd_verbs_hear(struct vb_fabricd *f,
 					uint8_t port, const uint8_t *bytes,
 					size_t len, vb_time now)
 {
-	struct vb_fabricd_verbs_adapter *a =
-		vb_fabricd_verbs_adapter(f, node);
+	struct vb_fabricd_verbs_adapter *a = vb_fabricd_verbs_adapter(f, node);
 	const struct vb_fab_port *p = &node->port[port];
 	const uint8_t *bth;
 	struct vb_lrh h;
@@ -403,6 +402,17 @@ bool vb_fabricd_verbs_run(struct vb_fabricd *f, vb_time now)
 	return some;
 }
 
+bool vb_fabricd_verbs_rest(struct vb_fabricd *f)
+{
+	struct vb_chain *c, *next;
+
+	for (c = f->verbs.busy; c; c = next) {
+		next = c->next;
+		rest_program(VB_CONTAINER_OF(c, struct verbs_program, busy));
+	}
+	return f->verbs.busy;
+}
+
 vb_time vb_fabricd_verbs_next(const struct vb_fabricd *f)
 {
 	return f->verbs.full ? f->verbs.look_at : VB_NEVER;
@@ -411,8 +421,7 @@ vb_time vb_fabricd_verbs_next(const struct vb_fabricd *f)
 void vb_fabricd_verbs_room(struct vb_fabricd *f, const struct vb_fab_node *node,
 			   uint8_t port, vb_time now)
 {
-	struct vb_fabricd_verbs_adapter *a =
-		vb_fabricd_verbs_adapter(f, node);
+	struct vb_fabricd_verbs_adapter *a = vb_fabricd_verbs_adapter(f, node);
 
 	for (struct vb_chain *c = a ? a->programs : NULL; c; c = c->next) {
 		struct verbs_program *p =

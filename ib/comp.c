@@ -2,6 +2,7 @@
 /* The completer: acknowledgements and responses become completions. A response
  * for PSN n acknowledges everything before n, but a READ or atomic is completed
  * only by its own response (IBA 9.7.5.1.2). */
+#include "base/log.h"
 #include "core/sge.h"
 #include "ib/rc.h"
 
@@ -123,6 +124,20 @@ static void ib_take_rnr(struct vb_qp *qp, const struct vb_ib_pkt *pkt,
 	req->ack_at = req->probe_at = VB_NEVER;
 }
 
+/* The peer refused the request at @psn as invalid. If that is the first of
+ * several full packets, unequal interface MTUs are the likely cause, which only
+ * the peer knows. */
+static void explain_refusal(const struct vb_qp *qp, uint32_t psn)
+	VB_REQUIRES(qp->drive)
+{
+	const struct vb_send_wqe *wqe = oldest(qp);
+
+	if (wqe->psn_count > 1 && wqe->op != WR_READ && psn == wqe->first_psn)
+		vb_log(LOG_WARN,
+		       "qp 0x%x: the peer refuses a packet of %u bytes as invalid; if its interface carries less, give both ends a smaller path MTU",
+		       vb_rc_qpn(qp), qp->mtu);
+}
+
 /* The peer refused the request at @psn and has moved to ERR. */
 static void take_fatal_nak(struct vb_qp *qp, uint8_t syndrome, uint32_t psn,
 			   vb_time now) VB_REQUIRES(qp->drive)
@@ -138,8 +153,11 @@ static void take_fatal_nak(struct vb_qp *qp, uint8_t syndrome, uint32_t psn,
 			break;
 		vb_qp_send_done(qp, WC_FLUSH_ERR);
 	}
-	if (vb_rc_sends(qp))
-		vb_comp_fail(qp, vb_fault_nak_status(syndrome));
+	if (!vb_rc_sends(qp))
+		return;
+	if (syndrome == VB_SYN_NAK_INVALID)
+		explain_refusal(qp, psn);
+	vb_comp_fail(qp, vb_fault_nak_status(syndrome));
 }
 
 static void take_nak(struct vb_qp *qp, const struct vb_ib_pkt *pkt, vb_time now)

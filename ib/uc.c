@@ -21,6 +21,8 @@ struct vb_uc {
 	/* the responder must answer that the packet heard_psn has arrived */
 	bool heard_due;
 	uint32_t heard_psn;
+	/* the log says why packets of the peer's length are dropped */
+	bool explained;
 };
 
 static struct vb_uc *uc_of(const struct vb_qp *qp)
@@ -181,6 +183,10 @@ static void uc_recv(struct vb_qp *qp, const struct vb_ib_pkt *pkt, vb_time now)
 	check_order(uc, pkt);
 	fault = vb_resp_take(qp, &uc->in, uc->prev, pkt);
 	uc->prev = fault ? NULL : pkt->op;
+	if (VB_UNLIKELY(fault == FAULT_LENGTH && !uc->explained)) {
+		uc->explained = true;
+		vb_rc_explain_length(qp, pkt->payload_bytes);
+	}
 	if (fault)
 		vb_unrel_refuse(qp, fault);
 }

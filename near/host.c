@@ -147,7 +147,7 @@ static enum vb_whereabouts host_find(void *arg, pid_t pid)
 	return found;
 }
 
-/* Sessions with peers, and the eventfds that wake them. */
+/* Sessions with peers, by which this program also wakes them. */
 
 static bool host_has_hung_up(void *arg, const struct vb_peer *p)
 {
@@ -162,15 +162,20 @@ static void host_hang_up(void *arg, const struct vb_peer *p)
 	shutdown(p->session, SHUT_RDWR);
 }
 
-/* write() is no cancellation point here, because the caller may hold locks. */
+/* send() and write() are no cancellation points here, because the caller may
+ * hold locks. */
 static void host_wake(void *arg, const struct vb_peer *p)
 {
 	const uint64_t one = 1;
 	int cancel = vb_cancel_off();
 
-	/* A write to a full eventfd fails, but a full eventfd is readable
-	 * anyway. */
-	(void)!write(p->alarm, &one, sizeof(one));
+	/* A write to a full eventfd fails, and so does a message to a full
+	 * socket, but both are readable anyway. No peer can make the message
+	 * wait, since MSG_DONTWAIT belongs to this call. */
+	if (p->is_self)
+		(void)!write(p->wake_fd, &one, sizeof(one));
+	else
+		(void)send(p->session, "", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
 	vb_cancel_back(cancel);
 }
 

@@ -37,7 +37,7 @@ static int make_self(struct vb_near *n)
 	p->is_self = true;
 	p->pid = getpid();
 	p->registry = n->registry;
-	p->alarm = n->c.wake_fd;
+	p->wake_fd = n->c.wake_fd;
 	p->bell = n->bell;
 	vb_peer_join(p, lane, 0);
 	atomic_store(&p->state, PEER_UP);

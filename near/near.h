@@ -34,7 +34,8 @@ struct vb_near_config {
 	/* A UNIX socket that is bound to the slot's name, on which near/
 	 * listens. */
 	int name_fd;
-	/* An eventfd that wakes the engine thread when it is written to. */
+	/* An eventfd that wakes the engine thread when it is written to. near/
+	 * shares it with no other program. */
 	int wake_fd;
 	/* The program's queue pairs by the low VB_QPN_BITS of their numbers. */
 	struct vb_idtab *qps;

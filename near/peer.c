@@ -17,7 +17,7 @@ struct vb_peer *vb_peer_create(unsigned slot, const struct vb_near_world *world,
 	p->slot = slot;
 	p->world = world;
 	p->helper = helper;
-	p->session = p->alarm = -1;
+	p->session = p->wake_fd = -1;
 	atomic_store(&p->refs, 1);
 	vb_mutex_init(&p->tx, VB_RANK_LEAF);
 	return p;
@@ -45,12 +45,6 @@ struct vb_peer *vb_peer_get(struct vb_peer *p)
 	return p;
 }
 
-static void near_close_if_open(int fd)
-{
-	if (fd >= 0)
-		close(fd);
-}
-
 void vb_peer_put(struct vb_peer *p)
 {
 	if (!p || atomic_fetch_sub(&p->refs, 1) != 1)
@@ -59,9 +53,8 @@ void vb_peer_put(struct vb_peer *p)
 		vb_shm_unmap(p->lane, sizeof(*p->lane));
 	if (p->registry && !p->is_self)
 		vb_registry_unmap(p->registry);
-	near_close_if_open(p->session);
-	if (!p->is_self)
-		near_close_if_open(p->alarm);
+	if (p->session >= 0)
+		close(p->session);
 	if (p->bell && !p->is_self)
 		vb_shm_unmap(p->bell, sizeof(*p->bell));
 	vb_mutex_fini(&p->tx);

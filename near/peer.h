@@ -64,8 +64,9 @@ struct vb_peer {
 	/* A socket to the peer's program, which hangs up when that program ends
 	 * or executes another one. */
 	int session;
-	/* an eventfd that wakes the peer's engine thread; -1: none yet */
-	int alarm;
+	/* if @is_self: the eventfd that wakes this program's engine thread, which
+	 * no other program has; otherwise -1 */
+	int wake_fd;
 	/* bell that wakes the thread of the peer that serves lanes */
 	struct vb_bell *bell;
 	const struct vb_registry *registry;

@@ -5,16 +5,19 @@
  * listens on the abstract name of its slot (broker/slots.c). The calling
  * program brings the lane:
  *
- * 	HELLO	from the caller: its registry, its alarm (an eventfd), its bell
- * 		and the lane
- * 	WELCOME	from the called program: registry, alarm and bell, and whether
- * 		it can access the caller's memory
+ * 	HELLO	from the caller: its registry, its bell and the lane
+ * 	WELCOME	from the called program: registry and bell, and whether it can
+ * 		access the caller's memory
  * 	READY	from the caller: whether it can access the called
  * 		program's memory
  *
  * When both call at once, the call from the lower slot counts, and the other
  * caller is answered with CROSSED. When one program cannot access the memory of
  * the other, both keep the session and use packets until it ends.
+ *
+ * A program whose peer's engine thread sleeps sends WAKE by the session. A
+ * descriptor that several programs share would not do: each of them could drain
+ * or fill it, or let it block the others, which may hold locks.
  *
  * A program whose first device is an iWARP one chooses a slot itself, and gets
  * a second one from the broker with its first RoCE device
@@ -40,7 +43,7 @@
 
 #define SESSION_MAGIC 0x76626e72 /* the text "vbnr" */
 #define BACKLOG	      64
-#define MOST_FDS      4
+#define MOST_FDS      3
 /* the most events in one vb_near_meet(), because the engine thread has other
  * work */
 #define MEET_EVENTS 64
@@ -52,6 +55,7 @@ enum session_msg_kind {
 	SESSION_CROSSED,
 	SESSION_ELSEWHERE,
 	SESSION_ALSO,
+	SESSION_WAKE, /* a message of one byte, which host_wake() sends */
 };
 
 struct intro {
@@ -102,6 +106,10 @@ static int get_parcel(const struct vb_peer *p, struct parcel *in)
 		return 0;
 	if (n <= 0)
 		return n < 0 ? (int)n : -EPIPE;
+	if (n == 1) {
+		in->m.kind = SESSION_WAKE;
+		return 1;
+	}
 	if (n == (ssize_t)sizeof(in->m) && in->m.magic == SESSION_MAGIC &&
 	    in->m.version == VB_NEAR_VERSION)
 		return 1;
@@ -211,16 +219,16 @@ static int connect_slot(unsigned slot, int *out)
 
 static int say_hello(struct vb_near *n, struct vb_peer *p)
 {
-	int fds[MOST_FDS] = { n->registry_fd, n->c.wake_fd, n->bell_fd, -1 };
+	int fds[MOST_FDS] = { n->registry_fd, n->bell_fd, -1 };
 	void *lane;
-	int rc = vb_shm_create("verbena-lane", sizeof(struct vb_lane), &fds[3],
+	int rc = vb_shm_create("verbena-lane", sizeof(struct vb_lane), &fds[2],
 			       &lane);
 
 	if (rc)
 		return rc;
 	vb_peer_join(p, lane, 0);
 	rc = send_session_msg(n, p, SESSION_HELLO, false, fds, MOST_FDS);
-	close(fds[3]);
+	close(fds[2]);
 	return rc;
 }
 
@@ -295,38 +303,16 @@ static void accept_callers(struct vb_near *n, bool strayed)
 		listen_no_more(n);
 }
 
-/* Is @fd an eventfd that does not block? Threads of this program will write to
- * @fd, and must not wait for the peer. */
-static bool is_alarm(int fd)
-{
-	char path[40], what[40];
-	ssize_t n;
-
-	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-	n = readlink(path, what, sizeof(what) - 1);
-	if (n < 0)
-		return false;
-	what[n] = '\0';
-	return strcmp(what, "anon_inode:[eventfd]") == 0 &&
-	       fcntl(fd, F_GETFL) & O_NONBLOCK;
-}
-
-/* Use the registry, alarm and bell, which are the first three descriptors of
- * the message. @p keeps the descriptor of the alarm open; the others are mapped
- * and closed. */
+/* Map the registry and the bell, which are the first two descriptors of the
+ * message. The caller closes the descriptors. */
 static int take_registry(struct vb_peer *p, struct parcel *in)
 {
 	void *bell;
-	int rc;
+	int rc = vb_registry_map(in->fds[0], p->slot, &p->registry);
 
-	if (!is_alarm(in->fds[1]))
-		return -EPROTO;
-	rc = vb_registry_map(in->fds[0], p->slot, &p->registry);
 	if (rc)
 		return rc;
-	p->alarm = in->fds[1];
-	in->fds[1] = -1;
-	rc = vb_shm_map(in->fds[2], sizeof(*p->bell), true, &bell);
+	rc = vb_shm_map(in->fds[1], sizeof(*p->bell), true, &bell);
 	if (rc == 0)
 		p->bell = bell;
 	return rc;
@@ -389,7 +375,7 @@ static int note_reach(struct vb_near *n, struct vb_peer *p, bool reach,
 static int on_hello(struct vb_near *n, struct vb_peer *p, struct parcel *in,
 		    vb_time now)
 {
-	const int fds[] = { n->registry_fd, n->c.wake_fd, n->bell_fd };
+	const int fds[] = { n->registry_fd, n->bell_fd };
 	bool reach;
 	int rc;
 
@@ -404,7 +390,7 @@ static int on_hello(struct vb_near *n, struct vb_peer *p, struct parcel *in,
 	p->slot = in->m.slot;
 	rc = take_registry(p, in);
 	if (rc == 0)
-		rc = take_lane(p, in->fds[3]);
+		rc = take_lane(p, in->fds[2]);
 	if (rc)
 		return rc;
 	if (!takes_its_slot(n, p, now))
@@ -509,6 +495,9 @@ static int on_parcel(struct vb_near *n, struct vb_peer *p, struct parcel *in,
 		vb_session_note_also(n, p, in->m.also);
 		return 0;
 	}
+	/* The engine thread has woken, and serves the lanes in any case. */
+	if (in->m.kind == SESSION_WAKE)
+		return 0;
 	switch (state) {
 	case PEER_CALLED:
 		return on_welcome(n, p, in, now);
@@ -601,7 +590,7 @@ int vb_session_init(struct vb_near *n)
 		/* the memory of another program would be closed as well */
 		return -EPERM;
 	(void)getrlimit(RLIMIT_NOFILE, &limit);
-	/* A session needs two descriptors; most descriptors are left to the
+	/* A session needs a descriptor; most descriptors are left to the
 	 * program. */
 	n->max_sessions = (unsigned)VB_MIN(limit.rlim_cur / 8, VB_SLOTS);
 	n->epoll_fd = epoll_create1(EPOLL_CLOEXEC);

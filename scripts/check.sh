@@ -192,7 +192,8 @@ asan_dir() {
 }
 
 build_tsan() {
-	local targets=("$@" tests/programs/threads_test cli/verbena \
+	local targets=("$@" tests/programs/threads_test \
+		tests/programs/windows_test cli/verbena \
 		front/verbs/libibverbs.so.1)
 
 	build "$VERBENA_BUILD-tsan" -Db_lundef=false -Db_sanitize=thread \

@@ -324,9 +324,9 @@ static int socket_begin(struct rs_sock *rs, const struct sockaddr *a,
 		rs->error = 0;
 		return rc;
 	}
-	if (rs->state == RS_CONNECTED)
+	if (rs->state == RS_CONNECTED || rs->state == RS_GONE)
 		return -EISCONN;
-	if (rs->state == RS_LISTENING || rs->state == RS_GONE)
+	if (rs->state == RS_LISTENING)
 		return -EINVAL;
 	if (!address_fits(rs, a, length))
 		return -EAFNOSUPPORT;
@@ -351,7 +351,9 @@ static int connect_socket(struct rs_sock *rs, const struct sockaddr *a,
 	rc = rs_wait(rs, rs_settled, block_for(rs, 1));
 	if (rc == -EAGAIN)
 		return -EINPROGRESS;
-	if (rc == 0 && rs->state != RS_CONNECTED) {
+	/* A peer may have closed by now (RS_GONE). connect() succeeds even so, as
+	 * with TCP, because the bytes that the peer sent can be read. */
+	if (rc == 0 && rs->state != RS_CONNECTED && rs->state != RS_GONE) {
 		rc = rs->error ? -rs->error : -ECONNABORTED;
 		rs->error = 0;
 	}

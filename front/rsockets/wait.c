@@ -40,34 +40,37 @@ enum {
 	LOW_WATER = 2048,
 };
 
+/* The key by which the bell of a thread is closed when the thread ends. A
+ * program may have taken all keys; then the bell stays open until the program
+ * ends. */
 static pthread_key_t bell_key;
+static bool has_bell_key;
 static pthread_once_t bell_once = PTHREAD_ONCE_INIT;
+/* the thread's bell plus 1; 0: none */
+static __thread int thread_bell;
 
-/* Closes the bell of a thread that ends. The thread's key has the descriptor
- * plus 1, because NULL means none. */
 static void close_bell(void *bell)
 {
-	close((int)(intptr_t)bell - 1);
+	close(*(int *)bell - 1);
+	thread_bell = 0;
 }
+
 static void make_key(void)
 {
-	pthread_key_create(&bell_key, close_bell);
+	has_bell_key = pthread_key_create(&bell_key, close_bell) == 0;
 }
 
 /* Returns the eventfd of this thread, made at the first call. -1: failed, with
  * errno. */
 static int own_bell(void)
 {
-	intptr_t bell;
-
 	pthread_once(&bell_once, make_key);
-	bell = (intptr_t)pthread_getspecific(bell_key);
-	if (bell)
-		return (int)bell - 1;
-	bell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	if (bell >= 0)
-		pthread_setspecific(bell_key, (void *)(bell + 1));
-	return (int)bell;
+	if (thread_bell)
+		return thread_bell - 1;
+	thread_bell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK) + 1;
+	if (thread_bell && has_bell_key)
+		(void)pthread_setspecific(bell_key, &thread_bell);
+	return thread_bell - 1;
 }
 
 static __thread uint64_t spin = SPIN_LEAST_NS;

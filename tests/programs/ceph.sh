@@ -80,18 +80,19 @@ osd_up() {
 	local id=$1 uuid
 
 	uuid=$(cat /proc/sys/kernel/random/uuid)
-	client ceph osd new "$uuid" "$id" >/dev/null &&
+	monitor_does osd new "$uuid" "$id" &&
 		on a ceph-osd -c "$dir/conf" -i "$id" --mkfs --no-mon-config \
 			--osd-uuid "$uuid" 2>>"$dir/ceph-osd.out" &&
 		daemon ceph-osd -i "$id" --osd-crush-initial-weight 1
 }
 
-# A command that asks before it knows the cluster's name is refused (EPERM).
-monitor_answers() {
+# monitor_does COMMAND...: a program that asks before it knows the cluster's
+# name is refused (EPERM), so it asks again.
+monitor_does() {
 	local tries
 
 	for tries in 1 2 3 4 5; do
-		client timeout 20 ceph mon stat >/dev/null && return
+		client timeout 20 ceph "$@" >/dev/null && return
 		sleep "0.$tries"
 	done
 	return 1
@@ -104,7 +105,7 @@ cluster_up() {
 	on a ceph-mon -c "$dir/conf" --mkfs -i m --monmap "$dir/monmap" \
 		--keyring /dev/null 2>>"$dir/ceph-mon.out" || return
 	daemon ceph-mon -i m
-	monitor_answers || return
+	monitor_does mon stat || return
 	osd_up 0 && osd_up 1 || return
 	until client ceph osd stat | grep -q '2 osds: 2 up'; do
 		tries=$((tries + 1))
@@ -113,7 +114,7 @@ cluster_up() {
 		[ $tries -ne 8 ] || again_osds
 		sleep 0.5
 	done
-	client ceph osd pool create p 8 8 2>/dev/null
+	monitor_does osd pool create p 8 8
 }
 
 again_osds() {

@@ -155,13 +155,43 @@ pairs "two programs at one adapter" 'LID 0x05' Hca3 Hca3 \
 	ib_write_bw -d ib0 -F -n 100
 says "no error was counted" '0 bad nodes' Hca3 ibqueryerrors -s PortXmitWait
 
-timeout 60 "$verbena" run --device "ib:$name/Hca3" --device "ib:$name/Hca4" \
-	-- "$programs/ib_verbs_test" >"$work/test" 2>&1
-cat "$work/test"
-passed=$((passed + $(grep -c '^ok' "$work/test")))
-failed=$((failed + $(grep -c '^not ok' "$work/test")))
-[ "$(grep -c '^ok' "$work/test")" -ge 25 ] ||
-	not_ok "ib_verbs: all cases of ib_verbs_test ran" "$work/test"
+# cases NUMBER ARGUMENT... -- NODE...: ib_verbs_test at these nodes, with so many
+# cases.
+cases() {
+	local number=$1 words=() devices=()
+
+	shift
+	for (( ; $# > 0 && ${#devices[@]} == 0; )); do
+		if [ "$1" = -- ]; then
+			shift
+			for node; do devices+=(--device "ib:$name/$node"); done
+		else
+			words+=("$1")
+			shift
+		fi
+	done
+	timeout 60 "$verbena" run "${devices[@]}" -- \
+		"$programs/ib_verbs_test" "${words[@]}" >"$work/test" 2>&1
+	cat "$work/test"
+	passed=$((passed + $(grep -c '^ok' "$work/test")))
+	failed=$((failed + $(grep -c '^not ok' "$work/test")))
+	[ "$(grep -c '^ok' "$work/test")" -ge "$number" ] ||
+		not_ok "ib_verbs: all cases of ib_verbs_test ran" "$work/test"
+}
+cases 25 -- Hca3 Hca4
+
+# --- a group that the programs join at the subnet manager ---
+group() {
+	port=$((port + 1))
+	r Hca4 ib_send_bw -d ib0 -F -c UD -g -D 3 -p $port \
+		>"$work/server" 2>&1 &
+	listening here $port 20 $!
+	r Hca3 ib_send_bw -d ib0 -F -c UD -g -D 3 -p $port localhost \
+		>"$work/client" 2>&1
+	wait $!
+	awk '$1 == 4096 { n = $2 } END { exit n < 1000 }' "$work/server"
+}
+[ "$quick" = yes ] || check "T14 a group's datagrams cross the switches" group
 
 # --- events ---
 r Hca3 "$programs/ib_verbs_test" events >"$work/events" 2>&1 &
@@ -249,6 +279,16 @@ fi
 } 2>/dev/null
 between "T11 the longest pause, ms" "$(longest_stall "$work/moving")" 1 2000
 says "T11 the way is the other one" '\[3\] -> switch' Hca3 ibtracert 5 6
+subnet_ends
+
+# --- partitions ---
+cat >"$work/partitions" <<-END
+	Default=0x7fff, ipoib : ALL=full, SELF=full;
+	blue=0x0002 : 0x0200ca0000000301=full, 0x0200ca0000000401=limited,
+	0x0200ca0000000201=limited;
+END
+subnet_begins "$topology" -P "$work/partitions"
+cases 5 partitions -- Hca3 Hca4 Hca2
 subnet_ends
 
 # --- T12: credits on a long link ---

@@ -4,7 +4,8 @@
  * runs as two of them, which VERBENA_DEVICES names, ib0 and ib1, of a subnet
  * that a subnet manager has brought up. One line for each case. With the
  * argument "events" it prints the asynchronous events of ib0 until it is
- * killed.
+ * killed. With "partitions", ib0 is a full member of partition 2, ib1 and ib2
+ * are limited ones.
  */
 #include <endian.h>
 #include <errno.h>
@@ -343,10 +344,11 @@ static void group(struct side *s)
 
 /* --- a connection --- */
 
-static void connect_to(struct ibv_qp *qp, uint16_t lid, uint32_t dqpn)
+static void connect_to(struct ibv_qp *qp, uint16_t lid, uint32_t dqpn, int pkey)
 {
 	struct ibv_qp_attr a = {
 		.qp_state = IBV_QPS_INIT,
+		.pkey_index = (uint16_t)pkey,
 		.port_num = 1,
 		.path_mtu = IBV_MTU_4096,
 		.dest_qp_num = dqpn,
@@ -383,14 +385,65 @@ static void connection(struct side *s, struct side *peer, const char *name)
 	struct ibv_wc one = { 0 }, two = { 0 };
 
 	must(a && b, "RC");
-	connect_to(a, peer->port.lid, b->qp_num);
-	connect_to(b, s->port.lid, a->qp_num);
+	connect_to(a, peer->port.lid, b->qp_num, 0);
+	connect_to(b, s->port.lid, a->qp_num, 0);
 	must(post_recv(peer, b) && post_send(s, a, BYTES, NULL, 0), "SEND");
 	result(next_wc(s, &one) && next_wc(peer, &two) &&
 		       memcmp(received(peer), s->bytes, BYTES) == 0,
 	       name);
 	ibv_destroy_qp(a);
 	ibv_destroy_qp(b);
+}
+
+/* --- partitions --- */
+
+/* The index of the P_Key of partition 2, as a full or as a limited member. */
+static int blue(struct side *s)
+{
+	int full = ibv_get_pkey_index(s->context, 1, htobe16(0x8002));
+
+	return full >= 0 ? full
+			 : ibv_get_pkey_index(s->context, 1, htobe16(0x0002));
+}
+
+/* How a SEND between queue pairs with these P_Key indices ends. */
+static enum ibv_wc_status talk(struct side *s, int pkey, struct side *peer,
+			       int peer_pkey)
+{
+	struct ibv_qp *a = make_qp(s, IBV_QPT_RC),
+		      *b = make_qp(peer, IBV_QPT_RC);
+	struct ibv_wc wc = { 0 }, other;
+
+	must(a && b, "RC");
+	connect_to(a, peer->port.lid, b->qp_num, pkey);
+	connect_to(b, s->port.lid, a->qp_num, peer_pkey);
+	must(post_recv(peer, b) && post_send(s, a, 64, NULL, 0), "SEND");
+	(void)next_wc(s, &wc);
+	ibv_destroy_qp(a);
+	if (wc.status == IBV_WC_SUCCESS)
+		(void)next_wc(peer, &other);
+	ibv_destroy_qp(b);
+	return wc.status;
+}
+
+/* @full is a full member of partition 2, the others are limited ones. */
+static void partitions(struct side *full, struct side *limited,
+		       struct side *other)
+{
+	result(blue(full) > 0 && blue(limited) > 0 && blue(other) > 0,
+	       "partition: the P_Keys that the manager has set");
+	result(talk(full, blue(full), limited, blue(limited)) ==
+			       IBV_WC_SUCCESS &&
+		       talk(limited, blue(limited), full, blue(full)) ==
+			       IBV_WC_SUCCESS,
+	       "partition: a full and a limited member");
+	result(talk(limited, blue(limited), other, blue(other)) ==
+		       IBV_WC_RETRY_EXC_ERR,
+	       "partition: two limited members do not hear each other");
+	result(talk(full, 0, limited, blue(limited)) == IBV_WC_RETRY_EXC_ERR,
+	       "partition: two partitions do not hear each other");
+	result(talk(limited, 0, other, 0) == IBV_WC_SUCCESS,
+	       "partition: the default one goes on");
 }
 
 static int print_events(struct ibv_device *device)
@@ -412,7 +465,7 @@ static int print_events(struct ibv_device *device)
 int main(int argc, char **argv)
 {
 	struct ibv_device **list = ibv_get_device_list(NULL);
-	static struct side a, b;
+	static struct side a, b, c;
 
 	must(list && list[0], "a device");
 	if (argc > 1 && strcmp(argv[1], "events") == 0)
@@ -423,6 +476,12 @@ int main(int argc, char **argv)
 	       "their names are in the options' order");
 	open_side(&a, list[0]);
 	open_side(&b, list[1]);
+	if (argc > 1 && strcmp(argv[1], "partitions") == 0) {
+		must(list[2] != NULL, "three devices");
+		open_side(&c, list[2]);
+		partitions(&a, &b, &c);
+		return failed;
+	}
 	port(&a);
 	addresses(&a, &b);
 	moves(&a);

@@ -115,6 +115,26 @@ named() {
 	fi && ok "$what" || not_ok "$what" "$work/server" "$work/client"
 }
 
+# pings rc|uc: the receiver names the path MTU, and the sender of a refused
+# message what may be the cause. Over UC nothing is refused: the program waits.
+pings() {
+	local what="path MTU 4096, one interface carries less, ibv_$1_pingpong"
+	local run=("ibv_$1_pingpong" -d roce_veth0 -g 1 -m 4096 -s 65536 -n 5)
+
+	mtus 1500 9000
+	if ! VERBENA_TIMEOUT=5 pair root a b "${run[@]}" -- \
+		"${run[@]}" "$HOST_A" &&
+		[ "$(grep -c "give both ends path MTU 1024" \
+			"$work/server")" -eq 1 ] && {
+		[ "$1" = uc ] || grep -q "give both ends a smaller path MTU" \
+			"$work/client"
+	}; then
+		ok "$what"
+	else
+		not_ok "$what" "$work/server" "$work/client"
+	fi
+}
+
 falls 4 "$HOST_A"
 if [ "$quick" = no ]; then
 	falls 6 "$HOST_A6"
@@ -125,7 +145,9 @@ meets "the client's interface carries less" 9000 1500
 if [ "$quick" = no ]; then
 	named "both interfaces carry less" 1500 1500 4096 yes
 	named "one interface carries less" 1500 9000 1024 yes
+	named "the server's interface carries less" 1500 9000 4096 no
+	named "the client's interface carries less" 9000 1500 4096 no
 fi
-named "the server's interface carries less" 1500 9000 4096 no
-named "the client's interface carries less" 9000 1500 4096 no
+pings rc
+pings uc
 summary

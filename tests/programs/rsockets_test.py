@@ -261,7 +261,8 @@ def child(work):
     try:
         work()
         os._exit(0)
-    except BaseException:
+    except BaseException as e:
+        print('not ok rsockets: a child:', repr(e), flush=True)
         os._exit(1)
 
 
@@ -334,6 +335,36 @@ def children_that_accept():
     seen = [int(everything(patiently_connected())) for _ in range(6)]
     assert sorted(set(seen)) == sorted(pids)
     assert all(os.waitpid(pid, 0)[1] == 0 for pid in pids)
+
+
+def a_peer_that_closes_at_once():
+    """The peer has closed before connect() returns, which succeeds even so. The
+    peer runs first, since the client is idle on the same processor."""
+    s = listener()
+    s.listen(200)
+    processor = min(os.sched_getaffinity(0))
+
+    def calls():
+        os.sched_setaffinity(0, {processor})
+        os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
+        for _ in range(200):
+            with socket.create_connection((address, port), 20) as c:
+                assert everything(c) == b'x'
+
+    def answers():
+        os.sched_setaffinity(0, {processor})
+        while True:
+            a, _ = s.accept()
+            a.sendall(b'x')
+            a.close()
+
+    server = child(answers)
+    time.sleep(0.5)
+    client = child(calls)
+    status = os.waitpid(client, 0)[1]
+    os.kill(server, signal.SIGKILL)
+    os.waitpid(server, 0)
+    assert status == 0
 
 
 def broker():
@@ -528,6 +559,20 @@ def programs_that_are_spawned():
         assert a.recv(1) == b'x'
 
 
+def no_key_of_thread_data():
+    """The program has them all: nobody else's value is taken for ours."""
+    while libc.pthread_key_create(ctypes.byref(ctypes.c_uint()), None) == 0:
+        pass
+    c, a = pair(listener())
+    c.send(b'x')
+    p = select.poll()
+    p.register(a, select.POLLIN)
+    assert p.poll(20000) and a.recv(1) == b'x'
+    before = time.process_time()
+    assert p.poll(500) == []
+    assert time.process_time() - before < 0.2, 'it spins'
+
+
 def elsewhere(name, **env):
     """A test in an interpreter of its own."""
     said = subprocess.run([sys.executable, __file__, address, name],
@@ -543,6 +588,10 @@ def what_has_the_number_of_one_that_says_goodbye():
     elsewhere('number_of_one_that_says_goodbye', VERBENA_NEAR='off')
 
 
+def without_a_key_of_thread_data():
+    elsewhere('no_key_of_thread_data')
+
+
 def datagrams_of_children():
     elsewhere('child_that_sends_datagrams', VERBENA_RSOCKETS='all')
 
@@ -554,9 +603,11 @@ tests = (child_that_closes, not_blocking, one_shot_is_quiet,
          closed_by_exec, child_whose_socket_gets_another_number,
          what_has_the_number_of_one_that_says_goodbye,
          child_that_answers, child_that_execs,
-         children_that_accept, child_that_accepts_under_another_broker,
+         children_that_accept, a_peer_that_closes_at_once,
+         child_that_accepts_under_another_broker,
          child_that_is_killed, child_that_leaves_much_behind,
          what_a_peer_that_is_gone_holds_up, datagrams_of_children,
+         without_a_key_of_thread_data,
          child_that_keeps_it_open, programs_that_are_spawned,
          quiet_costs_nothing)
 if len(sys.argv) > 2:

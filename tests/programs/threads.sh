@@ -26,7 +26,25 @@ crowd() {
 	fi
 }
 
+# Two programs of one host bind and unbind memory windows, which
+# takes the locks of core/ and of near/ together.
+windows() {
+	local test=("$programs/windows_test" -d roce_veth0 -4) server
+
+	on a timeout -k 5 120 "${test[@]}" >"$work/server" 2>&1 &
+	server=$!
+	if on a timeout -k 5 120 "${test[@]}" "$HOST_A" >"$work/out" 2>&1 &&
+		wait $server; then
+		ok "threads, windows between two programs"
+	else
+		kill $server 2>/dev/null
+		not_ok "threads, windows between two programs" \
+			"$work/server" "$work/out"
+	fi
+}
+
 VERBENA_DEVICES=lo crowd "no packets" near -d roce_lo
 VERBENA_DEVICES=lo crowd "packets, IPv4" packets -d roce_lo
 crowd "packets, IPv6" packets -d roce_veth0 -6
+windows
 summary

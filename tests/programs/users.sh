@@ -251,7 +251,8 @@ on a "$verbena" run --namespace -- env -u LD_PRELOAD bash -c others \
 on a bash -c others >"$work/before" 2>&1 </dev/null
 diff "$work/before" "$work/now" >"$work/out"
 if [ ! -s "$work/out" ] && [ "$(wc -l <"$work/now")" -gt 10 ] &&
-	[ ! -e "$nodes/uverbs$(on a cat /sys/class/net/veth0/ifindex)" ]; then
+	index=$(on a ip -o link show veth0 | cut -d: -f1) &&
+	[ -n "$index" ] && [ ! -e "$nodes/uverbs$index" ]; then
 	ok "users: --namespace: nothing else changes, nor anything outside"
 else
 	not_ok "users: --namespace: nothing else changes, nor anything outside" \

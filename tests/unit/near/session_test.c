@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* near/session: introductions between two programs; this process plays both. */
 #include <errno.h>
+#include <poll.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 #include <cmocka.h>
@@ -90,6 +93,67 @@ static void session__comes_up_and_wakes_a_waiting_thread(void **state)
 	vb_near_meet(called.near, 0);
 	assert_true(vb_peer_is_up(called.near->peers[1]));
 	assert_int_equal(atomic_load(&bell->sleeps), 0);
+	end(&caller);
+	end(&called);
+}
+
+static void session__wakes_a_peer_by_the_session(void **state)
+{
+	struct program caller, called;
+	struct vb_peer *p;
+	struct pollfd ready;
+
+	begin(&caller, 1);
+	begin(&called, 2);
+	(void)vb_session_want(caller.near, 2);
+	meet(&caller, &called);
+	p = caller.near->peers[2];
+	ready = (struct pollfd){ vb_near_fd(called.near), POLLIN, 0 };
+	assert_int_equal(poll(&ready, 1, 0), 0);
+	/* A called program that is stopped reads nothing: the caller goes on. */
+	for (int i = 0; i < 5000; i++)
+		p->world->wake(p->world->arg, p);
+	assert_int_equal(poll(&ready, 1, 0), 1);
+	for (int i = 0; i < 5000 && poll(&ready, 1, 0) == 1; i++)
+		vb_near_meet(called.near, 0);
+	assert_int_equal(poll(&ready, 1, 0), 0);
+	assert_true(vb_peer_is_up(called.near->peers[1]));
+	assert_true(vb_peer_is_up(p));
+	end(&caller);
+	end(&called);
+}
+
+static unsigned count_eventfds(void)
+{
+	unsigned count = 0;
+
+	for (int fd = 0; fd < 256; fd++) {
+		char path[40], what[40];
+		ssize_t n;
+
+		snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+		n = readlink(path, what, sizeof(what));
+		count += n == sizeof("anon_inode:[eventfd]") - 1 &&
+			 memcmp(what, "anon_inode:[eventfd]", (size_t)n) == 0;
+	}
+	return count;
+}
+
+/* A program that had the eventfd of another one could empty it after clearing
+ * O_NONBLOCK, or fill it: the other one would wait in read() or write(). */
+static void session__gives_no_eventfd_away(void **state)
+{
+	struct program caller, called;
+	unsigned own;
+
+	begin(&caller, 1);
+	begin(&called, 2);
+	own = count_eventfds();
+	assert_true(own >= 2);
+	(void)vb_session_want(caller.near, 2);
+	meet(&caller, &called);
+	assert_true(vb_peer_is_up(caller.near->peers[2]));
+	assert_int_equal(count_eventfds(), own);
 	end(&caller);
 	end(&called);
 }
@@ -221,6 +285,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(session__comes_up_and_wakes_a_waiting_thread),
+		cmocka_unit_test(session__wakes_a_peer_by_the_session),
+		cmocka_unit_test(session__gives_no_eventfd_away),
 		cmocka_unit_test(
 			session__program_with_two_slots_is_found_by_the_second),
 		cmocka_unit_test(session__hears_of_a_second_slot),
