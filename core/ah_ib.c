@@ -59,6 +59,17 @@ static bool ib_reply(struct vb_adapter *a, const struct vb_grh *grh,
 	return true;
 }
 
+/* A datagram's destination, if it has a GRH, is the port or a group, like its
+ * DLID. */
+static bool ib_comes_to_port(const struct vb_qp *qp, const struct vb_frame *f)
+{
+	if (!f->dst)
+		return true;
+	if (f->dlid >= VB_LID_MCAST)
+		return vb_gid_is_multicast(f->dst);
+	return vb_port_find_gid(&qp->adapter->port, f->dst) >= 0;
+}
+
 /* A connected queue pair compares the LIDs, and the GIDs if its address has a
  * GRH (IBA 9.6.1.5). The fabric's process has compared the destination with the
  * port's LIDs. */
@@ -67,7 +78,7 @@ static bool ib_comes_from_peer(const struct vb_qp *qp, const struct vb_frame *f)
 	const struct vb_route *r = &qp->route;
 
 	if (qp->type == QPT_UD)
-		return true;
+		return ib_comes_to_port(qp, f);
 	if (f->slid != r->ib.dlid || !f->src != !r->ib.global)
 		return false;
 	return !f->src || (vb_gid_equal(f->src, &r->dgid) &&

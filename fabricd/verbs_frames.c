@@ -189,6 +189,14 @@ static enum vb_fab_taken give_owner(struct vb_fabricd_verbs_adapter *a,
 	return give(p, bytes, len, now);
 }
 
+/* May a frame with this BTH go to @dlid? A group has datagrams only, which are
+ * for no single queue pair. */
+static bool fits_dlid(uint16_t dlid, const uint8_t *bth)
+{
+	return !vb_lid_is_mcast(dlid) ||
+	       vb_load_be(bth + 5, 3) == VB_QPN_MULTICAST;
+}
+
 enum vb_fab_taken vb_fabricd_verbs_hear(struct vb_fabricd *f,
 					const struct vb_fab_node *node,
 					uint8_t port, const uint8_t *bytes,
@@ -202,6 +210,8 @@ enum vb_fab_taken vb_fabricd_verbs_hear(struct vb_fabricd *f,
 	vb_lrh_get(bytes, &h);
 	bth = vb_lrh_bth(bytes, &h);
 	if (!a || !bth || h.vl == VB_VL_MGMT)
+		return FAB_TAKEN;
+	if (!fits_dlid(h.dlid, bth))
 		return FAB_TAKEN;
 	if (h.dlid >= VB_LID_MCAST) {
 		give_group(a, p, h.dlid, bytes, len, now);
@@ -222,9 +232,34 @@ static bool has_pkey(const struct vb_fab_port *p, uint16_t pkey)
 	return false;
 }
 
+/* Is @gid one of the port's? */
+static bool is_own_gid(const struct vb_fab_port *p, const struct vb_gid *gid)
+{
+	uint64_t guid = vb_load_be(gid->raw + 8, 8);
+
+	if (vb_load_be(gid->raw, 8) != p->gid_prefix || !guid)
+		return false;
+	for (unsigned i = 0; i < p->guid_cap; i++)
+		if (p->guids[i] == guid)
+			return true;
+	return false;
+}
+
+/* The GRH says whose the frame is, and how long, as the LRH does. */
+static bool has_good_grh(const struct vb_fab_port *p, const uint8_t *bytes,
+			 size_t len)
+{
+	struct vb_grh g;
+
+	return vb_grh_get(bytes + VB_LRH_BYTES, &g) && g.iba &&
+	       g.udp_bytes == len - VB_LRH_BYTES - VB_GRH_BYTES &&
+	       is_own_gid(p, &g.sgid);
+}
+
 /* May @p send this frame? A program chooses where a frame goes, but neither
- * whose it is nor its partition: source LID, P_Key, and a datagram's source
- * queue pair must be its own. Management's queue pairs get nothing from it. */
+ * whose it is nor its partition: source LID, source GID, P_Key, and a
+ * datagram's source queue pair must be its own. Management's queue pairs get
+ * nothing from it. */
 static bool may_send(const struct verbs_program *p, const uint8_t *bytes,
 		     size_t len, struct vb_lrh *h)
 {
@@ -238,7 +273,10 @@ static bool may_send(const struct verbs_program *p, const uint8_t *bytes,
 		return false;
 	bth = vb_lrh_bth(bytes, h);
 	if (!bth || vb_load_be(bth + 5, 3) <= 1 ||
-	    !has_pkey(port, (uint16_t)vb_load_be(bth + 2, 2)))
+	    !has_pkey(port, (uint16_t)vb_load_be(bth + 2, 2)) ||
+	    !fits_dlid(h->dlid, bth))
+		return false;
+	if (h->lnh == LNH_GLOBAL && !has_good_grh(port, bytes, len))
 		return false;
 	if (bth[0] >> 5 != CLASS_UD)
 		return true;

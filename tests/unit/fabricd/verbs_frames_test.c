@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -23,6 +24,7 @@
 
 #define UD_SEND	   0x64
 #define RING_BYTES VB_SHRING_BYTES(VB_VERBS_RING)
+#define MLID	   0xc001
 #define PAYLOAD	   2048
 #define ADAPTERS   2
 
@@ -159,9 +161,9 @@ static void attach(struct guest *g, unsigned adapter)
 					sizeof(g->port), g->fds, &count,
 					MSG_DONTWAIT),
 			 sizeof(g->port));
-	assert_int_equal(vb_shm_map(g->fds[VERBS_FD_PROGRAM], RING_BYTES, true,
-				    &g->own),
-			 0);
+	assert_int_equal(
+		vb_shm_map(g->fds[VERBS_FD_PROGRAM], RING_BYTES, true, &g->own),
+		0);
 	assert_int_equal(vb_shm_map(g->fds[VERBS_FD_FABRIC], RING_BYTES, false,
 				    &g->theirs),
 			 0);
@@ -179,30 +181,68 @@ static void leave(struct guest *g)
 	close(g->control[1]);
 }
 
-/* Put a datagram into the ring of @from. False: there is no room. */
-static bool put(struct guest *from, const struct guest *to, uint32_t payload)
+/* Write a BTH and a DETH. */
+static void put_bth(uint8_t *bth, uint32_t dqpn, uint32_t sqpn)
 {
-	const uint32_t len =
-		VB_LRH_BYTES + VB_BTH_BYTES + 8 + payload + VB_ICRC_BYTES;
-	const struct vb_lrh h = { .lnh = LNH_LOCAL,
-				  .dlid = to->port.lid,
+	bth[0] = UD_SEND;
+	vb_store_be(bth + 2, 0xffff, 2);
+	vb_store_be(bth + 5, dqpn, 3);
+	vb_store_be(bth + VB_BTH_BYTES + 5, sqpn, 3);
+}
+
+/* Put a datagram for the queue pair @dqpn at @dlid into the ring of @from, with
+ * this GRH if it is not NULL. False: there is no room. */
+static bool put_to(struct guest *from, uint16_t dlid, uint32_t dqpn,
+		   const struct vb_grh *grh, uint32_t payload)
+{
+	const uint32_t head = VB_LRH_BYTES + (grh ? VB_GRH_BYTES : 0);
+	const uint32_t len = head + VB_BTH_BYTES + 8 + payload + VB_ICRC_BYTES;
+	const struct vb_lrh h = { .lnh = grh ? LNH_GLOBAL : LNH_LOCAL,
+				  .dlid = dlid,
 				  .slid = from->port.lid,
 				  .words = (uint16_t)(len / 4) };
 	uint8_t *at = vb_shring_begin(&from->out, len);
-	uint8_t *bth = at + VB_LRH_BYTES;
 
 	if (!at)
 		return false;
 	memset(at, 0, len);
 	vb_lrh_put(at, &h);
-	bth[0] = UD_SEND;
-	vb_store_be(bth + 2, 0xffff, 2);
-	vb_store_be(bth + 5, to->port.slot << VB_QPN_BITS, 3);
-	vb_store_be(bth + VB_BTH_BYTES + 5, from->port.slot << VB_QPN_BITS, 3);
+	if (grh)
+		vb_grh_put(at + VB_LRH_BYTES, grh);
+	put_bth(at + head, dqpn, from->port.slot << VB_QPN_BITS);
 	vb_shring_commit(&from->out, len);
 	(void)!vb_shring_publish(&from->out);
 	vb_fabricd_verbs_busy(from->p, now);
 	return true;
+}
+
+static bool put(struct guest *from, const struct guest *to, uint32_t payload)
+{
+	return put_to(from, to->port.lid, to->port.slot << VB_QPN_BITS, NULL,
+		      payload);
+}
+
+/* How many frames have come to @g, which gives their room back. */
+static unsigned count_frames(struct guest *g)
+{
+	unsigned n = 0;
+	uint32_t len;
+
+	while (vb_shring_next(&g->in, &len))
+		n++;
+	assert_int_equal(len, 0);
+	if (vb_shring_release(&g->in))
+		vb_fabricd_verbs_bell(&g->p->bell, EPOLLIN, now);
+	return n;
+}
+
+static struct vb_gid gid_of(const struct guest *g)
+{
+	struct vb_gid gid;
+
+	vb_store_be(gid.raw, g->port.gid_prefix, 8);
+	vb_store_be(gid.raw + 8, g->port.guid[0], 8);
+	return gid;
 }
 
 /* @from sends until its own ring is full, as @to reads nothing. */
@@ -255,12 +295,75 @@ static void verbs__two_that_flood_each_other_leave(void **state)
 	step(VB_MSEC);
 }
 
+/* A program sends as itself alone: also its GRH says so, and how long the frame
+ * is. */
+static void verbs__what_a_grh_may_say(void **state)
+{
+	const uint32_t payload = 32;
+	const struct vb_gid other = { { 0xfe, 0x80, [15] = 99 } };
+	struct guest a, b;
+	struct vb_grh good, bad[4];
+
+	attach(&a, 0);
+	attach(&b, 1);
+	good = (struct vb_grh){
+		.sgid = gid_of(&a),
+		.dgid = gid_of(&b),
+		.udp_bytes = VB_BTH_BYTES + 8 + payload + VB_ICRC_BYTES,
+		.iba = true,
+	};
+	for (unsigned i = 0; i < VB_COUNT(bad); i++)
+		bad[i] = good;
+	bad[0].sgid = other;
+	bad[1].udp_bytes += 4;
+	bad[2].iba = false;
+	memset(bad[3].sgid.raw + 8, 0, 8);
+	for (unsigned i = 0; i < VB_COUNT(bad); i++) {
+		assert_true(put_to(&a, b.port.lid, b.port.slot << VB_QPN_BITS,
+				   &bad[i], payload));
+		step(10 * VB_USEC);
+		assert_int_equal(a.p->refused, i + 1);
+	}
+	assert_true(put_to(&a, b.port.lid, b.port.slot << VB_QPN_BITS, &good,
+			   payload));
+	for (unsigned i = 0; i < 3; i++) /* it crosses the switch */
+		step(VB_MSEC);
+	assert_int_equal(count_frames(&b), 1);
+	leave(&a);
+	leave(&b);
+}
+
+/* Frames to a group are for its members, never for one queue pair. */
+static void verbs__a_group_is_no_queue_pair(void **state)
+{
+	const struct vb_verbs_group g = {
+		.head = { .kind = VERBS_JOIN },
+		.mlid = MLID,
+	};
+	struct guest a, b;
+
+	attach(&a, 0);
+	attach(&b, 0);
+	assert_int_equal(vb_fabricd_verbs_group(b.p, &g), 0);
+	assert_true(put_to(&a, MLID, b.port.slot << VB_QPN_BITS, NULL, 32));
+	step(VB_MSEC);
+	assert_int_equal(count_frames(&b), 0);
+	assert_int_equal(a.p->refused, 1);
+	assert_true(put_to(&a, MLID, VB_QPN_MULTICAST, NULL, 32));
+	step(VB_MSEC);
+	assert_int_equal(count_frames(&b), 1);
+	leave(&a);
+	leave(&b);
+}
+
 int main(void)
 {
 #define TEST(t) cmocka_unit_test_setup_teardown(t, start, finish)
 	const struct CMUnitTest tests[] = {
 		TEST(verbs__one_that_floods_itself_leaves),
 		TEST(verbs__two_that_flood_each_other_leave),
+		TEST(verbs__what_a_grh_may_say),
+		TEST(verbs__a_group_is_no_queue_pair),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
