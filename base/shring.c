@@ -203,6 +203,9 @@ void vb_shring_wake(struct vb_shring_in *i)
 
 bool vb_shring_starve(struct vb_shring_out *o)
 {
+	/* A new odd value: the consumer may have rung for the last one, and the
+	 * ring may be full again. */
+	announce_side(&o->own->starves, false);
 	announce_side(&o->own->starves, true);
 	look_at_tail(o);
 	return o->head - o->tail > o->size / 2;

@@ -89,8 +89,9 @@ bool vb_shring_is_empty(const struct vb_shring_in *i);
  * are records that were not released, so it must not sleep. */
 VB_MUST_CHECK bool vb_shring_sleep(struct vb_shring_in *i);
 void vb_shring_wake(struct vb_shring_in *i);
-/* Announce that the producer waits for room, or does not any more. False: half
- * of the ring is free, so it need not wait. */
+/* Announce that the producer waits for room, or does not any more. Each call
+ * asks for one ring of its own. False: half of the ring is free, so the
+ * producer need not wait. */
 VB_MUST_CHECK bool vb_shring_starve(struct vb_shring_out *o);
 void vb_shring_feed(struct vb_shring_out *o);
 

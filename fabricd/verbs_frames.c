@@ -103,8 +103,11 @@ void vb_fabricd_verbs_bell(struct fd_watch *w, uint32_t events, vb_time now)
 	if (!p->client)
 		return;
 	take_bells(p);
-	if (p->full_at != VB_NEVER && has_room(p))
-		end_full(p, now);
+	if (p->full_at != VB_NEVER) {
+		/* If others have filled the room by now, ask again. */
+		if (has_room(p) || !vb_shring_starve(&p->to))
+			end_full(p, now);
+	}
 	if (!p->waits)
 		vb_fabricd_verbs_busy(p, now);
 	/* A program that has ended is noticed at its connection. */
@@ -139,6 +142,7 @@ static enum vb_fab_taken give(struct verbs_program *p, const uint8_t *bytes,
 	}
 	if (p->full_at == VB_NEVER) {
 		p->full_at = now;
+		p->full_tail = p->to.tail;
 		p->f->verbs.full++;
 	}
 	return FAB_HELD;
@@ -394,13 +398,17 @@ static bool serve_program(struct verbs_program *p, vb_time now)
 
 /* --- time --- */
 
-/* A program that has room again, or that has had none for too long. */
+/* A program that has room again, or that has read nothing for too long. */
 static void look_at_full(struct verbs_program *p, vb_time now)
 {
 	if (p->full_at == VB_NEVER)
 		return;
 	if (has_room(p)) {
 		end_full(p, now);
+	} else if (p->to.tail != p->full_tail) {
+		/* It reads, and others fill the room that it makes. */
+		p->full_at = now;
+		p->full_tail = p->to.tail;
 	} else if (now - p->full_at >= STALL) {
 		p->stalled = true;
 		end_full(p, now);

@@ -37,6 +37,7 @@ struct verbs_program {
 	/* since when its ring of received frames is full; VB_NEVER: it is not
 	 */
 	vb_time full_at;
+	uint64_t full_tail; /* how far the program had read at that time */
 	/* It takes nothing: what is for it is dropped until it takes again. */
 	bool stalled;
 	struct verbs_group *groups;

@@ -151,6 +151,20 @@ static void shring__a_full_ring_waits_for_half(void **state)
 	assert_false(vb_shring_starve(&p.out));
 }
 
+/* The ring is full again when the producer hears the bell. */
+static void shring__one_that_starves_anew_is_rung_anew(void **state)
+{
+	for (unsigned round = 0; round < 3; round++) {
+		while (put(56, 1))
+			;
+		assert_false(vb_shring_publish(&p.out));
+		assert_true(vb_shring_starve(&p.out));
+		for (unsigned i = 0; i < SIZE / 64 / 2; i++)
+			expect(56, 1);
+		assert_true(vb_shring_release(&p.in));
+	}
+}
+
 static void shring__a_sleeper_is_rung_once(void **state)
 {
 	assert_true(vb_shring_sleep(&p.in));
@@ -259,6 +273,7 @@ int main(void)
 		TEST(shring__begun_in_vain),
 		TEST(shring__taken_back),
 		TEST(shring__a_full_ring_waits_for_half),
+		TEST(shring__one_that_starves_anew_is_rung_anew),
 		TEST(shring__a_sleeper_is_rung_once),
 		TEST(shring__hostile_heads),
 		TEST(shring__hostile_lengths),

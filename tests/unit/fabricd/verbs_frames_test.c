@@ -295,6 +295,62 @@ static void verbs__two_that_flood_each_other_leave(void **state)
 	step(VB_MSEC);
 }
 
+/* Take one frame. True: the fabric's process must be rung. */
+static bool take_one(struct guest *g)
+{
+	uint32_t len;
+
+	assert_non_null(vb_shring_next(&g->in, &len));
+	return vb_shring_release(&g->in);
+}
+
+/* A program that reads all the time is not stopped, though others fill the room
+ * that it makes. */
+static void verbs__one_that_reads_slowly(void **state)
+{
+	struct guest a, b, c;
+
+	attach(&a, 0);
+	attach(&b, 0);
+	attach(&c, 0);
+	flood(&a, &b);
+	assert_true(a.p->waits);
+	for (unsigned i = 0; i < 20; i++) {
+		assert_false(take_one(&b));
+		assert_true(put(&c, &b, PAYLOAD));
+		step(40 * VB_MSEC);
+		assert_false(b.p->stalled);
+	}
+	assert_int_equal(b.p->dropped, 0);
+	step(300 * VB_MSEC); /* but now it has stopped */
+	step(300 * VB_MSEC);
+	assert_true(b.p->stalled);
+	leave(&a);
+	leave(&b);
+	leave(&c);
+}
+
+/* A ring that is full again when the fabric's process has been rung for its
+ * room needs another ring. */
+static void verbs__a_ring_that_is_full_again(void **state)
+{
+	struct guest a, b;
+
+	attach(&a, 0);
+	attach(&b, 0);
+	flood(&a, &b);
+	while (!take_one(&b))
+		;
+	a.p->waits = false; /* as when the fabric has room for others first */
+	vb_fabricd_verbs_busy(a.p, now);
+	flood(&a, &b);
+	vb_fabricd_verbs_bell(&b.p->bell, EPOLLIN, now);
+	for (unsigned i = 0; !take_one(&b); i++)
+		assert_true(i < 1000);
+	leave(&a);
+	leave(&b);
+}
+
 /* A program sends as itself alone: also its GRH says so, and how long the frame
  * is. */
 static void verbs__what_a_grh_may_say(void **state)
@@ -362,6 +418,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(verbs__one_that_floods_itself_leaves),
 		TEST(verbs__two_that_flood_each_other_leave),
+		TEST(verbs__one_that_reads_slowly),
+		TEST(verbs__a_ring_that_is_full_again),
 		TEST(verbs__what_a_grh_may_say),
 		TEST(verbs__a_group_is_no_queue_pair),
 	};
