@@ -42,6 +42,12 @@ struct vb_addressing {
 };
 extern const struct vb_addressing vb_addressing_roce, vb_addressing_ib;
 
+/* Is @a an adapter of an InfiniBand fabric? The answer never changes. */
+static inline bool vb_adapter_is_ib(const struct vb_adapter *a)
+{
+	return a->addressing == &vb_addressing_ib;
+}
+
 /* Resolve @av to the route from queue pair @sqpn to queue pair @dqpn (0: not
  * known yet). 0, -EINVAL when the vector is invalid on this adapter, or the
  * error of the link's route(). On an error *@why is a static English sentence

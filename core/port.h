@@ -27,7 +27,7 @@ struct vb_gid_entry {
 /* What only a port of an InfiniBand fabric has. Codes are those of PortInfo
  * (IBA 14.2.5.6), and of struct ibv_port_attr. */
 struct vb_port_ib {
-	bool present; /* false: an Ethernet port, and all else is 0 */
+	bool present; /* the fabric has reported the port */
 	uint8_t phys, lmc, sm_sl, vls, init_type, subnet_timeout;
 	uint8_t width, speed;
 	uint16_t lid, sm_lid, gid_room;
@@ -57,6 +57,7 @@ struct vb_port {
 	 * Ethernet port has VB_PKEY_ALL alone. */
 	_Atomic uint16_t pkeys[VB_MAX_PKEYS];
 	_Atomic uint16_t pkey_count;
+	_Atomic uint8_t lmc; /* of an InfiniBand port; also without lock */
 };
 
 /* Zero the port and set the default state: down, an empty table of GIDs, and

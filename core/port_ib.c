@@ -72,7 +72,7 @@ unsigned vb_port_ib_update(struct vb_port *p,
 	first = !p->ib.present;
 	change = compare_ports(&p->ib, &news->ib);
 	p->ib = news->ib;
-	p->ib.present = true;
+	atomic_store(&p->lmc, news->ib.lmc);
 	change |= note_state(p, news->state) | take_gids(p, news) |
 		  take_pkeys(p, news);
 	if (p->active_mtu != news->active_mtu)

@@ -181,7 +181,9 @@ static uint8_t l3_of(const struct vb_frame *f)
 static struct vb_wc_from from_of(struct vb_qp *qp, const struct vb_frame *f)
 	VB_REQUIRES(qp->drive)
 {
-	uint16_t mask = (uint16_t)((1u << qp->adapter->port.ib.lmc) - 1);
+	uint8_t lmc = atomic_load_explicit(&qp->adapter->port.lmc,
+					   memory_order_relaxed);
+	uint16_t mask = (uint16_t)((1u << lmc) - 1);
 
 	if (!f->dlid)
 		return (struct vb_wc_from){ .sl = l3_of(f) };

@@ -87,7 +87,7 @@ static struct vb_group *take_group(struct vb_engine *e, const struct vb_qp *qp,
 /* Only InfiniBand's groups have LIDs. */
 static uint16_t mlid_of(const struct vb_qp *qp, uint16_t mlid)
 {
-	return qp->adapter->port.ib.present ? mlid : 0;
+	return vb_adapter_is_ib(qp->adapter) ? mlid : 0;
 }
 
 int vb_engine_attach(struct vb_qp *qp, const struct vb_gid *gid, uint16_t mlid)

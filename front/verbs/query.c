@@ -97,7 +97,7 @@ int ibv_query_device(struct ibv_context *context, struct ibv_device_attr *attr)
 		.phys_port_cnt = 1,
 	};
 	fill_limits(attr);
-	if (adapter->port.ib.present)
+	if (vb_adapter_is_ib(adapter))
 		attr->max_raw_ethy_qp = 0;
 	if (adapter->rnic)
 		clear_what_rnics_lack(attr);
@@ -242,7 +242,7 @@ static void fill_port(struct vb_adapter *adapter, struct ibv_port_attr *a)
 	a->state = (enum ibv_port_state)p->state;
 	a->max_mtu = p->max_mtu;
 	a->active_mtu = p->active_mtu;
-	if (p->ib.present)
+	if (vb_adapter_is_ib(adapter))
 		fill_infiniband(adapter, a);
 	else
 		fill_ethernet(adapter, a);
@@ -292,7 +292,7 @@ static bool has_ib_gids(struct ibv_context *context)
 {
 	const struct vb_adapter *a = vb_front_context(context)->adapter;
 
-	return a->rnic || a->port.ib.present;
+	return a->rnic || vb_adapter_is_ib(a);
 }
 
 /* Find an entry of the GID table. Returns 0; EINVAL: the table has no such
