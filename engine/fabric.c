@@ -28,6 +28,12 @@
 #define MTU_MIN 1
 #define MTU_MAX 5
 #define LMC_MAX 7
+#define LID_MAX 0xbfff /* the highest that is no group's (IBA 4.1.1) */
+/* PortPhysicalState, VLCap, and the largest bit of LinkWidthActive (2x). */
+#define PHYS_MIN   1
+#define PHYS_MAX   7
+#define VL_CAP_MAX 5
+#define WIDTH_MAX  16
 
 /* An adapter that is open. */
 struct vb_fabric {
@@ -44,13 +50,23 @@ struct vb_fabric {
 
 /* --- the port --- */
 
+/* One of LinkWidthActive's bits; 0: the port has no link. */
+static bool width_is_sane(uint8_t width)
+{
+	return (width & (width - 1)) == 0 && width <= WIDTH_MAX;
+}
+
 static bool port_is_sane(const struct vb_verbs_port *p)
 {
 	return p->state >= PORT_DOWN && p->state <= PORT_ACTIVE &&
-	       p->lmc <= LMC_MAX && p->mtu >= MTU_MIN && p->mtu <= MTU_MAX &&
-	       p->mtu_cap >= MTU_MIN && p->mtu_cap <= MTU_MAX &&
-	       p->sm_sl <= 15 && p->pkeys <= VB_VERBS_PKEYS &&
-	       p->guids <= VB_VERBS_GUIDS && p->slot > 0 && p->slot < VB_SLOTS;
+	       p->phys >= PHYS_MIN && p->phys <= PHYS_MAX &&
+	       width_is_sane(p->width) && p->vl_cap >= 1 &&
+	       p->vl_cap <= VL_CAP_MAX && p->lid <= LID_MAX &&
+	       p->sm_lid <= LID_MAX && p->lmc <= LMC_MAX && p->mtu >= MTU_MIN &&
+	       p->mtu <= MTU_MAX && p->mtu_cap >= MTU_MIN &&
+	       p->mtu_cap <= MTU_MAX && p->sm_sl <= 15 &&
+	       p->pkeys <= VB_VERBS_PKEYS && p->guids <= VB_VERBS_GUIDS &&
+	       p->slot > 0 && p->slot < VB_SLOTS;
 }
 
 static struct vb_gid port_gid_of(uint64_t prefix, uint64_t guid)
@@ -135,7 +151,8 @@ static bool take_news(struct vb_engine *e, struct vb_fabric *f)
 
 	if (n == -EAGAIN)
 		return false;
-	if (n != sizeof(p) || p.head.kind != VERBS_PORT || !port_is_sane(&p)) {
+	if (n != sizeof(p) || p.head.magic != VB_UMAD_MAGIC ||
+	    p.head.kind != VERBS_PORT || !port_is_sane(&p)) {
 		lose_fabric(e, f);
 		return false;
 	}

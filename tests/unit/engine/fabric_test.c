@@ -91,8 +91,7 @@ static void make_fabric(void)
 	memset(r.fabric.own, 0, RING_BYTES);
 	memset(r.fabric.theirs, 0, RING_BYTES);
 	assert_int_equal(vb_ib_open(r.fabric.own, r.fabric.theirs, bell[0],
-				    control[0], vb_fabric_call,
-				    &r.fabric.link),
+				    control[0], vb_fabric_call, &r.fabric.link),
 			 0);
 	assert_int_equal(watch_fd(r.e.news_fd, control[0]), 0);
 	assert_int_equal(watch_fd(atomic_load(&r.e.fabric_fd), bell[0]), 0);
@@ -192,6 +191,34 @@ static void fabric__other_adapters_go_on(void **state)
 	assert_empty(r.f->cq);
 }
 
+/* What the fabric's process says of the port is checked. */
+static void fabric__news_that_cannot_be(void **state)
+{
+	struct vb_verbs_port good = active(), bad[8];
+
+	good.sm_lid = 2;
+	assert_int_equal(send(r.control, &good, sizeof(good), 0), sizeof(good));
+	vb_fabric_news(&r.e);
+	assert_false(r.fabric.ended);
+	for (unsigned i = 0; i < VB_COUNT(bad); i++)
+		bad[i] = good;
+	bad[0].head.magic++;
+	bad[1].head.kind = VERBS_ATTACH;
+	bad[2].lid = 0xc000;
+	bad[3].sm_lid = 0xffff;
+	bad[4].phys = 0;
+	bad[5].phys = 8;
+	bad[6].width = 3;
+	bad[7].vl_cap = 6;
+	for (unsigned i = 0; i < VB_COUNT(bad); i++) {
+		assert_int_equal(send(r.control, &bad[i], sizeof(bad[i]), 0),
+				 sizeof(bad[i]));
+		vb_fabric_news(&r.e);
+		assert_true(r.fabric.ended);
+		r.fabric.ended = false;
+	}
+}
+
 static int say_five(int control, const void *bytes, size_t len)
 {
 	return 5;
@@ -245,6 +272,7 @@ int main(void)
 		OF_FABRIC(fabric__its_end_is_an_error_of_port_and_device),
 		OF_FABRIC(fabric__its_end_flushes_queue_pairs),
 		OF_FABRIC(fabric__other_adapters_go_on),
+		OF_FABRIC(fabric__news_that_cannot_be),
 		OF_FABRIC(link__an_answer_that_is_no_result),
 		OF_FABRIC(link__leaving_waits_for_no_answer),
 	};
