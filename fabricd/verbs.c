@@ -87,8 +87,7 @@ static void tell(struct verbs_program *p)
 void vb_fabricd_verbs_changed(struct vb_fabricd *f,
 			      const struct vb_fab_node *node, uint8_t port)
 {
-	struct vb_fabricd_verbs_adapter *a =
-		vb_fabricd_verbs_adapter(f, node);
+	struct vb_fabricd_verbs_adapter *a = vb_fabricd_verbs_adapter(f, node);
 	struct vb_fab_port *p = &node->port[port];
 
 	if (!a)
@@ -175,13 +174,16 @@ static bool take_slot(struct vb_fabricd_verbs_adapter *a,
 	return false;
 }
 
-/* Make the memory that one side writes; *@fd: a descriptor to map it by. Only
- * this process maps writable what it writes itself. */
+/* Make the memory that this process writes, or (@ours is false) that the
+ * program writes; *@fd: a descriptor to map it by. Each side can only read what
+ * the other one writes. */
 static int make_memory(bool ours, void **at, int *fd)
 {
 	const size_t bytes = VB_SHRING_BYTES(VB_VERBS_RING);
 	int rc = vb_shm_create("verbs", bytes, fd, at);
 
+	if (rc == 0 && !ours && mprotect(*at, bytes, PROT_READ) < 0)
+		return -errno;
 	if (rc == 0 && ours && fcntl(*fd, F_ADD_SEALS, F_SEAL_FUTURE_WRITE) < 0)
 		vb_log(LOG_DEBUG, "fabric: a ring cannot be sealed: %s",
 		       strerror(errno));

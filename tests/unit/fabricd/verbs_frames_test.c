@@ -7,6 +7,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <fcntl.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
@@ -351,6 +352,23 @@ static void verbs__a_ring_that_is_full_again(void **state)
 	leave(&b);
 }
 
+/* The fabric's process cannot write what a program writes, nor the other way
+ * round: the kernel refuses to put a byte there. */
+static void verbs__each_side_writes_its_own(void **state)
+{
+	struct guest a;
+	int zero = open("/dev/zero", O_RDONLY);
+
+	assert_true(zero >= 0);
+	attach(&a, 0);
+	assert_int_equal(read(zero, a.p->own, 1), 1);
+	assert_int_equal(read(zero, a.own, 1), 1);
+	assert_int_equal(read(zero, a.p->theirs, 1), -1);
+	assert_int_equal(read(zero, a.theirs, 1), -1);
+	leave(&a);
+	close(zero);
+}
+
 /* A program sends as itself alone: also its GRH says so, and how long the frame
  * is. */
 static void verbs__what_a_grh_may_say(void **state)
@@ -420,6 +438,7 @@ int main(void)
 		TEST(verbs__two_that_flood_each_other_leave),
 		TEST(verbs__one_that_reads_slowly),
 		TEST(verbs__a_ring_that_is_full_again),
+		TEST(verbs__each_side_writes_its_own),
 		TEST(verbs__what_a_grh_may_say),
 		TEST(verbs__a_group_is_no_queue_pair),
 	};
