@@ -8,6 +8,7 @@
 
 #include "base/log.h"
 #include "core/transport.h"
+#include "wire/lrh.h"
 
 struct move {
 	/* types of queue pairs that have this transition: bits 1 << enum
@@ -441,14 +442,26 @@ static int check_mtu(const struct change *c)
 	return 0;
 }
 
+/* A connected queue pair has one peer. */
+static bool av_is_group(const struct change *c)
+{
+	return vb_adapter_is_ib(c->qp->adapter) &&
+	       c->attr.av.dlid >= VB_LID_MCAST;
+}
+
 static int apply_av(struct change *c)
 {
 	const struct vb_av *av = &c->attr.av;
 	uint32_t qpn = atomic_load(&c->qp->qpn);
 	char text[VB_GID_TEXT];
 	const char *why;
-	int rc = vb_av_route(c->qp->adapter, av, qpn, c->attr.dest_qp_num,
-			     &c->route, &why);
+	int rc;
+
+	if (av_is_group(c))
+		return core_refuse(c, "a connection takes no multicast LID in",
+				   QPM_AV);
+	rc = vb_av_route(c->qp->adapter, av, qpn, c->attr.dest_qp_num,
+			 &c->route, &why);
 
 	/* Many programs use GID 0 by default, which often is unusable: warn the
 	 * user. Address handles cause no warning, since programs create some
