@@ -293,7 +293,7 @@ cat >"$work/partitions" <<-END
 	0x0200ca0000000201=limited;
 END
 subnet_begins "$topology" -P "$work/partitions"
-cases 5 partitions -- Hca3 Hca4 Hca2
+cases 6 partitions -- Hca3 Hca4 Hca2
 subnet_ends
 
 # --- T12: credits on a long link ---
