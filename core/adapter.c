@@ -11,6 +11,7 @@
 #include "base/fork.h"
 #include "base/log.h"
 #include "base/rand.h"
+#include "core/ah.h"
 #include "core/mr.h"
 
 /* Upper bounds of the tables; most often memory runs out earlier. */
@@ -114,6 +115,7 @@ int vb_adapter_init(struct vb_adapter *a, const char *name)
 	vb_mutex_init(&a->xrc_lock, RANK_XRC);
 	vb_mutex_init(&a->roster.lock, VB_RANK_LEAF);
 	vb_port_init(&a->port);
+	a->addressing = &vb_addressing_roce;
 	return 0;
 }
 

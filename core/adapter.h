@@ -14,6 +14,7 @@
 #include "core/roster.h"
 
 struct vb_transport;
+struct vb_addressing;
 struct vb_key_ops;
 struct vb_link;
 struct vb_flow;
@@ -34,6 +35,8 @@ extern const struct vb_limits vb_limits;
 struct vb_adapter {
 	char name[64];
 	uint64_t guid; /* GUID of the adapter: an EUI-64, in host byte order */
+	/* GUID of the system that has the adapter; 0: @guid is its GUID, too */
+	uint64_t sys_guid;
 	struct vb_port port;
 	/* Memory key index -> region or window. Adding needs mr_lock; lookups
 	 * need no lock. */
@@ -63,6 +66,8 @@ struct vb_adapter {
 	/* the link that carries the packets; the engine owns it */
 	struct vb_link *link;
 	const struct vb_transport *transport;
+	/* what addresses are; vb_adapter_init() sets RoCE's */
+	const struct vb_addressing *addressing;
 	/* true: the adapter is an iWARP device, which has only RC queue
 	 * pairs */
 	bool rnic;

@@ -1,14 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Makes routes of address vectors. An address handle keeps one route. */
-#include "core/ah.h"
+#include "core/qp.h"
 
 #include <errno.h>
 #include <stdlib.h>
 
 #include "base/log.h"
-
-/* The hop limit of a reply: the maximum (IBA 12.8.2.1). */
-#define REPLY_HOPS 0xff
 
 /* RoCE has no LIDs, so every address vector needs a GRH (IBA annex A17). */
 static const char *av_fault(const struct vb_av *av)
@@ -30,17 +27,16 @@ static uint8_t hop_limit(const struct vb_av *av)
 	return vb_gid_is_multicast(&av->dgid) ? av->hop_limit : 0;
 }
 
-int vb_av_route(struct vb_adapter *a, const struct vb_av *av, uint32_t sqpn,
-		uint32_t dqpn, struct vb_route *r, const char **why)
+static const char *roce_route(struct vb_adapter *a, const struct vb_av *av,
+			      struct vb_route *r)
 {
+	const char *why = av_fault(av);
 	struct vb_gid_entry source;
-	int rc;
 
-	*why = av_fault(av);
-	if (!*why && !vb_port_gid(&a->port, av->sgid_index, &source))
-		*why = "there is no GID at its sgid_index";
-	if (*why)
-		return -EINVAL;
+	if (why)
+		return why;
+	if (!vb_port_gid(&a->port, av->sgid_index, &source))
+		return "there is no GID at its sgid_index";
 	*r = (struct vb_route){
 		.sgid = source.gid,
 		.dgid = av->dgid,
@@ -48,9 +44,20 @@ int vb_av_route(struct vb_adapter *a, const struct vb_av *av, uint32_t sqpn,
 		.tclass = av->traffic_class,
 		.hop_limit = hop_limit(av),
 		.flow_label = av->flow_label & 0xfffff,
-		.dqpn = dqpn,
-		.sqpn = sqpn,
 	};
+	return NULL;
+}
+
+int vb_av_route(struct vb_adapter *a, const struct vb_av *av, uint32_t sqpn,
+		uint32_t dqpn, struct vb_route *r, const char **why)
+{
+	int rc;
+
+	*why = a->addressing->route(a, av, r);
+	if (*why)
+		return -EINVAL;
+	r->dqpn = dqpn;
+	r->sqpn = sqpn;
 	rc = a->link ? a->link->ops->route(a->link, r) : 0;
 	*why = rc == -EADDRNOTAVAIL
 		       ? "no interface of this host has the source GID's "
@@ -122,10 +129,10 @@ int vb_ah_aim(const struct vb_ah *ah, uint32_t sqpn, uint32_t dqpn,
 	return link ? link->ops->aim(link, r) : 0;
 }
 
-bool vb_av_reply(struct vb_adapter *a, const struct vb_grh *grh,
-		 struct vb_av *av)
+static bool roce_reply(struct vb_adapter *a, const struct vb_grh *grh,
+		       const struct vb_wc_from *from, struct vb_av *av)
 {
-	int index = vb_port_find_gid(&a->port, &grh->dgid);
+	int index = grh ? vb_port_find_gid(&a->port, &grh->dgid) : -1;
 
 	if (index < 0)
 		return false;
@@ -133,7 +140,7 @@ bool vb_av_reply(struct vb_adapter *a, const struct vb_grh *grh,
 		.dgid = grh->sgid,
 		.flow_label = grh->flow_label,
 		.sgid_index = (uint8_t)index,
-		.hop_limit = REPLY_HOPS,
+		.hop_limit = VB_REPLY_HOPS,
 		.traffic_class = grh->tclass,
 		.port_num = 1,
 		.is_global = true,
@@ -141,21 +148,48 @@ bool vb_av_reply(struct vb_adapter *a, const struct vb_grh *grh,
 	return true;
 }
 
-int vb_route_back(struct vb_adapter *a, const struct vb_grh *grh, uint32_t sqpn,
-		  uint32_t dqpn, struct vb_route *r)
+bool vb_av_reply(struct vb_adapter *a, const struct vb_grh *grh,
+		 const struct vb_wc_from *from, struct vb_av *av)
 {
-	struct vb_gid_entry ours;
+	return a->addressing->reply(a, grh, from, av);
+}
+
+/* Has the datagram come to an address of its queue pair's port, or to a group
+ * that was joined? The socket receives packets to any address of the host. */
+static bool roce_comes_to_port(const struct vb_qp *qp, const struct vb_frame *f)
+{
+	return vb_gid_is_multicast(f->dst) ||
+	       vb_port_find_gid(&qp->adapter->port, f->dst) >= 0;
+}
+
+/* The packet must come from the connection's peer, and to the queue pair's own
+ * address (IBA 9.6.1). A link-local address is unique only on its interface. */
+static bool roce_comes_from_peer(const struct vb_qp *qp,
+				 const struct vb_frame *f)
+{
+	if (qp->type == QPT_UD)
+		return roce_comes_to_port(qp, f);
+	return vb_gid_equal(f->src, &qp->route.dgid) &&
+	       vb_gid_equal(f->dst, &qp->route.sgid) &&
+	       (f->ifindex == qp->route.ifindex ||
+		!vb_gid_is_link_local(f->src));
+}
+
+const struct vb_addressing vb_addressing_roce = {
+	.route = roce_route,
+	.reply = roce_reply,
+	.comes_from_peer = roce_comes_from_peer,
+};
+
+int vb_route_back(struct vb_adapter *a, const struct vb_grh *grh,
+		  const struct vb_wc_from *from, uint32_t sqpn, uint32_t dqpn,
+		  struct vb_route *r)
+{
 	struct vb_av av;
 
-	if (!vb_av_reply(a, grh, &av) ||
-	    !vb_port_gid(&a->port, av.sgid_index, &ours))
+	if (!vb_av_reply(a, grh, from, &av) || a->addressing->route(a, &av, r))
 		return -EINVAL;
-	*r = (struct vb_route){
-		.sgid = ours.gid,
-		.dgid = grh->sgid,
-		.ifindex = ours.ifindex,
-		.dqpn = dqpn,
-		.sqpn = sqpn,
-	};
+	r->dqpn = dqpn;
+	r->sqpn = sqpn;
 	return a->link ? a->link->ops->aim(a->link, r) : 0;
 }

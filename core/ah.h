@@ -7,6 +7,11 @@
 #include "link/link.h"
 #include "wire/grh.h"
 
+/* The hop limit of a reply: the maximum (IBA 12.8.2.1). */
+#define VB_REPLY_HOPS 0xff
+
+struct vb_qp;
+
 struct vb_av {
 	struct vb_gid dgid;
 	uint32_t flow_label;
@@ -15,6 +20,33 @@ struct vb_av {
 		static_rate, port_num;
 	bool is_global;
 };
+
+/* What addresses are on a kind of network. core/ah.c has RoCE's, core/ah_ib.c
+ * InfiniBand's. */
+struct vb_addressing {
+	/* Set all members of @r that @av and the port's tables determine.
+	 * Returns NULL, or a static English sentence that says why @av is
+	 * invalid. */
+	const char *(*route)(struct vb_adapter *a, const struct vb_av *av,
+			     struct vb_route *r);
+	/* As vb_av_reply(). */
+	bool (*reply)(struct vb_adapter *a, const struct vb_grh *grh,
+		      const struct vb_wc_from *from, struct vb_av *av);
+	/* Did @f come from the peer of the connected queue pair @qp, or, to a
+	 * datagram queue pair, to an address of its port? */
+	bool (*comes_from_peer)(const struct vb_qp *qp,
+				const struct vb_frame *f);
+	/* A path MTU that the port does not carry is refused; else the queue
+	 * pair uses what fits. */
+	bool strict_mtu;
+};
+extern const struct vb_addressing vb_addressing_roce, vb_addressing_ib;
+
+/* Is @a an adapter of an InfiniBand fabric? The answer never changes. */
+static inline bool vb_adapter_is_ib(const struct vb_adapter *a)
+{
+	return a->addressing == &vb_addressing_ib;
+}
 
 /* Resolve @av to the route from queue pair @sqpn to queue pair @dqpn (0: not
  * known yet). 0, -EINVAL when the vector is invalid on this adapter, or the
@@ -46,15 +78,17 @@ VB_MUST_CHECK int vb_ah_aim(const struct vb_ah *ah, uint32_t sqpn,
 			    uint32_t dqpn, struct vb_route *r);
 
 /* The route for an answer from queue pair @sqpn to @dqpn, the sender of a
- * packet that arrived with @grh. The packet path calls this, so it makes no
- * system call. -EINVAL: the packet's destination is not an address of @a. */
+ * packet that arrived with @grh, or with NULL, and @from. The packet path calls
+ * this, so it makes no system call. -EINVAL: the packet's destination is not an
+ * address of @a. */
 VB_MUST_CHECK int vb_route_back(struct vb_adapter *a, const struct vb_grh *grh,
-				uint32_t sqpn, uint32_t dqpn,
-				struct vb_route *r);
+				const struct vb_wc_from *from, uint32_t sqpn,
+				uint32_t dqpn, struct vb_route *r);
 
-/* The address vector of the sender of a packet that arrived on @a with @grh.
- * False: the packet's destination is not an address of @a. */
+/* The address vector of the sender of a packet that arrived on @a with @grh, or
+ * on InfiniBand perhaps with NULL, and @from. False: the packet's destination
+ * is not an address of @a. */
 bool vb_av_reply(struct vb_adapter *a, const struct vb_grh *grh,
-		 struct vb_av *av);
+		 const struct vb_wc_from *from, struct vb_av *av);
 
 #endif

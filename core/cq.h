@@ -18,9 +18,11 @@ struct vb_cqe {
 	uint8_t status;
 	uint8_t opcode;	  /* the operation that completed, an enum vb_wc_op */
 	uint8_t wc_flags; /* flags of the completion, enum vb_wc_flags */
-	bool is_recv;
-	/* service level of a datagram: see struct vb_recv_done in core/qp.h */
-	uint8_t sl;
+	bool is_recv : 1;
+	/* where a datagram came from: see struct vb_wc_from in core/types.h */
+	uint8_t path_bits : 7;
+	uint8_t sl, pkey_index;
+	uint16_t slid;
 	uint32_t byte_len;
 	/* immediate data in wire order, or the rkey that was invalidated */
 	uint32_t imm;

@@ -21,14 +21,15 @@ enum vb_lock_order {
 	/* lock of the engine: adapters, and the descriptors that its thread
 	 * polls */
 	RANK_LIST,
-	RANK_RX, /* lock of the engine, held by the thread that receives */
+	RANK_GROUPS, /* lock of the engine: joining and leaving groups */
+	RANK_RX,     /* lock of the engine, held by the thread that receives */
 	/* lock of near, held by the thread that serves the lanes */
 	RANK_NEAR_RX,
 	RANK_DRIVE, /* lock of a queue pair's protocol state */
 	RANK_XRC,   /* lock of an adapter's XRC domains */
 	RANK_COPY_HELPER,
-	RANK_WQ, /* lock of a send, receive or shared receive queue */
-	RANK_MR, /* lock of an adapter's memory keys */
+	RANK_WQ,   /* lock of a send, receive or shared receive queue */
+	RANK_MR,   /* lock of an adapter's memory keys */
 	RANK_NEAR, /* lock of near: the list of peers */
 	RANK_MODERATION,
 	RANK_CQ,

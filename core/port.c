@@ -44,6 +44,8 @@ void vb_port_init(struct vb_port *p)
 	p->state = PORT_DOWN;
 	p->max_mtu = 5;
 	p->active_mtu = vb_mtu_for_netdev(0);
+	atomic_init(&p->pkeys[0], VB_PKEY_ALL);
+	atomic_init(&p->pkey_count, 1);
 }
 
 void vb_port_fini(struct vb_port *p)

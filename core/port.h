@@ -3,10 +3,14 @@
 #ifndef CORE_PORT_H
 #define CORE_PORT_H
 
+#include <stdatomic.h>
+
 #include "base/sync.h"
 #include "core/types.h"
 
-#define VB_MAX_GIDS 256
+#define VB_MAX_GIDS  256
+#define VB_MAX_PKEYS 128
+#define VB_PKEY_ALL  0xffffu /* the default partition, as a full member */
 
 enum vb_port_state {
 	PORT_DOWN = 1,
@@ -18,6 +22,19 @@ enum vb_port_state {
 struct vb_gid_entry {
 	struct vb_gid gid; /* all bytes zero: the entry is unused */
 	uint32_t ifindex;
+};
+
+/* What only a port of an InfiniBand fabric has. Codes are those of PortInfo
+ * (IBA 14.2.5.6), and of struct ibv_port_attr. */
+struct vb_port_ib {
+	bool present; /* the fabric has reported the port */
+	uint8_t phys, lmc, sm_sl, vls, init_type, subnet_timeout;
+	uint8_t width, speed;
+	uint16_t lid, sm_lid, gid_room;
+	uint16_t pkey_violations, qkey_violations;
+	uint32_t caps;
+	/* how often the subnet manager has asked clients to register again */
+	uint32_t reregisters;
 };
 
 struct vb_port {
@@ -35,9 +52,16 @@ struct vb_port {
 	uint32_t mbits; /* link speed in Mbit/s; 0: unknown */
 	char netdev[16];
 	uint8_t mac[6];
+	struct vb_port_ib ib;
+	/* Written under lock, read without: an entry is 0 if it is unused. An
+	 * Ethernet port has VB_PKEY_ALL alone. */
+	_Atomic uint16_t pkeys[VB_MAX_PKEYS];
+	_Atomic uint16_t pkey_count;
+	_Atomic uint8_t lmc; /* of an InfiniBand port; also without lock */
 };
 
-/* Zero the port and set the default state: down, an empty table. */
+/* Zero the port and set the default state: down, an empty table of GIDs, and
+ * the default P_Key. */
 void vb_port_init(struct vb_port *p);
 void vb_port_fini(struct vb_port *p);
 
@@ -64,7 +88,12 @@ enum vb_port_change {
 	PORT_WENT_DOWN = 4,
 	PORT_MTU = 8,
 	/* The interface is gone; a new interface may have its name. */
-	PORT_GONE = 16
+	PORT_GONE = 16,
+	/* changes that only a port of an InfiniBand fabric has */
+	PORT_LID = 32,
+	PORT_SM = 64,
+	PORT_PKEYS = 128,
+	PORT_REREGISTER = 256
 };
 
 /* Apply @news to the GID table: index 0 keeps the default GID, an address that
@@ -73,6 +102,41 @@ enum vb_port_change {
  * Repeating a call changes nothing. Takes p->lock. */
 unsigned vb_port_update(struct vb_port *p, const struct vb_port_update *news)
 	VB_EXCLUDES(p->lock);
+
+/* What the fabric reports about an InfiniBand port. */
+struct vb_port_ib_update {
+	struct vb_port_ib ib;
+	enum vb_port_state state;
+	uint8_t active_mtu, max_mtu; /* MTU codes, 1..5 */
+	uint16_t pkeys, gids;	     /* entries that follow */
+	uint16_t pkey[VB_MAX_PKEYS];
+	struct vb_gid gid[VB_MAX_GIDS]; /* all zero: no entry */
+};
+
+/* Apply @news. Returns bits of enum vb_port_change; nothing in the first call
+ * is a change. Takes p->lock. */
+unsigned vb_port_ib_update(struct vb_port *p,
+			   const struct vb_port_ib_update *news)
+	VB_EXCLUDES(p->lock);
+
+/* The fabric has ended: the port is down and disabled, and its tables keep what
+ * they have. Returns bits of enum vb_port_change. Takes p->lock. */
+unsigned vb_port_ib_end(struct vb_port *p) VB_EXCLUDES(p->lock);
+
+/* The P_Key at @index; 0: none. No lock. */
+static inline uint16_t vb_port_pkey(const struct vb_port *p, unsigned index)
+{
+	return index < VB_MAX_PKEYS ? atomic_load_explicit(&p->pkeys[index],
+							   memory_order_relaxed)
+				    : 0;
+}
+
+/* Do the P_Keys of a packet and of a queue pair match (IBA 10.9.3)? Of two
+ * limited members neither hears the other. */
+static inline bool vb_pkeys_match(uint16_t a, uint16_t b)
+{
+	return ((a ^ b) & 0x7fff) == 0 && (a & 0x7fff) && ((a | b) & 0x8000);
+}
 
 /* Copy entry @index to @out. False: @index is out of range, or the entry is
  * unused. Takes p->lock. */

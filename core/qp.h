@@ -237,8 +237,7 @@ struct vb_recv_done {
 	enum vb_wc_op opcode;
 	uint32_t byte_len, imm, src_qp;
 	uint8_t wc_flags;
-	/* of a datagram: its encapsulation, an enum vb_wc_l3; otherwise 0 */
-	uint8_t sl;
+	struct vb_wc_from from; /* where a datagram came from; otherwise 0 */
 	bool solicited;
 	uint32_t flow_tag;
 };

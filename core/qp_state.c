@@ -8,6 +8,7 @@
 
 #include "base/log.h"
 #include "core/transport.h"
+#include "wire/lrh.h"
 
 struct move {
 	/* types of queue pairs that have this transition: bits 1 << enum
@@ -230,7 +231,7 @@ static const struct field fields[] = {
 	ROW(CUR_STATE,		cur_qp_state,	    0,	 QPS_COUNT - 1),
 	ROW(EN_SQD_ASYNC_NOTIFY, sqd_async_notify,  0,	 1),
 	ROW(ACCESS_FLAGS,	access_flags,	    0,	 ANY),
-	ROW(PKEY_INDEX,		pkey_index,	    0,	 0),
+	ROW(PKEY_INDEX,		pkey_index,	    0,	 VB_MAX_PKEYS - 1),
 	ROW(PORT,		port_num,	    1,	 1),
 	ROW(QKEY,		qkey,		    0,	 ANY),
 	ROW(AV,			av,		    0,	 0),
@@ -366,6 +367,10 @@ static int check_values(const struct change *c)
 		if (value < f->min || value > f->max)
 			return core_refuse(c, "out of range:", f->bit);
 	}
+	if (c->mask & QPM_PKEY_INDEX &&
+	    c->asked->pkey_index >=
+		    atomic_load(&c->qp->adapter->port.pkey_count))
+		return core_refuse(c, "out of range:", QPM_PKEY_INDEX);
 	if (c->mask & QPM_CUR_STATE && c->asked->cur_qp_state != c->from)
 		return core_refuse(c, "state is not", QPM_CUR_STATE);
 	return 0;
@@ -420,14 +425,43 @@ static uint32_t usable_mtu(struct vb_qp *qp, uint8_t path_mtu)
 	return vb_mtu_bytes(path_mtu ? VB_MIN(path_mtu, active) : active);
 }
 
+/* Does the port refuse the path MTU? */
+static int check_mtu(const struct change *c)
+{
+	struct vb_adapter *a = c->qp->adapter;
+	uint8_t active;
+
+	if (!(c->mask & QPM_PATH_MTU) || !a->addressing->strict_mtu)
+		return 0;
+	vb_mutex_lock(&a->port.lock);
+	active = a->port.active_mtu;
+	vb_mutex_unlock(&a->port.lock);
+	if (c->asked->path_mtu > active)
+		return core_refuse(c, "the port carries less than",
+				   QPM_PATH_MTU);
+	return 0;
+}
+
+/* A connected queue pair has one peer. */
+static bool av_is_group(const struct change *c)
+{
+	return vb_adapter_is_ib(c->qp->adapter) &&
+	       c->attr.av.dlid >= VB_LID_MCAST;
+}
+
 static int apply_av(struct change *c)
 {
 	const struct vb_av *av = &c->attr.av;
 	uint32_t qpn = atomic_load(&c->qp->qpn);
 	char text[VB_GID_TEXT];
 	const char *why;
-	int rc = vb_av_route(c->qp->adapter, av, qpn, c->attr.dest_qp_num,
-			     &c->route, &why);
+	int rc;
+
+	if (av_is_group(c))
+		return core_refuse(c, "a connection takes no multicast LID in",
+				   QPM_AV);
+	rc = vb_av_route(c->qp->adapter, av, qpn, c->attr.dest_qp_num,
+			 &c->route, &why);
 
 	/* Many programs use GID 0 by default, which often is unusable: warn the
 	 * user. Address handles cause no warning, since programs create some
@@ -457,6 +491,8 @@ static int plan(struct change *c)
 
 	if (rc == 0)
 		rc = check_values(c);
+	if (rc == 0)
+		rc = check_mtu(c);
 	if (rc)
 		return rc;
 	apply(c);

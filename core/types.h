@@ -113,6 +113,14 @@ enum vb_wc_l3 {
 	WC_L3_UDP_IPV4 = 0xa,
 };
 
+/* Where a datagram came from, beside its GRH. */
+struct vb_wc_from {
+	uint16_t slid;	   /* 0: not on InfiniBand */
+	uint8_t sl;	   /* on RoCE enum vb_wc_l3 */
+	uint8_t path_bits; /* of the destination LID */
+	uint8_t pkey_index;
+};
+
 enum vb_access {
 	ACCESS_LOCAL_WRITE = 1,
 	ACCESS_REMOTE_WRITE = 2,

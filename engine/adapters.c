@@ -39,6 +39,26 @@ static unsigned free_number(const struct vb_engine *e) VB_REQUIRES(e->list_lock)
 	return number;
 }
 
+/* Programs of one host meet near only by RoCE and iWARP devices. */
+static void choose_ops(struct vb_adapter *a, enum vb_device_kind kind)
+{
+	static const struct {
+		const struct vb_transport *transport;
+		const struct vb_key_ops *keys;
+		const struct vb_forward_ops *forward;
+	} ops[] = {
+		[DEVICE_ROCE] = { &vb_mux_transport, &vb_mux_keys,
+				  &vb_engine_forward_ops },
+		[DEVICE_IWARP] = { &vb_mux_stream_transport, &vb_mux_keys,
+				   NULL },
+		[DEVICE_IB] = { &vb_mux_fabric_transport, NULL, NULL },
+	};
+
+	a->transport = ops[kind].transport;
+	a->key_ops = ops[kind].keys;
+	a->forward_ops = ops[kind].forward;
+}
+
 static int make_adapter(struct vb_engine *e, const struct vb_device *device,
 			struct vb_open_adapter **out) VB_REQUIRES(e->list_lock)
 {
@@ -56,16 +76,10 @@ static int make_adapter(struct vb_engine *e, const struct vb_device *device,
 	oa->adapter.qpn_base = e->lease.slot << VB_QPN_BITS;
 	oa->adapter.rnic = device->kind == DEVICE_IWARP;
 	oa->adapter.link = e->link;
-	if (oa->adapter.rnic) {
-		oa->adapter.transport = &vb_mux_stream_transport;
-		oa->adapter.key_ops = &vb_mux_keys;
-	} else {
-		oa->adapter.transport = &vb_mux_transport;
-		oa->adapter.key_ops = &vb_mux_keys;
-		oa->adapter.forward_ops = &vb_engine_forward_ops;
-	}
+	choose_ops(&oa->adapter, device->kind);
 	oa->adapter.number = free_number(e);
-	rc = vb_ports_setup(oa);
+	rc = device->kind == DEVICE_IB ? vb_fabric_open(e, oa)
+				       : vb_ports_setup(oa);
 	if (rc)
 		goto fini_adapter;
 	vb_counter_file_open(&oa->adapter);
@@ -91,6 +105,8 @@ static void drop_adapter(struct vb_engine *e, struct vb_open_adapter *oa)
 	while (*at != oa)
 		at = &(*at)->next;
 	*at = oa->next;
+	if (oa->device.kind == DEVICE_IB)
+		vb_fabric_close(e, oa);
 	vb_counter_file_close(&oa->adapter);
 	vb_adapter_fini(&oa->adapter);
 	free(oa);

@@ -15,9 +15,7 @@
 #include "base/log.h"
 #include "link/netif.h"
 
-#define SPEC_BYTES 96
-/* Prefix of a place in a fabric, which libibumad.so.3 handles. */
-#define OTHERS	    "ib:"
+#define SPEC_BYTES  160
 #define DEVICE_NAME sizeof(((struct vb_device *)0)->name)
 
 /* For each kind of device, the first letters of a spec and of the device's
@@ -275,22 +273,73 @@ static bool is_readable_spec(const char *spec)
 	return true;
 }
 
+static bool is_place(const char *spec)
+{
+	return strncmp(spec, VB_FABRIC_PREFIX, strlen(VB_FABRIC_PREFIX)) == 0;
+}
+
+static unsigned count_places(const char *specs)
+{
+	char spec[SPEC_BYTES];
+	unsigned count = 0;
+
+	while (specs) {
+		specs = cut_spec(specs, spec);
+		count += is_place(spec);
+	}
+	return count;
+}
+
+/* Add the adapter at a place in a fabric. The name has the place's @number, as
+ * libibumad.so.3 counts. A switch has no queue pairs for programs. */
+static int add_place(const char *spec, unsigned number, struct vb_device *list,
+		     unsigned *count)
+{
+	struct vb_device *d = &list[*count];
+	struct vb_umad_info info;
+	int rc = -EINVAL;
+
+	memset(d, 0, sizeof(*d));
+	if (vb_fabric_place_get(spec, strlen(spec), &d->place))
+		rc = vb_fabric_query(&d->place, 1, &info);
+	if (rc) {
+		vb_log(LOG_ERROR, "device %s: %s", spec,
+		       rc == -ECONNREFUSED ? "no such fabric runs"
+		       : rc == -ENODEV	   ? "the fabric has no such node"
+					   : strerror(-rc));
+		return rc == -EINVAL ? rc : -ENODEV;
+	}
+	if (!info.has_port)
+		return 0;
+	d->kind = DEVICE_IB;
+	d->ifindex = number;
+	d->guid = info.guid;
+	snprintf(d->name, sizeof(d->name), "ib%u", number);
+	++*count;
+	return 0;
+}
+
 static int add_specs(const struct interfaces *h, const char *specs,
 		     struct vb_device *list, unsigned *count)
 {
 	char spec[SPEC_BYTES];
+	unsigned places = 0;
 
 	while (specs) {
 		int rc;
 
 		specs = cut_spec(specs, spec);
-		if (strncmp(spec, OTHERS, strlen(OTHERS)) == 0)
+		if (is_place(spec)) {
+			rc = add_place(spec, places++, list, count);
+			if (rc)
+				return rc;
 			continue;
+		}
 		if (!is_readable_spec(spec)) {
 			vb_log(LOG_ERROR,
 			       "device spec \"%s\": not an interface, "
-			       "roce:INTERFACE, iwarp:INTERFACE, or a "
-			       "device's name",
+			       "roce:INTERFACE, iwarp:INTERFACE, ib:NODE, or "
+			       "a device's name",
 			       spec);
 			return -EINVAL;
 		}
@@ -304,8 +353,9 @@ static int add_specs(const struct interfaces *h, const char *specs,
 static int build_devices(const struct interfaces *h, const char *specs,
 			 struct vb_device **list, unsigned *count)
 {
-	struct vb_device *l =
-		calloc((size_t)h->count * VB_COUNT(kinds) + 1, sizeof(*l));
+	struct vb_device *l = calloc((size_t)h->count * VB_COUNT(kinds) + 1 +
+					     count_places(specs),
+				     sizeof(*l));
 	unsigned used = 0;
 	int rc = 0;
 

@@ -19,12 +19,10 @@
 /* Refusals in a row that random damage alone does not cause. */
 #define ID_DOUBTS 16
 
-/* The table's only P_Key is 0xffff, a full member: the low 15 bits decide. Two
- * limited members must not communicate (IBA 10.9.1), but a full member may with
- * either kind. */
-static bool pkey_matches(uint16_t pkey)
+static bool pkey_matches(const struct vb_qp *qp, uint16_t pkey)
 {
-	return (pkey & 0x7fff) == 0x7fff;
+	return vb_pkeys_match(
+		vb_port_pkey(&qp->adapter->port, qp->attr.pkey_index), pkey);
 }
 
 static bool state_takes(enum vb_qp_state state, bool response)
@@ -117,26 +115,6 @@ static struct vb_peer_id *peer_of(struct vb_engine *e, struct vb_qp *qp,
 	return &s->id;
 }
 
-/* Has the datagram come to an address of its queue pair's port, or to a group
- * that was joined? The socket receives packets to any address of the host. */
-static bool comes_to_port(const struct vb_qp *qp, const struct vb_frame *f)
-{
-	return vb_gid_is_multicast(f->dst) ||
-	       vb_port_find_gid(&qp->adapter->port, f->dst) >= 0;
-}
-
-/* The packet must come from the connection's peer, and to the queue pair's own
- * address (IBA 9.6.1). A link-local address is unique only on its interface. */
-static bool comes_from_peer(const struct vb_qp *qp, const struct vb_frame *f)
-{
-	if (qp->type == QPT_UD)
-		return comes_to_port(qp, f);
-	return vb_gid_equal(f->src, &qp->route.dgid) &&
-	       vb_gid_equal(f->dst, &qp->route.sgid) &&
-	       (f->ifindex == qp->route.ifindex ||
-		!vb_gid_is_link_local(f->src));
-}
-
 /* The opcode must belong to the queue pair's transport. UC and UD also take
  * Verbena's own acknowledgement (ib/pace.h). */
 static bool class_fits(const struct vb_qp *qp, uint8_t opcode)
@@ -164,9 +142,9 @@ static enum vb_counter eng_refusal(struct vb_engine *e, struct vb_qp *qp,
 		return CNT_DROP_TRANSPORT;
 	if (!state_takes(atomic_load(&qp->state), pkt->op->response))
 		return CNT_DROP_STATE;
-	if (!comes_from_peer(qp, f))
+	if (!qp->adapter->addressing->comes_from_peer(qp, f))
 		return CNT_DROP_ADDRESS;
-	if (!pkey_matches(pkt->bth.pkey))
+	if (!pkey_matches(qp, pkt->bth.pkey))
 		return CNT_DROP_PKEY;
 	if (f->if_ip_id >= 0 &&
 	    !id_is_plausible(peer_of(e, qp, f->src), f, now))
@@ -179,6 +157,8 @@ static struct vb_grh grh_of(const struct vb_frame *f)
 	return (struct vb_grh){
 		.sgid = *f->src,
 		.dgid = *f->dst,
+		.flow_label = f->flow_label,
+		.iba = f->dlid != 0,
 		.ip_id = (uint16_t)VB_MAX(f->if_ip_id, 0),
 		.udp_bytes = (uint16_t)(f->len + VB_ICRC_BYTES),
 		.tclass = f->tclass,
@@ -192,15 +172,43 @@ static uint32_t frame_dqpn(const struct vb_frame *f)
 				     : (uint32_t)vb_load_be(f->bytes + 5, 3);
 }
 
+/* The service level that RoCE reports, which has none. */
+static uint8_t l3_of(const struct vb_frame *f)
+{
+	return vb_gid_is_ipv4(f->dst) ? WC_L3_UDP_IPV4 : WC_L3_UDP_IPV6;
+}
+
+static struct vb_wc_from from_of(struct vb_qp *qp, const struct vb_frame *f)
+	VB_REQUIRES(qp->drive)
+{
+	uint8_t lmc = atomic_load_explicit(&qp->adapter->port.lmc,
+					   memory_order_relaxed);
+	uint16_t mask = (uint16_t)((1u << lmc) - 1);
+
+	if (!f->dlid)
+		return (struct vb_wc_from){ .sl = l3_of(f) };
+	return (struct vb_wc_from){
+		.slid = f->slid,
+		.sl = f->sl,
+		.path_bits = f->dlid & mask & 0x7f,
+		.pkey_index = (uint8_t)qp->attr.pkey_index,
+	};
+}
+
 /* Hand a datagram to its queue pair. Only for datagrams does the program learn
  * where they came from. */
 static void hand_datagram(struct vb_qp *qp, const struct vb_frame *f,
 			  struct vb_ib_pkt *pkt, vb_time now)
 	VB_REQUIRES(qp->drive)
 {
-	const struct vb_grh grh = grh_of(f);
+	const struct vb_wc_from from = from_of(qp, f);
+	struct vb_grh grh;
 
-	pkt->grh = &grh;
+	if (f->src) {
+		grh = grh_of(f);
+		pkt->grh = &grh;
+	}
+	pkt->from = &from;
 	vb_transport_recv(qp, pkt, now);
 }
 
@@ -301,19 +309,28 @@ static void eng_dispatch_serve(struct vb_engine *e, struct vb_qp *qp,
 	vb_drive_release(e, qp);
 }
 
+static bool is_of_group(const struct vb_group *g, const struct vb_frame *f)
+{
+	return f->dst && vb_gid_equal(&g->to.gid, f->dst) &&
+	       g->to.ifindex == f->ifindex &&
+	       (!g->to.mlid || g->to.mlid == f->dlid);
+}
+
 /* Serve a packet to a multicast group: each queue pair in the group gets a copy
  * (IBA 10.5.2). */
-static void serve_group(struct vb_engine *e, const struct vb_frame *f,
-			vb_time now) VB_REQUIRES(e->rx)
+static void serve_group(struct vb_engine *e, const struct vb_link *link,
+			const struct vb_frame *f, vb_time now)
+	VB_REQUIRES(e->rx)
 {
 	for (const struct vb_group *g = e->groups; g; g = g->next)
-		if (vb_gid_equal(&g->gid, f->dst) && g->ifindex == f->ifindex)
+		if (is_of_group(g, f) && g->qp->adapter->link == link)
 			eng_dispatch_serve(e, g->qp, g->qpn, f, 1, now);
 }
 
 /* Serve the frames in a row for one destination, beginning with number @first.
  * Returns the index of the next frame. */
-static unsigned dispatch_run(struct vb_engine *e, unsigned first, vb_time now)
+static unsigned dispatch_run(struct vb_engine *e, const struct vb_link *link,
+			     unsigned slot, unsigned first, vb_time now)
 	VB_REQUIRES(e->rx)
 {
 	const struct vb_frame *f = &e->rxq.frames[first];
@@ -322,25 +339,33 @@ static unsigned dispatch_run(struct vb_engine *e, unsigned first, vb_time now)
 	struct vb_qp *qp;
 
 	if (dqpn == VB_QPN_MULTICAST) {
-		serve_group(e, f, now);
+		serve_group(e, link, f, now);
 		return end;
 	}
 	while (end < e->rxq.count && frame_dqpn(&e->rxq.frames[end]) == dqpn)
 		end++;
-	qp = dqpn >> VB_QPN_BITS == e->lease.slot
+	qp = dqpn >> VB_QPN_BITS == slot
 		     ? vb_idtab_get(e->qps, dqpn & ((1u << VB_QPN_BITS) - 1))
 		     : NULL;
-	if (qp)
+	/* Two adapters of this process can have equal slots, but not equal
+	 * numbers below. */
+	if (qp && qp->adapter->link == link)
 		eng_dispatch_serve(e, qp, dqpn, f, end - first, now);
 	else
 		e->strays += end - first;
 	return end;
 }
 
-void vb_dispatch(struct vb_engine *e, vb_time now)
+void vb_dispatch_from(struct vb_engine *e, const struct vb_link *link,
+		      unsigned slot, vb_time now)
 {
 	unsigned i = 0;
 
 	while (i < e->rxq.count)
-		i = dispatch_run(e, i, now);
+		i = dispatch_run(e, link, slot, i, now);
+}
+
+void vb_dispatch(struct vb_engine *e, vb_time now)
+{
+	vb_dispatch_from(e, e->link, e->lease.slot, now);
 }

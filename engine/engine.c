@@ -255,13 +255,17 @@ static int start_engine(bool in_network)
 		goto free_engine;
 	atomic_init(&e->raw_fd, -1);
 	atomic_init(&e->stream_fd, -1);
+	atomic_init(&e->fabric_fd, -1);
+	e->news_fd = -1;
 	e->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (e->wake_fd < 0) {
 		rc = -errno;
 		goto destroy_qps;
 	}
 	vb_mutex_init(&e->list_lock, RANK_LIST);
+	vb_mutex_init(&e->group_lock, RANK_GROUPS);
 	vb_mutex_init(&e->rx, RANK_RX);
+	vb_mutex_init(&e->fabric_lock, VB_RANK_LEAF);
 	vb_mutex_init(&e->timer_lock, VB_RANK_LEAF);
 	vb_timers_init(&e->timers);
 	atomic_init(&e->due, VB_NEVER);
@@ -315,6 +319,10 @@ static void stop_engine(struct vb_engine *e)
 	close_link(e);
 	vb_raw_close(e);
 	vb_stream_close_all(e);
+	if (e->news_fd >= 0) {
+		close(e->news_fd);
+		close(atomic_load(&e->fabric_fd));
+	}
 	close(e->wake_fd);
 	while (vb_timers_pop(&e->timers, VB_NEVER - 1))
 		;
@@ -323,6 +331,7 @@ static void stop_engine(struct vb_engine *e)
 	vb_idtab_destroy(e->qps);
 	vb_mutex_fini(&e->list_lock);
 	vb_mutex_fini(&e->rx);
+	vb_mutex_fini(&e->fabric_lock);
 	vb_mutex_fini(&e->timer_lock);
 	vb_mutex_fini(&e->moderation);
 	free(e);

@@ -69,7 +69,7 @@ struct vb_engine_qp {
 
 	/* the deadline for which the timer is queued, or VB_NEVER */
 	vb_time timer_at;
-	struct vb_held *held;	   /* packets for which the link had no room */
+	struct vb_held *held; /* packets for which the link had no room */
 	/* the stream of an iWARP queue pair; or NULL */
 	struct vb_stream *stream;
 	/* IPv4 Identifications of the connection's peer */
@@ -77,7 +77,7 @@ struct vb_engine_qp {
 	/* state of the poll hint of an iWARP queue pair */
 	struct vb_poll_hint await;
 	struct vb_timer timer; /* protected by timer_lock; initialized once */
-	struct vb_qp *qp;	   /* the queue pair, which never changes */
+	struct vb_qp *qp;      /* the queue pair, which never changes */
 };
 
 static inline struct vb_engine_qp *vb_eq(const struct vb_qp *qp)
@@ -95,13 +95,12 @@ struct vb_sender {
 
 /* The membership of a queue pair in a multicast group. */
 struct vb_group {
-	struct vb_gid gid;
-	uint32_t ifindex;
+	struct vb_link_group to;
 	struct vb_qp *qp;
 	/* the queue pair's number, which shows whether @qp was destroyed and
 	 * reused */
 	uint32_t qpn;
-	int member;   /* the number that the link's join() returned */
+	int member; /* the number that the link's join() returned */
 	struct vb_group *next;
 };
 
@@ -129,17 +128,29 @@ struct vb_engine {
 		/* the engine thread, restarted when the first RoCE device
 		 * opens */
 		thread;
-	bool serving;	/* guarded by open_lock: the thread exists */
+	bool serving; /* guarded by open_lock: the thread exists */
 
 	struct vb_mutex list_lock;
 	/* list of open adapters; guarded by list_lock */
 	struct vb_open_adapter *adapters;
 
+	/* Adapters of InfiniBand fabrics (engine/fabric.c). Changed with
+	 * list_lock, rx and fabric_lock; read with any of them. */
+	struct vb_fabric *fabrics;
+	struct vb_mutex fabric_lock;
+	/* epoll descriptors over their bells, and over their connections; -1:
+	 * none yet */
+	_Atomic int fabric_fd;
+	int news_fd;
+
+	/* held while a queue pair joins or leaves a group */
+	struct vb_mutex group_lock;
+
 	struct vb_mutex rx;
 	struct vb_rxq rxq; /* guarded by rx: the frames read from the link */
 	/* guarded by rx: number of frames for no queue pair of this process */
 	uint64_t strays;
-	/* guarded by rx: memberships in multicast groups */
+	/* Memberships in multicast groups. Changed with group_lock and rx. */
 	struct vb_group *groups;
 	/* guarded by rx: list of the raw packet queue pairs */
 	struct vb_raw *raws;
@@ -147,7 +158,7 @@ struct vb_engine {
 	 * none yet */
 	_Atomic int raw_fd;
 	struct vb_chain *streams; /* guarded by rx: list of iWARP's sockets */
-	unsigned stream_count;	      /* guarded by rx: length of @streams */
+	unsigned stream_count;	  /* guarded by rx: length of @streams */
 	/* guarded by rx: buffer for the bytes of a stream */
 	struct vb_iw_rxq *stream_rxq;
 	_Atomic int stream_fd; /* epoll descriptor for @streams; -1: none yet */
@@ -283,9 +294,8 @@ static inline bool vb_engine_spins(const struct vb_engine *e)
  * did. */
 static inline bool vb_engine_spins_no_more(struct vb_engine *e)
 {
-	return vb_engine_spins(e) &&
-	       vb_program_spins(
-		       atomic_fetch_and(&e->program, ~VB_PROGRAM_SPINS));
+	return vb_engine_spins(e) && vb_program_spins(atomic_fetch_and(
+					     &e->program, ~VB_PROGRAM_SPINS));
 }
 
 /* Returns the time for a step of @qp. A queue pair's time never goes back,
@@ -347,12 +357,12 @@ bool vb_drive_wakes(struct vb_engine *e, vb_time at) VB_REQUIRES(e->timer_lock);
 #define VB_HELD_MOST  64
 #define VB_HELD_LASTS (20 * VB_MSEC)
 /* The pause before the first new try. */
-#define VB_ROOM_SOON  (100 * VB_USEC)
+#define VB_ROOM_SOON (100 * VB_USEC)
 static inline struct vb_link *vb_room_link(struct vb_engine *e,
 					   const struct vb_qp *qp)
 	VB_REQUIRES(qp->drive)
 {
-	return qp->link ? qp->link : e->link;
+	return qp->link ? qp->link : qp->adapter->link;
 }
 /* Let @qp hold the batch @q, of which the link has sent only a part. False: too
  * many batches are held, or there is no memory; the caller still owns @q. */
@@ -381,6 +391,8 @@ void vb_moderate_due(struct vb_engine *e, vb_time now)
 /* Declarations of engine/transport_mux.c: a queue pair's path is packets, a
  * stream, or, to peers of this host, lanes. */
 extern const struct vb_transport vb_mux_transport;
+/* Of a fabric's adapter: always packets. */
+extern const struct vb_transport vb_mux_fabric_transport;
 extern const struct vb_transport vb_mux_stream_transport;
 /* Call vb_near_expect() for @qp, which has just got its stream. False: there is
  * no @card, and all requests go by the stream. */
@@ -403,9 +415,40 @@ void vb_forward_destroy(struct vb_forward *forward);
 int vb_forward_fd(const struct vb_forward *forward);
 void vb_forward_serve(struct vb_forward *forward);
 
-/* A function of engine/dispatch.c: hand the frames in e->rxq to their queue
- * pairs. */
+/* Functions of engine/dispatch.c: hand the frames in e->rxq to their queue
+ * pairs. The frames came by the engine's own link; or by @link, whose adapter
+ * has @slot. */
 void vb_dispatch(struct vb_engine *e, vb_time now) VB_REQUIRES(e->rx);
+void vb_dispatch_from(struct vb_engine *e, const struct vb_link *link,
+		      unsigned slot, vb_time now) VB_REQUIRES(e->rx);
+
+/* Functions of engine/fail.c. */
+/* Move @qp to the error state, as ibv_modify_qp() does. */
+void vb_engine_fail(struct vb_engine *e, struct vb_qp *qp, vb_time now)
+	VB_REQUIRES(qp->drive);
+/* Do so with all queue pairs of the adapter that has @link, but those in
+ * RESET. */
+void vb_engine_fail_all(struct vb_engine *e, const struct vb_link *link,
+			vb_time now) VB_EXCLUDES(e->rx);
+
+/* engine/fabric.c: adapters of InfiniBand fabrics. */
+/* Attach to the fabric that @oa names, and set what the adapter has from there:
+ * link, numbers, addressing, GUIDs, port. 0 or -errno, which is logged. */
+VB_MUST_CHECK int vb_fabric_open(struct vb_engine *e,
+				 struct vb_open_adapter *oa)
+	VB_REQUIRES(e->list_lock) VB_EXCLUDES(e->rx);
+void vb_fabric_close(struct vb_engine *e, struct vb_open_adapter *oa)
+	VB_REQUIRES(e->list_lock) VB_EXCLUDES(e->rx);
+/* Dispatch the frames that have arrived. True: there were some. */
+bool vb_fabric_drain(struct vb_engine *e) VB_REQUIRES(e->rx);
+/* The engine's thread is about to sleep on fabric_fd. False: frames are there
+ * already. */
+VB_MUST_CHECK bool vb_fabric_sleep(struct vb_engine *e)
+	VB_EXCLUDES(e->fabric_lock);
+/* It has slept. @rung: fabric_fd was readable. */
+void vb_fabric_wake(struct vb_engine *e, bool rung) VB_EXCLUDES(e->fabric_lock);
+/* Take what fabrics say of their ports. */
+void vb_fabric_news(struct vb_engine *e) VB_EXCLUDES(e->list_lock);
 
 /* A function of engine/raw.c: hand over the frames of raw packet queue pairs.
  * True: there were some. */
@@ -464,6 +507,9 @@ static inline bool vb_service_is_me(const struct vb_engine *e)
  * host's interfaces. */
 void vb_ports_refresh(struct vb_engine *e) VB_EXCLUDES(e->list_lock);
 VB_MUST_CHECK int vb_ports_setup(struct vb_open_adapter *oa);
+/* Post the events for @changes, bits of enum vb_port_change, to the contexts of
+ * the adapter, whose list of contexts does not change meanwhile. */
+void vb_ports_tell(struct vb_open_adapter *oa, unsigned changes);
 /* A function of engine/adapters.c: call @f with the list of adapters locked. */
 void vb_engine_with_adapters(struct vb_engine *e,
 			     void (*f)(struct vb_open_adapter *oa, void *arg),

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <poll.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -129,5 +130,28 @@ int vb_fabric_query(const struct vb_fabric_place *place, unsigned port,
 	rc = vb_fabric_ask(fd, UMAD_QUERY, place, port, info, sizeof(*info),
 			   NULL, &none);
 	close(fd);
+	return rc;
+}
+
+int vb_fabric_call(int fd, const void *bytes, size_t len)
+{
+	vb_time due = vb_fabric_due();
+	struct vb_umad_head head;
+	unsigned none = 0;
+	int pair[2], rc;
+	ssize_t n;
+
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+		return -errno;
+	rc = vb_fabric_post(fd, bytes, len, &pair[1], due);
+	close(pair[1]);
+	if (!rc) {
+		n = vb_fabric_receive(pair[0], &head, sizeof(head), NULL, &none,
+				      due);
+		rc = n == sizeof(head) ? head.result
+		     : n < 0	       ? (int)n
+				       : -ECONNRESET;
+	}
+	close(pair[0]);
 	return rc;
 }

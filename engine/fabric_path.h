@@ -73,6 +73,10 @@ VB_MUST_CHECK int vb_fabric_reach(const struct vb_fabric_place *place);
 int vb_fabric_ask(int fd, uint32_t kind, const struct vb_fabric_place *place,
 		  unsigned port, void *answer, size_t room, int *fds,
 		  unsigned *count);
+/* Send @bytes over @fd, which is attached to a port, together with a socket for
+ * the answer. Returns the result in the answer, or -errno; -ETIMEDOUT: no
+ * answer came. */
+int vb_fabric_call(int fd, const void *bytes, size_t len);
 /* Ask the fabric about the node at @place and its port @port. 0 or -errno. */
 VB_MUST_CHECK int vb_fabric_query(const struct vb_fabric_place *place,
 				  unsigned port, struct vb_umad_info *info);

@@ -12,40 +12,85 @@
 #include "base/log.h"
 
 static struct vb_group **find_group(struct vb_engine *e, const struct vb_qp *qp,
-				    const struct vb_gid *gid) VB_REQUIRES(e->rx)
+				    const struct vb_gid *gid, uint16_t mlid)
+	VB_REQUIRES(e->rx)
 {
 	struct vb_group **at = &e->groups;
 
-	while (*at && ((*at)->qp != qp || !vb_gid_equal(&(*at)->gid, gid)))
+	while (*at && ((*at)->qp != qp || (*at)->to.mlid != mlid ||
+		       !vb_gid_equal(&(*at)->to.gid, gid)))
 		at = &(*at)->next;
 	return at;
 }
 
-static int join(struct vb_engine *e, struct vb_qp *qp, const struct vb_gid *gid)
-	VB_REQUIRES(e->rx)
+static bool is_member(struct vb_engine *e, const struct vb_qp *qp,
+		      const struct vb_gid *gid, uint16_t mlid)
+	VB_REQUIRES(e->group_lock) VB_EXCLUDES(e->rx)
 {
+	bool is;
+
+	vb_mutex_lock(&e->rx);
+	is = *find_group(e, qp, gid, mlid);
+	vb_mutex_unlock(&e->rx);
+	return is;
+}
+
+/* The link may wait for the fabric's process, and frames go on arriving
+ * meanwhile: rx is held only to change the list. */
+static int join(struct vb_engine *e, struct vb_qp *qp, const struct vb_gid *gid,
+		uint16_t mlid) VB_REQUIRES(e->group_lock) VB_EXCLUDES(e->rx)
+{
+	struct vb_link *link = qp->adapter->link;
 	struct vb_group *g = malloc(sizeof(*g));
 	struct vb_port *port = &qp->adapter->port;
 	int member;
 
 	if (!g)
 		return -ENOMEM;
-	*g = (struct vb_group){ .gid = *gid, .qp = qp, .next = e->groups };
+	*g = (struct vb_group){
+		.to = { .gid = *gid, .mlid = mlid },
+		.qp = qp,
+	};
 	g->qpn = atomic_load(&qp->qpn);
 	vb_mutex_lock(&port->lock);
-	g->ifindex = port->ifindex;
+	g->to.ifindex = port->ifindex;
 	vb_mutex_unlock(&port->lock);
-	member = e->link->ops->join(e->link, gid, g->ifindex);
+	member = link->ops->join(link, &g->to);
 	if (member < 0) {
 		free(g);
 		return member;
 	}
 	g->member = member;
+	vb_mutex_lock(&e->rx);
+	g->next = e->groups;
 	e->groups = g;
+	vb_mutex_unlock(&e->rx);
 	return 0;
 }
 
-int vb_engine_attach(struct vb_qp *qp, const struct vb_gid *gid)
+/* Take the membership off the list. NULL: there is none. */
+static struct vb_group *take_group(struct vb_engine *e, const struct vb_qp *qp,
+				   const struct vb_gid *gid, uint16_t mlid)
+	VB_REQUIRES(e->group_lock) VB_EXCLUDES(e->rx)
+{
+	struct vb_group **at, *g;
+
+	vb_mutex_lock(&e->rx);
+	at = find_group(e, qp, gid, mlid);
+	g = *at;
+	if (g)
+		*at = g->next;
+	vb_mutex_unlock(&e->rx);
+	return g;
+}
+
+/* Only InfiniBand's groups have LIDs. */
+static uint16_t mlid_of(const struct vb_qp *qp, uint16_t mlid)
+{
+	return vb_adapter_is_ib(qp->adapter) ? mlid : 0;
+}
+
+int vb_engine_attach(struct vb_qp *qp, const struct vb_gid *gid, uint16_t mlid)
 {
 	struct vb_engine *e = vb_engine_running();
 	char text[VB_GID_TEXT];
@@ -53,11 +98,12 @@ int vb_engine_attach(struct vb_qp *qp, const struct vb_gid *gid)
 
 	if (qp->type != QPT_UD || !vb_gid_is_multicast(gid))
 		return -EINVAL;
-	vb_mutex_lock(&e->rx);
+	mlid = mlid_of(qp, mlid);
+	vb_mutex_lock(&e->group_lock);
 	/* a queue pair that is attached already stays attached once */
-	if (!*find_group(e, qp, gid))
-		rc = join(e, qp, gid);
-	vb_mutex_unlock(&e->rx);
+	if (!is_member(e, qp, gid, mlid))
+		rc = join(e, qp, gid, mlid);
+	vb_mutex_unlock(&e->group_lock);
 	if (rc)
 		vb_log(LOG_INFO, "qp 0x%x: cannot join group %s: %s",
 		       atomic_load(&qp->qpn), vb_gid_text(gid, text),
@@ -65,19 +111,17 @@ int vb_engine_attach(struct vb_qp *qp, const struct vb_gid *gid)
 	return rc;
 }
 
-int vb_engine_detach(struct vb_qp *qp, const struct vb_gid *gid)
+int vb_engine_detach(struct vb_qp *qp, const struct vb_gid *gid, uint16_t mlid)
 {
+	struct vb_link *link = qp->adapter->link;
 	struct vb_engine *e = vb_engine_running();
-	struct vb_group **at, *g;
+	struct vb_group *g;
 
-	vb_mutex_lock(&e->rx);
-	at = find_group(e, qp, gid);
-	g = *at;
-	if (g) {
-		*at = g->next;
-		e->link->ops->leave(e->link, g->member);
-	}
-	vb_mutex_unlock(&e->rx);
+	vb_mutex_lock(&e->group_lock);
+	g = take_group(e, qp, gid, mlid_of(qp, mlid));
+	if (g)
+		link->ops->leave(link, g->member);
+	vb_mutex_unlock(&e->group_lock);
 	free(g);
 	return g ? 0 : -EINVAL;
 }

@@ -40,6 +40,8 @@
 #define VB_REST_MAX    (1 * VB_MSEC)  /* measured as a group */
 #define VB_REST_AFTER  8	      /* measured as a group */
 #define VB_REST_SELDOM 64	      /* measured as a group */
+#define VB_EARLY_MIN   (1 * VB_MSEC)  /* not scaled */
+#define VB_EARLY_MAX   (64 * VB_MSEC) /* not scaled */
 #define VB_TRUST_MOST  8	      /* measured as a group */
 #define VB_TRUST_LOST  4	      /* measured as a group */
 /* How long the thread assumes that a program works on what its poll found. With
@@ -408,6 +410,11 @@ struct vb_thread_policy {
 	vb_time pause, paused_until;
 	/* how long the thread last left the lanes to a program */
 	vb_time lanes_left;
+	/* true: a wake-up of the thread costs the sender, too (rule 12) */
+	bool dear;
+	/* The thread does not rest early before @early_at; @early is the length
+	 * of the last such pause. */
+	vb_time early, early_at;
 };
 
 void vb_thread_init(struct vb_thread_policy *t, unsigned pace);

@@ -78,6 +78,15 @@
  *     the last pause ended less than 20 ms ago. While it stands by it does not
  *     sleep, so it neither rests nor lingers; packets that it leaves to a
  *     program are looked at again after a nap's time.
+ *
+ * Adapters of a fabric:
+ *
+ * 12. Early rest. The fabric's process, through which all frames go, wakes the
+ *     thread by a system call, and both then compete with the program for
+ *     processors. So the thread rests without the needless wake-ups of rule 4
+ *     as soon as a program spins. If it comes back and finds packets that
+ *     nobody took, it does not rest early for 1 ms, twice as long each time, up
+ *     to 64 ms.
  */
 #include "engine/policy.h"
 
@@ -102,7 +111,7 @@ static bool stands_by(const struct vb_thread_policy *t)
 /* Leave packets to a program for @how_long; @does is the thread's activity
  * meanwhile. */
 static void leave_packets(struct vb_thread_policy *t, enum vb_thread does,
-		  vb_time how_long, vb_time now)
+			  vb_time how_long, vb_time now)
 {
 	t->left_at = now;
 	t->left_until = now + how_long;
@@ -140,6 +149,17 @@ static bool is_recent(const struct vb_thread_policy *t, uint64_t program,
 		      vb_time now)
 {
 	return vb_program_polled(program, span(t, VB_POLL_RECENT), now);
+}
+
+/* Does a rest go on? The fabric's process may run between two polls of a
+ * program. The caller then looks again after VB_REST_MIN. */
+static bool polls_on(const struct vb_thread_policy *t, uint64_t program,
+		     vb_time now)
+{
+	vb_time lasts = t->dear && vb_program_loops(program) ? VB_LOOP_LASTS
+							     : VB_POLL_RECENT;
+
+	return vb_program_polled(program, span(t, lasts), now);
 }
 
 static void add_trust(struct vb_thread_policy *t)
@@ -193,12 +213,17 @@ static bool has_rested(struct vb_thread_policy *t, uint64_t program,
 {
 	vb_time rest = t->left_until - t->left_at;
 
-	if (!is_recent(t, program, now)) {
+	if (!polls_on(t, program, now)) {
 		t->lanes_left = 0; /* look soon at the lanes of peers as well */
 		return true;
 	}
-	leave_packets(t, THREAD_RESTS, VB_MIN(rest * 2, span(t, VB_REST_MAX)), now);
+	rest = is_recent(t, program, now) ? rest * 2 : 0;
+	leave_packets(t, THREAD_RESTS,
+		      VB_MIN(VB_MAX(rest, span(t, VB_REST_MIN)),
+			     span(t, VB_REST_MAX)),
+		      now);
 	want_more_before_rest(t, false);
+	t->early /= 2;
 	return false;
 }
 
@@ -271,13 +296,27 @@ static void has_served(struct vb_thread_policy *t, enum vb_drained got,
 	was_not_needed(t, got == DRAINED_BUSY, now);
 }
 
+/* The thread came back from a rest: if that was wrong, rest early not so soon
+ * again (rule 12). */
+static void note_early(struct vb_thread_policy *t, enum vb_drained got,
+		       vb_time now)
+{
+	if (got != DRAINED_SOME)
+		return;
+	t->early = VB_MIN(VB_MAX(2 * t->early, VB_EARLY_MIN), VB_EARLY_MAX);
+	t->early_at = now + t->early;
+}
+
 /* The thread came back from a nap or a rest, and drained packets that no
  * program had drained. */
-static void has_looked_after(struct vb_thread_policy *t, enum vb_drained got)
+static void has_looked_after(struct vb_thread_policy *t, enum vb_drained got,
+			     vb_time now)
 {
 	bool rested = t->does == THREAD_RESTS;
 
 	watch(t);
+	if (rested)
+		note_early(t, got, now);
 	if (rested)
 		want_more_before_rest(t, got == DRAINED_SOME);
 	if (rested || got == DRAINED_SOME)
@@ -292,7 +331,7 @@ void vb_thread_drained(struct vb_thread_policy *t, enum vb_drained got,
 	else if (vb_thread_watches(t))
 		has_served(t, got, now);
 	else
-		has_looked_after(t, got);
+		has_looked_after(t, got, now);
 }
 
 void vb_thread_called_back(struct vb_thread_policy *t)
@@ -313,12 +352,22 @@ void vb_thread_woke(struct vb_thread_policy *t, vb_time then, vb_time now)
 		t->eager = VB_MIN(t->eager + 1, VB_EAGER_MOST);
 }
 
-/* Begin a rest after too many needless wake-ups (rule 6). */
+/* May the thread rest early beside a program (rule 12)? */
+static bool rests_early(const struct vb_thread_policy *t, uint64_t program,
+			vb_time now)
+{
+	return t->dear && now >= t->early_at && vb_program_spins(program);
+}
+
+/* Begin a rest after too many needless wake-ups (rule 6), or early. */
 void vb_thread_will_sleep(struct vb_thread_policy *t, uint64_t program,
 			  vb_time now)
 {
-	if (t->does == THREAD_WATCHES && t->needless >= t->rest_after &&
-	    vb_program_spins(program) && is_recent(t, program, now))
+	bool tired = t->needless >= t->rest_after && vb_program_spins(program);
+
+	if (t->does == THREAD_WATCHES &&
+	    (tired || rests_early(t, program, now)) &&
+	    is_recent(t, program, now))
 		leave_packets(t, THREAD_RESTS, span(t, VB_REST_MIN), now);
 }
 

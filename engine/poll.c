@@ -32,6 +32,12 @@ static bool eng_drain_link(struct vb_engine *e, vb_time now) VB_REQUIRES(e->rx)
 	if (!vb_poll_looks(&e->poll, now))
 		return found;
 	vb_drive_delayed_acks(e, now);
+	e->polled = true;
+	if (e->fabrics && vb_fabric_drain(e)) {
+		vb_engine_at_work(e, now + vb_engine_span(e, VB_WORK_LASTS));
+		found = true;
+	}
+	e->polled = false;
 	if (e->link->ops->recv(e->link, &e->rxq) < 0 || e->rxq.count == 0)
 		return found;
 	vb_engine_at_work(e, now + vb_engine_span(e, VB_WORK_LASTS));

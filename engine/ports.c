@@ -21,7 +21,7 @@ static const struct vb_netif *find_netif(const struct vb_netif *list,
 	return NULL;
 }
 
-static void tell_watchers(struct vb_open_adapter *oa, unsigned changes)
+void vb_ports_tell(struct vb_open_adapter *oa, unsigned changes)
 {
 	static const struct {
 		enum vb_port_change change;
@@ -30,7 +30,11 @@ static void tell_watchers(struct vb_open_adapter *oa, unsigned changes)
 		{ PORT_WENT_DOWN, EVENT_PORT_ERR },
 		{ PORT_GONE, EVENT_DEVICE_FATAL },
 		{ PORT_UP, EVENT_PORT_ACTIVE },
+		{ PORT_LID, EVENT_LID_CHANGE },
+		{ PORT_SM, EVENT_SM_CHANGE },
+		{ PORT_PKEYS, EVENT_PKEY_CHANGE },
 		{ PORT_GIDS, EVENT_GID_CHANGE },
+		{ PORT_REREGISTER, EVENT_CLIENT_REREGISTER },
 	};
 
 	for (unsigned i = 0; i < VB_COUNT(says); i++)
@@ -74,9 +78,11 @@ static void refresh_one(struct vb_open_adapter *oa, void *arg)
 	const struct vb_netif *n = interface_of(oa, arg);
 	struct vb_port_update news;
 
+	if (oa->device.kind == DEVICE_IB) /* it has no interface */
+		return;
 	vb_port_update_gather(&oa->device, n, &news);
 	news.stays = stays(&oa->adapter.port, n);
-	tell_watchers(oa, vb_port_update(&oa->adapter.port, &news));
+	vb_ports_tell(oa, vb_port_update(&oa->adapter.port, &news));
 }
 
 void vb_ports_refresh(struct vb_engine *e)

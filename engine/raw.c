@@ -132,9 +132,12 @@ static int eng_raw_enter(struct vb_engine *e, struct vb_raw *r)
 int vb_engine_raw_create(struct vb_adapter *a, struct vb_qp_init *init,
 			 struct vb_qp **qp)
 {
-	struct vb_raw *r = calloc(1, sizeof(*r));
+	struct vb_raw *r;
 	int rc;
 
+	if (vb_adapter_is_ib(a)) /* it has no Ethernet frames */
+		return -EOPNOTSUPP;
+	r = calloc(1, sizeof(*r));
 	if (!r)
 		return -ENOMEM;
 	rc = eng_raw_open_link(a, &r->link);

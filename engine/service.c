@@ -29,6 +29,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "base/prompt.h"
 #include "link/netif.h"
 
 /* Pause between lists where the kernel does not report changes. */
@@ -37,8 +38,6 @@
 #define REFRESH_AFTER (50 * VB_MSEC)
 /* Pause between checks of the deadlines of closing streams. */
 #define SWEEP_EVERY (1 * VB_SEC)
-/* The shortest time slice that Linux accepts. */
-#define SLICE (100 * VB_USEC)
 
 /* Descriptors on which the thread sleeps: indices of @fds in struct
  * vb_service. */
@@ -50,6 +49,8 @@ enum {
 	FD_NEAR,    /* introductions and rings of peers of this host (near/) */
 	FD_RAW,	    /* epoll descriptor of the raw packet queue pairs */
 	FD_STREAM,  /* epoll descriptor of iWARP's TCP sockets */
+	FD_FABRIC,  /* epoll descriptor of the bells of InfiniBand adapters */
+	FD_NEWS,    /* epoll descriptor of their connections to fabrics */
 	FD_SOON,    /* the timerfd of vb_wait_soon() */
 	FD_FORWARD, /* XRC requests of other processes */
 	FD_COUNT
@@ -65,6 +66,9 @@ struct vb_service { /* state that only the engine's thread uses */
 	/* the time of the next step towards a broker, or VB_NEVER */
 	vb_time rejoin_at;
 	vb_time refresh_at; /* the time to list the interfaces, or VB_NEVER */
+	/* The thread has announced its sleep to fabrics; @ready: their frames
+	 * were there already. */
+	bool announced, ready;
 };
 
 /* The session with the broker ended, or rejoining can go a step further. */
@@ -114,10 +118,21 @@ static void publish(struct vb_service *s)
 	s->fds[FD_LINK].fd = watches ? e->link->ops->fd(e->link) : -1;
 	s->fds[FD_RAW].fd = watches ? atomic_load(&e->raw_fd) : -1;
 	s->fds[FD_STREAM].fd = watches ? atomic_load(&e->stream_fd) : -1;
+	s->fds[FD_FABRIC].fd = watches ? atomic_load(&e->fabric_fd) : -1;
+	s->fds[FD_NEWS].fd = atomic_load(&e->fabric_fd) < 0 ? -1 : e->news_fd;
+	s->announced = s->fds[FD_FABRIC].fd >= 0;
+	s->ready = s->announced && !vb_fabric_sleep(e);
 	if (s->shown == s->policy.does)
 		return;
 	s->shown = s->policy.does;
 	atomic_store(&e->thread_does, s->shown);
+}
+
+/* Has a program armed a queue before it could see that the thread rests? */
+static bool is_armed_meanwhile(const struct vb_service *s)
+{
+	return s->shown == THREAD_RESTS &&
+	       vb_program_does(vb_engine_program(s->e)) == PROGRAM_AWAY;
 }
 
 /* Has a program that is about to sleep ended the thread's rest? */
@@ -143,6 +158,8 @@ static enum vb_drained eng_service_drain_link(struct vb_engine *e)
 		other = e->raws && vb_raw_drain(e, vb_now());
 		if (e->streams)
 			other |= vb_stream_drain(e, vb_now());
+		if (e->fabrics)
+			other |= vb_fabric_drain(e);
 		if (e->link->ops->recv(e->link, &e->rxq) < 0)
 			e->rxq.count = 0;
 		if (e->rxq.count == 0 && !other) {
@@ -330,6 +347,12 @@ static int sleep_until(struct vb_service *s, vb_time until, vb_time now)
 	return ppoll(s->fds, FD_COUNT, until == VB_NEVER ? NULL : &ts, NULL);
 }
 
+static bool has_packets(const struct vb_service *s)
+{
+	return s->fds[FD_LINK].revents || s->fds[FD_STREAM].revents ||
+	       s->fds[FD_FABRIC].revents;
+}
+
 static void eng_service_serve(struct vb_service *s, vb_time now)
 {
 	struct pollfd *fds = s->fds;
@@ -342,8 +365,9 @@ static void eng_service_serve(struct vb_service *s, vb_time now)
 		vb_wait_over(s->e);
 	if (is_called_back(s))
 		vb_thread_called_back(&s->policy);
-	if (fds[FD_LINK].revents || fds[FD_RAW].revents ||
-	    fds[FD_STREAM].revents)
+	if (fds[FD_NEWS].revents)
+		vb_fabric_news(s->e);
+	if (has_packets(s) || fds[FD_RAW].revents)
 		on_packets(s, now);
 	else if (!vb_thread_watches(&s->policy) && now >= s->policy.left_until)
 		on_left_packets(s, now);
@@ -379,11 +403,17 @@ static long count_sleeps(const struct vb_service *s)
 static int eng_service_sleep(struct vb_service *s, vb_time until, vb_time now)
 {
 	long before = count_sleeps(s);
-	int ready = sleep_until(s, until, now);
+	int ready = sleep_until(s, s->ready ? now : until, now);
 
+	if (s->ready && ready >= 0) {
+		s->fds[FD_FABRIC].revents = POLLIN;
+		ready = VB_MAX(ready, 1);
+	}
+	if (s->announced)
+		vb_fabric_wake(s->e, s->fds[FD_FABRIC].revents);
 	if (before)
 		vb_thread_slept(&s->policy, count_sleeps(s) - before);
-	if (ready > 0 && (s->fds[FD_LINK].revents || s->fds[FD_STREAM].revents))
+	if (ready > 0 && has_packets(s))
 		vb_thread_woke(&s->policy, now, vb_now());
 	return ready;
 }
@@ -401,8 +431,13 @@ static void loop(struct vb_service *s)
 			vb_thread_is_attentive(&s->policy, program, now);
 		int ready;
 
+		s->policy.dear = atomic_load(&e->fabric_fd) >= 0;
 		vb_thread_will_sleep(&s->policy, program, now);
 		publish(s);
+		if (is_armed_meanwhile(s)) {
+			vb_thread_called_back(&s->policy);
+			publish(s);
+		}
 		until = plan_debts(s, attentive, now);
 		until = plan_sleep(s, attentive, until, now);
 		if (e->near)
@@ -432,31 +467,6 @@ static void loop(struct vb_service *s)
 	}
 }
 
-/*
- * Ask for a short time slice. Linux 6.12 and later let a thread with a shorter
- * slice preempt a thread with a longer slice as soon as it wakes. Otherwise a
- * thread that spins on this processor keeps it for milliseconds. No privilege
- * is needed; older kernels ignore the value.
- */
-static void ask_for_short_slices(void)
-{
-	struct {
-		uint32_t size, policy;
-		uint64_t flags;
-		int32_t nice;
-		uint32_t priority;
-		uint64_t runtime, deadline, period;
-	} attr = { .size = 48, .runtime = SLICE };
-
-	attr.nice = getpriority(PRIO_PROCESS, 0);
-	/* A real-time or batch policy that the program chose stays. */
-	if (sched_getscheduler(0) == SCHED_OTHER &&
-	    syscall(SYS_sched_setattr, 0, &attr, 0) != 0)
-		vb_log(LOG_DEBUG,
-		       "engine: cannot shorten the thread's time slice: %s",
-		       strerror(errno));
-}
-
 static void *service_main(void *arg)
 {
 	struct vb_engine *e = arg;
@@ -471,8 +481,7 @@ static void *service_main(void *arg)
 	vb_thread_init(&s.policy, vb_engine_pace(e));
 	atomic_store(&e->thread_does, s.shown = s.policy.does);
 	prctl(PR_SET_NAME, "verbena");
-	prctl(PR_SET_TIMERSLACK, 1ul);
-	ask_for_short_slices();
+	vb_prompt_thread();
 	if (vb_netif_watch_open(&s.watch) != 0) {
 		s.watch = NULL;
 		s.refresh_at = vb_now() + REFRESH_EVERY;
@@ -487,6 +496,8 @@ static void *service_main(void *arg)
 					  POLLIN, 0 };
 	s.fds[FD_RAW] = (struct pollfd){ -1, POLLIN, 0 };
 	s.fds[FD_STREAM] = (struct pollfd){ -1, POLLIN, 0 };
+	s.fds[FD_FABRIC] = (struct pollfd){ -1, POLLIN, 0 };
+	s.fds[FD_NEWS] = (struct pollfd){ -1, POLLIN, 0 };
 	s.fds[FD_SOON] = (struct pollfd){ e->soon_fd, POLLIN, 0 };
 	s.fds[FD_FORWARD] = (struct pollfd){ -1, POLLIN, 0 };
 	if (e->near)

@@ -267,20 +267,6 @@ static bool hears(const struct vb_qp *qp, const void *arg)
 	return s && s->listener.arg == arg;
 }
 
-/* Move the queue pair to the error state, as ibv_modify_qp() does. */
-static void fail(struct vb_engine *e, struct vb_qp *qp, vb_time now)
-	VB_REQUIRES(qp->drive)
-{
-	enum vb_qp_state from = atomic_load(&qp->state);
-
-	atomic_store(&qp->state, QPS_ERR);
-	vb_qp_note(qp);
-	qp->now = now;
-	qp->adapter->transport->enter(qp, from, QPS_ERR, now);
-	vb_qp_flush(qp);
-	vb_drive_step(e, qp, now);
-}
-
 void vb_stream_finish(struct vb_adapter *a, uint32_t qpn, void *arg)
 {
 	struct vb_engine *e = vb_engine_running();
@@ -290,7 +276,7 @@ void vb_stream_finish(struct vb_adapter *a, uint32_t qpn, void *arg)
 		return;
 	vb_mutex_lock(&qp->drive);
 	if (is_it(qp, a, qpn) && hears(qp, arg) && vb_stream_is_up(qp))
-		fail(e, qp, vb_now());
+		vb_engine_fail(e, qp, vb_now());
 	vb_drive_release(e, qp);
 }
 

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "engine/devices.h"
 #include "engine/sysfs_text_priv.h"
 
 #ifndef VB_VERSION
@@ -274,15 +275,17 @@ static void put_adapter_files(const struct adapter *a,
 	put_adapter_guid(a, "sys_image_guid", n->sys_guid);
 }
 
-void vb_sysfs_fabric_put(FILE *f, const char *name,
+void vb_sysfs_fabric_put(FILE *f, unsigned index,
 			 const struct vb_fabric_place *place, unsigned *umads)
 {
-	struct adapter a = { .f = f, .name = name };
 	struct vb_umad_info node, port;
 	unsigned first, last;
+	char name[16];
+	struct adapter a = { .f = f, .name = name };
 
 	if (vb_fabric_query(place, 0, &node))
 		return;
+	snprintf(name, sizeof(name), "ib%u", index);
 	snprintf(a.parent, sizeof(a.parent), SYSFS_TEXT_DEVICES "/%s", name);
 	snprintf(a.at, sizeof(a.at), "%s/infiniband/%s", a.parent, name);
 	eng_sysfs_text_parent(f, a.parent, name);
@@ -296,4 +299,7 @@ void vb_sysfs_fabric_put(FILE *f, const char *name,
 		put_port_files(&a, p, &port);
 		eng_sysfs_text_mad(f, a.parent, name, (*umads)++, p);
 	}
+	if (node.kind != NODE_SWITCH)
+		eng_sysfs_text_verbs(f, a.parent, name,
+				     vb_device_number(DEVICE_IB, index));
 }

@@ -12,10 +12,10 @@
 
 #include "engine/fabric_path.h"
 
-/* Write the lines of the adapter @name at @place to @f. @umads: how many MAD
+/* Write the lines of the adapter ib@index at @place to @f. @umads: how many MAD
  * devices the tree has; the adapter's ports are added. Nothing is written if
  * the fabric does not answer. */
-void vb_sysfs_fabric_put(FILE *f, const char *name,
+void vb_sysfs_fabric_put(FILE *f, unsigned index,
 			 const struct vb_fabric_place *place, unsigned *umads);
 
 /* Write what the file @file of a port's directory ("lid", "gids/0",

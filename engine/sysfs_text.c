@@ -240,19 +240,18 @@ static void put_node(FILE *f, const char *name)
 			   "%s" SYSFS_TEXT_LINK "/dev/null", name);
 }
 
-static void put_verbs(struct page *g)
+void eng_sysfs_text_verbs(FILE *f, const char *parent, const char *device,
+			  unsigned number)
 {
-	unsigned number = vb_device_number(g->device);
 	char name[32], at[256];
 
 	snprintf(name, sizeof(name), "uverbs%u", number);
-	snprintf(at, sizeof(at), "%s/infiniband_verbs/%s", g->parent, name);
-	eng_sysfs_text_put(g->f, at, "ibdev\t%s", g->device->name);
-	eng_sysfs_text_put(g->f, at, "abi_version\t%u", VERBS_DRIVER_ABI);
-	put_number(g->f, at, name, MAJOR_IB, FIRST_VERB + number);
-	put_node(g->f, name);
-	eng_sysfs_text_class(g->f, g->parent, g->device->name,
-			     "infiniband_verbs", name);
+	snprintf(at, sizeof(at), "%s/infiniband_verbs/%s", parent, name);
+	eng_sysfs_text_put(f, at, "ibdev\t%s", device);
+	eng_sysfs_text_put(f, at, "abi_version\t%u", VERBS_DRIVER_ABI);
+	put_number(f, at, name, MAJOR_IB, FIRST_VERB + number);
+	put_node(f, name);
+	eng_sysfs_text_class(f, parent, device, "infiniband_verbs", name);
 }
 
 /* @number counts up from 0, because libibumad does not try high numbers. */
@@ -289,7 +288,8 @@ static void put_device(struct page *g)
 	put_guid(g, "node_guid");
 	put_guid(g, "sys_image_guid");
 	put_port(g);
-	put_verbs(g);
+	eng_sysfs_text_verbs(g->f, g->parent, d->name,
+			     vb_device_number(d->kind, d->ifindex));
 }
 
 /* Write the table of a port that is opened now; a table that other programs
@@ -349,13 +349,9 @@ static void put_places(FILE *f, unsigned *umads)
 	const char *specs = getenv(DEVICES_VARIABLE);
 	struct vb_fabric_place place;
 	unsigned count;
-	char name[16];
 
-	for (unsigned i = 0; vb_fabric_place_nth(specs, i, &place, &count);
-	     i++) {
-		snprintf(name, sizeof(name), "ib%u", i);
-		vb_sysfs_fabric_put(f, name, &place, umads);
-	}
+	for (unsigned i = 0; vb_fabric_place_nth(specs, i, &place, &count); i++)
+		vb_sysfs_fabric_put(f, i, &place, umads);
 }
 
 static char *write_down(const struct vb_device *devices, unsigned count,
@@ -371,7 +367,8 @@ static char *write_down(const struct vb_device *devices, unsigned count,
 	put_host(f);
 	for (unsigned i = 0; i < count; i++)
 		for (unsigned k = 0; k < links; k++)
-			if (list[k].ifindex == devices[i].ifindex)
+			if (devices[i].kind != DEVICE_IB &&
+			    list[k].ifindex == devices[i].ifindex)
 				eng_sysfs_text_describe(f, &devices[i],
 							&list[k], &umads);
 	put_places(f, &umads);

@@ -18,6 +18,9 @@ void eng_sysfs_text_parent(FILE *f, const char *parent, const char *name);
 /* Write what each class directory has, for @entry of the class. */
 void eng_sysfs_text_class(FILE *f, const char *parent, const char *name,
 			  const char *class, const char *entry);
+/* Write the node uverbs@number, and its entry in /sys. */
+void eng_sysfs_text_verbs(FILE *f, const char *parent, const char *name,
+			  unsigned number);
 /* Write the node umad@number, and its entry in /sys, for @port of a device. */
 void eng_sysfs_text_mad(FILE *f, const char *parent, const char *name,
 			unsigned number, unsigned port);

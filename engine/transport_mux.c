@@ -244,6 +244,32 @@ const struct vb_transport vb_mux_stream_transport = {
 	.settle = mux_settle,
 };
 
+static int attach_packets(struct vb_qp *qp) VB_REQUIRES(qp->drive)
+{
+	int rc = attach_engine(qp);
+
+	return rc ? rc : vb_ib_transport.attach(qp);
+}
+
+static void detach_packets(struct vb_qp *qp) VB_REQUIRES(qp->drive)
+{
+	vb_ib_transport.detach(qp);
+}
+
+static void enter_packets(struct vb_qp *qp, enum vb_qp_state from,
+			  enum vb_qp_state to, vb_time now)
+	VB_REQUIRES(qp->drive)
+{
+	vb_ib_transport.enter(qp, from, to, now);
+}
+
+const struct vb_transport vb_mux_fabric_transport = {
+	.name = "fabric",
+	.attach = attach_packets,
+	.detach = detach_packets,
+	.enter = enter_packets,
+};
+
 bool vb_stream_may_be_near(const struct sockaddr *peer)
 {
 	const struct sockaddr_in *v4 = (const struct sockaddr_in *)peer;

@@ -12,12 +12,18 @@
 /* the longest send queue of a VL, in blocks of 64 bytes */
 #define SEND_BLOCKS_MOST 2048
 
+static struct vb_timers *timers_of(struct vb_fab_net *net,
+				   const struct alarm *a)
+{
+	return a->kind == TIMER_FLOW ? &net->flow_timers : &net->timers;
+}
+
 /* vb_timer_set() cannot fail: fab_reserve_alarms() has made room. */
 void fab_arm(struct vb_fab_net *net, struct alarm *a, vb_time at)
 {
 	if (at != VB_NEVER)
 		at = VB_MAX(at, net->now);
-	if (vb_timer_set(&net->timers, &a->timer, at))
+	if (vb_timer_set(timers_of(net, a), &a->timer, at))
 		abort();
 }
 
@@ -29,12 +35,13 @@ void fab_arm_by(struct vb_fab_net *net, struct alarm *a, vb_time at)
 
 void fab_disarm(struct vb_fab_net *net, struct alarm *a)
 {
-	vb_timer_cancel(&net->timers, &a->timer);
+	vb_timer_cancel(timers_of(net, a), &a->timer);
 }
 
 int fab_reserve_alarms(struct vb_fab_net *net, uint32_t more)
 {
-	if (vb_timers_reserve(&net->timers, net->alarms + more))
+	if (vb_timers_reserve(&net->timers, net->alarms + more) ||
+	    vb_timers_reserve(&net->flow_timers, net->alarms + more))
 		return -ENOMEM;
 	net->alarms += more;
 	return 0;
@@ -86,6 +93,7 @@ struct vb_fab_net *vb_fab_net_create(const struct vb_fab_ops *ops,
 	net->ops = *ops;
 	net->random = seed * 0x9e3779b97f4a7c15ull | 1;
 	vb_timers_init(&net->timers);
+	vb_timers_init(&net->flow_timers);
 	return net;
 }
 
@@ -128,6 +136,7 @@ void vb_fab_net_destroy(struct vb_fab_net *net)
 	}
 	fab_pool_fini(net);
 	vb_timers_fini(&net->timers);
+	vb_timers_fini(&net->flow_timers);
 	free(net->node);
 	free(net->ends);
 	free(net->link);
@@ -211,18 +220,26 @@ struct vb_fab_node *vb_fab_node(const struct vb_fab_net *net, uint32_t index)
 
 vb_time vb_fab_next(const struct vb_fab_net *net)
 {
+	return VB_MIN(vb_timers_next(&net->timers),
+		      vb_timers_next(&net->flow_timers));
+}
+
+vb_time vb_fab_next_frame(const struct vb_fab_net *net)
+{
 	return vb_timers_next(&net->timers);
 }
 
 bool vb_fab_step(struct vb_fab_net *net, vb_time now)
 {
-	vb_time at = vb_timers_next(&net->timers);
+	vb_time at = vb_fab_next(net);
 	struct vb_timer *t;
 	struct alarm *a;
 
 	if (at > now)
 		return false;
 	t = vb_timers_pop(&net->timers, at);
+	if (!t)
+		t = vb_timers_pop(&net->flow_timers, at);
 	a = VB_CONTAINER_OF(t, struct alarm, timer);
 	net->now = VB_MAX(net->now, at);
 	switch (a->kind) {

@@ -252,6 +252,9 @@ vb_time vb_fab_mgmt_through(struct vb_fab_net *net,
 
 /* The time of the earliest event; VB_NEVER: no event is due at any time. */
 vb_time vb_fab_next(const struct vb_fab_net *net);
+/* The same, without the link packets that a link owes or repeats: these may
+ * leave 100 us late, and the link watchdog (IBA 7.9.4) does not expire. */
+vb_time vb_fab_next_frame(const struct vb_fab_net *net);
 /* Handle all events up to the time @now, in order of time. Callbacks get the
  * time of the event that caused them. Returns the number of events handled. */
 uint64_t vb_fab_run(struct vb_fab_net *net, vb_time now);

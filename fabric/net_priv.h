@@ -186,6 +186,8 @@ struct link {
 struct vb_fab_net {
 	struct vb_fab_ops ops;
 	struct vb_timers timers;
+	/* the alarms of TIMER_FLOW: vb_fab_next_frame() passes over them */
+	struct vb_timers flow_timers;
 	vb_time now;
 	uint32_t changes; /* of ports' states */
 	uint64_t random;

@@ -28,24 +28,48 @@ static bool is_raw(const struct vb_lrh *h)
 	return h->lnh < LNH_LOCAL;
 }
 
-static bool pkey_allowed(const struct vb_fab_port *p,
-			 const struct vb_fab_view *v)
+static uint16_t pkey_of(const struct vb_fab_view *v)
 {
-	const uint8_t *bth = vb_lrh_bth(v->bytes, &v->lrh);
-
-	return vb_fab_find_pkey(p, (uint16_t)vb_load_be(bth + 2, 2)) >= 0;
+	return (uint16_t)vb_load_be(vb_lrh_bth(v->bytes, &v->lrh) + 2, 2);
 }
 
-/* Does @p discard the frame for its P_Key, or as a raw frame? Only external
- * ports of switches do, and not on VL15 (IBA 18.2.4.2). */
-static enum vb_fab_drop enforce(const struct vb_fab_port *p,
-				const struct vb_fab_view *v, bool pkey,
-				bool raw, enum vb_fab_drop by_pkey,
-				enum vb_fab_drop by_raw)
+/* Is what is behind the port a member of the frame's partition? Subnet managers
+ * give a switch's port the table of the adapter behind it. A limited member
+ * there has a limited member's P_Key in its table, and sends with that, so the
+ * membership bits do not count here. */
+static bool pkey_may_enter(const struct vb_fab_port *p,
+			   const struct vb_fab_view *v)
+{
+	uint16_t pkey = pkey_of(v);
+
+	for (unsigned i = 0; i < p->pkeys; i++)
+		if (((p->pkey[i] ^ pkey) & 0x7fff) == 0 && (pkey & 0x7fff))
+			return true;
+	return false;
+}
+
+static bool pkey_may_leave(const struct vb_fab_port *p,
+			   const struct vb_fab_view *v)
+{
+	return vb_fab_find_pkey(p, pkey_of(v)) >= 0;
+}
+
+/* Only external ports of switches discard frames for their P_Keys, or raw ones,
+ * and not on VL15 (IBA 18.2.4.2). */
+static enum vb_fab_drop enforce_in(const struct vb_fab_port *p,
+				   const struct vb_fab_view *v)
 {
 	if (is_raw(&v->lrh))
-		return raw ? by_raw : DROP_NOT;
-	return pkey && !pkey_allowed(p, v) ? by_pkey : DROP_NOT;
+		return p->raw_in ? DROP_RAW_IN : DROP_NOT;
+	return p->pkey_in && !pkey_may_enter(p, v) ? DROP_PKEY_IN : DROP_NOT;
+}
+
+static enum vb_fab_drop enforce_out(const struct vb_fab_port *p,
+				    const struct vb_fab_view *v)
+{
+	if (is_raw(&v->lrh))
+		return p->raw_out ? DROP_RAW_OUT : DROP_NOT;
+	return p->pkey_out && !pkey_may_leave(p, v) ? DROP_PKEY_OUT : DROP_NOT;
 }
 
 enum vb_fab_drop vb_fab_check_in(const struct vb_fab_node *node, uint8_t port,
@@ -64,7 +88,7 @@ enum vb_fab_drop vb_fab_check_in(const struct vb_fab_node *node, uint8_t port,
 		return DROP_LANE;
 	if (node->kind != FAB_SWITCH)
 		return DROP_NOT;
-	return enforce(p, v, p->pkey_in, p->raw_in, DROP_PKEY_IN, DROP_RAW_IN);
+	return enforce_in(p, v);
 }
 
 /* A random table has each LID at most once; a linear search models the
@@ -166,6 +190,5 @@ enum vb_fab_drop vb_fab_check_out(const struct vb_fab_node *node, uint8_t in,
 		return DROP_SL;
 	if (v->len > vb_fab_mtu_bytes(p->mtu) + VB_LRH_HDR_MAX)
 		return DROP_MTU;
-	return enforce(p, v, p->pkey_out, p->raw_out, DROP_PKEY_OUT,
-		       DROP_RAW_OUT);
+	return enforce_out(p, v);
 }

@@ -21,6 +21,7 @@
 #include "base/log.h"
 #include "base/memfile.h"
 #include "fabricd/capture.h"
+#include "wire/verbs_ipc.h"
 
 /* bytes that may wait for one program */
 #define OUTBOX_MOST ((size_t)64 << 20)
@@ -54,6 +55,8 @@ struct client {
 	bool manager; /* the client is the fabric's own subnet manager */
 	/* the capture that the client reads; NULL: none */
 	struct capture *capture;
+	/* the client's queue pairs and rings; NULL: it uses no verbs */
+	struct verbs_program *verbs;
 	struct letter *first, **last;
 	size_t waiting; /* bytes of all letters, those of memfds included */
 	size_t unread;	/* bytes of memfds that are in the socket's queue */
@@ -146,6 +149,25 @@ static void post_letter(struct client *c, struct letter *l)
 		watch_for(c);
 }
 
+void vb_fabricd_mail(void *client, const void *bytes, size_t len)
+{
+	struct letter *l = malloc(sizeof(*l) + len);
+
+	if (!l)
+		return;
+	*l = (struct letter){ .memory = -1, .len = len };
+	memcpy(l->bytes, bytes, len);
+	post_letter(client, l);
+}
+
+/* Its connection, which is watched, then reads as ended. */
+void vb_fabricd_expel(void *client)
+{
+	struct client *c = client;
+
+	(void)shutdown(c->watch.fd, SHUT_RDWR);
+}
+
 static void put_address(struct ib_mad_addr *to, const struct vb_mad_addr *a)
 {
 	to->qpn = htobe32(a->qpn);
@@ -199,7 +221,7 @@ void vb_fabricd_deliver(void *arg, void *client,
 
 /* --- questions --- */
 
-static void answer(int fd, enum vb_umad_kind kind, int result)
+static void answer(int fd, uint32_t kind, int result)
 {
 	const struct vb_umad_head h = { .magic = VB_UMAD_MAGIC,
 					.kind = kind,
@@ -242,6 +264,20 @@ static void attach(struct client *c, const struct vb_umad_where *w)
 		c->agents = vb_mgmt_agents(c->f->mgmt, n, w->port);
 	c->gone = !c->agents;
 	answer(c->watch.fd, UMAD_ATTACH, c->agents ? 0 : -ENODEV);
+}
+
+static void attach_verbs(struct client *c, const struct vb_umad_where *w)
+{
+	struct vb_fab_node *n = find_node(c->f, w);
+	int rc = -ENODEV;
+
+	if (n)
+		rc = vb_fabricd_verbs_attach(c->f, c, c->watch.fd, n, w->port,
+					     &c->verbs);
+	if (!rc)
+		return;
+	answer(c->watch.fd, VERBS_ATTACH, rc);
+	c->gone = true;
 }
 
 static int register_agent(struct client *c, const struct vb_umad_wish *w)
@@ -481,6 +517,7 @@ struct message {
 		struct vb_umad_wish wish;
 		struct vb_umad_agent agent;
 		struct vb_umad_mad mad;
+		struct vb_verbs_group group;
 		uint8_t bytes[RECEIVE + 1];
 	};
 	size_t len;
@@ -505,12 +542,27 @@ static void take_port_message(struct client *c, struct message *m, vb_time now)
 		c->gone = true;
 }
 
+static void take_verbs_message(struct client *c, const struct message *m)
+{
+	uint32_t kind = m->head.kind;
+
+	if ((kind == VERBS_JOIN || kind == VERBS_LEAVE) &&
+	    m->len == sizeof(m->group))
+		answer(m->fd, kind, vb_fabricd_verbs_group(c->verbs, &m->group));
+	else
+		c->gone = true;
+}
+
 static void take_message(struct client *c, struct message *m, vb_time now)
 {
 	if (m->len < sizeof(m->head) || m->head.magic != VB_UMAD_MAGIC) {
 		c->gone = true;
 	} else if (c->agents) {
 		take_port_message(c, m, now);
+	} else if (c->verbs) {
+		take_verbs_message(c, m);
+	} else if (m->head.kind == VERBS_ATTACH && m->len == sizeof(m->where)) {
+		attach_verbs(c, &m->where);
 	} else if (m->head.kind == UMAD_QUERY && m->len == sizeof(m->where)) {
 		answer_query(c, &m->where, now);
 	} else if (m->head.kind == UMAD_ATTACH && m->len == sizeof(m->where)) {
@@ -572,6 +624,8 @@ static void close_client(struct client *c)
 
 	if (c->agents)
 		vb_agents_forget(c->agents, c);
+	if (c->verbs)
+		vb_fabricd_verbs_detach(c->verbs);
 	if (c->host)
 		vb_fabricd_leave(c->host, now);
 	if (c->capture)

@@ -5,6 +5,7 @@
  */
 #include <errno.h>
 #include <poll.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -12,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/prompt.h"
 #include "base/rand.h"
 #include "engine/fabric_path.h"
 #include "fabricd/capture.h"
@@ -21,10 +23,20 @@
 /* nanoseconds: the process does not sleep if an event is due sooner than
  * this */
 #define SPIN (20 * VB_USEC)
+/* the same, where a program shares the processor */
+#define SPIN_SHARED (3 * VB_USEC)
 /* how long the subnet manager has to end when it is asked to */
 #define MANAGER_ENDS (2 * VB_SEC)
 /* events that are handled before descriptors are looked at again */
 #define STEPS_RUN 4096
+/* as how many events a look at idle programs counts */
+#define IDLE_TURN 256
+/* nanoseconds: a yield that takes longer has let another process run */
+#define ALONE (4 * VB_USEC)
+/* how much later than due link packets may leave (vb_fab_next_frame()) */
+#define FLOW_LATE (100 * VB_USEC)
+/* for how long this process expects that a program shares its processor */
+#define SHARES (5 * VB_MSEC)
 
 /* The CapabilityMask bits of ports of CAs and routers, and those of
  * switches. */
@@ -40,8 +52,9 @@ static enum vb_fab_taken on_local(void *arg, struct vb_fab_node *node,
 {
 	struct vb_fabricd *f = arg;
 
-	(void)!vb_mgmt_hear(f->mgmt, node, port, bytes, len, now);
-	return FAB_TAKEN;
+	if (vb_mgmt_hear(f->mgmt, node, port, bytes, len, now))
+		return FAB_TAKEN;
+	return vb_fabricd_verbs_hear(f, node, port, bytes, len, now);
 }
 
 static void on_event(void *arg, struct vb_fab_node *node, uint8_t port,
@@ -53,6 +66,7 @@ static void on_event(void *arg, struct vb_fab_node *node, uint8_t port,
 	case FAB_EV_STATE:
 		if (!i->by_management)
 			vb_mgmt_state_changed(f->mgmt, node, port, now);
+		vb_fabricd_verbs_changed(f, node, port);
 		break;
 	case FAB_EV_INTEGRITY:
 		vb_mgmt_link_error(f->mgmt, node, port, TRAP_INTEGRITY, now);
@@ -72,6 +86,7 @@ static void on_event(void *arg, struct vb_fab_node *node, uint8_t port,
 		break;
 	case FAB_EV_ROOM:
 		vb_mgmt_room(f->mgmt, node, port, now);
+		vb_fabricd_verbs_room(f, node, port, now);
 		break;
 	}
 }
@@ -106,6 +121,11 @@ static vb_time through(void *arg, struct vb_fab_node *node, uint8_t port,
 	struct vb_fabricd *f = arg;
 
 	return vb_fab_mgmt_through(f->net, node, port, now);
+}
+
+static void configured(void *arg, struct vb_fab_node *node, uint8_t port)
+{
+	vb_fabricd_verbs_changed(arg, node, port);
 }
 
 static void settle(void *arg, struct vb_fab_node *node, uint8_t port,
@@ -216,6 +236,7 @@ static int build(struct vb_fabricd *f)
 		.through = through,
 		.settle = settle,
 		.deliver = vb_fabricd_deliver,
+		.configured = configured,
 		.arg = f,
 	};
 	vb_time now = vb_clock_read();
@@ -251,6 +272,11 @@ int vb_fabricd_watch(struct vb_fabricd *f, struct fd_watch *w, uint32_t events,
 		      &e) < 0)
 		return -errno;
 	return 0;
+}
+
+void vb_fabricd_unwatch(struct vb_fabricd *f, struct fd_watch *w)
+{
+	(void)epoll_ctl(f->epoll, EPOLL_CTL_DEL, w->fd, NULL);
 }
 
 static int start_listening(struct vb_fabricd *f, const char *name)
@@ -340,6 +366,7 @@ void vb_fabricd_destroy(struct vb_fabricd *f)
 	vb_fabricd_end_manager(f);
 	vb_fabricd_close_clients(f);
 	vb_fabricd_issm_close(f);
+	vb_fabricd_verbs_free(f);
 	vb_fabricd_remotes_close(f);
 	vb_fabricd_free_hosts(f);
 	vb_mgmt_destroy(f->mgmt);
@@ -356,6 +383,46 @@ void vb_fabricd_destroy(struct vb_fabricd *f)
 	free(f);
 }
 
+/* Let links and captures send what was gathered for them. Returns when the next
+ * event is. Where a program shares this processor, each end of a sleep takes
+ * the processor from it, so link packets wait for other events. */
+static vb_time next_of(struct vb_fabricd *f, vb_time now)
+{
+	vb_time late = now < f->verbs.shares_until ? FLOW_LATE : 0;
+	vb_time next = vb_fabricd_remotes_run(f, now);
+	vb_time flow = vb_fab_next(f->net);
+
+	next = VB_MIN(next, vb_fabricd_captures_run(f, now));
+	next = VB_MIN(next, vb_fab_next_frame(f->net));
+	if (flow != VB_NEVER)
+		next = VB_MIN(next, flow + late);
+	next = VB_MIN(next, vb_mgmt_next(f->mgmt));
+	return VB_MIN(next, vb_fabricd_verbs_next(f));
+}
+
+/* Programs that use verbs were busy lately, so this process looks at them again
+ * soon. False: a program shares this processor, and this process sleeps until a
+ * program rings: a process that spins there would delay what it waits for. */
+static bool look_again(struct vb_fabricd *f, vb_time now)
+{
+	vb_time after;
+
+	if (now < f->verbs.shares_until)
+		return vb_fabricd_verbs_rest(f);
+	sched_yield();
+	after = vb_clock_read();
+	if (after - now < ALONE)
+		return true;
+	f->verbs.shares_until = after + SHARES;
+	return true;
+}
+
+/* This process does not sleep if an event is due so soon. */
+static vb_time spin_of(const struct vb_fabricd *f, vb_time now)
+{
+	return now < f->verbs.shares_until ? SPIN_SHARED : SPIN;
+}
+
 /* Handle all events that are due, but stop when the descriptors have waited
  * long enough: a frame in a routing loop may make events faster than this
  * function handles them. Returns the time until the next event; 0: more is due
@@ -364,18 +431,19 @@ static vb_time run_fabric(struct vb_fabricd *f)
 {
 	for (unsigned left = STEPS_RUN; left > 0; left--) {
 		vb_time now = vb_clock_read(), next;
+		bool sent = vb_fabricd_verbs_run(f, now);
 
 		while (left > 1 && vb_fab_step(f->net, now))
 			left--;
 		vb_mgmt_run(f->mgmt, now);
-		next = vb_fabricd_remotes_run(f, now);
-		next = VB_MIN(next, vb_fabricd_captures_run(f, now));
-		next = VB_MIN(next, vb_fab_next(f->net));
-		next = VB_MIN(next, vb_mgmt_next(f->mgmt));
-		if (next == VB_NEVER)
-			return VB_NEVER;
-		if (next > now + SPIN)
-			return next - now;
+		next = next_of(f, now);
+		if (sent || next <= now + spin_of(f, now))
+			continue;
+		if (f->verbs.busy && look_again(f, now)) {
+			left = left > IDLE_TURN ? left - IDLE_TURN : 1;
+			continue;
+		}
+		return next == VB_NEVER ? VB_NEVER : next - now;
 	}
 	return 0;
 }
@@ -398,6 +466,7 @@ static int serve_until(struct vb_fabricd *f, int stop, vb_time until)
 {
 	struct pollfd fds[] = { { f->epoll, POLLIN, 0 }, { stop, POLLIN, 0 } };
 
+	vb_prompt_thread();
 	for (;;) {
 		vb_time now = vb_clock_read();
 		vb_time due = vb_fabricd_fire(f, now);

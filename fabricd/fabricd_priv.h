@@ -13,7 +13,7 @@
 #include "fabric/far.h"
 #include "fabricd/fabricd.h"
 #include "mgmt/nodes.h"
-#include "wire/umad_ipc.h"
+#include "wire/verbs_ipc.h"
 
 /* A watched descriptor of the process, and the function that handles its
  * events. */
@@ -33,6 +33,21 @@ struct fd_later {
 
 struct fd_host;
 struct fd_manager;
+struct verbs_program;
+struct vb_fabricd_verbs_adapter;
+
+/* The programs that use verbs. */
+struct verbs_state {
+	/* by the index of the node; NULL: no program has attached to it */
+	struct vb_fabricd_verbs_adapter **adapter;
+	uint32_t adapters; /* entries of @adapter, fewer than nodes or as many
+			    */
+	struct vb_chain *busy; /* programs whose rings are looked at */
+	vb_time shares_until;  /* a program shares this process's processor */
+	struct vb_chain *gone; /* programs that have ended */
+	unsigned full;	       /* programs whose rings have no room */
+	vb_time look_at;       /* when to look at those again */
+};
 
 struct vb_fabricd {
 	struct vb_topo *topo; /* node i is node i of @net */
@@ -59,12 +74,15 @@ struct vb_fabricd {
 	struct vb_chain *captures;
 	uint64_t *marks; /* words that ports had sent at @marked_at; or NULL */
 	vb_time marked_at;
+	struct verbs_state verbs;
 };
 
 /* Begin to watch w->fd for @events; with @again, change the events of a watched
  * descriptor. 0 or -errno. */
 int vb_fabricd_watch(struct vb_fabricd *f, struct fd_watch *w, uint32_t events,
 		     bool again);
+/* Watch w->fd no more. */
+void vb_fabricd_unwatch(struct vb_fabricd *f, struct fd_watch *w);
 
 /* Add the node @t, the last one of the topology, to network and management. 0
  * or -errno, and nothing has changed. */
@@ -126,9 +144,53 @@ void vb_fabricd_accept_again(struct fd_later *l, vb_time now);
 VB_MUST_CHECK bool vb_fabricd_take_client(struct vb_fabricd *f, int fd,
 					  bool manager, vb_time now);
 void vb_fabricd_close_clients(struct vb_fabricd *f);
+/* Send a message of @len bytes to @client, a struct client, now or when it
+ * reads. It is lost if too much waits already. */
+void vb_fabricd_mail(void *client, const void *bytes, size_t len);
+/* End the connection of @client soon: it breaks the rules. */
+void vb_fabricd_expel(void *client);
 /* The function deliver() of struct vb_mgmt_ops; @client is a struct client. */
 void vb_fabricd_deliver(void *arg, void *client,
 			const struct vb_mad_delivery *d);
+
+/* Functions of fabricd/verbs.c. */
+/* The program @client, whose socket is @fd, attaches to @port of @node; this
+ * answers it. 0, and the caller ends with vb_fabricd_verbs_detach(); -ENODEV:
+ * not the port of an adapter; -EUSERS: 511 programs are there; else -errno,
+ * and the caller answers. */
+VB_MUST_CHECK int vb_fabricd_verbs_attach(struct vb_fabricd *f, void *client,
+					  int fd, struct vb_fab_node *node,
+					  uint8_t port,
+					  struct verbs_program **p);
+void vb_fabricd_verbs_detach(struct verbs_program *p);
+/* The program wants frames to the multicast LID @g->mlid, or (VERBS_LEAVE)
+ * wants them no more. 0; -EINVAL: @g breaks the rules; -ENOSPC: the program has
+ * 512 groups; -ENOMEM. */
+VB_MUST_CHECK int vb_fabricd_verbs_group(struct verbs_program *p,
+					 const struct vb_verbs_group *g);
+/* Something of the port may have changed: tell the programs there. */
+void vb_fabricd_verbs_changed(struct vb_fabricd *f,
+			      const struct vb_fab_node *node, uint8_t port);
+/* All programs have left: free what is left. */
+void vb_fabricd_verbs_free(struct vb_fabricd *f);
+
+/* Functions of fabricd/verbs_frames.c. */
+/* A frame for another queue pair than management's has come to @port; as
+ * on_local() of struct vb_fab_ops. */
+enum vb_fab_taken vb_fabricd_verbs_hear(struct vb_fabricd *f,
+					const struct vb_fab_node *node,
+					uint8_t port, const uint8_t *bytes,
+					size_t len, vb_time now);
+/* FAB_EV_ROOM at @port. */
+void vb_fabricd_verbs_room(struct vb_fabricd *f, const struct vb_fab_node *node,
+			   uint8_t port, vb_time now);
+/* Take what busy programs have sent. True: there was something. */
+bool vb_fabricd_verbs_run(struct vb_fabricd *f, vb_time now);
+/* Ask all busy programs to ring. True: one of them has sent a frame meanwhile.
+ */
+VB_MUST_CHECK bool vb_fabricd_verbs_rest(struct vb_fabricd *f);
+/* When to call it even if no program is busy; VB_NEVER. */
+vb_time vb_fabricd_verbs_next(const struct vb_fabricd *f);
 
 /* Functions of fabricd/issm.c: the files that subnet managers hold open. */
 int vb_fabricd_issm_open(struct vb_fabricd *f);

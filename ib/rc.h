@@ -255,9 +255,8 @@ static inline struct vb_bth vb_rc_bth(const struct vb_qp *qp, uint8_t opcode,
 {
 	return (struct vb_bth){
 		.opcode = opcode,
-		/* the value of a connection without path migration */
-		.migrated = true,
-		.pkey = 0xffff,
+		.migrated = true, /* this value means: no path migration */
+		.pkey = vb_port_pkey(&qp->adapter->port, qp->attr.pkey_index),
 		.dqpn = qp->attr.dest_qp_num,
 		.psn = psn,
 		.selective =

@@ -237,6 +237,7 @@ void vb_req_reset(struct vb_qp *qp)
 {
 	struct vb_req *req = &vb_rc(qp)->req;
 	uint32_t psn = qp->attr.sq_psn & VB_PSN_MASK;
+	const struct vb_link *link = qp->adapter->link;
 
 	vb_ooo_clear(qp->adapter, &req->ooo);
 	*req = (struct vb_req){
@@ -251,7 +252,7 @@ void vb_req_reset(struct vb_qp *qp)
 	};
 	vb_req_forget_gap(req);
 	vb_sack_reset(&req->sack, psn);
-	vb_window_init(&req->window, qp->mtu);
+	vb_window_init(&req->window, qp->mtu, link ? link->ops->in_flight : 0);
 }
 
 void vb_req_drain(struct vb_qp *qp)

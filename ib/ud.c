@@ -169,13 +169,6 @@ static enum vb_fault take_datagram(struct vb_qp *qp,
 			      pkt->payload_bytes);
 }
 
-static uint8_t l3_of(const struct vb_grh *grh)
-{
-	if (!grh)
-		return 0;
-	return vb_gid_is_ipv4(&grh->dgid) ? WC_L3_UDP_IPV4 : WC_L3_UDP_IPV6;
-}
-
 static void ib_complete(struct vb_qp *qp, const struct vb_ib_pkt *pkt)
 	VB_REQUIRES(qp->drive)
 {
@@ -186,8 +179,8 @@ static void ib_complete(struct vb_qp *qp, const struct vb_ib_pkt *pkt)
 		.byte_len = VB_GRH_BYTES + pkt->payload_bytes,
 		.imm = imm ? pkt->imm : 0,
 		.src_qp = pkt->deth.sqpn,
-		.wc_flags = WC_GRH | (imm ? WC_WITH_IMM : 0),
-		.sl = l3_of(pkt->grh),
+		.wc_flags = (pkt->grh ? WC_GRH : 0) | (imm ? WC_WITH_IMM : 0),
+		.from = pkt->from ? *pkt->from : (struct vb_wc_from){ 0 },
 		.solicited = pkt->bth.solicited,
 	};
 
@@ -202,11 +195,12 @@ static void note_heard(struct vb_qp *qp, const struct vb_ib_pkt *pkt)
 	struct vb_ud *ud = ud_of(qp);
 	struct heard *h = &ud->heard[ud->heard_due];
 
-	if (ud->heard_due == HEARD_MAX || !pkt->grh)
+	if (ud->heard_due == HEARD_MAX || (!pkt->grh && !pkt->from))
 		return;
 	h->psn = pkt->bth.psn;
-	if (vb_route_back(qp->adapter, pkt->grh, atomic_load(&qp->qpn),
-			  pkt->deth.sqpn, &h->route) == 0)
+	if (vb_route_back(qp->adapter, pkt->grh, pkt->from,
+			  atomic_load(&qp->qpn), pkt->deth.sqpn,
+			  &h->route) == 0)
 		ud->heard_due++;
 }
 

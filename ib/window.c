@@ -11,6 +11,7 @@
 #define MAX_BYTES   (512u << 10)
 #define START_PKTS  64u
 #define MAX_PKTS    512u
+#define MORE_PKTS   1024u /* where receivers make senders wait */
 /* If one packet is lost, the other reveals the loss. */
 #define FLOOR_PKTS 2u
 
@@ -31,11 +32,12 @@
 
 #define NEAR_RTT (1 * VB_MSEC)
 
-void vb_window_init(struct vb_window *w, uint32_t mtu)
+void vb_window_init(struct vb_window *w, uint32_t mtu, uint32_t in_flight)
 {
 	*w = (struct vb_window){
 		.start = VB_MIN(START_BYTES / mtu, START_PKTS),
-		.max = VB_MIN(MAX_BYTES / mtu, MAX_PKTS),
+		.max = in_flight ? VB_MIN(in_flight / mtu, MORE_PKTS)
+				 : VB_MIN(MAX_BYTES / mtu, MAX_PKTS),
 	};
 	w->pkts = w->start;
 	w->threshold = w->max;

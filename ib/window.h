@@ -33,8 +33,9 @@ struct vb_window {
 	vb_time best_rtt;
 };
 
-/* Initialize the window of a new connection with packets of @mtu bytes. */
-void vb_window_init(struct vb_window *w, uint32_t mtu);
+/* Initialize the window of a new connection with packets of @mtu bytes.
+ * @in_flight: as in struct vb_link_ops. */
+void vb_window_init(struct vb_window *w, uint32_t mtu, uint32_t in_flight);
 /* The requester sends the packet @psn for the first time, with AckReq: measure
  * its round trip. This function and others are inline, since each packet sent
  * calls them. */

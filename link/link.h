@@ -10,6 +10,14 @@
 #include "wire/gid.h"
 #include "wire/ib_hdr.h"
 
+/* The local part of an InfiniBand address; elsewhere all 0. */
+struct vb_lid_path {
+	uint16_t dlid;	   /* 0: the address has none */
+	uint8_t sl;	   /* 0..15 */
+	uint8_t path_bits; /* of the source LID, below the LMC */
+	bool global;	   /* frames have a GRH */
+};
+
 /*
  * The route of frames. The owner (a queue pair or an address handle) fills in
  * the addresses, and the link's route() completes the rest. The owner must not
@@ -26,6 +34,7 @@ struct vb_route {
 	 * queue pair's life. The link chooses channel and source port by
 	 * them. */
 	uint32_t dqpn, sqpn;
+	struct vb_lid_path ib;
 	/* the UDP source port, set by route() */
 	uint16_t src_port;
 	uint16_t channel; /* number of the link's sending socket */
@@ -109,9 +118,14 @@ struct vb_frame {
 	 * off. */
 	const uint8_t *bytes;
 	uint32_t len; /* bytes from BTH through pad */
+	/* NULL: InfiniBand, and the frame has no GRH */
 	const struct vb_gid *src, *dst;
 	uint16_t src_port;
 	uint8_t tclass, ttl;
+	/* InfiniBand; elsewhere 0 */
+	uint8_t sl;
+	uint16_t slid, dlid;
+	uint32_t flow_label;
 	/* The IPv4 Identification for which the ICRC is right; -1: the ICRC is
 	 * right in any case. A UDP socket does not report the Identification,
 	 * which the ICRC covers (Annex A17), so engine/dispatch.c decides
@@ -131,9 +145,20 @@ struct vb_link_stats {
 	uint64_t rx_frames, rx_calls, rx_bytes, rx_icrc_errors, rx_malformed;
 };
 
+/* A multicast group: what frames to it have as their destination. */
+struct vb_link_group {
+	struct vb_gid gid;
+	uint32_t ifindex; /* where it is joined */
+	uint16_t mlid;	  /* InfiniBand */
+};
+
 struct vb_link;
 struct vb_link_ops {
 	const char *name;
+	/* How many bytes of a connection may be under way at most, where
+	 * receivers make senders wait; 0: what is too much may be lost, so the
+	 * transport chooses. */
+	uint32_t in_flight;
 
 	/* Complete @r: check its addresses, and choose its source port and
 	 * channel. May block. 0 or -errno. */
@@ -144,10 +169,11 @@ struct vb_link_ops {
 	 * 0 or -errno. */
 	int (*aim)(struct vb_link *l, struct vb_route *r);
 
-	/* Let recv() return frames to the multicast group @group that arrive on
-	 * interface @ifindex. Returns a number for leave(), or -errno. */
-	int (*join)(struct vb_link *l, const struct vb_gid *group,
-		    uint32_t ifindex);
+	/* Let recv() return frames to the multicast group @group, of RoCE
+	 * those that arrive on its interface. May block, so the caller holds no
+	 * lock that receiving needs. Returns a number for leave(), or
+	 * -errno. */
+	int (*join)(struct vb_link *l, const struct vb_link_group *group);
 	void (*leave)(struct vb_link *l, int member);
 
 	/* Compute the ICRC of each frame in @q, send the frames, and reset @q.

@@ -209,17 +209,16 @@ static int add_membership(int fd, const struct vb_gid *group, uint32_t ifindex)
  * the vault. After take_groups() the shared socket receives the group's
  * packets.
  */
-static int udp_join(struct vb_link *l, const struct vb_gid *group,
-		    uint32_t ifindex)
+static int udp_join(struct vb_link *l, const struct vb_link_group *group)
 {
 	struct vb_udp *u = vb_udp_of(l);
-	int fd = socket(vb_gid_is_ipv4(group) ? AF_INET : AF_INET6,
+	int fd = socket(vb_gid_is_ipv4(&group->gid) ? AF_INET : AF_INET6,
 			SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	int rc;
 
 	if (fd < 0)
 		return -errno;
-	if (add_membership(fd, group, ifindex) < 0) {
+	if (add_membership(fd, &group->gid, group->ifindex) < 0) {
 		rc = -errno;
 		close(fd);
 		return rc;

@@ -11,9 +11,9 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "base/shm.h"
 #include "near/copy_helper.h"
 #include "near/hold.h"
-#include "near/shm.h"
 
 /* Pause between checks whether the introduction has ended. */
 #define DECIDE_EVERY  (50 * VB_USEC)

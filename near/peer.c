@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
-#include "near/shm.h"
+#include "base/shm.h"
 
 struct vb_peer *vb_peer_create(unsigned slot, const struct vb_near_world *world,
 			       struct vb_copy_helper *helper)

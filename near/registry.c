@@ -11,7 +11,7 @@
 
 #include "base/log.h"
 #include "base/rand.h"
-#include "near/shm.h"
+#include "base/shm.h"
 
 /* Tries to read an entry; a write lasts only nanoseconds. */
 #define READ_TRIES 1000

@@ -39,7 +39,7 @@
 #include "base/fdmail.h"
 #include "base/fork.h"
 #include "base/log.h"
-#include "near/shm.h"
+#include "base/shm.h"
 
 #define SESSION_MAGIC 0x76626e72 /* the text "vbnr" */
 #define BACKLOG	      64

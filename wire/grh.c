@@ -54,8 +54,8 @@ static void wire_grh_put_ipv6(uint8_t *at, const struct vb_grh *h)
 		  6u << 28 | (uint32_t)h->tclass << 20 |
 			  (h->flow_label & 0xfffff),
 		  4);
-	vb_put_be(&w, UDP_BYTES + h->udp_bytes, 2);
-	vb_put_be(&w, UDP_PROTO, 1);
+	vb_put_be(&w, (h->iba ? 0 : UDP_BYTES) + h->udp_bytes, 2);
+	vb_put_be(&w, h->iba ? VB_GRH_IBA : UDP_PROTO, 1);
 	vb_put_be(&w, h->hop_limit, 1);
 	memcpy(w.at, h->sgid.raw, 16);
 	memcpy(w.at + 16, h->dgid.raw, 16);
@@ -63,7 +63,7 @@ static void wire_grh_put_ipv6(uint8_t *at, const struct vb_grh *h)
 
 void vb_grh_put(uint8_t bytes[VB_GRH_BYTES], const struct vb_grh *h)
 {
-	if (!vb_gid_is_ipv4(&h->dgid)) {
+	if (h->iba || !vb_gid_is_ipv4(&h->dgid)) {
 		wire_grh_put_ipv6(bytes, h);
 		return;
 	}
@@ -92,9 +92,11 @@ static void wire_grh_get_ipv6(const uint8_t *at, struct vb_grh *h)
 	*h = (struct vb_grh){
 		.flow_label = word & 0xfffff,
 		.tclass = (uint8_t)(word >> 20),
-		.udp_bytes = (uint16_t)(vb_load_be(at + 4, 2) - UDP_BYTES),
 		.hop_limit = at[7],
+		.iba = at[6] == VB_GRH_IBA,
 	};
+	h->udp_bytes =
+		(uint16_t)(vb_load_be(at + 4, 2) - (h->iba ? 0 : UDP_BYTES));
 	memcpy(h->sgid.raw, at + 8, 16);
 	memcpy(h->dgid.raw, at + 24, 16);
 }

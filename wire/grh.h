@@ -11,6 +11,7 @@
 #include "wire/gid.h"
 
 #define VB_GRH_BYTES 40
+#define VB_GRH_IBA   0x1b /* NxtHdr: a BTH follows (IBA 8.3) */
 
 struct vb_grh {
 	/* both are IPv4-mapped, or both are IPv6 addresses */
@@ -19,6 +20,7 @@ struct vb_grh {
 	uint16_t ip_id; /* Identification of IPv4; 0 when it is not known */
 	/* bytes of the UDP payload, from BTH through ICRC */
 	uint16_t udp_bytes;
+	bool iba; /* InfiniBand: no UDP header lies before the BTH */
 	uint8_t tclass, hop_limit;
 };
 

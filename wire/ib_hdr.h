@@ -43,6 +43,7 @@ struct vb_aeth {
 };
 
 struct vb_grh;
+struct vb_wc_from;
 struct vb_deth {
 	uint32_t qkey, sqpn;
 };
@@ -84,6 +85,9 @@ struct vb_ib_pkt {
 	/* In received packets of CLASS_UD: the network header, which the caller
 	 * of vb_ib_parse() sets. */
 	const struct vb_grh *grh;
+	/* In received packets of CLASS_UD: struct vb_wc_from of core/types.h,
+	 * which the caller of vb_ib_parse() sets; or NULL. */
+	const struct vb_wc_from *from;
 	uint32_t xrc_srqn; /* in requests of CLASS_XRC: the number of the SRQ */
 	/* the payload, which is within the frame's memory */
 	const uint8_t *payload;

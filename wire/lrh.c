@@ -113,15 +113,23 @@ uint16_t vb_vcrc(const uint8_t *bytes, size_t len)
 /* Copy the headers up to the BTH, with the fields of IBA 7.8.1 set to ones:
  * without a GRH the VL; with a GRH the whole LRH, and in the GRH the traffic
  * class, flow label and hop limit; in the BTH the byte with the congestion
- * marks. */
+ * marks. Another process may have changed the LNH since vb_lrh_check(), so a
+ * frame that is too short for a GRH has none. */
 static size_t
-masked_headers(const uint8_t *bytes,
+masked_headers(const uint8_t *bytes, size_t len,
 	       uint8_t head[VB_LRH_BYTES + VB_GRH_BYTES + VB_BTH_BYTES])
 {
-	bool global = (bytes[1] & 3) == LNH_GLOBAL;
-	size_t bth = VB_LRH_BYTES + (global ? VB_GRH_BYTES : 0);
+	size_t bth = VB_LRH_BYTES;
+	bool global;
 
-	memcpy(head, bytes, bth + VB_BTH_BYTES);
+	memcpy(head, bytes, VB_LRH_BYTES);
+	global = (head[1] & 3) == LNH_GLOBAL &&
+		 len >= VB_LRH_BYTES + VB_GRH_BYTES + VB_BTH_BYTES +
+				VB_ICRC_BYTES;
+	if (global)
+		bth += VB_GRH_BYTES;
+	memcpy(head + VB_LRH_BYTES, bytes + VB_LRH_BYTES,
+	       bth - VB_LRH_BYTES + VB_BTH_BYTES);
 	if (global) {
 		memset(head, 0xff, VB_LRH_BYTES);
 		head[VB_LRH_BYTES] |= 0x0f;
@@ -137,7 +145,7 @@ masked_headers(const uint8_t *bytes,
 uint32_t vb_lrh_icrc(const uint8_t *bytes, size_t len)
 {
 	uint8_t head[VB_LRH_BYTES + VB_GRH_BYTES + VB_BTH_BYTES];
-	size_t masked = masked_headers(bytes, head);
+	size_t masked = masked_headers(bytes, len, head);
 	uint32_t crc = vb_crc32(0, head, masked);
 
 	return vb_crc32(crc, bytes + masked, len - VB_ICRC_BYTES - masked);

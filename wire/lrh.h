@@ -86,7 +86,8 @@ uint16_t vb_vcrc(const uint8_t *bytes, size_t len);
 /* Returns the invariant CRC (IBA 7.8.1) of a frame that vb_lrh_check() accepted
  * and that is not raw: over LRH to the last byte before the ICRC, without the
  * fields that switches and routers change. A frame stores the ICRC low byte
- * first. */
+ * first. Another process may change the bytes at any time, also after
+ * vb_lrh_check(): these functions read no byte behind the @len bytes. */
 uint32_t vb_lrh_icrc(const uint8_t *bytes, size_t len);
 void vb_lrh_put_icrc(uint8_t *bytes, size_t len);
 bool vb_lrh_icrc_good(const uint8_t *bytes, size_t len);

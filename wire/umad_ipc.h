@@ -16,7 +16,7 @@
 #include "base/defs.h"
 
 /* the last byte is the protocol's version */
-#define VB_UMAD_MAGIC  0x756d4102u
+#define VB_UMAD_MAGIC  0x756d4103u
 #define VB_UMAD_NAME   65
 #define VB_UMAD_INLINE 32768 /* longer data are passed in a memfd */
 #define VB_UMAD_MOST   (32u << 20)

@@ -112,7 +112,7 @@ UMAD_EXPORT int umad_get_pkey(void *umad)
 
 static int register_agent(int fd, const struct vb_umad_wish *wish)
 {
-	int rc = umad_call(fd, wish, sizeof(*wish));
+	int rc = vb_fabric_call(fd, wish, sizeof(*wish));
 
 	if (rc < 0)
 		UMAD_SAY("cannot register an agent of class %#x: %s\n",
@@ -192,7 +192,7 @@ UMAD_EXPORT int umad_unregister(int portid, int agentid)
 		.agent = (uint32_t)agentid,
 	};
 
-	return umad_call(portid, &u, sizeof(u));
+	return vb_fabric_call(portid, &u, sizeof(u));
 }
 
 UMAD_EXPORT int umad_close_port(int portid)

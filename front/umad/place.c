@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include "engine/fabric_places.h"
@@ -64,28 +63,5 @@ int umad_attach(const struct vb_fabric_place *place, unsigned port)
 	if (!rc)
 		return fd;
 	close(fd);
-	return rc;
-}
-
-int umad_call(int fd, const void *bytes, size_t len)
-{
-	vb_time due = vb_fabric_due();
-	struct vb_umad_head head;
-	unsigned none = 0;
-	int pair[2], rc;
-	ssize_t n;
-
-	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
-		return -errno;
-	rc = vb_fabric_post(fd, bytes, len, &pair[1], due);
-	close(pair[1]);
-	if (!rc) {
-		n = vb_fabric_receive(pair[0], &head, sizeof(head), NULL, &none,
-				      due);
-		rc = n == sizeof(head) ? head.result
-		     : n < 0	       ? (int)n
-				       : -ECONNRESET;
-	}
-	close(pair[0]);
 	return rc;
 }

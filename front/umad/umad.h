@@ -28,9 +28,6 @@ int umad_place_index(const char *name);
 /* Connect to the fabric, and take port @port of the node of @place for this
  * program. Returns a descriptor that the caller closes, or -errno. */
 int umad_attach(const struct vb_fabric_place *place, unsigned port);
-/* Send @bytes over @fd, together with a socket for the answer. Returns the
- * result in the answer, or -errno; -ETIMEDOUT: no answer came. */
-int umad_call(int fd, const void *bytes, size_t len);
 
 /* The level of debugging output that umad_debug() has set. */
 extern int umad_debug_level;

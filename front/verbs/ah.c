@@ -50,13 +50,18 @@ int ibv_destroy_ah(struct ibv_ah *ibv)
 /* Set @av to the address of the sender of a packet with this network header.
  * The header is in the program's buffer, so it may have any bytes. */
 static int reply_to(struct ibv_context *context, const struct ibv_grh *header,
-		    struct vb_av *av)
+		    const struct ibv_wc *wc, struct vb_av *av)
 {
+	const struct vb_wc_from from = {
+		.slid = wc->slid,
+		.sl = wc->sl,
+		.path_bits = wc->dlid_path_bits,
+	};
 	struct vb_grh grh;
 
 	if (!vb_grh_get((const uint8_t *)header, &grh))
 		return -EINVAL;
-	return vb_av_reply(vb_front_context(context)->adapter, &grh, av)
+	return vb_av_reply(vb_front_context(context)->adapter, &grh, &from, av)
 		       ? 0
 		       : -ENOENT;
 }
@@ -71,7 +76,7 @@ int ibv_init_ah_from_wc(struct ibv_context *context, uint8_t port_num,
 	if (port_num != 1)
 		rc = -EINVAL;
 	else if (wc->wc_flags & IBV_WC_GRH)
-		rc = reply_to(context, grh, &av);
+		rc = reply_to(context, grh, wc, &av);
 	if (rc) {
 		vb_log(LOG_INFO,
 		       "%s: cannot make an address handle for qp 0x%x: %s",
@@ -82,7 +87,7 @@ int ibv_init_ah_from_wc(struct ibv_context *context, uint8_t port_num,
 		return errno = -rc, -1;
 	}
 	av.dlid = wc->slid;
-	av.sl = wc->sl; /* as in rdma-core; packets have no service level */
+	av.sl = wc->sl; /* as in rdma-core; RoCE has no service level */
 	av.src_path_bits = wc->dlid_path_bits;
 	*ah_attr = vb_front_av_out(&av);
 	return 0;
@@ -145,7 +150,6 @@ int ibv_resolve_eth_l2_from_gid(struct ibv_context *context,
 	return vb_front_errno(rc);
 }
 
-/* Join a multicast group. @lid is ignored, since RoCE has no LIDs. */
 int ibv_attach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid)
 {
 	struct vb_gid group;
@@ -157,7 +161,7 @@ int ibv_attach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid)
 		return vb_front_errno(-EOPNOTSUPP);
 	cancel = vb_cancel_off();
 	memcpy(group.raw, gid->raw, sizeof(group.raw));
-	rc = vb_engine_attach(vb_front_qp(qp)->core, &group);
+	rc = vb_engine_attach(vb_front_qp(qp)->core, &group, lid);
 	vb_cancel_back(cancel);
 	return vb_front_errno(rc);
 }
@@ -173,7 +177,7 @@ int ibv_detach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid)
 		return vb_front_errno(-EOPNOTSUPP);
 	cancel = vb_cancel_off();
 	memcpy(group.raw, gid->raw, sizeof(group.raw));
-	rc = vb_engine_detach(vb_front_qp(qp)->core, &group);
+	rc = vb_engine_detach(vb_front_qp(qp)->core, &group, lid);
 	vb_cancel_back(cancel);
 	return vb_front_errno(rc);
 }

@@ -84,25 +84,29 @@ static uint8_t cq_read_sl(struct ibv_cq_ex *ex)
 	return cq_of(ex)->at.sl;
 }
 
+static uint32_t cq_read_slid(struct ibv_cq_ex *ex)
+{
+	return cq_of(ex)->at.slid;
+}
+
+static uint8_t cq_read_path_bits(struct ibv_cq_ex *ex)
+{
+	return cq_of(ex)->at.path_bits;
+}
+
 static uint32_t cq_read_flow_tag(struct ibv_cq_ex *ex)
 {
 	return cq_of(ex)->at.flow_tag;
 }
 
-/* Functions for values that are always 0: LIDs, since RoCE has none; the VLAN
- * tag, since the adapter removes none; the vendor's error code, since the
- * status says everything. */
+/* Functions for values that are always 0: the VLAN tag, since the adapter
+ * removes none; the vendor's error code, since the status says everything. */
 static uint32_t cq_read_zero32(struct ibv_cq_ex *ex)
 {
 	return 0;
 }
 
 static uint16_t cq_read_zero16(struct ibv_cq_ex *ex)
-{
-	return 0;
-}
-
-static uint8_t cq_read_zero8(struct ibv_cq_ex *ex)
 {
 	return 0;
 }
@@ -137,9 +141,9 @@ void vb_front_cq_ex_init(struct vb_front_cq *cq)
 	ex->read_qp_num = cq_read_qp_num;
 	ex->read_src_qp = cq_read_src_qp;
 	ex->read_wc_flags = cq_read_wc_flags;
-	ex->read_slid = cq_read_zero32;
+	ex->read_slid = cq_read_slid;
 	ex->read_sl = cq_read_sl;
-	ex->read_dlid_path_bits = cq_read_zero8;
+	ex->read_dlid_path_bits = cq_read_path_bits;
 	ex->read_completion_ts = cq_read_completion_ts;
 	ex->read_cvlan = cq_read_zero16;
 	ex->read_flow_tag = cq_read_flow_tag;

@@ -54,7 +54,7 @@ static struct vb_front_device *make_device(const struct vb_device *found)
 	}
 	snprintf(ibv->name, sizeof(ibv->name), "%s", found->name);
 	snprintf(ibv->dev_name, sizeof(ibv->dev_name), "uverbs%u",
-		 vb_device_number(found));
+		 vb_device_number(found->kind, found->ifindex));
 	return d;
 }
 
@@ -225,10 +225,12 @@ __be64 ibv_get_device_guid(struct ibv_device *device)
 
 int ibv_get_device_index(struct ibv_device *device)
 {
+	const struct vb_device *d =
+		&VB_CONTAINER_OF(device, struct vb_front_device, ibv)->found;
+
 	/* A number derived from the interface, which is equal in all
 	 * processes. */
-	return (int)vb_device_number(
-		&VB_CONTAINER_OF(device, struct vb_front_device, ibv)->found);
+	return (int)vb_device_number(d->kind, d->ifindex);
 }
 
 void vb_front_device_hold(struct ibv_device *device, int by)

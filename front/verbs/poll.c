@@ -15,7 +15,10 @@ static void wc_out(const struct vb_cqe *e, struct ibv_wc *wc)
 		.qp_num = e->qpn,
 		.src_qp = e->src_qp,
 		.wc_flags = e->wc_flags,
+		.pkey_index = e->pkey_index,
+		.slid = e->slid,
 		.sl = e->sl,
+		.dlid_path_bits = e->path_bits,
 	};
 }
 

@@ -14,7 +14,6 @@
 #endif
 
 #define PORT	      1
-#define DEFAULT_PKEY  0xffff
 #define PHYS_DISABLED 3
 #define PHYS_LINK_UP  5
 #define MAX_GROUPS    512
@@ -83,7 +82,8 @@ int ibv_query_device(struct ibv_context *context, struct ibv_device_attr *attr)
 	*attr = (struct ibv_device_attr){
 		.fw_ver = VB_VERSION,
 		.node_guid = htobe64(adapter->guid),
-		.sys_image_guid = htobe64(adapter->guid),
+		.sys_image_guid = htobe64(adapter->sys_guid ? adapter->sys_guid
+							    : adapter->guid),
 		.page_size_cap = 0xfffff000, /* pages of 4 KiB and larger */
 		.vendor_id = NO_VENDOR,
 		.device_cap_flags = (unsigned)vb_device_caps(adapter->rnic),
@@ -92,11 +92,13 @@ int ibv_query_device(struct ibv_context *context, struct ibv_device_attr *attr)
 		 * and some programs (UCX 1.13, rdma-core's tests) accept no
 		 * other value. */
 		.atomic_cap = IBV_ATOMIC_HCA,
-		.max_pkeys = 1,
+		.max_pkeys = atomic_load(&adapter->port.pkey_count),
 		.local_ca_ack_delay = ACK_DELAY_CODE,
 		.phys_port_cnt = 1,
 	};
 	fill_limits(attr);
+	if (vb_adapter_is_ib(adapter))
+		attr->max_raw_ethy_qp = 0;
 	if (adapter->rnic)
 		clear_what_rnics_lack(attr);
 	return 0;
@@ -161,7 +163,8 @@ int vb_front_query_device_ex(struct ibv_context *context,
 	} else {
 		all.xrc_odp_caps = all.odp_caps.per_transport_caps.rc_odp_caps;
 		all.tm_caps = tag_matching;
-		fill_rss(&all);
+		if (all.orig_attr.max_raw_ethy_qp)
+			fill_rss(&all);
 	}
 	all.phys_port_cnt_ex = 1;
 	/* The struct of a newer program is longer: set the members that this
@@ -186,9 +189,11 @@ int vb_front_query_rt_values(struct ibv_context *context,
 	return 0;
 }
 
-static void fill_port(struct vb_adapter *adapter, struct ibv_port_attr *a)
+static void fill_ethernet(const struct vb_adapter *adapter,
+			  struct ibv_port_attr *a)
+	VB_REQUIRES(adapter->port.lock)
 {
-	struct vb_port *p = &adapter->port;
+	const struct vb_port *p = &adapter->port;
 
 	a->port_cap_flags = IBV_PORT_CM_SUP;
 	a->gid_tbl_len = 1;
@@ -197,18 +202,51 @@ static void fill_port(struct vb_adapter *adapter, struct ibv_port_attr *a)
 		a->gid_tbl_len = VB_MAX_GIDS;
 		a->pkey_tbl_len = 1;
 	}
-	a->max_msg_sz = VB_MAX_MSG;
 	a->max_vl_num = 1;
 	a->link_layer = IBV_LINK_LAYER_ETHERNET;
+	a->active_width = vb_port_rate(p->mbits)->width;
+	a->active_speed = vb_port_rate(p->mbits)->speed;
+	a->phys_state = p->state == PORT_ACTIVE ? PHYS_LINK_UP : PHYS_DISABLED;
+}
+
+static void fill_infiniband(const struct vb_adapter *adapter,
+			    struct ibv_port_attr *a)
+	VB_REQUIRES(adapter->port.lock)
+{
+	const struct vb_port_ib *p = &adapter->port.ib;
+
+	a->port_cap_flags = p->caps;
+	a->gid_tbl_len = p->gid_room;
+	a->pkey_tbl_len = atomic_load(&adapter->port.pkey_count);
+	a->bad_pkey_cntr = p->pkey_violations;
+	a->qkey_viol_cntr = p->qkey_violations;
+	a->lid = p->lid;
+	a->sm_lid = p->sm_lid;
+	a->lmc = p->lmc;
+	a->sm_sl = p->sm_sl;
+	a->max_vl_num = p->vls;
+	a->subnet_timeout = p->subnet_timeout;
+	a->init_type_reply = p->init_type;
+	a->active_width = p->width;
+	a->active_speed = p->speed;
+	a->phys_state = p->phys;
+	a->link_layer = IBV_LINK_LAYER_INFINIBAND;
+}
+
+static void fill_port(struct vb_adapter *adapter, struct ibv_port_attr *a)
+{
+	struct vb_port *p = &adapter->port;
+
+	a->max_msg_sz = VB_MAX_MSG;
 	vb_mutex_lock(&p->lock);
 	a->state = (enum ibv_port_state)p->state;
 	a->max_mtu = p->max_mtu;
 	a->active_mtu = p->active_mtu;
-	a->active_width = vb_port_rate(p->mbits)->width;
-	a->active_speed = vb_port_rate(p->mbits)->speed;
+	if (vb_adapter_is_ib(adapter))
+		fill_infiniband(adapter, a);
+	else
+		fill_ethernet(adapter, a);
 	vb_mutex_unlock(&p->lock);
-	a->phys_state =
-		a->state == IBV_PORT_ACTIVE ? PHYS_LINK_UP : PHYS_DISABLED;
 }
 
 int vb_front_query_port(struct ibv_context *context, uint8_t port_num,
@@ -249,6 +287,14 @@ uint32_t vb_front_port_mbits(struct ibv_context *context)
 	return mbits;
 }
 
+/* The GIDs of iWARP and InfiniBand ports are not made from IP addresses. */
+static bool has_ib_gids(struct ibv_context *context)
+{
+	const struct vb_adapter *a = vb_front_context(context)->adapter;
+
+	return a->rnic || vb_adapter_is_ib(a);
+}
+
 /* Find an entry of the GID table. Returns 0; EINVAL: the table has no such
  * index; ENODATA: the entry is empty. */
 static int find_gid(struct ibv_context *context, uint32_t port_num,
@@ -264,8 +310,8 @@ static int find_gid(struct ibv_context *context, uint32_t port_num,
 	memcpy(out->gid.raw, e.gid.raw, sizeof(out->gid.raw));
 	out->gid_index = index;
 	out->port_num = port_num;
-	out->gid_type = vb_front_is_rnic(context) ? IBV_GID_TYPE_IB
-						  : IBV_GID_TYPE_ROCE_V2;
+	out->gid_type =
+		has_ib_gids(context) ? IBV_GID_TYPE_IB : IBV_GID_TYPE_ROCE_V2;
 	out->ndev_ifindex = e.ifindex;
 	return 0;
 }
@@ -334,24 +380,31 @@ int vb_front_gid_type(struct ibv_context *context, uint8_t port_num,
 
 	if (rc)
 		return errno = rc, -1;
-	*type = vb_front_is_rnic(context) ? SYSFS_GID_IB : SYSFS_GID_ROCE_V2;
+	*type = has_ib_gids(context) ? SYSFS_GID_IB : SYSFS_GID_ROCE_V2;
 	return 0;
 }
 
 int ibv_query_pkey(struct ibv_context *context, uint8_t port_num, int index,
 		   __be16 *pkey)
 {
-	if (port_num != PORT || index != 0 || vb_front_is_rnic(context))
+	const struct vb_port *p = &vb_front_context(context)->adapter->port;
+
+	if (port_num != PORT || index < 0 ||
+	    index >= atomic_load(&p->pkey_count) || vb_front_is_rnic(context))
 		return errno = EINVAL, -1;
-	*pkey = htobe16(DEFAULT_PKEY);
+	*pkey = htobe16(vb_port_pkey(p, (unsigned)index));
 	return 0;
 }
 
 int ibv_get_pkey_index(struct ibv_context *context, uint8_t port_num,
 		       __be16 pkey)
 {
-	if (port_num != PORT || pkey != htobe16(DEFAULT_PKEY) ||
-	    vb_front_is_rnic(context))
-		return errno = EINVAL, -1;
-	return 0;
+	const struct vb_port *p = &vb_front_context(context)->adapter->port;
+	unsigned count = atomic_load(&p->pkey_count);
+
+	if (port_num == PORT && !vb_front_is_rnic(context))
+		for (unsigned i = 0; i < count; i++)
+			if (htobe16(vb_port_pkey(p, i)) == pkey)
+				return (int)i;
+	return errno = EINVAL, -1;
 }

@@ -157,12 +157,12 @@ int vb_engine_wait(struct vb_channel *ch, struct vb_cq **cq)
 	return vb_channel_take(ch, cq);
 }
 
-int vb_engine_attach(struct vb_qp *qp, const struct vb_gid *gid)
+int vb_engine_attach(struct vb_qp *qp, const struct vb_gid *gid, uint16_t mlid)
 {
 	return 0;
 }
 
-int vb_engine_detach(struct vb_qp *qp, const struct vb_gid *gid)
+int vb_engine_detach(struct vb_qp *qp, const struct vb_gid *gid, uint16_t mlid)
 {
 	return 0;
 }

@@ -13,7 +13,7 @@ import socket
 import struct
 import sys
 
-MAGIC = 0x756d4102
+MAGIC = 0x756d4103
 random.seed(1)
 
 

@@ -3,6 +3,8 @@
 # name.
 # shellcheck shell=bash disable=SC2154,SC2034 # lib.sh and the caller set them
 
+layer=fabric # what begins the names of cases
+
 # fabric_begin PROGRAM...: the test needs these programs; else its layer is
 # skipped. The fabrics' files are the test's own.
 fabric_begin() {
@@ -56,14 +58,17 @@ r() {
 }
 
 # opensm_up NODE LOG OPTION...: with a cache of its own, since what it remembers
-# of another fabric is wrong here. Its process is $opensm.
+# of another fabric is wrong here; lines of $opensm_more are in its configuration.
+# Its process is $opensm.
+opensm_more=
 opensm_up() {
 	local node=$1 log=$2 cache
 
 	shift 2
 	cache=$(mktemp -d -p "$work")
 	printf 'force_log_flush TRUE\nsminfo_polling_timeout 500\n%s\n' \
-		'polling_retry_number 2' >"$cache/conf"
+		"polling_retry_number 2
+$opensm_more" >"$cache/conf"
 	OSM_CACHE_DIR=$cache OSM_TMP_DIR=$cache "$verbena" run \
 		--device "ib:$(fabric_of "$node")/$node" -- opensm -F "$cache/conf" \
 		-f "$log" -D 0x43 -s 5 "$@" >"$log.out" 2>&1 &
@@ -80,9 +85,9 @@ check() {
 
 	shift
 	if "$@" >"$work/got" 2>&1; then
-		ok "fabric: $what"
+		ok "$layer: $what"
 	else
-		not_ok "fabric: $what" "$work/got"
+		not_ok "$layer: $what" "$work/got"
 		return 1
 	fi
 }
@@ -94,9 +99,9 @@ says() {
 
 	shift 2
 	if r "$@" >"$work/got" 2>&1 </dev/null && grep -Eq -- "$pattern" "$work/got"; then
-		ok "fabric: $what"
+		ok "$layer: $what"
 	else
-		not_ok "fabric: $what (wanted: $pattern)" "$work/got"
+		not_ok "$layer: $what (wanted: $pattern)" "$work/got"
 	fi
 }
 
@@ -107,9 +112,9 @@ counts() {
 	shift 3
 	r "$@" >"$work/got" 2>&1 </dev/null
 	if [ "$(grep -Ec -- "$pattern" "$work/got")" = "$number" ]; then
-		ok "fabric: $what"
+		ok "$layer: $what"
 	else
-		not_ok "fabric: $what (wanted: $number lines of $pattern)" "$work/got"
+		not_ok "$layer: $what (wanted: $number lines of $pattern)" "$work/got"
 	fi
 }
 

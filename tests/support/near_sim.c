@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "base/shm.h"
 #include "near/session_priv.h"
-#include "near/shm.h"
 #include "tests/support/must.h"
 
 /* Creating and destroying simulations. */

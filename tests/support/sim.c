@@ -237,6 +237,7 @@ static void deliver(struct sim_side *side, const struct sim_frame *f)
 	const struct vb_grh grh = { .sgid = gid_of(!side->number),
 				    .dgid = gid_of(side->number),
 				    .udp_bytes = (uint16_t)(f->len + 4) };
+	static const struct vb_wc_from from = { .sl = WC_L3_UDP_IPV4 };
 	struct vb_ib_pkt pkt;
 	struct vb_qp *qp;
 
@@ -250,6 +251,7 @@ static void deliver(struct sim_side *side, const struct sim_frame *f)
 	     pkt.bth.opcode >> 5 != vb_ib_class(qp->type)))
 		return;
 	pkt.grh = &grh;
+	pkt.from = &from;
 	vb_mutex_lock(&qp->drive);
 	vb_transport_recv(qp, &pkt, side->sim->now);
 	vb_mutex_unlock(&qp->drive);

@@ -224,6 +224,48 @@ static void update__new_mac_new_default(void **state)
 	assert_int_equal(index_of(1), 1);
 }
 
+static struct vb_port_ib_update ib_news(void)
+{
+	return (struct vb_port_ib_update){
+		.ib = { .present = true, .phys = 5, .lmc = 2, .lid = 8 },
+		.state = PORT_ACTIVE,
+		.active_mtu = 4,
+		.max_mtu = 5,
+		.pkeys = 1,
+		.pkey = { 0xffff },
+		.gids = 1,
+		.gid = { { { 0xfe, 0x80, [15] = 1 } } },
+	};
+}
+
+/* The end of a fabric changes the state alone: programs are not told of tables
+ * that nobody has changed. */
+static void ib__its_end_keeps_the_tables(void **state)
+{
+	struct vb_port_ib_update is = ib_news();
+
+	assert_int_equal(vb_port_ib_update(&port, &is), PORT_SAME);
+	assert_int_equal(atomic_load(&port.lmc), 2);
+	assert_int_equal(vb_port_ib_end(&port), PORT_WENT_DOWN | PORT_GONE);
+	assert_int_equal(port.state, PORT_DOWN);
+	assert_int_equal(port.ib.phys, 3);
+	assert_int_equal(port.ib.lid, 8);
+	assert_int_equal(vb_port_pkey(&port, 0), 0xffff);
+	assert_int_equal(vb_port_find_gid(&port, &is.gid[0]), 0);
+}
+
+/* Dispatching reads the LMC without a lock. */
+static void ib__the_lmc_follows(void **state)
+{
+	struct vb_port_ib_update is = ib_news();
+
+	(void)vb_port_ib_update(&port, &is);
+	is.ib.lmc = 3;
+	assert_int_equal(vb_port_ib_update(&port, &is), PORT_LID);
+	assert_int_equal(atomic_load(&port.lmc), 3);
+	assert_true(port.ib.present);
+}
+
 #define PORT_TEST(name) cmocka_unit_test_setup_teardown(name, fresh, gone)
 
 int main(void)
@@ -242,6 +284,8 @@ int main(void)
 		PORT_TEST(update__full_table),
 		PORT_TEST(update__down_up_and_mtu),
 		PORT_TEST(update__new_mac_new_default),
+		PORT_TEST(ib__its_end_keeps_the_tables),
+		PORT_TEST(ib__the_lmc_follows),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

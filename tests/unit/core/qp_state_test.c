@@ -511,10 +511,29 @@ static void err__transport_is_told_before_the_flush(void **state)
 	vb_qp_destroy(qp);
 }
 
+/* On InfiniBand a connection has one peer, so not the LID of a group. */
+static void modify__a_group_is_no_peer(void **state)
+{
+	struct fixture *f = *state;
+	struct vb_qp *qp = make(f, init_of(f));
+	struct vb_qp_attr attr = good_attr(QPS_RTR);
+
+	bring_to(qp, QPS_INIT);
+	f->a.addressing = &vb_addressing_ib;
+	attr.cur_qp_state = QPS_INIT;
+	attr.av.dlid = 0xc001;
+	assert_int_equal(vb_qp_modify(qp, &attr, TO_RTR, 0), -EINVAL);
+	attr.av.dlid = 5;
+	assert_int_equal(vb_qp_modify(qp, &attr, TO_RTR, 0), 0);
+	f->a.addressing = &vb_addressing_roce;
+	vb_qp_destroy(qp);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(moves__each_pair_with_what_it_needs),
+		TEST(modify__a_group_is_no_peer),
 		TEST(moves__each_pair_less_one_attribute),
 		TEST(moves__each_pair_and_one_attribute_more),
 		TEST(moves__without_state_stay),

@@ -123,20 +123,20 @@ static void devices_list__specs_that_cannot_be_read(void **state)
 	assert_null(list);
 }
 
-/* Places in a fabric are for libibumad. */
-static void devices_list__places_are_passed_over(void **state)
+/* A place in a fabric needs that fabric (tests/programs/ib_verbs.sh). */
+static void devices_list__a_place_without_a_fabric(void **state)
 {
-	struct vb_device *list;
+	static const char *const specs[] = { "ib:no-fabric-of-that-name/Hca1",
+					     "lo,ib:no-fabric-of-that-name/x" };
+	struct vb_device *list = NULL;
 	unsigned count;
 
-	assert_int_equal(vb_devices_list("ib:t/Hca1", &list, &count), 0);
-	assert_int_equal(count, 0);
-	free(list);
-	assert_int_equal(vb_devices_list("ib:Hca1,lo,ib:Hca2", &list, &count),
-			 0);
-	assert_int_equal(count, 1);
-	assert_string_equal(list[0].name, "roce_lo");
-	free(list);
+	for (unsigned i = 0; i < VB_COUNT(specs); i++)
+		assert_int_equal(vb_devices_list(specs[i], &list, &count),
+				 -ENODEV);
+	assert_int_equal(vb_devices_list("ib:/Hca1", &list, &count), -EINVAL);
+	assert_int_equal(vb_devices_list("ib:", &list, &count), -EINVAL);
+	assert_null(list);
 }
 
 static void devices_list__guids(void **state)
@@ -167,7 +167,7 @@ int main(void)
 		cmocka_unit_test(devices_list__names_that_collide),
 		cmocka_unit_test(devices_list__specs_that_name_nothing),
 		cmocka_unit_test(devices_list__specs_that_cannot_be_read),
-		cmocka_unit_test(devices_list__places_are_passed_over),
+		cmocka_unit_test(devices_list__a_place_without_a_fabric),
 		cmocka_unit_test(devices_list__guids),
 	};
 

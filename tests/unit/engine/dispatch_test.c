@@ -491,16 +491,43 @@ static void dispatch__datagrams_come_to_the_port(void **state)
 	rig_down(r);
 }
 
+/* On InfiniBand: the DGID, if there is one, is of the kind of the DLID. */
+static void dispatch__datagrams_with_a_dgid(void **state)
+{
+	static const struct vb_gid none = { { 0xfe, 0x80, [15] = 9 } };
+	static const struct vb_gid group = { { 0xff, 0x12, [15] = 1 } };
+	static const struct {
+		const struct vb_gid *dst;
+		uint16_t dlid;
+		unsigned comes;
+	} rows[] = {
+		{ NULL, 5, 1 },	       { &address, 5, 1 },
+		{ &none, 5, 0 },       { &group, 5, 0 },
+		{ &group, 0xc001, 1 }, { &address, 0xc001, 0 },
+	};
+	struct rig *r = rig_of(*state, QPT_UD, QPS_RTS);
+
+	r->f->a.addressing = &vb_addressing_ib;
+	for (unsigned i = 0; i < VB_COUNT(rows); i++) {
+		datagram_from(r, &address, -1);
+		r->e.rxq.frames[0].src = rows[i].dst ? &address : NULL;
+		r->e.rxq.frames[0].dst = rows[i].dst;
+		r->e.rxq.frames[0].slid = 1;
+		r->e.rxq.frames[0].dlid = rows[i].dlid;
+		assert_int_equal(dispatch(r, 0), rows[i].comes);
+	}
+	r->f->a.addressing = &vb_addressing_roce;
+	rig_down(r);
+}
+
 static void dispatch__groups(void **state)
 {
 	static const struct vb_gid group = { { [10] = 0xff, 0xff, 239, 1 } };
 	struct rig *r = rig_of(*state, QPT_UD, QPS_RTS);
-	struct vb_group in = { .gid = group,
-			       .ifindex = 3,
+	struct vb_group in = { .to = { .gid = group, .ifindex = 3 },
 			       .qp = r->qp,
 			       .qpn = atomic_load(&r->qp->qpn) };
-	struct vb_group gone = { .gid = group,
-				 .ifindex = 3,
+	struct vb_group gone = { .to = { .gid = group, .ifindex = 3 },
 				 .qp = r->qp,
 				 .qpn = in.qpn + 1,
 				 .next = &in };
@@ -545,6 +572,7 @@ int main(void)
 		TEST(dispatch__class_by_type),
 		TEST(dispatch__datagrams_come_from_anybody),
 		TEST(dispatch__datagrams_come_to_the_port),
+		TEST(dispatch__datagrams_with_a_dgid),
 		TEST(dispatch__groups),
 		TEST(dispatch__identification),
 		TEST(dispatch__identification_at_random),

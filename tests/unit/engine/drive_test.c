@@ -89,7 +89,7 @@ static int set_up(void **state)
 	fake.now = VB_SEC;
 	fake.deadline = VB_NEVER;
 	fake.link.ops = &link_ops;
-	e->link = &fake.link;
+	fake.adapter.link = e->link = &fake.link;
 	for (unsigned i = 0; i < QPS; i++) {
 		fake.qp[i].adapter = &fake.adapter;
 		fake.qp[i].ops = &ops;

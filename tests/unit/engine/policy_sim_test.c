@@ -450,6 +450,8 @@ static void begin(uint64_t seed)
 	sim.wake_takes = 2 * VB_USEC + sim_rand(18 * VB_USEC);
 	sim.crowded = sim_rand(3) == 0;
 	sim.acts_at = sim.now + sim_rand(VB_MSEC);
+	/* with a fabric's adapter, to which no frames come here, or without */
+	atomic_store(&e->fabric_fd, sim_rand(2) ? SOME_FD : -1);
 	sim.mode = COMPUTES;
 	for (unsigned i = 0; i < QPS; i++) {
 		sim.due[i] = VB_NEVER;

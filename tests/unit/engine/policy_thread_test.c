@@ -203,6 +203,53 @@ static void came(vb_time after, vb_time now)
 	vb_thread_drained(&t, DRAINED_SOME, nobody, now);
 }
 
+/* Rule 12: a wake-up is dear. */
+static uint64_t spinning(vb_time at)
+{
+	return loops(at) | SPINS;
+}
+
+static void rest__early_beside_a_program_that_polls(void **state)
+{
+	vb_thread_will_sleep(&t, spinning(START), START);
+	assert_int_equal(t.does, THREAD_WATCHES); /* wake-ups are not dear */
+	t.dear = true;
+	vb_thread_will_sleep(&t, nobody, START);
+	assert_int_equal(t.does, THREAD_WATCHES);
+	vb_thread_will_sleep(&t, spinning(START), START + US(50));
+	assert_int_equal(t.does, THREAD_WATCHES);
+	vb_thread_will_sleep(&t, spinning(START), START + US(49));
+	assert_int_equal(t.does, THREAD_RESTS);
+	assert_true(t.left_until == START + US(99));
+	/* The rest goes on while the program loops, or works. */
+	assert_false(vb_thread_on_time(&t, spinning(START), START + US(999)));
+	assert_int_equal(t.does, THREAD_RESTS);
+	assert_true(vb_thread_on_time(&t, works(START), START + US(999)));
+}
+
+static void rest__early_pauses_if_it_was_wrong(void **state)
+{
+	vb_time now = START;
+
+	t.dear = true;
+	for (unsigned pause = 1; pause <= 128; pause *= 2) {
+		vb_time end = now + MS(VB_MIN(pause, 64u));
+
+		vb_thread_will_sleep(&t, spinning(now), now);
+		assert_int_equal(t.does, THREAD_RESTS);
+		vb_thread_drained(&t, DRAINED_SOME, nobody, now);
+		vb_thread_will_sleep(&t, spinning(end - 1), end - 1);
+		assert_int_equal(t.does, THREAD_WATCHES);
+		now = end;
+	}
+	/* A rest that goes on makes the next pause shorter. */
+	vb_thread_will_sleep(&t, spinning(now), now);
+	assert_false(vb_thread_on_time(&t, spinning(now), now + US(50)));
+	vb_thread_drained(&t, DRAINED_SOME, nobody, now);
+	assert_true(t.early_at == now + MS(64));
+	assert_false(t.early > MS(64));
+}
+
 static void linger__if_packets_come_within_30_us(void **state)
 {
 	came(US(30), START);
@@ -513,6 +560,8 @@ int main(void)
 		TEST(rest__was_too_early),
 		TEST(rest__ends_when_called),
 		TEST(rest__by_wakeups_unheard),
+		TEST(rest__early_beside_a_program_that_polls),
+		TEST(rest__early_pauses_if_it_was_wrong),
 		TEST(linger__if_packets_come_within_30_us),
 		TEST(linger__for_30_us_after_the_last),
 		TEST(linger__for_200_us_in_all),

@@ -188,15 +188,18 @@ static void partitions__are_enforced(void **state)
 
 	frame(5, 0, 0, 256);
 	sw->port[1].pkey[0] = 0x7fff;
-	/* P_Key 0x0005, a limited member's, matches the frame's full 0x8005 */
 	sw->port[1].pkey[3] = 0x0005;
 	sw->port[1].pkey_in = sw->port[5].pkey_out = true;
 	assert_int_equal(vb_fab_check_in(sw, 1, &view), DROP_NOT);
+	/* a limited member that sends to a limited one, and to a full one */
 	vb_store_be(bytes + 10, 0x0005, 2);
-	assert_int_equal(vb_fab_check_in(sw, 1, &view), DROP_PKEY_IN);
+	assert_int_equal(vb_fab_check_in(sw, 1, &view), DROP_NOT);
+	sw->port[5].pkey[30] = 0x0005;
 	assert_int_equal(vb_fab_check_out(sw, 1, 5, &view, &vl), DROP_PKEY_OUT);
 	sw->port[5].pkey[31] = 0x8005;
 	assert_int_equal(vb_fab_check_out(sw, 1, 5, &view, &vl), DROP_NOT);
+	vb_store_be(bytes + 10, 0x8006, 2);
+	assert_int_equal(vb_fab_check_in(sw, 1, &view), DROP_PKEY_IN);
 	sw->port[1].pkey_in = false;
 	assert_int_equal(vb_fab_check_in(sw, 1, &view), DROP_NOT);
 }

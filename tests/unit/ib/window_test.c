@@ -20,7 +20,7 @@ static void window__fits_a_small_socket_buffer(void **state)
 	for (unsigned code = 1; code <= 5; code++) {
 		uint32_t mtu = vb_mtu_bytes(code);
 
-		vb_window_init(&w, mtu);
+		vb_window_init(&w, mtu, 0);
 		assert_true(w.pkts * mtu <= 128u << 10);
 		assert_true(w.max * mtu <= 512u << 10);
 		assert_true(w.pkts >= 2);
@@ -30,11 +30,21 @@ static void window__fits_a_small_socket_buffer(void **state)
 	}
 }
 
+/* Where receivers make senders wait, a window may fill a long link. */
+static void window__grows_as_the_link_says(void **state)
+{
+	vb_window_init(&w, 4096, 2u << 20);
+	assert_true(w.pkts * 4096 <= 128u << 10);
+	for (unsigned i = 0; i < 1000; i++)
+		acked(w.pkts, 0);
+	assert_int_equal(w.pkts * 4096, 2u << 20);
+}
+
 static void window__doubles_then_adds(void **state)
 {
 	uint32_t start;
 
-	vb_window_init(&w, 4096);
+	vb_window_init(&w, 4096, 0);
 	start = w.pkts;
 	acked(start, 0);
 	assert_int_equal(w.pkts, 2 * start);
@@ -50,7 +60,7 @@ static void window__an_answer_before_its_time(void **state)
 {
 	vb_time unknown;
 
-	vb_window_init(&w, 4096);
+	vb_window_init(&w, 4096, 0);
 	unknown = vb_window_patience(&w, 0);
 	vb_window_time(&w, 7, 1000);
 	vb_window_acked(&w, 1, 8, 999);
@@ -68,7 +78,7 @@ static void window__does_not_grow_unused(void **state)
 {
 	uint32_t start;
 
-	vb_window_init(&w, 4096);
+	vb_window_init(&w, 4096, 0);
 	start = w.pkts;
 	vb_window_acked(&w, start, 0, 0);
 	assert_int_equal(w.pkts, start);
@@ -78,7 +88,7 @@ static void window__one_loss_is_paid_for_once(void **state)
 {
 	uint32_t start;
 
-	vb_window_init(&w, 4096);
+	vb_window_init(&w, 4096, 0);
 	start = w.pkts;
 	vb_window_lost(&w, 50);
 	vb_window_lost(&w, 50);
@@ -93,7 +103,7 @@ static void window__one_loss_is_paid_for_once(void **state)
 
 static void window__never_below_two(void **state)
 {
-	vb_window_init(&w, 4096);
+	vb_window_init(&w, 4096, 0);
 	for (uint32_t i = 0; i < 20; i++) {
 		vb_window_acked(&w, 0, i, 0);
 		vb_window_lost(&w, i);
@@ -107,7 +117,7 @@ static void window__never_below_two(void **state)
 
 static void window__learns_the_round_trip(void **state)
 {
-	vb_window_init(&w, 4096);
+	vb_window_init(&w, 4096, 0);
 	assert_true(vb_window_patience(&w, 0) == 10 * VB_MSEC);
 	vb_window_time(&w, 7, 1000);
 	vb_window_time(&w, 9, 2000); /* only one sample is measured at a time */
@@ -127,7 +137,7 @@ static void window__learns_the_round_trip(void **state)
 /* Losses on a path without a queue are not caused by the sender. */
 static void window__shrinks_less_without_a_queue(void **state)
 {
-	vb_window_init(&w, 4096);
+	vb_window_init(&w, 4096, 0);
 	w.pkts = w.threshold = 64;
 	vb_window_time(&w, 0, 0);
 	vb_window_acked(&w, 1, 1, 100 * VB_USEC);
@@ -151,7 +161,7 @@ static void window__shrinks_little_for_few(void **state)
 {
 	uint32_t start;
 
-	vb_window_init(&w, 4096);
+	vb_window_init(&w, 4096, 0);
 	start = w.pkts;
 	w.pkts = w.threshold = w.max;
 	vb_window_lost_some(&w, 2, 10);
@@ -174,7 +184,7 @@ static void window__shrinks_little_for_few(void **state)
  * sooner. */
 static void window__asks_sooner_where_packets_get_lost(void **state)
 {
-	vb_window_init(&w, 4096);
+	vb_window_init(&w, 4096, 0);
 	vb_window_time(&w, 0, 0);
 	vb_window_acked(&w, 1, 1, 100 * VB_USEC);
 	assert_true(vb_window_patience(&w, 0) == 2 * VB_MSEC);
@@ -194,6 +204,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(window__fits_a_small_socket_buffer),
+		cmocka_unit_test(window__grows_as_the_link_says),
 		cmocka_unit_test(window__doubles_then_adds),
 		cmocka_unit_test(window__an_answer_before_its_time),
 		cmocka_unit_test(window__does_not_grow_unused),

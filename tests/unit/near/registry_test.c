@@ -14,7 +14,7 @@
 
 #include <cmocka.h>
 
-#include "near/shm.h"
+#include "base/shm.h"
 #include "near/registry.h"
 
 #define SLOT 3u

@@ -227,7 +227,7 @@ static void signals_do_not_end_a_call(void **state)
 	(void)state;
 	sigaction(SIGUSR1, &act, NULL);
 	pthread_create(&thread, NULL, interrupt_then_answer, &self);
-	assert_int_equal(umad_call(port, &question, sizeof(question)), AGENT);
+	assert_int_equal(vb_fabric_call(port, &question, sizeof(question)), AGENT);
 	pthread_join(thread, NULL);
 }
 
@@ -258,7 +258,7 @@ static void sending_to_who_does_not_read_is_a_timeout(void **state)
 	assert_int_equal(send_until_full(256), -ETIMEDOUT);
 	assert_int_equal(errno, ETIMEDOUT);
 	assert_int_equal(send_mad(VB_UMAD_INLINE + 1), -ETIMEDOUT);
-	assert_int_equal(umad_call(port, &question, sizeof(question)),
+	assert_int_equal(vb_fabric_call(port, &question, sizeof(question)),
 			 -ETIMEDOUT);
 }
 

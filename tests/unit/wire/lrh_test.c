@@ -8,6 +8,8 @@
 #include <cmocka.h>
 
 #include "base/bytes.h"
+#include "wire/grh.h"
+#include "wire/ib_hdr.h"
 #include "wire/lrh.h"
 
 static size_t unhex(const char *hex, uint8_t *bytes)
@@ -92,6 +94,22 @@ static void icrc__of_the_global_sample(void **state)
 	assert_false(vb_lrh_icrc_good(bytes, len));
 	vb_lrh_put_icrc(bytes, len);
 	assert_true(vb_lrh_icrc_good(bytes, len));
+}
+
+/* Another process may change a frame in shared memory after vb_lrh_check(): the
+ * ICRC reads no byte behind the frame, whatever the LNH says by then. */
+static void icrc__of_a_frame_that_became_too_short(void **state)
+{
+	for (size_t len = VB_LRH_BYTES + VB_BTH_BYTES + VB_ICRC_BYTES;
+	     len < VB_LRH_BYTES + VB_GRH_BYTES + VB_BTH_BYTES + VB_ICRC_BYTES;
+	     len += 4) {
+		uint8_t *bytes = calloc(1, len);
+
+		assert_non_null(bytes);
+		bytes[1] = LNH_GLOBAL;
+		assert_false(vb_lrh_icrc_good(bytes, len));
+		free(bytes);
+	}
 }
 
 /* The definition, one bit at a time: divide by x^16 + x^12 + x^3 + x + 1, the
@@ -251,6 +269,7 @@ int main(void)
 		cmocka_unit_test(lrh__the_fields_of_the_sample),
 		cmocka_unit_test(icrc__of_the_sample_on_any_vl),
 		cmocka_unit_test(icrc__of_the_global_sample),
+		cmocka_unit_test(icrc__of_a_frame_that_became_too_short),
 		cmocka_unit_test(vcrc__agrees_with_the_definition),
 		cmocka_unit_test(vcrc__leaves_one_residue),
 		cmocka_unit_test(check__what_no_port_takes),

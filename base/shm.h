@@ -4,8 +4,8 @@
  * it never faults. It uses only the pages that are touched. A forked child does
  * not have the mapping.
  */
-#ifndef NEAR_SHM_H
-#define NEAR_SHM_H
+#ifndef BASE_SHM_H
+#define BASE_SHM_H
 
 #include "base/defs.h"
 

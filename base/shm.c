@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Shared memory: create, seal, map. */
-#include "near/shm.h"
+#include "base/shm.h"
 
 #include <errno.h>
 #include <fcntl.h>

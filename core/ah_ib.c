@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Addresses on InfiniBand: a LID within the subnet, and a GRH if the program
+ * wants one (IBA 11.2.2.1). */
+#include "core/qp.h"
+#include "wire/lrh.h"
+
+#define SL_MAX 15
+
+static const char *ib_av_fault(const struct vb_av *av)
+{
+	if (av->port_num != 1)
+		return "its port is not 1";
+	if (av->dlid == 0)
+		return "its DLID is 0; a subnet manager gives LIDs to ports";
+	if (av->dlid == VB_LID_PERMISSIVE)
+		return "its DLID is the permissive one";
+	if (av->sl > SL_MAX)
+		return "its service level is above 15";
+	if (av->dlid >= VB_LID_MCAST && !av->is_global)
+		return "its DLID is a multicast group's, and it has no GRH";
+	return NULL;
+}
+
+static const char *ib_av_route(struct vb_adapter *a, const struct vb_av *av,
+			       struct vb_route *r)
+{
+	const char *why = ib_av_fault(av);
+	struct vb_gid_entry source;
+
+	if (why)
+		return why;
+	*r = (struct vb_route){
+		.ib = { .dlid = av->dlid,
+			.sl = av->sl,
+			.path_bits = av->src_path_bits,
+			.global = av->is_global },
+	};
+	if (!av->is_global)
+		return NULL;
+	if (!vb_port_gid(&a->port, av->sgid_index, &source))
+		return "there is no GID at its sgid_index";
+	r->sgid = source.gid;
+	r->dgid = av->dgid;
+	r->tclass = av->traffic_class;
+	r->hop_limit = av->hop_limit;
+	r->flow_label = av->flow_label & 0xfffff;
+	return NULL;
+}
+
+static bool ib_reply(struct vb_adapter *a, const struct vb_grh *grh,
+		     const struct vb_wc_from *from, struct vb_av *av)
+{
+	*av = (struct vb_av){ .port_num = 1 };
+	if (grh && !vb_addressing_roce.reply(a, grh, from, av))
+		return false;
+	av->dlid = from->slid;
+	av->sl = from->sl;
+	av->src_path_bits = from->path_bits;
+	return true;
+}
+
+/* A datagram's destination, if it has a GRH, is the port or a group, like its
+ * DLID. */
+static bool ib_comes_to_port(const struct vb_qp *qp, const struct vb_frame *f)
+{
+	if (!f->dst)
+		return true;
+	if (f->dlid >= VB_LID_MCAST)
+		return vb_gid_is_multicast(f->dst);
+	return vb_port_find_gid(&qp->adapter->port, f->dst) >= 0;
+}
+
+/* A connected queue pair compares the LIDs, and the GIDs if its address has a
+ * GRH (IBA 9.6.1.5). The fabric's process has compared the destination with the
+ * port's LIDs. */
+static bool ib_comes_from_peer(const struct vb_qp *qp, const struct vb_frame *f)
+{
+	const struct vb_route *r = &qp->route;
+
+	if (qp->type == QPT_UD)
+		return ib_comes_to_port(qp, f);
+	if (f->slid != r->ib.dlid || !f->src != !r->ib.global)
+		return false;
+	return !f->src || (vb_gid_equal(f->src, &r->dgid) &&
+			   vb_gid_equal(f->dst, &r->sgid));
+}
+
+const struct vb_addressing vb_addressing_ib = {
+	.route = ib_av_route,
+	.reply = ib_reply,
+	.comes_from_peer = ib_comes_from_peer,
+	.strict_mtu = true,
+};

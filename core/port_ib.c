@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* An InfiniBand port: what the subnet manager has set, as the fabric's process
+ * reports it. */
+#include <string.h>
+
+#include "core/port.h"
+
+#define PHYS_DISABLED 3 /* PortPhysicalState (IBA 14.2.5.6) */
+
+static unsigned note_state(struct vb_port *p, enum vb_port_state state)
+{
+	bool was = p->state == PORT_ACTIVE, is = state == PORT_ACTIVE;
+
+	p->state = state;
+	if (was == is)
+		return PORT_SAME;
+	return is ? PORT_UP : PORT_WENT_DOWN;
+}
+
+static unsigned take_gids(struct vb_port *p,
+			  const struct vb_port_ib_update *news)
+{
+	unsigned count = VB_MIN(news->gids, VB_MAX_GIDS);
+	bool changed = count != p->gid_count;
+
+	for (unsigned i = 0; i < count; i++) {
+		changed |= !vb_gid_equal(&p->gids[i].gid, &news->gid[i]);
+		p->gids[i] = (struct vb_gid_entry){ .gid = news->gid[i] };
+	}
+	for (unsigned i = count; i < p->gid_count; i++)
+		p->gids[i] = (struct vb_gid_entry){ .ifindex = 0 };
+	p->gid_count = count;
+	return changed ? PORT_GIDS : PORT_SAME;
+}
+
+static unsigned take_pkeys(struct vb_port *p,
+			   const struct vb_port_ib_update *news)
+{
+	unsigned count = VB_MIN(news->pkeys, VB_MAX_PKEYS);
+	bool changed = count != atomic_load(&p->pkey_count);
+
+	for (unsigned i = 0; i < VB_MAX_PKEYS; i++) {
+		uint16_t pkey = i < count ? news->pkey[i] : 0;
+
+		changed |= atomic_exchange(&p->pkeys[i], pkey) != pkey;
+	}
+	atomic_store(&p->pkey_count, (uint16_t)count);
+	return changed ? PORT_PKEYS : PORT_SAME;
+}
+
+static unsigned compare_ports(const struct vb_port_ib *was,
+			      const struct vb_port_ib *is)
+{
+	unsigned change = PORT_SAME;
+
+	if (was->lid != is->lid || was->lmc != is->lmc)
+		change |= PORT_LID;
+	if (was->sm_lid != is->sm_lid || was->sm_sl != is->sm_sl)
+		change |= PORT_SM;
+	if (was->reregisters != is->reregisters)
+		change |= PORT_REREGISTER;
+	return change;
+}
+
+unsigned vb_port_ib_update(struct vb_port *p,
+			   const struct vb_port_ib_update *news)
+{
+	unsigned change;
+	bool first;
+
+	vb_mutex_lock(&p->lock);
+	first = !p->ib.present;
+	change = compare_ports(&p->ib, &news->ib);
+	p->ib = news->ib;
+	atomic_store(&p->lmc, news->ib.lmc);
+	change |= note_state(p, news->state) | take_gids(p, news) |
+		  take_pkeys(p, news);
+	if (p->active_mtu != news->active_mtu)
+		change |= PORT_MTU;
+	p->active_mtu = news->active_mtu;
+	p->max_mtu = news->max_mtu;
+	vb_mutex_unlock(&p->lock);
+	return first ? PORT_SAME : change;
+}
+
+unsigned vb_port_ib_end(struct vb_port *p)
+{
+	unsigned change;
+
+	vb_mutex_lock(&p->lock);
+	p->ib.phys = PHYS_DISABLED;
+	change = note_state(p, PORT_DOWN);
+	vb_mutex_unlock(&p->lock);
+	return change | PORT_GONE;
+}

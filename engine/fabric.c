@@ -1,0 +1,361 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Adapters of an InfiniBand fabric: this process attaches to the fabric's
+ * process for each, and has a link and a slot of its own for each. The fabric's
+ * process tells how the port changes; what it says is checked here.
+ */
+#include "core/lock_order.h"
+#include "engine/engine_priv.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#include "base/fdmail.h"
+#include "base/fork.h"
+#include "base/log.h"
+#include "base/shm.h"
+#include "base/shring.h"
+#include "engine/fabric_path.h"
+#include "link/ib.h"
+#include "wire/verbs_ipc.h"
+
+#define PORT	   1
+#define RING_BYTES VB_SHRING_BYTES(VB_VERBS_RING)
+/* PortInfo's MTU codes, and the largest LMC. */
+#define MTU_MIN 1
+#define MTU_MAX 5
+#define LMC_MAX 7
+#define LID_MAX 0xbfff /* the highest that is no group's (IBA 4.1.1) */
+/* PortPhysicalState, VLCap, and the largest bit of LinkWidthActive (2x). */
+#define PHYS_MIN   1
+#define PHYS_MAX   7
+#define VL_CAP_MAX 5
+#define WIDTH_MAX  16
+
+/* An adapter that is open. */
+struct vb_fabric {
+	struct vb_fabric *next; /* fabric_lock and rx to change */
+	struct vb_open_adapter *oa;
+	struct vb_link *link;
+	unsigned slot;
+	int control; /* the connection */
+	/* The fabric's process has ended. Changed with list_lock and
+	 * fabric_lock. */
+	bool ended;
+	void *own, *theirs;
+};
+
+/* --- the port --- */
+
+/* One of LinkWidthActive's bits; 0: the port has no link. */
+static bool width_is_sane(uint8_t width)
+{
+	return (width & (width - 1)) == 0 && width <= WIDTH_MAX;
+}
+
+static bool port_is_sane(const struct vb_verbs_port *p)
+{
+	return p->state >= PORT_DOWN && p->state <= PORT_ACTIVE &&
+	       p->phys >= PHYS_MIN && p->phys <= PHYS_MAX &&
+	       width_is_sane(p->width) && p->vl_cap >= 1 &&
+	       p->vl_cap <= VL_CAP_MAX && p->lid <= LID_MAX &&
+	       p->sm_lid <= LID_MAX && p->lmc <= LMC_MAX && p->mtu >= MTU_MIN &&
+	       p->mtu <= MTU_MAX && p->mtu_cap >= MTU_MIN &&
+	       p->mtu_cap <= MTU_MAX && p->sm_sl <= 15 &&
+	       p->pkeys <= VB_VERBS_PKEYS && p->guids <= VB_VERBS_GUIDS &&
+	       p->slot > 0 && p->slot < VB_SLOTS;
+}
+
+static struct vb_gid port_gid_of(uint64_t prefix, uint64_t guid)
+{
+	struct vb_gid gid = { { 0 } };
+
+	if (guid) {
+		vb_store_be(gid.raw, prefix, 8);
+		vb_store_be(gid.raw + 8, guid, 8);
+	}
+	return gid;
+}
+
+_Static_assert(VB_VERBS_PKEYS == VB_MAX_PKEYS, "one table of P_Keys");
+
+static void read_port(const struct vb_verbs_port *p,
+		      struct vb_port_ib_update *news)
+{
+	*news = (struct vb_port_ib_update){
+		.state = (enum vb_port_state)p->state,
+		.active_mtu = p->mtu,
+		.max_mtu = p->mtu_cap,
+		.pkeys = p->pkeys,
+		.gids = p->guids,
+		.ib = { .present = true,
+			.phys = p->phys,
+			.lmc = p->lmc,
+			.sm_sl = p->sm_sl,
+			.vls = p->vl_cap,
+			.init_type = p->init_type,
+			.subnet_timeout = p->subnet_timeout,
+			.width = p->width,
+			.speed = p->speed,
+			.lid = p->lid,
+			.sm_lid = p->sm_lid,
+			.gid_room = p->guids,
+			.pkey_violations = p->pkey_violations,
+			.qkey_violations = p->qkey_violations,
+			.caps = p->cap_mask,
+			.reregisters = p->reregisters },
+	};
+	memcpy(news->pkey, p->pkey, p->pkeys * sizeof(*p->pkey));
+	for (unsigned i = 0; i < p->guids; i++)
+		news->gid[i] = port_gid_of(p->gid_prefix, p->guid[i]);
+}
+
+/* Returns bits of enum vb_port_change. */
+static unsigned apply_port(struct vb_fabric *f, const struct vb_verbs_port *p)
+{
+	struct vb_port_ib_update news;
+
+	read_port(p, &news);
+	vb_ib_set_lid(f->link, p->lid, p->lmc);
+	return vb_port_ib_update(&f->oa->adapter.port, &news);
+}
+
+/* The fabric's process has ended: the port is down for ever, and no request
+ * will complete by a frame. The ends of bell and connection stay readable, so
+ * nobody polls them any more. */
+static void lose_fabric(struct vb_engine *e, struct vb_fabric *f)
+	VB_REQUIRES(e->list_lock)
+{
+	vb_log(LOG_WARN, "%s: its fabric has ended", f->oa->device.name);
+	(void)epoll_ctl(e->news_fd, EPOLL_CTL_DEL, f->control, NULL);
+	(void)epoll_ctl(atomic_load(&e->fabric_fd), EPOLL_CTL_DEL,
+			f->link->ops->fd(f->link), NULL);
+	vb_mutex_lock(&e->fabric_lock);
+	f->ended = true;
+	vb_mutex_unlock(&e->fabric_lock);
+	vb_ports_tell(f->oa, vb_port_ib_end(&f->oa->adapter.port));
+	vb_engine_fail_all(e, f->link, vb_now());
+}
+
+/* Take one message. False: there is none, or no other will come. */
+static bool take_news(struct vb_engine *e, struct vb_fabric *f)
+	VB_REQUIRES(e->list_lock)
+{
+	struct vb_verbs_port p;
+	unsigned none = 0;
+	ssize_t n = vb_fdmail_recv(f->control, &p, sizeof(p), NULL, &none,
+				   MSG_DONTWAIT);
+
+	if (n == -EAGAIN)
+		return false;
+	if (n != sizeof(p) || p.head.magic != VB_UMAD_MAGIC ||
+	    p.head.kind != VERBS_PORT || !port_is_sane(&p)) {
+		lose_fabric(e, f);
+		return false;
+	}
+	vb_ports_tell(f->oa, apply_port(f, &p));
+	return true;
+}
+
+void vb_fabric_news(struct vb_engine *e)
+{
+	vb_mutex_lock(&e->list_lock);
+	for (struct vb_fabric *f = e->fabrics; f; f = f->next)
+		while (!f->ended && take_news(e, f))
+			;
+	vb_mutex_unlock(&e->list_lock);
+}
+
+/* --- frames --- */
+
+bool vb_fabric_drain(struct vb_engine *e)
+{
+	bool found = false;
+
+	for (struct vb_fabric *f = e->fabrics; f; f = f->next) {
+		if (f->link->ops->recv(f->link, &e->rxq) < 0 ||
+		    e->rxq.count == 0)
+			continue;
+		found = true;
+		/* Read the clock for each: see eng_drain_link(). */
+		vb_dispatch_from(e, f->link, f->slot, vb_now());
+	}
+	return found;
+}
+
+bool vb_fabric_sleep(struct vb_engine *e)
+{
+	bool sleeps = true;
+
+	vb_mutex_lock(&e->fabric_lock);
+	for (struct vb_fabric *f = e->fabrics; f; f = f->next)
+		sleeps &= f->ended || vb_ib_sleep(f->link);
+	vb_mutex_unlock(&e->fabric_lock);
+	return sleeps;
+}
+
+void vb_fabric_wake(struct vb_engine *e, bool rung)
+{
+	vb_mutex_lock(&e->fabric_lock);
+	for (struct vb_fabric *f = e->fabrics; f; f = f->next)
+		if (!f->ended)
+			vb_ib_wake(f->link, rung);
+	vb_mutex_unlock(&e->fabric_lock);
+}
+
+/* --- life --- */
+
+static int watch_fd(int epoll, int fd)
+{
+	struct epoll_event event = { .events = EPOLLIN, .data.fd = fd };
+
+	return epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event) < 0 ? -errno : 0;
+}
+
+/* The descriptors that the engine's thread polls for all fabrics. */
+static int open_polls(struct vb_engine *e)
+{
+	int frames, news;
+
+	if (atomic_load(&e->fabric_fd) >= 0)
+		return 0;
+	frames = epoll_create1(EPOLL_CLOEXEC);
+	if (frames < 0)
+		return -errno;
+	news = epoll_create1(EPOLL_CLOEXEC);
+	if (news < 0) {
+		close(frames);
+		return -errno;
+	}
+	e->news_fd = news;
+	/* Release: who sees this one also uses the other. */
+	atomic_store(&e->fabric_fd, frames);
+	return 0;
+}
+
+static int map_rings(struct vb_fabric *f, const int fds[VERBS_FDS])
+{
+	int rc = vb_shm_map(fds[VERBS_FD_PROGRAM], RING_BYTES, true, &f->own);
+
+	if (rc == 0)
+		rc = vb_shm_map(fds[VERBS_FD_FABRIC], RING_BYTES, false,
+				&f->theirs);
+	return rc;
+}
+
+/* Make the link of the rings, and take over the bell. */
+static int make_link(struct vb_fabric *f, int fds[VERBS_FDS])
+{
+	int rc = map_rings(f, fds);
+
+	if (rc == 0)
+		rc = vb_ib_open(f->own, f->theirs, fds[VERBS_FD_BELL],
+				f->control, vb_fabric_call, &f->link);
+	if (rc == 0) {
+		vb_fork_closes(fds[VERBS_FD_BELL]);
+		fds[VERBS_FD_BELL] = -1;
+	}
+	return rc;
+}
+
+static int attach_to_fabric(struct vb_fabric *f, struct vb_verbs_port *p)
+{
+	const struct vb_fabric_place *place = &f->oa->device.place;
+	int fds[VERBS_FDS] = { -1, -1, -1 };
+	unsigned count = VERBS_FDS;
+	int rc;
+
+	f->control = vb_fabric_reach(place);
+	if (f->control < 0)
+		return f->control;
+	vb_fork_closes(f->control);
+	rc = vb_fabric_ask(f->control, VERBS_ATTACH, place, PORT, p, sizeof(*p),
+			   fds, &count);
+	if (rc == 0 && (count != VERBS_FDS || !port_is_sane(p)))
+		rc = -EPROTO;
+	if (rc == 0)
+		rc = make_link(f, fds);
+	for (unsigned i = 0; i < count; i++)
+		if (fds[i] >= 0)
+			close(fds[i]);
+	return rc;
+}
+
+static void free_fabric(struct vb_fabric *f)
+{
+	if (f->link)
+		f->link->ops->close(f->link);
+	if (f->control >= 0)
+		close(f->control);
+	if (f->own)
+		vb_shm_unmap(f->own, RING_BYTES);
+	if (f->theirs)
+		vb_shm_unmap(f->theirs, RING_BYTES);
+	free(f);
+}
+
+static void enter_fabric(struct vb_engine *e, struct vb_fabric *f)
+{
+	vb_mutex_lock(&e->rx);
+	vb_mutex_lock(&e->fabric_lock);
+	f->next = e->fabrics;
+	e->fabrics = f;
+	vb_mutex_unlock(&e->fabric_lock);
+	vb_mutex_unlock(&e->rx);
+	vb_engine_wake(e);
+}
+
+int vb_fabric_open(struct vb_engine *e, struct vb_open_adapter *oa)
+{
+	struct vb_fabric *f = calloc(1, sizeof(*f));
+	struct vb_adapter *a = &oa->adapter;
+	struct vb_verbs_port p;
+	int rc;
+
+	if (!f)
+		return -ENOMEM;
+	f->oa = oa;
+	f->control = -1;
+	rc = open_polls(e);
+	if (rc == 0)
+		rc = attach_to_fabric(f, &p);
+	if (rc == 0)
+		rc = watch_fd(e->news_fd, f->control);
+	if (rc == 0)
+		rc = watch_fd(atomic_load(&e->fabric_fd),
+			      f->link->ops->fd(f->link));
+	if (rc) {
+		vb_log(LOG_ERROR,
+		       "device %s: no place in the fabric \"%s\": %s",
+		       oa->device.name, oa->device.place.fabric, strerror(-rc));
+		free_fabric(f);
+		return rc;
+	}
+	f->slot = p.slot;
+	(void)apply_port(f, &p);
+	a->link = f->link;
+	a->qpn_base = p.slot << VB_QPN_BITS;
+	a->addressing = &vb_addressing_ib;
+	a->guid = p.node_guid;
+	a->sys_guid = p.sys_guid;
+	enter_fabric(e, f);
+	return 0;
+}
+
+void vb_fabric_close(struct vb_engine *e, struct vb_open_adapter *oa)
+{
+	struct vb_fabric **at = &e->fabrics, *f;
+
+	vb_mutex_lock(&e->rx);
+	vb_mutex_lock(&e->fabric_lock);
+	while ((*at)->oa != oa)
+		at = &(*at)->next;
+	f = *at;
+	*at = f->next;
+	vb_mutex_unlock(&e->fabric_lock);
+	vb_mutex_unlock(&e->rx);
+	free_fabric(f);
+}

@@ -1,0 +1,439 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-2-Clause
+# Verbs over LIDs: unmodified programs on the adapters of an emulated fabric,
+# through its switches. tests/programs/ib_verbs.sh
+here=$(dirname "$(readlink -f "$0")")
+# shellcheck source=tests/programs/lib.sh
+. "$here/lib.sh"
+# shellcheck source=tests/programs/fabric_lib.sh
+. "$here/fabric_lib.sh"
+tests_begin "$0" "$@"
+
+fabric_begin opensm ib_write_bw ibv_rc_pingpong
+topology=/usr/share/doc/ibsim-utils/net-examples/net.2sw2path4hca
+[ -e "$topology" ] || {
+	skip "ib_verbs" "the examples of ibsim-utils are not installed"
+	summary
+	exit
+}
+name=verbs$$
+port=$((20000 + $$ % 20000)) # of this machine, which other tests use as well
+layer=ib_verbs
+ctl() { "$verbena" fabric ctl --name "$name" "$@"; }
+
+subnet_begins() { # FILE OPTION...: a fabric, and opensm on its Hca1
+	local file=$1
+
+	shift
+	rm -f "$work/osm.log"
+	fabric_up "$file" || {
+		not_ok "ib_verbs: the fabric starts" "$work/fabric"
+		summary
+		exit
+	}
+	opensm_up Hca1 "$work/osm.log" "$@"
+	check "the subnet comes up" subnet_up "$work/osm.log"
+}
+
+subnet_ends() {
+	kill "$opensm"
+	wait "$opensm" 2>/dev/null
+	fabric_down
+}
+
+# pair CLIENT SERVER PROGRAM...: both ends, at the places of these nodes. What
+# they write is in $work/client and $work/server.
+# shellcheck disable=SC2034 # on() reads it
+HOSTS_PID_here=here
+pair() {
+	local from=$1 at=$2 words
+
+	shift 2
+	port=$((port + 1))
+	words=("$@" -p "$port")
+	play pair_serve pair_ready pair_call
+}
+pair_serve() { r "$at" "${words[@]}"; }
+pair_ready() { listening here "$port" 20 "$1"; }
+pair_call() { r "$from" "${words[@]}" localhost; }
+
+# pairs NAME PATTERN CLIENT SERVER PROGRAM...: both succeed, and a line of the
+# client's matches.
+pairs() {
+	local what=$1 pattern=$2
+
+	shift 2
+	if pair "$@" && grep -Eq -- "$pattern" "$work/client"; then
+		ok "ib_verbs: $what"
+	else
+		not_ok "ib_verbs: $what (wanted: $pattern)" \
+			"$work/client" "$work/server" "$work/fabric"
+	fi
+}
+
+# Megabytes a second that the last ib_write_bw of $1 says: average.
+rate_of() { awk 'NF >= 5 && $1 ~ /^[0-9]+$/ { r = $4 } END { print int(r) }' "$1"; }
+
+# between NAME VALUE LOW HIGH
+between() {
+	if [ "${2:-0}" -ge "$3" ] && [ "${2:-0}" -le "$4" ]; then
+		ok "ib_verbs: $1 ($2)"
+	else
+		not_ok "ib_verbs: $1 ($2; wanted: $3 to $4)" \
+			"$work/client" "$work/server"
+	fi
+}
+
+counter() { # NODE LID NAME: a counter of the performance agent
+	r "$1" perfquery -x "$2" 1 2>/dev/null |
+		sed -n "s/^$3:\.*//p"
+}
+
+# states_of COMMAND...: the port's state and LID, as three programs and the
+# files in /sys see them: "active 5".
+states_of() {
+	"$@" ibstat ib0 1 | awk '/State:/ && !s { s = tolower($2) }
+		/Base lid:/ { print s, $3 }'
+	"$@" ibv_devinfo -d ib0 | awk '/state:/ { s = tolower($2) }
+		/port_lid:/ { sub("port_", "", s); print s, $2 }'
+	"$@" cat /sys/class/infiniband/ib0/ports/1/{state,lid} |
+		awk '/:/ { s = tolower($2) } /0x/ { print s, $1 }' |
+		while read -r state lid; do echo "$state $((lid))"; done
+}
+
+# agree NAME PATTERN COMMAND...: all of them say so.
+agree() {
+	local what=$1 pattern=$2
+
+	shift 2
+	states_of "$@" >"$work/got" 2>&1
+	if [ "$(grep -Ec "^$pattern\$" "$work/got")" = 3 ]; then
+		ok "ib_verbs: $what"
+	else
+		not_ok "ib_verbs: $what (wanted: 3 lines of $pattern)" "$work/got"
+	fi
+}
+
+# --- T10: programs over LIDs ---
+subnet_begins "$topology"
+says "T10 ibv_devinfo" 'link_layer:[[:space:]]*InfiniBand' Hca4 ibv_devinfo
+says "T10 its LID" 'port_lid:[[:space:]]*6$' Hca4 ibv_devinfo
+says "T10 the manager's LID" 'sm_lid:[[:space:]]*1$' Hca4 ibv_devinfo
+says "T10 ibv_devices" 'ib0[[:space:]]*0200ca0000000300' Hca3 ibv_devices
+says "T10 a device of verbs in /sys" '^ib0$' Hca3 sh -c \
+	'cat /sys/class/infiniband_verbs/uverbs*/ibdev'
+agree "T10 all see an active port" 'active 5' r Hca3
+for kind in rc ud uc srq; do
+	sometimes 2 || continue
+	pairs "T10 ibv_${kind}_pingpong" 'remote address: *LID 0x0006' \
+		Hca3 Hca4 ibv_${kind}_pingpong -d ib0
+done
+sent=$(counter Hca3 5 PortXmitData)
+pairs "T10 ib_write_bw" 'LID 0x' Hca3 Hca4 \
+	ib_write_bw -d ib0 -F -s 65536 -n 500
+check "T10 the link is InfiniBand" grep -q 'Link type *: IB' "$work/client"
+sent=$((($(counter Hca3 5 PortXmitData) - sent) * 4))
+# 500 messages of 16 packets; what is beyond the payload are headers, and
+# packets that a slow machine made the sender repeat.
+between "T10 the counter agrees with the bytes that moved" \
+	$((sent / 1000)) 32768 45000
+perftest() { # NAME PATTERN PROGRAM...: of Hca3 and Hca4
+	local what=$1 pattern=$2 program=$3
+
+	shift 3
+	sometimes 3 || return 0
+	pairs "T10 $what" "$pattern" Hca3 Hca4 "$program" -d ib0 -F "$@"
+}
+perftest ib_send_lat t_typical ib_send_lat -n 300
+perftest ib_read_bw 65536 ib_read_bw -s 65536 -n 300
+perftest ib_atomic_lat t_typical ib_atomic_lat -n 300
+perftest "ib_send_bw, UD" 4096 ib_send_bw -c UD -s 4096 -n 1000
+perftest "ib_send_bw, UC, both ways" 65536 ib_send_bw -c UC -b -n 300
+perftest "with a GRH" GID ib_write_bw -x 0 -n 100
+perftest "a service level" 'LID 0x' ib_write_bw -S 3 -n 100
+pairs "two programs at one adapter" 'LID 0x05' Hca3 Hca3 \
+	ib_write_bw -d ib0 -F -n 100
+says "no error was counted" '0 bad nodes' Hca3 ibqueryerrors -s PortXmitWait
+
+# cases NUMBER ARGUMENT... -- NODE...: ib_verbs_test at these nodes, with so many
+# cases.
+cases() {
+	local number=$1 words=() devices=() rc=0
+
+	shift
+	for (( ; $# > 0 && ${#devices[@]} == 0; )); do
+		if [ "$1" = -- ]; then
+			shift
+			for node; do devices+=(--device "ib:$name/$node"); done
+		else
+			words+=("$1")
+			shift
+		fi
+	done
+	timeout 60 "$verbena" run "${devices[@]}" -- \
+		"$programs/ib_verbs_test" "${words[@]}" >"$work/test" 2>&1 ||
+		rc=$?
+	cat "$work/test"
+	passed=$((passed + $(grep -c '^ok' "$work/test")))
+	failed=$((failed + $(grep -c '^not ok' "$work/test")))
+	[ "$rc $(grep -c '^ok' "$work/test")" = "0 $number" ] ||
+		not_ok "ib_verbs: $number cases of ib_verbs_test (status $rc)" \
+			"$work/test"
+}
+cases 27 -- Hca3 Hca4
+
+# --- a group that the programs join at the subnet manager ---
+group() {
+	port=$((port + 1))
+	r Hca4 ib_send_bw -d ib0 -F -c UD -g -D 3 -p $port \
+		>"$work/server" 2>&1 &
+	listening here $port 20 $!
+	r Hca3 ib_send_bw -d ib0 -F -c UD -g -D 3 -p $port localhost \
+		>"$work/client" 2>&1
+	wait $!
+	awk '$1 == 4096 { n = $2 } END { exit n < 1000 }' "$work/server"
+}
+[ "$quick" = yes ] || check "T14 a group's datagrams cross the switches" group
+
+# --- events ---
+r Hca3 "$programs/ib_verbs_test" events >"$work/events" 2>&1 &
+watcher=$!
+check "events: a program watches" within 5 grep -q watching "$work/events"
+# told PATTERN: a line of the events since mark_events.
+mark_events() { events=$(wc -l <"$work/events"); }
+told() { tail -n "+$((events + 1))" "$work/events" | grep -q "$1"; }
+mark_events
+ctl unlink Switch1 2
+check "events: the cable is pulled" within 5 told '^port error'
+agree "all see a port that is down" 'down [05]' r Hca3
+mark_events
+ctl link Switch1 2
+check "events: it is active again" within 10 told '^port active'
+if [ "$quick" = no ]; then
+	kill "$opensm"
+	wait "$opensm" 2>/dev/null
+	mark_events
+	opensm_up Hca2 "$work/osm2.log"
+	check "events: another manager" within 20 told '^SM change'
+	check "events: clients register again" within 10 \
+		told '^client reregistration'
+fi
+kill $watcher
+wait $watcher 2>/dev/null
+
+# --- one that is stopped, and one that is killed ---
+stopped_and_killed() {
+	local stopped sender receivers
+
+	port=$((port + 1))
+	r Hca4 ib_write_bw -d ib0 -F -D 30 -p $port >"$work/stopped" 2>&1 &
+	stopped=$!
+	listening here $port 20 $stopped
+	r Hca3 ib_write_bw -d ib0 -F -D 30 -p $port localhost >/dev/null 2>&1 &
+	sender=$!
+	sleep 2
+	receivers=$(pgrep -f "ib_write_bw -d ib0 -F -D 30 -p $port$")
+	# shellcheck disable=SC2086 # several
+	kill -STOP $receivers
+	pairs "another program of the adapter goes on beside one that is stopped" \
+		'LID 0x06' Hca2 Hca4 ib_write_bw -d ib0 -F -n 100
+	# shellcheck disable=SC2086
+	kill -KILL $receivers 2>/dev/null
+	kill $stopped $sender 2>/dev/null
+	wait $stopped $sender 2>/dev/null
+	pairs "and after it was killed" 'LID 0x06' Hca3 Hca4 \
+		ib_write_bw -d ib0 -F -n 100
+}
+[ "$quick" = yes ] || stopped_and_killed
+
+# --- T11: the trunk is pulled under load ---
+# moving FILE: the bytes that Hca4 has received, with the time, until killed.
+moving() {
+	while :; do
+		echo "$(date +%s%N) $(counter Hca1 6 PortRcvData)"
+	done >"$1"
+}
+# The longest time in ms without growth, while there was any to come.
+longest_stall() {
+	awk 'NF == 2 { if ($2 != last) { if (begun && $1 - at > most) most = $1 - at
+		begun = last != ""; last = $2; at = $1 } }
+		END { print int(most / 1000000) }' "$1"
+}
+seconds=$([ "$quick" = yes ] && echo 3 || echo 12)
+moving "$work/moving" &
+sampler=$!
+port=$((port + 1))
+r Hca4 ib_write_bw -d ib0 -F -D "$seconds" -p $port \
+	>"$work/server" 2>&1 &
+server=$!
+listening here $port 20 $server
+r Hca3 ib_write_bw -d ib0 -F -D "$seconds" -p $port localhost \
+	>"$work/client" 2>&1 &
+client=$!
+sleep $((seconds / 2))
+ctl unlink Switch1 5
+if wait $client && wait $server; then
+	ok "ib_verbs: T11 a reroute under ib_write_bw is no error"
+else
+	not_ok "ib_verbs: T11 a reroute under ib_write_bw is no error" \
+		"$work/client" "$work/server"
+fi
+{
+	kill $sampler
+	wait $sampler
+} 2>/dev/null
+between "T11 the longest pause, ms" "$(longest_stall "$work/moving")" 1 2000
+says "T11 the way is the other one" '\[3\] -> switch' Hca3 ibtracert 5 6
+subnet_ends
+
+# --- partitions ---
+cat >"$work/partitions" <<-END
+	Default=0x7fff, ipoib : ALL=full, SELF=full;
+	blue=0x0002 : 0x0200ca0000000301=full, 0x0200ca0000000401=limited,
+	0x0200ca0000000201=limited;
+END
+subnet_begins "$topology" -P "$work/partitions"
+cases 6 partitions -- Hca3 Hca4 Hca2
+subnet_ends
+
+# --- T12: credits on a long link ---
+# one_trunk PARAMETER...: the switches have one link, with these.
+one_trunk() {
+	grep -v '^\[3\]' "$topology" >"$work/one.topo"
+	echo "#! link \"Switch1\"[5] $*" >>"$work/one.topo"
+}
+one_trunk delay=500us rate=8G
+subnet_begins "$work/one.topo"
+pairs "T12 12-bit credits" 'LID 0x' Hca3 Hca4 \
+	ib_write_bw -d ib0 -F -s 1048576 -n 100
+between "T12 12-bit credits allow 128 KiB in a round trip, MB/s" \
+	"$(rate_of "$work/client")" 60 135
+says "T12 nothing is discarded" 'PortXmitDiscards:\.*0$' \
+	Hca3 perfquery 2 5
+says "T12 the trunk waited for credits" 'PortXmitWait:\.*[1-9][0-9]{3}' \
+	Hca3 perfquery 2 5
+subnet_ends
+if [ "$quick" = no ]; then
+	one_trunk delay=500us rate=8G credits=ext buf=65536
+	subnet_begins "$work/one.topo"
+	pairs "T12 a range extender" 'LID 0x' Hca3 Hca4 \
+		ib_write_bw -d ib0 -F -s 1048576 -n 1500
+	# The link carries 1 GB/s, and as much arrives on an idle machine. A
+	# fabric whose process waits for a processor meanwhile cannot catch up.
+	between "T12 a range extender carries several times as much, MB/s" \
+		"$(rate_of "$work/client")" 260 1000
+	subnet_ends
+fi
+
+# --- T13: service levels on their lanes, and cut-through ---
+# Lane 0 may send 64 blocks for each 16 of lane 1.
+shares() {
+	local clients=() servers=() from=(Hca1 Hca3) to=(Hca2 Hca4) sl
+
+	for sl in 0 1; do
+		r "${to[sl]}" ib_write_bw -d ib0 -F -D 4 -S $sl \
+			-p $((port + sl)) >"$work/server$sl" 2>&1 &
+		servers+=($!)
+		listening here $((port + sl)) 20 $!
+	done
+	for sl in 0 1; do
+		r "${from[sl]}" ib_write_bw -d ib0 -F -D 4 -S $sl \
+			-p $((port + sl)) localhost >"$work/client$sl" 2>&1 &
+		clients+=($!)
+	done
+	wait "${clients[@]}" "${servers[@]}"
+	port=$((port + 2))
+}
+if [ "$quick" = no ]; then
+	one_trunk rate=1.6G
+	opensm_more='qos_max_vls 2
+qos_high_limit 0
+qos_vlarb_high 0:0,1:0
+qos_vlarb_low 0:64,1:16
+qos_sl2vl 0,1,0,0,0,0,0,0,0,0,0,0,0,0,0,0'
+	subnet_begins "$work/one.topo" -Q
+	opensm_more=
+	shares
+	first=$(rate_of "$work/client0")
+	second=$(rate_of "$work/client1")
+	# A machine with other work cannot keep both lanes full all the time.
+	between "T13 the trunk carries what its rate allows, MB/s" \
+		$((first + second)) 60 215
+	between "T13 lane 0 has four times the share of lane 1, in percent" \
+		$((100 * first / (second ? second : 1))) 220 480
+	says "T13 no errors" '0 bad nodes' Hca3 ibqueryerrors -s PortXmitWait
+	subnet_ends
+
+	# A frame of 4 KiB takes 41 us on each of three links.
+	one_trunk rate=0.8G
+	for end in 1 2; do
+		for hca in 1 2; do
+			echo "#! link \"Switch$end\"[$hca] rate=0.8G"
+		done
+	done >>"$work/one.topo"
+	for mode in cut store; do
+		printf '#! node "Switch%d" forward=%s\n' 1 $mode 2 $mode |
+			cat "$work/one.topo" - >"$work/$mode.topo"
+		subnet_begins "$work/$mode.topo"
+		pairs "T13 ib_write_lat, $mode" t_typical Hca3 Hca4 \
+			ib_write_lat -d ib0 -F -s 4096 -n 1000
+		# The shortest time in ns: of others than the fabric the least.
+		declare "$mode=$(awk '$1 == 4096 { print int($3 * 1000) }' \
+			"$work/client")"
+		subnet_ends
+	done
+	# shellcheck disable=SC2154 # declare has set both
+	between "T13 two switches that store cost 82 us, ns" $((store - cut)) \
+		60000 110000
+fi
+
+# --- the own fabric, of an ordinary user ---
+# Two hosts; the second one joins when the first one's programs use verbs.
+if ! user_can_reach_build || [ "$hosts" = no ]; then
+	skip "ib_verbs: --device ib" "no network namespaces, or a build tree" \
+		"that an ordinary user cannot reach"
+	summary
+	exit
+fi
+need_hosts 1500
+files=$work/own
+mkdir -m 700 "$files"
+[ -n "${VERBENA_USERNS:-}" ] || chown 65534:65534 "$files"
+# own HOST PROGRAM...
+own() {
+	local host=$1
+
+	shift
+	(become "$host" bash -c 'as "$@"' as user env XDG_RUNTIME_DIR="$files" \
+		timeout 60 "$verbena" run --device ib -- "$@")
+}
+own_serve() { own a "${words[@]}"; }
+own_ready() { listening a "$port" 20 "$1"; }
+own_call() { own b "${words[@]}" "$HOST_A"; }
+# own_pairs NAME PATTERN PROGRAM...: of hosts a and b.
+own_pairs() {
+	local what=$1 pattern=$2 words
+
+	port=$((port + 1))
+	words=("${@:3}" -p "$port")
+	if play own_serve own_ready own_call &&
+		grep -Eq -- "$pattern" "$work/client"; then
+		ok "ib_verbs: --device ib: $what"
+	else
+		not_ok "ib_verbs: --device ib: $what (wanted: $pattern)" \
+			"$work/client" "$work/server"
+	fi
+}
+own_pairs "ibv_rc_pingpong with a host that joins" \
+	'remote address: *LID 0x000' ibv_rc_pingpong
+agree "--device ib: all see an active port" 'active 3' own b
+for kind in ud uc srq; do
+	sometimes 3 || continue
+	own_pairs "ibv_${kind}_pingpong" 'remote address: *LID 0x000' \
+		ibv_${kind}_pingpong
+done
+own_pairs "ib_write_bw" 'LID 0x' ib_write_bw -F -n 500
+own_pairs "ib_send_lat" 't_typical' ib_send_lat -F -n 300
+own_pairs "programs see each other's LID" 'LID 0x02' ib_read_bw -F -n 100
+
+summary

@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* An adapter whose fabric ends: what the program is told, and what the engine's
+ * thread has to poll afterwards. It has fabric.c in it, to make an adapter
+ * without the process of a fabric. */
+#include "core/lock_order.h"
+#include "tests/unit/core/qp_fixture.h"
+
+#include <sys/socket.h>
+
+#include "engine/fabric.c"
+
+#define LID	5
+#define GUID	77
+#define RECV_ID 9
+
+static bool steps_nothing(struct vb_qp *qp, vb_time now, struct vb_txq *out)
+{
+	return false;
+}
+
+static bool cannot_wait(const struct vb_qp *qp)
+{
+	return false;
+}
+
+static vb_time never(const struct vb_qp *qp)
+{
+	return VB_NEVER;
+}
+
+static struct rig {
+	struct fixture *f;
+	struct vb_engine e;
+	struct vb_open_adapter oa;
+	struct vb_watcher watcher;
+	struct vb_fabric fabric;
+	struct vb_transport_ops ops;
+	struct vb_engine_qp eq;
+	struct vb_qp *qp;
+	int control, bell; /* the ends of the fabric's process */
+} r;
+
+static struct vb_verbs_port active(void)
+{
+	return (struct vb_verbs_port){
+		.head = { .magic = VB_UMAD_MAGIC, .kind = VERBS_PORT },
+		.slot = 3,
+		.state = PORT_ACTIVE,
+		.phys = 5,
+		.width = 2,
+		.speed = 1,
+		.vl_cap = 1,
+		.mtu = 4,
+		.mtu_cap = 5,
+		.lid = LID,
+		.sm_lid = 1,
+		.pkeys = 1,
+		.pkey = { 0xffff },
+		.guids = 1,
+		.guid = { GUID },
+	};
+}
+
+static void make_engine(void)
+{
+	vb_mutex_init(&r.e.list_lock, RANK_LIST);
+	vb_mutex_init(&r.e.rx, RANK_RX);
+	vb_mutex_init(&r.e.fabric_lock, VB_RANK_LEAF);
+	vb_mutex_init(&r.e.timer_lock, VB_RANK_LEAF);
+	atomic_init(&r.e.fabric_fd, -1);
+	assert_int_equal(open_polls(&r.e), 0);
+	r.e.qps = r.f->a.qps;
+	r.e.fabrics = &r.fabric;
+}
+
+static void make_fabric(void)
+{
+	int bell[2], control[2];
+
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, bell), 0);
+	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, control), 0);
+	r.bell = bell[1];
+	r.control = control[1];
+	r.fabric.oa = &r.oa;
+	r.fabric.control = control[0];
+	r.fabric.slot = 3;
+	r.fabric.own = aligned_alloc(4096, RING_BYTES);
+	r.fabric.theirs = aligned_alloc(4096, RING_BYTES);
+	assert_non_null(r.fabric.own);
+	assert_non_null(r.fabric.theirs);
+	memset(r.fabric.own, 0, RING_BYTES);
+	memset(r.fabric.theirs, 0, RING_BYTES);
+	assert_int_equal(vb_ib_open(r.fabric.own, r.fabric.theirs, bell[0],
+				    control[0], vb_fabric_call, &r.fabric.link),
+			 0);
+	assert_int_equal(watch_fd(r.e.news_fd, control[0]), 0);
+	assert_int_equal(watch_fd(atomic_load(&r.e.fabric_fd), bell[0]), 0);
+}
+
+static void make_qp(void)
+{
+	struct vb_qp_init init = init_of(r.f);
+
+	r.ops.send = steps_nothing;
+	r.ops.can_wait = cannot_wait;
+	r.ops.deadline = never;
+	r.f->a.link = r.fabric.link;
+	r.qp = make(r.f, init);
+	r.qp->ops = &r.ops;
+	r.qp->priv[PRIV_ENGINE] = &r.eq;
+	bring_to(r.qp, QPS_RTS);
+	post_recv(r.qp, RECV_ID);
+}
+
+static int start(void **state)
+{
+	const struct vb_verbs_port p = active();
+
+	memset(&r, 0, sizeof(r));
+	if (set_up(state))
+		return -1;
+	r.f = *state;
+	make_engine();
+	vb_port_init(&r.oa.adapter.port);
+	r.watcher.async = &r.f->async;
+	r.oa.watchers = &r.watcher;
+	make_fabric();
+	(void)apply_port(&r.fabric, &p);
+	make_qp();
+	return 0;
+}
+
+static int finish(void **state)
+{
+	vb_qp_destroy(r.qp);
+	r.fabric.link->ops->close(r.fabric.link);
+	free(r.fabric.own);
+	free(r.fabric.theirs);
+	close(r.fabric.control);
+	close(r.e.news_fd);
+	close(atomic_load(&r.e.fabric_fd));
+	vb_port_fini(&r.oa.adapter.port);
+	return tear_down(state);
+}
+
+static void end_process(void)
+{
+	close(r.control);
+	close(r.bell);
+	vb_fabric_news(&r.e);
+}
+
+/* An epoll descriptor that stays readable would make the thread spin. */
+static void fabric__nothing_is_polled_of_one_that_ended(void **state)
+{
+	assert_false(is_readable(r.e.news_fd));
+	end_process();
+	assert_false(is_readable(r.e.news_fd));
+	assert_false(is_readable(atomic_load(&r.e.fabric_fd)));
+	assert_true(vb_fabric_sleep(&r.e));
+}
+
+static void fabric__its_end_is_an_error_of_port_and_device(void **state)
+{
+	struct vb_port *p = &r.oa.adapter.port;
+	struct vb_gid_entry gid;
+
+	end_process();
+	assert_event(r.f, EVENT_PORT_ERR);
+	assert_event(r.f, EVENT_DEVICE_FATAL);
+	assert_false(is_readable(r.f->async.fd));
+	assert_int_equal(p->state, PORT_DOWN);
+	assert_int_equal(p->ib.phys, 3);
+	assert_int_equal(p->ib.lid, LID);
+	assert_int_equal(vb_port_pkey(p, 0), 0xffff);
+	assert_true(vb_port_gid(p, 0, &gid));
+}
+
+static void fabric__its_end_flushes_queue_pairs(void **state)
+{
+	end_process();
+	assert_int_equal(atomic_load(&r.qp->state), QPS_ERR);
+	assert_int_equal(polled(r.f->cq).wr_id, RECV_ID);
+}
+
+static void fabric__other_adapters_go_on(void **state)
+{
+	r.f->a.link = NULL; /* the adapter of another link */
+	end_process();
+	assert_int_equal(atomic_load(&r.qp->state), QPS_RTS);
+	assert_empty(r.f->cq);
+}
+
+/* What the fabric's process says of the port is checked. */
+static void fabric__news_that_cannot_be(void **state)
+{
+	struct vb_verbs_port good = active(), bad[8];
+
+	good.sm_lid = 2;
+	assert_int_equal(send(r.control, &good, sizeof(good), 0), sizeof(good));
+	vb_fabric_news(&r.e);
+	assert_false(r.fabric.ended);
+	for (unsigned i = 0; i < VB_COUNT(bad); i++)
+		bad[i] = good;
+	bad[0].head.magic++;
+	bad[1].head.kind = VERBS_ATTACH;
+	bad[2].lid = 0xc000;
+	bad[3].sm_lid = 0xffff;
+	bad[4].phys = 0;
+	bad[5].phys = 8;
+	bad[6].width = 3;
+	bad[7].vl_cap = 6;
+	for (unsigned i = 0; i < VB_COUNT(bad); i++) {
+		assert_int_equal(send(r.control, &bad[i], sizeof(bad[i]), 0),
+				 sizeof(bad[i]));
+		vb_fabric_news(&r.e);
+		assert_true(r.fabric.ended);
+		r.fabric.ended = false;
+	}
+}
+
+static int say_five(int control, const void *bytes, size_t len)
+{
+	return 5;
+}
+
+static int say_no(int control, const void *bytes, size_t len)
+{
+	fail_msg("this group needs no answer");
+	return 0;
+}
+
+/* A link whose fabric's process answers as @call says. */
+static struct vb_link *link_of(int (*call)(int control, const void *bytes,
+					   size_t len))
+{
+	struct vb_link *l;
+
+	assert_int_equal(vb_ib_open(r.fabric.own, r.fabric.theirs, -1,
+				    r.fabric.control, call, &l),
+			 0);
+	return l;
+}
+
+static void link__an_answer_that_is_no_result(void **state)
+{
+	const struct vb_link_group group = { .mlid = 0xc001 };
+	struct vb_link *l = link_of(say_five);
+
+	assert_int_equal(l->ops->join(l, &group), -EPROTO);
+	l->ops->close(l);
+}
+
+static void link__leaving_waits_for_no_answer(void **state)
+{
+	struct vb_link *l = link_of(say_no);
+	struct vb_verbs_group g;
+
+	l->ops->leave(l, 0xc001);
+	assert_int_equal(recv(r.control, &g, sizeof(g), MSG_DONTWAIT),
+			 sizeof(g));
+	assert_int_equal(g.head.kind, VERBS_LEAVE);
+	assert_int_equal(g.mlid, 0xc001);
+	l->ops->close(l);
+}
+
+int main(void)
+{
+#define OF_FABRIC(t) cmocka_unit_test_setup_teardown(t, start, finish)
+	const struct CMUnitTest tests[] = {
+		OF_FABRIC(fabric__nothing_is_polled_of_one_that_ended),
+		OF_FABRIC(fabric__its_end_is_an_error_of_port_and_device),
+		OF_FABRIC(fabric__its_end_flushes_queue_pairs),
+		OF_FABRIC(fabric__other_adapters_go_on),
+		OF_FABRIC(fabric__news_that_cannot_be),
+		OF_FABRIC(link__an_answer_that_is_no_result),
+		OF_FABRIC(link__leaving_waits_for_no_answer),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,447 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The frames of programs, step by step: the test is the process of a fabric,
+ * and the programs too. Two adapters are at a switch, with LIDs 1 and 2. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <fcntl.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/bytes.h"
+#include "base/clock.h"
+#include "base/fdmail.h"
+#include "base/shm.h"
+#include "fabric/net_priv.h"
+#include "fabricd/verbs_priv.h"
+#include "wire/grh.h"
+#include "wire/ib_hdr.h"
+#include "wire/lrh.h"
+
+#define UD_SEND	   0x64
+#define RING_BYTES VB_SHRING_BYTES(VB_VERBS_RING)
+#define MLID	   0xc001
+#define PAYLOAD	   2048
+#define ADAPTERS   2
+
+static struct vb_fabricd f;
+static struct vb_fab_node *ca[ADAPTERS];
+static vb_time now;
+
+struct guest {
+	struct verbs_program *p;
+	struct vb_verbs_port port;
+	int control[2], fds[VERBS_FDS];
+	void *own, *theirs; /* what the program writes, and what it reads */
+	struct vb_shring_out out;
+	struct vb_shring_in in;
+};
+
+/* --- what the process of the fabric has beside --- */
+
+int vb_fabricd_watch(struct vb_fabricd *d, struct fd_watch *watch,
+		     uint32_t events, bool again)
+{
+	return 0;
+}
+
+void vb_fabricd_unwatch(struct vb_fabricd *d, struct fd_watch *watch)
+{
+}
+
+void vb_fabricd_mail(void *client, const void *bytes, size_t len)
+{
+}
+
+void vb_fabricd_expel(void *client)
+{
+	fail_msg("no program of this test breaks a ring");
+}
+
+static enum vb_fab_taken take(void *arg, struct vb_fab_node *node, uint8_t port,
+			      const uint8_t *bytes, size_t len, vb_time at)
+{
+	return vb_fabricd_verbs_hear(arg, node, port, bytes, len, at);
+}
+
+static void on_event(void *arg, struct vb_fab_node *node, uint8_t port,
+		     const struct vb_fab_event_info *info, vb_time at)
+{
+	if (info->event == FAB_EV_ROOM)
+		vb_fabricd_verbs_room(arg, node, port, at);
+}
+
+/* --- the network --- */
+
+static struct vb_fab_node *add(uint8_t kind, uint8_t ports)
+{
+	const struct vb_fab_node_spec spec = { .kind = kind,
+					       .ports = ports,
+					       .guid = 1,
+					       .linear_cap = 8,
+					       .mcast_cap = 4 };
+	struct vb_fab_node *n = vb_fab_node_create(&spec);
+
+	assert_non_null(n);
+	assert_int_equal(vb_fab_add(f.net, n), 0);
+	for (unsigned p = 0; p <= ports; p++) {
+		n->port[p].mtu = 5;
+		n->port[p].oper_vls = 3;
+	}
+	return n;
+}
+
+static void activate(struct vb_fab_node *n, uint8_t port)
+{
+	assert_int_equal(vb_fab_set_state(f.net, n, port, FAB_ARMED, now), 0);
+	assert_int_equal(vb_fab_set_state(f.net, n, port, FAB_ACTIVE, now), 0);
+}
+
+static int start(void **state)
+{
+	const struct vb_fab_ops ops = { .on_local = take,
+					.on_event = on_event,
+					.arg = &f };
+	const struct vb_fab_link_spec link = { .buffer = 80 };
+	struct vb_fab_node *sw;
+
+	memset(&f, 0, sizeof(f));
+	now = vb_clock_read();
+	f.net = vb_fab_net_create(&ops, 1);
+	assert_non_null(f.net);
+	sw = add(FAB_SWITCH, ADAPTERS);
+	for (uint8_t i = 0; i < ADAPTERS; i++) {
+		ca[i] = add(FAB_CA, 1);
+		assert_int_equal(
+			vb_fab_link(f.net, sw, i + 1, ca[i], 1, &link, now), 0);
+		ca[i]->port[1].lid = i + 1;
+		sw->sw.linear[i + 1] = i + 1;
+	}
+	now += VB_SEC;
+	vb_fab_run(f.net, now);
+	for (uint8_t i = 0; i < ADAPTERS; i++) {
+		activate(sw, i + 1);
+		activate(ca[i], 1);
+	}
+	sw->sw.linear_top = ADAPTERS;
+	return 0;
+}
+
+static int finish(void **state)
+{
+	vb_fabricd_verbs_free(&f);
+	vb_fab_net_destroy(f.net);
+	return 0;
+}
+
+static void step(vb_time span)
+{
+	now += span;
+	while (vb_fabricd_verbs_run(&f, now))
+		;
+	vb_fab_run(f.net, now);
+}
+
+/* --- the programs --- */
+
+static void attach(struct guest *g, unsigned adapter)
+{
+	unsigned count = VERBS_FDS;
+
+	memset(g, 0, sizeof(*g));
+	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, g->control), 0);
+	assert_int_equal(vb_fabricd_verbs_attach(&f, g, g->control[0],
+						 ca[adapter], 1, &g->p),
+			 0);
+	assert_int_equal(vb_fdmail_recv(g->control[1], &g->port,
+					sizeof(g->port), g->fds, &count,
+					MSG_DONTWAIT),
+			 sizeof(g->port));
+	assert_int_equal(
+		vb_shm_map(g->fds[VERBS_FD_PROGRAM], RING_BYTES, true, &g->own),
+		0);
+	assert_int_equal(vb_shm_map(g->fds[VERBS_FD_FABRIC], RING_BYTES, false,
+				    &g->theirs),
+			 0);
+	vb_shring_open(&g->out, &g->in, g->own, g->theirs, VB_VERBS_RING);
+}
+
+static void leave(struct guest *g)
+{
+	vb_fabricd_verbs_detach(g->p);
+	vb_shm_unmap(g->own, RING_BYTES);
+	vb_shm_unmap(g->theirs, RING_BYTES);
+	for (unsigned i = 0; i < VERBS_FDS; i++)
+		close(g->fds[i]);
+	close(g->control[0]);
+	close(g->control[1]);
+}
+
+/* Write a BTH and a DETH. */
+static void put_bth(uint8_t *bth, uint32_t dqpn, uint32_t sqpn)
+{
+	bth[0] = UD_SEND;
+	vb_store_be(bth + 2, 0xffff, 2);
+	vb_store_be(bth + 5, dqpn, 3);
+	vb_store_be(bth + VB_BTH_BYTES + 5, sqpn, 3);
+}
+
+/* Put a datagram for the queue pair @dqpn at @dlid into the ring of @from, with
+ * this GRH if it is not NULL. False: there is no room. */
+static bool put_to(struct guest *from, uint16_t dlid, uint32_t dqpn,
+		   const struct vb_grh *grh, uint32_t payload)
+{
+	const uint32_t head = VB_LRH_BYTES + (grh ? VB_GRH_BYTES : 0);
+	const uint32_t len = head + VB_BTH_BYTES + 8 + payload + VB_ICRC_BYTES;
+	const struct vb_lrh h = { .lnh = grh ? LNH_GLOBAL : LNH_LOCAL,
+				  .dlid = dlid,
+				  .slid = from->port.lid,
+				  .words = (uint16_t)(len / 4) };
+	uint8_t *at = vb_shring_begin(&from->out, len);
+
+	if (!at)
+		return false;
+	memset(at, 0, len);
+	vb_lrh_put(at, &h);
+	if (grh)
+		vb_grh_put(at + VB_LRH_BYTES, grh);
+	put_bth(at + head, dqpn, from->port.slot << VB_QPN_BITS);
+	vb_shring_commit(&from->out, len);
+	(void)!vb_shring_publish(&from->out);
+	vb_fabricd_verbs_busy(from->p, now);
+	return true;
+}
+
+static bool put(struct guest *from, const struct guest *to, uint32_t payload)
+{
+	return put_to(from, to->port.lid, to->port.slot << VB_QPN_BITS, NULL,
+		      payload);
+}
+
+/* How many frames have come to @g, which gives their room back. */
+static unsigned count_frames(struct guest *g)
+{
+	unsigned n = 0;
+	uint32_t len;
+
+	while (vb_shring_next(&g->in, &len))
+		n++;
+	assert_int_equal(len, 0);
+	if (vb_shring_release(&g->in))
+		vb_fabricd_verbs_bell(&g->p->bell, EPOLLIN, now);
+	return n;
+}
+
+static struct vb_gid gid_of(const struct guest *g)
+{
+	struct vb_gid gid;
+
+	vb_store_be(gid.raw, g->port.gid_prefix, 8);
+	vb_store_be(gid.raw + 8, g->port.guid[0], 8);
+	return gid;
+}
+
+/* @from sends until its own ring is full, as @to reads nothing. */
+static void flood(struct guest *from, const struct guest *to)
+{
+	for (unsigned idle = 0; idle < 3; step(VB_USEC))
+		idle = put(from, to, PAYLOAD) ? 0 : idle + 1;
+}
+
+/* --- tests --- */
+
+static bool is_busy(const struct verbs_program *p)
+{
+	for (const struct vb_chain *c = f.verbs.busy; c; c = c->next)
+		if (c == &p->busy)
+			return true;
+	return false;
+}
+
+/* A program that has ended is freed, so no list may hold it. */
+static void verbs__one_that_floods_itself_leaves(void **state)
+{
+	struct guest a;
+
+	attach(&a, 0);
+	flood(&a, &a);
+	assert_true(a.p->waits);
+	assert_true(a.p->full_at != VB_NEVER);
+	leave(&a);
+	assert_false(is_busy(a.p));
+	assert_false(a.p->waits);
+	assert_int_equal(f.verbs.full, 0);
+	step(VB_MSEC);
+}
+
+static void verbs__two_that_flood_each_other_leave(void **state)
+{
+	struct guest a, b;
+
+	attach(&a, 0);
+	attach(&b, 0);
+	flood(&a, &b);
+	flood(&b, &a);
+	assert_true(a.p->waits && b.p->waits);
+	leave(&a);
+	assert_false(is_busy(a.p));
+	leave(&b);
+	assert_false(is_busy(b.p));
+	assert_int_equal(f.verbs.full, 0);
+	step(VB_MSEC);
+}
+
+/* Take one frame. True: the fabric's process must be rung. */
+static bool take_one(struct guest *g)
+{
+	uint32_t len;
+
+	assert_non_null(vb_shring_next(&g->in, &len));
+	return vb_shring_release(&g->in);
+}
+
+/* A program that reads all the time is not stopped, though others fill the room
+ * that it makes. */
+static void verbs__one_that_reads_slowly(void **state)
+{
+	struct guest a, b, c;
+
+	attach(&a, 0);
+	attach(&b, 0);
+	attach(&c, 0);
+	flood(&a, &b);
+	assert_true(a.p->waits);
+	for (unsigned i = 0; i < 20; i++) {
+		assert_false(take_one(&b));
+		assert_true(put(&c, &b, PAYLOAD));
+		step(40 * VB_MSEC);
+		assert_false(b.p->stalled);
+	}
+	assert_int_equal(b.p->dropped, 0);
+	step(300 * VB_MSEC); /* but now it has stopped */
+	step(300 * VB_MSEC);
+	assert_true(b.p->stalled);
+	leave(&a);
+	leave(&b);
+	leave(&c);
+}
+
+/* A ring that is full again when the fabric's process has been rung for its
+ * room needs another ring. */
+static void verbs__a_ring_that_is_full_again(void **state)
+{
+	struct guest a, b;
+
+	attach(&a, 0);
+	attach(&b, 0);
+	flood(&a, &b);
+	while (!take_one(&b))
+		;
+	a.p->waits = false; /* as when the fabric has room for others first */
+	vb_fabricd_verbs_busy(a.p, now);
+	flood(&a, &b);
+	vb_fabricd_verbs_bell(&b.p->bell, EPOLLIN, now);
+	for (unsigned i = 0; !take_one(&b); i++)
+		assert_true(i < 1000);
+	leave(&a);
+	leave(&b);
+}
+
+/* The fabric's process cannot write what a program writes, nor the other way
+ * round: the kernel refuses to put a byte there. */
+static void verbs__each_side_writes_its_own(void **state)
+{
+	struct guest a;
+	int zero = open("/dev/zero", O_RDONLY);
+
+	assert_true(zero >= 0);
+	attach(&a, 0);
+	assert_int_equal(read(zero, a.p->own, 1), 1);
+	assert_int_equal(read(zero, a.own, 1), 1);
+	assert_int_equal(read(zero, a.p->theirs, 1), -1);
+	assert_int_equal(read(zero, a.theirs, 1), -1);
+	leave(&a);
+	close(zero);
+}
+
+/* A program sends as itself alone: also its GRH says so, and how long the frame
+ * is. */
+static void verbs__what_a_grh_may_say(void **state)
+{
+	const uint32_t payload = 32;
+	const struct vb_gid other = { { 0xfe, 0x80, [15] = 99 } };
+	struct guest a, b;
+	struct vb_grh good, bad[4];
+
+	attach(&a, 0);
+	attach(&b, 1);
+	good = (struct vb_grh){
+		.sgid = gid_of(&a),
+		.dgid = gid_of(&b),
+		.udp_bytes = VB_BTH_BYTES + 8 + payload + VB_ICRC_BYTES,
+		.iba = true,
+	};
+	for (unsigned i = 0; i < VB_COUNT(bad); i++)
+		bad[i] = good;
+	bad[0].sgid = other;
+	bad[1].udp_bytes += 4;
+	bad[2].iba = false;
+	memset(bad[3].sgid.raw + 8, 0, 8);
+	for (unsigned i = 0; i < VB_COUNT(bad); i++) {
+		assert_true(put_to(&a, b.port.lid, b.port.slot << VB_QPN_BITS,
+				   &bad[i], payload));
+		step(10 * VB_USEC);
+		assert_int_equal(a.p->refused, i + 1);
+	}
+	assert_true(put_to(&a, b.port.lid, b.port.slot << VB_QPN_BITS, &good,
+			   payload));
+	for (unsigned i = 0; i < 3; i++) /* it crosses the switch */
+		step(VB_MSEC);
+	assert_int_equal(count_frames(&b), 1);
+	leave(&a);
+	leave(&b);
+}
+
+/* Frames to a group are for its members, never for one queue pair. */
+static void verbs__a_group_is_no_queue_pair(void **state)
+{
+	const struct vb_verbs_group g = {
+		.head = { .kind = VERBS_JOIN },
+		.mlid = MLID,
+	};
+	struct guest a, b;
+
+	attach(&a, 0);
+	attach(&b, 0);
+	assert_int_equal(vb_fabricd_verbs_group(b.p, &g), 0);
+	assert_true(put_to(&a, MLID, b.port.slot << VB_QPN_BITS, NULL, 32));
+	step(VB_MSEC);
+	assert_int_equal(count_frames(&b), 0);
+	assert_int_equal(a.p->refused, 1);
+	assert_true(put_to(&a, MLID, VB_QPN_MULTICAST, NULL, 32));
+	step(VB_MSEC);
+	assert_int_equal(count_frames(&b), 1);
+	leave(&a);
+	leave(&b);
+}
+
+int main(void)
+{
+#define TEST(t) cmocka_unit_test_setup_teardown(t, start, finish)
+	const struct CMUnitTest tests[] = {
+		TEST(verbs__one_that_floods_itself_leaves),
+		TEST(verbs__two_that_flood_each_other_leave),
+		TEST(verbs__one_that_reads_slowly),
+		TEST(verbs__a_ring_that_is_full_again),
+		TEST(verbs__each_side_writes_its_own),
+		TEST(verbs__what_a_grh_may_say),
+		TEST(verbs__a_group_is_no_queue_pair),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

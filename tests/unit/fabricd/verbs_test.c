@@ -1,0 +1,550 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Programs that use verbs, and what they cannot do to others. The fabric, a
+ * switch with two adapters, runs in a thread; the test is the programs. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <cmocka.h>
+
+#include <errno.h>
+#include <ftw.h>
+#include <pthread.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/bytes.h"
+#include "base/clock.h"
+#include "base/fdmail.h"
+#include "base/shm.h"
+#include "base/shring.h"
+#include "engine/fabric_path.h"
+#include "fabricd/fabricd_priv.h"
+#include "wire/ib_hdr.h"
+#include "wire/ipc.h"
+#include "wire/lrh.h"
+#include "wire/verbs_ipc.h"
+
+#define PATIENCE   (5 * VB_SEC)
+#define UD_SEND	   0x64
+#define MLID	   0xc001
+#define FREE_PORTS 6 /* of the switch */
+#define HEAD	   (VB_LRH_BYTES + VB_BTH_BYTES + 8)
+
+static const char text[] = "Switch 8 \"S1\"\n"
+			   "[1] \"H1\"[1]\n"
+			   "[2] \"H2\"[1]\n"
+			   "Hca 1 \"H1\"\n"
+			   "[1] \"S1\"[1]\n"
+			   "Hca 1 \"H2\"\n"
+			   "[1] \"S1\"[2]\n";
+
+static struct world {
+	struct vb_topo topo;
+	struct vb_fabricd *f;
+	pthread_t thread;
+	char dir[64], name[32], error[VB_TOPO_ERROR];
+	int stop[2];
+} w;
+
+struct program {
+	int control, bell;
+	struct vb_verbs_port port;
+	void *own, *theirs;
+	struct vb_shring_out out;
+	struct vb_shring_in in;
+};
+
+static void *run(void *arg)
+{
+	assert_int_equal(vb_fabricd_run(w.f, w.stop[0]), 0);
+	return NULL;
+}
+
+static void set_active(const char *name, uint8_t port)
+{
+	struct vb_fab_node *n = vb_fabricd_node(w.f, name);
+	vb_time now = vb_clock_read();
+
+	for (unsigned state = FAB_ARMED; state <= FAB_ACTIVE; state++)
+		assert_int_equal(vb_fab_set_state(w.f->net, n, port,
+						  (enum vb_fab_state)state,
+						  now),
+				 0);
+}
+
+/* H1 has LID 1, H2 LID 2, and the switch knows them. */
+static void bring_up(void)
+{
+	struct vb_fab_node *s = vb_fabricd_node(w.f, "S1");
+
+	usleep(1000); /* the links train */
+	(void)vb_fab_run(w.f->net, vb_clock_read());
+	set_active("S1", 1);
+	set_active("S1", 2);
+	set_active("H1", 1);
+	set_active("H2", 1);
+	vb_fabricd_node(w.f, "H1")->port[1].lid = 1;
+	vb_fabricd_node(w.f, "H2")->port[1].lid = 2;
+	s->sw.linear_top = 2;
+	s->sw.linear[1] = 1;
+	s->sw.linear[2] = 2;
+}
+
+static int start(void **state)
+{
+	char path[96];
+	FILE *file;
+
+	memset(&w, 0, sizeof(w));
+	snprintf(w.dir, sizeof(w.dir), "/tmp/verbs_test.XXXXXX");
+	assert_non_null(mkdtemp(w.dir));
+	setenv("XDG_RUNTIME_DIR", w.dir, 1);
+	snprintf(path, sizeof(path), "%s/topology", w.dir);
+	file = fopen(path, "w");
+	assert_non_null(file);
+	fputs(text, file);
+	fclose(file);
+	assert_int_equal(vb_topo_read(&w.topo, path, w.error), 0);
+	unlink(path);
+	snprintf(w.name, sizeof(w.name), "verbs%d", (int)getpid());
+	w.f = vb_fabricd_create(&w.topo, w.name, w.error);
+	assert_non_null(w.f);
+	assert_int_equal(pipe(w.stop), 0);
+	bring_up();
+	assert_int_equal(pthread_create(&w.thread, NULL, run, NULL), 0);
+	alarm(60);
+	return 0;
+}
+
+static int remove_file(const char *path, const struct stat *st, int kind,
+		       struct FTW *at)
+{
+	return remove(path);
+}
+
+static int finish(void **state)
+{
+	assert_int_equal(write(w.stop[1], "", 1), 1);
+	pthread_join(w.thread, NULL);
+	alarm(0);
+	vb_fabricd_destroy(w.f);
+	vb_topo_free(&w.topo);
+	close(w.stop[0]);
+	close(w.stop[1]);
+	return nftw(w.dir, remove_file, 8, FTW_DEPTH | FTW_PHYS);
+}
+
+/* --- programs --- */
+
+static void attach(struct program *p, const char *node)
+{
+	struct vb_fabric_place place = { 0 };
+	int fds[VERBS_FDS];
+	unsigned count = VERBS_FDS;
+
+	memset(p, 0, sizeof(*p));
+	snprintf(place.fabric, sizeof(place.fabric), "%s", w.name);
+	snprintf(place.node, sizeof(place.node), "%s", node);
+	p->control = vb_fabric_reach(&place);
+	assert_true(p->control >= 0);
+	assert_int_equal(vb_fabric_ask(p->control, VERBS_ATTACH, &place, 1,
+				       &p->port, sizeof(p->port), fds, &count),
+			 0);
+	assert_int_equal(count, VERBS_FDS);
+	assert_int_equal(vb_shm_map(fds[VERBS_FD_PROGRAM],
+				    VB_SHRING_BYTES(VB_VERBS_RING), true,
+				    &p->own),
+			 0);
+	assert_int_equal(vb_shm_map(fds[VERBS_FD_FABRIC],
+				    VB_SHRING_BYTES(VB_VERBS_RING), false,
+				    &p->theirs),
+			 0);
+	close(fds[VERBS_FD_PROGRAM]);
+	close(fds[VERBS_FD_FABRIC]);
+	p->bell = fds[VERBS_FD_BELL];
+	vb_shring_open(&p->out, &p->in, p->own, p->theirs, VB_VERBS_RING);
+}
+
+static void leave(struct program *p)
+{
+	close(p->control);
+	close(p->bell);
+	vb_shm_unmap(p->own, VB_SHRING_BYTES(VB_VERBS_RING));
+	vb_shm_unmap(p->theirs, VB_SHRING_BYTES(VB_VERBS_RING));
+}
+
+/* The fields of a datagram that a hostile program would choose. */
+struct frame {
+	uint8_t vl, lnh, opcode;
+	uint16_t slid, dlid, pkey, words;
+	uint32_t dqpn, sqpn, payload;
+};
+
+static struct frame good(const struct program *from, const struct program *to)
+{
+	return (struct frame){
+		.lnh = LNH_LOCAL,
+		.opcode = UD_SEND,
+		.slid = from->port.lid,
+		.dlid = to->port.lid,
+		.pkey = 0xffff,
+		.dqpn = to->port.slot << VB_QPN_BITS | 7,
+		.sqpn = from->port.slot << VB_QPN_BITS | 5,
+		.payload = 32,
+	};
+}
+
+static uint32_t build(uint8_t *bytes, const struct frame *f)
+{
+	uint32_t len = HEAD + f->payload + VB_ICRC_BYTES;
+	const struct vb_lrh h = {
+		.vl = f->vl,
+		.lnh = f->lnh,
+		.dlid = f->dlid,
+		.slid = f->slid,
+		.words = f->words ? f->words : (uint16_t)(len / 4),
+	};
+	uint8_t *bth = bytes + VB_LRH_BYTES;
+
+	memset(bytes, 0x5a, len);
+	vb_lrh_put(bytes, &h);
+	memset(bth, 0, VB_BTH_BYTES);
+	bth[0] = f->opcode;
+	vb_store_be(bth + 2, f->pkey, 2);
+	vb_store_be(bth + 5, f->dqpn, 3);
+	vb_store_be(bth + VB_BTH_BYTES, 0, 4);
+	vb_store_be(bth + VB_BTH_BYTES + 4, f->sqpn, 4);
+	return len;
+}
+
+static bool put_bytes(struct program *p, const uint8_t *bytes, uint32_t len)
+{
+	uint8_t *to = vb_shring_begin(&p->out, len);
+
+	if (!to)
+		return false;
+	memcpy(to, bytes, len);
+	vb_shring_commit(&p->out, len);
+	if (vb_shring_publish(&p->out))
+		assert_int_equal(send(p->bell, "", 1, MSG_DONTWAIT), 1);
+	return true;
+}
+
+static bool put(struct program *p, const struct frame *f)
+{
+	uint8_t bytes[VB_VERBS_FRAME];
+
+	return put_bytes(p, bytes, build(bytes, f));
+}
+
+static const uint8_t *await_frame(struct program *p, uint32_t *len,
+				  vb_time span)
+{
+	vb_time end = vb_clock_read() + span;
+	const uint8_t *bytes;
+
+	do {
+		bytes = vb_shring_next(&p->in, len);
+		if (!bytes)
+			usleep(200);
+	} while (!bytes && vb_clock_read() < end);
+	return bytes;
+}
+
+static void release_frames(struct program *p)
+{
+	if (vb_shring_release(&p->in))
+		assert_int_equal(send(p->bell, "", 1, MSG_DONTWAIT), 1);
+}
+
+/* The next frame that @to gets is @f, and none after it. */
+static void arrives_alone(struct program *to, const struct frame *f)
+{
+	uint8_t bytes[VB_VERBS_FRAME];
+	uint32_t len, want = build(bytes, f);
+	const uint8_t *got = await_frame(to, &len, PATIENCE);
+
+	assert_non_null(got);
+	assert_int_equal(len, want);
+	assert_memory_equal(got + 1, bytes + 1, len - 1);
+	release_frames(to);
+	assert_null(await_frame(to, &len, 20 * VB_MSEC));
+}
+
+static bool is_expelled(const struct program *p)
+{
+	char byte[4096];
+
+	for (;;) {
+		ssize_t n = recv(p->control, byte, sizeof(byte), 0);
+
+		if (n <= 0)
+			return n == 0 || errno == ECONNRESET;
+	}
+}
+
+/* --- tests --- */
+
+static void verbs__frames_cross_the_switch(void **state)
+{
+	struct program a, b;
+	struct frame f;
+
+	attach(&a, "H1");
+	attach(&b, "H2");
+	assert_int_equal(a.port.lid, 1);
+	assert_int_equal(a.port.pkey[0], 0xffff);
+	assert_true(a.port.slot > 0 && a.port.slot < VB_SLOTS);
+	for (unsigned i = 0; i < 100; i++) {
+		f = good(&a, &b);
+		f.payload = i * 40;
+		assert_true(put(&a, &f));
+		arrives_alone(&b, &f);
+	}
+	leave(&a);
+	leave(&b);
+}
+
+/* Programs of one adapter have other slots, and reach each other. */
+static void verbs__two_of_one_adapter(void **state)
+{
+	struct program a, b;
+	struct frame f;
+
+	attach(&a, "H1");
+	attach(&b, "H1");
+	assert_int_not_equal(a.port.slot, b.port.slot);
+	f = good(&a, &b);
+	assert_true(put(&a, &f));
+	arrives_alone(&b, &f);
+	f = good(&b, &b);
+	assert_true(put(&b, &f));
+	arrives_alone(&b, &f);
+	leave(&a);
+	leave(&b);
+}
+
+static void verbs__only_what_a_program_may_send(void **state)
+{
+	struct program a, b;
+	struct frame bad[13], f;
+	uint8_t bytes[VB_VERBS_FRAME] = { 0 };
+
+	attach(&a, "H1");
+	attach(&b, "H2");
+	for (unsigned i = 0; i < VB_COUNT(bad); i++)
+		bad[i] = good(&a, &b);
+	bad[0].slid = 2;
+	bad[1].slid = 0;
+	bad[2].dlid = 0;
+	bad[3].dlid = VB_LID_PERMISSIVE;
+	bad[4].pkey = 0x7fff; /* not in the table */
+	bad[5].pkey = 0;
+	bad[6].dqpn = 0;
+	bad[7].dqpn = 1;
+	bad[8].sqpn = b.port.slot << VB_QPN_BITS | 5;
+	bad[8].sqpn ^= a.port.slot == b.port.slot ? 1u << VB_QPN_BITS : 0;
+	bad[9].words = 2;
+	bad[10].lnh = LNH_RAW;
+	bad[11].lnh = LNH_IP;
+	bad[12].words = 1000;
+	for (unsigned i = 0; i < VB_COUNT(bad); i++)
+		assert_true(put(&a, &bad[i]));
+	for (uint32_t len = 0; len < 24; len++)
+		assert_true(put_bytes(&a, bytes, len));
+	f = good(&a, &b);
+	f.vl = VB_VL_MGMT; /* the fabric chooses the lane */
+	assert_true(put(&a, &f));
+	f.vl = 0;
+	arrives_alone(&b, &f);
+	leave(&a);
+	leave(&b);
+}
+
+static void verbs__a_broken_ring_ends_its_program(void **state)
+{
+	struct program a, b, c;
+	struct frame f;
+
+	attach(&a, "H1");
+	attach(&b, "H2");
+	attach(&c, "H1");
+	atomic_store(&((struct vb_shring_side *)c.own)->head, 77);
+	(void)!send(c.bell, "", 1, MSG_DONTWAIT);
+	assert_true(is_expelled(&c));
+	f = good(&a, &b);
+	assert_true(put(&a, &f));
+	arrives_alone(&b, &f);
+	leave(&a);
+	leave(&b);
+	leave(&c);
+}
+
+/* A program that takes nothing holds others up for a moment only; nothing is
+ * lost for a program that takes what it gets. */
+static void verbs__one_that_stops(void **state)
+{
+	struct program a, stopped, b;
+	vb_time end = vb_clock_read() + 20 * VB_SEC;
+	struct frame f;
+	unsigned sent = 0;
+
+	attach(&a, "H1");
+	attach(&stopped, "H2");
+	attach(&b, "H2");
+	f = good(&a, &stopped);
+	f.payload = 4096;
+	/* more than its ring, the fabric and the own ring hold */
+	while (sent < 4 * VB_VERBS_RING / 4096 && vb_clock_read() < end) {
+		if (put(&a, &f))
+			sent++;
+		else
+			usleep(1000);
+	}
+	assert_int_equal(sent, 4 * VB_VERBS_RING / 4096);
+	f = good(&a, &b);
+	while (!put(&a, &f) && vb_clock_read() < end)
+		usleep(1000);
+	arrives_alone(&b, &f);
+	leave(&a);
+	leave(&b);
+	leave(&stopped);
+}
+
+static void verbs__a_slow_one_loses_nothing(void **state)
+{
+	const unsigned all = 3000;
+	struct program a, b;
+	struct frame f;
+	unsigned sent = 0, got = 0;
+
+	attach(&a, "H1");
+	attach(&b, "H2");
+	f = good(&a, &b);
+	f.payload = 2048;
+	while (got < all) {
+		uint32_t len;
+
+		while (sent < all && put(&a, &f))
+			sent++;
+		assert_non_null(await_frame(&b, &len, PATIENCE));
+		assert_int_equal(len, HEAD + 2048 + VB_ICRC_BYTES);
+		got++;
+		release_frames(&b);
+	}
+	assert_int_equal(sent, all);
+	leave(&a);
+	leave(&b);
+}
+
+static int ask_group(const struct program *p, uint32_t kind, uint16_t mlid)
+{
+	const struct vb_verbs_group g = {
+		.head = { .magic = VB_UMAD_MAGIC, .kind = kind },
+		.mlid = mlid,
+	};
+
+	return vb_fabric_call(p->control, &g, sizeof(g));
+}
+
+static void verbs__groups(void **state)
+{
+	struct program a, b;
+	struct frame f;
+	uint32_t len;
+
+	attach(&a, "H1");
+	attach(&b, "H1");
+	f = good(&a, &b);
+	f.dlid = MLID;
+	f.dqpn = 0xffffff;
+	assert_true(put(&a, &f));
+	assert_null(await_frame(&b, &len, 50 * VB_MSEC));
+	assert_int_equal(ask_group(&b, VERBS_JOIN, MLID), 0);
+	assert_true(put(&a, &f));
+	arrives_alone(&b, &f);
+	assert_int_equal(ask_group(&b, VERBS_LEAVE, MLID), 0);
+	assert_true(put(&a, &f));
+	assert_null(await_frame(&b, &len, 50 * VB_MSEC));
+	assert_int_equal(ask_group(&b, VERBS_LEAVE, MLID), -EINVAL);
+	assert_int_equal(ask_group(&a, VERBS_JOIN, 5), -EINVAL);
+	assert_int_equal(ask_group(&a, VERBS_JOIN, VB_LID_PERMISSIVE), -EINVAL);
+	for (unsigned i = 0; i < 512; i++)
+		assert_int_equal(
+			ask_group(&a, VERBS_JOIN, (uint16_t)(MLID + i)), 0);
+	assert_int_equal(ask_group(&a, VERBS_JOIN, MLID), 0);
+	assert_int_equal(ask_group(&a, VERBS_JOIN, MLID + 512), -ENOSPC);
+	assert_int_equal(ask_group(&b, 99, MLID), -ECONNRESET);
+	assert_true(is_expelled(&b));
+	leave(&a);
+	leave(&b);
+}
+
+/* A node that joins later has an index beyond the nodes that were there when
+ * the first program attached. */
+static void verbs__a_host_joins_later(void **state)
+{
+	char error[VB_TOPO_ERROR], said[64] = "", command[32], node[16];
+	struct program first, later[FREE_PORTS];
+	int fd[FREE_PORTS];
+
+	attach(&first, "H1");
+	for (unsigned i = 0; i < FREE_PORTS; i++) {
+		FILE *to = fmemopen(said, sizeof(said), "w");
+
+		fd[i] = vb_fabricd_open(w.name);
+		assert_true(fd[i] >= 0);
+		snprintf(command, sizeof(command), "join\n%u", i + 1);
+		assert_int_equal(vb_fabricd_ask(fd[i], command, to, error), 0);
+		fclose(to);
+		assert_int_equal(sscanf(said, "%15s", node), 1);
+		attach(&later[i], node);
+		assert_int_not_equal(later[i].port.node_guid,
+				     first.port.node_guid);
+		for (unsigned k = 0; k < i; k++)
+			assert_int_not_equal(later[i].port.node_guid,
+					     later[k].port.node_guid);
+	}
+	for (unsigned i = 0; i < FREE_PORTS; i++) {
+		leave(&later[i]);
+		close(fd[i]);
+	}
+	leave(&first);
+}
+
+static void verbs__switches_have_none(void **state)
+{
+	struct vb_fabric_place place = { .node = "S1" };
+	struct vb_verbs_port port;
+	unsigned count = 0;
+	int fd;
+
+	snprintf(place.fabric, sizeof(place.fabric), "%s", w.name);
+	fd = vb_fabric_reach(&place);
+	assert_true(fd >= 0);
+	assert_int_equal(vb_fabric_ask(fd, VERBS_ATTACH, &place, 0, &port,
+				       sizeof(port), NULL, &count),
+			 -ENODEV);
+	close(fd);
+}
+
+int main(void)
+{
+#define TEST(f) cmocka_unit_test_setup_teardown(f, start, finish)
+	const struct CMUnitTest tests[] = {
+		TEST(verbs__frames_cross_the_switch),
+		TEST(verbs__two_of_one_adapter),
+		TEST(verbs__only_what_a_program_may_send),
+		TEST(verbs__a_broken_ring_ends_its_program),
+		TEST(verbs__one_that_stops),
+		TEST(verbs__a_slow_one_loses_nothing),
+		TEST(verbs__groups),
+		TEST(verbs__a_host_joins_later),
+		TEST(verbs__switches_have_none),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
