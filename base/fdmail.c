@@ -118,6 +118,11 @@ static bool is_mapped(uid_t uid)
 	return mapped;
 }
 
+bool vb_fdmail_is_stranger(uid_t uid)
+{
+	return uid == UID_OF_STRANGERS && !is_mapped(uid);
+}
+
 bool vb_fdmail_trusts_peer(int fd, uid_t *uid)
 {
 	struct ucred peer;
@@ -127,7 +132,7 @@ bool vb_fdmail_trusts_peer(int fd, uid_t *uid)
 	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) < 0)
 		return false;
 	*uid = peer.uid;
-	if (peer.uid == UID_OF_STRANGERS && !is_mapped(peer.uid))
+	if (vb_fdmail_is_stranger(peer.uid))
 		return false;
 	return peer.uid == 0 || peer.uid == geteuid();
 }

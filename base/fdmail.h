@@ -46,4 +46,8 @@ bool vb_fdmail_has_option(int fd, int option, int value);
  */
 VB_MUST_CHECK bool vb_fdmail_trusts_peer(int fd, uid_t *uid);
 
+/* Is @uid the number that the kernel reports, inside a user namespace, for
+ * every user whom the namespace does not map? */
+bool vb_fdmail_is_stranger(uid_t uid);
+
 #endif

@@ -13,6 +13,7 @@
 
 #include "base/fork.h"
 #include "base/guard_copy.h"
+#include "base/spare.h"
 #include "base/sync.h"
 
 #include <errno.h>
@@ -20,6 +21,12 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* bytes; the smallest page of any processor */
+#define PAGE ((uintptr_t)4096)
+#define LINE ((uintptr_t)64)
+/* Pages of which a line each is fetched at a time. */
+#define AT_ONCE 16
 
 struct action {
 	struct sigaction sa;
@@ -153,6 +160,9 @@ static void handle(int sig, siginfo_t *info, void *context)
 {
 	if (is_fault(sig, info) && vb_guard_resume(context))
 		return;
+	if (sig == SIGBUS && is_fault(sig, info) &&
+	    vb_spare_fill(info->si_addr))
+		return;
 	pass_on(sig, info, context, (uintptr_t)__builtin_frame_address(0));
 }
 
@@ -193,6 +203,55 @@ static int keep(struct watched *w, const struct sigaction *sa)
 	/* Release: the signal handler reads the pointer without a lock. */
 	atomic_store_explicit(&w->top, a, memory_order_release);
 	return 0;
+}
+
+static bool touch_one(uintptr_t at, bool write)
+{
+	uint64_t drop;
+
+	if (!write)
+		return vb_guard_copy(&drop, (const void *)at, 1) == 0;
+	/* Adding 0 is atomic, so another thread may write there at the same
+	 * time. */
+	return vb_guard_add64((uint64_t *)(at & ~(uintptr_t)7), 0, &drop) == 0;
+}
+
+/* Returns the address of a byte of the page that begins at @page and is in the
+ * range up to @end. Neighbouring pages get different lines, because the first
+ * lines of all pages compete for a few places of the processor's cache. */
+static uintptr_t touched_at(uintptr_t page, uintptr_t end)
+{
+	uintptr_t at = page + page / PAGE * LINE % PAGE;
+
+	return at < end ? at : page;
+}
+
+/* Touch the pages from @page on. The prefetches fetch several lines at a time,
+ * because an atomic addition waits for its own line and lets no other load
+ * begin. */
+static bool touch_some(uintptr_t page, uintptr_t end, bool write)
+{
+	for (uintptr_t at = page; write && at < end; at += PAGE)
+		__builtin_prefetch((const void *)touched_at(at, end), 1);
+	for (; page < end; page += PAGE)
+		if (!touch_one(touched_at(page, end), write))
+			return false;
+	return true;
+}
+
+bool vb_guard_touch(void *at, size_t len, bool write)
+{
+	uintptr_t from = (uintptr_t)at, end = from + len;
+
+	if (VB_UNLIKELY(len == 0))
+		return true;
+	if (!touch_one(from, write))
+		return false;
+	for (from = (from | (PAGE - 1)) + 1; from < end; from += AT_ONCE * PAGE)
+		if (!touch_some(from, VB_MIN(end, from + AT_ONCE * PAGE),
+				write))
+			return false;
+	return true;
 }
 
 static int base_take_over(struct watched *w)

@@ -31,6 +31,11 @@ VB_MUST_CHECK size_t vb_guard_copy(void *dst, const void *src, size_t len);
  * function writes them in any order. Returns what vb_guard_copy() returns. */
 VB_MUST_CHECK size_t vb_guard_fetch(void *dst, const void *src, size_t len);
 
+/* Let the kernel supply each page of the @len bytes at @at, now and to this
+ * thread: read one byte of each page, or with @write also prove that the page
+ * can be written. No byte changes. False: a page is missing or protected. */
+VB_MUST_CHECK bool vb_guard_touch(void *at, size_t len, bool write);
+
 /* Compare and swap, or add, at an 8-byte aligned address. The operation is
  * atomic, also with respect to the program's own instructions. *@old is the
  * value before. 0 or -EFAULT. */

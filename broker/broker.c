@@ -14,16 +14,15 @@
 #include "base/fdmail.h"
 #include "base/log.h"
 #include "broker/cm.h"
+#include "broker/foreign_names.h"
 #include "broker/mail.h"
 #include "broker/quota.h"
 #include "broker/slots.h"
 #include "link/udp.h"
 
 #define MAX_SESSIONS 768 /* the most sessions; a program has up to two */
-#define BACKLOG	     1024
-#define FIRST_FD                                                               \
-	2 /* the sessions' first; listener and queue pair 1 precede            \
-	   */
+/* the sessions' first; listener and queue pair 1 precede it */
+#define FIRST_FD 2
 /* Descriptors that the broker needs besides those of sessions: the slots'
  * sockets and some more. */
 #define OTHER_FDS	(VB_SLOTS_MADE + 64)
@@ -41,6 +40,13 @@
 /* When a session has ended and the name of its slot is still bound, the broker
  * checks this often whether the slot is free. */
 #define REST_RETRY (100 * VB_MSEC)
+/* Claims make it check so at most once in this time. */
+#define REST_PAUSE (10 * VB_MSEC)
+/* A session whose claims the broker refused this often ends. */
+#define MOST_REFUSALS 8
+/* While users have limited sockets, the broker attaches the steering program
+ * anew this often, because each holder can detach it. */
+#define STEER_RETRY VB_SEC
 /* The shortest linger. The broker looks for taken slots once in each linger,
  * and must not spin while a slot stays taken without a session. */
 #define LEAST_LINGER (100 * VB_MSEC)
@@ -53,7 +59,8 @@ struct session {
 	struct vb_cm_client *cm;
 	struct vb_user *user;
 	bool trusted; /* the program belongs to the broker's user, or to root */
-	unsigned slot; /* the slot that was granted or rejoined; 0: none */
+	unsigned refusals; /* number of claims that were refused */
+	unsigned slot;	   /* the slot that was granted or rejoined; 0: none */
 	/* the time when the program connected or last sent a message */
 	vb_time heard;
 	/* the time when a waiting claim fails; VB_NEVER: no claim waits */
@@ -66,7 +73,9 @@ struct broker {
 	/* the time since when the broker is idle; VB_NEVER: it is not idle */
 	vb_time idle_since;
 	vb_time accept_after; /* the time before which no session is accepted */
-	vb_time rest_at; /* the next check of restless slots, or VB_NEVER */
+	vb_time rest_at;   /* the next check of restless slots, or VB_NEVER */
+	vb_time rested_at; /* when a claim last made the broker check them */
+	vb_time steer_at;  /* the next time to steer packets, or VB_NEVER */
 	/* for each slot: its program's session has ended, but the slot's name
 	 * in the abstract socket namespace is still bound */
 	bool restless[VB_SLOTS_MADE];
@@ -76,6 +85,7 @@ struct broker {
 	struct vb_user *holders[VB_SLOTS_MADE];
 	struct vb_users users;
 	struct vb_slots slots;
+	struct vb_foreign_names foreign;
 	struct vb_host_cm *cm;
 	uint64_t accepted; /* number of sessions accepted so far */
 	/* number of sessions, and the most that are allowed */
@@ -169,17 +179,33 @@ static bool rest_all(struct broker *b)
 	return all;
 }
 
+/* Returns the number of slots that are taken. When there are more than the
+ * broker knows programs of, finds out whose they are. */
+static unsigned count_taken(struct broker *b, vb_time now)
+{
+	unsigned taken = vb_slots_taken_lately(&b->slots, now), known = 0;
+
+	for (unsigned i = 0; i < VB_SLOTS_MADE; i++)
+		known += b->holders[i] != NULL;
+	if (taken > known || b->foreign.count)
+		vb_foreign_names_look(&b->foreign, now);
+	return taken;
+}
+
 /* Returns whether the quota of the user of @s allows a slot; if not, @text says
  * why. */
 static bool has_share(struct broker *b, const struct session *s,
-		      char text[VB_IPC_TEXT])
+		      char text[VB_IPC_TEXT], vb_time now)
 {
 	unsigned taken;
 
 	if (s->trusted)
 		return true;
-	(void)rest_all(b);
-	taken = vb_slots_taken(&b->slots);
+	if (now - b->rested_at >= REST_PAUSE) {
+		b->rested_at = now;
+		(void)rest_all(b);
+	}
+	taken = count_taken(b, now);
 	if (!vb_user_may_have_last(s->user, VB_QUOTA_SLOTS,
 				   VB_MAX_PROGRAMS - taken)) {
 		vb_user_word_reserve(VB_QUOTA_SLOTS, text, VB_IPC_TEXT);
@@ -191,21 +217,37 @@ static bool has_share(struct broker *b, const struct session *s,
 	return false;
 }
 
+/* Refuses a claim with @m, or with the words for @error if @m is NULL, and ends
+ * a session whose claims it refuses again and again: claims cost much. */
+static int refuse_claim(struct session *s, struct vb_ipc *m, int error)
+{
+	int rc = m ? refuse_with(s, m, error) : refuse_program(s, error);
+
+	if (rc == 0 && ++s->refusals >= MOST_REFUSALS)
+		return -EDQUOT;
+	return rc;
+}
+
 /* Grant a slot. Only trusted programs get the vault, because it opens the
  * sockets of all programs. */
-static int grant(struct broker *b, struct session *s)
+static int grant(struct broker *b, struct session *s, vb_time now)
 {
 	struct vb_ipc m = vb_mail_compose(IPC_GRANT),
 		      no = vb_mail_compose(IPC_REFUSE);
+	struct vb_claimant who = { s->who.uid, s->trusted };
 	unsigned slot;
 	int name, rc;
 
 	s->claim_by = VB_NEVER;
-	if (!has_share(b, s, no.text))
-		return refuse_with(s, &no, EUSERS);
-	rc = vb_slots_claim(&b->slots, &slot, &name);
+	if (vb_fdmail_is_stranger(who.uid))
+		who.uid = VB_SLOTS_STRANGER;
+	if (!has_share(b, s, no.text, now))
+		return refuse_claim(s, &no, EUSERS);
+	rc = vb_slots_claim(&b->slots, &who, &slot, &name);
+	if (rc == -EUSERS)
+		(void)count_taken(b, now);
 	if (rc)
-		return refuse_program(s, -rc);
+		return refuse_claim(s, NULL, -rc);
 	m.slot = (uint16_t)slot;
 	rc = broker_reply(s, &m,
 			  (int[]){ [IPC_FD_SOCKET] = b->slots.fds[slot],
@@ -226,11 +268,11 @@ static int try_claim(struct broker *b, struct session *s, vb_time now)
 	int rc = b->slots.vault >= 0 ? 0 : vb_slots_create(&b->slots);
 
 	if (rc == 0)
-		return grant(b, s);
+		return grant(b, s, now);
 	if (rc == -EADDRINUSE && now < s->claim_by)
 		return 0;
 	s->claim_by = VB_NEVER;
-	return refuse_program(s, -rc);
+	return refuse_claim(s, NULL, -rc);
 }
 
 static int on_claim(struct broker *b, struct session *s, struct vb_mail *mail,
@@ -314,10 +356,11 @@ static int on_status(struct broker *b, struct session *s, struct vb_mail *mail,
 {
 	struct vb_ipc m = vb_mail_compose(IPC_REPORT);
 
-	m.programs = vb_slots_taken(&b->slots);
+	m.programs = count_taken(b, now);
 	snprintf(m.text, sizeof(m.text),
 		 "%u slots made, %u sessions, %u connections", b->slots.count,
 		 b->count, vb_host_cm_count(b->cm));
+	vb_foreign_names_word(&b->foreign, m.text, sizeof(m.text));
 	return broker_reply(s, &m, NULL, 0);
 }
 
@@ -427,6 +470,15 @@ static void rest_slots(struct broker *b, vb_time now)
 		b->rest_at = rest_all(b) ? VB_NEVER : now + REST_RETRY;
 }
 
+static void keep_steering(struct broker *b, vb_time now)
+{
+	if (now < b->steer_at && b->steer_at != VB_NEVER)
+		return;
+	if (b->steer_at != VB_NEVER && vb_slots_steer(&b->slots))
+		vb_log(LOG_WARN, "broker: packets cannot be steered");
+	b->steer_at = b->slots.limited ? now + STEER_RETRY : VB_NEVER;
+}
+
 static int refuse_session(const struct broker *b, const struct session *s)
 {
 	const unsigned left = b->most - b->count;
@@ -497,7 +549,7 @@ static vb_time plan_wait(const struct broker *b, vb_time now)
 {
 	vb_time until = b->accept_after > now ? b->accept_after : VB_NEVER;
 
-	until = VB_MIN(until, b->rest_at);
+	until = VB_MIN(until, VB_MIN(b->rest_at, b->steer_at));
 	until = VB_MIN(until, vb_host_cm_deadline(b->cm));
 	if (b->idle_since != VB_NEVER)
 		until = VB_MIN(until, b->idle_since + b->linger);
@@ -551,6 +603,7 @@ static void broker_serve_all(struct broker *b, const struct pollfd *fds,
 			end_session(b, i, now);
 	}
 	rest_slots(b, now);
+	keep_steering(b, now);
 	attach_cm(b);
 	if (fds[1].revents)
 		vb_host_cm_poll(b->cm, now);
@@ -611,25 +664,6 @@ static unsigned raise_limit(void)
 	return (unsigned)VB_MIN(r.rlim_cur - OTHER_FDS, MAX_SESSIONS + 0u);
 }
 
-int vb_broker_listen(void)
-{
-	struct sockaddr_un a;
-	socklen_t len = vb_ipc_address(&a, VB_IPC_BROKER);
-	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK,
-			0);
-
-	if (fd < 0)
-		return -errno;
-	if (bind(fd, (struct sockaddr *)&a, len) < 0 ||
-	    listen(fd, BACKLOG) < 0) {
-		int rc = -errno;
-
-		close(fd);
-		return rc;
-	}
-	return fd;
-}
-
 int vb_broker_run(int listener, vb_time linger)
 {
 	struct broker *b = calloc(1, sizeof(*b));
@@ -641,7 +675,7 @@ int vb_broker_run(int listener, vb_time linger)
 	}
 	b->most = raise_limit();
 	b->listener = listener;
-	b->rest_at = VB_NEVER;
+	b->rest_at = b->steer_at = VB_NEVER;
 	b->linger = VB_MAX(linger, LEAST_LINGER);
 	vb_slots_init(&b->slots);
 	rc = vb_host_cm_create(owns_qpn, b, vb_clock_read(), &b->cm);

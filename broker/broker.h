@@ -16,14 +16,16 @@
  * new broker receives the vault from a program that rejoins, and reads the
  * sockets back with MSG_PEEK, which leaves them in the queue.
  *
- * The vault is given only to programs of the broker's own user and of root, as
- * it opens every program's socket; and a broker adopts only a vault of such
- * programs. Programs accept nothing from a broker of another user than their
- * own or root. So root's broker serves all users, any other broker only its own
- * user. Root's broker gives a program of another user its slot's socket and
- * name but no vault, so that program cannot help a new broker: if root's broker
- * is killed while only such programs live, they keep port 4791, and no other
- * program gets in, until the last of them ends.
+ * The vault is given only to programs of the broker's own user and of root, the
+ * trusted programs, as it opens every program's socket; and a broker adopts
+ * only a vault of such programs. A program uses the broker that there is,
+ * whoever runs it, and only logs that the broker belongs to another user: that
+ * user can read the program's packets, so root runs the broker where users do
+ * not trust each other. A broker serves all users. It gives a program that it
+ * does not trust the slot's socket and name but no vault, so that program
+ * cannot help a new broker: if the broker is killed while only such programs
+ * live, they keep port 4791, and no other program gets in, until the last of
+ * them ends. broker/slots.c says which sockets such programs get.
  *
  * A slot is taken while its name in the abstract socket namespace is bound. So
  * the kernel records it, not the broker: the broker binds the name and gives

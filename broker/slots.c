@@ -4,81 +4,44 @@
  * are counted against RLIMIT_NOFILE for all of a user's brokers (one for each
  * container, say) together.
  *
- * The vault is a datagram socket connected to itself, so that one descriptor is
- * both ends: a process that has it keeps the sockets open, can read them with
- * MSG_PEEK and can add more; no other process can send to it. Linux 6.18, for
- * an ordinary user with RLIMIT_NOFILE 1024 and default socket buffers, accepted
- * 40 messages of 16 descriptors; 17 are needed. (The kernel does not apply
- * net.unix.max_dgram_qlen to a socket connected to itself.)
+ * A former holder can keep a duplicate of a slot's socket and read the packets
+ * of the next holder. So a socket that an untrusted user had is given to nobody
+ * else (link/udp_owner.c): another user gets an unused socket, or one that the
+ * broker puts into the place of the used one:
+ *
+ * 	the broker binds a new socket, which becomes the group's last;
+ * 	puts it into the vault;
+ * 	takes the used socket out of the group, and the kernel moves the last
+ * 	socket, the new one, into the place;
+ * 	rewrites the vault without the used socket.
+ *
+ * A broker that is killed in between leaves both sockets in the vault, and the
+ * next one continues. If the former holder still has the used socket, the slot
+ * is withheld from all others, because that socket can take the slot's packets.
  */
 #include "broker/slots.h"
 
 #include <errno.h>
+#include <stdio.h>
+#include <sys/epoll.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/fdmail.h"
 #include "base/log.h"
+#include "broker/vault.h"
 #include "link/udp.h"
 
 /* Sockets in one message. vb_fdmail_close() closes them last to first, so that
  * the kernel moves no socket into a gap of the SO_REUSEPORT group. */
-#define GROUP VB_FDMAIL_FDS
-/* The bytes of a message: first slot and count, 16 bits each. */
-#define NOTE_BYTES  4
+#define GROUP	    VB_VAULT_GROUP
 #define DRAIN_LIMIT (1 << 16)
+/* How old the count of taken slots may be. */
+#define COUNT_AGE (100 * VB_MSEC)
 
-#ifndef SO_PEEK_OFF
-#define SO_PEEK_OFF 42
-#endif
 #ifndef SO_NETNS_COOKIE /* in headers since Linux 5.14 */
 #define SO_NETNS_COOKIE 71
 #endif
-
-/* Is @fd a datagram socket of the local family that is connected to itself? */
-static bool looks_like_vault(int fd)
-{
-	struct sockaddr_un self, peer;
-	socklen_t a = sizeof(self), b = sizeof(peer);
-
-	return vb_fdmail_has_option(fd, SO_DOMAIN, AF_UNIX) &&
-	       vb_fdmail_has_option(fd, SO_TYPE, SOCK_DGRAM) &&
-	       getsockname(fd, (struct sockaddr *)&self, &a) == 0 &&
-	       getpeername(fd, (struct sockaddr *)&peer, &b) == 0 && a == b &&
-	       a <= sizeof(self) && memcmp(&self, &peer, a) == 0;
-}
-
-static int make_vault(int *vault)
-{
-	struct sockaddr_un self = { .sun_family = AF_UNIX };
-	socklen_t len = sizeof(self);
-	int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-
-	if (fd < 0)
-		return -errno;
-	/* The kernel chooses an abstract name, which is in no file system. */
-	if (bind(fd, (struct sockaddr *)&self, sizeof(sa_family_t)) < 0 ||
-	    getsockname(fd, (struct sockaddr *)&self, &len) < 0 ||
-	    connect(fd, (struct sockaddr *)&self, len) < 0) {
-		int rc = -errno;
-
-		close(fd);
-		return rc;
-	}
-	*vault = fd;
-	return 0;
-}
-
-static int put_in_vault(int vault, unsigned first, const int *fds,
-			unsigned count)
-{
-	uint8_t note[NOTE_BYTES];
-
-	vb_store_be(note, first, 2);
-	vb_store_be(note + 2, count, 2);
-	return vb_fdmail_send(vault, note, sizeof(note), fds, count,
-			      MSG_DONTWAIT);
-}
 
 /* Make the socket's queue small. No program reads the queue of a free slot, so
  * the queue must keep little of what hosts send to it. A program that gets the
@@ -119,15 +82,9 @@ static int make_sockets(int *fds, unsigned count)
 	return rc;
 }
 
-/* Steers packets to all sockets that exist, once the vault has them. If that
- * fails, the next claim tries again. */
-static int slots_steer(struct vb_slots *s)
+int vb_slots_steer(struct vb_slots *s)
 {
-	int rc = s->steered == s->count ? 0 : vb_udp_steer(s->fds[0], s->count);
-
-	if (rc == 0)
-		s->steered = s->count;
-	return rc;
+	return vb_udp_steer(s->fds[0], s->count);
 }
 
 /* Makes the next group of sockets, puts it into the vault and steers packets to
@@ -140,7 +97,7 @@ static int add_group(struct vb_slots *s)
 	rc = make_sockets(fds, count);
 	if (rc)
 		return rc;
-	rc = put_in_vault(s->vault, s->count, fds, count);
+	rc = vb_vault_put(s->vault, s->count, fds, count);
 	if (rc) {
 		vb_log(LOG_ERROR,
 		       "broker: the vault does not take the sockets: %s",
@@ -148,15 +105,14 @@ static int add_group(struct vb_slots *s)
 		vb_fdmail_close(fds, count);
 		return rc;
 	}
+	s->messages++;
 	s->count += count;
-	return slots_steer(s);
+	return vb_slots_steer(s);
 }
 
 void vb_slots_init(struct vb_slots *s)
 {
-	s->vault = -1;
-	s->count = 0;
-	s->steered = 0;
+	*s = (struct vb_slots){ .vault = -1, .retired = -1 };
 }
 
 void vb_slots_fini(struct vb_slots *s)
@@ -164,6 +120,8 @@ void vb_slots_fini(struct vb_slots *s)
 	vb_fdmail_close(s->fds, s->count);
 	if (s->vault >= 0)
 		close(s->vault);
+	if (s->retired >= 0)
+		close(s->retired);
 	vb_slots_init(s);
 }
 
@@ -173,26 +131,13 @@ int vb_slots_create(struct vb_slots *s)
 
 	if (vb_udp_port_taken())
 		return -EADDRINUSE;
-	rc = make_vault(&s->vault);
+	rc = vb_vault_make(&s->vault);
 	if (rc)
 		return rc;
 	rc = add_group(s);
 	if (rc)
 		vb_slots_fini(s);
 	return rc;
-}
-
-/* Returns the number that the kernel gave to this socket only, or to its
- * network namespace only, depending on @option; 0: this kernel has no such
- * numbers. */
-static uint64_t cookie_of(int fd, int option)
-{
-	socklen_t len = sizeof(uint64_t);
-	uint64_t cookie;
-
-	if (getsockopt(fd, SOL_SOCKET, option, &cookie, &len) < 0)
-		return 0;
-	return cookie;
 }
 
 /* Returns whether all sockets of @s differ. If the vault had one twice, it
@@ -203,7 +148,7 @@ static bool all_differ(const struct vb_slots *s)
 	uint64_t cookies[VB_SLOTS_MADE];
 
 	for (unsigned i = 0; i < s->count; i++) {
-		cookies[i] = cookie_of(s->fds[i], SO_COOKIE);
+		cookies[i] = vb_vault_cookie(s->fds[i], SO_COOKIE);
 		for (unsigned k = 0; k < i; k++)
 			if (cookies[k] == cookies[i])
 				return false;
@@ -219,69 +164,70 @@ static bool are_here(const int *fds, unsigned count)
 
 	if (here < 0)
 		return false;
-	cookie = cookie_of(here, SO_NETNS_COOKIE);
+	cookie = vb_vault_cookie(here, SO_NETNS_COOKIE);
 	close(here);
 	for (unsigned i = 0; i < count; i++)
-		if (cookie_of(fds[i], SO_NETNS_COOKIE) != cookie)
+		if (vb_vault_cookie(fds[i], SO_NETNS_COOKIE) != cookie)
 			return false;
 	return true;
 }
 
-static bool all_roce(const int *fds, unsigned count)
+/* Notes whose the sockets are that an earlier broker made. */
+static void read_owners(struct vb_slots *s)
 {
-	for (unsigned i = 0; i < count; i++)
-		if (!vb_udp_is_roce(fds[i]))
-			return false;
-	return true;
-}
+	struct vb_udp_owner o = { 0 };
 
-/* Reads one message of the vault and leaves it there. 1: @s has one group more;
- * 0: all were read; -EINVAL: @vault is no vault. */
-static int peek_group(struct vb_slots *s, int vault)
-{
-	uint8_t note[NOTE_BYTES];
-	int fds[GROUP];
-	unsigned count = GROUP;
-	ssize_t n = vb_fdmail_recv(vault, note, sizeof(note), fds, &count,
-				   MSG_PEEK | MSG_DONTWAIT);
+	for (unsigned i = 1; i < s->count; i++) {
+		int rc = vb_udp_owner_of(s->fds[i], i, &o);
 
-	if (n < 0)
-		return n == -EAGAIN && s->count > 0 ? 0 : -EINVAL;
-	if (n != NOTE_BYTES || count == 0 || s->count + count > VB_SLOTS_MADE ||
-	    vb_load_be(note, 2) != s->count ||
-	    vb_load_be(note + 2, 2) != count || !all_roce(fds, count)) {
-		vb_fdmail_close(fds, count);
-		return -EINVAL;
+		if (rc == 0) {
+			s->owners[i] = (struct vb_slot_owner){
+				o.kept ? SLOT_WITHHELD : SLOT_USERS, o.uid
+			};
+			s->limited = true;
+		} else if (rc != -ENOENT) {
+			s->owners[i].is = SLOT_LOST;
+		}
 	}
-	memcpy(s->fds + s->count, fds, count * sizeof(int));
-	s->count += count;
-	return 1;
+}
+
+/* Finishes the replacements that an earlier broker began, and steers packets to
+ * the sockets: that broker may have ended before it did. */
+static int finish_replacements(struct vb_slots *s,
+			       const struct vb_vault_content *c)
+{
+	int rc = 0;
+
+	for (unsigned i = 0; i < c->replaced && rc == 0; i++)
+		rc = vb_udp_retire(c->before[i]);
+	if (rc == 0 && s->messages != (s->count + GROUP - 1) / GROUP)
+		rc = vb_vault_rewrite(s->vault, s->fds, s->count, &s->messages);
+	return rc ? rc : vb_slots_steer(s);
 }
 
 int vb_slots_adopt(struct vb_slots *s, int vault)
 {
-	static const int from_start = 0;
-	int rc;
+	struct vb_vault_content c;
+	int rc = vb_vault_read(vault, &c);
 
-	if (!looks_like_vault(vault) ||
-	    setsockopt(vault, SOL_SOCKET, SO_PEEK_OFF, &from_start,
-		       sizeof(from_start)) < 0)
-		return -EINVAL;
-	do
-		rc = peek_group(s, vault);
-	while (rc > 0);
+	if (rc)
+		return rc;
+	memcpy(s->fds, c.fds, sizeof(s->fds));
+	s->count = c.count;
+	s->messages = c.messages;
+	s->vault = vault;
 	/* The network namespace of @vault itself does not matter. */
-	if (rc == 0 && !(all_differ(s) && are_here(s->fds, s->count)))
+	if (!(all_differ(s) && are_here(s->fds, s->count)))
 		rc = -EINVAL;
-	/* The earlier broker may have ended after making sockets and before
-	 * steering packets to them. */
 	if (rc == 0)
-		rc = slots_steer(s);
+		rc = finish_replacements(s, &c);
+	vb_fdmail_close(c.before, c.replaced);
 	if (rc) {
+		s->vault = -1; /* still the caller's */
 		vb_slots_fini(s);
 		return rc;
 	}
-	s->vault = vault;
+	read_owners(s);
 	return 0;
 }
 
@@ -308,9 +254,9 @@ static bool has_name(int fd, unsigned slot)
 
 static bool is_same_socket(int a, int b)
 {
-	uint64_t cookie = cookie_of(a, SO_COOKIE);
+	uint64_t cookie = vb_vault_cookie(a, SO_COOKIE);
 
-	return cookie && cookie == cookie_of(b, SO_COOKIE);
+	return cookie && cookie == vb_vault_cookie(b, SO_COOKIE);
 }
 
 bool vb_slots_is_held(const struct vb_slots *s, unsigned slot, int name,
@@ -339,48 +285,294 @@ static bool slots_is_taken(unsigned slot)
 	return fd == -EADDRINUSE;
 }
 
-int vb_slots_claim(struct vb_slots *s, unsigned *slot, int *name)
-{
-	for (unsigned i = 1; i < VB_SLOTS_MADE; i++) {
-		int fd, rc = 0;
+/* Whose is a slot, from the view of the one who claims it? */
+enum view { VIEW_OWN, VIEW_UNUSED, VIEW_OTHERS, VIEW_NOBODYS };
 
-		if (i >= s->count)
-			rc = add_group(s);
-		else if (i >= s->steered)
-			rc = slots_steer(s);
-		if (rc)
-			return rc;
+static enum view view_of(const struct vb_slots *s, unsigned slot,
+			 const struct vb_claimant *who)
+{
+	const struct vb_slot_owner *o = &s->owners[slot];
+
+	switch (o->is) {
+	case SLOT_UNLIMITED:
+		return who->trusted ? VIEW_OWN : VIEW_UNUSED;
+	case SLOT_USERS:
+	case SLOT_WITHHELD:
+		if (!who->trusted && o->uid == who->uid &&
+		    o->uid != VB_SLOTS_STRANGER)
+			return VIEW_OWN;
+		return o->is == SLOT_USERS ? VIEW_OTHERS : VIEW_NOBODYS;
+	default:
+		return VIEW_NOBODYS;
+	}
+}
+
+/* Returns whether processes other than the broker still have sockets that it
+ * replaced, by slot. The kernel takes a file from an epoll set when the last
+ * process closes it. True for all slots where /proc does not tell. */
+static void find_kept(const struct vb_slots *s, bool kept[VB_SLOTS_MADE])
+{
+	char path[64], line[160];
+	unsigned long long slot;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", s->retired);
+	f = s->retired < 0 ? NULL : fopen(path, "re");
+	memset(kept, f ? 0 : 1, VB_SLOTS_MADE * sizeof(*kept));
+	if (!f)
+		return;
+	while (fgets(line, sizeof(line), f))
+		if (sscanf(line, "tfd: %*d events: %*x data: %llx", &slot) ==
+			    1 &&
+		    slot < VB_SLOTS_MADE)
+			kept[slot] = true;
+	fclose(f);
+}
+
+/* Closes @old, which was the socket of @slot. Returns whether a former holder
+ * still has it. */
+static bool let_go(struct vb_slots *s, unsigned slot, int old)
+{
+	struct epoll_event none = { .data.u64 = slot };
+	bool kept[VB_SLOTS_MADE], watched;
+
+	if (s->retired < 0)
+		s->retired = epoll_create1(EPOLL_CLOEXEC);
+	watched = epoll_ctl(s->retired, EPOLL_CTL_ADD, old, &none) == 0;
+	close(old);
+	find_kept(s, kept);
+	return !watched || kept[slot];
+}
+
+/* Reserves @slot for the user who had it, and still has its earlier socket. */
+static void withhold(struct vb_slots *s, unsigned slot)
+{
+	struct vb_slot_owner *o = &s->owners[slot];
+	const struct vb_udp_owner mark = { o->uid, true };
+
+	o->is = SLOT_WITHHELD;
+	o->watched = true;
+	if (vb_udp_limit(s->fds[slot], slot, &mark))
+		o->is = SLOT_LOST;
+	vb_log(LOG_INFO,
+	       "broker: user %u gave up slot %u, but keeps its socket: no other "
+	       "user gets this slot",
+	       (unsigned)o->uid, slot);
+}
+
+/* Offers slots to other users again whose former holder has closed the socket
+ * that the broker replaced. */
+static void offer_again(struct vb_slots *s)
+{
+	bool kept[VB_SLOTS_MADE];
+
+	find_kept(s, kept);
+	for (unsigned i = 1; i < s->count; i++) {
+		struct vb_slot_owner *o = &s->owners[i];
+
+		if (o->is == SLOT_WITHHELD && o->watched && !kept[i])
+			o->is = SLOT_USERS;
+	}
+}
+
+/* Returns whether the socket of @slot is where the broker put it in the group.
+ * A holder can move it out, and the group's last socket is in its place
+ * then. */
+static bool is_in_place(struct vb_slots *s, unsigned slot)
+{
+	bool left = vb_udp_unsteer(s->fds[slot]) == -ENOENT;
+
+	if (vb_slots_steer(s))
+		return false;
+	if (!left)
+		return true;
+	vb_log(LOG_ERROR,
+	       "broker: user %u took the socket of slot %u out of port 4791's "
+	       "group: packets go astray until all programs with devices ended",
+	       (unsigned)s->owners[slot].uid, slot);
+	s->owners[slot].is = SLOT_LOST;
+	return false;
+}
+
+/* Puts @fresh, which is the group's last socket, into the place of the socket
+ * of @slot. */
+static int swap_socket(struct vb_slots *s, unsigned slot, int fresh)
+{
+	int old = s->fds[slot];
+	int rc = vb_vault_put(s->vault, slot, &fresh, 1);
+
+	if (rc)
+		return rc;
+	s->messages++;
+	rc = vb_udp_retire(old);
+	if (rc == 0)
+		s->fds[slot] = fresh;
+	/* When the vault takes no more, it still has the used socket, which is
+	 * found below like one that the former holder has. */
+	if (vb_vault_rewrite(s->vault, s->fds, s->count, &s->messages))
+		vb_log(LOG_WARN, "broker: the vault cannot be rewritten");
+	if (rc)
+		return rc;
+	s->owners[slot].watched = false;
+	if (let_go(s, slot, old))
+		withhold(s, slot);
+	else
+		s->owners[slot] = (struct vb_slot_owner){ SLOT_UNLIMITED };
+	return 0;
+}
+
+/* Gives the free @slot a socket that no other user had. -EBUSY: the slot cannot
+ * go to another user; or the -errno of making a socket. */
+static int slots_replace(struct vb_slots *s, unsigned slot)
+{
+	int fresh, rc;
+
+	if (!is_in_place(s, slot))
+		return -EBUSY;
+	rc = make_sockets(&fresh, 1);
+	if (rc)
+		return rc;
+	rc = swap_socket(s, slot, fresh);
+	if (rc) {
+		close(fresh);
+		return rc;
+	}
+	return s->owners[slot].is == SLOT_UNLIMITED ? 0 : -EBUSY;
+}
+
+/* Limits a slot's socket to the user who gets it. */
+static int limit_to(struct vb_slots *s, unsigned slot,
+		    const struct vb_claimant *who)
+{
+	const struct vb_udp_owner o = { who->uid, false };
+	int rc;
+
+	if (who->trusted || s->owners[slot].is != SLOT_UNLIMITED)
+		return 0;
+	rc = vb_udp_limit(s->fds[slot], slot, &o);
+	if (rc) {
+		/* A trusted program has locked the socket. */
+		s->owners[slot].is = SLOT_LOST;
+		return -EBUSY;
+	}
+	s->owners[slot] = (struct vb_slot_owner){ SLOT_USERS, who->uid };
+	s->limited = true;
+	return 0;
+}
+
+/* Makes the free @slot, of this @view, ready for @who. */
+static int prepare(struct vb_slots *s, unsigned slot, enum view view,
+		   const struct vb_claimant *who)
+{
+	int rc = view == VIEW_OTHERS ? slots_replace(s, slot) : 0;
+
+	if (rc == 0)
+		rc = limit_to(s, slot, who);
+	if (rc == 0)
+		/* Throw away packets that the slot's last program did not
+		 * read. */
+		slots_drain(s->fds[slot]);
+	return rc;
+}
+
+/* Claims the lowest free slot of this @view. Returns the socket of the slot's
+ * name, -EUSERS when there is none, or another -errno. */
+static int claim_viewed(struct vb_slots *s, const struct vb_claimant *who,
+			enum view view, unsigned *slot)
+{
+	for (unsigned i = 1; i < s->count; i++) {
+		int fd, rc;
+
+		if (view_of(s, i, who) != view)
+			continue;
 		fd = bind_name(i);
 		if (fd == -EADDRINUSE)
 			continue;
 		if (fd < 0)
 			return fd;
-		/* Throw away packets that the slot's last program did not
-		 * read. */
-		slots_drain(s->fds[i]);
 		*slot = i;
-		*name = fd;
-		return 0;
+		rc = prepare(s, i, view, who);
+		if (rc == 0)
+			return fd;
+		close(fd);
+		if (rc != -EBUSY)
+			return rc;
 	}
 	return -EUSERS;
 }
 
+/* Makes slots and claims one of them; the result is that of claim_viewed(). */
+static int claim_new(struct vb_slots *s, const struct vb_claimant *who,
+		     unsigned *slot)
+{
+	int fd = -EUSERS;
+
+	while (s->count < VB_SLOTS_MADE && fd == -EUSERS) {
+		int rc = add_group(s);
+
+		if (rc)
+			return rc;
+		fd = claim_viewed(s, who, who->trusted ? VIEW_OWN : VIEW_UNUSED,
+				  slot);
+	}
+	return fd;
+}
+
+int vb_slots_claim(struct vb_slots *s, const struct vb_claimant *who,
+		   unsigned *slot, int *name)
+{
+	/* The holder of a limited socket can take the steering away. */
+	int fd = vb_slots_steer(s);
+
+	if (fd)
+		return fd;
+	fd = claim_viewed(s, who, VIEW_OWN, slot);
+	if (fd == -EUSERS)
+		fd = claim_viewed(s, who, VIEW_UNUSED, slot);
+	if (fd == -EUSERS)
+		fd = claim_new(s, who, slot);
+	if (fd == -EUSERS) {
+		offer_again(s);
+		fd = claim_viewed(s, who, VIEW_OTHERS, slot);
+	}
+	if (fd < 0)
+		return fd;
+	s->taken[*slot] = true;
+	*name = fd;
+	return 0;
+}
 bool vb_slots_rest(struct vb_slots *s, unsigned slot)
 {
 	if (slot == 0 || slot >= s->count)
 		return true;
-	if (slots_is_taken(slot))
+	s->taken[slot] = slots_is_taken(slot);
+	if (s->taken[slot])
 		return false;
 	shrink_queue(s->fds[slot]);
 	slots_drain(s->fds[slot]);
 	return true;
 }
 
-unsigned vb_slots_taken(const struct vb_slots *s)
+unsigned vb_slots_taken(struct vb_slots *s)
 {
 	unsigned taken = 0;
 
+	for (unsigned i = 1; i < s->count; i++) {
+		s->taken[i] = slots_is_taken(i);
+		taken += s->taken[i];
+	}
+	return taken;
+}
+
+unsigned vb_slots_taken_lately(struct vb_slots *s, vb_time now)
+{
+	unsigned taken = 0;
+
+	if (s->counted_at == 0 || now - s->counted_at >= COUNT_AGE) {
+		s->counted_at = now;
+		return vb_slots_taken(s);
+	}
 	for (unsigned i = 1; i < s->count; i++)
-		taken += slots_is_taken(i);
+		taken += s->taken[i];
 	return taken;
 }

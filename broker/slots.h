@@ -5,17 +5,48 @@
 #ifndef BROKER_SLOTS_H
 #define BROKER_SLOTS_H
 
-#include "wire/ipc.h"
+#include "broker/vault.h"
 
-/* The number of slots: slot 0, the broker's, and those of programs. */
-#define VB_SLOTS_MADE (1 + VB_MAX_PROGRAMS)
+/* The program that claims a slot. Trusted programs get the vault, and so have
+ * all sockets; each other user gets sockets that no other user had. */
+struct vb_claimant {
+	uid_t uid;
+	bool trusted;
+};
+/* The user number for a claimant whose user the kernel does not tell: two
+ * such claimants need not be one user. */
+#define VB_SLOTS_STRANGER ((uid_t)-1)
+
+struct vb_slot_owner {
+	enum {
+		SLOT_UNLIMITED, /* only trusted programs had the socket */
+		SLOT_USERS,	/* the socket is limited to the user @uid */
+		/* the user @uid also has an earlier socket of the slot */
+		SLOT_WITHHELD,
+		/* the socket left the group, or has a filter that is not the
+		 * broker's */
+		SLOT_LOST,
+	} is;
+	uid_t uid;
+	/* of SLOT_WITHHELD: the epoll set has the earlier socket */
+	bool watched;
+};
 
 struct vb_slots {
 	/* the vault's socket; -1: no socket was made or adopted yet */
 	int vault;
-	unsigned count;	  /* number of sockets made, for slots 0..count-1 */
-	unsigned steered; /* packets are steered to slots 0..steered-1 */
+	/* an epoll set of the sockets that this broker replaced, while another
+	 * process has them; -1: there is none yet */
+	int retired;
+	unsigned messages; /* number of messages in the vault */
+	unsigned count;	   /* number of sockets made, for slots 0..count-1 */
+	bool limited;	   /* some socket is limited to a user */
+	/* which slots were taken at counted_at, with the changes since then
+	 * that the broker made or saw; 0: never counted */
+	bool taken[VB_SLOTS_MADE];
+	vb_time counted_at;
 	int fds[VB_SLOTS_MADE];
+	struct vb_slot_owner owners[VB_SLOTS_MADE];
 };
 
 void vb_slots_init(struct vb_slots *s);
@@ -35,11 +66,19 @@ VB_MUST_CHECK int vb_slots_adopt(struct vb_slots *s, int vault);
 bool vb_slots_is_ours(const struct vb_slots *s, int vault);
 
 /*
- * Claims the lowest free slot and empties its socket's queue. *@name is the
- * socket bound to the slot's name; the caller sends it to the program and
- * closes it. -EUSERS: all slots are taken; or the -errno of making sockets.
+ * Claims the lowest free slot whose socket @who had before; or else one whose
+ * socket no user had, or which gets a new socket. Empties the socket's queue.
+ * *@name is the socket bound to the slot's name; the caller sends it to the
+ * program and closes it. -EUSERS: all slots are taken or withheld; or the
+ * -errno of making sockets.
  */
-VB_MUST_CHECK int vb_slots_claim(struct vb_slots *s, unsigned *slot, int *name);
+VB_MUST_CHECK int vb_slots_claim(struct vb_slots *s,
+				 const struct vb_claimant *who, unsigned *slot,
+				 int *name);
+
+/* Steers packets to all sockets. Each holder of a socket can take the steering
+ * away, so the broker repeats this while s->limited. 0 or -errno. */
+VB_MUST_CHECK int vb_slots_steer(struct vb_slots *s);
 
 /*
  * Returns whether a program that shows the sockets @name and @socket has @slot.
@@ -55,7 +94,11 @@ bool vb_slots_is_held(const struct vb_slots *s, unsigned slot, int name,
  * slot is still taken. */
 bool vb_slots_rest(struct vb_slots *s, unsigned slot);
 
-/* Returns the number of slots that are taken. */
-unsigned vb_slots_taken(const struct vb_slots *s);
+/* Returns the number of slots that are taken. Binds the name of each slot. */
+unsigned vb_slots_taken(struct vb_slots *s);
+
+/* The same as it was at most 100 ms before @now, so that programs which ask
+ * often do not make the broker bind all names each time. */
+unsigned vb_slots_taken_lately(struct vb_slots *s, vb_time now);
 
 #endif

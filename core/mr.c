@@ -274,7 +274,7 @@ uint32_t vb_mr_shut(struct vb_mr *mr)
 	return key;
 }
 
-bool vb_mr_is_quiet(const struct vb_mr *mr, uint32_t key, vb_time age)
+bool vb_mr_is_quiet(const struct vb_mr *mr, uint32_t key, struct vb_age *age)
 {
 	struct vb_adapter *a = mr->pd->adapter;
 

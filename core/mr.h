@@ -9,6 +9,7 @@
 #ifndef CORE_MR_H
 #define CORE_MR_H
 
+#include "base/age.h"
 #include "base/chain.h"
 #include "core/adapter.h"
 #include "core/types.h"
@@ -48,11 +49,11 @@ struct vb_mr {
 	uint32_t qpn;
 	/* Of a window, under adapter->mr_lock: the region it is bound to (or
 	 * NULL); its link in vb_qp.windows; its revoked key by which accesses
-	 * may still be in progress (or 0); and when that key was revoked. */
+	 * may still be in progress (or 0); and for how long they are. */
 	_Alignas(64) struct vb_mr *region;
 	struct vb_chain link;
+	struct vb_age closed_for;
 	uint32_t closing;
-	vb_time closed_at;
 	/* The fields below never change after the object was made, except as
 	 * noted. */
 	uint32_t index;	 /* index of this entry in adapter->mrs */
@@ -95,9 +96,12 @@ struct vb_key_ops {
 	/* Revokes the grant of @key: after the return no access by @key begins
 	 * in another process. */
 	void (*revoke)(struct vb_adapter *a, uint32_t index, uint32_t key);
-	/* Has every access by @key ended in other processes? @key was revoked
-	 * @age ns ago. Never waits. */
-	bool (*is_quiet)(struct vb_adapter *a, uint32_t key, vb_time age);
+	/* Has every access by @key, which was revoked, ended in other
+	 * processes? @age belongs to this revocation: the caller has set it to
+	 * zero since, and this function counts it, with a clock of its own.
+	 * Never waits. */
+	bool (*is_quiet)(struct vb_adapter *a, uint32_t key,
+			 struct vb_age *age);
 	/* Waits until other processes have ended every access by @key. The
 	 * caller holds no lock. */
 	void (*await)(struct vb_adapter *a, uint32_t key);

@@ -58,14 +58,14 @@ static void core_take_back(struct vb_mr *mw)
 
 /* Revoke the window's key; accesses may still be in progress. The caller holds
  * mr_lock. */
-static void shut(struct vb_mr *mw, vb_time now)
+static void shut(struct vb_mr *mw)
 {
 	uint32_t key = vb_mr_shut(mw);
 
 	if (key == 0)
 		return;
 	mw->closing = key;
-	mw->closed_at = now;
+	mw->closed_for = (struct vb_age){ 0 };
 }
 
 /* Unbind a window whose accesses have ended. The caller holds mr_lock. */
@@ -78,18 +78,11 @@ static void core_detach(struct vb_mr *mw)
 	mw->region = NULL;
 }
 
-/* How long ago the window's key was revoked, at least 0: a second queue pair
- * may have read the clock before the first one revoked the key. */
-static vb_time age_of(const struct vb_mr *mw, vb_time now)
-{
-	return now > mw->closed_at ? now - mw->closed_at : 0;
-}
-
 /* Unbind the window if all accesses through it have ended. False: some are in
  * progress. The caller holds mr_lock. */
-static bool detach_if_quiet(struct vb_mr *mw, vb_time now)
+static bool detach_if_quiet(struct vb_mr *mw)
 {
-	if (mw->closing && !vb_mr_is_quiet(mw, mw->closing, age_of(mw, now)))
+	if (mw->closing && !vb_mr_is_quiet(mw, mw->closing, &mw->closed_for))
 		return false;
 	core_detach(mw);
 	return true;
@@ -106,7 +99,7 @@ void vb_mw_shut_all(struct vb_qp *qp)
 
 	vb_mutex_lock(&a->mr_lock);
 	for (struct vb_chain *l = qp->windows; l; l = l->next)
-		shut(window_of(l), qp->now);
+		shut(window_of(l));
 	vb_mutex_unlock(&a->mr_lock);
 }
 
@@ -126,7 +119,7 @@ void vb_mw_free(struct vb_mr *mw)
 	uint32_t key;
 
 	vb_mutex_lock(&a->mr_lock);
-	shut(mw, 0);
+	shut(mw);
 	key = mw->closing;
 	vb_mutex_unlock(&a->mr_lock);
 	vb_mr_await(mw, key);
@@ -220,8 +213,8 @@ static void open_window(struct vb_mr *mw, struct vb_mr *region,
 static enum vb_mw_end core_bind_to(struct vb_mr *mw, struct vb_mr *region,
 				   struct vb_qp *qp, const struct vb_mw_bind *b)
 {
-	shut(mw, qp->now);
-	if (!detach_if_quiet(mw, qp->now))
+	shut(mw);
+	if (!detach_if_quiet(mw))
 		return MW_BUSY;
 	if (b->length > 0)
 		open_window(mw, region, qp, b);
@@ -295,8 +288,8 @@ static enum vb_mw_end invalidate(struct vb_qp *qp, uint32_t key)
 	vb_mutex_lock(&qp->adapter->mr_lock);
 	why = refuse_invalidate(mw, qp, key);
 	if (!why) {
-		shut(mw, qp->now);
-		end = detach_if_quiet(mw, qp->now) ? MW_DONE : MW_BUSY;
+		shut(mw);
+		end = detach_if_quiet(mw) ? MW_DONE : MW_BUSY;
 	}
 	vb_mutex_unlock(&qp->adapter->mr_lock);
 	explain_key(key, why);
@@ -314,7 +307,7 @@ bool vb_mw_invalidate(struct vb_qp *qp, uint32_t key)
 	vb_mutex_lock(&qp->adapter->mr_lock);
 	why = refuse_invalidate(mw, qp, key);
 	if (!why) {
-		shut(mw, qp->now);
+		shut(mw);
 		vb_mr_await_users(mw);
 		core_detach(mw);
 	}
@@ -324,13 +317,14 @@ bool vb_mw_invalidate(struct vb_qp *qp, uint32_t key)
 }
 
 /* Returns the time of the next try: the longer the accesses last, the longer
- * the pauses between tries. */
+ * the pauses between tries. A pause that is longer than VB_AGE_STEP would not
+ * count as a whole. */
 static vb_time again_at(const struct vb_qp *qp, const struct vb_send_wqe *wqe)
 {
 	uint32_t key = wqe->op == WR_LOCAL_INV ? wqe->imm : wqe->rkey;
-	const struct vb_mr *mw = vb_mr_find(qp->adapter, key);
+	vb_time age = vb_mr_find(qp->adapter, key)->closed_for.sum;
 
-	return qp->now + VB_MAX(AGAIN_AFTER, age_of(mw, qp->now) / 4);
+	return qp->now + VB_MIN(VB_MAX(AGAIN_AFTER, age / 4), VB_AGE_STEP / 2);
 }
 
 enum vb_mw_end vb_mw_run(struct vb_qp *qp, const struct vb_send_wqe *wqe)

@@ -195,7 +195,7 @@ static void core_forget_peer(struct vb_qp *qp)
 	qp->mtu = 0;
 	qp->comm_est_sent = false;
 	qp->last_wqe_sent = false;
-	qp->recv_busy = false;
+	qp->recv_busy = qp->recv_lent = false;
 	qp->way = WAY_PACKETS;
 }
 
@@ -453,6 +453,8 @@ void vb_qp_flush(struct vb_qp *qp)
 	if (state_of(qp) != QPS_ERR)
 		return;
 	flush_sends(qp);
+	if (qp->recv_lent)
+		return;
 	flush_recv(qp);
 	/* Raise LAST_WQE: the queue pair takes no more receives from the SRQ
 	 * (IBA 11.6.3.2). An XRC target has no SRQ of its own (annex A14). */

@@ -106,6 +106,8 @@ enum vb_qp_priv {
 /* Tag matching of the message that is being received (core/tag.h). */
 struct vb_tag_note {
 	uint8_t kind; /* the state of the message, an enum vb_tag_kind */
+	/* number of messages that have begun on the queue pair */
+	uint32_t serial;
 	uint32_t app_ctx;
 	uint64_t tag;
 };
@@ -156,6 +158,11 @@ struct vb_qp {
 	/* the receive WQE of the message in progress */
 	struct vb_recv_wqe recv;
 	bool recv_busy; /* @recv holds a receive WQE */
+	/* A transport has taken the WQE out of @recv, because a peer may still
+	 * write into its memory. The receives behind it are flushed when the
+	 * transport has brought it back and calls vb_qp_flush(), since receives
+	 * complete in order. */
+	bool recv_lent;
 	/* The caller is passing in a run of packets, and will end the access
 	 * @run after the last one. */
 	bool in_run;

@@ -647,6 +647,7 @@ enum vb_fault vb_tag_begin(struct vb_qp *qp, const void *head, uint32_t len,
 	/* A near sender whose own memory is missing begins its message anew, so
 	 * give up the part that it has already sent. */
 	give_up_message(qp);
+	qp->tagged.serial++;
 	read_message(head, len, whole, &m);
 	vb_mutex_lock(&qp->srq->rq.lock);
 	fault = sort_message(qp, &m, &event);

@@ -30,6 +30,7 @@
 #include "base/fork.h"
 #include "base/log.h"
 #include "base/rand.h"
+#include "base/spare.h"
 #include "engine/runtime_dir.h"
 
 #define NAME	  "verbena-counters"
@@ -278,8 +279,12 @@ static void map_file(const struct totals *t, struct vb_counter_file_own *own)
 		return;
 	own->file = mmap(NULL, sizeof(*own->file), PROT_READ | PROT_WRITE,
 			 MAP_SHARED, own->fd, 0);
-	if (own->file != MAP_FAILED)
-		return;
+	/* Another process of the user can truncate the file. */
+	if (own->file != MAP_FAILED) {
+		if (vb_spare_add(own->file, sizeof(*own->file)) == 0)
+			return;
+		munmap(own->file, sizeof(*own->file));
+	}
 	own->file = NULL;
 	unlinkat(t->base, own->name, 0);
 	close(own->fd);
@@ -312,6 +317,7 @@ static void close_file(const struct vb_counter_file_own *own)
 		unlinkat(base, own->name, 0);
 		close(base);
 	}
+	vb_spare_drop(own->file);
 	munmap(own->file, sizeof(*own->file));
 	close(own->fd);
 }

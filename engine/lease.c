@@ -66,8 +66,9 @@ static int limit_waiting(int fd, vb_time patience)
 
 /*
  * Connect to the broker. The programs of a host share one UDP port, and so one
- * broker, which any user's program may have started. That user can disturb the
- * others' traffic; to prevent this, root runs `verbena broker` first.
+ * broker, which any user's program may have started. That user can read and
+ * disturb the others' traffic; to prevent this, root runs `verbena broker`
+ * first.
  */
 static int eng_lease_connect_to(int fd)
 {
@@ -163,8 +164,8 @@ static bool is_local_socket(int fd, int type)
 	       vb_fdmail_has_option(fd, SO_TYPE, type);
 }
 
-/* Is the answer a slot with all its descriptors? Only a broker of the same user
- * hands out the vault. */
+/* Is the answer a slot with all its descriptors? A broker hands out the vault
+ * only to programs of its own user and of root. */
 static bool is_grant(const struct answer *a)
 {
 	return a->m.kind == IPC_GRANT && a->m.slot != 0 &&

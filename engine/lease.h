@@ -15,7 +15,7 @@ struct vb_lease {
 	 * program lives. */
 	int name_fd;
 	/* A socket that keeps every slot's socket open (broker/broker.h); -1:
-	 * the broker is root's and this program is not. */
+	 * the broker belongs to another user, and this program not to root. */
 	int vault_fd;
 	/* the session with the broker; end of file: the broker has ended */
 	int broker_fd;

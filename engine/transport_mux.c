@@ -306,7 +306,8 @@ static void revoke_near(struct vb_adapter *a, uint32_t index, uint32_t key)
 		vb_near_revoke(n, a, index);
 }
 
-static bool is_quiet_near(struct vb_adapter *a, uint32_t key, vb_time age)
+static bool is_quiet_near(struct vb_adapter *a, uint32_t key,
+			  struct vb_age *age)
 {
 	struct vb_near *n = running_near();
 

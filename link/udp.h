@@ -33,6 +33,35 @@ bool vb_udp_owns(const struct vb_gid *gid, uint32_t ifindex);
  * destination QPN in the BTH choose the socket; numbers of @slots and above
  * mean slot 0. 0 or -errno. */
 VB_MUST_CHECK int vb_udp_steer(int fd, unsigned slots);
+/* Take the program of vb_udp_steer() away from the group in which @fd is. 0;
+ * -ENOENT: @fd has left the group, or the group has no program; or another
+ * -errno, where the kernel (before Linux 5.3) cannot do so. */
+VB_MUST_CHECK int vb_udp_unsteer(int fd);
+
+/* The user whom a slot's socket is limited to. */
+struct vb_udp_owner {
+	uint32_t uid;
+	/* An earlier socket of the slot was still in this user's hands when the
+	 * broker replaced it. */
+	bool kept;
+};
+/*
+ * Let @fd receive packets of @slot and multicast packets only, and let nobody
+ * attach programs or filters to it, for as long as the socket exists: what a
+ * socket of the group needs before a user gets it who shall not read the
+ * packets of others. 0 or -errno; -EPERM: @fd has a locked filter already.
+ */
+VB_MUST_CHECK int vb_udp_limit(int fd, unsigned slot,
+			       const struct vb_udp_owner *owner);
+/* Read the owner that vb_udp_limit() wrote for this slot. 0; -ENOENT: @fd has
+ * no filter; -EINVAL: @fd has another filter. */
+VB_MUST_CHECK int vb_udp_owner_of(int fd, unsigned slot,
+				  struct vb_udp_owner *owner);
+/* Take @fd out of the SO_REUSEPORT group, also when other processes hold the
+ * socket, too: the group's last socket moves into its place. 0, also when @fd
+ * had left the group before; or -errno: there is no route to loopback. */
+VB_MUST_CHECK int vb_udp_retire(int fd);
+
 /* Is @fd a UDP socket bound to port 4791? For checking descriptors that come
  * from another process. */
 bool vb_udp_is_roce(int fd);

@@ -75,6 +75,21 @@ static bool hold_side(struct hold *h, const struct vb_near_side *near,
 	return true;
 }
 
+/*
+ * Let the kernel supply the pages of this program before the copy begins. A
+ * page can be slow to come (userfaultfd, FUSE, swap). A thread that waited for
+ * it inside the system call would hold the peer's memory meanwhile, and the
+ * peer can see that it does, but can neither end the copy nor wait for ever.
+ */
+static bool fault_in(const struct hold *h, bool put)
+{
+	for (unsigned i = 0; i < h->count; i++)
+		if (!vb_guard_touch(h->iov[i].iov_base, h->iov[i].iov_len,
+				    !put))
+			return false;
+	return true;
+}
+
 /* A copy ended after @done bytes. Is a page of this program the cause, because
  * the page is missing or cannot be written? */
 static bool is_ours_missing(const struct hold *h, uint64_t done, bool put)
@@ -126,24 +141,47 @@ static enum vb_cma near_cma_copy(const struct vb_peer *p,
 	return copy_alone(p->world, c, h);
 }
 
+/* Copy @len bytes between the memory @h of this program, NULL if this program
+ * may not use it, and the peer's from byte @offset on. The key of the peer is
+ * announced. */
+static enum vb_cma copy_announced(struct vb_peer *p, const struct hold *h,
+				  const struct vb_far_side *far,
+				  uint64_t offset, uint64_t len, bool put,
+				  bool helped)
+{
+	struct vb_copy c = { .pid = p->pid, .put = put, .len = len };
+	enum vb_cma result;
+	struct vb_grant g;
+
+	/* A program that has ended has no memory, and its process number may
+	 * belong to another process by now. */
+	if (!vb_peer_is_up(p))
+		return CMA_GONE;
+	if (!vb_registry_open(p->registry, far, &g, &c.permit) ||
+	    !vb_registry_covers(&g, far->iova + offset, len, &c.far))
+		return CMA_REMOTE;
+	if (!h)
+		return CMA_LOCAL;
+	c.near = h->iov;
+	c.count = h->count;
+	result = near_cma_copy(p, &c, h, helped);
+	return vb_peer_expels(p) ? CMA_GONE : result;
+}
+
 static enum vb_cma reach_chunk(struct vb_peer *p,
 			       const struct vb_near_side *near,
 			       const struct vb_far_side *far, uint64_t offset,
 			       uint64_t len, bool put)
 {
-	struct vb_copy c = { .pid = p->pid, .put = put, .len = len };
-	enum vb_cma result = CMA_LOCAL;
-	struct vb_grant g;
+	struct vb_hazard *hazard;
+	enum vb_cma result;
 	struct hold h;
+	bool ours = hold_side(&h, near, offset, len, put) && fault_in(&h, put);
 
-	if (!vb_registry_open(p->registry, far, &g, &c.permit) ||
-	    !vb_registry_covers(&g, far->iova + offset, len, &c.far))
-		return CMA_REMOTE;
-	if (hold_side(&h, near, offset, len, put)) {
-		c.near = h.iov;
-		c.count = h.count;
-		result = near_cma_copy(p, &c, &h, near->helped);
-	}
+	hazard = vb_hazard_announce(&p->ours, far->key, far->qpn);
+	result = copy_announced(p, ours ? &h : NULL, far, offset, len, put,
+				near->helped);
+	vb_hazard_withdraw(&p->ours, hazard);
 	near_cma_let_go(&h);
 	return result;
 }
@@ -164,15 +202,8 @@ enum vb_cma vb_cma(struct vb_peer *p, const struct vb_near_side *near,
 
 	while (offset < len && result == CMA_OK) {
 		uint64_t part = VB_MIN(len - offset, CHUNK);
-		struct vb_hazard *hazard =
-			vb_hazard_announce(&p->ours, far->key, far->qpn);
 
-		/* A program that has ended has no memory, and its process
-		 * number may belong to another process by now. */
-		result = vb_peer_is_up(p)
-				 ? reach_chunk(p, near, far, offset, part, put)
-				 : CMA_GONE;
-		vb_hazard_withdraw(&p->ours, hazard);
+		result = reach_chunk(p, near, far, offset, part, put);
 		/* The peer has changed its key: check the key again. If the
 		 * peer changes it all the time, the key cannot be used. */
 		if (result == CMA_LAPSED && !has_moved(p, far))

@@ -76,7 +76,9 @@ static bool near_add(struct batch *b, const struct vb_qp *qp,
 		return false;
 	if (!(wqe->flags & SEND_INLINE))
 		here = near_coalesce_hold(b, qp->pd, &wqe->sge[0]);
-	if (!here)
+	/* The page must not be missing inside the system call: see
+	 * near/cma.c. */
+	if (!here || !vb_guard_touch(here, wqe->length, false))
 		return false;
 	b->near[b->count] = (struct iovec){ here, wqe->length };
 	b->far[b->count++] =
@@ -107,6 +109,8 @@ static unsigned near_place(const struct batch *b, const struct vb_peer *p,
 				   b->count, b->far, b->count);
 	unsigned done = 0;
 
+	if (vb_peer_expels(p))
+		return 0;
 	while (done < b->count && n >= (ssize_t)b->near[done].iov_len)
 		n -= (ssize_t)b->near[done++].iov_len;
 	return done;

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The requester carries out work requests itself, by copying bytes to or from
  * the peer's memory. */
+#include <errno.h>
+
 #include "near/cma.h"
 #include "near/req_priv.h"
 
@@ -230,6 +232,25 @@ static struct vb_send_wqe *find_asked(const struct vb_qp *qp,
 	return wqe;
 }
 
+/* May this program copy one more part of that message? The receiver offers the
+ * messages in their order, and each byte once. A receiver that offers more than
+ * that is refused, because it would keep this program's thread busy for ever.
+ */
+static bool count_part(struct vb_near_qp *nq, uint32_t length,
+		       const struct vb_copy_part *part)
+{
+	if ((int32_t)(part->seq - nq->part_seq) < 0)
+		return false;
+	if (part->seq != nq->part_seq) {
+		nq->part_seq = part->seq;
+		nq->part_bytes = 0;
+	}
+	if (part->len > length - nq->part_bytes)
+		return false;
+	nq->part_bytes += part->len;
+	return true;
+}
+
 static bool copy_part(struct vb_qp *qp, struct vb_send_wqe *wqe,
 		      const struct vb_copy_part *part) VB_REQUIRES(qp->drive)
 {
@@ -250,10 +271,12 @@ static bool lend_hand(struct vb_qp *qp, const struct vb_copy_part *part)
 {
 	struct vb_send_wqe *wqe = find_asked(qp, part);
 
-	return wqe && vb_near_is_there(qp) && copy_part(qp, wqe, part);
+	return wqe && vb_near_is_there(qp) &&
+	       count_part(vb_nq(qp), wqe->length, part) &&
+	       copy_part(qp, wqe, part);
 }
 
-bool vb_near_help(struct vb_near *n, struct vb_peer *p)
+int vb_near_help(struct vb_near *n, struct vb_peer *p)
 {
 	struct vb_copy_part part;
 	struct vb_qp *qp;
@@ -261,7 +284,9 @@ bool vb_near_help(struct vb_near *n, struct vb_peer *p)
 	bool done;
 
 	if (!vb_offer_take(p->offered, &part, &word))
-		return false;
+		return 0;
+	if (part.len > VB_PART_MOST)
+		return -EPROTO;
 	qp = vb_near_find_qp(n, part.qpn);
 	done = false;
 	if (qp && vb_mutex_trylock(&qp->drive)) {
@@ -273,5 +298,5 @@ bool vb_near_help(struct vb_near *n, struct vb_peer *p)
 	 * on the lane, so ring its bell. */
 	if (vb_offer_end(p->offered, word, done))
 		vb_peer_ring(p);
-	return true;
+	return 1;
 }

@@ -8,21 +8,24 @@
 #define ASK_AFTER                                                              \
 	(2 * VB_MSEC) /* before that, the peer most often just finishes        \
 		       */
-#define LATE_MOST                                                              \
-	(10 * VB_MSEC) /* the most that the time between two looks counts for  \
-			*/
 #define YIELDS 100
 #define MOMENT (20 * VB_USEC)
 #define LONGER (1 * VB_MSEC)
 
 /* The time limits of the waits. */
 
-static void near_hold_expel(const struct vb_peer *p)
+/* Sequentially consistent: the peer looks at "expels" after its copy. So either
+ * the copy has ended before this thread goes on, or the peer does not count the
+ * copy as done. */
+static void near_hold_expel(const struct vb_peer *p, const char *why,
+			    vb_time age)
 {
+	if (atomic_exchange(p->our_expels, 1))
+		return;
 	vb_log(LOG_WARN,
-	       "near: slot %u: process %d still accesses memory whose key "
-	       "was revoked %llu s ago: the session ends, using packets",
-	       p->slot, p->pid, (unsigned long long)(VB_HOLD_RUNS / VB_SEC));
+	       "near: slot %u: process %d %s memory whose key was revoked "
+	       "%llu ms ago: the session ends, using packets",
+	       p->slot, p->pid, why, (unsigned long long)(age / VB_MSEC));
 	p->world->hang_up(p->world->arg, p);
 }
 
@@ -33,15 +36,12 @@ static bool is_too_long(const struct vb_peer *p, enum vb_whereabouts where,
 		return true;
 	if (where == IS_UNSEEN && p->registry->is_exact &&
 	    age >= VB_HOLD_UNSEEN) {
-		vb_log(LOG_INFO,
-		       "near: slot %u: process %d may be stopped inside a copy: "
-		       "not waiting for it",
-		       p->slot, p->pid);
+		near_hold_expel(p, "may be stopped inside a copy of", age);
 		return true;
 	}
 	if (age < VB_HOLD_RUNS)
 		return false;
-	near_hold_expel(p);
+	near_hold_expel(p, "still accesses", age);
 	return true;
 }
 
@@ -63,21 +63,20 @@ bool vb_hold_is_over(struct vb_peer *p, uint32_t key, uint32_t qpn, vb_time age)
 	       is_too_long(p, p->world->find(p->world->arg, p->pid), age);
 }
 
-void vb_hold_await(struct vb_peer *p, uint32_t key, uint32_t qpn)
+void vb_hold_await(struct vb_peer *p, uint32_t key, uint32_t qpn,
+		   struct vb_age *age)
 {
 	const struct vb_near_world *w = p->world;
-	vb_time last = w->now(w->arg), age = 0, now;
 
 	vb_may_wait();
-	for (unsigned turn = 0; !vb_hold_is_over(p, key, qpn, age); turn++) {
+	for (unsigned turn = 0;; turn++) {
+		vb_time sum = vb_age_look(age, w->now(w->arg));
+
+		if (vb_hold_is_over(p, key, qpn, sum))
+			return;
 		if (turn < YIELDS)
 			w->pause(w->arg, 0);
 		else
-			w->pause(w->arg, age < ASK_AFTER ? MOMENT : LONGER);
-		/* The time for which this thread itself was stopped does not
-		 * count against the peer. */
-		now = w->now(w->arg);
-		age += VB_MIN(now - last, LATE_MOST);
-		last = now;
+			w->pause(w->arg, sum < ASK_AFTER ? MOMENT : LONGER);
 	}
 }

@@ -109,13 +109,16 @@ static enum vb_fault put_along(const struct vb_qp *qp,
 }
 
 /* The lane is full. Answers will make room; if no answer is due for this queue
- * pair, a timer lets it try again. */
+ * pair, a timer lets it try again. A peer that reports an impossible number of
+ * requests as read would keep the lane full for ever, and is expelled. */
 static enum vb_next wait_for_room(struct vb_qp *qp, vb_time now)
 	VB_REQUIRES(qp->drive)
 {
 	/* if requests of @qp are on the lane, their answers let it try again */
-	if (!vb_near_outstanding(qp))
-		vb_near_back_off(qp, now);
+	if (vb_near_outstanding(qp))
+		return NEXT_WAITS;
+	(void)vb_peer_is_honest(vb_nq(qp)->peer);
+	vb_near_back_off(qp, now);
 	return NEXT_WAITS;
 }
 

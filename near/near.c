@@ -18,6 +18,9 @@
 /* Pause between checks whether the introduction has ended. */
 #define DECIDE_EVERY  (50 * VB_USEC)
 #define DECIDE_WITHIN (250 * VB_MSEC)
+/* Pause between checks whether a peer has left a receive of a queue pair in
+ * ERR (vb_serve_all()). */
+#define LENT_EVERY (5 * VB_MSEC)
 
 /* Creating and destroying the transport. */
 
@@ -312,14 +315,17 @@ static struct vb_peer *next_at(struct vb_near *n, unsigned *slot, uint32_t key,
 
 /* Wait for accesses by @key, which the caller has revoked, so that no access by
  * it begins any more. This function waits for each peer once: a peer that
- * vb_hold_await() gave up on still shows its hazard. */
+ * vb_hold_await() gave up on still shows its hazard. All peers have had the
+ * same time to end, so the limits of near/hold.h are limits for the whole wait.
+ */
 static void await_all(struct vb_near *n, uint32_t key, uint32_t qpn)
 {
+	struct vb_age age = { 0 };
 	struct vb_peer *p;
 	unsigned slot = 0;
 
 	while ((p = next_at(n, &slot, key, qpn))) {
-		vb_hold_await(p, key, qpn);
+		vb_hold_await(p, key, qpn, &age);
 		vb_peer_put(p);
 	}
 }
@@ -335,14 +341,16 @@ void vb_near_await(struct vb_near *n, uint32_t key)
 	await_all(n, key, 0);
 }
 
-bool vb_near_is_quiet(struct vb_near *n, uint32_t key, vb_time age)
+bool vb_near_is_quiet(struct vb_near *n, uint32_t key, struct vb_age *age)
 {
 	bool quiet = true;
 	struct vb_peer *p;
 	unsigned slot = 0;
 
 	while (quiet && (p = next_at(n, &slot, key, 0))) {
-		quiet = vb_hold_is_over(p, key, 0, age);
+		quiet = vb_hold_is_over(
+			p, key, 0,
+			vb_age_look(age, n->world->now(n->world->arg)));
 		vb_peer_put(p);
 	}
 	return quiet;
@@ -359,10 +367,7 @@ int vb_near_attach(struct vb_qp *qp)
 	return 0;
 }
 
-/* Remove @qp from the registry: no peer's access through @qp begins after
- * this. */
-static void near_hide(struct vb_near *n, struct vb_qp *qp)
-	VB_REQUIRES(qp->drive)
+void vb_near_hide(struct vb_near *n, struct vb_qp *qp)
 {
 	struct vb_near_qp *nq = vb_nq(qp);
 
@@ -399,7 +404,7 @@ static void near_forget_peer(struct vb_near *n, struct vb_qp *qp)
 void vb_near_detach(struct vb_near *n, struct vb_qp *qp)
 {
 	if (n) {
-		near_hide(n, qp);
+		vb_near_hide(n, qp);
 		near_forget_peer(n, qp);
 	}
 	free(vb_nq(qp));
@@ -446,7 +451,7 @@ bool vb_near_expect(struct vb_near *n, struct vb_qp *qp,
 {
 	struct vb_near_qp *nq = vb_nq(qp);
 
-	near_hide(n, qp);
+	vb_near_hide(n, qp);
 	near_forget_peer(n, qp);
 	if (qp->adapter->number >= VB_REGISTRY_ADAPTERS ||
 	    qp->pd->origin.is_far)
@@ -490,7 +495,7 @@ void vb_near_enter(struct vb_near *n, struct vb_qp *qp, enum vb_qp_state from,
 	if (to == QPS_RTS && from == QPS_RTR)
 		vb_near_req_reset(qp);
 	if (to == QPS_RESET || to == QPS_INIT || to == QPS_ERR)
-		near_hide(n, qp);
+		vb_near_hide(n, qp);
 	else
 		near_show(n, qp);
 	if (to == QPS_RESET)
@@ -596,7 +601,7 @@ bool vb_near_send(struct vb_near *n, struct vb_qp *qp, vb_time now)
 	if (qp->way == WAY_NEAR && sends)
 		more = vb_near_run(n, qp, now);
 	if (VB_UNLIKELY(vb_near_state(qp) == QPS_ERR))
-		near_hide(n, qp);
+		vb_near_hide(n, qp);
 	return more;
 }
 
@@ -605,6 +610,8 @@ vb_time vb_near_deadline(const struct vb_qp *qp)
 	const struct vb_near_qp *nq = vb_nq(qp);
 	enum vb_qp_state s = vb_near_state(qp);
 
+	if (s == QPS_ERR && VB_UNLIKELY(qp->recv_lent))
+		return qp->now + LENT_EVERY;
 	if (s != QPS_RTS && s != QPS_SQD)
 		return VB_NEVER;
 	if (qp->way == WAY_OPEN)

@@ -112,6 +112,9 @@ struct vb_near_qp {
 	 * @acked. */
 	uint32_t sent, begun;
 	uint32_t acked;
+	/* The last message of which the peer has offered parts, and how many
+	 * bytes of the message this program has copied as parts. */
+	uint32_t part_seq, part_bytes;
 	uint32_t atomics; /* number of atomics among the requests on the lane */
 	uint32_t intro;	  /* the value that vb_session_want() returned */
 	uint8_t rnr_retries, silences;
@@ -153,6 +156,12 @@ struct vb_near_qp {
 	 * its next request. */
 	uint32_t src_life;
 	uint32_t expected;
+	/* Of a message that matched a receive by its tag and is on the lane
+	 * still: @tag_waits: its rest is copied in a later turn; @tag_serial:
+	 * the message's vb_tag_note.serial; @tag_skip: the bytes of its header,
+	 * which are not placed. */
+	bool tag_waits;
+	uint32_t tag_serial, tag_skip;
 };
 
 struct vb_near {
@@ -292,6 +301,10 @@ enum vb_session vb_session_find(struct vb_near *n, unsigned slot,
 struct vb_peer *vb_session_peer(struct vb_near *n, unsigned slot)
 	VB_EXCLUDES(n->lock);
 
+/* A function of near/near.c. Remove @qp from the registry: no peer's access
+ * through @qp begins after this. */
+void vb_near_hide(struct vb_near *n, struct vb_qp *qp) VB_REQUIRES(qp->drive);
+
 /* Functions of near/serve.c. */
 /* Returns the queue pair that peers call by the number @qpn. Another thread can
  * destroy it at any time, so the caller locks drive and then asks
@@ -329,9 +342,10 @@ void vb_near_answered(struct vb_near *n, struct vb_qp *qp,
 	VB_REQUIRES(qp->drive);
 
 /* A function of near/here.c: if @p, which fetches a long SEND of this program,
- * offers a part of the copy (near/split_copy.h), copy that part. True: there
- * was an offer. The caller holds near->rx. */
-bool vb_near_help(struct vb_near *n, struct vb_peer *p) VB_REQUIRES(n->rx);
+ * offers a part of the copy (near/split_copy.h), copy that part. 1: there was
+ * an offer; 0: there was none; -EPROTO: the part is longer than VB_PART_MOST.
+ * The caller holds near->rx. */
+int vb_near_help(struct vb_near *n, struct vb_peer *p) VB_REQUIRES(n->rx);
 /* A function of near/req.c: does the peer's registry show the queue pair that
  * @qp is connected to? If so, nq->view is a current copy of that entry. Sets
  * qp->way to WAY_PACKETS if that queue pair accepts only packets. */

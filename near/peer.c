@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "base/log.h"
 #include "base/shm.h"
 
 struct vb_peer *vb_peer_create(unsigned slot, const struct vb_near_world *world,
@@ -34,6 +35,8 @@ void vb_peer_join(struct vb_peer *p, struct vb_lane *lane, unsigned end)
 	p->reader = (struct vb_ring_reader){ .ring = &lane->half[other].ring };
 	p->our_calls = &lane->half[end].calls;
 	p->their_calls = &lane->half[other].calls;
+	p->our_expels = &lane->half[end].expels;
+	p->their_expels = &lane->half[other].expels;
 	p->offered = &lane->half[other].offer;
 	p->split = (struct vb_split_copy){ .offer = &lane->half[end].offer,
 					   .world = p->world };
@@ -71,6 +74,28 @@ void vb_peer_ring(struct vb_peer *p)
 	if (!vb_bell_ring(p->bell) &&
 	    atomic_load_explicit(&p->registry->asleep, memory_order_relaxed))
 		p->world->wake(p->world->arg, p);
+}
+
+void vb_peer_expel(struct vb_peer *p, const char *cause)
+{
+	if (atomic_exchange(&p->expelled, true))
+		return;
+	vb_log(LOG_WARN,
+	       "near: slot %u: process %d %s: the session ends, using packets",
+	       p->slot, p->pid, cause);
+	p->world->hang_up(p->world->arg, p);
+}
+
+bool vb_peer_is_honest(struct vb_peer *p)
+{
+	bool intact;
+
+	vb_mutex_lock(&p->tx);
+	intact = vb_ring_is_intact(&p->writer);
+	vb_mutex_unlock(&p->tx);
+	if (!intact)
+		vb_peer_expel(p, "changed what this program wrote to the lane");
+	return intact;
 }
 
 void vb_peer_call(struct vb_peer *p)

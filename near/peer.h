@@ -31,6 +31,10 @@ struct vb_lane_half {
 	 * stands by. The other program's vb_near_is_wanted() reads and clears
 	 * this word. */
 	_Atomic uint32_t calls;
+	/* 1: the owner of this half has stopped waiting for a copy of the other
+	 * program, and ends the session. From then on no copy of the other
+	 * program counts as done (vb_peer_expels()). */
+	_Atomic uint32_t expels;
 };
 struct vb_lane {
 	struct vb_lane_half half[2];
@@ -64,8 +68,8 @@ struct vb_peer {
 	/* A socket to the peer's program, which hangs up when that program ends
 	 * or executes another one. */
 	int session;
-	/* if @is_self: the eventfd that wakes this program's engine thread, which
-	 * no other program has; otherwise -1 */
+	/* if @is_self: the eventfd that wakes this program's engine thread,
+	 * which no other program has; otherwise -1 */
 	int wake_fd;
 	/* bell that wakes the thread of the peer that serves lanes */
 	struct vb_bell *bell;
@@ -78,7 +82,8 @@ struct vb_peer {
 		*helper;
 	/* The lane has answers for which the peer was not woken yet. */
 	_Atomic bool owed;
-	struct vb_peer *next; /* the next one in near->callers */
+	_Atomic bool expelled; /* this program has ended the session */
+	struct vb_peer *next;  /* the next one in near->callers */
 	/* this program's hazard pointers, in its half of the lane */
 	struct vb_announcer ours;
 	struct vb_hazard *peer_hazards;
@@ -93,6 +98,7 @@ struct vb_peer {
 		/* this program's offers to the peer; guarded by near->rx */
 		split;
 	_Atomic uint32_t *our_calls, *their_calls;
+	_Atomic uint32_t *our_expels, *their_expels;
 };
 
 /* Use @lane, of which half @end belongs to this program. The end of @p unmaps
@@ -120,6 +126,14 @@ static inline bool vb_peer_is_up(const struct vb_peer *p)
 	       vb_registry_is_alive(p->registry);
 }
 
+/* Has the peer stopped waiting for a copy of this program? The caller asks
+ * after each copy: if so, the peer may have used its memory anew before the
+ * copy ended, so the copy does not count. */
+static inline bool vb_peer_expels(const struct vb_peer *p)
+{
+	return VB_UNLIKELY(atomic_load(p->their_expels));
+}
+
 /* Is @slot the first or second slot of the peer? */
 static inline bool vb_peer_has(const struct vb_peer *p, unsigned slot)
 {
@@ -131,6 +145,14 @@ static inline bool vb_peer_has(const struct vb_peer *p, unsigned slot)
 /* The caller has put a request or an answer on the lane: wake the peer's
  * program if it sleeps. */
 void vb_peer_ring(struct vb_peer *p);
+/* End the session with the peer, and log why: @cause continues "process PID
+ * ...". Queue pairs that are connected to the peer find the peer gone. Never
+ * blocks. The second call and later ones do nothing. */
+void vb_peer_expel(struct vb_peer *p, const char *cause);
+/* Has the peer left the requests of this program on the lane as they were
+ * written, and is the number of those that it has read possible? If not, this
+ * call expels the peer. Takes peer->tx. */
+bool vb_peer_is_honest(struct vb_peer *p) VB_EXCLUDES(p->tx);
 /* Ask the peer's program to let one of its threads stand by. */
 void vb_peer_call(struct vb_peer *p);
 /* Does a thread of the peer stand by? The answer is only a hint, because it may

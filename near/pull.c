@@ -15,6 +15,7 @@
 /* bytes of one message that are copied before the other lanes have their
  * turn */
 #define SLAB (1u << 20)
+_Static_assert(SLAB / 2 <= VB_PART_MOST, "the sender copies one half");
 
 static enum vb_cma place_zeros(const struct vb_near_side *near, uint64_t len)
 {
@@ -115,7 +116,7 @@ static void go_on_later(const struct vb_near_job *j, uint64_t if_done,
 	struct vb_qp *qp = j->qp;
 
 	split->waits = true;
-	split->since = qp->now;
+	split->failed = (struct vb_age){ 0 };
 	split->qpn = j->r->dqpn;
 	split->life = vb_nq(qp)->life;
 	split->if_done = if_done;
@@ -125,6 +126,7 @@ static void go_on_later(const struct vb_near_job *j, uint64_t if_done,
 	 * fails. */
 	split->recv = qp->recv;
 	qp->recv_busy = false;
+	qp->recv_lent = true;
 	j->a->kind = ANSWER_LATER;
 }
 
@@ -165,67 +167,71 @@ static enum vb_cma pull_half(const struct vb_near_job *j,
 
 /* Leave the request on the lane and continue at byte @at after the other lanes
  * had a turn. No copy is under way meanwhile, and the receive stays in the
- * queue pair. */
-static void put_off(const struct vb_near_job *j, uint64_t at)
+ * queue pair. A receive that was found by its tag cannot be found again, so
+ * remember the message to which the receive belongs. */
+static void put_off(const struct vb_near_job *j, uint64_t at, uint32_t skip)
+	VB_REQUIRES(j->qp->drive)
 {
+	struct vb_near_qp *nq = vb_nq(j->qp);
+
+	nq->tag_waits = vb_resp_is_tagged(j->qp);
+	nq->tag_serial = j->qp->tagged.serial;
+	nq->tag_skip = skip;
 	j->peer->split.at = at;
 	j->a->kind = ANSWER_LATER;
 }
 
 static enum vb_cma pull_slab(const struct vb_near_job *j,
 			     const struct source *s, struct vb_near_side near,
-			     uint64_t from, uint64_t end)
+			     uint64_t from, uint64_t end, uint32_t skip)
 	VB_REQUIRES(j->qp->drive)
 {
 	if (is_shareable(j))
 		return pull_half(j, s, near, from, end);
-	near.offset = from;
+	near.offset = from - skip;
 	return pull(j, s, near, from, end);
 }
 
 /* Continue the copy at the byte that was reached before, as far as this turn
- * allows. */
+ * allows. The first @skip bytes of the message are not placed. */
 static enum vb_cma pull_slabs(const struct vb_near_job *j,
 			      const struct source *s,
-			      const struct vb_near_side *near)
+			      const struct vb_near_side *near, uint32_t skip)
 	VB_REQUIRES(j->qp->drive)
 {
 	uint32_t *left = &j->near->pull_left;
 	enum vb_cma result = CMA_OK;
-	uint64_t at = j->peer->split.at, end;
+	uint64_t at = VB_MAX(j->peer->split.at, skip), end;
 
 	for (; at < j->r->length && !result && j->a->kind != ANSWER_LATER;
 	     at = end) {
 		end = VB_MIN(at + SLAB, j->r->length);
 		if (*left == 0) {
-			put_off(j, at);
+			put_off(j, at, skip);
 			break;
 		}
-		result = pull_slab(j, s, *near, at, end);
+		result = pull_slab(j, s, *near, at, end, skip);
 		*left -= VB_MIN(*left, end - at);
 	}
 	return result;
 }
 
 /* Return the receive to the queue pair. If the queue pair failed meanwhile,
- * flush the receive. */
+ * flush that receive and those behind it. */
 static void give_back_recv(const struct vb_split_copy *split, struct vb_qp *qp)
 	VB_REQUIRES(qp->drive)
 {
-	static const struct vb_recv_done flushed = { .status = WC_FLUSH_ERR,
-						     .opcode = WC_OP_RECV };
-
 	/* The program has since reset or destroyed the queue pair, and the
 	 * queue pair's receives no longer exist. */
 	if (!qp || !vb_near_is_called(qp, split->qpn) ||
 	    vb_nq(qp)->life != split->life)
 		return;
+	qp->recv_lent = false;
 	if (qp->recv_busy)
 		vb_qp_fail(qp, -1);
 	qp->recv = split->recv;
 	qp->recv_busy = true;
-	if (vb_near_state(qp) == QPS_ERR)
-		vb_qp_recv_done(qp, &flushed);
+	vb_qp_flush(qp);
 }
 
 void vb_pull_abandon(struct vb_near *n, struct vb_peer *p, struct vb_qp *qp)
@@ -258,10 +264,40 @@ static enum vb_cma pull_message(const struct vb_near_job *j,
 					   .sge = recv->sge,
 					   .count = recv->num_sge };
 
-	/* A receive that was found by its tag cannot be found again, so such a
-	 * message is copied without a pause. */
-	return vb_resp_is_tagged(j->qp) ? pull(j, s, near, skip, j->r->length)
-					: pull_slabs(j, s, &near);
+	return pull_slabs(j, s, &near, skip);
+}
+
+/* Was the rest of this message put off after the message had matched a receive
+ * by its tag, and does the queue pair still have that receive for it? */
+static bool is_matched(const struct vb_near_job *j) VB_REQUIRES(j->qp->drive)
+{
+	const struct vb_near_qp *nq = vb_nq(j->qp);
+
+	return nq->tag_waits && j->qp->recv_busy &&
+	       nq->tag_serial == j->qp->tagged.serial;
+}
+
+/* Find the receive of the message, or continue with the one that was found
+ * before. The peer can have changed the request since, so the lengths are
+ * checked again. *@result: whether the tag could be read. */
+static enum vb_fault find_recv(const struct vb_near_job *j,
+			       const struct source *s, uint32_t *skip,
+			       enum vb_cma *result)
+	VB_REQUIRES(j->near->rx, j->qp->drive)
+{
+	bool matched = is_matched(j);
+	uint8_t head[VB_RNDV_BYTES];
+
+	vb_nq(j->qp)->tag_waits = false;
+	*result = CMA_OK;
+	*skip = vb_nq(j->qp)->tag_skip;
+	if (matched)
+		return vb_resp_check_recv(j, *skip);
+	if (vb_resp_is_tagged(j->qp)) {
+		j->peer->split.at = 0;
+		*result = pull_head(j, s, head);
+	}
+	return *result ? FAULT_NONE : vb_resp_begin_recv(j, head, skip);
 }
 
 static enum vb_fault end_pull(const struct vb_near_job *j, enum vb_cma result,
@@ -308,8 +344,7 @@ static enum vb_fault read_pieces(const struct vb_near_job *j, struct source *s)
 
 enum vb_fault vb_pull_take(const struct vb_near_job *j)
 {
-	enum vb_cma result = CMA_OK;
-	uint8_t head[VB_RNDV_BYTES];
+	enum vb_cma result;
 	struct source s;
 	enum vb_fault fault = read_pieces(j, &s);
 	uint32_t skip;
@@ -319,12 +354,10 @@ enum vb_fault vb_pull_take(const struct vb_near_job *j)
 	if (!vb_registry_view(j->peer->registry, j->r->sqpn, &s.view) ||
 	    s.view.life != j->r->src_life)
 		return FAULT_NONE; /* the requester gets ANSWER_NOBODY */
-	if (vb_resp_is_tagged(j->qp))
-		result = pull_head(j, &s, head);
-	if (result != CMA_OK)
-		return end_pull(j, result, 0);
-	fault = vb_resp_begin_recv(j, head, &skip);
+	fault = find_recv(j, &s, &skip, &result);
 	if (fault)
 		return fault;
+	if (result != CMA_OK)
+		return end_pull(j, result, 0);
 	return end_pull(j, pull_message(j, &s, skip), j->r->length - skip);
 }

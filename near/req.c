@@ -149,7 +149,7 @@ static void look_after_peer(struct vb_qp *qp, vb_time now)
 	nq->look_at = VB_NEVER;
 	if (!vb_near_outstanding(qp))
 		return;
-	if (vb_peer_is_up(nq->peer))
+	if (vb_peer_is_up(nq->peer) && vb_peer_is_honest(nq->peer))
 		vb_near_start_clock(qp, now);
 	else
 		near_give_up(qp);
@@ -526,6 +526,7 @@ void vb_near_req_reset(struct vb_qp *qp)
 
 	nq->sent = nq->begun = qp->sq.done;
 	nq->acked = 0;
+	nq->part_seq = nq->part_bytes = 0;
 	nq->atomics = 0;
 	nq->rnr_retries = nq->silences = 0;
 	nq->decide_at = nq->decide_by = VB_NEVER;

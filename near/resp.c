@@ -66,6 +66,16 @@ static bool has_recv(struct vb_qp *qp) VB_REQUIRES(qp->drive)
 	return qp->recv_busy || vb_qp_recv_begin(qp);
 }
 
+enum vb_fault vb_resp_check_recv(const struct vb_near_job *j, uint32_t skip)
+{
+	if (skip > j->r->length)
+		return FAULT_LENGTH;
+	return j->r->length - skip > j->qp->recv.length ||
+			       j->r->length > VB_MAX_MSG
+		       ? FAULT_RQE_TOO_SMALL
+		       : FAULT_NONE;
+}
+
 enum vb_fault vb_resp_begin_recv(const struct vb_near_job *j, const void *head,
 				 uint32_t *skip)
 {
@@ -76,12 +86,7 @@ enum vb_fault vb_resp_begin_recv(const struct vb_near_job *j, const void *head,
 		fault = vb_tag_begin(j->qp, head, j->r->length, true, skip);
 	else if (!has_recv(j->qp))
 		fault = FAULT_NO_RQE;
-	if (fault)
-		return fault;
-	if (j->r->length - *skip > j->qp->recv.length ||
-	    j->r->length > VB_MAX_MSG)
-		return FAULT_RQE_TOO_SMALL;
-	return FAULT_NONE;
+	return fault ? fault : vb_resp_check_recv(j, *skip);
 }
 
 enum vb_fault vb_resp_end_send(const struct vb_near_job *j, uint32_t byte_len)

@@ -45,6 +45,10 @@ static inline struct vb_pd *vb_resp_recv_pd(const struct vb_qp *qp)
 enum vb_fault vb_resp_begin_recv(const struct vb_near_job *j, const void *head,
 				 uint32_t *skip)
 	VB_REQUIRES(j->near->rx, j->qp->drive);
+/* Does the message without its first @skip bytes fit into qp->recv? FAULT_NONE,
+ * or FAULT_RQE_TOO_SMALL; FAULT_LENGTH: it has not so many bytes. */
+enum vb_fault vb_resp_check_recv(const struct vb_near_job *j, uint32_t skip)
+	VB_REQUIRES(j->qp->drive);
 /* All data of a SEND is placed: invalidate the key that the SEND names (SEND
  * with invalidate), and complete the receive with @byte_len. */
 enum vb_fault vb_resp_end_send(const struct vb_near_job *j, uint32_t byte_len)

@@ -23,16 +23,22 @@ static uint32_t tail_of(const struct vb_ring_writer *w)
 	return atomic_load_explicit(&w->tail, memory_order_relaxed);
 }
 
-/* Read the index up to which the reader has read. An impossible value is
- * ignored. */
-static void look_at_reader(struct vb_ring_writer *w)
+/* Read the index up to which the reader has read. False: the value is
+ * impossible, because the reader goes neither back nor beyond the requests. */
+static bool read_head(const struct vb_ring_writer *w, uint32_t *head)
 {
 	/* Acquire: the reader does not read the slots that it has released any
 	 * more. */
-	uint32_t head =
-		atomic_load_explicit(&w->ring->head, memory_order_acquire);
+	*head = atomic_load_explicit(&w->ring->head, memory_order_acquire);
+	return *head - w->head <= tail_of(w) - w->head;
+}
 
-	if (head == w->head || tail_of(w) - head > VB_RING_SLOTS)
+/* Take note of how far the reader has read. An impossible value is ignored. */
+static void look_at_reader(struct vb_ring_writer *w)
+{
+	uint32_t head;
+
+	if (!read_head(w, &head) || head == w->head)
 		return;
 	w->head = head;
 	w->data_head = w->data_end[(head - 1) % VB_RING_SLOTS];
@@ -142,4 +148,16 @@ int vb_ring_hear(struct vb_ring_reader *rd, struct vb_answer_note *a)
 	*a = rd->ring->answers[rd->answer_head++ % VB_RING_SLOTS].a;
 	settle_copy(a);
 	return 1;
+}
+
+bool vb_ring_is_intact(const struct vb_ring_writer *w)
+{
+	uint32_t head, tail = tail_of(w);
+	uint32_t i = atomic_load_explicit(&w->answered, memory_order_relaxed);
+
+	for (; i != tail; i++)
+		if (atomic_load_explicit(&request_at(w->ring, i)->stamp,
+					 memory_order_relaxed) != i + 1)
+			return false;
+	return read_head(w, &head);
 }

@@ -186,4 +186,39 @@ static inline bool vb_ring_has_answer(const struct vb_ring_reader *rd)
 		       memory_order_acquire) == rd->answer_head + 1;
 }
 
+/* Is @stamp possible in the slot that the reader expects next, with the running
+ * index @i? The slot is filled, or has the stamp of the round before, or was
+ * never filled. */
+static inline bool vb_ring_is_stamp(uint32_t stamp, uint32_t i)
+{
+	return stamp == i + 1 - VB_RING_SLOTS || stamp == i + 1 ||
+	       (stamp == 0 && i < VB_RING_SLOTS);
+}
+
+/* Are the stamps of the next request and of the next answer possible? A reader
+ * waits for ever at an impossible one. */
+static inline bool vb_ring_reads_well(const struct vb_ring_reader *rd)
+{
+	const struct vb_ring *ring = rd->ring;
+
+	/* Relaxed: the caller reads no message by these stamps. */
+	return vb_ring_is_stamp(
+		       atomic_load_explicit(
+			       &ring->requests[rd->head % VB_RING_SLOTS].stamp,
+			       memory_order_relaxed),
+		       rd->head) &&
+	       vb_ring_is_stamp(
+		       atomic_load_explicit(
+			       &ring->answers[rd->answer_head % VB_RING_SLOTS]
+					.stamp,
+			       memory_order_relaxed),
+		       rd->answer_head);
+}
+
+/* Are the stamps of the unanswered requests those that this program wrote, and
+ * is the index of the reader possible? If not, the other program has changed
+ * them, and the requests may never be answered. Nobody begins a request
+ * meanwhile. */
+bool vb_ring_is_intact(const struct vb_ring_writer *w);
+
 #endif

@@ -3,7 +3,6 @@
  * requests. */
 #include <errno.h>
 
-#include "base/log.h"
 #include "near/hold.h"
 #include "near/near_priv.h"
 
@@ -259,18 +258,15 @@ static int serve_peer(struct vb_near *n, struct vb_peer *p, vb_time now)
 	return rc < 0 ? rc : found;
 }
 
-/* The peer wrote invalid data. Shut the session down: the engine thread sees
- * the shutdown and ends the session. */
-static void near_serve_expel(struct vb_near *n, unsigned at)
+/* End the session, and process the lane no more: the engine thread sees the
+ * shutdown and does the rest. */
+static void stop_serving(struct vb_near *n, unsigned at, const char *cause)
+	VB_REQUIRES(n->rx)
 {
 	struct vb_peer *p = n->active[at];
 
-	vb_log(LOG_WARN,
-	       "near: slot %u wrote invalid data to its lane: the session "
-	       "ends, using packets",
-	       p->slot);
+	vb_peer_expel(p, cause);
 	n->active[at] = n->active[--n->active_count];
-	p->world->hang_up(p->world->arg, p);
 	vb_peer_put(p);
 }
 
@@ -287,39 +283,67 @@ bool vb_serve_has_something(const struct vb_near *n, const struct vb_peer *p)
 	       (vb_ring_has_request(&p->reader) && !is_held_up(p));
 }
 
+/* Has the queue pair that peers call by @number failed? Then this function also
+ * makes sure that no access through the queue pair begins from now on.
+ * (Unchecked: the lock is only tried.) */
+static bool is_closed(struct vb_near *n, uint32_t number) VB_UNCHECKED
+{
+	struct vb_qp *qp = vb_near_find_qp(n, number);
+	bool closed;
+
+	if (!qp || atomic_load(&qp->state) != QPS_ERR ||
+	    !vb_mutex_trylock(&qp->drive))
+		return false;
+	closed = vb_near_is_called(qp, number) && vb_near_state(qp) == QPS_ERR;
+	if (closed)
+		vb_near_hide(n, qp);
+	vb_near_release(n, qp);
+	return closed;
+}
+
 /* If the queue pair has failed and no access through it is under way, the
  * sender can no longer begin to copy its part: take back the receive, which
  * flushes it. */
 static void look_after_part(struct vb_near *n, struct vb_peer *p, vb_time now)
 	VB_REQUIRES(n->rx)
 {
-	const struct vb_split_copy *split = &p->split;
-	const struct vb_qp *qp = vb_near_find_qp(n, split->qpn);
-	vb_time age = now > split->since ? now - split->since : 0;
+	struct vb_split_copy *split = &p->split;
 
-	if (qp && atomic_load(&qp->state) == QPS_ERR &&
-	    vb_hold_is_over(p, 0, split->qpn, age))
+	if (is_closed(n, split->qpn) &&
+	    vb_hold_is_over(p, 0, split->qpn, vb_age_look(&split->failed, now)))
 		vb_serve_abandon(n, p);
+}
+
+/* Process the lane of the peer @at once. True: it had a request, an answer or
+ * an offer. */
+static bool serve_one(struct vb_near *n, unsigned at, vb_time now)
+	VB_REQUIRES(n->rx)
+{
+	struct vb_peer *p = n->active[at];
+	bool offered = vb_offer_is_there(p->offered);
+	int helped = offered ? vb_near_help(n, p) : 0, rc = 0;
+
+	if (VB_UNLIKELY(p->split.waits))
+		look_after_part(n, p, now);
+	if (vb_serve_has_something(n, p))
+		rc = serve_peer(n, p, now);
+	if (VB_UNLIKELY(helped < 0))
+		stop_serving(n, at, "asks for too much of a message");
+	else if (rc < 0)
+		stop_serving(n, at, "wrote an invalid message to the lane");
+	else if (VB_UNLIKELY(!vb_ring_reads_well(&p->reader)))
+		stop_serving(n, at, "wrote an impossible stamp to the lane");
+	else if (VB_UNLIKELY(offered && !vb_offer_is_possible(p->offered)))
+		stop_serving(n, at, "made an impossible offer");
+	return helped != 0 || rc != 0;
 }
 
 bool vb_serve_all(struct vb_near *n, vb_time now)
 {
 	bool found = false;
 
-	for (unsigned i = n->active_count; i-- > 0;) {
-		int rc;
-
-		if (vb_offer_is_there(n->active[i]->offered))
-			found |= vb_near_help(n, n->active[i]);
-		if (VB_UNLIKELY(n->active[i]->split.waits))
-			look_after_part(n, n->active[i], now);
-		if (!vb_serve_has_something(n, n->active[i]))
-			continue;
-		rc = serve_peer(n, n->active[i], now);
-		if (rc < 0)
-			near_serve_expel(n, i);
-		found |= rc != 0;
-	}
+	for (unsigned i = n->active_count; i-- > 0;)
+		found |= serve_one(n, i, now);
 	return found;
 }
 

@@ -289,14 +289,18 @@ static void take_caller(struct vb_near *n, int fd, bool strayed)
 /* Accept callers. @strayed: they connect to this program's second slot. */
 static void accept_callers(struct vb_near *n, bool strayed)
 {
-	int fd;
+	int name = strayed ? n->also_fd : n->c.name_fd, fd;
 
 	if (n->sessions >= n->max_sessions) {
 		listen_no_more(n);
 		return;
 	}
-	fd = accept4(strayed ? n->also_fd : n->c.name_fd, NULL, NULL,
-		     SOCK_CLOEXEC | SOCK_NONBLOCK);
+	/* The broker made the socket, and O_NONBLOCK belongs to all who have
+	 * it: a process that has kept the socket can clear the flag and accept
+	 * the caller first, and accept4() would wait for another caller. */
+	if (fcntl(name, F_SETFL, O_NONBLOCK) < 0)
+		return;
+	fd = accept4(name, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 	if (fd >= 0)
 		take_caller(n, fd, strayed);
 	else if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED)

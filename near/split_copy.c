@@ -103,6 +103,22 @@ enum vb_split_copy_end vb_split_copy_end(struct vb_split_copy *s)
 		       : vb_split_copy_look(s);
 }
 
+bool vb_offer_is_possible(const struct vb_offer *o)
+{
+	switch (atomic_load_explicit(&o->word, memory_order_relaxed) %
+		OFFER_STATES) {
+	case OFFER_NONE:
+	case OFFER_MADE:
+	case OFFER_TAKEN:
+	case OFFER_DONE:
+	case OFFER_FAILED:
+	case OFFER_AWAITED:
+		return true;
+	default:
+		return false;
+	}
+}
+
 bool vb_offer_take(struct vb_offer *o, struct vb_copy_part *part,
 		   uint32_t *word)
 {

@@ -11,8 +11,13 @@
 
 #include <stdatomic.h>
 
+#include "base/age.h"
 #include "core/wq.h"
 #include "near/world.h"
+
+/* The most bytes of one part, because the sender copies a part in one turn of
+ * its lanes. */
+#define VB_PART_MOST (1u << 20)
 
 /* A part of a SEND, and the address to which it is copied. */
 struct vb_copy_part {
@@ -39,7 +44,8 @@ struct vb_split_copy {
 	/* The sender was too slow: it still copies a part of the message, which
 	 * stays the first on the lane; the receiver continues later. */
 	bool waits;
-	vb_time since;
+	/* how long the receiver's queue pair has failed since */
+	struct vb_age failed;
 	uint32_t qpn, life; /* number and life of the receiver's queue pair */
 	struct vb_recv_wqe recv; /* the receive that the message consumes */
 	uint64_t at;		 /* number of bytes that are already copied */
@@ -76,6 +82,8 @@ static inline bool vb_offer_is_there(const struct vb_offer *o)
 	return VB_UNLIKELY(
 		atomic_load_explicit(&o->word, memory_order_relaxed) & 1);
 }
+/* Is the offer in a state that an honest receiver leaves it in? */
+bool vb_offer_is_possible(const struct vb_offer *o);
 /* Accept the offer, and copy it to *@part. False: the receiver has withdrawn
  * the offer. *@word: an argument for vb_offer_end(). */
 bool vb_offer_take(struct vb_offer *o, struct vb_copy_part *part,

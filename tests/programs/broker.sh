@@ -25,6 +25,8 @@ chmod 644 "$work/broker_user.py"
 # A user of its own: the broker's quotas are of users, and others test, too.
 user=(setpriv --reuid=64001 --regid=64001 --clear-groups
 	--bounding-set=-all --inh-caps=-all --)
+other=(setpriv --reuid=64002 --regid=64002 --clear-groups
+	--bounding-set=-all --inh-caps=-all --)
 
 # It has a slot, the first, and a listener; it stays.
 become a timeout -k 5 300 "$verbena" run -- "$programs/cm_many" \
@@ -63,6 +65,15 @@ tries() {
 				echo badly
 			fi >&"$answers"
 			;;
+		other)
+			if on a timeout -k 5 20 "${other[@]}" $python \
+				"$work/broker_user.py" "$version" own_packets \
+				</dev/null >"$work/other" 2>&1; then
+				echo well
+			else
+				echo badly
+			fi >&"$answers"
+			;;
 		"ok "*) said=well ;;
 		*) echo "$line" >>"$work/errors" ;;
 		esac
@@ -79,7 +90,8 @@ case_of() {
 	if [ "$said" = well ] && root_works; then
 		ok "broker: $2"
 	else
-		not_ok "broker: $2" "$work/errors" "$work/client" "$work/root"
+		not_ok "broker: $2" "$work/errors" "$work/client" "$work/root" \
+			"$work/other"
 	fi
 }
 
@@ -87,6 +99,9 @@ case_of rejoin "another user's slot is not rejoined"
 case_of addresses "ports of the host's addresses only"
 case_of sessions "sessions: 320 of one user, and root's"
 case_of slots "slots: 128 of one user, and root's"
+case_of squat "the report says who bound slots' names"
+case_of steering "a slot's holder steers nobody's packets"
+case_of keep "a slot's next holder has another socket"
 case_of binds "25000 binds of one port: 16384, and soon"
 case_of unread "a session that does not read is closed"
 

@@ -2,6 +2,7 @@
 """What one user may cost the others of a host: an unprivileged program that
 speaks to the broker itself. broker_user.py CASE...; each prints "ok CASE" or
 "not ok CASE: why". Root's broker must be running, and root hold slot 1."""
+import ctypes
 import errno
 import os
 import select
@@ -10,9 +11,11 @@ import struct
 import sys
 import time
 
-CLAIM, GRANT, REFUSE, REJOIN, WELCOME = 1, 2, 3, 4, 5
+CLAIM, GRANT, REFUSE, REJOIN, WELCOME, STATUS = 1, 2, 3, 4, 5, 6
 BIND, LISTEN, HELLO = 32, 33, 40
 TCP = 0x106
+ATTACH_FILTER, DETACH_FILTER, LOCK_FILTER = 26, 27, 44
+ATTACH_REUSEPORT_CBPF, DETACH_REUSEPORT_BPF = 51, 68
 ROOTS_QPN = 1 << 15 | 5
 
 
@@ -178,6 +181,105 @@ def unread():
     if asked == 400000:
         return f"{asked} answers wait"
     return others_work()
+
+
+def squat():
+    """The report says whose the names are that no broker gave away."""
+    held, wanted = [], f"user {os.getuid()} bound the names of 9 slots"
+    for i in range(1, 257):
+        s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        try:
+            s.bind(b"\0verbena/slot/%d" % i)
+            held.append(s)
+        except OSError:
+            s.close()
+        if len(held) == 9:
+            break
+    with connect() as s:
+        time.sleep(1.1)  # the broker looks once a second
+        _, _, report, _ = ask(s, STATUS)
+    return None if wanted in report else report
+
+
+def packet(slot):
+    """The first bytes of a packet for a queue pair of this slot."""
+    return struct.pack(">II", 0, slot << 15 | 5) + bytes(24)
+
+
+def slots_socket(fds):
+    u = socket.socket(fileno=fds[0])
+    u.setblocking(False)
+    return u
+
+
+def heard(u):
+    try:
+        return len(u.recv(9000)) > 0
+    except BlockingIOError:
+        return False
+
+
+def bpf_program(result):
+    """One instruction, which returns a constant. The second value must live as
+    long as the first one is used."""
+    code = ctypes.create_string_buffer(struct.pack("HBBI", 6, 0, 0, result))
+    return struct.pack("HxxxxxxQ", 1, ctypes.addressof(code)), code
+
+
+def steering():
+    """A slot's holder steers nobody's packets, and leaves no filter behind."""
+    with connect() as s:
+        _, _, _, fds = ask(s, CLAIM)
+        u = slots_socket(fds)
+        program, _code = bpf_program(0)
+        for option, value in ((ATTACH_REUSEPORT_CBPF, program),
+                              (ATTACH_FILTER, program),
+                              (DETACH_FILTER, 0), (LOCK_FILTER, 0)):
+            try:
+                u.setsockopt(socket.SOL_SOCKET, option, value)
+                return f"socket option {option} is allowed"
+            except PermissionError:
+                pass
+        # This one the kernel allows to each holder: the broker mends it.
+        u.setsockopt(socket.SOL_SOCKET, DETACH_REUSEPORT_BPF, 0)
+        why = others_work()
+        for fd in fds[1:]:
+            os.close(fd)
+    return why
+
+
+def keep():
+    """A former holder, which keeps the socket, hears nothing of the next."""
+    s = connect()
+    _, _, _, fds = ask(s, CLAIM)
+    u = slots_socket(fds)
+    for fd in fds[1:]:
+        os.close(fd)
+    s.close()
+    time.sleep(0.3)
+    print("other", flush=True)
+    count = 0
+    while not select.select([sys.stdin], [], [], 0)[0]:
+        count += heard(u)
+    if sys.stdin.readline().strip() != "well":
+        return "the next user's slot does not work"
+    return f"{count} packets of the next user" if count else None
+
+
+def own_packets():
+    """The next user, who gets each packet for the slot."""
+    with connect() as s:
+        kind, _, why, fds = ask(s, CLAIM)
+        if kind != GRANT:
+            return why
+        slot = int(socket.socket(fileno=fds[1]).getsockname().split(b"/")[-1])
+        u, count = slots_socket(fds), 0
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as tx:
+            for _ in range(50):
+                tx.sendto(packet(slot), ("127.0.0.1", 4791))
+                time.sleep(0.01)
+                count += heard(u)
+    return None if count == 50 else f"{count} of 50 packets"
 
 
 def addresses():

@@ -272,6 +272,7 @@ lines() {
 	while read -r line; do
 		case $line in
 		"ok "*) ok "${line#ok }" ;;
+		"skip "*) skip "${line#skip }" ;;
 		"not ok "*) not_ok "${line#not ok }" "$work/errors" ;;
 		esac
 	done <"$work/lines"

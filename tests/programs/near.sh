@@ -102,6 +102,13 @@ else
 fi
 lines "a neighbour that stops, lies or is busy" "$verbena" run -- \
 	"$programs/neighbour_test" -d roce_lo
+name="the log tells which process wrote anything"
+if grep -Eq 'slot [0-9]+: process [0-9]+ wrote an impossible stamp' \
+	"$work/errors"; then
+	ok "$name"
+else
+	not_ok "$name" "$work/errors"
+fi
 lines "a filter that comes later" "$verbena" run -- \
 	"$programs/filtered_test" -d roce_lo
 lines "objects of another process" "$verbena" run -- "$programs/import_test" \

@@ -10,7 +10,13 @@
 struct rc_options options = RC_OPTIONS;
 int port;
 
-bool is_broken;
+bool is_broken, is_skipped;
+void skip(const char *why)
+{
+	is_skipped = true;
+	printf("    | %s\n", why);
+}
+
 void expect(bool truth, const char *format, ...)
 {
 	va_list args;
@@ -23,6 +29,16 @@ void expect(bool truth, const char *format, ...)
 	vprintf(format, args);
 	va_end(args);
 	printf("\n");
+}
+
+char remarks[80];
+void remark(const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(remarks, sizeof(remarks), format, args);
+	va_end(args);
 }
 
 void nap(unsigned us)

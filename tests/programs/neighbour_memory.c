@@ -3,6 +3,9 @@
  * its own processor can access. */
 #include "neighbour_test.h"
 
+/* Seconds within which all requests to such a B end. */
+#define ENDS 10
+
 /* B writes arbitrary values into the memory that it shares with A. */
 
 static uint8_t *find_lane(size_t *len)
@@ -24,6 +27,41 @@ static uint8_t *find_lane(size_t *len)
 	return found;
 }
 
+/* The ways in which B fills the lane. */
+enum filling {
+	ONES,
+	ZEROS,
+	NOISE,
+	BITS, /* single bits change */
+	FILLINGS,
+};
+static const char *const filling_names[FILLINGS] = {
+	"0xff",
+	"zeros",
+	"noise",
+	"single bits",
+};
+static enum filling filling;
+
+static void fill(struct rng *r, uint8_t *lane, size_t len)
+{
+	size_t at = rng_below(r, len - SMALL) & ~(size_t)7;
+
+	switch (filling) {
+	case ONES:
+		memset(lane, 0xff, len);
+		break;
+	case ZEROS:
+		memset(lane, 0, len);
+		break;
+	case NOISE:
+		rng_fill(r, lane + at, SMALL);
+		break;
+	default:
+		lane[at] ^= (uint8_t)(1u << rng_below(r, 8));
+	}
+}
+
 static void scribble(struct side *b)
 {
 	struct rng r = { 11 };
@@ -35,41 +73,71 @@ static void scribble(struct side *b)
 	(void)post(b, IBV_WR_RDMA_WRITE, SMALL);
 	(void)rc_wait(b->cq, 5, &wc);
 	lane = find_lane(&len);
-	if (lane)
-		memset(lane, 0xff, len);
+	must(lane, "a lane");
+	fill(&r, lane, len);
 	tcp_barrier(b->tcp);
-	if (!lane)
-		pause();
-	for (unsigned i = 0;; i++) {
-		size_t at = rng_below(&r, len - SMALL) & ~(size_t)7;
-
-		if (i % 64)
-			rng_fill(&r, lane + at, SMALL);
-		else
-			memset(lane, i % 128 ? 0xff : 0, len);
-	}
+	for (;;)
+		fill(&r, lane, len);
 }
 
-static void much_is_tried(struct side *a)
+/* A request that B's program must carry out. */
+static int post_atomic(struct side *s)
 {
-	static const enum ibv_wr_opcode ops[] = { IBV_WR_SEND,
-						  IBV_WR_RDMA_WRITE,
-						  IBV_WR_RDMA_READ };
+	struct ibv_sge sge = { (uintptr_t)s->memory, 8, s->mr->lkey };
+	struct ibv_send_wr *bad, wr = {
+		.sg_list = &sge,
+		.num_sge = 1,
+		.opcode = IBV_WR_ATOMIC_FETCH_AND_ADD,
+		.send_flags = IBV_SEND_SIGNALED,
+		.wr.atomic = { .remote_addr = s->peer.address,
+			       .compare_add = 1,
+			       .rkey = s->peer.rkey },
+	};
+
+	return ibv_post_send(s->qp, &wr, &bad);
+}
+
+/* Post the next request. B has no receives, so SENDs go only to a B that cannot
+ * see them: the one that can answers that it has none. */
+static int post_any(struct side *a, struct rng *r)
+{
+	static const enum ibv_wr_opcode ops[] = { IBV_WR_RDMA_WRITE,
+						  IBV_WR_RDMA_READ,
+						  IBV_WR_SEND };
+	size_t draw = rng_below(r, filling == ONES ? 4 : 3);
+
+	return draw == 0 ? post_atomic(a)
+			 : post(a, ops[draw - 1],
+				1 + (uint32_t)rng_below(r, SENDS));
+}
+
+/* Post requests of all kinds until one fails, and until each has its
+ * completion. Returns the status of the first that fails. */
+static enum ibv_wc_status try_much(struct side *a)
+{
+	enum ibv_wc_status first = IBV_WC_SUCCESS;
 	double then = seconds();
+	unsigned under_way = 0;
 	struct rng r = { 5 };
 	struct ibv_wc wc;
 
-	while (seconds() - then < 2) {
-		(void)post(a, ops[rng_below(&r, 3)],
-			   1 + (uint32_t)rng_below(&r, SENDS));
-		while (ibv_poll_cq(a->cq, 1, &wc) > 0)
-			;
+	while ((!first || under_way) && seconds() - then < ENDS) {
+		if (!first && under_way < DEPTH && !post_any(a, &r))
+			under_way++;
+		for (; ibv_poll_cq(a->cq, 1, &wc) > 0; under_way--)
+			first = first ? first : wc.status;
 		nap(100);
 	}
+	expect(first != IBV_WC_SUCCESS, "%s: no request has failed in %d s",
+	       filling_names[filling], ENDS);
+	expect(under_way == 0, "%s: %u requests never end",
+	       filling_names[filling], under_way);
+	return first;
 }
 
-void memory_is_scribbled_on(void)
+static void lane_is_filled(void)
 {
+	enum ibv_wc_status status;
 	struct side a = { 0 };
 	struct loop l;
 	double then;
@@ -78,14 +146,29 @@ void memory_is_scribbled_on(void)
 	open_loop(&a, &l);
 	meet(&a, a.mr->rkey);
 	tcp_barrier(a.tcp);
-	much_is_tried(&a);
+	status = try_much(&a);
+	expect(filling != ONES || status == IBV_WC_RETRY_EXC_ERR, "%s: %s",
+	       filling_names[filling], ibv_wc_status_str(status));
 	(void)go_round(&a, &l);
 	then = seconds();
 	take(&a, TAKE_QP, NULL);
 	close_loop(&l);
 	take(&a, TAKE_REGION, NULL);
-	expect(seconds() - then < 25, "to end took %.1f s", seconds() - then);
+	expect(seconds() - then < 25, "%s: to end took %.1f s",
+	       filling_names[filling], seconds() - then);
 	end(&a);
+}
+
+/* A's retries last 0.26 s, so that the case is short. */
+void memory_is_scribbled_on(void)
+{
+	const struct rc_options before = options;
+
+	options.timeout = 14; /* 67 ms */
+	options.retry = options.rnr_retry = 0;
+	for (filling = 0; filling < FILLINGS && !is_broken; filling++)
+		lane_is_filled();
+	options = before;
 }
 
 /*

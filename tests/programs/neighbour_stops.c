@@ -236,7 +236,7 @@ void turns_beside_much(void)
 	expect(worst < 1 && rounds > 100,
 	       "%u round trips, %.1f ms in the mean, %.0f ms at worst", rounds,
 	       1e3 * sum / rounds, 1e3 * worst);
-	printf("    | %u round trips, %.2f ms in the mean, %.0f ms at worst\n",
+	remark("%u round trips, %.2f ms in the mean, %.0f ms at worst; ",
 	       rounds, 1e3 * sum / rounds, 1e3 * worst);
 	close_loop(&l);
 	end(&a);

@@ -17,10 +17,14 @@ static void try(const char *name, void (*what)(void))
 
 	if (wanted && !strstr(name, wanted))
 		return;
-	is_broken = false;
+	is_broken = is_skipped = false;
+	remarks[0] = '\0';
 	what();
-	printf("%sok neighbour: %s (%.1f s)\n", is_broken ? "not " : "", name,
-	       seconds() - then);
+	printf("%s neighbour: %s (%s%.1f s)\n",
+	       is_broken    ? "not ok"
+	       : is_skipped ? "skip"
+			    : "ok",
+	       name, remarks, seconds() - then);
 	fflush(stdout);
 }
 
@@ -33,8 +37,13 @@ int main(int argc, char **argv)
 	try("ibv_dealloc_mw of the same", window_of_stopped);
 	try("ibv_modify_qp to ERR of the same", error_of_stopped);
 	try("ibv_destroy_qp of the same", qp_of_stopped);
+	try("ibv_dereg_mr under a WRITE from late memory",
+	    write_from_late_memory);
+	try("ibv_dereg_mr under a READ into late memory",
+	    read_into_late_memory);
 	try("receives that a stopped one has in hand", receives_of_stopped);
 	try("others' turns while 256 MiB are written", turns_beside_much);
+	try("others' turns while 256 MiB match a tag", turns_beside_tagged);
 	try("stopped ourselves for longer than our retries", we_are_stopped);
 	try("short retries on a full machine", retries_are_short);
 	try("a neighbour that writes anything", memory_is_scribbled_on);

@@ -52,11 +52,16 @@ struct side {
 	pid_t other; /* in A: the process of B */
 	struct hello peer;
 };
-extern bool is_broken;
+extern bool is_broken, is_skipped;
 
 /* Fail the case if @truth is false. Only the first failure is reported. */
 void expect(bool truth, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
+/* This host does not allow the case, because of @why. */
+void skip(const char *why);
+/* Add figures to the line of the case. */
+void remark(const char *format, ...) __attribute__((format(printf, 1, 2)));
+extern char remarks[80];
 void nap(unsigned us);
 
 /* Make a queue pair in state INIT, to which receives may be posted. */
@@ -109,9 +114,15 @@ double go_round(struct side *a, struct loop *l);
 void receives_of_stopped(void);
 extern struct side *busy;
 void turns_beside_much(void);
+/* The same while a message comes that matches a tag. */
+void turns_beside_tagged(void);
 void we_are_stopped(void);
 void retries_are_short(void);
 void memory_is_scribbled_on(void);
 void memory_of_a_device(void);
+
+/* B waits for a page of its own, inside a WRITE or a READ. */
+void write_from_late_memory(void);
+void read_into_late_memory(void);
 
 #endif

@@ -3,7 +3,8 @@
  * Objects of every kind that a program makes and destroys: many of them, in
  * any order, and some that are not there any more, or never were.
  *
- *	objects_test [-d DEVICE] [-4|-6]
+ *	objects_test [-d DEVICE] [-4|-6] [-n COUNT]	COUNT objects at a time,
+ *			or as many as the device allows
  *
  * Each line is a case: "ok NAME", "not ok NAME" or "skip NAME # why".
  */
@@ -20,13 +21,13 @@
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 #define FEW	 256
-#define MANY	 16384
 /* Seconds of processor time by which destroying one object among many may take
  * longer than among few. A search through a list of that many objects takes
  * more than ten times as long. */
 #define MAY_GROW 10e-6
 
 static struct rc_options options = RC_OPTIONS;
+static unsigned many_objects = 16384;
 static struct rc_device device;
 static struct ibv_cq *cq;
 static uint8_t memory[4096];
@@ -168,7 +169,10 @@ END(end_qp, ibv_destroy_qp, ibv_qp)
 END(end_wq, ibv_destroy_wq, ibv_wq)
 END(end_counters, ibv_destroy_counters, ibv_counters)
 
-#define NOWHERE SIZE_MAX
+#define NOWHERE	     SIZE_MAX
+#define NO_LIMIT     SIZE_MAX
+#define DESCRIPTORS  (SIZE_MAX - 1) /* each object uses a descriptor */
+#define LIMIT(field) offsetof(struct ibv_device_attr, field)
 static const struct kind {
 	const char *name;
 	void *(*make)(void);
@@ -177,28 +181,28 @@ static const struct kind {
 	bool by_header;
 	/* size of the public struct, and offsets of context and handle in it */
 	size_t bytes, context, handle;
-	unsigned most; /* the most objects of the kind at a time */
+	/* the offset of the limit in struct ibv_device_attr, or one below */
+	size_t limit;
 } kinds[] = {
 // clang-format off
-#define ROW(name, make, end, by, type, handle, most) \
-	{ name, make, end, by, sizeof(struct type), offsetof(struct type, context), handle, most }
+#define ROW(name, make, end, by, type, handle, limit) \
+	{ name, make, end, by, sizeof(struct type), offsetof(struct type, context), handle, limit }
 #define HANDLE(type) offsetof(struct type, handle)
-	ROW("domain",		 make_pd,	end_pd, false,	     ibv_pd,	   HANDLE(ibv_pd),  MANY),
-	ROW("parental domain",	 make_parent,	end_pd, false,	     ibv_pd,	   HANDLE(ibv_pd),  MANY),
-	ROW("imported domain",	 import_pd,	unimport_pd, false, ibv_pd,	   HANDLE(ibv_pd),  MANY),
-	ROW("thread domain",	 make_td,	end_td, true,	     ibv_td,	   NOWHERE,	    MANY),
-	ROW("region",		 make_mr,	end_mr, false,	     ibv_mr,	   HANDLE(ibv_mr),  MANY),
-	ROW("window",		 make_mw,	end_mw, true,	     ibv_mw,	   HANDLE(ibv_mw),  MANY),
-	ROW("device memory",	 make_dm,	end_dm, true,	     ibv_dm,	   HANDLE(ibv_dm),  MANY),
-	ROW("address handle",	 make_ah,	end_ah, false,	     ibv_ah,	   HANDLE(ibv_ah),  MANY),
-	ROW("completion queue",	 make_cq,	end_cq, false,	     ibv_cq,	   HANDLE(ibv_cq),  MANY),
-	ROW("shared queue",	 make_srq,	end_srq, false,     ibv_srq,	   HANDLE(ibv_srq), MANY),
-	ROW("XRC domain",	 make_xrcd,	end_xrcd, true,    ibv_xrcd,	   NOWHERE,	    MANY),
-	ROW("queue pair",	 make_qp,	end_qp, false,	     ibv_qp,	   HANDLE(ibv_qp),  MANY),
-	ROW("work queue",	 make_wq,	end_wq, true,	     ibv_wq,	   HANDLE(ibv_wq),  MANY),
-	ROW("counters",		 make_counters, end_counters, true, ibv_counters, NOWHERE,	    MANY),
-	/* Each object below uses a descriptor. */
-	ROW("completion channel", make_channel, end_channel, false, ibv_comp_channel, NOWHERE,	    FEW),
+	ROW("domain",		 make_pd,	end_pd, false,	     ibv_pd,	   HANDLE(ibv_pd),  LIMIT(max_pd)),
+	ROW("parental domain",	 make_parent,	end_pd, false,	     ibv_pd,	   HANDLE(ibv_pd),  LIMIT(max_pd)),
+	ROW("imported domain",	 import_pd,	unimport_pd, false, ibv_pd,	   HANDLE(ibv_pd),  LIMIT(max_pd)),
+	ROW("thread domain",	 make_td,	end_td, true,	     ibv_td,	   NOWHERE,	    NO_LIMIT),
+	ROW("region",		 make_mr,	end_mr, false,	     ibv_mr,	   HANDLE(ibv_mr),  LIMIT(max_mr)),
+	ROW("window",		 make_mw,	end_mw, true,	     ibv_mw,	   HANDLE(ibv_mw),  LIMIT(max_mw)),
+	ROW("device memory",	 make_dm,	end_dm, true,	     ibv_dm,	   HANDLE(ibv_dm),  NO_LIMIT),
+	ROW("address handle",	 make_ah,	end_ah, false,	     ibv_ah,	   HANDLE(ibv_ah),  LIMIT(max_ah)),
+	ROW("completion queue",	 make_cq,	end_cq, false,	     ibv_cq,	   HANDLE(ibv_cq),  LIMIT(max_cq)),
+	ROW("shared queue",	 make_srq,	end_srq, false,     ibv_srq,	   HANDLE(ibv_srq), LIMIT(max_srq)),
+	ROW("XRC domain",	 make_xrcd,	end_xrcd, true,    ibv_xrcd,	   NOWHERE,	    NO_LIMIT),
+	ROW("queue pair",	 make_qp,	end_qp, false,	     ibv_qp,	   HANDLE(ibv_qp),  LIMIT(max_qp)),
+	ROW("work queue",	 make_wq,	end_wq, true,	     ibv_wq,	   HANDLE(ibv_wq),  LIMIT(max_qp)),
+	ROW("counters",		 make_counters, end_counters, true, ibv_counters, NOWHERE,	    NO_LIMIT),
+	ROW("completion channel", make_channel, end_channel, false, ibv_comp_channel, NOWHERE,	    DESCRIPTORS),
 #undef HANDLE
 #undef ROW
 	// clang-format on
@@ -216,8 +220,8 @@ static double processor_seconds(void)
 	return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-/* Returns the processor time of destroying one object. The oldest goes first: in
- * a list with the newest at its head that is the longest search. */
+/* Returns the processor time of destroying one object. The oldest goes first:
+ * in a list with the newest at its head that is the longest search. */
 static double end_of(const struct kind *k, void **objects, unsigned count)
 {
 	double began = processor_seconds();
@@ -246,22 +250,42 @@ static double make_and_end(const struct kind *k, unsigned count)
 	return each;
 }
 
+/* Objects of a kind that others of this program already are. */
+#define SPARE 64
+
+/* Returns how many objects of the kind to make. */
+static unsigned most_of(const struct kind *k)
+{
+	struct ibv_device_attr attr;
+	int limit;
+
+	if (k->limit == DESCRIPTORS)
+		return FEW;
+	if (k->limit == NO_LIMIT)
+		return many_objects;
+	must(!ibv_query_device(device.context, &attr), "ibv_query_device");
+	memcpy(&limit, (const char *)&attr + k->limit, sizeof(limit));
+	limit -= SPARE;
+	return limit < (int)many_objects ? (unsigned)limit : many_objects;
+}
+
 /* Measure several times and use the minimum, because the machine does other
  * work as well. */
 static void judge_many(const struct kind *k)
 {
 	double few = 1, many = 1;
+	unsigned most = most_of(k);
 
 	for (int i = 0; i < 3; i++) {
 		double took = make_and_end(k, FEW);
 
 		few = took < few ? took : few;
-		took = make_and_end(k, k->most);
+		took = make_and_end(k, most);
 		many = took < many ? took : many;
 	}
 	printf("%sok %s: %.1f us at its end among %u, %.1f among %d\n",
-	       many < few + MAY_GROW ? "" : "not ", k->name, many * 1e6,
-	       k->most, few * 1e6, FEW);
+	       many < few + MAY_GROW ? "" : "not ", k->name, many * 1e6, most,
+	       few * 1e6, FEW);
 	fflush(stdout);
 }
 
@@ -463,9 +487,20 @@ static void judge(const struct kind *k)
 		judge_mistake(k, &mistakes[i]);
 }
 
+static void read_options(int argc, char **argv)
+{
+	int c;
+
+	while ((c = getopt(argc, argv, RC_LETTERS "n:")) != -1)
+		if (c == 'n')
+			many_objects = (unsigned)atoi(optarg);
+		else
+			rc_read_option(&options, c);
+}
+
 int main(int argc, char **argv)
 {
-	rc_read_options(&options, argc, argv);
+	read_options(argc, argv);
 	rc_open(&device, &options);
 	cq = ibv_create_cq(device.context, 1, NULL, NULL, 0);
 	must(cq, "a completion queue");

@@ -373,6 +373,91 @@ static void answer__counts_only_for_what_was_asked(void **state)
 		play_odd(&odds[i]);
 }
 
+/* Parts of a long SEND that side 1 might offer to side 0, its sender. */
+
+#define LONG_SEND 30000u
+
+/* Post a long SEND of side 0, of which side 1 stops before it looks. */
+static struct stage *begin_long_send(void)
+{
+	struct stage *t = begin();
+	struct vb_send_wqe wqe = stage_wqe(t, WR_SEND, AT, LONG_SEND);
+
+	near_sim_stop(&t->sim, 1);
+	stage_post(t, &wqe, AT, t->mr[0]->key);
+	sim_drive(&t->sim);
+	memset(t->mem[1] + AT, 0, LONG_SEND);
+	return t;
+}
+
+static enum vb_split_copy_end offer_part(struct stage *t, uint32_t seq,
+					 uint32_t offset, uint32_t len)
+{
+	struct vb_split_copy *split = &near_sim_peer(&t->sim, 1)->split;
+	const struct vb_copy_part part = {
+		.qpn = near_of(t, 0)->number,
+		.life = near_of(t, 0)->life,
+		.seq = near_of(t, 0)->acked + seq,
+		.offset = offset,
+		.len = len,
+		.key = t->mr[1]->key,
+		.iova = (uintptr_t)t->mem[1] + AT + offset,
+	};
+
+	assert_true(vb_split_copy_make(split, &part));
+	vb_peer_ring(near_sim_peer(&t->sim, 1));
+	sim_drive(&t->sim);
+	return vb_split_copy_look(split);
+}
+
+static void part__is_within_the_message(void **state)
+{
+	struct stage *t = begin_long_send();
+
+	assert_int_equal(offer_part(t, 0, LONG_SEND, 1), SPLIT_OURS);
+	assert_int_equal(offer_part(t, 0, 1, LONG_SEND), SPLIT_OURS);
+	assert_int_equal(offer_part(t, 0, 0, VB_PART_MOST), SPLIT_OURS);
+	assert_int_equal(offer_part(t, 1, 0, 1), SPLIT_OURS);
+	assert_false(near_sim_is_expelled(&t->sim, 1));
+	assert_int_equal(offer_part(t, 0, LONG_SEND - 1, 1), SPLIT_DONE);
+	assert_int_equal(t->mem[1][AT + LONG_SEND - 1],
+			 t->mem[0][AT + LONG_SEND - 1]);
+	near_sim_go_on(&t->sim, 1);
+	stage_close(t);
+}
+
+/* A receiver cannot keep the sender busy by the parts of one message. */
+static void part__of_each_byte_comes_once(void **state)
+{
+	struct stage *t = begin_long_send();
+
+	assert_int_equal(offer_part(t, 0, 0, LONG_SEND / 2), SPLIT_DONE);
+	assert_int_equal(offer_part(t, 0, LONG_SEND / 2, LONG_SEND / 2),
+			 SPLIT_DONE);
+	assert_memory_equal(t->mem[1] + AT, t->mem[0] + AT, LONG_SEND);
+	memset(t->mem[1] + AT, 0, LONG_SEND);
+	assert_int_equal(offer_part(t, 0, 0, 1), SPLIT_OURS);
+	assert_int_equal(t->mem[1][AT], 0);
+	assert_false(near_sim_is_expelled(&t->sim, 1));
+	near_sim_go_on(&t->sim, 1);
+	stage_close(t);
+}
+
+static void part__that_is_too_long_ends_the_session(void **state)
+{
+	static const uint32_t lens[] = { VB_PART_MOST + 1, 1u << 30,
+					 UINT32_MAX };
+
+	for (unsigned i = 0; i < VB_COUNT(lens); i++) {
+		struct stage *t = begin_long_send();
+
+		(void)offer_part(t, 0, 0, lens[i]);
+		assert_true(near_sim_is_expelled(&t->sim, 1));
+		near_sim_go_on(&t->sim, 1);
+		stage_close(t);
+	}
+}
+
 /* Records that work requests become. */
 
 /* Returns the first record that side 1 has not processed, which the next one
@@ -519,6 +604,9 @@ int main(void)
 		cmocka_unit_test(request__with_data_elsewhere_ends_the_session),
 		cmocka_unit_test(request__of_too_many_pieces_is_refused),
 		cmocka_unit_test(request__of_many_ends_at_the_first_bad_one),
+		cmocka_unit_test(part__is_within_the_message),
+		cmocka_unit_test(part__of_each_byte_comes_once),
+		cmocka_unit_test(part__that_is_too_long_ends_the_session),
 		cmocka_unit_test(answer__counts_only_for_what_was_asked),
 	};
 

@@ -200,6 +200,11 @@ struct vb_peer *near_sim_peer(const struct sim *s, unsigned side)
 	return net_of(s)->end[side].peer;
 }
 
+bool near_sim_is_in_copy(const struct sim *s, unsigned side)
+{
+	return net_of(s)->end[side].in_copy;
+}
+
 bool near_sim_is_expelled(const struct sim *s, unsigned side)
 {
 	return net_of(s)->end[side].expelled;

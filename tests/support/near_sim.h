@@ -62,6 +62,8 @@ const char *near_sim_crime(const struct sim *s);
 struct vb_near *near_sim_near(const struct sim *s, unsigned side);
 /* Returns the program that the side knows as its peer. */
 struct vb_peer *near_sim_peer(const struct sim *s, unsigned side);
+/* Does the side stand inside a copy? */
+bool near_sim_is_in_copy(const struct sim *s, unsigned side);
 /* Was side @side told to end its session with the other side? */
 bool near_sim_is_expelled(const struct sim *s, unsigned side);
 

@@ -21,7 +21,7 @@ static void revoke_key(struct vb_adapter *a, uint32_t index, uint32_t key)
 	vb_near_revoke(end_of(a)->near, a, index);
 }
 
-static bool key_is_quiet(struct vb_adapter *a, uint32_t key, vb_time age)
+static bool key_is_quiet(struct vb_adapter *a, uint32_t key, struct vb_age *age)
 {
 	return vb_near_is_quiet(end_of(a)->near, key, age);
 }

@@ -245,11 +245,19 @@ static vb_time VB_UNCHECKED next_of(const struct near_end *e)
 	return next;
 }
 
+/* Does the program, which polls, find a part of a copy that its peer offers? */
+static bool finds_offer(const struct near_end *e)
+{
+	return e->knows && !e->net->shut &&
+	       vb_offer_is_there(e->peer->offered);
+}
+
 static bool is_woken(struct near_end *e)
 {
 	if (e->wants || next_of(e) <= e->net->sim->now)
 		return true;
-	return e->asleep ? e->rung : vb_near_has_something(e->near);
+	return e->asleep ? e->rung
+			 : vb_near_has_something(e->near) || finds_offer(e);
 }
 
 /* Let the program continue to its next step, or begin a turn. */

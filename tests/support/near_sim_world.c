@@ -97,9 +97,10 @@ static ssize_t carry_bytes(struct near_end *e, struct near_end *owner, bool put,
 
 		if (!is_granted(owner, (uintptr_t)address(&far), &left, &live))
 			return sum ? sum : -EFAULT;
-		/* A wait for a frozen program must not last for ever. */
-		if (!live && !(e->net->plan.harm == HARM_FREEZE &&
-			       e->net->plan.stop_for == VB_NEVER))
+		/* Only a copy that began before its program was frozen may come
+		 * so late, and the owner of the memory has expelled that
+		 * program. */
+		if (!live && !e->expelled)
 			note_crime(e->net, "a copy after deregistration");
 		part = VB_MIN(part, left);
 		part = VB_MIN(part, most);

@@ -138,6 +138,53 @@ static void copy__fails_at_a_read_only_page(void **state)
 	munmap(p, 2 * page);
 }
 
+static size_t count_resident(uint8_t *p, size_t pages)
+{
+	unsigned char vec[64];
+	size_t count = 0;
+
+	assert_int_equal(mincore(p, pages * page, vec), 0);
+	for (size_t i = 0; i < pages; i++)
+		count += vec[i] & 1;
+	return count;
+}
+
+/* The pages of the range are there afterwards, no others, and no byte has
+ * changed. */
+static void touch__brings_every_page_and_no_other(void **state)
+{
+	const size_t pages = 40;
+	uint8_t *p = mmap(NULL, pages * page, PROT_READ | PROT_WRITE,
+			  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	put_guard_back();
+	assert_true(p != MAP_FAILED);
+	madvise(p, pages * page, MADV_NOHUGEPAGE);
+	assert_true(vb_guard_touch(p + page - 1, 0, true));
+	assert_int_equal(count_resident(p, pages), 0);
+	/* the last byte of page 0, pages 1 to 37, the first byte of page 38 */
+	assert_true(vb_guard_touch(p + page - 1, 37 * page + 2, true));
+	assert_int_equal(count_resident(p, pages), 39);
+	for (size_t i = 0; i < pages * page; i++)
+		assert_int_equal(p[i], 0);
+	munmap(p, pages * page);
+}
+
+static void touch__fails_where_a_copy_would(void **state)
+{
+	uint8_t *hole = page_before_hole(PROT_NONE);
+	uint8_t *fixed = page_before_hole(PROT_READ);
+
+	put_guard_back();
+	assert_true(vb_guard_touch(hole, page, true));
+	assert_false(vb_guard_touch(hole, page + 1, false));
+	assert_false(vb_guard_touch(hole + page, 1, true));
+	assert_true(vb_guard_touch(fixed, 2 * page, false));
+	assert_false(vb_guard_touch(fixed + 1, page, true));
+	munmap(hole, page);
+	munmap(fixed, 2 * page);
+}
+
 static void copy__fails_behind_a_truncated_file(void **state)
 {
 	FILE *f = tmpfile();
@@ -550,6 +597,8 @@ int main(void)
 		cmocka_unit_test(copy__fails_at_an_unmapped_page),
 		cmocka_unit_test(copy__fails_at_a_read_only_page),
 		cmocka_unit_test(copy__fails_behind_a_truncated_file),
+		cmocka_unit_test(touch__brings_every_page_and_no_other),
+		cmocka_unit_test(touch__fails_where_a_copy_would),
 		cmocka_unit_test(copy__many_threads_fault_at_once),
 		cmocka_unit_test(copy__last_byte_comes_last),
 		cmocka_unit_test(atomics__work_and_fail),

@@ -141,21 +141,24 @@ static int claim_slot(struct answer *a, unsigned slot)
 	return fd;
 }
 
+static void nap_ms(long ms)
+{
+	nanosleep(&(struct timespec){ ms / 1000, ms % 1000 * 1000000 }, NULL);
+}
+
+/* The broker counts the programs at most once in 100 ms. */
 static unsigned programs(void)
 {
 	int fd = connect_to_broker();
 	struct answer a;
+
+	nap_ms(110);
 
 	say(fd, IPC_STATUS, 0, -1);
 	assert_true(hear(fd, &a));
 	assert_int_equal(a.m.kind, IPC_REPORT);
 	close(fd);
 	return a.m.programs;
-}
-
-static void nap_ms(long ms)
-{
-	nanosleep(&(struct timespec){ ms / 1000, ms % 1000 * 1000000 }, NULL);
 }
 
 static void broker_run__slots_come_and_go(void **state)
@@ -200,6 +203,13 @@ static void broker_run__all_slots(void **state)
 	assert_int_equal(a[VB_MAX_PROGRAMS].m.kind, IPC_REFUSE);
 	assert_int_equal(a[VB_MAX_PROGRAMS].m.error, EUSERS);
 	assert_non_null(strstr(a[VB_MAX_PROGRAMS].m.text, "256 programs"));
+	/* A session does not ask for ever. */
+	for (unsigned i = 1; i < 8; i++) {
+		say(fds[VB_MAX_PROGRAMS], IPC_CLAIM, 0, -1);
+		assert_true(hear(fds[VB_MAX_PROGRAMS], &a[VB_MAX_PROGRAMS]));
+		assert_int_equal(a[VB_MAX_PROGRAMS].m.kind, IPC_REFUSE);
+	}
+	expect_end(fds[VB_MAX_PROGRAMS]);
 	for (unsigned i = 0; i <= VB_MAX_PROGRAMS; i++) {
 		close(fds[i]);
 		close_answer(&a[i]);

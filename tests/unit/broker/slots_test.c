@@ -6,6 +6,7 @@
 #include <setjmp.h>
 #include <cmocka.h>
 
+#include <linux/filter.h>
 #include <netinet/in.h>
 #include <stdlib.h>
 #include <sys/resource.h>
@@ -33,12 +34,20 @@ static int no_slots(void **state)
 	return vb_udp_port_taken() ? -1 : 0;
 }
 
-static void claim(unsigned expected)
+static const struct vb_claimant root = { 0, true };
+
+static void claim_as(const struct vb_claimant *who, unsigned expected)
 {
 	unsigned slot;
 
-	assert_int_equal(vb_slots_claim(&slots, &slot, &names[expected]), 0);
+	assert_int_equal(vb_slots_claim(&slots, who, &slot, &names[expected]),
+			 0);
 	assert_int_equal(slot, expected);
+}
+
+static void claim(unsigned expected)
+{
+	claim_as(&root, expected);
 }
 
 static void give_up_name(unsigned slot)
@@ -86,6 +95,25 @@ static void slots_claim__lowest_first(void **state)
 	claim(4);
 }
 
+/* Programs that ask often do not make the broker look at each name. */
+static void slots_taken_lately__is_no_older_than_a_tenth_second(void **state)
+{
+	assert_int_equal(vb_slots_create(&slots), 0);
+	claim(1);
+	assert_int_equal(vb_slots_taken_lately(&slots, VB_SEC), 1);
+	claim(2);
+	assert_int_equal(vb_slots_taken_lately(&slots, VB_SEC), 2);
+	give_up_name(1);
+	assert_int_equal(vb_slots_taken_lately(&slots, VB_SEC + 99 * VB_MSEC),
+			 2);
+	assert_int_equal(vb_slots_taken_lately(&slots, VB_SEC + 100 * VB_MSEC),
+			 1);
+	give_up_name(2);
+	assert_true(vb_slots_rest(&slots, 2));
+	assert_int_equal(vb_slots_taken_lately(&slots, VB_SEC + 100 * VB_MSEC),
+			 0);
+}
+
 static void slots_claim__all_of_them(void **state)
 {
 	struct rlimit old, usual = { 1024, 1024 };
@@ -98,7 +126,7 @@ static void slots_claim__all_of_them(void **state)
 	assert_int_equal(vb_slots_create(&slots), 0);
 	for (unsigned i = 1; i <= VB_MAX_PROGRAMS; i++)
 		claim(i);
-	assert_int_equal(vb_slots_claim(&slots, &slot, &name), -EUSERS);
+	assert_int_equal(vb_slots_claim(&slots, &root, &slot, &name), -EUSERS);
 	assert_int_equal(vb_slots_taken(&slots), VB_MAX_PROGRAMS);
 	check_steering(0);
 	check_steering(1);
@@ -245,6 +273,7 @@ static void slots_adopt__what_is_no_vault(void **state)
 {
 	static const uint8_t good[4] = { 0, 0, 0, 1 }, bad[4] = { 0, 1, 0, 1 };
 	static const uint8_t many[4] = { 0, 0, 0, 9 }, two[4] = { 0, 0, 0, 2 };
+	static const uint8_t three[4] = { 0, 3, 0, 1 };
 	int pair[2], fd, roce;
 
 	refuse_vault(open("/dev/null", O_RDONLY));
@@ -271,7 +300,7 @@ static void slots_adopt__what_is_no_vault(void **state)
 	refuse_vault(fd);
 	fd = self_connected();
 	send_fd(fd, good, roce);
-	send_fd(fd, good, roce); /* a socket of slot 0 once more */
+	send_fd(fd, three, roce); /* nothing has slot 1 and slot 2 */
 	refuse_vault(fd);
 	fd = self_connected();
 	send_fds(fd, two, (int[]){ roce, roce }, 2);
@@ -286,6 +315,178 @@ static void slots_adopt__what_is_no_vault(void **state)
 	assert_int_equal(slots.count, 1);
 }
 
+/*
+ * Slots of users who do not trust each other.
+ */
+
+static const struct vb_claimant ann = { 64001, false }, ben = { 64002, false };
+
+static uint64_t cookie(int fd)
+{
+	return vb_vault_cookie(fd, SO_COOKIE);
+}
+
+static void check_all_steering(void)
+{
+	for (unsigned i = 0; i < slots.count; i++)
+		check_steering(i);
+}
+
+/* All slots are free, and their sockets were Ann's. */
+static void give_all_to_ann(void)
+{
+	assert_int_equal(vb_slots_create(&slots), 0);
+	for (unsigned i = 1; i <= VB_MAX_PROGRAMS; i++)
+		claim_as(&ann, i);
+	for (unsigned i = 1; i <= VB_MAX_PROGRAMS; i++)
+		give_up_name(i);
+}
+
+static void slots_claim__each_user_has_sockets_of_its_own(void **state)
+{
+	assert_int_equal(vb_slots_create(&slots), 0);
+	claim_as(&ann, 1);
+	give_up_name(1);
+	claim_as(&ben, 2);
+	claim(3);
+	give_up_name(3);
+	give_up_name(2);
+	claim_as(&ben, 2);
+	claim_as(&ann, 1);
+	claim_as(&ann, 3); /* only root had slot 3 */
+	give_up_name(3);
+	claim(4);
+	claim_as(&ann, 3);
+}
+
+/* Users who change without end do not use up the slots. */
+static void slots_claim__new_sockets_for_other_users(void **state)
+{
+	uint64_t before;
+
+	give_all_to_ann();
+	before = cookie(slots.fds[1]);
+	for (unsigned round = 0; round < 50; round++) {
+		const struct vb_claimant next = { 65000 + round, false };
+
+		claim_as(&next, 1);
+		assert_int_not_equal(cookie(slots.fds[1]), before);
+		before = cookie(slots.fds[1]);
+		give_up_name(1);
+	}
+	claim(1);
+	assert_int_not_equal(cookie(slots.fds[1]), before);
+	check_all_steering();
+}
+
+static void slots_claim__a_kept_socket_withholds_its_slot(void **state)
+{
+	int kept;
+
+	give_all_to_ann();
+	kept = dup(slots.fds[1]);
+	claim_as(&ben, 2);
+	check_all_steering();
+	assert_int_equal(recv(kept, &(char){ 0 }, 1, MSG_DONTWAIT), -1);
+	claim_as(&ann, 1); /* withheld from others only */
+	give_up_name(1);
+	claim_as(&ben, 3);
+	close(kept);
+	claim_as(&ben, 1);
+	check_all_steering();
+}
+
+static void slots_adopt__owners_and_replacements_are_kept(void **state)
+{
+	int kept;
+
+	give_all_to_ann();
+	kept = dup(slots.fds[1]);
+	claim_as(&ben, 2);
+	assert_int_equal(vb_slots_adopt(&slots, lose_broker()), 0);
+	assert_int_equal(slots.count, VB_SLOTS_MADE);
+	assert_true(slots.limited);
+	check_all_steering();
+	give_up_name(2);
+	claim_as(&ben, 2);
+	close(kept);
+	claim_as(&ben, 3); /* slot 1 was withheld */
+	claim_as(&ann, 1);
+}
+
+/* Finishes what a broker began that was killed while it replaced a socket. */
+static void slots_adopt__half_a_replacement(void **state)
+{
+	uint64_t before;
+	int fresh, vault;
+
+	assert_int_equal(vb_slots_create(&slots), 0);
+	claim_as(&ann, 1);
+	for (unsigned i = 2; i < 40; i++)
+		claim_as(&ann, i);
+	before = cookie(slots.fds[20]);
+	assert_int_equal(vb_udp_socket(&fresh), 0);
+	assert_int_equal(vb_vault_put(slots.vault, 20, &fresh, 1), 0);
+	/* Half of the vault is rewritten as well. */
+	assert_int_equal(vb_vault_put(slots.vault, 0, slots.fds, 16), 0);
+	vault = lose_broker();
+	close(fresh);
+	assert_int_equal(vb_slots_adopt(&slots, vault), 0);
+	assert_int_equal(slots.count, 48);
+	assert_int_equal(slots.messages, 3);
+	assert_int_not_equal(cookie(slots.fds[20]), before);
+	check_all_steering();
+	assert_int_equal(vb_slots_adopt(&slots, lose_broker()), 0);
+	check_all_steering();
+}
+
+/* What a holder may do with its socket does not let it read others' packets. */
+static void slots_claim__a_holder_reads_its_own_packets_only(void **state)
+{
+	static const int on = 1, off = 0;
+	struct sock_filter all = BPF_STMT(BPF_RET | BPF_K, 1);
+	struct sock_fprog program = { 1, &all };
+	struct sockaddr none = { .sa_family = AF_UNSPEC };
+	int fd;
+
+	assert_int_equal(vb_slots_create(&slots), 0);
+	claim_as(&ann, 1);
+	claim_as(&ben, 2);
+	fd = slots.fds[1];
+	assert_int_equal(setsockopt(fd, SOL_SOCKET, SO_ATTACH_REUSEPORT_CBPF,
+				    &program, sizeof(program)),
+			 -1);
+	assert_int_equal(setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &program,
+				    sizeof(program)),
+			 -1);
+	assert_int_equal(
+		setsockopt(fd, SOL_SOCKET, SO_DETACH_FILTER, &on, sizeof(on)),
+		-1);
+	assert_int_equal(
+		setsockopt(fd, SOL_SOCKET, SO_LOCK_FILTER, &off, sizeof(off)),
+		-1);
+	/* It can take the steering away, until the broker looks. */
+	assert_int_equal(vb_udp_unsteer(fd), 0);
+	assert_int_equal(vb_slots_steer(&slots), 0);
+	check_all_steering();
+	/* It can leave the group and stand before it. */
+	assert_int_equal(vb_udp_retire(fd), 0);
+	assert_int_equal(connect(fd, &none, sizeof(none)), 0);
+	for (unsigned slot = 2; slot < 16; slot++)
+		throw_at(slot);
+	assert_int_equal(recv(fd, &(char){ 0 }, 1, MSG_DONTWAIT), -1);
+	throw_at(1);
+	assert_int_equal(recv(fd, &(char){ 0 }, 1, MSG_DONTWAIT), 1);
+}
+
+static void slots_claim__a_slot_that_left_the_group_is_lost(void **state)
+{
+	give_all_to_ann();
+	assert_int_equal(vb_udp_retire(slots.fds[1]), 0);
+	claim_as(&ben, 2);
+	assert_int_equal(slots.owners[1].is, SLOT_LOST);
+}
+
 #define IN_GROUP(name)                                                         \
 	cmocka_unit_test_setup_teardown(name, fresh_slots, no_slots)
 
@@ -294,12 +495,20 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		IN_GROUP(slots_claim__lowest_first),
 		IN_GROUP(slots_claim__all_of_them),
+		IN_GROUP(slots_taken_lately__is_no_older_than_a_tenth_second),
 		IN_GROUP(slots_claim__stale_packets_are_gone),
 		IN_GROUP(slots_rest__not_while_taken),
 		IN_GROUP(slots_create__port_taken),
 		IN_GROUP(slots_adopt__order_is_kept),
 		IN_GROUP(slots_is_ours__same_socket),
 		IN_GROUP(slots_adopt__what_is_no_vault),
+		IN_GROUP(slots_claim__each_user_has_sockets_of_its_own),
+		IN_GROUP(slots_claim__new_sockets_for_other_users),
+		IN_GROUP(slots_claim__a_kept_socket_withholds_its_slot),
+		IN_GROUP(slots_adopt__owners_and_replacements_are_kept),
+		IN_GROUP(slots_adopt__half_a_replacement),
+		IN_GROUP(slots_claim__a_holder_reads_its_own_packets_only),
+		IN_GROUP(slots_claim__a_slot_that_left_the_group_is_lost),
 	};
 
 	if (!netns_enter())

@@ -299,6 +299,8 @@ static void region__stays_while_a_window_is_bound(void **state)
 static struct {
 	uint32_t key;
 	bool is_quiet, is_locked;
+	vb_time now; /* the clock of that implementation */
+	vb_time age; /* what it counted last */
 } other;
 
 static void note_grant(struct vb_adapter *a, const struct vb_grant *g)
@@ -310,8 +312,9 @@ static void note_revoke(struct vb_adapter *a, uint32_t index, uint32_t key)
 	other.key = key;
 }
 
-static bool is_quiet(struct vb_adapter *a, uint32_t key, vb_time age)
+static bool is_quiet(struct vb_adapter *a, uint32_t key, struct vb_age *age)
 {
+	other.age = vb_age_look(age, other.now);
 	return other.is_quiet || key != other.key;
 }
 
@@ -374,6 +377,40 @@ window__that_is_in_use_makes_its_work_request_wait(void **state)
 	f->a.key_ops = NULL;
 }
 
+/* Each revocation has an age of its own, on the clock of those who wait: the
+ * times at which queue pairs were driven last do not count. */
+static void VB_UNCHECKED
+window__that_is_closed_again_is_as_young_as_before(void **state)
+{
+	struct fixture *f = *state;
+	struct vb_send_wqe inv = { .op = WR_LOCAL_INV };
+	struct window w;
+
+	f->a.key_ops = &others_ops;
+	other.now = VB_SEC;
+	for (unsigned round = 0; round < 2; round++) {
+		other.is_quiet = false;
+		open_window(&w, f, 2, ACCESS_MW_BIND);
+		w.qp.now = 1; /* driven for the last time long ago */
+		assert_true(bind(&w, IOVA, 8, ACCESS_REMOTE_READ));
+		inv.imm = w.key;
+		w.qp.now = 100 * VB_SEC;
+		assert_int_equal(vb_mw_run(&w.qp, &inv), MW_BUSY);
+		assert_int_equal(other.age, 0);
+		other.now += 1000;
+		assert_int_equal(vb_mw_run(&w.qp, &inv), MW_BUSY);
+		assert_int_equal(other.age, 1000);
+		other.now += 100 * VB_SEC;
+		assert_int_equal(vb_mw_run(&w.qp, &inv), MW_BUSY);
+		assert_int_equal(other.age, 1000 + VB_AGE_STEP);
+		assert_true(w.qp.local_at - w.qp.now < VB_AGE_STEP);
+		other.is_quiet = true;
+		assert_int_equal(vb_mw_run(&w.qp, &inv), MW_DONE);
+		close_window(&w);
+	}
+	f->a.key_ops = NULL;
+}
+
 /* A destroyed queue pair's windows become invalid, because its number may be
  * reused. */
 static void VB_UNCHECKED queue_pair__takes_its_windows_along(void **state)
@@ -432,6 +469,7 @@ int main(void)
 		TEST(rebind__type_1_at_any_time),
 		TEST(invalidate__rules),
 		TEST(region__stays_while_a_window_is_bound),
+		TEST(window__that_is_closed_again_is_as_young_as_before),
 		TEST(window__that_is_in_use_makes_its_work_request_wait),
 		TEST(queue_pair__takes_its_windows_along),
 		TEST(alloc__types_and_number),

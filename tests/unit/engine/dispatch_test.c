@@ -10,12 +10,14 @@ static struct {
 	bool grh;     /* whether the last packet had a GRH */
 	uint32_t key; /* rkey of the packets in hear_in_run() */
 	uint8_t codes[4];
+	vb_time at; /* the time that came with the last packet */
 } heard;
 
 static void hear(struct vb_qp *qp, const struct vb_ib_pkt *pkt, vb_time now)
 {
 	heard.codes[heard.received++ % VB_COUNT(heard.codes)] = pkt->bth.opcode;
 	heard.grh = pkt->grh;
+	heard.at = now;
 }
 
 static bool step(struct vb_qp *qp, vb_time now, struct vb_txq *out)
@@ -121,6 +123,23 @@ static void dispatch__a_run_is_one_step(void **state)
 		add_frame(r, CODE_SEND_ONLY);
 	assert_int_equal(dispatch(r, 0), 4);
 	assert_int_equal(heard.steps, 1);
+	rig_down(r);
+}
+
+/* The thread that dispatches has read the clock before the thread that drove
+ * the queue pair last. */
+static void dispatch__time_never_goes_back(void **state)
+{
+	struct rig *r = rig_up(*state, QPS_RTS);
+
+	r->qp->now = 500;
+	add_frame(r, CODE_SEND_ONLY);
+	assert_int_equal(dispatch(r, 300), 1);
+	assert_int_equal(heard.at, 500);
+	assert_int_equal(r->qp->now, 500);
+	add_frame(r, CODE_SEND_ONLY);
+	assert_int_equal(dispatch(r, 501), 1);
+	assert_int_equal(heard.at, 501);
 	rig_down(r);
 }
 
@@ -513,6 +532,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(dispatch__a_run_is_one_step),
+		TEST(dispatch__time_never_goes_back),
 		TEST(dispatch__quiet_while_it_can_wait),
 		TEST(dispatch__a_run_ends),
 		TEST(dispatch__answers_come_first),

@@ -17,6 +17,7 @@
 
 static struct {
 	vb_time now, deadline;
+	vb_time stepped_at; /* the time of the last step */
 	/* number of steps so far; number of batches to send */
 	unsigned steps, batches;
 	struct vb_engine e;
@@ -43,6 +44,7 @@ static bool send_one(struct vb_qp *qp, vb_time now, struct vb_txq *q)
 	static struct vb_route route;
 
 	fake.steps++;
+	fake.stepped_at = now;
 	fake.batches -= fake.batches > 0;
 	for (unsigned i = 0; i < fake.frames; i++)
 		vb_txq_commit(q, 16, &route);
@@ -230,6 +232,27 @@ static void step_now(struct vb_engine *e, struct vb_qp *qp)
 	vb_mutex_unlock(&qp->drive);
 }
 
+/* The clock that this thread has read is behind the queue pair's time, which
+ * another thread has set. */
+static void time__never_goes_back(void **state)
+{
+	struct vb_engine *e = *state;
+	struct vb_qp *qp = &fake.qp[0];
+	vb_time ahead = fake.now + 100;
+
+	qp->now = ahead;
+	step_now(e, qp);
+	assert_int_equal(fake.stepped_at, ahead);
+	assert_int_equal(qp->now, ahead);
+	arm_timer(e, qp, fake.now, fake.now - 1);
+	vb_drive_due(e, fake.now, -1u);
+	assert_int_equal(fake.steps, 2);
+	assert_int_equal(fake.stepped_at, ahead);
+	fake.now = ahead + 1;
+	step_now(e, qp);
+	assert_int_equal(fake.stepped_at, ahead + 1);
+}
+
 /* A batch without room waits, and no new batch is made meanwhile. */
 static void room__what_has_none_goes_first(void **state)
 {
@@ -300,6 +323,30 @@ static void room__none_for_one_that_goes(void **state)
 	assert_int_equal(atomic_load(&e->held), 0);
 }
 
+/* A thread's batch without a pthread key, as where the program has taken all
+ * keys: the program's own key 0 keeps its value. */
+static void batch__without_a_key(void **state)
+{
+	struct vb_txq *q;
+	int mine;
+
+	pthread_once(&txq_once, eng_drive_make_txq_key);
+	assert_true(have_txq_key);
+	q = thread_txq;
+	thread_txq = NULL;
+	assert_int_equal(pthread_setspecific(txq_key, &mine), 0);
+	have_txq_key = false;
+	assert_non_null(eng_drive_my_txq());
+	assert_ptr_equal(pthread_getspecific(txq_key), &mine);
+	free(thread_txq);
+	give_txq();
+	assert_null(thread_txq);
+	assert_ptr_equal(pthread_getspecific(txq_key), &mine);
+	have_txq_key = true;
+	thread_txq = q;
+	assert_int_equal(pthread_setspecific(txq_key, q), 0);
+}
+
 /* Each held batch needs memory: only a limited number is held, and further ones
  * are lost. */
 static void room__for_so_many_batches(void **state)
@@ -327,6 +374,8 @@ int main(void)
 						tear_down),
 		cmocka_unit_test_setup_teardown(due__one_that_is_driven, set_up,
 						tear_down),
+		cmocka_unit_test_setup_teardown(time__never_goes_back, set_up,
+						tear_down),
 		cmocka_unit_test_setup_teardown(room__what_has_none_goes_first,
 						set_up, tear_down),
 		cmocka_unit_test_setup_teardown(room__there_is_none, set_up,
@@ -335,6 +384,7 @@ int main(void)
 						set_up, tear_down),
 		cmocka_unit_test_setup_teardown(room__for_so_many_batches,
 						set_up, tear_down),
+		cmocka_unit_test(batch__without_a_key),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

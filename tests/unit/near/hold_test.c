@@ -13,7 +13,9 @@
 #include <cmocka.h>
 
 #include "base/clock.h"
+#include "core/lock_order.h"
 #include "near/hold.h"
+#include "near/near_priv.h"
 
 #define KEY 0xabc
 #define QPN 5
@@ -22,6 +24,7 @@ struct world {
 	struct vb_peer p;
 	struct vb_registry *registry;
 	struct vb_hazard hazards[VB_HAZARDS];
+	_Atomic uint32_t expels;
 	int far_end;
 };
 
@@ -52,6 +55,7 @@ static int setup(void **state)
 	w->p.world = &vb_near_host;
 	w->p.registry = w->registry;
 	w->p.peer_hazards = w->hazards;
+	w->p.our_expels = &w->expels;
 	w->p.session = ends[0];
 	w->far_end = ends[1];
 	atomic_store(&w->p.state, PEER_UP);
@@ -81,6 +85,15 @@ static bool is_over(struct world *w, vb_time age)
 	return vb_hold_is_over(&w->p, KEY, 0, age);
 }
 
+/* The peer knows that its copy does not count, and its session is shut down. */
+static bool is_expelled(const struct world *w)
+{
+	char byte;
+
+	return atomic_load(&w->expels) &&
+	       recv(w->far_end, &byte, 1, MSG_DONTWAIT) == 0;
+}
+
 static void hold__only_the_named_key_and_queue_pair(void **state)
 {
 	struct world *w = *state;
@@ -103,6 +116,7 @@ static void hold__stopped_peer_is_not_waited_for(void **state)
 	waitpid(w->p.pid, &status, WUNTRACED);
 	assert_false(is_over(w, 1 * VB_MSEC));
 	assert_true(is_over(w, 3 * VB_MSEC));
+	assert_false(is_expelled(w));
 	/* Without exact permits the stopped process could still begin a
 	 * copy. */
 	w->registry->is_exact = 0;
@@ -123,13 +137,13 @@ static void hold__sleeping_peer_is_not_waited_for(void **state)
 static void hold__running_peer_is_waited_for_then_expelled(void **state)
 {
 	struct world *w = *state;
-	char byte;
 
 	w->p.pid = begin(w, true);
 	assert_false(is_over(w, 3 * VB_MSEC));
 	assert_false(is_over(w, VB_HOLD_UNSEEN + 1));
+	assert_false(is_expelled(w));
 	assert_true(is_over(w, VB_HOLD_RUNS + 1));
-	assert_int_equal(recv(w->far_end, &byte, 1, MSG_DONTWAIT), 0);
+	assert_true(is_expelled(w));
 }
 
 /* A peer that has ended is not waited for: the engine thread, which ends its
@@ -148,8 +162,8 @@ static void hold__ended_peer_is_not_waited_for(void **state)
 }
 
 /* /proc does not show the process, so it cannot say that the process is outside
- * of a copy. */
-static void hold__hidden_peer_is_waited_for(void **state)
+ * of a copy. If it is inside, it may copy after the owner has gone on. */
+static void hold__hidden_peer_is_waited_for_then_expelled(void **state)
 {
 	struct world *w = *state;
 
@@ -157,7 +171,9 @@ static void hold__hidden_peer_is_waited_for(void **state)
 	kill(w->p.pid, SIGKILL);
 	waitpid(w->p.pid, NULL, 0);
 	assert_false(is_over(w, 3 * VB_MSEC));
+	assert_false(is_expelled(w));
 	assert_true(is_over(w, VB_HOLD_UNSEEN + 1));
+	assert_true(is_expelled(w));
 	w->p.pid = 0;
 }
 
@@ -170,11 +186,144 @@ static void hold__wait_ends_when_the_peer_is_stopped(void **state)
 	w->p.pid = begin(w, true);
 	kill(w->p.pid, SIGSTOP);
 	waitpid(w->p.pid, &status, WUNTRACED);
-	vb_hold_await(&w->p, KEY, QPN);
+	vb_hold_await(&w->p, KEY, QPN, &(struct vb_age){ 0 });
 	assert_true(vb_clock_read() - then < 1 * VB_SEC);
 }
 
-#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+/*
+ * Peers in virtual time, all of which the kernel shows at one place. @stopped:
+ * the waiting thread itself is stopped for so long in each pause. @stays: after
+ * so many looks the peers have ended their copies.
+ */
+
+#define PEERS 5
+
+static struct crowd {
+	vb_time now, stopped;
+	enum vb_whereabouts at;
+	unsigned looks, stays, expelled;
+	struct vb_near *near;
+	struct vb_near_world kernel;
+	struct vb_peer peers[PEERS];
+	struct vb_hazard hazards[PEERS][VB_HAZARDS];
+	_Atomic uint32_t expels[PEERS];
+	struct vb_registry *registry;
+} * crowd;
+
+static vb_time crowd_now(void *arg)
+{
+	return crowd->now;
+}
+
+static void crowd_pause(void *arg, vb_time ns)
+{
+	crowd->now += VB_MAX(ns, 1000) + crowd->stopped;
+}
+
+static enum vb_whereabouts crowd_find(void *arg, pid_t pid)
+{
+	if (++crowd->looks == crowd->stays)
+		for (unsigned i = 0; i < PEERS; i++)
+			atomic_store(&crowd->hazards[i][0].what, 0);
+	return crowd->at;
+}
+
+static bool crowd_has_hung_up(void *arg, const struct vb_peer *p)
+{
+	return false;
+}
+
+static void crowd_hang_up(void *arg, const struct vb_peer *p)
+{
+	crowd->expelled++;
+}
+
+static int open_crowd(void **state)
+{
+	struct crowd *c = crowd = calloc(1, sizeof(*crowd));
+
+	c->near = calloc(1, sizeof(*c->near));
+	c->registry = mmap(NULL, sizeof(*c->registry), PROT_READ | PROT_WRITE,
+			   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	assert_ptr_not_equal(c->registry, MAP_FAILED);
+	c->registry->is_exact = 1;
+	c->now = VB_SEC;
+	c->kernel = (struct vb_near_world){ .now = crowd_now,
+					    .pause = crowd_pause,
+					    .find = crowd_find,
+					    .has_hung_up = crowd_has_hung_up,
+					    .hang_up = crowd_hang_up };
+	c->near->world = &c->kernel;
+	vb_mutex_init(&c->near->lock, RANK_NEAR);
+	for (unsigned i = 0; i < PEERS; i++) {
+		struct vb_peer *p = &c->peers[i];
+
+		p->world = &c->kernel;
+		p->registry = c->registry;
+		p->peer_hazards = c->hazards[i];
+		p->our_expels = &c->expels[i];
+		atomic_store(&p->refs, 1);
+		atomic_store(&p->state, PEER_UP);
+		atomic_store(&c->hazards[i][0].what, (uint64_t)KEY << 32);
+		c->near->peers[1 + i] = p;
+		c->near->known[0] |= 2u << i;
+	}
+	return 0;
+}
+
+static int close_crowd(void **state)
+{
+	vb_mutex_fini(&crowd->near->lock);
+	munmap(crowd->registry, sizeof(*crowd->registry));
+	free(crowd->near);
+	free(crowd);
+	return 0;
+}
+
+/* The owner waits once for all that are frozen, and not for each in turn. */
+static void crowd__that_is_frozen_costs_one_limit(void **state)
+{
+	crowd->at = IS_UNSEEN;
+	vb_near_await(crowd->near, KEY);
+	assert_int_equal(crowd->expelled, PEERS);
+	assert_true(crowd->now - VB_SEC >= VB_HOLD_UNSEEN);
+	assert_true(crowd->now - VB_SEC < VB_HOLD_UNSEEN + 100 * VB_MSEC);
+}
+
+/* The thread that waits got a processor for a moment every second only, so the
+ * peers had none either. */
+static void crowd__is_not_blamed_for_our_own_stops(void **state)
+{
+	crowd->at = MAY_COPY;
+	crowd->stopped = VB_SEC;
+	crowd->stays = 500;
+	vb_near_await(crowd->near, KEY);
+	assert_int_equal(crowd->looks, 500);
+	assert_int_equal(crowd->expelled, 0);
+}
+
+/* A work request that unbinds a window looks now and then. */
+static void crowd__is_quiet_when_each_was_waited_for(void **state)
+{
+	struct vb_age age = { 0 };
+
+	crowd->at = IS_UNSEEN;
+	assert_false(vb_near_is_quiet(crowd->near, KEY, &age));
+	crowd->now += 100 * VB_SEC;
+	assert_false(vb_near_is_quiet(crowd->near, KEY, &age));
+	assert_int_equal(age.sum, VB_AGE_STEP);
+	assert_int_equal(crowd->expelled, 0);
+	while (age.sum < VB_HOLD_UNSEEN) {
+		assert_int_equal(crowd->expelled, 0);
+		crowd->now += VB_MSEC;
+		(void)vb_near_is_quiet(crowd->near, KEY, &age);
+	}
+	assert_true(vb_near_is_quiet(crowd->near, KEY, &age));
+	assert_int_equal(crowd->expelled, PEERS);
+}
+
+#define CROWD(f) cmocka_unit_test_setup_teardown(f, open_crowd, close_crowd)
+#define TEST(f)	 cmocka_unit_test_setup_teardown(f, setup, teardown)
 
 int main(void)
 {
@@ -184,8 +333,11 @@ int main(void)
 		TEST(hold__sleeping_peer_is_not_waited_for),
 		TEST(hold__running_peer_is_waited_for_then_expelled),
 		TEST(hold__ended_peer_is_not_waited_for),
-		TEST(hold__hidden_peer_is_waited_for),
+		TEST(hold__hidden_peer_is_waited_for_then_expelled),
 		TEST(hold__wait_ends_when_the_peer_is_stopped),
+		CROWD(crowd__that_is_frozen_costs_one_limit),
+		CROWD(crowd__is_not_blamed_for_our_own_stops),
+		CROWD(crowd__is_quiet_when_each_was_waited_for),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

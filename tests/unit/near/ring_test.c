@@ -212,6 +212,75 @@ static void ring__invalid_values_of_the_reader(void **state)
 	assert_true(put(p, i, 8));
 }
 
+/* Is the stamp of the next request possible? */
+static bool reads_well_with(struct pair *p, uint32_t stamp)
+{
+	atomic_store(&p->ring->requests[p->r.head % VB_RING_SLOTS].stamp,
+		     stamp);
+	return vb_ring_reads_well(&p->r);
+}
+
+static void ring__possible_stamps(void **state)
+{
+	struct pair *p = *state;
+	const struct vb_answer_note note = { .seq = 1 };
+	struct vb_answer_note a;
+
+	for (uint32_t i = 0; i < 2 * VB_RING_SLOTS; i++) {
+		assert_true(vb_ring_reads_well(&p->r));
+		assert_true(reads_well_with(p, i + 1 - VB_RING_SLOTS));
+		assert_int_equal(reads_well_with(p, 0), i < VB_RING_SLOTS);
+		assert_false(reads_well_with(p, UINT32_MAX - VB_RING_SLOTS));
+		assert_false(reads_well_with(p, i + 2));
+		assert_false(reads_well_with(p, i + 1 + VB_RING_SLOTS));
+		assert_true(put(p, i, 8));
+		assert_true(vb_ring_reads_well(&p->r));
+		take(p, i, 8);
+		vb_ring_answer(&p->w, &note);
+		assert_true(vb_ring_reads_well(&p->r));
+		assert_int_equal(vb_ring_hear(&p->r, &a), 1);
+	}
+	assert_true(vb_ring_reads_well(&p->r));
+	atomic_store(&p->ring->answers[p->r.answer_head % VB_RING_SLOTS].stamp,
+		     UINT32_MAX);
+	assert_false(vb_ring_reads_well(&p->r));
+}
+
+/* The writer sees that the reader has changed an unanswered request, or counts
+ * impossibly. */
+static void ring__intact(void **state)
+{
+	struct pair *p = *state;
+	uint32_t at = VB_RING_SLOTS - 2;
+
+	for (uint32_t i = 0; i < at; i++) {
+		assert_true(put(p, i, 8));
+		take(p, i, 8);
+	}
+	assert_true(vb_ring_is_intact(&p->w));
+	for (uint32_t i = 0; i < 4; i++)
+		assert_true(put(p, at + i, 8));
+	assert_true(vb_ring_is_intact(&p->w));
+	for (uint32_t i = at; i < at + 4; i++) {
+		struct vb_request_slot *slot =
+			&p->ring->requests[i % VB_RING_SLOTS];
+
+		atomic_store(&slot->stamp, 0);
+		assert_false(vb_ring_is_intact(&p->w));
+		atomic_store(&slot->stamp, i + 1);
+	}
+	atomic_store(&p->ring->head, at + 5);
+	assert_false(vb_ring_is_intact(&p->w));
+	atomic_store(&p->ring->head, UINT32_MAX);
+	assert_false(vb_ring_is_intact(&p->w));
+	atomic_store(&p->ring->head, at);
+	assert_true(vb_ring_is_intact(&p->w));
+	/* an answered request may have any stamp */
+	take(p, at, 8);
+	atomic_store(&p->ring->requests[at % VB_RING_SLOTS].stamp, 0);
+	assert_true(vb_ring_is_intact(&p->w));
+}
+
 #define MANY 20000
 
 static void *write_many(void *arg)
@@ -265,6 +334,8 @@ int main(void)
 		TEST(ring__answers_in_order),
 		TEST(ring__invalid_values_of_the_writer),
 		TEST(ring__invalid_values_of_the_reader),
+		TEST(ring__possible_stamps),
+		TEST(ring__intact),
 		TEST(ring__two_threads),
 	};
 

@@ -97,6 +97,23 @@ static void session__comes_up_and_wakes_a_waiting_thread(void **state)
 	end(&called);
 }
 
+/* A process that has the socket of the name cannot make the engine thread
+ * wait: the thread sets O_NONBLOCK again before it accepts a caller. */
+static void session__does_not_rely_on_a_shared_flag(void **state)
+{
+	struct program caller, called;
+
+	begin(&caller, 1);
+	begin(&called, 2);
+	assert_int_equal(fcntl(called.name_fd, F_SETFL, 0), 0);
+	(void)vb_session_want(caller.near, 2);
+	meet(&caller, &called);
+	assert_true(fcntl(called.name_fd, F_GETFL) & O_NONBLOCK);
+	assert_true(vb_peer_is_up(called.near->peers[1]));
+	end(&caller);
+	end(&called);
+}
+
 static void session__wakes_a_peer_by_the_session(void **state)
 {
 	struct program caller, called;
@@ -285,6 +302,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(session__comes_up_and_wakes_a_waiting_thread),
+		cmocka_unit_test(session__does_not_rely_on_a_shared_flag),
 		cmocka_unit_test(session__wakes_a_peer_by_the_session),
 		cmocka_unit_test(session__gives_no_eventfd_away),
 		cmocka_unit_test(

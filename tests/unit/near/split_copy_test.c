@@ -136,6 +136,20 @@ static void offer__invalid_words(void **state)
 	}
 }
 
+static void offer__possible(void **state)
+{
+	/* NONE, MADE, TAKEN, DONE, FAILED, AWAITED */
+	const uint32_t possible =
+		1 << 0 | 1 << 1 | 1 << 2 | 1 << 4 | 1 << 6 | 1 << 8;
+	struct both *b = *state;
+
+	for (uint32_t i = 0; i < 16; i++) {
+		atomic_store(&b->offer.word, 0x70 + i);
+		assert_int_equal(vb_offer_is_possible(&b->offer),
+				 possible >> i & 1);
+	}
+}
+
 static void *sender_main(void *arg)
 {
 	struct both *b = arg;
@@ -189,6 +203,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(offer__numbered, set_up,
 						tear_down),
 		cmocka_unit_test_setup_teardown(offer__invalid_words, set_up,
+						tear_down),
+		cmocka_unit_test_setup_teardown(offer__possible, set_up,
 						tear_down),
 		cmocka_unit_test_setup_teardown(offer__each_part_copied_once,
 						set_up, tear_down),
