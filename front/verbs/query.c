@@ -235,10 +235,10 @@ static void fill_infiniband(const struct vb_adapter *adapter,
 
 static void fill_port(struct vb_adapter *adapter, struct ibv_port_attr *a)
 {
-	struct vb_port *p = &adapter->port;
+	const struct vb_port *p = &adapter->port;
 
 	a->max_msg_sz = VB_MAX_MSG;
-	vb_mutex_lock(&p->lock);
+	vb_mutex_lock(&adapter->port.lock);
 	a->state = (enum ibv_port_state)p->state;
 	a->max_mtu = p->max_mtu;
 	a->active_mtu = p->active_mtu;
@@ -246,7 +246,7 @@ static void fill_port(struct vb_adapter *adapter, struct ibv_port_attr *a)
 		fill_infiniband(adapter, a);
 	else
 		fill_ethernet(adapter, a);
-	vb_mutex_unlock(&p->lock);
+	vb_mutex_unlock(&adapter->port.lock);
 }
 
 int vb_front_query_port(struct ibv_context *context, uint8_t port_num,
