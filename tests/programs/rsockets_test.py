@@ -589,7 +589,7 @@ def what_has_the_number_of_one_that_says_goodbye():
 
 
 def without_a_key_of_thread_data():
-    elsewhere('no_key_of_thread_data')
+    elsewhere('no_key_of_thread_data', VERBENA_LOG='error')
 
 
 def datagrams_of_children():
