@@ -54,7 +54,8 @@ struct vb_ipc {
 	int32_t error;	   /* of IPC_REFUSE: a positive errno */
 	uint32_t programs; /* of IPC_REPORT: number of programs with a slot */
 	uint32_t pid;
-	char text[VB_IPC_TEXT]; /* reason in plain text that ends with NUL */
+	/* of IPC_REFUSE: the reason; of IPC_REPORT: counters; ends with NUL */
+	char text[VB_IPC_TEXT];
 };
 
 size_t vb_ipc_put(uint8_t bytes[VB_IPC_BYTES], const struct vb_ipc *m);

@@ -22,10 +22,10 @@ void vb_nl_put_system(struct vb_nl_out *o);
 /* A kind of objects: how they are requested and listed. */
 struct vb_nl_kind {
 	uint16_t command; /* the command RDMA_NLDEV_CMD_RES_*_GET */
-	uint16_t table,
-		entry; /* RDMA_NLDEV_ATTR_RES_* of the list, of an entry */
-	uint16_t id;   /* the attribute that identifies an object */
-	bool by_port;  /* a request names the port in addition to the device */
+	/* RDMA_NLDEV_ATTR_RES_* of the whole list, and of one entry */
+	uint16_t table, entry;
+	uint16_t id;  /* the attribute that identifies an object */
+	bool by_port; /* a request names the port in addition to the device */
 	enum vb_roster_kind kind;
 	void (*put)(struct vb_nl_out *o, const struct vb_nl_facts *f,
 		    const struct vb_census_row *row);
