@@ -162,23 +162,10 @@ static bool roce_comes_to_port(const struct vb_qp *qp, const struct vb_frame *f)
 	       vb_port_find_gid(&qp->adapter->port, f->dst) >= 0;
 }
 
-/* The packet must come from the connection's peer, and to the queue pair's own
- * address (IBA 9.6.1). A link-local address is unique only on its interface. */
-static bool roce_comes_from_peer(const struct vb_qp *qp,
-				 const struct vb_frame *f)
-{
-	if (qp->type == QPT_UD)
-		return roce_comes_to_port(qp, f);
-	return vb_gid_equal(f->src, &qp->route.dgid) &&
-	       vb_gid_equal(f->dst, &qp->route.sgid) &&
-	       (f->ifindex == qp->route.ifindex ||
-		!vb_gid_is_link_local(f->src));
-}
-
 const struct vb_addressing vb_addressing_roce = {
 	.route = roce_route,
 	.reply = roce_reply,
-	.comes_from_peer = roce_comes_from_peer,
+	.comes_from_peer = roce_comes_to_port,
 };
 
 int vb_route_back(struct vb_adapter *a, const struct vb_grh *grh,

@@ -33,7 +33,9 @@ struct vb_addressing {
 	bool (*reply)(struct vb_adapter *a, const struct vb_grh *grh,
 		      const struct vb_wc_from *from, struct vb_av *av);
 	/* Did @f come from the peer of the connected queue pair @qp, or, to a
-	 * datagram queue pair, to an address of its port? */
+	 * datagram queue pair, to an address of its port? RoCE's is asked for
+	 * datagrams alone: engine/dispatch.c compares the addresses of a
+	 * connection itself, on the way of each packet. */
 	bool (*comes_from_peer)(const struct vb_qp *qp,
 				const struct vb_frame *f);
 	/* A path MTU that the port does not carry is refused; else the queue

@@ -115,6 +115,18 @@ static struct vb_peer_id *peer_of(struct vb_engine *e, struct vb_qp *qp,
 	return &s->id;
 }
 
+/* The packet must come from the connection's peer, and to the queue pair's own
+ * address (IBA 9.6.1). A link-local address is unique only on its interface. */
+static bool comes_from_peer(const struct vb_qp *qp, const struct vb_frame *f)
+{
+	if (qp->type == QPT_UD || vb_adapter_is_ib(qp->adapter))
+		return qp->adapter->addressing->comes_from_peer(qp, f);
+	return vb_gid_equal(f->src, &qp->route.dgid) &&
+	       vb_gid_equal(f->dst, &qp->route.sgid) &&
+	       (f->ifindex == qp->route.ifindex ||
+		!vb_gid_is_link_local(f->src));
+}
+
 /* The opcode must belong to the queue pair's transport. UC and UD also take
  * Verbena's own acknowledgement (ib/pace.h). */
 static bool class_fits(const struct vb_qp *qp, uint8_t opcode)
@@ -142,7 +154,7 @@ static enum vb_counter eng_refusal(struct vb_engine *e, struct vb_qp *qp,
 		return CNT_DROP_TRANSPORT;
 	if (!state_takes(atomic_load(&qp->state), pkt->op->response))
 		return CNT_DROP_STATE;
-	if (!qp->adapter->addressing->comes_from_peer(qp, f))
+	if (!comes_from_peer(qp, f))
 		return CNT_DROP_ADDRESS;
 	if (!pkey_matches(qp, pkt->bth.pkey))
 		return CNT_DROP_PKEY;
