@@ -128,6 +128,10 @@ static enum ibv_wc_status try_much(struct side *a)
 			first = first ? first : wc.status;
 		nap(100);
 	}
+	/* Other fillings may leave values that are possible: such a peer counts
+	 * as one that answers nothing, which docs/NEAR.md does not give up. */
+	if (filling != ONES)
+		return first;
 	expect(first != IBV_WC_SUCCESS, "%s: no request has failed in %d s",
 	       filling_names[filling], ENDS);
 	expect(under_way == 0, "%s: %u requests never end",
