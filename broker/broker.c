@@ -42,7 +42,7 @@
 #define REST_RETRY (100 * VB_MSEC)
 /* Claims make it check so at most once in this time. */
 #define REST_PAUSE (10 * VB_MSEC)
-/* A session whose claims the broker refused this often ends. */
+/* The broker ends a session when it has refused this many of its claims. */
 #define MOST_REFUSALS 8
 /* While users have limited sockets, the broker attaches the steering program
  * anew this often, because each holder can detach it. */
@@ -179,8 +179,9 @@ static bool rest_all(struct broker *b)
 	return all;
 }
 
-/* Returns the number of slots that are taken. When there are more than the
- * broker knows programs of, finds out whose they are. */
+/* Returns the number of slots that are taken. When more slots are taken than
+ * the broker has granted, the broker asks the kernel for the users of the
+ * others. */
 static unsigned count_taken(struct broker *b, vb_time now)
 {
 	unsigned taken = vb_slots_taken_lately(&b->slots, now), known = 0;
@@ -217,8 +218,9 @@ static bool has_share(struct broker *b, const struct session *s,
 	return false;
 }
 
-/* Refuses a claim with @m, or with the words for @error if @m is NULL, and ends
- * a session whose claims it refuses again and again: claims cost much. */
+/* Refuses a claim with @m, or with the text for @error if @m is NULL. -EDQUOT:
+ * the caller ends the session, because the broker has refused MOST_REFUSALS of
+ * its claims, and each claim costs the broker milliseconds. */
 static int refuse_claim(struct session *s, struct vb_ipc *m, int error)
 {
 	int rc = m ? refuse_with(s, m, error) : refuse_program(s, error);

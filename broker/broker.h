@@ -18,10 +18,10 @@
  *
  * The vault is given only to programs of the broker's own user and of root, the
  * trusted programs, as it opens every program's socket; and a broker adopts
- * only a vault of such programs. A program uses the broker that there is,
- * whoever runs it, and only logs that the broker belongs to another user: that
- * user can read the program's packets, so root runs the broker where users do
- * not trust each other. A broker serves all users. It gives a program that it
+ * only a vault of such programs. A program uses the broker that runs,
+ * even one of another user, and logs that user's number. The broker's user can
+ * read the program's packets, so root runs the broker where users do not trust
+ * each other. A broker serves all users. It gives a program that it
  * does not trust the slot's socket and name but no vault, so that program
  * cannot help a new broker: if the broker is killed while only such programs
  * live, they keep port 4791, and no other program gets in, until the last of

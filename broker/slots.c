@@ -172,7 +172,8 @@ static bool are_here(const int *fds, unsigned count)
 	return true;
 }
 
-/* Notes whose the sockets are that an earlier broker made. */
+/* Reads, from the filter of each socket that an earlier broker made, the user to
+ * whom that broker limited the socket. */
 static void read_owners(struct vb_slots *s)
 {
 	struct vb_udp_owner o = { 0 };
@@ -295,7 +296,8 @@ static bool slots_is_taken(unsigned slot)
 	return fd == -EADDRINUSE;
 }
 
-/* Whose is a slot, from the view of the one who claims it? */
+/* What a slot is to the program that claims one: a slot that its user had
+ * before; one that no user had; another user's; or one that it cannot get. */
 enum view { VIEW_OWN, VIEW_UNUSED, VIEW_OTHERS, VIEW_NOBODYS };
 
 static enum view view_of(const struct vb_slots *s, unsigned slot,
@@ -355,7 +357,8 @@ static bool let_go(struct vb_slots *s, unsigned slot, int old)
 	return !o->watched || kept[slot];
 }
 
-/* Reserves @slot for the user who had it, and still has its earlier socket. */
+/* The user who had @slot still has the socket that the broker replaced, so the
+ * broker gives the slot to no other user. */
 static void withhold(struct vb_slots *s, unsigned slot)
 {
 	struct vb_slot_owner *o = &s->owners[slot];
@@ -370,8 +373,8 @@ static void withhold(struct vb_slots *s, unsigned slot)
 	       (unsigned)o->uid, slot);
 }
 
-/* Offers slots to other users again whose former holder has closed the socket
- * that the broker replaced. */
+/* A withheld slot becomes free for other users when its former holder has
+ * closed the socket that the broker replaced. */
 static void offer_again(struct vb_slots *s)
 {
 	bool kept[VB_SLOTS_MADE];
@@ -387,8 +390,8 @@ static void offer_again(struct vb_slots *s)
 
 /* Returns whether the socket of @slot is where the broker put it in the group.
  * A holder can move it out, and the group's last socket is in its place then.
- * A user who takes the steering away at this moment makes the answer false, so
- * the broker asks again at the next claim. */
+ * The answer is also false if a user detaches the steering program at this
+ * moment, so the broker checks again at the next claim. */
 static bool is_in_place(struct vb_slots *s, unsigned slot)
 {
 	bool left = vb_udp_unsteer(s->fds[slot]) == -ENOENT;
@@ -449,7 +452,9 @@ static int slots_replace(struct vb_slots *s, unsigned slot)
 	return s->owners[slot].is == SLOT_UNLIMITED ? 0 : -EBUSY;
 }
 
-/* Limits a slot's socket to the user who gets it. */
+/* Attaches to the slot's socket the filter that limits the socket to the user of
+ * the claimant @who; a trusted claimant's socket gets no filter. 0, -EBUSY: the
+ * socket has a locked filter already, or another -errno. */
 static int limit_to(struct vb_slots *s, unsigned slot,
 		    const struct vb_claimant *who)
 {
