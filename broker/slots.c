@@ -172,8 +172,8 @@ static bool are_here(const int *fds, unsigned count)
 	return true;
 }
 
-/* Reads, from the filter of each socket that an earlier broker made, the user to
- * whom that broker limited the socket. */
+/* Reads, from the filter of each socket that an earlier broker made, the user
+ * to whom that broker limited the socket. */
 static void read_owners(struct vb_slots *s)
 {
 	struct vb_udp_owner o = { 0 };
@@ -452,8 +452,8 @@ static int slots_replace(struct vb_slots *s, unsigned slot)
 	return s->owners[slot].is == SLOT_UNLIMITED ? 0 : -EBUSY;
 }
 
-/* Attaches to the slot's socket the filter that limits the socket to the user of
- * the claimant @who; a trusted claimant's socket gets no filter. 0, -EBUSY: the
+/* Attaches to the slot's socket the filter that limits the socket to the user
+ * of the claimant @who; a trusted claimant's socket gets no filter. 0, -EBUSY: the
  * socket has a locked filter already, or another -errno. */
 static int limit_to(struct vb_slots *s, unsigned slot,
 		    const struct vb_claimant *who)
