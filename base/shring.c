@@ -86,8 +86,9 @@ void vb_shring_commit(struct vb_shring_out *o, uint32_t len)
 	o->head = o->at + space_of(len);
 }
 
-/* Must the other side, whose counter is @counter, be rung? Each odd value is
- * rung for once. */
+/* Must this side ring the other side's bell? The other side stores an odd value
+ * in @counter before it sleeps or starves; this side rings once for each such
+ * value, and keeps the value in *@rung. */
 static bool must_ring(const _Atomic uint32_t *counter, uint32_t *rung)
 {
 	uint32_t now;
