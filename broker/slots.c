@@ -453,8 +453,8 @@ static int slots_replace(struct vb_slots *s, unsigned slot)
 }
 
 /* Attaches to the slot's socket the filter that limits the socket to the user
- * of the claimant @who; a trusted claimant's socket gets no filter. 0, -EBUSY: the
- * socket has a locked filter already, or another -errno. */
+ * of the claimant @who; a trusted claimant's socket gets no filter. 0, -EBUSY:
+ * the socket has a locked filter already, or another -errno. */
 static int limit_to(struct vb_slots *s, unsigned slot,
 		    const struct vb_claimant *who)
 {

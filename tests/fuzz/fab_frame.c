@@ -7,8 +7,8 @@
  */
 #include <string.h>
 
-#include "fabric/net_priv.h"
 #include "tests/fuzz/fuzz.h"
+#include "tests/support/fab_star.h"
 
 #define PORTS 3
 
@@ -25,7 +25,8 @@ static enum vb_fab_taken take(void *arg, struct vb_fab_node *node, uint8_t port,
 }
 
 static void see(void *arg, struct vb_fab_node *node, uint8_t port,
-		enum vb_fab_way way, const uint8_t *bytes, size_t len, vb_time now)
+		enum vb_fab_way way, const uint8_t *bytes, size_t len,
+		vb_time now)
 {
 	uint16_t crc;
 
@@ -36,48 +37,23 @@ static void see(void *arg, struct vb_fab_node *node, uint8_t port,
 	MUST(crc == 0 || crc == 0xffff);
 }
 
-static struct vb_fab_node *add(struct vb_fab_net *net, uint8_t kind,
-			       uint8_t ports)
-{
-	struct vb_fab_node_spec spec = { .kind = kind,
-					 .ports = ports,
-					 .guid = 1,
-					 .linear_cap = 64,
-					 .mcast_cap = 4 };
-	struct vb_fab_node *n = vb_fab_node_create(&spec);
-
-	MUST(n && vb_fab_add(net, n) == 0);
-	for (unsigned p = 0; p <= ports; p++) {
-		n->port[p].mtu = 5;
-		n->port[p].oper_vls = 3;
-	}
-	return n;
-}
-
-static void activate(struct vb_fab_net *net, struct vb_fab_node *n,
-		     uint8_t port)
-{
-	MUST(!vb_fab_set_state(net, n, port, FAB_ARMED, VB_SEC));
-	MUST(!vb_fab_set_state(net, n, port, FAB_ACTIVE, VB_SEC));
-}
-
 /* A switch of LID 9 and adapters of LIDs 1 to 3 at its ports; port 2 enforces
  * partitions. */
 static struct vb_fab_node *build(struct vb_fab_net *net)
 {
 	struct vb_fab_link_spec link = { .buffer = 80 };
-	struct vb_fab_node *sw = add(net, FAB_SWITCH, PORTS), *ca[PORTS];
+	struct vb_fab_node *sw = star_add(net, FAB_SWITCH, PORTS), *ca[PORTS];
 
 	for (uint8_t i = 0; i < PORTS; i++) {
-		ca[i] = add(net, FAB_CA, 1);
+		ca[i] = star_add(net, FAB_CA, 1);
 		MUST(!vb_fab_link(net, sw, i + 1, ca[i], 1, &link, 0));
 		sw->sw.linear[i + 1] = i + 1;
 		vb_fab_watch(sw, i + 1, true);
 	}
 	vb_fab_run(net, VB_SEC);
 	for (uint8_t i = 0; i < PORTS; i++) {
-		activate(net, sw, i + 1);
-		activate(net, ca[i], 1);
+		star_activate(net, sw, i + 1, VB_SEC);
+		star_activate(net, ca[i], 1, VB_SEC);
 	}
 	sw->port[0].lid = 9;
 	sw->sw.linear_top = 40;

@@ -8,19 +8,8 @@
 #include <stdlib.h>
 
 #include "base/defs.h"
+#include "tests/support/must.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len);
-
-/* Aborts unless a property holds that every input must have; not removed by
- * NDEBUG. */
-static inline void must(bool held, const char *what)
-{
-	if (!held) {
-		fprintf(stderr, "does not hold: %s\n", what);
-		abort();
-	}
-}
-
-#define MUST(property) must(property, #property)
 
 #endif

@@ -8,30 +8,16 @@
  * management, and the second program gets whole frames for its own queue pairs.
  */
 #include <string.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #include "base/bytes.h"
-#include "base/fdmail.h"
-#include "base/shm.h"
-#include "fabric/net_priv.h"
-#include "fabricd/verbs_priv.h"
 #include "tests/fuzz/fuzz.h"
+#include "tests/support/fab_star.h"
+#include "tests/support/verbs_guest.h"
 #include "wire/ib_hdr.h"
 #include "wire/lrh.h"
 
-#define UD_SEND	   0x64
-#define FRAME	   (VB_LRH_BYTES + VB_BTH_BYTES + 8 + VB_ICRC_BYTES)
-#define RING_BYTES VB_SHRING_BYTES(VB_VERBS_RING)
-
-struct guest {
-	struct verbs_program *p;
-	struct vb_verbs_port port;
-	int control[2], fds[VERBS_FDS];
-	void *own, *theirs; /* what the program writes, and what it reads */
-	struct vb_shring_out out;
-	struct vb_shring_in in;
-};
+#define UD_SEND 0x64
+#define FRAME	(VB_LRH_BYTES + VB_BTH_BYTES + 8 + VB_ICRC_BYTES)
 
 static bool expelled;
 
@@ -73,81 +59,28 @@ static enum vb_fab_taken take(void *arg, struct vb_fab_node *node, uint8_t port,
 
 /* --- the network --- */
 
-static struct vb_fab_node *add(struct vb_fab_net *net, uint8_t kind,
-			       uint8_t ports)
-{
-	struct vb_fab_node_spec spec = { .kind = kind,
-					 .ports = ports,
-					 .guid = 1,
-					 .linear_cap = 8,
-					 .mcast_cap = 4 };
-	struct vb_fab_node *n = vb_fab_node_create(&spec);
-
-	MUST(n && vb_fab_add(net, n) == 0);
-	for (unsigned p = 0; p <= ports; p++) {
-		n->port[p].mtu = 5;
-		n->port[p].oper_vls = 3;
-	}
-	return n;
-}
-
-static void activate(struct vb_fab_net *net, struct vb_fab_node *n,
-		     uint8_t port)
-{
-	MUST(!vb_fab_set_state(net, n, port, FAB_ARMED, VB_SEC));
-	MUST(!vb_fab_set_state(net, n, port, FAB_ACTIVE, VB_SEC));
-}
-
 /* A switch with adapters of LIDs 1 and 2 at its ports. */
 static void build(struct vb_fab_net *net, struct vb_fab_node *ca[2])
 {
 	struct vb_fab_link_spec link = { .buffer = 80 };
-	struct vb_fab_node *sw = add(net, FAB_SWITCH, 2);
+	struct vb_fab_node *sw = star_add(net, FAB_SWITCH, 2);
 
 	for (uint8_t i = 0; i < 2; i++) {
-		ca[i] = add(net, FAB_CA, 1);
+		ca[i] = star_add(net, FAB_CA, 1);
 		MUST(!vb_fab_link(net, sw, i + 1, ca[i], 1, &link, 0));
 		ca[i]->port[1].lid = i + 1;
 		sw->sw.linear[i + 1] = i + 1;
 	}
 	vb_fab_run(net, VB_SEC);
 	for (uint8_t i = 0; i < 2; i++) {
-		activate(net, sw, i + 1);
-		activate(net, ca[i], 1);
+		star_activate(net, sw, i + 1, VB_SEC);
+		star_activate(net, ca[i], 1, VB_SEC);
 	}
 	sw->sw.linear_top = 2;
 	sw->sw.mcast[1].ports[0] = 0x6;
 }
 
 /* --- the programs --- */
-
-static void attach(struct guest *g, struct vb_fabricd *f,
-		   struct vb_fab_node *node)
-{
-	unsigned count = VERBS_FDS;
-
-	memset(g, 0, sizeof(*g));
-	MUST(!socketpair(AF_UNIX, SOCK_SEQPACKET, 0, g->control));
-	MUST(!vb_fabricd_verbs_attach(f, g, g->control[0], node, 1, &g->p));
-	MUST(vb_fdmail_recv(g->control[1], &g->port, sizeof(g->port), g->fds,
-			    &count, MSG_DONTWAIT) == sizeof(g->port));
-	MUST(count == VERBS_FDS);
-	MUST(!vb_shm_map(g->fds[VERBS_FD_PROGRAM], RING_BYTES, true, &g->own));
-	MUST(!vb_shm_map(g->fds[VERBS_FD_FABRIC], RING_BYTES, false,
-			 &g->theirs));
-	vb_shring_open(&g->out, &g->in, g->own, g->theirs, VB_VERBS_RING);
-}
-
-static void detach(struct guest *g)
-{
-	vb_fabricd_verbs_detach(g->p);
-	vb_shm_unmap(g->own, RING_BYTES);
-	vb_shm_unmap(g->theirs, RING_BYTES);
-	for (unsigned i = 0; i < VERBS_FDS; i++)
-		close(g->fds[i]);
-	close(g->control[0]);
-	close(g->control[1]);
-}
 
 /* What the second program gets. */
 static void read_all(struct guest *g)
@@ -202,7 +135,7 @@ static void scribble(struct guest *g, unsigned where, const uint8_t *bytes,
 		offsetof(struct vb_shring_side, head),
 		offsetof(struct vb_shring_side, tail),
 		VB_SHRING_RING_AT,
-		RING_BYTES - 1024,
+		GUEST_BYTES - 1024,
 	};
 
 	memcpy((uint8_t *)g->own + starts[where % VB_COUNT(starts)], bytes,
@@ -252,10 +185,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
 	MUST(f.net);
 	build(f.net, ca);
 	for (unsigned i = 0; i < 2; i++)
-		attach(&g[i], &f, ca[i]);
+		guest_attach(&g[i], &f, ca[i]);
 	play(&f, g, bytes, len);
 	for (unsigned i = 0; i < 2; i++)
-		detach(&g[i]);
+		guest_leave(&g[i]);
 	vb_fabricd_verbs_free(&f);
 	vb_fab_net_destroy(f.net);
 	return 0;

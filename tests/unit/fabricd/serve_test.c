@@ -9,7 +9,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <ftw.h>
 #include <pthread.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -23,7 +22,7 @@
 #include "base/fdmail.h"
 #include "engine/fabric_path.h"
 #include "fabric/net_priv.h"
-#include "fabricd/fabricd_priv.h"
+#include "tests/support/fabric_host.h"
 #include "wire/mad_frame.h"
 #include "wire/smp.h"
 
@@ -44,52 +43,19 @@ static const char text[] = "Switch 8 \"S1\"\n"
 			   "Hca 1 \"H2\"\n"
 			   "[1] \"S2\"[1]\n";
 
-static struct world {
-	struct vb_topo topo;
-	struct vb_fabricd *f;
-	char dir[64], name[32], error[VB_TOPO_ERROR];
-	int stop[2]; /* a pipe that ends vb_fabricd_run() */
-} w;
+static struct fabric_host w;
 
 static int start(void **state)
 {
-	char path[96];
-	FILE *file;
-
-	memset(&w, 0, sizeof(w));
-	snprintf(w.dir, sizeof(w.dir), "/tmp/serve_test.XXXXXX");
-	assert_non_null(mkdtemp(w.dir));
-	setenv("XDG_RUNTIME_DIR", w.dir, 1);
-	snprintf(path, sizeof(path), "%s/topology", w.dir);
-	file = fopen(path, "w");
-	assert_non_null(file);
-	fputs(text, file);
-	fclose(file);
-	assert_int_equal(vb_topo_read(&w.topo, path, w.error), 0);
-	unlink(path);
-	snprintf(w.name, sizeof(w.name), "serve%d", (int)getpid());
-	w.f = vb_fabricd_create(&w.topo, w.name, w.error);
-	assert_string_equal(w.error, "");
-	assert_non_null(w.f);
-	assert_int_equal(pipe(w.stop), 0);
+	fabric_host_begin(&w, "serve", text);
 	alarm(20);
 	return 0;
-}
-
-static int remove_file(const char *path, const struct stat *st, int kind,
-		       struct FTW *at)
-{
-	return remove(path);
 }
 
 static int finish(void **state)
 {
 	alarm(0);
-	vb_fabricd_destroy(w.f);
-	vb_topo_free(&w.topo);
-	close(w.stop[0]);
-	close(w.stop[1]);
-	return nftw(w.dir, remove_file, 8, FTW_DEPTH | FTW_PHYS);
+	return fabric_host_end(&w);
 }
 
 /* Make the links between the switches Active, so that they forward data. */

@@ -15,32 +15,20 @@
 
 #include "base/bytes.h"
 #include "base/clock.h"
-#include "base/fdmail.h"
-#include "base/shm.h"
-#include "fabric/net_priv.h"
-#include "fabricd/verbs_priv.h"
+#include "tests/support/fab_star.h"
+#include "tests/support/verbs_guest.h"
 #include "wire/grh.h"
 #include "wire/ib_hdr.h"
 #include "wire/lrh.h"
 
-#define UD_SEND	   0x64
-#define RING_BYTES VB_SHRING_BYTES(VB_VERBS_RING)
-#define MLID	   0xc001
-#define PAYLOAD	   2048
-#define ADAPTERS   2
+#define UD_SEND	 0x64
+#define MLID	 0xc001
+#define PAYLOAD	 2048
+#define ADAPTERS 2
 
 static struct vb_fabricd f;
 static struct vb_fab_node *ca[ADAPTERS];
 static vb_time now;
-
-struct guest {
-	struct verbs_program *p;
-	struct vb_verbs_port port;
-	int control[2], fds[VERBS_FDS];
-	void *own, *theirs; /* what the program writes, and what it reads */
-	struct vb_shring_out out;
-	struct vb_shring_in in;
-};
 
 /* --- what the process of the fabric has beside --- */
 
@@ -78,30 +66,6 @@ static void on_event(void *arg, struct vb_fab_node *node, uint8_t port,
 
 /* --- the network --- */
 
-static struct vb_fab_node *add(uint8_t kind, uint8_t ports)
-{
-	const struct vb_fab_node_spec spec = { .kind = kind,
-					       .ports = ports,
-					       .guid = 1,
-					       .linear_cap = 8,
-					       .mcast_cap = 4 };
-	struct vb_fab_node *n = vb_fab_node_create(&spec);
-
-	assert_non_null(n);
-	assert_int_equal(vb_fab_add(f.net, n), 0);
-	for (unsigned p = 0; p <= ports; p++) {
-		n->port[p].mtu = 5;
-		n->port[p].oper_vls = 3;
-	}
-	return n;
-}
-
-static void activate(struct vb_fab_node *n, uint8_t port)
-{
-	assert_int_equal(vb_fab_set_state(f.net, n, port, FAB_ARMED, now), 0);
-	assert_int_equal(vb_fab_set_state(f.net, n, port, FAB_ACTIVE, now), 0);
-}
-
 static int start(void **state)
 {
 	const struct vb_fab_ops ops = { .on_local = take,
@@ -114,9 +78,9 @@ static int start(void **state)
 	now = vb_clock_read();
 	f.net = vb_fab_net_create(&ops, 1);
 	assert_non_null(f.net);
-	sw = add(FAB_SWITCH, ADAPTERS);
+	sw = star_add(f.net, FAB_SWITCH, ADAPTERS);
 	for (uint8_t i = 0; i < ADAPTERS; i++) {
-		ca[i] = add(FAB_CA, 1);
+		ca[i] = star_add(f.net, FAB_CA, 1);
 		assert_int_equal(
 			vb_fab_link(f.net, sw, i + 1, ca[i], 1, &link, now), 0);
 		ca[i]->port[1].lid = i + 1;
@@ -125,8 +89,8 @@ static int start(void **state)
 	now += VB_SEC;
 	vb_fab_run(f.net, now);
 	for (uint8_t i = 0; i < ADAPTERS; i++) {
-		activate(sw, i + 1);
-		activate(ca[i], 1);
+		star_activate(f.net, sw, i + 1, now);
+		star_activate(f.net, ca[i], 1, now);
 	}
 	sw->sw.linear_top = ADAPTERS;
 	return 0;
@@ -148,39 +112,6 @@ static void step(vb_time span)
 }
 
 /* --- the programs --- */
-
-static void attach(struct guest *g, unsigned adapter)
-{
-	unsigned count = VERBS_FDS;
-
-	memset(g, 0, sizeof(*g));
-	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, g->control), 0);
-	assert_int_equal(vb_fabricd_verbs_attach(&f, g, g->control[0],
-						 ca[adapter], 1, &g->p),
-			 0);
-	assert_int_equal(vb_fdmail_recv(g->control[1], &g->port,
-					sizeof(g->port), g->fds, &count,
-					MSG_DONTWAIT),
-			 sizeof(g->port));
-	assert_int_equal(
-		vb_shm_map(g->fds[VERBS_FD_PROGRAM], RING_BYTES, true, &g->own),
-		0);
-	assert_int_equal(vb_shm_map(g->fds[VERBS_FD_FABRIC], RING_BYTES, false,
-				    &g->theirs),
-			 0);
-	vb_shring_open(&g->out, &g->in, g->own, g->theirs, VB_VERBS_RING);
-}
-
-static void leave(struct guest *g)
-{
-	vb_fabricd_verbs_detach(g->p);
-	vb_shm_unmap(g->own, RING_BYTES);
-	vb_shm_unmap(g->theirs, RING_BYTES);
-	for (unsigned i = 0; i < VERBS_FDS; i++)
-		close(g->fds[i]);
-	close(g->control[0]);
-	close(g->control[1]);
-}
 
 /* Write a BTH and a DETH. */
 static void put_bth(uint8_t *bth, uint32_t dqpn, uint32_t sqpn)
@@ -268,11 +199,11 @@ static void verbs__one_that_floods_itself_leaves(void **state)
 {
 	struct guest a;
 
-	attach(&a, 0);
+	guest_attach(&a, &f, ca[0]);
 	flood(&a, &a);
 	assert_true(a.p->waits);
 	assert_true(a.p->full_at != VB_NEVER);
-	leave(&a);
+	guest_leave(&a);
 	assert_false(is_busy(a.p));
 	assert_false(a.p->waits);
 	assert_int_equal(f.verbs.full, 0);
@@ -283,14 +214,14 @@ static void verbs__two_that_flood_each_other_leave(void **state)
 {
 	struct guest a, b;
 
-	attach(&a, 0);
-	attach(&b, 0);
+	guest_attach(&a, &f, ca[0]);
+	guest_attach(&b, &f, ca[0]);
 	flood(&a, &b);
 	flood(&b, &a);
 	assert_true(a.p->waits && b.p->waits);
-	leave(&a);
+	guest_leave(&a);
 	assert_false(is_busy(a.p));
-	leave(&b);
+	guest_leave(&b);
 	assert_false(is_busy(b.p));
 	assert_int_equal(f.verbs.full, 0);
 	step(VB_MSEC);
@@ -311,9 +242,9 @@ static void verbs__one_that_reads_slowly(void **state)
 {
 	struct guest a, b, c;
 
-	attach(&a, 0);
-	attach(&b, 0);
-	attach(&c, 0);
+	guest_attach(&a, &f, ca[0]);
+	guest_attach(&b, &f, ca[0]);
+	guest_attach(&c, &f, ca[0]);
 	flood(&a, &b);
 	assert_true(a.p->waits);
 	for (unsigned i = 0; i < 20; i++) {
@@ -326,9 +257,9 @@ static void verbs__one_that_reads_slowly(void **state)
 	step(300 * VB_MSEC); /* but now it has stopped */
 	step(300 * VB_MSEC);
 	assert_true(b.p->stalled);
-	leave(&a);
-	leave(&b);
-	leave(&c);
+	guest_leave(&a);
+	guest_leave(&b);
+	guest_leave(&c);
 }
 
 /* A ring that is full again when the fabric's process has been rung for its
@@ -337,8 +268,8 @@ static void verbs__a_ring_that_is_full_again(void **state)
 {
 	struct guest a, b;
 
-	attach(&a, 0);
-	attach(&b, 0);
+	guest_attach(&a, &f, ca[0]);
+	guest_attach(&b, &f, ca[0]);
 	flood(&a, &b);
 	while (!take_one(&b))
 		;
@@ -348,8 +279,8 @@ static void verbs__a_ring_that_is_full_again(void **state)
 	vb_fabricd_verbs_bell(&b.p->bell, EPOLLIN, now);
 	for (unsigned i = 0; !take_one(&b); i++)
 		assert_true(i < 1000);
-	leave(&a);
-	leave(&b);
+	guest_leave(&a);
+	guest_leave(&b);
 }
 
 /* The fabric's process cannot write what a program writes, nor the other way
@@ -360,12 +291,12 @@ static void verbs__each_side_writes_its_own(void **state)
 	int zero = open("/dev/zero", O_RDONLY);
 
 	assert_true(zero >= 0);
-	attach(&a, 0);
+	guest_attach(&a, &f, ca[0]);
 	assert_int_equal(read(zero, a.p->own, 1), 1);
 	assert_int_equal(read(zero, a.own, 1), 1);
 	assert_int_equal(read(zero, a.p->theirs, 1), -1);
 	assert_int_equal(read(zero, a.theirs, 1), -1);
-	leave(&a);
+	guest_leave(&a);
 	close(zero);
 }
 
@@ -378,8 +309,8 @@ static void verbs__what_a_grh_may_say(void **state)
 	struct guest a, b;
 	struct vb_grh good, bad[4];
 
-	attach(&a, 0);
-	attach(&b, 1);
+	guest_attach(&a, &f, ca[0]);
+	guest_attach(&b, &f, ca[1]);
 	good = (struct vb_grh){
 		.sgid = gid_of(&a),
 		.dgid = gid_of(&b),
@@ -403,8 +334,8 @@ static void verbs__what_a_grh_may_say(void **state)
 	for (unsigned i = 0; i < 3; i++) /* it crosses the switch */
 		step(VB_MSEC);
 	assert_int_equal(count_frames(&b), 1);
-	leave(&a);
-	leave(&b);
+	guest_leave(&a);
+	guest_leave(&b);
 }
 
 /* Frames to a group are for its members, never for one queue pair. */
@@ -416,8 +347,8 @@ static void verbs__a_group_is_no_queue_pair(void **state)
 	};
 	struct guest a, b;
 
-	attach(&a, 0);
-	attach(&b, 0);
+	guest_attach(&a, &f, ca[0]);
+	guest_attach(&b, &f, ca[0]);
 	assert_int_equal(vb_fabricd_verbs_group(b.p, &g), 0);
 	assert_true(put_to(&a, MLID, b.port.slot << VB_QPN_BITS, NULL, 32));
 	step(VB_MSEC);
@@ -426,8 +357,8 @@ static void verbs__a_group_is_no_queue_pair(void **state)
 	assert_true(put_to(&a, MLID, VB_QPN_MULTICAST, NULL, 32));
 	step(VB_MSEC);
 	assert_int_equal(count_frames(&b), 1);
-	leave(&a);
-	leave(&b);
+	guest_leave(&a);
+	guest_leave(&b);
 }
 
 int main(void)

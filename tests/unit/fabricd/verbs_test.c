@@ -8,7 +8,6 @@
 #include <cmocka.h>
 
 #include <errno.h>
-#include <ftw.h>
 #include <pthread.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -21,7 +20,7 @@
 #include "base/shm.h"
 #include "base/shring.h"
 #include "engine/fabric_path.h"
-#include "fabricd/fabricd_priv.h"
+#include "tests/support/fabric_host.h"
 #include "wire/ib_hdr.h"
 #include "wire/ipc.h"
 #include "wire/lrh.h"
@@ -41,13 +40,8 @@ static const char text[] = "Switch 8 \"S1\"\n"
 			   "Hca 1 \"H2\"\n"
 			   "[1] \"S1\"[2]\n";
 
-static struct world {
-	struct vb_topo topo;
-	struct vb_fabricd *f;
-	pthread_t thread;
-	char dir[64], name[32], error[VB_TOPO_ERROR];
-	int stop[2];
-} w;
+static struct fabric_host w;
+static pthread_t fabric_thread;
 
 struct program {
 	int control, bell;
@@ -95,46 +89,19 @@ static void bring_up(void)
 
 static int start(void **state)
 {
-	char path[96];
-	FILE *file;
-
-	memset(&w, 0, sizeof(w));
-	snprintf(w.dir, sizeof(w.dir), "/tmp/verbs_test.XXXXXX");
-	assert_non_null(mkdtemp(w.dir));
-	setenv("XDG_RUNTIME_DIR", w.dir, 1);
-	snprintf(path, sizeof(path), "%s/topology", w.dir);
-	file = fopen(path, "w");
-	assert_non_null(file);
-	fputs(text, file);
-	fclose(file);
-	assert_int_equal(vb_topo_read(&w.topo, path, w.error), 0);
-	unlink(path);
-	snprintf(w.name, sizeof(w.name), "verbs%d", (int)getpid());
-	w.f = vb_fabricd_create(&w.topo, w.name, w.error);
-	assert_non_null(w.f);
-	assert_int_equal(pipe(w.stop), 0);
+	fabric_host_begin(&w, "verbs", text);
 	bring_up();
-	assert_int_equal(pthread_create(&w.thread, NULL, run, NULL), 0);
+	assert_int_equal(pthread_create(&fabric_thread, NULL, run, NULL), 0);
 	alarm(60);
 	return 0;
-}
-
-static int remove_file(const char *path, const struct stat *st, int kind,
-		       struct FTW *at)
-{
-	return remove(path);
 }
 
 static int finish(void **state)
 {
 	assert_int_equal(write(w.stop[1], "", 1), 1);
-	pthread_join(w.thread, NULL);
+	pthread_join(fabric_thread, NULL);
 	alarm(0);
-	vb_fabricd_destroy(w.f);
-	vb_topo_free(&w.topo);
-	close(w.stop[0]);
-	close(w.stop[1]);
-	return nftw(w.dir, remove_file, 8, FTW_DEPTH | FTW_PHYS);
+	return fabric_host_end(&w);
 }
 
 /* --- programs --- */
