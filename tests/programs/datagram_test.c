@@ -67,19 +67,8 @@ static struct ibv_qp *make_qp_of(struct ibv_pd *pd, enum ibv_qp_type type)
 static struct ibv_qp *make_qp(void)
 {
 	struct ibv_qp *qp = make_qp_of(device.pd, IBV_QPT_UD);
-	struct ibv_qp_attr a = { .qp_state = IBV_QPS_INIT,
-				 .port_num = 1,
-				 .qkey = QKEY };
 
-	must(!ibv_modify_qp(qp, &a,
-			    IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
-				    IBV_QP_QKEY),
-	     "RESET to INIT");
-	a.qp_state = IBV_QPS_RTR;
-	must(!ibv_modify_qp(qp, &a, IBV_QP_STATE), "INIT to RTR");
-	a.qp_state = IBV_QPS_RTS;
-	must(!ibv_modify_qp(qp, &a, IBV_QP_STATE | IBV_QP_SQ_PSN),
-	     "RTR to RTS");
+	rc_start_datagrams(qp, QKEY);
 	return qp;
 }
 

@@ -16,6 +16,8 @@
 
 #include <infiniband/verbs.h>
 
+#include "rc.h"
+
 #define BYTES	4096
 #define GRH	40
 #define QKEY	0x1234
@@ -50,14 +52,6 @@ static uint8_t *received(struct side *s)
 	return s->bytes + BYTES + GRH;
 }
 
-static void must(int good, const char *what)
-{
-	if (good)
-		return;
-	printf("not ok ib_verbs: %s: %s\n", what, strerror(errno));
-	exit(1);
-}
-
 static struct ibv_qp *make_qp(struct side *s, enum ibv_qp_type type)
 {
 	struct ibv_qp_init_attr init = {
@@ -73,22 +67,6 @@ static struct ibv_qp *make_qp(struct side *s, enum ibv_qp_type type)
 	return ibv_create_qp(s->pd, &init);
 }
 
-static void start_datagrams(struct ibv_qp *qp)
-{
-	struct ibv_qp_attr a = { .qp_state = IBV_QPS_INIT,
-				 .port_num = 1,
-				 .qkey = QKEY };
-
-	must(!ibv_modify_qp(qp, &a,
-			    IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
-				    IBV_QP_QKEY),
-	     "INIT");
-	a.qp_state = IBV_QPS_RTR;
-	must(!ibv_modify_qp(qp, &a, IBV_QP_STATE), "RTR");
-	a.qp_state = IBV_QPS_RTS;
-	must(!ibv_modify_qp(qp, &a, IBV_QP_STATE | IBV_QP_SQ_PSN), "RTS");
-}
-
 static void open_side(struct side *s, struct ibv_device *device)
 {
 	s->context = ibv_open_device(device);
@@ -102,7 +80,7 @@ static void open_side(struct side *s, struct ibv_device *device)
 			   IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
 	s->qp = make_qp(s, IBV_QPT_UD);
 	must(s->mr && s->qp, "MR, QP");
-	start_datagrams(s->qp);
+	rc_start_datagrams(s->qp, QKEY);
 }
 
 static int next_wc(struct side *s, struct ibv_wc *wc)
@@ -321,7 +299,7 @@ static void group(struct side *s)
 	int good;
 
 	must(ah && member, "group");
-	start_datagrams(member);
+	rc_start_datagrams(member, QKEY);
 	result(ibv_attach_mcast(member, &mgid, 0) == EINVAL &&
 		       ibv_attach_mcast(member, &mgid, 5) == EINVAL &&
 		       ibv_attach_mcast(member, &s->gid, MLID) == EINVAL,

@@ -242,6 +242,23 @@ int rc_to_rts(struct ibv_qp *qp, const struct rc_options *o, uint32_t psn)
 				     IBV_QP_MAX_QP_RD_ATOMIC);
 }
 
+void rc_start_datagrams(struct ibv_qp *qp, uint32_t qkey)
+{
+	struct ibv_qp_attr a = { .qp_state = IBV_QPS_INIT,
+				 .port_num = 1,
+				 .qkey = qkey };
+
+	must(!ibv_modify_qp(qp, &a,
+			    IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
+				    IBV_QP_QKEY),
+	     "RESET to INIT");
+	a.qp_state = IBV_QPS_RTR;
+	must(!ibv_modify_qp(qp, &a, IBV_QP_STATE), "INIT to RTR");
+	a.qp_state = IBV_QPS_RTS;
+	must(!ibv_modify_qp(qp, &a, IBV_QP_STATE | IBV_QP_SQ_PSN),
+	     "RTR to RTS");
+}
+
 void rc_connect(const struct rc_device *d, struct ibv_qp *qp,
 		const struct rc_options *o, uint32_t psn,
 		const struct rc_address *peer)

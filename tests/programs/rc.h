@@ -80,6 +80,9 @@ int rc_to_init(struct ibv_qp *qp, unsigned access);
 int rc_to_rtr(const struct rc_device *d, struct ibv_qp *qp,
 	      const struct rc_address *peer);
 int rc_to_rts(struct ibv_qp *qp, const struct rc_options *o, uint32_t psn);
+/* Take the datagram queue pair @qp of port 1 from RESET to RTS, or end the
+ * program. */
+void rc_start_datagrams(struct ibv_qp *qp, uint32_t qkey);
 /* Move the QP to INIT, RTR and RTS; a failure ends the program. */
 void rc_connect(const struct rc_device *d, struct ibv_qp *qp,
 		const struct rc_options *o, uint32_t psn,
