@@ -68,6 +68,24 @@ static unsigned take_fds(struct msghdr *h, int *fds)
 	return (unsigned)(len / sizeof(int));
 }
 
+/* recvmsg(), but a peer that closed with unread messages is ECONNRESET only
+ * after its own last message: Linux reports the error before that message, which
+ * often says why the peer closed. */
+static ssize_t recv_last_words(int fd, struct msghdr *h, int flags)
+{
+	const struct msghdr before = *h;
+	ssize_t n = recvmsg(fd, h, flags);
+
+	if (n >= 0 || errno != ECONNRESET)
+		return n;
+	*h = before;
+	n = recvmsg(fd, h, flags | MSG_DONTWAIT);
+	if (n > 0)
+		return n;
+	errno = ECONNRESET;
+	return -1;
+}
+
 ssize_t vb_fdmail_recv(int fd, void *bytes, size_t room, int *fds,
 		       unsigned *count, int flags)
 {
@@ -83,7 +101,7 @@ ssize_t vb_fdmail_recv(int fd, void *bytes, size_t room, int *fds,
 	h.msg_controllen =
 		CMSG_LEN(VB_MIN(*count, VB_FDMAIL_FDS + 0u) * sizeof(int));
 	*count = 0;
-	n = recvmsg(fd, &h, flags | MSG_CMSG_CLOEXEC);
+	n = recv_last_words(fd, &h, flags | MSG_CMSG_CLOEXEC);
 	if (n < 0)
 		return -errno;
 	*count = take_fds(&h, fds);

@@ -262,7 +262,8 @@ gid_index() {
 		head -n 1
 }
 
-# lines NAME COMMAND...: on host a; each line that it prints is a case.
+# lines NAME COMMAND...: on host a; each line that it prints is a case, and
+# other lines before a case say why it failed.
 lines() {
 	local name=$1 line
 
@@ -273,7 +274,13 @@ lines() {
 		case $line in
 		"ok "*) ok "${line#ok }" ;;
 		"skip "*) skip "${line#skip }" ;;
-		"not ok "*) not_ok "${line#not ok }" "$work/errors" ;;
+		"not ok "*) not_ok "${line#not ok }" "$work/cause" "$work/errors" ;;
+		*)
+			echo "$line" >>"$work/cause"
+			continue
+			;;
 		esac
+		rm -f "$work/cause"
 	done <"$work/lines"
+	rm -f "$work/cause"
 }

@@ -97,8 +97,8 @@ static int post_atomic(struct side *s)
 	return ibv_post_send(s->qp, &wr, &bad);
 }
 
-/* Post the next request. B has no receives, so SENDs go only to a B that cannot
- * see them: the one that can answers that it has none. */
+/* Post the next request. B has no receives: only a lane of ones, in which B
+ * hardly ever sees a request, is sent SENDs too. */
 static int post_any(struct side *a, struct rng *r)
 {
 	static const enum ibv_wr_opcode ops[] = { IBV_WR_RDMA_WRITE,
@@ -112,8 +112,10 @@ static int post_any(struct side *a, struct rng *r)
 }
 
 /* Post requests of all kinds until one fails, and until each has its
- * completion. Returns the status of the first that fails. */
-static enum ibv_wc_status try_much(struct side *a)
+ * completion. Most often A's retries end; but B's own engine thread may take a
+ * request between two fills, and then B's answer (RNR, an access error) is the
+ * status. */
+static void try_much(struct side *a)
 {
 	enum ibv_wc_status first = IBV_WC_SUCCESS;
 	double then = seconds();
@@ -131,17 +133,15 @@ static enum ibv_wc_status try_much(struct side *a)
 	/* Other fillings may leave values that are possible: such a peer counts
 	 * as one that answers nothing, which docs/NEAR.md does not give up. */
 	if (filling != ONES)
-		return first;
+		return;
 	expect(first != IBV_WC_SUCCESS, "%s: no request has failed in %d s",
 	       filling_names[filling], ENDS);
 	expect(under_way == 0, "%s: %u requests never end",
 	       filling_names[filling], under_way);
-	return first;
 }
 
 static void lane_is_filled(void)
 {
-	enum ibv_wc_status status;
 	struct side a = { 0 };
 	struct loop l;
 	double then;
@@ -150,9 +150,7 @@ static void lane_is_filled(void)
 	open_loop(&a, &l);
 	meet(&a, a.mr->rkey);
 	tcp_barrier(a.tcp);
-	status = try_much(&a);
-	expect(filling != ONES || status == IBV_WC_RETRY_EXC_ERR, "%s: %s",
-	       filling_names[filling], ibv_wc_status_str(status));
+	try_much(&a);
 	(void)go_round(&a, &l);
 	then = seconds();
 	take(&a, TAKE_QP, NULL);
