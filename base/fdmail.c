@@ -69,8 +69,8 @@ static unsigned take_fds(struct msghdr *h, int *fds)
 }
 
 /* recvmsg(), but a peer that closed with unread messages is ECONNRESET only
- * after its own last message: Linux reports the error before that message, which
- * often says why the peer closed. */
+ * after its own last message. Linux reports the error before that message,
+ * which often says why the peer closed. */
 static ssize_t recv_last_words(int fd, struct msghdr *h, int flags)
 {
 	const struct msghdr before = *h;
