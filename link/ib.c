@@ -31,7 +31,7 @@ struct vb_ib {
 	struct vb_shring_out out; /* under lock */
 	struct vb_shring_in in;	  /* the caller's receive lock */
 	bool starving;		  /* under lock: has asked for room */
-	bool told;		  /* the caller's: has logged a broken ring */
+	atomic_bool given_up;	  /* a ring is broken */
 	struct {
 		_Atomic uint64_t frames, calls, bytes, lost;
 	} tx;
@@ -55,6 +55,17 @@ static void link_ring(const struct vb_ib *ib)
 {
 	/* If there is no room, bells that were not heard wait there. */
 	(void)!send(ib->bell, "", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+}
+
+/* The fabric's process has written a value that is impossible, and no later one
+ * can be trusted. The link ends the connection to that process, so that the
+ * engine fails the adapter as if the process had ended. */
+static void link_give_up(struct vb_ib *ib)
+{
+	if (atomic_exchange(&ib->given_up, true))
+		return;
+	vb_log(LOG_ERROR, "ib: the fabric has broken the ring of frames");
+	(void)shutdown(ib->control, SHUT_RDWR);
 }
 
 /* The fabric looks routes up for each frame: there is nothing to complete. */
@@ -178,7 +189,9 @@ static bool ib_send(struct vb_link *l, struct vb_txq *q)
 		link_ring(ib);
 	ib_link_add(&ib->tx.frames, sent);
 	ib_link_add(&ib->tx.calls, 1);
-	if (q->first < q->count && !broken)
+	if (broken)
+		link_give_up(ib);
+	else if (q->first < q->count)
 		return false;
 	link_ib_drop(l, q);
 	return true;
@@ -254,10 +267,8 @@ static int ib_recv(struct vb_link *l, struct vb_rxq *q)
 	if (q->count) {
 		ib_link_add(&ib->rx.frames, q->count);
 		ib_link_add(&ib->rx.calls, 1);
-	} else if (len && !ib->told) {
-		ib->told = true;
-		vb_log(LOG_ERROR,
-		       "ib: the fabric has broken the ring of frames");
+	} else if (len) {
+		link_give_up(ib);
 	}
 	return 0;
 }

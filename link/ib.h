@@ -13,7 +13,8 @@
  * that this process writes, and that the fabric's process writes; the caller
  * unmaps them after close(). @control: the connection to the fabric, which
  * stays the caller's until close(); @call sends a message there and returns the
- * result in the answer, or -errno. The link owns @bell. 0 or -ENOMEM. */
+ * result in the answer, or -errno. The link owns @bell. 0 or -ENOMEM. If the
+ * fabric's process breaks a ring, the link shuts @control down. */
 VB_MUST_CHECK int vb_ib_open(void *own, const void *peer, int bell, int control,
 			     int (*call)(int control, const void *bytes,
 					 size_t len),
