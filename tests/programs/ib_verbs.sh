@@ -296,6 +296,41 @@ subnet_begins "$topology" -P "$work/partitions"
 cases 6 partitions -- Hca3 Hca4 Hca2
 subnet_ends
 
+# --- the fabric's process is killed ---
+ended() { ! kill -0 "$1"; }
+# ticks PID: the processor time that it has used, in hundredths of a second.
+ticks() { awk '{ print $14 + $15 }' "/proc/$1/stat"; }
+fabric_is_killed() {
+	local server client watcher sleeper before
+
+	r Hca2 "$programs/ib_verbs_test" events >"$work/events" 2>&1 &
+	watcher=$!
+	within 5 grep -q watching "$work/events"
+	mark_events
+	port=$((port + 1))
+	r Hca4 ib_write_bw -d ib0 -F -D 50 -p $port >"$work/server" 2>&1 &
+	server=$!
+	listening here $port 20 $server
+	r Hca3 ib_write_bw -d ib0 -F -D 50 -p $port localhost \
+		>"$work/client" 2>&1 &
+	client=$!
+	sleep 1
+	kill -KILL "$fabric" "$opensm"
+	wait "$fabric" "$opensm" 2>/dev/null
+	check "killed: a program under load ends" within 10 ended $client
+	check "killed: it says why" grep 'its fabric has ended' "$work/client"
+	check "killed: one that sleeps is told" within 5 told '^port error'
+	sleeper=$(pgrep -f "^$programs/ib_verbs_test events")
+	before=$(ticks "$sleeper")
+	sleep 1
+	between "killed: the processor that it uses then, in 1/100 s" \
+		$(($(ticks "$sleeper") - before)) 0 10
+	kill $server $watcher "$sleeper" 2>/dev/null
+	wait $server $client $watcher 2>/dev/null
+}
+subnet_begins "$topology"
+fabric_is_killed
+
 # --- T12: credits on a long link ---
 # one_trunk PARAMETER...: the switches have one link, with these.
 one_trunk() {
