@@ -447,6 +447,19 @@ static int serve_session(struct broker *b, struct session *s, vb_time now)
 	return rc;
 }
 
+/* Handles all messages of @s, whose program has closed it: a program that
+ * starts after the end of this one finds its ports free. The kernel keeps a
+ * limited number of messages for a session. -errno always: the session must
+ * end. */
+static int serve_last(struct broker *b, struct session *s, vb_time now)
+{
+	int rc = 0;
+
+	while (rc == 0)
+		rc = serve_session(b, s, now);
+	return rc;
+}
+
 static void end_session(struct broker *b, unsigned i, vb_time now)
 {
 	struct session s = b->sessions[i];
@@ -595,7 +608,9 @@ static void broker_serve_all(struct broker *b, const struct pollfd *fds,
 			vb_host_cm_flush(s->cm);
 		if (s->cm)
 			rc = vb_host_cm_error(s->cm);
-		if (rc == 0 && fds[i + FIRST_FD].revents & ~POLLOUT)
+		if (rc == 0 && fds[i + FIRST_FD].revents & POLLHUP)
+			rc = serve_last(b, s, now);
+		else if (rc == 0 && fds[i + FIRST_FD].revents & ~POLLOUT)
 			rc = serve_session(b, s, now);
 		else if (s->claim_by != VB_NEVER)
 			rc = try_claim(b, s, now);

@@ -339,6 +339,55 @@ static void broker_run__name_outlives_session(void **state)
 	kill_broker();
 }
 
+/* Asks to bind port @port; the answer is read later. */
+static void ask_to_bind(int fd, uint16_t port)
+{
+	const struct vb_ipc_cm m = { .kind = IPC_CM_BIND,
+				     .version = VB_IPC_CM_VERSION,
+				     .id = port,
+				     .tid = port,
+				     .space = 0x106,
+				     .src_port = port };
+	uint8_t bytes[VB_IPC_CM_BYTES];
+	size_t len = vb_ipc_cm_put(bytes, &m);
+
+	assert_int_equal(vb_fdmail_send(fd, bytes, len, NULL, 0, 0), 0);
+}
+
+/* Returns the status that is the answer. */
+static int hear_bound(int fd)
+{
+	uint8_t bytes[VB_IPC_CM_BYTES];
+	ssize_t n = recv(fd, bytes, sizeof(bytes), 0);
+	struct vb_ipc_cm done;
+
+	assert_true(n > 0 && vb_ipc_cm_get(bytes, (size_t)n, &done));
+	assert_int_equal(done.kind, IPC_CM_DONE);
+	return done.status;
+}
+
+/* A program ends, and the broker, which had no processor meanwhile, has not
+ * read all its messages when the next program asks for the same port. */
+static void broker_run__ports_of_an_ended_program(void **state)
+{
+	int ended, next;
+
+	start_broker(60 * VB_SEC);
+	ended = connect_to_broker();
+	ask_to_bind(ended, 7471);
+	assert_int_equal(hear_bound(ended), 0);
+	kill(broker, SIGSTOP);
+	for (uint16_t i = 0; i < 20; i++)
+		ask_to_bind(ended, 8000 + i);
+	close(ended);
+	next = connect_to_broker();
+	ask_to_bind(next, 7471);
+	kill(broker, SIGCONT);
+	assert_int_equal(hear_bound(next), 0);
+	close(next);
+	kill_broker();
+}
+
 static void broker_run__port_of_another_program(void **state)
 {
 	struct answer a;
@@ -580,6 +629,7 @@ int main(void)
 		cmocka_unit_test(broker_run__too_many_sessions),
 		cmocka_unit_test(broker_run__silent_sessions),
 		cmocka_unit_test(broker_run__name_outlives_session),
+		cmocka_unit_test(broker_run__ports_of_an_ended_program),
 		cmocka_unit_test(broker_run__port_of_another_program),
 		cmocka_unit_test(broker_run__the_next_one_takes_over),
 		cmocka_unit_test(broker_run__rejoin_needs_proof),
