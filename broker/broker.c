@@ -7,13 +7,13 @@
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/fdmail.h"
 #include "base/log.h"
 #include "broker/cm.h"
+#include "broker/fd_limit.h"
 #include "broker/foreign_names.h"
 #include "broker/mail.h"
 #include "broker/quota.h"
@@ -662,25 +662,6 @@ static void serve_until_idle(struct broker *b)
 	} while (!broker_is_over(b, now));
 }
 
-/* Raises RLIMIT_NOFILE. Returns how many sessions it allows besides the sockets
- * of all slots. */
-static unsigned raise_limit(void)
-{
-	struct rlimit r, more;
-
-	if (getrlimit(RLIMIT_NOFILE, &r) < 0)
-		return MAX_SESSIONS;
-	more = (struct rlimit){ r.rlim_max, r.rlim_max };
-	if (setrlimit(RLIMIT_NOFILE, &more) < 0)
-		vb_log(LOG_INFO, "broker: RLIMIT_NOFILE cannot be raised: %s",
-		       strerror(errno));
-	else
-		r = more;
-	if (r.rlim_cur < OTHER_FDS + FEWEST_SESSIONS)
-		return FEWEST_SESSIONS;
-	return (unsigned)VB_MIN(r.rlim_cur - OTHER_FDS, MAX_SESSIONS + 0u);
-}
-
 int vb_broker_run(int listener, vb_time linger)
 {
 	struct broker *b = calloc(1, sizeof(*b));
@@ -690,7 +671,8 @@ int vb_broker_run(int listener, vb_time linger)
 		close(listener);
 		return -ENOMEM;
 	}
-	b->most = raise_limit();
+	b->most = VB_MIN(vb_fd_limit_raise(OTHER_FDS, FEWEST_SESSIONS),
+			 MAX_SESSIONS + 0u);
 	b->listener = listener;
 	b->rest_at = b->steer_at = VB_NEVER;
 	b->linger = VB_MAX(linger, LEAST_LINGER);

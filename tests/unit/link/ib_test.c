@@ -113,7 +113,7 @@ static void ib__a_broken_length_ends_the_connection(void **state)
 /* Send frames until the ring is full, or until @most were sent. */
 static bool send_frames(unsigned most)
 {
-	const struct vb_route route = { .ib = { .dlid = 1 } };
+	static const struct vb_route route = { .ib = { .dlid = 1 } };
 	bool sent = true;
 
 	for (unsigned i = 0; i < most && sent; i++) {
