@@ -150,6 +150,12 @@ style() {
 }
 
 build() {
+	set_up "$@" && ninja -C "$1" "${targets[@]}"
+}
+targets=() # none: all
+
+# set_up DIRECTORY OPTION...
+set_up() {
 	local dir=$1
 
 	shift
@@ -157,27 +163,51 @@ build() {
 		meson configure "$dir" "$@"
 	else
 		meson setup "$dir" "$@"
-	fi && ninja -C "$dir" "${targets[@]}"
+	fi
 }
-targets=() # none: all
+
+# played_files DIRECTORY: what must be built for its tests (but abi's) and
+# fuzzers.
+played_files() {
+	python3 - "$1" <<-'END'
+		import json, os, subprocess, sys
+		build = os.path.realpath(sys.argv[1])
+		def ask(what):
+		    return json.loads(subprocess.check_output(
+		        ['meson', 'introspect', build, what]))
+		targets = ask('--targets')
+		files = {t['id']: t['filename'] for t in targets}
+		needs = {f for t in targets if t['name'].startswith('fuzz_')
+		         and t['type'] == 'executable' for f in t['filename']}
+		for test in ask('--tests'):
+		    if 'verbena:abi' not in test['suite']:
+		        needs.add(test['cmd'][0])
+		        needs.update(f for i in test['depends'] for f in files[i])
+		print(*sorted(os.path.relpath(f, build) for f in needs
+		              if os.path.realpath(f).startswith(build + '/')))
+	END
+}
 
 # clang, where it is installed, makes the build with AddressSanitizer and
 # UndefinedBehaviorSanitizer, so that its warnings, -Wthread-safety among them,
 # and libFuzzer's targets come from the same build. Two layers need that build,
 # perhaps at the same time. A short run saves more by a build that is not
-# optimized than its tests lose.
+# optimized than its tests lose, and builds only what it plays.
 build_asan() (
 	export CC
-	fuzz=false level=1
+	fuzz=false level=1 played= # none: all
 
 	CC=$(asan_compiler)
 	[ "$CC" = gcc ] || fuzz=true
 	[ "$quick" = no ] || level=0
 	exec {lock}>"$logs/asan.lock"
 	flock "$lock"
-	build "$(asan_dir)" -Dwerror=true -Dfuzz=$fuzz \
+	set_up "$(asan_dir)" -Dwerror=true -Dfuzz=$fuzz \
 		-Db_lundef=false -Db_sanitize=address,undefined \
-		-Doptimization=$level -Dlock_ranks=true
+		-Doptimization=$level -Dlock_ranks=true || return
+	[ "$quick" = no ] || played=$(played_files "$(asan_dir)") || return
+	# shellcheck disable=SC2086 # words
+	ninja -C "$(asan_dir)" $played
 )
 asan_compiler() {
 	if command -v clang >/dev/null; then
