@@ -27,8 +27,9 @@ VB_MUST_CHECK int vb_fdmail_send(int fd, const void *bytes, size_t len,
  * Receive one message. Returns its length in bytes, 0 at the end of file, or
  * -errno, in which case no descriptor is left open. *@count: the room in @fds,
  * and then how many descriptors came; they are close-on-exec, and the caller
- * closes them. -EMSGSIZE: the message is longer than @room. -EMFILE: more
- * descriptors came than @fds, or this process, has room for.
+ * closes them. -ECONNRESET: the peer closed with messages that it had not read,
+ * and no message of its own waits. -EMSGSIZE: the message is longer than @room.
+ * -EMFILE: more descriptors came than @fds, or this process, has room for.
  */
 VB_MUST_CHECK ssize_t vb_fdmail_recv(int fd, void *bytes, size_t room, int *fds,
 				     unsigned *count, int flags);

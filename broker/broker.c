@@ -447,16 +447,18 @@ static int serve_session(struct broker *b, struct session *s, vb_time now)
 	return rc;
 }
 
-/* Handles all messages of @s, whose program has closed it: a program that
- * starts after the end of this one finds its ports free. The kernel keeps a
- * limited number of messages for a session. -errno always: the session must
- * end. */
+/* Handles the messages of @s, whose program has closed it, until one needs an
+ * answer: a program that starts after the end of this one finds its ports free.
+ * -errno always: the session must end. */
 static int serve_last(struct broker *b, struct session *s, vb_time now)
 {
 	int rc = 0;
 
-	while (rc == 0)
+	while (rc == 0) {
 		rc = serve_session(b, s, now);
+		if (rc == 0 && s->cm)
+			rc = vb_host_cm_error(s->cm);
+	}
 	return rc;
 }
 

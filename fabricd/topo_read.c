@@ -74,8 +74,7 @@ static const char *skip_white(const char *s)
 }
 
 /* Copies the quoted text at @s to @to. Returns what follows, or NULL: the text
- * is not quoted, is empty, is longer than an id, or has control characters,
- * which would reach the terminals on which names are shown. */
+ * is not quoted, is empty, or is longer than an id. */
 static const char *take_quoted(const char *s, char to[VB_TOPO_ID])
 {
 	const char *end;
@@ -86,9 +85,6 @@ static const char *take_quoted(const char *s, char to[VB_TOPO_ID])
 	end = strchr(s + 1, '"');
 	if (!end || end == s + 1 || end - s - 1 >= VB_TOPO_ID)
 		return NULL;
-	for (const char *c = s + 1; c < end; c++)
-		if (iscntrl((unsigned char)*c))
-			return NULL;
 	snprintf(to, VB_TOPO_ID, "%.*s", (int)(end - s - 1), s + 1);
 	return end + 1;
 }
@@ -180,8 +176,8 @@ static int read_node(struct parser *p, uint8_t kind, const char *s)
 			    VB_FAB_PORTS_MAX);
 	s = take_quoted(end, id);
 	if (!s)
-		return FAIL(p, "the node's id is missing: 1 to 64 printable "
-			       "characters in quotes");
+		return FAIL(p, "the node's id is missing: 1 to 64 characters "
+			       "in quotes");
 	rc = vb_topo_add(p->topo, kind, (unsigned)ports, id, &p->node,
 			 p->error);
 	if (rc)
@@ -429,6 +425,11 @@ static int read_word(struct parser *p, const char *s)
 static int read_line(struct parser *p, const char *line)
 {
 	const char *s = skip_white(line);
+
+	for (const char *c = line; *c; c++)
+		if (iscntrl((unsigned char)*c) && !strchr(WHITE, *c))
+			return FAIL(p, "a control character, 0x%02x",
+				    (unsigned char)*c);
 
 	if (strncmp(s, "#!", 2) == 0)
 		return read_tuning(p, s + 2);

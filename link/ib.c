@@ -57,9 +57,9 @@ static void link_ring(const struct vb_ib *ib)
 	(void)!send(ib->bell, "", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
-/* The fabric's process has written a value that is impossible, and no later one
- * can be trusted. The link ends the connection to that process, so that the
- * engine fails the adapter as if the process had ended. */
+/* The fabric's process has written a value that is impossible. The link ends
+ * the connection to that process, so that the engine fails the adapter as if
+ * the process had ended. */
 static void link_give_up(struct vb_ib *ib)
 {
 	if (atomic_exchange(&ib->given_up, true))

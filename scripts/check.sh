@@ -310,7 +310,7 @@ sanitized() {
 
 	by=$(asan_compiler)
 	case $by in
-	clang) by+=", lock annotations checked" ;;
+	clang) by+=", lock annotations of what is built checked" ;;
 	*) echo "skip clang # not installed" ;;
 	esac
 	one "build with AddressSanitizer and UndefinedBehaviorSanitizer by $by" \

@@ -25,6 +25,15 @@ static _Alignas(4096) uint8_t own[BYTES], theirs[BYTES];
 static struct vb_shring_out out; /* the fabric's end of the ring */
 static struct vb_shring_in in;
 
+static int controlled; /* the link's end of the connection */
+
+static bool has_ended(void)
+{
+	char byte;
+
+	return recv(controlled, &byte, 1, MSG_DONTWAIT) == 0;
+}
+
 static void read_all(struct vb_link *l)
 {
 	static struct vb_rxq q;
@@ -43,6 +52,11 @@ static void read_all(struct vb_link *l)
 			(void)vb_ib_parse(f->bytes, f->len, &pkt);
 		}
 	} while (q.count);
+	/* The link has released all that it took: either the ring is empty, or
+	 * it is broken. */
+	MUST(l->ops->recv(l, &q) == 0 && q.count == 0);
+	MUST(vb_ib_sleep(l) || has_ended());
+	vb_ib_wake(l, true);
 }
 
 /* Put a datagram into the ring of which the input changes bits. The ICRC is
@@ -112,6 +126,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
 	MUST(!socketpair(AF_UNIX, SOCK_STREAM, 0, bell));
 	MUST(!socketpair(AF_UNIX, SOCK_SEQPACKET, 0, control));
 	MUST(!vb_ib_open(own, theirs, bell[0], control[0], NULL, &l));
+	controlled = control[0];
 	play(l, bytes, len);
 	l->ops->close(l);
 	close(bell[1]);

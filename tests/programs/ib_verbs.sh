@@ -307,6 +307,7 @@ fabric_is_killed() {
 	watcher=$!
 	within 5 grep -q watching "$work/events"
 	mark_events
+	sleeper=$(pgrep -f "^$programs/ib_verbs_test events")
 	port=$((port + 1))
 	r Hca4 ib_write_bw -d ib0 -F -D 50 -p $port >"$work/server" 2>&1 &
 	server=$!
@@ -320,9 +321,9 @@ fabric_is_killed() {
 	check "killed: a program under load ends" within 10 ended $client
 	check "killed: it says why" grep 'its fabric has ended' "$work/client"
 	check "killed: one that sleeps is told" within 5 told '^port error'
-	sleeper=$(pgrep -f "^$programs/ib_verbs_test events")
 	before=$(ticks "$sleeper")
 	sleep 1
+	check "killed: it lives" kill -0 "$sleeper"
 	between "killed: the processor that it uses then, in 1/100 s" \
 		$(($(ticks "$sleeper") - before)) 0 10
 	kill $server $watcher "$sleeper" 2>/dev/null

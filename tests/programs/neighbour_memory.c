@@ -112,9 +112,9 @@ static int post_any(struct side *a, struct rng *r)
 }
 
 /* Post requests of all kinds until one fails, and until each has its
- * completion. Most often A's retries end; but B's own engine thread may take a
- * request between two fills, and then B's answer (RNR, an access error) is the
- * status. */
+ * completion. Most often A's retries run out; but B's own engine thread may
+ * take a request between two fills, and then B's answer (RNR, an access error)
+ * is the status. */
 static void try_much(struct side *a)
 {
 	enum ibv_wc_status first = IBV_WC_SUCCESS;

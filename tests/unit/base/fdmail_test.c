@@ -7,6 +7,7 @@
 #include <string.h>
 #include <cmocka.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -47,14 +48,15 @@ static ssize_t hear(int from, char word[16], int *fd)
 static void fdmail__the_last_words_of_a_closed_peer_are_heard(void **state)
 {
 	struct pair p = open_pair();
+	int null = open("/dev/null", O_RDONLY | O_CLOEXEC), fd;
 	char word[16];
-	int fd;
 
 	(void)state;
 	send_word(p.ours, "never read", -1);
-	send_word(p.theirs, "refused", p.theirs);
+	send_word(p.theirs, "refused", null);
 	send_word(p.theirs, "and more", -1);
 	close(p.theirs);
+	close(null);
 	assert_int_equal(hear(p.ours, word, &fd), 7);
 	assert_string_equal(word, "refused");
 	assert_true(fd >= 0);

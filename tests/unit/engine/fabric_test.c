@@ -183,6 +183,26 @@ static void fabric__its_end_flushes_queue_pairs(void **state)
 	assert_int_equal(polled(r.f->cq).wr_id, RECV_ID);
 }
 
+/* The fabric's process lives, but its memory cannot be trusted any more. */
+static void fabric__a_broken_ring_is_its_end(void **state)
+{
+	struct vb_shring_side *side = r.fabric.theirs;
+
+	atomic_store(&side->head, 1);
+	assert_false(vb_fabric_sleep(&r.e));
+	vb_fabric_wake(&r.e, true);
+	vb_mutex_lock(&r.e.rx);
+	assert_false(vb_fabric_drain(&r.e));
+	vb_mutex_unlock(&r.e.rx);
+	vb_fabric_news(&r.e);
+	assert_true(r.fabric.ended);
+	assert_int_equal(atomic_load(&r.qp->state), QPS_ERR);
+	assert_true(vb_fabric_sleep(&r.e));
+	assert_false(is_readable(r.e.news_fd));
+	close(r.control);
+	close(r.bell);
+}
+
 static void fabric__other_adapters_go_on(void **state)
 {
 	r.f->a.link = NULL; /* the adapter of another link */
@@ -271,6 +291,7 @@ int main(void)
 		OF_FABRIC(fabric__nothing_is_polled_of_one_that_ended),
 		OF_FABRIC(fabric__its_end_is_an_error_of_port_and_device),
 		OF_FABRIC(fabric__its_end_flushes_queue_pairs),
+		OF_FABRIC(fabric__a_broken_ring_is_its_end),
 		OF_FABRIC(fabric__other_adapters_go_on),
 		OF_FABRIC(fabric__news_that_cannot_be),
 		OF_FABRIC(link__an_answer_that_is_no_result),
