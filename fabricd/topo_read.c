@@ -426,11 +426,6 @@ static int read_line(struct parser *p, const char *line)
 {
 	const char *s = skip_white(line);
 
-	for (const char *c = line; *c; c++)
-		if (iscntrl((unsigned char)*c) && !strchr(WHITE, *c))
-			return FAIL(p, "a control character, 0x%02x",
-				    (unsigned char)*c);
-
 	if (strncmp(s, "#!", 2) == 0)
 		return read_tuning(p, s + 2);
 	if (*s == '#')

@@ -207,8 +207,6 @@ static void read__errors_name_line_and_cause(void **state)
 	     "1: the number of ports is missing, or not in 1 to 254");
 	says("Switch 8 A\n", "1: the node's id is missing: 1 to 64 characters "
 			     "in quotes");
-	says("Switch 8 \"A\033[2J\"\n",
-	     "1: a control character, 0x1b");
 	says("Switch 8 \"A\"\n\nHca 1 \"A\"\n", "3: there are two nodes \"A\"");
 	says("Switch 8 \"A\"\n[1] \"A\"[2]\n[1] \"A\"[3]\n",
 	     "3: port 1 of \"A\" has a peer in line 2 already");
