@@ -66,12 +66,17 @@ static uint32_t ports_of(const struct vb_fabricd *f)
 
 int vb_fabricd_mark(struct vb_fabricd *f, vb_time now)
 {
-	uint32_t at = 0;
+	uint32_t count = ports_of(f), at = 0;
 
-	if (!f->marks)
-		f->marks = calloc(ports_of(f), sizeof(*f->marks));
-	if (!f->marks)
-		return -ENOMEM;
+	/* Hosts may have joined since the last mark. */
+	if (count != f->mark_count) {
+		uint64_t *marks = realloc(f->marks, count * sizeof(*marks));
+
+		if (!marks)
+			return -ENOMEM;
+		f->marks = marks;
+		f->mark_count = count;
+	}
 	f->marked_at = now;
 	for (uint32_t i = 0; i < vb_fab_nodes(f->net); i++) {
 		const struct vb_fab_node *n = vb_fab_node(f->net, i);
@@ -82,7 +87,8 @@ int vb_fabricd_mark(struct vb_fabricd *f, vb_time now)
 	return 0;
 }
 
-/* The part of the link's rate that the port has sent since the mark. */
+/* The part of the link's rate that the port has sent since the mark. A port of
+ * a node that joined after the mark has none, so its part is 0. */
 static double use_of(const struct picture *p, const struct vb_fab_node *n,
 		     unsigned port)
 {
@@ -91,10 +97,11 @@ static double use_of(const struct picture *p, const struct vb_fab_node *n,
 				? t->spec.bytes_per_sec
 				: vb_fab_bytes_per_sec(&n->port[port]);
 	uint64_t words = n->port[port].count[FAB_XMIT_WORDS];
+	uint32_t mark = p->first[n->index] + port;
 
-	if (!p->f->marks || p->now <= p->f->marked_at || !rate)
+	if (mark >= p->f->mark_count || p->now <= p->f->marked_at || !rate)
 		return 0;
-	words -= p->f->marks[p->first[n->index] + port];
+	words -= p->f->marks[mark];
 	return (double)words * 4 * VB_SEC /
 	       ((double)rate * (double)(p->now - p->f->marked_at));
 }

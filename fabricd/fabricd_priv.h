@@ -72,7 +72,10 @@ struct vb_fabricd {
 	struct vb_chain *issms;
 	struct vb_chain *remotes; /* links to other processes */
 	struct vb_chain *captures;
-	uint64_t *marks; /* words that ports had sent at @marked_at; or NULL */
+	/* The words that each port had sent at the time @marked_at, port 0 of a
+	 * node first, in the order of the nodes. */
+	uint64_t *marks;
+	uint32_t mark_count; /* number of ports in @marks */
 	vb_time marked_at;
 	struct verbs_state verbs;
 };

@@ -22,6 +22,7 @@
 #include "base/fdmail.h"
 #include "engine/fabric_path.h"
 #include "fabric/net_priv.h"
+#include "fabricd/draw.h"
 #include "tests/support/fabric_host.h"
 #include "wire/mad_frame.h"
 #include "wire/smp.h"
@@ -334,6 +335,28 @@ static void serve__adapters_are_used_again(void **state)
 	assert_ptr_equal(late, host[4]);
 }
 
+/* A host joins between two marks, and another one between a mark and the
+ * picture: no mark is written or read that the fabric does not have
+ * (AddressSanitizer watches). */
+static void serve__pictures_know_hosts_that_join(void **state)
+{
+	struct fd_host *host[2] = { NULL };
+	vb_time now = vb_clock_read();
+	char said[64], *page = NULL;
+	size_t size;
+	FILE *to;
+
+	assert_int_equal(vb_fabricd_mark(w.f, now), 0);
+	assert_int_equal(join(&host[0], "7", said, now), 0);
+	assert_int_equal(vb_fabricd_mark(w.f, now), 0);
+	assert_int_equal(join(&host[1], "8", said, now), 0);
+	to = open_memstream(&page, &size);
+	assert_int_equal(vb_fabricd_draw(w.f, true, NULL, to, now + VB_SEC), 0);
+	fclose(to);
+	assert_non_null(strstr(page, "Hca2"));
+	free(page);
+}
+
 /* --- its end --- */
 
 static void serve__it_ends_when_it_is_idle(void **state)
@@ -357,6 +380,7 @@ int main(void)
 		CASE(serve__manager_that_follows_at_once_counts),
 		CASE(serve__hosts_join_while_it_runs),
 		CASE(serve__adapters_are_used_again),
+		CASE(serve__pictures_know_hosts_that_join),
 		CASE(serve__it_ends_when_it_is_idle),
 	};
 
