@@ -196,9 +196,19 @@ group() {
 [ "$quick" = yes ] || check "T14 a group's datagrams cross the switches" group
 
 # --- events ---
-r Hca3 "$programs/ib_verbs_test" events >"$work/events" 2>&1 &
-watcher=$!
-check "events: a program watches" within 5 grep -q watching "$work/events"
+# watch NODE: $watcher is a program that writes what ib0 there is told.
+watch() {
+	r "$1" "$programs/ib_verbs_test" events >"$work/events" 2>&1 &
+	shell=$!
+	within 5 grep -q watching "$work/events"
+	watcher=$(pgrep -f "^$programs/ib_verbs_test events")
+}
+# A signal to the shell of r() would leave the program running.
+unwatch() {
+	kill "$watcher"
+	wait $shell
+} 2>/dev/null
+check "events: a program watches" watch Hca3
 # told PATTERN: a line of the events since mark_events.
 mark_events() { events=$(wc -l <"$work/events"); }
 told() { tail -n "+$((events + 1))" "$work/events" | grep -q "$1"; }
@@ -218,8 +228,7 @@ if [ "$quick" = no ]; then
 	check "events: clients register again" within 10 \
 		told '^client reregistration'
 fi
-kill $watcher
-wait $watcher 2>/dev/null
+unwatch
 
 # --- one that is stopped, and one that is killed ---
 stopped_and_killed() {
@@ -301,13 +310,10 @@ ended() { ! kill -0 "$1"; }
 # ticks PID: the processor time that it has used, in hundredths of a second.
 ticks() { awk '{ print $14 + $15 }' "/proc/$1/stat"; }
 fabric_is_killed() {
-	local server client watcher sleeper before
+	local server client before
 
-	r Hca2 "$programs/ib_verbs_test" events >"$work/events" 2>&1 &
-	watcher=$!
-	within 5 grep -q watching "$work/events"
+	watch Hca2
 	mark_events
-	sleeper=$(pgrep -f "^$programs/ib_verbs_test events")
 	port=$((port + 1))
 	r Hca4 ib_write_bw -d ib0 -F -D 50 -p $port >"$work/server" 2>&1 &
 	server=$!
@@ -321,13 +327,14 @@ fabric_is_killed() {
 	check "killed: a program under load ends" within 10 ended $client
 	check "killed: it says why" grep 'its fabric has ended' "$work/client"
 	check "killed: one that sleeps is told" within 5 told '^port error'
-	before=$(ticks "$sleeper")
+	before=$(ticks "$watcher")
 	sleep 1
-	check "killed: it lives" kill -0 "$sleeper"
+	check "killed: it lives" kill -0 "$watcher"
 	between "killed: the processor that it uses then, in 1/100 s" \
-		$(($(ticks "$sleeper") - before)) 0 10
-	kill $server $watcher "$sleeper" 2>/dev/null
-	wait $server $client $watcher 2>/dev/null
+		$(($(ticks "$watcher") - before)) 0 10
+	unwatch
+	kill $server 2>/dev/null
+	wait $server $client 2>/dev/null
 }
 subnet_begins "$topology"
 fabric_is_killed
