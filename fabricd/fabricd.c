@@ -40,9 +40,8 @@
 
 /* The CapabilityMask bits of ports of CAs and routers, and those of
  * switches. */
-#define CAPS_CA                                                                \
-	(VB_CAP_TRAP | VB_CAP_SYSTEM_GUID | VB_CAP_REREGISTER | VB_CAP_CM)
-#define CAPS_SWITCH (VB_CAP_TRAP | VB_CAP_SYSTEM_GUID)
+#define CAPS_CA	    (CAPS_SWITCH | VB_CAP_REREGISTER | VB_CAP_CM)
+#define CAPS_SWITCH (VB_CAP_TRAP | VB_CAP_SL_MAP | VB_CAP_SYSTEM_GUID)
 
 /* --- data plane and management --- */
 
