@@ -21,15 +21,16 @@ struct vb_av {
 	bool is_global;
 };
 
-/* What addresses are on a kind of network. core/ah.c has RoCE's, core/ah_ib.c
- * InfiniBand's. */
+/* How addresses work on a kind of network. core/ah.c defines it for RoCE,
+ * core/ah_ib.c for InfiniBand. */
 struct vb_addressing {
 	/* Set all members of @r that @av and the port's tables determine.
 	 * Returns NULL, or a static English sentence that says why @av is
 	 * invalid. */
 	const char *(*route)(struct vb_adapter *a, const struct vb_av *av,
 			     struct vb_route *r);
-	/* As vb_av_reply(). */
+	/* Set @av to the address of the sender of a datagram, with the
+	 * arguments and the result of vb_av_reply(). */
 	bool (*reply)(struct vb_adapter *a, const struct vb_grh *grh,
 		      const struct vb_wc_from *from, struct vb_av *av);
 	/* Did @f come from the peer of the connected queue pair @qp, or, to a

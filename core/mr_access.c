@@ -363,7 +363,7 @@ struct piece {
 struct walk {
 	const struct vb_sge *at;
 	unsigned left;	 /* number of entries from @at on; 0: @at may be NULL */
-	uint64_t offset; /* in the entry @at */
+	uint64_t offset; /* offset of the position in the entry @at, in bytes */
 };
 
 /* Find the next piece of the list, of at most @most bytes. False: the list has

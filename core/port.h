@@ -57,7 +57,8 @@ struct vb_port {
 	 * Ethernet port has VB_PKEY_ALL alone. */
 	_Atomic uint16_t pkeys[VB_MAX_PKEYS];
 	_Atomic uint16_t pkey_count;
-	_Atomic uint8_t lmc; /* of an InfiniBand port; also without lock */
+	/* LMC of an InfiniBand port; written under lock, read without */
+	_Atomic uint8_t lmc;
 };
 
 /* Zero the port and set the default state: down, an empty table of GIDs, and
