@@ -76,7 +76,7 @@ enum vb_split_copy_end vb_split_copy_look(const struct vb_split_copy *s);
  * begun to copy and can no longer begin (its permit has lapsed). */
 void vb_split_copy_drop(struct vb_split_copy *s);
 
-/* A function for the sender: is there an offer? */
+/* Called by the sender: true if the receiver has made an offer. */
 static inline bool vb_offer_is_there(const struct vb_offer *o)
 {
 	return VB_UNLIKELY(
