@@ -102,13 +102,16 @@ struct alarm {
 
 struct vb_fab_end {
 	struct vb_fab_net *net;
-	struct vb_fab_node *node; /* NULL: the end is in another process */
+	/* the node of this end; NULL: the end is in another process */
+	struct vb_fab_node *node;
 	struct vb_fab_port *port;
 	struct link *link; /* the link of this port; NULL: the port has none */
 	/* the other end of the link; NULL: the port has no link */
 	struct vb_fab_end *peer;
 	uint8_t no;
-	bool watched; /* on_wire() sees what passes */
+	/* on_wire() is called for each frame and link packet that passes this
+	 * end */
+	bool watched;
 
 	/* The sending side of the end. */
 	uint16_t waiting; /* mask of the lanes that have items */
@@ -136,8 +139,11 @@ struct vb_fab_end {
 	struct vb_arb arb;
 	struct lane lane[VB_FAB_VLS];
 	struct alarm xmit;
-	uint16_t congested; /* lanes with more blocks than the threshold */
-	vb_time cong_since; /* since when there are such lanes */
+	/* mask of the lanes with more blocks than the threshold of
+	 * congestion */
+	uint16_t congested;
+	/* the time since which some lane is in @congested */
+	vb_time cong_since;
 	/* Flows of an adapter that congestion control holds back; NULL: none
 	 * was ever (fabric/congest.h). */
 	struct vb_fab_pacer *pacer;
@@ -171,7 +177,9 @@ struct far_end {
 
 struct link {
 	struct vb_fab_end *a, *b;
-	struct far_end *far; /* holds @b; NULL: both ends are here */
+	/* contains @b if that end is in another process; NULL: both ends are in
+	 * this network */
+	struct far_end *far;
 	struct vb_fab_link_spec spec;
 	bool plugged, training;
 	/* until this time both ends repeat link packets, because the link loses
@@ -186,10 +194,10 @@ struct link {
 struct vb_fab_net {
 	struct vb_fab_ops ops;
 	struct vb_timers timers;
-	/* the alarms of TIMER_FLOW: vb_fab_next_frame() passes over them */
+	/* the alarms of kind TIMER_FLOW, which vb_fab_next_frame() ignores */
 	struct vb_timers flow_timers;
 	vb_time now;
-	uint32_t changes; /* of ports' states */
+	uint32_t changes; /* number of changes of ports' states so far */
 	uint64_t random;
 	struct vb_fab_node **node;
 	/* the ends of each node: one for each port 0..ports */

@@ -75,7 +75,7 @@ enum vb_fab_speed_ext {
 enum vb_fab_counter {
 	/* Counters of the attribute PortCounters (IBA 16.1.3.5). */
 	FAB_SYMBOL_ERRORS,
-	FAB_LINK_RECOVERIES, /* LinkErrorRecoveryCounter */
+	FAB_LINK_RECOVERIES, /* the counter LinkErrorRecoveryCounter */
 	FAB_LINK_DOWNED,
 	/* frames with a wrong VCRC, length, version or VL, and frames that
 	 * overran a buffer */
@@ -288,7 +288,8 @@ struct vb_fab_port {
 	uint64_t gid_prefix, mkey;
 	/* how long a missed M_Key check may last, in seconds; 0: for ever */
 	uint16_t mkey_lease;
-	/* when the M_Key's lease ends; VB_NEVER: its timer does not run */
+	/* the time when the M_Key's lease ends; VB_NEVER: its timer does not
+	 * run */
 	vb_time mkey_lease_end;
 	uint8_t mkey_protect; /* the field M_KeyProtectBits */
 	uint16_t lid, sm_lid;
