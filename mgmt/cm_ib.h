@@ -85,7 +85,8 @@ struct vb_cm_conn {
 	uint64_t tid, disconnect_tid;
 	uint32_t index;
 	unsigned tries_left, max_tries;
-	/* how many sendings of the message the network returned by ICMP */
+	/* number of sendings of the last message that the network returned by
+	 * ICMP */
 	unsigned returns;
 	bool came_back; /* the network returned the last message by ICMP */
 	/* errno of the ICMP returns; 0: too few returns to decide */
