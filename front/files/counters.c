@@ -132,7 +132,8 @@ int vb_files_open_counter(const char *path, int flags)
 	size_t len;
 
 	if (!path || !strstr(path, "/ports/"))
-		/* Most paths end here, before the environment is searched. */
+		/* Most paths are not those of counters, so return before the
+		 * environment is searched. */
 		return -1;
 	inside = vb_files_inside(path, "/sys/");
 	if (!inside || (flags & O_ACCMODE) != O_RDONLY || flags & O_DIRECTORY)
