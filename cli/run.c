@@ -189,7 +189,8 @@ static bool calm_sanitizer(void)
 
 /* The options that the user has given. */
 struct wish {
-	/* which sockets become rsockets, "tcp" or "all"; NULL: none */
+	/* the kinds of sockets that become rsockets, "tcp" or "all"; NULL:
+	 * none */
 	const char *rsockets;
 	bool namespace;
 };
