@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The messages between two processes that hold one end of an InfiniBand link
- * each (docs/WIRE.md, "Links of a fabric between processes"). Over UDP a
- * message is a datagram. Numbers are big-endian.
+ * each (docs/WIRE.md 7). Over UDP a message is a datagram. Numbers are
+ * big-endian.
  */
 #ifndef WIRE_FAR_H
 #define WIRE_FAR_H
