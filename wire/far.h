@@ -62,8 +62,8 @@ enum vb_far_verdict {
 	FAR_VERSION,
 };
 
-/* Which message is this? *@kind: only if FAR_GOOD, and then the message has at
- * least the bytes of its kind. */
+/* Decide which message the bytes are. *@kind is set only if FAR_GOOD, and then
+ * the message has at least the bytes of its kind. */
 enum vb_far_verdict vb_far_look(const uint8_t *bytes, size_t len,
 				enum vb_far_kind *kind, unsigned *version);
 /* Write the check of a header of @len bytes, VB_FAR_HELLO_BYTES or

@@ -59,8 +59,8 @@ enum vb_lrh_verdict {
 	LRH_LONG,    /* the frame is longer than the MTU permits */
 };
 
-/* The packet checks of IBA 7.7: may a port whose MTU is @mtu bytes receive a
- * frame of @len bytes with the header @h? */
+/* Make the packet checks of IBA 7.7: may a port whose MTU is @mtu bytes receive
+ * a frame of @len bytes with the header @h? */
 enum vb_lrh_verdict vb_lrh_check(const struct vb_lrh *h, size_t len,
 				 unsigned mtu);
 
