@@ -84,8 +84,8 @@ const char *vb_counter_name(enum vb_counter c)
  * after 2^32 domains. 0: the first id was not chosen yet. */
 static _Atomic uint32_t next_pd_id;
 
-/* The inverse of @odd modulo 2^24, by Newton's method: each step doubles the
- * number of correct bits, beginning with three. */
+/* Returns the inverse of @odd modulo 2^24, by Newton's method: each step
+ * doubles the number of correct bits, beginning with three. */
 static uint32_t inverse24(uint32_t odd)
 {
 	uint32_t x = odd;
