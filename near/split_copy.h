@@ -44,7 +44,7 @@ struct vb_split_copy {
 	/* The sender was too slow: it still copies a part of the message, which
 	 * stays the first on the lane; the receiver continues later. */
 	bool waits;
-	/* how long the receiver's queue pair has failed since */
+	/* how long ago the receiver's queue pair failed */
 	struct vb_age failed;
 	uint32_t qpn, life; /* number and life of the receiver's queue pair */
 	struct vb_recv_wqe recv; /* the receive that the message consumes */
