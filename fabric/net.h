@@ -103,7 +103,7 @@ void vb_fab_net_destroy(struct vb_fab_net *net);
  * end. 0; -ENOMEM: the caller still owns @node. */
 VB_MUST_CHECK int vb_fab_add(struct vb_fab_net *net, struct vb_fab_node *node);
 uint32_t vb_fab_nodes(const struct vb_fab_net *net);
-/* The node that the (@index + 1)-th vb_fab_add() added; @index is in
+/* Returns the node that the (@index + 1)-th vb_fab_add() added; @index is in
  * 0..vb_fab_nodes() - 1. */
 struct vb_fab_node *vb_fab_node(const struct vb_fab_net *net, uint32_t index);
 
@@ -137,8 +137,8 @@ VB_MUST_CHECK int vb_fab_link(struct vb_fab_net *net, struct vb_fab_node *a,
 			      uint8_t a_port, struct vb_fab_node *b,
 			      uint8_t b_port,
 			      const struct vb_fab_link_spec *spec, vb_time now);
-/* The node at the other end of the link of @port; NULL: @port has no link, or
- * one whose other end is in another process. */
+/* Returns the node at the other end of the link of @port; NULL: @port has no
+ * link, or one whose other end is in another process. */
 struct vb_fab_node *vb_fab_peer(const struct vb_fab_node *node, uint8_t port,
 				uint8_t *peer_port);
 /* Change rate, delay and errors of a running link, named by either of its
@@ -253,11 +253,12 @@ vb_time vb_fab_mgmt_through(struct vb_fab_net *net,
 			    const struct vb_fab_node *node, uint8_t port,
 			    vb_time now);
 
-/* The time of the earliest event; VB_NEVER: no event is due at any time. */
+/* Returns the time of the earliest event; VB_NEVER: no event is due at any
+ * time. */
 vb_time vb_fab_next(const struct vb_fab_net *net);
-/* The time of the earliest event other than sending a link packet that is owed
- * or repeated; VB_NEVER: there is none. A link packet may leave up to 100 us
- * late: the link watchdog (IBA 7.9.4) does not expire for that. */
+/* Returns the time of the earliest event other than sending a link packet that
+ * is owed or repeated; VB_NEVER: there is none. A link packet may leave up to
+ * 100 us late: the link watchdog (IBA 7.9.4) does not expire for that. */
 vb_time vb_fab_next_frame(const struct vb_fab_net *net);
 /* Handle all events up to the time @now, in order of time. Callbacks get the
  * time of the event that caused them. Returns the number of events handled. */
