@@ -294,7 +294,7 @@ static bool may_enter(struct mgmt_node *n, uint8_t own,
 	return false;
 }
 
-/* The headers of the frame that brings a MAD to the address @to. */
+/* Returns the headers of the frame that brings a MAD to the address @to. */
 static struct vb_mad_frame frame_to(const struct mgmt_node *n, uint8_t own,
 				    const struct vb_mad_addr *to)
 {
