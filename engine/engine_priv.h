@@ -432,7 +432,7 @@ void vb_engine_fail(struct vb_engine *e, struct vb_qp *qp, vb_time now)
 void vb_engine_fail_all(struct vb_engine *e, const struct vb_link *link,
 			vb_time now) VB_EXCLUDES(e->rx);
 
-/* engine/fabric.c: adapters of InfiniBand fabrics. */
+/* Functions of engine/fabric.c: adapters of InfiniBand fabrics. */
 /* Attach to the fabric that @oa names, and set what the adapter has from there:
  * link, numbers, addressing, GUIDs, port. 0 or -errno, which is logged. */
 VB_MUST_CHECK int vb_fabric_open(struct vb_engine *e,
