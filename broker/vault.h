@@ -51,9 +51,9 @@ void vb_vault_close(struct vb_vault_content *c);
 VB_MUST_CHECK int vb_vault_rewrite(int vault, const int *fds, unsigned count,
 				   unsigned *messages);
 
-/* The number that the kernel gave to this socket only, or to its network
- * namespace only, depending on @option (SO_COOKIE, SO_NETNS_COOKIE); 0: this
- * kernel has no such numbers. */
+/* Returns the number that the kernel gave to this socket only, or to its
+ * network namespace only, depending on @option (SO_COOKIE, SO_NETNS_COOKIE); 0:
+ * this kernel has no such numbers. */
 uint64_t vb_vault_cookie(int fd, int option);
 
 #endif
