@@ -235,7 +235,7 @@ void vb_fabricd_issm_close(struct vb_fabricd *f);
 bool vb_fabricd_issm_path(struct vb_fabricd *f, struct vb_fab_node *node,
 			  uint8_t port, char path[VB_UMAD_PATH]);
 
-/* fabricd/remote.c: links to other processes. */
+/* Functions of fabricd/remote.c: links to other processes. */
 #define VB_REMOTE_TEXT 384
 /* Open the sockets of all links to other processes. Returns 0; -EINVAL or
  * another -errno, and @error. */

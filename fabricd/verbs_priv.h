@@ -70,7 +70,7 @@ struct vb_fabricd_verbs_adapter {
 	uint32_t reregisters;
 };
 
-/* fabricd/verbs_frames.c */
+/* Functions of fabricd/verbs_frames.c. */
 /* Put @p on the list of busy programs: this process looks at the ring of @p
  * soon, and for some time without waiting for its bell. */
 void vb_fabricd_verbs_busy(struct verbs_program *p, vb_time now);
