@@ -59,8 +59,8 @@ static uint64_t read_counter(int counter, const char *device)
 	return value;
 }
 
-/* The length of what the file says, which is written to @text; 0: it is no
- * counter's. */
+/* Write the contents of a counter's file to @text. Returns their length; 0: it
+ * is no counter's file. */
 static size_t say_counter(const char *inside, char *text, size_t room)
 {
 	char device[64];
