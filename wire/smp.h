@@ -59,9 +59,9 @@ enum vb_mad_status {
 
 #define VB_MAD_BASE_VERSION 1
 
-/* What every agent of a node checks first in a Get or a Set (IBA 13.4.7). Its
- * class has the version @expected. Returns MAD_OK, MAD_BAD_VERSION or
- * MAD_BAD_METHOD. */
+/* Make the checks that every agent of a node makes first in a Get or a Set (IBA
+ * 13.4.7). The agent's class has the version @expected. Returns MAD_OK,
+ * MAD_BAD_VERSION or MAD_BAD_METHOD. */
 unsigned vb_mad_judge(unsigned base_version, unsigned class_version,
 		      unsigned expected, unsigned method);
 
