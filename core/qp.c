@@ -220,6 +220,7 @@ static void init_fields(struct vb_qp *qp, struct vb_adapter *a,
 	qp->windows = NULL;
 	qp->row = 0;
 	qp->local_at = VB_NEVER;
+	qp->now = 0;
 	atomic_store(&qp->state, QPS_RESET);
 	core_forget_peer(qp);
 }

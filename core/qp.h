@@ -145,7 +145,7 @@ struct vb_qp {
 	/* The fields below are protected by drive. */
 
 	/* the time of the last call of the transport, which completions
-	 * carry */
+	 * carry: vb_qp_advance() sets it */
 	vb_time now;
 	struct vb_qp_attr attr;
 	/* the route to the peer, resolved from the address vector and the GID
@@ -217,6 +217,17 @@ VB_MUST_CHECK int vb_qp_modify(struct vb_qp *qp, const struct vb_qp_attr *attr,
  * them. Takes drive. */
 void vb_qp_query(struct vb_qp *qp, struct vb_qp_attr *attr)
 	VB_EXCLUDES(qp->drive);
+
+/* Advance the queue pair's time to @now, for its next step, and return it. It
+ * never goes back: if another thread drove the queue pair meanwhile, with a
+ * later time, that stays. Timers and the timestamps of completions rest on it,
+ * so nothing else sets @qp->now. */
+static inline vb_time vb_qp_advance(struct vb_qp *qp, vb_time now)
+	VB_REQUIRES(qp->drive)
+{
+	qp->now = VB_MAX(now, qp->now);
+	return qp->now;
+}
 
 /* Functions that transports call, under drive. */
 

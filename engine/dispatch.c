@@ -312,7 +312,7 @@ static void eng_dispatch_serve(struct vb_engine *e, struct vb_qp *qp,
 	if (e->delayed_ack_qp && e->delayed_ack_qp != qp)
 		vb_drive_delayed_acks(e, now);
 	vb_mutex_lock(&qp->drive);
-	now = vb_engine_time(qp, now);
+	now = vb_qp_advance(qp, now);
 	if (atomic_load(&qp->qpn) == qpn) {
 		vb_count(qp->adapter, CNT_RCVD_PKTS, count);
 		vb_sq_resume_doorbell(&qp->sq);

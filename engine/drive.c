@@ -277,7 +277,7 @@ static bool eng_drive_step(struct vb_engine *e, struct vb_qp *qp, vb_time now)
 
 void vb_drive_step(struct vb_engine *e, struct vb_qp *qp, vb_time now)
 {
-	now = vb_engine_time(qp, now);
+	now = vb_qp_advance(qp, now);
 	if (eng_drive_step(e, qp, now))
 		arm_timer(e, qp, at_once(now), now);
 }
@@ -350,7 +350,7 @@ static void begin_queued(struct vb_engine *e, struct vb_qp *qp)
 	if (qp->way == WAY_NEAR)
 		vb_near_hurry(qp);
 	do {
-		now = vb_engine_time(qp, vb_now());
+		now = vb_qp_advance(qp, vb_now());
 		more = eng_drive_step(e, qp, now);
 	} while (more && qp->way == WAY_NEAR && ++turn < POST_TURNS);
 	if (more)
@@ -431,7 +431,7 @@ static bool step_or_gather(struct vb_engine *e, struct vb_qp *qp)
 		return false;
 	}
 	cancel = vb_cancel_off();
-	more = eng_drive_step(e, qp, vb_engine_time(qp, vb_now()));
+	more = eng_drive_step(e, qp, vb_qp_advance(qp, vb_now()));
 	vb_cancel_back(cancel);
 	if (VB_UNLIKELY(qp->way == WAY_OPEN))
 		note_left(qp);
@@ -456,7 +456,7 @@ static bool goes_on(struct vb_engine *e, struct vb_qp *qp, unsigned turn)
 		return true;
 	note_left(qp);
 	cancel = vb_cancel_off();
-	now = vb_engine_time(qp, vb_now());
+	now = vb_qp_advance(qp, vb_now());
 	arm_timer(e, qp, at_once(now), now);
 	vb_cancel_back(cancel);
 	return false;
@@ -503,7 +503,7 @@ void vb_drive(struct vb_qp *qp)
 static void step_light(struct vb_engine *e, struct vb_qp *qp, unsigned turn)
 	VB_REQUIRES(qp->drive)
 {
-	vb_time now = vb_engine_time(qp, vb_now());
+	vb_time now = vb_qp_advance(qp, vb_now());
 
 	if (!atomic_load(&qp->qpn) || vb_drive_can_wait(qp))
 		return;

@@ -298,15 +298,6 @@ static inline bool vb_engine_spins_no_more(struct vb_engine *e)
 					     &e->program, ~VB_PROGRAM_SPINS));
 }
 
-/* Returns the time for a step of @qp. A queue pair's time never goes back,
- * although the thread that drives it next may have read the clock earlier than
- * the one before. The caller holds qp->drive. */
-static inline vb_time vb_engine_time(const struct vb_qp *qp, vb_time now)
-	VB_REQUIRES(qp->drive)
-{
-	return VB_MAX(now, qp->now);
-}
-
 /* Functions of engine/adapters.c. The caller holds list_lock. */
 VB_MUST_CHECK int
 vb_adapters_open(struct vb_engine *e, const struct vb_device *device,

@@ -303,7 +303,7 @@ static bool take_reply(struct vb_engine *e, const struct forward_msg *l,
 		return true;
 	vb_mutex_lock(&qp->drive);
 	if (atomic_load(&qp->qpn) == l->tqpn && qp->type == QPT_XRC_RECV) {
-		qp->now = vb_now();
+		(void)vb_qp_advance(qp, vb_now());
 		if (l->kind == FORWARD_BYTES)
 			vb_forward_bytes(qp, l->serial, (enum vb_fault)l->fault,
 					 bytes, (uint32_t)len);
@@ -423,7 +423,7 @@ static enum vb_fault eng_take_request(struct vb_engine *e, struct session *s,
 	qp->adapter = a;
 	qp->mtu = l->mtu;
 	qp->attr.dest_qp_num = l->sqpn & 0xffffff;
-	qp->now = vb_now();
+	(void)vb_qp_advance(qp, vb_now());
 	fault = vb_forward_take(&g->forward, &l->domain, &pkt, &l->value);
 	vb_mutex_unlock(&g->forward.qp.drive);
 	return fault;

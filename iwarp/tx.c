@@ -327,7 +327,7 @@ bool vb_iw_send(struct vb_qp *qp, vb_time now, struct vb_iw_txq *out)
 	struct vb_iw *s = vb_iw(qp);
 	bool more = true;
 
-	qp->now = now;
+	now = vb_qp_advance(qp, now);
 	if (now - s->sent_at >= VB_IW_GATHER_LASTS)
 		s->unheard = 0;
 	begin_batch(s, out);
@@ -441,7 +441,7 @@ bool vb_iw_sent(struct vb_qp *qp, struct vb_iw_txq *out, size_t bytes,
 {
 	struct vb_iw *s = vb_iw(qp);
 
-	qp->now = now;
+	now = vb_qp_advance(qp, now);
 	learn_appetite(s, out->bytes, bytes);
 	if (bytes) {
 		s->unheard += bytes < VB_IW_GATHER_BYTES;

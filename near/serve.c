@@ -164,7 +164,7 @@ static int serve_run(struct vb_near *n, struct vb_peer *p, unsigned *left,
 	qp = vb_near_find_qp(n, dqpn);
 	if (qp) {
 		take_drive(n, qp);
-		qp->now = VB_MAX(now, qp->now);
+		now = vb_qp_advance(qp, now);
 	}
 	a.count = 0;
 	do {
@@ -213,7 +213,7 @@ static int hear_answer(struct vb_near *n, struct vb_peer *p, vb_time now)
 	if (!qp)
 		return 1;
 	take_drive(n, qp);
-	qp->now = VB_MAX(now, qp->now);
+	now = vb_qp_advance(qp, now);
 	if (vb_near_is_called(qp, a.qpn) && vb_nq(qp)->peer == p) {
 		vb_near_answered(n, qp, &a, now);
 		step_if_due(n, qp, now);
