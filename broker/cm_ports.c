@@ -243,8 +243,8 @@ static unsigned keys_of(const struct vb_cm_port *p, struct key keys[MOST_KEYS])
 	return count;
 }
 
-static struct vb_port_counters *place_of(struct vb_cm_ports *t,
-					 const struct vb_cm_port *p)
+static struct vb_port_counters *counters_of(struct vb_cm_ports *t,
+					    const struct vb_cm_port *p)
 {
 	enum kind kind = kind_of(&p->address, p->flags);
 	struct key k = key_of(p->space, p->number, kind);
@@ -416,7 +416,7 @@ static void take_out(struct turns *turns, struct vb_cm_port *p)
 
 static struct turns *turns_of(struct vb_cm_ports *t, const struct vb_cm_port *p)
 {
-	return &place_of(t, p)->turns[!!(p->flags & IPC_CM_PLAIN)];
+	return &counters_of(t, p)->turns[!!(p->flags & IPC_CM_PLAIN)];
 }
 
 void vb_cm_ports_free(struct vb_cm_ports *t, struct vb_cm_port *p)
@@ -482,7 +482,8 @@ static struct vb_cm_port *find_turn(struct vb_cm_ports *t, const struct key *k,
 
 /* Returns @p, and moves it behind the other listeners of its place, so that one
  * of them gets the next request. */
-static struct vb_cm_port *take_turn(struct vb_cm_ports *t, struct vb_cm_port *p)
+static struct vb_cm_port *rotate_listener(struct vb_cm_ports *t,
+					  struct vb_cm_port *p)
 {
 	struct turns *turns = turns_of(t, p);
 
@@ -506,7 +507,7 @@ struct vb_cm_port *vb_cm_ports_find(struct vb_cm_ports *t, uint16_t space,
 		best = find_turn(t, &k, plain);
 	}
 	if (best)
-		return take_turn(t, best);
+		return rotate_listener(t, best);
 	for (unsigned i = 0; i < VB_COUNT(any); i++) {
 		struct vb_cm_port *p;
 
@@ -515,5 +516,5 @@ struct vb_cm_port *vb_cm_ports_find(struct vb_cm_ports *t, uint16_t space,
 		if (p && (!best || p->flags & IPC_CM_JOIN))
 			best = p;
 	}
-	return best ? take_turn(t, best) : NULL;
+	return best ? rotate_listener(t, best) : NULL;
 }

@@ -26,7 +26,7 @@ struct group {
 };
 
 struct flow_entry {
-	/* identity of the flow, from key_of(); 0: this entry is free */
+	/* identity of the flow, from flow_key(); 0: this entry is free */
 	uint64_t key;
 	vb_time last; /* the time when the flow's last frame came */
 	uint8_t port;
@@ -202,7 +202,7 @@ static bool has(const struct group *g, unsigned port)
 
 /* Functions for flows and the ports that they were given. */
 
-static uint64_t key_of(const struct vb_fab_view *v)
+static uint64_t flow_key(const struct vb_fab_view *v)
 {
 	const uint8_t *bth = vb_lrh_bth(v->bytes, &v->lrh);
 
@@ -309,7 +309,7 @@ uint8_t fab_adaptive_port(struct vb_fab_end *in, const struct vb_fab_view *v,
 		if (!a->room)
 			return port;
 	}
-	f = place_of(a, key_of(v));
+	f = place_of(a, flow_key(v));
 	if (!f->key && a->overflowed)
 		return port;
 	way = longest_way(n, g);
@@ -319,7 +319,7 @@ uint8_t fab_adaptive_port(struct vb_fab_end *in, const struct vb_fab_view *v,
 			a->on_port[f->port]--;
 		else
 			a->flows++;
-		f->key = key_of(v);
+		f->key = flow_key(v);
 		f->port = least_loaded(n, g, in->no, port);
 		a->on_port[f->port]++;
 	}

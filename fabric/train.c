@@ -268,7 +268,7 @@ void fab_train_fire(struct link *l, vb_time now)
 
 /* Retrain, because the flow control watchdog expired at @e (IBA 7.9.4.1). With
  * another process the ends agree anew, so there the link goes down. */
-static void recover(struct vb_fab_end *e, vb_time now)
+static void retrain_stuck(struct vb_fab_end *e, vb_time now)
 {
 	struct vb_fab_event_info info = { .event = FAB_EV_WATCHDOG };
 	struct link *l = e->link;
@@ -315,7 +315,7 @@ void fab_flow_fire(struct vb_fab_end *e, vb_time now)
 	if (!e->node || e->port->phys != FAB_LINK_UP)
 		return;
 	if (noisy && watchdog_bites(e, now)) {
-		recover(e, now);
+		retrain_stuck(e, now);
 		return;
 	}
 	/* Send a link packet for every VL that the port has: the subnet manager
@@ -345,7 +345,8 @@ static int add_link(struct vb_fab_net *net, struct link *l)
 	return 0;
 }
 
-static void join(struct vb_fab_end *e, struct vb_fab_end *peer, struct link *l)
+static void join_ends(struct vb_fab_end *e, struct vb_fab_end *peer,
+		      struct link *l)
 {
 	e->link = l;
 	e->peer = peer;
@@ -373,8 +374,8 @@ int fab_link_make(struct vb_fab_end *a, struct vb_fab_end *b,
 		return -ENOMEM;
 	}
 	net->now = VB_MAX(net->now, now);
-	join(a, b, l);
-	join(b, a, l);
+	join_ends(a, b, l);
+	join_ends(b, a, l);
 	*made = l;
 	return 0;
 }

@@ -304,7 +304,7 @@ void vb_fabricd_capture_end(struct capture *c, vb_time now)
 	vb_fabricd_capture_free(c);
 }
 
-static void give_up(struct capture *c)
+static void end_unread_capture(struct capture *c)
 {
 	c->to.end(c->to.arg, -ETIMEDOUT,
 		  "the capture ended: nobody has read it for 5 seconds");
@@ -327,7 +327,7 @@ vb_time vb_fabricd_captures_run(struct vb_fabricd *f, vb_time now)
 		if (pour(c, now))
 			continue;
 		if (now >= c->stuck + PATIENCE)
-			give_up(c);
+			end_unread_capture(c);
 		else
 			next = VB_MIN(next, c->stuck + PATIENCE);
 	}
@@ -346,8 +346,8 @@ static bool read_number(const char *word, uint64_t most, uint64_t *value)
 }
 
 /* NODE PORT|all [flow] [BYTES] */
-static int read_wish(struct capture *c, char **words, unsigned count,
-		     char *error)
+static int read_capture_words(struct capture *c, char **words, unsigned count,
+			      char *error)
 {
 	uint64_t port = 0;
 
@@ -389,12 +389,12 @@ static int read_words(struct capture *c, const char *text, char *error)
 		return vb_topo_fail(error, "no memory");
 	while (count < WORDS_MOST && (word = strsep(&rest, "\n")))
 		words[count++] = word;
-	rc = read_wish(c, words, count, error);
+	rc = read_capture_words(c, words, count, error);
 	free(copy);
 	return rc;
 }
 
-static void start(struct capture *c, vb_time now)
+static void start_capture(struct capture *c, vb_time now)
 {
 	struct block b;
 
@@ -428,7 +428,7 @@ int vb_fabricd_capture_begin(struct vb_fabricd *f, const char *text,
 		free(c);
 		return rc;
 	}
-	start(c, now);
+	start_capture(c, now);
 	*made = c;
 	return 0;
 }

@@ -72,7 +72,7 @@ static void free_letter(struct letter *l)
 	free(l);
 }
 
-static size_t weight(const struct letter *l)
+static size_t queued_size(const struct letter *l)
 {
 	return l->len + (l->memory >= 0 ? l->memory_len : 0);
 }
@@ -90,7 +90,7 @@ static int send_letter(struct client *c, const struct letter *l)
 /* May @more bytes wait for the program? The kernel bounds what a socket's queue
  * holds, but does not count the memfds there. They are counted here until the
  * queue is empty. */
-static bool has_room(struct client *c, size_t more)
+static bool may_queue(struct client *c, size_t more)
 {
 	int left = 0;
 
@@ -107,7 +107,7 @@ static void watch_for(struct client *c)
 		c->gone = true;
 }
 
-static void flush(struct client *c)
+static void send_queued(struct client *c)
 {
 	while (c->first) {
 		struct letter *l = c->first;
@@ -122,7 +122,7 @@ static void flush(struct client *c)
 		c->first = l->next;
 		if (!c->first)
 			c->last = &c->first;
-		c->waiting -= weight(l);
+		c->waiting -= queued_size(l);
 		free_letter(l);
 	}
 	watch_for(c);
@@ -132,7 +132,7 @@ static void flush(struct client *c)
  * @l. A letter without a memfd is dropped only if the socket has no room. */
 static void post_letter(struct client *c, struct letter *l)
 {
-	bool room = has_room(c, weight(l));
+	bool room = may_queue(c, queued_size(l));
 	int rc = -EAGAIN;
 
 	if (!c->first && (room || l->memory < 0))
@@ -144,7 +144,7 @@ static void post_letter(struct client *c, struct letter *l)
 	l->next = NULL;
 	*c->last = l;
 	c->last = &l->next;
-	c->waiting += weight(l);
+	c->waiting += queued_size(l);
 	if (c->first == l)
 		watch_for(c);
 }
@@ -168,7 +168,7 @@ void vb_fabricd_expel(void *client)
 	(void)shutdown(c->watch.fd, SHUT_RDWR);
 }
 
-static void put_address(struct ib_mad_addr *to, const struct vb_mad_addr *a)
+static void put_mad_address(struct ib_mad_addr *to, const struct vb_mad_addr *a)
 {
 	to->qpn = htobe32(a->qpn);
 	to->qkey = htobe32(a->qkey);
@@ -205,7 +205,7 @@ void vb_fabricd_deliver(void *arg, void *client,
 
 	if (!l)
 		return;
-	put_address(&u.addr, d->addr);
+	put_mad_address(&u.addr, d->addr);
 	memcpy(m.header, &u, sizeof(m.header));
 	l->memory = is_long ? vb_memfile_make(d->bytes, d->len) : -1;
 	l->memory_len = is_long ? d->len : 0;
@@ -295,7 +295,7 @@ static int register_agent(struct client *c, const struct vb_umad_wish *w)
 
 /* --- MADs that a program sends --- */
 
-static struct vb_mad_addr get_address(const struct ib_mad_addr *from)
+static struct vb_mad_addr read_mad_address(const struct ib_mad_addr *from)
 {
 	struct vb_mad_addr a = {
 		.qpn = be32toh(from->qpn) & 0xffffff,
@@ -328,7 +328,7 @@ static void refuse_mad(struct client *c, const struct vb_umad_mad *m,
 
 	memcpy(&u, m->header, sizeof(u));
 	memcpy(header, data, VB_MIN(len, sizeof(header)));
-	to = get_address(&u.addr);
+	to = read_mad_address(&u.addr);
 	d.agent = u.agent_id;
 	d.status = u.timeout_ms ? VB_AGENT_TIMEOUT : (uint32_t)-why;
 	d.addr = &to;
@@ -346,7 +346,7 @@ static void send_mad(struct client *c, const struct vb_umad_mad *m,
 
 	memcpy(&u, m->header, sizeof(u));
 	s.agent = u.agent_id;
-	s.to = get_address(&u.addr);
+	s.to = read_mad_address(&u.addr);
 	s.timeout_ms = u.timeout_ms;
 	s.retries = VB_MIN(u.retries, 1000u);
 	rc = vb_agents_send(c->agents, c, &s, now);
@@ -469,7 +469,7 @@ static int do_command(struct client *c, const char *text, FILE *to, char *error,
 /* A command that comes while the client reads a capture ends the capture. An
  * answer is whole or an error. If not even the error has room, the
  * connection ends. */
-static void run_command(struct client *c, const char *text, vb_time now)
+static void run_client_command(struct client *c, const char *text, vb_time now)
 {
 	char error[VB_TOPO_ERROR] = "", *said = NULL;
 	int rc = -ENOMEM;
@@ -490,7 +490,7 @@ static void run_command(struct client *c, const char *text, vb_time now)
 		if (fclose(to) && !rc)
 			rc = -ENOMEM;
 	}
-	if (!rc && !has_room(c, answer_weight(len))) {
+	if (!rc && !may_queue(c, answer_weight(len))) {
 		rc = -EMSGSIZE;
 		snprintf(error, sizeof(error),
 			 "an answer of %zu bytes is longer than this program "
@@ -501,7 +501,7 @@ static void run_command(struct client *c, const char *text, vb_time now)
 		snprintf(error, sizeof(error), "%s", strerror(-rc));
 	if (!rc)
 		post_answer(c, said, len);
-	else if (has_room(c, answer_weight(strlen(error))))
+	else if (may_queue(c, answer_weight(strlen(error))))
 		post_text(c, rc, error, strlen(error));
 	else
 		c->gone = true;
@@ -569,7 +569,7 @@ static void take_message(struct client *c, struct message *m, vb_time now)
 		attach(c, &m->where);
 	} else if (m->head.kind == UMAD_COMMAND) {
 		m->bytes[m->len] = '\0';
-		run_command(c, (char *)m->bytes + sizeof(m->head), now);
+		run_client_command(c, (char *)m->bytes + sizeof(m->head), now);
 	} else {
 		c->gone = true;
 	}
@@ -577,7 +577,7 @@ static void take_message(struct client *c, struct message *m, vb_time now)
 
 /* Read one message of a program. False: no message has come, or the connection
  * ends. */
-static bool read_message(struct client *c, vb_time now)
+static bool receive_request(struct client *c, vb_time now)
 {
 	/* static, because the process has only one thread */
 	static struct message m;
@@ -642,15 +642,15 @@ static void close_client(struct client *c)
 	free(c);
 }
 
-static void serve(struct fd_watch *w, uint32_t events, vb_time now)
+static void serve_client(struct fd_watch *w, uint32_t events, vb_time now)
 {
 	struct client *c = VB_CONTAINER_OF(w, struct client, watch);
 	struct vb_fabricd *f = c->f;
 
 	if (events & EPOLLOUT)
-		flush(c);
+		send_queued(c);
 	for (unsigned i = 0; i < MESSAGES_RUN && !c->gone; i++)
-		if (!read_message(c, now))
+		if (!receive_request(c, now))
 			break;
 	if (c->gone)
 		close_client(c);
@@ -669,7 +669,7 @@ bool vb_fabricd_take_client(struct vb_fabricd *f, int fd, bool manager,
 		return false;
 	c->f = f;
 	c->watch.fd = fd;
-	c->watch.ready = serve;
+	c->watch.ready = serve_client;
 	c->last = &c->first;
 	c->manager = manager;
 	vb_chain_add(&f->clients, &c->link);

@@ -392,7 +392,7 @@ static const struct {
 	{ "has", 2, 2, do_has, "has NODE" },
 };
 
-static int run(struct command *c)
+static int run_words(struct command *c)
 {
 	for (unsigned i = 0; i < VB_COUNT(commands); i++) {
 		int rc;
@@ -428,7 +428,7 @@ int vb_fabricd_do(struct vb_fabricd *f, const char *text, FILE *to,
 		words[c.count++] = word;
 	rc = rest ? vb_topo_fail(error, "a command has at most %d words",
 				 WORDS_MOST)
-		  : run(&c);
+		  : run_words(&c);
 	free(copy);
 	return rc;
 }

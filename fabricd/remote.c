@@ -140,7 +140,7 @@ static void permit_fragments(const struct remote *r)
 }
 
 /* The kernel gives a connected socket only what its peer's address sent. */
-static int open_udp(struct remote *r)
+static int open_far_udp(struct remote *r)
 {
 	r->watch.fd =
 		vb_fabricd_bind(r->peer.ss_family, SOCK_DGRAM, r->where->local);
@@ -176,7 +176,7 @@ static int open_sockets(struct remote *r, vb_time now, char *error)
 	if (rc)
 		return rc;
 	rc = r->where->via == VIA_TCP ? vb_fabricd_tcp_open(r, now)
-				      : open_udp(r);
+				      : open_far_udp(r);
 	if (rc)
 		vb_topo_fail(error, "port %u here, %.80s port %u there: %s",
 			     r->where->local, r->where->host, r->where->port,

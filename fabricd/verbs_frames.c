@@ -62,7 +62,7 @@ static void take_bells(const struct verbs_program *p)
 }
 
 /* Is there room in its ring again? */
-static bool has_room(struct verbs_program *p)
+static bool ring_has_room(struct verbs_program *p)
 {
 	return vb_shring_begin(&p->to, VB_VERBS_FRAME) != NULL;
 }
@@ -105,7 +105,7 @@ void vb_fabricd_verbs_bell(struct fd_watch *w, uint32_t events, vb_time now)
 	take_bells(p);
 	if (p->full_at != VB_NEVER) {
 		/* If others have filled the room by now, ask again. */
-		if (has_room(p) || !vb_shring_starve(&p->to))
+		if (ring_has_room(p) || !vb_shring_starve(&p->to))
 			end_full(p, now);
 	}
 	if (!p->waits)
@@ -118,8 +118,9 @@ void vb_fabricd_verbs_bell(struct fd_watch *w, uint32_t events, vb_time now)
 /* --- to programs --- */
 
 /* Put a frame into the ring of @p. FAB_HELD: there is no room. */
-static enum vb_fab_taken give(struct verbs_program *p, const uint8_t *bytes,
-			      size_t len, vb_time now)
+static enum vb_fab_taken give_frame(struct verbs_program *p,
+				    const uint8_t *bytes, size_t len,
+				    vb_time now)
 {
 	uint8_t *to = vb_shring_begin(&p->to, (uint32_t)len);
 
@@ -148,7 +149,7 @@ static enum vb_fab_taken give(struct verbs_program *p, const uint8_t *bytes,
 	return FAB_HELD;
 }
 
-static bool is_member(const struct verbs_program *p, uint16_t mlid)
+static bool has_joined(const struct verbs_program *p, uint16_t mlid)
 {
 	const struct verbs_group *g = p->groups;
 
@@ -167,9 +168,9 @@ static void give_group(struct vb_fabricd_verbs_adapter *a,
 		struct verbs_program *p =
 			VB_CONTAINER_OF(c, struct verbs_program, link);
 
-		if (p->port != port || !is_member(p, mlid))
+		if (p->port != port || !has_joined(p, mlid))
 			continue;
-		if (give(p, bytes, len, now) == FAB_HELD)
+		if (give_frame(p, bytes, len, now) == FAB_HELD)
 			p->dropped++;
 	}
 }
@@ -190,7 +191,7 @@ static enum vb_fab_taken give_owner(struct vb_fabricd_verbs_adapter *a,
 
 	if (!p || p->port != port)
 		return FAB_TAKEN;
-	return give(p, bytes, len, now);
+	return give_frame(p, bytes, len, now);
 }
 
 /* May a frame with this BTH go to @dlid? A group has datagrams only, which are
@@ -264,8 +265,8 @@ static bool has_good_grh(const struct vb_fab_port *p, const uint8_t *bytes,
  * whose it is nor its partition: source LID, source GID, P_Key, and a
  * datagram's source queue pair must be its own. Management's queue pairs get
  * nothing from it. */
-static bool may_send(const struct verbs_program *p, const uint8_t *bytes,
-		     size_t len, struct vb_lrh *h)
+static bool may_program_send(const struct verbs_program *p,
+			     const uint8_t *bytes, size_t len, struct vb_lrh *h)
 {
 	const struct vb_fab_port *port = p->port;
 	const uint8_t *bth;
@@ -315,8 +316,8 @@ static bool send_away(struct verbs_program *p, const struct vb_lrh *h,
 
 /* Send one frame, of which the program may change the bytes at any time. False:
  * it must wait. */
-static bool send_one(struct verbs_program *p, const uint8_t *shared,
-		     uint32_t len, vb_time now)
+static bool forward_frame(struct verbs_program *p, const uint8_t *shared,
+			  uint32_t len, vb_time now)
 {
 	static uint8_t bytes[VB_VERBS_FRAME]; /* one thread */
 	struct vb_lrh h;
@@ -327,7 +328,7 @@ static bool send_one(struct verbs_program *p, const uint8_t *shared,
 	}
 	memcpy(bytes, shared, len);
 	vb_lrh_set_vl(bytes, 0);
-	if (!may_send(p, bytes, len, &h)) {
+	if (!may_program_send(p, bytes, len, &h)) {
 		p->refused++;
 		return true;
 	}
@@ -351,7 +352,7 @@ static bool take_frames(struct verbs_program *p, vb_time now)
 				vb_fabricd_expel(p->client);
 			break;
 		}
-		if (!send_one(p, bytes, len, now)) {
+		if (!forward_frame(p, bytes, len, now)) {
 			vb_shring_unget(&p->from, bytes);
 			p->waits = true;
 			break;
@@ -403,7 +404,7 @@ static void look_at_full(struct verbs_program *p, vb_time now)
 {
 	if (p->full_at == VB_NEVER)
 		return;
-	if (has_room(p)) {
+	if (ring_has_room(p)) {
 		end_full(p, now);
 	} else if (p->to.tail != p->full_tail) {
 		/* It reads, and others fill the room that it makes. */

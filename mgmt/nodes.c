@@ -60,9 +60,9 @@ static int send_now(struct mgmt_node *n, uint8_t port, const uint8_t *bytes,
 	return n->m->ops.send(n->m->ops.arg, n->node, port, bytes, len, now);
 }
 
-static void send_frame(struct mgmt_node *n, uint8_t port,
-		       const struct vb_mad_frame *f, const uint8_t *mad,
-		       vb_time now)
+static void send_mad_frame(struct mgmt_node *n, uint8_t port,
+			   const struct vb_mad_frame *f, const uint8_t *mad,
+			   vb_time now)
 {
 	struct mgmt_port *p = &n->port[port];
 	uint8_t bytes[VB_MAD_FRAME_MAX];
@@ -84,7 +84,7 @@ static void send_directed(struct mgmt_node *n, uint8_t port, const uint8_t *mad,
 		.pkey = DEFAULT_PKEY,
 	};
 
-	send_frame(n, port, &f, mad, now);
+	send_mad_frame(n, port, &f, mad, now);
 }
 
 /* Send a MAD to a LID, from the port that has this node's LID: at an adapter
@@ -98,9 +98,9 @@ static void send_by_lid(struct mgmt_node *n, uint8_t port,
 	if (vb_fab_is_own_lid(n->node, own, f->dlid))
 		loop_back(n, own ? own : port, false, f, mad);
 	else if (f->dlid == VB_LID_PERMISSIVE)
-		send_frame(n, port, f, mad, now);
+		send_mad_frame(n, port, f, mad, now);
 	else
-		send_frame(n, own, f, mad, now);
+		send_mad_frame(n, own, f, mad, now);
 }
 
 static void send_smp_by_lid(struct mgmt_node *n, uint8_t port, uint16_t dlid,

@@ -21,7 +21,7 @@ static struct vb_smi_verdict leave_by(const struct vb_fab_node *node,
 
 /* The directed part of the route ends here: the SMP is for this node, or goes
  * on by LID. */
-static struct vb_smi_verdict end_at(uint16_t lid)
+static struct vb_smi_verdict end_directed(uint16_t lid)
 {
 	if (lid == VB_LID_PERMISSIVE)
 		return arrived;
@@ -52,7 +52,7 @@ static struct vb_smi_verdict go_out(const struct vb_fab_node *node, uint8_t in,
 		if (count > 0)
 			back[at] = in;
 		mad[HOP_POINTER_AT] = (uint8_t)(at + 1);
-		return end_at(h->dr_dlid);
+		return end_directed(h->dr_dlid);
 	}
 	/* The SMP has passed the directed part of its route, and came by
 	 * LID. */
@@ -72,7 +72,7 @@ static struct vb_smi_verdict come_back(const struct vb_fab_node *node,
 		return dropped;
 	mad[HOP_POINTER_AT] = (uint8_t)(at - 1);
 	if (at == 1)
-		return end_at(h->dr_slid);
+		return end_directed(h->dr_slid);
 	/* The way back may begin at any node; only a switch lets SMPs pass. */
 	if (at <= count && (node->kind != FAB_SWITCH || in == 0))
 		return dropped;

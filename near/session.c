@@ -217,7 +217,7 @@ static int connect_slot(unsigned slot, int *out)
 	return 0;
 }
 
-static int say_hello(struct vb_near *n, struct vb_peer *p)
+static int offer_session(struct vb_near *n, struct vb_peer *p)
 {
 	int fds[MOST_FDS] = { n->registry_fd, n->bell_fd, -1 };
 	void *lane;
@@ -239,7 +239,7 @@ static int call_peer(struct vb_near *n, struct vb_peer *p)
 	if (rc == 0 && !near_is_ours(p->session, &p->pid))
 		rc = -EPERM;
 	if (rc == 0)
-		rc = say_hello(n, p);
+		rc = offer_session(n, p);
 	return rc ? rc : watch_session(n, p);
 }
 
