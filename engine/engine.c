@@ -256,7 +256,7 @@ static int start_engine(bool in_network)
 	atomic_init(&e->raw_fd, -1);
 	atomic_init(&e->stream_fd, -1);
 	atomic_init(&e->fabric_fd, -1);
-	e->news_fd = -1;
+	e->control_fd = -1;
 	e->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (e->wake_fd < 0) {
 		rc = -errno;
@@ -319,8 +319,8 @@ static void stop_engine(struct vb_engine *e)
 	close_link(e);
 	vb_raw_close(e);
 	vb_stream_close_all(e);
-	if (e->news_fd >= 0) {
-		close(e->news_fd);
+	if (e->control_fd >= 0) {
+		close(e->control_fd);
 		close(atomic_load(&e->fabric_fd));
 	}
 	close(e->wake_fd);

@@ -141,7 +141,7 @@ struct vb_engine {
 	/* epoll descriptors over their bells, and over their connections; -1:
 	 * none yet */
 	_Atomic int fabric_fd;
-	int news_fd;
+	int control_fd;
 
 	/* held while a queue pair joins or leaves a group */
 	struct vb_mutex group_lock;
@@ -448,7 +448,7 @@ VB_MUST_CHECK bool vb_fabric_sleep(struct vb_engine *e)
 /* It has slept. @rung: fabric_fd was readable. */
 void vb_fabric_wake(struct vb_engine *e, bool rung) VB_EXCLUDES(e->fabric_lock);
 /* Take what fabrics say of their ports. */
-void vb_fabric_news(struct vb_engine *e) VB_EXCLUDES(e->list_lock);
+void vb_fabric_take_updates(struct vb_engine *e) VB_EXCLUDES(e->list_lock);
 
 /* A function of engine/raw.c: hand over the frames of raw packet queue pairs.
  * True: there were some. */

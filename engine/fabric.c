@@ -83,9 +83,9 @@ static struct vb_gid port_gid_of(uint64_t prefix, uint64_t guid)
 _Static_assert(VB_VERBS_PKEYS == VB_MAX_PKEYS, "one table of P_Keys");
 
 static void read_port(const struct vb_verbs_port *p,
-		      struct vb_port_ib_update *news)
+		      struct vb_port_ib_update *update)
 {
-	*news = (struct vb_port_ib_update){
+	*update = (struct vb_port_ib_update){
 		.state = (enum vb_port_state)p->state,
 		.active_mtu = p->mtu,
 		.max_mtu = p->mtu_cap,
@@ -108,19 +108,19 @@ static void read_port(const struct vb_verbs_port *p,
 			.caps = p->cap_mask,
 			.reregisters = p->reregisters },
 	};
-	memcpy(news->pkey, p->pkey, p->pkeys * sizeof(*p->pkey));
+	memcpy(update->pkey, p->pkey, p->pkeys * sizeof(*p->pkey));
 	for (unsigned i = 0; i < p->guids; i++)
-		news->gid[i] = port_gid_of(p->gid_prefix, p->guid[i]);
+		update->gid[i] = port_gid_of(p->gid_prefix, p->guid[i]);
 }
 
 /* Returns bits of enum vb_port_change. */
 static unsigned apply_port(struct vb_fabric *f, const struct vb_verbs_port *p)
 {
-	struct vb_port_ib_update news;
+	struct vb_port_ib_update update;
 
-	read_port(p, &news);
+	read_port(p, &update);
 	vb_ib_set_lid(f->link, p->lid, p->lmc);
-	return vb_port_ib_update(&f->oa->adapter.port, &news);
+	return vb_port_ib_update(&f->oa->adapter.port, &update);
 }
 
 /* The fabric's process has ended: the port is down for ever, and no request
@@ -130,7 +130,7 @@ static void lose_fabric(struct vb_engine *e, struct vb_fabric *f)
 	VB_REQUIRES(e->list_lock)
 {
 	vb_log(LOG_WARN, "%s: its fabric has ended", f->oa->device.name);
-	(void)epoll_ctl(e->news_fd, EPOLL_CTL_DEL, f->control, NULL);
+	(void)epoll_ctl(e->control_fd, EPOLL_CTL_DEL, f->control, NULL);
 	(void)epoll_ctl(atomic_load(&e->fabric_fd), EPOLL_CTL_DEL,
 			f->link->ops->fd(f->link), NULL);
 	vb_mutex_lock(&e->fabric_lock);
@@ -141,7 +141,7 @@ static void lose_fabric(struct vb_engine *e, struct vb_fabric *f)
 }
 
 /* Take one message. False: there is none, or no other will come. */
-static bool take_news(struct vb_engine *e, struct vb_fabric *f)
+static bool take_fabric_update(struct vb_engine *e, struct vb_fabric *f)
 	VB_REQUIRES(e->list_lock)
 {
 	struct vb_verbs_port p;
@@ -160,11 +160,11 @@ static bool take_news(struct vb_engine *e, struct vb_fabric *f)
 	return true;
 }
 
-void vb_fabric_news(struct vb_engine *e)
+void vb_fabric_take_updates(struct vb_engine *e)
 {
 	vb_mutex_lock(&e->list_lock);
 	for (struct vb_fabric *f = e->fabrics; f; f = f->next)
-		while (!f->ended && take_news(e, f))
+		while (!f->ended && take_fabric_update(e, f))
 			;
 	vb_mutex_unlock(&e->list_lock);
 }
@@ -218,19 +218,19 @@ static int watch_fd(int epoll, int fd)
 /* The descriptors that the engine's thread polls for all fabrics. */
 static int open_polls(struct vb_engine *e)
 {
-	int frames, news;
+	int frames, control;
 
 	if (atomic_load(&e->fabric_fd) >= 0)
 		return 0;
 	frames = epoll_create1(EPOLL_CLOEXEC);
 	if (frames < 0)
 		return -errno;
-	news = epoll_create1(EPOLL_CLOEXEC);
-	if (news < 0) {
+	control = epoll_create1(EPOLL_CLOEXEC);
+	if (control < 0) {
 		close(frames);
 		return -errno;
 	}
-	e->news_fd = news;
+	e->control_fd = control;
 	/* Release: who sees this one also uses the other. */
 	atomic_store(&e->fabric_fd, frames);
 	return 0;
@@ -323,7 +323,7 @@ int vb_fabric_open(struct vb_engine *e, struct vb_open_adapter *oa)
 	if (rc == 0)
 		rc = attach_to_fabric(f, &p);
 	if (rc == 0)
-		rc = watch_fd(e->news_fd, f->control);
+		rc = watch_fd(e->control_fd, f->control);
 	if (rc == 0)
 		rc = watch_fd(atomic_load(&e->fabric_fd),
 			      f->link->ops->fd(f->link));

@@ -50,7 +50,7 @@ enum {
 	FD_RAW,	    /* epoll descriptor of the raw packet queue pairs */
 	FD_STREAM,  /* epoll descriptor of iWARP's TCP sockets */
 	FD_FABRIC,  /* epoll descriptor of the bells of InfiniBand adapters */
-	FD_NEWS,    /* epoll descriptor of their connections to fabrics */
+	FD_CONTROL, /* epoll descriptor of their connections to fabrics */
 	FD_SOON,    /* the timerfd of vb_wait_soon() */
 	FD_FORWARD, /* XRC requests of other processes */
 	FD_COUNT
@@ -119,7 +119,8 @@ static void publish(struct vb_service *s)
 	s->fds[FD_RAW].fd = watches ? atomic_load(&e->raw_fd) : -1;
 	s->fds[FD_STREAM].fd = watches ? atomic_load(&e->stream_fd) : -1;
 	s->fds[FD_FABRIC].fd = watches ? atomic_load(&e->fabric_fd) : -1;
-	s->fds[FD_NEWS].fd = atomic_load(&e->fabric_fd) < 0 ? -1 : e->news_fd;
+	s->fds[FD_CONTROL].fd =
+		atomic_load(&e->fabric_fd) < 0 ? -1 : e->control_fd;
 	s->announced = s->fds[FD_FABRIC].fd >= 0;
 	s->ready = s->announced && !vb_fabric_sleep(e);
 	if (s->shown == s->policy.does)
@@ -365,8 +366,8 @@ static void eng_service_serve(struct vb_service *s, vb_time now)
 		vb_wait_over(s->e);
 	if (is_called_back(s))
 		vb_thread_called_back(&s->policy);
-	if (fds[FD_NEWS].revents)
-		vb_fabric_news(s->e);
+	if (fds[FD_CONTROL].revents)
+		vb_fabric_take_updates(s->e);
 	if (has_packets(s) || fds[FD_RAW].revents)
 		on_packets(s, now);
 	else if (!vb_thread_watches(&s->policy) && now >= s->policy.left_until)
@@ -451,8 +452,7 @@ static void loop(struct vb_service *s)
 		now = vb_now();
 		if (e->near && !others_serve(e))
 			(void)vb_near_poll(e->near, now);
-		if (e->near &&
-		    eng_stand_by(s, ready > 0 && is_rung(s), now))
+		if (e->near && eng_stand_by(s, ready > 0 && is_rung(s), now))
 			eng_service_turn(s);
 		vb_drive_due(e, now, UINT_MAX);
 		vb_moderate_due(e, now);
@@ -497,7 +497,7 @@ static void *service_main(void *arg)
 	s.fds[FD_RAW] = (struct pollfd){ -1, POLLIN, 0 };
 	s.fds[FD_STREAM] = (struct pollfd){ -1, POLLIN, 0 };
 	s.fds[FD_FABRIC] = (struct pollfd){ -1, POLLIN, 0 };
-	s.fds[FD_NEWS] = (struct pollfd){ -1, POLLIN, 0 };
+	s.fds[FD_CONTROL] = (struct pollfd){ -1, POLLIN, 0 };
 	s.fds[FD_SOON] = (struct pollfd){ e->soon_fd, POLLIN, 0 };
 	s.fds[FD_FORWARD] = (struct pollfd){ -1, POLLIN, 0 };
 	if (e->near)

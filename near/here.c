@@ -156,7 +156,7 @@ enum vb_next vb_here_do(struct vb_qp *qp, struct vb_send_wqe *wqe, vb_time now)
 		nq->placed += part;
 		nq->step_left -= part;
 	}
-	vb_lane_tell_news(qp);
+	vb_lane_establish(qp);
 	return NEXT_GOES;
 }
 
@@ -198,7 +198,7 @@ bool vb_here_do_many(struct vb_qp *qp, vb_time now)
 	if (done == 0)
 		return false;
 	note_batch(qp, done, now);
-	vb_lane_tell_news(qp);
+	vb_lane_establish(qp);
 	vb_near_progress(qp);
 	while (done-- && vb_near_sends(qp)) {
 		take_off(vb_nq(qp), vb_sq_at(&qp->sq, vb_nq(qp)->sent)->length);

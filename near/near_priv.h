@@ -27,7 +27,7 @@ enum vb_near_op {
 	NEAR_FAULT,
 	/* A message without a request: it tells the peer's program that the
 	 * requester works, so the connection is established. */
-	NEAR_NEWS,
+	NEAR_ESTABLISH,
 	/* several small WRITEs: for each a struct vb_near_write and its
 	 * bytes */
 	NEAR_MANY,
@@ -106,7 +106,7 @@ struct vb_near_qp {
 	uint32_t peer_life;
 	/* The view is of the queue pair that is connected to this one. */
 	bool fits;
-	bool told_news;
+	bool establish_sent;
 	/* Send queue indices, with sq.done <= sent <= begun. Work requests from
 	 * done to sent are on the lane; their sequence numbers begin at
 	 * @acked. */

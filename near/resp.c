@@ -421,7 +421,7 @@ static bool is_next(const struct vb_near_job *j) VB_REQUIRES(j->qp->drive)
 		nq->src_life = j->r->src_life;
 		nq->expected = 0;
 	}
-	return j->r->op != NEAR_NEWS && j->r->seq == nq->expected;
+	return j->r->op != NEAR_ESTABLISH && j->r->seq == nq->expected;
 }
 
 void vb_near_request(struct vb_near *n, struct vb_peer *p, struct vb_qp *qp,

@@ -234,11 +234,11 @@ void rcm_iw_after_fork(void)
 /* The engine's report about a stream. Only the first report since iw_pass_on()
  * puts the stream on the stack iw.said; later ones set a further bit of a
  * stream that is listed already. */
-void iw_hear(void *arg, enum vb_stream_event news)
+void iw_hear(void *arg, enum vb_stream_event event)
 {
 	struct rcm_stream *s = arg;
 
-	if (atomic_fetch_or(&s->said, 1u << news) == 0) {
+	if (atomic_fetch_or(&s->said, 1u << event) == 0) {
 		s->next_said = atomic_load(&iw.said);
 		while (!atomic_compare_exchange_weak(&iw.said, &s->next_said,
 						     s))

@@ -183,6 +183,6 @@ int iw_begin(void);
 /* The engine calls this (engine/stream.h) with its own locks held. So the
  * function takes no lock, and only records the event of stream @arg for the
  * thread. */
-void iw_hear(void *arg, enum vb_stream_event news);
+void iw_hear(void *arg, enum vb_stream_event event);
 
 #endif

@@ -196,7 +196,7 @@ int rs_close(int fd, bool number);
 /* Calls rdma_listen() unless an earlier call has done so. 0 or -errno. */
 int rs_announce(struct rs_sock *rs);
 /* Reads and handles all events of the socket's event channel. */
-void rs_connection_news(struct rs_sock *rs);
+void rs_connection_take_events(struct rs_sock *rs);
 /* Starts to connect to rs->peer. 0 or -errno. */
 int rs_connection_begin(struct rs_sock *rs);
 /* Ends the connection, which has failed. @error: a positive errno. */

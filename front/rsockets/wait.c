@@ -190,7 +190,7 @@ static void work(struct rs_sock *rs)
 	if (rs->state == RS_CONNECTED && now - rs->looked < LOOK_NS)
 		return;
 	rs->looked = now;
-	rs_connection_news(rs);
+	rs_connection_take_events(rs);
 }
 
 void rs_look(struct rs_sock *rs)

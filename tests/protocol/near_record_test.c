@@ -163,7 +163,7 @@ static const struct wrong wrongs[] = {
 	{ "WRITEs without an end", FIELD(op), NEAR_MANY, ANSWER_NAK, true },
 	{ "a WRITE of another length", FIELD(op), NEAR_WRITE, ANSWER_NAK, true },
 	{ "no fault", FIELD(op), NEAR_FAULT, ANSWER_NAK, true },
-	{ "news", FIELD(op), NEAR_NEWS, ANSWER_PASSED, false },
+	{ "establish", FIELD(op), NEAR_ESTABLISH, ANSWER_PASSED, false },
 };
 // clang-format on
 
