@@ -440,7 +440,7 @@ static bool send_requests(struct vb_qp *qp, vb_time now, struct vb_txq *out)
 	if (VB_UNLIKELY(now >= vb_req_deadline(qp)))
 		vb_req_run_timers(qp, now, out);
 	if (VB_UNLIKELY(req->sack.due || req->gap_due) &&
-	    vb_req_repair(qp, now, out))
+	    vb_req_resend_missing(qp, now, out))
 		return true;
 	while (vb_rc_sends(qp) && req->rnr_at == VB_NEVER) {
 		if (!vb_txq_has_room(out))

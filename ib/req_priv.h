@@ -79,7 +79,7 @@ static inline void vb_req_sent(struct vb_qp *qp, vb_time now)
  * selective NAK reports missing (sack.due), and ask again for missing READ
  * responses (gap_due). True: @out is full and more is to be sent.
  */
-bool vb_req_repair(struct vb_qp *qp, vb_time now, struct vb_txq *out)
+bool vb_req_resend_missing(struct vb_qp *qp, vb_time now, struct vb_txq *out)
 	VB_REQUIRES(qp->drive);
 
 /* Go back like vb_req_recover(), but because the packet at una is only perhaps

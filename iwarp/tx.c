@@ -214,7 +214,7 @@ static bool may_speak(const struct vb_iw *s, vb_time now)
 	       (s->terms.rtr == RTR_NONE && now >= s->patient_until);
 }
 
-static bool owes_card(const struct vb_iw *s)
+static bool card_is_due(const struct vb_iw *s)
 {
 	return s->has_card && !s->tx.carded && s->tx.stage == STAGE_NONE;
 }
@@ -225,7 +225,7 @@ bool vb_iw_is_quiet(const struct vb_qp *qp, vb_time now)
 
 	return s->phase == IW_OPEN && vb_iw_state(qp) != QPS_ERR &&
 	       qp->way != WAY_PACKETS && s->tx.stage == STAGE_NONE &&
-	       !owes_card(s) && !vb_iw_has_answers(s) &&
+	       !card_is_due(s) && !vb_iw_has_answers(s) &&
 	       s->cut_at == s->cut_end &&
 	       !(s->terms.initiator && now >= vb_iw_nudge_time(s));
 }
@@ -244,7 +244,7 @@ static bool put_next(struct vb_qp *qp, struct vb_iw_txq *out)
 		vb_iw_put_nudge(qp, out);
 		return true;
 	}
-	if (owes_card(s)) {
+	if (card_is_due(s)) {
 		vb_iw_put_card(qp, out);
 		return true;
 	}

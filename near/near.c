@@ -442,7 +442,8 @@ static void get_ready(struct vb_near *n, struct vb_qp *qp, bool here)
 	 * is not reached near, but only by packets. */
 	if (qp->pd->origin.is_far)
 		return;
-	nq->intro = vb_session_want(n, qp->attr.dest_qp_num >> VB_QPN_BITS);
+	nq->session_since =
+		vb_session_want(n, qp->attr.dest_qp_num >> VB_QPN_BITS);
 	qp->way = WAY_OPEN;
 }
 
@@ -473,7 +474,7 @@ void vb_near_recognize(struct vb_near *n, struct vb_qp *qp,
 		return;
 	nq->far_number = peer->number;
 	nq->peer_life = peer->life;
-	nq->intro = vb_session_want(n, slot);
+	nq->session_since = vb_session_want(n, slot);
 	near_show(n, qp);
 }
 
@@ -551,8 +552,8 @@ static enum vb_session find_peer(struct vb_near *n, struct vb_qp *qp)
 
 	if (qp->adapter->rnic && !nq->far_number)
 		return SESSION_PENDING;
-	found = vb_session_find(n, nq->far_number >> VB_QPN_BITS, nq->intro,
-				&nq->peer);
+	found = vb_session_find(n, nq->far_number >> VB_QPN_BITS,
+				nq->session_since, &nq->peer);
 	return found == SESSION_UP ? find_end(qp) : found;
 }
 

@@ -116,7 +116,7 @@ struct vb_near_qp {
 	 * bytes of the message this program has copied as parts. */
 	uint32_t part_seq, part_bytes;
 	uint32_t atomics; /* number of atomics among the requests on the lane */
-	uint32_t intro;	  /* the value that vb_session_want() returned */
+	uint32_t session_since; /* the value that vb_session_want() returned */
 	uint8_t rnr_retries, silences;
 	/* The kernel denied access to the peer's memory. Once no request is
 	 * under way, later requests go by packets. */

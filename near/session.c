@@ -58,7 +58,7 @@ enum session_msg_kind {
 	SESSION_WAKE, /* a message of one byte, which host_wake() sends */
 };
 
-struct intro {
+struct session_msg {
 	uint32_t magic;
 	uint16_t version, kind;
 	/* the slot of the sender, and its second slot or 0 */
@@ -71,7 +71,7 @@ struct intro {
 /* A message as it was received. The receiver closes the descriptors that are
  * not -1. */
 struct parcel {
-	struct intro m;
+	struct session_msg m;
 	int fds[MOST_FDS];
 	unsigned count;
 };
@@ -80,7 +80,7 @@ static int send_session_msg(struct vb_near *n, const struct vb_peer *p,
 			    enum session_msg_kind kind, bool reaches,
 			    const int *fds, unsigned count)
 {
-	const struct intro m = {
+	const struct session_msg m = {
 		.magic = SESSION_MAGIC,
 		.version = VB_NEAR_VERSION,
 		.kind = kind,
@@ -429,7 +429,7 @@ static int come_up(struct vb_near *n, struct vb_peer *p, bool reach)
  * another slot. This is believed only if the program at that slot says that it
  * has both slots; then use the session by that slot, or call it. */
 static void call_elsewhere(struct vb_near *n, unsigned first,
-			   const struct intro *m)
+			   const struct session_msg *m)
 {
 	struct vb_peer *there = NULL;
 
