@@ -100,8 +100,8 @@ struct vb_key_ops {
 	 * processes? @age belongs to this revocation: the caller has set it to
 	 * zero since, and this function counts it, with a clock of its own.
 	 * Never waits. */
-	bool (*is_quiet)(struct vb_adapter *a, uint32_t key,
-			 struct vb_age *age);
+	bool (*is_drained)(struct vb_adapter *a, uint32_t key,
+			   struct vb_age *age);
 	/* Waits until other processes have ended every access by @key. The
 	 * caller holds no lock. */
 	void (*await)(struct vb_adapter *a, uint32_t key);

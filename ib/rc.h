@@ -85,14 +85,14 @@ struct vb_req {
 	uint32_t gap_at;
 };
 
-/* The reason why a responder sends no NAK for a PSN gap. */
-enum vb_quiet {
-	QUIET_NOT,
+/* The NAK after which a responder sends no further one for a PSN gap. */
+enum vb_nak_sent {
+	NAK_NONE,
 	/* The responder has sent a NAK for a gap, and sends the next one only
 	 * after the expected PSN has arrived. */
-	QUIET_GAP,
+	NAK_GAP,
 	/* The responder has sent an RNR NAK (IBA 9.7.5.2.8). */
-	QUIET_RNR,
+	NAK_RNR,
 };
 
 /* The SEND or WRITE message that is being received. */
@@ -135,7 +135,7 @@ struct vb_resp {
 	struct vb_xrc_read xrc_read;
 	/* State of ACKs and NAKs, which are sent after the responses to earlier
 	 * READs and atomics. */
-	enum vb_quiet quiet;
+	enum vb_nak_sent nak_sent;
 	/* the highest PSN of a packet that came before its turn */
 	uint32_t gap_psn;
 	bool ack_due, nak_due;

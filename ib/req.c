@@ -20,7 +20,7 @@
 #define WAIT_SHORT  2048u
 #define WAIT_LENGTH (16u << 10) /* bytes; a longer message alone is a batch */
 #define WAIT_BYTES  (128u << 10)
-_Static_assert(WAIT_LEAST *VB_QUIET_BYTES <= WAIT_LENGTH,
+_Static_assert(WAIT_LEAST *VB_DEFER_BYTES <= WAIT_LENGTH,
 	       "a deferred doorbell delays less than a batch");
 
 #define ATOMIC_BYTES 8
@@ -307,7 +307,7 @@ static bool ib_gathers(const struct vb_qp *qp) VB_REQUIRES(qp->drive)
 	return end == req->cur || !is_batch(qp, end);
 }
 
-/* Returns the number of the first message of at most VB_QUIET_BYTES bytes that
+/* Returns the number of the first message of at most VB_DEFER_BYTES bytes that
  * can end a batch: such a batch has at least WAIT_LEAST messages. For earlier
  * messages a thread that posts need not check whether it must send. */
 uint32_t vb_req_waits_until(const struct vb_qp *qp)

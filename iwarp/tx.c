@@ -219,7 +219,7 @@ static bool card_is_due(const struct vb_iw *s)
 	return s->has_card && !s->tx.carded && s->tx.stage == STAGE_NONE;
 }
 
-bool vb_iw_is_quiet(const struct vb_qp *qp, vb_time now)
+bool vb_iw_is_idle(const struct vb_qp *qp, vb_time now)
 {
 	const struct vb_iw *s = vb_iw(qp);
 

@@ -341,19 +341,19 @@ void vb_near_await(struct vb_near *n, uint32_t key)
 	await_all(n, key, 0);
 }
 
-bool vb_near_is_quiet(struct vb_near *n, uint32_t key, struct vb_age *age)
+bool vb_near_is_drained(struct vb_near *n, uint32_t key, struct vb_age *age)
 {
-	bool quiet = true;
+	bool drained = true;
 	struct vb_peer *p;
 	unsigned slot = 0;
 
-	while (quiet && (p = next_at(n, &slot, key, 0))) {
-		quiet = vb_hold_is_over(
+	while (drained && (p = next_at(n, &slot, key, 0))) {
+		drained = vb_hold_is_over(
 			p, key, 0,
 			vb_age_look(age, n->world->now(n->world->arg)));
 		vb_peer_put(p);
 	}
-	return quiet;
+	return drained;
 }
 
 /* Functions for queue pairs. */

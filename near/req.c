@@ -445,7 +445,7 @@ bool vb_near_can_wait(const struct vb_qp *qp)
 	return vb_nq(qp)->flush_at != VB_NEVER && may_gather(qp);
 }
 
-static bool is_quiet(const struct vb_near_qp *nq)
+static bool has_no_timer(const struct vb_near_qp *nq)
 {
 	return (nq->rnr_at & nq->retry_at & nq->flush_at & nq->tick_at) ==
 	       VB_NEVER;
@@ -457,7 +457,7 @@ bool vb_near_quick(struct vb_qp *qp)
 	const struct vb_send_wqe *wqe;
 
 	if (vb_near_state(qp) != QPS_RTS || nq->sent != nq->begun ||
-	    vb_sq_end(&qp->sq) - nq->sent != 1 || !is_quiet(nq))
+	    vb_sq_end(&qp->sq) - nq->sent != 1 || !has_no_timer(nq))
 		return false;
 	wqe = vb_sq_at(&qp->sq, nq->sent);
 	if (wqe->op != WR_SEND || wqe->length > VB_REQUEST_MAX ||

@@ -83,7 +83,7 @@ struct rcm_device {
 
 /* The progress of a connection, by the messages to and from the broker. */
 enum rcm_stage {
-	RCM_QUIET,    /* there is no connection, or it has ended */
+	RCM_IDLE,     /* there is no connection, or it has ended */
 	RCM_CALLED,   /* this side has sent a CONNECT */
 	RCM_ASKED,    /* a connection request has arrived */
 	RCM_ANSWERED, /* this side has sent an ACCEPT */

@@ -50,7 +50,7 @@ void rcm_note_said(const struct vb_ipc_cm *m)
 		r->leaves = true;
 		break;
 	case IPC_CM_REJECT:
-		r->stage = RCM_QUIET;
+		r->stage = RCM_IDLE;
 		break;
 	default:
 		break;
@@ -85,7 +85,7 @@ void rcm_note_heard(struct rcm_id *id, const struct vb_ipc_cm *m)
 		r->stage = RCM_UP;
 		break;
 	default:
-		r->stage = RCM_QUIET;
+		r->stage = RCM_IDLE;
 		break;
 	}
 }
@@ -168,9 +168,9 @@ static void add_id(struct script *s, const struct rcm_id *id)
 	enum rcm_stage stage = id->record.stage;
 
 	if (rcm_is_ud(id) && stage != RCM_CALLED)
-		stage = RCM_QUIET;
+		stage = RCM_IDLE;
 	switch (stage) {
-	case RCM_QUIET:
+	case RCM_IDLE:
 		add_bound(s, id);
 		break;
 	case RCM_CALLED:

@@ -423,7 +423,7 @@ static int look_at_socks(struct polling *p)
 static bool add_waiters(struct polling *p)
 {
 	struct rs_sock *rs;
-	bool quiet = true;
+	bool idle = true;
 
 	for (nfds_t i = 0; i < p->count; i++) {
 		rs = p->socks[i];
@@ -437,10 +437,10 @@ static bool add_waiters(struct polling *p)
 		if (rs_qp_arm(rs))
 			rs_look(rs);
 		if (rs_ready(rs, p->asked[i].events))
-			quiet = false;
+			idle = false;
 		pthread_mutex_unlock(&rs->lock);
 	}
-	return quiet;
+	return idle;
 }
 
 static void remove_waiters(struct polling *p)

@@ -296,15 +296,15 @@ static void VB_UNCHECKED iwarp__cards_first(void **state)
 	struct vb_rdmap_card card;
 
 	for (unsigned i = 0; i < SIM_SIDES; i++) {
-		assert_false(vb_iw_is_quiet(p->pair.qp[i], p->sim.now));
+		assert_false(vb_iw_is_idle(p->pair.qp[i], p->sim.now));
 		assert_false(vb_iw_has_card(p->pair.qp[i], &card));
 		pipe_post_recv(p, i, FAR, 100);
 		pipe_post(p, i, wr(WR_SEND, 100), 0, 1);
 	}
 	pipe_settle(p);
-	expect_quiet(p);
+	expect_idle(p);
 	for (unsigned i = 0; i < SIM_SIDES; i++) {
-		assert_true(vb_iw_is_quiet(p->pair.qp[i], p->sim.now));
+		assert_true(vb_iw_is_idle(p->pair.qp[i], p->sim.now));
 		assert_true(vb_iw_has_card(p->pair.qp[i], &card));
 		assert_int_equal(card.number, 100 + !i);
 		assert_int_equal(card.life, 200 + !i);
@@ -330,7 +330,7 @@ static void iwarp__the_end_of_a_silent_stream(void **state)
 		pipe_post(p, 0, wr(WR_SEND, 100), 0, 1);
 		pipe_post(p, 0, wr(WR_SEND, 100), 0, 1);
 		pipe_settle(p);
-		expect_quiet(p);
+		expect_idle(p);
 		vb_mutex_lock(&qp->drive);
 		if (lost)
 			vb_iw_lost(qp, p->sim.now);

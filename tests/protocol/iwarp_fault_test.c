@@ -65,7 +65,7 @@ static void try_key(const struct bad_key *k)
 	else
 		expect_sent(p, 0, WC_SUCCESS);
 	expect_recv(p, 1, WC_FLUSH_ERR);
-	expect_quiet(p);
+	expect_idle(p);
 	expect_term(p, k->layer, k->etype, k->code);
 	/* HdrCt bits of the Terminate (RFC 5040, 4.8): M, D, for READs R. */
 	assert_int_equal(term_of(p, 1)[2], k->op == WR_READ ? 0xe0 : 0xc0);

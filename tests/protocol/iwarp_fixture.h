@@ -60,7 +60,7 @@ static inline struct vb_cqe expect_recv(struct pipe *p, unsigned side,
 	return e;
 }
 
-static inline void expect_quiet(struct pipe *p)
+static inline void expect_idle(struct pipe *p)
 {
 	struct vb_cqe e;
 

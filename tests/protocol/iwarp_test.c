@@ -65,7 +65,7 @@ static void sends(struct pipe *p)
 		assert_int_equal(e.wc_flags, 0);
 		assert_memory_equal(p->mem[1] + FAR, p->mem[0] + i, len);
 	}
-	expect_quiet(p);
+	expect_idle(p);
 }
 
 static void iwarp__sends(void **state)
@@ -109,7 +109,7 @@ static void words(struct pipe *p)
 	assert_memory_equal(p->mem[1] + FAR + 5000, p->mem[0] + 10, 3000);
 	e = expect_recv(p, 1, WC_SUCCESS);
 	assert_int_equal(e.byte_len, 0);
-	expect_quiet(p);
+	expect_idle(p);
 }
 
 static void iwarp__immediate_data(void **state)
@@ -131,7 +131,7 @@ static void writes_and_reads(struct pipe *p)
 		assert_memory_equal(p->mem[1] + FAR, p->mem[0] + i, len);
 		assert_memory_equal(p->mem[0] + FAR + 1, p->mem[0] + i, len);
 	}
-	expect_quiet(p);
+	expect_idle(p);
 }
 
 static void iwarp__writes_and_reads(void **state)
@@ -160,7 +160,7 @@ static void atomics(struct pipe *p)
 	assert_true(word_at(p, 0, 8) == was - 6);
 	assert_true(word_at(p, 0, 16) == 77);
 	assert_true(word_at(p, 1, FAR) == 77);
-	expect_quiet(p);
+	expect_idle(p);
 }
 
 static void iwarp__atomics(void **state)
@@ -194,7 +194,7 @@ static void many(struct pipe *p)
 		for (unsigned i = 0; i < 8; i++)
 			expect_recv(p, side, WC_SUCCESS);
 	}
-	expect_quiet(p);
+	expect_idle(p);
 }
 
 static void iwarp__both_ways(void **state)

@@ -154,7 +154,7 @@ static uint32_t waits_until_7(const struct vb_qp *qp)
 }
 
 /* A queue that may wait defers its doorbell, until a packet arrives for it. */
-static void dispatch__quiet_while_it_can_wait(void **state)
+static void dispatch__defers_while_it_can_wait(void **state)
 {
 	struct rig *r = rig_up(*state, QPS_RTS);
 	struct vb_sq *sq = &r->qp->sq;
@@ -562,7 +562,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(dispatch__a_run_is_one_step),
 		TEST(dispatch__time_never_goes_back),
-		TEST(dispatch__quiet_while_it_can_wait),
+		TEST(dispatch__defers_while_it_can_wait),
 		TEST(dispatch__a_run_ends),
 		TEST(dispatch__answers_come_first),
 		TEST(dispatch__an_ack_waits_once),

@@ -316,22 +316,22 @@ static void crowd__is_not_blamed_for_our_own_stops(void **state)
 }
 
 /* A work request that unbinds a window looks now and then. */
-static void crowd__is_quiet_when_each_was_waited_for(void **state)
+static void crowd__is_drained_when_each_was_waited_for(void **state)
 {
 	struct vb_age age = { 0 };
 
 	crowd->at = IS_UNSEEN;
-	assert_false(vb_near_is_quiet(crowd->near, KEY, &age));
+	assert_false(vb_near_is_drained(crowd->near, KEY, &age));
 	crowd->now += 100 * VB_SEC;
-	assert_false(vb_near_is_quiet(crowd->near, KEY, &age));
+	assert_false(vb_near_is_drained(crowd->near, KEY, &age));
 	assert_int_equal(age.sum, VB_AGE_STEP);
 	assert_int_equal(crowd->expelled, 0);
 	while (age.sum < VB_HOLD_UNSEEN) {
 		assert_int_equal(crowd->expelled, 0);
 		crowd->now += VB_MSEC;
-		(void)vb_near_is_quiet(crowd->near, KEY, &age);
+		(void)vb_near_is_drained(crowd->near, KEY, &age);
 	}
-	assert_true(vb_near_is_quiet(crowd->near, KEY, &age));
+	assert_true(vb_near_is_drained(crowd->near, KEY, &age));
 	assert_int_equal(crowd->expelled, PEERS);
 }
 
@@ -351,7 +351,7 @@ int main(void)
 		TEST(hold__wait_ends_when_the_peer_is_stopped),
 		CROWD(crowd__that_is_frozen_costs_one_limit),
 		CROWD(crowd__is_not_blamed_for_our_own_stops),
-		CROWD(crowd__is_quiet_when_each_was_waited_for),
+		CROWD(crowd__is_drained_when_each_was_waited_for),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
