@@ -36,8 +36,8 @@
 #define RECEIVE	     (sizeof(struct vb_umad_mad) + VB_UMAD_INLINE)
 
 /* A message that waits until the program reads its socket. */
-struct letter {
-	struct letter *next;
+struct queued_message {
+	struct queued_message *next;
 	int memory;	   /* a memfd that the message carries; -1: none */
 	size_t memory_len; /* the memfd's length in bytes */
 	size_t len;
@@ -57,27 +57,27 @@ struct client {
 	struct capture *capture;
 	/* the client's queue pairs and rings; NULL: it uses no verbs */
 	struct verbs_program *verbs;
-	struct letter *first, **last;
-	size_t waiting; /* bytes of all letters, those of memfds included */
+	struct queued_message *first, **last;
+	size_t waiting; /* bytes of all messages, those of memfds included */
 	size_t unread;	/* bytes of memfds that are in the socket's queue */
 	bool gone;
 };
 
 /* --- messages to a program --- */
 
-static void free_letter(struct letter *l)
+static void free_message(struct queued_message *l)
 {
 	if (l->memory >= 0)
 		close(l->memory);
 	free(l);
 }
 
-static size_t queued_size(const struct letter *l)
+static size_t queued_size(const struct queued_message *l)
 {
 	return l->len + (l->memory >= 0 ? l->memory_len : 0);
 }
 
-static int send_letter(struct client *c, const struct letter *l)
+static int send_message(struct client *c, const struct queued_message *l)
 {
 	int rc = vb_fdmail_send(c->watch.fd, l->bytes, l->len, &l->memory,
 				l->memory >= 0, MSG_DONTWAIT);
@@ -110,8 +110,8 @@ static void watch_for(struct client *c)
 static void send_queued(struct client *c)
 {
 	while (c->first) {
-		struct letter *l = c->first;
-		int rc = send_letter(c, l);
+		struct queued_message *l = c->first;
+		int rc = send_message(c, l);
 
 		if (rc == -EAGAIN)
 			return;
@@ -123,22 +123,22 @@ static void send_queued(struct client *c)
 		if (!c->first)
 			c->last = &c->first;
 		c->waiting -= queued_size(l);
-		free_letter(l);
+		free_message(l);
 	}
 	watch_for(c);
 }
 
-/* Send the letter @l, or queue it, or drop it. This function or the queue frees
- * @l. A letter without a memfd is dropped only if the socket has no room. */
-static void post_letter(struct client *c, struct letter *l)
+/* Send the message @l, or queue it, or drop it. This function or the queue frees
+ * @l. A message without a memfd is dropped only if the socket has no room. */
+static void post_message(struct client *c, struct queued_message *l)
 {
 	bool room = may_queue(c, queued_size(l));
 	int rc = -EAGAIN;
 
 	if (!c->first && (room || l->memory < 0))
-		rc = send_letter(c, l);
+		rc = send_message(c, l);
 	if (rc != -EAGAIN || !room) {
-		free_letter(l);
+		free_message(l);
 		return;
 	}
 	l->next = NULL;
@@ -151,13 +151,13 @@ static void post_letter(struct client *c, struct letter *l)
 
 void vb_fabricd_mail(void *client, const void *bytes, size_t len)
 {
-	struct letter *l = malloc(sizeof(*l) + len);
+	struct queued_message *l = malloc(sizeof(*l) + len);
 
 	if (!l)
 		return;
-	*l = (struct letter){ .memory = -1, .len = len };
+	*l = (struct queued_message){ .memory = -1, .len = len };
 	memcpy(l->bytes, bytes, len);
-	post_letter(client, l);
+	post_message(client, l);
 }
 
 /* Its connection, which is watched, then reads as ended. */
@@ -200,7 +200,7 @@ void vb_fabricd_deliver(void *arg, void *client,
 		.status = d->status,
 		.length = (uint32_t)(sizeof(u) + d->len),
 	};
-	struct letter *l =
+	struct queued_message *l =
 		malloc(sizeof(*l) + sizeof(m) + (is_long ? 0 : d->len));
 
 	if (!l)
@@ -214,9 +214,9 @@ void vb_fabricd_deliver(void *arg, void *client,
 	if (!is_long)
 		memcpy(l->bytes + sizeof(m), d->bytes, d->len);
 	if (is_long && l->memory < 0)
-		free_letter(l);
+		free_message(l);
 	else
-		post_letter(client, l);
+		post_message(client, l);
 }
 
 /* --- questions --- */
@@ -397,7 +397,7 @@ static void post_text(struct client *c, int result, const char *text,
 		.result = result,
 		.length = (uint32_t)len,
 	};
-	struct letter *l = malloc(sizeof(*l) + sizeof(h) + len);
+	struct queued_message *l = malloc(sizeof(*l) + sizeof(h) + len);
 
 	if (!l) {
 		c->gone = true; /* an answer without its end looks whole */
@@ -408,7 +408,7 @@ static void post_text(struct client *c, int result, const char *text,
 	l->len = sizeof(h) + len;
 	memcpy(l->bytes, &h, sizeof(h));
 	memcpy(l->bytes + sizeof(h), text, len);
-	post_letter(c, l);
+	post_message(c, l);
 }
 
 static bool put_capture(void *arg, const uint8_t *bytes, size_t len)
@@ -440,7 +440,7 @@ static void begin_capture(struct client *c, const char *text, vb_time now)
 		post_text(c, rc, error, strlen(error));
 }
 
-/* The bytes that an answer of @len bytes of text takes as letters. */
+/* The bytes that an answer of @len bytes of text takes as messages. */
 static size_t answer_weight(size_t len)
 {
 	size_t pieces = len / VB_UMAD_INLINE + 2;
@@ -631,10 +631,10 @@ static void close_client(struct client *c)
 	if (c->capture)
 		vb_fabricd_capture_free(c->capture);
 	while (c->first) {
-		struct letter *l = c->first;
+		struct queued_message *l = c->first;
 
 		c->first = l->next;
-		free_letter(l);
+		free_message(l);
 	}
 	close(c->watch.fd);
 	vb_chain_del(&c->link);
@@ -655,7 +655,7 @@ static void serve_client(struct fd_watch *w, uint32_t events, vb_time now)
 	if (c->gone)
 		close_client(c);
 	/* The client's end may have freed descriptors, the client's own or
-	 * those of letters. */
+	 * those of messages. */
 	if (f->full && f->client_count < f->clients_most)
 		vb_fabricd_accept_more(f, true);
 }

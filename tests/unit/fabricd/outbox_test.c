@@ -63,10 +63,10 @@ static int finish(void **state)
 {
 	alarm(0);
 	while (w.c.first) {
-		struct letter *l = w.c.first;
+		struct queued_message *l = w.c.first;
 
 		w.c.first = l->next;
-		free_letter(l);
+		free_message(l);
 	}
 	close(w.c.watch.fd);
 	close(w.program);
