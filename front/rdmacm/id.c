@@ -495,12 +495,12 @@ static int set_flag(struct rcm_id *id, uint8_t flag, const void *value,
 	return 0;
 }
 
-static int set_ticket(struct rcm_id *id, const void *value, size_t len,
+static int set_secret(struct rcm_id *id, const void *value, size_t len,
 		      uint8_t flag)
 {
-	if (len != sizeof(id->ticket) || id->state != RCM_NEW)
+	if (len != sizeof(id->secret) || id->state != RCM_NEW)
 		return -EINVAL;
-	memcpy(&id->ticket, value, sizeof(id->ticket));
+	memcpy(&id->secret, value, sizeof(id->secret));
 	id->flags |= flag;
 	return 0;
 }
@@ -529,10 +529,10 @@ static int set_option(struct rcm_id *id, int name, const void *value,
 		id->ack_timeout = *byte;
 		id->timeout_set = true;
 		return 0;
-	case RCM_OPTION_TICKET:
-		return set_ticket(id, value, len, 0);
+	case RCM_OPTION_SECRET:
+		return set_secret(id, value, len, 0);
 	case RCM_OPTION_JOIN:
-		return set_ticket(id, value, len, IPC_CM_JOIN);
+		return set_secret(id, value, len, IPC_CM_JOIN);
 	default:
 		return -ENOSYS;
 	}

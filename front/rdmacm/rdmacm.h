@@ -128,8 +128,8 @@ struct rcm_id {
 	uint16_t port, space;
 	uint8_t flags, tos;
 	/* secret number of the port: a child of fork() that shows it may listen
-	 * at that port (RCM_OPTION_TICKET) */
-	uint64_t ticket;
+	 * at that port (RCM_OPTION_SECRET) */
+	uint64_t secret;
 
 	/* Local ACK Timeout code that the program set
 	 * (RDMA_OPTION_ID_ACK_TIMEOUT) */
@@ -232,9 +232,9 @@ enum {
 };
 
 /* Verbena's own options of level RDMA_OPTION_ID; the value is a uint64_t.
- * TICKET, before rdma_bind_addr(), gives the port a secret number. JOIN, in a
+ * SECRET, before rdma_bind_addr(), gives the port a secret number. JOIN, in a
  * child of fork(), permits to bind the port that has this number. */
-enum { RCM_OPTION_TICKET = 0x7f01, RCM_OPTION_JOIN };
+enum { RCM_OPTION_SECRET = 0x7f01, RCM_OPTION_JOIN };
 
 /* Functions of session.c. */
 

@@ -50,7 +50,7 @@ static int bind_in_broker(struct rcm_id *id, const struct sockaddr *a,
 	m.src = rcm_gid_of(a);
 	m.src_port = *port;
 	m.flags = id->flags;
-	m.guid = id->ticket;
+	m.guid = id->secret;
 	m.ifindex = id->way.ifindex;
 	rc = rcm_session_ask(&m, &answer);
 	/* The broker may still bind the port after this time-out, so a CLOSE

@@ -95,8 +95,8 @@ struct rs_sock {
 	int numbers[RS_NUMBERS];
 	struct linger linger;
 	struct rs_wishes wishes;
-	uint64_t ticket; /* the value of RS_PORT_TICKET (private_options.h) */
-	/* the program set @ticket in order to share the port that has it */
+	uint64_t secret; /* the value of RS_PORT_SECRET (private_options.h) */
+	/* the program set @secret in order to share the port that has it */
 	bool joins;
 	struct rs_waiter *waiters;
 	struct rdma_event_channel *channel;
