@@ -90,7 +90,7 @@ static int name_namespace(struct totals *t)
 		return -ENOENT;
 	snprintf(t->prefix, sizeof(t->prefix), "%llu.%016llx",
 		 (unsigned long long)space,
-		 (unsigned long long)vb_runtime_dir_life());
+		 (unsigned long long)vb_runtime_dir_space());
 	return 0;
 }
 

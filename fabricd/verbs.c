@@ -273,7 +273,7 @@ void vb_fabricd_verbs_detach(struct verbs_program *p)
 	vb_chain_add(&p->f->verbs.gone, &p->link);
 }
 
-void vb_fabricd_verbs_bury(struct vb_fabricd *f)
+void vb_fabricd_verbs_reap(struct vb_fabricd *f)
 {
 	while (f->verbs.gone) {
 		struct verbs_program *p = VB_CONTAINER_OF(
@@ -325,7 +325,7 @@ int vb_fabricd_verbs_attach(struct vb_fabricd *f, void *client, int fd,
 
 void vb_fabricd_verbs_free(struct vb_fabricd *f)
 {
-	vb_fabricd_verbs_bury(f);
+	vb_fabricd_verbs_reap(f);
 	for (uint32_t i = 0; i < f->verbs.adapters; i++)
 		free(f->verbs.adapter[i]);
 	free(f->verbs.adapter);

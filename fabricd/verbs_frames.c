@@ -435,7 +435,7 @@ bool vb_fabricd_verbs_run(struct vb_fabricd *f, vb_time now)
 	bool some = false;
 
 	if (f->verbs.gone)
-		vb_fabricd_verbs_bury(f);
+		vb_fabricd_verbs_reap(f);
 	c = f->verbs.busy;
 	for (; c; c = next) {
 		next = c->next;

@@ -67,7 +67,7 @@ struct vb_fabricd_verbs_adapter *
 vb_fabricd_verbs_adapter(const struct vb_fabricd *f,
 			 const struct vb_fab_node *node);
 /* Free the programs that have ended. */
-void vb_fabricd_verbs_bury(struct vb_fabricd *f);
+void vb_fabricd_verbs_reap(struct vb_fabricd *f);
 /* The program has rung. */
 void vb_fabricd_verbs_bell(struct fd_watch *w, uint32_t events, vb_time now);
 

@@ -77,7 +77,7 @@ struct rcm_id *rcm_id_create(struct rdma_event_channel *channel, void *context,
 
 	if (!id)
 		return NULL;
-	id->life = rcm.life;
+	id->forks = rcm.forks;
 	id->sync = !channel;
 	id->pub.channel = channel ? channel : rdma_create_event_channel();
 	if (!id->pub.channel) {

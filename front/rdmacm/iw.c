@@ -56,7 +56,7 @@ static void time_out(struct rcm_stream *s)
 	else if (s->step == AWAIT_REQUEST && s->counted)
 		iw_count_silent(s);
 	else if (s->step == AWAIT_REQUEST || s->step == ASKED)
-		iw_bury(s);
+		iw_end_stream(s);
 	else if (s->step == CONNECTING && s->again)
 		iw_connect(s);
 	else
@@ -84,7 +84,7 @@ static void iw_pass_on(struct rcm_stream *s)
 }
 
 /* Passes on all reports of the engine. Runs before free_dead() in each turn.
- * The engine reports nothing of a buried stream, so free_dead() frees no stream
+ * The engine reports nothing of an ended stream, so free_dead() frees no stream
  * that is still listed in iw.said. */
 static void pass_on_all(void)
 {
@@ -155,7 +155,7 @@ static void *iw_main(void *arg)
 				rcm_removals_take();
 			else if (!s)
 				(void)!eventfd_read(iw.bell, &drop);
-			/* Another thread may have buried the stream during
+			/* Another thread may have ended the stream during
 			 * epoll_wait(): then s->at is NULL. */
 			else if (s->at)
 				serve(s);

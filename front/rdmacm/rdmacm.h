@@ -112,7 +112,7 @@ struct rcm_id {
 	struct rdma_cm_id pub;
 	/* number of the id in messages to and from the broker */
 	uint32_t number;
-	unsigned life; /* the value of rcm.life when the id was made */
+	unsigned forks; /* the value of rcm.forks when the id was made */
 	enum rcm_state state;
 	bool sync; /* synchronous: the id's calls wait for their event */
 	/* the broker knows the id and must be told to close it */
@@ -176,7 +176,7 @@ struct rcm {
 	vb_time begun;	   /* the time when the last session began */
 	/* the session has ended, and its thread looks for the next broker */
 	bool lost;
-	unsigned life; /* incremented in each child of fork() */
+	unsigned forks; /* incremented in each child of fork() */
 	struct rcm_id *ids[1024];
 	/* list of connection requests that have no id yet */
 	struct rcm_event *unseen;

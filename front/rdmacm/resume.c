@@ -196,7 +196,7 @@ static void add_id(struct script *s, const struct rcm_id *id)
 static void add_unseen(struct script *s, const struct rcm_event *e)
 {
 	const struct rcm_id id = { .number = e->m.id,
-				   .life = rcm.life,
+				   .forks = rcm.forks,
 				   .way = e->m,
 				   .record.ticket = e->m };
 

@@ -44,8 +44,9 @@ struct rcm rcm = { .lock = PTHREAD_MUTEX_INITIALIZER,
  * send. */
 struct vb_ipc_cm rcm_message(const struct rcm_id *id, enum vb_ipc_cm_kind kind)
 {
-	return (struct vb_ipc_cm){ .kind = id->life == rcm.life ? (uint8_t)kind
-								: IPC_CM_NONE,
+	return (struct vb_ipc_cm){ .kind = id->forks == rcm.forks
+						   ? (uint8_t)kind
+						   : IPC_CM_NONE,
 				   .version = VB_IPC_CM_VERSION,
 				   .id = id->number };
 }
@@ -59,7 +60,7 @@ static void begin_again(void)
 {
 	rcm.fd = -1;
 	rcm.lost = false;
-	rcm.life++;
+	rcm.forks++;
 	rcm_iw_after_fork();
 	rcm_removals_after_fork();
 	rcm.devices = NULL;

@@ -26,7 +26,7 @@ int fake_setup(void **state)
 	fake.answer_port = 40000;
 	memset(rcm.ids, 0, sizeof(rcm.ids));
 	rcm.fd = -1;
-	rcm.life = 0;
+	rcm.forks = 0;
 	rcm.unseen = NULL;
 	rcm.known_qpn = 0;
 	rcm.next_number = 1;
