@@ -34,7 +34,7 @@
 	sub	$\bytes, %rdx
 	.endm
 
-	.set	FAR, 1024
+	.set	AHEAD, 1024
 
 	.text
 /*
@@ -85,12 +85,12 @@
 	/* Long copies are rarely in cache: prefetch. Reads are prefetched
 	 * beyond the end, where the next packet's data lies most often; writes
 	 * are not, since other threads may be writing to those lines. */
-	cmp	$FAR, %rdx
+	cmp	$AHEAD, %rdx
 	jb	.Lbulk_loop
 	.p2align 4
 .Lfar_loop:
-	prefetcht0 2*FAR(%rsi)
-	prefetchw FAR-64(%rdi)
+	prefetcht0 2*AHEAD(%rsi)
+	prefetchw AHEAD-64(%rdi)
 	movups	(%rsi), %xmm0
 	movups	16(%rsi), %xmm1
 	movups	32(%rsi), %xmm2
@@ -102,7 +102,7 @@
 	add	$64, %rsi
 	add	$64, %rdi
 	sub	$64, %rdx
-	cmp	$FAR, %rdx
+	cmp	$AHEAD, %rdx
 	jae	.Lfar_loop
 	.p2align 4
 .Lbulk_loop:

@@ -41,10 +41,10 @@
 /* The time until the next step of a stream that has more to send, or whose
  * deadline has passed. */
 #define SOON (200 * VB_USEC)
-/* Deadlines at least FAR ahead are rounded up to a multiple of GRAIN, which is
- * about half a millisecond and a power of two. */
-#define FAR   (2 * VB_MSEC)
-#define GRAIN ((vb_time)1 << 19)
+/* Deadlines at least COARSE ahead are rounded up to a multiple of GRAIN, which
+ * is about half a millisecond and a power of two. */
+#define COARSE (2 * VB_MSEC)
+#define GRAIN  ((vb_time)1 << 19)
 /* The time until the next try to drive a queue pair that another thread is
  * driving. */
 #define BUSY (100 * VB_USEC)
@@ -119,7 +119,7 @@ static bool eng_drive_send_batch(struct vb_engine *e, struct vb_qp *qp,
  * thousands. */
 static vb_time coarse(vb_time at, vb_time now)
 {
-	if (at == VB_NEVER || at < now + FAR)
+	if (at == VB_NEVER || at < now + COARSE)
 		return at;
 	return (at | (GRAIN - 1)) + 1;
 }

@@ -8,7 +8,7 @@
 
 #include "base/bytes.h"
 
-#define FAR	    255
+#define UNREACHED   255
 #define FLOWS_LEAST 256u
 #define FLOWS_MOST  65536u
 /* A group is worked out again after that time, since a subnet manager may have
@@ -82,7 +82,7 @@ static void measure_hops(const struct vb_fab_net *net,
 {
 	uint32_t head = 0, tail = 0;
 
-	memset(hops, FAR, net->nodes);
+	memset(hops, UNREACHED, net->nodes);
 	hops[to->index] = 0;
 	queue[tail++] = to;
 	while (head < tail) {
@@ -92,7 +92,8 @@ static void measure_hops(const struct vb_fab_net *net,
 			const struct vb_fab_node *m = neighbour(n, p);
 
 			if (!m || m->kind != FAB_SWITCH ||
-			    hops[m->index] != FAR || hops[n->index] == FAR - 1)
+			    hops[m->index] != UNREACHED ||
+			    hops[n->index] == UNREACHED - 1)
 				continue;
 			hops[m->index] = (uint8_t)(hops[n->index] + 1);
 			queue[tail++] = m;

@@ -14,7 +14,7 @@ static void fill_lane_request(const struct vb_qp *qp,
 	r->flags = (traits & HAS_IMM ? REQUEST_IMM : 0) |
 		   (traits & HAS_INV ? REQUEST_INV : 0) |
 		   (wqe->flags & SEND_SOLICITED ? REQUEST_SOLICITED : 0);
-	r->dqpn = nq->far_number;
+	r->dqpn = nq->remote_number;
 	r->sqpn = nq->number;
 	r->life = nq->peer_life;
 	r->src_life = nq->life;

@@ -381,10 +381,10 @@ static void near_show(struct vb_near *n, struct vb_qp *qp)
 	VB_REQUIRES(qp->drive)
 {
 	struct vb_near_qp *nq = vb_nq(qp);
-	const struct vb_registry_name name = { nq->number, nq->far_number,
+	const struct vb_registry_name name = { nq->number, nq->remote_number,
 					       nq->life };
 
-	if (nq->life == 0 || (qp->adapter->rnic && !nq->far_number))
+	if (nq->life == 0 || (qp->adapter->rnic && !nq->remote_number))
 		return;
 	nq->shown = true;
 	vb_registry_show(n->registry, qp, &name);
@@ -437,10 +437,10 @@ static void get_ready(struct vb_near *n, struct vb_qp *qp, bool here)
 		return;
 	nq->life = new_life(n);
 	nq->number = near_number_of(n, qp->adapter, qp->index);
-	nq->far_number = qp->attr.dest_qp_num;
+	nq->remote_number = qp->attr.dest_qp_num;
 	/* The keys of an imported domain open another process's memory, which
 	 * is not reached near, but only by packets. */
-	if (qp->pd->origin.is_far)
+	if (qp->pd->origin.is_imported)
 		return;
 	nq->session_since =
 		vb_session_want(n, qp->attr.dest_qp_num >> VB_QPN_BITS);
@@ -455,7 +455,7 @@ bool vb_near_expect(struct vb_near *n, struct vb_qp *qp,
 	vb_near_hide(n, qp);
 	near_forget_peer(n, qp);
 	if (qp->adapter->number >= VB_REGISTRY_ADAPTERS ||
-	    qp->pd->origin.is_far)
+	    qp->pd->origin.is_imported)
 		return false;
 	nq->life = new_life(n);
 	nq->number = near_number_of(n, qp->adapter, qp->index);
@@ -472,7 +472,7 @@ void vb_near_recognize(struct vb_near *n, struct vb_qp *qp,
 
 	if (nq->life == 0 || slot == 0 || slot >= VB_SLOTS || !peer->life)
 		return;
-	nq->far_number = peer->number;
+	nq->remote_number = peer->number;
 	nq->peer_life = peer->life;
 	nq->session_since = vb_session_want(n, slot);
 	near_show(n, qp);
@@ -550,9 +550,9 @@ static enum vb_session find_peer(struct vb_near *n, struct vb_qp *qp)
 	struct vb_near_qp *nq = vb_nq(qp);
 	enum vb_session found;
 
-	if (qp->adapter->rnic && !nq->far_number)
+	if (qp->adapter->rnic && !nq->remote_number)
 		return SESSION_PENDING;
-	found = vb_session_find(n, nq->far_number >> VB_QPN_BITS,
+	found = vb_session_find(n, nq->remote_number >> VB_QPN_BITS,
 				nq->session_since, &nq->peer);
 	return found == SESSION_UP ? find_end(qp) : found;
 }

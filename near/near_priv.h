@@ -90,10 +90,10 @@ struct vb_near_qp {
 	 * on. */
 	uint32_t life;
 	/* The numbers by which peers call this queue pair and the connected
-	 * one; far_number is 0 while it is unknown (iWARP). They are QPNs,
+	 * one; remote_number is 0 while it is unknown (iWARP). They are QPNs,
 	 * except that queue pairs of iWARP devices have the program's slot in
 	 * the upper bits, which are unused in their QPN. */
-	uint32_t number, far_number;
+	uint32_t number, remote_number;
 	/* The registry of this program has an entry for this queue pair. */
 	bool shown;
 	/* The fields of the requester. */

@@ -34,12 +34,13 @@ bool vb_permit_is_exact(void);
 
 /*
  * Call process_vm_writev(2) (@put) or process_vm_readv(2) between @count pieces
- * of this program's memory, @near, and @far_count pieces of the memory of
- * process @pid, @far. Returns the bytes copied, which may be fewer than asked
- * for, or -errno. -ECANCELED: the permit had lapsed, and nothing was copied.
+ * of this program's memory, @local, and @remote_count pieces of the memory of
+ * process @pid, @remote. Returns the bytes copied, which may be fewer than
+ * asked for, or -errno. -ECANCELED: the permit had lapsed, and nothing was
+ * copied.
  */
 ssize_t vb_permit_copy(const struct vb_permit *permit, pid_t pid, bool put,
-		       const struct iovec *near, unsigned count,
-		       const struct iovec *far, unsigned far_count);
+		       const struct iovec *local, unsigned count,
+		       const struct iovec *remote, unsigned remote_count);
 
 #endif

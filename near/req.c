@@ -238,7 +238,7 @@ static bool is_our_peer(const struct vb_qp *qp,
 bool vb_near_is_there(struct vb_qp *qp)
 {
 	struct vb_near_qp *nq = vb_nq(qp);
-	uint32_t qpn = nq->far_number;
+	uint32_t qpn = nq->remote_number;
 
 	if (VB_UNLIKELY(!vb_peer_is_up(nq->peer)))
 		return false;
