@@ -254,7 +254,7 @@ static vb_time plan_near(struct vb_service *s, vb_time until, vb_time now)
 
 /* Send an ACK that was delayed for a reply of the program and has waited long
  * enough. */
-static void settle_old(struct vb_service *s, vb_time now)
+static void send_old_acks(struct vb_service *s, vb_time now)
 {
 	struct vb_engine *e = s->e;
 
@@ -267,7 +267,7 @@ static void settle_old(struct vb_service *s, vb_time now)
 
 /* Send the delayed ACK and let no other ACK be delayed. False: a program drains
  * the link, and may leave an ACK delayed. */
-static bool settle_all(struct vb_engine *e, vb_time now)
+static bool send_all_acks(struct vb_engine *e, vb_time now)
 {
 	if (!vb_mutex_trylock(&e->rx))
 		return false;
@@ -288,7 +288,7 @@ static vb_time plan_debts(struct vb_service *s, bool attentive, vb_time now)
 	if (attentive)
 		atomic_store_explicit(&e->attentive, true,
 				      memory_order_relaxed);
-	else if (was && !settle_all(e, now))
+	else if (was && !send_all_acks(e, now))
 		return vb_thread_soon(&s->policy, now);
 	return VB_NEVER;
 }
@@ -458,7 +458,7 @@ static void loop(struct vb_service *s)
 		vb_moderate_due(e, now);
 		if (atomic_load(&e->stream_ending))
 			vb_stream_sweep(e, now);
-		settle_old(s, now);
+		send_old_acks(s, now);
 		if (ready < 0) {
 			for (int i = 0; i < FD_COUNT; i++)
 				s->fds[i].revents = 0;

@@ -68,7 +68,7 @@ void vb_wait_over(struct vb_engine *e)
 
 /* Ring the peers that are owed a ring. Cancellation is off meanwhile: a ring
  * must not be lost when the program cancels this thread. */
-static void eng_wait_settle(struct vb_engine *e)
+static void eng_wait_ring(struct vb_engine *e)
 {
 	int cancel = vb_cancel_off();
 
@@ -209,7 +209,7 @@ static int eng_wait_watch(struct watch *w, struct vb_cq **cq)
 			vb_wait_is_elsewhere(&w->e->wait);
 			break;
 		}
-		eng_wait_settle(w->e);
+		eng_wait_ring(w->e);
 		if (!looks)
 			rc = eng_sleep_by(w->e, bell);
 		else
@@ -236,7 +236,7 @@ static int wait_event(struct vb_channel *ch, struct vb_cq **cq)
 	int rc;
 
 	if (w.e && w.e->near)
-		eng_wait_settle(w.e);
+		eng_wait_ring(w.e);
 	if (w.e && has_polled(w.e) && !vb_channel_has_events(ch) &&
 	    blocks(ch->fd))
 		vb_engine_armed();

@@ -420,10 +420,10 @@ void vb_fab_watch(struct vb_fab_node *node, uint8_t port, bool on)
 		node->port[port].end->watched = on;
 }
 
-void vb_fab_settle(struct vb_fab_net *net, struct vb_fab_node *node,
-		   uint8_t port, vb_time now)
+void vb_fab_count_waits(struct vb_fab_net *net, struct vb_fab_node *node,
+			uint8_t port, vb_time now)
 {
 	net->now = VB_MAX(net->now, now);
 	if (port <= node->ports)
-		fab_settle_wait(node->port[port].end, net->now);
+		fab_count_waits(node->port[port].end, net->now);
 }

@@ -237,8 +237,8 @@ void vb_fab_resume(struct vb_fab_net *net, struct vb_fab_node *node,
 
 /* Count the waits of a port that still last, up to @now, in its XmitWait
  * counters. Otherwise a wait is counted only when it ends. */
-void vb_fab_settle(struct vb_fab_net *net, struct vb_fab_node *node,
-		   uint8_t port, vb_time now);
+void vb_fab_count_waits(struct vb_fab_net *net, struct vb_fab_node *node,
+			uint8_t port, vb_time now);
 
 /*
  * Returns the time at which all frames on VL15 that wait at @port now will have

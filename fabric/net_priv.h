@@ -259,7 +259,7 @@ void fab_flush_lanes(struct vb_fab_end *e);
 /* Discard the items on the wire to @e, and the charge of the frame it sends. */
 void fab_flush_wire(struct vb_fab_end *e);
 /* Count waits for credits, and congestion, that still last, up to @now. */
-void fab_settle_wait(struct vb_fab_end *e, vb_time now);
+void fab_count_waits(struct vb_fab_end *e, vb_time now);
 /* What vb_fab_mgmt_through() says of an end whose link is up. */
 vb_time fab_mgmt_through(const struct vb_fab_end *e, vb_time now);
 /* How long @bytes are on the wire of the link. */

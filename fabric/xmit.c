@@ -38,7 +38,7 @@ static void end_wait(uint64_t *ticks, vb_time *since, vb_time now)
 }
 
 /* Add the ticks of a wait up to @now to *@ticks, and let the wait go on. */
-static void settle_wait(uint64_t *ticks, vb_time *since, vb_time now)
+static void count_wait(uint64_t *ticks, vb_time *since, vb_time now)
 {
 	if (*since == VB_NEVER || now < *since)
 		return;
@@ -46,16 +46,16 @@ static void settle_wait(uint64_t *ticks, vb_time *since, vb_time now)
 	*since = now;
 }
 
-void fab_settle_wait(struct vb_fab_end *e, vb_time now)
+void fab_count_waits(struct vb_fab_end *e, vb_time now)
 {
 	for (unsigned vl = 0; vl < VB_FAB_VLS; vl++) {
 		struct vb_fab_vl_counters *c = &e->port->vl[vl];
 
-		settle_wait(&c->xmit_wait, &e->lane[vl].wait_since, now);
-		settle_wait(&c->time_cong, &e->lane[vl].cong_since, now);
+		count_wait(&c->xmit_wait, &e->lane[vl].wait_since, now);
+		count_wait(&c->time_cong, &e->lane[vl].cong_since, now);
 	}
-	settle_wait(&e->port->count[FAB_XMIT_WAIT], &e->wait_since, now);
-	settle_wait(&e->port->count[FAB_XMIT_TIME_CONG], &e->cong_since, now);
+	count_wait(&e->port->count[FAB_XMIT_WAIT], &e->wait_since, now);
+	count_wait(&e->port->count[FAB_XMIT_TIME_CONG], &e->cong_since, now);
 }
 
 void fab_charge_give(struct charge *c)

@@ -299,7 +299,7 @@ static void json_port(const struct command *c, struct vb_fab_node *n,
 
 	if (!p->connected)
 		return;
-	vb_fab_settle(c->f->net, n, (uint8_t)port, c->now);
+	vb_fab_count_waits(c->f->net, n, (uint8_t)port, c->now);
 	fprintf(c->to,
 		"%s\n      {\"port\": %u, \"state\": \"%s\", \"gbits\": %u, "
 		"\"lid\": %u, \"lmc\": %u, \"peer\": ",

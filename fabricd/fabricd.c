@@ -128,12 +128,12 @@ static void port_configured(void *arg, struct vb_fab_node *node, uint8_t port)
 	vb_fabricd_verbs_changed(arg, node, port);
 }
 
-static void update_counters(void *arg, struct vb_fab_node *node, uint8_t port,
-			    vb_time now)
+static void count_port_waits(void *arg, struct vb_fab_node *node, uint8_t port,
+			     vb_time now)
 {
 	struct vb_fabricd *f = arg;
 
-	vb_fab_settle(f->net, node, port, now);
+	vb_fab_count_waits(f->net, node, port, now);
 }
 
 /* --- the network of a topology --- */
@@ -234,7 +234,7 @@ static int build(struct vb_fabricd *f)
 		.set_state = set_net_state,
 		.set_phys = set_net_phys,
 		.through = through,
-		.settle = update_counters,
+		.count_waits = count_port_waits,
 		.deliver = vb_fabricd_deliver,
 		.configured = port_configured,
 		.arg = f,

@@ -399,7 +399,7 @@ static void end_uses(struct vb_iw_txq *out)
 /* The socket has accepted @bytes bytes of the batch, @lead included. Moves the
  * cursor behind the last FPDU of which it accepted a part, and keeps the rest
  * of that FPDU. False: no memory for the rest. */
-static bool iw_settle(struct vb_qp *qp, struct vb_iw_txq *out, size_t bytes)
+static bool iw_keep_rest(struct vb_qp *qp, struct vb_iw_txq *out, size_t bytes)
 	VB_REQUIRES(qp->drive)
 {
 	struct vb_iw *s = vb_iw(qp);
@@ -450,7 +450,7 @@ bool vb_iw_sent(struct vb_qp *qp, struct vb_iw_txq *out, size_t bytes,
 	if (bytes < out->lead) {
 		s->cut_at += (uint32_t)bytes;
 		s->tx = out->before;
-	} else if (!iw_settle(qp, out, bytes)) {
+	} else if (!iw_keep_rest(qp, out, bytes)) {
 		/* There is no memory for the rest of an FPDU that was sent in
 		 * part. */
 		vb_iw_lost(qp, now);

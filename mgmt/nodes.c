@@ -337,8 +337,8 @@ static bool hear_perf(struct mgmt_node *n, uint8_t *mad, vb_time now)
 {
 	const struct vb_mgmt_ops *o = &n->m->ops;
 
-	for (unsigned i = 0; o->settle && i <= n->node->ports; i++)
-		o->settle(o->arg, n->node, (uint8_t)i, now);
+	for (unsigned i = 0; o->count_waits && i <= n->node->ports; i++)
+		o->count_waits(o->arg, n->node, (uint8_t)i, now);
 	return vb_pma_hear(n->pma, mad, now);
 }
 
@@ -547,9 +547,9 @@ static void repeat_trap(struct vb_timer *t, struct vb_mgmt *m, vb_time now)
 static void end_of_sample_time(struct vb_pma *pma, struct vb_mgmt *m,
 			       vb_time now)
 {
-	if (m->ops.settle)
-		m->ops.settle(m->ops.arg, vb_pma_node(pma),
-			      vb_pma_sampled_port(pma), now);
+	if (m->ops.count_waits)
+		m->ops.count_waits(m->ops.arg, vb_pma_node(pma),
+				   vb_pma_sampled_port(pma), now);
 	vb_pma_expire(pma, now);
 }
 

@@ -188,8 +188,8 @@ static bool leads_home(struct rcm_device *d, const struct vb_gid *wanted,
 
 /* Fills in the fields of @id that follow from its device: GID, interface,
  * context and protection domain. */
-static void device_settle(struct rcm_id *id, const struct ibv_gid_entry *e,
-			  const struct vb_gid *src)
+static void use_gid(struct rcm_id *id, const struct ibv_gid_entry *e,
+		    const struct vb_gid *src)
 {
 	struct rcm_device *d = id->device;
 
@@ -232,7 +232,7 @@ static int choose(struct rcm_id *id, const struct vb_gid *src,
 		}
 		if (!take_device(id, d, removals))
 			continue;
-		device_settle(id, &e, src);
+		use_gid(id, &e, src);
 		return 0;
 	}
 	return rc;

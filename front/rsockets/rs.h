@@ -293,7 +293,7 @@ void rs_waiter_remove(struct rs_waiter *me);
 short rs_ready(struct rs_sock *rs, short events);
 /* Returns the ms from now to @deadline (ns), rounded up; -1 for UINT64_MAX. */
 int rs_until(uint64_t deadline);
-rs_test rs_can_read, rs_can_write, rs_all_sent, rs_can_control, rs_settled;
+rs_test rs_can_read, rs_can_write, rs_all_sent, rs_can_control, rs_is_decided;
 
 /* Functions of options.c; the caller holds rs->lock. */
 

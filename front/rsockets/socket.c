@@ -348,7 +348,7 @@ static int connect_socket(struct rs_sock *rs, const struct sockaddr *a,
 	rc = socket_begin(rs, a, length);
 	if (rc)
 		return rc;
-	rc = rs_wait(rs, rs_settled, block_for(rs, 1));
+	rc = rs_wait(rs, rs_is_decided, block_for(rs, 1));
 	if (rc == -EAGAIN)
 		return -EINPROGRESS;
 	/* A peer may have closed by now (RS_GONE). connect() succeeds even so, as

@@ -234,7 +234,7 @@ bool rs_can_control(struct rs_sock *rs)
 	return rs->state != RS_CONNECTED || rs->stream.controls < RS_CONTROLS;
 }
 
-bool rs_settled(struct rs_sock *rs)
+bool rs_is_decided(struct rs_sock *rs)
 {
 	return !rs_connecting(rs);
 }

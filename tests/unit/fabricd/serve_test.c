@@ -195,7 +195,7 @@ static int command(const char *words)
 }
 
 /* A read of the counters includes XmitWait of a wait that still lasts. */
-static void serve__wait_is_settled_for_who_reads(void **state)
+static void serve__wait_is_counted_for_who_reads(void **state)
 {
 	const struct vb_mad_frame frame = { .slid = 1,
 					    .pkey = 0xffff,
@@ -376,7 +376,7 @@ int main(void)
 		CASE(serve__frame_that_loops_stops_nobody),
 		CASE(serve__mad_that_is_refused_comes_back),
 		CASE(serve__words_too_many_are_refused),
-		CASE(serve__wait_is_settled_for_who_reads),
+		CASE(serve__wait_is_counted_for_who_reads),
 		CASE(serve__manager_that_follows_at_once_counts),
 		CASE(serve__hosts_join_while_it_runs),
 		CASE(serve__adapters_are_used_again),
