@@ -164,23 +164,23 @@
 	door_end vb_guard_copy
 
 /*
- * size_t vb_guard_fetch(void *dst (rdi), const void *src (rsi),
+ * size_t vb_guard_copy_in(void *dst (rdi), const void *src (rsi),
  *			 size_t len (rdx))
  * Copies of 32 to 128 bytes are done by overlapping pieces; shorter and
  * longer ones by vb_guard_copy().
  */
-	door	vb_guard_fetch
+	door	vb_guard_copy_in
 	cmp	$32, %rdx
 	jb	vb_guard_copy
 	cmp	$128, %rdx
 	ja	vb_guard_copy
-.Lfetch_begin:
+.Lcopy_in_begin:
 	movups	(%rsi), %xmm0
 	movups	16(%rsi), %xmm1
 	movups	-32(%rsi, %rdx), %xmm2
 	movups	-16(%rsi, %rdx), %xmm3
 	cmp	$64, %rdx
-	jbe	.Lfetch_ends
+	jbe	.Lcopy_in_ends
 	movups	32(%rsi), %xmm4
 	movups	48(%rsi), %xmm5
 	movups	-64(%rsi, %rdx), %xmm6
@@ -189,18 +189,18 @@
 	movups	%xmm5, 48(%rdi)
 	movups	%xmm6, -64(%rdi, %rdx)
 	movups	%xmm7, -48(%rdi, %rdx)
-.Lfetch_ends:
+.Lcopy_in_ends:
 	movups	%xmm0, (%rdi)
 	movups	%xmm1, 16(%rdi)
 	movups	%xmm2, -32(%rdi, %rdx)
 	movups	%xmm3, -16(%rdi, %rdx)
 	xor	%eax, %eax
 	ret
-.Lfetch_end:
-.Lfetch_fixup:
+.Lcopy_in_end:
+.Lcopy_in_fixup:
 	mov	%rdx, %rax
 	ret
-	door_end vb_guard_fetch
+	door_end vb_guard_copy_in
 
 /*
  * int vb_guard_cas64(uint64_t *at (rdi), uint64_t expect (rsi),
@@ -356,13 +356,13 @@
 	ret
 	door_end vb_guard_copy
 
-/* vb_guard_fetch: on this processor another order gains nothing. */
-	door	vb_guard_fetch
+/* vb_guard_copy_in: on this processor another order gains nothing. */
+	door	vb_guard_copy_in
 	b	vb_guard_copy
-.Lfetch_begin:
-.Lfetch_end:
-.Lfetch_fixup:
-	door_end vb_guard_fetch
+.Lcopy_in_begin:
+.Lcopy_in_end:
+.Lcopy_in_fixup:
+	door_end vb_guard_copy_in
 
 /* vb_guard_cas64: at x0, expect x1, swap x2, old x3 */
 	door	vb_guard_cas64
@@ -408,7 +408,7 @@
 	.type	vb_guard_ranges, %object
 vb_guard_ranges:
 	WORD	.Lcopy_begin, .Lcopy_end, .Lcopy_fixup
-	WORD	.Lfetch_begin, .Lfetch_end, .Lfetch_fixup
+	WORD	.Lcopy_in_begin, .Lcopy_in_end, .Lcopy_in_fixup
 	WORD	.Lcas_begin, .Lcas_end, .Latomic_fixup
 	WORD	.Ladd_begin, .Ladd_end, .Latomic_fixup
 	.size	vb_guard_ranges, . - vb_guard_ranges

@@ -44,8 +44,8 @@ static void ib_stop(struct vb_req *req, enum vb_wc_status status)
 
 /* Read the word of an ATOMIC WRITE once: a retransmission must have the
  * original value even if the program has changed its memory since. */
-static enum vb_wc_status fetch_word(const struct vb_qp *qp,
-				    struct vb_send_wqe *wqe)
+static enum vb_wc_status load_word(const struct vb_qp *qp,
+				   struct vb_send_wqe *wqe)
 {
 	if (wqe->length != ATOMIC_BYTES)
 		return WC_LOC_LEN_ERR;
@@ -83,7 +83,7 @@ static bool ib_begin_next(struct vb_qp *qp) VB_REQUIRES(qp->drive)
 			status = WC_MW_BIND_ERR;
 	}
 	if (status == WC_SUCCESS && wqe->op == WR_ATOMIC_WRITE)
-		status = fetch_word(qp, wqe);
+		status = load_word(qp, wqe);
 	if (status != WC_SUCCESS) {
 		ib_stop(req, status);
 		return false;
@@ -349,7 +349,8 @@ static bool is_plain(const struct vb_qp *qp, const struct vb_send_wqe *wqe)
 	       (wqe->num_sge == 1 && wqe->sge[0].length == wqe->length);
 }
 
-static bool ib_fetch(struct run *r, const struct vb_send_wqe *wqe, uint8_t *to)
+static bool load_payload(struct run *r, const struct vb_send_wqe *wqe,
+			 uint8_t *to)
 {
 	const struct vb_sge *from = wqe->sge;
 
@@ -359,7 +360,7 @@ static bool ib_fetch(struct run *r, const struct vb_send_wqe *wqe, uint8_t *to)
 	}
 	return vb_mr_begin_next(r->qp->adapter, r->qp->pd, 0, from->lkey,
 				from->addr, wqe->length, 0, &r->use) &&
-	       vb_guard_fetch(to, r->use.at, wqe->length) == 0;
+	       vb_guard_copy_in(to, r->use.at, wqe->length) == 0;
 }
 
 /* A message of one packet: its packet is the last one, and so asks for an
@@ -390,7 +391,7 @@ static bool send_one(struct run *r, struct vb_req *req)
 	wqe->first_psn = req->next;
 	wqe->psn_count = 1;
 	hdr = put_headers(r, wqe, bytes);
-	if (!ib_fetch(r, wqe, bytes + hdr))
+	if (!load_payload(r, wqe, bytes + hdr))
 		return false;
 	/* Zero the pad bytes; the ICRC overwrites the rest of this word. */
 	vb_store_le32(bytes + hdr + wqe->length, 0);
