@@ -261,16 +261,6 @@ bool vb_fab_step(struct vb_fab_net *net, vb_time now)
 	return true;
 }
 
-uint64_t vb_fab_run(struct vb_fab_net *net, vb_time now)
-{
-	uint64_t events = 0;
-
-	while (vb_fab_step(net, now))
-		events++;
-	net->now = VB_MAX(net->now, now);
-	return events;
-}
-
 /* Make the item of a frame that a program sends. */
 static struct item *new_item(struct vb_fab_net *net, const uint8_t *bytes,
 			     size_t len)

@@ -255,11 +255,8 @@ vb_time vb_fab_next(const struct vb_fab_net *net);
 /* The same, without the link packets that a link owes or repeats: these may
  * leave 100 us late, and the link watchdog (IBA 7.9.4) does not expire. */
 vb_time vb_fab_next_frame(const struct vb_fab_net *net);
-/* Handle all events up to the time @now, in order of time. Callbacks get the
- * time of the event that caused them. Returns the number of events handled. */
-uint64_t vb_fab_run(struct vb_fab_net *net, vb_time now);
-/* Handle the earliest event, if it is due at @now or before. False: no event is
- * due. */
+/* Handle the earliest event, if it is due at @now or before. Callbacks get the
+ * time of the event that caused them. False: no event is due. */
 bool vb_fab_step(struct vb_fab_net *net, vb_time now);
 
 #endif

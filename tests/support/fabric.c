@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/bytes.h"
+#include "tests/support/fab_run.h"
 #include "wire/lrh.h"
 
 #define MTU_4096       5
@@ -506,7 +507,7 @@ void fabt_run(struct fabt *t, vb_time until)
 		for (uint32_t i = 0; feed <= t->now && i < t->streams; i++)
 			pump(t, i, t->now);
 	}
-	vb_fab_run(t->net, until);
+	fab_run(t->net, until);
 }
 
 uint64_t fabt_sum(const struct fabt *t, enum vb_fab_counter which)

@@ -23,6 +23,7 @@
 #include "engine/fabric_path.h"
 #include "fabric/net_priv.h"
 #include "fabricd/draw.h"
+#include "tests/support/fab_run.h"
 #include "tests/support/fabric_host.h"
 #include "wire/mad_frame.h"
 #include "wire/smp.h"
@@ -67,7 +68,7 @@ static void activate(void)
 
 	usleep(1000); /* wait until the links are trained */
 	now = vb_clock_read();
-	(void)vb_fab_run(w.f->net, now);
+	fab_run(w.f->net, now);
 	for (unsigned state = FAB_ARMED; state <= FAB_ACTIVE; state++)
 		for (unsigned i = 0; i < 4; i++)
 			assert_int_equal(
@@ -301,7 +302,7 @@ static void serve__hosts_join_while_it_runs(void **state)
 	peer = vb_fab_peer(n, 1, &peer_port);
 	assert_ptr_equal(peer, vb_fabricd_node(w.f, "S1"));
 	usleep(1000);
-	(void)vb_fab_run(w.f->net, vb_clock_read());
+	fab_run(w.f->net, vb_clock_read());
 	assert_int_equal(n->port[1].state, FAB_INIT);
 	assert_int_equal(peer->port[peer_port].state, FAB_INIT);
 	assert_true(peer->sw.state_change); /* the subnet manager hears of it */
