@@ -39,8 +39,8 @@ static enum vb_fab_taken take(void *arg, struct vb_fab_node *node, uint8_t port,
 }
 
 static void look(void *arg, struct vb_fab_node *node, uint8_t port,
-		 enum vb_fab_way way, const uint8_t *bytes, size_t len,
-		 vb_time now)
+		 enum vb_fab_direction direction, const uint8_t *bytes,
+		 size_t len, vb_time now)
 {
 }
 

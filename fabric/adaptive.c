@@ -228,7 +228,7 @@ static struct flow_entry *place_of(const struct vb_fab_adaptive *a,
 
 /* For how long a frame can be under way: every switch discards it after
  * SwitchLifeTime, which is taken to be the same in all. */
-static vb_time longest_way(const struct vb_fab_node *n, const struct group *g)
+static vb_time longest_path(const struct vb_fab_node *n, const struct group *g)
 {
 	vb_time life = vb_fab_life_ns(n->sw.life);
 
@@ -298,7 +298,7 @@ uint8_t fab_adaptive_port(struct vb_fab_end *in, const struct vb_fab_view *v,
 	struct vb_fab_adaptive *a = n->sw.adaptive;
 	const struct group *g;
 	struct flow_entry *f;
-	vb_time way;
+	vb_time longest;
 
 	if (v->lrh.vl == VB_VL_MGMT || v->lrh.lnh < LNH_LOCAL)
 		return port;
@@ -313,9 +313,9 @@ uint8_t fab_adaptive_port(struct vb_fab_end *in, const struct vb_fab_view *v,
 	f = place_of(a, flow_key(v));
 	if (!f->key && a->overflowed)
 		return port;
-	way = longest_way(n, g);
+	longest = longest_path(n, g);
 	if (!f->key || !has(g, f->port) || f->port == in->no ||
-	    (way != VB_NEVER && now - f->last > way)) {
+	    (longest != VB_NEVER && now - f->last > longest)) {
 		if (f->key)
 			a->on_port[f->port]--;
 		else

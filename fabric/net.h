@@ -59,7 +59,7 @@ struct vb_fab_event_info {
 };
 
 /* Which way a frame goes that on_wire() shows. */
-enum vb_fab_way { FAB_SENT, FAB_RECEIVED };
+enum vb_fab_direction { FAB_SENT, FAB_RECEIVED };
 
 struct vb_fab_ops {
 	/*
@@ -83,8 +83,8 @@ struct vb_fab_ops {
 	 * has received this frame, LRH to VCRC, or this link packet (6 or 10
 	 * bytes). May be NULL. */
 	void (*on_wire)(void *arg, struct vb_fab_node *node, uint8_t port,
-			enum vb_fab_way way, const uint8_t *bytes, size_t len,
-			vb_time now);
+			enum vb_fab_direction direction, const uint8_t *bytes,
+			size_t len, vb_time now);
 	/* The link of @port ends in another process, and carries these bytes
 	 * there: LRH to VCRC, or a link packet. NULL: there is no such link. */
 	void (*on_far)(void *arg, struct vb_fab_node *node, uint8_t port,

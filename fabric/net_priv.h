@@ -244,8 +244,8 @@ void fab_count_drop(struct vb_fab_port *p, enum vb_fab_drop drop);
 /* Functions of xmit.c. */
 void fab_xmit_fire(struct vb_fab_end *e, vb_time now);
 /* Show on_wire() the item, if the end is watched. */
-void fab_show(struct vb_fab_end *e, struct item *it, enum vb_fab_way way,
-	      vb_time now);
+void fab_show(struct vb_fab_end *e, struct item *it,
+	      enum vb_fab_direction direction, vb_time now);
 /* Put an item into a lane; @it->head says when it may leave. */
 void fab_enqueue(struct vb_fab_end *e, struct item *it, vb_time now);
 /* Call after a change that lets the end send more: it sends what it can at @at,

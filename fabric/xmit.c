@@ -273,8 +273,8 @@ static vb_time wire_time(struct vb_fab_end *e, size_t bytes, vb_time now)
 	return t >> FRACTION;
 }
 
-void fab_show(struct vb_fab_end *e, struct item *it, enum vb_fab_way way,
-	      vb_time now)
+void fab_show(struct vb_fab_end *e, struct item *it,
+	      enum vb_fab_direction direction, vb_time now)
 {
 	struct vb_fab_net *net = e->net;
 	const uint8_t *bytes;
@@ -283,7 +283,8 @@ void fab_show(struct vb_fab_end *e, struct item *it, enum vb_fab_way way,
 	if (!e->watched || !net->ops.on_wire)
 		return;
 	bytes = fab_wire_bytes(it, &len);
-	net->ops.on_wire(net->ops.arg, e->node, e->no, way, bytes, len, now);
+	net->ops.on_wire(net->ops.arg, e->node, e->no, direction, bytes, len,
+			 now);
 }
 
 /* Change up to BURST_BITS bits, one after the other. */

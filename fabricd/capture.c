@@ -167,11 +167,11 @@ static void put_erf(struct block *b, bool flow, size_t len, vb_time wall)
 }
 
 static void make_packet(struct block *b, unsigned interface,
-			enum vb_fab_way way, const uint8_t *bytes, size_t len,
-			vb_time now)
+			enum vb_fab_direction direction, const uint8_t *bytes,
+			size_t len, vb_time now)
 {
 	vb_time wall = vb_clock_wall(now);
-	uint32_t flags = htole32(way == FAB_SENT ? 2 : 1);
+	uint32_t flags = htole32(direction == FAB_SENT ? 2 : 1);
 
 	begin_block(b, BLOCK_PACKET);
 	put_u32(b, interface);
@@ -227,15 +227,16 @@ static bool add_block(struct capture *c, const struct block *b, vb_time now)
 	return true;
 }
 
-static void record(struct capture *c, uint8_t port, enum vb_fab_way way,
-		   const uint8_t *bytes, size_t len, vb_time now)
+static void record(struct capture *c, uint8_t port,
+		   enum vb_fab_direction direction, const uint8_t *bytes,
+		   size_t len, vb_time now)
 {
 	static struct block b; /* one thread */
 	struct counts *counts = &c->port[port];
 
 	if ((len <= VB_FLOW_WIDE_BYTES && !c->flow) || !c->left)
 		return;
-	make_packet(&b, port - c->first, way, bytes, len, now);
+	make_packet(&b, port - c->first, direction, bytes, len, now);
 	if (b.len > c->left) {
 		c->left = 0; /* vb_fabricd_captures_run() ends it */
 		return;
@@ -249,8 +250,8 @@ static void record(struct capture *c, uint8_t port, enum vb_fab_way way,
 }
 
 void vb_fabricd_see_wire(void *arg, struct vb_fab_node *node, uint8_t port,
-			 enum vb_fab_way way, const uint8_t *bytes, size_t len,
-			 vb_time now)
+			 enum vb_fab_direction direction, const uint8_t *bytes,
+			 size_t len, vb_time now)
 {
 	struct vb_fabricd *f = arg;
 
@@ -258,7 +259,7 @@ void vb_fabricd_see_wire(void *arg, struct vb_fab_node *node, uint8_t port,
 		struct capture *c = VB_CONTAINER_OF(l, struct capture, link);
 
 		if (c->node == node && port >= c->first && port <= c->last)
-			record(c, port, way, bytes, len, now);
+			record(c, port, direction, bytes, len, now);
 	}
 }
 

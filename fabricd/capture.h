@@ -32,7 +32,7 @@ void vb_fabricd_capture_free(struct capture *c);
 vb_time vb_fabricd_captures_run(struct vb_fabricd *f, vb_time now);
 /* For struct vb_fab_ops. */
 void vb_fabricd_see_wire(void *arg, struct vb_fab_node *node, uint8_t port,
-			 enum vb_fab_way way, const uint8_t *bytes, size_t len,
-			 vb_time now);
+			 enum vb_fab_direction direction, const uint8_t *bytes,
+			 size_t len, vb_time now);
 
 #endif

@@ -346,9 +346,9 @@ static void show_json(const struct command *c)
 static int do_show(struct command *c)
 {
 	const char *how = c->count > 1 ? c->words[1] : "text";
-	struct way w;
+	struct fd_path w;
 
-	if (c->count > 2 && vb_fabricd_way(c->f, c->words[2], &w, c->error))
+	if (c->count > 2 && vb_fabricd_path(c->f, c->words[2], &w, c->error))
 		return -EINVAL;
 	if (strcmp(how, "json") == 0)
 		show_json(c);
@@ -356,7 +356,7 @@ static int do_show(struct command *c)
 		return vb_fabricd_draw(c->f, how[0] == 'h',
 				       c->count > 2 ? &w : NULL, c->to, c->now);
 	else if (strcmp(how, "path") == 0 && c->count > 2)
-		vb_fabricd_way_print(c->f, &w, c->to);
+		vb_fabricd_path_print(c->f, &w, c->to);
 	else if (strcmp(how, "text") == 0)
 		show_text(c);
 	else

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The way of a frame from one LID to another, by the tables of the switches. */
+/* A frame's path from one LID to another, by the tables of the switches. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,7 +29,7 @@ static struct vb_fab_node *find_lid(const struct vb_fabricd *f, unsigned lid,
 	return NULL;
 }
 
-static bool read_lids(const char *text, struct way *w)
+static bool read_lids(const char *text, struct fd_path *w)
 {
 	unsigned from, to;
 	int end = 0;
@@ -60,7 +60,7 @@ static unsigned forwards_by(const struct vb_fab_node *sw, uint16_t lid)
 
 /* Go from the last hop to the next one. 1: there is one more; 0: the last hop
  * has the LID; -EINVAL. */
-static int walk_on(const struct vb_fabricd *f, struct way *w,
+static int walk_on(const struct vb_fabricd *f, struct fd_path *w,
 		   const struct vb_fab_node *end, char *error)
 {
 	struct hop *h = &w->hop[w->count - 1];
@@ -101,8 +101,8 @@ static int walk_on(const struct vb_fabricd *f, struct way *w,
 	return 1;
 }
 
-int vb_fabricd_way(const struct vb_fabricd *f, const char *text, struct way *w,
-		   char error[VB_TOPO_ERROR])
+int vb_fabricd_path(const struct vb_fabricd *f, const char *text,
+		    struct fd_path *w, char error[VB_TOPO_ERROR])
 {
 	struct vb_fab_node *from, *end;
 	uint8_t port, end_port;
@@ -134,8 +134,8 @@ static void put_name(FILE *to, const char *s)
 		fputc(*s >= ' ' && *s <= '~' ? *s : '?', to);
 }
 
-void vb_fabricd_way_print(const struct vb_fabricd *f, const struct way *w,
-			  FILE *to)
+void vb_fabricd_path_print(const struct vb_fabricd *f, const struct fd_path *w,
+			   FILE *to)
 {
 	fprintf(to, "from LID %u to LID %u:\n", w->from, w->to);
 	for (unsigned i = 0; i < w->count; i++) {

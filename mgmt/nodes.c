@@ -130,13 +130,13 @@ static void step(struct mgmt_node *n, uint8_t in, uint8_t port,
 {
 	struct vb_smi_verdict v = vb_smi_step(n->node, in, mad);
 
-	if (v.way == SMI_OUT)
+	if (v.action == SMI_OUT)
 		send_directed(n, v.port, mad, now);
-	else if (v.way == SMI_ROUTE)
+	else if (v.action == SMI_ROUTE)
 		send_smp_by_lid(n, port, v.dlid, f->sl, mad, now);
-	else if (v.way == SMI_HERE && in != 0)
+	else if (v.action == SMI_HERE && in != 0)
 		hear_arrived(n, port, f, mad, now);
-	else if (v.way == SMI_HERE)
+	else if (v.action == SMI_HERE)
 		loop_back(n, port, true, f, mad);
 }
 

@@ -8,15 +8,15 @@
 
 #define HOP_POINTER_AT 6
 
-static const struct vb_smi_verdict dropped = { .way = SMI_DROP };
-static const struct vb_smi_verdict arrived = { .way = SMI_HERE };
+static const struct vb_smi_verdict dropped = { .action = SMI_DROP };
+static const struct vb_smi_verdict arrived = { .action = SMI_HERE };
 
 static struct vb_smi_verdict leave_by(const struct vb_fab_node *node,
 				      uint8_t port)
 {
 	if (port == 0 || port > node->ports)
 		return dropped;
-	return (struct vb_smi_verdict){ .way = SMI_OUT, .port = port };
+	return (struct vb_smi_verdict){ .action = SMI_OUT, .port = port };
 }
 
 /* The directed part of the route ends here: the SMP is for this node, or goes
@@ -25,7 +25,7 @@ static struct vb_smi_verdict end_directed(uint16_t lid)
 {
 	if (lid == VB_LID_PERMISSIVE)
 		return arrived;
-	return (struct vb_smi_verdict){ .way = SMI_ROUTE, .dlid = lid };
+	return (struct vb_smi_verdict){ .action = SMI_ROUTE, .dlid = lid };
 }
 
 static struct vb_smi_verdict go_out(const struct vb_fab_node *node, uint8_t in,

@@ -199,10 +199,10 @@ static void use_gid(struct rcm_id *id, const struct ibv_gid_entry *e,
 	if (!d->pd)
 		d->pd = ibv_alloc_pd(d->verbs);
 	id->gid_index = (uint8_t)e->gid_index;
-	id->way.ifindex = e->ndev_ifindex;
-	id->way.src = *src;
+	id->path.ifindex = e->ndev_ifindex;
+	id->path.src = *src;
 	if (!d->iwarp) /* the GID of an iWARP device is not an address */
-		memcpy(id->way.src.raw, e->gid.raw, sizeof(id->way.src.raw));
+		memcpy(id->path.src.raw, e->gid.raw, sizeof(id->path.src.raw));
 	id->pub.verbs = d->verbs;
 	id->pub.port_num = 1;
 	if (!id->pub.pd)

@@ -324,7 +324,7 @@ VB_EXPORT int rdma_connect(struct rdma_cm_id *pub,
 {
 	const struct rdma_conn_param *p = param ? param : &defaults;
 	struct rcm_id *id = rcm_id_of(pub);
-	struct vb_ipc_cm m = id->way;
+	struct vb_ipc_cm m = id->path;
 	int rc;
 
 	if (id->state != RCM_ROUTED || !is_possible(id, param))
@@ -339,7 +339,7 @@ VB_EXPORT int rdma_connect(struct rdma_cm_id *pub,
 	if (!rcm_is_iwarp(id)) {
 		put_qp(&m, id, p);
 		m.retry_count = VB_MIN(p->retry_count, MOST_RETRIES);
-		id->way.retry_count = m.retry_count;
+		id->path.retry_count = m.retry_count;
 		rc = put_request(&m, id, p);
 		if (rc)
 			return rcm_fail(-rc);

@@ -141,7 +141,7 @@ struct rcm_id {
 	uint32_t psn; /* the first PSN that this side receives */
 	/* addresses and path of the id, in the format of messages to the
 	 * broker */
-	struct vb_ipc_cm way;
+	struct vb_ipc_cm path;
 	struct vb_ipc_cm peer; /* the REQ, REP or SIDR_REP that arrived */
 	/* this library made the completion queues and must destroy them */
 	bool made_qp_cqs, made_srq_cq;

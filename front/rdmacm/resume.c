@@ -131,7 +131,7 @@ static void add_resume(struct script *s, const struct rcm_id *id,
 		       enum vb_ipc_cm_stage stage)
 {
 	const struct rcm_record *r = &id->record;
-	struct vb_ipc_cm m = id->way, bye;
+	struct vb_ipc_cm m = id->path, bye;
 
 	m.kind = IPC_CM_RESUME;
 	m.version = VB_IPC_CM_VERSION;
@@ -197,7 +197,7 @@ static void add_unseen(struct script *s, const struct rcm_event *e)
 {
 	const struct rcm_id id = { .number = e->m.id,
 				   .forks = rcm.forks,
-				   .way = e->m,
+				   .path = e->m,
 				   .record.ticket = e->m };
 
 	add_resume(s, &id, IPC_CM_AT_REQUEST);

@@ -26,12 +26,12 @@ static enum vb_fab_taken take(void *arg, struct vb_fab_node *node, uint8_t port,
 }
 
 static void see(void *arg, struct vb_fab_node *node, uint8_t port,
-		enum vb_fab_way way, const uint8_t *bytes, size_t len,
-		vb_time now)
+		enum vb_fab_direction direction, const uint8_t *bytes,
+		size_t len, vb_time now)
 {
 	uint16_t crc;
 
-	if (len <= VB_FLOW_WIDE_BYTES || way == FAB_RECEIVED)
+	if (len <= VB_FLOW_WIDE_BYTES || direction == FAB_RECEIVED)
 		return;
 	crc = (uint16_t)(vb_vcrc(bytes, len - 2) ^
 			 (bytes[len - 2] | bytes[len - 1] << 8));

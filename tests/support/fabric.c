@@ -109,12 +109,12 @@ static void on_event(void *arg, struct vb_fab_node *node, uint8_t port,
 }
 
 static void on_wire(void *arg, struct vb_fab_node *node, uint8_t port,
-		    enum vb_fab_way way, const uint8_t *bytes, size_t len,
-		    vb_time now)
+		    enum vb_fab_direction direction, const uint8_t *bytes,
+		    size_t len, vb_time now)
 {
 	struct fabt *t = arg;
 
-	if (t->on_wire && way == FAB_SENT)
+	if (t->on_wire && direction == FAB_SENT)
 		t->on_wire(t, node, port, bytes, len);
 }
 

@@ -126,8 +126,8 @@ static struct ibv_path_data path(void)
 					    IBV_PATH_FLAG_PRIMARY |
 					    IBV_PATH_FLAG_BIDIRECTIONAL };
 
-	memcpy(d.path.dgid.raw, id->way.dst.raw, 16);
-	memcpy(d.path.sgid.raw, id->way.src.raw, 16);
+	memcpy(d.path.dgid.raw, id->path.dst.raw, 16);
+	memcpy(d.path.sgid.raw, id->path.src.raw, 16);
 	d.path.flowlabel_hoplimit = htobe32(0x12345 << 8 | 0xff);
 	d.path.tclass = 0x68;
 	return d;
@@ -150,8 +150,8 @@ static void path__stands_for_the_route(void **state)
 	id->state = RCM_RESOLVED;
 	assert_int_equal(set_path(d, sizeof(d)), 0);
 	assert_int_equal(id->state, RCM_ROUTED);
-	assert_int_equal(id->way.flow_label, 0x12345);
-	assert_int_equal(id->way.tclass, 0x68);
+	assert_int_equal(id->path.flow_label, 0x12345);
+	assert_int_equal(id->path.tclass, 0x68);
 	assert_int_equal(rdma_get_cm_event(channel, &e), 0);
 	assert_int_equal(e->event, RDMA_CM_EVENT_ROUTE_RESOLVED);
 	assert_int_equal(rdma_ack_cm_event(e), 0);
