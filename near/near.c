@@ -13,7 +13,7 @@
 #include "base/log.h"
 #include "base/shm.h"
 #include "near/copy_helper.h"
-#include "near/hold.h"
+#include "near/grace.h"
 
 /* Pause between checks whether the introduction has ended. */
 #define DECIDE_EVERY  (50 * VB_USEC)
@@ -315,8 +315,9 @@ static struct vb_peer *next_at(struct vb_near *n, unsigned *slot, uint32_t key,
 
 /* Wait for accesses by @key, which the caller has revoked, so that no access by
  * it begins any more. This function waits for each peer once: a peer that
- * vb_hold_await() gave up on still shows its hazard. All peers have had the
- * same time to end, so the limits of near/hold.h are limits for the whole wait.
+ * vb_grace_await() gave up on still shows its hazard. All peers have had the
+ * same time to end, so the limits of near/grace.h are limits for the whole
+ * wait.
  */
 static void await_all(struct vb_near *n, uint32_t key, uint32_t qpn)
 {
@@ -325,7 +326,7 @@ static void await_all(struct vb_near *n, uint32_t key, uint32_t qpn)
 	unsigned slot = 0;
 
 	while ((p = next_at(n, &slot, key, qpn))) {
-		vb_hold_await(p, key, qpn, &age);
+		vb_grace_await(p, key, qpn, &age);
 		vb_peer_put(p);
 	}
 }
@@ -348,7 +349,7 @@ bool vb_near_is_drained(struct vb_near *n, uint32_t key, struct vb_age *age)
 	unsigned slot = 0;
 
 	while (drained && (p = next_at(n, &slot, key, 0))) {
-		drained = vb_hold_is_over(
+		drained = vb_grace_is_over(
 			p, key, 0,
 			vb_age_look(age, n->world->now(n->world->arg)));
 		vb_peer_put(p);

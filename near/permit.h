@@ -11,7 +11,7 @@
  * and the system call, and the owner may revoke the key meanwhile. Therefore
  * check and call are one restartable sequence (rseq(2)): a thread that lost its
  * processor in between checks again. A copy that has begun is inside the
- * kernel, where the owner can see it (near/hold.h).
+ * kernel, where the owner can see it (near/grace.h).
  */
 #ifndef NEAR_PERMIT_H
 #define NEAR_PERMIT_H

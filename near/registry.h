@@ -114,7 +114,7 @@ bool vb_registry_is_alive(const struct vb_registry *reg);
 void vb_registry_grant(struct vb_registry *reg, const struct vb_adapter *a,
 		       const struct vb_grant *g);
 /* Revoke a key: no access by it begins after this. Accesses that have begun may
- * still be under way: near/hazard.h and near/hold.h wait for them. */
+ * still be under way: near/hazard.h and near/grace.h wait for them. */
 void vb_registry_revoke(struct vb_registry *reg, const struct vb_adapter *a,
 			uint32_t index);
 /* Show @qp with its attributes, route and state to peers; name->number 0: @qp
