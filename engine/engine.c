@@ -59,7 +59,7 @@ static void at_exit(void)
 		return;
 	vb_drive_last(e);
 	vb_mutex_unlock(&e->rx);
-	vb_room_settle_all(e);
+	vb_held_settle_all(e);
 	vb_stream_settle(e);
 }
 
