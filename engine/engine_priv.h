@@ -123,7 +123,7 @@ struct vb_engine {
 	struct vb_idtab *qps;
 	int wake_fd;
 	/* factor by which this machine is slow: vb_engine_span() */
-	_Atomic unsigned pace;
+	_Atomic unsigned slowdown;
 	_Atomic pthread_t
 		/* the engine thread, restarted when the first RoCE device
 		 * opens */
@@ -195,10 +195,10 @@ struct vb_engine {
 	struct vb_qp *_Atomic gathers;
 	struct vb_qp *gathered;
 	/* True: ACKs may be delayed and timers be left to polls, because the
-	 * engine thread looks within a millisecond (times pace) for ACKs that
-	 * waited too long and timers that no poll has stepped. Only the engine
-	 * thread sets it; it clears it with rx held, before it plans its sleep
-	 * with timer_lock. */
+	 * engine thread looks within a millisecond (times slowdown) for ACKs
+	 * that waited too long and timers that no poll has stepped. Only the
+	 * engine thread sets it; it clears it with rx held, before it plans its
+	 * sleep with timer_lock. */
 	_Atomic bool attentive;
 	/* The activity of the engine thread; other threads only need to know
 	 * whether it rests. A program that is about to sleep ends the rest by
@@ -244,15 +244,15 @@ static inline struct vb_engine *vb_engine_running(void)
 /* Wakes the engine thread from its sleep. */
 void vb_engine_wake(struct vb_engine *e);
 
-static inline unsigned vb_engine_pace(const struct vb_engine *e)
+static inline unsigned vb_engine_slowdown(const struct vb_engine *e)
 {
-	return atomic_load_explicit(&e->pace, memory_order_relaxed);
+	return atomic_load_explicit(&e->slowdown, memory_order_relaxed);
 }
 
-/* Returns the time @t multiplied by the pace of this machine. */
+/* Returns the time @t multiplied by the slowdown of this machine. */
 static inline vb_time vb_engine_span(const struct vb_engine *e, vb_time t)
 {
-	return vb_span(vb_engine_pace(e), t);
+	return vb_span(vb_engine_slowdown(e), t);
 }
 
 /* Returns the program's activity (vb_program_word()), which is only a hint. */

@@ -119,7 +119,7 @@ static enum vb_poll_next await_turn(struct vb_engine *e, bool near,
 	if (near)
 		return POLL_RETURNS;
 	sched_yield();
-	if (vb_poll_found_taken(vb_engine_pace(e), vb_now() - from) ==
+	if (vb_poll_found_taken(vb_engine_slowdown(e), vb_now() - from) ==
 	    POLL_RETURNS)
 		return POLL_RETURNS;
 	vb_engine_note(e, vb_program_at(vb_engine_program(e)), PROGRAM_AWAITS);

@@ -478,7 +478,7 @@ static void *service_main(void *arg)
 		     /* the thread that creates this one stores an equal
 		      * value */
 		     pthread_self());
-	vb_thread_init(&s.policy, vb_engine_pace(e));
+	vb_thread_init(&s.policy, vb_engine_slowdown(e));
 	atomic_store(&e->thread_does, s.shown = s.policy.does);
 	prctl(PR_SET_NAME, "verbena");
 	vb_prompt_thread();

@@ -44,7 +44,7 @@ void vb_wait_soon(struct vb_engine *e)
 
 	if (atomic_load(&e->soon) &&
 	    vb_wait_owes_already(
-		    vb_engine_pace(e),
+		    vb_engine_slowdown(e),
 		    atomic_load_explicit(&e->soon_set, memory_order_relaxed),
 		    now))
 		return;
@@ -90,7 +90,7 @@ static bool begin_watch(struct vb_engine *e, struct vb_channel *ch)
 	if (!e || !e->near || vb_engine_spins(e) || vb_channel_has_events(ch) ||
 	    !atomic_compare_exchange_strong(&e->watched, &none, true))
 		return false;
-	vb_wait_begins(&e->wait, vb_engine_pace(e), vb_now());
+	vb_wait_begins(&e->wait, vb_engine_slowdown(e), vb_now());
 	vb_channel_watch(ch, vb_near_bell(e->near));
 	return true;
 }
@@ -145,14 +145,14 @@ static bool eng_wait_look(struct watch *w)
 /* Look for an event for a while before sleeping. */
 static void eng_wait_linger(struct watch *w)
 {
-	unsigned pace = vb_engine_pace(w->e);
+	unsigned slowdown = vb_engine_slowdown(w->e);
 	vb_time since = vb_now(), took;
 	bool found;
 
 	do {
 		took = eng_wait_yield();
 		found = eng_wait_look(w);
-	} while (!found && vb_wait_looks_on(pace, since, took, vb_now()));
+	} while (!found && vb_wait_looks_on(slowdown, since, took, vb_now()));
 	vb_wait_looked(&w->e->wait, found);
 }
 
@@ -161,7 +161,7 @@ static int eng_sleep_by(struct vb_engine *e, struct vb_bell *bell)
 	vb_time then = vb_now();
 	int rc = vb_bell_wait(bell);
 
-	vb_wait_slept(&e->wait, vb_engine_pace(e), vb_now() - then);
+	vb_wait_slept(&e->wait, vb_engine_slowdown(e), vb_now() - then);
 	return rc;
 }
 

@@ -101,7 +101,7 @@ static int set_up(void **state)
 		vb_mutex_init(&fake.qp[i].drive, RANK_DRIVE);
 		vb_timer_init(&fake.eq[i].timer);
 	}
-	atomic_store(&e->pace, 1);
+	atomic_store(&e->slowdown, 1);
 	vb_mutex_init(&e->timer_lock, VB_RANK_LEAF);
 	vb_timers_init(&e->timers);
 	e->sleep_until = VB_NEVER;
