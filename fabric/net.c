@@ -250,7 +250,7 @@ bool vb_fab_step(struct vb_fab_net *net, vb_time now)
 		fab_recv_fire(a->owner, net->now);
 		break;
 	case TIMER_FLOW:
-		fab_flow_fire(a->owner, net->now);
+		fab_fc_fire(a->owner, net->now);
 		break;
 	case TIMER_PACE:
 		fab_congest_fire(a->owner, net->now);

@@ -63,7 +63,7 @@ struct item {
 	/* the frame ends in EBP, because an earlier node found it damaged */
 	bool ends;
 	uint8_t flow_len;
-	uint8_t flow[VB_FLOW_WIDE_BYTES];
+	uint8_t flow[VB_FC_WIDE_BYTES];
 };
 
 struct fifo {
@@ -150,7 +150,7 @@ struct vb_fab_end {
 	struct alarm recv;
 
 	/* credits of both directions */
-	struct vb_flow flow[DATA_VLS];
+	struct vb_fc flow[DATA_VLS];
 	/* the time of each VL's last link packet; VB_NEVER: none has come
 	 * yet */
 	vb_time heard[DATA_VLS];
@@ -280,11 +280,11 @@ vb_time fab_due(const struct vb_fab_end *e, const struct item *it);
 
 /* Functions of train.c. */
 void fab_train_fire(struct link *l, vb_time now);
-void fab_flow_fire(struct vb_fab_end *e, vb_time now);
+void fab_fc_fire(struct vb_fab_end *e, vb_time now);
 /* Change a port's state because of its link, not of management, and raise
  * FAB_EV_STATE. */
 void fab_state_by_link(struct vb_fab_end *e, enum vb_fab_state state);
-vb_time fab_flow_period(const struct vb_fab_end *e);
+vb_time fab_fc_period(const struct vb_fab_end *e);
 /* A frame passes @e, or room for one became free: on a link to another process,
  * link packets repeat more often for some time. */
 void fab_stir(struct vb_fab_end *e, vb_time now);

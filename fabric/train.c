@@ -53,13 +53,13 @@ static vb_time symbol_ns(const struct vb_fab_port *p)
 	return p->speed_active == FAB_DDR ? 2 : 4;
 }
 
-vb_time fab_flow_period(const struct vb_fab_end *e)
+vb_time fab_fc_period(const struct vb_fab_end *e)
 {
 	const struct link *l = e->link;
 
 	if (l && l->far)
 		return e->net->now < l->busy_until ? FAR_PERIOD : FAR_IDLE;
-	return VB_FLOW_PERIOD * symbol_ns(e->port);
+	return VB_FC_PERIOD * symbol_ns(e->port);
 }
 
 void fab_stir(struct vb_fab_end *e, vb_time now)
@@ -181,7 +181,7 @@ static void start_flow(struct vb_fab_end *e, vb_time now)
 	unsigned vls = vb_fab_vls(e->port->vl_cap);
 
 	for (unsigned vl = 0; vl < DATA_VLS; vl++) {
-		vb_flow_init(&e->flow[vl], s->extended, buffer_blocks(e));
+		vb_fc_init(&e->flow[vl], s->extended, buffer_blocks(e));
 		e->heard[vl] = vl ? VB_NEVER : now;
 	}
 	e->tell = e->init = (uint16_t)((1u << vls) - 1);
@@ -192,7 +192,7 @@ static void start_flow(struct vb_fab_end *e, vb_time now)
 	fab_kick(e, now);
 	fab_stir(e, now);
 	if (is_noisy(e->link, now))
-		fab_arm_by(e->net, &e->flow_alarm, now + fab_flow_period(e));
+		fab_arm_by(e->net, &e->flow_alarm, now + fab_fc_period(e));
 }
 
 static void lose_link(struct vb_fab_end *e, bool by_management)
@@ -295,7 +295,7 @@ static void retrain_stuck(struct vb_fab_end *e, vb_time now)
 static bool watchdog_bites(const struct vb_fab_end *e, vb_time now)
 {
 	vb_time most = e->link->far ? FAR_WATCHDOG
-				    : VB_FLOW_WATCHDOG * symbol_ns(e->port);
+				    : VB_FC_WATCHDOG * symbol_ns(e->port);
 
 	most += 2 * e->link->spec.delay;
 
@@ -307,7 +307,7 @@ static bool watchdog_bites(const struct vb_fab_end *e, vb_time now)
 
 /* The time to repeat link packets has come. On a link that loses nothing the
  * ends send only what changed: so thousands of idle links cost nothing. */
-void fab_flow_fire(struct vb_fab_end *e, vb_time now)
+void fab_fc_fire(struct vb_fab_end *e, vb_time now)
 {
 	bool noisy = is_noisy(e->link, now);
 	unsigned vls = vb_fab_vls(e->port->vl_cap);
@@ -322,11 +322,11 @@ void fab_flow_fire(struct vb_fab_end *e, vb_time now)
 	 * makes only some VLs operational, and this code does not learn
 	 * which. */
 	for (unsigned vl = 0; vl < vls; vl++)
-		if (noisy || !vb_flow_is_told(&e->flow[vl]))
+		if (noisy || !vb_fc_is_told(&e->flow[vl]))
 			e->tell |= (uint16_t)(1u << vl);
 	fab_kick(e, now);
 	if (noisy)
-		fab_arm_by(e->net, &e->flow_alarm, now + fab_flow_period(e));
+		fab_arm_by(e->net, &e->flow_alarm, now + fab_fc_period(e));
 }
 
 static int add_link(struct vb_fab_net *net, struct link *l)
@@ -431,7 +431,7 @@ int vb_fab_tune(struct vb_fab_net *net, struct vb_fab_node *node, uint8_t port,
 	 * link packets a few times more, so that the peer learns the present
 	 * totals. */
 	if (is_noisy(l, net->now))
-		l->noisy_until = net->now + 3 * VB_FLOW_PERIOD * 4 +
+		l->noisy_until = net->now + 3 * VB_FC_PERIOD * 4 +
 				 2 * (l->spec.delay + spec->delay);
 	l->spec = *spec;
 	set_rate(l->a);

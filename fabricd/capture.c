@@ -179,7 +179,7 @@ static void make_packet(struct block *b, unsigned interface,
 	put_u32(b, (uint32_t)wall);
 	put_u32(b, (uint32_t)(ERF_BYTES + len));
 	put_u32(b, (uint32_t)(ERF_BYTES + len));
-	put_erf(b, len <= VB_FLOW_WIDE_BYTES, len, wall);
+	put_erf(b, len <= VB_FC_WIDE_BYTES, len, wall);
 	put_padded(b, bytes, len);
 	put_option(b, OPT_PACKET_FLAGS, &flags, sizeof(flags));
 	put_u32(b, OPT_END);
@@ -234,7 +234,7 @@ static void record(struct capture *c, uint8_t port,
 	static struct block b; /* one thread */
 	struct counts *counts = &c->port[port];
 
-	if ((len <= VB_FLOW_WIDE_BYTES && !c->flow) || !c->left)
+	if ((len <= VB_FC_WIDE_BYTES && !c->flow) || !c->left)
 		return;
 	make_packet(&b, port - c->first, direction, bytes, len, now);
 	if (b.len > c->left) {

@@ -34,7 +34,7 @@
 /* nanoseconds: a yield that takes longer has let another process run */
 #define ALONE (4 * VB_USEC)
 /* how much later than due link packets may leave (vb_fab_next_frame()) */
-#define FLOW_LATE (100 * VB_USEC)
+#define FC_LATE (100 * VB_USEC)
 /* for how long this process expects that a program shares its processor */
 #define SHARES (5 * VB_MSEC)
 
@@ -388,7 +388,7 @@ void vb_fabricd_destroy(struct vb_fabricd *f)
  * the processor from it, so link packets wait for other events. */
 static vb_time next_of(struct vb_fabricd *f, vb_time now)
 {
-	vb_time late = now < f->verbs.shares_until ? FLOW_LATE : 0;
+	vb_time late = now < f->verbs.shares_until ? FC_LATE : 0;
 	vb_time next = vb_fabricd_remotes_run(f, now);
 	vb_time flow = vb_fab_next(f->net);
 

@@ -31,7 +31,7 @@ static void see(void *arg, struct vb_fab_node *node, uint8_t port,
 {
 	uint16_t crc;
 
-	if (len <= VB_FLOW_WIDE_BYTES || direction == FAB_RECEIVED)
+	if (len <= VB_FC_WIDE_BYTES || direction == FAB_RECEIVED)
 		return;
 	crc = (uint16_t)(vb_vcrc(bytes, len - 2) ^
 			 (bytes[len - 2] | bytes[len - 1] << 8));

@@ -419,12 +419,12 @@ static uint64_t seen_frames, seen_flow, seen_inverted, seen_wrong;
 static void look(struct fabt *t, struct vb_fab_node *node, uint8_t port,
 		 const uint8_t *bytes, size_t len)
 {
-	struct vb_flow_pkt f;
+	struct vb_fc_pkt f;
 	uint16_t crc, good;
 
-	if (len <= VB_FLOW_WIDE_BYTES) {
+	if (len <= VB_FC_WIDE_BYTES) {
 		seen_flow++;
-		seen_wrong += vb_flow_get(bytes, len, &f) != FLOW_GOOD;
+		seen_wrong += vb_fc_get(bytes, len, &f) != FC_GOOD;
 		return;
 	}
 	seen_frames++;
