@@ -84,6 +84,7 @@ static vb_time mux_deadline(const struct vb_qp *qp) VB_REQUIRES(qp->drive)
 static const struct vb_transport_ops near_or_packets = {
 	.name = "near or packets",
 	.recv = { vb_resp_recv, vb_comp_recv },
+	.run = vb_rc_run,
 	.send = send_all,
 	.quick = quick,
 	.can_wait = mux_can_wait,

@@ -13,6 +13,7 @@
 
 #include "core/transport.h"
 #include "core/fault.h"
+#include "core/mr.h"
 #include "ib/ib.h"
 #include "ib/replay.h"
 #include "ib/req_packet.h"
@@ -100,7 +101,19 @@ struct vb_inbound {
 	/* @va: the address in the RETH; @offset: bytes placed so far */
 	uint64_t va, offset;
 	uint32_t rkey, length;
+	/* The packet is one of several in a row, which may use @run: an access
+	 * that stays open until the last of them. */
+	bool in_run;
+	struct vb_mr_use run;
 };
+
+/* The function run() of struct vb_transport_ops, for what receives into @in. */
+static inline void vb_inbound_run(struct vb_inbound *in, bool begins)
+{
+	in->in_run = begins;
+	if (!begins)
+		vb_mr_end(&in->run);
+}
 
 /* With XRC: this side has forwarded the request at the expected PSN to another
  * process, and waits for its verdict. */
@@ -272,6 +285,7 @@ enum vb_delayed_ack vb_rc_delayed_ack(struct vb_qp *qp, bool polls)
 	VB_REQUIRES(qp->drive);
 bool vb_rc_unreplied(struct vb_qp *qp) VB_REQUIRES(qp->drive);
 vb_time vb_rc_deadline(const struct vb_qp *qp) VB_REQUIRES(qp->drive);
+void vb_rc_run(struct vb_qp *qp, bool begins) VB_REQUIRES(qp->drive);
 uint32_t vb_req_waits_until(const struct vb_qp *qp) VB_REQUIRES(qp->drive);
 
 /* Reset the requester. Its next PSN becomes sq_psn of the attributes. */

@@ -140,7 +140,7 @@ static enum vb_fault ib_take_send(struct vb_qp *qp, struct vb_inbound *in,
 	if (!(pkt->op->place & PLACE_LAST))
 		return FAULT_NONE;
 	/* Invalidation waits until accesses end, so end that of this run. */
-	vb_mr_end(&qp->run);
+	vb_mr_end(&in->run);
 	if (pkt->op->headers & HDR_IETH &&
 	    !vb_mw_invalidate(qp, pkt->ieth_rkey))
 		return FAULT_INV_RKEY;
@@ -179,19 +179,19 @@ static bool payload_fits_write(const struct vb_inbound *in,
 }
 
 /* Most packets of a run use one key: vb_mr_begin_next() finds it only once. */
-static enum vb_fault place_write(struct vb_qp *qp, const struct vb_inbound *in,
+static enum vb_fault place_write(struct vb_qp *qp, struct vb_inbound *in,
 				 const struct vb_ib_pkt *pkt)
 	VB_REQUIRES(qp->drive)
 {
 	uint64_t va = in->va + in->offset;
 	uint32_t len = pkt->payload_bytes;
 
-	if (!qp->in_run || len == 0 ||
+	if (!in->in_run || len == 0 ||
 	    !vb_mr_begin_next(qp->adapter, qp->pd, vb_rc_qpn(qp), in->rkey, va,
-			      len, ACCESS_REMOTE_WRITE, &qp->run))
+			      len, ACCESS_REMOTE_WRITE, &in->run))
 		return vb_mr_write(qp->adapter, qp->pd, vb_rc_qpn(qp), in->rkey,
 				   va, pkt->payload, len);
-	return vb_guard_copy(qp->run.at, pkt->payload, len)
+	return vb_guard_copy(in->run.at, pkt->payload, len)
 		       ? FAULT_REMOTE_MEMORY
 		       : FAULT_NONE;
 }
