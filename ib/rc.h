@@ -59,8 +59,8 @@ struct vb_req {
 	uint32_t asked_head, asked_at, asked_tail;
 	/* number of packets sent since the last AckReq */
 	uint32_t since_ack_req;
-	bool streaming; /* many packets were in flight at the time @stream_at */
-	vb_time stream_at; /* the last time when many packets were in flight */
+	bool in_burst; /* many packets were in flight at the time @burst_at */
+	vb_time burst_at; /* the last time when many packets were in flight */
 	enum vb_recovery recovery;
 	/* Events since una last changed: expired ACK timeouts, RNR NAKs,
 	 * probes. */

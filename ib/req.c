@@ -10,12 +10,12 @@
 #include "core/sge.h"
 #include "ib/req_priv.h"
 
-/* Coalescing. While VB_STREAM_PKTS packets are in flight, small messages wait
+/* Coalescing. While VB_BURST_PKTS packets are in flight, small messages wait
  * until they make a batch (is_batch()); they still do so for a time of
- * STREAM_LASTS after fewer packets are in flight. */
-#define STREAM_LASTS (100 * VB_USEC)
-#define WAIT_LEAST   64u
-#define WAIT_MOST    128u
+ * BURST_LASTS after fewer packets are in flight. */
+#define BURST_LASTS (100 * VB_USEC)
+#define WAIT_LEAST  64u
+#define WAIT_MOST   128u
 /* bytes; it takes many shorter messages to make a batch */
 #define WAIT_SHORT  2048u
 #define WAIT_LENGTH (16u << 10) /* bytes; a longer message alone is a batch */
@@ -299,7 +299,7 @@ static bool ib_gathers(const struct vb_qp *qp) VB_REQUIRES(qp->drive)
 	const struct vb_req *req = &vb_rc(qp)->req;
 	uint32_t end = vb_sq_end(&qp->sq);
 
-	if (!req->streaming || !vb_req_in_flight(req) ||
+	if (!req->in_burst || !vb_req_in_flight(req) ||
 	    req->send != req->next || req->cur != req->begun ||
 	    req->rnr_at != VB_NEVER || req->sack.due || req->gap_due ||
 	    req->probe_acked || !vb_window_is_near(&req->window))
@@ -436,8 +436,8 @@ static bool send_requests(struct vb_qp *qp, vb_time now, struct vb_txq *out)
 {
 	struct vb_req *req = &vb_rc(qp)->req;
 
-	if (now - req->stream_at > VB_MAX(STREAM_LASTS, req->window.best_rtt))
-		req->streaming = false;
+	if (now - req->burst_at > VB_MAX(BURST_LASTS, req->window.best_rtt))
+		req->in_burst = false;
 	if (VB_UNLIKELY(now >= vb_req_deadline(qp)))
 		vb_req_run_timers(qp, now, out);
 	if (VB_UNLIKELY(req->sack.due || req->gap_due) &&

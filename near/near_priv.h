@@ -142,7 +142,7 @@ struct vb_near_qp {
 	 * they were checked, and the latest time at which they are copied.
 	 * VB_NEVER: none gather. */
 	uint32_t gathered;
-	vb_time flush_at, stream_until, tick_at;
+	vb_time flush_at, burst_until, tick_at;
 	/* the queue pair is in near->coalescing; guarded by
 	 * near->coalesce_lock */
 	bool listed;

@@ -51,7 +51,7 @@ const unsigned vb_near_rule_count = VB_COUNT(vb_near_rules);
 #define GATHER_FOR    (100 * VB_USEC)
 /* The same limit when a thread of the peer stands by. */
 #define GATHER_BESIDE 32
-#define STREAM_LASTS  (2 * VB_MSEC)
+#define BURST_LASTS   (2 * VB_MSEC)
 
 /*
  * Timers.
@@ -419,7 +419,7 @@ static bool near_gathers(struct vb_near *n, struct vb_qp *qp, vb_time now)
 	}
 	if (nq->flush_at == VB_NEVER) {
 		nq->flush_at = now + GATHER_FOR;
-		nq->stream_until = now + STREAM_LASTS;
+		nq->burst_until = now + BURST_LASTS;
 		vb_near_list(n, qp);
 	}
 	return true;
@@ -437,7 +437,7 @@ static void keep_time(struct vb_qp *qp, vb_time now) VB_REQUIRES(qp->drive)
 {
 	struct vb_near_qp *nq = vb_nq(qp);
 
-	nq->tick_at = now < nq->stream_until ? now + GATHER_FOR : VB_NEVER;
+	nq->tick_at = now < nq->burst_until ? now + GATHER_FOR : VB_NEVER;
 }
 
 bool vb_near_can_wait(const struct vb_qp *qp)
