@@ -73,9 +73,10 @@ struct broker {
 	/* the time since when the broker is idle; VB_NEVER: it is not idle */
 	vb_time idle_since;
 	vb_time accept_after; /* the time before which no session is accepted */
-	vb_time rest_at;   /* the next check of restless slots, or VB_NEVER */
-	vb_time rested_at; /* when a claim last made the broker check them */
-	vb_time steer_at;  /* the next time to steer packets, or VB_NEVER */
+	vb_time rest_at; /* the next check of restless slots, or VB_NEVER */
+	/* the time when a claim last made the broker check restless slots */
+	vb_time rested_at;
+	vb_time steer_at; /* the next time to steer packets, or VB_NEVER */
 	/* for each slot: its program's session has ended, but the slot's name
 	 * in the abstract socket namespace is still bound */
 	bool restless[VB_SLOTS_MADE];

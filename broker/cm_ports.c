@@ -100,9 +100,12 @@ struct key {
 
 struct sums {
 	unsigned bound;
-	unsigned firm; /* how many of @bound share the port with no other */
-	unsigned listening; /* how many of @bound listen */
-	unsigned joined; /* how many of @listening have joined another port */
+	/* number of the @bound ports that share their number and address with
+	 * no other port */
+	unsigned firm;
+	unsigned listening; /* number of the @bound ports that listen */
+	/* number of the @listening ports that have joined another port */
+	unsigned joined;
 };
 
 /* The listeners at one number and address, in the order in which they get
@@ -295,7 +298,8 @@ static void count_out(struct vb_cm_ports *t, const struct vb_cm_port *p,
 	}
 }
 
-/* Count @p in its counters. 0 or -ENOMEM. */
+/* Add the port @p to the counters of each key that it counts for (keys_of()).
+ * Returns 0; or -ENOMEM, and no counter has changed. */
 static int count_in(struct vb_cm_ports *t, const struct vb_cm_port *p)
 {
 	const struct sums part = part_of(p);

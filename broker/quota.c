@@ -14,7 +14,7 @@
 
 static const struct {
 	size_t most; /* the most of this resource that one user may have */
-	/* how many of the last free ones are kept for trusted users */
+	/* number of the last free units that are kept for trusted users */
 	size_t reserve;
 	const char *what;
 } quotas[VB_QUOTAS] = {

@@ -163,8 +163,9 @@ static bool has_ended(int rc)
 	return rc == -ECONNREFUSED || rc == -ECONNRESET || rc == -EPIPE;
 }
 
-/* A connection to the fabric that has told *@a, and which is started if need
- * be; or -errno, with @error for -EINVAL; -ECANCELED: stderr says why. */
+/* Open a connection to the fabric, start the fabric if need be, and read its
+ * answer into *@a. Returns a descriptor; or -errno, with @error for -EINVAL;
+ * -ECANCELED: stderr says why. */
 static int open_own(const char *self, struct answer *a, char *error)
 {
 	int rc = -ECONNREFUSED;

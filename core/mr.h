@@ -30,7 +30,8 @@ enum vb_mr_kind {
  * look at it without a lock. The fields that an access needs share the first
  * cache line: with a million regions each further line is a cache miss. */
 struct vb_mr {
-	/* 0: the region is not registered, or the window is not bound */
+	/* the region's key; 0: the region is not registered, or the window is
+	 * not bound */
 	_Atomic uint32_t key;
 	/* number of accesses in progress; a deregistration waits until it is
 	 * 0 */

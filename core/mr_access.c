@@ -80,8 +80,8 @@ static bool may_come_by(const struct vb_mr *mr, uint32_t need, uint32_t qpn)
  * never read. Pages that no thread has touched use no memory. */
 static uint8_t zeros[VB_MR_NULL_BYTES], drain[VB_MR_NULL_BYTES];
 
-/* The address in this process of @iova. Computed as an integer, because a
- * region of the whole address space begins at NULL. */
+/* Returns the address of @iova in this process. Computed as an integer, because
+ * a region of the whole address space begins at NULL. */
 static uint8_t *at_iova(const struct vb_mr *mr, uint64_t iova, uint32_t need)
 {
 	if (VB_UNLIKELY(mr->kind == MR_NULL))
@@ -364,7 +364,7 @@ struct piece {
 struct walk {
 	const struct vb_sge *at;
 	unsigned left;	 /* number of entries from @at on; 0: @at may be NULL */
-	uint64_t offset; /* in the entry @at */
+	uint64_t offset; /* offset of the position in the entry @at, in bytes */
 };
 
 /* Find the next piece of the list, of at most @most bytes. False: the list has

@@ -71,8 +71,8 @@ static bool parts_fit(const struct vb_adapter *a, const struct vb_qp_init *i)
 	return i->recv_cq && i->recv_cq->adapter == a;
 }
 
-/* The parameters of a queue pair without the sides that an XRC queue pair
- * lacks, even if the program asked for them. */
+/* Returns the parameters of a queue pair without the sides that an XRC queue
+ * pair lacks, even if the program asked for them. */
 static struct vb_qp_init sides_of(const struct vb_qp_init *init)
 {
 	struct vb_qp_init i = *init;

@@ -442,7 +442,8 @@ static int check_mtu(const struct change *c)
 	return 0;
 }
 
-/* A connected queue pair has one peer. */
+/* True if the new address is that of a group, which is refused: a connected
+ * queue pair has one peer. */
 static bool av_is_group(const struct change *c)
 {
 	return vb_adapter_is_ib(c->qp->adapter) &&

@@ -178,7 +178,8 @@ static struct entry *find_in_class(const struct vb_tags *t, uint64_t tag,
 	return e;
 }
 
-/* Of the buffers that match @tag, the one posted first; or NULL. */
+/* Returns the buffer that was posted first among those that match @tag; NULL:
+ * no buffer matches. */
 static struct entry *find_entry(const struct vb_tags *t, uint64_t tag)
 {
 	struct entry *first = NULL, *e;

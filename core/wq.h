@@ -157,8 +157,8 @@ static inline struct vb_send_dest *vb_sq_dest(const struct vb_sq *sq,
 				       sizeof(struct vb_send_dest));
 }
 
-/* The number of free slots of a ring. The caller holds the poster's lock, so no
- * other thread writes @posted. */
+/* Returns the number of free slots of a ring. The caller holds the poster's
+ * lock, so no other thread writes @posted. */
 static inline uint32_t vb_wq_free(const _Atomic uint32_t *posted,
 				  const _Atomic uint32_t *released,
 				  uint32_t cap)

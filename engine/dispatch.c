@@ -184,7 +184,8 @@ static uint32_t frame_dqpn(const struct vb_frame *f)
 				     : (uint32_t)vb_load_be(f->bytes + 5, 3);
 }
 
-/* The service level that RoCE reports, which has none. */
+/* Returns the value that a completion reports as its service level, which RoCE
+ * packets lack. */
 static uint8_t l3_of(const struct vb_frame *f)
 {
 	return vb_gid_is_ipv4(f->dst) ? WC_L3_UDP_IPV4 : WC_L3_UDP_IPV6;

@@ -391,7 +391,8 @@ void vb_moderate_due(struct vb_engine *e, vb_time now)
 /* Declarations of engine/transport_mux.c: a queue pair's path is packets, a
  * stream, or, to peers of this host, lanes. */
 extern const struct vb_transport vb_mux_transport;
-/* Of a fabric's adapter: always packets. */
+/* The functions of queue pairs on a fabric's adapter, whose path is always
+ * packets. */
 extern const struct vb_transport vb_mux_fabric_transport;
 extern const struct vb_transport vb_mux_stream_transport;
 /* Call vb_near_expect() for @qp, which has just got its stream. False: there is
@@ -431,7 +432,7 @@ void vb_engine_fail(struct vb_engine *e, struct vb_qp *qp, vb_time now)
 void vb_engine_fail_all(struct vb_engine *e, const struct vb_link *link,
 			vb_time now) VB_EXCLUDES(e->rx);
 
-/* engine/fabric.c: adapters of InfiniBand fabrics. */
+/* Functions of engine/fabric.c: adapters of InfiniBand fabrics. */
 /* Attach to the fabric that @oa names, and set what the adapter has from there:
  * link, numbers, addressing, GUIDs, port. 0 or -errno, which is logged. */
 VB_MUST_CHECK int vb_fabric_open(struct vb_engine *e,
@@ -439,15 +440,17 @@ VB_MUST_CHECK int vb_fabric_open(struct vb_engine *e,
 	VB_REQUIRES(e->list_lock) VB_EXCLUDES(e->rx);
 void vb_fabric_close(struct vb_engine *e, struct vb_open_adapter *oa)
 	VB_REQUIRES(e->list_lock) VB_EXCLUDES(e->rx);
-/* Dispatch the frames that have arrived. True: there were some. */
+/* Dispatch the frames that have arrived from fabrics. True: some had
+ * arrived. */
 bool vb_fabric_drain(struct vb_engine *e) VB_REQUIRES(e->rx);
-/* The engine's thread is about to sleep on fabric_fd. False: frames are there
- * already. */
+/* The engine thread is about to sleep until fabric_fd is readable. False:
+ * frames have arrived already, so it must not sleep. */
 VB_MUST_CHECK bool vb_fabric_sleep(struct vb_engine *e)
 	VB_EXCLUDES(e->fabric_lock);
-/* It has slept. @rung: fabric_fd was readable. */
+/* The engine thread has slept. @rung: fabric_fd was readable. */
 void vb_fabric_wake(struct vb_engine *e, bool rung) VB_EXCLUDES(e->fabric_lock);
-/* Take what fabrics say of their ports. */
+/* Read and apply the messages in which fabrics tell how their ports have
+ * changed. */
 void vb_fabric_take_updates(struct vb_engine *e) VB_EXCLUDES(e->list_lock);
 
 /* A function of engine/raw.c: hand over the frames of raw packet queue pairs.
@@ -458,11 +461,12 @@ void vb_raw_close(struct vb_engine *e);
 /* Functions of engine/stream.c: read what arrived on the streams, answer it,
  * and continue writing. True: something arrived. */
 bool vb_stream_drain(struct vb_engine *e, vb_time now) VB_REQUIRES(e->rx);
-/* Send what @qp may send. True: there is more, so call this again at once. */
+/* Send the messages that @qp may send now. True: @qp has more to send, so the
+ * caller must call this again at once. */
 bool vb_stream_step(struct vb_engine *e, struct vb_qp *qp, vb_time now)
 	VB_REQUIRES(qp->drive);
-/* Is the socket full? Then no byte can be sent before it has room, whatever the
- * time. */
+/* True if the socket of @qp is full: no byte can be sent before it has room,
+ * whatever the time. */
 bool vb_stream_is_blocked(const struct vb_qp *qp) VB_REQUIRES(qp->drive);
 void vb_stream_orphan(struct vb_engine *e, struct vb_qp *qp)
 	VB_EXCLUDES(e->rx, qp->drive);

@@ -323,7 +323,7 @@ static inline enum vb_poll_next vb_poll_found_taken(unsigned slowdown,
  * (engine/wait.c). Only one thread at a time uses it. */
 struct vb_wait_policy {
 	vb_time left_at; /* the time when the last wait ended */
-	/* how many times in a row the program came back soon */
+	/* number of times in a row that the program came back soon */
 	unsigned prompt;
 	/* The number of short sleeps in a row, and the number after which the
 	 * thread begins to look for a while before it sleeps. */

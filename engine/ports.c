@@ -78,7 +78,8 @@ static void refresh_one(struct vb_open_adapter *oa, void *arg)
 	const struct vb_netif *n = interface_of(oa, arg);
 	struct vb_port_update update;
 
-	if (oa->device.kind == DEVICE_IB) /* it has no interface */
+	/* a fabric's adapter has no network interface */
+	if (oa->device.kind == DEVICE_IB)
 		return;
 	vb_port_update_gather(&oa->device, n, &update);
 	update.stays = stays(&oa->adapter.port, n);

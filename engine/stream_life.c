@@ -322,7 +322,7 @@ void vb_stream_sweep(struct vb_engine *e, vb_time now)
 	vb_mutex_unlock(&e->rx);
 }
 
-/* Are there bytes that a peer's TCP has not acknowledged? */
+/* True if some stream has bytes that its peer's TCP has not acknowledged. */
 static bool is_on_its_way(struct vb_engine *e) VB_REQUIRES(e->rx)
 {
 	for (struct vb_chain *l = e->streams; l; l = l->next) {

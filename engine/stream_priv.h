@@ -26,7 +26,8 @@ struct vb_stream {
 	/* The socket is full: no thread makes a batch, which is much work,
 	 * before the socket has room again. */
 	_Atomic bool blocked;
-	bool more; /* at the last step there was more to send */
+	/* the last call of vb_stream_step() left something to send */
+	bool more;
 	bool eof, over, live;
 	_Atomic bool met; /* the peer's card (RDMAP_CARD) has been read */
 	/* most messages go by lanes, and few by this socket */

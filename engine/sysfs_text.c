@@ -343,7 +343,7 @@ static void put_host(FILE *f)
 	put_manager(f);
 }
 
-/* The adapters that are places in fabrics. */
+/* Write the adapters that are places in fabrics. */
 static void put_places(FILE *f, unsigned *umads)
 {
 	const char *specs = getenv(DEVICES_VARIABLE);

@@ -258,8 +258,9 @@ static bool make_flow_room(struct vb_fab_adaptive *a)
 	return true;
 }
 
-/* How much waits at the port; a port that was given few flows breaks a tie,
- * since what they will send is not in the queue yet. */
+/* Returns how much waits at the port to be sent. Of two ports at which as much
+ * waits, the one that was given fewer flows counts as less loaded, since what
+ * those will send is not in the queue yet. */
 static uint64_t load_of(const struct vb_fab_node *n, unsigned port)
 {
 	const struct vb_fab_end *e = n->port[port].end;
@@ -270,8 +271,8 @@ static uint64_t load_of(const struct vb_fab_node *n, unsigned port)
 	return blocks << 32 | n->sw.adaptive->on_port[port];
 }
 
-/* The port of the group with the least load, but not @in. @port: if there is
- * none. */
+/* Returns the port of the group with the least load, but not @in; @port if
+ * there is none. */
 static uint8_t least_loaded(const struct vb_fab_node *n, const struct group *g,
 			    unsigned in, uint8_t port)
 {

@@ -182,8 +182,9 @@ static bool agrees(struct vb_far *f, const struct vb_far_hello *h, vb_time now)
 	return false;
 }
 
-/* The sender has shown no nonce of this end, or an old one: tell it the present
- * one. In a session nothing changes before it has shown that one. */
+/* Answer a hello that shows no nonce of this end, or an old one: tell the
+ * sender this end's present nonce. During a session nothing else changes before
+ * the sender has shown the present nonce. */
 static void answer_stranger(struct vb_far *f, const struct vb_far_hello *h,
 			    vb_time now)
 {

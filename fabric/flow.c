@@ -6,8 +6,9 @@
 #define MASK_WIDE     0xffffffu
 #define PART_TO_TELL  8
 
-/* A credit limit is ahead of the total that was sent by at most half of the
- * numbers; a difference larger than that means a limit that is behind. */
+/* Returns the most blocks by which a credit limit can be ahead of the total
+ * that was sent: half of the numbers. A larger difference means that the limit
+ * is behind. */
 static uint32_t window(const struct vb_fc *f)
 {
 	return (f->mask + 1) / 2;

@@ -105,8 +105,8 @@ static void free_queue(struct vb_fab_net *net, struct fifo *q)
 		fab_item_free(net, it);
 }
 
-/* A queue may hold charges of any end, so the caller frees all queues before
- * the first end. */
+/* Free the items in the queues of @e. A queue may hold charges of any end, so
+ * the caller frees all queues before the first end. */
 static void free_queues(struct vb_fab_net *net, struct vb_fab_end *e)
 {
 	e->port->phys = FAB_DISABLED;

@@ -150,8 +150,8 @@ static struct vb_fab_end *end_of(struct vb_fab_end *e, unsigned port)
 	return e->node->port[port].end;
 }
 
-/* When the frame may begin to leave by @out. If @out is faster than @in, the
- * whole frame must be here first: a frame cut through would run out of
+/* Returns when the frame may begin to leave by @out. If @out is faster than
+ * @in, the whole frame must be here first: a frame cut through would run out of
  * bytes. */
 static vb_time ready_at(const struct vb_fab_end *in,
 			const struct vb_fab_end *out, const struct item *it,
@@ -301,7 +301,8 @@ static void recv_frame(struct vb_fab_end *e, struct item *it, vb_time now)
 	fab_item_free(e->net, it);
 }
 
-/* The item for a frame that its VCRC follows; an inverted VCRC means EBP. */
+/* Make the item for a frame that its VCRC follows; an inverted VCRC means
+ * EBP. */
 static struct item *item_of_frame(struct vb_fab_net *net, const uint8_t *bytes,
 				  size_t len)
 {

@@ -36,7 +36,7 @@ static struct vb_fab_end *end_at(const struct vb_fab_node *node, uint8_t port)
 	return node->port[port].end;
 }
 
-/* The end of the external port @port, or NULL if the port has no link. */
+/* Returns the end of the external port @port; NULL: the port has no link. */
 static struct vb_fab_end *linked_end(const struct vb_fab_node *node,
 				     uint8_t port)
 {
@@ -45,7 +45,8 @@ static struct vb_fab_end *linked_end(const struct vb_fab_node *node,
 	return e && e->link ? e : NULL;
 }
 
-/* The time of a symbol is ten bits of one lane's rate (IBA 5.6). */
+/* Returns the nanoseconds of a symbol: the time of ten bits at the rate of one
+ * lane (IBA 5.6). */
 static vb_time symbol_ns(const struct vb_fab_port *p)
 {
 	if (p->speed_ext_active || p->speed_active >= FAB_QDR)
@@ -116,7 +117,7 @@ static void set_rate(struct vb_fab_end *e)
 		e->byte_time = (VB_SEC << FRACTION) / rate;
 }
 
-/* The highest bit that is set in both @a and @b. */
+/* Returns the highest bit that is set in both @a and @b. */
 static uint8_t best(uint8_t a, uint8_t b)
 {
 	unsigned both = a & b;
@@ -152,8 +153,9 @@ static bool negotiate(struct link *l)
 	return true;
 }
 
-/* The blocks that arrive in a round trip, and as many as a receiver gathers
- * before it tells; at most what 24 bits count. */
+/* Returns a buffer's size for a long link: the blocks that arrive in a round
+ * trip, a quarter more because a receiver gathers some before it sends a link
+ * packet, and the standard buffer; at most what 24 bits count. */
 static uint32_t blocks_of_length(const struct vb_fab_end *e)
 {
 	const struct vb_fab_link_spec *s = &e->link->spec;

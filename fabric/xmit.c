@@ -133,9 +133,9 @@ static vb_time later(vb_time t, vb_time span)
 	return span == VB_NEVER ? VB_NEVER : t + span;
 }
 
-/* The time at which the lane must discard its first item as too old, and the
- * counter that grows then. Only switches have these limits (IBA 18.2.5.4), and
- * VL15 has none. */
+/* Returns the time at which the lane must discard its first item as too old,
+ * and the counter that grows then. Only switches have these limits (IBA
+ * 18.2.5.4), and VL15 has none. */
 static vb_time deadline(const struct vb_fab_end *e, unsigned vl,
 			enum vb_fab_counter *why)
 {
@@ -219,8 +219,8 @@ static void prune(struct vb_fab_end *e, unsigned vl, vb_time now)
 	}
 }
 
-/* The lanes whose first item may leave now. For a lane that lacks only credits,
- * its wait begins. */
+/* Returns the lanes whose first item may leave now. For a lane that lacks only
+ * credits, its wait begins. */
 static uint16_t able_lanes(struct vb_fab_end *e, vb_time now)
 {
 	uint16_t able = 0;
@@ -261,8 +261,9 @@ vb_time fab_mgmt_through(const struct vb_fab_end *e, vb_time now)
 	return at + e->link->spec.delay + 1;
 }
 
-/* How long @bytes are on the wire. Keeps the fraction of a nanosecond for the
- * next frame, so that frames in a row take their exact time together. */
+/* Returns how long @bytes are on the wire. Keeps the fraction of a nanosecond
+ * for the next frame, so that frames in a row take their exact time
+ * together. */
 static vb_time wire_time(struct vb_fab_end *e, size_t bytes, vb_time now)
 {
 	uint64_t t = (bytes + DELIMITERS) * e->byte_time;

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Captures: what passes ports, as pcapng for Wireshark. A frame is an ERF
- * record of type 21 (InfiniBand), LRH to VCRC; a link packet one of type 25.
- *
- * The program that asked writes the file. This process gives its socket whole
- * blocks and never waits: what a slow program has no room for is lost and
- * counted, and a program that takes nothing for PATIENCE gets no more.
+ * Captures: the frames and link packets that pass ports, as pcapng for
+ * Wireshark. A frame is an ERF record of type 21 (InfiniBand), LRH to VCRC; a
+ * link packet is an ERF record of type 25. The program that asked for the
+ * capture writes the file. This process gives whole pcapng blocks to the
+ * program's socket and never waits for the program: a packet for which the
+ * socket has no room is lost and counted, and the capture ends when the program
+ * has read nothing for PATIENCE.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -50,12 +51,17 @@ struct capture {
 	struct vb_fabricd *f;
 	struct capture_outlet to;
 	struct vb_fab_node *node;
-	uint8_t first, last; /* ports */
-	bool flow;	     /* link packets, too */
-	uint64_t left;	     /* bytes */
-	vb_time stuck;	     /* since when the program takes nothing */
+	/* numbers of the ports that are captured: @first to @last */
+	uint8_t first, last;
+	bool flow; /* link packets are captured, too */
+	/* bytes of pcapng that the capture may still grow by */
+	uint64_t left;
+	/* when the program's socket became full; VB_NEVER: it has room */
+	vb_time stuck;
 	struct counts port[VB_FAB_PORTS_MAX + 1];
-	size_t len; /* of @bytes: whole blocks that wait */
+	/* bytes in @bytes: whole pcapng blocks that were not given to the
+	 * socket yet */
+	size_t len;
 	uint8_t bytes[VB_UMAD_INLINE];
 };
 
@@ -80,7 +86,7 @@ static void put_u32(struct block *b, uint32_t v)
 	b->len += 4;
 }
 
-/* @len bytes, and zeros up to a multiple of four. */
+/* Append @len bytes to the block, and zeros up to a multiple of four. */
 static void put_padded(struct block *b, const void *bytes, size_t len)
 {
 	size_t whole = (len + 3) & ~(size_t)3;
@@ -111,7 +117,8 @@ static void begin_block(struct block *b, uint32_t type)
 	put_u32(b, 0);
 }
 
-/* The total length stands at both ends. */
+/* Complete the block: its total length stands behind its type and again at its
+ * end. */
 static void end_block(struct block *b)
 {
 	uint32_t total = htole32((uint32_t)b->len + 4);
@@ -128,7 +135,9 @@ static void make_section(struct block *b)
 	put_u32(b, BYTE_ORDER_IS);
 	put_u32(b, 1); /* version 1.0 */
 	put_u32(b, UINT32_MAX);
-	put_u32(b, UINT32_MAX); /* the section's length is not known */
+	/* The two words UINT32_MAX say that the section's length is not
+	 * known. */
+	put_u32(b, UINT32_MAX);
 	put_option(b, OPT_APPLICATION, maker, sizeof(maker) - 1);
 	put_u32(b, OPT_END);
 	end_block(b);
@@ -147,7 +156,7 @@ static void make_port(const struct capture *c, unsigned port, struct block *b)
 	begin_block(b, BLOCK_PORT);
 	put_u16(b, LINKTYPE_ERF);
 	put_u16(b, 0);
-	put_u32(b, 0); /* frames are whole */
+	put_u32(b, 0); /* SnapLen 0: frames are recorded in full length */
 	put_option(b, OPT_PORT_NAME, name, (size_t)len);
 	put_option(b, OPT_RESOLUTION, &nanoseconds, 1);
 	put_u32(b, OPT_END);
@@ -203,7 +212,8 @@ static void make_counts(const struct capture *c, unsigned port, vb_time now,
 
 /* --- to the program --- */
 
-/* False: the program has no room for what waits. */
+/* Give the waiting blocks to the program's socket. False: the socket has no
+ * room, and the blocks still wait. */
 static bool pour(struct capture *c, vb_time now)
 {
 	if (!c->len)
@@ -231,7 +241,8 @@ static void record(struct capture *c, uint8_t port,
 		   enum vb_fab_direction direction, const uint8_t *bytes,
 		   size_t len, vb_time now)
 {
-	static struct block b; /* one thread */
+	/* static, because the process has only one thread */
+	static struct block b;
 	struct counts *counts = &c->port[port];
 
 	if ((len <= VB_FC_WIDE_BYTES && !c->flow) || !c->left)
@@ -346,7 +357,8 @@ static bool read_number(const char *word, uint64_t most, uint64_t *value)
 	return !*end && !errno && *value <= most;
 }
 
-/* NODE PORT|all [flow] [BYTES] */
+/* Read the words of a command into @c: "capture", NODE, PORT or "all", and then
+ * "flow" or a number of bytes or both. 0; -EINVAL and @error. */
 static int read_capture_words(struct capture *c, char **words, unsigned count,
 			      char *error)
 {

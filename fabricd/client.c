@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Each program has one connection, which becomes a port of a node. This file
- * checks everything that a program sends. Answers that a program does not read
- * wait up to a limit, and the rest is dropped, so that no program uses
- * another's memory or time.
+ * The connections of programs. A program that opens a port of a node has one
+ * connection for it. This file checks everything that a program sends. Answers
+ * that a program does not read wait in this process up to a limit, and further
+ * ones are dropped, so that no program uses up the memory or the time of
+ * others.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -23,15 +24,15 @@
 #include "fabricd/capture.h"
 #include "wire/verbs_ipc.h"
 
-/* bytes that may wait for one program */
+/* most bytes that may wait for one program in this process and in its socket */
 #define OUTBOX_MOST ((size_t)64 << 20)
-/* how these commands begin */
+/* the commands that this file handles itself begin with these words */
 #define JOIN	"join\n"
 #define CAPTURE "capture\n"
-/* the same, of a capture */
+/* most bytes of a capture that may wait for one program */
 #define CAPTURE_MOST ((size_t)8 << 20)
-/* messages of one program that are handled before other descriptors are looked
- * at */
+/* most messages of one program that are handled before other descriptors are
+ * looked at */
 #define MESSAGES_RUN 64
 #define RECEIVE	     (sizeof(struct vb_umad_mad) + VB_UMAD_INLINE)
 
@@ -51,15 +52,19 @@ struct client {
 	/* the agents of the client's port; NULL: the client is not attached to
 	 * a port */
 	struct vb_agents *agents;
-	struct fd_host *host; /* for which the client has joined; or NULL */
+	/* the host whose adapter the client uses after the command "join";
+	 * NULL: the client has not joined */
+	struct fd_host *host;
 	bool manager; /* the client is the fabric's own subnet manager */
 	/* the capture that the client reads; NULL: none */
 	struct capture *capture;
 	/* the client's queue pairs and rings; NULL: it uses no verbs */
 	struct verbs_program *verbs;
 	struct queued_message *first, **last;
-	size_t waiting; /* bytes of all messages, those of memfds included */
-	size_t unread;	/* bytes of memfds that are in the socket's queue */
+	/* bytes of all messages in the queue, and of the memfds that they
+	 * carry */
+	size_t waiting;
+	size_t unread; /* bytes of the memfds that the socket's queue holds */
 	bool gone;
 };
 
@@ -87,9 +92,9 @@ static int send_message(struct client *c, const struct queued_message *l)
 	return rc;
 }
 
-/* May @more bytes wait for the program? The kernel bounds what a socket's queue
- * holds, but does not count the memfds there. They are counted here until the
- * queue is empty. */
+/* True if @more bytes may wait for the program. The kernel bounds what a
+ * socket's queue holds, but does not count the memfds in it. c->unread counts
+ * those until the queue is empty. */
 static bool may_queue(struct client *c, size_t more)
 {
 	int left = 0;
@@ -128,7 +133,8 @@ static void send_queued(struct client *c)
 	watch_for(c);
 }
 
-/* Send the message @l, or queue it, or drop it. This function or the queue frees
+/* Send the message @l, or queue it, or drop it. This function or the queue
+ * frees
  * @l. A message without a memfd is dropped only if the socket has no room. */
 static void post_message(struct client *c, struct queued_message *l)
 {
@@ -160,7 +166,8 @@ void vb_fabricd_mail(void *client, const void *bytes, size_t len)
 	post_message(client, l);
 }
 
-/* Its connection, which is watched, then reads as ended. */
+/* After shutdown() the connection reads as ended, and this process, which
+ * watches it, closes the client. */
 void vb_fabricd_expel(void *client)
 {
 	struct client *c = client;
@@ -385,9 +392,9 @@ static void send_long(struct client *c, const struct vb_umad_mad *m, int memory,
 
 /* --- commands --- */
 
-/* Send one piece of the answer, which fits one message. If the socket has no
- * room, the piece waits in the client's queue, so that this thread never
- * blocks. */
+/* Send @text to the program as one message of an answer, with @result in its
+ * head. If the socket has no room, the message waits in the client's queue, so
+ * that this thread never blocks. */
 static void post_text(struct client *c, int result, const char *text,
 		      size_t len)
 {
@@ -440,7 +447,8 @@ static void begin_capture(struct client *c, const char *text, vb_time now)
 		post_text(c, rc, error, strlen(error));
 }
 
-/* The bytes that an answer of @len bytes of text takes as messages. */
+/* Returns how many bytes an answer of @len bytes of text takes in the client's
+ * queue. */
 static size_t answer_weight(size_t len)
 {
 	size_t pieces = len / VB_UMAD_INLINE + 2;
@@ -456,7 +464,8 @@ static void post_answer(struct client *c, const char *text, size_t len)
 	post_text(c, 0, "", 0);
 }
 
-/* A program that joins does so for as long as its connection lives. */
+/* Carry out a command. After "join" the program's host keeps its adapter for as
+ * long as the program's connection lives. */
 static int do_command(struct client *c, const char *text, FILE *to, char *error,
 		      vb_time now)
 {
@@ -466,9 +475,9 @@ static int do_command(struct client *c, const char *text, FILE *to, char *error,
 			       now);
 }
 
-/* A command that comes while the client reads a capture ends the capture. An
- * answer is whole or an error. If not even the error has room, the
- * connection ends. */
+/* Carry out a command and answer it. A command that comes while the client
+ * reads a capture ends the capture. The program gets either the whole answer or
+ * an error; if not even the error has room, the connection ends. */
 static void run_client_command(struct client *c, const char *text, vb_time now)
 {
 	char error[VB_TOPO_ERROR] = "", *said = NULL;
@@ -548,7 +557,8 @@ static void take_verbs_message(struct client *c, const struct message *m)
 
 	if ((kind == VERBS_JOIN || kind == VERBS_LEAVE) &&
 	    m->len == sizeof(m->group))
-		answer(m->fd, kind, vb_fabricd_verbs_group(c->verbs, &m->group));
+		answer(m->fd, kind,
+		       vb_fabricd_verbs_group(c->verbs, &m->group));
 	else
 		c->gone = true;
 }
@@ -575,8 +585,8 @@ static void take_message(struct client *c, struct message *m, vb_time now)
 	}
 }
 
-/* Read one message of a program. False: no message has come, or the connection
- * ends. */
+/* Read and handle one message of a program. False: no message has come, or the
+ * connection ends. */
 static bool receive_request(struct client *c, vb_time now)
 {
 	/* static, because the process has only one thread */
@@ -600,8 +610,8 @@ static bool receive_request(struct client *c, vb_time now)
 	return !c->gone;
 }
 
-/* The last client but the subnet manager that leaves starts the time that an
- * idle fabric lives. */
+/* Count a client that comes (@in) or goes. When the last client but the subnet
+ * manager has gone, the timer starts after which an idle fabric ends. */
 static void count_client(struct client *c, bool in, vb_time now)
 {
 	struct vb_fabricd *f = c->f;

@@ -20,9 +20,10 @@ struct command {
 	vb_time now;
 };
 
-#define NAMED_MOST 8 /* nodes that an error names */
+#define NAMED_MOST 8 /* most nodes that an error message names */
 
-/* Write to @error that there is no node @name, and which nodes there are. */
+/* Write to @error that there is no node @name, and which nodes there are.
+ * Returns -EINVAL. */
 static int refuse_node(const struct vb_topo *t, const char *name, char *error)
 {
 	size_t len;
@@ -88,7 +89,8 @@ static int do_link(struct command *c)
 	return plug(c, true);
 }
 
-/* A parameter that the command does not name gets the topology's value. */
+/* Change the parameters of a link while it runs. A parameter that the command
+ * does not name gets the value that the topology has for it. */
 static int do_tune(struct command *c)
 {
 	uint8_t port;
@@ -107,7 +109,8 @@ static int do_tune(struct command *c)
 	return vb_fab_tune(c->f->net, n, port, &spec, c->now);
 }
 
-/* The data plane looks at these values for each frame. */
+/* Change the parameters of a node while it runs. The data plane reads these
+ * values for each frame, so a change works at once. */
 static int do_node(struct command *c)
 {
 	struct vb_fab_node *n = vb_fabricd_node(c->f, c->words[1]);
@@ -177,7 +180,8 @@ topo_port(const struct command *c, const struct vb_fab_node *n, unsigned port)
 	return &c->f->topo->nodes[n->index].port[port];
 }
 
-/* The other end of a link that the topology has, in this process or not. */
+/* Returns the description of the node at the other end of the link at @port,
+ * which may be in another process. */
 static const char *peer_name(const struct command *c,
 			     const struct vb_fab_node *n, unsigned port)
 {
@@ -247,7 +251,8 @@ static void put_string(FILE *to, const char *s)
 	fputc('"', to);
 }
 
-/* The lanes that have moved or lost anything. */
+/* Write the counters of those virtual lanes that have moved or lost
+ * anything. */
 static void json_lanes(const struct command *c, const struct vb_fab_port *p)
 {
 	const char *comma = "";
@@ -271,7 +276,7 @@ static void json_lanes(const struct command *c, const struct vb_fab_port *p)
 	fputc(']', c->to);
 }
 
-/* What is known of a link to another process. */
+/* Write the state and the counters of a link to another process. */
 static void json_remote(const struct command *c, const struct vb_fab_node *n,
 			unsigned port)
 {
@@ -342,7 +347,7 @@ static void show_json(const struct command *c)
 	fputs("\n]}\n", c->to);
 }
 
-/* show [json|svg|html|path] [LID:LID] */
+/* Carry out "show [json|svg|html|path] [LID:LID]". */
 static int do_show(struct command *c)
 {
 	const char *how = c->count > 1 ? c->words[1] : "text";
@@ -376,7 +381,8 @@ static int do_topology(struct command *c)
 
 static const struct {
 	const char *name;
-	/* the least and the most words that the command has */
+	/* the least and the most words that the command may have, its name
+	 * included */
 	unsigned least, most;
 	int (*run)(struct command *c);
 	const char *usage;

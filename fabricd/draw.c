@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Pictures of a fabric. A page needs nothing from elsewhere, and is XML: names
- * of nodes come from files, and are escaped.
+ * Pictures of a fabric, as SVG or as a page. A page loads nothing from
+ * elsewhere. It is XML, and names of nodes come from files, so names are
+ * escaped.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -9,9 +10,11 @@
 
 #include "fabricd/draw.h"
 
-#define HOT_MOST 12   /* rows of the table */
-#define HOT	 0.5  /* of the rate: a link is drawn hot */
-#define WARM	 0.05 /* or warm */
+#define HOT_MOST 12 /* most rows of the table of ports that send the most */
+/* a link that uses this part of its rate is drawn "hot" */
+#define HOT 0.5
+/* a link that uses this part of its rate is drawn "warm" */
+#define WARM 0.05
 
 struct picture {
 	const struct vb_fabricd *f;
@@ -19,13 +22,14 @@ struct picture {
 	const struct fd_path *path;
 	FILE *to;
 	vb_time now;
-	uint32_t *first; /* the index of each node's ports in f->marks */
+	/* by index of the node: where the node's ports begin in f->marks */
+	uint32_t *first;
 };
 
 /* --- text --- */
 
-/* Bytes that no character of XML has become U+FFFD, others above ASCII are
- * taken as Latin-1. */
+/* Write a name as text of XML. A byte that XML does not permit becomes U+FFFD;
+ * a byte above ASCII is taken as Latin-1. */
 static void put_text(FILE *to, const char *s)
 {
 	for (; *s; s++) {
@@ -87,8 +91,9 @@ int vb_fabricd_mark(struct vb_fabricd *f, vb_time now)
 	return 0;
 }
 
-/* The part of the link's rate that the port has sent since the mark. A port of
- * a node that joined after the mark has none, so its part is 0. */
+/* Returns which part of the link's rate the port has used since the last mark;
+ * 1 is all of it. A port of a node that joined after the mark was not marked,
+ * so its part is 0. */
 static double use_of(const struct picture *p, const struct vb_fab_node *n,
 		     unsigned port)
 {
@@ -137,7 +142,8 @@ static const char style[] =
 	".node rect{fill:#def;stroke:#357}.node circle{fill:#fed;stroke:#a63}"
 	".node.way rect,.node.way circle{stroke:#000;stroke-width:3}";
 
-/* Links beside each other: how far this one is from the middle. */
+/* Several links between two nodes are drawn beside each other. Returns how far
+ * the line of the link at @port is from the middle. */
 static float offset_of(const struct vb_topo_node *n, unsigned port)
 {
 	unsigned before = 0;
@@ -207,7 +213,8 @@ static void draw_link(struct picture *p, const struct vb_fab_node *n,
 	fputs("</line>\n", p->to);
 }
 
-/* Each link once: from the end with the lower index, or port. */
+/* Draw each link once: from the end at the node with the lower index, or for a
+ * link within a node at the lower port. */
 static void draw_links(struct picture *p)
 {
 	for (uint32_t i = 0; i < p->f->topo->count; i++) {
@@ -265,7 +272,7 @@ struct hot {
 	double use;
 };
 
-/* Keep the ports with the most use, in order. */
+/* Put @h into @list, which has the ports with the most use, the most first. */
 static void note_hot(struct hot *list, const struct hot *h)
 {
 	unsigned at = HOT_MOST;

@@ -4,7 +4,8 @@
 
 #include "fabricd/fabricd_priv.h"
 
-/* The counters in the order of enum vb_umad_count. */
+/* by enum vb_umad_count: the counter of the data plane, an enum
+ * vb_fab_counter */
 static const uint8_t counts[VB_UMAD_COUNTS] = {
 	[UMAD_COUNT_SYMBOL_ERROR] = FAB_SYMBOL_ERRORS,
 	[UMAD_COUNT_LINK_ERROR_RECOVERY] = FAB_LINK_RECOVERIES,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Links to other processes: their words in a file, and the part of a topology
- * that one process runs. */
+/* Links to other processes in a topology: reading and writing their parameters
+ * (udp=, tcp=, local=), and cutting out the part of a topology that one process
+ * runs. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,7 +23,7 @@ static bool take_far_port(const char *text, uint16_t *port)
 	return true;
 }
 
-/* HOST:PORT or [HOST]:PORT. */
+/* Read HOST:PORT or [HOST]:PORT into @far. False: @text is something else. */
 static bool take_far_address(const char *text, struct vb_topo_far *far)
 {
 	const char *colon = strrchr(text, ':');
@@ -127,7 +128,8 @@ void vb_topo_far_put(const struct vb_topo_far *far, FILE *to)
 
 /* --- the part that one process runs --- */
 
-/* An adapter goes with the switch at which it is, if all its links go there. */
+/* True if the node @index is not a switch, and all of its links go to switches
+ * in @named: it then belongs to the same part. */
 static bool goes_along(const struct vb_topo *t, uint32_t index,
 		       const bool *named)
 {
@@ -149,7 +151,8 @@ static bool goes_along(const struct vb_topo *t, uint32_t index,
 	return linked;
 }
 
-/* Mark the nodes that @names has, and adapters that go along. */
+/* Mark in @kept the nodes that @names lists, and the adapters that belong to
+ * them. */
 static int choose_part(const struct vb_topo *t, const char *const *names,
 		       bool *named, bool *kept, char *error)
 {
@@ -167,7 +170,8 @@ static int choose_part(const struct vb_topo *t, const char *const *names,
 	return 0;
 }
 
-/* A link that leaves the part ends in another process. */
+/* If the link at @port leads to a node that is not kept, make it a link to
+ * another process. */
 static int cut_link(struct vb_topo *t, uint32_t index, unsigned port,
 		    const bool *kept, char *error)
 {
@@ -192,7 +196,7 @@ static int cut_link(struct vb_topo *t, uint32_t index, unsigned port,
 	return 0;
 }
 
-/* Remove the nodes that are not kept. */
+/* Remove the nodes that are not in @kept, and renumber the others. */
 static int drop_other_parts(struct vb_topo *t, const bool *kept)
 {
 	uint32_t *now = calloc(t->count, sizeof(*now)), count = 0;

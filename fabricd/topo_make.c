@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Makes the usual topologies from a line of numbers. */
+/* Makes the usual topologies (fat trees, tori, dragonflies) from a short
+ * text. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -89,8 +90,8 @@ static int make_empty(struct maker *m, const unsigned *n)
 	return m->rc;
 }
 
-/* Connect two levels of switches: the spines take turns with the leaves' upward
- * ports, leaf by leaf. */
+/* Make a fat tree of two levels. The upward ports of all leaves, one leaf after
+ * the other, are connected to the spines in turn. */
 static int make_two_levels(struct maker *m, unsigned leaves, unsigned ports)
 {
 	unsigned half = ports / 2, spines = leaves * half / ports;
@@ -113,8 +114,9 @@ static int make_two_levels(struct maker *m, unsigned leaves, unsigned ports)
 	return m->rc;
 }
 
-/* A pod has PORTS / 2 leaves and as many switches above them; switch j of each
- * pod leads to the core switches of group j. */
+/* Make a fat tree of three levels. A pod has PORTS / 2 leaves and as many
+ * switches above them; switch j of each pod is linked to the core switches of
+ * group j. */
 static int make_three_levels(struct maker *m, unsigned leaves, unsigned ports)
 {
 	unsigned half = ports / 2, pods = leaves / half;
@@ -152,9 +154,9 @@ static int make_fat_tree(struct maker *m, const unsigned *n)
 	return refuse(m, "fat-tree:LEVELS:...: LEVELS is 2 or 3");
 }
 
-/* Ports 1 and 2 lead along the first dimension, 3 and 4 along the second, 5
- * and 6 along the third; the last is the host's. A ring of two switches has
- * both links between them. */
+/* Make a torus. Ports 1 and 2 of a switch lead along the first dimension, 3 and
+ * 4 along the second, 5 and 6 along the third; the last port is the host's. If
+ * a dimension has only two switches, both ports of each lead to the other. */
 static int make_torus(struct maker *m, const unsigned *n)
 {
 	unsigned size[3] = { n[0], n[1], n[2] ? n[2] : 1 };
@@ -183,9 +185,9 @@ static int make_torus(struct maker *m, const unsigned *n)
 	return m->rc;
 }
 
-/* Make A * H + 1 groups with one link between each two groups: link k of a
- * group leads to the k-th other group. The ports in order: hosts, other
- * switches of the group, other groups. */
+/* Make a dragonfly: A * H + 1 groups with one link between each two groups.
+ * Link k of a group leads to the k-th other group. The ports of a switch are in
+ * this order: to hosts, to the other switches of the group, to other groups. */
 static int make_dragonfly(struct maker *m, const unsigned *n)
 {
 	unsigned a = n[0], p = n[1], h = n[2];
@@ -218,7 +220,8 @@ static int make_dragonfly(struct maker *m, const unsigned *n)
 
 static const struct {
 	const char *name;
-	/* the least and the most numbers that the topology's text has */
+	/* the least and the most numbers in the text behind the topology's
+	 * name */
 	unsigned least, most;
 	int (*make)(struct maker *m, const unsigned *numbers);
 } kinds[] = {

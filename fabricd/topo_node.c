@@ -6,9 +6,9 @@
 
 #include "fabricd/topology_priv.h"
 
-#define LATENCY_MOST 1e9 /* ns */
+#define LATENCY_MOST 1e9 /* longest latency of a switch, in nanoseconds */
 
-/* 0: @text is no whole number from @least to @most. */
+/* Read a whole number from @least to @most. 0: @text is something else. */
 static unsigned take_number(const char *text, unsigned least, unsigned most)
 {
 	double v;
@@ -19,7 +19,8 @@ static unsigned take_number(const char *text, unsigned least, unsigned most)
 	return (unsigned)v;
 }
 
-/* Find the code of a value: code i means @values[i]. 0: no code does. */
+/* Returns the code of the number @text: the i for which @values[i] is the
+ * number. 0: no code stands for it. */
 static uint8_t take_code(const char *text, const uint16_t *values,
 			 unsigned count)
 {
@@ -31,7 +32,7 @@ static uint8_t take_code(const char *text, const uint16_t *values,
 	return 0;
 }
 
-/* By PortInfo's codes. */
+/* By PortInfo's codes of MTUCap and VLCap: an MTU in bytes, a number of VLs. */
 static const uint16_t mtu_of[] = { 0, 256, 512, 1024, 2048, 4096 };
 static const uint16_t vls_of[] = { 0, 1, 2, 4, 8, 15 };
 
@@ -92,7 +93,7 @@ static const struct node_parameter {
 	const char *name;
 	bool (*set)(struct vb_topo_spec *s, const char *text);
 	bool of_switch; /* only switches have the parameter */
-	bool any_time;	/* also while the fabric runs */
+	bool any_time;	/* the parameter may change while the fabric runs */
 	const char *what;
 } parameters[] = {
 	{ "mtu", set_mtu, false, false, "256, 512, 1024, 2048 or 4096" },

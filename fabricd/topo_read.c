@@ -17,7 +17,8 @@
 #define DEEPEST	   8 /* the most levels of nested includes */
 #define WHITE	   " \t\r\n"
 
-/* The line of a port, kept until all nodes are known. */
+/* The line of a port, kept until all nodes are known. @peer may be an id that a
+ * later line describes. */
 struct wanted {
 	uint32_t node;
 	uint8_t port, peer_port;
@@ -26,10 +27,10 @@ struct wanted {
 	const char *file;
 };
 
-/* A line "#! link" or "#! node", kept until all nodes are known. */
+/* A line "#! link" or "#! node", kept until all nodes and links are known. */
 struct tuned {
 	char node[VB_TOPO_ID];
-	unsigned port; /* 0: the node itself */
+	unsigned port; /* the port of a "#! link"; 0: the line is a "#! node" */
 	char text[512];
 	struct vb_topo_far far;
 	unsigned line;
@@ -40,7 +41,8 @@ struct parser {
 	struct vb_topo *topo;
 	const char *file;
 	unsigned line, depth;
-	bool in_node;  /* the lines of ports may follow */
+	/* a node was described, so lines of its ports may follow */
+	bool in_node;
 	uint32_t node; /* the index of the node to which the ports belong */
 	/* values for the node that is described next */
 	uint64_t sys_guid, guid;
@@ -52,7 +54,8 @@ struct parser {
 	char *error;
 };
 
-/* Put the name of the file and the line number before @p->error. */
+/* Put the name of the file and the line number in front of the message
+ * @p->error. */
 static int fail_at(struct parser *p, const char *file, unsigned line)
 {
 	char why[VB_TOPO_ERROR];
@@ -73,8 +76,8 @@ static const char *skip_white(const char *s)
 	return s + strspn(s, WHITE);
 }
 
-/* Copies the quoted text at @s to @to. Returns what follows, or NULL: the text
- * is not quoted, is empty, or is longer than an id. */
+/* Copy the quoted text at @s to @to. Returns the text behind it; NULL: @s has
+ * no quoted text, or an empty one, or one that is longer than an id. */
 static const char *take_quoted(const char *s, char to[VB_TOPO_ID])
 {
 	const char *end;
@@ -89,7 +92,8 @@ static const char *take_quoted(const char *s, char to[VB_TOPO_ID])
 	return end + 1;
 }
 
-/* Reads "[3]" into @number. Returns what follows, or NULL. */
+/* Read a port's number in brackets, such as "[3]", into *@number. Returns the
+ * text behind it; NULL: there is none at @s. */
 static const char *take_port(const char *s, unsigned *number)
 {
 	char *end;
@@ -105,8 +109,9 @@ static const char *take_port(const char *s, unsigned *number)
 	return end + 1;
 }
 
-/* Skips "[ext 3]" (of a chassis) and reads "(100001)" into @guid, if they are
- * there. Returns what follows. */
+/* Skip the number of a chassis's port, such as "[ext 3]", and read a GUID in
+ * parentheses, such as "(100001)", into *@guid. Both may be missing. Returns
+ * the text behind them. */
 static const char *take_guid(const char *s, uint64_t *guid)
 {
 	char *end;
@@ -136,7 +141,8 @@ static bool room_for(void **list, size_t count, size_t *room, size_t each)
 	return true;
 }
 
-/* Read the GUID from an id such as "S-0002c90000000001". */
+/* Returns the GUID in an id such as "S-0002c90000000001"; 0: the id has
+ * none. */
 static uint64_t guid_in(const char *id)
 {
 	char *end;
@@ -193,8 +199,8 @@ static int read_node(struct parser *p, uint8_t kind, const char *s)
 	return 0;
 }
 
-/* Read an option of a port, which has ibsim's names: w=4 s=2 e=1 for width,
- * speed and extended speed. */
+/* Read an option of a port into @port. The options are ibsim's: w=4 s=2 e=1 are
+ * the fastest width, speed and extended speed. */
 static void take_port_option(struct vb_topo_port *port, const char *word)
 {
 	unsigned long v = strtoul(word + 2, NULL, 10);
@@ -214,7 +220,8 @@ static void take_port_option(struct vb_topo_port *port, const char *word)
 	}
 }
 
-/* Reads what follows the peer: options, and a comment that ends in "4xQDR". */
+/* Read the rest of a port's line, behind the peer: options, and a comment that
+ * ends in a width and speed such as "4xQDR". */
 static void take_rest(struct vb_topo_port *port, const char *s)
 {
 	bool comment = false;
@@ -277,7 +284,8 @@ static bool begins_with(const char *s, const char *word)
 	return strncmp(s, word, len) == 0 && strchr(WHITE, s[len]);
 }
 
-/* What it says is checked when the node is known. */
+/* Keep the parameters of a "#!" line. They are checked when the node's kind is
+ * known. */
 static int take_text(struct parser *p, struct tuned *t, const char *text)
 {
 	if (strlen(text) >= sizeof(t->text))
@@ -335,8 +343,8 @@ static int read_tuning(struct parser *p, const char *s)
 
 static int read_file(struct parser *p, const char *path);
 
-/* A path that is not absolute begins at the directory of the file that includes
- * it. */
+/* Read the file that a line "include FILE" names. A path that is not absolute
+ * begins at the directory of the file that has the line. */
 static int read_include(struct parser *p, const char *s)
 {
 	const char *slash = strrchr(p->file, '/');
@@ -389,7 +397,8 @@ static int read_value(struct parser *p, const char *word, size_t len,
 		 strncmp(word, "caguid", len) == 0 ||
 		 strncmp(word, "rtguid", len) == 0)
 		p->guid = v;
-	return 0; /* other words only describe the node to human readers */
+	/* Other words have no effect here; they only inform people. */
+	return 0;
 }
 
 static bool is_word(const char *line, size_t len, const char *word)
@@ -397,7 +406,7 @@ static bool is_word(const char *line, size_t len, const char *word)
 	return strlen(word) == len && strncmp(line, word, len) == 0;
 }
 
-/* Read a line that begins with a word. */
+/* Read a line that begins with a word: a value, a node or an include. */
 static int read_word(struct parser *p, const char *s)
 {
 	size_t len = strspn(s, "abcdefghijklmnopqrstuvwxyz"
@@ -485,7 +494,8 @@ static int read_file(struct parser *p, const char *path)
 
 /* --- links --- */
 
-/* The peer is in another process, and not in this file. */
+/* Note a peer that is in another process and that no file describes: its GUID
+ * and kind are in its id. */
 static int link_far(struct parser *p, const struct wanted *w,
 		    struct vb_topo_far *far)
 {
@@ -511,14 +521,16 @@ static int link_far(struct parser *p, const struct wanted *w,
 	return 0;
 }
 
-/* Note the address of the other process with the port. */
+/* Note the address of the other process in the port that a line "#! link" with
+ * udp= or tcp= names. */
 static int attach_far(struct parser *p, const struct tuned *t)
 {
 	struct vb_topo_node *n = vb_topo_find(p->topo, t->node);
 	struct vb_topo_port *port;
 
 	if (t->far.via == VIA_NONE || !n || t->port < 1 || t->port > n->ports)
-		return 0; /* tune_link() judges the rest */
+		/* tune_one() refuses a line that names no node or port */
+		return 0;
 	port = &n->port[t->port];
 	if (!port->far)
 		port->far = malloc(sizeof(*port->far));

@@ -44,7 +44,8 @@ static void put_odds(FILE *to, const char *name, uint32_t odds)
 		fprintf(to, " %s=%.10g", name, odds / 4294967295.0);
 }
 
-/* These compare fields, since the padding between them has no fixed value. */
+/* True if all parameters have their defaults. The functions compare fields and
+ * not memory, since the padding between fields has no fixed value. */
 static bool is_plain_link(const struct vb_fab_link_spec *s)
 {
 	return !s->bytes_per_sec && !s->unpaced && !s->delay && !s->buffer &&
@@ -59,7 +60,8 @@ static bool is_plain_node(const struct vb_topo_spec *s)
 	       !s->store_and_forward;
 }
 
-/* Writes the parameters of the link at @port of @n, unless all are 0. */
+/* Write the line "#! link" of the link at @port of @n, unless all its
+ * parameters are 0 and both ends are in this process. */
 static void put_tuning(FILE *to, const struct vb_topo_node *n, unsigned port)
 {
 	const struct vb_fab_link_spec *s = &n->port[port].spec;

@@ -11,8 +11,9 @@
 #define NONE	     UINT32_MAX
 #define FIRST_HASHES 64
 
-/* Where the GUIDs that vb_topo_finish() gives begin: locally administered
- * EUI-64s. A node has 256 of them, for its ports. */
+/* By kind of node: where the GUIDs begin that vb_topo_finish() gives. They are
+ * locally administered EUI-64s. Each node gets 256 of them, for itself and its
+ * ports. */
 static const uint64_t first_guid[] = {
 	[FAB_CA] = 0x0200ca0000000000,
 	[FAB_SWITCH] = 0x0200500000000000,
@@ -136,7 +137,8 @@ int vb_topo_add(struct vb_topo *t, uint8_t kind, unsigned ports, const char *id,
 	return 0;
 }
 
-/* Nothing was entered behind the last node, so no search passes its place. */
+/* Removing an entry of a hash table must not interrupt the search for another
+ * one. The last node was entered last, so no other entry lies behind it. */
 void vb_topo_drop(struct vb_topo *t)
 {
 	uint32_t at;

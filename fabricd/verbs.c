@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * How programs attach to an adapter for verbs: each gets a range of queue pair
- * numbers (a slot), two rings of frames, and is told when the port changes.
- * Queue pairs 0 and 1 stay with management.
+ * How programs attach to an adapter for verbs. A program gets a range of queue
+ * pair numbers (a slot) and two rings of frames, and is told when the port
+ * changes. Queue pairs 0 and 1 belong to management.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -19,7 +19,7 @@
 #include "base/shm.h"
 #include "fabricd/verbs_priv.h"
 
-#define GROUPS_MOST 512 /* of one program */
+#define GROUPS_MOST 512 /* most multicast LIDs that one program may join */
 
 /* --- what programs know of a port --- */
 
@@ -92,8 +92,8 @@ void vb_fabricd_verbs_changed(struct vb_fabricd *f,
 
 	if (!a)
 		return;
-	/* PortInfo's bit says it once; a Get does not show it (IBA
-	 * 14.2.5.6). */
+	/* A manager asks with this bit of PortInfo. Programs are told once, and
+	 * a later Get does not return the bit (IBA 14.2.5.6). */
 	if (p->client_reregister) {
 		p->client_reregister = false;
 		a->reregisters++;
@@ -117,8 +117,9 @@ vb_fabricd_verbs_adapter(const struct vb_fabricd *f,
 					       : NULL;
 }
 
-/* Nodes join while the fabric runs, so the table may be shorter than the list
- * of nodes. */
+/* Make the table of adapters long enough for node @index: hosts join while the
+ * fabric runs, so it may be shorter than the list of nodes. False: no
+ * memory. */
 static bool grow_table(struct vb_fabricd *f, uint32_t index)
 {
 	uint32_t count = vb_fab_nodes(f->net);
@@ -136,8 +137,8 @@ static bool grow_table(struct vb_fabricd *f, uint32_t index)
 	return true;
 }
 
-/* Returns the adapter @node, which this makes for its first program; NULL: no
- * memory. */
+/* Returns the entry of the adapter @node, which is made when its first program
+ * attaches. NULL: no memory. */
 static struct vb_fabricd_verbs_adapter *
 verbs_adapter_of(struct vb_fabricd *f, struct vb_fab_node *node)
 {
@@ -156,8 +157,9 @@ verbs_adapter_of(struct vb_fabricd *f, struct vb_fab_node *node)
 	return *at;
 }
 
-/* Take the next free slot, so that one that became free stays so for long:
- * peers may still send to its last holder. Slot 0 has queue pairs 0 and 1. */
+/* Give @p the next free slot in turn, so that a slot that became free stays
+ * unused for long: peers may still send to its last holder. Slot 0 has queue
+ * pairs 0 and 1. False: no slot is free. */
 static bool take_program_slot(struct vb_fabricd_verbs_adapter *a,
 			      struct verbs_program *p)
 {
@@ -174,9 +176,9 @@ static bool take_program_slot(struct vb_fabricd_verbs_adapter *a,
 	return false;
 }
 
-/* Make the memory that this process writes, or (@ours is false) that the
- * program writes; *@fd: a descriptor to map it by. Each side can only read what
- * the other one writes. */
+/* Make the shared memory that this process writes (@ours) or that the program
+ * writes. *@fd: a descriptor by which the program maps it. Each side can only
+ * read what the other side writes. */
 static int make_memory(bool ours, void **at, int *fd)
 {
 	const size_t bytes = VB_SHRING_BYTES(VB_VERBS_RING);
@@ -261,8 +263,8 @@ static void free_program(struct verbs_program *p)
 	free(p);
 }
 
-/* The program is freed later: an event of its bell may be among those that the
- * caller has still to handle. */
+/* Detach a program that has ended. Its memory is freed later, because an event
+ * of its bell may be among those that the main loop has still to handle. */
 void vb_fabricd_verbs_detach(struct verbs_program *p)
 {
 	vb_fabricd_verbs_last(p, vb_clock_read());

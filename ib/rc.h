@@ -65,10 +65,10 @@ struct vb_req {
 	/* Events since una last changed: expired ACK timeouts, RNR NAKs,
 	 * probes. */
 	uint8_t retries, rnr_retries, probes;
-	/* when the local ACK timeout expires; VB_NEVER: the timer does not
-	 * run */
+	/* the time when the local ACK timeout expires; VB_NEVER: the timer does
+	 * not run */
 	vb_time ack_at;
-	/* when to send a probe; VB_NEVER: the timer does not run */
+	/* the time to send a probe; VB_NEVER: the probe timer does not run */
 	vb_time probe_at;
 	/* The peer has acknowledged the probe. At time probe_at the requester
 	 * stops waiting for further acknowledgements. */
@@ -162,7 +162,9 @@ struct vb_resp {
 	uint8_t replies;
 	/* number of ACKs merged into the next one and not yet counted */
 	uint32_t deferred;
-	bool dying; /* in ERR because of a fault whose NAK was not sent yet */
+	/* the queue pair is in ERR because of a fault whose NAK was not sent
+	 * yet */
+	bool dying;
 	struct vb_replay replay;
 	struct vb_ooo ooo; /* requests that arrived before their turn */
 };

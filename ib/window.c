@@ -11,7 +11,9 @@
 #define MAX_BYTES   (512u << 10)
 #define START_PKTS  64u
 #define MAX_PKTS    512u
-#define MORE_PKTS   1024u /* where receivers make senders wait */
+/* most packets in flight on a link whose receivers make senders wait (in_flight
+ * in link/link.h) */
+#define MORE_PKTS 1024u
 /* If one packet is lost, the other reveals the loss. */
 #define FLOOR_PKTS 2u
 

@@ -112,7 +112,8 @@ struct vb_iw_txq {
 	/* The fields below are for iwarp/ only. */
 	unsigned marks, held;
 	uint32_t used;
-	uint32_t most; /* after this many bytes no further FPDU begins */
+	/* when @bytes has reached this number, no further FPDU begins */
+	uint32_t most;
 	/* bytes at the batch's start: the rest of an FPDU sent in part */
 	uint32_t lead;
 	struct vb_iw_cursor before;

@@ -318,7 +318,8 @@ static bool joins(struct vb_udp *u, struct vb_udp_channel *c)
 	return VB_LIKELY(until == 0) || vb_clock_read() >= until;
 }
 
-/* The kernel has cut a joined message: go on joining messages. */
+/* The kernel has accepted a message of several packets (UDP_SEGMENT) on this
+ * channel: end the time in which packets are sent one by one. */
 static void note_joined(struct vb_udp_channel *c)
 {
 	if (VB_LIKELY(atomic_load_explicit(&c->apart_until,

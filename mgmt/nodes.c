@@ -140,7 +140,8 @@ static void step(struct mgmt_node *n, uint8_t in, uint8_t port,
 		loop_back(n, port, true, f, mad);
 }
 
-/* Does a directed route begin here? Not if a part by LID comes first. */
+/* True if the directed route of an SMP begins at this node; false if a part of
+ * its way by LID comes before. */
 static bool begins_here(const struct vb_smp_hdr *h)
 {
 	uint16_t first = h->status & VB_SMP_DIRECTION ? h->dr_dlid : h->dr_slid;
@@ -293,7 +294,7 @@ static bool may_enter(struct mgmt_node *n, uint8_t own,
 	return false;
 }
 
-/* The headers of the frame that brings a MAD to the address @to. */
+/* Returns the headers of the frame that brings a MAD to the address @to. */
 static struct vb_mad_frame frame_to(const struct mgmt_node *n, uint8_t own,
 				    const struct vb_mad_addr *to)
 {
@@ -342,7 +343,8 @@ static bool hear_perf(struct mgmt_node *n, uint8_t *mad, vb_time now)
 	return vb_pma_hear(n->pma, mad, now);
 }
 
-/* True: the agent for congestion control has dealt with @mad. */
+/* Let the node's agent for congestion control handle @mad, and send its answer
+ * or trap. True: the agent has handled @mad. */
 static bool hear_congestion(struct mgmt_node *n, uint8_t own,
 			    const struct vb_mad_frame *f, uint8_t *mad,
 			    vb_time now)

@@ -90,13 +90,14 @@ void vb_mgmt_room(struct vb_mgmt *m, struct vb_fab_node *node, uint8_t port,
 void vb_mgmt_set_caps(struct vb_mgmt *m, struct vb_fab_node *node, uint8_t port,
 		      uint32_t bits, bool on, vb_time now);
 
-/* The agents of @port: of an adapter 1..ports, of a switch 0. NULL: no such
- * port, or no memory. After a function of mgmt/agents.h call vb_mgmt_run(). */
+/* Returns the agents of @port, which is 1..ports of an adapter or 0 of a
+ * switch. NULL: no such port, or no memory. After a function of mgmt/agents.h
+ * call vb_mgmt_run(). */
 struct vb_agents *vb_mgmt_agents(struct vb_mgmt *m, struct vb_fab_node *node,
 				 uint8_t port);
 
-/* The time at which the owner must call vb_mgmt_run(); 0: at once; VB_NEVER: no
- * call is needed. */
+/* Returns the time at which the owner must call vb_mgmt_run(); 0: at once;
+ * VB_NEVER: no call is needed. */
 vb_time vb_mgmt_next(const struct vb_mgmt *m);
 /* Act on the timers that have expired, and on MADs of nodes to themselves. */
 void vb_mgmt_run(struct vb_mgmt *m, vb_time now);

@@ -22,7 +22,7 @@ struct vb_smi_verdict {
 };
 
 /*
- * Where does the SMP @mad go that came in at port @in of @node? @in 0: a
+ * Decide where the SMP @mad goes that came in at port @in of @node. @in 0: a
  * program of @node sends @mad, or @mad is the answer to an SMP that arrived
  * here. This function moves the hop pointer and writes the return path in @mad.
  */

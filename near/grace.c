@@ -5,14 +5,14 @@
 
 #include <stdio.h>
 
-#define ASK_AFTER                                                              \
-	(2 * VB_MSEC) /* before that, the peer most often just finishes        \
-		       */
-#define YIELDS 100
-#define MOMENT (20 * VB_USEC)
-#define LONGER (1 * VB_MSEC)
+/* after this time of waiting this program asks whether the peer still runs;
+ * earlier, the peer most often just finishes its copy */
+#define ASK_AFTER (2 * VB_MSEC)
+#define YIELDS	  100
+#define MOMENT	  (20 * VB_USEC)
+#define LONGER	  (1 * VB_MSEC)
 
-/* The time limits of the waits. */
+/* --- expelling a peer that stays at a hazard for too long --- */
 
 /* Sequentially consistent: the peer looks at "expels" after its copy. So either
  * the copy has ended before this thread goes on, or the peer does not count the

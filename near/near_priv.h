@@ -44,7 +44,8 @@ enum vb_answer_kind {
 	ANSWER_DONE,
 	/* an atomic is complete; value: the word before the operation */
 	ANSWER_VALUE,
-	/* no receive is posted; syndrome: how long the requester shall wait */
+	/* the responder has no receive posted; syndrome: how long the requester
+	 * waits before it repeats the request */
 	ANSWER_RNR,
 	ANSWER_NAK, /* the request is refused; syndrome: the reason */
 	/* There is no such queue pair, or it is in a state that accepts no

@@ -45,11 +45,13 @@ const unsigned vb_near_rule_count = VB_COUNT(vb_near_rules);
 #define STEP_BYTES (1u << 20)
 /* the most bytes that one step copies while the caller holds near->rx */
 #define LIGHT_BYTES (64u << 10)
-/* Work requests that must be incomplete before small WRITEs gather. */
+/* Small WRITEs gather only while at least this many work requests are
+ * incomplete; at most GATHER_MOST of them gather, for GATHER_FOR. */
 #define GATHER_BEHIND 16
 #define GATHER_MOST   64
 #define GATHER_FOR    (100 * VB_USEC)
-/* The same limit when a thread of the peer stands by. */
+/* the most WRITEs that gather when a thread of the peer stands by to serve
+ * them */
 #define GATHER_BESIDE 32
 #define BURST_LASTS   (2 * VB_MSEC)
 

@@ -146,7 +146,7 @@ static enum vb_fault near_take_write(const struct vb_near_job *j)
 	struct vb_qp *qp = j->qp;
 	enum vb_fault fault;
 
-	/* an empty first message needs no right: see near/here.c */
+	/* an empty first message needs no right; near/here.c has the reason */
 	if (!(qp->attr.access_flags & ACCESS_REMOTE_WRITE) &&
 	    !(qp->adapter->rnic && r->length == 0))
 		return FAULT_ACCESS_FLAGS;

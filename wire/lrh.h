@@ -33,7 +33,8 @@ enum vb_lnh { LNH_RAW = 0, LNH_IP = 1, LNH_LOCAL = 2, LNH_GLOBAL = 3 };
 
 struct vb_lrh {
 	uint8_t vl, version, sl; /* fields of 4 bits each */
-	uint8_t lnh;		 /* which header follows, an enum vb_lnh */
+	/* kind of the header behind the LRH, an enum vb_lnh */
+	uint8_t lnh;
 	uint16_t dlid, slid;
 	/* PktLen, 11 bits: length from LRH to ICRC, in units of 4 bytes */
 	uint16_t words;
@@ -58,8 +59,8 @@ enum vb_lrh_verdict {
 	LRH_LONG,    /* the frame is longer than the MTU permits */
 };
 
-/* The packet checks of IBA 7.7: may a port whose MTU is @mtu bytes receive a
- * frame of @len bytes with the header @h? */
+/* Make the packet checks of IBA 7.7: may a port whose MTU is @mtu bytes receive
+ * a frame of @len bytes with the header @h? */
 enum vb_lrh_verdict vb_lrh_check(const struct vb_lrh *h, size_t len,
 				 unsigned mtu);
 

@@ -252,7 +252,8 @@ const char *vb_files_node(int at, const char *path)
 	int error = errno;
 	bool ours;
 
-	/* For most paths the search ends here, without a system call. */
+	/* Most paths do not end like the name of a node, so the search ends
+	 * without a system call. */
 	if (!name || !class_of(name))
 		return NULL;
 	if (path[0] == '/')

@@ -43,7 +43,8 @@ struct rcm_event {
 
 struct rcm_private {
 	uint8_t bytes;
-	/* as many bytes as the 8-bit length in rdma_conn_param allows */
+	/* most bytes of private data: the length in rdma_conn_param has 8
+	 * bits */
 	uint8_t data[UINT8_MAX];
 };
 
@@ -83,7 +84,8 @@ struct rcm_device {
 
 /* The progress of a connection, by the messages to and from the broker. */
 enum rcm_stage {
-	RCM_IDLE,     /* there is no connection, or it has ended */
+	/* the id has no connection, or its connection has ended */
+	RCM_IDLE,
 	RCM_CALLED,   /* this side has sent a CONNECT */
 	RCM_ASKED,    /* a connection request has arrived */
 	RCM_ANSWERED, /* this side has sent an ACCEPT */

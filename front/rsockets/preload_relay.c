@@ -114,7 +114,7 @@ static void start_closing(int target, bool gone)
 	pthread_t thread;
 
 	if (!f)
-		return; /* without memory the rsocket stays open */
+		return; /* no memory: the rsocket stays open */
 	*f = (struct closing){ closings, target, gone };
 	closings = f;
 	if (pthread_create(&thread, NULL, run_closing, f) == 0) {

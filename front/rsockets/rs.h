@@ -270,7 +270,7 @@ int rs_qp_probe(struct rs_sock *rs);
 /* Writes entry number @i of the peer's table of mappings. */
 int rs_qp_iomap(struct rs_sock *rs, unsigned i, const struct rs_iomap *entry);
 
-/* Functions of wait.c; the caller holds rs->lock, except for rs_until(). */
+/* Functions of wait.c. The caller holds rs->lock, except for rs_until(). */
 
 /* Handles all events of the socket, and wakes its waiters if its state
  * changed. */

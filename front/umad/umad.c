@@ -96,7 +96,8 @@ static int get_port(unsigned index, const struct vb_fabric_place *place,
 	return fill_pkeys(port, &info);
 }
 
-/* The value of a port; choose_port() prefers the port with the larger one. */
+/* Returns how good a choice a port is; choose_port() takes the port with the
+ * largest value. */
 static unsigned worth(const struct vb_umad_info *i)
 {
 	if (i->state == STATE_ACTIVE)

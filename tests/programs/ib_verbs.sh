@@ -369,7 +369,8 @@ if [ "$quick" = no ]; then
 fi
 
 # --- T13: service levels on their lanes, and cut-through ---
-# Lane 0 may send 64 blocks for each 16 of lane 1.
+# Lane 0 may send 64 blocks for each 16 of lane 1. Service level 1 has lane 0,
+# and level 0 lane 1: a switch by itself would do it the other way.
 shares() {
 	local clients=() servers=() from=(Hca1 Hca3) to=(Hca2 Hca4) sl
 
@@ -393,7 +394,7 @@ if [ "$quick" = no ]; then
 qos_high_limit 0
 qos_vlarb_high 0:0,1:0
 qos_vlarb_low 0:64,1:16
-qos_sl2vl 0,1,0,0,0,0,0,0,0,0,0,0,0,0,0,0'
+qos_sl2vl 1,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0'
 	subnet_begins "$work/one.topo" -Q
 	opensm_more=
 	shares
@@ -403,7 +404,7 @@ qos_sl2vl 0,1,0,0,0,0,0,0,0,0,0,0,0,0,0,0'
 	between "T13 the trunk carries what its rate allows, MB/s" \
 		$((first + second)) 60 215
 	between "T13 lane 0 has four times the share of lane 1, in percent" \
-		$((100 * first / (second ? second : 1))) 220 480
+		$((100 * second / (first ? first : 1))) 220 480
 	says "T13 no errors" '0 bad nodes' Hca3 ibqueryerrors -s PortXmitWait
 	subnet_ends
 
