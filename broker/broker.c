@@ -582,7 +582,7 @@ static short what_to_await(const struct session *s)
 						     : POLLIN;
 }
 
-static int wait_for_news(struct broker *b, struct pollfd *fds, vb_time now)
+static int wait_for_event(struct broker *b, struct pollfd *fds, vb_time now)
 {
 	vb_time until = plan_wait(b, now), ns = until > now ? until - now : 0;
 	struct timespec ts = { (time_t)(ns / VB_SEC), (long)(ns % VB_SEC) };
@@ -656,7 +656,7 @@ static void serve_until_idle(struct broker *b)
 
 	b->idle_since = now;
 	do {
-		int ready = wait_for_news(b, fds, now);
+		int ready = wait_for_event(b, fds, now);
 
 		now = vb_clock_read();
 		if (ready < 0)

@@ -104,11 +104,6 @@ void vb_user_give(struct vb_user *u, enum vb_quota what, size_t amount)
 	u->has[what] -= amount;
 }
 
-size_t vb_user_has(const struct vb_user *u, enum vb_quota what)
-{
-	return u->has[what];
-}
-
 bool vb_user_may_have_last(const struct vb_user *u, enum vb_quota what,
 			   size_t left)
 {

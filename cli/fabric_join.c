@@ -90,7 +90,7 @@ static bool check_place(const char *spec)
 /* Returns a number that identifies this network namespace; 0: unknown. */
 static uint64_t own_space(void)
 {
-	uint64_t space = vb_runtime_dir_life();
+	uint64_t space = vb_runtime_dir_space();
 	int proc;
 
 	if (space)

@@ -155,7 +155,7 @@ void vb_limit_give(_Atomic uint32_t *alive);
 struct vb_pd_origin {
 	/* false: the domain is this process's, and slot and adapter are
 	 * unused */
-	bool is_far;
+	bool is_imported;
 	unsigned slot, adapter;
 };
 

@@ -139,7 +139,7 @@ enum vb_fault vb_mr_begin(struct vb_adapter *a, const struct vb_pd *pd,
 		*use = (struct vb_mr_use){ mr, at_iova(mr, iova, need) };
 		return FAULT_NONE;
 	}
-	if (!pd->origin.is_far)
+	if (!pd->origin.is_imported)
 		explain(mr, pd, qpn, key, iova, len, need);
 	if (mr)
 		vb_mr_drop(mr);
@@ -169,16 +169,17 @@ enum vb_fault vb_mr_reach(const struct vb_pd *pd, const struct vb_mr_range *r,
 {
 	const struct vb_key_ops *ops = pd->adapter->key_ops;
 
-	if (VB_LIKELY(!pd->origin.is_far) || !ops)
+	if (VB_LIKELY(!pd->origin.is_imported) || !ops)
 		return FAULT_RKEY;
 	return ops->reach(pd, r, bytes, put);
 }
 
-bool vb_mr_find_far(const struct vb_pd *pd, uint32_t key, struct vb_grant *g)
+bool vb_mr_find_imported(const struct vb_pd *pd, uint32_t key,
+			 struct vb_grant *g)
 {
 	const struct vb_key_ops *ops = pd->adapter->key_ops;
 
-	return pd->origin.is_far && ops && ops->find(pd, key, g);
+	return pd->origin.is_imported && ops && ops->find(pd, key, g);
 }
 
 enum vb_fault vb_mr_check(struct vb_adapter *a, const struct vb_pd *pd,

@@ -97,11 +97,11 @@ enum vb_port_change {
 	PORT_REREGISTER = 256
 };
 
-/* Apply @news to the GID table: index 0 keeps the default GID, an address that
- * stays keeps its index, a removed address leaves its index unused, and a new
- * address gets the lowest unused index. Returns bits of enum vb_port_change.
- * Repeating a call changes nothing. Takes p->lock. */
-unsigned vb_port_update(struct vb_port *p, const struct vb_port_update *news)
+/* Apply @update to the GID table: index 0 keeps the default GID, an address
+ * that stays keeps its index, a removed address leaves its index unused, and a
+ * new address gets the lowest unused index. Returns bits of enum
+ * vb_port_change. Repeating a call changes nothing. Takes p->lock. */
+unsigned vb_port_update(struct vb_port *p, const struct vb_port_update *update)
 	VB_EXCLUDES(p->lock);
 
 /* What the fabric reports about an InfiniBand port. */
@@ -114,10 +114,10 @@ struct vb_port_ib_update {
 	struct vb_gid gid[VB_MAX_GIDS]; /* all zero: no entry */
 };
 
-/* Apply @news. Returns bits of enum vb_port_change; nothing in the first call
+/* Apply @update. Returns bits of enum vb_port_change; nothing in the first call
  * is a change. Takes p->lock. */
 unsigned vb_port_ib_update(struct vb_port *p,
-			   const struct vb_port_ib_update *news)
+			   const struct vb_port_ib_update *update)
 	VB_EXCLUDES(p->lock);
 
 /* The fabric has ended: the port is down and disabled, and its tables keep what

@@ -51,6 +51,11 @@ struct vb_transport_ops {
 	void (*recv[2])(struct vb_qp *qp, const struct vb_ib_pkt *pkt,
 			vb_time now);
 
+	/* Optional. Several packets come in a row: called before the first
+	 * (@begins) and after the last. In between the transport may keep an
+	 * access to memory open (vb_mr_begin_next()). */
+	void (*run)(struct vb_qp *qp, bool begins);
+
 	/* Put into @out, while it has room, the packets that may be sent now:
 	 * responses, requests, retransmissions. Acts on expired deadlines.
 	 * True: more packets may be sent, so the caller calls again with an

@@ -185,7 +185,7 @@ enum vb_fault {
 	FAULT_XRC_SRQ,	  /* the shared receive queue does not exist */
 	FAULT_XRC_DOMAIN, /* the SRQ belongs to another XRC domain */
 	/* the SRQ is in another process, to which this cannot be forwarded */
-	FAULT_XRC_FAR,
+	FAULT_XRC_FORWARD,
 	FAULT_COUNT,
 };
 

@@ -71,7 +71,7 @@ void vb_xrc_srq_leave(struct vb_srq *srq)
  * transports call this under drive. Until vb_xrc_leave() the queue pair's srq,
  * pd and recv_cq are those of the shared receive queue, which no thread can
  * destroy meanwhile; at other times they are NULL. FAULT_NONE, FAULT_XRC_SRQ,
- * FAULT_XRC_DOMAIN or FAULT_XRC_FAR. */
+ * FAULT_XRC_DOMAIN or FAULT_XRC_FORWARD. */
 enum vb_fault vb_xrc_enter(struct vb_qp *qp, uint32_t srqn)
 	VB_REQUIRES(qp->drive);
 /* End the use of the shared receive queue that vb_xrc_enter() began, if there

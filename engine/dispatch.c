@@ -296,10 +296,14 @@ static void helper_run(struct vb_engine *e, struct vb_qp *qp,
 		       const struct vb_frame *frames, unsigned count,
 		       vb_time now) VB_REQUIRES(qp->drive)
 {
-	qp->in_run = count > 1;
+	void (*run)(struct vb_qp * qp, bool begins) =
+		count > 1 ? qp->ops->run : NULL;
+
+	if (run)
+		run(qp, true);
 	hand_in_order(e, qp, frames, count, now);
-	qp->in_run = false;
-	vb_mr_end(&qp->run);
+	if (run)
+		run(qp, false);
 }
 
 /* Serve several frames in a row for one queue pair: the lock is taken once, and

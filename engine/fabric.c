@@ -89,9 +89,9 @@ static struct vb_gid port_gid_of(uint64_t prefix, uint64_t guid)
 _Static_assert(VB_VERBS_PKEYS == VB_MAX_PKEYS, "one table of P_Keys");
 
 static void read_port(const struct vb_verbs_port *p,
-		      struct vb_port_ib_update *news)
+		      struct vb_port_ib_update *update)
 {
-	*news = (struct vb_port_ib_update){
+	*update = (struct vb_port_ib_update){
 		.state = (enum vb_port_state)p->state,
 		.active_mtu = p->mtu,
 		.max_mtu = p->mtu_cap,
@@ -114,20 +114,20 @@ static void read_port(const struct vb_verbs_port *p,
 			.caps = p->cap_mask,
 			.reregisters = p->reregisters },
 	};
-	memcpy(news->pkey, p->pkey, p->pkeys * sizeof(*p->pkey));
+	memcpy(update->pkey, p->pkey, p->pkeys * sizeof(*p->pkey));
 	for (unsigned i = 0; i < p->guids; i++)
-		news->gid[i] = port_gid_of(p->gid_prefix, p->guid[i]);
+		update->gid[i] = port_gid_of(p->gid_prefix, p->guid[i]);
 }
 
 /* Update the adapter's port by what the fabric's process tells. Returns what
  * has changed, bits of enum vb_port_change. */
 static unsigned apply_port(struct vb_fabric *f, const struct vb_verbs_port *p)
 {
-	struct vb_port_ib_update news;
+	struct vb_port_ib_update update;
 
-	read_port(p, &news);
+	read_port(p, &update);
 	vb_ib_set_lid(f->link, p->lid, p->lmc);
-	return vb_port_ib_update(&f->oa->adapter.port, &news);
+	return vb_port_ib_update(&f->oa->adapter.port, &update);
 }
 
 /* Fail an adapter whose fabric's process has ended: its port stays down, and
@@ -137,7 +137,7 @@ static void lose_fabric(struct vb_engine *e, struct vb_fabric *f)
 	VB_REQUIRES(e->list_lock)
 {
 	vb_log(LOG_WARN, "%s: its fabric has ended", f->oa->device.name);
-	(void)epoll_ctl(e->news_fd, EPOLL_CTL_DEL, f->control, NULL);
+	(void)epoll_ctl(e->control_fd, EPOLL_CTL_DEL, f->control, NULL);
 	(void)epoll_ctl(atomic_load(&e->fabric_fd), EPOLL_CTL_DEL,
 			f->link->ops->fd(f->link), NULL);
 	vb_mutex_lock(&e->fabric_lock);
@@ -149,7 +149,7 @@ static void lose_fabric(struct vb_engine *e, struct vb_fabric *f)
 
 /* Read one message of the fabric's process and apply it. False: no message has
  * come, or none will come any more. */
-static bool take_news(struct vb_engine *e, struct vb_fabric *f)
+static bool take_fabric_update(struct vb_engine *e, struct vb_fabric *f)
 	VB_REQUIRES(e->list_lock)
 {
 	struct vb_verbs_port p;
@@ -168,11 +168,11 @@ static bool take_news(struct vb_engine *e, struct vb_fabric *f)
 	return true;
 }
 
-void vb_fabric_news(struct vb_engine *e)
+void vb_fabric_take_updates(struct vb_engine *e)
 {
 	vb_mutex_lock(&e->list_lock);
 	for (struct vb_fabric *f = e->fabrics; f; f = f->next)
-		while (!f->ended && take_news(e, f))
+		while (!f->ended && take_fabric_update(e, f))
 			;
 	vb_mutex_unlock(&e->list_lock);
 }
@@ -228,20 +228,20 @@ static int watch_fd(int epoll, int fd)
  * one for bells, one for connections. */
 static int open_polls(struct vb_engine *e)
 {
-	int frames, news;
+	int frames, control;
 
 	if (atomic_load(&e->fabric_fd) >= 0)
 		return 0;
 	frames = epoll_create1(EPOLL_CLOEXEC);
 	if (frames < 0)
 		return -errno;
-	news = epoll_create1(EPOLL_CLOEXEC);
-	if (news < 0) {
+	control = epoll_create1(EPOLL_CLOEXEC);
+	if (control < 0) {
 		close(frames);
 		return -errno;
 	}
-	e->news_fd = news;
-	/* Release order: a thread that sees fabric_fd also sees news_fd. */
+	e->control_fd = control;
+	/* Release order: a thread that sees fabric_fd also sees control_fd. */
 	atomic_store(&e->fabric_fd, frames);
 	return 0;
 }
@@ -333,7 +333,7 @@ int vb_fabric_open(struct vb_engine *e, struct vb_open_adapter *oa)
 	if (rc == 0)
 		rc = attach_to_fabric(f, &p);
 	if (rc == 0)
-		rc = watch_fd(e->news_fd, f->control);
+		rc = watch_fd(e->control_fd, f->control);
 	if (rc == 0)
 		rc = watch_fd(atomic_load(&e->fabric_fd),
 			      f->link->ops->fd(f->link));

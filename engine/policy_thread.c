@@ -92,12 +92,12 @@
 
 static vb_time span(const struct vb_thread_policy *t, vb_time length)
 {
-	return vb_span(t->pace, length);
+	return vb_span(t->slowdown, length);
 }
 
-void vb_thread_init(struct vb_thread_policy *t, unsigned pace)
+void vb_thread_init(struct vb_thread_policy *t, unsigned slowdown)
 {
-	*t = (struct vb_thread_policy){ .pace = pace,
+	*t = (struct vb_thread_policy){ .slowdown = slowdown,
 					.does = THREAD_WATCHES,
 					.rest_after = VB_REST_AFTER,
 					.trust = VB_TRUST_LOST };

@@ -185,7 +185,7 @@ bool vb_stream_step(struct vb_engine *e, struct vb_qp *qp, vb_time now)
 	}
 	more_near = step_near(e, s, qp, now);
 	follow_mss(s, qp, now);
-	more = !s->blocked && !vb_iw_is_quiet(qp, now);
+	more = !s->blocked && !vb_iw_is_idle(qp, now);
 	for (unsigned i = 0; more && i < STEP_CALLS; i++)
 		more = eng_stream_send_batch(e, s, qp, q, now);
 	vb_qp_flush(qp);

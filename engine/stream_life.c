@@ -23,10 +23,10 @@
 /* The most reads of one closing stream before others have their turn. */
 #define THROWS 16
 
-void vb_stream_tell(struct vb_stream *s, enum vb_stream_event news)
+void vb_stream_tell(struct vb_stream *s, enum vb_stream_event event)
 {
 	if (s->listener.tell)
-		s->listener.tell(s->listener.arg, news);
+		s->listener.tell(s->listener.arg, event);
 }
 
 void vb_stream_give_notice(struct vb_engine *e, struct vb_stream *s,

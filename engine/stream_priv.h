@@ -57,7 +57,7 @@ bool vb_stream_serve(struct vb_engine *e, struct vb_stream *s, uint32_t ready,
 		     vb_time now) VB_REQUIRES(e->rx);
 
 /* Functions of engine/stream_life.c. */
-void vb_stream_tell(struct vb_stream *s, enum vb_stream_event news);
+void vb_stream_tell(struct vb_stream *s, enum vb_stream_event event);
 /* Send the listener of @s STREAM_OVER, once; the engine closes the socket
  * within 5 s. Later calls do nothing. */
 void vb_stream_give_notice(struct vb_engine *e, struct vb_stream *s,

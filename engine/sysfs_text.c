@@ -297,7 +297,7 @@ static void put_device(struct page *g)
 static void eng_sysfs_text_describe(FILE *f, const struct vb_device *d,
 				    const struct vb_netif *n, unsigned *umads)
 {
-	struct vb_port_update news;
+	struct vb_port_update update;
 	struct vb_port p;
 	struct page page = {
 		.f = f,
@@ -306,9 +306,9 @@ static void eng_sysfs_text_describe(FILE *f, const struct vb_device *d,
 		.port = &p,
 	};
 
-	vb_port_update_gather(d, n, &news);
+	vb_port_update_gather(d, n, &update);
 	vb_port_init(&p);
-	(void)vb_port_update(&p, &news);
+	(void)vb_port_update(&p, &update);
 	snprintf(p.netdev, sizeof(p.netdev), "%s", d->netdev);
 	put_device(&page);
 	if (page.kind->has_mads)

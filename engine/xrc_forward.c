@@ -429,8 +429,9 @@ static enum vb_fault eng_take_request(struct vb_engine *e, struct session *s,
 	return fault;
 }
 
-static void answer(struct vb_engine *e, struct session *s,
-		   struct forward_msg *l, const uint8_t *bytes, size_t len)
+static void answer_forward(struct vb_engine *e, struct session *s,
+			   struct forward_msg *l, const uint8_t *bytes,
+			   size_t len)
 {
 	l->value = 0;
 	vb_mutex_lock(&e->list_lock);
@@ -501,7 +502,7 @@ static bool take_question(struct vb_engine *e, struct session *s,
 	struct vb_forward_piece piece;
 
 	if (l->kind == FORWARD_REQUEST) {
-		answer(e, s, l, bytes, len);
+		answer_forward(e, s, l, bytes, len);
 		return true;
 	}
 	if (l->kind != FORWARD_FETCH || len != sizeof(piece))

@@ -147,7 +147,7 @@ bool fab_congest_hold(struct vb_fab_end *e, struct item *it, vb_time now)
 	return true;
 }
 
-static void release(struct vb_fab_end *e, struct flow *f, vb_time now)
+static void release_throttled(struct vb_fab_end *e, struct flow *f, vb_time now)
 {
 	struct item *it = fab_pop(&f->items);
 	uint8_t vl = it->vl;
@@ -169,7 +169,7 @@ void fab_congest_fire(struct vb_fab_end *e, vb_time now)
 		struct flow *f = &p->flow[i];
 
 		while (f->items.first && f->next <= now)
-			release(e, f, now);
+			release_throttled(e, f, now);
 		if (f->items.first)
 			next = VB_MIN(next, f->next);
 		else

@@ -59,7 +59,7 @@ struct vb_fab_event_info {
 };
 
 /* Which way a frame goes that on_wire() shows. */
-enum vb_fab_way { FAB_SENT, FAB_RECEIVED };
+enum vb_fab_direction { FAB_SENT, FAB_RECEIVED };
 
 struct vb_fab_ops {
 	/*
@@ -83,8 +83,8 @@ struct vb_fab_ops {
 	 * has received this frame, LRH to VCRC, or this link packet (6 or 10
 	 * bytes). May be NULL. */
 	void (*on_wire)(void *arg, struct vb_fab_node *node, uint8_t port,
-			enum vb_fab_way way, const uint8_t *bytes, size_t len,
-			vb_time now);
+			enum vb_fab_direction direction, const uint8_t *bytes,
+			size_t len, vb_time now);
 	/* The link of @port ends in another process, and carries these bytes
 	 * there: LRH to VCRC, or a link packet. NULL: there is no such link. */
 	void (*on_far)(void *arg, struct vb_fab_node *node, uint8_t port,
@@ -240,8 +240,8 @@ void vb_fab_resume(struct vb_fab_net *net, struct vb_fab_node *node,
 
 /* Count the waits of a port that still last, up to @now, in its XmitWait
  * counters. Otherwise a wait is counted only when it ends. */
-void vb_fab_settle(struct vb_fab_net *net, struct vb_fab_node *node,
-		   uint8_t port, vb_time now);
+void vb_fab_count_waits(struct vb_fab_net *net, struct vb_fab_node *node,
+			uint8_t port, vb_time now);
 
 /*
  * Returns the time at which all frames on VL15 that wait at @port now will have
@@ -260,11 +260,8 @@ vb_time vb_fab_next(const struct vb_fab_net *net);
  * is owed or repeated; VB_NEVER: there is none. A link packet may leave up to
  * 100 us late: the link watchdog (IBA 7.9.4) does not expire for that. */
 vb_time vb_fab_next_frame(const struct vb_fab_net *net);
-/* Handle all events up to the time @now, in order of time. Callbacks get the
- * time of the event that caused them. Returns the number of events handled. */
-uint64_t vb_fab_run(struct vb_fab_net *net, vb_time now);
-/* Handle the earliest event, if it is due at @now or before. False: no event is
- * due. */
+/* Handle the earliest event, if it is due at @now or before. Callbacks get the
+ * time of the event that caused them. False: no event is due. */
 bool vb_fab_step(struct vb_fab_net *net, vb_time now);
 
 #endif

@@ -63,7 +63,7 @@ struct item {
 	/* the frame ends in EBP, because an earlier node found it damaged */
 	bool ends;
 	uint8_t flow_len;
-	uint8_t flow[VB_FLOW_WIDE_BYTES];
+	uint8_t flow[VB_FC_WIDE_BYTES];
 };
 
 struct fifo {
@@ -156,7 +156,7 @@ struct vb_fab_end {
 	struct alarm recv;
 
 	/* credits of both directions */
-	struct vb_flow flow[DATA_VLS];
+	struct vb_fc flow[DATA_VLS];
 	/* the time of each VL's last link packet; VB_NEVER: none has come
 	 * yet */
 	vb_time heard[DATA_VLS];
@@ -252,8 +252,8 @@ void fab_count_drop(struct vb_fab_port *p, enum vb_fab_drop drop);
 /* Functions of xmit.c. */
 void fab_xmit_fire(struct vb_fab_end *e, vb_time now);
 /* Show on_wire() the item, if the end is watched. */
-void fab_show(struct vb_fab_end *e, struct item *it, enum vb_fab_way way,
-	      vb_time now);
+void fab_show(struct vb_fab_end *e, struct item *it,
+	      enum vb_fab_direction direction, vb_time now);
 /* Put an item into a lane; @it->head says when it may leave. */
 void fab_enqueue(struct vb_fab_end *e, struct item *it, vb_time now);
 /* Call after a change that lets the end send more: it sends what it can at @at,
@@ -267,7 +267,7 @@ void fab_flush_lanes(struct vb_fab_end *e);
 /* Discard the items on the wire to @e, and the charge of the frame it sends. */
 void fab_flush_wire(struct vb_fab_end *e);
 /* Count waits for credits, and congestion, that still last, up to @now. */
-void fab_settle_wait(struct vb_fab_end *e, vb_time now);
+void fab_count_waits(struct vb_fab_end *e, vb_time now);
 /* Returns the result of vb_fab_mgmt_through() for an end whose link is up. */
 vb_time fab_mgmt_through(const struct vb_fab_end *e, vb_time now);
 /* Returns how long @bytes are on the wire of the link. */
@@ -288,11 +288,11 @@ vb_time fab_due(const struct vb_fab_end *e, const struct item *it);
 
 /* Functions of train.c. */
 void fab_train_fire(struct link *l, vb_time now);
-void fab_flow_fire(struct vb_fab_end *e, vb_time now);
+void fab_fc_fire(struct vb_fab_end *e, vb_time now);
 /* Change a port's state because of its link, not of management, and raise
  * FAB_EV_STATE. */
 void fab_state_by_link(struct vb_fab_end *e, enum vb_fab_state state);
-vb_time fab_flow_period(const struct vb_fab_end *e);
+vb_time fab_fc_period(const struct vb_fab_end *e);
 /* A frame passes @e, or room for one became free: on a link to another process,
  * link packets repeat more often for some time. */
 void fab_stir(struct vb_fab_end *e, vb_time now);

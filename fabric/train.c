@@ -54,13 +54,13 @@ static vb_time symbol_ns(const struct vb_fab_port *p)
 	return p->speed_active == FAB_DDR ? 2 : 4;
 }
 
-vb_time fab_flow_period(const struct vb_fab_end *e)
+vb_time fab_fc_period(const struct vb_fab_end *e)
 {
 	const struct link *l = e->link;
 
 	if (l && l->far)
 		return e->net->now < l->busy_until ? FAR_PERIOD : FAR_IDLE;
-	return VB_FLOW_PERIOD * symbol_ns(e->port);
+	return VB_FC_PERIOD * symbol_ns(e->port);
 }
 
 void fab_stir(struct vb_fab_end *e, vb_time now)
@@ -183,7 +183,7 @@ static void start_flow(struct vb_fab_end *e, vb_time now)
 	unsigned vls = vb_fab_vls(e->port->vl_cap);
 
 	for (unsigned vl = 0; vl < DATA_VLS; vl++) {
-		vb_flow_init(&e->flow[vl], s->extended, buffer_blocks(e));
+		vb_fc_init(&e->flow[vl], s->extended, buffer_blocks(e));
 		e->heard[vl] = vl ? VB_NEVER : now;
 	}
 	e->tell = e->init = (uint16_t)((1u << vls) - 1);
@@ -194,7 +194,7 @@ static void start_flow(struct vb_fab_end *e, vb_time now)
 	fab_kick(e, now);
 	fab_stir(e, now);
 	if (is_noisy(e->link, now))
-		fab_arm_by(e->net, &e->flow_alarm, now + fab_flow_period(e));
+		fab_arm_by(e->net, &e->flow_alarm, now + fab_fc_period(e));
 }
 
 static void lose_link(struct vb_fab_end *e, bool by_management)
@@ -270,7 +270,7 @@ void fab_train_fire(struct link *l, vb_time now)
 
 /* Retrain, because the flow control watchdog expired at @e (IBA 7.9.4.1). With
  * another process the ends agree anew, so there the link goes down. */
-static void recover(struct vb_fab_end *e, vb_time now)
+static void retrain_stuck(struct vb_fab_end *e, vb_time now)
 {
 	struct vb_fab_event_info info = { .event = FAB_EV_WATCHDOG };
 	struct link *l = e->link;
@@ -297,7 +297,7 @@ static void recover(struct vb_fab_end *e, vb_time now)
 static bool watchdog_bites(const struct vb_fab_end *e, vb_time now)
 {
 	vb_time most = e->link->far ? FAR_WATCHDOG
-				    : VB_FLOW_WATCHDOG * symbol_ns(e->port);
+				    : VB_FC_WATCHDOG * symbol_ns(e->port);
 
 	most += 2 * e->link->spec.delay;
 
@@ -309,7 +309,7 @@ static bool watchdog_bites(const struct vb_fab_end *e, vb_time now)
 
 /* The time to repeat link packets has come. On a link that loses nothing the
  * ends send only what changed: so thousands of idle links cost nothing. */
-void fab_flow_fire(struct vb_fab_end *e, vb_time now)
+void fab_fc_fire(struct vb_fab_end *e, vb_time now)
 {
 	bool noisy = is_noisy(e->link, now);
 	unsigned vls = vb_fab_vls(e->port->vl_cap);
@@ -317,18 +317,18 @@ void fab_flow_fire(struct vb_fab_end *e, vb_time now)
 	if (!e->node || e->port->phys != FAB_LINK_UP)
 		return;
 	if (noisy && watchdog_bites(e, now)) {
-		recover(e, now);
+		retrain_stuck(e, now);
 		return;
 	}
 	/* Send a link packet for every VL that the port has: the subnet manager
 	 * makes only some VLs operational, and this code does not learn
 	 * which. */
 	for (unsigned vl = 0; vl < vls; vl++)
-		if (noisy || !vb_flow_is_told(&e->flow[vl]))
+		if (noisy || !vb_fc_is_told(&e->flow[vl]))
 			e->tell |= (uint16_t)(1u << vl);
 	fab_kick(e, now);
 	if (noisy)
-		fab_arm_by(e->net, &e->flow_alarm, now + fab_flow_period(e));
+		fab_arm_by(e->net, &e->flow_alarm, now + fab_fc_period(e));
 }
 
 static int add_link(struct vb_fab_net *net, struct link *l)
@@ -347,7 +347,8 @@ static int add_link(struct vb_fab_net *net, struct link *l)
 	return 0;
 }
 
-static void join(struct vb_fab_end *e, struct vb_fab_end *peer, struct link *l)
+static void join_ends(struct vb_fab_end *e, struct vb_fab_end *peer,
+		      struct link *l)
 {
 	e->link = l;
 	e->peer = peer;
@@ -375,8 +376,8 @@ int fab_link_make(struct vb_fab_end *a, struct vb_fab_end *b,
 		return -ENOMEM;
 	}
 	net->now = VB_MAX(net->now, now);
-	join(a, b, l);
-	join(b, a, l);
+	join_ends(a, b, l);
+	join_ends(b, a, l);
 	*made = l;
 	return 0;
 }
@@ -432,7 +433,7 @@ int vb_fab_tune(struct vb_fab_net *net, struct vb_fab_node *node, uint8_t port,
 	 * link packets a few times more, so that the peer learns the present
 	 * totals. */
 	if (is_noisy(l, net->now))
-		l->noisy_until = net->now + 3 * VB_FLOW_PERIOD * 4 +
+		l->noisy_until = net->now + 3 * VB_FC_PERIOD * 4 +
 				 2 * (l->spec.delay + spec->delay);
 	l->spec = *spec;
 	set_rate(l->a);

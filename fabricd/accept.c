@@ -56,7 +56,7 @@ void vb_fabricd_accept_again(struct fd_later *l, vb_time now)
  * descriptor is free. If none is free, the listener is watched again when a
  * client leaves, and after ACCEPT_AGAIN at the latest, since something else
  * than clients may have used the descriptors up. */
-static int accept_one(struct vb_fabricd *f, vb_time now)
+static int accept_program(struct vb_fabricd *f, vb_time now)
 {
 	int fd = -1;
 
@@ -86,7 +86,7 @@ static pid_t peer_pid(int fd)
 void vb_fabricd_accept(struct fd_watch *w, uint32_t events, vb_time now)
 {
 	struct vb_fabricd *f = VB_CONTAINER_OF(w, struct vb_fabricd, listener);
-	int fd = accept_one(f, now);
+	int fd = accept_program(f, now);
 	uid_t uid;
 
 	if (fd < 0)

@@ -22,7 +22,7 @@ struct text_message {
 
 /* Print the messages of the answer until one has the result: an error, or an
  * empty message for success. */
-static int read_answer(int fd, FILE *to, char *error)
+static int copy_answer(int fd, FILE *to, char *error)
 {
 	static struct text_message m;
 
@@ -82,7 +82,7 @@ int vb_fabricd_ask(int fd, const char *command, FILE *to,
 {
 	int rc = send_command(fd, command);
 
-	return rc ? rc : read_answer(fd, to, error);
+	return rc ? rc : copy_answer(fd, to, error);
 }
 
 int vb_fabricd_command(const char *name, const char *command, FILE *to,
@@ -99,7 +99,7 @@ int vb_fabricd_command(const char *name, const char *command, FILE *to,
 
 /* --- captures --- */
 
-static int write_all(int file, const char *bytes, size_t len)
+static int copy_bytes(int file, const char *bytes, size_t len)
 {
 	while (len > 0) {
 		ssize_t n = write(file, bytes, len);
@@ -141,7 +141,7 @@ static int take_piece(int fd, int file, char *said)
 		snprintf(said, VB_TOPO_ERROR, "%.*s", (int)len, m.text);
 		return m.head.result == VB_UMAD_DONE ? 0 : -EINVAL;
 	}
-	rc = write_all(file, m.text, len);
+	rc = copy_bytes(file, m.text, len);
 	return rc ? rc : 1;
 }
 

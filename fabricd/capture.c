@@ -176,11 +176,11 @@ static void put_erf(struct block *b, bool flow, size_t len, vb_time wall)
 }
 
 static void make_packet(struct block *b, unsigned interface,
-			enum vb_fab_way way, const uint8_t *bytes, size_t len,
-			vb_time now)
+			enum vb_fab_direction direction, const uint8_t *bytes,
+			size_t len, vb_time now)
 {
 	vb_time wall = vb_clock_wall(now);
-	uint32_t flags = htole32(way == FAB_SENT ? 2 : 1);
+	uint32_t flags = htole32(direction == FAB_SENT ? 2 : 1);
 
 	begin_block(b, BLOCK_PACKET);
 	put_u32(b, interface);
@@ -188,7 +188,7 @@ static void make_packet(struct block *b, unsigned interface,
 	put_u32(b, (uint32_t)wall);
 	put_u32(b, (uint32_t)(ERF_BYTES + len));
 	put_u32(b, (uint32_t)(ERF_BYTES + len));
-	put_erf(b, len <= VB_FLOW_WIDE_BYTES, len, wall);
+	put_erf(b, len <= VB_FC_WIDE_BYTES, len, wall);
 	put_padded(b, bytes, len);
 	put_option(b, OPT_PACKET_FLAGS, &flags, sizeof(flags));
 	put_u32(b, OPT_END);
@@ -237,16 +237,17 @@ static bool add_block(struct capture *c, const struct block *b, vb_time now)
 	return true;
 }
 
-static void record(struct capture *c, uint8_t port, enum vb_fab_way way,
-		   const uint8_t *bytes, size_t len, vb_time now)
+static void record(struct capture *c, uint8_t port,
+		   enum vb_fab_direction direction, const uint8_t *bytes,
+		   size_t len, vb_time now)
 {
 	/* static, because the process has only one thread */
 	static struct block b;
 	struct counts *counts = &c->port[port];
 
-	if ((len <= VB_FLOW_WIDE_BYTES && !c->flow) || !c->left)
+	if ((len <= VB_FC_WIDE_BYTES && !c->flow) || !c->left)
 		return;
-	make_packet(&b, port - c->first, way, bytes, len, now);
+	make_packet(&b, port - c->first, direction, bytes, len, now);
 	if (b.len > c->left) {
 		c->left = 0; /* vb_fabricd_captures_run() ends it */
 		return;
@@ -260,8 +261,8 @@ static void record(struct capture *c, uint8_t port, enum vb_fab_way way,
 }
 
 void vb_fabricd_see_wire(void *arg, struct vb_fab_node *node, uint8_t port,
-			 enum vb_fab_way way, const uint8_t *bytes, size_t len,
-			 vb_time now)
+			 enum vb_fab_direction direction, const uint8_t *bytes,
+			 size_t len, vb_time now)
 {
 	struct vb_fabricd *f = arg;
 
@@ -269,7 +270,7 @@ void vb_fabricd_see_wire(void *arg, struct vb_fab_node *node, uint8_t port,
 		struct capture *c = VB_CONTAINER_OF(l, struct capture, link);
 
 		if (c->node == node && port >= c->first && port <= c->last)
-			record(c, port, way, bytes, len, now);
+			record(c, port, direction, bytes, len, now);
 	}
 }
 
@@ -315,7 +316,7 @@ void vb_fabricd_capture_end(struct capture *c, vb_time now)
 	vb_fabricd_capture_free(c);
 }
 
-static void give_up(struct capture *c)
+static void end_unread_capture(struct capture *c)
 {
 	c->to.end(c->to.arg, -ETIMEDOUT,
 		  "the capture ended: nobody has read it for 5 seconds");
@@ -338,7 +339,7 @@ vb_time vb_fabricd_captures_run(struct vb_fabricd *f, vb_time now)
 		if (pour(c, now))
 			continue;
 		if (now >= c->stuck + PATIENCE)
-			give_up(c);
+			end_unread_capture(c);
 		else
 			next = VB_MIN(next, c->stuck + PATIENCE);
 	}
@@ -358,8 +359,8 @@ static bool read_number(const char *word, uint64_t most, uint64_t *value)
 
 /* Read the words of a command into @c: "capture", NODE, PORT or "all", and then
  * "flow" or a number of bytes or both. 0; -EINVAL and @error. */
-static int read_wish(struct capture *c, char **words, unsigned count,
-		     char *error)
+static int read_capture_words(struct capture *c, char **words, unsigned count,
+			      char *error)
 {
 	uint64_t port = 0;
 
@@ -401,12 +402,12 @@ static int read_words(struct capture *c, const char *text, char *error)
 		return vb_topo_fail(error, "no memory");
 	while (count < WORDS_MOST && (word = strsep(&rest, "\n")))
 		words[count++] = word;
-	rc = read_wish(c, words, count, error);
+	rc = read_capture_words(c, words, count, error);
 	free(copy);
 	return rc;
 }
 
-static void start(struct capture *c, vb_time now)
+static void start_capture(struct capture *c, vb_time now)
 {
 	struct block b;
 
@@ -440,7 +441,7 @@ int vb_fabricd_capture_begin(struct vb_fabricd *f, const char *text,
 		free(c);
 		return rc;
 	}
-	start(c, now);
+	start_capture(c, now);
 	*made = c;
 	return 0;
 }

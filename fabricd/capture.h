@@ -41,7 +41,7 @@ vb_time vb_fabricd_captures_run(struct vb_fabricd *f, vb_time now);
 /* The function on_wire() of struct vb_fab_ops: add a frame or link packet that
  * passes @port of @node to all captures of that port. */
 void vb_fabricd_see_wire(void *arg, struct vb_fab_node *node, uint8_t port,
-			 enum vb_fab_way way, const uint8_t *bytes, size_t len,
-			 vb_time now);
+			 enum vb_fab_direction direction, const uint8_t *bytes,
+			 size_t len, vb_time now);
 
 #endif

@@ -304,7 +304,7 @@ static void json_port(const struct command *c, struct vb_fab_node *n,
 
 	if (!p->connected)
 		return;
-	vb_fab_settle(c->f->net, n, (uint8_t)port, c->now);
+	vb_fab_count_waits(c->f->net, n, (uint8_t)port, c->now);
 	fprintf(c->to,
 		"%s\n      {\"port\": %u, \"state\": \"%s\", \"gbits\": %u, "
 		"\"lid\": %u, \"lmc\": %u, \"peer\": ",
@@ -351,9 +351,9 @@ static void show_json(const struct command *c)
 static int do_show(struct command *c)
 {
 	const char *how = c->count > 1 ? c->words[1] : "text";
-	struct way w;
+	struct fd_path w;
 
-	if (c->count > 2 && vb_fabricd_way(c->f, c->words[2], &w, c->error))
+	if (c->count > 2 && vb_fabricd_path(c->f, c->words[2], &w, c->error))
 		return -EINVAL;
 	if (strcmp(how, "json") == 0)
 		show_json(c);
@@ -361,7 +361,7 @@ static int do_show(struct command *c)
 		return vb_fabricd_draw(c->f, how[0] == 'h',
 				       c->count > 2 ? &w : NULL, c->to, c->now);
 	else if (strcmp(how, "path") == 0 && c->count > 2)
-		vb_fabricd_way_print(c->f, &w, c->to);
+		vb_fabricd_path_print(c->f, &w, c->to);
 	else if (strcmp(how, "text") == 0)
 		show_text(c);
 	else
@@ -398,7 +398,7 @@ static const struct {
 	{ "has", 2, 2, do_has, "has NODE" },
 };
 
-static int run(struct command *c)
+static int run_words(struct command *c)
 {
 	for (unsigned i = 0; i < VB_COUNT(commands); i++) {
 		int rc;
@@ -434,7 +434,7 @@ int vb_fabricd_do(struct vb_fabricd *f, const char *text, FILE *to,
 		words[c.count++] = word;
 	rc = rest ? vb_topo_fail(error, "a command has at most %d words",
 				 WORDS_MOST)
-		  : run(&c);
+		  : run_words(&c);
 	free(copy);
 	return rc;
 }

@@ -19,7 +19,7 @@
 struct picture {
 	const struct vb_fabricd *f;
 	struct layout l;
-	const struct way *way;
+	const struct fd_path *path;
 	FILE *to;
 	vb_time now;
 	/* by index of the node: where the node's ports begin in f->marks */
@@ -118,8 +118,8 @@ static const char *class_of_use(double use)
 	return use >= WARM ? " warm" : "";
 }
 
-static bool is_on_way(const struct way *w, const struct vb_fab_node *n,
-		      unsigned port)
+static bool is_on_path(const struct fd_path *w, const struct vb_fab_node *n,
+		       unsigned port)
 {
 	for (unsigned i = 0; w && i < w->count; i++)
 		if (w->hop[i].node == n &&
@@ -206,7 +206,7 @@ static void draw_link(struct picture *p, const struct vb_fab_node *n,
 		"<line class=\"link %s%s%s%s\" x1=\"%.1f\" y1=\"%.1f\" "
 		"x2=\"%.1f\" y2=\"%.1f\">",
 		vb_fabricd_state_name(n->port[port].state), class_of_use(use),
-		is_on_way(p->way, n, port) ? " way" : "",
+		is_on_path(p->path, n, port) ? " way" : "",
 		tp->linked ? "" : " far", a.x + side, a.y + side, b.x + side,
 		b.y + side);
 	put_link_title(p, n, port);
@@ -239,7 +239,7 @@ static void draw_node(struct picture *p, const struct vb_fab_node *n)
 	fprintf(p->to,
 		"<g class=\"node %s%s\" transform=\"translate(%.1f %.1f)\">%s",
 		vb_fabricd_kind_name(n->kind),
-		is_on_way(p->way, n, 0) ? " way" : "", s.x, s.y,
+		is_on_path(p->path, n, 0) ? " way" : "", s.x, s.y,
 		sw ? "<rect x=\"-24\" y=\"-9\" width=\"48\" height=\"18\" "
 		     "rx=\"3\"/>"
 		   : "<circle r=\"7\"/>");
@@ -322,14 +322,14 @@ static void put_hot_ports(struct picture *p)
 	fputs("</table>\n", p->to);
 }
 
-static void put_way(struct picture *p)
+static void put_path_text(struct picture *p)
 {
-	if (!p->way)
+	if (!p->path)
 		return;
-	fprintf(p->to, "<p id=\"way\">LID %u to LID %u: ", p->way->from,
-		p->way->to);
-	for (unsigned i = 0; i < p->way->count; i++) {
-		const struct hop *h = &p->way->hop[i];
+	fprintf(p->to, "<p id=\"way\">LID %u to LID %u: ", p->path->from,
+		p->path->to);
+	for (unsigned i = 0; i < p->path->count; i++) {
+		const struct hop *h = &p->path->hop[i];
 
 		if (h->in)
 			fprintf(p->to, " \xe2\x86\x92 [%u] ", h->in);
@@ -355,16 +355,16 @@ static void draw_page(struct picture *p)
 	      "from 5 % of their rate, violet from 50 %; black: the way. "
 	      "Point at one to see more.</p>\n",
 	      p->to);
-	put_way(p);
+	put_path_text(p);
 	draw_svg(p);
 	put_hot_ports(p);
 	fputs("</body></html>\n", p->to);
 }
 
-int vb_fabricd_draw(const struct vb_fabricd *f, bool page, const struct way *w,
-		    FILE *to, vb_time now)
+int vb_fabricd_draw(const struct vb_fabricd *f, bool page,
+		    const struct fd_path *w, FILE *to, vb_time now)
 {
-	struct picture p = { .f = f, .way = w, .to = to, .now = now };
+	struct picture p = { .f = f, .path = w, .to = to, .now = now };
 	uint32_t at = 0;
 	int rc = vb_fabricd_layout(f, &p.l);
 

@@ -10,13 +10,13 @@
 #define VB_HOPS_MOST 64
 
 /* A node that a frame passes. @in, @out: the ports by which the frame enters
- * and leaves the node; 0: the way begins or ends at this node. */
+ * and leaves the node; 0: the path begins or ends at this node. */
 struct hop {
 	struct vb_fab_node *node;
 	uint8_t in, out;
 };
 
-struct way {
+struct fd_path {
 	uint16_t from, to; /* the LIDs of the way's first and last port */
 	unsigned count;
 	struct hop hop[VB_HOPS_MOST];
@@ -26,10 +26,10 @@ struct way {
  * "FROM:TO", such as "5:6". Sets *@w to the nodes that a frame passes. Returns
  * 0; -EINVAL: no port has the LID, or the tables do not lead to it, and @error
  * says where they end. */
-int vb_fabricd_way(const struct vb_fabricd *f, const char *text, struct way *w,
-		   char error[VB_TOPO_ERROR]);
-void vb_fabricd_way_print(const struct vb_fabricd *f, const struct way *w,
-			  FILE *to);
+int vb_fabricd_path(const struct vb_fabricd *f, const char *text,
+		    struct fd_path *w, char error[VB_TOPO_ERROR]);
+void vb_fabricd_path_print(const struct vb_fabricd *f, const struct fd_path *w,
+			   FILE *to);
 
 /* --- fabricd/layout.c --- */
 
@@ -54,9 +54,9 @@ int vb_fabricd_layout(const struct vb_fabricd *f, struct layout *l);
  * -ENOMEM. */
 int vb_fabricd_mark(struct vb_fabricd *f, vb_time now);
 /* Write a picture of the fabric to @to, as SVG, or (@page) as a page of XHTML
- * that contains the SVG. @w: a way to mark in the picture; NULL: none. Returns
- * 0 or -ENOMEM. */
-int vb_fabricd_draw(const struct vb_fabricd *f, bool page, const struct way *w,
-		    FILE *to, vb_time now);
+ * that contains the SVG. @w: a path to mark in the picture; NULL:
+ * none. Returns 0 or -ENOMEM. */
+int vb_fabricd_draw(const struct vb_fabricd *f, bool page,
+		    const struct fd_path *w, FILE *to, vb_time now);
 
 #endif

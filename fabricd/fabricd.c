@@ -38,7 +38,7 @@
 #define ALONE (4 * VB_USEC)
 /* How much later than due link packets may leave, while a program shares the
  * processor (vb_fab_next_frame()). */
-#define FLOW_LATE (100 * VB_USEC)
+#define FC_LATE (100 * VB_USEC)
 /* how long after the last such sched_yield() this process assumes that a
  * program shares its processor */
 #define SHARES (5 * VB_MSEC)
@@ -95,24 +95,24 @@ static void on_event(void *arg, struct vb_fab_node *node, uint8_t port,
 	}
 }
 
-static int send_frame(void *arg, struct vb_fab_node *node, uint8_t port,
-		      const uint8_t *bytes, size_t len, vb_time now)
+static int send_from_node(void *arg, struct vb_fab_node *node, uint8_t port,
+			  const uint8_t *bytes, size_t len, vb_time now)
 {
 	struct vb_fabricd *f = arg;
 
 	return vb_fab_send(f->net, node, port, bytes, len, now);
 }
 
-static int set_state(void *arg, struct vb_fab_node *node, uint8_t port,
-		     enum vb_fab_state state, vb_time now)
+static int set_net_state(void *arg, struct vb_fab_node *node, uint8_t port,
+			 enum vb_fab_state state, vb_time now)
 {
 	struct vb_fabricd *f = arg;
 
 	return vb_fab_set_state(f->net, node, port, state, now);
 }
 
-static int set_phys(void *arg, struct vb_fab_node *node, uint8_t port,
-		    enum vb_fab_phys phys, vb_time now)
+static int set_net_phys(void *arg, struct vb_fab_node *node, uint8_t port,
+			enum vb_fab_phys phys, vb_time now)
 {
 	struct vb_fabricd *f = arg;
 
@@ -127,17 +127,17 @@ static vb_time through(void *arg, struct vb_fab_node *node, uint8_t port,
 	return vb_fab_mgmt_through(f->net, node, port, now);
 }
 
-static void configured(void *arg, struct vb_fab_node *node, uint8_t port)
+static void port_configured(void *arg, struct vb_fab_node *node, uint8_t port)
 {
 	vb_fabricd_verbs_changed(arg, node, port);
 }
 
-static void settle(void *arg, struct vb_fab_node *node, uint8_t port,
-		   vb_time now)
+static void count_port_waits(void *arg, struct vb_fab_node *node, uint8_t port,
+			     vb_time now)
 {
 	struct vb_fabricd *f = arg;
 
-	vb_fab_settle(f->net, node, port, now);
+	vb_fab_count_waits(f->net, node, port, now);
 }
 
 /* --- the network of a topology --- */
@@ -235,13 +235,13 @@ static int build(struct vb_fabricd *f)
 					    .on_wire = vb_fabricd_see_wire,
 					    .arg = f };
 	const struct vb_mgmt_ops mgmt_ops = {
-		.send = send_frame,
-		.set_state = set_state,
-		.set_phys = set_phys,
+		.send = send_from_node,
+		.set_state = set_net_state,
+		.set_phys = set_net_phys,
 		.through = through,
-		.settle = settle,
+		.count_waits = count_port_waits,
 		.deliver = vb_fabricd_deliver,
-		.configured = configured,
+		.configured = port_configured,
 		.arg = f,
 	};
 	vb_time now = vb_clock_read();
@@ -284,7 +284,7 @@ void vb_fabricd_unwatch(struct vb_fabricd *f, struct fd_watch *w)
 	(void)epoll_ctl(f->epoll, EPOLL_CTL_DEL, w->fd, NULL);
 }
 
-static int start_listening(struct vb_fabricd *f, const char *name)
+static int open_listener(struct vb_fabricd *f, const char *name)
 {
 	int rc;
 
@@ -357,7 +357,7 @@ struct vb_fabricd *vb_fabricd_create(struct vb_topo *topo, const char *name,
 	if (!rc)
 		rc = vb_fabricd_remotes_open(f, error, vb_clock_read());
 	if (!rc)
-		rc = start_listening(f, name);
+		rc = open_listener(f, name);
 	if (!rc)
 		return f;
 	if (!error[0])
@@ -394,7 +394,7 @@ void vb_fabricd_destroy(struct vb_fabricd *f)
  * to FLOW_LATE for other events. */
 static vb_time next_of(struct vb_fabricd *f, vb_time now)
 {
-	vb_time late = now < f->verbs.shares_until ? FLOW_LATE : 0;
+	vb_time late = now < f->verbs.shares_until ? FC_LATE : 0;
 	vb_time next = vb_fabricd_remotes_run(f, now);
 	vb_time flow = vb_fab_next(f->net);
 

@@ -231,7 +231,7 @@ static void place_adapters(struct plan *p, bool circle)
 	free(next);
 }
 
-static void place(struct plan *p)
+static void place_nodes(struct plan *p)
 {
 	bool circle = false;
 
@@ -259,7 +259,7 @@ int vb_fabricd_layout(const struct vb_fabricd *f, struct layout *l)
 	p.owner = calloc(p.nodes, sizeof(*p.owner));
 	p.owned = calloc(p.nodes, sizeof(*p.owned));
 	if (l->spot && p.rank && p.owner && p.owned) {
-		place(&p);
+		place_nodes(&p);
 		rc = 0;
 	}
 	free(p.rank);

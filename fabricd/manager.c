@@ -200,7 +200,7 @@ static int start_manager(struct fd_manager *m)
 	return rc;
 }
 
-static void give_up(struct fd_manager *m, const char *why)
+static void give_up_manager(struct fd_manager *m, const char *why)
 {
 	vb_log(LOG_ERROR,
 	       "fabric: %s: the fabric goes on without a subnet manager; its "
@@ -214,7 +214,7 @@ static void start_again(struct fd_later *l, vb_time now)
 	int rc = start_manager(m);
 
 	if (rc)
-		give_up(m, strerror(-rc));
+		give_up_manager(m, strerror(-rc));
 }
 
 static void say_end(const struct fd_manager *m, int status)
@@ -248,7 +248,7 @@ static void manager_ended(struct fd_watch *w, uint32_t events, vb_time now)
 	say_end(m, status);
 	m->deaths = now - m->started > LIVED ? 1 : m->deaths + 1;
 	if (m->deaths > DEATHS_MOST)
-		give_up(m, PROGRAM " ended again and again");
+		give_up_manager(m, PROGRAM " ended again and again");
 	else
 		vb_fabricd_later(m->f, &m->again,
 				 now + (FIRST_PAUSE << (m->deaths - 1)));

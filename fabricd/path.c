@@ -31,7 +31,7 @@ static struct vb_fab_node *find_lid(const struct vb_fabricd *f, unsigned lid,
 	return NULL;
 }
 
-static bool read_lids(const char *text, struct way *w)
+static bool read_lids(const char *text, struct fd_path *w)
 {
 	unsigned from, to;
 	int end = 0;
@@ -63,7 +63,7 @@ static unsigned forwards_by(const struct vb_fab_node *sw, uint16_t lid)
 
 /* Add the node behind the last hop to the way. Returns 1: the way goes on; 0:
  * the last hop has the LID; -EINVAL and @error: the way ends before. */
-static int walk_on(const struct vb_fabricd *f, struct way *w,
+static int walk_on(const struct vb_fabricd *f, struct fd_path *w,
 		   const struct vb_fab_node *end, char *error)
 {
 	struct hop *h = &w->hop[w->count - 1];
@@ -104,8 +104,8 @@ static int walk_on(const struct vb_fabricd *f, struct way *w,
 	return 1;
 }
 
-int vb_fabricd_way(const struct vb_fabricd *f, const char *text, struct way *w,
-		   char error[VB_TOPO_ERROR])
+int vb_fabricd_path(const struct vb_fabricd *f, const char *text,
+		    struct fd_path *w, char error[VB_TOPO_ERROR])
 {
 	struct vb_fab_node *from, *end;
 	uint8_t port, end_port;
@@ -138,8 +138,8 @@ static void put_name(FILE *to, const char *s)
 		fputc(*s >= ' ' && *s <= '~' ? *s : '?', to);
 }
 
-void vb_fabricd_way_print(const struct vb_fabricd *f, const struct way *w,
-			  FILE *to)
+void vb_fabricd_path_print(const struct vb_fabricd *f, const struct fd_path *w,
+			   FILE *to)
 {
 	fprintf(to, "from LID %u to LID %u:\n", w->from, w->to);
 	for (unsigned i = 0; i < w->count; i++) {

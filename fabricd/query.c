@@ -53,7 +53,7 @@ static void describe_port(struct vb_fabricd *f, struct vb_fab_node *n,
 	memcpy(i->pkey, p->pkey, i->pkeys * sizeof(*i->pkey));
 	if (!vb_fabricd_issm_path(f, n, port, i->issm))
 		i->issm[0] = '\0';
-	vb_fab_settle(f->net, n, port, now);
+	vb_fab_count_waits(f->net, n, port, now);
 	for (unsigned k = 0; k < VB_UMAD_COUNTS; k++)
 		i->count[k] = p->count[counts[k]];
 }

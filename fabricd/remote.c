@@ -148,7 +148,7 @@ static void permit_fragments(const struct remote *r)
 
 /* Open the link's UDP socket and connect it: the kernel then hands out only
  * datagrams from the peer's address. */
-static int open_udp(struct remote *r)
+static int open_far_udp(struct remote *r)
 {
 	r->watch.fd =
 		vb_fabricd_bind(r->peer.ss_family, SOCK_DGRAM, r->where->local);
@@ -185,7 +185,7 @@ static int open_sockets(struct remote *r, vb_time now, char *error)
 	if (rc)
 		return rc;
 	rc = r->where->via == VIA_TCP ? vb_fabricd_tcp_open(r, now)
-				      : open_udp(r);
+				      : open_far_udp(r);
 	if (rc)
 		vb_topo_fail(error, "port %u here, %.80s port %u there: %s",
 			     r->where->local, r->where->host, r->where->port,

@@ -213,7 +213,7 @@ static void accept_call(struct fd_watch *w, uint32_t events, vb_time now)
 	close(fd);
 }
 
-static void call_peer(struct remote *r)
+static void connect_far(struct remote *r)
 {
 	int fd = socket(r->peer.ss_family,
 			SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
@@ -233,7 +233,7 @@ vb_time vb_fabricd_tcp_run(struct remote *r, vb_time now)
 		return VB_NEVER;
 	if (now >= r->call_at) {
 		r->call_at = now + CALL_AGAIN;
-		call_peer(r);
+		connect_far(r);
 	}
 	return r->call_at;
 }

@@ -12,7 +12,7 @@
 
 /* --- words --- */
 
-static bool take_number(const char *text, uint16_t *port)
+static bool take_far_port(const char *text, uint16_t *port)
 {
 	char *end;
 	unsigned long v = strtoul(text, &end, 10);
@@ -24,7 +24,7 @@ static bool take_number(const char *text, uint16_t *port)
 }
 
 /* Read HOST:PORT or [HOST]:PORT into @far. False: @text is something else. */
-static bool take_address(const char *text, struct vb_topo_far *far)
+static bool take_far_address(const char *text, struct vb_topo_far *far)
 {
 	const char *colon = strrchr(text, ':');
 	size_t len = colon ? (size_t)(colon - text) : 0;
@@ -39,24 +39,24 @@ static bool take_address(const char *text, struct vb_topo_far *far)
 		return false;
 	memcpy(far->host, text, len);
 	far->host[len] = '\0';
-	return take_number(colon + 1, &far->port);
+	return take_far_port(colon + 1, &far->port);
 }
 
 static bool take_udp(const char *text, struct vb_topo_far *far)
 {
 	far->via = VIA_UDP;
-	return take_address(text, far);
+	return take_far_address(text, far);
 }
 
 static bool take_tcp(const char *text, struct vb_topo_far *far)
 {
 	far->via = VIA_TCP;
-	return take_address(text, far);
+	return take_far_address(text, far);
 }
 
 static bool take_local(const char *text, struct vb_topo_far *far)
 {
-	return take_number(text, &far->local);
+	return take_far_port(text, &far->local);
 }
 
 static const struct {
@@ -69,8 +69,8 @@ static const struct {
 	{ "local=", take_local, "a port from 1 to 65535" },
 };
 
-static int take_word(const char *word, struct vb_topo_far *far, bool *taken,
-		     char *error)
+static int take_far_word(const char *word, struct vb_topo_far *far, bool *taken,
+			 char *error)
 {
 	enum vb_topo_via before = far->via;
 
@@ -102,7 +102,7 @@ int vb_topo_far_take(char *text, struct vb_topo_far *far,
 		int rc;
 
 		snprintf(word, sizeof(word), "%.*s", (int)len, text);
-		rc = take_word(word, far, &taken, error);
+		rc = take_far_word(word, far, &taken, error);
 		if (rc)
 			return rc;
 		if (taken)
@@ -153,8 +153,8 @@ static bool goes_along(const struct vb_topo *t, uint32_t index,
 
 /* Mark in @kept the nodes that @names lists, and the adapters that belong to
  * them. */
-static int choose(const struct vb_topo *t, const char *const *names,
-		  bool *named, bool *kept, char *error)
+static int choose_part(const struct vb_topo *t, const char *const *names,
+		       bool *named, bool *kept, char *error)
 {
 	for (; *names; names++) {
 		const struct vb_topo_node *n = vb_topo_find(t, *names);
@@ -172,8 +172,8 @@ static int choose(const struct vb_topo *t, const char *const *names,
 
 /* If the link at @port leads to a node that is not kept, make it a link to
  * another process. */
-static int cut(struct vb_topo *t, uint32_t index, unsigned port,
-	       const bool *kept, char *error)
+static int cut_link(struct vb_topo *t, uint32_t index, unsigned port,
+		    const bool *kept, char *error)
 {
 	struct vb_topo_node *n = &t->nodes[index], *peer;
 	struct vb_topo_port *p = &n->port[port];
@@ -197,7 +197,7 @@ static int cut(struct vb_topo *t, uint32_t index, unsigned port,
 }
 
 /* Remove the nodes that are not in @kept, and renumber the others. */
-static int shrink(struct vb_topo *t, const bool *kept)
+static int drop_other_parts(struct vb_topo *t, const bool *kept)
 {
 	uint32_t *now = calloc(t->count, sizeof(*now)), count = 0;
 
@@ -231,13 +231,13 @@ int vb_topo_part(struct vb_topo *t, const char *const *names,
 	int rc = -ENOMEM;
 
 	if (named && kept)
-		rc = choose(t, names, named, kept, error);
+		rc = choose_part(t, names, named, kept, error);
 	for (uint32_t i = 0; i < t->count && !rc; i++)
 		for (unsigned p = 1; kept[i] && p <= t->nodes[i].ports && !rc;
 		     p++)
-			rc = cut(t, i, p, kept, error);
+			rc = cut_link(t, i, p, kept, error);
 	if (!rc)
-		rc = shrink(t, kept);
+		rc = drop_other_parts(t, kept);
 	free(named);
 	free(kept);
 	if (rc == -ENOMEM)

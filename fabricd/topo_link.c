@@ -67,7 +67,7 @@ static bool set_delay(struct vb_fab_link_spec *s, const char *text)
 
 /* Set the rate of a link from its text. "0": the rate of width and speed;
  * "free": frames take no time. */
-static bool set_rate(struct vb_fab_link_spec *s, const char *text)
+static bool take_rate(struct vb_fab_link_spec *s, const char *text)
 {
 	double v;
 
@@ -147,7 +147,7 @@ static const struct {
 	const char *what;
 } parameters[] = {
 	{ "delay", set_delay, "a time of at most 10 s: 500ns, 50us, 1ms" },
-	{ "rate", set_rate, "bits a second: 8G, 2.5G, 100M; or free" },
+	{ "rate", take_rate, "bits a second: 8G, 2.5G, 100M; or free" },
 	{ "buf", set_buffer, "blocks of 64 bytes for each VL" },
 	{ "credits", set_credits, "std or ext" },
 	{ "ber", set_ber, "a bit error rate from 0 to 1" },

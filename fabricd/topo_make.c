@@ -27,7 +27,7 @@ struct maker {
 	int rc;
 };
 
-static uint32_t add(struct maker *m, uint8_t kind, unsigned ports)
+static uint32_t add_made_node(struct maker *m, uint8_t kind, unsigned ports)
 {
 	char id[VB_TOPO_ID];
 	uint32_t index = 0;
@@ -41,8 +41,8 @@ static uint32_t add(struct maker *m, uint8_t kind, unsigned ports)
 	return index;
 }
 
-static void join(struct maker *m, uint32_t a, unsigned a_port, uint32_t b,
-		 unsigned b_port)
+static void link_made(struct maker *m, uint32_t a, unsigned a_port, uint32_t b,
+		      unsigned b_port)
 {
 	if (!m->rc)
 		vb_topo_link(m->topo, a, a_port, b, b_port);
@@ -52,7 +52,7 @@ static void add_hosts(struct maker *m, uint32_t sw, unsigned first,
 		      unsigned count)
 {
 	for (unsigned i = 0; i < count && !m->rc; i++)
-		join(m, add(m, FAB_CA, 1), 1, sw, first + i);
+		link_made(m, add_made_node(m, FAB_CA, 1), 1, sw, first + i);
 }
 
 /* Add @count switches. Returns the index of the first switch; switch i has that
@@ -62,7 +62,7 @@ static uint32_t add_switches(struct maker *m, unsigned count, unsigned ports)
 	uint32_t first = m->topo->count;
 
 	for (unsigned i = 0; i < count && !m->rc; i++)
-		(void)add(m, FAB_SWITCH, ports);
+		(void)add_made_node(m, FAB_SWITCH, ports);
 	return first;
 }
 
@@ -107,8 +107,8 @@ static int make_two_levels(struct maker *m, unsigned leaves, unsigned ports)
 		for (unsigned u = 0; u < half; u++) {
 			unsigned dealt = l * half + u;
 
-			join(m, leaf + l, half + 1 + u, spine + dealt % spines,
-			     dealt / spines + 1);
+			link_made(m, leaf + l, half + 1 + u,
+				  spine + dealt % spines, dealt / spines + 1);
 		}
 	}
 	return m->rc;
@@ -132,13 +132,13 @@ static int make_three_levels(struct maker *m, unsigned leaves, unsigned ports)
 	for (unsigned l = 0; l < leaves; l++) {
 		add_hosts(m, leaf + l, 1, half);
 		for (unsigned j = 0; j < half; j++)
-			join(m, leaf + l, half + 1 + j,
-			     mid + l / half * half + j, l % half + 1);
+			link_made(m, leaf + l, half + 1 + j,
+				  mid + l / half * half + j, l % half + 1);
 	}
 	for (unsigned s = 0; s < leaves; s++)
 		for (unsigned c = 0; c < half; c++)
-			join(m, mid + s, half + 1 + c,
-			     core + s % half * half + c, s / half + 1);
+			link_made(m, mid + s, half + 1 + c,
+				  core + s % half * half + c, s / half + 1);
 	return m->rc;
 }
 
@@ -175,7 +175,8 @@ static int make_torus(struct maker *m, const unsigned *n)
 			unsigned next =
 				i - at * stride + (at + 1) % size[d] * stride;
 
-			join(m, first + i, 2 * d + 1, first + next, 2 * d + 2);
+			link_made(m, first + i, 2 * d + 1, first + next,
+				  2 * d + 2);
 		}
 		stride *= size[d];
 	}
@@ -205,14 +206,14 @@ static int make_dragonfly(struct maker *m, const unsigned *n)
 	for (unsigned g = 0; g < groups; g++)
 		for (unsigned i = 0; i < a; i++)
 			for (unsigned j = i + 1; j < a; j++)
-				join(m, first + g * a + i, p + j,
-				     first + g * a + j, p + i + 1);
+				link_made(m, first + g * a + i, p + j,
+					  first + g * a + j, p + i + 1);
 	for (unsigned g = 0; g < groups; g++)
 		for (unsigned to = g + 1; to < groups; to++) {
 			unsigned k = to - 1, back = g;
 
-			join(m, first + g * a + k / h, p + a + k % h,
-			     first + to * a + back / h, p + a + back % h);
+			link_made(m, first + g * a + k / h, p + a + k % h,
+				  first + to * a + back / h, p + a + back % h);
 		}
 	return m->rc;
 }

@@ -201,7 +201,7 @@ static int read_node(struct parser *p, uint8_t kind, const char *s)
 
 /* Read an option of a port into @port. The options are ibsim's: w=4 s=2 e=1 are
  * the fastest width, speed and extended speed. */
-static void take_option(struct vb_topo_port *port, const char *word)
+static void take_port_option(struct vb_topo_port *port, const char *word)
 {
 	unsigned long v = strtoul(word + 2, NULL, 10);
 	char name[8];
@@ -234,12 +234,12 @@ static void take_rest(struct vb_topo_port *port, const char *s)
 		if (comment)
 			(void)vb_topo_rate_get(word, port);
 		else if (word[0] && word[1] == '=')
-			take_option(port, word);
+			take_port_option(port, word);
 	}
 }
 
 /* Read a line of a port: [1](guid) "peer"[3](guid) # comment */
-static int read_port(struct parser *p, const char *s)
+static int read_port_line(struct parser *p, const char *s)
 {
 	struct wanted w = { .line = p->line, .file = p->file };
 	unsigned port, peer_port;
@@ -443,7 +443,7 @@ static int read_line(struct parser *p, const char *line)
 		p->in_node = false;
 		return 0;
 	}
-	return *s == '[' ? read_port(p, s) : read_word(p, s);
+	return *s == '[' ? read_port_line(p, s) : read_word(p, s);
 }
 
 /* Keep a copy of the file's name, which outlives the parser because nodes point
@@ -540,7 +540,7 @@ static int attach_far(struct parser *p, const struct tuned *t)
 	return 0;
 }
 
-static int make_link(struct parser *p, const struct wanted *w)
+static int link_ports(struct parser *p, const struct wanted *w)
 {
 	uint32_t peer = vb_topo_index(p->topo, w->peer);
 	struct vb_topo_node *n = &p->topo->nodes[w->node], *other;
@@ -612,7 +612,7 @@ static int make_links(struct parser *p)
 	for (size_t i = 0; i < p->tuned_count && !rc; i++)
 		rc = attach_far(p, &p->tuned[i]);
 	for (size_t i = 0; i < p->wanted_count && !rc; i++)
-		rc = make_link(p, &p->wanted[i]);
+		rc = link_ports(p, &p->wanted[i]);
 	for (size_t i = 0; i < p->tuned_count && !rc; i++)
 		rc = tune_one(p, &p->tuned[i]);
 	return rc;

@@ -17,8 +17,8 @@ static void put_id(FILE *to, uint8_t kind, uint64_t guid)
 	fprintf(to, "\"%c-%016jx\"", kinds[kind].letter, (uintmax_t)guid);
 }
 
-static void put_port(FILE *to, const struct vb_topo *t,
-		     const struct vb_topo_node *n, unsigned port)
+static void write_port(FILE *to, const struct vb_topo *t,
+		       const struct vb_topo_node *n, unsigned port)
 {
 	const struct vb_topo_port *p = &n->port[port];
 	const struct vb_topo_node *peer = &t->nodes[p->peer];
@@ -91,8 +91,8 @@ static void put_tuning(FILE *to, const struct vb_topo_node *n, unsigned port)
 	fputc('\n', to);
 }
 
-static void put_node(FILE *to, const struct vb_topo *t,
-		     const struct vb_topo_node *n)
+static void write_node(FILE *to, const struct vb_topo *t,
+		       const struct vb_topo_node *n)
 {
 	fprintf(to, "\nvendid=%#x\ndevid=%#x\nsysimgguid=%#jx\n%s=%#jx\n",
 		n->vendor_id, n->device_id, (uintmax_t)n->sys_guid,
@@ -102,7 +102,7 @@ static void put_node(FILE *to, const struct vb_topo *t,
 	fprintf(to, "\t\t# \"%s\"\n", n->desc);
 	for (unsigned p = 1; p <= n->ports; p++)
 		if (n->port[p].linked || n->port[p].far)
-			put_port(to, t, n, p);
+			write_port(to, t, n, p);
 }
 
 static void put_node_tuning(FILE *to, const struct vb_topo_node *n)
@@ -118,7 +118,7 @@ static void put_node_tuning(FILE *to, const struct vb_topo_node *n)
 bool vb_topo_write(const struct vb_topo *t, FILE *to)
 {
 	for (uint32_t i = 0; i < t->count; i++)
-		put_node(to, t, &t->nodes[i]);
+		write_node(to, t, &t->nodes[i]);
 	fputc('\n', to);
 	for (uint32_t i = 0; i < t->count; i++)
 		put_node_tuning(to, &t->nodes[i]);

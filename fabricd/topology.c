@@ -29,7 +29,7 @@ static uint32_t hash_id(const char *id)
 	return h;
 }
 
-static void enter(struct vb_topo *t, uint32_t index)
+static void enter_id(struct vb_topo *t, uint32_t index)
 {
 	uint32_t at = hash_id(t->nodes[index].id) & (t->hash_room - 1);
 
@@ -42,7 +42,7 @@ void vb_topo_rehash(struct vb_topo *t)
 {
 	memset(t->by_id, 0xff, t->hash_room * sizeof(*t->by_id));
 	for (uint32_t i = 0; i < t->count; i++)
-		enter(t, i);
+		enter_id(t, i);
 }
 
 static bool grow_hashes(struct vb_topo *t)
@@ -133,7 +133,7 @@ int vb_topo_add(struct vb_topo *t, uint8_t kind, unsigned ports, const char *id,
 	snprintf(n->id, sizeof(n->id), "%s", id);
 	snprintf(n->desc, sizeof(n->desc), "%s", id);
 	*index = t->count++;
-	enter(t, *index);
+	enter_id(t, *index);
 	return 0;
 }
 

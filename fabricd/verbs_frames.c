@@ -67,7 +67,7 @@ static void take_bells(const struct verbs_program *p)
 }
 
 /* True if the ring of received frames of @p has room for any frame. */
-static bool has_room(struct verbs_program *p)
+static bool ring_has_room(struct verbs_program *p)
 {
 	return vb_shring_begin(&p->to, VB_VERBS_FRAME) != NULL;
 }
@@ -111,7 +111,7 @@ void vb_fabricd_verbs_bell(struct fd_watch *w, uint32_t events, vb_time now)
 	if (p->full_at != VB_NEVER) {
 		/* If other frames have filled the room by now, ask again for a
 		 * bell. */
-		if (has_room(p) || !vb_shring_starve(&p->to))
+		if (ring_has_room(p) || !vb_shring_starve(&p->to))
 			end_full(p, now);
 	}
 	if (!p->waits)
@@ -126,8 +126,9 @@ void vb_fabricd_verbs_bell(struct fd_watch *w, uint32_t events, vb_time now)
 
 /* Put a frame into the ring of @p. FAB_HELD: the ring has no room, and the
  * frame must wait; FAB_TAKEN: it is in the ring, or was dropped. */
-static enum vb_fab_taken give(struct verbs_program *p, const uint8_t *bytes,
-			      size_t len, vb_time now)
+static enum vb_fab_taken give_frame(struct verbs_program *p,
+				    const uint8_t *bytes, size_t len,
+				    vb_time now)
 {
 	uint8_t *to = vb_shring_begin(&p->to, (uint32_t)len);
 
@@ -157,7 +158,7 @@ static enum vb_fab_taken give(struct verbs_program *p, const uint8_t *bytes,
 	return FAB_HELD;
 }
 
-static bool is_member(const struct verbs_program *p, uint16_t mlid)
+static bool has_joined(const struct verbs_program *p, uint16_t mlid)
 {
 	const struct verbs_group *g = p->groups;
 
@@ -177,9 +178,9 @@ static void give_group(struct vb_fabricd_verbs_adapter *a,
 		struct verbs_program *p =
 			VB_CONTAINER_OF(c, struct verbs_program, link);
 
-		if (p->port != port || !is_member(p, mlid))
+		if (p->port != port || !has_joined(p, mlid))
 			continue;
-		if (give(p, bytes, len, now) == FAB_HELD)
+		if (give_frame(p, bytes, len, now) == FAB_HELD)
 			p->dropped++;
 	}
 }
@@ -202,7 +203,7 @@ static enum vb_fab_taken give_owner(struct vb_fabricd_verbs_adapter *a,
 
 	if (!p || p->port != port)
 		return FAB_TAKEN;
-	return give(p, bytes, len, now);
+	return give_frame(p, bytes, len, now);
 }
 
 /* True if a frame with this BTH may go to @dlid. Only datagrams go to a group,
@@ -277,8 +278,8 @@ static bool has_good_grh(const struct vb_fab_port *p, const uint8_t *bytes,
  * a frame goes, but source LID, source GID, P_Key, and the source queue pair of
  * a datagram must be its own. It cannot send to the queue pairs of
  * management. */
-static bool may_send(const struct verbs_program *p, const uint8_t *bytes,
-		     size_t len, struct vb_lrh *h)
+static bool may_program_send(const struct verbs_program *p,
+			     const uint8_t *bytes, size_t len, struct vb_lrh *h)
 {
 	const struct vb_fab_port *port = p->port;
 	const uint8_t *bth;
@@ -331,8 +332,8 @@ static bool send_away(struct verbs_program *p, const struct vb_lrh *h,
 /* Send one frame from the ring of @p. The program may change its bytes at any
  * time, so they are copied first. False: there is no room for it, and it must
  * wait. */
-static bool send_one(struct verbs_program *p, const uint8_t *shared,
-		     uint32_t len, vb_time now)
+static bool forward_frame(struct verbs_program *p, const uint8_t *shared,
+			  uint32_t len, vb_time now)
 {
 	/* static, because the process has only one thread */
 	static uint8_t bytes[VB_VERBS_FRAME];
@@ -344,7 +345,7 @@ static bool send_one(struct verbs_program *p, const uint8_t *shared,
 	}
 	memcpy(bytes, shared, len);
 	vb_lrh_set_vl(bytes, 0);
-	if (!may_send(p, bytes, len, &h)) {
+	if (!may_program_send(p, bytes, len, &h)) {
 		p->refused++;
 		return true;
 	}
@@ -368,7 +369,7 @@ static bool take_frames(struct verbs_program *p, vb_time now)
 				vb_fabricd_expel(p->client);
 			break;
 		}
-		if (!send_one(p, bytes, len, now)) {
+		if (!forward_frame(p, bytes, len, now)) {
 			vb_shring_unget(&p->from, bytes);
 			p->waits = true;
 			break;
@@ -423,7 +424,7 @@ static void look_at_full(struct verbs_program *p, vb_time now)
 {
 	if (p->full_at == VB_NEVER)
 		return;
-	if (has_room(p)) {
+	if (ring_has_room(p)) {
 		end_full(p, now);
 	} else if (p->to.tail != p->full_tail) {
 		/* The program reads, and other frames fill the room that it
@@ -455,7 +456,7 @@ bool vb_fabricd_verbs_run(struct vb_fabricd *f, vb_time now)
 	bool some = false;
 
 	if (f->verbs.gone)
-		vb_fabricd_verbs_bury(f);
+		vb_fabricd_verbs_reap(f);
 	c = f->verbs.busy;
 	for (; c; c = next) {
 		next = c->next;

@@ -84,7 +84,7 @@ struct vb_fabricd_verbs_adapter *
 vb_fabricd_verbs_adapter(const struct vb_fabricd *f,
 			 const struct vb_fab_node *node);
 /* Free all programs on the list f->verbs.gone. */
-void vb_fabricd_verbs_bury(struct vb_fabricd *f);
+void vb_fabricd_verbs_reap(struct vb_fabricd *f);
 /* Called when the program has rung its bell: it has sent frames, or has made
  * room in its ring. */
 void vb_fabricd_verbs_bell(struct fd_watch *w, uint32_t events, vb_time now);

@@ -61,7 +61,7 @@ void vb_iw_take_over(struct vb_qp *qp) VB_REQUIRES(qp->drive);
 bool vb_iw_has_card(const struct vb_qp *qp, struct vb_rdmap_card *card)
 	VB_REQUIRES(qp->drive);
 /* Has vb_iw_send() nothing to send, while requests go by shared memory? */
-bool vb_iw_is_quiet(const struct vb_qp *qp, vb_time now) VB_REQUIRES(qp->drive);
+bool vb_iw_is_idle(const struct vb_qp *qp, vb_time now) VB_REQUIRES(qp->drive);
 
 /* The MSS of the TCP connection has changed to @mss bytes. */
 void vb_iw_set_mss(struct vb_qp *qp, uint32_t mss) VB_REQUIRES(qp->drive);

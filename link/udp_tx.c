@@ -222,7 +222,7 @@ static void lose(struct vb_udp *u, const struct vb_txq *q, unsigned first,
 	complain(u, &q->frames[first], error);
 }
 
-static void link_udp_tx_tally(struct vb_udp *u, const struct tx_batch *b,
+static void link_udp_tx_count(struct vb_udp *u, const struct tx_batch *b,
 			      unsigned from, unsigned to)
 {
 	uint64_t frames = 0, bytes = 0;
@@ -270,7 +270,7 @@ static int push(struct vb_udp *u, struct tx_batch *b, unsigned from)
 
 		vb_udp_count(&u->stats.tx_calls, 1);
 		if (n > 0) {
-			link_udp_tx_tally(u, b, from, from + (unsigned)n);
+			link_udp_tx_count(u, b, from, from + (unsigned)n);
 			return n;
 		}
 		if (errno == EINTR)

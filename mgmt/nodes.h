@@ -38,9 +38,9 @@ struct vb_mgmt_ops {
 	vb_time (*through)(void *arg, struct vb_fab_node *node, uint8_t port,
 			   vb_time now);
 	/* Counts the waits that still last, before counters are read, like
-	 * vb_fab_settle(). May be NULL. */
-	void (*settle)(void *arg, struct vb_fab_node *node, uint8_t port,
-		       vb_time now);
+	 * vb_fab_count_waits(). May be NULL. */
+	void (*count_waits)(void *arg, struct vb_fab_node *node, uint8_t port,
+			    vb_time now);
 	/* Gives a message to a program, like deliver() of struct
 	 * vb_agents_ops. */
 	void (*deliver)(void *arg, void *client,

@@ -63,7 +63,7 @@ struct vb_traps {
 		/* No trap of this number and port before: so a link that flaps
 		 * does not flood the subnet manager. Stays when the trap is
 		 * repressed. */
-		vb_time quiet_until;
+		vb_time not_before;
 		uint8_t own;
 		uint16_t number;
 		unsigned repeats;

@@ -14,7 +14,7 @@ static void fill_lane_request(const struct vb_qp *qp,
 	r->flags = (traits & HAS_IMM ? REQUEST_IMM : 0) |
 		   (traits & HAS_INV ? REQUEST_INV : 0) |
 		   (wqe->flags & SEND_SOLICITED ? REQUEST_SOLICITED : 0);
-	r->dqpn = nq->far_number;
+	r->dqpn = nq->remote_number;
 	r->sqpn = nq->number;
 	r->life = nq->peer_life;
 	r->src_life = nq->life;
@@ -193,7 +193,7 @@ bool vb_lane_put_quick(struct vb_qp *qp, const struct vb_send_wqe *wqe)
 	return true;
 }
 
-void vb_lane_tell_news(struct vb_qp *qp)
+void vb_lane_establish(struct vb_qp *qp)
 {
 	static const struct vb_send_wqe nothing = { .op = WR_SEND };
 	struct vb_near_qp *nq = vb_nq(qp);
@@ -201,15 +201,15 @@ void vb_lane_tell_news(struct vb_qp *qp)
 	struct vb_request *r;
 	uint8_t *data;
 
-	if (VB_LIKELY(!nq->view.rtr || nq->told_news))
+	if (VB_LIKELY(!nq->view.rtr || nq->establish_sent))
 		return;
 	vb_mutex_lock(&p->tx);
 	r = vb_ring_begin(&p->writer, 0, &data);
 	if (r) {
 		fill_lane_request(qp, &nothing, r);
-		r->op = NEAR_NEWS;
+		r->op = NEAR_ESTABLISH;
 		vb_ring_commit(&p->writer);
-		nq->told_news = true;
+		nq->establish_sent = true;
 	}
 	vb_mutex_unlock(&p->tx);
 	if (r)

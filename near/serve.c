@@ -3,7 +3,7 @@
  * requests. */
 #include <errno.h>
 
-#include "near/hold.h"
+#include "near/grace.h"
 #include "near/near_priv.h"
 
 /* requests of one peer that are processed before the other lanes have a turn */
@@ -310,7 +310,8 @@ static void look_after_part(struct vb_near *n, struct vb_peer *p, vb_time now)
 	struct vb_split_copy *split = &p->split;
 
 	if (is_closed(n, split->qpn) &&
-	    vb_hold_is_over(p, 0, split->qpn, vb_age_look(&split->failed, now)))
+	    vb_grace_is_over(p, 0, split->qpn,
+			     vb_age_look(&split->failed, now)))
 		vb_serve_abandon(n, p);
 }
 

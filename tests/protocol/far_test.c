@@ -346,7 +346,7 @@ static void peer__that_lies_harms_only_its_link(void **state)
 	farw_run(&w, 10 * VB_MSEC);
 	assert_true(port_of(&w, 0)->count[FAB_RCV_ERRORS] > 100);
 	for (unsigned vl = 0; vl < DATA_VLS; vl++) {
-		const struct vb_flow *f = &port_of(&w, 0)->end->flow[vl];
+		const struct vb_fc *f = &port_of(&w, 0)->end->flow[vl];
 
 		assert_true(f->used <= f->size);
 	}

@@ -23,6 +23,7 @@
 #include "engine/fabric_path.h"
 #include "fabric/net_priv.h"
 #include "fabricd/draw.h"
+#include "tests/support/fab_run.h"
 #include "tests/support/fabric_host.h"
 #include "wire/mad_frame.h"
 #include "wire/smp.h"
@@ -67,7 +68,7 @@ static void activate(void)
 
 	usleep(1000); /* wait until the links are trained */
 	now = vb_clock_read();
-	(void)vb_fab_run(w.f->net, now);
+	fab_run(w.f->net, now);
 	for (unsigned state = FAB_ARMED; state <= FAB_ACTIVE; state++)
 		for (unsigned i = 0; i < 4; i++)
 			assert_int_equal(
@@ -195,7 +196,7 @@ static int command(const char *words)
 }
 
 /* A read of the counters includes XmitWait of a wait that still lasts. */
-static void serve__wait_is_settled_for_who_reads(void **state)
+static void serve__wait_is_counted_for_who_reads(void **state)
 {
 	const struct vb_mad_frame frame = { .slid = 1,
 					    .pkey = 0xffff,
@@ -301,7 +302,7 @@ static void serve__hosts_join_while_it_runs(void **state)
 	peer = vb_fab_peer(n, 1, &peer_port);
 	assert_ptr_equal(peer, vb_fabricd_node(w.f, "S1"));
 	usleep(1000);
-	(void)vb_fab_run(w.f->net, vb_clock_read());
+	fab_run(w.f->net, vb_clock_read());
 	assert_int_equal(n->port[1].state, FAB_INIT);
 	assert_int_equal(peer->port[peer_port].state, FAB_INIT);
 	assert_true(peer->sw.state_change); /* the subnet manager hears of it */
@@ -376,7 +377,7 @@ int main(void)
 		CASE(serve__frame_that_loops_stops_nobody),
 		CASE(serve__mad_that_is_refused_comes_back),
 		CASE(serve__words_too_many_are_refused),
-		CASE(serve__wait_is_settled_for_who_reads),
+		CASE(serve__wait_is_counted_for_who_reads),
 		CASE(serve__manager_that_follows_at_once_counts),
 		CASE(serve__hosts_join_while_it_runs),
 		CASE(serve__adapters_are_used_again),

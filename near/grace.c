@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Finds out whether a peer still accesses this program's memory. */
 #include "core/lock_order.h"
-#include "near/hold.h"
+#include "near/grace.h"
 
 #include <stdio.h>
 
@@ -17,7 +17,7 @@
 /* Sequentially consistent: the peer looks at "expels" after its copy. So either
  * the copy has ended before this thread goes on, or the peer does not count the
  * copy as done. */
-static void near_hold_expel(struct vb_peer *p, const char *why, vb_time age)
+static void near_grace_expel(struct vb_peer *p, const char *why, vb_time age)
 {
 	char cause[120];
 
@@ -34,13 +34,13 @@ static bool is_too_long(struct vb_peer *p, enum vb_whereabouts where,
 	if (where == IS_ELSEWHERE && p->registry->is_exact)
 		return true;
 	if (where == IS_UNSEEN && p->registry->is_exact &&
-	    age >= VB_HOLD_UNSEEN) {
-		near_hold_expel(p, "may be stopped inside a copy of", age);
+	    age >= VB_GRACE_UNSEEN) {
+		near_grace_expel(p, "may be stopped inside a copy of", age);
 		return true;
 	}
-	if (age < VB_HOLD_RUNS)
+	if (age < VB_GRACE_RUNS)
 		return false;
-	near_hold_expel(p, "still accesses", age);
+	near_grace_expel(p, "still accesses", age);
 	return true;
 }
 
@@ -50,7 +50,8 @@ static bool is_at(const struct vb_peer *p, uint32_t key, uint32_t qpn)
 	       vb_hazards_name(p->peer_hazards, key, qpn);
 }
 
-bool vb_hold_is_over(struct vb_peer *p, uint32_t key, uint32_t qpn, vb_time age)
+bool vb_grace_is_over(struct vb_peer *p, uint32_t key, uint32_t qpn,
+		      vb_time age)
 {
 	if (VB_LIKELY(!is_at(p, key, qpn)))
 		return true;
@@ -62,8 +63,8 @@ bool vb_hold_is_over(struct vb_peer *p, uint32_t key, uint32_t qpn, vb_time age)
 	       is_too_long(p, p->world->find(p->world->arg, p->pid), age);
 }
 
-void vb_hold_await(struct vb_peer *p, uint32_t key, uint32_t qpn,
-		   struct vb_age *age)
+void vb_grace_await(struct vb_peer *p, uint32_t key, uint32_t qpn,
+		    struct vb_age *age)
 {
 	const struct vb_near_world *w = p->world;
 
@@ -71,7 +72,7 @@ void vb_hold_await(struct vb_peer *p, uint32_t key, uint32_t qpn,
 	for (unsigned turn = 0;; turn++) {
 		vb_time sum = vb_age_look(age, w->now(w->arg));
 
-		if (vb_hold_is_over(p, key, qpn, sum))
+		if (vb_grace_is_over(p, key, qpn, sum))
 			return;
 		if (turn < YIELDS)
 			w->pause(w->arg, 0);
