@@ -128,6 +128,13 @@ found_none() {
 	return "${PIPESTATUS[0]}"
 }
 
+# A time that a thread read before another one drove the queue pair would put
+# its clock back.
+times_set_elsewhere() {
+	! grep -rnE --include='*.[ch]' 'qp->now = ' \
+		core ib iwarp near link engine front | grep -v '^core/qp\.[ch]:'
+}
+
 # The sources and the documents by themselves; nothing is built.
 style() {
 	one "includes are as the table of rooms permits" \
@@ -143,6 +150,8 @@ style() {
 		found_none scripts/rooms.py self-test
 	one "the checks of documents fail where they must" \
 		found_none scripts/docs.py self-test
+	one "only vb_qp_advance() sets a queue pair's time" \
+		found_none times_set_elsewhere
 	one "functions that need a lock say so to clang" \
 		found_none scripts/locks.py check
 	one "the check of locks fails where it must" \
