@@ -401,6 +401,31 @@ static void nodes__keys_of_queue_pair_1(void **state)
 	assert_int_equal(w.status, 0);
 }
 
+/* Errors of links, at a switch and an adapter, and a P_Key that a switch has
+ * dropped: each is a trap to the subnet manager. */
+static void nodes__errors_are_told(void **state)
+{
+	const uint8_t frame[] = { 0, 2, 0, 5, 0, 1, 0, 7 }; /* LID 7 to 5 */
+
+	w.sw->port[0].sm_lid = 5;
+	w.ca->port[1].sm_lid = 9;
+	for (unsigned n = TRAP_INTEGRITY; n <= TRAP_WATCHDOG; n++) {
+		vb_mgmt_link_error(w.m, w.sw, 3, (enum vb_trap_number)n, w.now);
+		assert_int_equal(w.last_mad[3], MAD_TRAP);
+		assert_int_equal(vb_load_be(w.last_mad + 64 + 4, 2), n);
+		assert_int_equal(w.last.slid, 9);
+		assert_int_equal(w.last.dlid, 5);
+		vb_mgmt_link_error(w.m, w.ca, 1, (enum vb_trap_number)n, w.now);
+		assert_int_equal(vb_load_be(w.last_mad + 64 + 4, 2), n);
+		assert_int_equal(w.last.slid, 5);
+		assert_int_equal(w.last.dlid, 9);
+	}
+	vb_mgmt_pkey_violated(w.m, w.sw, 3, frame, sizeof(frame), w.now);
+	assert_int_equal(vb_load_be(w.last_mad + 64 + 4, 2), TRAP_SWITCH_PKEY);
+	assert_int_equal(w.last.slid, 9);
+	assert_int_equal(w.sent, 7);
+}
+
 static void nodes__trap_until_it_is_repressed(void **state)
 {
 	uint8_t mad[VB_MAD_BYTES];
@@ -577,6 +602,7 @@ int main(void)
 		CASE(nodes__target),
 		CASE(nodes__target_of_a_program),
 		CASE(nodes__keys_of_queue_pair_1),
+		CASE(nodes__errors_are_told),
 		CASE(nodes__trap_until_it_is_repressed),
 		CASE(nodes__capabilities_are_told),
 		CASE(nodes__bad_mkey_is_a_trap_and_silence),
