@@ -109,28 +109,48 @@ static int do_tune(struct command *c)
 	return vb_fab_tune(c->f->net, n, port, &spec, c->now);
 }
 
-/* Change the parameters of a node while it runs. The data plane reads these
- * values for each frame, so a change works at once. */
+/* Apply @spec to a node while it runs. The data plane reads the values of a
+ * switch for each frame, so a change works at once. */
+static int retune_node(struct command *c, struct vb_fab_node *n,
+		       const struct vb_topo_spec *spec)
+{
+	int rc = 0;
+
+	if (spec->unit)
+		rc = vb_mgmt_set_unit(c->f->mgmt, n, spec->unit, c->now);
+	if (rc)
+		return rc;
+	for (unsigned p = 1; spec->unit && p <= n->ports; p++)
+		vb_fabricd_verbs_changed(c->f, n, (uint8_t)p);
+	if (spec->latency_ns)
+		n->sw.latency_ns = spec->latency_ns;
+	n->sw.store_and_forward = spec->store_and_forward;
+	return 0;
+}
+
+/* Change the parameters of a node while it runs. */
 static int do_node(struct command *c)
 {
 	struct vb_fab_node *n = vb_fabricd_node(c->f, c->words[1]);
 	struct vb_topo_node *t;
 	struct vb_topo_spec spec;
+	int rc;
 
 	if (!n)
 		return refuse_node(c->f->topo, c->words[1], c->error);
 	t = &c->f->topo->nodes[n->index];
-	spec = t->spec;
-	for (unsigned i = 2; i < c->count; i++) {
-		int rc = vb_topo_node_spec(c->words[i], t->kind, true, &spec,
-					   c->error);
-
-		if (rc)
-			return rc;
+	rc = vb_topo_spec_copy(&t->spec, &spec);
+	for (unsigned i = 2; i < c->count && !rc; i++)
+		rc = vb_topo_node_spec(c->words[i], t->kind, true, &spec,
+				       c->error);
+	if (!rc)
+		rc = retune_node(c, n, &spec);
+	if (rc) {
+		vb_topo_spec_free(&spec);
+		return rc;
 	}
+	vb_topo_spec_free(&t->spec);
 	t->spec = spec;
-	n->sw.latency_ns = spec.latency_ns ? spec.latency_ns : n->sw.latency_ns;
-	n->sw.store_and_forward = spec.store_and_forward;
 	return 0;
 }
 
@@ -180,6 +200,12 @@ topo_port(const struct command *c, const struct vb_fab_node *n, unsigned port)
 	return &c->f->topo->nodes[n->index].port[port];
 }
 
+/* Returns the number of I/O controllers of a target; 0: the node is none. */
+static unsigned controllers_of(const struct vb_topo_node *t)
+{
+	return t->spec.unit ? t->spec.unit->controllers : 0;
+}
+
 /* Returns the description of the node at the other end of the link at @port,
  * which may be in another process. */
 static const char *peer_name(const struct command *c,
@@ -227,6 +253,9 @@ static void show_text(const struct command *c)
 			c->f->topo->nodes[i].desc, (uintmax_t)n->guid);
 		if (n->kind == FAB_SWITCH)
 			fprintf(c->to, ", lid %u", lid_of(n));
+		if (controllers_of(&c->f->topo->nodes[i]))
+			fprintf(c->to, ", target, %u I/O controllers",
+				controllers_of(&c->f->topo->nodes[i]));
 		fputc('\n', c->to);
 		for (unsigned p = 1; p <= n->ports; p++)
 			show_port(c, n, p);
@@ -338,8 +367,10 @@ static void show_json(const struct command *c)
 			vb_fabricd_kind_name(n->kind));
 		put_string(c->to, c->f->topo->nodes[i].desc);
 		fprintf(c->to,
-			", \"guid\": \"%#jx\", \"lid\": %u, \"ports\": [",
-			(uintmax_t)n->guid, lid_of(n));
+			", \"guid\": \"%#jx\", \"lid\": %u, "
+			"\"controllers\": %u, \"ports\": [",
+			(uintmax_t)n->guid, lid_of(n),
+			controllers_of(&c->f->topo->nodes[i]));
 		for (unsigned p = 1; p <= n->ports; p++)
 			json_port(c, n, p, &any);
 		fputs("]}", c->to);

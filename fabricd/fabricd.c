@@ -196,7 +196,9 @@ int vb_fabricd_add_node(struct vb_fabricd *f, const struct vb_topo_node *t)
 		vb_fab_node_destroy(n);
 		return -ENOMEM;
 	}
-	if (vb_fab_add(f->net, n)) {
+	if ((t->spec.unit &&
+	     vb_mgmt_set_unit(f->mgmt, n, t->spec.unit, vb_clock_read())) ||
+	    vb_fab_add(f->net, n)) {
 		vb_mgmt_remove(f->mgmt, n);
 		vb_fab_node_destroy(n);
 		return -ENOMEM;

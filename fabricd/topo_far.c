@@ -208,7 +208,7 @@ static int drop_other_parts(struct vb_topo *t, const bool *kept)
 		if (kept[i])
 			t->nodes[count++] = t->nodes[i];
 		else
-			vb_topo_free_ports(&t->nodes[i]);
+			vb_topo_free_node(&t->nodes[i]);
 	}
 	t->count = count;
 	for (uint32_t i = 0; i < count; i++)

@@ -588,11 +588,12 @@ static int tune_one(struct parser *p, const struct tuned *t)
 	p->line = t->line;
 	if (!n)
 		return FAIL(p, "there is no node \"%s\"", t->node);
-	if (!t->port)
-		return vb_topo_node_spec(t->text, n->kind, false, &n->spec,
-					 p->error)
-			       ? fail_at(p, t->file, t->line)
-			       : 0;
+	if (!t->port) {
+		int rc = vb_topo_node_spec(t->text, n->kind, false, &n->spec,
+					   p->error);
+
+		return rc == -EINVAL ? fail_at(p, t->file, t->line) : rc;
+	}
 	a = t->port <= n->ports ? &n->port[t->port] : NULL;
 	if (!a || !(a->linked || (a->far && a->far->guid)))
 		return FAIL(p, "\"%s\" has no link at port %u", t->node,

@@ -57,7 +57,7 @@ static bool is_plain_node(const struct vb_topo_spec *s)
 {
 	return !s->mtu_cap && !s->vl_cap && !s->pkeys && !s->linear_cap &&
 	       !s->random_cap && !s->mcast_cap && !s->latency_ns &&
-	       !s->store_and_forward;
+	       !s->store_and_forward && !(s->unit && s->unit->controllers);
 }
 
 /* Write the line "#! link" of the link at @port of @n, unless all its
@@ -105,6 +105,21 @@ static void write_node(FILE *to, const struct vb_topo *t,
 			write_port(to, t, n, p);
 }
 
+/* Each service has a line of its own, since the length of lines is limited. */
+static void put_services(FILE *to, const struct vb_topo_node *n)
+{
+	const struct vb_iou_unit *u = n->spec.unit;
+
+	for (unsigned i = 0; u && i < u->entries; i++) {
+		const struct vb_iou_service *s = &u->entry[i].service;
+
+		fputs("#! node ", to);
+		put_id(to, n->kind, n->guid);
+		fprintf(to, " service=%u:%s:%#jx\n", u->entry[i].slot, s->name,
+			(uintmax_t)s->id);
+	}
+}
+
 static void put_node_tuning(FILE *to, const struct vb_topo_node *n)
 {
 	if (is_plain_node(&n->spec))
@@ -113,6 +128,7 @@ static void put_node_tuning(FILE *to, const struct vb_topo_node *n)
 	put_id(to, n->kind, n->guid);
 	vb_topo_node_put(to, &n->spec);
 	fputc('\n', to);
+	put_services(to, n);
 }
 
 bool vb_topo_write(const struct vb_topo *t, FILE *to)

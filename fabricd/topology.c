@@ -148,7 +148,7 @@ void vb_topo_drop(struct vb_topo *t)
 	while (t->by_id[at] != t->count)
 		at = (at + 1) & (t->hash_room - 1);
 	t->by_id[at] = NONE;
-	free(t->nodes[t->count].port);
+	vb_topo_free_node(&t->nodes[t->count]);
 }
 
 static void link_one(struct vb_topo *t, uint32_t a, unsigned a_port, uint32_t b,
@@ -223,17 +223,18 @@ int vb_topo_finish(struct vb_topo *t, char error[VB_TOPO_ERROR])
 	return check_guids(t, error);
 }
 
-void vb_topo_free_ports(struct vb_topo_node *n)
+void vb_topo_free_node(struct vb_topo_node *n)
 {
 	for (unsigned p = 1; p <= n->ports; p++)
 		free(n->port[p].far);
 	free(n->port);
+	vb_topo_spec_free(&n->spec);
 }
 
 void vb_topo_free(struct vb_topo *t)
 {
 	for (uint32_t i = 0; i < t->count; i++)
-		vb_topo_free_ports(&t->nodes[i]);
+		vb_topo_free_node(&t->nodes[i]);
 	for (unsigned i = 0; i < t->file_count; i++)
 		free(t->files[i]);
 	free(t->files);

@@ -11,6 +11,7 @@
 #include <stdio.h>
 
 #include "fabric/net.h"
+#include "mgmt/iou.h"
 
 /* most bytes of a node's id, with the NUL at its end */
 #define VB_TOPO_ID    65
@@ -63,6 +64,8 @@ struct vb_topo_spec {
 	uint16_t pkeys, linear_cap, random_cap, mcast_cap;
 	uint32_t latency_ns;
 	bool store_and_forward;
+	/* what an adapter consists of that is a target; NULL: it is none */
+	struct vb_iou_unit *unit;
 };
 
 struct vb_topo_node {
@@ -154,9 +157,17 @@ VB_MUST_CHECK int vb_topo_link_spec(const char *text,
 /* Read the parameters of a node of kind @kind, such as "mtu=2048 vls=4", into
  * @spec; a parameter that @text does not name keeps its value. @running: the
  * fabric runs, so parameters that are fixed at its start are refused. Returns
- * 0; -EINVAL and @error. */
+ * 0; -EINVAL and @error; -ENOMEM. If it fails, @spec has some of the changes;
+ * in any case the caller ends with vb_topo_spec_free(). */
 VB_MUST_CHECK int vb_topo_node_spec(const char *text, uint8_t kind,
 				    bool running, struct vb_topo_spec *spec,
 				    char error[VB_TOPO_ERROR]);
+
+/* Copy @from to @to, which the caller ends with vb_topo_spec_free(). Returns 0
+ * or -ENOMEM. */
+VB_MUST_CHECK int vb_topo_spec_copy(const struct vb_topo_spec *from,
+				    struct vb_topo_spec *to);
+/* Free what @spec points to. */
+void vb_topo_spec_free(struct vb_topo_spec *spec);
 
 #endif

@@ -14,7 +14,8 @@ uint32_t vb_topo_index(const struct vb_topo *t, const char *id);
 
 /* Fill the hash table of ids again, after the indices of nodes have changed. */
 void vb_topo_rehash(struct vb_topo *t);
-void vb_topo_free_ports(struct vb_topo_node *n);
+/* Free what the node points to. */
+void vb_topo_free_node(struct vb_topo_node *n);
 
 /* Read the words udp=, tcp= and local= from @text into @far, which the caller
  * has set to zero, and overwrite them with spaces. Returns 0; -EINVAL, and

@@ -369,6 +369,15 @@ static bool hear_congestion(struct mgmt_node *n, uint8_t own,
 	return false;
 }
 
+/* True: the agent for device management has written the answer to @mad. */
+static bool hear_device(struct mgmt_node *n, uint8_t own, uint8_t *mad)
+{
+	return mad[1] == MAD_CLASS_DEVICE && n->iou &&
+	       vb_iou_hear(n->iou, own, mad);
+}
+
+/* The agents of programs come before the one for device management, since the
+ * program may be the target. */
 static void hear_gmp(struct mgmt_node *n, uint8_t port,
 		     const struct vb_mad_frame *f, uint8_t *mad, vb_time now)
 {
@@ -382,9 +391,13 @@ static void hear_gmp(struct mgmt_node *n, uint8_t port,
 	}
 	if (mad[1] == MAD_CLASS_CC && hear_congestion(n, own, f, mad, now))
 		return;
-	if (for_agents(n, own, f, mad, now) || !is_get_or_set(mad))
+	if (for_agents(n, own, f, mad, now))
 		return;
-	nodes_refuse(mad);
+	if (!hear_device(n, own, mad)) {
+		if (!is_get_or_set(mad))
+			return;
+		nodes_refuse(mad);
+	}
 	answer_gmp(n, own, f, mad, now);
 }
 

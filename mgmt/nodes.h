@@ -10,6 +10,7 @@
 
 #include "fabric/node.h"
 #include "mgmt/agents.h"
+#include "mgmt/iou.h"
 #include "mgmt/trap.h"
 
 struct vb_mgmt;
@@ -89,6 +90,16 @@ void vb_mgmt_room(struct vb_mgmt *m, struct vb_fab_node *node, uint8_t port,
  * trap. */
 void vb_mgmt_set_caps(struct vb_mgmt *m, struct vb_fab_node *node, uint8_t port,
 		      uint32_t bits, bool on, vb_time now);
+
+/*
+ * Make the adapter @node a target that consists of @unit, or none if @unit has
+ * no controller. The change shows in IOUnitInfo, and in the CapabilityMask of
+ * all ports, of which a trap tells the subnet manager. An agent for device
+ * management that a program registers at a port takes precedence there. 0;
+ * -EINVAL: the node is no adapter; -ENOMEM.
+ */
+VB_MUST_CHECK int vb_mgmt_set_unit(struct vb_mgmt *m, struct vb_fab_node *node,
+				   const struct vb_iou_unit *unit, vb_time now);
 
 /* Returns the agents of @port, which is 1..ports of an adapter or 0 of a
  * switch. NULL: no such port, or no memory. After a function of mgmt/agents.h

@@ -449,6 +449,8 @@ layer fabric_cc "congestion control and counters of such a subnet" program fabri
 layer fabric_far "one InfiniBand subnet in two processes on two hosts" program fabric_far
 layer fabric_capture "what passes the ports of an InfiniBand subnet" program fabric_capture
 layer fabric_show "pictures of an InfiniBand subnet" program fabric_show
+layer fabric_target "storage targets of an InfiniBand subnet" program fabric_target
+layer fabric_reports "traps of an InfiniBand subnet, and opensm's reports" program fabric_reports
 layer ib_verbs "verbs over LIDs, through a fabric's switches" program ib_verbs
 layer near "two programs of one host, without packets" program near
 layer garbage "hostile datagrams while traffic runs" program garbage

@@ -146,6 +146,7 @@ struct vb_port_info {
 #define VB_CAP_EXTENDED_SPEEDS 0x00004000u
 #define VB_CAP_SYSTEM_GUID     0x00000800u
 #define VB_CAP_CM	       0x00010000u
+#define VB_CAP_DEVICE	       0x00080000u
 #define VB_CAP_REREGISTER      0x02000000u
 
 struct vb_notice {

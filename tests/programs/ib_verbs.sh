@@ -431,6 +431,52 @@ qos_sl2vl 1,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0'
 		60000 110000
 fi
 
+# --- what a hop costs ---
+# row NUMBER: two adapters at the ends of so many switches. Frames take no time on
+# the links, so the difference between two rows is what their switches cost.
+row() {
+	local i
+
+	printf 'Hca 1 "Hca%d"\n\n' 1 2
+	for ((i = 1; i <= $1; i++)); do
+		printf 'Switch 2 "Switch%d"\n' "$i"
+		[ "$i" = 1 ] && echo '[1] "Hca1"[1]'
+		if [ "$i" = "$1" ]; then
+			echo '[2] "Hca2"[1]'
+		else
+			echo "[2] \"Switch$((i + 1))\"[1]"
+		fi
+		echo
+	done
+	for ((i = 1; i <= $1; i++)); do
+		printf '#! link "Switch%d"[%d] rate=free\n' "$i" 1 "$i" 2
+	done
+}
+# shortest NUMBER: the least time that a message of 8 bytes took through so many
+# switches, in ns, is $least. Others than the fabric only make it longer.
+shortest() {
+	local try now
+
+	least=
+	row "$1" >"$work/row.topo"
+	subnet_begins "$work/row.topo"
+	for try in 1 2 3 4; do
+		pairs "ib_send_lat through $1 switches, $try" t_typical \
+			Hca1 Hca2 ib_send_lat -d ib0 -F -s 8 -n 3000
+		now=$(awk '$1 == 8 { print int($3 * 1000) }' "$work/client")
+		[ "${now:-0}" -gt 0 ] && [ "$now" -lt "${least:-999999999}" ] &&
+			least=$now
+	done
+	subnet_ends
+}
+shortest 9
+nine=$least
+shortest 1
+# A switch costs less than the machine's other work does, which may make the
+# difference negative.
+between "each of eight more switches costs less than 3 us, ns" \
+	$(((${nine:-999999999} - ${least:-0}) / 8)) -20000 2999
+
 # --- the own fabric, of an ordinary user ---
 # Two hosts; the second one joins when the first one's programs use verbs.
 if ! user_can_reach_build || [ "$hosts" = no ]; then
