@@ -114,6 +114,12 @@ bool vb_shring_publish(struct vb_shring_out *o)
 	return must_ring(&o->peer->sleeps, &o->rung);
 }
 
+bool vb_shring_has_backlog(const struct vb_shring_out *o)
+{
+	return atomic_load_explicit(&o->own->head, memory_order_relaxed) !=
+	       atomic_load_explicit(&o->peer->tail, memory_order_relaxed);
+}
+
 /* Read how far the producer has written. False: it claims more than the ring
  * holds. */
 static bool look_at_head(struct vb_shring_in *i)

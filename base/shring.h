@@ -87,6 +87,10 @@ void vb_shring_commit(struct vb_shring_out *o, uint32_t len);
  * and the caller must ring its bell. */
 VB_MUST_CHECK bool vb_shring_publish(struct vb_shring_out *o);
 
+/* Are there published records that the consumer has not released? Any thread
+ * may ask. The answer is no better than what the consumer writes. */
+bool vb_shring_has_backlog(const struct vb_shring_out *o);
+
 /* Take the next record. Returns its bytes, which stay until
  * vb_shring_release(), and sets *@len. NULL: with *@len 0 the ring is empty;
  * with any other value the producer has broken the ring. */

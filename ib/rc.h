@@ -68,6 +68,10 @@ struct vb_req {
 	/* the time when the local ACK timeout expires; VB_NEVER: the timer does
 	 * not run */
 	vb_time ack_at;
+	/* The link did not carry packets on at the time @stuck_at, when a timer
+	 * of the packet @stuck_una expired. Valid while @stuck_una is una. */
+	vb_time stuck_at;
+	uint32_t stuck_una;
 	/* the time to send a probe; VB_NEVER: the probe timer does not run */
 	vb_time probe_at;
 	/* The peer has acknowledged the probe. At time probe_at the requester

@@ -249,6 +249,7 @@ void vb_req_reset(struct vb_qp *qp)
 		.ack_at = VB_NEVER,
 		.probe_at = VB_NEVER,
 		.rnr_at = VB_NEVER,
+		.stuck_at = VB_NEVER,
 	};
 	vb_req_forget_gap(req);
 	vb_sack_reset(&req->sack, psn);

@@ -24,6 +24,31 @@ void vb_req_heard(struct vb_qp *qp, vb_time now)
 			now + vb_window_patience(&req->window, req->probes);
 }
 
+/* For how long a link that carries nothing on postpones timeouts. */
+#define STUCK_MOST (10 * VB_SEC)
+
+/*
+ * A timer has expired. Do the link's frames still wait in this machine, so that
+ * the peer cannot have heard them? The process of an emulated fabric may wait
+ * for its processor longer than all retries last. An adapter's timer starts
+ * when the packet leaves. A process that is stopped postpones the timeouts for
+ * STUCK_MOST only.
+ */
+static bool is_stuck(const struct vb_qp *qp, vb_time now) VB_REQUIRES(qp->drive)
+{
+	struct vb_req *req = &vb_rc(qp)->req;
+	const struct vb_link *link = qp->adapter->link;
+
+	if (!link || !link->ops->is_backlogged ||
+	    !link->ops->is_backlogged(link))
+		return false;
+	if (req->stuck_at == VB_NEVER || req->stuck_una != req->una) {
+		req->stuck_at = now;
+		req->stuck_una = req->una;
+	}
+	return now - req->stuck_at < STUCK_MOST;
+}
+
 /* The local ACK timeout has expired: go back, or give up after too many retries
  * (IBA 9.7.6.1.3). */
 static void time_out(struct vb_qp *qp, vb_time now) VB_REQUIRES(qp->drive)
@@ -75,10 +100,14 @@ void vb_req_run_timers(struct vb_qp *qp, vb_time now, struct vb_txq *out)
 
 	if (now >= req->rnr_at)
 		req->rnr_at = VB_NEVER;
-	if (now >= req->ack_at)
+	if (now < VB_MIN(req->ack_at, req->probe_at))
+		return;
+	if (is_stuck(qp, now))
+		vb_req_rearm(qp, now);
+	else if (now >= req->ack_at)
 		time_out(qp, now);
-	else if (now >= req->probe_at && req->probe_acked)
+	else if (req->probe_acked)
 		vb_req_recover_guess(qp, now);
-	else if (now >= req->probe_at && vb_txq_has_room(out))
+	else if (vb_txq_has_room(out))
 		probe(qp, now, out);
 }

@@ -189,6 +189,11 @@ static void link_ib_drop(struct vb_link *l, struct vb_txq *q)
 	vb_txq_reset(q);
 }
 
+static bool ib_is_backlogged(const struct vb_link *l)
+{
+	return vb_shring_has_backlog(&ib_of(l)->out);
+}
+
 static bool ib_send(struct vb_link *l, struct vb_txq *q)
 {
 	struct vb_ib *ib = ib_of(l);
@@ -392,6 +397,7 @@ static const struct vb_link_ops ib_ops = {
 	.join = ib_join,
 	.leave = ib_leave,
 	.send = ib_send,
+	.is_backlogged = ib_is_backlogged,
 	.drop = link_ib_drop,
 	.recv = ib_recv,
 	.fd = ib_fd,

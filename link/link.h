@@ -187,6 +187,11 @@ struct vb_link_ops {
 	 * counted. Many threads may call it at a time. */
 	bool (*send)(struct vb_link *l, struct vb_txq *q);
 
+	/* Optional. Do frames of send() wait in this machine's memory because
+	 * the process that carries them on has not run since? Any thread may
+	 * ask. */
+	bool (*is_backlogged)(const struct vb_link *l);
+
 	/* Drop the frames that are still in @q, count them as lost, and reset
 	 * @q. */
 	void (*drop)(struct vb_link *l, struct vb_txq *q);

@@ -24,6 +24,38 @@ static void requester__gives_up_after_retry_cnt(void **state)
 	}
 }
 
+/* The link does not carry frames on: no timeout counts, and nothing is sent
+ * again, for 10 s. When it carries them on, the request completes; when it
+ * never does, the retries end the request. */
+static void requester__waits_for_a_link_that_is_stuck(void **state)
+{
+	struct vb_qp_attr attr = sim_attr;
+	struct bench *b;
+
+	attr.retry_cnt = 0;
+	b = bench_open_as(&attr, &sim_caps);
+	b->lose = lose_all;
+	b->sim.side[0].backlogged = true;
+	bench_post(b, 0, WR_WRITE, 0, 8, 0);
+	sim_run(&b->sim, b->sim.now + 9 * VB_SEC);
+	bench_expect_no_wc(b->pair.send_cq[0]);
+	assert_int_equal(b->logged, 1);
+	assert_int_equal(counter(b, 0, CNT_TIMEOUTS), 0);
+	b->lose = NULL;
+	b->sim.side[0].backlogged = false;
+	sim_run(&b->sim, b->sim.now + VB_SEC);
+	bench_expect_wc(b->pair.send_cq[0], 0, WC_SUCCESS);
+
+	b->lose = lose_all;
+	b->sim.side[0].backlogged = true;
+	bench_post(b, 0, WR_WRITE, 1, 8, 0);
+	sim_run(&b->sim, b->sim.now + 9 * VB_SEC);
+	bench_expect_no_wc(b->pair.send_cq[0]);
+	sim_run(&b->sim, b->sim.now + 3 * VB_SEC);
+	bench_expect_wc(b->pair.send_cq[0], 1, WC_RETRY_EXC_ERR);
+	bench_close(b);
+}
+
 static void requester__no_timeout_never_gives_up(void **state)
 {
 	struct vb_qp_attr attr = sim_attr;
@@ -443,6 +475,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(requester__gives_up_after_retry_cnt),
+		cmocka_unit_test(requester__waits_for_a_link_that_is_stuck),
 		cmocka_unit_test(requester__no_timeout_never_gives_up),
 		cmocka_unit_test(requester__a_probe_spares_the_timeout),
 		cmocka_unit_test(requester__rnr_waits_as_told),

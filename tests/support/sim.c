@@ -330,9 +330,15 @@ static int route(struct vb_link *l, struct vb_route *r)
 	return 0;
 }
 
+static bool is_backlogged(const struct vb_link *l)
+{
+	return VB_CONTAINER_OF(l, struct sim_side, link)->backlogged;
+}
+
 static const struct vb_link_ops link_ops = { .name = "sim",
 					     .route = route,
-					     .aim = route };
+					     .aim = route,
+					     .is_backlogged = is_backlogged };
 
 static void open_side(struct sim *s, unsigned number)
 {

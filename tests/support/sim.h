@@ -63,6 +63,7 @@ struct sim_side {
 	struct vb_pd *pd;
 	struct vb_async async;
 	struct vb_link link;
+	bool backlogged; /* what the link answers is_backlogged() */
 	struct vb_qp *qps[SIM_QPS];
 	unsigned qp_count;
 };

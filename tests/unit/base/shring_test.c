@@ -71,6 +71,20 @@ static void expect_none(void)
 	assert_int_equal(len, 0);
 }
 
+/* A record is a backlog from its publication until its release. */
+static void shring__knows_its_backlog(void **state)
+{
+	assert_false(vb_shring_has_backlog(&p.out));
+	assert_true(put(8, 1));
+	assert_false(vb_shring_has_backlog(&p.out));
+	assert_false(vb_shring_publish(&p.out));
+	assert_true(vb_shring_has_backlog(&p.out));
+	expect(8, 1);
+	assert_true(vb_shring_has_backlog(&p.out));
+	assert_false(vb_shring_release(&p.in));
+	assert_false(vb_shring_has_backlog(&p.out));
+}
+
 /* Lengths of all kinds go round the ring many times. */
 static void shring__records_keep_their_order(void **state)
 {
@@ -270,6 +284,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(shring__records_keep_their_order),
 		TEST(shring__unpublished_is_unseen),
+		TEST(shring__knows_its_backlog),
 		TEST(shring__begun_in_vain),
 		TEST(shring__taken_back),
 		TEST(shring__a_full_ring_waits_for_half),
