@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* An IPoIB interface: joins the TUN and the adapter's port by the tables of
+ * neighbours and groups. */
+#ifndef IPOIB_IFACE_H
+#define IPOIB_IFACE_H
+
+#include "ipoib/lookup.h"
+#include "ipoib/port.h"
+#include "ipoib/route.h"
+#include "ipoib/tun.h"
+
+/* packets that are taken from the TUN at a time */
+#define IFACE_BATCH 64
+
+struct iface {
+	struct tun tun;
+	struct ipoib_port port;
+	struct lookup lookup;
+	struct routes routes;
+	struct vb_nbrs *nbrs;
+	struct vb_groups *groups; /* NULL: the port is not fit for them yet */
+	uint16_t pkey;		  /* with the membership bit */
+	const struct tun_address *wanted; /* the addresses to add */
+	unsigned wanted_count;
+	unsigned mtu; /* of the interface; 0: it is not up yet */
+	bool news;    /* the port may have changed */
+	/* The broadcast group was joined, which is to be followed by an
+	 * announcement. */
+	bool begun;
+	/* Why the interface cannot go on: a sentence; NULL: it can. */
+	const char *failure;
+	vb_time now;		  /* the time of what is being done */
+	struct vb_gid groups_gid; /* the GID with which @groups began */
+};
+
+/* 0 or -errno; *@what is what failed. */
+int iface_open(struct iface *f, const char *name, const char **what);
+/* Leave the groups, and close all. */
+void iface_close(struct iface *f);
+
+/* Each does what its source has, at the time f->now. */
+void iface_from_tun(struct iface *f);
+void iface_from_sa(struct iface *f);
+void iface_from_netlink(struct iface *f);
+void iface_from_events(struct iface *f);
+/* The same; true: there is more, for which no event will come. */
+bool iface_from_fabric(struct iface *f);
+/* Follow the port, and do what is due. Returns when something is due again. */
+vb_time iface_tick(struct iface *f);
+
+#endif

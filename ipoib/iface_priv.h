@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What the files of an IPoIB interface share. */
+#ifndef IPOIB_IFACE_PRIV_H
+#define IPOIB_IFACE_PRIV_H
+
+#include "ipoib/iface.h"
+
+/* iface_ops.c: what the tables want done; @arg is the interface. */
+extern const struct vb_nbr_ops iface_nbr_ops;
+extern const struct vb_group_ops iface_group_ops;
+
+/* iface_resolve.c: what neighbours say of addresses. */
+void iface_take_arp(struct iface *f, const uint8_t *bytes, size_t len);
+void iface_take_nd(struct iface *f, const struct vb_ip *ip);
+/* Ask the link for the address of @ip. */
+void iface_ask(struct iface *f, const struct vb_gid *ip);
+/* Tell the link the interface's own addresses, so that it forgets older ones.
+ */
+void iface_announce(struct iface *f);
+
+/* iface_open.c: set the MTU, and the first time add the addresses. 0 or
+ * -errno; f->failure says why. */
+int iface_bring_up(struct iface *f, unsigned mtu);
+
+#endif
