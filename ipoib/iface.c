@@ -34,7 +34,7 @@ static void send_to_groups(struct iface *f, const struct vb_ip *ip,
 	struct vb_gid all = vb_ip_broadcast();
 	struct vb_gid mgid = vb_ip_mgid(&ip->dst, f->pkey);
 
-	if (tun_is_broadcast(&f->tun, &ip->dst))
+	if (vb_ip_nets_broadcast(&f->tun.nets, &ip->dst))
 		mgid = vb_ip_mgid(&all, f->pkey);
 	else if (stays_here(&ip->dst))
 		return;
@@ -54,7 +54,8 @@ static void send_packet(struct iface *f, uint8_t *frame, size_t len)
 	    ip.kind == IP_SOLICIT || ip.kind == IP_ADVERTISE)
 		return;
 	vb_ipoib_header_put(frame, ip.type);
-	if (vb_gid_is_multicast(&ip.dst) || tun_is_broadcast(&f->tun, &ip.dst))
+	if (vb_gid_is_multicast(&ip.dst) ||
+	    vb_ip_nets_broadcast(&f->tun.nets, &ip.dst))
 		send_to_groups(f, &ip, frame, len);
 	else
 		vb_nbrs_send(f->nbrs, route_next_hop(&f->routes, &ip.dst),
@@ -161,10 +162,10 @@ static void enter_own_groups(struct iface *f)
 	vb_groups_enter(f->groups, &mgid, f->now);
 	mgid = vb_ip_mgid(&all_nodes, f->pkey);
 	vb_groups_enter(f->groups, &mgid, f->now);
-	for (unsigned i = 0; i < f->tun.count; i++) {
-		if (vb_gid_is_ipv4(&f->tun.addresses[i].ip))
+	for (unsigned i = 0; i < f->tun.nets.count; i++) {
+		if (vb_gid_is_ipv4(&f->tun.nets.list[i].ip))
 			continue;
-		ip = vb_ip_solicited_node(&f->tun.addresses[i].ip);
+		ip = vb_ip_solicited_node(&f->tun.nets.list[i].ip);
 		mgid = vb_ip_mgid(&ip, f->pkey);
 		vb_groups_enter(f->groups, &mgid, f->now);
 	}

@@ -20,7 +20,7 @@ struct iface {
 	struct vb_nbrs *nbrs;
 	struct vb_groups *groups; /* NULL: the port is not fit for them yet */
 	uint16_t pkey;		  /* with the membership bit */
-	const struct tun_address *wanted; /* the addresses to add */
+	const struct vb_ip_net *wanted; /* the addresses to add */
 	unsigned wanted_count;
 	unsigned mtu; /* of the interface; 0: it is not up yet */
 	bool news;    /* the port may have changed */

@@ -28,7 +28,7 @@ static void want_neighbour(void *arg, const struct vb_gid *ip)
 	struct iface *f = arg;
 	const struct vb_ipoib_hw own = { f->port.qp->qp_num, f->port.gid };
 
-	if (tun_has_address(&f->tun, ip))
+	if (vb_ip_nets_have(&f->tun.nets, ip))
 		lookup_told(&f->lookup, ip, &own);
 	else if (!f->mtu || vb_gid_is_multicast(ip))
 		lookup_told(&f->lookup, ip, NULL);
@@ -81,9 +81,9 @@ void iface_close(struct iface *f)
 
 /* The link-local address of RFC 4391, 8: the port's GUID with the bit that says
  * that it is unique (RFC 4291, appendix A). */
-static struct tun_address link_local_of(const struct iface *f)
+static struct vb_ip_net link_local_of(const struct iface *f)
 {
-	struct tun_address a = { .ip = { { 0xfe, 0x80 } }, .prefix = 64 };
+	struct vb_ip_net a = { .ip = { { 0xfe, 0x80 } }, .prefix = 64 };
 
 	memcpy(a.ip.raw + 8, f->port.gid.raw + 8, 8);
 	a.ip.raw[8] |= 0x02;
@@ -92,7 +92,7 @@ static struct tun_address link_local_of(const struct iface *f)
 
 static int add_addresses(struct iface *f)
 {
-	struct tun_address local = link_local_of(f);
+	struct vb_ip_net local = link_local_of(f);
 
 	/* A host without IPv6 has no such address. */
 	(void)tun_add_address(&f->tun, &local);

@@ -65,8 +65,8 @@ static void answer_arp(struct iface *f, const struct vb_arp *asked)
 static bool may_be_neighbour(const struct iface *f, const struct vb_gid *ip)
 {
 	return !vb_gid_is_zero(ip) && !vb_gid_is_multicast(ip) &&
-	       !vb_gid_is_loopback(ip) && !tun_has_address(&f->tun, ip) &&
-	       !tun_is_broadcast(&f->tun, ip) &&
+	       !vb_gid_is_loopback(ip) && !vb_ip_nets_have(&f->tun.nets, ip) &&
+	       !vb_ip_nets_broadcast(&f->tun.nets, ip) &&
 	       !(vb_gid_is_ipv4(ip) && ip->raw[12] == 0);
 }
 
@@ -77,7 +77,7 @@ void iface_take_arp(struct iface *f, const uint8_t *bytes, size_t len)
 
 	if (!vb_arp_get(bytes, len, &arp))
 		return;
-	mine = tun_has_address(&f->tun, &arp.to_ip);
+	mine = vb_ip_nets_have(&f->tun.nets, &arp.to_ip);
 	if (may_be_neighbour(f, &arp.from_ip))
 		vb_nbrs_learn(f->nbrs, &arp.from_ip, &arp.from_hw,
 			      arp.reply && mine, !arp.reply && mine, f->now);
@@ -137,7 +137,7 @@ void iface_take_nd(struct iface *f, const struct vb_ip *ip)
 
 	if (!vb_nd_get(ip, &nd))
 		return;
-	mine = tun_has_address(&f->tun, &nd.target);
+	mine = vb_ip_nets_have(&f->tun.nets, &nd.target);
 	whose = nd.advertise ? &nd.target : &nd.src;
 	if (nd.has_hw && may_be_neighbour(f, whose))
 		vb_nbrs_learn(f->nbrs, whose, &nd.hw,
@@ -151,7 +151,7 @@ void iface_take_nd(struct iface *f, const struct vb_ip *ip)
 
 void iface_ask(struct iface *f, const struct vb_gid *ip)
 {
-	const struct vb_gid *from = tun_source(&f->tun, ip);
+	const struct vb_gid *from = vb_ip_nets_source(&f->tun.nets, ip);
 	struct vb_nd nd = { .target = *ip, .has_hw = true };
 
 	if (!from || !f->port.started)
@@ -169,8 +169,8 @@ void iface_ask(struct iface *f, const struct vb_gid *ip)
 /* RFC 5227, 2.3, and RFC 4861, 7.2.6. */
 void iface_announce(struct iface *f)
 {
-	for (unsigned i = 0; i < f->tun.count && f->port.started; i++) {
-		const struct vb_gid *ip = &f->tun.addresses[i].ip;
+	for (unsigned i = 0; i < f->tun.nets.count && f->port.started; i++) {
+		const struct vb_gid *ip = &f->tun.nets.list[i].ip;
 		const struct vb_nd nd = { .advertise = true,
 					  .override = true,
 					  .src = *ip,

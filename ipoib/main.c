@@ -29,7 +29,7 @@ struct options {
 	const char *name;
 	uint16_t pkey;
 	bool daemon;
-	struct tun_address addresses[TUN_ADDRESSES];
+	struct vb_ip_net addresses[VB_IP_NETS];
 	unsigned count;
 };
 
@@ -56,8 +56,8 @@ static bool parse_pkey(const char *text, uint16_t *pkey)
 static bool parse_addresses(int argc, char **argv, struct options *o)
 {
 	for (int i = optind; i < argc; i++) {
-		if (o->count == TUN_ADDRESSES ||
-		    !tun_address_parse(argv[i], &o->addresses[o->count])) {
+		if (o->count == VB_IP_NETS ||
+		    !vb_ip_net_parse(argv[i], &o->addresses[o->count])) {
 			fprintf(stderr,
 				"verbena ipoib: %s: not an address with the "
 				"length of its prefix, such as 10.9.0.3/24\n",

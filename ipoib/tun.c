@@ -2,7 +2,6 @@
 /* Makes and configures the TUN interface. */
 #include "ipoib/tun.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <ifaddrs.h>
@@ -19,34 +18,8 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#define DEVICE	    "/dev/net/tun"
-#define IPV4_PREFIX 96 /* bits before an IPv4 address that is mapped */
-#define QUEUE	    1000
-
-bool tun_address_parse(const char *text, struct tun_address *a)
-{
-	const char *slash = strchr(text, '/');
-	char ip[INET6_ADDRSTRLEN], *end;
-	uint8_t v4[4];
-	unsigned long bits;
-
-	if (!slash || (size_t)(slash - text) >= sizeof(ip) || slash[1] < '0' ||
-	    slash[1] > '9')
-		return false;
-	memcpy(ip, text, (size_t)(slash - text));
-	ip[slash - text] = '\0';
-	bits = strtoul(slash + 1, &end, 10);
-	if (*end || bits > 128)
-		return false;
-	if (inet_pton(AF_INET, ip, v4) == 1) {
-		a->ip = vb_gid_from_ipv4(v4);
-		a->prefix = IPV4_PREFIX + (unsigned)bits;
-		return bits <= 32;
-	}
-	a->prefix = (unsigned)bits;
-	return inet_pton(AF_INET6, ip, a->ip.raw) == 1 &&
-	       !vb_gid_is_multicast(&a->ip) && !vb_gid_is_ipv4(&a->ip);
-}
+#define DEVICE "/dev/net/tun"
+#define QUEUE  1000
 
 /* --- the interface --- */
 
@@ -147,14 +120,14 @@ int tun_up(struct tun *t, unsigned mtu)
 /* --- addresses --- */
 
 static int put_address(struct nl_msg *m, const struct tun *t,
-		       const struct tun_address *a)
+		       const struct vb_ip_net *a)
 {
 	bool v4 = vb_gid_is_ipv4(&a->ip);
 	size_t at = v4 ? 12 : 0, bytes = v4 ? 4 : 16;
 	struct ifaddrmsg head = {
 		.ifa_family = v4 ? AF_INET : AF_INET6,
 		.ifa_prefixlen =
-			(uint8_t)(v4 ? a->prefix - IPV4_PREFIX : a->prefix),
+			(uint8_t)(v4 ? a->prefix - VB_IPV4_PREFIX : a->prefix),
 		.ifa_flags = IFA_F_PERMANENT,
 		.ifa_scope = vb_gid_is_link_local(&a->ip) ? RT_SCOPE_LINK
 							  : RT_SCOPE_UNIVERSE,
@@ -169,7 +142,7 @@ static int put_address(struct nl_msg *m, const struct tun *t,
 }
 
 static int send_address(struct nl_sock *nl, const struct tun *t,
-			const struct tun_address *a)
+			const struct vb_ip_net *a)
 {
 	struct nl_msg *m =
 		nlmsg_alloc_simple(RTM_NEWADDR, NLM_F_CREATE | NLM_F_EXCL);
@@ -185,7 +158,7 @@ static int send_address(struct nl_sock *nl, const struct tun *t,
 	return rc == -NLE_EXIST ? -EEXIST : -EIO;
 }
 
-int tun_add_address(struct tun *t, const struct tun_address *a)
+int tun_add_address(struct tun *t, const struct vb_ip_net *a)
 {
 	struct nl_sock *nl = nl_socket_alloc();
 	int rc = nl ? 0 : -ENOMEM;
@@ -208,7 +181,7 @@ static unsigned bits_of(const uint8_t *mask, size_t bytes)
 	return bits;
 }
 
-static bool read_address(const struct ifaddrs *i, struct tun_address *a)
+static bool read_address(const struct ifaddrs *i, struct vb_ip_net *a)
 {
 	struct sockaddr_in6 v6, mask6;
 	struct sockaddr_in v4, mask4;
@@ -219,7 +192,7 @@ static bool read_address(const struct ifaddrs *i, struct tun_address *a)
 		memcpy(&v4, i->ifa_addr, sizeof(v4));
 		memcpy(&mask4, i->ifa_netmask, sizeof(mask4));
 		a->ip = vb_gid_from_ipv4((const uint8_t *)&v4.sin_addr);
-		a->prefix = IPV4_PREFIX +
+		a->prefix = VB_IPV4_PREFIX +
 			    bits_of((const uint8_t *)&mask4.sin_addr, 4);
 		return true;
 	}
@@ -234,7 +207,7 @@ static bool read_address(const struct ifaddrs *i, struct tun_address *a)
 
 bool tun_refresh(struct tun *t)
 {
-	struct tun_address now[TUN_ADDRESSES];
+	struct vb_ip_net now[VB_IP_NETS];
 	struct ifaddrs *all;
 	unsigned count = 0;
 	bool same;
@@ -243,13 +216,13 @@ bool tun_refresh(struct tun *t)
 	if (getifaddrs(&all) < 0)
 		return false;
 	for (const struct ifaddrs *i = all; i; i = i->ifa_next)
-		if (strcmp(i->ifa_name, t->name) == 0 &&
-		    count < TUN_ADDRESSES && read_address(i, &now[count]))
+		if (strcmp(i->ifa_name, t->name) == 0 && count < VB_IP_NETS &&
+		    read_address(i, &now[count]))
 			count++;
 	freeifaddrs(all);
-	same = memcmp(now, t->addresses, sizeof(now)) == 0;
-	memcpy(t->addresses, now, sizeof(now));
-	t->count = count;
+	same = memcmp(now, t->nets.list, sizeof(now)) == 0;
+	memcpy(t->nets.list, now, sizeof(now));
+	t->nets.count = count;
 	return !same;
 }
 
@@ -260,60 +233,4 @@ void tun_drain(struct tun *t)
 	while (recv(t->netlink, bytes, sizeof(bytes), MSG_TRUNC) >= 0 ||
 	       errno == ENOBUFS || errno == EINTR)
 		;
-}
-
-bool tun_has_address(const struct tun *t, const struct vb_gid *ip)
-{
-	for (unsigned i = 0; i < t->count; i++)
-		if (vb_gid_equal(&t->addresses[i].ip, ip))
-			return true;
-	return false;
-}
-
-/* Are @a and @b equal in their first @bits bits? */
-static bool same_network(const struct vb_gid *a, const struct vb_gid *b,
-			 unsigned bits)
-{
-	if (memcmp(a->raw, b->raw, bits / 8) != 0)
-		return false;
-	return bits % 8 == 0 ||
-	       (a->raw[bits / 8] ^ b->raw[bits / 8]) >> (8 - bits % 8) == 0;
-}
-
-static bool host_bits_set(const struct vb_gid *ip, unsigned prefix)
-{
-	for (unsigned bit = prefix; bit < 128; bit++)
-		if (!(ip->raw[bit / 8] & 0x80 >> bit % 8))
-			return false;
-	return true;
-}
-
-bool tun_is_broadcast(const struct tun *t, const struct vb_gid *ip)
-{
-	if (!vb_gid_is_ipv4(ip))
-		return false;
-	/* a network of two hosts or one has no broadcast address (RFC 3021) */
-	for (unsigned i = 0; i < t->count; i++)
-		if (t->addresses[i].prefix < 127 &&
-		    same_network(ip, &t->addresses[i].ip,
-				 t->addresses[i].prefix) &&
-		    host_bits_set(ip, t->addresses[i].prefix))
-			return true;
-	return host_bits_set(ip, IPV4_PREFIX);
-}
-
-const struct vb_gid *tun_source(const struct tun *t, const struct vb_gid *ip)
-{
-	const struct vb_gid *any = NULL;
-
-	for (unsigned i = 0; i < t->count; i++) {
-		const struct tun_address *a = &t->addresses[i];
-
-		if (vb_gid_is_ipv4(&a->ip) != vb_gid_is_ipv4(ip))
-			continue;
-		if (same_network(ip, &a->ip, a->prefix))
-			return &a->ip;
-		any = &a->ip;
-	}
-	return any;
 }

@@ -195,6 +195,21 @@ check "without a cable there is no carrier" within 10 \
 check "with it there is one" within 20 seen LOWER_UP on b ip link show ib0
 check "and pings are answered" pings b 10.9.0.3
 
+# --- what an administrator does to the interface ---
+on a ip link set ib0 down
+on a ip link set ib0 up
+check "down and up again: it carries packets" pings a 10.9.0.4
+on b ip addr add 10.9.5.4/24 dev ib0
+on a ip addr add 10.9.5.3/24 dev ib0
+check "an address that comes later" pings a 10.9.5.4
+on b ip addr del 10.9.5.4/24 dev ib0
+on a ip link del ib0
+ended() { ! kill -0 "$1" 2>/dev/null; }
+check "the interface is deleted: the process ends" within 10 ended "$iface_a"
+check "and says so" grep -q 'the interface was removed' "$work/iface_a"
+check "it can be made again" iface a Hca1 10.9.0.3/24 fd09::3/64
+iface_a=$iface
+
 # --- the end ---
 check "SIGTERM ends it" iface_ends "$iface_b"
 left() { [ "$(members ff12:401b:ffff::ffff:ffff)" -le 1 ]; }
@@ -234,7 +249,6 @@ check "a node that is not there" fails 'has no node "Hca99"' \
 check "the fabric ends" iface a Hca1 10.9.0.3/24
 iface_a=$iface
 fabric_down
-ended() { ! kill -0 "$1" 2>/dev/null; }
 check "and the interface with it" within 10 ended "$iface_a"
 check "it says why" grep -q 'the fabric has ended' "$work/iface_a"
 
