@@ -23,6 +23,9 @@ int vb_cli_run_program(char *devices, char **argv);
 /* The subcommand: verbena ipoib --device ib[:NODE] [--name NAME] [--pkey PKEY]
  * [--daemon] [ADDRESS/LENGTH]... */
 int vb_cli_ipoib(int argc, char **argv);
+/* The subcommand: verbena eoib, with the same arguments and --network NUMBER.
+ */
+int vb_cli_eoib(int argc, char **argv);
 
 /*
  * Move this process, which must have one thread, into a new mount namespace. In

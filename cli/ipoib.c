@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* `verbena ipoib`: start the program behind an IPoIB interface, as
- * `verbena run` would, at one place in a fabric. */
+/* `verbena ipoib` and `verbena eoib`: start the program behind a network
+ * interface on a fabric, as `verbena run` would, at one place in the fabric. */
 #include "cli/cli.h"
 
 #include <getopt.h>
@@ -24,19 +24,25 @@ static const char *const ipoib_places[] = {
 };
 
 struct ipoib_wish {
-	const char *name, *pkey;
+	bool ethernet;
+	const char *name, *pkey, *network;
 	bool daemon;
 };
 
-static int ipoib_usage(void)
+static int ipoib_usage(bool ethernet)
 {
+	const char *command = ethernet ? "eoib" : "ipoib";
+	const char *kind = ethernet ? "eib0" : "ib0";
+
 	fprintf(stderr,
-		"usage: verbena ipoib --device ib[:NODE] [--name NAME] "
-		"[--pkey 0xPKEY]\n\t[--daemon] [ADDRESS/LENGTH]...\n"
-		"Makes the network interface NAME (ib0), which carries IPv4 "
-		"and IPv6 over the\nfabric's adapter. It has the partition "
-		"PKEY (0xffff), or, if another one is\ngiven, that one and the "
-		"name ib0.PKEY.\n");
+		"usage: verbena %s --device ib[:NODE] [--name NAME] "
+		"[--pkey 0xPKEY]\n\t%s[--daemon] [ADDRESS/LENGTH]...\n"
+		"Makes the network interface NAME (%s), which carries %s over "
+		"the\nfabric's adapter. It has the partition PKEY (0xffff), "
+		"or, if another one is\ngiven, that one and the name "
+		"%s.PKEY.\n",
+		command, ethernet ? "[--network NUMBER] " : "", kind,
+		ethernet ? "Ethernet frames" : "IPv4 and IPv6", kind);
 	return EXIT_USAGE;
 }
 
@@ -66,49 +72,65 @@ static bool is_one_place(const char *devices)
 			0);
 }
 
+/* Fills in the program's arguments behind its name. Returns how many they
+ * are. */
+static int fill_words(const char **words, const struct ipoib_wish *w)
+{
+	int n = 0;
+
+	if (w->ethernet) {
+		words[n++] = "--ethernet";
+		words[n++] = w->network ? w->network : "0";
+	}
+	if (w->name) {
+		words[n++] = "--name";
+		words[n++] = w->name;
+	}
+	if (w->pkey) {
+		words[n++] = "--pkey";
+		words[n++] = w->pkey;
+	}
+	if (w->daemon)
+		words[n++] = "--daemon";
+	return n;
+}
+
 static int start_ipoib(char *devices, const struct ipoib_wish *w,
 		       char **addresses, int count)
 {
-	char **words = calloc(WORDS + (size_t)count, sizeof(*words));
-	static char path[PATH_MAX], name[] = "--name", pkey[] = "--pkey",
-				    daemon[] = "--daemon";
-	int n = 0;
+	const char **words = calloc(WORDS + (size_t)count, sizeof(*words));
+	char path[PATH_MAX];
+	int n = 1;
 
 	if (!words || !find_ipoib(path)) {
-		fprintf(stderr, "verbena ipoib: " PROGRAM " is missing: it is "
-				"neither in the build tree nor installed with "
-				"this command\n");
+		fprintf(stderr,
+			"verbena %s: " PROGRAM " is missing: it is neither in "
+			"the build tree nor installed with this command\n",
+			w->ethernet ? "eoib" : "ipoib");
 		free(words);
 		free(devices);
 		return EXIT_USAGE;
 	}
-	words[n++] = path;
-	if (w->name) {
-		words[n++] = name;
-		words[n++] = (char *)(uintptr_t)w->name;
-	}
-	if (w->pkey) {
-		words[n++] = pkey;
-		words[n++] = (char *)(uintptr_t)w->pkey;
-	}
-	if (w->daemon)
-		words[n++] = daemon;
-	memcpy(words + n, addresses, (size_t)count * sizeof(*words));
-	n = vb_cli_run_program(devices, words);
+	words[0] = path;
+	n += fill_words(words + 1, w);
+	for (int i = 0; i < count; i++)
+		words[n++] = addresses[i];
+	n = vb_cli_run_program(devices, (char **)(uintptr_t)words);
 	free(words);
 	return n;
 }
 
-int vb_cli_ipoib(int argc, char **argv)
+static int make_interface(int argc, char **argv, bool ethernet)
 {
 	static const struct option options[] = {
 		{ "device", required_argument, NULL, 'v' },
 		{ "name", required_argument, NULL, 'n' },
+		{ "network", required_argument, NULL, 'w' },
 		{ "pkey", required_argument, NULL, 'p' },
 		{ "daemon", no_argument, NULL, 'd' },
 		{ 0 },
 	};
-	struct ipoib_wish w = { 0 };
+	struct ipoib_wish w = { .ethernet = ethernet };
 	char *devices = NULL;
 	int o;
 
@@ -119,12 +141,24 @@ int vb_cli_ipoib(int argc, char **argv)
 			w.pkey = optarg;
 		else if (o == 'd')
 			w.daemon = true;
+		else if (o == 'w' && ethernet)
+			w.network = optarg;
 		else if (o != 'v' || !vb_cli_add_device(&devices, optarg))
-			return ipoib_usage();
+			return ipoib_usage(ethernet);
 	}
 	if (!is_one_place(devices)) {
 		free(devices);
-		return ipoib_usage();
+		return ipoib_usage(ethernet);
 	}
 	return start_ipoib(devices, &w, argv + optind, argc - optind);
+}
+
+int vb_cli_ipoib(int argc, char **argv)
+{
+	return make_interface(argc, argv, false);
+}
+
+int vb_cli_eoib(int argc, char **argv)
+{
+	return make_interface(argc, argv, true);
 }

@@ -162,6 +162,10 @@ static const struct {
 	  "--device ib[:NODE] [--name NAME] [--pkey PKEY] [--daemon]\n"
 	  "\t[ADDRESS/LENGTH]...",
 	  "make a network interface on an InfiniBand fabric" },
+	{ "eoib", vb_cli_eoib,
+	  "--device ib[:NODE] [--name NAME] [--pkey PKEY] [--daemon]\n"
+	  "\t[--network NUMBER] [ADDRESS/LENGTH]...",
+	  "make an Ethernet interface on an InfiniBand fabric" },
 	{ "--version", show_version, "", "print the version" },
 	{ "--help", show_help, "", "print this text" },
 };

@@ -73,12 +73,22 @@ void iface_from_tun(struct iface *f)
 
 		if (n <= 0)
 			break;
-		send_packet(f, frame, (size_t)n + VB_IPOIB_HEADER);
+		if (f->macs)
+			iface_eth_send(f, frame, (size_t)n + VB_IPOIB_HEADER);
+		else
+			send_packet(f, frame, (size_t)n + VB_IPOIB_HEADER);
 	}
 	ipoib_port_flush(&f->port);
 }
 
 /* --- from the fabric --- */
+
+/* A packet for which the host has no room is lost, as on any link. */
+static void give_to_host(struct iface *f, const uint8_t *packet, size_t len)
+{
+	if (write(f->tun.fd, packet, len) < 0 && errno == EIO)
+		vb_log(LOG_DEBUG, "%s: the interface is down", f->tun.name);
+}
 
 static void take_ip(struct iface *f, const struct ibv_wc *wc,
 		    const uint8_t *packet, size_t len)
@@ -92,9 +102,7 @@ static void take_ip(struct iface *f, const struct ibv_wc *wc,
 		return;
 	}
 	vb_nbrs_heard(f->nbrs, &ip.src, wc->src_qp, f->now);
-	/* A packet for which the host has no room is lost, as on any link. */
-	if (write(f->tun.fd, packet, len) < 0 && errno == EIO)
-		vb_log(LOG_DEBUG, "%s: the interface is down", f->tun.name);
+	give_to_host(f, packet, len);
 }
 
 /* A group's packets come back to their sender, since it is a member. */
@@ -113,10 +121,14 @@ static void take_frame(void *arg, const struct ibv_wc *wc, const uint8_t *frame,
 		return;
 	frame += VB_IPOIB_HEADER;
 	len -= VB_IPOIB_HEADER;
-	if (type == IPOIB_ARP)
+	if (f->macs) {
+		if (iface_eth_take(f, wc, type, frame, len))
+			give_to_host(f, frame, len);
+	} else if (type == IPOIB_ARP) {
 		iface_take_arp(f, frame, len);
-	else if (type == IPOIB_IPV4 || type == IPOIB_IPV6)
+	} else if (type == IPOIB_IPV4 || type == IPOIB_IPV6) {
 		take_ip(f, wc, frame, len);
+	}
 }
 
 /* The channel is armed first, so that what comes later makes an event. */
@@ -175,7 +187,7 @@ void iface_from_netlink(struct iface *f)
 {
 	tun_drain(&f->tun);
 	route_forget(&f->routes);
-	if (!tun_refresh(&f->tun))
+	if (!tun_refresh(&f->tun) || f->macs)
 		return;
 	if (f->groups && f->mtu) {
 		enter_own_groups(f);
@@ -225,6 +237,8 @@ static void follow_port(struct iface *f)
 	if (f->groups && fit && vb_gid_equal(&f->groups_gid, &f->port.gid)) {
 		vb_groups_rejoin(f->groups, f->now);
 		vb_nbrs_forget_paths(f->nbrs, f->now);
+		if (f->macs)
+			vb_macs_forget(f->macs);
 		return;
 	}
 	tun_carrier(&f->tun, false);
@@ -248,10 +262,16 @@ static void follow_begin(struct iface *f)
 	if (!all)
 		return;
 	mtu = vb_sa_mtu_bytes(all->mtu) - VB_IPOIB_HEADER;
+	if (f->macs)
+		mtu = iface_eth_mtu(mtu);
 	if (mtu != f->mtu && iface_bring_up(f, mtu))
 		return;
 	tun_carrier(&f->tun, true);
 	tun_refresh(&f->tun);
+	if (f->macs) {
+		iface_eth_enter(f);
+		return;
+	}
 	enter_own_groups(f);
 	iface_announce(f);
 }

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* An IPoIB interface: joins the TUN and the adapter's port by the tables of
- * neighbours and groups. */
+ * neighbours and groups. It may be one of Ethernet over InfiniBand instead,
+ * with a TAP. */
 #ifndef IPOIB_IFACE_H
 #define IPOIB_IFACE_H
 
 #include "ipoib/lookup.h"
+#include "ipoib/mac.h"
 #include "ipoib/port.h"
 #include "ipoib/route.h"
 #include "ipoib/tun.h"
@@ -18,6 +20,9 @@ struct iface {
 	struct lookup lookup;
 	struct routes routes;
 	struct vb_nbrs *nbrs;
+	/* Of an Ethernet interface, where its neighbours are; else NULL. */
+	struct vb_macs *macs;
+	int network; /* number of the Ethernet network; -1: this is IPoIB */
 	struct vb_groups *groups; /* NULL: the port is not fit for them yet */
 	uint16_t pkey;		  /* with the membership bit */
 	const struct vb_ip_net *wanted; /* the addresses to add */

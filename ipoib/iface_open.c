@@ -36,6 +36,23 @@ static void want_neighbour(void *arg, const struct vb_gid *ip)
 		vb_nbrs_want(f->nbrs, ip, f->now);
 }
 
+/* The kernel resolves an Ethernet's addresses, so programs need not ask. */
+static int open_tables(struct iface *f, uint64_t seed, const char **what)
+{
+	int rc = 0;
+
+	*what = "the socket for questions about neighbours";
+	if (f->network < 0)
+		rc = lookup_open(&f->lookup, f->tun.name);
+	if (rc)
+		return rc;
+	*what = "memory";
+	f->nbrs = vb_nbrs_create(&iface_nbr_ops, f, seed);
+	if (f->network >= 0)
+		f->macs = vb_macs_create(&iface_mac_ops, f, seed);
+	return f->nbrs && (f->network < 0 || f->macs) ? 0 : -ENOMEM;
+}
+
 int iface_open(struct iface *f, const char *name, const char **what)
 {
 	uint64_t seed = (uint64_t)vb_rand32() << 32 | vb_rand32();
@@ -47,7 +64,7 @@ int iface_open(struct iface *f, const char *name, const char **what)
 				     .arg = f };
 	f->news = true;
 	*what = "the network interface";
-	rc = tun_open(&f->tun, name);
+	rc = tun_open(&f->tun, name, f->network >= 0);
 	if (rc)
 		return rc;
 	rc = ipoib_port_open(&f->port, what);
@@ -57,19 +74,15 @@ int iface_open(struct iface *f, const char *name, const char **what)
 	rc = route_open(&f->routes, f->tun.name, seed);
 	if (rc)
 		return rc;
-	*what = "the socket for questions about neighbours";
-	rc = lookup_open(&f->lookup, f->tun.name);
-	if (rc)
-		return rc;
-	*what = "memory";
-	f->nbrs = vb_nbrs_create(&iface_nbr_ops, f, seed);
-	return f->nbrs ? 0 : -ENOMEM;
+	return open_tables(f, seed, what);
 }
 
 void iface_close(struct iface *f)
 {
 	if (f->nbrs)
 		vb_nbrs_destroy(f->nbrs);
+	if (f->macs)
+		vb_macs_destroy(f->macs);
 	if (f->groups)
 		vb_groups_destroy(f->groups);
 	lookup_close(&f->lookup);
@@ -94,8 +107,10 @@ static int add_addresses(struct iface *f)
 {
 	struct vb_ip_net local = link_local_of(f);
 
-	/* A host without IPv6 has no such address. */
-	(void)tun_add_address(&f->tun, &local);
+	/* A host without IPv6 has no such address; an Ethernet gets one from
+	 * the kernel. */
+	if (!f->macs)
+		(void)tun_add_address(&f->tun, &local);
 	for (unsigned i = 0; i < f->wanted_count; i++) {
 		int rc = tun_add_address(&f->tun, &f->wanted[i]);
 
@@ -108,7 +123,11 @@ static int add_addresses(struct iface *f)
 int iface_bring_up(struct iface *f, unsigned mtu)
 {
 	bool first = !f->mtu;
-	int rc = tun_up(&f->tun, mtu);
+	uint8_t mac[6];
+	int rc;
+
+	iface_eth_mac(f, mac);
+	rc = tun_up(&f->tun, mtu, first && f->macs ? mac : NULL);
 
 	if (rc) {
 		f->failure = "the interface cannot be brought up";

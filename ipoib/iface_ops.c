@@ -98,6 +98,16 @@ static union ibv_gid verbs_gid(const struct vb_gid *gid)
 	return to;
 }
 
+/* An Ethernet takes no packets of IPoIB's broadcast group, whose record it
+ * needs. */
+static bool is_only_read(const struct iface *f, const struct vb_group *g)
+{
+	struct vb_gid all = vb_ip_broadcast();
+	struct vb_gid mgid = vb_ip_mgid(&all, f->pkey);
+
+	return f->macs && vb_gid_equal(&g->mgid, &mgid);
+}
+
 /* The first group to be attached is the broadcast group, whose Q_Key the queue
  * pair begins with. */
 static bool group_attach(void *arg, struct vb_group *g)
@@ -120,7 +130,7 @@ static bool group_attach(void *arg, struct vb_group *g)
 		return false;
 	}
 	g->handle = ipoib_port_aim(&f->port, &path, &g->mgid);
-	if (g->handle && g->member &&
+	if (g->handle && g->member && !is_only_read(f, g) &&
 	    ibv_attach_mcast(f->port.qp, &mgid, r->mlid)) {
 		ipoib_port_forget(&f->port, g->handle);
 		g->handle = NULL;
@@ -135,7 +145,7 @@ static void group_detach_port(void *arg, struct vb_group *g)
 	union ibv_gid mgid = verbs_gid(&g->mgid);
 	struct iface *f = arg;
 
-	if (g->record.join & SA_JOIN_FULL)
+	if (g->record.join & SA_JOIN_FULL && !is_only_read(f, g))
 		(void)ibv_detach_mcast(f->port.qp, &mgid, g->record.mlid);
 	ipoib_port_forget(&f->port, g->handle);
 }

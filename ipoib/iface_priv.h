@@ -18,6 +18,19 @@ void iface_ask(struct iface *f, const struct vb_gid *ip);
  */
 void iface_announce(struct iface *f);
 
+/* iface_eth.c: Ethernet over InfiniBand. */
+extern const struct vb_mac_ops iface_mac_ops;
+/* Become a member of the network's group. */
+void iface_eth_enter(struct iface *f);
+void iface_eth_send(struct iface *f, uint8_t *frame, size_t len);
+/* Learn where a frame came from, whose header said @type. False: it is no
+ * Ethernet frame. */
+bool iface_eth_take(struct iface *f, const struct ibv_wc *wc, unsigned type,
+		    const uint8_t *frame, size_t len);
+void iface_eth_mac(const struct iface *f, uint8_t mac[6]);
+/* The interface's MTU, where IPoIB's is @mtu. */
+unsigned iface_eth_mtu(unsigned mtu);
+
 /* iface_open.c: set the MTU, and the first time add the addresses. 0 or
  * -errno; f->failure says why. */
 int iface_bring_up(struct iface *f, unsigned mtu);

@@ -9,6 +9,7 @@
 #include <getopt.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,6 +28,7 @@
 
 struct options {
 	const char *name;
+	int network; /* number of the Ethernet network; -1: IPoIB */
 	uint16_t pkey;
 	bool daemon;
 	struct vb_ip_net addresses[VB_IP_NETS];
@@ -37,10 +39,15 @@ enum source { TUN, CHANNEL, EVENTS, SA, NETLINK, STOP, SOURCES };
 
 /* --- options --- */
 
+/* How a user has called this program. */
+static const char *command = "verbena ipoib";
+
 static int usage(void)
 {
-	fprintf(stderr, "usage: verbena ipoib --device ib[:NODE] [--name NAME] "
-			"[--pkey 0xPKEY]\n\t[--daemon] [ADDRESS/LENGTH]...\n");
+	fprintf(stderr,
+		"usage: verbena-ipoib [--ethernet NETWORK] [--name NAME] "
+		"[--pkey 0xPKEY]\n\t[--daemon] [ADDRESS/LENGTH]...\n"
+		"It is started by verbena ipoib and verbena eoib.\n");
 	return USAGE;
 }
 
@@ -53,15 +60,26 @@ static bool parse_pkey(const char *text, uint16_t *pkey)
 	return end != text && !*end && v <= 0xffff && (v & ~FULL_MEMBER);
 }
 
+/* A network has a number of 16 bits. */
+static bool parse_network(const char *text, int *network)
+{
+	char *end;
+	unsigned long v = strtoul(text, &end, 0);
+
+	command = "verbena eoib";
+	*network = (int)(v & 0xffff);
+	return end != text && !*end && v <= 0xffff;
+}
+
 static bool parse_addresses(int argc, char **argv, struct options *o)
 {
 	for (int i = optind; i < argc; i++) {
 		if (o->count == VB_IP_NETS ||
 		    !vb_ip_net_parse(argv[i], &o->addresses[o->count])) {
 			fprintf(stderr,
-				"verbena ipoib: %s: not an address with the "
-				"length of its prefix, such as 10.9.0.3/24\n",
-				argv[i]);
+				"%s: %s: not an address with the length of its "
+				"prefix, such as 10.9.0.3/24\n",
+				command, argv[i]);
 			return false;
 		}
 		o->count++;
@@ -72,6 +90,7 @@ static bool parse_addresses(int argc, char **argv, struct options *o)
 static bool parse_options(int argc, char **argv, struct options *o)
 {
 	static const struct option options[] = {
+		{ "ethernet", required_argument, NULL, 'e' },
 		{ "name", required_argument, NULL, 'n' },
 		{ "pkey", required_argument, NULL, 'p' },
 		{ "daemon", no_argument, NULL, 'd' },
@@ -84,6 +103,8 @@ static bool parse_options(int argc, char **argv, struct options *o)
 			o->name = optarg;
 		else if (c == 'd')
 			o->daemon = true;
+		else if (c == 'e' && parse_network(optarg, &o->network))
+			continue;
 		else if (c != 'p' || !parse_pkey(optarg, &o->pkey))
 			return false;
 	}
@@ -92,48 +113,49 @@ static bool parse_options(int argc, char **argv, struct options *o)
 
 /* --- what is said --- */
 
+static void VB_PRINTF(2, 3) say(const char *name, const char *format, ...)
+{
+	va_list args;
+
+	fprintf(stderr, "%s: %s: ", command, name);
+	va_start(args, format);
+	vfprintf(stderr, format, args);
+	va_end(args);
+	fputc('\n', stderr);
+}
+
 static int say_refused(const char *name, const char *what, int rc)
 {
 	if (rc == -EPERM)
-		fprintf(stderr,
-			"verbena ipoib: %s: a network interface needs "
-			"CAP_NET_ADMIN in its network namespace: run this as "
-			"root, or in a namespace of your own (unshare -Urn)\n",
-			name);
+		say(name,
+		    "a network interface needs CAP_NET_ADMIN in its network "
+		    "namespace: run this as root, or in a namespace of your "
+		    "own (unshare -Urn)");
 	else if (rc == -ENOENT && strcmp(what, "the network interface") == 0)
-		fprintf(stderr,
-			"verbena ipoib: %s: there is no /dev/net/tun here\n",
-			name);
+		say(name, "there is no /dev/net/tun here");
 	else if (rc == -EBUSY)
-		fprintf(stderr,
-			"verbena ipoib: %s: there is such an interface "
-			"already; choose another name with --name\n",
-			name);
+		say(name, "there is such an interface already; choose another "
+			  "name with --name");
 	else
-		fprintf(stderr, "verbena ipoib: %s: cannot open %s: %s\n", name,
-			what, strerror(-rc));
+		say(name, "cannot open %s: %s", what, strerror(-rc));
 	return EXIT_FAILURE;
 }
 
 static void say_what_is_missing(const struct iface *f)
 {
 	if (!f->port.active)
-		fprintf(stderr,
-			"verbena ipoib: %s: waiting for a subnet manager to "
-			"make the port active\n",
-			f->tun.name);
+		say(f->tun.name, "waiting for a subnet manager to make the "
+				 "port active");
 	else if (f->port.pkey_index < 0)
-		fprintf(stderr,
-			"verbena ipoib: %s: waiting for the P_Key 0x%04x, "
-			"which the subnet manager has not given to this "
-			"port\n",
-			f->tun.name, f->pkey);
+		say(f->tun.name,
+		    "waiting for the P_Key 0x%04x, which the subnet manager "
+		    "has not given to this port",
+		    f->pkey);
 	else
-		fprintf(stderr,
-			"verbena ipoib: %s: waiting for the subnet manager to "
-			"let this port into the broadcast group of P_Key "
-			"0x%04x\n",
-			f->tun.name, f->pkey);
+		say(f->tun.name,
+		    "waiting for the subnet manager to let this port into "
+		    "IPoIB's broadcast group of P_Key 0x%04x",
+		    f->pkey);
 }
 
 static void say_ready(const struct iface *f)
@@ -216,7 +238,7 @@ static const char *lost_source(const struct pollfd *fds)
 
 static int fail(const struct iface *f)
 {
-	fprintf(stderr, "verbena ipoib: %s: %s\n", f->tun.name, f->failure);
+	say(f->tun.name, "%s", f->failure);
 	return EXIT_FAILURE;
 }
 
@@ -265,9 +287,22 @@ static int serve(struct iface *f, int stop, int ready)
 	}
 }
 
+/* ib0, or eib0; with the P_Key unless that is the default one. */
+static void choose_name(const struct options *o, char name[IFNAMSIZ])
+{
+	const char *kind = o->network < 0 ? "ib0" : "eib0";
+
+	if (o->name)
+		snprintf(name, IFNAMSIZ, "%s", o->name);
+	else if (o->pkey == DEFAULT_PKEY)
+		snprintf(name, IFNAMSIZ, "%s", kind);
+	else
+		snprintf(name, IFNAMSIZ, "%s.%04x", kind, o->pkey);
+}
+
 int main(int argc, char **argv)
 {
-	static struct options o = { .pkey = DEFAULT_PKEY };
+	static struct options o = { .pkey = DEFAULT_PKEY, .network = -1 };
 	static struct iface f;
 	char name[IFNAMSIZ];
 	const char *what;
@@ -277,8 +312,7 @@ int main(int argc, char **argv)
 		return usage();
 	if (!parse_addresses(argc, argv, &o))
 		return USAGE;
-	snprintf(name, sizeof(name),
-		 o.pkey == DEFAULT_PKEY ? "ib0" : "ib0.%04x", o.pkey);
+	choose_name(&o, name);
 	if (o.daemon) {
 		ready = background_fork();
 		if (ready < 0)
@@ -287,10 +321,11 @@ int main(int argc, char **argv)
 	/* Threads begin with the signals blocked. */
 	stop = open_stop_signals();
 	f.pkey = o.pkey;
+	f.network = o.network;
 	f.wanted = o.addresses;
 	f.wanted_count = o.count;
-	rc = iface_open(&f, o.name ? o.name : name, &what);
-	rc = rc || stop < 0 ? say_refused(o.name ? o.name : name, what, rc)
+	rc = iface_open(&f, name, &what);
+	rc = rc || stop < 0 ? say_refused(name, what, rc)
 			    : serve(&f, stop, ready);
 	iface_close(&f);
 	return rc;

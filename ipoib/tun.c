@@ -42,20 +42,21 @@ static int open_watch(void)
 
 /* The type can change only while the interface is down, which it is after
  * TUNSETIFF. */
-static int make_interface(struct tun *t)
+static int make_interface(struct tun *t, bool ethernet)
 {
-	struct ifreq r = { .ifr_flags = IFF_TUN | IFF_NO_PI };
+	struct ifreq r = { .ifr_flags = ethernet ? IFF_TAP : IFF_TUN };
 
+	r.ifr_flags |= IFF_NO_PI;
 	memcpy(r.ifr_name, t->name, sizeof(r.ifr_name));
 	if (ioctl(t->fd, TUNSETIFF, &r) < 0 ||
-	    ioctl(t->fd, TUNSETLINK, ARPHRD_INFINIBAND) < 0)
+	    (!ethernet && ioctl(t->fd, TUNSETLINK, ARPHRD_INFINIBAND) < 0))
 		return -errno;
 	memcpy(t->name, r.ifr_name, sizeof(t->name));
 	tun_carrier(t, false);
 	return 0;
 }
 
-int tun_open(struct tun *t, const char *name)
+int tun_open(struct tun *t, const char *name, bool ethernet)
 {
 	int rc;
 
@@ -64,7 +65,7 @@ int tun_open(struct tun *t, const char *name)
 	t->fd = open(DEVICE, O_RDWR | O_NONBLOCK | O_CLOEXEC);
 	if (t->fd < 0)
 		return -errno;
-	rc = make_interface(t);
+	rc = make_interface(t, ethernet);
 	if (rc == 0) {
 		t->netlink = open_watch();
 		rc = t->netlink < 0 ? t->netlink : 0;
@@ -91,6 +92,13 @@ void tun_carrier(struct tun *t, bool on)
 	(void)ioctl(t->fd, TUNSETCARRIER, &value);
 }
 
+static int set_mac(int fd, struct ifreq *r, const uint8_t *mac)
+{
+	r->ifr_hwaddr.sa_family = ARPHRD_ETHER;
+	memcpy(r->ifr_hwaddr.sa_data, mac, 6);
+	return ioctl(fd, SIOCSIFHWADDR, r) < 0 ? -errno : 0;
+}
+
 static int set_up(int fd, struct ifreq *r, unsigned mtu)
 {
 	r->ifr_mtu = (int)mtu;
@@ -104,15 +112,18 @@ static int set_up(int fd, struct ifreq *r, unsigned mtu)
 	return ioctl(fd, SIOCSIFFLAGS, r) < 0 ? -errno : 0;
 }
 
-int tun_up(struct tun *t, unsigned mtu)
+int tun_up(struct tun *t, unsigned mtu, const uint8_t *mac)
 {
-	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0), rc;
+	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0), rc = 0;
 	struct ifreq r = { .ifr_flags = 0 };
 
 	if (fd < 0)
 		return -errno;
 	memcpy(r.ifr_name, t->name, sizeof(r.ifr_name));
-	rc = set_up(fd, &r, mtu);
+	if (mac)
+		rc = set_mac(fd, &r, mac);
+	if (rc == 0)
+		rc = set_up(fd, &r, mtu);
 	close(fd);
 	return rc;
 }

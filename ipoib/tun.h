@@ -15,13 +15,14 @@ struct tun {
 	struct vb_ip_nets nets;
 };
 
-/* Make the interface @name, down. 0 or -errno; -EPERM: it needs
- * CAP_NET_ADMIN. */
-int tun_open(struct tun *t, const char *name);
+/* Make the interface @name, down: IPoIB's, or with @ethernet an Ethernet. 0 or
+ * -errno; -EPERM: it needs CAP_NET_ADMIN. */
+int tun_open(struct tun *t, const char *name, bool ethernet);
 void tun_close(struct tun *t);
 
-/* Set the MTU and take the interface up. 0 or -errno. */
-int tun_up(struct tun *t, unsigned mtu);
+/* Set the MTU, and an Ethernet's address unless @mac is NULL, and take the
+ * interface up. 0 or -errno. */
+int tun_up(struct tun *t, unsigned mtu, const uint8_t *mac);
 /* Does the interface have a carrier? The kernel sends nothing without. */
 void tun_carrier(struct tun *t, bool on);
 /* Add an address. 0 or -errno; -EEXIST: the interface has it. */

@@ -21,12 +21,13 @@ need_hosts 1500
 
 # iface HOST NODE ARGUMENT...: an interface there. Its process is $iface, and
 # what it says is in $work/iface_HOST.
-iface() {
-	local host=$1 node=$2
+iface() { interface ipoib "$@"; }
+interface() {
+	local kind=$1 host=$2 node=$3
 
-	shift 2
+	shift 3
 	: >"$work/iface_$host"
-	become "$host" "$verbena" ipoib --device "ib:$name/$node" "$@" \
+	become "$host" "$verbena" "$kind" --device "ib:$name/$node" "$@" \
 		>"$work/iface_$host" 2>&1 &
 	iface=$!
 	within 20 grep -q 'MTU' "$work/iface_$host"
@@ -217,6 +218,50 @@ check "it has left its groups" within 10 left
 check "SIGTERM ends the other one" iface_ends "$iface_a"
 gone() { ! on a ip link show ib0; }
 check "the interface is gone" gone
+
+# --- Ethernet over InfiniBand ---
+check "eoib: an Ethernet" interface eoib a Hca1 10.9.3.3/24 fd93::3/64
+iface_a=$iface
+check "eoib: and another one" interface eoib b Hca2 10.9.3.4/24 fd93::4/64
+iface_b=$iface
+check "eoib: its address is the port's" \
+	seen 'link/ether 02:00:00:00:01:01' on a ip link show eib0
+check "eoib: its MTU is that of the group less 22" seen 'LOWER_UP> mtu 2026' on a ip link show eib0
+check "eoib: ping" pings a 10.9.3.4
+check "eoib: ping by IPv6" pings b fd93::3
+check "eoib: a large ping" pings b 10.9.3.3 -s 20000
+check "eoib: the kernel knows the neighbour" \
+	seen '10.9.3.4 lladdr 02:00:00:00:02:01' on a ip neigh show dev eib0
+# Frames for an address that has been heard go to its queue pair alone.
+to_groups() { r Hca1 perfquery -x | sed -n 's/^PortMulticastXmitPkts:\.*//p'; }
+unicast() {
+	local before after
+
+	before=$(to_groups)
+	on a ping -c 30 -i 0.02 -W 2 10.9.3.4 | grep -q ' 0% packet loss' || return
+	after=$(to_groups)
+	[ -n "$after" ] && [ $((after - before)) -lt 15 ]
+}
+check "eoib: frames to who has been heard go there alone" unicast
+check "eoib: packets of the whole MTU" \
+	pings a 10.9.3.4 -M "do" -s $((2026 - 28))
+{
+	kill -KILL "$iface_b"
+	wait "$iface_b"
+} 2>/dev/null
+check "eoib: a peer comes back with another queue pair" \
+	interface eoib b Hca2 10.9.3.4/24 fd93::4/64
+iface_b=$iface
+check "eoib: its neighbour finds it again" pings a 10.9.3.4
+iface_ends "$iface_b"
+check "eoib: another network" interface eoib b Hca2 --network 9 10.9.3.4/24
+iface_b=$iface
+check "eoib: it does not hear the first one" \
+	seen '100% packet loss' on a ping -c 2 -W 1 10.9.3.4
+check "eoib: saquery shows the networks" \
+	seen 'MGID.*ff12:e01b:ffff::9$' groups
+check "eoib: SIGTERM ends it" iface_ends "$iface_b"
+iface_ends "$iface_a"
 
 # --- in the background ---
 background=ib$$
