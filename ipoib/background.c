@@ -8,7 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* The status of a child that ended before it was ready. */
+/* Returns the exit status for a child that ended before it was ready. */
 static int status_of(pid_t pid)
 {
 	int status;

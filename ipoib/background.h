@@ -3,9 +3,9 @@
 #ifndef IPOIB_BACKGROUND_H
 #define IPOIB_BACKGROUND_H
 
-/* Fork; to be called before any thread begins. The parent waits until the child
- * is ready, or has failed, and ends with that status. In the child: a
- * descriptor for background_ready(), or -errno. */
+/* Fork, before the process has a second thread. The parent waits until the
+ * child is ready or has failed, and ends with that status. Returns in the child
+ * alone: a descriptor for background_ready(), or -errno. */
 int background_fork(void);
 /* Tell the parent that this process serves, and leave the terminal. */
 void background_ready(int fd);

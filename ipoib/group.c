@@ -42,7 +42,7 @@ static void group_due(struct vb_groups *t, struct vb_group *g, vb_time due)
 	t->next = VB_MIN(t->next, due);
 }
 
-/* The broadcast group is joined; only then others can be. */
+/* Is the broadcast group joined? Only then others can be. */
 static bool has_begun(const struct vb_groups *t)
 {
 	return t->list[0].state == GROUP_JOINED;
@@ -69,7 +69,8 @@ static void ask_to_enter(struct vb_groups *t, struct vb_group *g, vb_time now)
 	t->ops.join(t->arg, g, is_broadcast(t, g) ? NULL : &t->list[0].record);
 }
 
-/* A group waits without a time while the broadcast group is not joined. */
+/* Ask to join a group, or, while the broadcast group is not joined, let it wait
+ * for that. */
 static void begin_group(struct vb_groups *t, struct vb_group *g, vb_time now)
 {
 	group_detach(t, g);
@@ -135,8 +136,8 @@ static void enter_joined(struct vb_groups *t, struct vb_group *g, vb_time now)
 
 /* --- the table --- */
 
-/* A place for a new group: a free one, or that of the group to which the host
- * only sends and has not sent for the longest time. NULL: there is none. */
+/* Make a place for a new group: a free one, or, of the groups to which the host
+ * only sends, that of the one used longest ago. NULL: all are members. */
 static struct vb_group *find_place(struct vb_groups *t)
 {
 	struct vb_group *oldest = NULL;

@@ -68,7 +68,8 @@ struct vb_group_ops {
 
 struct vb_groups;
 
-/* @mgid: of the broadcast group. @port_gid: of the port. NULL: no memory. */
+/* Make a table with the broadcast group alone, whose GID is @mgid, and ask to
+ * join that. @port_gid: the port's GID. NULL: no memory. */
 struct vb_groups *vb_groups_create(const struct vb_group_ops *ops, void *arg,
 				   const struct vb_gid *mgid,
 				   const struct vb_gid *port_gid, uint16_t pkey,
@@ -79,25 +80,28 @@ void vb_groups_destroy(struct vb_groups *t);
 /* The host becomes a member of @mgid. */
 void vb_groups_enter(struct vb_groups *t, const struct vb_gid *mgid,
 		     vb_time now);
-/* It is no member any more. */
+/* The host is no member of @mgid any more. */
 void vb_groups_leave(struct vb_groups *t, const struct vb_gid *mgid);
 /* Send a frame, with its header, to @mgid, now or when that is joined. */
 void vb_groups_send(struct vb_groups *t, const struct vb_gid *mgid,
 		    const void *frame, size_t len, vb_time now);
 
-/* The answer to the question @query: @record, or NULL if it was refused. */
+/* Take the answer to the question @query: @record, or NULL for a refusal. */
 void vb_groups_answer(struct vb_groups *t, uint32_t query,
 		      const struct vb_sa_group *record, vb_time now);
-/* The subnet manager knows nothing of this port's groups any more. */
+/* Join all groups anew, because the subnet manager knows nothing of this port's
+ * groups any more. */
 void vb_groups_rejoin(struct vb_groups *t, vb_time now);
 
+/* Do what is due. */
 void vb_groups_tick(struct vb_groups *t, vb_time now);
-/* When vb_groups_tick() has something to do. */
+/* Returns when vb_groups_tick() has something to do; VB_NEVER: it is not known
+ * yet. */
 vb_time vb_groups_next(const struct vb_groups *t);
 
-/* The broadcast group's record; NULL: it has not been joined. */
+/* Returns the broadcast group's record; NULL: the group is not joined. */
 const struct vb_sa_group *vb_groups_broadcast(const struct vb_groups *t);
-/* NULL: @mgid is not in the table. */
+/* Find a group in the table. NULL: it is not there. */
 const struct vb_group *vb_groups_find(const struct vb_groups *t,
 				      const struct vb_gid *mgid);
 

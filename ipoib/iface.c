@@ -22,7 +22,7 @@ static void follow_report(void *arg, const struct vb_gid *group, bool joins)
 		vb_groups_leave(f->groups, &mgid);
 }
 
-/* Groups of the host alone (RFC 4291, 2.7) do not leave it. */
+/* Is the group @ip the host's alone (RFC 4291, 2.7)? */
 static bool stays_here(const struct vb_gid *ip)
 {
 	return !vb_gid_is_ipv4(ip) && (ip->raw[1] & 0x0f) <= 1;
@@ -43,8 +43,9 @@ static void send_to_groups(struct iface *f, const struct vb_ip *ip,
 	vb_groups_send(f->groups, &mgid, frame, len, f->now);
 }
 
-/* @frame has room for the header before the packet. The kernel's own neighbour
- * discovery is not for the fabric: it knows no link-layer addresses here. */
+/* Send an IP packet, before which @frame has room for the header. The kernel's
+ * own neighbour discovery is not for the fabric: it knows no link-layer
+ * addresses here. */
 static void send_packet(struct iface *f, uint8_t *frame, size_t len)
 {
 	struct vb_ip ip;
@@ -105,7 +106,8 @@ static void take_ip(struct iface *f, const struct ibv_wc *wc,
 	give_to_host(f, packet, len);
 }
 
-/* A group's packets come back to their sender, since it is a member. */
+/* Has this interface sent the packet itself? A group's packets come back to
+ * their sender, which is a member, too. */
 static bool is_own(const struct iface *f, const struct ibv_wc *wc)
 {
 	return wc->src_qp == f->port.qp->qp_num && wc->slid == f->port.lid;
@@ -163,7 +165,8 @@ void iface_from_sa(struct iface *f)
 	ipoib_port_flush(&f->port);
 }
 
-/* IPv6 hosts are asked for by groups that their addresses make. */
+/* Become a member of the groups that every host is a member of, and of those by
+ * which neighbours ask for the host's IPv6 addresses. */
 static void enter_own_groups(struct iface *f)
 {
 	static const struct vb_gid all_nodes = { { 0xff, 0x02, [15] = 1 } };

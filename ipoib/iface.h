@@ -38,19 +38,22 @@ struct iface {
 	struct vb_gid groups_gid; /* the GID with which @groups began */
 };
 
-/* 0 or -errno; *@what is what failed. */
+/* Make the network interface @name, and open the adapter. 0 or -errno; *@what
+ * says what failed. */
 int iface_open(struct iface *f, const char *name, const char **what);
 /* Leave the groups, and close all. */
 void iface_close(struct iface *f);
 
-/* Each does what its source has, at the time f->now. */
+/* Each function takes what waits at its source, at the time f->now. */
 void iface_from_tun(struct iface *f);
 void iface_from_sa(struct iface *f);
 void iface_from_netlink(struct iface *f);
 void iface_from_events(struct iface *f);
-/* The same; true: there is more, for which no event will come. */
+/* Take what waits from the fabric. True: more waits, for which no event will
+ * come. */
 bool iface_from_fabric(struct iface *f);
-/* Follow the port, and do what is due. Returns when something is due again. */
+/* Follow the port's changes, and do what is due. Returns when something is due
+ * again. */
 vb_time iface_tick(struct iface *f);
 
 #endif

@@ -38,7 +38,8 @@ const struct vb_mac_ops iface_mac_ops = {
 	.release = mac_release,
 };
 
-/* The group of a network: the P_Key, and the network's number. */
+/* Returns the GID of the network's group, which has the P_Key and the network's
+ * number. */
 static struct vb_gid eth_mgid(const struct iface *f)
 {
 	struct vb_gid mgid = { { 0xff, MGID_SCOPE } };
@@ -56,7 +57,6 @@ void iface_eth_enter(struct iface *f)
 	vb_groups_enter(f->groups, &mgid, f->now);
 }
 
-/* @frame has room for the header before the Ethernet frame. */
 void iface_eth_send(struct iface *f, uint8_t *frame, size_t len)
 {
 	const uint8_t *to = frame + VB_IPOIB_HEADER;
@@ -86,16 +86,15 @@ bool iface_eth_take(struct iface *f, const struct ibv_wc *wc, unsigned type,
 	return true;
 }
 
-/* The MAC address of the port: the last 40 bits of its GUID, and the bit that
- * says that no authority has given it (IEEE 802, 8.2). */
+/* A MAC address takes the last 40 bits of the port's GUID, and the bit that
+ * says that no authority has assigned it (IEEE 802, 8.2). */
 void iface_eth_mac(const struct iface *f, uint8_t mac[6])
 {
 	mac[0] = 0x02;
 	memcpy(mac + 1, f->port.gid.raw + 11, 5);
 }
 
-/* What is left of the group's MTU for what an Ethernet frame with a VLAN tag
- * carries. */
+/* An Ethernet header with a VLAN tag takes its bytes from the MTU. */
 unsigned iface_eth_mtu(unsigned mtu)
 {
 	return mtu - ETH_BYTES - 4;

@@ -8,7 +8,7 @@
 #include "ipoib/iface_priv.h"
 
 #define GROUP_QPN 0xffffff /* the queue pair of every member (IBA 9.6.1) */
-/* Answers about neighbours are asked for by their table. */
+/* The table of neighbours repeats its questions itself. */
 #define PATH_RETRIES  0
 #define GROUP_RETRIES 2
 
@@ -76,7 +76,8 @@ static void group_join(void *arg, const struct vb_group *g,
 	uint8_t mad[VB_SA_BYTES];
 	struct iface *f = arg;
 
-	/* Who only sends makes no group: nobody would listen. */
+	/* A port that only sends makes no group, since nobody would
+	 * listen. */
 	vb_sa_put_join(mad, g->query, &g->record, g->member ? as : NULL);
 	ipoib_sa_ask(&f->port, mad, GROUP_RETRIES);
 }
@@ -98,8 +99,8 @@ static union ibv_gid verbs_gid(const struct vb_gid *gid)
 	return to;
 }
 
-/* An Ethernet takes no packets of IPoIB's broadcast group, whose record it
- * needs. */
+/* Is @g a group of which only the record is needed? An Ethernet makes its group
+ * after IPoIB's broadcast group, and takes no packets of that. */
 static bool is_only_read(const struct iface *f, const struct vb_group *g)
 {
 	struct vb_gid all = vb_ip_broadcast();
@@ -108,8 +109,8 @@ static bool is_only_read(const struct iface *f, const struct vb_group *g)
 	return f->macs && vb_gid_equal(&g->mgid, &mgid);
 }
 
-/* The first group to be attached is the broadcast group, whose Q_Key the queue
- * pair begins with. */
+/* The broadcast group is attached first. The queue pair begins then, with the
+ * group's Q_Key. */
 static bool group_attach(void *arg, struct vb_group *g)
 {
 	const struct vb_sa_group *r = &g->record;

@@ -22,13 +22,15 @@ void iface_announce(struct iface *f);
 extern const struct vb_mac_ops iface_mac_ops;
 /* Become a member of the network's group. */
 void iface_eth_enter(struct iface *f);
+/* Send an Ethernet frame, before which @frame has room for the header. */
 void iface_eth_send(struct iface *f, uint8_t *frame, size_t len);
-/* Learn where a frame came from, whose header said @type. False: it is no
+/* Learn where a frame came from. @type: what its header says. False: it is no
  * Ethernet frame. */
 bool iface_eth_take(struct iface *f, const struct ibv_wc *wc, unsigned type,
 		    const uint8_t *frame, size_t len);
+/* Set @mac to the MAC address that belongs to the port's GUID. */
 void iface_eth_mac(const struct iface *f, uint8_t mac[6]);
-/* The interface's MTU, where IPoIB's is @mtu. */
+/* Returns the interface's MTU, where that of IPoIB is @mtu. */
 unsigned iface_eth_mtu(unsigned mtu);
 
 /* iface_open.c: set the MTU, and the first time add the addresses. 0 or

@@ -123,7 +123,7 @@ static void answer_nd(struct iface *f, const struct vb_nd *asked)
 			     f->now);
 		return;
 	}
-	/* RFC 4861, 7.2.4: the one who asks has no address yet. */
+	/* RFC 4861, 7.2.4: the neighbour that asks has no address yet. */
 	nd.solicited = false;
 	nd.dst = all_nodes;
 	send_nd_to_group(f, &nd);
@@ -131,16 +131,16 @@ static void answer_nd(struct iface *f, const struct vb_nd *asked)
 
 void iface_take_nd(struct iface *f, const struct vb_ip *ip)
 {
-	const struct vb_gid *whose;
+	const struct vb_gid *told;
 	struct vb_nd nd;
 	bool mine;
 
 	if (!vb_nd_get(ip, &nd))
 		return;
 	mine = vb_ip_nets_have(&f->tun.nets, &nd.target);
-	whose = nd.advertise ? &nd.target : &nd.src;
-	if (nd.has_hw && may_be_neighbour(f, whose))
-		vb_nbrs_learn(f->nbrs, whose, &nd.hw,
+	told = nd.advertise ? &nd.target : &nd.src;
+	if (nd.has_hw && may_be_neighbour(f, told))
+		vb_nbrs_learn(f->nbrs, told, &nd.hw,
 			      nd.advertise && nd.solicited,
 			      !nd.advertise && mine, f->now);
 	if (mine && !nd.advertise)
@@ -166,7 +166,7 @@ void iface_ask(struct iface *f, const struct vb_gid *ip)
 	send_nd_to_group(f, &nd);
 }
 
-/* RFC 5227, 2.3, and RFC 4861, 7.2.6. */
+/* An announcement of IPv4 is RFC 5227's (2.3), of IPv6 RFC 4861's (7.2.6). */
 void iface_announce(struct iface *f)
 {
 	for (unsigned i = 0; i < f->tun.nets.count && f->port.started; i++) {

@@ -27,14 +27,16 @@ struct lookup {
 	void *arg;
 };
 
-/* Listen for the interface @name; @l has @own, @want and @arg. 0 or -errno. */
+/* Listen for the interface @name. The caller has set @own, @want and @arg in
+ * @l. 0 or -errno. */
 int lookup_open(struct lookup *l, const char *name);
 void lookup_close(struct lookup *l);
-/* Fill in what to poll. Returns how many they are. */
+/* Fill in the descriptors to poll. Returns how many they are. */
 unsigned lookup_poll(const struct lookup *l, struct pollfd fds[LOOKUP_FDS]);
-/* Do what poll() says is to do: the @count descriptors of lookup_poll(). */
+/* Do what poll() has reported for the @count descriptors of lookup_poll(). */
 void lookup_serve(struct lookup *l, const struct pollfd *fds, unsigned count);
-/* The neighbour @ip has the address @hw; NULL: it does not answer. */
+/* Tell the programs that wait for the neighbour @ip that it has the address
+ * @hw; NULL: it does not answer. */
 void lookup_told(struct lookup *l, const struct vb_gid *ip,
 		 const struct vb_ipoib_hw *hw);
 

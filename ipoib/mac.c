@@ -42,7 +42,7 @@ static void free_mac(struct vb_macs *t, struct vb_mac *m)
 	*m = (struct vb_mac){ .seen = 0 };
 }
 
-/* A free place, or that of the address seen longest ago. */
+/* Returns a free place, or that of the address seen longest ago. */
 static struct vb_mac *make_place(struct vb_macs *t, const uint8_t mac[6])
 {
 	struct vb_mac *set = set_of(t, mac), *oldest = set;
@@ -59,7 +59,7 @@ static bool same_port(const struct vb_mac_port *a, const struct vb_mac_port *b)
 	return a->qpn == b->qpn && a->lid == b->lid && a->sl == b->sl;
 }
 
-/* A group's address is nobody's. */
+/* The address of a group is not learned: no queue pair has it. */
 void vb_macs_learn(struct vb_macs *t, const uint8_t mac[6],
 		   const struct vb_mac_port *at, vb_time now)
 {

@@ -35,18 +35,18 @@ struct vb_mac_ops {
 
 struct vb_macs;
 
-/* @seed: a random number. NULL: no memory. */
+/* Make an empty table. @seed: a random number. NULL: no memory. */
 struct vb_macs *vb_macs_create(const struct vb_mac_ops *ops, void *arg,
 			       uint64_t seed);
 void vb_macs_destroy(struct vb_macs *t);
 
-/* A frame with the source @mac came from @at. */
+/* Remember that a frame with the source @mac came from @at. */
 void vb_macs_learn(struct vb_macs *t, const uint8_t mac[6],
 		   const struct vb_mac_port *at, vb_time now);
-/* NULL: a frame to @mac goes to all, since nobody knows where it is. */
+/* Find where @mac is. NULL: nobody knows, so a frame to @mac goes to all. */
 const struct vb_mac *vb_macs_find(const struct vb_macs *t, const uint8_t mac[6],
 				  vb_time now);
-/* LIDs may have changed. */
+/* Forget all addresses, because LIDs may have changed. */
 void vb_macs_forget(struct vb_macs *t);
 
 #endif

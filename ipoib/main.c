@@ -39,7 +39,7 @@ enum source { TUN, CHANNEL, EVENTS, SA, NETLINK, STOP, SOURCES };
 
 /* --- options --- */
 
-/* How a user has called this program. */
+/* the command by which a user has started this program */
 static const char *command = "verbena ipoib";
 
 static int usage(void)
@@ -60,7 +60,7 @@ static bool parse_pkey(const char *text, uint16_t *pkey)
 	return end != text && !*end && v <= 0xffff && (v & ~FULL_MEMBER);
 }
 
-/* A network has a number of 16 bits. */
+/* Read the number of a network, which has 16 bits. */
 static bool parse_network(const char *text, int *network)
 {
 	char *end;
@@ -226,7 +226,8 @@ static void serve_sources(struct iface *f, const struct pollfd *fds,
 	lookup_serve(&f->lookup, fds + SOURCES, count - SOURCES);
 }
 
-/* A management connection that has ended would be readable for ever. */
+/* Returns why the process cannot go on, or NULL. A connection that has ended
+ * would be readable for ever. */
 static const char *lost_source(const struct pollfd *fds)
 {
 	if (fds[SA].revents & (POLLHUP | POLLERR))
@@ -242,8 +243,8 @@ static int fail(const struct iface *f)
 	return EXIT_FAILURE;
 }
 
-/* What the loop has to tell once: that the interface is up, or what it waits
- * for. */
+/* Say once that the interface is up, or what it waits for. Returns when there
+ * is something to say. */
 static vb_time report(const struct iface *f, vb_time *late, int *ready)
 {
 	if (f->mtu && *late) {
@@ -287,7 +288,8 @@ static int serve(struct iface *f, int stop, int ready)
 	}
 }
 
-/* ib0, or eib0; with the P_Key unless that is the default one. */
+/* Choose the interface's name: ib0 or eib0, with the P_Key unless that is the
+ * default one. */
 static void choose_name(const struct options *o, char name[IFNAMSIZ])
 {
 	const char *kind = o->network < 0 ? "ib0" : "eib0";

@@ -92,7 +92,8 @@ static void remove_nbr(struct vb_nbrs *t, struct vb_nbr *n)
 	t->count--;
 }
 
-/* Enter a neighbour, in the state NONE, where the oldest one was if need be. */
+/* Enter a neighbour, in the state NONE. In a full table the one used longest
+ * ago leaves. */
 static struct vb_nbr *enter_nbr(struct vb_nbrs *t, const struct vb_gid *ip)
 {
 	uint16_t *bucket = bucket_of(t, ip);

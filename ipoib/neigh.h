@@ -76,7 +76,8 @@ struct vb_nbr_ops {
 
 struct vb_nbrs;
 
-/* @seed: a random number, which peers do not know. NULL: no memory. */
+/* Make an empty table. @seed: a random number, which peers do not know. NULL:
+ * no memory. */
 struct vb_nbrs *vb_nbrs_create(const struct vb_nbr_ops *ops, void *arg,
 			       uint64_t seed);
 void vb_nbrs_destroy(struct vb_nbrs *t);
@@ -87,29 +88,30 @@ void vb_nbrs_send(struct vb_nbrs *t, const struct vb_gid *ip,
 /* Find out the address of @ip; told() is called, perhaps at once. */
 void vb_nbrs_want(struct vb_nbrs *t, const struct vb_gid *ip, vb_time now);
 
-/* The neighbour @ip says that its address is @hw. @solicited: it answers; else
- * it may only ask somebody. @create: a neighbour that is not in the table is
- * entered, since it will soon be sent to. */
+/* Take what the neighbour @ip says: its address is @hw. @solicited: the
+ * neighbour answers a question; otherwise it may be asking one. @create: enter
+ * a neighbour that is not in the table, because it will soon be sent to. */
 void vb_nbrs_learn(struct vb_nbrs *t, const struct vb_gid *ip,
 		   const struct vb_ipoib_hw *hw, bool solicited, bool create,
 		   vb_time now);
-/* A packet from @ip came from the queue pair @qpn: that confirms its address,
- * or casts doubt on it. */
+/* Note that a packet from @ip came from the queue pair @qpn, which confirms its
+ * address or makes it doubtful. */
 void vb_nbrs_heard(struct vb_nbrs *t, const struct vb_gid *ip, uint32_t qpn,
 		   vb_time now);
 
-/* The answer to find_path(); @path NULL: there is none. */
+/* Take the answer to find_path(). @path NULL: there is no path. */
 void vb_nbrs_path(struct vb_nbrs *t, uint32_t query,
 		  const struct vb_ipoib_path *path, vb_time now);
-/* LIDs may have changed: every path is asked for again. */
+/* Ask for every path again, because LIDs may have changed. */
 void vb_nbrs_forget_paths(struct vb_nbrs *t, vb_time now);
 
 /* Do what is due. */
 void vb_nbrs_tick(struct vb_nbrs *t, vb_time now);
-/* When vb_nbrs_tick() has something to do; VB_NEVER: not yet known. */
+/* Returns when vb_nbrs_tick() has something to do; VB_NEVER: it is not known
+ * yet. */
 vb_time vb_nbrs_next(const struct vb_nbrs *t);
 
-/* NULL: @ip is not in the table. */
+/* Find a neighbour in the table. NULL: it is not there. */
 const struct vb_nbr *vb_nbrs_find(const struct vb_nbrs *t,
 				  const struct vb_gid *ip);
 unsigned vb_nbrs_count(const struct vb_nbrs *t);

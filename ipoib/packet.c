@@ -40,7 +40,8 @@ void ipoib_hw_get(const uint8_t bytes[VB_IPOIB_HW], struct vb_ipoib_hw *hw)
 	memcpy(hw->gid.raw, bytes + 4, 16);
 }
 
-/* RFC 1071: the sum of 16-bit words, without the last carry. */
+/* The checksum of RFC 1071 is the sum of 16-bit words, with the carries added.
+ */
 uint32_t ipoib_sum(uint32_t sum, const uint8_t *bytes, size_t len)
 {
 	uint64_t total = sum;
@@ -54,7 +55,7 @@ uint32_t ipoib_sum(uint32_t sum, const uint8_t *bytes, size_t len)
 	return (uint32_t)total;
 }
 
-/* RFC 8200, 8.1: the sum over addresses, length and protocol. */
+/* The pseudo header has addresses, length and protocol (RFC 8200, 8.1). */
 uint32_t ipoib_pseudo_sum(const struct vb_gid *src, const struct vb_gid *dst,
 			  size_t len)
 {
@@ -137,7 +138,8 @@ static bool packet_get_ipv6(const uint8_t *p, size_t len, struct vb_ip *ip)
 	ip->type = IPOIB_IPV6;
 	memcpy(ip->src.raw, p + 8, 16);
 	memcpy(ip->dst.raw, p + 24, 16);
-	/* would be taken for IPv4's; no host sends them (RFC 4291, 2.5.5.2) */
+	/* No host sends these addresses (RFC 4291, 2.5.5.2), which would be
+	 * taken for IPv4's here. */
 	if (vb_gid_is_ipv4(&ip->src) || vb_gid_is_ipv4(&ip->dst))
 		return false;
 	r = vb_reader(p + IPV6_BYTES, vb_load_be(p + 4, 2));

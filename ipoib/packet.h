@@ -19,6 +19,7 @@ enum vb_ipoib_type {
 	IPOIB_IPV6 = 0x86dd,
 };
 
+/* Write the header of a packet of @type. */
 void vb_ipoib_header_put(uint8_t bytes[VB_IPOIB_HEADER],
 			 enum vb_ipoib_type type);
 /* Returns the type in the header of @len bytes, 0 if they are too few. */
@@ -48,8 +49,7 @@ struct vb_ip {
 };
 
 /* Parse an IP packet of @len bytes. False: it is no IPv4 or IPv6 packet, or
- * shorter than it says. ICMPv6 messages whose checksum is wrong are
- * IP_PLAIN. */
+ * shorter than it says. An ICMPv6 message with a wrong checksum is IP_PLAIN. */
 bool vb_ip_get(const uint8_t *packet, size_t len, struct vb_ip *ip);
 
 /* --- ARP (RFC 4391, 9.1) --- */
@@ -63,7 +63,8 @@ struct vb_arp {
 };
 
 void vb_arp_put(uint8_t bytes[VB_ARP_BYTES], const struct vb_arp *arp);
-/* False: not a request or reply for IPv4 over InfiniBand. */
+/* Parse an ARP packet of @len bytes. False: it is no request or reply for IPv4
+ * over InfiniBand. */
 bool vb_arp_get(const uint8_t *bytes, size_t len, struct vb_arp *arp);
 
 /* --- IPv6 neighbour discovery (RFC 4861, RFC 4391, 9.3) --- */
@@ -87,16 +88,17 @@ size_t vb_nd_put(uint8_t bytes[VB_ND_BYTES], const struct vb_nd *nd);
  * too short, an option has no length, or the hop limit was not 255. */
 bool vb_nd_get(const struct vb_ip *ip, struct vb_nd *nd);
 
-/* The group that is asked for @ip: its solicited-node address (RFC 4291,
- * 2.7.1). */
+/* Returns the group to which a question for @ip is sent: its solicited-node
+ * address (RFC 4291, 2.7.1). */
 struct vb_gid vb_ip_solicited_node(const struct vb_gid *ip);
 
 /* --- groups --- */
 
-/* The multicast GID of the IP group @ip in the partition @pkey (RFC 4391, 4):
- * 255.255.255.255 gives the broadcast group. */
+/* Returns the multicast GID of the IP group @ip in the partition @pkey (RFC
+ * 4391, 4). That of 255.255.255.255 is the broadcast group's. */
 struct vb_gid vb_ip_mgid(const struct vb_gid *ip, uint16_t pkey);
-struct vb_gid vb_ip_broadcast(void); /* 255.255.255.255 */
+/* Returns 255.255.255.255. */
+struct vb_gid vb_ip_broadcast(void);
 
 /* Call @each for every group that the message of @ip, which is IP_REPORT, is
  * about: @joins or the sender leaves it. */

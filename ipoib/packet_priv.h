@@ -20,9 +20,9 @@ enum {
 
 void ipoib_hw_put(struct vb_writer *w, const struct vb_ipoib_hw *hw);
 void ipoib_hw_get(const uint8_t bytes[VB_IPOIB_HW], struct vb_ipoib_hw *hw);
-/* Adds bytes to the Internet checksum @sum, which is not inverted. */
+/* Add @len bytes to the Internet checksum @sum, which is not inverted. */
 uint32_t ipoib_sum(uint32_t sum, const uint8_t *bytes, size_t len);
-/* The sum of the pseudo header of an ICMPv6 message of @len bytes. */
+/* Returns the sum of the pseudo header of an ICMPv6 message of @len bytes. */
 uint32_t ipoib_pseudo_sum(const struct vb_gid *src, const struct vb_gid *dst,
 			  size_t len);
 

@@ -43,7 +43,7 @@ struct ipoib_port {
 	uint64_t dropped; /* sends for which there was no buffer */
 };
 
-/* Open the first device. 0, or -errno; *@what is what failed. */
+/* Open the first device. 0 or -errno; *@what says what failed. */
 int ipoib_port_open(struct ipoib_port *p, const char **what);
 void ipoib_port_close(struct ipoib_port *p);
 
@@ -53,11 +53,12 @@ int ipoib_port_refresh(struct ipoib_port *p, uint16_t pkey);
  * or -errno. */
 int ipoib_port_start(struct ipoib_port *p, uint32_t qkey);
 
-/* Make an address handle. NULL: errno says why. */
+/* Make an address handle for a port, or a group, with GID @gid. NULL: errno
+ * says why it cannot be made. */
 struct ibv_ah *ipoib_port_aim(struct ipoib_port *p,
 			      const struct vb_ipoib_path *path,
 			      const struct vb_gid *gid);
-/* Destroy a handle; what is sent by it leaves before. */
+/* Destroy a handle. What was sent by it is posted before. */
 void ipoib_port_forget(struct ipoib_port *p, struct ibv_ah *ah);
 
 /* Is there a buffer for one more send? */
@@ -68,7 +69,7 @@ void ipoib_port_send(struct ipoib_port *p, struct ibv_ah *ah, uint32_t qpn,
 		     const void *frame, size_t len);
 void ipoib_port_flush(struct ipoib_port *p);
 
-/* What a received datagram is: the frame behind the GRH's room. */
+/* Takes a received datagram. @frame: what is behind the room for a GRH. */
 typedef void ipoib_port_take(void *arg, const struct ibv_wc *wc,
 			     const uint8_t *frame, size_t len);
 /* Take completions, at most PORT_RECVS, and post their buffers again. Returns

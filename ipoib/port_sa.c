@@ -42,7 +42,7 @@ void ipoib_sa_ask(struct ipoib_port *p, const uint8_t mad[VB_SA_BYTES],
 	memset(&m, 0, sizeof(m));
 	memcpy(m.mad, mad, VB_SA_BYTES);
 	(void)umad_set_addr(&m, p->sm_lid, SA_QPN, p->sm_sl, (int)SA_QKEY);
-	/* One that cannot be sent is one without an answer. */
+	/* A question that cannot be sent is one without an answer. */
 	(void)umad_send(p->umad, p->agent, &m, VB_SA_BYTES, TIMEOUT_MS,
 			retries);
 }

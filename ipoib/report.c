@@ -40,9 +40,9 @@ static void tell(const struct listener *l, const uint8_t *address, size_t bytes,
 		l->each(l->arg, &group, joins);
 }
 
-/* Records of version 3 of IGMP, or 2 of MLD, which differ in the length of an
- * address. A list of sources to hear, if it is empty, means that the host
- * leaves. */
+/* Read the records of IGMP's version 3, or of MLD's version 2, which differ in
+ * the length of an address. An empty list of sources to hear means that the
+ * host leaves. */
 static void read_records(struct vb_reader *r, size_t address,
 			 const struct listener *l)
 {

@@ -24,7 +24,7 @@ static void put_ipv4(struct vb_writer *w, const struct vb_gid *ip)
 	w->at += 4;
 }
 
-/* RFC 4391, 9.1.2. A request does not know its target's link-layer address. */
+/* A request does not know its target's link-layer address (RFC 4391, 9.1.2). */
 void vb_arp_put(uint8_t bytes[VB_ARP_BYTES], const struct vb_arp *arp)
 {
 	struct vb_writer w = { bytes };
@@ -114,7 +114,8 @@ size_t vb_nd_put(uint8_t bytes[VB_ND_BYTES], const struct vb_nd *nd)
 	return IPV6_BYTES + len;
 }
 
-/* RFC 4861, 4.6: each option has its length in units of 8 bytes, never 0. */
+/* Each option has its length in units of 8 bytes, which is never 0 (RFC 4861,
+ * 4.6). */
 static bool get_options(struct vb_reader *r, struct vb_nd *nd)
 {
 	uint8_t wanted = nd->advertise ? OPT_TARGET : OPT_SOURCE;

@@ -20,13 +20,13 @@ struct routes {
 	} cache[ROUTE_CACHE];
 };
 
-/* @name: of the interface. 0 or -errno. */
+/* Open the socket for questions. @name: the interface's. 0 or -errno. */
 int route_open(struct routes *r, const char *name, uint64_t seed);
 void route_close(struct routes *r);
 /* Returns the next hop to @ip by the interface: a gateway, or @ip itself. It
  * stays valid until the next call. */
 const struct vb_gid *route_next_hop(struct routes *r, const struct vb_gid *ip);
-/* Routes have changed. */
+/* Forget what is remembered, because routes have changed. */
 void route_forget(struct routes *r);
 
 #endif

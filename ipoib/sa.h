@@ -34,6 +34,7 @@ struct vb_sa_group {
  * it is not made. */
 void vb_sa_put_join(uint8_t mad[VB_SA_BYTES], uint64_t tid,
 		    const struct vb_sa_group *g, const struct vb_sa_group *as);
+/* Write the question to end the membership that @g has. */
 void vb_sa_put_leave(uint8_t mad[VB_SA_BYTES], uint64_t tid,
 		     const struct vb_sa_group *g);
 /* Write the question for a reversible path from @from to @to. */

@@ -84,7 +84,7 @@ void tun_close(struct tun *t)
 	t->fd = t->netlink = -1;
 }
 
-/* Linux before 5.0 has no such request; there the carrier is always on. */
+/* Where Linux does not know this request the carrier is always on. */
 void tun_carrier(struct tun *t, bool on)
 {
 	int value = on;

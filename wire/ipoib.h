@@ -42,6 +42,7 @@ struct vb_ipoib {
 	struct vb_gid gid;
 };
 
+/* Write a message. Returns its length. */
 size_t vb_ipoib_put(uint8_t bytes[VB_IPOIB_BYTES], const struct vb_ipoib *m);
 /* Parse a message of @len bytes. False: it has another length, an unknown
  * question or another version, or an error that is no -errno. */

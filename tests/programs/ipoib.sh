@@ -152,7 +152,7 @@ multicast() { # FAMILY GROUP MGID
 }
 check "a group of IPv4" multicast 4 239.255.1.2 ff12:401b:ffff::fff:102
 check "a group of IPv6" multicast 6 ff05::1234 ff12:601b:ffff::1234
-check "who leaves a group, leaves it at the subnet administrator" \
+check "a host that leaves a group leaves it at the subnet administrator" \
 	within 20 sh -c "! XDG_RUNTIME_DIR='$XDG_RUNTIME_DIR' '$verbena' run \
 		--device 'ib:$name/Hca3' -- saquery -g | grep -q fff:102"
 
@@ -242,7 +242,7 @@ unicast() {
 	after=$(to_groups)
 	[ -n "$after" ] && [ $((after - before)) -lt 15 ]
 }
-check "eoib: frames to who has been heard go there alone" unicast
+check "eoib: frames to an address that was heard go there alone" unicast
 check "eoib: packets of the whole MTU" \
 	pings a 10.9.3.4 -M "do" -s $((2026 - 28))
 {
