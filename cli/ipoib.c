@@ -19,7 +19,7 @@
 /* Where the program is, relative to this command's directory. */
 static const char *const ipoib_places[] = {
 	"../ipoib", /* where the build tree has it */
-	"../" VB_LIBEXECDIR,
+	("../" VB_LIBEXECDIR),
 	"../libexec",
 };
 

@@ -63,6 +63,8 @@ static void send_packet(struct iface *f, uint8_t *frame, size_t len)
 			     frame, len, f->now);
 }
 
+/* A frame longer than the group's MTU is dropped, which the kernel sends only
+ * if somebody has given the interface a larger one. */
 void iface_from_tun(struct iface *f)
 {
 	uint8_t frame[PORT_LONGEST];
@@ -71,13 +73,16 @@ void iface_from_tun(struct iface *f)
 	     i++) {
 		ssize_t n = read(f->tun.fd, frame + VB_IPOIB_HEADER,
 				 sizeof(frame) - VB_IPOIB_HEADER);
+		size_t len = (size_t)n + VB_IPOIB_HEADER;
 
 		if (n <= 0)
 			break;
+		if (len > f->longest)
+			continue;
 		if (f->macs)
-			iface_eth_send(f, frame, (size_t)n + VB_IPOIB_HEADER);
+			iface_eth_send(f, frame, len);
 		else
-			send_packet(f, frame, (size_t)n + VB_IPOIB_HEADER);
+			send_packet(f, frame, len);
 	}
 	ipoib_port_flush(&f->port);
 }
@@ -264,7 +269,8 @@ static void follow_begin(struct iface *f)
 	f->begun = false;
 	if (!all)
 		return;
-	mtu = vb_sa_mtu_bytes(all->mtu) - VB_IPOIB_HEADER;
+	f->longest = vb_sa_mtu_bytes(all->mtu);
+	mtu = f->longest - VB_IPOIB_HEADER;
 	if (f->macs)
 		mtu = iface_eth_mtu(mtu);
 	if (mtu != f->mtu && iface_bring_up(f, mtu))

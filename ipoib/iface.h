@@ -27,8 +27,9 @@ struct iface {
 	uint16_t pkey;		  /* with the membership bit */
 	const struct vb_ip_net *wanted; /* the addresses to add */
 	unsigned wanted_count;
-	unsigned mtu; /* of the interface; 0: it is not up yet */
-	bool news;    /* the port may have changed */
+	unsigned mtu;	  /* of the interface; 0: it is not up yet */
+	unsigned longest; /* the broadcast group's MTU: of a whole frame */
+	bool news;	  /* the port may have changed */
 	/* The broadcast group was joined, which is to be followed by an
 	 * announcement. */
 	bool begun;

@@ -200,6 +200,11 @@ check "and pings are answered" pings b 10.9.0.3
 on a ip link set ib0 down
 on a ip link set ib0 up
 check "down and up again: it carries packets" pings a 10.9.0.4
+on a ip link set ib0 mtu 4000
+check "packets beyond the group's MTU are dropped" \
+	seen '100% packet loss' on a ping -c 1 -W 1 -s 3000 -M "do" 10.9.0.4
+on a ip link set ib0 mtu 2044
+check "and others are not" pings a 10.9.0.4
 on b ip addr add 10.9.5.4/24 dev ib0
 on a ip addr add 10.9.5.3/24 dev ib0
 check "an address that comes later" pings a 10.9.5.4
@@ -296,6 +301,20 @@ iface_a=$iface
 fabric_down
 check "and the interface with it" within 10 ended "$iface_a"
 check "it says why" grep -q 'the fabric has ended' "$work/iface_a"
+
+# --- the user's own fabric ---
+own() { # HOST ADDRESS: an interface at the host's adapter
+	: >"$work/iface_$1"
+	become "$1" "$verbena" ipoib --device ib "$2" >"$work/iface_$1" 2>&1 &
+	iface=$!
+	within 30 grep -q MTU "$work/iface_$1"
+}
+check "--device ib: this host's adapter" own a 10.9.4.3/24
+iface_a=$iface
+check "--device ib: another host's" own b 10.9.4.4/24
+check "--device ib: ping" pings a 10.9.4.4
+iface_ends "$iface_a"
+iface_ends "$iface"
 
 # --- partitions ---
 cat >"$work/partitions" <<-END
