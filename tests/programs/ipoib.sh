@@ -168,6 +168,17 @@ check "and its own" seen 'gid fe80::200:ca00:0:101' lookup ib0 10.9.0.3
 check "EHOSTUNREACH: nobody has the address" seen 'error -113' \
 	lookup ib0 10.9.0.99
 
+check "bytes that are no question end the connection" seen '^closed$' \
+	lookup ib0 garbage
+stranger() {
+	(become a bash -c 'as "$@"' as user /usr/bin/python3 \
+		"$here/ipoib_ask.py" ib0 own)
+}
+if [ -z "${VERBENA_USERNS:-}" ] && user_can_reach_build; then
+	check "another user is not answered" seen '^closed$' stranger
+fi
+check "and the next program is" seen 'mtu 2044' lookup ib0 own
+
 # --- a peer that is killed, and comes back with another queue pair ---
 before=$(qpn b)
 {
