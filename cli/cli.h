@@ -15,6 +15,18 @@
  * [--namespace] [--] PROGRAM [ARG]... */
 int vb_cli_run(int argc, char **argv);
 
+/* Become the program argv[0] with the devices in @devices, which is the value
+ * of VERBENA_DEVICES and which this frees, as `verbena run` does. Returns an
+ * exit status if that fails. */
+int vb_cli_run_program(char *devices, char **argv);
+
+/* The subcommand: verbena ipoib --device ib[:NODE] [--name NAME] [--pkey PKEY]
+ * [--daemon] [ADDRESS/LENGTH]... */
+int vb_cli_ipoib(int argc, char **argv);
+/* The subcommand: verbena eoib, with the same arguments and --network NUMBER.
+ */
+int vb_cli_eoib(int argc, char **argv);
+
 /*
  * Move this process, which must have one thread, into a new mount namespace. In
  * this namespace a copy of the tree at @root (engine/sysfs_tree.h) is at the

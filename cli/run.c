@@ -366,6 +366,15 @@ static int become(char **argv)
 	return error == ENOENT ? EXIT_NOT_FOUND : EXIT_NOT_RUN;
 }
 
+int vb_cli_run_program(char *devices, char **argv)
+{
+	const struct wish w = { 0 };
+
+	if (!choose_devices(devices) || !set_up(argv[0], &w))
+		return EXIT_USAGE;
+	return become(argv);
+}
+
 static int usage(void)
 {
 	fprintf(stderr, "usage: verbena run [--device SPEC]... "

@@ -158,6 +158,14 @@ static const struct {
 	{ "fabric", vb_cli_fabric,
 	  "[--name NAME] [--sm] TOPOLOGY | --make KIND | ctl ... | show",
 	  "run an InfiniBand fabric (`verbena fabric` alone says more)" },
+	{ "ipoib", vb_cli_ipoib,
+	  "--device ib[:NODE] [--name NAME] [--pkey PKEY] [--daemon]\n"
+	  "\t[ADDRESS/LENGTH]...",
+	  "make a network interface on an InfiniBand fabric" },
+	{ "eoib", vb_cli_eoib,
+	  "--device ib[:NODE] [--name NAME] [--pkey PKEY] [--daemon]\n"
+	  "\t[--network NUMBER] [ADDRESS/LENGTH]...",
+	  "make an Ethernet interface on an InfiniBand fabric" },
 	{ "--version", show_version, "", "print the version" },
 	{ "--help", show_help, "", "print this text" },
 };

@@ -139,9 +139,16 @@ static void eng_devices_describe(struct vb_device *d,
 	name_device(d, h, n);
 }
 
-static bool is_device(const struct vb_netif *n)
+/* Returns why the interface is no device, as the end of a sentence that begins
+ * with its name; NULL: it is one. */
+static const char *unfit(const struct vb_netif *n)
 {
-	return n->up && n->count > 0;
+	if (n->infiniband)
+		return "carries IP over InfiniBand; its adapter is a place in "
+		       "a fabric (ib:NODE)";
+	if (!n->up)
+		return "is down";
+	return n->count == 0 ? "has no address" : NULL;
 }
 
 /*
@@ -158,7 +165,7 @@ static unsigned eng_devices_add_all(const struct interfaces *h,
 	for (unsigned i = 0; i < h->count; i++) {
 		const struct vb_netif *n = &h->list[i];
 
-		if (is_device(n) && (!n->loopback || count == 0))
+		if (!unfit(n) && (!n->loopback || count == 0))
 			eng_devices_describe(&list[count++], h, n, DEVICE_ROCE);
 	}
 	return count;
@@ -236,9 +243,9 @@ static int add_spec(const struct interfaces *h, const char *spec,
 		       spec);
 		return -ENODEV;
 	}
-	if (!is_device(n)) {
+	if (unfit(n)) {
 		vb_log(LOG_ERROR, "device %s: interface %s %s", spec, n->name,
-		       n->up ? "has no address" : "is down");
+		       unfit(n));
 		return -ENODEV;
 	}
 	if (!has_device(list, *count, n->ifindex, kind))

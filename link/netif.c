@@ -6,6 +6,7 @@
 #include <linux/if_addr.h>
 #include <linux/rtnetlink.h>
 #include <net/if.h>
+#include <net/if_arp.h>
 #include <netlink/errno.h>
 #include <netlink/msg.h>
 #include <netlink/netlink.h>
@@ -98,6 +99,7 @@ static void read_link(struct vb_netif *n, struct nlmsghdr *h)
 	n->mtu = mtu && nla_len(mtu) >= (int)sizeof(uint32_t) ? nla_get_u32(mtu)
 							      : 0;
 	n->loopback = info->ifi_flags & IFF_LOOPBACK;
+	n->infiniband = info->ifi_type == ARPHRD_INFINIBAND;
 	/* IFF_RUNNING means that the interface has a carrier, which loopback
 	 * always has. */
 	n->up = info->ifi_flags & IFF_UP &&

@@ -12,6 +12,9 @@ struct vb_netif {
 	uint32_t mtu;	/* the MTU in bytes */
 	uint32_t mbits; /* link speed in Mbit/s; 0: unknown */
 	bool up, loopback;
+	/* The interface carries IP over InfiniBand (IPoIB), so it is behind an
+	 * adapter and is none. */
+	bool infiniband;
 	unsigned count;
 	/* The usable addresses: IPv4, and IPv6 unless tentative or failed; in
 	 * the kernel's order, IPv4 first. */

@@ -55,9 +55,11 @@ static void read_interface(const struct table *t, struct vb_netif *n)
 		n->ifindex = (uint32_t)r.ifr_ifindex;
 	if (ask_kernel(t, n->name, SIOCGIFMTU, &r))
 		n->mtu = (uint32_t)r.ifr_mtu;
-	if (ask_kernel(t, n->name, SIOCGIFHWADDR, &r) &&
-	    r.ifr_hwaddr.sa_family == ARPHRD_ETHER)
-		memcpy(n->mac, r.ifr_hwaddr.sa_data, sizeof(n->mac));
+	if (ask_kernel(t, n->name, SIOCGIFHWADDR, &r)) {
+		n->infiniband = r.ifr_hwaddr.sa_family == ARPHRD_INFINIBAND;
+		if (r.ifr_hwaddr.sa_family == ARPHRD_ETHER)
+			memcpy(n->mac, r.ifr_hwaddr.sa_data, sizeof(n->mac));
+	}
 	if (ask_kernel(t, n->name, SIOCGIFFLAGS, &r)) {
 		n->loopback = r.ifr_flags & IFF_LOOPBACK;
 		n->up = r.ifr_flags & IFF_UP &&

@@ -55,6 +55,7 @@ need_test() {
 	need nftables have nft
 	need tshark have tshark
 	need iperf3 have iperf3
+	need iputils-ping have ping
 	need valgrind have valgrind
 	need python3-pyverbs pyverbs
 	need rdmacm-utils have rping

@@ -41,6 +41,7 @@ LIBRARIES = {
         r'(fabric|fabricd|cli)/.*',
     'libibumad':
         rf'{LOW}|engine/(fabric_(ask|path|places)|runtime_dir).c|front/umad/.*',
+    'verbena-ipoib': rf'{LOW}|ipoib/.*',
 }
 STATIC = re.compile(
     r'^static (?!inline)(?:[\w*]+\s+|__attribute__\(.*?\)\)\s+)*?'

@@ -51,6 +51,12 @@ else
 fi
 
 verbena=$prefix/bin/verbena
+# It looks for its program before it looks for a fabric.
+if "$verbena" ipoib --device "ib:none$$/Hca1" 2>&1 | grep -q 'no fabric "none'; then
+	ok "verbena ipoib finds its program"
+else
+	not_ok "verbena ipoib finds its program"
+fi
 [ "$hosts" = no ] && HOSTS_PID_a=here || need_hosts 1500
 export VERBENA_DEVICES=lo
 if pair root a a ibv_rc_pingpong -d roce_lo -g 1 -- \

@@ -8,6 +8,9 @@
 
 #include <stdlib.h>
 
+#include <linux/if_tun.h>
+#include <net/if_arp.h>
+
 #include "tests/unit/netns.h"
 
 static bool has_eth;
@@ -88,6 +91,39 @@ static void devices_list__names_that_collide(void **state)
 	assert_int_equal(system("ip link del a@b"), 0);
 }
 
+/* A TUN of the type that IPoIB's interfaces have. */
+static int open_ipoib(void)
+{
+	struct ifreq r = { .ifr_flags = IFF_TUN | IFF_NO_PI,
+			   .ifr_name = "ib7" };
+	int fd = open("/dev/net/tun", O_RDWR | O_CLOEXEC);
+
+	if (fd < 0)
+		return -1;
+	if (ioctl(fd, TUNSETIFF, &r) == 0 &&
+	    ioctl(fd, TUNSETLINK, ARPHRD_INFINIBAND) == 0 &&
+	    system("ip addr add 10.9.8.7/24 dev ib7 && ip link set ib7 up") ==
+		    0)
+		return fd;
+	close(fd);
+	return -1;
+}
+
+/* IPoIB is behind an adapter: it is no device of its own. */
+static void devices_list__not_ipoib(void **state)
+{
+	struct vb_device *list = NULL;
+	unsigned count;
+	int fd = open_ipoib();
+
+	if (fd < 0)
+		skip();
+	expect(NULL, has_eth ? "roce_eth0" : "roce_lo", NULL);
+	assert_int_equal(vb_devices_list("ib7", &list, &count), -ENODEV);
+	assert_int_equal(vb_devices_list("iwarp:ib7", &list, &count), -ENODEV);
+	close(fd);
+}
+
 static void devices_list__specs_that_name_nothing(void **state)
 {
 	struct vb_device *list = NULL;
@@ -165,6 +201,7 @@ int main(void)
 		cmocka_unit_test(devices_list__all),
 		cmocka_unit_test(devices_list__specs),
 		cmocka_unit_test(devices_list__names_that_collide),
+		cmocka_unit_test(devices_list__not_ipoib),
 		cmocka_unit_test(devices_list__specs_that_name_nothing),
 		cmocka_unit_test(devices_list__specs_that_cannot_be_read),
 		cmocka_unit_test(devices_list__a_place_without_a_fabric),

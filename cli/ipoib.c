@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* `verbena ipoib` and `verbena eoib`: start the program behind a network
+ * interface on a fabric, as `verbena run` would, at one place in the fabric. */
+#include "cli/cli.h"
+
+#include <getopt.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/defs.h"
+#include "engine/fabric_places.h"
+
+#define PROGRAM "verbena-ipoib"
+#define WORDS	8 /* the program's name, its options, and NULL */
+
+/* Where the program is, relative to this command's directory. */
+static const char *const ipoib_places[] = {
+	"../ipoib", /* where the build tree has it */
+	("../" VB_LIBEXECDIR),
+	"../libexec",
+};
+
+struct ipoib_wish {
+	bool ethernet;
+	const char *name, *pkey, *network;
+	bool daemon;
+};
+
+static int ipoib_usage(bool ethernet)
+{
+	const char *command = ethernet ? "eoib" : "ipoib";
+	const char *kind = ethernet ? "eib0" : "ib0";
+
+	fprintf(stderr,
+		"usage: verbena %s --device ib[:NODE] [--name NAME] "
+		"[--pkey 0xPKEY]\n\t%s[--daemon] [ADDRESS/LENGTH]...\n"
+		"Makes the network interface NAME (%s), which carries %s over "
+		"the\nfabric's adapter. It has the partition PKEY (0xffff), "
+		"or, if another one is\ngiven, that one and the name "
+		"%s.PKEY.\n",
+		command, ethernet ? "[--network NUMBER] " : "", kind,
+		ethernet ? "Ethernet frames" : "IPv4 and IPv6", kind);
+	return EXIT_USAGE;
+}
+
+static bool find_ipoib(char path[PATH_MAX])
+{
+	char self[PATH_MAX], *slash;
+
+	if (!vb_cli_find_self(self))
+		return false;
+	slash = strrchr(self, '/');
+	for (unsigned i = 0; slash && i < VB_COUNT(ipoib_places); i++) {
+		int n = snprintf(path, PATH_MAX, "%.*s/%s/" PROGRAM,
+				 (int)(slash - self), self, ipoib_places[i]);
+
+		if (n > 0 && n < PATH_MAX && access(path, X_OK) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* An IPoIB interface has one adapter, and that of a fabric. */
+static bool is_one_place(const char *devices)
+{
+	return devices && !strchr(devices, ',') &&
+	       (strcmp(devices, "ib") == 0 ||
+		strncmp(devices, VB_FABRIC_PREFIX, strlen(VB_FABRIC_PREFIX)) ==
+			0);
+}
+
+/* Fills in the program's arguments behind its name. Returns how many they
+ * are. */
+static int fill_words(const char **words, const struct ipoib_wish *w)
+{
+	int n = 0;
+
+	if (w->ethernet) {
+		words[n++] = "--ethernet";
+		words[n++] = w->network ? w->network : "0";
+	}
+	if (w->name) {
+		words[n++] = "--name";
+		words[n++] = w->name;
+	}
+	if (w->pkey) {
+		words[n++] = "--pkey";
+		words[n++] = w->pkey;
+	}
+	if (w->daemon)
+		words[n++] = "--daemon";
+	return n;
+}
+
+static int start_ipoib(char *devices, const struct ipoib_wish *w,
+		       char **addresses, int count)
+{
+	const char **words = calloc(WORDS + (size_t)count, sizeof(*words));
+	char path[PATH_MAX];
+	int n = 1;
+
+	if (!words || !find_ipoib(path)) {
+		fprintf(stderr,
+			"verbena %s: " PROGRAM " is missing: it is neither in "
+			"the build tree nor installed with this command\n",
+			w->ethernet ? "eoib" : "ipoib");
+		free(words);
+		free(devices);
+		return EXIT_USAGE;
+	}
+	words[0] = path;
+	n += fill_words(words + 1, w);
+	for (int i = 0; i < count; i++)
+		words[n++] = addresses[i];
+	n = vb_cli_run_program(devices, (char **)(uintptr_t)words);
+	free(words);
+	return n;
+}
+
+static int make_interface(int argc, char **argv, bool ethernet)
+{
+	static const struct option options[] = {
+		{ "device", required_argument, NULL, 'v' },
+		{ "name", required_argument, NULL, 'n' },
+		{ "network", required_argument, NULL, 'w' },
+		{ "pkey", required_argument, NULL, 'p' },
+		{ "daemon", no_argument, NULL, 'd' },
+		{ 0 },
+	};
+	struct ipoib_wish w = { .ethernet = ethernet };
+	char *devices = NULL;
+	int o;
+
+	while ((o = getopt_long(argc, argv, "", options, NULL)) != -1) {
+		if (o == 'n')
+			w.name = optarg;
+		else if (o == 'p')
+			w.pkey = optarg;
+		else if (o == 'd')
+			w.daemon = true;
+		else if (o == 'w' && ethernet)
+			w.network = optarg;
+		else if (o != 'v' || !vb_cli_add_device(&devices, optarg))
+			return ipoib_usage(ethernet);
+	}
+	if (!is_one_place(devices)) {
+		free(devices);
+		return ipoib_usage(ethernet);
+	}
+	return start_ipoib(devices, &w, argv + optind, argc - optind);
+}
+
+int vb_cli_ipoib(int argc, char **argv)
+{
+	return make_interface(argc, argv, false);
+}
+
+int vb_cli_eoib(int argc, char **argv)
+{
+	return make_interface(argc, argv, true);
+}

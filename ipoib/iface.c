@@ -1,0 +1,300 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What an IPoIB interface does with packets from the host and from the fabric,
+ * with answers, events and time. */
+#include "ipoib/iface_priv.h"
+
+#include <errno.h>
+#include <unistd.h>
+
+#include "base/bytes.h"
+#include "base/log.h"
+
+/* --- from the host --- */
+
+static void follow_report(void *arg, const struct vb_gid *group, bool joins)
+{
+	struct iface *f = arg;
+	struct vb_gid mgid = vb_ip_mgid(group, f->pkey);
+
+	if (joins)
+		vb_groups_enter(f->groups, &mgid, f->now);
+	else
+		vb_groups_leave(f->groups, &mgid);
+}
+
+/* Is the group @ip the host's alone (RFC 4291, 2.7)? */
+static bool stays_here(const struct vb_gid *ip)
+{
+	return !vb_gid_is_ipv4(ip) && (ip->raw[1] & 0x0f) <= 1;
+}
+
+static void send_to_groups(struct iface *f, const struct vb_ip *ip,
+			   const uint8_t *frame, size_t len)
+{
+	struct vb_gid all = vb_ip_broadcast();
+	struct vb_gid mgid = vb_ip_mgid(&ip->dst, f->pkey);
+
+	if (vb_ip_nets_broadcast(&f->tun.nets, &ip->dst))
+		mgid = vb_ip_mgid(&all, f->pkey);
+	else if (stays_here(&ip->dst))
+		return;
+	if (ip->kind == IP_REPORT)
+		vb_ip_report_read(ip, follow_report, f);
+	vb_groups_send(f->groups, &mgid, frame, len, f->now);
+}
+
+/* Send an IP packet, before which @frame has room for the header. The kernel's
+ * own neighbour discovery is not for the fabric: it knows no link-layer
+ * addresses here. */
+static void send_packet(struct iface *f, uint8_t *frame, size_t len)
+{
+	struct vb_ip ip;
+
+	if (!f->groups ||
+	    !vb_ip_get(frame + VB_IPOIB_HEADER, len - VB_IPOIB_HEADER, &ip) ||
+	    ip.kind == IP_SOLICIT || ip.kind == IP_ADVERTISE)
+		return;
+	vb_ipoib_header_put(frame, ip.type);
+	if (vb_gid_is_multicast(&ip.dst) ||
+	    vb_ip_nets_broadcast(&f->tun.nets, &ip.dst))
+		send_to_groups(f, &ip, frame, len);
+	else
+		vb_nbrs_send(f->nbrs, route_next_hop(&f->routes, &ip.dst),
+			     frame, len, f->now);
+}
+
+/* A frame longer than the group's MTU is dropped, which the kernel sends only
+ * if somebody has given the interface a larger one. */
+void iface_from_tun(struct iface *f)
+{
+	uint8_t frame[PORT_LONGEST];
+
+	for (unsigned i = 0; i < IFACE_BATCH && ipoib_port_has_room(&f->port);
+	     i++) {
+		ssize_t n = read(f->tun.fd, frame + VB_IPOIB_HEADER,
+				 sizeof(frame) - VB_IPOIB_HEADER);
+		size_t len = (size_t)n + VB_IPOIB_HEADER;
+
+		if (n <= 0)
+			break;
+		if (len > f->longest)
+			continue;
+		if (f->macs)
+			iface_eth_send(f, frame, len);
+		else
+			send_packet(f, frame, len);
+	}
+	ipoib_port_flush(&f->port);
+}
+
+/* --- from the fabric --- */
+
+/* A packet for which the host has no room is lost, as on any link. */
+static void give_to_host(struct iface *f, const uint8_t *packet, size_t len)
+{
+	if (write(f->tun.fd, packet, len) < 0 && errno == EIO)
+		vb_log(LOG_DEBUG, "%s: the interface is down", f->tun.name);
+}
+
+static void take_ip(struct iface *f, const struct ibv_wc *wc,
+		    const uint8_t *packet, size_t len)
+{
+	struct vb_ip ip;
+
+	if (!vb_ip_get(packet, len, &ip))
+		return;
+	if (ip.kind == IP_SOLICIT || ip.kind == IP_ADVERTISE) {
+		iface_take_nd(f, &ip);
+		return;
+	}
+	vb_nbrs_heard(f->nbrs, &ip.src, wc->src_qp, f->now);
+	give_to_host(f, packet, len);
+}
+
+/* Has this interface sent the packet itself? A group's packets come back to
+ * their sender, which is a member, too. */
+static bool is_own(const struct iface *f, const struct ibv_wc *wc)
+{
+	return wc->src_qp == f->port.qp->qp_num && wc->slid == f->port.lid;
+}
+
+static void take_frame(void *arg, const struct ibv_wc *wc, const uint8_t *frame,
+		       size_t len)
+{
+	unsigned type = vb_ipoib_header_get(frame, len);
+	struct iface *f = arg;
+
+	if (is_own(f, wc) || !f->groups)
+		return;
+	frame += VB_IPOIB_HEADER;
+	len -= VB_IPOIB_HEADER;
+	if (f->macs) {
+		if (iface_eth_take(f, wc, type, frame, len))
+			give_to_host(f, frame, len);
+	} else if (type == IPOIB_ARP) {
+		iface_take_arp(f, frame, len);
+	} else if (type == IPOIB_IPV4 || type == IPOIB_IPV6) {
+		take_ip(f, wc, frame, len);
+	}
+}
+
+/* The channel is armed first, so that what comes later makes an event. */
+bool iface_from_fabric(struct iface *f)
+{
+	int n;
+
+	ipoib_port_arm(&f->port);
+	n = ipoib_port_poll(&f->port, take_frame, f);
+	if (n < 0)
+		f->failure = "the fabric has ended";
+	ipoib_port_flush(&f->port);
+	return n >= PORT_RECVS;
+}
+
+/* --- answers, addresses, events --- */
+
+void iface_from_sa(struct iface *f)
+{
+	struct vb_sa_answer a;
+
+	while (ipoib_sa_take(&f->port, &a)) {
+		bool good = a.status == 0;
+
+		if (a.kind == SA_PATH)
+			vb_nbrs_path(f->nbrs, (uint32_t)a.tid,
+				     good ? &a.path : NULL, f->now);
+		else if (a.kind == SA_GROUP && !a.left && f->groups)
+			vb_groups_answer(f->groups, (uint32_t)a.tid,
+					 good ? &a.group : NULL, f->now);
+	}
+	ipoib_port_flush(&f->port);
+}
+
+/* Become a member of the groups that every host is a member of, and of those by
+ * which neighbours ask for the host's IPv6 addresses. */
+static void enter_own_groups(struct iface *f)
+{
+	static const struct vb_gid all_nodes = { { 0xff, 0x02, [15] = 1 } };
+	static const uint8_t all_hosts[4] = { 224, 0, 0, 1 };
+	struct vb_gid ip = vb_gid_from_ipv4(all_hosts), mgid;
+
+	mgid = vb_ip_mgid(&ip, f->pkey);
+	vb_groups_enter(f->groups, &mgid, f->now);
+	mgid = vb_ip_mgid(&all_nodes, f->pkey);
+	vb_groups_enter(f->groups, &mgid, f->now);
+	for (unsigned i = 0; i < f->tun.nets.count; i++) {
+		if (vb_gid_is_ipv4(&f->tun.nets.list[i].ip))
+			continue;
+		ip = vb_ip_solicited_node(&f->tun.nets.list[i].ip);
+		mgid = vb_ip_mgid(&ip, f->pkey);
+		vb_groups_enter(f->groups, &mgid, f->now);
+	}
+}
+
+void iface_from_netlink(struct iface *f)
+{
+	tun_drain(&f->tun);
+	route_forget(&f->routes);
+	if (!tun_refresh(&f->tun) || f->macs)
+		return;
+	if (f->groups && f->mtu) {
+		enter_own_groups(f);
+		iface_announce(f);
+	}
+	ipoib_port_flush(&f->port);
+}
+
+void iface_from_events(struct iface *f)
+{
+	struct ibv_async_event e;
+
+	while (ibv_get_async_event(f->port.context, &e) == 0) {
+		vb_log(LOG_DEBUG, "%s: %s", f->tun.name,
+		       ibv_event_type_str(e.event_type));
+		if (e.event_type == IBV_EVENT_DEVICE_FATAL)
+			f->failure = "the adapter has failed";
+		ibv_ack_async_event(&e);
+		f->news = true;
+	}
+}
+
+/* --- the port, and time --- */
+
+static void begin_groups(struct iface *f)
+{
+	struct vb_gid all = vb_ip_broadcast();
+	struct vb_gid mgid = vb_ip_mgid(&all, f->pkey);
+
+	f->groups_gid = f->port.gid;
+	f->groups = vb_groups_create(&iface_group_ops, f, &mgid, &f->port.gid,
+				     f->pkey, f->now);
+	if (!f->groups)
+		f->failure = "there is no memory";
+}
+
+static void follow_port(struct iface *f)
+{
+	bool fit;
+
+	f->news = false;
+	if (ipoib_port_refresh(&f->port, f->pkey)) {
+		f->failure = "the adapter does not say what its port is";
+		return;
+	}
+	fit = f->port.active && f->port.pkey_index >= 0;
+	if (f->groups && fit && vb_gid_equal(&f->groups_gid, &f->port.gid)) {
+		vb_groups_rejoin(f->groups, f->now);
+		vb_nbrs_forget_paths(f->nbrs, f->now);
+		if (f->macs)
+			vb_macs_forget(f->macs);
+		return;
+	}
+	tun_carrier(&f->tun, false);
+	if (f->groups && (!vb_gid_equal(&f->groups_gid, &f->port.gid) ||
+			  f->port.pkey_index < 0)) {
+		vb_groups_destroy(f->groups);
+		f->groups = NULL;
+	}
+	if (fit && !f->groups)
+		begin_groups(f);
+}
+
+/* The interface can be used now: for the first time it comes up, with its
+ * addresses. */
+static void follow_begin(struct iface *f)
+{
+	const struct vb_sa_group *all = vb_groups_broadcast(f->groups);
+	unsigned mtu;
+
+	f->begun = false;
+	if (!all)
+		return;
+	f->longest = vb_sa_mtu_bytes(all->mtu);
+	mtu = f->longest - VB_IPOIB_HEADER;
+	if (f->macs)
+		mtu = iface_eth_mtu(mtu);
+	if (mtu != f->mtu && iface_bring_up(f, mtu))
+		return;
+	tun_carrier(&f->tun, true);
+	tun_refresh(&f->tun);
+	if (f->macs) {
+		iface_eth_enter(f);
+		return;
+	}
+	enter_own_groups(f);
+	iface_announce(f);
+}
+
+vb_time iface_tick(struct iface *f)
+{
+	if (f->news && !f->failure)
+		follow_port(f);
+	if (f->groups)
+		vb_groups_tick(f->groups, f->now);
+	vb_nbrs_tick(f->nbrs, f->now);
+	if (f->begun && f->groups && !f->failure)
+		follow_begin(f);
+	ipoib_port_flush(&f->port);
+	return VB_MIN(vb_nbrs_next(f->nbrs),
+		      f->groups ? vb_groups_next(f->groups) : VB_NEVER);
+}

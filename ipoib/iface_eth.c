@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Ethernet over InfiniBand, in a form of Verbena's own: whole Ethernet frames
+ * behind a header of 4 bytes, between the members of a group that is a network.
+ * A frame goes to the queue pair from which its destination has been heard, or
+ * to all.
+ */
+#include <string.h>
+
+#include "base/bytes.h"
+#include "ipoib/iface_priv.h"
+
+#define ETH_BYTES 14 /* a frame's two addresses and its type */
+/* "EtherType for bridged Ethernet", which has the frame behind it */
+#define TYPE_ETHERNET 0x6558
+#define MGID_SCOPE    0x12 /* not permanent, link-local */
+#define SIGNATURE     0xe01b
+
+static bool mac_prepare(void *arg, struct vb_mac *m)
+{
+	const struct vb_ipoib_path path = { .dlid = m->at.lid, .sl = m->at.sl };
+	static const struct vb_gid none;
+	struct iface *f = arg;
+
+	m->handle = ipoib_port_aim(&f->port, &path, &none);
+	return m->handle;
+}
+
+static void mac_release(void *arg, struct vb_mac *m)
+{
+	struct iface *f = arg;
+
+	ipoib_port_forget(&f->port, m->handle);
+}
+
+const struct vb_mac_ops iface_mac_ops = {
+	.prepare = mac_prepare,
+	.release = mac_release,
+};
+
+/* Returns the GID of the network's group, which has the P_Key and the network's
+ * number. */
+static struct vb_gid eth_mgid(const struct iface *f)
+{
+	struct vb_gid mgid = { { 0xff, MGID_SCOPE } };
+
+	vb_store_be(mgid.raw + 2, SIGNATURE, 2);
+	vb_store_be(mgid.raw + 4, f->pkey, 2);
+	vb_store_be(mgid.raw + 14, (unsigned)f->network, 2);
+	return mgid;
+}
+
+void iface_eth_enter(struct iface *f)
+{
+	struct vb_gid mgid = eth_mgid(f);
+
+	vb_groups_enter(f->groups, &mgid, f->now);
+}
+
+void iface_eth_send(struct iface *f, uint8_t *frame, size_t len)
+{
+	const uint8_t *to = frame + VB_IPOIB_HEADER;
+	struct vb_gid mgid = eth_mgid(f);
+	const struct vb_mac *m;
+
+	if (!f->groups || len < VB_IPOIB_HEADER + ETH_BYTES)
+		return;
+	vb_store_be(frame, (uint32_t)TYPE_ETHERNET << 16, VB_IPOIB_HEADER);
+	m = vb_macs_find(f->macs, to, f->now);
+	if (m)
+		ipoib_port_send(&f->port, m->handle, m->at.qpn, frame, len);
+	else
+		vb_groups_send(f->groups, &mgid, frame, len, f->now);
+}
+
+bool iface_eth_take(struct iface *f, const struct ibv_wc *wc, unsigned type,
+		    const uint8_t *frame, size_t len)
+{
+	const struct vb_mac_port from = { .qpn = wc->src_qp,
+					  .lid = wc->slid,
+					  .sl = wc->sl };
+
+	if (type != TYPE_ETHERNET || len < ETH_BYTES)
+		return false;
+	vb_macs_learn(f->macs, frame + 6, &from, f->now);
+	return true;
+}
+
+/* A MAC address takes the last 40 bits of the port's GUID, and the bit that
+ * says that no authority has assigned it (IEEE 802, 8.2). */
+void iface_eth_mac(const struct iface *f, uint8_t mac[6])
+{
+	mac[0] = 0x02;
+	memcpy(mac + 1, f->port.gid.raw + 11, 5);
+}
+
+/* An Ethernet header with a VLAN tag takes its bytes from the MTU. */
+unsigned iface_eth_mtu(unsigned mtu)
+{
+	return mtu - ETH_BYTES - 4;
+}

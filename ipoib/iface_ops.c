@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Does for the tables of neighbours and groups what they want done: sends
+ * questions and packets, makes address handles, attaches to groups. */
+#include <errno.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "ipoib/iface_priv.h"
+
+#define GROUP_QPN 0xffffff /* the queue pair of every member (IBA 9.6.1) */
+/* The table of neighbours repeats its questions itself. */
+#define PATH_RETRIES  0
+#define GROUP_RETRIES 2
+
+/* --- neighbours --- */
+
+static void nbr_ask(void *arg, const struct vb_gid *ip)
+{
+	iface_ask(arg, ip);
+}
+
+static void nbr_find_path(void *arg, const struct vb_nbr *n)
+{
+	uint8_t mad[VB_SA_BYTES];
+	struct iface *f = arg;
+
+	vb_sa_put_path(mad, n->query, &f->port.gid, &n->hw.gid, f->pkey);
+	ipoib_sa_ask(&f->port, mad, PATH_RETRIES);
+}
+
+static bool nbr_prepare(void *arg, struct vb_nbr *n)
+{
+	struct iface *f = arg;
+
+	n->handle = ipoib_port_aim(&f->port, &n->path, &n->hw.gid);
+	return n->handle;
+}
+
+static void nbr_release(void *arg, struct vb_nbr *n)
+{
+	struct iface *f = arg;
+
+	ipoib_port_forget(&f->port, n->handle);
+}
+
+static void nbr_send(void *arg, const struct vb_nbr *n, const void *frame,
+		     size_t len)
+{
+	struct iface *f = arg;
+
+	ipoib_port_send(&f->port, n->handle, n->hw.qpn, frame, len);
+}
+
+static void nbr_told(void *arg, const struct vb_gid *ip,
+		     const struct vb_ipoib_hw *hw)
+{
+	struct iface *f = arg;
+
+	lookup_told(&f->lookup, ip, hw);
+}
+
+const struct vb_nbr_ops iface_nbr_ops = {
+	.ask = nbr_ask,
+	.find_path = nbr_find_path,
+	.prepare = nbr_prepare,
+	.release = nbr_release,
+	.send = nbr_send,
+	.told = nbr_told,
+};
+
+/* --- groups --- */
+
+static void group_join(void *arg, const struct vb_group *g,
+		       const struct vb_sa_group *as)
+{
+	uint8_t mad[VB_SA_BYTES];
+	struct iface *f = arg;
+
+	/* A port that only sends makes no group, since nobody would
+	 * listen. */
+	vb_sa_put_join(mad, g->query, &g->record, g->member ? as : NULL);
+	ipoib_sa_ask(&f->port, mad, GROUP_RETRIES);
+}
+
+static void group_leave(void *arg, const struct vb_group *g)
+{
+	uint8_t mad[VB_SA_BYTES];
+	struct iface *f = arg;
+
+	vb_sa_put_leave(mad, 0, &g->record);
+	ipoib_sa_ask(&f->port, mad, 0);
+}
+
+static union ibv_gid verbs_gid(const struct vb_gid *gid)
+{
+	union ibv_gid to;
+
+	memcpy(to.raw, gid->raw, 16);
+	return to;
+}
+
+/* Is @g a group of which only the record is needed? An Ethernet makes its group
+ * after IPoIB's broadcast group, and takes no packets of that. */
+static bool is_only_read(const struct iface *f, const struct vb_group *g)
+{
+	struct vb_gid all = vb_ip_broadcast();
+	struct vb_gid mgid = vb_ip_mgid(&all, f->pkey);
+
+	return f->macs && vb_gid_equal(&g->mgid, &mgid);
+}
+
+/* The broadcast group is attached first. The queue pair begins then, with the
+ * group's Q_Key. */
+static bool group_attach(void *arg, struct vb_group *g)
+{
+	const struct vb_sa_group *r = &g->record;
+	const struct vb_ipoib_path path = { .dlid = r->mlid,
+					    .sl = r->sl,
+					    .rate = r->rate,
+					    .hop_limit = r->hop_limit,
+					    .tclass = r->tclass,
+					    .flow_label = r->flow_label,
+					    .global = true };
+	union ibv_gid mgid = verbs_gid(&g->mgid);
+	struct iface *f = arg;
+	int rc = ipoib_port_start(&f->port, r->qkey);
+
+	if (rc) {
+		vb_log(LOG_ERROR, "%s: the queue pair cannot be started: %s",
+		       f->tun.name, strerror(-rc));
+		return false;
+	}
+	g->handle = ipoib_port_aim(&f->port, &path, &g->mgid);
+	if (g->handle && g->member && !is_only_read(f, g) &&
+	    ibv_attach_mcast(f->port.qp, &mgid, r->mlid)) {
+		ipoib_port_forget(&f->port, g->handle);
+		g->handle = NULL;
+	}
+	return g->handle;
+}
+
+/* A queue pair that was reset is attached to no group; that is no error
+ * here. */
+static void group_detach_port(void *arg, struct vb_group *g)
+{
+	union ibv_gid mgid = verbs_gid(&g->mgid);
+	struct iface *f = arg;
+
+	if (g->record.join & SA_JOIN_FULL && !is_only_read(f, g))
+		(void)ibv_detach_mcast(f->port.qp, &mgid, g->record.mlid);
+	ipoib_port_forget(&f->port, g->handle);
+}
+
+static void group_send(void *arg, const struct vb_group *g, const void *frame,
+		       size_t len)
+{
+	struct iface *f = arg;
+
+	ipoib_port_send(&f->port, g->handle, GROUP_QPN, frame, len);
+}
+
+static void group_begun(void *arg, const struct vb_sa_group *broadcast)
+{
+	struct iface *f = arg;
+
+	f->begun = true;
+}
+
+const struct vb_group_ops iface_group_ops = {
+	.join = group_join,
+	.leave = group_leave,
+	.attach = group_attach,
+	.detach = group_detach_port,
+	.send = group_send,
+	.begun = group_begun,
+};

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Answers the questions of programs about an IPoIB interface and its neighbours
+ * (wire/ipoib.h). */
+#ifndef IPOIB_LOOKUP_H
+#define IPOIB_LOOKUP_H
+
+#include <poll.h>
+
+#include "ipoib/packet.h"
+#include "wire/ipoib.h"
+
+#define LOOKUP_CLIENTS 32
+/* the most descriptors to poll */
+#define LOOKUP_FDS (LOOKUP_CLIENTS + 1)
+
+struct lookup {
+	int listener; /* -1: not open */
+	struct lookup_client {
+		int fd; /* -1: a free place */
+		bool waits;
+		struct vb_gid ip; /* the neighbour, if it waits for one */
+	} clients[LOOKUP_CLIENTS];
+	/* Fill in the answer about the interface itself. */
+	void (*own)(void *arg, struct vb_ipoib *answer);
+	/* Find out the address of @ip; lookup_told() is called. */
+	void (*want)(void *arg, const struct vb_gid *ip);
+	void *arg;
+};
+
+/* Listen for the interface @name. The caller has set @own, @want and @arg in
+ * @l. 0 or -errno. */
+int lookup_open(struct lookup *l, const char *name);
+void lookup_close(struct lookup *l);
+/* Fill in the descriptors to poll. Returns how many they are. */
+unsigned lookup_poll(const struct lookup *l, struct pollfd fds[LOOKUP_FDS]);
+/* Do what poll() has reported for the @count descriptors of lookup_poll(). */
+void lookup_serve(struct lookup *l, const struct pollfd *fds, unsigned count);
+/* Tell the programs that wait for the neighbour @ip that it has the address
+ * @hw; NULL: it does not answer. */
+void lookup_told(struct lookup *l, const struct vb_gid *ip,
+		 const struct vb_ipoib_hw *hw);
+
+#endif

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Learns and forgets where Ethernet addresses are. */
+#include "ipoib/mac.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/bytes.h"
+#include "base/hash.h"
+
+#define WAYS 4 /* places that an address may have */
+#define SETS (VB_MACS / WAYS)
+
+struct vb_macs {
+	struct vb_mac_ops ops;
+	void *arg;
+	uint64_t seed;
+	struct vb_mac sets[SETS][WAYS];
+};
+
+static struct vb_mac *set_of(const struct vb_macs *t, const uint8_t mac[6])
+{
+	uint64_t h = vb_hash(t->seed, vb_load_be(mac, 6));
+
+	return (struct vb_mac *)t->sets[h % SETS];
+}
+
+static struct vb_mac *find_mac(const struct vb_macs *t, const uint8_t mac[6])
+{
+	struct vb_mac *set = set_of(t, mac);
+
+	for (unsigned i = 0; i < WAYS; i++)
+		if (set[i].seen && memcmp(set[i].mac, mac, 6) == 0)
+			return &set[i];
+	return NULL;
+}
+
+static void free_mac(struct vb_macs *t, struct vb_mac *m)
+{
+	if (m->seen)
+		t->ops.release(t->arg, m);
+	*m = (struct vb_mac){ .seen = 0 };
+}
+
+/* Returns a free place, or that of the address seen longest ago. */
+static struct vb_mac *make_place(struct vb_macs *t, const uint8_t mac[6])
+{
+	struct vb_mac *set = set_of(t, mac), *oldest = set;
+
+	for (unsigned i = 1; i < WAYS; i++)
+		if (set[i].seen < oldest->seen)
+			oldest = &set[i];
+	free_mac(t, oldest);
+	return oldest;
+}
+
+static bool same_port(const struct vb_mac_port *a, const struct vb_mac_port *b)
+{
+	return a->qpn == b->qpn && a->lid == b->lid && a->sl == b->sl;
+}
+
+/* The address of a group is not learned: no queue pair has it. */
+void vb_macs_learn(struct vb_macs *t, const uint8_t mac[6],
+		   const struct vb_mac_port *at, vb_time now)
+{
+	struct vb_mac *m = find_mac(t, mac);
+
+	if (mac[0] & 1)
+		return;
+	if (m && same_port(&m->at, at)) {
+		m->seen = now;
+		return;
+	}
+	if (m)
+		free_mac(t, m);
+	else
+		m = make_place(t, mac);
+	memcpy(m->mac, mac, 6);
+	m->at = *at;
+	if (t->ops.prepare(t->arg, m))
+		m->seen = now;
+}
+
+const struct vb_mac *vb_macs_find(const struct vb_macs *t, const uint8_t mac[6],
+				  vb_time now)
+{
+	const struct vb_mac *m = find_mac(t, mac);
+
+	return m && m->seen + VB_MAC_AGE > now ? m : NULL;
+}
+
+void vb_macs_forget(struct vb_macs *t)
+{
+	for (unsigned s = 0; s < SETS; s++)
+		for (unsigned i = 0; i < WAYS; i++)
+			free_mac(t, &t->sets[s][i]);
+}
+
+struct vb_macs *vb_macs_create(const struct vb_mac_ops *ops, void *arg,
+			       uint64_t seed)
+{
+	struct vb_macs *t = calloc(1, sizeof(*t));
+
+	if (!t)
+		return NULL;
+	t->ops = *ops;
+	t->arg = arg;
+	t->seed = seed;
+	return t;
+}
+
+void vb_macs_destroy(struct vb_macs *t)
+{
+	vb_macs_forget(t);
+	free(t);
+}

@@ -1,0 +1,334 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The program behind an IPoIB interface, which `verbena ipoib` starts with one
+ * adapter of a fabric as its first device. It ends on SIGTERM and SIGINT, and
+ * leaves its groups then.
+ */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <getopt.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "ipoib/background.h"
+#include "ipoib/iface_priv.h"
+
+#define DEFAULT_PKEY 0xffff
+#define FULL_MEMBER  0x8000
+#define USAGE	     125
+/* after how long the program says what it waits for */
+#define PATIENCE (5 * VB_SEC)
+
+struct options {
+	const char *name;
+	int network; /* number of the Ethernet network; -1: IPoIB */
+	uint16_t pkey;
+	bool daemon;
+	struct vb_ip_net addresses[VB_IP_NETS];
+	unsigned count;
+};
+
+enum source { TUN, CHANNEL, EVENTS, SA, NETLINK, STOP, SOURCES };
+
+/* --- options --- */
+
+/* the command by which a user has started this program */
+static const char *command = "verbena ipoib";
+
+static int usage(void)
+{
+	fprintf(stderr,
+		"usage: verbena-ipoib [--ethernet NETWORK] [--name NAME] "
+		"[--pkey 0xPKEY]\n\t[--daemon] [ADDRESS/LENGTH]...\n"
+		"It is started by verbena ipoib and verbena eoib.\n");
+	return USAGE;
+}
+
+static bool parse_pkey(const char *text, uint16_t *pkey)
+{
+	char *end;
+	unsigned long v = strtoul(text, &end, 0);
+
+	*pkey = (uint16_t)(v | FULL_MEMBER);
+	return end != text && !*end && v <= 0xffff && (v & ~FULL_MEMBER);
+}
+
+/* Read the number of a network, which has 16 bits. */
+static bool parse_network(const char *text, int *network)
+{
+	char *end;
+	unsigned long v = strtoul(text, &end, 0);
+
+	command = "verbena eoib";
+	*network = (int)(v & 0xffff);
+	return end != text && !*end && v <= 0xffff;
+}
+
+static bool parse_addresses(int argc, char **argv, struct options *o)
+{
+	for (int i = optind; i < argc; i++) {
+		if (o->count == VB_IP_NETS ||
+		    !vb_ip_net_parse(argv[i], &o->addresses[o->count])) {
+			fprintf(stderr,
+				"%s: %s: not an address with the length of its "
+				"prefix, such as 10.9.0.3/24\n",
+				command, argv[i]);
+			return false;
+		}
+		o->count++;
+	}
+	return true;
+}
+
+static bool parse_options(int argc, char **argv, struct options *o)
+{
+	static const struct option options[] = {
+		{ "ethernet", required_argument, NULL, 'e' },
+		{ "name", required_argument, NULL, 'n' },
+		{ "pkey", required_argument, NULL, 'p' },
+		{ "daemon", no_argument, NULL, 'd' },
+		{ 0 },
+	};
+	int c;
+
+	while ((c = getopt_long(argc, argv, "", options, NULL)) != -1) {
+		if (c == 'n')
+			o->name = optarg;
+		else if (c == 'd')
+			o->daemon = true;
+		else if (c == 'e' && parse_network(optarg, &o->network))
+			continue;
+		else if (c != 'p' || !parse_pkey(optarg, &o->pkey))
+			return false;
+	}
+	return !o->name || (o->name[0] && strlen(o->name) < IFNAMSIZ);
+}
+
+/* --- what is said --- */
+
+static void VB_PRINTF(2, 3) say(const char *name, const char *format, ...)
+{
+	va_list args;
+
+	fprintf(stderr, "%s: %s: ", command, name);
+	va_start(args, format);
+	vfprintf(stderr, format, args);
+	va_end(args);
+	fputc('\n', stderr);
+}
+
+static int say_refused(const char *name, const char *what, int rc)
+{
+	if (rc == -EPERM)
+		say(name,
+		    "a network interface needs CAP_NET_ADMIN in its network "
+		    "namespace: run this as root, or in a namespace of your "
+		    "own (unshare -Urn)");
+	else if (rc == -ENOENT && strcmp(what, "the network interface") == 0)
+		say(name, "there is no /dev/net/tun here");
+	else if (rc == -EBUSY)
+		say(name, "there is such an interface already; choose another "
+			  "name with --name");
+	else
+		say(name, "cannot open %s: %s", what, strerror(-rc));
+	return EXIT_FAILURE;
+}
+
+static void say_what_is_missing(const struct iface *f)
+{
+	if (!f->port.active)
+		say(f->tun.name, "waiting for a subnet manager to make the "
+				 "port active");
+	else if (f->port.pkey_index < 0)
+		say(f->tun.name,
+		    "waiting for the P_Key 0x%04x, which the subnet manager "
+		    "has not given to this port",
+		    f->pkey);
+	else
+		say(f->tun.name,
+		    "waiting for the subnet manager to let this port into "
+		    "IPoIB's broadcast group of P_Key 0x%04x",
+		    f->pkey);
+}
+
+static void say_ready(const struct iface *f)
+{
+	char gid[VB_GID_TEXT];
+
+	printf("%s: MTU %u, P_Key 0x%04x, QPN 0x%06x, GID %s\n", f->tun.name,
+	       f->mtu, f->pkey, f->port.qp->qp_num,
+	       vb_gid_text(&f->port.gid, gid));
+	fflush(stdout);
+}
+
+/* --- the loop --- */
+
+static int open_stop_signals(void)
+{
+	sigset_t ends;
+
+	sigemptyset(&ends);
+	sigaddset(&ends, SIGINT);
+	sigaddset(&ends, SIGTERM);
+	sigaddset(&ends, SIGHUP);
+	if (sigprocmask(SIG_BLOCK, &ends, NULL) < 0)
+		return -1;
+	return signalfd(-1, &ends, SFD_CLOEXEC | SFD_NONBLOCK);
+}
+
+static int timeout_of(vb_time due, vb_time now)
+{
+	if (due == VB_NEVER)
+		return -1;
+	return due <= now ? 0
+			  : (int)VB_MIN((due - now + VB_MSEC - 1) / VB_MSEC,
+					60000u);
+}
+
+/* The TUN is not read while there is no buffer for what it has. */
+static unsigned fill_polls(const struct iface *f, int stop,
+			   struct pollfd fds[SOURCES + LOOKUP_FDS])
+{
+	const int list[SOURCES] = {
+		[TUN] = ipoib_port_has_room(&f->port) ? f->tun.fd : -1,
+		[CHANNEL] = f->port.channel->fd,
+		[EVENTS] = f->port.context->async_fd,
+		[SA] = f->port.umad,
+		[NETLINK] = f->tun.netlink,
+		[STOP] = stop,
+	};
+
+	for (unsigned i = 0; i < SOURCES; i++)
+		fds[i] = (struct pollfd){ .fd = list[i], .events = POLLIN };
+	return SOURCES + lookup_poll(&f->lookup, fds + SOURCES);
+}
+
+static void serve_sources(struct iface *f, const struct pollfd *fds,
+			  unsigned count, bool *more)
+{
+	if (fds[EVENTS].revents)
+		iface_from_events(f);
+	if (fds[SA].revents)
+		iface_from_sa(f);
+	if (fds[NETLINK].revents)
+		iface_from_netlink(f);
+	if (fds[CHANNEL].revents || *more)
+		*more = iface_from_fabric(f);
+	if (fds[TUN].revents)
+		iface_from_tun(f);
+	lookup_serve(&f->lookup, fds + SOURCES, count - SOURCES);
+}
+
+/* Returns why the process cannot go on, or NULL. A connection that has ended
+ * would be readable for ever. */
+static const char *lost_source(const struct pollfd *fds)
+{
+	if (fds[SA].revents & (POLLHUP | POLLERR))
+		return "the fabric has ended";
+	if (fds[TUN].revents & POLLERR)
+		return "the interface was removed";
+	return NULL;
+}
+
+static int fail(const struct iface *f)
+{
+	say(f->tun.name, "%s", f->failure);
+	return EXIT_FAILURE;
+}
+
+/* Say once that the interface is up, or what it waits for. Returns when there
+ * is something to say. */
+static vb_time report(const struct iface *f, vb_time *late, int *ready)
+{
+	if (f->mtu && *late) {
+		*late = 0;
+		say_ready(f);
+		if (*ready >= 0)
+			background_ready(*ready);
+		*ready = -1;
+	} else if (*late && f->now >= *late) {
+		say_what_is_missing(f);
+		*late = VB_NEVER;
+	}
+	return *late ? *late : VB_NEVER;
+}
+
+static int serve(struct iface *f, int stop, int ready)
+{
+	struct pollfd fds[SOURCES + LOOKUP_FDS];
+	vb_time late = vb_clock_read() + PATIENCE, due;
+	bool more = false;
+
+	for (;;) {
+		unsigned count;
+
+		f->now = vb_clock_read();
+		due = iface_tick(f);
+		due = VB_MIN(due, report(f, &late, &ready));
+		if (f->failure)
+			return fail(f);
+		count = fill_polls(f, stop, fds);
+		if (poll(fds, count, more ? 0 : timeout_of(due, f->now)) < 0 &&
+		    errno != EINTR)
+			return EXIT_FAILURE;
+		if (fds[STOP].revents)
+			return EXIT_SUCCESS;
+		f->now = vb_clock_read();
+		f->failure = lost_source(fds);
+		if (f->failure)
+			return fail(f);
+		serve_sources(f, fds, count, &more);
+	}
+}
+
+/* Choose the interface's name: ib0 or eib0, with the P_Key unless that is the
+ * default one. */
+static void choose_name(const struct options *o, char name[IFNAMSIZ])
+{
+	const char *kind = o->network < 0 ? "ib0" : "eib0";
+
+	if (o->name)
+		snprintf(name, IFNAMSIZ, "%s", o->name);
+	else if (o->pkey == DEFAULT_PKEY)
+		snprintf(name, IFNAMSIZ, "%s", kind);
+	else
+		snprintf(name, IFNAMSIZ, "%s.%04x", kind, o->pkey);
+}
+
+int main(int argc, char **argv)
+{
+	static struct options o = { .pkey = DEFAULT_PKEY, .network = -1 };
+	static struct iface f;
+	char name[IFNAMSIZ];
+	const char *what;
+	int stop, ready = -1, rc;
+
+	if (!parse_options(argc, argv, &o))
+		return usage();
+	if (!parse_addresses(argc, argv, &o))
+		return USAGE;
+	choose_name(&o, name);
+	if (o.daemon) {
+		ready = background_fork();
+		if (ready < 0)
+			return say_refused(name, "a second process", ready);
+	}
+	/* Threads begin with the signals blocked. */
+	stop = open_stop_signals();
+	f.pkey = o.pkey;
+	f.network = o.network;
+	f.wanted = o.addresses;
+	f.wanted_count = o.count;
+	rc = iface_open(&f, name, &what);
+	rc = rc || stop < 0 ? say_refused(name, what, rc)
+			    : serve(&f, stop, ready);
+	iface_close(&f);
+	return rc;
+}

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Which neighbour takes a packet: what the kernel's routes say, which the
+ * kernel itself does not tell a TUN. */
+#ifndef IPOIB_ROUTE_H
+#define IPOIB_ROUTE_H
+
+#include "wire/gid.h"
+
+/* the answers that are remembered, until a route changes */
+#define ROUTE_CACHE 256
+
+struct nl_sock;
+
+struct routes {
+	struct nl_sock *nl;
+	unsigned ifindex; /* of the interface */
+	uint64_t seed;	  /* a random number */
+	struct route {
+		struct vb_gid ip, via; /* all zero: nothing is remembered */
+	} cache[ROUTE_CACHE];
+};
+
+/* Open the socket for questions. @name: the interface's. 0 or -errno. */
+int route_open(struct routes *r, const char *name, uint64_t seed);
+void route_close(struct routes *r);
+/* Returns the next hop to @ip by the interface: a gateway, or @ip itself. It
+ * stays valid until the next call. */
+const struct vb_gid *route_next_hop(struct routes *r, const struct vb_gid *ip);
+/* Forget what is remembered, because routes have changed. */
+void route_forget(struct routes *r);
+
+#endif

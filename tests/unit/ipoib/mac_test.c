@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "base/bytes.h"
+#include "ipoib/mac.h"
+
+static struct bed {
+	struct vb_macs *t;
+	vb_time now;
+	unsigned prepared, released;
+	bool unfit; /* address handles cannot be made */
+} b;
+
+static bool on_prepare(void *arg, struct vb_mac *m)
+{
+	b.prepared += !b.unfit;
+	m->handle = b.unfit ? NULL : &b;
+	return !b.unfit;
+}
+
+static void on_release(void *arg, struct vb_mac *m)
+{
+	assert_ptr_equal(m->handle, &b);
+	b.released++;
+}
+
+static const struct vb_mac_ops ops = { on_prepare, on_release };
+
+static int make_bed(void **state)
+{
+	memset(&b, 0, sizeof(b));
+	b.now = 1000 * VB_SEC;
+	b.t = vb_macs_create(&ops, NULL, 0x1234);
+	return b.t ? 0 : -1;
+}
+
+static int end_bed(void **state)
+{
+	vb_macs_destroy(b.t);
+	return b.prepared == b.released ? 0 : -1;
+}
+
+static void make_mac(uint8_t mac[6], unsigned i)
+{
+	vb_store_be(mac, 0x020000000000 | i, 6);
+}
+
+static void learn(unsigned i, uint32_t qpn)
+{
+	const struct vb_mac_port at = { .qpn = qpn, .lid = 5 };
+	uint8_t mac[6];
+
+	make_mac(mac, i);
+	vb_macs_learn(b.t, mac, &at, b.now);
+}
+
+/* Returns the queue pair of the address, 0: unknown. */
+static uint32_t qpn_of(unsigned i)
+{
+	const struct vb_mac *m;
+	uint8_t mac[6];
+
+	make_mac(mac, i);
+	m = vb_macs_find(b.t, mac, b.now);
+	return m ? m->at.qpn : 0;
+}
+
+static void mac__is_learned_and_moves(void **state)
+{
+	assert_int_equal(qpn_of(1), 0);
+	learn(1, 0x48);
+	learn(2, 0x49);
+	learn(1, 0x48);
+	assert_int_equal(qpn_of(1), 0x48);
+	assert_int_equal(qpn_of(2), 0x49);
+	assert_int_equal(b.prepared, 2);
+	learn(1, 0x50);
+	assert_int_equal(qpn_of(1), 0x50);
+	assert_int_equal(b.released, 1);
+}
+
+static void mac__is_forgotten_with_time(void **state)
+{
+	learn(1, 0x48);
+	b.now += VB_MAC_AGE - VB_SEC;
+	assert_int_equal(qpn_of(1), 0x48);
+	learn(1, 0x48);
+	b.now += VB_MAC_AGE - VB_SEC;
+	assert_int_equal(qpn_of(1), 0x48);
+	b.now += VB_SEC;
+	assert_int_equal(qpn_of(1), 0);
+	learn(1, 0x48);
+	assert_int_equal(qpn_of(1), 0x48);
+	assert_int_equal(b.prepared, 1);
+	vb_macs_forget(b.t);
+	assert_int_equal(qpn_of(1), 0);
+}
+
+static void mac__of_a_group_is_not_learned(void **state)
+{
+	static const uint8_t all[6] = { 0xff, 0xff, 0xff, 0xff, 0xff, 0xff };
+	const struct vb_mac_port at = { .qpn = 1, .lid = 5 };
+
+	vb_macs_learn(b.t, all, &at, b.now);
+	assert_null(vb_macs_find(b.t, all, b.now));
+}
+
+static void mac__that_gives_no_handle_is_unknown(void **state)
+{
+	b.unfit = true;
+	learn(1, 0x48);
+	assert_int_equal(qpn_of(1), 0);
+	b.unfit = false;
+	learn(1, 0x48);
+	assert_int_equal(qpn_of(1), 0x48);
+	b.unfit = true;
+	learn(1, 0x49);
+	assert_int_equal(qpn_of(1), 0);
+}
+
+static void table__is_bounded(void **state)
+{
+	unsigned known = 0;
+
+	for (unsigned i = 0; i < 20 * VB_MACS; i++) {
+		b.now++;
+		learn(i, i + 1);
+	}
+	for (unsigned i = 0; i < 20 * VB_MACS; i++)
+		known += qpn_of(i) != 0;
+	assert_in_range(known, VB_MACS / 2, VB_MACS);
+	assert_int_equal(b.prepared - b.released, known);
+	/* the last one is there */
+	assert_int_equal(qpn_of(20 * VB_MACS - 1), 20 * VB_MACS);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, make_bed, end_bed)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(mac__is_learned_and_moves),
+		TEST(mac__is_forgotten_with_time),
+		TEST(mac__of_a_group_is_not_learned),
+		TEST(mac__that_gives_no_handle_is_unknown),
+		TEST(table__is_bounded),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

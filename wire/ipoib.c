@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Writes and reads the questions to an IPoIB interface's process, which have a
+ * fixed length and are big-endian; unused bytes are zero. */
+#include "wire/ipoib.h"
+
+#include <stdio.h>
+
+#include "base/bytes.h"
+
+#define USED_BYTES    60
+#define ERRNO_LARGEST 4095
+
+_Static_assert(USED_BYTES <= VB_IPOIB_BYTES, "a message fits");
+
+size_t vb_ipoib_put(uint8_t bytes[VB_IPOIB_BYTES], const struct vb_ipoib *m)
+{
+	struct vb_writer w = { bytes };
+
+	memset(bytes, 0, VB_IPOIB_BYTES);
+	vb_put_be(&w, m->op, 1);
+	vb_put_be(&w, m->version, 1);
+	vb_put_be(&w, m->port, 2);
+	vb_put_be(&w, m->pkey, 4);
+	vb_put_be(&w, (uint32_t)m->error, 4);
+	vb_put_be(&w, m->mtu, 4);
+	vb_put_be(&w, m->qpn, 4);
+	vb_put_be(&w, m->guid, 8);
+	memcpy(w.at, m->ip.raw, 16);
+	memcpy(w.at + 16, m->gid.raw, 16);
+	return VB_IPOIB_BYTES;
+}
+
+static void take_gid(struct vb_reader *r, struct vb_gid *gid)
+{
+	const uint8_t *p = vb_take(r, sizeof(gid->raw));
+
+	if (p)
+		memcpy(gid->raw, p, sizeof(gid->raw));
+}
+
+bool vb_ipoib_get(const uint8_t *bytes, size_t len, struct vb_ipoib *m)
+{
+	struct vb_reader r = vb_reader(bytes, len);
+
+	if (len != VB_IPOIB_BYTES)
+		return false;
+	m->op = vb_get_u8(&r);
+	m->version = vb_get_u8(&r);
+	m->port = (uint8_t)vb_get_be16(&r);
+	m->pkey = (uint16_t)vb_get_be32(&r);
+	m->error = (int32_t)vb_get_be32(&r);
+	m->mtu = vb_get_be32(&r);
+	m->qpn = vb_get_be32(&r);
+	m->guid = vb_get_be64(&r);
+	take_gid(&r, &m->ip);
+	take_gid(&r, &m->gid);
+	return (m->op == IPOIB_OWN || m->op == IPOIB_ASK) &&
+	       m->version == VB_IPOIB_VERSION && m->error <= 0 &&
+	       m->error >= -ERRNO_LARGEST;
+}
+
+/* A leading NUL makes a name abstract; such a name ends with the address's
+ * length. */
+socklen_t vb_ipoib_address(struct sockaddr_un *a, const char *name)
+{
+	int len;
+
+	*a = (struct sockaddr_un){ .sun_family = AF_UNIX };
+	len = snprintf(a->sun_path + 1, sizeof(a->sun_path) - 1,
+		       "verbena/ipoib/%.*s", 15, name);
+	return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + len);
+}
