@@ -382,8 +382,9 @@ void vb_near_request(struct vb_near *n, struct vb_peer *p, struct vb_qp *qp,
 		     struct vb_answer_note *a) VB_REQUIRES(n->rx, qp->drive);
 /* Functions of near/pull.c; the caller holds near->rx, and qp->drive unless @qp
  * is NULL. */
-/* If @p no longer copies its part of a message, return the receive to @qp, so
- * that the caller can continue with the message. False: @p still copies. */
+/* If @p no longer copies its part of a message, return the receive to @qp, the
+ * queue pair with number p->split.qpn, so that the caller can continue with the
+ * message. False: @p still copies. */
 bool vb_pull_resume(struct vb_near *n, struct vb_peer *p, struct vb_qp *qp)
 	VB_REQUIRES(n->rx, qp->drive);
 /* Give the message up: withdraw the part from @p, which can no longer begin to

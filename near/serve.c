@@ -84,10 +84,6 @@ static void near_carry_out(struct vb_near *n, struct vb_peer *p,
 				      .seq = r->seq,
 				      .count = 1,
 				      .kind = ANSWER_NOBODY };
-	if (VB_UNLIKELY(p->split.waits) && !vb_pull_resume(n, p, qp)) {
-		a->kind = ANSWER_LATER;
-		return;
-	}
 	if (qp && vb_near_is_called(qp, r->dqpn))
 		vb_near_request(n, p, qp, r, data, a);
 	/* A message that this program has fetched in part can be refused now.
@@ -196,6 +192,34 @@ static int serve_run(struct vb_near *n, struct vb_peer *p, unsigned *left,
 	return rc < 0 ? rc : a.count > 0 || fetched;
 }
 
+/*
+ * The sender of the first message on the lane was copying a part of that
+ * message. 1: the sender has ended its copy, and the receive is back in its
+ * queue pair; 0: the sender still copies; -EPROTO: the sender has changed the
+ * request meanwhile. The sender can write to the request, so the queue pair
+ * that lent the receive is the one that p->split names, and not the one that
+ * the request names now. (Unchecked: there may be no queue pair to lock.)
+ */
+static int take_part_back(struct vb_near *n, struct vb_peer *p) VB_UNCHECKED
+{
+	const uint32_t number = p->split.qpn;
+	struct vb_qp *qp = vb_near_find_qp(n, number);
+	struct vb_request r;
+	const uint8_t *data;
+	bool is_back;
+
+	if (qp)
+		take_drive(n, qp);
+	is_back = vb_pull_resume(n, p, qp);
+	if (qp)
+		vb_near_release(n, qp);
+	if (!is_back)
+		return 0;
+	return vb_ring_look(&p->reader, &r, &data) > 0 && r.dqpn == number
+		       ? 1
+		       : -EPROTO;
+}
+
 static int hear_answer(struct vb_near *n, struct vb_peer *p, vb_time now)
 	VB_REQUIRES(n->rx)
 {
@@ -232,6 +256,15 @@ static int hear_answers(struct vb_near *n, struct vb_peer *p, vb_time now)
 	return rc < 0 ? rc : found;
 }
 
+/* As serve_run(), for a lane whose first message may be half copied. */
+static int serve_next(struct vb_near *n, struct vb_peer *p, unsigned *left,
+		      vb_time now) VB_REQUIRES(n->rx)
+{
+	int rc = VB_UNLIKELY(p->split.waits) ? take_part_back(n, p) : 1;
+
+	return rc > 0 ? serve_run(n, p, left, now) : rc;
+}
+
 /*
  * Process a peer's lane once. 1: a request or an answer was processed; 0: there
  * was none; -EPROTO: the peer wrote invalid data. A peer answers before it
@@ -252,7 +285,7 @@ static int serve_peer(struct vb_near *n, struct vb_peer *p, vb_time now)
 		rc = hear_answers(n, p, now);
 		found |= rc > 0;
 		if (rc >= 0 && asked)
-			rc = serve_run(n, p, &left, now);
+			rc = serve_next(n, p, &left, now);
 		found |= rc > 0;
 	}
 	return rc < 0 ? rc : found;
