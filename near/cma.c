@@ -155,7 +155,7 @@ static enum vb_cma copy_announced(struct vb_peer *p, const struct hold *h,
 
 	/* A program that has ended has no memory, and its process number may
 	 * belong to another process by now. */
-	if (!vb_peer_is_up(p))
+	if (!vb_peer_may_copy(p))
 		return CMA_GONE;
 	if (!vb_registry_open(p->registry, far, &g, &c.permit) ||
 	    !vb_registry_covers(&g, far->iova + offset, len, &c.far))

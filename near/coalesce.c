@@ -135,7 +135,7 @@ unsigned vb_near_coalesce(struct vb_qp *qp)
 	hazard = vb_hazard_announce(&p->ours, far.key, far.qpn);
 	if (vb_registry_open(p->registry, &far, &g, &permit))
 		near_gather(&b, qp, &g);
-	if (b.count > 1 && vb_peer_is_up(p))
+	if (b.count > 1 && vb_peer_may_copy(p))
 		done = near_place(&b, p, &permit);
 	vb_hazard_withdraw(&p->ours, hazard);
 	near_coalesce_let_go(&b);

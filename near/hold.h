@@ -33,6 +33,13 @@
 bool vb_hold_is_over(struct vb_peer *p, uint32_t key, uint32_t qpn,
 		     vb_time age);
 
+/* Does the peer show an access by @key (0: any) through queue pair @qpn (0:
+ * any), for which this program still waits? */
+bool vb_hold_shows(const struct vb_peer *p, uint32_t key, uint32_t qpn);
+/* The session with @p has ended: can no thread of @p access this program's
+ * memory through queue pair @qpn (0: any) any more? Never blocks. */
+bool vb_hold_has_left(const struct vb_peer *p, uint32_t qpn);
+
 /* Wait until vb_hold_is_over() is true. @age begins at the first look after the
  * revocation; a caller that waits for several peers has one age for all. The
  * caller holds no lock that a packet, a peer or another thread's verb may

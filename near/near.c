@@ -106,6 +106,7 @@ destroy_registry:
 static void destroy_parts(struct vb_near *n)
 {
 	vb_near_remove(n, n->self, 0);
+	vb_near_remove_all(n);
 	vb_peer_put(atomic_load(&n->creditor));
 	vb_peer_put(n->self);
 	destroy_bell(n);
@@ -278,34 +279,46 @@ void vb_near_grant(struct vb_near *n, const struct vb_adapter *a,
 	vb_registry_grant(n->registry, a, g);
 }
 
-/* Returns the peer in slot @slot, if one of its hazards names @key and @qpn; or
- * NULL. Slot 0 belongs to the broker, which is no peer, so here slot 0 stands
- * for this program itself. */
-static struct vb_peer *find_at(struct vb_near *n, unsigned slot, uint32_t key,
+/* Returns the @nth peer, if one of its hazards names @key and @qpn; or NULL.
+ * The first VB_SLOTS are those of the table, by slot; slot 0 belongs to the
+ * broker, which is no peer, so here slot 0 stands for this program itself. The
+ * other VB_SLOTS are those that leave; a peer that goes from the table to those
+ * that leave meanwhile is found there. */
+static struct vb_peer *find_at(struct vb_near *n, unsigned nth, uint32_t key,
 			       uint32_t qpn) VB_REQUIRES(n->lock)
 {
-	struct vb_peer *p = slot ? n->peers[slot] : n->self;
+	struct vb_peer *p = nth == 0	     ? n->self
+			    : nth < VB_SLOTS ? n->peers[nth]
+					     : n->leaving[nth - VB_SLOTS];
 
-	return p && p->peer_hazards &&
-			       vb_hazards_name(p->peer_hazards, key, qpn)
-		       ? p
-		       : NULL;
+	return p && vb_hold_shows(p, key, qpn) ? p : NULL;
 }
 
-/* Returns the first peer from slot *@slot on that has a hazard which names @key
- * and @qpn, with a reference. *@slot becomes the next slot to look at. NULL:
- * there is no such peer. */
-static struct vb_peer *next_at(struct vb_near *n, unsigned *slot, uint32_t key,
+/* Returns the number of peers that find_at() knows. */
+static unsigned count_all(const struct vb_near *n) VB_REQUIRES(n->lock)
+{
+	return n->leaving_count ? 2 * VB_SLOTS : VB_SLOTS;
+}
+
+static bool has_none(const struct vb_near *n, unsigned nth) VB_REQUIRES(n->lock)
+{
+	return nth && nth < VB_SLOTS && !(n->known[nth / 64] >> nth % 64);
+}
+
+/* Returns the first peer from number *@nth on that has a hazard which names
+ * @key and @qpn, with a reference. *@nth becomes the next number to look at.
+ * NULL: there is no such peer. */
+static struct vb_peer *next_at(struct vb_near *n, unsigned *nth, uint32_t key,
 			       uint32_t qpn)
 {
 	struct vb_peer *p = NULL;
 
 	vb_mutex_lock(&n->lock);
-	while (!p && *slot < VB_SLOTS) {
-		if (*slot && !(n->known[*slot / 64] >> *slot % 64))
-			*slot = (*slot / 64 + 1) * 64;
+	while (!p && *nth < count_all(n)) {
+		if (has_none(n, *nth))
+			*nth = (*nth / 64 + 1) * 64;
 		else
-			p = find_at(n, (*slot)++, key, qpn);
+			p = find_at(n, (*nth)++, key, qpn);
 	}
 	if (p)
 		vb_peer_get(p);
@@ -322,9 +335,9 @@ static void await_all(struct vb_near *n, uint32_t key, uint32_t qpn)
 {
 	struct vb_age age = { 0 };
 	struct vb_peer *p;
-	unsigned slot = 0;
+	unsigned nth = 0;
 
-	while ((p = next_at(n, &slot, key, qpn))) {
+	while ((p = next_at(n, &nth, key, qpn))) {
 		vb_hold_await(p, key, qpn, &age);
 		vb_peer_put(p);
 	}
@@ -345,9 +358,9 @@ bool vb_near_is_quiet(struct vb_near *n, uint32_t key, struct vb_age *age)
 {
 	bool quiet = true;
 	struct vb_peer *p;
-	unsigned slot = 0;
+	unsigned nth = 0;
 
-	while (quiet && (p = next_at(n, &slot, key, 0))) {
+	while (quiet && (p = next_at(n, &nth, key, 0))) {
 		quiet = vb_hold_is_over(
 			p, key, 0,
 			vb_age_look(age, n->world->now(n->world->arg)));

@@ -198,6 +198,10 @@ struct vb_near {
 		uint16_t sent_from;
 	} calls[VB_SLOTS];
 	bool any_wanted;
+	/* By slot: peers whose session has ended, but whose copies have not,
+	 * with a reference to each; and their number. */
+	struct vb_peer *leaving[VB_SLOTS];
+	unsigned leaving_count;
 	/* Fields that only the engine thread uses. */
 
 	/* programs that have connected and not sent HELLO yet */
@@ -312,10 +316,14 @@ void vb_near_hide(struct vb_near *n, struct vb_qp *qp) VB_REQUIRES(qp->drive);
 struct vb_qp *vb_near_find_qp(struct vb_near *n, uint32_t qpn);
 /* Functions for the engine thread. vb_near_add(): from now on the lane of @p is
  * processed. vb_near_remove(): the rest of that lane is processed, and then the
- * lane no more. Both take near->rx. */
+ * lane no more. A peer that still copies its part of a message keeps the
+ * receive of that message until it has ended. Both take near->rx. */
 void vb_near_add(struct vb_near *n, struct vb_peer *p) VB_EXCLUDES(n->rx);
 void vb_near_remove(struct vb_near *n, struct vb_peer *p, vb_time now)
 	VB_EXCLUDES(n->rx);
+
+/* Process no lane any more. All queue pairs are destroyed. Takes near->rx. */
+void vb_near_remove_all(struct vb_near *n) VB_EXCLUDES(n->rx);
 
 /* Functions of near/serve.c; the caller holds near->rx. */
 /* Process each lane once. True: a lane had a request or an answer. */

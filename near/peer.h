@@ -31,9 +31,9 @@ struct vb_lane_half {
 	 * stands by. The other program's vb_near_is_wanted() reads and clears
 	 * this word. */
 	_Atomic uint32_t calls;
-	/* 1: the owner of this half has stopped waiting for a copy of the other
-	 * program, and ends the session. From then on no copy of the other
-	 * program counts as done (vb_peer_expels()). */
+	/* 1: the owner of this half ends the session. From then on no copy of
+	 * the other program counts as done, and the other program begins none
+	 * (vb_peer_expels()). */
 	_Atomic uint32_t expels;
 };
 struct vb_lane {
@@ -83,7 +83,16 @@ struct vb_peer {
 	/* The lane has answers for which the peer was not woken yet. */
 	_Atomic bool owed;
 	_Atomic bool expelled; /* this program has ended the session */
-	struct vb_peer *next;  /* the next one in near->callers */
+	/* This program waits for no access of the peer any more, because it has
+	 * waited for one as long as near/hold.h says. */
+	_Atomic bool given_up;
+	struct vb_peer *next; /* the next one in near->callers */
+	/* The session is over, and the lane is processed only until the peer
+	 * has left the receive that @split lends to it; guarded by near->rx. */
+	bool leaves;
+	/* The peer wrote what an honest one cannot write, so the rest of its
+	 * lane is not processed; guarded by near->rx. */
+	bool lies;
 	/* this program's hazard pointers, in its half of the lane */
 	struct vb_announcer ours;
 	struct vb_hazard *peer_hazards;
@@ -126,12 +135,20 @@ static inline bool vb_peer_is_up(const struct vb_peer *p)
 	       vb_registry_is_alive(p->registry);
 }
 
-/* Has the peer stopped waiting for a copy of this program? The caller asks
- * after each copy: if so, the peer may have used its memory anew before the
- * copy ended, so the copy does not count. */
+/* Has the peer ended the session? The caller asks after each copy: if so, the
+ * peer may have used its memory anew before the copy ended, so the copy does
+ * not count. */
 static inline bool vb_peer_expels(const struct vb_peer *p)
 {
 	return VB_UNLIKELY(atomic_load(p->their_expels));
+}
+
+/* May this program begin a copy? The caller has announced the key before. A
+ * peer ends the session first and looks at the hazards afterwards. So either
+ * this function returns false, or the peer finds the hazard and waits. */
+static inline bool vb_peer_may_copy(const struct vb_peer *p)
+{
+	return vb_peer_is_up(p) && !vb_peer_expels(p);
 }
 
 /* Is @slot the first or second slot of the peer? */
@@ -145,6 +162,9 @@ static inline bool vb_peer_has(const struct vb_peer *p, unsigned slot)
 /* The caller has put a request or an answer on the lane: wake the peer's
  * program if it sleeps. */
 void vb_peer_ring(struct vb_peer *p);
+/* From now on the peer begins no copy, and none of its copies counts as done.
+ * The next call is one that ends the session. */
+void vb_peer_disown(struct vb_peer *p);
 /* End the session with the peer, and log why: @cause continues "process PID
  * ...". Queue pairs that are connected to the peer find the peer gone. Never
  * blocks. The second call and later ones do nothing. */

@@ -291,16 +291,46 @@ static int serve_peer(struct vb_near *n, struct vb_peer *p, vb_time now)
 	return rc < 0 ? rc : found;
 }
 
-/* End the session, and process the lane no more: the engine thread sees the
- * shutdown and does the rest. */
-static void stop_serving(struct vb_near *n, unsigned at, const char *cause)
+/* Process the requests and answers that the peer put on the lane before its
+ * session ended, as packets of a dead host are still received. */
+static void serve_rest(struct vb_near *n, struct vb_peer *p, vb_time now)
+	VB_REQUIRES(n->rx)
+{
+	unsigned turns = 2 * VB_RING_SLOTS / TURN_REQUESTS;
+
+	while (turns-- && serve_peer(n, p, now) > 0)
+		;
+}
+
+/* The session of peer @at is over: process its lane no more. But as long as a
+ * thread of the peer may write to a receive that this program has lent to it,
+ * keep the peer, and with it the receive: the next call tries again. */
+static void see_off(struct vb_near *n, unsigned at, vb_time now)
 	VB_REQUIRES(n->rx)
 {
 	struct vb_peer *p = n->active[at];
 
-	vb_peer_expel(p, cause);
+	p->leaves = true;
+	if (p->split.waits && !vb_hold_has_left(p, p->split.qpn))
+		return;
+	/* A message of which the peer was copying a part cannot be completed.
+	 * The messages behind it can be completed. */
+	vb_serve_abandon(n, p);
+	if (!p->lies)
+		serve_rest(n, p, now);
+	vb_serve_abandon(n, p);
 	n->active[at] = n->active[--n->active_count];
 	vb_peer_put(p);
+}
+
+/* End the session, and process the lane no more: the engine thread sees the
+ * shutdown and does the rest. */
+static void stop_serving(struct vb_near *n, unsigned at, const char *cause,
+			 vb_time now) VB_REQUIRES(n->rx)
+{
+	n->active[at]->lies = true;
+	vb_peer_expel(n->active[at], cause);
+	see_off(n, at, now);
 }
 
 /* Does the sender of the first message on the lane still copy its part? When
@@ -312,6 +342,8 @@ static bool is_held_up(const struct vb_peer *p)
 
 bool vb_serve_has_something(const struct vb_near *n, const struct vb_peer *p)
 {
+	if (VB_UNLIKELY(p->leaves))
+		return false;
 	return vb_ring_has_answer(&p->reader) ||
 	       (vb_ring_has_request(&p->reader) && !is_held_up(p));
 }
@@ -353,21 +385,28 @@ static bool serve_one(struct vb_near *n, unsigned at, vb_time now)
 	VB_REQUIRES(n->rx)
 {
 	struct vb_peer *p = n->active[at];
-	bool offered = vb_offer_is_there(p->offered);
+	bool offered = vb_offer_is_there(p->offered) && !p->leaves;
 	int helped = offered ? vb_near_help(n, p) : 0, rc = 0;
 
 	if (VB_UNLIKELY(p->split.waits))
 		look_after_part(n, p, now);
+	if (VB_UNLIKELY(p->leaves)) {
+		see_off(n, at, now);
+		return false;
+	}
 	if (VB_LIKELY(helped >= 0) && vb_serve_has_something(n, p))
 		rc = serve_peer(n, p, now);
 	if (VB_UNLIKELY(helped < 0))
-		stop_serving(n, at, "offered too large a part of a message");
+		stop_serving(n, at, "offered too large a part of a message",
+			     now);
 	else if (rc < 0)
-		stop_serving(n, at, "wrote an invalid message to the lane");
+		stop_serving(n, at, "wrote an invalid message to the lane",
+			     now);
 	else if (VB_UNLIKELY(!vb_ring_reads_well(&p->reader)))
-		stop_serving(n, at, "wrote an impossible stamp to the lane");
+		stop_serving(n, at, "wrote an impossible stamp to the lane",
+			     now);
 	else if (VB_UNLIKELY(offered && !vb_offer_is_possible(p->offered)))
-		stop_serving(n, at, "made an impossible offer");
+		stop_serving(n, at, "made an impossible offer", now);
 	return helped != 0 || rc != 0;
 }
 
@@ -409,17 +448,6 @@ void vb_near_add(struct vb_near *n, struct vb_peer *p)
 	vb_mutex_unlock(&n->rx);
 }
 
-/* Process the requests and answers that the peer put on the lane before it
- * ended, as packets of a dead host are still received. */
-static void serve_rest(struct vb_near *n, struct vb_peer *p, vb_time now)
-	VB_REQUIRES(n->rx)
-{
-	unsigned turns = 2 * VB_RING_SLOTS / TURN_REQUESTS;
-
-	while (turns-- && serve_peer(n, p, now) > 0)
-		;
-}
-
 /* If @p was copying a part of a message, give that message up. (Unchecked:
  * there may be no queue pair to lock.) */
 void vb_serve_abandon(struct vb_near *n, struct vb_peer *p) VB_UNCHECKED
@@ -442,14 +470,19 @@ void vb_near_remove(struct vb_near *n, struct vb_peer *p, vb_time now)
 	vb_mutex_lock(&n->rx);
 	while (i < n->active_count && n->active[i] != p)
 		i++;
-	if (i < n->active_count) {
-		n->active[i] = n->active[--n->active_count];
-		/* A message of which the peer was copying a part cannot be
-		 * completed. The messages behind it can be completed. */
+	if (i < n->active_count)
+		see_off(n, i, now);
+	vb_mutex_unlock(&n->rx);
+}
+
+void vb_near_remove_all(struct vb_near *n)
+{
+	vb_mutex_lock(&n->rx);
+	while (n->active_count) {
+		struct vb_peer *p = n->active[--n->active_count];
+
 		vb_serve_abandon(n, p);
-		serve_rest(n, p, now);
 		vb_peer_put(p);
 	}
-	vb_serve_abandon(n, p);
 	vb_mutex_unlock(&n->rx);
 }

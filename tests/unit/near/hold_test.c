@@ -24,7 +24,7 @@ struct world {
 	struct vb_peer p;
 	struct vb_registry *registry;
 	struct vb_hazard hazards[VB_HAZARDS];
-	_Atomic uint32_t expels;
+	_Atomic uint32_t expels, their_expels;
 	int far_end;
 };
 
@@ -56,6 +56,7 @@ static int setup(void **state)
 	w->p.registry = w->registry;
 	w->p.peer_hazards = w->hazards;
 	w->p.our_expels = &w->expels;
+	w->p.their_expels = &w->their_expels;
 	w->p.session = ends[0];
 	w->far_end = ends[1];
 	atomic_store(&w->p.state, PEER_UP);
@@ -165,13 +166,34 @@ static void hold__ended_peer_is_not_waited_for(void **state)
 {
 	struct world *w = *state;
 
+	w->registry->is_exact = 0;
 	w->p.pid = begin(w, true);
 	close(w->far_end);
 	w->far_end = -1;
-	/* The child closes its copy of the socket after a moment. */
-	for (unsigned i = 0; i < 1000 && !is_over(w, 3 * VB_MSEC); i++)
-		usleep(1000);
+	assert_false(is_over(w, 3 * VB_MSEC));
+	kill(w->p.pid, SIGKILL);
+	waitpid(w->p.pid, NULL, 0);
 	assert_true(is_over(w, 3 * VB_MSEC));
+	w->p.pid = 0;
+}
+
+/* A peer that has ended the session itself may live, and have a copy under way,
+ * whether its engine thread still runs or not. */
+static void hold__peer_that_hung_up_is_waited_for(void **state)
+{
+	struct world *w = *state;
+
+	w->p.pid = begin(w, true);
+	atomic_store(&w->their_expels, 1);
+	shutdown(w->far_end, SHUT_RDWR);
+	assert_false(is_over(w, 3 * VB_MSEC));
+	vb_registry_live(w->registry);
+	assert_false(is_over(w, 3 * VB_MSEC));
+	assert_true(is_over(w, VB_HOLD_RUNS + 1));
+	assert_int_equal(atomic_load(&w->expels), 1);
+	/* Such a peer is waited for once. */
+	assert_true(is_over(w, 0));
+	vb_registry_die(w->registry);
 }
 
 /* /proc does not show the process, so it cannot say that the process is outside
@@ -274,7 +296,7 @@ static int open_crowd(void **state)
 		p->world = &c->kernel;
 		p->registry = c->registry;
 		p->peer_hazards = c->hazards[i];
-		p->our_expels = &c->expels[i];
+		p->our_expels = p->their_expels = &c->expels[i];
 		atomic_store(&p->refs, 1);
 		atomic_store(&p->state, PEER_UP);
 		atomic_store(&c->hazards[i][0].what, (uint64_t)KEY << 32);
@@ -347,6 +369,7 @@ int main(void)
 		TEST(hold__running_peer_is_waited_for_then_expelled),
 		TEST(hold__peer_that_sets_its_own_word_is_expelled),
 		TEST(hold__ended_peer_is_not_waited_for),
+		TEST(hold__peer_that_hung_up_is_waited_for),
 		TEST(hold__hidden_peer_is_waited_for_then_expelled),
 		TEST(hold__wait_ends_when_the_peer_is_stopped),
 		CROWD(crowd__that_is_frozen_costs_one_limit),
