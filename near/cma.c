@@ -90,6 +90,20 @@ static bool fault_in(const struct hold *h, bool put)
 	return true;
 }
 
+bool vb_cma_touch(const struct vb_near_side *near, uint64_t len)
+{
+	bool there = true;
+	struct hold h;
+
+	for (uint64_t at = 0, part; at < len && there; at += part) {
+		part = VB_MIN(len - at, CHUNK);
+		there = hold_side(&h, near, at, part, true) &&
+			fault_in(&h, true);
+		near_cma_let_go(&h);
+	}
+	return there;
+}
+
 /* A copy ended after @done bytes. Is a page of this program the cause, because
  * the page is missing or cannot be written? */
 static bool is_ours_missing(const struct hold *h, uint64_t done, bool put)

@@ -45,4 +45,8 @@ struct vb_near_side {
 enum vb_cma vb_cma(struct vb_peer *p, const struct vb_near_side *near,
 		   const struct vb_far_side *far, uint64_t len, bool put);
 
+/* Let the kernel supply the first @len bytes of @near, which another program is
+ * about to read. False: some of them cannot be read. */
+bool vb_cma_touch(const struct vb_near_side *near, uint64_t len);
+
 #endif

@@ -19,7 +19,7 @@
 #define DECIDE_EVERY  (50 * VB_USEC)
 #define DECIDE_WITHIN (250 * VB_MSEC)
 /* Pause between checks whether a peer has left a receive of a queue pair in
- * ERR (vb_serve_all()). */
+ * ERR (vb_serve_lane()). */
 #define LENT_EVERY (5 * VB_MSEC)
 
 /* Creating and destroying the transport. */
@@ -147,7 +147,7 @@ int vb_near_create(const struct vb_near_config *c, struct vb_near **out)
 	n->c = *c;
 	n->world = c->world ? c->world : &vb_near_host;
 	vb_mutex_init(&n->lock, RANK_NEAR);
-	vb_mutex_init(&n->rx, RANK_NEAR_RX);
+	vb_mutex_init(&n->lanes_lock, VB_RANK_LEAF);
 	vb_mutex_init(&n->coalesce_lock, VB_RANK_LEAF);
 	rc = c->world ? make_parts(n) : meet_host(n);
 	if (rc) {
@@ -186,7 +186,7 @@ void vb_near_destroy(struct vb_near *n)
 	if (n->helper)
 		vb_copy_helper_destroy(n->helper);
 	vb_mutex_fini(&n->lock);
-	vb_mutex_fini(&n->rx);
+	vb_mutex_fini(&n->lanes_lock);
 	vb_mutex_fini(&n->coalesce_lock);
 	free(n);
 }
@@ -208,17 +208,6 @@ int vb_near_fd(const struct vb_near *n)
 
 /* Sleeping and waking. */
 
-bool vb_near_has_something(struct vb_near *n)
-{
-	bool found = false;
-
-	vb_mutex_lock(&n->rx);
-	for (unsigned i = 0; i < n->active_count && !found; i++)
-		found = vb_serve_has_something(n, n->active[i]);
-	vb_mutex_unlock(&n->rx);
-	return found;
-}
-
 bool vb_near_sleep(struct vb_near *n)
 {
 	atomic_store_explicit(&n->registry->asleep, 1, memory_order_relaxed);
@@ -233,19 +222,6 @@ void vb_near_awake(struct vb_near *n)
 	atomic_store_explicit(&n->registry->asleep, 0, memory_order_relaxed);
 }
 
-bool vb_near_is_wanted(struct vb_near *n)
-{
-	bool called = false;
-
-	vb_mutex_lock(&n->rx);
-	for (unsigned i = 0; i < n->active_count; i++)
-		if (atomic_load_explicit(n->active[i]->their_calls,
-					 memory_order_relaxed))
-			called |= atomic_exchange(n->active[i]->their_calls, 0);
-	vb_mutex_unlock(&n->rx);
-	return called;
-}
-
 void vb_near_stand_by(struct vb_near *n, bool yes)
 {
 	if (yes)
@@ -256,19 +232,6 @@ void vb_near_stand_by(struct vb_near *n, bool yes)
 struct vb_bell *vb_near_bell(const struct vb_near *n)
 {
 	return n->bell;
-}
-
-bool vb_near_attend(struct vb_near *n, vb_time now, bool unhurried)
-{
-	bool found;
-
-	(void)vb_near_flush(n, now);
-	vb_mutex_lock(&n->rx);
-	n->unhurried = unhurried;
-	found = vb_serve_all(n, now);
-	n->unhurried = false;
-	vb_mutex_unlock(&n->rx);
-	return found;
 }
 
 /* Granting and revoking keys. */
@@ -517,26 +480,13 @@ void vb_near_enter(struct vb_near *n, struct vb_qp *qp, enum vb_qp_state from,
 		vb_near_drain(qp);
 }
 
-/* Withdraw the part of a message for queue pair @number that a peer was going
- * to copy. The queue pair is hidden and no hazard names it, so the peer has not
- * begun to copy, and its permit has lapsed. */
-static void take_parts_back(struct vb_near *n, uint32_t number)
-{
-	vb_mutex_lock(&n->rx);
-	for (unsigned i = 0; i < n->active_count; i++)
-		if (n->active[i]->split.waits &&
-		    n->active[i]->split.qpn == number)
-			vb_serve_abandon(n, n->active[i]);
-	vb_mutex_unlock(&n->rx);
-}
-
 void vb_near_settle_qp(struct vb_near *n, const struct vb_adapter *a,
 		       uint32_t index)
 {
 	uint32_t number = near_number_of(n, a, index);
 
 	await_all(n, 0, number);
-	take_parts_back(n, number);
+	vb_lanes_take_parts_back(n, number);
 }
 
 /* Deciding which way requests go. */
