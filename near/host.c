@@ -135,10 +135,14 @@ static enum vb_whereabouts host_find(void *arg, pid_t pid)
 	char path[40];
 	DIR *tasks;
 
-	snprintf(path, sizeof(path), "/proc/%d/task", pid);
-	tasks = shows_our_numbers() ? opendir(path) : NULL;
-	if (!tasks)
+	if (!shows_our_numbers())
 		return IS_UNSEEN;
+	snprintf(path, sizeof(path), "/proc/%d/task", pid);
+	tasks = opendir(path);
+	if (!tasks)
+		/* A process that has ended is in no copy. Its session may still
+		 * be open: a child of it may have kept the socket. */
+		return is_none(-errno) ? IS_ELSEWHERE : IS_UNSEEN;
 	while (found != MAY_COPY && (e = readdir(tasks)))
 		if (e->d_name[0] != '.')
 			found = VB_MAX(found,

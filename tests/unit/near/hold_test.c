@@ -198,17 +198,36 @@ static void hold__peer_that_hung_up_is_waited_for(void **state)
 
 /* /proc does not show the process, so it cannot say that the process is outside
  * of a copy. If it is inside, it may copy after the owner has gone on. */
+static enum vb_whereabouts sees_nothing(void *arg, pid_t pid)
+{
+	return IS_UNSEEN;
+}
+
 static void hold__hidden_peer_is_waited_for_then_expelled(void **state)
+{
+	struct world *w = *state;
+	struct vb_near_world blind = vb_near_host;
+
+	blind.find = sees_nothing;
+	w->p.world = &blind;
+	assert_false(is_over(w, 3 * VB_MSEC));
+	assert_false(is_expelled(w));
+	assert_true(is_over(w, VB_HOLD_UNSEEN + 1));
+	assert_true(is_expelled(w));
+	w->p.pid = 0;
+}
+
+/* A child of the peer has kept the socket of the session, so the kernel does
+ * not end the session with the peer. */
+static void hold__ended_peer_whose_session_stays_is_not_waited_for(void **state)
 {
 	struct world *w = *state;
 
 	w->p.pid = begin(w, false);
 	kill(w->p.pid, SIGKILL);
 	waitpid(w->p.pid, NULL, 0);
-	assert_false(is_over(w, 3 * VB_MSEC));
+	assert_true(is_over(w, 3 * VB_MSEC));
 	assert_false(is_expelled(w));
-	assert_true(is_over(w, VB_HOLD_UNSEEN + 1));
-	assert_true(is_expelled(w));
 	w->p.pid = 0;
 }
 
@@ -371,6 +390,7 @@ int main(void)
 		TEST(hold__ended_peer_is_not_waited_for),
 		TEST(hold__peer_that_hung_up_is_waited_for),
 		TEST(hold__hidden_peer_is_waited_for_then_expelled),
+		TEST(hold__ended_peer_whose_session_stays_is_not_waited_for),
 		TEST(hold__wait_ends_when_the_peer_is_stopped),
 		CROWD(crowd__that_is_frozen_costs_one_limit),
 		CROWD(crowd__is_not_blamed_for_our_own_stops),
