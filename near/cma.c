@@ -193,9 +193,12 @@ static enum vb_cma reach_chunk(struct vb_peer *p,
 	bool ours = hold_side(&h, near, offset, len, put) && fault_in(&h, put);
 
 	hazard = vb_hazard_announce(&p->ours, far->key, far->qpn);
-	result = copy_announced(p, ours ? &h : NULL, far, offset, len, put,
-				near->helped);
-	vb_hazard_withdraw(&p->ours, hazard);
+	result = CMA_GONE;
+	if (VB_LIKELY(hazard)) {
+		result = copy_announced(p, ours ? &h : NULL, far, offset, len,
+					put, near->helped);
+		vb_hazard_withdraw(&p->ours, hazard);
+	}
 	near_cma_let_go(&h);
 	return result;
 }

@@ -133,6 +133,8 @@ unsigned vb_near_coalesce(struct vb_qp *qp)
 		return 0;
 	b.count = b.holds = 0;
 	hazard = vb_hazard_announce(&p->ours, far.key, far.qpn);
+	if (VB_UNLIKELY(!hazard))
+		return 0;
 	if (vb_registry_open(p->registry, &far, &g, &permit))
 		near_gather(&b, qp, &g);
 	if (b.count > 1 && vb_peer_may_copy(p))
