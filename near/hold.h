@@ -16,10 +16,10 @@
 /*
  * The longest time that the owner waits for a peer. VB_HOLD_UNSEEN: the kernel
  * cannot tell that the peer is outside of a copy, because a debugger holds it
- * at the entrance of the system call, a freezer inside it, or /proc is not
- * readable. VB_HOLD_RUNS: the peer runs all the time, or waits for a page. No
- * copy lasts that long, so the owner expels the peer: it ends the session, and
- * the peer counts no copy as done that ends after that (vb_peer_expels()).
+ * at the entrance of the system call, or /proc is not readable. VB_HOLD_RUNS:
+ * the peer runs all the time, or waits for a page. No copy lasts that long, so
+ * the owner expels the peer: it ends the session, and the peer counts no copy
+ * as done that ends after that (vb_peer_expels()).
  */
 #define VB_HOLD_UNSEEN (1 * VB_SEC)
 #define VB_HOLD_RUNS   (10 * VB_SEC)

