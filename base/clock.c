@@ -4,9 +4,10 @@
 #include <stdatomic.h>
 #include <time.h>
 
-/* The two clocks run at the same rate, so that a difference beyond the time
- * that reading them takes means that the wall clock was set. This file does not
- * notice a change smaller than SLACK. */
+/* The wall clock (CLOCK_REALTIME) and the monotonic clock run at the same rate.
+ * So if the difference between them has changed by more than the time that
+ * reading them takes, the wall clock was set. This file ignores a change
+ * smaller than SLACK. */
 #define SLACK (10 * VB_USEC)
 /* longest time between the two readings of the monotonic clock in a good
  * sample */

@@ -29,7 +29,7 @@ VB_MUST_CHECK size_t vb_guard_copy(void *dst, const void *src, size_t len);
 
 /* Copy @len bytes into memory that no other thread reads meanwhile, since this
  * function writes them in any order. Returns what vb_guard_copy() returns. */
-VB_MUST_CHECK size_t vb_guard_fetch(void *dst, const void *src, size_t len);
+VB_MUST_CHECK size_t vb_guard_copy_in(void *dst, const void *src, size_t len);
 
 /* Let the kernel supply each page of the @len bytes at @at, now and to this
  * thread: read one byte of each page, or with @write also prove that the page

@@ -34,7 +34,7 @@
 	sub	$\bytes, %rdx
 	.endm
 
-	.set	FAR, 1024
+	.set	AHEAD, 1024
 
 	.text
 /*
@@ -85,12 +85,12 @@
 	/* Long copies are rarely in cache: prefetch. Reads are prefetched
 	 * beyond the end, where the next packet's data lies most often; writes
 	 * are not, since other threads may be writing to those lines. */
-	cmp	$FAR, %rdx
+	cmp	$AHEAD, %rdx
 	jb	.Lbulk_loop
 	.p2align 4
 .Lfar_loop:
-	prefetcht0 2*FAR(%rsi)
-	prefetchw FAR-64(%rdi)
+	prefetcht0 2*AHEAD(%rsi)
+	prefetchw AHEAD-64(%rdi)
 	movups	(%rsi), %xmm0
 	movups	16(%rsi), %xmm1
 	movups	32(%rsi), %xmm2
@@ -102,7 +102,7 @@
 	add	$64, %rsi
 	add	$64, %rdi
 	sub	$64, %rdx
-	cmp	$FAR, %rdx
+	cmp	$AHEAD, %rdx
 	jae	.Lfar_loop
 	.p2align 4
 .Lbulk_loop:
@@ -164,23 +164,23 @@
 	door_end vb_guard_copy
 
 /*
- * size_t vb_guard_fetch(void *dst (rdi), const void *src (rsi),
+ * size_t vb_guard_copy_in(void *dst (rdi), const void *src (rsi),
  *			 size_t len (rdx))
  * Copies of 32 to 128 bytes are done by overlapping pieces; shorter and
  * longer ones by vb_guard_copy().
  */
-	door	vb_guard_fetch
+	door	vb_guard_copy_in
 	cmp	$32, %rdx
 	jb	vb_guard_copy
 	cmp	$128, %rdx
 	ja	vb_guard_copy
-.Lfetch_begin:
+.Lcopy_in_begin:
 	movups	(%rsi), %xmm0
 	movups	16(%rsi), %xmm1
 	movups	-32(%rsi, %rdx), %xmm2
 	movups	-16(%rsi, %rdx), %xmm3
 	cmp	$64, %rdx
-	jbe	.Lfetch_ends
+	jbe	.Lcopy_in_ends
 	movups	32(%rsi), %xmm4
 	movups	48(%rsi), %xmm5
 	movups	-64(%rsi, %rdx), %xmm6
@@ -189,18 +189,18 @@
 	movups	%xmm5, 48(%rdi)
 	movups	%xmm6, -64(%rdi, %rdx)
 	movups	%xmm7, -48(%rdi, %rdx)
-.Lfetch_ends:
+.Lcopy_in_ends:
 	movups	%xmm0, (%rdi)
 	movups	%xmm1, 16(%rdi)
 	movups	%xmm2, -32(%rdi, %rdx)
 	movups	%xmm3, -16(%rdi, %rdx)
 	xor	%eax, %eax
 	ret
-.Lfetch_end:
-.Lfetch_fixup:
+.Lcopy_in_end:
+.Lcopy_in_fixup:
 	mov	%rdx, %rax
 	ret
-	door_end vb_guard_fetch
+	door_end vb_guard_copy_in
 
 /*
  * int vb_guard_cas64(uint64_t *at (rdi), uint64_t expect (rsi),
@@ -356,13 +356,13 @@
 	ret
 	door_end vb_guard_copy
 
-/* vb_guard_fetch: on this processor another order gains nothing. */
-	door	vb_guard_fetch
+/* vb_guard_copy_in: on this processor another order gains nothing. */
+	door	vb_guard_copy_in
 	b	vb_guard_copy
-.Lfetch_begin:
-.Lfetch_end:
-.Lfetch_fixup:
-	door_end vb_guard_fetch
+.Lcopy_in_begin:
+.Lcopy_in_end:
+.Lcopy_in_fixup:
+	door_end vb_guard_copy_in
 
 /* vb_guard_cas64: at x0, expect x1, swap x2, old x3 */
 	door	vb_guard_cas64
@@ -408,7 +408,7 @@
 	.type	vb_guard_ranges, %object
 vb_guard_ranges:
 	WORD	.Lcopy_begin, .Lcopy_end, .Lcopy_fixup
-	WORD	.Lfetch_begin, .Lfetch_end, .Lfetch_fixup
+	WORD	.Lcopy_in_begin, .Lcopy_in_end, .Lcopy_in_fixup
 	WORD	.Lcas_begin, .Lcas_end, .Latomic_fixup
 	WORD	.Ladd_begin, .Ladd_end, .Latomic_fixup
 	.size	vb_guard_ranges, . - vb_guard_ranges

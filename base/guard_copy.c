@@ -160,7 +160,7 @@ size_t vb_guard_copy(void *dst, const void *src, size_t len)
 	return 0;
 }
 
-size_t vb_guard_fetch(void *dst, const void *src, size_t len)
+size_t vb_guard_copy_in(void *dst, const void *src, size_t len)
 {
 	return vb_guard_copy(dst, src, len);
 }

@@ -14,7 +14,8 @@ static __thread struct {
 } held[HELD_MOST];
 static __thread unsigned held_count;
 
-static _Noreturn void refuse(const char *what, unsigned wanted, unsigned has)
+static _Noreturn void refuse_rank(const char *what, unsigned wanted,
+				  unsigned has)
 {
 	fprintf(stderr,
 		"verbena: lock order: %s rank %u while rank %u is held "
@@ -34,9 +35,9 @@ void vb_rank_take(const void *mutex, unsigned rank, bool tried)
 {
 	for (unsigned i = 0; !tried && i < held_count; i++)
 		if (height(rank) <= height(held[i].rank))
-			refuse("wait for", rank, held[i].rank);
+			refuse_rank("wait for", rank, held[i].rank);
 	if (held_count == HELD_MOST)
-		refuse("hold no more than 32 locks:", rank, rank);
+		refuse_rank("hold no more than 32 locks:", rank, rank);
 	held[held_count].mutex = mutex;
 	held[held_count++].rank = rank;
 }
@@ -58,7 +59,8 @@ void vb_rank_may_wait(unsigned first, unsigned last)
 {
 	for (unsigned i = 0; i < held_count; i++)
 		if (held[i].rank >= first && held[i].rank <= last)
-			refuse("wait without a bound at", last, held[i].rank);
+			refuse_rank("wait without a bound at", last,
+				    held[i].rank);
 }
 
 void vb_rank_must_hold(const void *mutex)

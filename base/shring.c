@@ -1,14 +1,19 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Records in shared memory. A record has a word with its length in front, and
- * is aligned; one that does not fit before the end of the ring begins at its
- * start, behind a word that says so. */
+/* Rings of records in shared memory. In front of each record is a word with the
+ * record's length. A record begins at a multiple of VB_SHRING_ALIGN. A record
+ * that does not fit before the end of the ring is put at the ring's start, and
+ * the word SKIP takes its place. */
 #include "base/shring.h"
 
 #include <string.h>
 
-#define WORD	8	   /* in front of a record: its length in bytes */
-#define SKIP	UINT32_MAX /* instead of a length: go to the ring's start */
-#define NO_RUNG 0	   /* an even value is never rung for */
+/* bytes of the word in front of a record, which has the record's length */
+#define WORD 8
+/* in place of a length: the next record is at the ring's start */
+#define SKIP UINT32_MAX
+/* no odd value, so the first odd value of the other side's counter is rung
+ * for */
+#define NO_RUNG 0
 
 static uint32_t space_of(uint32_t len)
 {
@@ -35,8 +40,8 @@ void vb_shring_open(struct vb_shring_out *out, struct vb_shring_in *in,
 	};
 }
 
-/* Look how far the consumer is. It cannot be ahead of the producer, nor go
- * back. */
+/* Read how far the consumer has read. Its position cannot go back, nor be ahead
+ * of the producer's; if it claims that, the ring is broken. */
 static void look_at_tail(struct vb_shring_out *o)
 {
 	uint64_t tail =
@@ -86,9 +91,9 @@ void vb_shring_commit(struct vb_shring_out *o, uint32_t len)
 	o->head = o->at + space_of(len);
 }
 
-/* Must this side ring the other side's bell? The other side stores an odd value
- * in @counter before it sleeps or starves; this side rings once for each such
- * value, and keeps the value in *@rung. */
+/* True if this side must ring the other side's bell. The other side stores an
+ * odd value in @counter before it sleeps or starves. This side rings once for
+ * each such value, and keeps the value in *@rung. */
 static bool must_ring(const _Atomic uint32_t *counter, uint32_t *rung)
 {
 	uint32_t now;
@@ -109,7 +114,8 @@ bool vb_shring_publish(struct vb_shring_out *o)
 	return must_ring(&o->peer->sleeps, &o->rung);
 }
 
-/* Look how far the producer is. False: it claims more than the ring holds. */
+/* Read how far the producer has written. False: it claims more than the ring
+ * holds. */
 static bool look_at_head(struct vb_shring_in *i)
 {
 	uint64_t head =
@@ -121,8 +127,8 @@ static bool look_at_head(struct vb_shring_in *i)
 	return true;
 }
 
-/* The word at @at, which the producer may change at any time: one load, so that
- * the checks see what is used. */
+/* Returns the word at @at. The producer may change it at any time, so it is
+ * loaded once: the checks then see the value that is used. */
 static uint64_t get_word(const uint8_t *at)
 {
 	return atomic_load_explicit((const _Atomic uint64_t *)(const void *)at,
@@ -179,7 +185,7 @@ bool vb_shring_is_empty(const struct vb_shring_in *i)
 	       atomic_load_explicit(&i->own->tail, memory_order_relaxed);
 }
 
-/* Make the counter odd (@on) or even. */
+/* Make this side's counter odd (@on: it sleeps or starves) or even. */
 static void announce_side(_Atomic uint32_t *counter, bool on)
 {
 	uint32_t now = atomic_load_explicit(counter, memory_order_relaxed);
@@ -204,8 +210,8 @@ void vb_shring_wake(struct vb_shring_in *i)
 
 bool vb_shring_starve(struct vb_shring_out *o)
 {
-	/* A new odd value: the consumer may have rung for the last one, and the
-	 * ring may be full again. */
+	/* Store a new odd value: the consumer may have rung for the last one,
+	 * and the ring may have become full again since. */
 	announce_side(&o->own->starves, false);
 	announce_side(&o->own->starves, true);
 	look_at_tail(o);

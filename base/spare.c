@@ -14,7 +14,8 @@
 
 /* The signal handler reads the table at any time, so it has no lock. */
 static struct {
-	_Atomic uintptr_t at; /* 0: the entry is free */
+	/* where the mapping begins; 0: the entry is free */
+	_Atomic uintptr_t at;
 	_Atomic size_t len;
 } mappings[MAPPINGS];
 

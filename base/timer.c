@@ -46,7 +46,8 @@ static void sift_down(struct vb_timers *ts, uint32_t pos, struct vb_timer *t)
 }
 
 /* Put @t at position @pos, and restore the order of the heap from there. */
-static void settle(struct vb_timers *ts, uint32_t pos, struct vb_timer *t)
+static void restore_order(struct vb_timers *ts, uint32_t pos,
+			  struct vb_timer *t)
 {
 	if (pos > 0 && t->at < ts->heap[(pos - 1) / 2]->at)
 		sift_up(ts, pos, t);
@@ -102,7 +103,7 @@ int vb_timer_set(struct vb_timers *ts, struct vb_timer *t, vb_time at)
 	}
 	if (t->at != VB_NEVER) {
 		t->at = at;
-		settle(ts, t->pos, t);
+		restore_order(ts, t->pos, t);
 		return 0;
 	}
 	err = make_room(ts);
@@ -121,7 +122,7 @@ void vb_timer_cancel(struct vb_timers *ts, struct vb_timer *t)
 		return;
 	t->at = VB_NEVER;
 	if (pos != --ts->used)
-		settle(ts, pos, ts->heap[ts->used]);
+		restore_order(ts, pos, ts->heap[ts->used]);
 }
 
 vb_time vb_timers_next(const struct vb_timers *ts)

@@ -14,6 +14,7 @@
 #include <time.h>
 
 #include "fabric/net.h"
+#include "tests/support/fab_run.h"
 #include "wire/lrh.h"
 
 #define TURNS	 5
@@ -38,8 +39,8 @@ static enum vb_fab_taken take(void *arg, struct vb_fab_node *node, uint8_t port,
 }
 
 static void look(void *arg, struct vb_fab_node *node, uint8_t port,
-		 enum vb_fab_way way, const uint8_t *bytes, size_t len,
-		 vb_time now)
+		 enum vb_fab_direction direction, const uint8_t *bytes,
+		 size_t len, vb_time now)
 {
 }
 
@@ -93,7 +94,7 @@ static struct vb_fab_net *build(unsigned switches, bool vcrc,
 	must(vb_fab_link(net, ca[1], 1, sw[switches - 1], 2, &link, 0));
 	for (unsigned i = 1; i < switches; i++)
 		must(vb_fab_link(net, sw[i - 1], 2, sw[i], 1, &link, 0));
-	vb_fab_run(net, VB_SEC);
+	fab_run(net, VB_SEC);
 	for (uint8_t i = 0; i < 2; i++)
 		activate(net, ca[i], 1, i + 1);
 	for (unsigned i = 0; i < 2 * switches; i++) {
@@ -128,7 +129,7 @@ static double turn(size_t len, double seconds, unsigned switches, bool vcrc)
 			while (vb_fab_send(net, ca[0], 1, bytes, len, now) == 0)
 				;
 			now += VB_USEC;
-			vb_fab_run(net, now);
+			fab_run(net, now);
 		}
 		spent = now_seconds() - begun;
 	} while (spent < seconds);

@@ -73,9 +73,10 @@ struct broker {
 	/* the time since when the broker is idle; VB_NEVER: it is not idle */
 	vb_time idle_since;
 	vb_time accept_after; /* the time before which no session is accepted */
-	vb_time rest_at;   /* the next check of restless slots, or VB_NEVER */
-	vb_time rested_at; /* when a claim last made the broker check them */
-	vb_time steer_at;  /* the next time to steer packets, or VB_NEVER */
+	vb_time rest_at; /* the next check of restless slots, or VB_NEVER */
+	/* the time when a claim last made the broker check restless slots */
+	vb_time rested_at;
+	vb_time steer_at; /* the next time to steer packets, or VB_NEVER */
 	/* for each slot: its program's session has ended, but the slot's name
 	 * in the abstract socket namespace is still bound */
 	bool restless[VB_SLOTS_MADE];
@@ -581,7 +582,7 @@ static short what_to_await(const struct session *s)
 						     : POLLIN;
 }
 
-static int wait_for_news(struct broker *b, struct pollfd *fds, vb_time now)
+static int wait_for_event(struct broker *b, struct pollfd *fds, vb_time now)
 {
 	vb_time until = plan_wait(b, now), ns = until > now ? until - now : 0;
 	struct timespec ts = { (time_t)(ns / VB_SEC), (long)(ns % VB_SEC) };
@@ -655,7 +656,7 @@ static void serve_until_idle(struct broker *b)
 
 	b->idle_since = now;
 	do {
-		int ready = wait_for_news(b, fds, now);
+		int ready = wait_for_event(b, fds, now);
 
 		now = vb_clock_read();
 		if (ready < 0)

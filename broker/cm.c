@@ -61,8 +61,8 @@ void vb_host_cm_leave(struct vb_cm_client *client, vb_time now)
 
 /* Using queue pair 1. */
 
-static void send_mad(void *arg, const struct vb_mad_path *path,
-		     const uint8_t mad[VB_MAD_BYTES])
+static void send_cm_mad(void *arg, const struct vb_mad_path *path,
+			const uint8_t mad[VB_MAD_BYTES])
 {
 	struct vb_host_cm *cm = arg;
 
@@ -143,7 +143,7 @@ int vb_host_cm_create(bool (*owns)(void *arg, const struct vb_process *who,
 	const struct vb_cm_ops ops = { .request = vb_host_cm_on_request,
 				       .happen = vb_host_cm_on_happen,
 				       .arg = cm,
-				       .out = { send_mad, cm },
+				       .out = { send_cm_mad, cm },
 				       .random = vb_rand32 };
 
 	if (!cm)

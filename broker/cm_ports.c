@@ -2,8 +2,8 @@
 /*
  * The ports of the connection manager are counted, not listed. For each number
  * one counter has the ports bound to each kind of address, and one the ports at
- * each single address; ports with a ticket are also counted in a second set, by
- * ticket. So each question about a port adds up a few counters, however many
+ * each single address; ports with a secret are also counted in a second set, by
+ * secret. So each question about a port adds up a few counters, however many
  * ports are bound.
  */
 #include "broker/cm_ports.h"
@@ -94,15 +94,18 @@ struct key {
 	 * @address */
 	bool whole;
 	struct vb_gid address; /* the address; zero if @whole */
-	/* the ticket of the ports; 0: ports with any ticket or none */
-	uint64_t ticket;
+	/* the secret of the ports; 0: ports with any secret or none */
+	uint64_t secret;
 };
 
 struct sums {
 	unsigned bound;
-	unsigned firm; /* how many of @bound share the port with no other */
-	unsigned listening; /* how many of @bound listen */
-	unsigned joined; /* how many of @listening have joined another port */
+	/* number of the @bound ports that share their number and address with
+	 * no other port */
+	unsigned firm;
+	unsigned listening; /* number of the @bound ports that listen */
+	/* number of the @listening ports that have joined another port */
+	unsigned joined;
 };
 
 /* The listeners at one number and address, in the order in which they get
@@ -114,7 +117,7 @@ struct turns {
 struct vb_port_counters {
 	struct key key;
 	struct sums sums;
-	/* listeners of IP and of AF_IB; only if key.ticket is 0 */
+	/* listeners of IP and of AF_IB; only if key.secret is 0 */
 	struct turns turns[2];
 	struct vb_port_counters *next;
 };
@@ -152,7 +155,7 @@ static bool cm_ports_is_same(const struct key *a, const struct key *b)
 {
 	return a->space == b->space && a->number == b->number &&
 	       a->kind == b->kind && a->whole == b->whole &&
-	       a->ticket == b->ticket && vb_gid_equal(&a->address, &b->address);
+	       a->secret == b->secret && vb_gid_equal(&a->address, &b->address);
 }
 
 static struct vb_port_counters **bucket(struct vb_cm_ports *t,
@@ -164,7 +167,7 @@ static struct vb_port_counters **bucket(struct vb_cm_ports *t,
 
 	h = vb_hash(h, vb_load_be(k->address.raw, 8));
 	h = vb_hash(h, vb_load_be(k->address.raw + 8, 8));
-	return &t->buckets[vb_hash(h, k->ticket) % VB_PORT_BUCKETS];
+	return &t->buckets[vb_hash(h, k->secret) % VB_PORT_BUCKETS];
 }
 
 static struct vb_port_counters *cm_ports_find(struct vb_cm_ports *t,
@@ -224,7 +227,7 @@ void vb_cm_ports_close(struct vb_cm_ports *t)
 #define MOST_KEYS 4
 
 /* Computes the keys of the counters that include @p. The last one without a
- * ticket is where @p listens. */
+ * secret is where @p listens. */
 static unsigned keys_of(const struct vb_cm_port *p, struct key keys[MOST_KEYS])
 {
 	enum kind kind = kind_of(&p->address, p->flags);
@@ -236,15 +239,15 @@ static unsigned keys_of(const struct vb_cm_port *p, struct key keys[MOST_KEYS])
 		count++;
 	}
 	plain = count;
-	for (unsigned i = 0; p->ticket && i < plain; i++) {
+	for (unsigned i = 0; p->secret && i < plain; i++) {
 		keys[count] = keys[i];
-		keys[count++].ticket = p->ticket;
+		keys[count++].secret = p->secret;
 	}
 	return count;
 }
 
-static struct vb_port_counters *place_of(struct vb_cm_ports *t,
-					 const struct vb_cm_port *p)
+static struct vb_port_counters *counters_of(struct vb_cm_ports *t,
+					    const struct vb_cm_port *p)
 {
 	enum kind kind = kind_of(&p->address, p->flags);
 	struct key k = key_of(p->space, p->number, kind);
@@ -295,7 +298,8 @@ static void count_out(struct vb_cm_ports *t, const struct vb_cm_port *p,
 	}
 }
 
-/* Count @p in its counters. 0 or -ENOMEM. */
+/* Add the port @p to the counters of each key that it counts for (keys_of()).
+ * Returns 0; or -ENOMEM, and no counter has changed. */
 static int count_in(struct vb_cm_ports *t, const struct vb_cm_port *p)
 {
 	const struct sums part = part_of(p);
@@ -317,9 +321,9 @@ static int count_in(struct vb_cm_ports *t, const struct vb_cm_port *p)
 }
 
 /* Sums up the ports that conflict with @p, including @p itself if it is bound;
- * with @ticket not 0, only ports that have this ticket. */
+ * with @secret not 0, only ports that have this secret. */
 static struct sums sum_met(struct vb_cm_ports *t, const struct vb_cm_port *p,
-			   uint64_t ticket)
+			   uint64_t secret)
 {
 	enum kind kind = kind_of(&p->address, p->flags);
 	struct sums all = { 0 };
@@ -332,7 +336,7 @@ static struct sums sum_met(struct vb_cm_ports *t, const struct vb_cm_port *p,
 			continue;
 		if (is_single(kind) && k == kind)
 			key = narrowed(key, &p->address);
-		key.ticket = ticket;
+		key.secret = secret;
 		y = cm_ports_find(t, &key);
 		if (y)
 			add(&all, &y->sums);
@@ -342,15 +346,15 @@ static struct sums sum_met(struct vb_cm_ports *t, const struct vb_cm_port *p,
 
 static bool may_join(const struct vb_cm_port *p)
 {
-	return p->flags & IPC_CM_JOIN && p->ticket;
+	return p->flags & IPC_CM_JOIN && p->secret;
 }
 
-/* Returns whether a bound port has the ticket that @p shows. Only the process
- * that bound that port and its children know the ticket, which the library
+/* Returns whether a bound port has the secret that @p shows. Only the process
+ * that bound that port and its children know the secret, which the library
  * passes on by fork. */
 static bool has_host(struct vb_cm_ports *t, const struct vb_cm_port *p)
 {
-	return may_join(p) && sum_met(t, p, p->ticket).bound > 0;
+	return may_join(p) && sum_met(t, p, p->secret).bound > 0;
 }
 
 /* Returns whether other ports prevent @p, which is not bound, from binding. */
@@ -359,7 +363,7 @@ static bool cm_ports_is_taken(struct vb_cm_ports *t, const struct vb_cm_port *p)
 	struct sums others = sum_met(t, p, 0);
 
 	if (may_join(p)) {
-		const struct sums own = sum_met(t, p, p->ticket);
+		const struct sums own = sum_met(t, p, p->secret);
 
 		subtract(&others, &own);
 	}
@@ -416,7 +420,7 @@ static void take_out(struct turns *turns, struct vb_cm_port *p)
 
 static struct turns *turns_of(struct vb_cm_ports *t, const struct vb_cm_port *p)
 {
-	return &place_of(t, p)->turns[!!(p->flags & IPC_CM_PLAIN)];
+	return &counters_of(t, p)->turns[!!(p->flags & IPC_CM_PLAIN)];
 }
 
 void vb_cm_ports_free(struct vb_cm_ports *t, struct vb_cm_port *p)
@@ -431,7 +435,7 @@ void vb_cm_ports_free(struct vb_cm_ports *t, struct vb_cm_port *p)
 /*
  * Returns whether a listener prevents @p from listening. Every other listener
  * does, with two exceptions: if @p has joined the port (IPC_CM_JOIN), listeners
- * with its ticket do not; if it has not joined, those with its ticket that have
+ * with its secret do not; if it has not joined, those with its secret that have
  * joined do not.
  */
 static bool is_listened_at(struct vb_cm_ports *t, const struct vb_cm_port *p)
@@ -439,8 +443,8 @@ static bool is_listened_at(struct vb_cm_ports *t, const struct vb_cm_port *p)
 	unsigned all = sum_met(t, p, 0).listening;
 	struct sums own = { 0 };
 
-	if (p->ticket)
-		own = sum_met(t, p, p->ticket);
+	if (p->secret)
+		own = sum_met(t, p, p->secret);
 	return all > (p->flags & IPC_CM_JOIN ? own.listening : own.joined);
 }
 
@@ -482,7 +486,8 @@ static struct vb_cm_port *find_turn(struct vb_cm_ports *t, const struct key *k,
 
 /* Returns @p, and moves it behind the other listeners of its place, so that one
  * of them gets the next request. */
-static struct vb_cm_port *take_turn(struct vb_cm_ports *t, struct vb_cm_port *p)
+static struct vb_cm_port *rotate_listener(struct vb_cm_ports *t,
+					  struct vb_cm_port *p)
 {
 	struct turns *turns = turns_of(t, p);
 
@@ -506,7 +511,7 @@ struct vb_cm_port *vb_cm_ports_find(struct vb_cm_ports *t, uint16_t space,
 		best = find_turn(t, &k, plain);
 	}
 	if (best)
-		return take_turn(t, best);
+		return rotate_listener(t, best);
 	for (unsigned i = 0; i < VB_COUNT(any); i++) {
 		struct vb_cm_port *p;
 
@@ -515,5 +520,5 @@ struct vb_cm_port *vb_cm_ports_find(struct vb_cm_ports *t, uint16_t space,
 		if (p && (!best || p->flags & IPC_CM_JOIN))
 			best = p;
 	}
-	return best ? take_turn(t, best) : NULL;
+	return best ? rotate_listener(t, best) : NULL;
 }

@@ -13,8 +13,8 @@ struct vb_cm_port {
 	/* the address of the port; zero or 0.0.0.0: any address */
 	struct vb_gid address;
 	uint8_t flags; /* flags of the port, enum vb_ipc_cm_flag */
-	/* a program that shows this ticket can join; 0: no program can */
-	uint64_t ticket;
+	/* a program that shows this secret can join; 0: no program can */
+	uint64_t secret;
 	bool listening;
 	struct vb_cm_port *next,
 		/* pointer to this port in the list of listeners at one place */
@@ -39,7 +39,7 @@ void vb_cm_ports_init(struct vb_cm_ports *t);
 void vb_cm_ports_close(struct vb_cm_ports *t);
 /* Binds @p, which the caller still owns and must not move before it is freed.
  * If @p->number is 0, chooses a free ephemeral port. -EADDRINUSE; -EACCES: no
- * bound port has the ticket that @p shows; -ENOMEM. */
+ * bound port has the secret that @p shows; -ENOMEM. */
 VB_MUST_CHECK int vb_cm_ports_bind(struct vb_cm_ports *t, struct vb_cm_port *p);
 /* Unbinds @p, which was bound; it may be listening. */
 void vb_cm_ports_free(struct vb_cm_ports *t, struct vb_cm_port *p);

@@ -38,7 +38,7 @@ static int bind_id(struct vb_cm_client *c, const struct vb_ipc_cm *m,
 	struct vb_cm_id *id;
 	int rc;
 
-	/* A process that joins a port by its ticket needs no privilege, since
+	/* A process that joins a port by its secret needs no privilege, since
 	 * the process that bound the port had it. */
 	if (m->src_port && m->src_port < PRIVILEGED && c->who.uid != 0 &&
 	    !(m->flags & IPC_CM_JOIN))
@@ -53,7 +53,7 @@ static int bind_id(struct vb_cm_client *c, const struct vb_ipc_cm *m,
 	id->port.number = m->src_port;
 	id->port.address = m->src;
 	id->port.flags = m->flags;
-	id->port.ticket = m->guid;
+	id->port.secret = m->guid;
 	rc = vb_cm_id_bind_port(id);
 	if (rc) {
 		vb_cm_id_free(id);

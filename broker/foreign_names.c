@@ -14,7 +14,7 @@
 #include "base/log.h"
 #include "wire/ipc.h"
 
-#ifndef UDIAG_SHOW_UID /* in headers since Linux 5.3 */
+#ifndef UDIAG_SHOW_UID /* Linux headers before 5.3 lack it */
 #define UDIAG_SHOW_UID 0x40
 #endif
 /* UNIX_DIAG_UID of an enum that older headers have without it. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Names of slots that users bound themselves, without the broker. */
+/* Names of slots in the abstract socket namespace that users have bound
+ * themselves, without the broker. */
 #ifndef BROKER_FOREIGN_NAMES_H
 #define BROKER_FOREIGN_NAMES_H
 
@@ -8,9 +9,9 @@
 #include "base/defs.h"
 
 struct vb_foreign_names {
-	unsigned count;	   /* number of such names */
-	uid_t uid;	   /* the user of one of them */
-	vb_time looked_at; /* 0: never */
+	unsigned count;	   /* number of names that other users hold */
+	uid_t uid;	   /* a user who holds one of these names */
+	vb_time looked_at; /* time of the last look; 0: none yet */
 };
 
 /*

@@ -10,8 +10,8 @@
 #include "base/fdmail.h"
 #include "base/log.h"
 
-struct vb_letter {
-	struct vb_letter *next;
+struct vb_outbox_message {
+	struct vb_outbox_message *next;
 	size_t len;
 	uint8_t bytes[];
 };
@@ -19,7 +19,7 @@ struct vb_letter {
 /* Returns the bytes that a queued message of @len bytes counts as. */
 static size_t weight(size_t len)
 {
-	return sizeof(struct vb_letter) + len;
+	return sizeof(struct vb_outbox_message) + len;
 }
 
 void vb_outbox_init(struct vb_outbox *o, int fd, struct vb_user *user)
@@ -30,7 +30,7 @@ void vb_outbox_init(struct vb_outbox *o, int fd, struct vb_user *user)
 
 static void drop_first(struct vb_outbox *o)
 {
-	struct vb_letter *l = o->first;
+	struct vb_outbox_message *l = o->first;
 
 	o->first = l->next;
 	if (!o->first)
@@ -62,7 +62,7 @@ static void give_up(struct vb_outbox *o, const char *why)
 
 static void outbox_keep(struct vb_outbox *o, const uint8_t *bytes, size_t len)
 {
-	struct vb_letter *l;
+	struct vb_outbox_message *l;
 	char why[128];
 
 	if (weight(len) > VB_OUTBOX_BYTES - o->bytes) {

@@ -10,12 +10,12 @@
  * the program, need 15 MB. */
 #define VB_OUTBOX_BYTES ((size_t)24 << 20)
 
-struct vb_letter;
+struct vb_outbox_message;
 
 struct vb_outbox {
 	int fd; /* socket of the session */
 	struct vb_user *user;
-	struct vb_letter *first, **last;
+	struct vb_outbox_message *first, **last;
 	size_t bytes; /* bytes of the messages that wait */
 	/* -errno for which the caller must close the session; 0: none */
 	int error;

@@ -14,7 +14,7 @@
 
 static const struct {
 	size_t most; /* the most of this resource that one user may have */
-	/* how many of the last free ones are kept for trusted users */
+	/* number of the last free units that are kept for trusted users */
 	size_t reserve;
 	const char *what;
 } quotas[VB_QUOTAS] = {
@@ -102,11 +102,6 @@ void vb_user_count(struct vb_user *u, enum vb_quota what, size_t amount)
 void vb_user_give(struct vb_user *u, enum vb_quota what, size_t amount)
 {
 	u->has[what] -= amount;
-}
-
-size_t vb_user_has(const struct vb_user *u, enum vb_quota what)
-{
-	return u->has[what];
 }
 
 bool vb_user_may_have_last(const struct vb_user *u, enum vb_quota what,

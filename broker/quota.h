@@ -45,7 +45,6 @@ VB_MUST_CHECK bool vb_user_take(struct vb_user *u, enum vb_quota what,
 void vb_user_count(struct vb_user *u, enum vb_quota what, size_t amount);
 /* Counts @amount less for the user. */
 void vb_user_give(struct vb_user *u, enum vb_quota what, size_t amount);
-size_t vb_user_has(const struct vb_user *u, enum vb_quota what);
 /* Returns whether the user can have one of the last @left free ones. */
 bool vb_user_may_have_last(const struct vb_user *u, enum vb_quota what,
 			   size_t left);

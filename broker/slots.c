@@ -39,7 +39,7 @@
 /* How old the count of taken slots may be. */
 #define COUNT_AGE (100 * VB_MSEC)
 
-#ifndef SO_NETNS_COOKIE /* in headers since Linux 5.14 */
+#ifndef SO_NETNS_COOKIE /* Linux headers before 5.14 lack it */
 #define SO_NETNS_COOKIE 71
 #endif
 

@@ -96,8 +96,8 @@ bool vb_slots_rest(struct vb_slots *s, unsigned slot);
 /* Returns the number of slots that are taken. Binds the name of each slot. */
 unsigned vb_slots_taken(struct vb_slots *s);
 
-/* The same as it was at most 100 ms before @now, so that programs which ask
- * often do not make the broker bind all names each time. */
+/* Like vb_slots_taken(), but the result may be up to 100 ms old, so that
+ * programs which ask often do not make the broker bind all names each time. */
 unsigned vb_slots_taken_lately(struct vb_slots *s, vb_time now);
 
 #endif

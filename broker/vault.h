@@ -20,16 +20,19 @@
 /* The most sockets in one message. */
 #define VB_VAULT_GROUP VB_FDMAIL_FDS
 
-/* What vb_vault_read() found. The caller closes all descriptors, which
- * vb_vault_close() does. */
+/* What vb_vault_read() has found in a vault. The caller owns all descriptors
+ * and closes them with vb_vault_close(). */
 struct vb_vault_content {
 	unsigned messages;
-	unsigned count;		/* sockets of slots 0 to count - 1 */
-	unsigned replaced;	/* sockets in before[] */
-	int fds[VB_SLOTS_MADE]; /* -1: none */
+	/* number of valid entries of @fds: slots 0 to @count - 1 */
+	unsigned count;
+	/* number of valid entries of @before and @slots */
+	unsigned replaced;
+	/* by slot: the slot's socket; -1: the vault has none */
+	int fds[VB_SLOTS_MADE];
 	/* Earlier sockets of slots for which a later message has another. */
 	int before[VB_SLOTS_MADE];
-	unsigned slots[VB_SLOTS_MADE]; /* whose they are */
+	unsigned slots[VB_SLOTS_MADE]; /* slots[i] is the slot of before[i] */
 };
 
 /* Makes an empty vault, which the caller closes. 0 or -errno. */
@@ -48,9 +51,9 @@ void vb_vault_close(struct vb_vault_content *c);
 VB_MUST_CHECK int vb_vault_rewrite(int vault, const int *fds, unsigned count,
 				   unsigned *messages);
 
-/* The number that the kernel gave to this socket only, or to its network
- * namespace only, depending on @option (SO_COOKIE, SO_NETNS_COOKIE); 0: this
- * kernel has no such numbers. */
+/* Returns the number that the kernel gave to this socket only, or to its
+ * network namespace only, depending on @option (SO_COOKIE, SO_NETNS_COOKIE); 0:
+ * this kernel has no such numbers. */
 uint64_t vb_vault_cookie(int fd, int option);
 
 #endif

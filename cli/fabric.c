@@ -185,8 +185,8 @@ static void say_start(const struct vb_topo *topo, const char *name,
 /* Start the program @opensm as the fabric's subnet manager, unless @opensm is
  * empty. @log gets the path of the log. False: the program cannot start, and
  * this function has said why. */
-static bool start_manager(struct vb_fabricd *f, const char *opensm,
-			  char log[PATH_MAX])
+static bool start_opensm(struct vb_fabricd *f, const char *opensm,
+			 char log[PATH_MAX])
 {
 	char self[PATH_MAX], error[VB_TOPO_ERROR];
 
@@ -213,7 +213,7 @@ static int serve_fabric(struct vb_fabricd *f, const struct vb_topo *topo,
 		stop = open_stop();
 	if (rc || stop < 0)
 		return fabric_fail(strerror(rc ? -rc : errno));
-	if (!start_manager(f, opensm, log))
+	if (!start_opensm(f, opensm, log))
 		return EXIT_FAILURE;
 	if (w->linger)
 		vb_fabricd_linger(f, (vb_time)(w->linger * VB_SEC));

@@ -90,7 +90,7 @@ static bool check_place(const char *spec)
 /* Returns a number that identifies this network namespace; 0: unknown. */
 static uint64_t own_space(void)
 {
-	uint64_t space = vb_runtime_dir_life();
+	uint64_t space = vb_runtime_dir_space();
 	int proc;
 
 	if (space)
@@ -163,8 +163,9 @@ static bool has_ended(int rc)
 	return rc == -ECONNREFUSED || rc == -ECONNRESET || rc == -EPIPE;
 }
 
-/* A connection to the fabric that has told *@a, and which is started if need
- * be; or -errno, with @error for -EINVAL; -ECANCELED: stderr says why. */
+/* Open a connection to the fabric, start the fabric if need be, and read its
+ * answer into *@a. Returns a descriptor; or -errno, with @error for -EINVAL;
+ * -ECANCELED: stderr says why. */
 static int open_own(const char *self, struct answer *a, char *error)
 {
 	int rc = -ECONNREFUSED;

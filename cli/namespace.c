@@ -75,7 +75,8 @@ static bool namespace_refuse(const char *call, const char *about)
 
 /* Functions that enter the namespaces. */
 
-/* What the user can do when the kernel refuses the namespace with @error. */
+/* Returns what the user can do when the kernel refuses the namespace with
+ * @error. */
 static const char *what_to_do(int error)
 {
 	if (error == ENOSPC || error == EUSERS)

@@ -45,8 +45,8 @@ static char *run_join(const char *a, char between, const char *b)
 	return both;
 }
 
-/* Where /proc is not mounted, the auxiliary vector has the name that was
- * executed. */
+/* Find the name of this program's file. If /proc is not mounted, the auxiliary
+ * vector has the name that was executed. */
 bool vb_cli_find_self(char self[PATH_MAX])
 {
 	ssize_t n = readlink("/proc/self/exe", self, PATH_MAX - 1);
@@ -189,7 +189,8 @@ static bool calm_sanitizer(void)
 
 /* The options that the user has given. */
 struct wish {
-	/* which sockets become rsockets, "tcp" or "all"; NULL: none */
+	/* the kinds of sockets that become rsockets, "tcp" or "all"; NULL:
+	 * none */
 	const char *rsockets;
 	bool namespace;
 };
@@ -229,8 +230,8 @@ static bool find_all(const char *program, struct findings *f)
 	"$XDG_RUNTIME_DIR or /tmp (VERBENA_LOG=info says why); set "           \
 	"XDG_RUNTIME_DIR to a directory that you own"
 
-/* The loader of a musl or foreign program would end the program, or complain,
- * when it met Verbena's libraries. */
+/* True if the program can load Verbena's libraries. The loader of a musl or
+ * foreign program would end the program, or complain, when it met them. */
 static bool can_load(const struct vb_program *p)
 {
 	return p->kind != PROGRAM_MUSL && p->kind != PROGRAM_FOREIGN;

@@ -81,11 +81,11 @@ const char *vb_counter_name(enum vb_counter c)
 }
 
 /* The id of the next protection domain that this process makes. Ids repeat
- * after 2^32 domains. */
-static _Atomic uint32_t next_pd_id; /* 0: no id was chosen yet */
+ * after 2^32 domains. 0: the first id was not chosen yet. */
+static _Atomic uint32_t next_pd_id;
 
-/* The inverse of @odd modulo 2^24, by Newton's method: each step doubles the
- * number of correct bits, beginning with three. */
+/* Returns the inverse of @odd modulo 2^24, by Newton's method: each step
+ * doubles the number of correct bits, beginning with three. */
 static uint32_t inverse24(uint32_t odd)
 {
 	uint32_t x = odd;

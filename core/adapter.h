@@ -56,7 +56,8 @@ struct vb_adapter {
 	uint64_t xrc_lives;
 	/* the number of the last request forwarded to another process */
 	_Atomic uint64_t xrc_serial;
-	/* NULL: no request is forwarded to another process */
+	/* functions that forward requests to other processes; NULL: none is
+	 * forwarded */
 	const struct vb_forward_ops *forward_ops;
 	/* queue pairs by the low bits of their QPN; the engine owns the
 	 * table */
@@ -154,7 +155,7 @@ void vb_limit_give(_Atomic uint32_t *alive);
 struct vb_pd_origin {
 	/* false: the domain is this process's, and slot and adapter are
 	 * unused */
-	bool is_far;
+	bool is_imported;
 	unsigned slot, adapter;
 };
 

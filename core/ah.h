@@ -21,15 +21,16 @@ struct vb_av {
 	bool is_global;
 };
 
-/* What addresses are on a kind of network. core/ah.c has RoCE's, core/ah_ib.c
- * InfiniBand's. */
+/* How addresses work on a kind of network. core/ah.c defines it for RoCE,
+ * core/ah_ib.c for InfiniBand. */
 struct vb_addressing {
 	/* Set all members of @r that @av and the port's tables determine.
 	 * Returns NULL, or a static English sentence that says why @av is
 	 * invalid. */
 	const char *(*route)(struct vb_adapter *a, const struct vb_av *av,
 			     struct vb_route *r);
-	/* As vb_av_reply(). */
+	/* Set @av to the address of the sender of a datagram, with the
+	 * arguments and the result of vb_av_reply(). */
 	bool (*reply)(struct vb_adapter *a, const struct vb_grh *grh,
 		      const struct vb_wc_from *from, struct vb_av *av);
 	/* Did @f come from the peer of the connected queue pair @qp, or, to a
@@ -79,7 +80,7 @@ void vb_ah_destroy(struct vb_ah *ah);
 VB_MUST_CHECK int vb_ah_aim(const struct vb_ah *ah, uint32_t sqpn,
 			    uint32_t dqpn, struct vb_route *r);
 
-/* The route for an answer from queue pair @sqpn to @dqpn, the sender of a
+/* Set the route for an answer from queue pair @sqpn to @dqpn, the sender of a
  * packet that arrived with @grh, or with NULL, and @from. The packet path calls
  * this, so it makes no system call. -EINVAL: the packet's destination is not an
  * address of @a. */
@@ -87,9 +88,9 @@ VB_MUST_CHECK int vb_route_back(struct vb_adapter *a, const struct vb_grh *grh,
 				const struct vb_wc_from *from, uint32_t sqpn,
 				uint32_t dqpn, struct vb_route *r);
 
-/* The address vector of the sender of a packet that arrived on @a with @grh, or
- * on InfiniBand perhaps with NULL, and @from. False: the packet's destination
- * is not an address of @a. */
+/* Set @av to the address of the sender of a packet that arrived on @a with
+ * @grh, or on InfiniBand perhaps with NULL, and @from. False: the packet's
+ * destination is not an address of @a. */
 bool vb_av_reply(struct vb_adapter *a, const struct vb_grh *grh,
 		 const struct vb_wc_from *from, struct vb_av *av);
 

@@ -40,8 +40,8 @@ static struct vb_cqe *entry(const struct vb_cq *cq, uint32_t i)
 	return &cq->ring[(cq->head + i) & (cq->cap - 1)];
 }
 
-/* The number of entries in the queue. The value is exact if the caller holds
- * the lock, and only a hint otherwise. */
+/* Returns the number of entries in the queue. The value is exact if the caller
+ * holds the lock, and only a hint otherwise. */
 static uint32_t core_waiting(const struct vb_cq *cq)
 {
 	return atomic_load_explicit(&cq->count, memory_order_relaxed);

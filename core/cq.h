@@ -79,7 +79,7 @@ struct vb_cq {
 	 * vb_cq_due() at time @at; a later request replaces an earlier one.
 	 * False: the engine has no timer for it. */
 
-	/* how many entries share one event; 0 and 1: no moderation */
+	/* number of entries that share one event; 0 and 1: no moderation */
 	uint32_t per_event;
 	uint32_t held;	  /* number of entries that share the delayed event */
 	vb_time patience; /* longest delay of an event, in nanoseconds */

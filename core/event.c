@@ -111,7 +111,7 @@ static int wait_token(struct waiter *w)
 /* Adjust the numbers of readers and surplus counts after a wait. The caller
  * holds the lock, has called wait_token(), which returned @rc, and has then
  * looked for an event: @found. */
-static void core_event_settle(struct waiter *w, int rc, bool found)
+static void core_event_end_wait(struct waiter *w, int rc, bool found)
 {
 	w->tokens->readers--;
 	if (rc == 0 && !found && w->tokens->surplus > 0)
@@ -210,7 +210,7 @@ struct vb_cq *vb_channel_end(struct vb_channel *ch)
 	vb_mutex_lock(&ch->lock);
 	if (hand.count)
 		cq = pop_cq(ch);
-	core_event_settle(&w, hand.count ? 0 : -EAGAIN, cq);
+	core_event_end_wait(&w, hand.count ? 0 : -EAGAIN, cq);
 	vb_mutex_unlock(&ch->lock);
 	hand.ch = NULL;
 	return cq;
@@ -227,7 +227,7 @@ int vb_channel_take(struct vb_channel *ch, struct vb_cq **out)
 		vb_mutex_lock(&ch->lock);
 		if (rc == 0)
 			cq = pop_cq(ch);
-		core_event_settle(&w, rc, cq);
+		core_event_end_wait(&w, rc, cq);
 		vb_mutex_unlock(&ch->lock);
 	}
 	if (rc == 0)
@@ -328,7 +328,7 @@ int vb_async_take(struct vb_async *a, struct vb_event *out)
 		vb_mutex_lock(&a->lock);
 		if (rc == 0)
 			e = pop_event(a);
-		core_event_settle(&w, rc, e);
+		core_event_end_wait(&w, rc, e);
 		vb_mutex_unlock(&a->lock);
 	}
 	if (rc)

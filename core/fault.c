@@ -30,7 +30,7 @@ ROW(XRC_SRQ,        NAK_AND_DIE, VB_SYN_NAK_INVALID, REM_INV_REQ_ERR, EVENT_QP_R
 ROW(XRC_DOMAIN,     NAK_AND_DIE, VB_SYN_NAK_INVALID, REM_INV_REQ_ERR, EVENT_QP_REQ_ERR,   CNT_NAK_INVALID),
 /* Class A: the responder is at fault, and not the request. */
 ROW(RQE_LKEY,       NAK_AND_DIE, VB_SYN_NAK_OP,      LOC_PROT_ERR,    NONE,               CNT_NAK_OP),
-ROW(XRC_FAR,        NAK_AND_DIE, VB_SYN_NAK_OP,      LOC_QP_OP_ERR,   EVENT_QP_FATAL,     CNT_NAK_OP),
+ROW(XRC_FORWARD,    NAK_AND_DIE, VB_SYN_NAK_OP,      LOC_QP_OP_ERR,   EVENT_QP_FATAL,     CNT_NAK_OP),
 /* Class B: the responder does not execute the request, and the requester
  * repeats it. ib/ adds min_rnr_timer to the RNR syndrome. */
 ROW(PSN_GAP,        NAK_ONCE,    VB_SYN_NAK_PSN,     SUCCESS,         NONE,               CNT_OUT_OF_SEQUENCE),

@@ -274,12 +274,12 @@ uint32_t vb_mr_shut(struct vb_mr *mr)
 	return key;
 }
 
-bool vb_mr_is_quiet(const struct vb_mr *mr, uint32_t key, struct vb_age *age)
+bool vb_mr_is_drained(const struct vb_mr *mr, uint32_t key, struct vb_age *age)
 {
 	struct vb_adapter *a = mr->pd->adapter;
 
 	return atomic_load(&mr->users) == 0 &&
-	       (!a->key_ops || a->key_ops->is_quiet(a, key, age));
+	       (!a->key_ops || a->key_ops->is_drained(a, key, age));
 }
 
 void vb_mr_await(const struct vb_mr *mr, uint32_t key)

@@ -30,7 +30,8 @@ enum vb_mr_kind {
  * look at it without a lock. The fields that an access needs share the first
  * cache line: with a million regions each further line is a cache miss. */
 struct vb_mr {
-	/* 0: the region is not registered, or the window is not bound */
+	/* the region's key; 0: the region is not registered, or the window is
+	 * not bound */
 	_Atomic uint32_t key;
 	/* number of accesses in progress; a deregistration waits until it is
 	 * 0 */
@@ -100,8 +101,8 @@ struct vb_key_ops {
 	 * processes? @age belongs to this revocation: the caller has set it to
 	 * zero since, and this function counts it, with a clock of its own.
 	 * Never waits. */
-	bool (*is_quiet)(struct vb_adapter *a, uint32_t key,
-			 struct vb_age *age);
+	bool (*is_drained)(struct vb_adapter *a, uint32_t key,
+			   struct vb_age *age);
 	/* Waits until other processes have ended every access by @key. The
 	 * caller holds no lock. */
 	void (*await)(struct vb_adapter *a, uint32_t key);
@@ -225,11 +226,12 @@ bool vb_mr_begin_next(const struct vb_adapter *a, const struct vb_pd *pd,
 /* Make an access by a key that vb_mr_begin() refused, if @pd was imported from
  * another process: the kernel copies the bytes, so no operation is atomic.
  * FAULT_RKEY: the access is not permitted, or @pd was not imported.
- * vb_mr_find_far() fills in what @key permits in that process; it returns false
- * if @key permits nothing. */
+ * vb_mr_find_imported() fills in what @key permits in that process; it returns
+ * false if @key permits nothing. */
 enum vb_fault vb_mr_reach(const struct vb_pd *pd, const struct vb_mr_range *r,
 			  void *bytes, bool put);
-bool vb_mr_find_far(const struct vb_pd *pd, uint32_t key, struct vb_grant *g);
+bool vb_mr_find_imported(const struct vb_pd *pd, uint32_t key,
+			 struct vb_grant *g);
 
 /* Check an access without making it. FAULT_NONE or FAULT_RKEY. */
 enum vb_fault vb_mr_check(struct vb_adapter *a, const struct vb_pd *pd,

@@ -80,8 +80,8 @@ static bool may_come_by(const struct vb_mr *mr, uint32_t need, uint32_t qpn)
  * never read. Pages that no thread has touched use no memory. */
 static uint8_t zeros[VB_MR_NULL_BYTES], drain[VB_MR_NULL_BYTES];
 
-/* The address in this process of @iova. Computed as an integer, because a
- * region of the whole address space begins at NULL. */
+/* Returns the address of @iova in this process. Computed as an integer, because
+ * a region of the whole address space begins at NULL. */
 static uint8_t *at_iova(const struct vb_mr *mr, uint64_t iova, uint32_t need)
 {
 	if (VB_UNLIKELY(mr->kind == MR_NULL))
@@ -139,7 +139,7 @@ enum vb_fault vb_mr_begin(struct vb_adapter *a, const struct vb_pd *pd,
 		*use = (struct vb_mr_use){ mr, at_iova(mr, iova, need) };
 		return FAULT_NONE;
 	}
-	if (!pd->origin.is_far)
+	if (!pd->origin.is_imported)
 		explain(mr, pd, qpn, key, iova, len, need);
 	if (mr)
 		vb_mr_drop(mr);
@@ -169,16 +169,17 @@ enum vb_fault vb_mr_reach(const struct vb_pd *pd, const struct vb_mr_range *r,
 {
 	const struct vb_key_ops *ops = pd->adapter->key_ops;
 
-	if (VB_LIKELY(!pd->origin.is_far) || !ops)
+	if (VB_LIKELY(!pd->origin.is_imported) || !ops)
 		return FAULT_RKEY;
 	return ops->reach(pd, r, bytes, put);
 }
 
-bool vb_mr_find_far(const struct vb_pd *pd, uint32_t key, struct vb_grant *g)
+bool vb_mr_find_imported(const struct vb_pd *pd, uint32_t key,
+			 struct vb_grant *g)
 {
 	const struct vb_key_ops *ops = pd->adapter->key_ops;
 
-	return pd->origin.is_far && ops && ops->find(pd, key, g);
+	return pd->origin.is_imported && ops && ops->find(pd, key, g);
 }
 
 enum vb_fault vb_mr_check(struct vb_adapter *a, const struct vb_pd *pd,
@@ -363,7 +364,7 @@ struct piece {
 struct walk {
 	const struct vb_sge *at;
 	unsigned left;	 /* number of entries from @at on; 0: @at may be NULL */
-	uint64_t offset; /* in the entry @at */
+	uint64_t offset; /* offset of the position in the entry @at, in bytes */
 };
 
 /* Find the next piece of the list, of at most @most bytes. False: the list has

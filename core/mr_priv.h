@@ -27,9 +27,9 @@ void vb_mr_open(struct vb_mr *mr, uint32_t key);
 /* Revoke the entry's key: from now on no access by the key begins. Returns the
  * key; 0: the entry had none. */
 uint32_t vb_mr_shut(struct vb_mr *mr);
-/* Has every access by @key, which was revoked, ended? @age is as is_quiet() of
- * struct vb_key_ops says. */
-bool vb_mr_is_quiet(const struct vb_mr *mr, uint32_t key, struct vb_age *age);
+/* Has every access by @key, which was revoked, ended? @age is as is_drained()
+ * of struct vb_key_ops says. */
+bool vb_mr_is_drained(const struct vb_mr *mr, uint32_t key, struct vb_age *age);
 /* Wait until every access by the revoked @key has ended. The caller holds
  * neither mr_lock nor drive. */
 void vb_mr_await(const struct vb_mr *mr, uint32_t key)

@@ -80,9 +80,9 @@ static void core_detach(struct vb_mr *mw)
 
 /* Unbind the window if all accesses through it have ended. False: some are in
  * progress. The caller holds mr_lock. */
-static bool detach_if_quiet(struct vb_mr *mw)
+static bool detach_if_drained(struct vb_mr *mw)
 {
-	if (mw->closing && !vb_mr_is_quiet(mw, mw->closing, &mw->closed_for))
+	if (mw->closing && !vb_mr_is_drained(mw, mw->closing, &mw->closed_for))
 		return false;
 	core_detach(mw);
 	return true;
@@ -214,7 +214,7 @@ static enum vb_mw_end core_bind_to(struct vb_mr *mw, struct vb_mr *region,
 				   struct vb_qp *qp, const struct vb_mw_bind *b)
 {
 	shut(mw);
-	if (!detach_if_quiet(mw))
+	if (!detach_if_drained(mw))
 		return MW_BUSY;
 	if (b->length > 0)
 		open_window(mw, region, qp, b);
@@ -289,7 +289,7 @@ static enum vb_mw_end invalidate(struct vb_qp *qp, uint32_t key)
 	why = refuse_invalidate(mw, qp, key);
 	if (!why) {
 		shut(mw);
-		end = detach_if_quiet(mw) ? MW_DONE : MW_BUSY;
+		end = detach_if_drained(mw) ? MW_DONE : MW_BUSY;
 	}
 	vb_mutex_unlock(&qp->adapter->mr_lock);
 	explain_key(key, why);

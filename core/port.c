@@ -61,11 +61,11 @@ static int core_find(const struct vb_port *p, const struct vb_gid *gid)
 	return -1;
 }
 
-static bool is_listed(const struct vb_port_update *news, unsigned count,
+static bool is_listed(const struct vb_port_update *update, unsigned count,
 		      const struct vb_gid *gid)
 {
 	for (unsigned i = 0; i < count; i++)
-		if (vb_gid_equal(&news->addresses[i], gid))
+		if (vb_gid_equal(&update->addresses[i], gid))
 			return true;
 	return false;
 }
@@ -89,7 +89,7 @@ static bool put_default_gid(struct vb_port *p)
 	return core_put_gid(p, 0, &gid);
 }
 
-static bool drop_gone(struct vb_port *p, const struct vb_port_update *news,
+static bool drop_gone(struct vb_port *p, const struct vb_port_update *update,
 		      unsigned count)
 {
 	bool changed = false;
@@ -99,7 +99,7 @@ static bool drop_gone(struct vb_port *p, const struct vb_port_update *news,
 
 		if (vb_gid_is_zero(&e->gid))
 			continue;
-		if (is_listed(news, count, &e->gid)) {
+		if (is_listed(update, count, &e->gid)) {
 			changed |= e->ifindex != p->ifindex;
 			e->ifindex = p->ifindex;
 			continue;
@@ -126,17 +126,17 @@ static bool add_gid(struct vb_port *p, const struct vb_gid *gid)
 	return hole < VB_MAX_GIDS && core_put_gid(p, hole, gid);
 }
 
-static bool update_gids(struct vb_port *p, const struct vb_port_update *news)
+static bool update_gids(struct vb_port *p, const struct vb_port_update *update)
 {
-	unsigned count = VB_MIN(news->count, VB_COUNT(news->addresses));
+	unsigned count = VB_MIN(update->count, VB_COUNT(update->addresses));
 	bool changed;
 
-	if (!vb_gid_is_zero(&news->only))
-		return core_put_gid(p, 0, &news->only);
+	if (!vb_gid_is_zero(&update->only))
+		return core_put_gid(p, 0, &update->only);
 	changed = put_default_gid(p);
-	changed |= drop_gone(p, news, count);
+	changed |= drop_gone(p, update, count);
 	for (unsigned i = 0; i < count; i++)
-		changed |= add_gid(p, &news->addresses[i]);
+		changed |= add_gid(p, &update->addresses[i]);
 	return changed;
 }
 
@@ -150,35 +150,36 @@ static unsigned update_state(struct vb_port *p, bool up)
 	return up ? PORT_UP : PORT_WENT_DOWN;
 }
 
-/* Copy what @news reports of the port's interface, which may have been deleted
- * and created again. Returns bits of enum vb_port_change. */
+/* Copy what @update reports of the port's interface, which may have been
+ * deleted and created again. Returns bits of enum vb_port_change. */
 static unsigned update_interface(struct vb_port *p,
-				 const struct vb_port_update *news)
+				 const struct vb_port_update *update)
 {
-	bool gone = p->present && p->ifindex != news->ifindex && !news->stays;
+	bool gone =
+		p->present && p->ifindex != update->ifindex && !update->stays;
 
-	p->present = news->ifindex || (p->present && news->stays);
-	if (news->ifindex) {
-		p->ifindex = news->ifindex;
-		memcpy(p->mac, news->mac, sizeof(p->mac));
+	p->present = update->ifindex || (p->present && update->stays);
+	if (update->ifindex) {
+		p->ifindex = update->ifindex;
+		memcpy(p->mac, update->mac, sizeof(p->mac));
 	}
 	return gone ? PORT_GONE : PORT_SAME;
 }
 
-unsigned vb_port_update(struct vb_port *p, const struct vb_port_update *news)
+unsigned vb_port_update(struct vb_port *p, const struct vb_port_update *update)
 {
 	unsigned change;
 
 	vb_mutex_lock(&p->lock);
-	change = update_interface(p, news);
-	change |= update_state(p, news->up);
-	if (update_gids(p, news))
+	change = update_interface(p, update);
+	change |= update_state(p, update->up);
+	if (update_gids(p, update))
 		change |= PORT_GIDS;
-	if (p->netdev_mtu != news->mtu)
+	if (p->netdev_mtu != update->mtu)
 		change |= PORT_MTU;
-	p->netdev_mtu = news->mtu;
-	p->active_mtu = vb_mtu_for_netdev(news->mtu);
-	p->mbits = news->mbits;
+	p->netdev_mtu = update->mtu;
+	p->active_mtu = vb_mtu_for_netdev(update->mtu);
+	p->mbits = update->mbits;
 	vb_mutex_unlock(&p->lock);
 	return change;
 }

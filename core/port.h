@@ -57,7 +57,8 @@ struct vb_port {
 	 * Ethernet port has VB_PKEY_ALL alone. */
 	_Atomic uint16_t pkeys[VB_MAX_PKEYS];
 	_Atomic uint16_t pkey_count;
-	_Atomic uint8_t lmc; /* of an InfiniBand port; also without lock */
+	/* LMC of an InfiniBand port; written under lock, read without */
+	_Atomic uint8_t lmc;
 };
 
 /* Zero the port and set the default state: down, an empty table of GIDs, and
@@ -96,11 +97,11 @@ enum vb_port_change {
 	PORT_REREGISTER = 256
 };
 
-/* Apply @news to the GID table: index 0 keeps the default GID, an address that
- * stays keeps its index, a removed address leaves its index unused, and a new
- * address gets the lowest unused index. Returns bits of enum vb_port_change.
- * Repeating a call changes nothing. Takes p->lock. */
-unsigned vb_port_update(struct vb_port *p, const struct vb_port_update *news)
+/* Apply @update to the GID table: index 0 keeps the default GID, an address
+ * that stays keeps its index, a removed address leaves its index unused, and a
+ * new address gets the lowest unused index. Returns bits of enum
+ * vb_port_change. Repeating a call changes nothing. Takes p->lock. */
+unsigned vb_port_update(struct vb_port *p, const struct vb_port_update *update)
 	VB_EXCLUDES(p->lock);
 
 /* What the fabric reports about an InfiniBand port. */
@@ -113,17 +114,17 @@ struct vb_port_ib_update {
 	struct vb_gid gid[VB_MAX_GIDS]; /* all zero: no entry */
 };
 
-/* Apply @news. Returns bits of enum vb_port_change; nothing in the first call
+/* Apply @update. Returns bits of enum vb_port_change; nothing in the first call
  * is a change. Takes p->lock. */
 unsigned vb_port_ib_update(struct vb_port *p,
-			   const struct vb_port_ib_update *news)
+			   const struct vb_port_ib_update *update)
 	VB_EXCLUDES(p->lock);
 
 /* The fabric has ended: the port is down and disabled, and its tables keep what
  * they have. Returns bits of enum vb_port_change. Takes p->lock. */
 unsigned vb_port_ib_end(struct vb_port *p) VB_EXCLUDES(p->lock);
 
-/* The P_Key at @index; 0: none. No lock. */
+/* Returns the P_Key at @index; 0: none. No lock. */
 static inline uint16_t vb_port_pkey(const struct vb_port *p, unsigned index)
 {
 	return index < VB_MAX_PKEYS ? atomic_load_explicit(&p->pkeys[index],
@@ -131,8 +132,8 @@ static inline uint16_t vb_port_pkey(const struct vb_port *p, unsigned index)
 				    : 0;
 }
 
-/* Do the P_Keys of a packet and of a queue pair match (IBA 10.9.3)? Of two
- * limited members neither hears the other. */
+/* True if the P_Keys of a packet and of a queue pair match (IBA 10.9.3). Two
+ * limited members do not receive each other's packets. */
 static inline bool vb_pkeys_match(uint16_t a, uint16_t b)
 {
 	return ((a ^ b) & 0x7fff) == 0 && (a & 0x7fff) && ((a | b) & 0x8000);
@@ -157,7 +158,7 @@ struct vb_port_rate {
 /* Returns the row of the table for a link of @mbits Mbit/s; static memory. */
 const struct vb_port_rate *vb_port_rate(uint32_t mbits);
 
-/* The largest IB MTU code whose packets fit into an interface MTU of
+/* Returns the largest IB MTU code whose packets fit into an interface MTU of
  * @netdev_mtu bytes with 96 bytes of headers, which rdma_cm assumes; at least
  * 256 bytes. */
 uint8_t vb_mtu_for_netdev(uint32_t netdev_mtu);

@@ -18,14 +18,14 @@ static unsigned note_state(struct vb_port *p, enum vb_port_state state)
 }
 
 static unsigned take_gids(struct vb_port *p,
-			  const struct vb_port_ib_update *news)
+			  const struct vb_port_ib_update *update)
 {
-	unsigned count = VB_MIN(news->gids, VB_MAX_GIDS);
+	unsigned count = VB_MIN(update->gids, VB_MAX_GIDS);
 	bool changed = count != p->gid_count;
 
 	for (unsigned i = 0; i < count; i++) {
-		changed |= !vb_gid_equal(&p->gids[i].gid, &news->gid[i]);
-		p->gids[i] = (struct vb_gid_entry){ .gid = news->gid[i] };
+		changed |= !vb_gid_equal(&p->gids[i].gid, &update->gid[i]);
+		p->gids[i] = (struct vb_gid_entry){ .gid = update->gid[i] };
 	}
 	for (unsigned i = count; i < p->gid_count; i++)
 		p->gids[i] = (struct vb_gid_entry){ .ifindex = 0 };
@@ -34,13 +34,13 @@ static unsigned take_gids(struct vb_port *p,
 }
 
 static unsigned take_pkeys(struct vb_port *p,
-			   const struct vb_port_ib_update *news)
+			   const struct vb_port_ib_update *update)
 {
-	unsigned count = VB_MIN(news->pkeys, VB_MAX_PKEYS);
+	unsigned count = VB_MIN(update->pkeys, VB_MAX_PKEYS);
 	bool changed = count != atomic_load(&p->pkey_count);
 
 	for (unsigned i = 0; i < VB_MAX_PKEYS; i++) {
-		uint16_t pkey = i < count ? news->pkey[i] : 0;
+		uint16_t pkey = i < count ? update->pkey[i] : 0;
 
 		changed |= atomic_exchange(&p->pkeys[i], pkey) != pkey;
 	}
@@ -63,22 +63,22 @@ static unsigned compare_ports(const struct vb_port_ib *was,
 }
 
 unsigned vb_port_ib_update(struct vb_port *p,
-			   const struct vb_port_ib_update *news)
+			   const struct vb_port_ib_update *update)
 {
 	unsigned change;
 	bool first;
 
 	vb_mutex_lock(&p->lock);
 	first = !p->ib.present;
-	change = compare_ports(&p->ib, &news->ib);
-	p->ib = news->ib;
-	atomic_store(&p->lmc, news->ib.lmc);
-	change |= note_state(p, news->state) | take_gids(p, news) |
-		  take_pkeys(p, news);
-	if (p->active_mtu != news->active_mtu)
+	change = compare_ports(&p->ib, &update->ib);
+	p->ib = update->ib;
+	atomic_store(&p->lmc, update->ib.lmc);
+	change |= note_state(p, update->state) | take_gids(p, update) |
+		  take_pkeys(p, update);
+	if (p->active_mtu != update->active_mtu)
 		change |= PORT_MTU;
-	p->active_mtu = news->active_mtu;
-	p->max_mtu = news->max_mtu;
+	p->active_mtu = update->active_mtu;
+	p->max_mtu = update->max_mtu;
 	vb_mutex_unlock(&p->lock);
 	return first ? PORT_SAME : change;
 }

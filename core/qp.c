@@ -71,8 +71,8 @@ static bool parts_fit(const struct vb_adapter *a, const struct vb_qp_init *i)
 	return i->recv_cq && i->recv_cq->adapter == a;
 }
 
-/* The parameters of a queue pair without the sides that an XRC queue pair
- * lacks, even if the program asked for them. */
+/* Returns the parameters of a queue pair without the sides that an XRC queue
+ * pair lacks, even if the program asked for them. */
 static struct vb_qp_init sides_of(const struct vb_qp_init *init)
 {
 	struct vb_qp_init i = *init;
@@ -220,6 +220,7 @@ static void init_fields(struct vb_qp *qp, struct vb_adapter *a,
 	qp->windows = NULL;
 	qp->row = 0;
 	qp->local_at = VB_NEVER;
+	qp->now = 0;
 	atomic_store(&qp->state, QPS_RESET);
 	core_forget_peer(qp);
 }

@@ -145,7 +145,7 @@ struct vb_qp {
 	/* The fields below are protected by drive. */
 
 	/* the time of the last call of the transport, which completions
-	 * carry */
+	 * carry: vb_qp_advance() sets it */
 	vb_time now;
 	struct vb_qp_attr attr;
 	/* the route to the peer, resolved from the address vector and the GID
@@ -158,16 +158,11 @@ struct vb_qp {
 	/* the receive WQE of the message in progress */
 	struct vb_recv_wqe recv;
 	bool recv_busy; /* @recv holds a receive WQE */
-	/* A transport has taken the WQE out of @recv, because a peer may still
-	 * write into its memory. The receives behind it are flushed when the
-	 * transport has brought it back and calls vb_qp_flush(), since receives
-	 * complete in order. */
+	/* While this is set, vb_qp_flush() flushes no receive, since receives
+	 * complete in order: a transport has taken the WQE out of @recv,
+	 * because a peer may still write into its memory. The transport brings
+	 * the WQE back, clears this and calls vb_qp_flush(). */
 	bool recv_lent;
-	/* The caller is passing in a run of packets, and will end the access
-	 * @run after the last one. */
-	bool in_run;
-	/* a memory access that stays open during a run of packets */
-	struct vb_mr_use run;
 	struct vb_tag_note tagged; /* tag matching of the message in progress */
 	/* with XRC: the number of the SRQ from which @recv was taken */
 	uint32_t recv_srqn;
@@ -183,7 +178,10 @@ struct vb_qp {
 	const struct vb_transport_ops *ops;
 	/* pointers of the upper rooms, indexed by enum vb_qp_priv */
 	void *priv[PRIV_COUNT];
-	uint8_t way;  /* how requests reach the peer, an enum vb_qp_way */
+	/* How requests reach the peer, an enum vb_qp_way. Core sets WAY_PACKETS
+	 * in RESET; the transports, which do not see each other, read here what
+	 * one of them has decided. */
+	uint8_t way;
 	uint32_t row; /* number of this queue pair's row in the roster */
 
 	/* Under adapter->mr_lock: the windows of type 2 that this queue pair
@@ -217,6 +215,17 @@ VB_MUST_CHECK int vb_qp_modify(struct vb_qp *qp, const struct vb_qp_attr *attr,
  * them. Takes drive. */
 void vb_qp_query(struct vb_qp *qp, struct vb_qp_attr *attr)
 	VB_EXCLUDES(qp->drive);
+
+/* Advance the queue pair's time to @now, for its next step, and return it. It
+ * never goes back: if another thread drove the queue pair meanwhile, with a
+ * later time, that stays. Timers and the timestamps of completions rest on it,
+ * so nothing else sets @qp->now. */
+static inline vb_time vb_qp_advance(struct vb_qp *qp, vb_time now)
+	VB_REQUIRES(qp->drive)
+{
+	qp->now = VB_MAX(now, qp->now);
+	return qp->now;
+}
 
 /* Functions that transports call, under drive. */
 

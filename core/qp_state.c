@@ -442,7 +442,8 @@ static int check_mtu(const struct change *c)
 	return 0;
 }
 
-/* A connected queue pair has one peer. */
+/* True if the new address is that of a group, which is refused: a connected
+ * queue pair has one peer. */
 static bool av_is_group(const struct change *c)
 {
 	return vb_adapter_is_ib(c->qp->adapter) &&
@@ -539,7 +540,7 @@ int vb_qp_modify(struct vb_qp *qp, const struct vb_qp_attr *attr, uint32_t mask,
 	int rc;
 
 	vb_mutex_lock(&qp->drive);
-	qp->now = VB_MAX(now, qp->now);
+	now = vb_qp_advance(qp, now);
 	c.from = atomic_load(&qp->state);
 	c.to = mask & QPM_STATE ? attr->qp_state : c.from;
 	rc = plan(&c);

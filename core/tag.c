@@ -17,8 +17,8 @@
 #define MASKS 8
 /* The number of unhandled unexpected messages at which the program is asked to
  * report. */
-#define FAR_BEHIND 0x3fff
-#define INDEX_BITS 14
+#define MOST_BEHIND 0x3fff
+#define INDEX_BITS  14
 
 _Static_assert(VB_TAG_MAX <= 1u << INDEX_BITS, "an index fits a handle");
 
@@ -178,7 +178,8 @@ static struct entry *find_in_class(const struct vb_tags *t, uint64_t tag,
 	return e;
 }
 
-/* Of the buffers that match @tag, the one posted first; or NULL. */
+/* Returns the buffer that was posted first among those that match @tag; NULL:
+ * no buffer matches. */
 static struct entry *find_entry(const struct vb_tags *t, uint64_t tag)
 {
 	struct entry *first = NULL, *e;
@@ -387,15 +388,15 @@ static void uncount(struct vb_srq *srq)
 	vb_mutex_unlock(&srq->rq.lock);
 }
 
-static bool is_far_behind(struct vb_srq *srq)
+static bool is_behind(struct vb_srq *srq)
 {
 	const struct vb_tags *t = srq->tags;
-	bool far;
+	bool behind;
 
 	vb_mutex_lock(&srq->rq.lock);
-	far = (uint16_t)(t->arrived - t->seen) > FAR_BEHIND;
+	behind = (uint16_t)(t->arrived - t->seen) > MOST_BEHIND;
 	vb_mutex_unlock(&srq->rq.lock);
-	return far;
+	return behind;
 }
 
 static void fill_unexpected(const struct vb_qp *qp, struct vb_cqe *e)
@@ -403,7 +404,7 @@ static void fill_unexpected(const struct vb_qp *qp, struct vb_cqe *e)
 	e->opcode = WC_OP_TM_RECV;
 	if (e->status != WC_SUCCESS)
 		uncount(qp->srq);
-	else if (is_far_behind(qp->srq))
+	else if (is_behind(qp->srq))
 		e->wc_flags |= WC_TM_SYNC_REQ;
 }
 

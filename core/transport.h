@@ -51,6 +51,11 @@ struct vb_transport_ops {
 	void (*recv[2])(struct vb_qp *qp, const struct vb_ib_pkt *pkt,
 			vb_time now);
 
+	/* Optional. Several packets come in a row: called before the first
+	 * (@begins) and after the last. In between the transport may keep an
+	 * access to memory open (vb_mr_begin_next()). */
+	void (*run)(struct vb_qp *qp, bool begins);
+
 	/* Put into @out, while it has room, the packets that may be sent now:
 	 * responses, requests, retransmissions. Acts on expired deadlines.
 	 * True: more packets may be sent, so the caller calls again with an
@@ -91,22 +96,21 @@ struct vb_transport_ops {
 	uint32_t (*waits_until)(const struct vb_qp *qp);
 };
 
-/* The engine calls these functions instead of the table's. They set qp->now,
- * the time that completions carry. */
+/* The engine calls these functions instead of the table's. They advance the
+ * queue pair's time, which completions carry. */
 
 static inline void vb_transport_recv(struct vb_qp *qp,
 				     const struct vb_ib_pkt *pkt, vb_time now)
 	VB_REQUIRES(qp->drive)
 {
-	qp->now = now;
+	now = vb_qp_advance(qp, now);
 	qp->ops->recv[pkt->op->response](qp, pkt, now);
 }
 
 static inline bool vb_transport_send(struct vb_qp *qp, vb_time now,
 				     struct vb_txq *out) VB_REQUIRES(qp->drive)
 {
-	qp->now = now;
-	return qp->ops->send(qp, now, out);
+	return qp->ops->send(qp, vb_qp_advance(qp, now), out);
 }
 
 static inline bool vb_transport_can_wait(const struct vb_qp *qp)

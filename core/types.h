@@ -113,11 +113,14 @@ enum vb_wc_l3 {
 	WC_L3_UDP_IPV4 = 0xa,
 };
 
-/* Where a datagram came from, beside its GRH. */
+/* The source of a datagram, as far as its GRH does not tell it. */
 struct vb_wc_from {
-	uint16_t slid;	   /* 0: not on InfiniBand */
-	uint8_t sl;	   /* on RoCE enum vb_wc_l3 */
-	uint8_t path_bits; /* of the destination LID */
+	/* LID of the sender; 0: the network is not InfiniBand */
+	uint16_t slid;
+	/* service level; on RoCE an enum vb_wc_l3 in its place */
+	uint8_t sl;
+	/* low bits of the LID to which the datagram was sent */
+	uint8_t path_bits;
 	uint8_t pkey_index;
 };
 
@@ -182,7 +185,7 @@ enum vb_fault {
 	FAULT_XRC_SRQ,	  /* the shared receive queue does not exist */
 	FAULT_XRC_DOMAIN, /* the SRQ belongs to another XRC domain */
 	/* the SRQ is in another process, to which this cannot be forwarded */
-	FAULT_XRC_FAR,
+	FAULT_XRC_FORWARD,
 	FAULT_COUNT,
 };
 

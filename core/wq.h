@@ -74,7 +74,7 @@ struct vb_sq {
 	uint32_t done;
 	/* the send queue index of vb_sq_defer_doorbell(); written under
 	 * drive */
-	_Atomic uint64_t quiet;
+	_Atomic uint64_t deferred;
 };
 
 struct vb_recv_wqe {
@@ -157,8 +157,8 @@ static inline struct vb_send_dest *vb_sq_dest(const struct vb_sq *sq,
 				       sizeof(struct vb_send_dest));
 }
 
-/* The number of free slots of a ring. The caller holds the poster's lock, so no
- * other thread writes @posted. */
+/* Returns the number of free slots of a ring. The caller holds the poster's
+ * lock, so no other thread writes @posted. */
 static inline uint32_t vb_wq_free(const _Atomic uint32_t *posted,
 				  const _Atomic uint32_t *released,
 				  uint32_t cap)
@@ -231,14 +231,14 @@ static inline uint32_t vb_sq_end(const struct vb_sq *sq)
  * vb_sq_end(). A poster publishes its slot and then asks vb_sq_is_deferred():
  * if the answer is yes, the driver that withdraws the permission sees the slot.
  */
-#define VB_QUIET_BYTES 256
-#define VB_IS_QUIET    (1ull << 32)
+#define VB_DEFER_BYTES 256
+#define VB_IS_DEFERRED (1ull << 32)
 
 static inline void vb_sq_defer_doorbell(struct vb_sq *sq, uint32_t until)
 {
 	/* Relaxed: posters do not read the data that the permission depends
 	 * on. */
-	atomic_store_explicit(&sq->quiet, VB_IS_QUIET | until,
+	atomic_store_explicit(&sq->deferred, VB_IS_DEFERRED | until,
 			      memory_order_relaxed);
 }
 
@@ -247,21 +247,23 @@ static inline void vb_sq_resume_doorbell(struct vb_sq *sq)
 	/* A read-modify-write, as in vb_sq_is_deferred(): of two such
 	 * operations the later one reads the value that the earlier one wrote,
 	 * so its thread also sees what the earlier thread did before. */
-	if (atomic_load_explicit(&sq->quiet, memory_order_relaxed))
-		(void)atomic_exchange(&sq->quiet, 0);
+	if (atomic_load_explicit(&sq->deferred, memory_order_relaxed))
+		(void)atomic_exchange(&sq->deferred, 0);
 }
 
-/* May the poster of a work request of at most VB_QUIET_BYTES bytes return
+/* May the poster of a work request of at most VB_DEFER_BYTES bytes return
  * without asking whether to send? A plain load comes first, so that the cache
  * line stays shared when the answer is no. */
 static inline bool vb_sq_is_deferred(struct vb_sq *sq)
 {
 	uint32_t end = atomic_load_explicit(&sq->posted, memory_order_relaxed);
-	uint64_t quiet = atomic_load_explicit(&sq->quiet, memory_order_relaxed);
+	uint64_t deferred =
+		atomic_load_explicit(&sq->deferred, memory_order_relaxed);
 
-	if (!(quiet & VB_IS_QUIET) || (int32_t)((uint32_t)quiet - end) < 0)
+	if (!(deferred & VB_IS_DEFERRED) ||
+	    (int32_t)((uint32_t)deferred - end) < 0)
 		return false;
-	return atomic_fetch_add(&sq->quiet, 0) == quiet;
+	return atomic_fetch_add(&sq->deferred, 0) == deferred;
 }
 
 /* Post a receive. 0; -ENOMEM: the queue is full; -EINVAL: too many entries.

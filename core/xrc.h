@@ -26,7 +26,8 @@ struct vb_xrc_domain {
 	bool has_key;
 	/* The fields below are protected by adapter->xrc_lock. */
 	uint32_t opened;
-	/* in adapter->xrc_domains, if the domain has a key */
+	/* link in the list adapter->xrc_domains; unused if the domain has no
+	 * key */
 	struct vb_chain link;
 };
 
@@ -70,7 +71,7 @@ void vb_xrc_srq_leave(struct vb_srq *srq)
  * transports call this under drive. Until vb_xrc_leave() the queue pair's srq,
  * pd and recv_cq are those of the shared receive queue, which no thread can
  * destroy meanwhile; at other times they are NULL. FAULT_NONE, FAULT_XRC_SRQ,
- * FAULT_XRC_DOMAIN or FAULT_XRC_FAR. */
+ * FAULT_XRC_DOMAIN or FAULT_XRC_FORWARD. */
 enum vb_fault vb_xrc_enter(struct vb_qp *qp, uint32_t srqn)
 	VB_REQUIRES(qp->drive);
 /* End the use of the shared receive queue that vb_xrc_enter() began, if there
@@ -119,7 +120,8 @@ struct vb_forward_piece {
 	/* the number of the SRQ, and an rkey of the SRQ's domain */
 	uint32_t srqn, rkey;
 	uint64_t va;
-	uint32_t length; /* at most VB_FORWARD_BYTES bytes */
+	/* length of the piece in bytes, at most VB_FORWARD_BYTES */
+	uint32_t length;
 };
 struct vb_forward_ops {
 	/* Forward request @pkt to the process that owns the SRQ. Sets *@session

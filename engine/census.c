@@ -66,9 +66,9 @@ static struct vb_census_sum *sum_of(struct taking *t, const char *device)
 	return more;
 }
 
-/* The id of the object in row @row of a program's roster: 16 bits of the
- * memory's inode number, then the row's number in 15 bits. 0: there is no such
- * row. */
+/* Returns the id of the object in row @row of a program's roster: 16 bits of
+ * the memory's inode number, then the row's number in 15 bits. 0: there is no
+ * such row. */
 static uint32_t id_of(const struct vb_counter_file_found *found, uint32_t row)
 {
 	if (row == 0 || row > VB_ROSTER_ROWS)

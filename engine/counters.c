@@ -90,7 +90,7 @@ static int name_namespace(struct totals *t)
 		return -ENOENT;
 	snprintf(t->prefix, sizeof(t->prefix), "%llu.%016llx",
 		 (unsigned long long)space,
-		 (unsigned long long)vb_runtime_dir_life());
+		 (unsigned long long)vb_runtime_dir_space());
 	return 0;
 }
 
@@ -527,7 +527,7 @@ static bool is_new(struct sums *s, ino_t ino)
 
 /* Read the file with the counts, through a descriptor of the process that has
  * it open. */
-static bool read_file(int holder, struct record *r)
+static bool read_counter_file(int holder, struct record *r)
 {
 	char path[64];
 	int fd;
@@ -551,7 +551,7 @@ static void add_found(void *arg, const struct vb_counter_file_found *found)
 	if (!is_new(s, found->ino) ||
 	    pread(found->fd, &r, sizeof(r), 0) != sizeof(r))
 		return;
-	if (r.file < 0 || read_file(found->holder, &r))
+	if (r.file < 0 || read_counter_file(found->holder, &r))
 		add_record(s, &r);
 }
 

@@ -184,7 +184,8 @@ static uint32_t frame_dqpn(const struct vb_frame *f)
 				     : (uint32_t)vb_load_be(f->bytes + 5, 3);
 }
 
-/* The service level that RoCE reports, which has none. */
+/* Returns the value that a completion reports as its service level, which RoCE
+ * packets lack. */
 static uint8_t l3_of(const struct vb_frame *f)
 {
 	return vb_gid_is_ipv4(f->dst) ? WC_L3_UDP_IPV4 : WC_L3_UDP_IPV6;
@@ -295,10 +296,14 @@ static void helper_run(struct vb_engine *e, struct vb_qp *qp,
 		       const struct vb_frame *frames, unsigned count,
 		       vb_time now) VB_REQUIRES(qp->drive)
 {
-	qp->in_run = count > 1;
+	void (*run)(struct vb_qp * qp, bool begins) =
+		count > 1 ? qp->ops->run : NULL;
+
+	if (run)
+		run(qp, true);
 	hand_in_order(e, qp, frames, count, now);
-	qp->in_run = false;
-	vb_mr_end(&qp->run);
+	if (run)
+		run(qp, false);
 }
 
 /* Serve several frames in a row for one queue pair: the lock is taken once, and
@@ -311,7 +316,7 @@ static void eng_dispatch_serve(struct vb_engine *e, struct vb_qp *qp,
 	if (e->delayed_ack_qp && e->delayed_ack_qp != qp)
 		vb_drive_delayed_acks(e, now);
 	vb_mutex_lock(&qp->drive);
-	now = vb_engine_time(qp, now);
+	now = vb_qp_advance(qp, now);
 	if (atomic_load(&qp->qpn) == qpn) {
 		vb_count(qp->adapter, CNT_RCVD_PKTS, count);
 		vb_sq_resume_doorbell(&qp->sq);

@@ -41,10 +41,10 @@
 /* The time until the next step of a stream that has more to send, or whose
  * deadline has passed. */
 #define SOON (200 * VB_USEC)
-/* Deadlines at least FAR ahead are rounded up to a multiple of GRAIN, which is
- * about half a millisecond and a power of two. */
-#define FAR   (2 * VB_MSEC)
-#define GRAIN ((vb_time)1 << 19)
+/* Deadlines at least COARSE ahead are rounded up to a multiple of GRAIN, which
+ * is about half a millisecond and a power of two. */
+#define COARSE (2 * VB_MSEC)
+#define GRAIN  ((vb_time)1 << 19)
 /* The time until the next try to drive a queue pair that another thread is
  * driving. */
 #define BUSY (100 * VB_USEC)
@@ -88,7 +88,7 @@ static struct vb_txq *eng_drive_my_txq(void)
 }
 
 /* Give up the thread's batch, which now belongs to a queue pair that holds it
- * (engine/room.c). */
+ * (engine/held.c). */
 static void give_txq(void)
 {
 	thread_txq = NULL;
@@ -102,11 +102,11 @@ static bool eng_drive_send_batch(struct vb_engine *e, struct vb_qp *qp,
 				 struct vb_txq *q, vb_time now)
 	VB_REQUIRES(qp->drive)
 {
-	struct vb_link *link = vb_room_link(e, qp);
+	struct vb_link *link = vb_held_link(e, qp);
 
 	if (q->count == 0 || VB_LIKELY(link->ops->send(link, q)))
 		return true;
-	if (vb_room_hold(e, qp, q, now)) {
+	if (vb_held_keep(e, qp, q, now)) {
 		give_txq();
 		return false;
 	}
@@ -119,7 +119,7 @@ static bool eng_drive_send_batch(struct vb_engine *e, struct vb_qp *qp,
  * thousands. */
 static vb_time coarse(vb_time at, vb_time now)
 {
-	if (at == VB_NEVER || at < now + FAR)
+	if (at == VB_NEVER || at < now + COARSE)
 		return at;
 	return (at | (GRAIN - 1)) + 1;
 }
@@ -234,8 +234,8 @@ static bool step_packets(struct vb_engine *e, struct vb_qp *qp, vb_time now)
 	struct vb_txq *q;
 	bool more = true, work = false;
 
-	if (VB_UNLIKELY(vb_eq(qp)->held != NULL) && !vb_room_send(e, qp, now)) {
-		arm_timer(e, qp, vb_room_at(qp), now);
+	if (VB_UNLIKELY(vb_eq(qp)->held != NULL) && !vb_held_send(e, qp, now)) {
+		arm_timer(e, qp, vb_held_at(qp), now);
 		return false;
 	}
 	q = eng_drive_my_txq();
@@ -254,7 +254,7 @@ static bool step_packets(struct vb_engine *e, struct vb_qp *qp, vb_time now)
 			break;
 	}
 	if (VB_UNLIKELY(vb_eq(qp)->held != NULL)) {
-		arm_timer(e, qp, vb_room_at(qp), now);
+		arm_timer(e, qp, vb_held_at(qp), now);
 		more = false;
 	} else if (!more) {
 		arm_timer(e, qp, coarse(vb_transport_deadline(qp), now), now);
@@ -277,7 +277,7 @@ static bool eng_drive_step(struct vb_engine *e, struct vb_qp *qp, vb_time now)
 
 void vb_drive_step(struct vb_engine *e, struct vb_qp *qp, vb_time now)
 {
-	now = vb_engine_time(qp, now);
+	now = vb_qp_advance(qp, now);
 	if (eng_drive_step(e, qp, now))
 		arm_timer(e, qp, at_once(now), now);
 }
@@ -353,7 +353,7 @@ static void begin_queued(struct vb_engine *e, struct vb_qp *qp)
 	if (qp->way == WAY_NEAR)
 		vb_near_hurry(qp);
 	do {
-		now = vb_engine_time(qp, vb_now());
+		now = vb_qp_advance(qp, vb_now());
 		more = eng_drive_step(e, qp, now);
 	} while (more && qp->way == WAY_NEAR && ++turn < POST_TURNS);
 	if (more)
@@ -436,7 +436,7 @@ static bool step_or_gather(struct vb_engine *e, struct vb_qp *qp)
 		return false;
 	}
 	cancel = vb_cancel_off();
-	more = eng_drive_step(e, qp, vb_engine_time(qp, vb_now()));
+	more = eng_drive_step(e, qp, vb_qp_advance(qp, vb_now()));
 	vb_cancel_back(cancel);
 	if (VB_UNLIKELY(qp->way == WAY_OPEN))
 		note_left(qp);
@@ -461,7 +461,7 @@ static bool goes_on(struct vb_engine *e, struct vb_qp *qp, unsigned turn)
 		return true;
 	note_left(qp);
 	cancel = vb_cancel_off();
-	now = vb_engine_time(qp, vb_now());
+	now = vb_qp_advance(qp, vb_now());
 	arm_timer(e, qp, at_once(now), now);
 	vb_cancel_back(cancel);
 	return false;
@@ -508,7 +508,7 @@ void vb_drive(struct vb_qp *qp)
 static void step_light(struct vb_engine *e, struct vb_qp *qp, unsigned turn)
 	VB_REQUIRES(qp->drive)
 {
-	vb_time now = vb_engine_time(qp, vb_now());
+	vb_time now = vb_qp_advance(qp, vb_now());
 
 	if (!atomic_load(&qp->qpn) || vb_drive_can_wait(qp))
 		return;
@@ -629,9 +629,9 @@ void vb_drive_forget(struct vb_qp *qp)
 	vb_mutex_lock(&qp->drive);
 	send_delayed_acks(e, qp, vb_now());
 	vb_mutex_unlock(&qp->drive);
-	vb_room_settle(e, qp);
+	vb_held_settle(e, qp);
 	vb_mutex_lock(&qp->drive);
-	vb_room_drop(e, qp);
+	vb_held_drop(e, qp);
 	vb_mutex_lock(&e->timer_lock);
 	vb_timer_cancel(&e->timers, &vb_eq(qp)->timer);
 	vb_mutex_unlock(&e->timer_lock);

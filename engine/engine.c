@@ -59,7 +59,7 @@ static void at_exit(void)
 		return;
 	vb_drive_last(e);
 	vb_mutex_unlock(&e->rx);
-	vb_room_settle_all(e);
+	vb_held_settle_all(e);
 	vb_stream_settle(e);
 }
 
@@ -123,12 +123,12 @@ static void stand_alone(struct vb_engine *e)
 	};
 	e->link = &no_link;
 	e->soon_fd = e->slot_fd = -1;
-	atomic_init(&e->pace, 1);
+	atomic_init(&e->slowdown, 1);
 	vb_poll_init(&e->poll, 1);
 }
 
-/* Returns a socket at which no frame arrives. Without a link, measure_pace()
- * reads from this socket. */
+/* Returns a socket at which no frame arrives. Without a link,
+ * measure_slowdown() reads from this socket. */
 static int a_socket(void)
 {
 	int fd = socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0);
@@ -154,7 +154,7 @@ static vb_time time_look(struct vb_engine *e, int alone) VB_REQUIRES(e->rx)
  * and "soon" must last longer as well. The fastest of several looks counts,
  * since a disturbance can only lengthen a look.
  */
-static unsigned measure_pace(struct vb_engine *e) VB_REQUIRES(e->rx)
+static unsigned measure_slowdown(struct vb_engine *e) VB_REQUIRES(e->rx)
 {
 	int alone = e->link == &no_link ? a_socket() : -1;
 	vb_time best = LOOK_MOST;
@@ -166,16 +166,16 @@ static unsigned measure_pace(struct vb_engine *e) VB_REQUIRES(e->rx)
 	return (unsigned)VB_MAX(best / LOOK, 1u);
 }
 
-static void set_pace(struct vb_engine *e) VB_REQUIRES(e->rx)
+static void set_slowdown(struct vb_engine *e) VB_REQUIRES(e->rx)
 {
-	unsigned pace = measure_pace(e);
+	unsigned slowdown = measure_slowdown(e);
 
-	atomic_store_explicit(&e->pace, pace, memory_order_relaxed);
-	vb_poll_init(&e->poll, pace);
-	if (pace > 1)
+	atomic_store_explicit(&e->slowdown, slowdown, memory_order_relaxed);
+	vb_poll_init(&e->poll, slowdown);
+	if (slowdown > 1)
 		vb_log(LOG_INFO,
 		       "engine: this machine is %u times slower than usual",
-		       pace);
+		       slowdown);
 }
 
 /* Open the UDP link. The link and the lease each close a descriptor of their
@@ -211,7 +211,7 @@ static int eng_open_link(struct vb_engine *e)
 	vb_mutex_lock(&e->rx);
 	e->lease = lease;
 	e->link = link;
-	set_pace(e);
+	set_slowdown(e);
 	vb_mutex_unlock(&e->rx);
 	return 0;
 }
@@ -256,7 +256,7 @@ static int start_engine(bool in_network)
 	atomic_init(&e->raw_fd, -1);
 	atomic_init(&e->stream_fd, -1);
 	atomic_init(&e->fabric_fd, -1);
-	e->news_fd = -1;
+	e->control_fd = -1;
 	e->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (e->wake_fd < 0) {
 		rc = -errno;
@@ -276,7 +276,7 @@ static int start_engine(bool in_network)
 		rc = eng_open_link(e);
 	} else {
 		vb_mutex_lock(&e->rx);
-		set_pace(e);
+		set_slowdown(e);
 		vb_mutex_unlock(&e->rx);
 		rc = 0;
 	}
@@ -319,8 +319,8 @@ static void stop_engine(struct vb_engine *e)
 	close_link(e);
 	vb_raw_close(e);
 	vb_stream_close_all(e);
-	if (e->news_fd >= 0) {
-		close(e->news_fd);
+	if (e->control_fd >= 0) {
+		close(e->control_fd);
 		close(atomic_load(&e->fabric_fd));
 	}
 	close(e->wake_fd);

@@ -37,7 +37,7 @@ unsigned vb_engine_forks(void);
  * pair now, that thread sends. The caller must not hold qp->drive.
  */
 void vb_drive(struct vb_qp *qp) VB_EXCLUDES(qp->drive);
-/* Like vb_drive(), after one post of at most VB_QUIET_BYTES: while the send
+/* Like vb_drive(), after one post of at most VB_DEFER_BYTES: while the send
  * queue defers its doorbell (vb_sq_defer_doorbell()), the post is only
  * recorded, without qp->drive. */
 void vb_drive_short(struct vb_qp *qp) VB_EXCLUDES(qp->drive);

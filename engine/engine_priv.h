@@ -123,7 +123,7 @@ struct vb_engine {
 	struct vb_idtab *qps;
 	int wake_fd;
 	/* factor by which this machine is slow: vb_engine_span() */
-	_Atomic unsigned pace;
+	_Atomic unsigned slowdown;
 	_Atomic pthread_t
 		/* the engine thread, restarted when the first RoCE device
 		 * opens */
@@ -141,7 +141,7 @@ struct vb_engine {
 	/* epoll descriptors over their bells, and over their connections; -1:
 	 * none yet */
 	_Atomic int fabric_fd;
-	int news_fd;
+	int control_fd;
 
 	/* held while a queue pair joins or leaves a group */
 	struct vb_mutex group_lock;
@@ -195,10 +195,10 @@ struct vb_engine {
 	struct vb_qp *_Atomic gathers;
 	struct vb_qp *gathered;
 	/* True: ACKs may be delayed and timers be left to polls, because the
-	 * engine thread looks within a millisecond (times pace) for ACKs that
-	 * waited too long and timers that no poll has stepped. Only the engine
-	 * thread sets it; it clears it with rx held, before it plans its sleep
-	 * with timer_lock. */
+	 * engine thread looks within a millisecond (times slowdown) for ACKs
+	 * that waited too long and timers that no poll has stepped. Only the
+	 * engine thread sets it; it clears it with rx held, before it plans its
+	 * sleep with timer_lock. */
 	_Atomic bool attentive;
 	/* The activity of the engine thread; other threads only need to know
 	 * whether it rests. A program that is about to sleep ends the rest by
@@ -228,7 +228,7 @@ struct vb_engine {
 	 * decide whether to step timers. */
 	_Atomic vb_time due;
 
-	/* number of batches that the kernel had no room for (engine/room.c) */
+	/* number of batches that the kernel had no room for (engine/held.c) */
 	_Atomic unsigned held;
 	_Atomic bool stop;
 };
@@ -244,15 +244,15 @@ static inline struct vb_engine *vb_engine_running(void)
 /* Wakes the engine thread from its sleep. */
 void vb_engine_wake(struct vb_engine *e);
 
-static inline unsigned vb_engine_pace(const struct vb_engine *e)
+static inline unsigned vb_engine_slowdown(const struct vb_engine *e)
 {
-	return atomic_load_explicit(&e->pace, memory_order_relaxed);
+	return atomic_load_explicit(&e->slowdown, memory_order_relaxed);
 }
 
-/* Returns the time @t multiplied by the pace of this machine. */
+/* Returns the time @t multiplied by the slowdown of this machine. */
 static inline vb_time vb_engine_span(const struct vb_engine *e, vb_time t)
 {
-	return vb_span(vb_engine_pace(e), t);
+	return vb_span(vb_engine_slowdown(e), t);
 }
 
 /* Returns the program's activity (vb_program_word()), which is only a hint. */
@@ -296,15 +296,6 @@ static inline bool vb_engine_spins_no_more(struct vb_engine *e)
 {
 	return vb_engine_spins(e) && vb_program_spins(atomic_fetch_and(
 					     &e->program, ~VB_PROGRAM_SPINS));
-}
-
-/* Returns the time for a step of @qp. A queue pair's time never goes back,
- * although the thread that drives it next may have read the clock earlier than
- * the one before. The caller holds qp->drive. */
-static inline vb_time vb_engine_time(const struct vb_qp *qp, vb_time now)
-	VB_REQUIRES(qp->drive)
-{
-	return VB_MAX(now, qp->now);
 }
 
 /* Functions of engine/adapters.c. The caller holds list_lock. */
@@ -351,14 +342,14 @@ static inline bool vb_drive_is_due(struct vb_engine *e, vb_time now)
  * would sleep longer, so the caller must wake it. */
 bool vb_drive_wakes(struct vb_engine *e, vb_time at) VB_REQUIRES(e->timer_lock);
 
-/* Functions of engine/room.c: batches that the kernel has no room for. */
+/* Functions of engine/held.c: batches that the kernel has no room for. */
 /* The most batches that all queue pairs together hold; each is a whole struct
  * vb_txq. */
 #define VB_HELD_MOST  64
 #define VB_HELD_LASTS (20 * VB_MSEC)
 /* The pause before the first new try. */
-#define VB_ROOM_SOON (100 * VB_USEC)
-static inline struct vb_link *vb_room_link(struct vb_engine *e,
+#define VB_HELD_SOON (100 * VB_USEC)
+static inline struct vb_link *vb_held_link(struct vb_engine *e,
 					   const struct vb_qp *qp)
 	VB_REQUIRES(qp->drive)
 {
@@ -366,22 +357,22 @@ static inline struct vb_link *vb_room_link(struct vb_engine *e,
 }
 /* Let @qp hold the batch @q, of which the link has sent only a part. False: too
  * many batches are held, or there is no memory; the caller still owns @q. */
-bool vb_room_hold(struct vb_engine *e, struct vb_qp *qp, struct vb_txq *q,
+bool vb_held_keep(struct vb_engine *e, struct vb_qp *qp, struct vb_txq *q,
 		  vb_time now) VB_REQUIRES(qp->drive);
 /* Send the batch that @qp holds, if it is time for a new try. True: @qp holds
  * no batch any more. */
-bool vb_room_send(struct vb_engine *e, struct vb_qp *qp, vb_time now)
+bool vb_held_send(struct vb_engine *e, struct vb_qp *qp, vb_time now)
 	VB_REQUIRES(qp->drive);
-/* Returns the time for the next vb_room_send() of @qp, which holds a batch. */
-vb_time vb_room_at(const struct vb_qp *qp) VB_REQUIRES(qp->drive);
-void vb_room_drop(struct vb_engine *e, struct vb_qp *qp) VB_REQUIRES(qp->drive);
+/* Returns the time for the next vb_held_send() of @qp, which holds a batch. */
+vb_time vb_held_at(const struct vb_qp *qp) VB_REQUIRES(qp->drive);
+void vb_held_drop(struct vb_engine *e, struct vb_qp *qp) VB_REQUIRES(qp->drive);
 /* Wait until the batch that @qp holds has been sent, for at most VB_HELD_LASTS.
  * Takes qp->drive. */
-void vb_room_settle(struct vb_engine *e, struct vb_qp *qp)
+void vb_held_settle(struct vb_engine *e, struct vb_qp *qp)
 	VB_EXCLUDES(qp->drive);
 /* The program exits: wait until the engine thread has sent the batches that all
  * queue pairs hold, for at most VB_HELD_LASTS. */
-void vb_room_settle_all(struct vb_engine *e);
+void vb_held_settle_all(struct vb_engine *e);
 
 /* A function of engine/moderate.c: signal the completion events that were
  * delayed until @now. */
@@ -391,7 +382,8 @@ void vb_moderate_due(struct vb_engine *e, vb_time now)
 /* Declarations of engine/transport_mux.c: a queue pair's path is packets, a
  * stream, or, to peers of this host, lanes. */
 extern const struct vb_transport vb_mux_transport;
-/* Of a fabric's adapter: always packets. */
+/* The functions of queue pairs on a fabric's adapter, whose path is always
+ * packets. */
 extern const struct vb_transport vb_mux_fabric_transport;
 extern const struct vb_transport vb_mux_stream_transport;
 /* Call vb_near_expect() for @qp, which has just got its stream. False: there is
@@ -431,7 +423,7 @@ void vb_engine_fail(struct vb_engine *e, struct vb_qp *qp, vb_time now)
 void vb_engine_fail_all(struct vb_engine *e, const struct vb_link *link,
 			vb_time now) VB_EXCLUDES(e->rx);
 
-/* engine/fabric.c: adapters of InfiniBand fabrics. */
+/* Functions of engine/fabric.c: adapters of InfiniBand fabrics. */
 /* Attach to the fabric that @oa names, and set what the adapter has from there:
  * link, numbers, addressing, GUIDs, port. 0 or -errno, which is logged. */
 VB_MUST_CHECK int vb_fabric_open(struct vb_engine *e,
@@ -439,16 +431,18 @@ VB_MUST_CHECK int vb_fabric_open(struct vb_engine *e,
 	VB_REQUIRES(e->list_lock) VB_EXCLUDES(e->rx);
 void vb_fabric_close(struct vb_engine *e, struct vb_open_adapter *oa)
 	VB_REQUIRES(e->list_lock) VB_EXCLUDES(e->rx);
-/* Dispatch the frames that have arrived. True: there were some. */
+/* Dispatch the frames that have arrived from fabrics. True: some had
+ * arrived. */
 bool vb_fabric_drain(struct vb_engine *e) VB_REQUIRES(e->rx);
-/* The engine's thread is about to sleep on fabric_fd. False: frames are there
- * already. */
+/* The engine thread is about to sleep until fabric_fd is readable. False:
+ * frames have arrived already, so it must not sleep. */
 VB_MUST_CHECK bool vb_fabric_sleep(struct vb_engine *e)
 	VB_EXCLUDES(e->fabric_lock);
-/* It has slept. @rung: fabric_fd was readable. */
+/* The engine thread has slept. @rung: fabric_fd was readable. */
 void vb_fabric_wake(struct vb_engine *e, bool rung) VB_EXCLUDES(e->fabric_lock);
-/* Take what fabrics say of their ports. */
-void vb_fabric_news(struct vb_engine *e) VB_EXCLUDES(e->list_lock);
+/* Read and apply the messages in which fabrics tell how their ports have
+ * changed. */
+void vb_fabric_take_updates(struct vb_engine *e) VB_EXCLUDES(e->list_lock);
 
 /* A function of engine/raw.c: hand over the frames of raw packet queue pairs.
  * True: there were some. */
@@ -458,11 +452,12 @@ void vb_raw_close(struct vb_engine *e);
 /* Functions of engine/stream.c: read what arrived on the streams, answer it,
  * and continue writing. True: something arrived. */
 bool vb_stream_drain(struct vb_engine *e, vb_time now) VB_REQUIRES(e->rx);
-/* Send what @qp may send. True: there is more, so call this again at once. */
+/* Send the messages that @qp may send now. True: @qp has more to send, so the
+ * caller must call this again at once. */
 bool vb_stream_step(struct vb_engine *e, struct vb_qp *qp, vb_time now)
 	VB_REQUIRES(qp->drive);
-/* Is the socket full? Then no byte can be sent before it has room, whatever the
- * time. */
+/* True if the socket of @qp is full: no byte can be sent before it has room,
+ * whatever the time. */
 bool vb_stream_is_blocked(const struct vb_qp *qp) VB_REQUIRES(qp->drive);
 void vb_stream_orphan(struct vb_engine *e, struct vb_qp *qp)
 	VB_EXCLUDES(e->rx, qp->drive);

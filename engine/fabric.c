@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Adapters of an InfiniBand fabric: this process attaches to the fabric's
- * process for each, and has a link and a slot of its own for each. The fabric's
- * process tells how the port changes; what it says is checked here.
+ * Adapters of InfiniBand fabrics. For each adapter this process attaches to the
+ * fabric's process, which gives it a link and a slot and tells it how the port
+ * changes. This file checks everything that the fabric's process says.
  */
 #include "core/lock_order.h"
 #include "engine/engine_priv.h"
@@ -24,33 +24,39 @@
 
 #define PORT	   1
 #define RING_BYTES VB_SHRING_BYTES(VB_VERBS_RING)
-/* PortInfo's MTU codes, and the largest LMC. */
+/* The range of PortInfo's MTU codes, and the largest LMC. */
 #define MTU_MIN 1
 #define MTU_MAX 5
 #define LMC_MAX 7
-#define LID_MAX 0xbfff /* the highest that is no group's (IBA 4.1.1) */
-/* PortPhysicalState, VLCap, and the largest bit of LinkWidthActive (2x). */
+/* the highest LID of a single port; higher ones are those of groups (IBA
+ * 4.1.1) */
+#define LID_MAX 0xbfff
+/* The range of PortPhysicalState, the largest VLCap, and the largest bit of
+ * LinkWidthActive (2x). */
 #define PHYS_MIN   1
 #define PHYS_MAX   7
 #define VL_CAP_MAX 5
 #define WIDTH_MAX  16
 
-/* An adapter that is open. */
+/* An open adapter of a fabric. */
 struct vb_fabric {
-	struct vb_fabric *next; /* fabric_lock and rx to change */
+	/* next in e->fabrics; changed with both rx and fabric_lock held */
+	struct vb_fabric *next;
 	struct vb_open_adapter *oa;
 	struct vb_link *link;
 	unsigned slot;
-	int control; /* the connection */
-	/* The fabric's process has ended. Changed with list_lock and
-	 * fabric_lock. */
+	/* the connection to the fabric's process; -1: there is none */
+	int control;
+	/* The fabric's process has ended. Changed with both list_lock and
+	 * fabric_lock held. */
 	bool ended;
 	void *own, *theirs;
 };
 
 /* --- the port --- */
 
-/* One of LinkWidthActive's bits; 0: the port has no link. */
+/* True if @width is one bit of LinkWidthActive, or 0, which means that the port
+ * has no link. */
 static bool width_is_sane(uint8_t width)
 {
 	return (width & (width - 1)) == 0 && width <= WIDTH_MAX;
@@ -83,9 +89,9 @@ static struct vb_gid port_gid_of(uint64_t prefix, uint64_t guid)
 _Static_assert(VB_VERBS_PKEYS == VB_MAX_PKEYS, "one table of P_Keys");
 
 static void read_port(const struct vb_verbs_port *p,
-		      struct vb_port_ib_update *news)
+		      struct vb_port_ib_update *update)
 {
-	*news = (struct vb_port_ib_update){
+	*update = (struct vb_port_ib_update){
 		.state = (enum vb_port_state)p->state,
 		.active_mtu = p->mtu,
 		.max_mtu = p->mtu_cap,
@@ -108,29 +114,30 @@ static void read_port(const struct vb_verbs_port *p,
 			.caps = p->cap_mask,
 			.reregisters = p->reregisters },
 	};
-	memcpy(news->pkey, p->pkey, p->pkeys * sizeof(*p->pkey));
+	memcpy(update->pkey, p->pkey, p->pkeys * sizeof(*p->pkey));
 	for (unsigned i = 0; i < p->guids; i++)
-		news->gid[i] = port_gid_of(p->gid_prefix, p->guid[i]);
+		update->gid[i] = port_gid_of(p->gid_prefix, p->guid[i]);
 }
 
-/* Returns bits of enum vb_port_change. */
+/* Update the adapter's port by what the fabric's process tells. Returns what
+ * has changed, bits of enum vb_port_change. */
 static unsigned apply_port(struct vb_fabric *f, const struct vb_verbs_port *p)
 {
-	struct vb_port_ib_update news;
+	struct vb_port_ib_update update;
 
-	read_port(p, &news);
+	read_port(p, &update);
 	vb_ib_set_lid(f->link, p->lid, p->lmc);
-	return vb_port_ib_update(&f->oa->adapter.port, &news);
+	return vb_port_ib_update(&f->oa->adapter.port, &update);
 }
 
-/* The fabric's process has ended: the port is down for ever, and no request
- * will complete by a frame. The ends of bell and connection stay readable, so
- * nobody polls them any more. */
+/* Fail an adapter whose fabric's process has ended: its port stays down, and
+ * its requests fail, since no frame will come. The bell and the connection
+ * would stay readable for ever, so they are no longer polled. */
 static void lose_fabric(struct vb_engine *e, struct vb_fabric *f)
 	VB_REQUIRES(e->list_lock)
 {
 	vb_log(LOG_WARN, "%s: its fabric has ended", f->oa->device.name);
-	(void)epoll_ctl(e->news_fd, EPOLL_CTL_DEL, f->control, NULL);
+	(void)epoll_ctl(e->control_fd, EPOLL_CTL_DEL, f->control, NULL);
 	(void)epoll_ctl(atomic_load(&e->fabric_fd), EPOLL_CTL_DEL,
 			f->link->ops->fd(f->link), NULL);
 	vb_mutex_lock(&e->fabric_lock);
@@ -140,8 +147,9 @@ static void lose_fabric(struct vb_engine *e, struct vb_fabric *f)
 	vb_engine_fail_all(e, f->link, vb_now());
 }
 
-/* Take one message. False: there is none, or no other will come. */
-static bool take_news(struct vb_engine *e, struct vb_fabric *f)
+/* Read one message of the fabric's process and apply it. False: no message has
+ * come, or none will come any more. */
+static bool take_fabric_update(struct vb_engine *e, struct vb_fabric *f)
 	VB_REQUIRES(e->list_lock)
 {
 	struct vb_verbs_port p;
@@ -160,11 +168,11 @@ static bool take_news(struct vb_engine *e, struct vb_fabric *f)
 	return true;
 }
 
-void vb_fabric_news(struct vb_engine *e)
+void vb_fabric_take_updates(struct vb_engine *e)
 {
 	vb_mutex_lock(&e->list_lock);
 	for (struct vb_fabric *f = e->fabrics; f; f = f->next)
-		while (!f->ended && take_news(e, f))
+		while (!f->ended && take_fabric_update(e, f))
 			;
 	vb_mutex_unlock(&e->list_lock);
 }
@@ -180,7 +188,8 @@ bool vb_fabric_drain(struct vb_engine *e)
 		    e->rxq.count == 0)
 			continue;
 		found = true;
-		/* Read the clock for each: see eng_drain_link(). */
+		/* Read the clock again for each link, since handling the frames
+		 * of the last link took time. */
 		vb_dispatch_from(e, f->link, f->slot, vb_now());
 	}
 	return found;
@@ -215,23 +224,24 @@ static int watch_fd(int epoll, int fd)
 	return epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event) < 0 ? -errno : 0;
 }
 
-/* The descriptors that the engine's thread polls for all fabrics. */
+/* Make the two epoll descriptors that the engine thread polls for all fabrics:
+ * one for bells, one for connections. */
 static int open_polls(struct vb_engine *e)
 {
-	int frames, news;
+	int frames, control;
 
 	if (atomic_load(&e->fabric_fd) >= 0)
 		return 0;
 	frames = epoll_create1(EPOLL_CLOEXEC);
 	if (frames < 0)
 		return -errno;
-	news = epoll_create1(EPOLL_CLOEXEC);
-	if (news < 0) {
+	control = epoll_create1(EPOLL_CLOEXEC);
+	if (control < 0) {
 		close(frames);
 		return -errno;
 	}
-	e->news_fd = news;
-	/* Release: who sees this one also uses the other. */
+	e->control_fd = control;
+	/* Release order: a thread that sees fabric_fd also sees control_fd. */
 	atomic_store(&e->fabric_fd, frames);
 	return 0;
 }
@@ -246,7 +256,7 @@ static int map_rings(struct vb_fabric *f, const int fds[VERBS_FDS])
 	return rc;
 }
 
-/* Make the link of the rings, and take over the bell. */
+/* Map the rings and open the adapter's link, which then owns the bell. */
 static int make_link(struct vb_fabric *f, int fds[VERBS_FDS])
 {
 	int rc = map_rings(f, fds);
@@ -323,7 +333,7 @@ int vb_fabric_open(struct vb_engine *e, struct vb_open_adapter *oa)
 	if (rc == 0)
 		rc = attach_to_fabric(f, &p);
 	if (rc == 0)
-		rc = watch_fd(e->news_fd, f->control);
+		rc = watch_fd(e->control_fd, f->control);
 	if (rc == 0)
 		rc = watch_fd(atomic_load(&e->fabric_fd),
 			      f->link->ops->fd(f->link));

@@ -9,9 +9,11 @@
 
 #include "engine/runtime_dir.h"
 
-#define DIRECTORY "fabric-" /* as engine/fabric_path.c names them */
+/* beginning of the names of fabrics' directories, as in engine/fabric_path.c */
+#define DIRECTORY "fabric-"
 
-/* A directory that a killed fabric has left does not count. */
+/* True if the fabric @name runs. A directory that a killed fabric has left does
+ * not count. */
 static bool runs(const char *name)
 {
 	int fd = vb_fabric_connect(name);

@@ -9,7 +9,7 @@ void vb_engine_fail(struct vb_engine *e, struct vb_qp *qp, vb_time now)
 
 	atomic_store(&qp->state, QPS_ERR);
 	vb_qp_note(qp);
-	qp->now = now;
+	now = vb_qp_advance(qp, now);
 	qp->adapter->transport->enter(qp, from, QPS_ERR, now);
 	vb_qp_flush(qp);
 	vb_drive_step(e, qp, now);

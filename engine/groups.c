@@ -68,7 +68,8 @@ static int join(struct vb_engine *e, struct vb_qp *qp, const struct vb_gid *gid,
 	return 0;
 }
 
-/* Take the membership off the list. NULL: there is none. */
+/* Take the membership of @qp in the group off the list, and return it. NULL:
+ * @qp is no member. */
 static struct vb_group *take_group(struct vb_engine *e, const struct vb_qp *qp,
 				   const struct vb_gid *gid, uint16_t mlid)
 	VB_REQUIRES(e->group_lock) VB_EXCLUDES(e->rx)

@@ -141,12 +141,12 @@
 #define VB_ANSWER_SOON (200 * VB_USEC)
 #define VB_ANSWER_SPIN (30 * VB_USEC) /* measured as a group */
 
-/* Returns the time @t for a machine that is @pace times slower than usual:
+/* Returns the time @t for a machine that is @slowdown times slower than usual:
  * everything takes longer there, so "recent", "soon" and "close" must as
  * well. */
-static inline vb_time vb_span(unsigned pace, vb_time t)
+static inline vb_time vb_span(unsigned slowdown, vb_time t)
 {
-	return t * pace;
+	return t * slowdown;
 }
 
 /*
@@ -235,7 +235,7 @@ enum vb_poll_next { POLL_RETURNS, POLL_YIELDS, POLL_SLEEPS };
 
 /* The policy's state of a program's polls, guarded by the receive lock. */
 struct vb_poll_policy {
-	unsigned pace;
+	unsigned slowdown;
 	enum vb_poll_next last; /* the action of the last poll at its end */
 	/* number of polls in a row, each soon after the previous one */
 	unsigned streak;
@@ -247,7 +247,7 @@ struct vb_poll_policy {
 	vb_time looked_at; /* the time when a poll last looked at the link */
 };
 
-void vb_poll_init(struct vb_poll_policy *p, unsigned pace);
+void vb_poll_init(struct vb_poll_policy *p, unsigned slowdown);
 
 /* Record that the caller has found a message of a peer of this host, or bytes
  * on a stream. */
@@ -260,8 +260,8 @@ static inline void vb_poll_near(struct vb_poll_policy *p, vb_time now)
  * peers of this host send, the answer is true less often. */
 static inline bool vb_poll_looks(struct vb_poll_policy *p, vb_time now)
 {
-	if (now - p->near_at < vb_span(p->pace, VB_NEAR_RECENT) &&
-	    now - p->looked_at < vb_span(p->pace, VB_LOOK_AGAIN))
+	if (now - p->near_at < vb_span(p->slowdown, VB_NEAR_RECENT) &&
+	    now - p->looked_at < vb_span(p->slowdown, VB_LOOK_AGAIN))
 		return false;
 	p->looked_at = now;
 	return true;
@@ -277,8 +277,8 @@ static inline bool vb_poll_spins(struct vb_poll_policy *p,
 				 enum vb_program before, vb_time from,
 				 vb_time back, vb_time now)
 {
-	vb_time soon =
-		VB_MAX(p->ended_at, back) + vb_span(p->pace, VB_POLLS_CLOSE);
+	vb_time soon = VB_MAX(p->ended_at, back) +
+		       vb_span(p->slowdown, VB_POLLS_CLOSE);
 
 	if (VB_LIKELY(before > PROGRAM_TOOK))
 		p->streak = from < soon ? p->streak + 1 : 0;
@@ -299,10 +299,11 @@ static inline enum vb_poll_next vb_poll_ends(struct vb_poll_policy *p,
 					     bool found, vb_time now)
 {
 	if (p->last == POLL_YIELDS)
-		p->patience = found ? VB_MAX(p->patience / 2,
-					     vb_span(p->pace, VB_SPIN_LEAST))
-				    : VB_MIN(p->patience * 2,
-					     vb_span(p->pace, VB_SPIN_MOST));
+		p->patience =
+			found ? VB_MAX(p->patience / 2,
+				       vb_span(p->slowdown, VB_SPIN_LEAST))
+			      : VB_MIN(p->patience * 2,
+				       vb_span(p->slowdown, VB_SPIN_MOST));
 	if (found)
 		p->found_at = now;
 	p->last = now > p->found_at + p->patience ? POLL_YIELDS : POLL_RETURNS;
@@ -312,23 +313,24 @@ static inline enum vb_poll_next vb_poll_ends(struct vb_poll_policy *p,
 /* A poll found that another thread drains the link, and yielded, since spinning
  * would keep that thread from the processor. The yield lasted @took: does the
  * poll return, or sleep until that thread has finished its batch? */
-static inline enum vb_poll_next vb_poll_found_taken(unsigned pace, vb_time took)
+static inline enum vb_poll_next vb_poll_found_taken(unsigned slowdown,
+						    vb_time took)
 {
-	return took < vb_span(pace, VB_ALONE) ? POLL_RETURNS : POLL_SLEEPS;
+	return took < vb_span(slowdown, VB_ALONE) ? POLL_RETURNS : POLL_SLEEPS;
 }
 
 /* The policy's state of a program that waits for a completion event
  * (engine/wait.c). Only one thread at a time uses it. */
 struct vb_wait_policy {
 	vb_time left_at; /* the time when the last wait ended */
-	/* how many times in a row the program came back soon */
+	/* number of times in a row that the program came back soon */
 	unsigned prompt;
 	/* The number of short sleeps in a row, and the number after which the
 	 * thread begins to look for a while before it sleeps. */
 	unsigned short_sleeps, wary;
 };
 
-void vb_wait_begins(struct vb_wait_policy *w, unsigned pace, vb_time now);
+void vb_wait_begins(struct vb_wait_policy *w, unsigned slowdown, vb_time now);
 /* Record that the program's thread will not sleep in vb_engine_wait(), but in
  * poll(2). */
 void vb_wait_is_elsewhere(struct vb_wait_policy *w);
@@ -340,12 +342,13 @@ bool vb_wait_is_prompt(const struct vb_wait_policy *w);
 bool vb_wait_looks(const struct vb_wait_policy *w);
 /* The thread has looked since @since without a result, and its last yield
  * lasted @took: shall it look further? */
-bool vb_wait_looks_on(unsigned pace, vb_time since, vb_time took, vb_time now);
+bool vb_wait_looks_on(unsigned slowdown, vb_time since, vb_time took,
+		      vb_time now);
 void vb_wait_looked(struct vb_wait_policy *w, bool found);
-void vb_wait_slept(struct vb_wait_policy *w, unsigned pace, vb_time took);
+void vb_wait_slept(struct vb_wait_policy *w, unsigned slowdown, vb_time took);
 /* The caller set the timer of owed rings at the time @set: shall the timer stay
  * as it is? */
-bool vb_wait_owes_already(unsigned pace, vb_time set, vb_time now);
+bool vb_wait_owes_already(unsigned slowdown, vb_time set, vb_time now);
 
 /* The program's thread holds back an event whose completion is not there: what
  * shall it do after @looks looks since @since without a result? */
@@ -356,15 +359,15 @@ enum vb_held_event vb_wait_holds(unsigned looks, vb_time since, vb_time now);
  * (engine/poll_hint.c); the queue pair keeps it. Bytes arrived @now after bytes
  * were sent at @sent, and the last @answers answers came soon. Returns how many
  * in a row have come soon now; 0: this one came late. */
-unsigned vb_answer_counts(unsigned pace, vb_time sent, vb_time now,
+unsigned vb_answer_counts(unsigned slowdown, vb_time sent, vb_time now,
 			  unsigned answers);
 /* The last @answers answers came soon, and @wary are required: shall a poll
  * look for the next one? */
 bool vb_answer_is_worth(unsigned answers, unsigned wary);
 /* A poll has looked since @since: shall it look further? Shall it yield after
  * each look? */
-bool vb_answer_looks_on(unsigned pace, vb_time since, vb_time now);
-bool vb_answer_yields(unsigned pace, vb_time since, vb_time now);
+bool vb_answer_looks_on(unsigned slowdown, vb_time since, vb_time now);
+bool vb_answer_yields(unsigned slowdown, vb_time since, vb_time now);
 /* Returns how many soon answers in a row a poll requires before it looks again;
  * after a look without a result (@found false), more of them. */
 unsigned vb_answer_wary(unsigned wary, bool found);
@@ -384,7 +387,7 @@ enum vb_thread {
 enum vb_drained { DRAINED_NOTHING, DRAINED_SOME, DRAINED_BUSY };
 
 struct vb_thread_policy {
-	unsigned pace;
+	unsigned slowdown;
 	enum vb_thread does;
 	/* The thread leaves packets to a program from @left_at to @left_until,
 	 * also while it stands by. @left_until 0: it does not leave them. */
@@ -417,7 +420,7 @@ struct vb_thread_policy {
 	vb_time early, early_at;
 };
 
-void vb_thread_init(struct vb_thread_policy *t, unsigned pace);
+void vb_thread_init(struct vb_thread_policy *t, unsigned slowdown);
 
 /* Does the thread watch the packet sockets? False: it leaves them to a program,
  * and they do not wake it. */

@@ -32,15 +32,15 @@
  */
 #include "engine/policy.h"
 
-void vb_poll_init(struct vb_poll_policy *p, unsigned pace)
+void vb_poll_init(struct vb_poll_policy *p, unsigned slowdown)
 {
-	p->pace = pace;
-	p->patience = vb_span(pace, VB_SPIN_MOST);
+	p->slowdown = slowdown;
+	p->patience = vb_span(slowdown, VB_SPIN_MOST);
 }
 
-void vb_wait_begins(struct vb_wait_policy *w, unsigned pace, vb_time now)
+void vb_wait_begins(struct vb_wait_policy *w, unsigned slowdown, vb_time now)
 {
-	if (now - w->left_at > vb_span(pace, VB_PROMPT))
+	if (now - w->left_at > vb_span(slowdown, VB_PROMPT))
 		w->prompt = 0;
 	else if (w->prompt < VB_PROMPT_MANY)
 		w->prompt++;
@@ -66,10 +66,11 @@ bool vb_wait_looks(const struct vb_wait_policy *w)
 	return w->short_sleeps >= VB_MAX(w->wary, VB_WARY_LEAST);
 }
 
-bool vb_wait_looks_on(unsigned pace, vb_time since, vb_time took, vb_time now)
+bool vb_wait_looks_on(unsigned slowdown, vb_time since, vb_time took,
+		      vb_time now)
 {
-	return took < vb_span(pace, VB_ALONE) &&
-	       now - since < vb_span(pace, VB_LOOK_LASTS);
+	return took < vb_span(slowdown, VB_ALONE) &&
+	       now - since < vb_span(slowdown, VB_LOOK_LASTS);
 }
 
 static unsigned twice_as_wary(unsigned wary)
@@ -87,17 +88,17 @@ void vb_wait_looked(struct vb_wait_policy *w, bool found)
 	w->short_sleeps = 0;
 }
 
-void vb_wait_slept(struct vb_wait_policy *w, unsigned pace, vb_time took)
+void vb_wait_slept(struct vb_wait_policy *w, unsigned slowdown, vb_time took)
 {
-	if (took < vb_span(pace, VB_SLEEP_SHORT))
+	if (took < vb_span(slowdown, VB_SLEEP_SHORT))
 		w->short_sleeps++;
 	else
 		w->short_sleeps = 0;
 }
 
-bool vb_wait_owes_already(unsigned pace, vb_time set, vb_time now)
+bool vb_wait_owes_already(unsigned slowdown, vb_time set, vb_time now)
 {
-	return now - set < vb_span(pace, VB_OWED_AGAIN);
+	return now - set < vb_span(slowdown, VB_OWED_AGAIN);
 }
 
 enum vb_held_event vb_wait_holds(unsigned looks, vb_time since, vb_time now)
@@ -107,10 +108,10 @@ enum vb_held_event vb_wait_holds(unsigned looks, vb_time since, vb_time now)
 	return looks < VB_EARLY_LOOKS ? HELD_YIELDS : HELD_NAPS;
 }
 
-unsigned vb_answer_counts(unsigned pace, vb_time sent, vb_time now,
+unsigned vb_answer_counts(unsigned slowdown, vb_time sent, vb_time now,
 			  unsigned answers)
 {
-	return now > sent + vb_span(pace, VB_ANSWER_SOON) ? 0 : answers + 1;
+	return now > sent + vb_span(slowdown, VB_ANSWER_SOON) ? 0 : answers + 1;
 }
 
 bool vb_answer_is_worth(unsigned answers, unsigned wary)
@@ -118,14 +119,14 @@ bool vb_answer_is_worth(unsigned answers, unsigned wary)
 	return answers >= VB_MAX(wary, VB_WARY_LEAST);
 }
 
-bool vb_answer_looks_on(unsigned pace, vb_time since, vb_time now)
+bool vb_answer_looks_on(unsigned slowdown, vb_time since, vb_time now)
 {
-	return now - since < vb_span(pace, VB_ANSWER_SOON);
+	return now - since < vb_span(slowdown, VB_ANSWER_SOON);
 }
 
-bool vb_answer_yields(unsigned pace, vb_time since, vb_time now)
+bool vb_answer_yields(unsigned slowdown, vb_time since, vb_time now)
 {
-	return now - since > vb_span(pace, VB_ANSWER_SPIN);
+	return now - since > vb_span(slowdown, VB_ANSWER_SPIN);
 }
 
 unsigned vb_answer_wary(unsigned wary, bool found)

@@ -92,12 +92,12 @@
 
 static vb_time span(const struct vb_thread_policy *t, vb_time length)
 {
-	return vb_span(t->pace, length);
+	return vb_span(t->slowdown, length);
 }
 
-void vb_thread_init(struct vb_thread_policy *t, unsigned pace)
+void vb_thread_init(struct vb_thread_policy *t, unsigned slowdown)
 {
-	*t = (struct vb_thread_policy){ .pace = pace,
+	*t = (struct vb_thread_policy){ .slowdown = slowdown,
 					.does = THREAD_WATCHES,
 					.rest_after = VB_REST_AFTER,
 					.trust = VB_TRUST_LOST };
@@ -377,7 +377,7 @@ bool vb_thread_is_attentive(const struct vb_thread_policy *t, uint64_t program,
 	return vb_program_polled(program, span(t, VB_REST_MAX), now);
 }
 
-/* The latest end of the thread's sleep (rule 8). */
+/* Returns the time at which the thread's sleep ends at the latest (rule 8). */
 vb_time vb_thread_sleeps(const struct vb_thread_policy *t, uint64_t program,
 			 bool attentive, vb_time due, vb_time now)
 {
@@ -397,7 +397,7 @@ bool vb_thread_sends_ack(const struct vb_thread_policy *t, vb_time since,
 	return now > since + span(t, VB_NAP);
 }
 
-/* Which thread serves the lanes while this one sleeps (rule 10). */
+/* Decide which thread serves the lanes while this one sleeps (rule 10). */
 enum vb_lanes vb_thread_lanes(struct vb_thread_policy *t, uint64_t program,
 			      bool waiter, vb_time *until, vb_time now)
 {

@@ -119,7 +119,7 @@ static enum vb_poll_next await_turn(struct vb_engine *e, bool near,
 	if (near)
 		return POLL_RETURNS;
 	sched_yield();
-	if (vb_poll_found_taken(vb_engine_pace(e), vb_now() - from) ==
+	if (vb_poll_found_taken(vb_engine_slowdown(e), vb_now() - from) ==
 	    POLL_RETURNS)
 		return POLL_RETURNS;
 	vb_engine_note(e, vb_program_at(vb_engine_program(e)), PROGRAM_AWAITS);
@@ -146,7 +146,7 @@ static enum vb_poll_next drain_for_program(struct vb_engine *e)
 }
 
 /* Send the delayed ACK, because the program may sleep for long. */
-static void eng_settle(struct vb_engine *e)
+static void eng_send_delayed(struct vb_engine *e)
 {
 	if (!vb_mutex_trylock(&e->rx))
 		return;
@@ -168,7 +168,7 @@ static void armed(struct vb_engine *e)
 	uint64_t before = atomic_fetch_and(&e->program, ~VB_PROGRAM_BITS);
 
 	if (atomic_load_explicit(&e->attentive, memory_order_relaxed))
-		eng_settle(e);
+		eng_send_delayed(e);
 	/* The program is about to sleep, so the engine thread must serve the
 	 * packets. */
 	if (ends_rest(e))

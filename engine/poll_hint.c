@@ -57,7 +57,7 @@ static void count_answer(struct vb_engine *e, struct vb_poll_hint *a,
 			 vb_time now)
 {
 	unsigned answers = vb_answer_counts(
-		vb_engine_pace(e), sent_at(a), now,
+		vb_engine_slowdown(e), sent_at(a), now,
 		atomic_load_explicit(&a->answers, memory_order_relaxed));
 
 	atomic_store_explicit(&a->answers, answers, memory_order_relaxed);
@@ -112,18 +112,18 @@ static uint32_t eng_waiting(struct vb_cq *cq)
 static void eng_await(struct vb_engine *e, struct vb_poll_hint *a,
 		      struct vb_cq *cq)
 {
-	unsigned pace = vb_engine_pace(e);
+	unsigned slowdown = vb_engine_slowdown(e);
 	vb_time from = vb_now(), now = from;
 	uint32_t there = eng_waiting(cq);
 
-	while (vb_answer_looks_on(pace, from, now) && !is_answered(a) &&
+	while (vb_answer_looks_on(slowdown, from, now) && !is_answered(a) &&
 	       eng_waiting(cq) == there) {
 		eng_poll_hint_look(e, now);
-		if (vb_answer_yields(pace, from, now))
+		if (vb_answer_yields(slowdown, from, now))
 			sched_yield();
 		now = vb_now();
 	}
-	eng_note(e, a, vb_answer_looks_on(pace, from, now));
+	eng_note(e, a, vb_answer_looks_on(slowdown, from, now));
 	vb_engine_at_work(e, now);
 }
 

@@ -22,19 +22,19 @@ static struct vb_gid rnic_gid(const struct vb_device *d,
 }
 
 void vb_port_update_gather(const struct vb_device *d, const struct vb_netif *n,
-			   struct vb_port_update *news)
+			   struct vb_port_update *update)
 {
-	memset(news, 0, sizeof(*news));
+	memset(update, 0, sizeof(*update));
 	if (d->kind == DEVICE_IWARP)
-		news->only = rnic_gid(d, n);
+		update->only = rnic_gid(d, n);
 	if (!n)
 		return;
-	news->ifindex = n->ifindex;
-	memcpy(news->mac, n->mac, sizeof(news->mac));
-	news->up = n->up;
-	news->mtu = n->mtu;
-	news->mbits = n->mbits;
-	news->count = VB_MIN(n->count, VB_COUNT(news->addresses));
-	memcpy(news->addresses, n->addresses,
-	       news->count * sizeof(news->addresses[0]));
+	update->ifindex = n->ifindex;
+	memcpy(update->mac, n->mac, sizeof(update->mac));
+	update->up = n->up;
+	update->mtu = n->mtu;
+	update->mbits = n->mbits;
+	update->count = VB_MIN(n->count, VB_COUNT(update->addresses));
+	memcpy(update->addresses, n->addresses,
+	       update->count * sizeof(update->addresses[0]));
 }

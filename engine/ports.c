@@ -76,13 +76,14 @@ static bool stays(const struct vb_port *p, const struct vb_netif *now)
 static void refresh_one(struct vb_open_adapter *oa, void *arg)
 {
 	const struct vb_netif *n = interface_of(oa, arg);
-	struct vb_port_update news;
+	struct vb_port_update update;
 
-	if (oa->device.kind == DEVICE_IB) /* it has no interface */
+	/* a fabric's adapter has no network interface */
+	if (oa->device.kind == DEVICE_IB)
 		return;
-	vb_port_update_gather(&oa->device, n, &news);
-	news.stays = stays(&oa->adapter.port, n);
-	vb_ports_tell(oa, vb_port_update(&oa->adapter.port, &news));
+	vb_port_update_gather(&oa->device, n, &update);
+	update.stays = stays(&oa->adapter.port, n);
+	vb_ports_tell(oa, vb_port_update(&oa->adapter.port, &update));
 }
 
 void vb_ports_refresh(struct vb_engine *e)

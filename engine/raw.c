@@ -135,7 +135,7 @@ int vb_engine_raw_create(struct vb_adapter *a, struct vb_qp_init *init,
 	struct vb_raw *r;
 	int rc;
 
-	if (vb_adapter_is_ib(a)) /* it has no Ethernet frames */
+	if (vb_adapter_is_ib(a)) /* a fabric's adapter has no Ethernet frames */
 		return -EOPNOTSUPP;
 	r = calloc(1, sizeof(*r));
 	if (!r)

@@ -151,21 +151,21 @@ static uint64_t cookie(void)
 
 /* Returns a number that is unique for ever: a namespace's cookie, which is
  * unique until the host restarts, mixed with the boot id. */
-uint64_t vb_runtime_dir_life(void)
+uint64_t vb_runtime_dir_space(void)
 {
-	uint64_t life = cookie();
-	int fd = life ? open(BOOT_ID, O_RDONLY | O_CLOEXEC) : -1;
+	uint64_t space = cookie();
+	int fd = space ? open(BOOT_ID, O_RDONLY | O_CLOEXEC) : -1;
 	char id[64];
 	ssize_t n;
 
 	if (fd < 0)
-		return life;
+		return space;
 	n = read(fd, id, sizeof(id));
 	for (ssize_t i = 0; i < n; i++)
 		/* the hash function FNV-1a */
-		life = (life ^ (uint8_t)id[i]) * 0x100000001b3;
+		space = (space ^ (uint8_t)id[i]) * 0x100000001b3;
 	close(fd);
-	return life;
+	return space;
 }
 
 int vb_runtime_dir_lock(int fd)

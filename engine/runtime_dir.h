@@ -32,7 +32,7 @@ uint64_t vb_runtime_dir_namespace(int proc, const char *pid);
 /* Returns a number for the calling process's network namespace that no other
  * namespace ever gets, unlike vb_runtime_dir_namespace()'s number, which is
  * reused after the namespace is gone. 0 where the kernel does not tell. */
-uint64_t vb_runtime_dir_life(void);
+uint64_t vb_runtime_dir_space(void);
 
 /* Lock @fd exclusively (flock()), as long as it is open in this process; a
  * child of fork closes it. Waits for at most 2 s: then -ETIMEDOUT; else

@@ -50,7 +50,7 @@ enum {
 	FD_RAW,	    /* epoll descriptor of the raw packet queue pairs */
 	FD_STREAM,  /* epoll descriptor of iWARP's TCP sockets */
 	FD_FABRIC,  /* epoll descriptor of the bells of InfiniBand adapters */
-	FD_NEWS,    /* epoll descriptor of their connections to fabrics */
+	FD_CONTROL, /* epoll descriptor of their connections to fabrics */
 	FD_SOON,    /* the timerfd of vb_wait_soon() */
 	FD_FORWARD, /* XRC requests of other processes */
 	FD_COUNT
@@ -119,7 +119,8 @@ static void publish(struct vb_service *s)
 	s->fds[FD_RAW].fd = watches ? atomic_load(&e->raw_fd) : -1;
 	s->fds[FD_STREAM].fd = watches ? atomic_load(&e->stream_fd) : -1;
 	s->fds[FD_FABRIC].fd = watches ? atomic_load(&e->fabric_fd) : -1;
-	s->fds[FD_NEWS].fd = atomic_load(&e->fabric_fd) < 0 ? -1 : e->news_fd;
+	s->fds[FD_CONTROL].fd =
+		atomic_load(&e->fabric_fd) < 0 ? -1 : e->control_fd;
 	s->announced = s->fds[FD_FABRIC].fd >= 0;
 	s->ready = s->announced && !vb_fabric_sleep(e);
 	if (s->shown == s->policy.does)
@@ -253,7 +254,7 @@ static vb_time plan_near(struct vb_service *s, vb_time until, vb_time now)
 
 /* Send an ACK that was delayed for a reply of the program and has waited long
  * enough. */
-static void settle_old(struct vb_service *s, vb_time now)
+static void send_old_acks(struct vb_service *s, vb_time now)
 {
 	struct vb_engine *e = s->e;
 
@@ -266,7 +267,7 @@ static void settle_old(struct vb_service *s, vb_time now)
 
 /* Send the delayed ACK and let no other ACK be delayed. False: a program drains
  * the link, and may leave an ACK delayed. */
-static bool settle_all(struct vb_engine *e, vb_time now)
+static bool send_all_acks(struct vb_engine *e, vb_time now)
 {
 	if (!vb_mutex_trylock(&e->rx))
 		return false;
@@ -287,7 +288,7 @@ static vb_time plan_debts(struct vb_service *s, bool attentive, vb_time now)
 	if (attentive)
 		atomic_store_explicit(&e->attentive, true,
 				      memory_order_relaxed);
-	else if (was && !settle_all(e, now))
+	else if (was && !send_all_acks(e, now))
 		return vb_thread_soon(&s->policy, now);
 	return VB_NEVER;
 }
@@ -365,8 +366,8 @@ static void eng_service_serve(struct vb_service *s, vb_time now)
 		vb_wait_over(s->e);
 	if (is_called_back(s))
 		vb_thread_called_back(&s->policy);
-	if (fds[FD_NEWS].revents)
-		vb_fabric_news(s->e);
+	if (fds[FD_CONTROL].revents)
+		vb_fabric_take_updates(s->e);
 	if (has_packets(s) || fds[FD_RAW].revents)
 		on_packets(s, now);
 	else if (!vb_thread_watches(&s->policy) && now >= s->policy.left_until)
@@ -451,14 +452,13 @@ static void loop(struct vb_service *s)
 		now = vb_now();
 		if (e->near && !others_serve(e))
 			(void)vb_near_poll(e->near, now);
-		if (e->near &&
-		    eng_stand_by(s, ready > 0 && is_rung(s), now))
+		if (e->near && eng_stand_by(s, ready > 0 && is_rung(s), now))
 			eng_service_turn(s);
 		vb_drive_due(e, now, UINT_MAX);
 		vb_moderate_due(e, now);
 		if (atomic_load(&e->stream_ending))
 			vb_stream_sweep(e, now);
-		settle_old(s, now);
+		send_old_acks(s, now);
 		if (ready < 0) {
 			for (int i = 0; i < FD_COUNT; i++)
 				s->fds[i].revents = 0;
@@ -478,7 +478,7 @@ static void *service_main(void *arg)
 		     /* the thread that creates this one stores an equal
 		      * value */
 		     pthread_self());
-	vb_thread_init(&s.policy, vb_engine_pace(e));
+	vb_thread_init(&s.policy, vb_engine_slowdown(e));
 	atomic_store(&e->thread_does, s.shown = s.policy.does);
 	prctl(PR_SET_NAME, "verbena");
 	vb_prompt_thread();
@@ -497,7 +497,7 @@ static void *service_main(void *arg)
 	s.fds[FD_RAW] = (struct pollfd){ -1, POLLIN, 0 };
 	s.fds[FD_STREAM] = (struct pollfd){ -1, POLLIN, 0 };
 	s.fds[FD_FABRIC] = (struct pollfd){ -1, POLLIN, 0 };
-	s.fds[FD_NEWS] = (struct pollfd){ -1, POLLIN, 0 };
+	s.fds[FD_CONTROL] = (struct pollfd){ -1, POLLIN, 0 };
 	s.fds[FD_SOON] = (struct pollfd){ e->soon_fd, POLLIN, 0 };
 	s.fds[FD_FORWARD] = (struct pollfd){ -1, POLLIN, 0 };
 	if (e->near)

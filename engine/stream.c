@@ -174,7 +174,7 @@ bool vb_stream_step(struct vb_engine *e, struct vb_qp *qp, vb_time now)
 	struct vb_iw_txq *q = eng_stream_my_txq();
 	bool more, more_near;
 
-	qp->now = now;
+	now = vb_qp_advance(qp, now);
 	if (!s || !q || s->phase == CLOSING) {
 		vb_qp_flush(qp);
 		return q ? false : true;
@@ -185,7 +185,7 @@ bool vb_stream_step(struct vb_engine *e, struct vb_qp *qp, vb_time now)
 	}
 	more_near = step_near(e, s, qp, now);
 	follow_mss(s, qp, now);
-	more = !s->blocked && !vb_iw_is_quiet(qp, now);
+	more = !s->blocked && !vb_iw_is_idle(qp, now);
 	for (unsigned i = 0; more && i < STEP_CALLS; i++)
 		more = eng_stream_send_batch(e, s, qp, q, now);
 	vb_qp_flush(qp);
@@ -290,8 +290,7 @@ bool vb_stream_serve(struct vb_engine *e, struct vb_stream *s, uint32_t ready,
 	if (s->met && !is_its_turn(e, s, now))
 		return false;
 	vb_mutex_lock(&qp->drive);
-	now = vb_engine_time(qp, now);
-	qp->now = now;
+	now = vb_qp_advance(qp, now);
 	if (s->phase == CLOSING || !vb_iw_is_started(qp))
 		vb_stream_throw_away(e, s, &found);
 	else if (ready & ~(uint32_t)EPOLLOUT)

@@ -23,7 +23,7 @@ enum vb_stream_event {
  * qp->drive held, and perhaps rx, so @tell must call no function of the
  * engine. */
 struct vb_stream_listener {
-	void (*tell)(void *arg, enum vb_stream_event news);
+	void (*tell)(void *arg, enum vb_stream_event event);
 	void *arg;
 };
 

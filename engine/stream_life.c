@@ -23,10 +23,10 @@
 /* The most reads of one closing stream before others have their turn. */
 #define THROWS 16
 
-void vb_stream_tell(struct vb_stream *s, enum vb_stream_event news)
+void vb_stream_tell(struct vb_stream *s, enum vb_stream_event event)
 {
 	if (s->listener.tell)
-		s->listener.tell(s->listener.arg, news);
+		s->listener.tell(s->listener.arg, event);
 }
 
 void vb_stream_give_notice(struct vb_engine *e, struct vb_stream *s,
@@ -322,7 +322,7 @@ void vb_stream_sweep(struct vb_engine *e, vb_time now)
 	vb_mutex_unlock(&e->rx);
 }
 
-/* Are there bytes that a peer's TCP has not acknowledged? */
+/* True if some stream has bytes that its peer's TCP has not acknowledged. */
 static bool is_on_its_way(struct vb_engine *e) VB_REQUIRES(e->rx)
 {
 	for (struct vb_chain *l = e->streams; l; l = l->next) {

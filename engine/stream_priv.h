@@ -26,7 +26,8 @@ struct vb_stream {
 	/* The socket is full: no thread makes a batch, which is much work,
 	 * before the socket has room again. */
 	_Atomic bool blocked;
-	bool more; /* at the last step there was more to send */
+	/* the last call of vb_stream_step() left something to send */
+	bool more;
 	bool eof, over, live;
 	_Atomic bool met; /* the peer's card (RDMAP_CARD) has been read */
 	/* most messages go by lanes, and few by this socket */
@@ -56,7 +57,7 @@ bool vb_stream_serve(struct vb_engine *e, struct vb_stream *s, uint32_t ready,
 		     vb_time now) VB_REQUIRES(e->rx);
 
 /* Functions of engine/stream_life.c. */
-void vb_stream_tell(struct vb_stream *s, enum vb_stream_event news);
+void vb_stream_tell(struct vb_stream *s, enum vb_stream_event event);
 /* Send the listener of @s STREAM_OVER, once; the engine closes the socket
  * within 5 s. Later calls do nothing. */
 void vb_stream_give_notice(struct vb_engine *e, struct vb_stream *s,

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Names and formats are those that Linux 6 shows for an InfiniBand adapter. */
+/* Writes the files of /sys that describe an InfiniBand adapter of a fabric.
+ * Names and formats are those of Linux 6. */
 #include "engine/sysfs_fabric.h"
 
 #include <inttypes.h>
@@ -79,12 +80,13 @@ static int put_layer(char *to, size_t room, const struct vb_umad_info *p)
 	return snprintf(to, room, "InfiniBand\n");
 }
 
-/* A port without a link says what the slowest link has, as Linux does. */
+/* Write the rate of the port. A port without a link reports the lowest rate, as
+ * on Linux. */
 static int put_rate(char *to, size_t room, const struct vb_umad_info *p)
 {
 	static const struct {
 		uint8_t ext, speed;
-		unsigned tenths; /* of Gbit/s, a lane */
+		unsigned tenths; /* rate of one lane in tenths of a Gbit/s */
 		const char *name;
 	} speeds[] = {
 		{ 8, 0, 1000, "NDR" }, { 4, 0, 500, "HDR" },
@@ -92,7 +94,9 @@ static int put_rate(char *to, size_t room, const struct vb_umad_info *p)
 		{ 0, 4, 100, "QDR" },  { 0, 2, 50, "DDR" },
 		{ 0, 0, 25, "SDR" },
 	};
-	static const uint8_t lanes_of[] = { 1, 4, 8, 12, 2 }; /* by bit */
+	/* by the number of the bit in LinkWidthActive: how many lanes the link
+	 * has */
+	static const uint8_t lanes_of[] = { 1, 4, 8, 12, 2 };
 	unsigned lanes = 1, i = 0, tenths;
 
 	for (unsigned bit = 0; bit < VB_COUNT(lanes_of); bit++)
@@ -117,7 +121,7 @@ static const struct {
 	{ "link_layer", put_layer },
 };
 
-/* In the order of enum vb_umad_count. */
+/* by enum vb_umad_count: the name of the counter's file */
 static const char *const counters[VB_UMAD_COUNTS] = {
 	[UMAD_COUNT_SYMBOL_ERROR] = "symbol_error",
 	[UMAD_COUNT_LINK_ERROR_RECOVERY] = "link_error_recovery",
@@ -145,7 +149,8 @@ static const char *const counters[VB_UMAD_COUNTS] = {
 	[UMAD_COUNT_MULTICAST_RCV_PACKETS] = "multicast_rcv_packets",
 };
 
-/* Write a GID as eight groups of two bytes. */
+/* Write a GID as text: eight groups of two bytes, and a newline. Returns its
+ * length. */
 static int say_gid(char *to, size_t room, uint64_t prefix, uint64_t guid)
 {
 	const uint64_t half[] = { prefix, guid };
@@ -159,8 +164,8 @@ static int say_gid(char *to, size_t room, uint64_t prefix, uint64_t guid)
 	return len;
 }
 
-/* Read the number behind @directory in @file. False: @file is elsewhere, or the
- * number is not below @count. */
+/* Read the number in @file behind @directory into *@index. False: @file is in
+ * another directory, or the number is not below @count. */
 static bool take_index(const char *file, const char *directory, unsigned count,
 		       unsigned *index)
 {
@@ -212,7 +217,8 @@ struct adapter {
 	FILE *f;
 	const char *name;
 	char parent[96]; /* the directory that contains infiniband/NAME */
-	char at[192];	 /* infiniband/NAME */
+	/* the adapter's own directory in @parent, with @parent in front */
+	char at[192];
 };
 
 static void put_file(const struct adapter *a, const char *at,
@@ -225,8 +231,9 @@ static void put_file(const struct adapter *a, const char *at,
 		fprintf(a->f, "%s/%s\t%s", at, file, text);
 }
 
-/* The counters' files are empty in the tree, since a number written there would
- * be outdated. */
+/* Put the files of a port into the tree. The files of counters are empty there,
+ * since a number in the tree would soon be outdated; they are read from the
+ * fabric's process. */
 static void put_port_files(const struct adapter *a, unsigned number,
 			   const struct vb_umad_info *p)
 {

@@ -297,7 +297,7 @@ static void put_device(struct page *g)
 static void eng_sysfs_text_describe(FILE *f, const struct vb_device *d,
 				    const struct vb_netif *n, unsigned *umads)
 {
-	struct vb_port_update news;
+	struct vb_port_update update;
 	struct vb_port p;
 	struct page page = {
 		.f = f,
@@ -306,9 +306,9 @@ static void eng_sysfs_text_describe(FILE *f, const struct vb_device *d,
 		.port = &p,
 	};
 
-	vb_port_update_gather(d, n, &news);
+	vb_port_update_gather(d, n, &update);
 	vb_port_init(&p);
-	(void)vb_port_update(&p, &news);
+	(void)vb_port_update(&p, &update);
 	snprintf(p.netdev, sizeof(p.netdev), "%s", d->netdev);
 	put_device(&page);
 	if (page.kind->has_mads)
@@ -343,15 +343,19 @@ static void put_host(FILE *f)
 	put_manager(f);
 }
 
-/* The adapters that are places in fabrics. */
+/* Write the adapters that are places in fabrics. Initiators of storage look
+ * among the hosts of SCSI for targets that are connected already; without that
+ * directory, which only a kernel with SCSI has, they give up. */
 static void put_places(FILE *f, unsigned *umads)
 {
 	const char *specs = getenv(DEVICES_VARIABLE);
 	struct vb_fabric_place place;
-	unsigned count;
+	unsigned count, i = 0;
 
-	for (unsigned i = 0; vb_fabric_place_nth(specs, i, &place, &count); i++)
+	for (; vb_fabric_place_nth(specs, i, &place, &count); i++)
 		vb_sysfs_fabric_put(f, i, &place, umads);
+	if (i > 0)
+		eng_sysfs_text_put(f, CLASS, "scsi_host/");
 }
 
 static char *write_down(const struct vb_device *devices, unsigned count,

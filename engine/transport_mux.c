@@ -84,6 +84,7 @@ static vb_time mux_deadline(const struct vb_qp *qp) VB_REQUIRES(qp->drive)
 static const struct vb_transport_ops near_or_packets = {
 	.name = "near or packets",
 	.recv = { vb_resp_recv, vb_comp_recv },
+	.run = vb_rc_run,
 	.send = send_all,
 	.quick = quick,
 	.can_wait = mux_can_wait,
@@ -306,12 +307,12 @@ static void revoke_near(struct vb_adapter *a, uint32_t index, uint32_t key)
 		vb_near_revoke(n, a, index);
 }
 
-static bool is_quiet_near(struct vb_adapter *a, uint32_t key,
-			  struct vb_age *age)
+static bool is_drained_near(struct vb_adapter *a, uint32_t key,
+			    struct vb_age *age)
 {
 	struct vb_near *n = running_near();
 
-	return !n || vb_near_is_quiet(n, key, age);
+	return !n || vb_near_is_drained(n, key, age);
 }
 
 static void await_near(struct vb_adapter *a, uint32_t key)
@@ -341,7 +342,7 @@ static enum vb_fault reach_near(const struct vb_pd *pd,
 const struct vb_key_ops vb_mux_keys = {
 	.grant = grant_near,
 	.revoke = revoke_near,
-	.is_quiet = is_quiet_near,
+	.is_drained = is_drained_near,
 	.await = await_near,
 	.find = find_near,
 	.reach = reach_near,

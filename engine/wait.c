@@ -44,7 +44,7 @@ void vb_wait_soon(struct vb_engine *e)
 
 	if (atomic_load(&e->soon) &&
 	    vb_wait_owes_already(
-		    vb_engine_pace(e),
+		    vb_engine_slowdown(e),
 		    atomic_load_explicit(&e->soon_set, memory_order_relaxed),
 		    now))
 		return;
@@ -68,7 +68,7 @@ void vb_wait_over(struct vb_engine *e)
 
 /* Ring the peers that are owed a ring. Cancellation is off meanwhile: a ring
  * must not be lost when the program cancels this thread. */
-static void eng_wait_settle(struct vb_engine *e)
+static void eng_wait_ring(struct vb_engine *e)
 {
 	int cancel = vb_cancel_off();
 
@@ -90,7 +90,7 @@ static bool begin_watch(struct vb_engine *e, struct vb_channel *ch)
 	if (!e || !e->near || vb_engine_spins(e) || vb_channel_has_events(ch) ||
 	    !atomic_compare_exchange_strong(&e->watched, &none, true))
 		return false;
-	vb_wait_begins(&e->wait, vb_engine_pace(e), vb_now());
+	vb_wait_begins(&e->wait, vb_engine_slowdown(e), vb_now());
 	vb_channel_watch(ch, vb_near_bell(e->near));
 	return true;
 }
@@ -145,14 +145,14 @@ static bool eng_wait_look(struct watch *w)
 /* Look for an event for a while before sleeping. */
 static void eng_wait_linger(struct watch *w)
 {
-	unsigned pace = vb_engine_pace(w->e);
+	unsigned slowdown = vb_engine_slowdown(w->e);
 	vb_time since = vb_now(), took;
 	bool found;
 
 	do {
 		took = eng_wait_yield();
 		found = eng_wait_look(w);
-	} while (!found && vb_wait_looks_on(pace, since, took, vb_now()));
+	} while (!found && vb_wait_looks_on(slowdown, since, took, vb_now()));
 	vb_wait_looked(&w->e->wait, found);
 }
 
@@ -161,7 +161,7 @@ static int eng_sleep_by(struct vb_engine *e, struct vb_bell *bell)
 	vb_time then = vb_now();
 	int rc = vb_bell_wait(bell);
 
-	vb_wait_slept(&e->wait, vb_engine_pace(e), vb_now() - then);
+	vb_wait_slept(&e->wait, vb_engine_slowdown(e), vb_now() - then);
 	return rc;
 }
 
@@ -209,7 +209,7 @@ static int eng_wait_watch(struct watch *w, struct vb_cq **cq)
 			vb_wait_is_elsewhere(&w->e->wait);
 			break;
 		}
-		eng_wait_settle(w->e);
+		eng_wait_ring(w->e);
 		if (!looks)
 			rc = eng_sleep_by(w->e, bell);
 		else
@@ -236,7 +236,7 @@ static int wait_event(struct vb_channel *ch, struct vb_cq **cq)
 	int rc;
 
 	if (w.e && w.e->near)
-		eng_wait_settle(w.e);
+		eng_wait_ring(w.e);
 	if (w.e && has_polled(w.e) && !vb_channel_has_events(ch) &&
 	    blocks(ch->fd))
 		vb_engine_armed();

@@ -303,7 +303,7 @@ static bool take_reply(struct vb_engine *e, const struct forward_msg *l,
 		return true;
 	vb_mutex_lock(&qp->drive);
 	if (atomic_load(&qp->qpn) == l->tqpn && qp->type == QPT_XRC_RECV) {
-		qp->now = vb_now();
+		(void)vb_qp_advance(qp, vb_now());
 		if (l->kind == FORWARD_BYTES)
 			vb_forward_bytes(qp, l->serial, (enum vb_fault)l->fault,
 					 bytes, (uint32_t)len);
@@ -423,14 +423,15 @@ static enum vb_fault eng_take_request(struct vb_engine *e, struct session *s,
 	qp->adapter = a;
 	qp->mtu = l->mtu;
 	qp->attr.dest_qp_num = l->sqpn & 0xffffff;
-	qp->now = vb_now();
+	(void)vb_qp_advance(qp, vb_now());
 	fault = vb_forward_take(&g->forward, &l->domain, &pkt, &l->value);
 	vb_mutex_unlock(&g->forward.qp.drive);
 	return fault;
 }
 
-static void answer(struct vb_engine *e, struct session *s,
-		   struct forward_msg *l, const uint8_t *bytes, size_t len)
+static void answer_forward(struct vb_engine *e, struct session *s,
+			   struct forward_msg *l, const uint8_t *bytes,
+			   size_t len)
 {
 	l->value = 0;
 	vb_mutex_lock(&e->list_lock);
@@ -501,7 +502,7 @@ static bool take_question(struct vb_engine *e, struct session *s,
 	struct vb_forward_piece piece;
 
 	if (l->kind == FORWARD_REQUEST) {
-		answer(e, s, l, bytes, len);
+		answer_forward(e, s, l, bytes, len);
 		return true;
 	}
 	if (l->kind != FORWARD_FETCH || len != sizeof(piece))

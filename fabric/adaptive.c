@@ -8,7 +8,7 @@
 
 #include "base/bytes.h"
 
-#define FAR	    255
+#define UNREACHED   255
 #define FLOWS_LEAST 256u
 #define FLOWS_MOST  65536u
 /* A group is worked out again after that time, since a subnet manager may have
@@ -26,7 +26,7 @@ struct group {
 };
 
 struct flow_entry {
-	/* identity of the flow, from key_of(); 0: this entry is free */
+	/* identity of the flow, from flow_key(); 0: this entry is free */
 	uint64_t key;
 	vb_time last; /* the time when the flow's last frame came */
 	uint8_t port;
@@ -82,7 +82,7 @@ static void measure_hops(const struct vb_fab_net *net,
 {
 	uint32_t head = 0, tail = 0;
 
-	memset(hops, FAR, net->nodes);
+	memset(hops, UNREACHED, net->nodes);
 	hops[to->index] = 0;
 	queue[tail++] = to;
 	while (head < tail) {
@@ -92,7 +92,8 @@ static void measure_hops(const struct vb_fab_net *net,
 			const struct vb_fab_node *m = neighbour(n, p);
 
 			if (!m || m->kind != FAB_SWITCH ||
-			    hops[m->index] != FAR || hops[n->index] == FAR - 1)
+			    hops[m->index] != UNREACHED ||
+			    hops[n->index] == UNREACHED - 1)
 				continue;
 			hops[m->index] = (uint8_t)(hops[n->index] + 1);
 			queue[tail++] = m;
@@ -202,7 +203,7 @@ static bool has(const struct group *g, unsigned port)
 
 /* Functions for flows and the ports that they were given. */
 
-static uint64_t key_of(const struct vb_fab_view *v)
+static uint64_t flow_key(const struct vb_fab_view *v)
 {
 	const uint8_t *bth = vb_lrh_bth(v->bytes, &v->lrh);
 
@@ -227,7 +228,7 @@ static struct flow_entry *place_of(const struct vb_fab_adaptive *a,
 
 /* For how long a frame can be under way: every switch discards it after
  * SwitchLifeTime, which is taken to be the same in all. */
-static vb_time longest_way(const struct vb_fab_node *n, const struct group *g)
+static vb_time longest_path(const struct vb_fab_node *n, const struct group *g)
 {
 	vb_time life = vb_fab_life_ns(n->sw.life);
 
@@ -257,8 +258,9 @@ static bool make_flow_room(struct vb_fab_adaptive *a)
 	return true;
 }
 
-/* How much waits at the port; a port that was given few flows breaks a tie,
- * since what they will send is not in the queue yet. */
+/* Returns how much waits at the port to be sent. Of two ports at which as much
+ * waits, the one that was given fewer flows counts as less loaded, since what
+ * those will send is not in the queue yet. */
 static uint64_t load_of(const struct vb_fab_node *n, unsigned port)
 {
 	const struct vb_fab_end *e = n->port[port].end;
@@ -269,8 +271,8 @@ static uint64_t load_of(const struct vb_fab_node *n, unsigned port)
 	return blocks << 32 | n->sw.adaptive->on_port[port];
 }
 
-/* The port of the group with the least load, but not @in. @port: if there is
- * none. */
+/* Returns the port of the group with the least load, but not @in; @port if
+ * there is none. */
 static uint8_t least_loaded(const struct vb_fab_node *n, const struct group *g,
 			    unsigned in, uint8_t port)
 {
@@ -297,7 +299,7 @@ uint8_t fab_adaptive_port(struct vb_fab_end *in, const struct vb_fab_view *v,
 	struct vb_fab_adaptive *a = n->sw.adaptive;
 	const struct group *g;
 	struct flow_entry *f;
-	vb_time way;
+	vb_time longest;
 
 	if (v->lrh.vl == VB_VL_MGMT || v->lrh.lnh < LNH_LOCAL)
 		return port;
@@ -309,17 +311,17 @@ uint8_t fab_adaptive_port(struct vb_fab_end *in, const struct vb_fab_view *v,
 		if (!a->room)
 			return port;
 	}
-	f = place_of(a, key_of(v));
+	f = place_of(a, flow_key(v));
 	if (!f->key && a->overflowed)
 		return port;
-	way = longest_way(n, g);
+	longest = longest_path(n, g);
 	if (!f->key || !has(g, f->port) || f->port == in->no ||
-	    (way != VB_NEVER && now - f->last > way)) {
+	    (longest != VB_NEVER && now - f->last > longest)) {
 		if (f->key)
 			a->on_port[f->port]--;
 		else
 			a->flows++;
-		f->key = key_of(v);
+		f->key = flow_key(v);
 		f->port = least_loaded(n, g, in->no, port);
 		a->on_port[f->port]++;
 	}

@@ -13,8 +13,9 @@
 
 #include "fabric/net_priv.h"
 
-/* The port by which the unicast frame @v, which came in at @in, leaves; @port:
- * what the linear table says. Only of a switch whose adaptive routing is on. */
+/* Returns the port by which the unicast frame @v, which came in at @in, leaves
+ * the switch. @port: the port that the linear table names. Call it only for a
+ * switch whose adaptive routing is on. */
 uint8_t fab_adaptive_port(struct vb_fab_end *in, const struct vb_fab_view *v,
 			  uint8_t port, vb_time now);
 

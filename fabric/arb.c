@@ -53,8 +53,9 @@ static int take_turn_alone(struct vb_arb_table *t, const struct vb_fab_vlarb *e,
 	return e[t->at].vl;
 }
 
-/* The lane whose turn it is; the table has a lane that is in @able. The loop
- * ends, since each round adds an entry's weight to it and debts are bounded. */
+/* Returns the lane whose turn it is; the table has a lane that is in @able. The
+ * loop ends, since each round adds an entry's weight to it and debts are
+ * bounded. */
 static int take_turn(struct vb_arb_table *t, const struct vb_fab_vlarb *e,
 		     unsigned entries, uint16_t able)
 {

@@ -22,8 +22,9 @@ struct vb_cc {
 void vb_cc_notify(struct vb_cc *c, const struct vb_fab_cc *set, unsigned sl,
 		  vb_time now);
 
-/* How many nanoseconds a flow waits between the end of a frame, which takes
- * @frame_ns on the wire, and the start of the next one. 0: it does not wait. */
+/* Returns how many nanoseconds a flow waits between the end of a frame, which
+ * takes @frame_ns on the wire, and the start of the next one. 0: it does not
+ * wait. */
 vb_time vb_cc_gap(struct vb_cc *c, const struct vb_fab_cc *set, unsigned sl,
 		  vb_time frame_ns, vb_time now);
 

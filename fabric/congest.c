@@ -38,8 +38,8 @@ struct vb_fab_pacer {
 	struct flow flow[FLOWS];
 };
 
-/* The BTH of an item that is neither raw nor of subnet management; or NULL.
- * *@h: its LRH. */
+/* Returns the BTH of an item, and sets *@h to its LRH; NULL: the item is raw or
+ * of subnet management. */
 static const uint8_t *bth_of(const struct item *it, struct vb_lrh *h)
 {
 	if (it->vl == VB_VL_MGMT)
@@ -86,7 +86,8 @@ static struct flow *flow_of(struct vb_fab_end *e, unsigned sl, uint16_t peer)
 	return p ? &p->flow[at] : NULL;
 }
 
-/* The frame of @len bytes leaves its flow at @now: when may the next one? */
+/* The frame of @len bytes leaves its flow at @now: compute when the next frame
+ * of the flow may leave. */
 static void start_gap(struct vb_fab_end *e, struct flow *f, unsigned sl,
 		      size_t len, vb_time now)
 {
@@ -146,7 +147,7 @@ bool fab_congest_hold(struct vb_fab_end *e, struct item *it, vb_time now)
 	return true;
 }
 
-static void release(struct vb_fab_end *e, struct flow *f, vb_time now)
+static void release_throttled(struct vb_fab_end *e, struct flow *f, vb_time now)
 {
 	struct item *it = fab_pop(&f->items);
 	uint8_t vl = it->vl;
@@ -168,7 +169,7 @@ void fab_congest_fire(struct vb_fab_end *e, vb_time now)
 		struct flow *f = &p->flow[i];
 
 		while (f->items.first && f->next <= now)
-			release(e, f, now);
+			release_throttled(e, f, now);
 		if (f->items.first)
 			next = VB_MIN(next, f->next);
 		else
@@ -206,8 +207,8 @@ void fab_congest_flush(struct vb_fab_end *e, bool by_link)
 
 /* Functions that notify sources of congestion, and log notifications. */
 
-/* The queue pair that sent the frame, as far as the frame says: only
- * datagrams do. */
+/* Returns the queue pair that sent the frame; QPN_UNKNOWN: the frame does not
+ * say, as only datagrams do. */
 static uint32_t sender_qpn(const uint8_t *bth, size_t behind)
 {
 	if (bth[0] >> 5 != SERVICE_UD || behind < VB_BTH_BYTES + DETH_SQPN + 3)

@@ -78,7 +78,7 @@ static void hasten(struct vb_far *f, vb_time now)
 
 /* Leaves the session and chooses a new nonce, which no message under way
  * has. */
-static void begin(struct vb_far *f, vb_time now)
+static void restart_session(struct vb_far *f, vb_time now)
 {
 	const struct vb_far_spec *s = &f->spec;
 
@@ -105,7 +105,7 @@ struct vb_far *vb_far_create(const struct vb_far_spec *spec, vb_time now)
 	f->spec = *spec;
 	f->next = now;
 	f->heard = now;
-	begin(f, now);
+	restart_session(f, now);
 	return f;
 }
 
@@ -116,7 +116,7 @@ void vb_far_destroy(struct vb_far *f)
 
 void vb_far_changed(struct vb_far *f, vb_time now)
 {
-	begin(f, now);
+	restart_session(f, now);
 }
 
 const struct vb_far_status *vb_far_status(const struct vb_far *f)
@@ -182,8 +182,9 @@ static bool agrees(struct vb_far *f, const struct vb_far_hello *h, vb_time now)
 	return false;
 }
 
-/* The sender has shown no nonce of this end, or an old one: tell it the present
- * one. In a session nothing changes before it has shown that one. */
+/* Answer a hello that shows no nonce of this end, or an old one: tell the
+ * sender this end's present nonce. During a session nothing else changes before
+ * the sender has shown the present nonce. */
 static void answer_stranger(struct vb_far *f, const struct vb_far_hello *h,
 			    vb_time now)
 {

@@ -76,8 +76,8 @@ struct vb_far_status {
 	uint64_t forged;
 };
 
-/* The protocol of one link, which vb_fab_link_far() has made. NULL: no memory.
- */
+/* Make the protocol's state for one link, which vb_fab_link_far() has made.
+ * NULL: no memory. */
 struct vb_far *vb_far_create(const struct vb_far_spec *spec, vb_time now);
 void vb_far_destroy(struct vb_far *f);
 

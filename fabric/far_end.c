@@ -7,7 +7,8 @@
 
 #define ALARMS_OF_END 3
 
-/* The near end of the link at @port to another process; NULL: there is none. */
+/* Returns this network's end of the link at @port to another process; NULL:
+ * @port has no such link. */
 static struct vb_fab_end *near_end(const struct vb_fab_node *node, uint8_t port)
 {
 	struct vb_fab_end *e;

@@ -6,30 +6,31 @@
 #define MASK_WIDE     0xffffffu
 #define PART_TO_TELL  8
 
-/* A credit limit is ahead of the total that was sent by at most half of the
- * numbers; a difference larger than that means a limit that is behind. */
-static uint32_t window(const struct vb_flow *f)
+/* Returns the most blocks by which a credit limit can be ahead of the total
+ * that was sent: half of the numbers. A larger difference means that the limit
+ * is behind. */
+static uint32_t window(const struct vb_fc *f)
 {
 	return (f->mask + 1) / 2;
 }
 
-static uint32_t limit_of(const struct vb_flow *f)
+static uint32_t limit_of(const struct vb_fc *f)
 {
 	uint32_t room = f->size > f->used ? f->size - f->used : 0;
 
 	return (f->arrived + VB_MIN(room, window(f))) & f->mask;
 }
 
-void vb_flow_init(struct vb_flow *f, bool wide, uint32_t blocks)
+void vb_fc_init(struct vb_fc *f, bool wide, uint32_t blocks)
 {
-	*f = (struct vb_flow){
+	*f = (struct vb_fc){
 		.mask = wide ? MASK_WIDE : MASK_STANDARD,
 		.size = blocks,
 		.used = f->used,
 	};
 }
 
-bool vb_flow_take(struct vb_flow *f, uint32_t blocks)
+bool vb_fc_take(struct vb_fc *f, uint32_t blocks)
 {
 	if (f->used + blocks > f->size)
 		return false;
@@ -38,7 +39,7 @@ bool vb_flow_take(struct vb_flow *f, uint32_t blocks)
 	return true;
 }
 
-bool vb_flow_give(struct vb_flow *f, uint32_t blocks)
+bool vb_fc_give(struct vb_fc *f, uint32_t blocks)
 {
 	uint32_t part = VB_MIN(f->size, window(f)) / PART_TO_TELL;
 
@@ -46,16 +47,16 @@ bool vb_flow_give(struct vb_flow *f, uint32_t blocks)
 	return ((limit_of(f) - f->told) & f->mask) >= VB_MAX(part, 1u);
 }
 
-bool vb_flow_is_told(const struct vb_flow *f)
+bool vb_fc_is_told(const struct vb_fc *f)
 {
 	return f->told == limit_of(f);
 }
 
-void vb_flow_tell(struct vb_flow *f, enum vb_flow_op op, uint8_t vl,
-		  struct vb_flow_pkt *p)
+void vb_fc_tell(struct vb_fc *f, enum vb_fc_op op, uint8_t vl,
+		struct vb_fc_pkt *p)
 {
 	f->told = limit_of(f);
-	*p = (struct vb_flow_pkt){
+	*p = (struct vb_fc_pkt){
 		.op = (uint8_t)op,
 		.vl = vl,
 		.wide = f->mask == MASK_WIDE,
@@ -64,7 +65,7 @@ void vb_flow_tell(struct vb_flow *f, enum vb_flow_op op, uint8_t vl,
 	};
 }
 
-bool vb_flow_hear(struct vb_flow *f, const struct vb_flow_pkt *p)
+bool vb_fc_hear(struct vb_fc *f, const struct vb_fc_pkt *p)
 {
 	if (p->wide != (f->mask == MASK_WIDE))
 		return false;

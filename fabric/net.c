@@ -105,8 +105,8 @@ static void free_queue(struct vb_fab_net *net, struct fifo *q)
 		fab_item_free(net, it);
 }
 
-/* A queue may hold charges of any end, so the caller frees all queues before
- * the first end. */
+/* Free the items in the queues of @e. A queue may hold charges of any end, so
+ * the caller frees all queues before the first end. */
 static void free_queues(struct vb_fab_net *net, struct vb_fab_end *e)
 {
 	e->port->phys = FAB_DISABLED;
@@ -250,7 +250,7 @@ bool vb_fab_step(struct vb_fab_net *net, vb_time now)
 		fab_recv_fire(a->owner, net->now);
 		break;
 	case TIMER_FLOW:
-		fab_flow_fire(a->owner, net->now);
+		fab_fc_fire(a->owner, net->now);
 		break;
 	case TIMER_PACE:
 		fab_congest_fire(a->owner, net->now);
@@ -259,16 +259,6 @@ bool vb_fab_step(struct vb_fab_net *net, vb_time now)
 		fab_train_fire(a->owner, net->now);
 	}
 	return true;
-}
-
-uint64_t vb_fab_run(struct vb_fab_net *net, vb_time now)
-{
-	uint64_t events = 0;
-
-	while (vb_fab_step(net, now))
-		events++;
-	net->now = VB_MAX(net->now, now);
-	return events;
 }
 
 /* Make the item of a frame that a program sends. */
@@ -420,10 +410,10 @@ void vb_fab_watch(struct vb_fab_node *node, uint8_t port, bool on)
 		node->port[port].end->watched = on;
 }
 
-void vb_fab_settle(struct vb_fab_net *net, struct vb_fab_node *node,
-		   uint8_t port, vb_time now)
+void vb_fab_count_waits(struct vb_fab_net *net, struct vb_fab_node *node,
+			uint8_t port, vb_time now)
 {
 	net->now = VB_MAX(net->now, now);
 	if (port <= node->ports)
-		fab_settle_wait(node->port[port].end, net->now);
+		fab_count_waits(node->port[port].end, net->now);
 }

@@ -59,7 +59,7 @@ struct vb_fab_event_info {
 };
 
 /* Which way a frame goes that on_wire() shows. */
-enum vb_fab_way { FAB_SENT, FAB_RECEIVED };
+enum vb_fab_direction { FAB_SENT, FAB_RECEIVED };
 
 struct vb_fab_ops {
 	/*
@@ -83,8 +83,8 @@ struct vb_fab_ops {
 	 * has received this frame, LRH to VCRC, or this link packet (6 or 10
 	 * bytes). May be NULL. */
 	void (*on_wire)(void *arg, struct vb_fab_node *node, uint8_t port,
-			enum vb_fab_way way, const uint8_t *bytes, size_t len,
-			vb_time now);
+			enum vb_fab_direction direction, const uint8_t *bytes,
+			size_t len, vb_time now);
 	/* The link of @port ends in another process, and carries these bytes
 	 * there: LRH to VCRC, or a link packet. NULL: there is no such link. */
 	void (*on_far)(void *arg, struct vb_fab_node *node, uint8_t port,
@@ -103,7 +103,7 @@ void vb_fab_net_destroy(struct vb_fab_net *net);
  * end. 0; -ENOMEM: the caller still owns @node. */
 VB_MUST_CHECK int vb_fab_add(struct vb_fab_net *net, struct vb_fab_node *node);
 uint32_t vb_fab_nodes(const struct vb_fab_net *net);
-/* The node that the (@index + 1)-th vb_fab_add() added; @index is in
+/* Returns the node that the (@index + 1)-th vb_fab_add() added; @index is in
  * 0..vb_fab_nodes() - 1. */
 struct vb_fab_node *vb_fab_node(const struct vb_fab_net *net, uint32_t index);
 
@@ -137,8 +137,8 @@ VB_MUST_CHECK int vb_fab_link(struct vb_fab_net *net, struct vb_fab_node *a,
 			      uint8_t a_port, struct vb_fab_node *b,
 			      uint8_t b_port,
 			      const struct vb_fab_link_spec *spec, vb_time now);
-/* The node at the other end of the link of @port; NULL: @port has no link, or
- * one whose other end is in another process. */
+/* Returns the node at the other end of the link of @port; NULL: @port has no
+ * link, or one whose other end is in another process. */
 struct vb_fab_node *vb_fab_peer(const struct vb_fab_node *node, uint8_t port,
 				uint8_t *peer_port);
 /* Change rate, delay and errors of a running link, named by either of its
@@ -204,12 +204,15 @@ VB_MUST_CHECK int vb_fab_link_far(struct vb_fab_net *net,
 /* May the link of @port train, as far as this end is concerned? False: the
  * cable is out, or management has disabled the port. */
 bool vb_fab_far_is_willing(const struct vb_fab_node *node, uint8_t port);
-/* Does this end count credits with 24 bits? The other end must, too. */
+/* True if this end counts credits with 24 bits. The other end must then do so,
+ * too. */
 bool vb_fab_far_is_extended(const struct vb_fab_node *node, uint8_t port);
-/* What this port offers the other end. */
+/* Set *@offer to the widths and speeds that this port offers to the other end
+ * of its link. */
 void vb_fab_far_offer(const struct vb_fab_node *node, uint8_t port,
 		      struct vb_fab_far_port *offer);
-/* The other end is there, with what it offers: the link trains. */
+/* The process at the other end is ready, and its port offers the widths and
+ * speeds @offer: the link trains. */
 void vb_fab_far_ready(struct vb_fab_net *net, struct vb_fab_node *node,
 		      uint8_t port, const struct vb_fab_far_port *offer,
 		      vb_time now);
@@ -227,8 +230,8 @@ void vb_fab_far_gone(struct vb_fab_net *net, struct vb_fab_node *node,
 VB_MUST_CHECK int vb_fab_arrive(struct vb_fab_net *net,
 				struct vb_fab_node *node, uint8_t port,
 				const uint8_t *bytes, size_t len, vb_time now);
-/* Show on_wire() what passes @port, an external one, from now on, or no
- * longer. */
+/* Begin (@on) or stop to call on_wire() for each frame and link packet that
+ * passes the external port @port. */
 void vb_fab_watch(struct vb_fab_node *node, uint8_t port, bool on);
 /* The receiver at @port of an adapter, or port 0 of a switch, has room again:
  * hand out the frames to which on_local() said FAB_HELD. */
@@ -237,8 +240,8 @@ void vb_fab_resume(struct vb_fab_net *net, struct vb_fab_node *node,
 
 /* Count the waits of a port that still last, up to @now, in its XmitWait
  * counters. Otherwise a wait is counted only when it ends. */
-void vb_fab_settle(struct vb_fab_net *net, struct vb_fab_node *node,
-		   uint8_t port, vb_time now);
+void vb_fab_count_waits(struct vb_fab_net *net, struct vb_fab_node *node,
+			uint8_t port, vb_time now);
 
 /*
  * Returns the time at which all frames on VL15 that wait at @port now will have
@@ -250,16 +253,15 @@ vb_time vb_fab_mgmt_through(struct vb_fab_net *net,
 			    const struct vb_fab_node *node, uint8_t port,
 			    vb_time now);
 
-/* The time of the earliest event; VB_NEVER: no event is due at any time. */
+/* Returns the time of the earliest event; VB_NEVER: no event is due at any
+ * time. */
 vb_time vb_fab_next(const struct vb_fab_net *net);
-/* The same, without the link packets that a link owes or repeats: these may
- * leave 100 us late, and the link watchdog (IBA 7.9.4) does not expire. */
+/* Returns the time of the earliest event other than sending a link packet that
+ * is owed or repeated; VB_NEVER: there is none. A link packet may leave up to
+ * 100 us late: the link watchdog (IBA 7.9.4) does not expire for that. */
 vb_time vb_fab_next_frame(const struct vb_fab_net *net);
-/* Handle all events up to the time @now, in order of time. Callbacks get the
- * time of the event that caused them. Returns the number of events handled. */
-uint64_t vb_fab_run(struct vb_fab_net *net, vb_time now);
-/* Handle the earliest event, if it is due at @now or before. False: no event is
- * due. */
+/* Handle the earliest event, if it is due at @now or before. Callbacks get the
+ * time of the event that caused them. False: no event is due. */
 bool vb_fab_step(struct vb_fab_net *net, vb_time now);
 
 #endif

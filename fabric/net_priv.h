@@ -63,7 +63,7 @@ struct item {
 	/* the frame ends in EBP, because an earlier node found it damaged */
 	bool ends;
 	uint8_t flow_len;
-	uint8_t flow[VB_FLOW_WIDE_BYTES];
+	uint8_t flow[VB_FC_WIDE_BYTES];
 };
 
 struct fifo {
@@ -102,13 +102,16 @@ struct alarm {
 
 struct vb_fab_end {
 	struct vb_fab_net *net;
-	struct vb_fab_node *node; /* NULL: the end is in another process */
+	/* the node of this end; NULL: the end is in another process */
+	struct vb_fab_node *node;
 	struct vb_fab_port *port;
 	struct link *link; /* the link of this port; NULL: the port has none */
 	/* the other end of the link; NULL: the port has no link */
 	struct vb_fab_end *peer;
 	uint8_t no;
-	bool watched; /* on_wire() sees what passes */
+	/* on_wire() is called for each frame and link packet that passes this
+	 * end */
+	bool watched;
 
 	/* The sending side of the end. */
 	uint16_t waiting; /* mask of the lanes that have items */
@@ -136,8 +139,11 @@ struct vb_fab_end {
 	struct vb_arb arb;
 	struct lane lane[VB_FAB_VLS];
 	struct alarm xmit;
-	uint16_t congested; /* lanes with more blocks than the threshold */
-	vb_time cong_since; /* since when there are such lanes */
+	/* mask of the lanes with more blocks than the threshold of
+	 * congestion */
+	uint16_t congested;
+	/* the time since which some lane is in @congested */
+	vb_time cong_since;
 	/* Flows of an adapter that congestion control holds back; NULL: none
 	 * was ever (fabric/congest.h). */
 	struct vb_fab_pacer *pacer;
@@ -150,7 +156,7 @@ struct vb_fab_end {
 	struct alarm recv;
 
 	/* credits of both directions */
-	struct vb_flow flow[DATA_VLS];
+	struct vb_fc flow[DATA_VLS];
 	/* the time of each VL's last link packet; VB_NEVER: none has come
 	 * yet */
 	vb_time heard[DATA_VLS];
@@ -171,7 +177,9 @@ struct far_end {
 
 struct link {
 	struct vb_fab_end *a, *b;
-	struct far_end *far; /* holds @b; NULL: both ends are here */
+	/* contains @b if that end is in another process; NULL: both ends are in
+	 * this network */
+	struct far_end *far;
 	struct vb_fab_link_spec spec;
 	bool plugged, training;
 	/* until this time both ends repeat link packets, because the link loses
@@ -186,10 +194,10 @@ struct link {
 struct vb_fab_net {
 	struct vb_fab_ops ops;
 	struct vb_timers timers;
-	/* the alarms of TIMER_FLOW: vb_fab_next_frame() passes over them */
+	/* the alarms of kind TIMER_FLOW, which vb_fab_next_frame() ignores */
 	struct vb_timers flow_timers;
 	vb_time now;
-	uint32_t changes; /* of ports' states */
+	uint32_t changes; /* number of changes of ports' states so far */
 	uint64_t random;
 	struct vb_fab_node **node;
 	/* the ends of each node: one for each port 0..ports */
@@ -215,9 +223,9 @@ void fab_charge_free(struct vb_fab_net *net, struct charge *c);
 void fab_pool_fini(struct vb_fab_net *net);
 void fab_push(struct fifo *q, struct item *it);
 struct item *fab_pop(struct fifo *q);
-/* The bytes of an item as they are on the wire: a link packet, or a frame with
- * its VL and VCRC, which this function writes into it. Behind a frame that an
- * earlier node has found bad the VCRC is inverted (IBA 7.8.3). */
+/* Returns the bytes of an item as they are on the wire: a link packet, or a
+ * frame with its VL and VCRC, which this function writes into it. Behind a
+ * frame that an earlier node has found bad the VCRC is inverted (IBA 7.8.3). */
 const uint8_t *fab_wire_bytes(struct item *it, size_t *len);
 /* Write to @v the header of an item's frame, with the VL of the item. If a link
  * altered the frame's bytes, the VL comes from the bytes as well. */
@@ -244,8 +252,8 @@ void fab_count_drop(struct vb_fab_port *p, enum vb_fab_drop drop);
 /* Functions of xmit.c. */
 void fab_xmit_fire(struct vb_fab_end *e, vb_time now);
 /* Show on_wire() the item, if the end is watched. */
-void fab_show(struct vb_fab_end *e, struct item *it, enum vb_fab_way way,
-	      vb_time now);
+void fab_show(struct vb_fab_end *e, struct item *it,
+	      enum vb_fab_direction direction, vb_time now);
 /* Put an item into a lane; @it->head says when it may leave. */
 void fab_enqueue(struct vb_fab_end *e, struct item *it, vb_time now);
 /* Call after a change that lets the end send more: it sends what it can at @at,
@@ -259,10 +267,10 @@ void fab_flush_lanes(struct vb_fab_end *e);
 /* Discard the items on the wire to @e, and the charge of the frame it sends. */
 void fab_flush_wire(struct vb_fab_end *e);
 /* Count waits for credits, and congestion, that still last, up to @now. */
-void fab_settle_wait(struct vb_fab_end *e, vb_time now);
-/* What vb_fab_mgmt_through() says of an end whose link is up. */
+void fab_count_waits(struct vb_fab_end *e, vb_time now);
+/* Returns the result of vb_fab_mgmt_through() for an end whose link is up. */
 vb_time fab_mgmt_through(const struct vb_fab_end *e, vb_time now);
-/* How long @bytes are on the wire of the link. */
+/* Returns how long @bytes are on the wire of the link. */
 vb_time fab_wire_ns(const struct vb_fab_end *e, size_t bytes);
 
 /* Functions of recv.c. */
@@ -271,36 +279,38 @@ void fab_recv_fire(struct vb_fab_end *e, vb_time now);
  * the item. Returns why the frame was dropped, or DROP_NOT. */
 enum vb_fab_drop fab_relay(struct vb_fab_end *in, struct item *it, vb_time now);
 void fab_resume(struct vb_fab_end *e, vb_time now);
-/* The part of vb_fab_arrive() after its checks: hand @bytes to the end, whose
+/* Do what vb_fab_arrive() does after its checks: hand @bytes to the end, whose
  * link is up. */
 int fab_arrive(struct vb_fab_end *e, const uint8_t *bytes, size_t len,
 	       vb_time now);
-/* The time at which end @e handles the item, which is on its wire. */
+/* Returns the time at which end @e handles the item, which is on its wire. */
 vb_time fab_due(const struct vb_fab_end *e, const struct item *it);
 
 /* Functions of train.c. */
 void fab_train_fire(struct link *l, vb_time now);
-void fab_flow_fire(struct vb_fab_end *e, vb_time now);
+void fab_fc_fire(struct vb_fab_end *e, vb_time now);
 /* Change a port's state because of its link, not of management, and raise
  * FAB_EV_STATE. */
 void fab_state_by_link(struct vb_fab_end *e, enum vb_fab_state state);
-vb_time fab_flow_period(const struct vb_fab_end *e);
+vb_time fab_fc_period(const struct vb_fab_end *e);
 /* A frame passes @e, or room for one became free: on a link to another process,
  * link packets repeat more often for some time. */
 void fab_stir(struct vb_fab_end *e, vb_time now);
 void fab_link_free(struct vb_fab_net *net, struct link *l);
-/* Make a link of @a and @b. *@made is it. As vb_fab_link(). */
+/* Make a link between the ends @a and @b, and set *@made to it. Arguments and
+ * result are those of vb_fab_link(). */
 VB_MUST_CHECK int fab_link_make(struct vb_fab_end *a, struct vb_fab_end *b,
 				const struct vb_fab_link_spec *spec,
 				vb_time now, struct link **made);
-/* Train if nothing is against it. */
+/* Begin to train the link if both of its ends are willing to. */
 void fab_try_train(struct link *l, vb_time now);
-/* Take both ends down. @by: the one where management asked for it, or NULL. */
+/* Take both ends of the link down. @by: the end at which management asked for
+ * it; NULL: management did not ask. */
 void fab_take_down(struct link *l, const struct vb_fab_end *by);
 
-/* far.c */
-/* Hand out what has arrived at the end @e, which is in another process. Frees
- * the item. */
+/* Functions of far_end.c. */
+/* Pass an item that has arrived at the end @e, which is in another process, to
+ * that process. Frees the item. */
 void fab_far_deliver(struct vb_fab_end *e, struct item *it, vb_time now);
 /* Raise FAB_EV_FAR, if the link ends in another process. */
 void fab_far_tell(struct link *l);

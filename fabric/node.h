@@ -75,7 +75,7 @@ enum vb_fab_speed_ext {
 enum vb_fab_counter {
 	/* Counters of the attribute PortCounters (IBA 16.1.3.5). */
 	FAB_SYMBOL_ERRORS,
-	FAB_LINK_RECOVERIES, /* LinkErrorRecoveryCounter */
+	FAB_LINK_RECOVERIES, /* the counter LinkErrorRecoveryCounter */
 	FAB_LINK_DOWNED,
 	/* frames with a wrong VCRC, length, version or VL, and frames that
 	 * overran a buffer */
@@ -288,7 +288,8 @@ struct vb_fab_port {
 	uint64_t gid_prefix, mkey;
 	/* how long a missed M_Key check may last, in seconds; 0: for ever */
 	uint16_t mkey_lease;
-	/* when the M_Key's lease ends; VB_NEVER: its timer does not run */
+	/* the time when the M_Key's lease ends; VB_NEVER: its timer does not
+	 * run */
 	vb_time mkey_lease_end;
 	uint8_t mkey_protect; /* the field M_KeyProtectBits */
 	uint16_t lid, sm_lid;
@@ -439,8 +440,8 @@ struct vb_fab_node_spec {
 struct vb_fab_node *vb_fab_node_create(const struct vb_fab_node_spec *spec);
 void vb_fab_node_destroy(struct vb_fab_node *node);
 
-/* The 16 VLs of SLToVLMappingTable for frames from port @in to port @out of a
- * switch, both in 0..ports. */
+/* Returns the 16 VLs of SLToVLMappingTable for frames from port @in to port
+ * @out of a switch, both in 0..ports. */
 static inline uint8_t *vb_fab_sl2vl(const struct vb_fab_node *node, unsigned in,
 				    unsigned out)
 {
@@ -448,14 +449,16 @@ static inline uint8_t *vb_fab_sl2vl(const struct vb_fab_node *node, unsigned in,
 	       ((size_t)in * (node->ports + 1u) + out) * VB_FAB_SLS;
 }
 
-/* How many data VLs a VLCap or OperVLs code means: 1, 2, 4, 8 or 15; codes out
- * of range mean 1. */
+/* Returns how many data VLs a VLCap or OperVLs code means: 1, 2, 4, 8 or 15;
+ * codes out of range mean 1. */
 unsigned vb_fab_vls(uint8_t code);
 
-/* The bytes of payload of an MTU code, 256..4096; 0: no such code. */
+/* Returns the bytes of payload that an MTU code means, 256..4096; 0: no such
+ * code. */
 unsigned vb_fab_mtu_bytes(uint8_t code);
 
-/* The nanoseconds of HOQLife and LifeTimeValue; VB_NEVER above 19. */
+/* Returns the nanoseconds that a code of HOQLife or LifeTimeValue means;
+ * VB_NEVER above 19. */
 vb_time vb_fab_life_ns(uint8_t code);
 
 /* Widths and speeds of links, each with its name in topologies. A port that has
@@ -477,8 +480,8 @@ struct vb_fab_speed_row {
 extern const struct vb_fab_width_row vb_fab_widths[VB_FAB_WIDTHS];
 extern const struct vb_fab_speed_row vb_fab_speeds[VB_FAB_SPEEDS];
 
-/* The nominal Gbit/s of a port's link, coding included: 4X EDR is 100. 0: the
- * link is down. */
+/* Returns the nominal rate of a port's link in Gbit/s, coding included: 100 for
+ * 4X EDR. 0: the link is down. */
 unsigned vb_fab_gbits(const struct vb_fab_port *port);
 
 /* Data bytes a second that the active width and speed carry, and 0 for a link

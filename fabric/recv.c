@@ -19,20 +19,19 @@ vb_time fab_due(const struct vb_fab_end *e, const struct item *it)
 
 static void recv_flow(struct vb_fab_end *e, struct item *it, vb_time now)
 {
-	struct vb_flow_pkt p;
+	struct vb_fc_pkt p;
 
 	vb_fab_count(e->port, FAB_RCV_FLOW_PKTS, 1);
-	switch (vb_flow_get(it->flow, it->flow_len, &p)) {
-	case FLOW_CRC:
+	switch (vb_fc_get(it->flow, it->flow_len, &p)) {
+	case FC_CRC:
 		vb_fab_count(e->port, FAB_SYMBOL_ERRORS, 1);
 		break;
-	case FLOW_OP:
+	case FC_OP:
 		fab_count_drop(e->port, DROP_MALFORMED);
 		break;
-	case FLOW_GOOD:
+	case FC_GOOD:
 		e->heard[p.vl] = now;
-		if (vb_flow_hear(&e->flow[p.vl], &p) &&
-		    (e->waiting >> p.vl & 1))
+		if (vb_fc_hear(&e->flow[p.vl], &p) && (e->waiting >> p.vl & 1))
 			fab_kick(e, now);
 	}
 	fab_item_free(e->net, it);
@@ -81,7 +80,7 @@ static bool charge_item(struct vb_fab_end *e, struct item *it)
 	if (it->vl == VB_VL_MGMT)
 		return true;
 	c = fab_charge_new(e->net);
-	if (c && vb_flow_take(&e->flow[it->vl], it->blocks)) {
+	if (c && vb_fc_take(&e->flow[it->vl], it->blocks)) {
 		*c = (struct charge){
 			.end = e, .refs = 1, .blocks = it->blocks, .vl = it->vl
 		};
@@ -151,8 +150,8 @@ static struct vb_fab_end *end_of(struct vb_fab_end *e, unsigned port)
 	return e->node->port[port].end;
 }
 
-/* When the frame may begin to leave by @out. If @out is faster than @in, the
- * whole frame must be here first: a frame cut through would run out of
+/* Returns when the frame may begin to leave by @out. If @out is faster than
+ * @in, the whole frame must be here first: a frame cut through would run out of
  * bytes. */
 static vb_time ready_at(const struct vb_fab_end *in,
 			const struct vb_fab_end *out, const struct item *it,
@@ -302,7 +301,8 @@ static void recv_frame(struct vb_fab_end *e, struct item *it, vb_time now)
 	fab_item_free(e->net, it);
 }
 
-/* The item for a frame that its VCRC follows; an inverted VCRC means EBP. */
+/* Make the item for a frame that its VCRC follows; an inverted VCRC means
+ * EBP. */
 static struct item *item_of_frame(struct vb_fab_net *net, const uint8_t *bytes,
 				  size_t len)
 {
@@ -339,7 +339,7 @@ static struct item *item_of_flow(struct vb_fab_net *net, const uint8_t *bytes,
 int fab_arrive(struct vb_fab_end *e, const uint8_t *bytes, size_t len,
 	       vb_time now)
 {
-	bool flow = len == VB_FLOW_BYTES || len == VB_FLOW_WIDE_BYTES;
+	bool flow = len == VB_FC_BYTES || len == VB_FC_WIDE_BYTES;
 	struct item *it;
 
 	if (!flow && (len < VB_LRH_BYTES + VB_VCRC_BYTES + 1 ||

@@ -62,8 +62,8 @@ struct vb_fab_route {
 };
 
 /*
- * Where a switch sends the frame that came in at @in (0: its own port 0 sends
- * it). The mask of a multicast frame never has @in.
+ * Find the ports by which a switch sends the frame that came in at @in (0: its
+ * own port 0 sends it). The mask of a multicast frame never has @in.
  */
 void vb_fab_route(const struct vb_fab_node *node, uint8_t in,
 		  const struct vb_fab_view *v, struct vb_fab_route *r);

@@ -36,7 +36,7 @@ static struct vb_fab_end *end_at(const struct vb_fab_node *node, uint8_t port)
 	return node->port[port].end;
 }
 
-/* The end of the external port @port, or NULL if the port has no link. */
+/* Returns the end of the external port @port; NULL: the port has no link. */
 static struct vb_fab_end *linked_end(const struct vb_fab_node *node,
 				     uint8_t port)
 {
@@ -45,7 +45,8 @@ static struct vb_fab_end *linked_end(const struct vb_fab_node *node,
 	return e && e->link ? e : NULL;
 }
 
-/* The time of a symbol is ten bits of one lane's rate (IBA 5.6). */
+/* Returns the nanoseconds of a symbol: the time of ten bits at the rate of one
+ * lane (IBA 5.6). */
 static vb_time symbol_ns(const struct vb_fab_port *p)
 {
 	if (p->speed_ext_active || p->speed_active >= FAB_QDR)
@@ -53,13 +54,13 @@ static vb_time symbol_ns(const struct vb_fab_port *p)
 	return p->speed_active == FAB_DDR ? 2 : 4;
 }
 
-vb_time fab_flow_period(const struct vb_fab_end *e)
+vb_time fab_fc_period(const struct vb_fab_end *e)
 {
 	const struct link *l = e->link;
 
 	if (l && l->far)
 		return e->net->now < l->busy_until ? FAR_PERIOD : FAR_IDLE;
-	return VB_FLOW_PERIOD * symbol_ns(e->port);
+	return VB_FC_PERIOD * symbol_ns(e->port);
 }
 
 void fab_stir(struct vb_fab_end *e, vb_time now)
@@ -116,7 +117,7 @@ static void set_rate(struct vb_fab_end *e)
 		e->byte_time = (VB_SEC << FRACTION) / rate;
 }
 
-/* The highest bit that is set in both @a and @b. */
+/* Returns the highest bit that is set in both @a and @b. */
 static uint8_t best(uint8_t a, uint8_t b)
 {
 	unsigned both = a & b;
@@ -152,8 +153,9 @@ static bool negotiate(struct link *l)
 	return true;
 }
 
-/* The blocks that arrive in a round trip, and as many as a receiver gathers
- * before it tells; at most what 24 bits count. */
+/* Returns a buffer's size for a long link: the blocks that arrive in a round
+ * trip, a quarter more because a receiver gathers some before it sends a link
+ * packet, and the standard buffer; at most what 24 bits count. */
 static uint32_t blocks_of_length(const struct vb_fab_end *e)
 {
 	const struct vb_fab_link_spec *s = &e->link->spec;
@@ -181,7 +183,7 @@ static void start_flow(struct vb_fab_end *e, vb_time now)
 	unsigned vls = vb_fab_vls(e->port->vl_cap);
 
 	for (unsigned vl = 0; vl < DATA_VLS; vl++) {
-		vb_flow_init(&e->flow[vl], s->extended, buffer_blocks(e));
+		vb_fc_init(&e->flow[vl], s->extended, buffer_blocks(e));
 		e->heard[vl] = vl ? VB_NEVER : now;
 	}
 	e->tell = e->init = (uint16_t)((1u << vls) - 1);
@@ -192,7 +194,7 @@ static void start_flow(struct vb_fab_end *e, vb_time now)
 	fab_kick(e, now);
 	fab_stir(e, now);
 	if (is_noisy(e->link, now))
-		fab_arm_by(e->net, &e->flow_alarm, now + fab_flow_period(e));
+		fab_arm_by(e->net, &e->flow_alarm, now + fab_fc_period(e));
 }
 
 static void lose_link(struct vb_fab_end *e, bool by_management)
@@ -268,7 +270,7 @@ void fab_train_fire(struct link *l, vb_time now)
 
 /* Retrain, because the flow control watchdog expired at @e (IBA 7.9.4.1). With
  * another process the ends agree anew, so there the link goes down. */
-static void recover(struct vb_fab_end *e, vb_time now)
+static void retrain_stuck(struct vb_fab_end *e, vb_time now)
 {
 	struct vb_fab_event_info info = { .event = FAB_EV_WATCHDOG };
 	struct link *l = e->link;
@@ -295,7 +297,7 @@ static void recover(struct vb_fab_end *e, vb_time now)
 static bool watchdog_bites(const struct vb_fab_end *e, vb_time now)
 {
 	vb_time most = e->link->far ? FAR_WATCHDOG
-				    : VB_FLOW_WATCHDOG * symbol_ns(e->port);
+				    : VB_FC_WATCHDOG * symbol_ns(e->port);
 
 	most += 2 * e->link->spec.delay;
 
@@ -307,7 +309,7 @@ static bool watchdog_bites(const struct vb_fab_end *e, vb_time now)
 
 /* The time to repeat link packets has come. On a link that loses nothing the
  * ends send only what changed: so thousands of idle links cost nothing. */
-void fab_flow_fire(struct vb_fab_end *e, vb_time now)
+void fab_fc_fire(struct vb_fab_end *e, vb_time now)
 {
 	bool noisy = is_noisy(e->link, now);
 	unsigned vls = vb_fab_vls(e->port->vl_cap);
@@ -315,18 +317,18 @@ void fab_flow_fire(struct vb_fab_end *e, vb_time now)
 	if (!e->node || e->port->phys != FAB_LINK_UP)
 		return;
 	if (noisy && watchdog_bites(e, now)) {
-		recover(e, now);
+		retrain_stuck(e, now);
 		return;
 	}
 	/* Send a link packet for every VL that the port has: the subnet manager
 	 * makes only some VLs operational, and this code does not learn
 	 * which. */
 	for (unsigned vl = 0; vl < vls; vl++)
-		if (noisy || !vb_flow_is_told(&e->flow[vl]))
+		if (noisy || !vb_fc_is_told(&e->flow[vl]))
 			e->tell |= (uint16_t)(1u << vl);
 	fab_kick(e, now);
 	if (noisy)
-		fab_arm_by(e->net, &e->flow_alarm, now + fab_flow_period(e));
+		fab_arm_by(e->net, &e->flow_alarm, now + fab_fc_period(e));
 }
 
 static int add_link(struct vb_fab_net *net, struct link *l)
@@ -345,7 +347,8 @@ static int add_link(struct vb_fab_net *net, struct link *l)
 	return 0;
 }
 
-static void join(struct vb_fab_end *e, struct vb_fab_end *peer, struct link *l)
+static void join_ends(struct vb_fab_end *e, struct vb_fab_end *peer,
+		      struct link *l)
 {
 	e->link = l;
 	e->peer = peer;
@@ -373,8 +376,8 @@ int fab_link_make(struct vb_fab_end *a, struct vb_fab_end *b,
 		return -ENOMEM;
 	}
 	net->now = VB_MAX(net->now, now);
-	join(a, b, l);
-	join(b, a, l);
+	join_ends(a, b, l);
+	join_ends(b, a, l);
 	*made = l;
 	return 0;
 }
@@ -430,7 +433,7 @@ int vb_fab_tune(struct vb_fab_net *net, struct vb_fab_node *node, uint8_t port,
 	 * link packets a few times more, so that the peer learns the present
 	 * totals. */
 	if (is_noisy(l, net->now))
-		l->noisy_until = net->now + 3 * VB_FLOW_PERIOD * 4 +
+		l->noisy_until = net->now + 3 * VB_FC_PERIOD * 4 +
 				 2 * (l->spec.delay + spec->delay);
 	l->spec = *spec;
 	set_rate(l->a);

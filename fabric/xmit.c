@@ -38,7 +38,7 @@ static void end_wait(uint64_t *ticks, vb_time *since, vb_time now)
 }
 
 /* Add the ticks of a wait up to @now to *@ticks, and let the wait go on. */
-static void settle_wait(uint64_t *ticks, vb_time *since, vb_time now)
+static void count_wait(uint64_t *ticks, vb_time *since, vb_time now)
 {
 	if (*since == VB_NEVER || now < *since)
 		return;
@@ -46,16 +46,16 @@ static void settle_wait(uint64_t *ticks, vb_time *since, vb_time now)
 	*since = now;
 }
 
-void fab_settle_wait(struct vb_fab_end *e, vb_time now)
+void fab_count_waits(struct vb_fab_end *e, vb_time now)
 {
 	for (unsigned vl = 0; vl < VB_FAB_VLS; vl++) {
 		struct vb_fab_vl_counters *c = &e->port->vl[vl];
 
-		settle_wait(&c->xmit_wait, &e->lane[vl].wait_since, now);
-		settle_wait(&c->time_cong, &e->lane[vl].cong_since, now);
+		count_wait(&c->xmit_wait, &e->lane[vl].wait_since, now);
+		count_wait(&c->time_cong, &e->lane[vl].cong_since, now);
 	}
-	settle_wait(&e->port->count[FAB_XMIT_WAIT], &e->wait_since, now);
-	settle_wait(&e->port->count[FAB_XMIT_TIME_CONG], &e->cong_since, now);
+	count_wait(&e->port->count[FAB_XMIT_WAIT], &e->wait_since, now);
+	count_wait(&e->port->count[FAB_XMIT_TIME_CONG], &e->cong_since, now);
 }
 
 void fab_charge_give(struct charge *c)
@@ -66,12 +66,12 @@ void fab_charge_give(struct charge *c)
 	if (--c->refs)
 		return;
 	fab_stir(e, net->now);
-	if (vb_flow_give(&e->flow[c->vl], c->blocks)) {
+	if (vb_fc_give(&e->flow[c->vl], c->blocks)) {
 		e->tell |= (uint16_t)(1u << c->vl);
 		fab_kick(e, net->now);
-	} else if (!vb_flow_is_told(&e->flow[c->vl]) &&
+	} else if (!vb_fc_is_told(&e->flow[c->vl]) &&
 		   e->port->phys == FAB_LINK_UP) {
-		fab_arm_by(net, &e->flow_alarm, net->now + fab_flow_period(e));
+		fab_arm_by(net, &e->flow_alarm, net->now + fab_fc_period(e));
 	}
 	fab_charge_free(net, c);
 }
@@ -133,9 +133,9 @@ static vb_time later(vb_time t, vb_time span)
 	return span == VB_NEVER ? VB_NEVER : t + span;
 }
 
-/* The time at which the lane must discard its first item as too old, and the
- * counter that grows then. Only switches have these limits (IBA 18.2.5.4), and
- * VL15 has none. */
+/* Returns the time at which the lane must discard its first item as too old,
+ * and the counter that grows then. Only switches have these limits (IBA
+ * 18.2.5.4), and VL15 has none. */
 static vb_time deadline(const struct vb_fab_end *e, unsigned vl,
 			enum vb_fab_counter *why)
 {
@@ -219,8 +219,8 @@ static void prune(struct vb_fab_end *e, unsigned vl, vb_time now)
 	}
 }
 
-/* The lanes whose first item may leave now. For a lane that lacks only credits,
- * its wait begins. */
+/* Returns the lanes whose first item may leave now. For a lane that lacks only
+ * credits, its wait begins. */
 static uint16_t able_lanes(struct vb_fab_end *e, vb_time now)
 {
 	uint16_t able = 0;
@@ -234,7 +234,7 @@ static uint16_t able_lanes(struct vb_fab_end *e, vb_time now)
 			continue;
 		if (vl == VB_VL_MGMT ||
 		    (can_send_data(e) &&
-		     vb_flow_may_send(&e->flow[vl], l->items.first->blocks)))
+		     vb_fc_may_send(&e->flow[vl], l->items.first->blocks)))
 			able |= (uint16_t)(1u << vl);
 		else if (l->wait_since == VB_NEVER)
 			l->wait_since = now;
@@ -257,12 +257,13 @@ vb_time fab_mgmt_through(const struct vb_fab_end *e, vb_time now)
 	for (; it; it = it->next)
 		at = VB_MAX(at, it->head) + 1 +
 		     fab_wire_ns(e, it->frame->len + VB_VCRC_BYTES) +
-		     DATA_VLS * fab_wire_ns(e, VB_FLOW_WIDE_BYTES);
+		     DATA_VLS * fab_wire_ns(e, VB_FC_WIDE_BYTES);
 	return at + e->link->spec.delay + 1;
 }
 
-/* How long @bytes are on the wire. Keeps the fraction of a nanosecond for the
- * next frame, so that frames in a row take their exact time together. */
+/* Returns how long @bytes are on the wire. Keeps the fraction of a nanosecond
+ * for the next frame, so that frames in a row take their exact time
+ * together. */
 static vb_time wire_time(struct vb_fab_end *e, size_t bytes, vb_time now)
 {
 	uint64_t t = (bytes + DELIMITERS) * e->byte_time;
@@ -273,8 +274,8 @@ static vb_time wire_time(struct vb_fab_end *e, size_t bytes, vb_time now)
 	return t >> FRACTION;
 }
 
-void fab_show(struct vb_fab_end *e, struct item *it, enum vb_fab_way way,
-	      vb_time now)
+void fab_show(struct vb_fab_end *e, struct item *it,
+	      enum vb_fab_direction direction, vb_time now)
 {
 	struct vb_fab_net *net = e->net;
 	const uint8_t *bytes;
@@ -283,7 +284,8 @@ void fab_show(struct vb_fab_end *e, struct item *it, enum vb_fab_way way,
 	if (!e->watched || !net->ops.on_wire)
 		return;
 	bytes = fab_wire_bytes(it, &len);
-	net->ops.on_wire(net->ops.arg, e->node, e->no, way, bytes, len, now);
+	net->ops.on_wire(net->ops.arg, e->node, e->no, direction, bytes, len,
+			 now);
 }
 
 /* Change up to BURST_BITS bits, one after the other. */
@@ -353,18 +355,18 @@ static void send_flow(struct vb_fab_end *e, vb_time now)
 	unsigned vl = (unsigned)__builtin_ctz(e->tell);
 	uint16_t bit = (uint16_t)(1u << vl);
 	struct item *it = fab_item_new(e->net);
-	struct vb_flow_pkt p;
+	struct vb_fc_pkt p;
 
 	e->tell &= (uint16_t)~bit;
 	if (!it) {
-		fab_arm_by(e->net, &e->flow_alarm, now + fab_flow_period(e));
+		fab_arm_by(e->net, &e->flow_alarm, now + fab_fc_period(e));
 		return;
 	}
-	vb_flow_tell(&e->flow[vl], e->init & bit ? FLOW_INIT : FLOW_NORMAL,
-		     (uint8_t)vl, &p);
+	vb_fc_tell(&e->flow[vl], e->init & bit ? FC_INIT : FC_NORMAL,
+		   (uint8_t)vl, &p);
 	e->init &= (uint16_t)~bit;
 	it->vl = (uint8_t)vl;
-	it->flow_len = (uint8_t)vb_flow_put(it->flow, &p);
+	it->flow_len = (uint8_t)vb_fc_put(it->flow, &p);
 	vb_fab_count(e->port, FAB_XMIT_FLOW_PKTS, 1);
 	put_on_wire(e, it, it->flow_len, now);
 }
@@ -395,7 +397,7 @@ static void send_frame(struct vb_fab_end *e, unsigned vl, vb_time now)
 	it->charge = NULL;
 	it->ends = it->bad;
 	if (vl != VB_VL_MGMT) {
-		vb_flow_sent(&e->flow[vl], it->blocks);
+		vb_fc_sent(&e->flow[vl], it->blocks);
 		vb_arb_sent(&e->arb, len);
 	}
 	count_sent(e, it);
@@ -500,7 +502,7 @@ static void mark(struct vb_fab_end *e, struct item *it, vb_time now)
 
 	if (!m->threshold || l->blocks <= m->threshold)
 		return;
-	if (!m->victim && !vb_flow_may_send(&e->flow[it->vl], it->blocks))
+	if (!m->victim && !vb_fc_may_send(&e->flow[it->vl], it->blocks))
 		return;
 	fab_view(it, &v);
 	if (l->cong_since == VB_NEVER)

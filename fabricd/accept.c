@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Accepts as many programs as the process has descriptors for. While a program
- * waits that the process cannot accept, the listener is not watched.
+ * Accepts connections of programs, as many as the process has descriptors for.
+ * While a connection waits that the process cannot accept, epoll does not watch
+ * the listener.
  */
 #include <errno.h>
 #include <string.h>
@@ -15,7 +16,9 @@
 #include "fabricd/fabricd_priv.h"
 
 #define CLIENTS_MOST 1024
-#define OTHER_FDS    32 /* besides connections */
+/* descriptors that the process needs for other things than connections of
+ * programs */
+#define OTHER_FDS    32
 #define ACCEPT_AGAIN (100 * VB_MSEC)
 
 unsigned vb_fabricd_clients_most(void)
@@ -49,11 +52,11 @@ void vb_fabricd_accept_again(struct fd_later *l, vb_time now)
 		vb_fabricd_accept_more(f, true);
 }
 
-/* Accept a connection. Returns its descriptor, or -1: no connection waits, or
- * no descriptor is free. In the second case a client that leaves has the
- * listener watched again; or, since the descriptors may be used up without any
- * client, a timer does. */
-static int accept_one(struct vb_fabricd *f, vb_time now)
+/* Accept a connection. Returns its descriptor; -1: no connection waits, or no
+ * descriptor is free. If none is free, the listener is watched again when a
+ * client leaves, and after ACCEPT_AGAIN at the latest, since something else
+ * than clients may have used the descriptors up. */
+static int accept_program(struct vb_fabricd *f, vb_time now)
 {
 	int fd = -1;
 
@@ -68,7 +71,8 @@ static int accept_one(struct vb_fabricd *f, vb_time now)
 	return fd;
 }
 
-/* The process at the other end; 0: the kernel does not say. */
+/* Returns the id of the process at the other end of @fd; 0: the kernel does not
+ * tell it. */
 static pid_t peer_pid(int fd)
 {
 	struct ucred peer = { 0 };
@@ -82,7 +86,7 @@ static pid_t peer_pid(int fd)
 void vb_fabricd_accept(struct fd_watch *w, uint32_t events, vb_time now)
 {
 	struct vb_fabricd *f = VB_CONTAINER_OF(w, struct vb_fabricd, listener);
-	int fd = accept_one(f, now);
+	int fd = accept_program(f, now);
 	uid_t uid;
 
 	if (fd < 0)

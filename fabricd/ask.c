@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Sends a command to a fabric's process and reads the answer. */
+/* Sends a command to a fabric's process and reads the answer. The `verbena
+ * fabric` commands use these functions. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -21,7 +22,7 @@ struct text_message {
 
 /* Print the messages of the answer until one has the result: an error, or an
  * empty message for success. */
-static int read_answer(int fd, FILE *to, char *error)
+static int copy_answer(int fd, FILE *to, char *error)
 {
 	static struct text_message m;
 
@@ -81,7 +82,7 @@ int vb_fabricd_ask(int fd, const char *command, FILE *to,
 {
 	int rc = send_command(fd, command);
 
-	return rc ? rc : read_answer(fd, to, error);
+	return rc ? rc : copy_answer(fd, to, error);
 }
 
 int vb_fabricd_command(const char *name, const char *command, FILE *to,
@@ -98,7 +99,7 @@ int vb_fabricd_command(const char *name, const char *command, FILE *to,
 
 /* --- captures --- */
 
-static int write_all(int file, const char *bytes, size_t len)
+static int copy_bytes(int file, const char *bytes, size_t len)
 {
 	while (len > 0) {
 		ssize_t n = write(file, bytes, len);
@@ -111,7 +112,8 @@ static int write_all(int file, const char *bytes, size_t len)
 	return 0;
 }
 
-/* Ask the fabric to end the capture; what it has gathered still comes. */
+/* Ask the fabric's process to end the capture. The frames that it has captured
+ * before still come. */
 static int send_stop(int fd)
 {
 	const struct vb_umad_head stop = { .magic = VB_UMAD_MAGIC,
@@ -120,7 +122,9 @@ static int send_stop(int fd)
 	return vb_fdmail_send(fd, &stop, sizeof(stop), NULL, 0, 0);
 }
 
-/* One message. 1: there are more; 0: it was the last; or -errno. */
+/* Receive one message of a capture and write its bytes to @file. Returns 1:
+ * more messages follow; 0: this was the last message, and @said has its text;
+ * or -errno. */
 static int take_piece(int fd, int file, char *said)
 {
 	static struct text_message m;
@@ -137,7 +141,7 @@ static int take_piece(int fd, int file, char *said)
 		snprintf(said, VB_TOPO_ERROR, "%.*s", (int)len, m.text);
 		return m.head.result == VB_UMAD_DONE ? 0 : -EINVAL;
 	}
-	rc = write_all(file, m.text, len);
+	rc = copy_bytes(file, m.text, len);
 	return rc ? rc : 1;
 }
 
@@ -145,7 +149,9 @@ int vb_fabricd_capture(const char *name, const char *command, int file,
 		       const volatile sig_atomic_t *stop,
 		       char said[VB_TOPO_ERROR])
 {
-	/* So that a signal just before recv() is not missed for long. */
+	/* The longest sleep in recv(). A signal's handler sets *@stop; if the
+	 * signal comes just before recv(), it does not interrupt the sleep, so
+	 * the sleep must be short. */
 	const struct timeval often = { .tv_usec = 200000 };
 	bool stopped = false;
 	int fd = vb_fabricd_open(name), rc;

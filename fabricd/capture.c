@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Captures: what passes ports, as pcapng for Wireshark. A frame is an ERF
- * record of type 21 (InfiniBand), LRH to VCRC; a link packet one of type 25.
- *
- * The program that asked writes the file. This process gives its socket whole
- * blocks and never waits: what a slow program has no room for is lost and
- * counted, and a program that takes nothing for PATIENCE gets no more.
+ * Captures: the frames and link packets that pass ports, as pcapng for
+ * Wireshark. A frame is an ERF record of type 21 (InfiniBand), LRH to VCRC; a
+ * link packet is an ERF record of type 25. The program that asked for the
+ * capture writes the file. This process gives whole pcapng blocks to the
+ * program's socket and never waits for the program: a packet for which the
+ * socket has no room is lost and counted, and the capture ends when the program
+ * has read nothing for PATIENCE.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -50,12 +51,17 @@ struct capture {
 	struct vb_fabricd *f;
 	struct capture_outlet to;
 	struct vb_fab_node *node;
-	uint8_t first, last; /* ports */
-	bool flow;	     /* link packets, too */
-	uint64_t left;	     /* bytes */
-	vb_time stuck;	     /* since when the program takes nothing */
+	/* numbers of the ports that are captured: @first to @last */
+	uint8_t first, last;
+	bool flow; /* link packets are captured, too */
+	/* bytes of pcapng that the capture may still grow by */
+	uint64_t left;
+	/* when the program's socket became full; VB_NEVER: it has room */
+	vb_time stuck;
 	struct counts port[VB_FAB_PORTS_MAX + 1];
-	size_t len; /* of @bytes: whole blocks that wait */
+	/* bytes in @bytes: whole pcapng blocks that were not given to the
+	 * socket yet */
+	size_t len;
 	uint8_t bytes[VB_UMAD_INLINE];
 };
 
@@ -80,7 +86,7 @@ static void put_u32(struct block *b, uint32_t v)
 	b->len += 4;
 }
 
-/* @len bytes, and zeros up to a multiple of four. */
+/* Append @len bytes to the block, and zeros up to a multiple of four. */
 static void put_padded(struct block *b, const void *bytes, size_t len)
 {
 	size_t whole = (len + 3) & ~(size_t)3;
@@ -111,7 +117,8 @@ static void begin_block(struct block *b, uint32_t type)
 	put_u32(b, 0);
 }
 
-/* The total length stands at both ends. */
+/* Complete the block: its total length stands behind its type and again at its
+ * end. */
 static void end_block(struct block *b)
 {
 	uint32_t total = htole32((uint32_t)b->len + 4);
@@ -128,7 +135,9 @@ static void make_section(struct block *b)
 	put_u32(b, BYTE_ORDER_IS);
 	put_u32(b, 1); /* version 1.0 */
 	put_u32(b, UINT32_MAX);
-	put_u32(b, UINT32_MAX); /* the section's length is not known */
+	/* The two words UINT32_MAX say that the section's length is not
+	 * known. */
+	put_u32(b, UINT32_MAX);
 	put_option(b, OPT_APPLICATION, maker, sizeof(maker) - 1);
 	put_u32(b, OPT_END);
 	end_block(b);
@@ -147,7 +156,7 @@ static void make_port(const struct capture *c, unsigned port, struct block *b)
 	begin_block(b, BLOCK_PORT);
 	put_u16(b, LINKTYPE_ERF);
 	put_u16(b, 0);
-	put_u32(b, 0); /* frames are whole */
+	put_u32(b, 0); /* SnapLen 0: frames are recorded in full length */
 	put_option(b, OPT_PORT_NAME, name, (size_t)len);
 	put_option(b, OPT_RESOLUTION, &nanoseconds, 1);
 	put_u32(b, OPT_END);
@@ -167,11 +176,11 @@ static void put_erf(struct block *b, bool flow, size_t len, vb_time wall)
 }
 
 static void make_packet(struct block *b, unsigned interface,
-			enum vb_fab_way way, const uint8_t *bytes, size_t len,
-			vb_time now)
+			enum vb_fab_direction direction, const uint8_t *bytes,
+			size_t len, vb_time now)
 {
 	vb_time wall = vb_clock_wall(now);
-	uint32_t flags = htole32(way == FAB_SENT ? 2 : 1);
+	uint32_t flags = htole32(direction == FAB_SENT ? 2 : 1);
 
 	begin_block(b, BLOCK_PACKET);
 	put_u32(b, interface);
@@ -179,7 +188,7 @@ static void make_packet(struct block *b, unsigned interface,
 	put_u32(b, (uint32_t)wall);
 	put_u32(b, (uint32_t)(ERF_BYTES + len));
 	put_u32(b, (uint32_t)(ERF_BYTES + len));
-	put_erf(b, len <= VB_FLOW_WIDE_BYTES, len, wall);
+	put_erf(b, len <= VB_FC_WIDE_BYTES, len, wall);
 	put_padded(b, bytes, len);
 	put_option(b, OPT_PACKET_FLAGS, &flags, sizeof(flags));
 	put_u32(b, OPT_END);
@@ -203,7 +212,8 @@ static void make_counts(const struct capture *c, unsigned port, vb_time now,
 
 /* --- to the program --- */
 
-/* False: the program has no room for what waits. */
+/* Give the waiting blocks to the program's socket. False: the socket has no
+ * room, and the blocks still wait. */
 static bool pour(struct capture *c, vb_time now)
 {
 	if (!c->len)
@@ -227,15 +237,17 @@ static bool add_block(struct capture *c, const struct block *b, vb_time now)
 	return true;
 }
 
-static void record(struct capture *c, uint8_t port, enum vb_fab_way way,
-		   const uint8_t *bytes, size_t len, vb_time now)
+static void record(struct capture *c, uint8_t port,
+		   enum vb_fab_direction direction, const uint8_t *bytes,
+		   size_t len, vb_time now)
 {
-	static struct block b; /* one thread */
+	/* static, because the process has only one thread */
+	static struct block b;
 	struct counts *counts = &c->port[port];
 
-	if ((len <= VB_FLOW_WIDE_BYTES && !c->flow) || !c->left)
+	if ((len <= VB_FC_WIDE_BYTES && !c->flow) || !c->left)
 		return;
-	make_packet(&b, port - c->first, way, bytes, len, now);
+	make_packet(&b, port - c->first, direction, bytes, len, now);
 	if (b.len > c->left) {
 		c->left = 0; /* vb_fabricd_captures_run() ends it */
 		return;
@@ -249,8 +261,8 @@ static void record(struct capture *c, uint8_t port, enum vb_fab_way way,
 }
 
 void vb_fabricd_see_wire(void *arg, struct vb_fab_node *node, uint8_t port,
-			 enum vb_fab_way way, const uint8_t *bytes, size_t len,
-			 vb_time now)
+			 enum vb_fab_direction direction, const uint8_t *bytes,
+			 size_t len, vb_time now)
 {
 	struct vb_fabricd *f = arg;
 
@@ -258,7 +270,7 @@ void vb_fabricd_see_wire(void *arg, struct vb_fab_node *node, uint8_t port,
 		struct capture *c = VB_CONTAINER_OF(l, struct capture, link);
 
 		if (c->node == node && port >= c->first && port <= c->last)
-			record(c, port, way, bytes, len, now);
+			record(c, port, direction, bytes, len, now);
 	}
 }
 
@@ -304,7 +316,7 @@ void vb_fabricd_capture_end(struct capture *c, vb_time now)
 	vb_fabricd_capture_free(c);
 }
 
-static void give_up(struct capture *c)
+static void end_unread_capture(struct capture *c)
 {
 	c->to.end(c->to.arg, -ETIMEDOUT,
 		  "the capture ended: nobody has read it for 5 seconds");
@@ -327,7 +339,7 @@ vb_time vb_fabricd_captures_run(struct vb_fabricd *f, vb_time now)
 		if (pour(c, now))
 			continue;
 		if (now >= c->stuck + PATIENCE)
-			give_up(c);
+			end_unread_capture(c);
 		else
 			next = VB_MIN(next, c->stuck + PATIENCE);
 	}
@@ -345,9 +357,10 @@ static bool read_number(const char *word, uint64_t most, uint64_t *value)
 	return !*end && !errno && *value <= most;
 }
 
-/* NODE PORT|all [flow] [BYTES] */
-static int read_wish(struct capture *c, char **words, unsigned count,
-		     char *error)
+/* Read the words of a command into @c: "capture", NODE, PORT or "all", and then
+ * "flow" or a number of bytes or both. 0; -EINVAL and @error. */
+static int read_capture_words(struct capture *c, char **words, unsigned count,
+			      char *error)
 {
 	uint64_t port = 0;
 
@@ -389,12 +402,12 @@ static int read_words(struct capture *c, const char *text, char *error)
 		return vb_topo_fail(error, "no memory");
 	while (count < WORDS_MOST && (word = strsep(&rest, "\n")))
 		words[count++] = word;
-	rc = read_wish(c, words, count, error);
+	rc = read_capture_words(c, words, count, error);
 	free(copy);
 	return rc;
 }
 
-static void start(struct capture *c, vb_time now)
+static void start_capture(struct capture *c, vb_time now)
 {
 	struct block b;
 
@@ -428,7 +441,7 @@ int vb_fabricd_capture_begin(struct vb_fabricd *f, const char *text,
 		free(c);
 		return rc;
 	}
-	start(c, now);
+	start_capture(c, now);
 	*made = c;
 	return 0;
 }

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Each program has one connection, which becomes a port of a node. This file
- * checks everything that a program sends. Answers that a program does not read
- * wait up to a limit, and the rest is dropped, so that no program uses
- * another's memory or time.
+ * The connections of programs. A program that opens a port of a node has one
+ * connection for it. This file checks everything that a program sends. Answers
+ * that a program does not read wait in this process up to a limit, and further
+ * ones are dropped, so that no program uses up the memory or the time of
+ * others.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -23,21 +24,21 @@
 #include "fabricd/capture.h"
 #include "wire/verbs_ipc.h"
 
-/* bytes that may wait for one program */
+/* most bytes that may wait for one program in this process and in its socket */
 #define OUTBOX_MOST ((size_t)64 << 20)
-/* how these commands begin */
+/* the commands that this file handles itself begin with these words */
 #define JOIN	"join\n"
 #define CAPTURE "capture\n"
-/* the same, of a capture */
+/* most bytes of a capture that may wait for one program */
 #define CAPTURE_MOST ((size_t)8 << 20)
-/* messages of one program that are handled before other descriptors are looked
- * at */
+/* most messages of one program that are handled before other descriptors are
+ * looked at */
 #define MESSAGES_RUN 64
 #define RECEIVE	     (sizeof(struct vb_umad_mad) + VB_UMAD_INLINE)
 
 /* A message that waits until the program reads its socket. */
-struct letter {
-	struct letter *next;
+struct queued_message {
+	struct queued_message *next;
 	int memory;	   /* a memfd that the message carries; -1: none */
 	size_t memory_len; /* the memfd's length in bytes */
 	size_t len;
@@ -51,33 +52,37 @@ struct client {
 	/* the agents of the client's port; NULL: the client is not attached to
 	 * a port */
 	struct vb_agents *agents;
-	struct fd_host *host; /* for which the client has joined; or NULL */
+	/* the host whose adapter the client uses after the command "join";
+	 * NULL: the client has not joined */
+	struct fd_host *host;
 	bool manager; /* the client is the fabric's own subnet manager */
 	/* the capture that the client reads; NULL: none */
 	struct capture *capture;
 	/* the client's queue pairs and rings; NULL: it uses no verbs */
 	struct verbs_program *verbs;
-	struct letter *first, **last;
-	size_t waiting; /* bytes of all letters, those of memfds included */
-	size_t unread;	/* bytes of memfds that are in the socket's queue */
+	struct queued_message *first, **last;
+	/* bytes of all messages in the queue, and of the memfds that they
+	 * carry */
+	size_t waiting;
+	size_t unread; /* bytes of the memfds that the socket's queue holds */
 	bool gone;
 };
 
 /* --- messages to a program --- */
 
-static void free_letter(struct letter *l)
+static void free_message(struct queued_message *l)
 {
 	if (l->memory >= 0)
 		close(l->memory);
 	free(l);
 }
 
-static size_t weight(const struct letter *l)
+static size_t queued_size(const struct queued_message *l)
 {
 	return l->len + (l->memory >= 0 ? l->memory_len : 0);
 }
 
-static int send_letter(struct client *c, const struct letter *l)
+static int send_message(struct client *c, const struct queued_message *l)
 {
 	int rc = vb_fdmail_send(c->watch.fd, l->bytes, l->len, &l->memory,
 				l->memory >= 0, MSG_DONTWAIT);
@@ -87,10 +92,10 @@ static int send_letter(struct client *c, const struct letter *l)
 	return rc;
 }
 
-/* May @more bytes wait for the program? The kernel bounds what a socket's queue
- * holds, but does not count the memfds there. They are counted here until the
- * queue is empty. */
-static bool has_room(struct client *c, size_t more)
+/* True if @more bytes may wait for the program. The kernel bounds what a
+ * socket's queue holds, but does not count the memfds in it. c->unread counts
+ * those until the queue is empty. */
+static bool may_queue(struct client *c, size_t more)
 {
 	int left = 0;
 
@@ -107,11 +112,11 @@ static void watch_for(struct client *c)
 		c->gone = true;
 }
 
-static void flush(struct client *c)
+static void send_queued(struct client *c)
 {
 	while (c->first) {
-		struct letter *l = c->first;
-		int rc = send_letter(c, l);
+		struct queued_message *l = c->first;
+		int rc = send_message(c, l);
 
 		if (rc == -EAGAIN)
 			return;
@@ -122,45 +127,47 @@ static void flush(struct client *c)
 		c->first = l->next;
 		if (!c->first)
 			c->last = &c->first;
-		c->waiting -= weight(l);
-		free_letter(l);
+		c->waiting -= queued_size(l);
+		free_message(l);
 	}
 	watch_for(c);
 }
 
-/* Send the letter @l, or queue it, or drop it. This function or the queue frees
- * @l. A letter without a memfd is dropped only if the socket has no room. */
-static void post_letter(struct client *c, struct letter *l)
+/* Send the message @l, or queue it, or drop it. This function or the queue
+ * frees
+ * @l. A message without a memfd is dropped only if the socket has no room. */
+static void post_message(struct client *c, struct queued_message *l)
 {
-	bool room = has_room(c, weight(l));
+	bool room = may_queue(c, queued_size(l));
 	int rc = -EAGAIN;
 
 	if (!c->first && (room || l->memory < 0))
-		rc = send_letter(c, l);
+		rc = send_message(c, l);
 	if (rc != -EAGAIN || !room) {
-		free_letter(l);
+		free_message(l);
 		return;
 	}
 	l->next = NULL;
 	*c->last = l;
 	c->last = &l->next;
-	c->waiting += weight(l);
+	c->waiting += queued_size(l);
 	if (c->first == l)
 		watch_for(c);
 }
 
 void vb_fabricd_mail(void *client, const void *bytes, size_t len)
 {
-	struct letter *l = malloc(sizeof(*l) + len);
+	struct queued_message *l = malloc(sizeof(*l) + len);
 
 	if (!l)
 		return;
-	*l = (struct letter){ .memory = -1, .len = len };
+	*l = (struct queued_message){ .memory = -1, .len = len };
 	memcpy(l->bytes, bytes, len);
-	post_letter(client, l);
+	post_message(client, l);
 }
 
-/* Its connection, which is watched, then reads as ended. */
+/* After shutdown() the connection reads as ended, and this process, which
+ * watches it, closes the client. */
 void vb_fabricd_expel(void *client)
 {
 	struct client *c = client;
@@ -168,7 +175,7 @@ void vb_fabricd_expel(void *client)
 	(void)shutdown(c->watch.fd, SHUT_RDWR);
 }
 
-static void put_address(struct ib_mad_addr *to, const struct vb_mad_addr *a)
+static void put_mad_address(struct ib_mad_addr *to, const struct vb_mad_addr *a)
 {
 	to->qpn = htobe32(a->qpn);
 	to->qkey = htobe32(a->qkey);
@@ -200,12 +207,12 @@ void vb_fabricd_deliver(void *arg, void *client,
 		.status = d->status,
 		.length = (uint32_t)(sizeof(u) + d->len),
 	};
-	struct letter *l =
+	struct queued_message *l =
 		malloc(sizeof(*l) + sizeof(m) + (is_long ? 0 : d->len));
 
 	if (!l)
 		return;
-	put_address(&u.addr, d->addr);
+	put_mad_address(&u.addr, d->addr);
 	memcpy(m.header, &u, sizeof(m.header));
 	l->memory = is_long ? vb_memfile_make(d->bytes, d->len) : -1;
 	l->memory_len = is_long ? d->len : 0;
@@ -214,9 +221,9 @@ void vb_fabricd_deliver(void *arg, void *client,
 	if (!is_long)
 		memcpy(l->bytes + sizeof(m), d->bytes, d->len);
 	if (is_long && l->memory < 0)
-		free_letter(l);
+		free_message(l);
 	else
-		post_letter(client, l);
+		post_message(client, l);
 }
 
 /* --- questions --- */
@@ -295,7 +302,7 @@ static int register_agent(struct client *c, const struct vb_umad_wish *w)
 
 /* --- MADs that a program sends --- */
 
-static struct vb_mad_addr get_address(const struct ib_mad_addr *from)
+static struct vb_mad_addr read_mad_address(const struct ib_mad_addr *from)
 {
 	struct vb_mad_addr a = {
 		.qpn = be32toh(from->qpn) & 0xffffff,
@@ -328,7 +335,7 @@ static void refuse_mad(struct client *c, const struct vb_umad_mad *m,
 
 	memcpy(&u, m->header, sizeof(u));
 	memcpy(header, data, VB_MIN(len, sizeof(header)));
-	to = get_address(&u.addr);
+	to = read_mad_address(&u.addr);
 	d.agent = u.agent_id;
 	d.status = u.timeout_ms ? VB_AGENT_TIMEOUT : (uint32_t)-why;
 	d.addr = &to;
@@ -346,7 +353,7 @@ static void send_mad(struct client *c, const struct vb_umad_mad *m,
 
 	memcpy(&u, m->header, sizeof(u));
 	s.agent = u.agent_id;
-	s.to = get_address(&u.addr);
+	s.to = read_mad_address(&u.addr);
 	s.timeout_ms = u.timeout_ms;
 	s.retries = VB_MIN(u.retries, 1000u);
 	rc = vb_agents_send(c->agents, c, &s, now);
@@ -385,9 +392,9 @@ static void send_long(struct client *c, const struct vb_umad_mad *m, int memory,
 
 /* --- commands --- */
 
-/* Send one piece of the answer, which fits one message. If the socket has no
- * room, the piece waits in the client's queue, so that this thread never
- * blocks. */
+/* Send @text to the program as one message of an answer, with @result in its
+ * head. If the socket has no room, the message waits in the client's queue, so
+ * that this thread never blocks. */
 static void post_text(struct client *c, int result, const char *text,
 		      size_t len)
 {
@@ -397,7 +404,7 @@ static void post_text(struct client *c, int result, const char *text,
 		.result = result,
 		.length = (uint32_t)len,
 	};
-	struct letter *l = malloc(sizeof(*l) + sizeof(h) + len);
+	struct queued_message *l = malloc(sizeof(*l) + sizeof(h) + len);
 
 	if (!l) {
 		c->gone = true; /* an answer without its end looks whole */
@@ -408,7 +415,7 @@ static void post_text(struct client *c, int result, const char *text,
 	l->len = sizeof(h) + len;
 	memcpy(l->bytes, &h, sizeof(h));
 	memcpy(l->bytes + sizeof(h), text, len);
-	post_letter(c, l);
+	post_message(c, l);
 }
 
 static bool put_capture(void *arg, const uint8_t *bytes, size_t len)
@@ -440,7 +447,8 @@ static void begin_capture(struct client *c, const char *text, vb_time now)
 		post_text(c, rc, error, strlen(error));
 }
 
-/* The bytes that an answer of @len bytes of text takes as letters. */
+/* Returns how many bytes an answer of @len bytes of text takes in the client's
+ * queue. */
 static size_t answer_weight(size_t len)
 {
 	size_t pieces = len / VB_UMAD_INLINE + 2;
@@ -456,7 +464,8 @@ static void post_answer(struct client *c, const char *text, size_t len)
 	post_text(c, 0, "", 0);
 }
 
-/* A program that joins does so for as long as its connection lives. */
+/* Carry out a command. After "join" the program's host keeps its adapter for as
+ * long as the program's connection lives. */
 static int do_command(struct client *c, const char *text, FILE *to, char *error,
 		      vb_time now)
 {
@@ -466,10 +475,10 @@ static int do_command(struct client *c, const char *text, FILE *to, char *error,
 			       now);
 }
 
-/* A command that comes while the client reads a capture ends the capture. An
- * answer is whole or an error. If not even the error has room, the
- * connection ends. */
-static void run_command(struct client *c, const char *text, vb_time now)
+/* Carry out a command and answer it. A command that comes while the client
+ * reads a capture ends the capture. The program gets either the whole answer or
+ * an error; if not even the error has room, the connection ends. */
+static void run_client_command(struct client *c, const char *text, vb_time now)
 {
 	char error[VB_TOPO_ERROR] = "", *said = NULL;
 	int rc = -ENOMEM;
@@ -490,7 +499,7 @@ static void run_command(struct client *c, const char *text, vb_time now)
 		if (fclose(to) && !rc)
 			rc = -ENOMEM;
 	}
-	if (!rc && !has_room(c, answer_weight(len))) {
+	if (!rc && !may_queue(c, answer_weight(len))) {
 		rc = -EMSGSIZE;
 		snprintf(error, sizeof(error),
 			 "an answer of %zu bytes is longer than this program "
@@ -501,7 +510,7 @@ static void run_command(struct client *c, const char *text, vb_time now)
 		snprintf(error, sizeof(error), "%s", strerror(-rc));
 	if (!rc)
 		post_answer(c, said, len);
-	else if (has_room(c, answer_weight(strlen(error))))
+	else if (may_queue(c, answer_weight(strlen(error))))
 		post_text(c, rc, error, strlen(error));
 	else
 		c->gone = true;
@@ -548,7 +557,8 @@ static void take_verbs_message(struct client *c, const struct message *m)
 
 	if ((kind == VERBS_JOIN || kind == VERBS_LEAVE) &&
 	    m->len == sizeof(m->group))
-		answer(m->fd, kind, vb_fabricd_verbs_group(c->verbs, &m->group));
+		answer(m->fd, kind,
+		       vb_fabricd_verbs_group(c->verbs, &m->group));
 	else
 		c->gone = true;
 }
@@ -569,15 +579,15 @@ static void take_message(struct client *c, struct message *m, vb_time now)
 		attach(c, &m->where);
 	} else if (m->head.kind == UMAD_COMMAND) {
 		m->bytes[m->len] = '\0';
-		run_command(c, (char *)m->bytes + sizeof(m->head), now);
+		run_client_command(c, (char *)m->bytes + sizeof(m->head), now);
 	} else {
 		c->gone = true;
 	}
 }
 
-/* Read one message of a program. False: no message has come, or the connection
- * ends. */
-static bool read_message(struct client *c, vb_time now)
+/* Read and handle one message of a program. False: no message has come, or the
+ * connection ends. */
+static bool receive_request(struct client *c, vb_time now)
 {
 	/* static, because the process has only one thread */
 	static struct message m;
@@ -600,8 +610,8 @@ static bool read_message(struct client *c, vb_time now)
 	return !c->gone;
 }
 
-/* The last client but the subnet manager that leaves starts the time that an
- * idle fabric lives. */
+/* Count a client that comes (@in) or goes. When the last client but the subnet
+ * manager has gone, the timer starts after which an idle fabric ends. */
 static void count_client(struct client *c, bool in, vb_time now)
 {
 	struct vb_fabricd *f = c->f;
@@ -631,10 +641,10 @@ static void close_client(struct client *c)
 	if (c->capture)
 		vb_fabricd_capture_free(c->capture);
 	while (c->first) {
-		struct letter *l = c->first;
+		struct queued_message *l = c->first;
 
 		c->first = l->next;
-		free_letter(l);
+		free_message(l);
 	}
 	close(c->watch.fd);
 	vb_chain_del(&c->link);
@@ -642,20 +652,20 @@ static void close_client(struct client *c)
 	free(c);
 }
 
-static void serve(struct fd_watch *w, uint32_t events, vb_time now)
+static void serve_client(struct fd_watch *w, uint32_t events, vb_time now)
 {
 	struct client *c = VB_CONTAINER_OF(w, struct client, watch);
 	struct vb_fabricd *f = c->f;
 
 	if (events & EPOLLOUT)
-		flush(c);
+		send_queued(c);
 	for (unsigned i = 0; i < MESSAGES_RUN && !c->gone; i++)
-		if (!read_message(c, now))
+		if (!receive_request(c, now))
 			break;
 	if (c->gone)
 		close_client(c);
 	/* The client's end may have freed descriptors, the client's own or
-	 * those of letters. */
+	 * those of messages. */
 	if (f->full && f->client_count < f->clients_most)
 		vb_fabricd_accept_more(f, true);
 }
@@ -669,7 +679,7 @@ bool vb_fabricd_take_client(struct vb_fabricd *f, int fd, bool manager,
 		return false;
 	c->f = f;
 	c->watch.fd = fd;
-	c->watch.ready = serve;
+	c->watch.ready = serve_client;
 	c->last = &c->first;
 	c->manager = manager;
 	vb_chain_add(&f->clients, &c->link);

@@ -20,9 +20,10 @@ struct command {
 	vb_time now;
 };
 
-#define NAMED_MOST 8 /* nodes that an error names */
+#define NAMED_MOST 8 /* most nodes that an error message names */
 
-/* Write to @error that there is no node @name, and which nodes there are. */
+/* Write to @error that there is no node @name, and which nodes there are.
+ * Returns -EINVAL. */
 static int refuse_node(const struct vb_topo *t, const char *name, char *error)
 {
 	size_t len;
@@ -88,7 +89,8 @@ static int do_link(struct command *c)
 	return plug(c, true);
 }
 
-/* A parameter that the command does not name gets the topology's value. */
+/* Change the parameters of a link while it runs. A parameter that the command
+ * does not name gets the value that the topology has for it. */
 static int do_tune(struct command *c)
 {
 	uint8_t port;
@@ -107,27 +109,48 @@ static int do_tune(struct command *c)
 	return vb_fab_tune(c->f->net, n, port, &spec, c->now);
 }
 
-/* The data plane looks at these values for each frame. */
+/* Apply @spec to a node while it runs. The data plane reads the values of a
+ * switch for each frame, so a change works at once. */
+static int retune_node(struct command *c, struct vb_fab_node *n,
+		       const struct vb_topo_spec *spec)
+{
+	int rc = 0;
+
+	if (spec->unit)
+		rc = vb_mgmt_set_unit(c->f->mgmt, n, spec->unit, c->now);
+	if (rc)
+		return rc;
+	for (unsigned p = 1; spec->unit && p <= n->ports; p++)
+		vb_fabricd_verbs_changed(c->f, n, (uint8_t)p);
+	if (spec->latency_ns)
+		n->sw.latency_ns = spec->latency_ns;
+	n->sw.store_and_forward = spec->store_and_forward;
+	return 0;
+}
+
+/* Change the parameters of a node while it runs. */
 static int do_node(struct command *c)
 {
 	struct vb_fab_node *n = vb_fabricd_node(c->f, c->words[1]);
 	struct vb_topo_node *t;
 	struct vb_topo_spec spec;
+	int rc;
 
 	if (!n)
 		return refuse_node(c->f->topo, c->words[1], c->error);
 	t = &c->f->topo->nodes[n->index];
-	spec = t->spec;
-	for (unsigned i = 2; i < c->count; i++) {
-		int rc = vb_topo_node_spec(c->words[i], t->kind, true, &spec,
-					   c->error);
-
-		if (rc)
-			return rc;
+	rc = vb_topo_spec_copy(&t->spec, &spec);
+	for (unsigned i = 2; i < c->count && !rc; i++)
+		rc = vb_topo_node_spec(c->words[i], t->kind, true, &spec,
+				       c->error);
+	if (!rc)
+		rc = retune_node(c, n, &spec);
+	if (rc) {
+		vb_topo_spec_free(&spec);
+		return rc;
 	}
+	vb_topo_spec_free(&t->spec);
 	t->spec = spec;
-	n->sw.latency_ns = spec.latency_ns ? spec.latency_ns : n->sw.latency_ns;
-	n->sw.store_and_forward = spec.store_and_forward;
 	return 0;
 }
 
@@ -177,7 +200,14 @@ topo_port(const struct command *c, const struct vb_fab_node *n, unsigned port)
 	return &c->f->topo->nodes[n->index].port[port];
 }
 
-/* The other end of a link that the topology has, in this process or not. */
+/* Returns the number of I/O controllers of a target; 0: the node is none. */
+static unsigned controllers_of(const struct vb_topo_node *t)
+{
+	return t->spec.unit ? t->spec.unit->controllers : 0;
+}
+
+/* Returns the description of the node at the other end of the link at @port,
+ * which may be in another process. */
 static const char *peer_name(const struct command *c,
 			     const struct vb_fab_node *n, unsigned port)
 {
@@ -223,6 +253,9 @@ static void show_text(const struct command *c)
 			c->f->topo->nodes[i].desc, (uintmax_t)n->guid);
 		if (n->kind == FAB_SWITCH)
 			fprintf(c->to, ", lid %u", lid_of(n));
+		if (controllers_of(&c->f->topo->nodes[i]))
+			fprintf(c->to, ", target, %u I/O controllers",
+				controllers_of(&c->f->topo->nodes[i]));
 		fputc('\n', c->to);
 		for (unsigned p = 1; p <= n->ports; p++)
 			show_port(c, n, p);
@@ -247,7 +280,8 @@ static void put_string(FILE *to, const char *s)
 	fputc('"', to);
 }
 
-/* The lanes that have moved or lost anything. */
+/* Write the counters of those virtual lanes that have moved or lost
+ * anything. */
 static void json_lanes(const struct command *c, const struct vb_fab_port *p)
 {
 	const char *comma = "";
@@ -271,7 +305,7 @@ static void json_lanes(const struct command *c, const struct vb_fab_port *p)
 	fputc(']', c->to);
 }
 
-/* What is known of a link to another process. */
+/* Write the state and the counters of a link to another process. */
 static void json_remote(const struct command *c, const struct vb_fab_node *n,
 			unsigned port)
 {
@@ -299,7 +333,7 @@ static void json_port(const struct command *c, struct vb_fab_node *n,
 
 	if (!p->connected)
 		return;
-	vb_fab_settle(c->f->net, n, (uint8_t)port, c->now);
+	vb_fab_count_waits(c->f->net, n, (uint8_t)port, c->now);
 	fprintf(c->to,
 		"%s\n      {\"port\": %u, \"state\": \"%s\", \"gbits\": %u, "
 		"\"lid\": %u, \"lmc\": %u, \"peer\": ",
@@ -333,8 +367,10 @@ static void show_json(const struct command *c)
 			vb_fabricd_kind_name(n->kind));
 		put_string(c->to, c->f->topo->nodes[i].desc);
 		fprintf(c->to,
-			", \"guid\": \"%#jx\", \"lid\": %u, \"ports\": [",
-			(uintmax_t)n->guid, lid_of(n));
+			", \"guid\": \"%#jx\", \"lid\": %u, "
+			"\"controllers\": %u, \"ports\": [",
+			(uintmax_t)n->guid, lid_of(n),
+			controllers_of(&c->f->topo->nodes[i]));
 		for (unsigned p = 1; p <= n->ports; p++)
 			json_port(c, n, p, &any);
 		fputs("]}", c->to);
@@ -342,13 +378,13 @@ static void show_json(const struct command *c)
 	fputs("\n]}\n", c->to);
 }
 
-/* show [json|svg|html|path] [LID:LID] */
+/* Carry out "show [json|svg|html|path] [LID:LID]". */
 static int do_show(struct command *c)
 {
 	const char *how = c->count > 1 ? c->words[1] : "text";
-	struct way w;
+	struct fd_path w;
 
-	if (c->count > 2 && vb_fabricd_way(c->f, c->words[2], &w, c->error))
+	if (c->count > 2 && vb_fabricd_path(c->f, c->words[2], &w, c->error))
 		return -EINVAL;
 	if (strcmp(how, "json") == 0)
 		show_json(c);
@@ -356,7 +392,7 @@ static int do_show(struct command *c)
 		return vb_fabricd_draw(c->f, how[0] == 'h',
 				       c->count > 2 ? &w : NULL, c->to, c->now);
 	else if (strcmp(how, "path") == 0 && c->count > 2)
-		vb_fabricd_way_print(c->f, &w, c->to);
+		vb_fabricd_path_print(c->f, &w, c->to);
 	else if (strcmp(how, "text") == 0)
 		show_text(c);
 	else
@@ -376,7 +412,8 @@ static int do_topology(struct command *c)
 
 static const struct {
 	const char *name;
-	/* the least and the most words that the command has */
+	/* the least and the most words that the command may have, its name
+	 * included */
 	unsigned least, most;
 	int (*run)(struct command *c);
 	const char *usage;
@@ -392,7 +429,7 @@ static const struct {
 	{ "has", 2, 2, do_has, "has NODE" },
 };
 
-static int run(struct command *c)
+static int run_words(struct command *c)
 {
 	for (unsigned i = 0; i < VB_COUNT(commands); i++) {
 		int rc;
@@ -428,7 +465,7 @@ int vb_fabricd_do(struct vb_fabricd *f, const char *text, FILE *to,
 		words[c.count++] = word;
 	rc = rest ? vb_topo_fail(error, "a command has at most %d words",
 				 WORDS_MOST)
-		  : run(&c);
+		  : run_words(&c);
 	free(copy);
 	return rc;
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Pictures of a fabric. A page needs nothing from elsewhere, and is XML: names
- * of nodes come from files, and are escaped.
+ * Pictures of a fabric, as SVG or as a page. A page loads nothing from
+ * elsewhere. It is XML, and names of nodes come from files, so names are
+ * escaped.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -9,23 +10,26 @@
 
 #include "fabricd/draw.h"
 
-#define HOT_MOST 12   /* rows of the table */
-#define HOT	 0.5  /* of the rate: a link is drawn hot */
-#define WARM	 0.05 /* or warm */
+#define HOT_MOST 12 /* most rows of the table of ports that send the most */
+/* a link that uses this part of its rate is drawn "hot" */
+#define HOT 0.5
+/* a link that uses this part of its rate is drawn "warm" */
+#define WARM 0.05
 
 struct picture {
 	const struct vb_fabricd *f;
 	struct layout l;
-	const struct way *way;
+	const struct fd_path *path;
 	FILE *to;
 	vb_time now;
-	uint32_t *first; /* the index of each node's ports in f->marks */
+	/* by index of the node: where the node's ports begin in f->marks */
+	uint32_t *first;
 };
 
 /* --- text --- */
 
-/* Bytes that no character of XML has become U+FFFD, others above ASCII are
- * taken as Latin-1. */
+/* Write a name as text of XML. A byte that XML does not permit becomes U+FFFD;
+ * a byte above ASCII is taken as Latin-1. */
 static void put_text(FILE *to, const char *s)
 {
 	for (; *s; s++) {
@@ -66,12 +70,17 @@ static uint32_t ports_of(const struct vb_fabricd *f)
 
 int vb_fabricd_mark(struct vb_fabricd *f, vb_time now)
 {
-	uint32_t at = 0;
+	uint32_t count = ports_of(f), at = 0;
 
-	if (!f->marks)
-		f->marks = calloc(ports_of(f), sizeof(*f->marks));
-	if (!f->marks)
-		return -ENOMEM;
+	/* Hosts may have joined since the last mark. */
+	if (count != f->mark_count) {
+		uint64_t *marks = realloc(f->marks, count * sizeof(*marks));
+
+		if (!marks)
+			return -ENOMEM;
+		f->marks = marks;
+		f->mark_count = count;
+	}
 	f->marked_at = now;
 	for (uint32_t i = 0; i < vb_fab_nodes(f->net); i++) {
 		const struct vb_fab_node *n = vb_fab_node(f->net, i);
@@ -82,7 +91,9 @@ int vb_fabricd_mark(struct vb_fabricd *f, vb_time now)
 	return 0;
 }
 
-/* The part of the link's rate that the port has sent since the mark. */
+/* Returns which part of the link's rate the port has used since the last mark;
+ * 1 is all of it. A port of a node that joined after the mark was not marked,
+ * so its part is 0. */
 static double use_of(const struct picture *p, const struct vb_fab_node *n,
 		     unsigned port)
 {
@@ -91,10 +102,11 @@ static double use_of(const struct picture *p, const struct vb_fab_node *n,
 				? t->spec.bytes_per_sec
 				: vb_fab_bytes_per_sec(&n->port[port]);
 	uint64_t words = n->port[port].count[FAB_XMIT_WORDS];
+	uint32_t mark = p->first[n->index] + port;
 
-	if (!p->f->marks || p->now <= p->f->marked_at || !rate)
+	if (mark >= p->f->mark_count || p->now <= p->f->marked_at || !rate)
 		return 0;
-	words -= p->f->marks[p->first[n->index] + port];
+	words -= p->f->marks[mark];
 	return (double)words * 4 * VB_SEC /
 	       ((double)rate * (double)(p->now - p->f->marked_at));
 }
@@ -106,8 +118,8 @@ static const char *class_of_use(double use)
 	return use >= WARM ? " warm" : "";
 }
 
-static bool is_on_way(const struct way *w, const struct vb_fab_node *n,
-		      unsigned port)
+static bool is_on_path(const struct fd_path *w, const struct vb_fab_node *n,
+		       unsigned port)
 {
 	for (unsigned i = 0; w && i < w->count; i++)
 		if (w->hop[i].node == n &&
@@ -130,7 +142,8 @@ static const char style[] =
 	".node rect{fill:#def;stroke:#357}.node circle{fill:#fed;stroke:#a63}"
 	".node.way rect,.node.way circle{stroke:#000;stroke-width:3}";
 
-/* Links beside each other: how far this one is from the middle. */
+/* Several links between two nodes are drawn beside each other. Returns how far
+ * the line of the link at @port is from the middle. */
 static float offset_of(const struct vb_topo_node *n, unsigned port)
 {
 	unsigned before = 0;
@@ -193,14 +206,15 @@ static void draw_link(struct picture *p, const struct vb_fab_node *n,
 		"<line class=\"link %s%s%s%s\" x1=\"%.1f\" y1=\"%.1f\" "
 		"x2=\"%.1f\" y2=\"%.1f\">",
 		vb_fabricd_state_name(n->port[port].state), class_of_use(use),
-		is_on_way(p->way, n, port) ? " way" : "",
+		is_on_path(p->path, n, port) ? " way" : "",
 		tp->linked ? "" : " far", a.x + side, a.y + side, b.x + side,
 		b.y + side);
 	put_link_title(p, n, port);
 	fputs("</line>\n", p->to);
 }
 
-/* Each link once: from the end with the lower index, or port. */
+/* Draw each link once: from the end at the node with the lower index, or for a
+ * link within a node at the lower port. */
 static void draw_links(struct picture *p)
 {
 	for (uint32_t i = 0; i < p->f->topo->count; i++) {
@@ -225,7 +239,7 @@ static void draw_node(struct picture *p, const struct vb_fab_node *n)
 	fprintf(p->to,
 		"<g class=\"node %s%s\" transform=\"translate(%.1f %.1f)\">%s",
 		vb_fabricd_kind_name(n->kind),
-		is_on_way(p->way, n, 0) ? " way" : "", s.x, s.y,
+		is_on_path(p->path, n, 0) ? " way" : "", s.x, s.y,
 		sw ? "<rect x=\"-24\" y=\"-9\" width=\"48\" height=\"18\" "
 		     "rx=\"3\"/>"
 		   : "<circle r=\"7\"/>");
@@ -258,7 +272,7 @@ struct hot {
 	double use;
 };
 
-/* Keep the ports with the most use, in order. */
+/* Put @h into @list, which has the ports with the most use, the most first. */
 static void note_hot(struct hot *list, const struct hot *h)
 {
 	unsigned at = HOT_MOST;
@@ -308,14 +322,14 @@ static void put_hot_ports(struct picture *p)
 	fputs("</table>\n", p->to);
 }
 
-static void put_way(struct picture *p)
+static void put_path_text(struct picture *p)
 {
-	if (!p->way)
+	if (!p->path)
 		return;
-	fprintf(p->to, "<p id=\"way\">LID %u to LID %u: ", p->way->from,
-		p->way->to);
-	for (unsigned i = 0; i < p->way->count; i++) {
-		const struct hop *h = &p->way->hop[i];
+	fprintf(p->to, "<p id=\"way\">LID %u to LID %u: ", p->path->from,
+		p->path->to);
+	for (unsigned i = 0; i < p->path->count; i++) {
+		const struct hop *h = &p->path->hop[i];
 
 		if (h->in)
 			fprintf(p->to, " \xe2\x86\x92 [%u] ", h->in);
@@ -341,16 +355,16 @@ static void draw_page(struct picture *p)
 	      "from 5 % of their rate, violet from 50 %; black: the way. "
 	      "Point at one to see more.</p>\n",
 	      p->to);
-	put_way(p);
+	put_path_text(p);
 	draw_svg(p);
 	put_hot_ports(p);
 	fputs("</body></html>\n", p->to);
 }
 
-int vb_fabricd_draw(const struct vb_fabricd *f, bool page, const struct way *w,
-		    FILE *to, vb_time now)
+int vb_fabricd_draw(const struct vb_fabricd *f, bool page,
+		    const struct fd_path *w, FILE *to, vb_time now)
 {
-	struct picture p = { .f = f, .way = w, .to = to, .now = now };
+	struct picture p = { .f = f, .path = w, .to = to, .now = now };
 	uint32_t at = 0;
 	int rc = vb_fabricd_layout(f, &p.l);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Timers of the process itself, apart from those of the network and of the
- * management. Each calls a function when it expires. */
+/* The timers of the fabric's process itself; the network and the management
+ * have others. When a timer expires, its function is called. */
 #include "fabricd/fabricd_priv.h"
 
 void vb_fabricd_later_init(struct fd_later *l,

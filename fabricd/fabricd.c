@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The process of a fabric: it makes the network of a topology, joins data plane
- * and management, and calls them when time passes or a descriptor is ready.
+ * The main loop of a fabric's process. It makes the network of a topology,
+ * connects data plane and management with each other, and calls them when time
+ * passes or a descriptor is ready.
  */
 #include <errno.h>
 #include <poll.h>
@@ -20,29 +21,32 @@
 #include "wire/smp.h"
 
 #define EVENTS 32
-/* nanoseconds: the process does not sleep if an event is due sooner than
- * this */
+/* The process does not sleep if the next event is due within this time. */
 #define SPIN (20 * VB_USEC)
-/* the same, where a program shares the processor */
+/* The process does not sleep if the next event is due within this time, and a
+ * program shares its processor. */
 #define SPIN_SHARED (3 * VB_USEC)
-/* how long the subnet manager has to end when it is asked to */
+/* how long the process waits for the subnet manager to end after asking it
+ * to */
 #define MANAGER_ENDS (2 * VB_SEC)
-/* events that are handled before descriptors are looked at again */
+/* most events that are handled before descriptors are looked at again */
 #define STEPS_RUN 4096
-/* as how many events a look at idle programs counts */
+/* a look at the rings of idle programs counts as this many events */
 #define IDLE_TURN 256
-/* nanoseconds: a yield that takes longer has let another process run */
+/* If sched_yield() takes longer than this, another process has run on this
+ * processor. */
 #define ALONE (4 * VB_USEC)
-/* how much later than due link packets may leave (vb_fab_next_frame()) */
-#define FLOW_LATE (100 * VB_USEC)
-/* for how long this process expects that a program shares its processor */
+/* How much later than due link packets may leave, while a program shares the
+ * processor (vb_fab_next_frame()). */
+#define FC_LATE (100 * VB_USEC)
+/* how long after the last such sched_yield() this process assumes that a
+ * program shares its processor */
 #define SHARES (5 * VB_MSEC)
 
 /* The CapabilityMask bits of ports of CAs and routers, and those of
  * switches. */
-#define CAPS_CA                                                                \
-	(VB_CAP_TRAP | VB_CAP_SYSTEM_GUID | VB_CAP_REREGISTER | VB_CAP_CM)
-#define CAPS_SWITCH (VB_CAP_TRAP | VB_CAP_SYSTEM_GUID)
+#define CAPS_CA	    (CAPS_SWITCH | VB_CAP_REREGISTER | VB_CAP_CM)
+#define CAPS_SWITCH (VB_CAP_TRAP | VB_CAP_SL_MAP | VB_CAP_SYSTEM_GUID)
 
 /* --- data plane and management --- */
 
@@ -91,24 +95,24 @@ static void on_event(void *arg, struct vb_fab_node *node, uint8_t port,
 	}
 }
 
-static int send_frame(void *arg, struct vb_fab_node *node, uint8_t port,
-		      const uint8_t *bytes, size_t len, vb_time now)
+static int send_from_node(void *arg, struct vb_fab_node *node, uint8_t port,
+			  const uint8_t *bytes, size_t len, vb_time now)
 {
 	struct vb_fabricd *f = arg;
 
 	return vb_fab_send(f->net, node, port, bytes, len, now);
 }
 
-static int set_state(void *arg, struct vb_fab_node *node, uint8_t port,
-		     enum vb_fab_state state, vb_time now)
+static int set_net_state(void *arg, struct vb_fab_node *node, uint8_t port,
+			 enum vb_fab_state state, vb_time now)
 {
 	struct vb_fabricd *f = arg;
 
 	return vb_fab_set_state(f->net, node, port, state, now);
 }
 
-static int set_phys(void *arg, struct vb_fab_node *node, uint8_t port,
-		    enum vb_fab_phys phys, vb_time now)
+static int set_net_phys(void *arg, struct vb_fab_node *node, uint8_t port,
+			enum vb_fab_phys phys, vb_time now)
 {
 	struct vb_fabricd *f = arg;
 
@@ -123,17 +127,17 @@ static vb_time through(void *arg, struct vb_fab_node *node, uint8_t port,
 	return vb_fab_mgmt_through(f->net, node, port, now);
 }
 
-static void configured(void *arg, struct vb_fab_node *node, uint8_t port)
+static void port_configured(void *arg, struct vb_fab_node *node, uint8_t port)
 {
 	vb_fabricd_verbs_changed(arg, node, port);
 }
 
-static void settle(void *arg, struct vb_fab_node *node, uint8_t port,
-		   vb_time now)
+static void count_port_waits(void *arg, struct vb_fab_node *node, uint8_t port,
+			     vb_time now)
 {
 	struct vb_fabricd *f = arg;
 
-	vb_fab_settle(f->net, node, port, now);
+	vb_fab_count_waits(f->net, node, port, now);
 }
 
 /* --- the network of a topology --- */
@@ -192,7 +196,9 @@ int vb_fabricd_add_node(struct vb_fabricd *f, const struct vb_topo_node *t)
 		vb_fab_node_destroy(n);
 		return -ENOMEM;
 	}
-	if (vb_fab_add(f->net, n)) {
+	if ((t->spec.unit &&
+	     vb_mgmt_set_unit(f->mgmt, n, t->spec.unit, vb_clock_read())) ||
+	    vb_fab_add(f->net, n)) {
 		vb_mgmt_remove(f->mgmt, n);
 		vb_fab_node_destroy(n);
 		return -ENOMEM;
@@ -200,8 +206,9 @@ int vb_fabricd_add_node(struct vb_fabricd *f, const struct vb_topo_node *t)
 	return 0;
 }
 
-/* Makes each link once: from the end with the lower index, or the lower
- * port. */
+/* Make the links of the node @index to nodes with higher indices, so that each
+ * link is made once. Of a link within the node, the end with the lower port
+ * makes it. */
 static int add_links(struct vb_fabricd *f, uint32_t index, vb_time now)
 {
 	const struct vb_topo_node *t = &f->topo->nodes[index];
@@ -230,13 +237,13 @@ static int build(struct vb_fabricd *f)
 					    .on_wire = vb_fabricd_see_wire,
 					    .arg = f };
 	const struct vb_mgmt_ops mgmt_ops = {
-		.send = send_frame,
-		.set_state = set_state,
-		.set_phys = set_phys,
+		.send = send_from_node,
+		.set_state = set_net_state,
+		.set_phys = set_net_phys,
 		.through = through,
-		.settle = settle,
+		.count_waits = count_port_waits,
 		.deliver = vb_fabricd_deliver,
-		.configured = configured,
+		.configured = port_configured,
 		.arg = f,
 	};
 	vb_time now = vb_clock_read();
@@ -279,7 +286,7 @@ void vb_fabricd_unwatch(struct vb_fabricd *f, struct fd_watch *w)
 	(void)epoll_ctl(f->epoll, EPOLL_CTL_DEL, w->fd, NULL);
 }
 
-static int start_listening(struct vb_fabricd *f, const char *name)
+static int open_listener(struct vb_fabricd *f, const char *name)
 {
 	int rc;
 
@@ -352,7 +359,7 @@ struct vb_fabricd *vb_fabricd_create(struct vb_topo *topo, const char *name,
 	if (!rc)
 		rc = vb_fabricd_remotes_open(f, error, vb_clock_read());
 	if (!rc)
-		rc = start_listening(f, name);
+		rc = open_listener(f, name);
 	if (!rc)
 		return f;
 	if (!error[0])
@@ -383,12 +390,13 @@ void vb_fabricd_destroy(struct vb_fabricd *f)
 	free(f);
 }
 
-/* Let links and captures send what was gathered for them. Returns when the next
- * event is. Where a program shares this processor, each end of a sleep takes
- * the processor from it, so link packets wait for other events. */
+/* Let links to other processes and captures send what they have gathered.
+ * Returns when the next event is due. While a program shares this processor,
+ * each wake-up takes the processor from that program, so link packets wait up
+ * to FLOW_LATE for other events. */
 static vb_time next_of(struct vb_fabricd *f, vb_time now)
 {
-	vb_time late = now < f->verbs.shares_until ? FLOW_LATE : 0;
+	vb_time late = now < f->verbs.shares_until ? FC_LATE : 0;
 	vb_time next = vb_fabricd_remotes_run(f, now);
 	vb_time flow = vb_fab_next(f->net);
 
@@ -400,9 +408,10 @@ static vb_time next_of(struct vb_fabricd *f, vb_time now)
 	return VB_MIN(next, vb_fabricd_verbs_next(f));
 }
 
-/* Programs that use verbs were busy lately, so this process looks at them again
- * soon. False: a program shares this processor, and this process sleeps until a
- * program rings: a process that spins there would delay what it waits for. */
+/* Decide whether to look at the programs' rings again soon, since some programs
+ * were busy lately. False: a program shares this processor, so this process
+ * sleeps until a program rings its bell: if it went on looking, it would delay
+ * the program whose frames it waits for. */
 static bool look_again(struct vb_fabricd *f, vb_time now)
 {
 	vb_time after;
@@ -417,16 +426,16 @@ static bool look_again(struct vb_fabricd *f, vb_time now)
 	return true;
 }
 
-/* This process does not sleep if an event is due so soon. */
+/* Returns how soon the next event must be due for the process not to sleep. */
 static vb_time spin_of(const struct vb_fabricd *f, vb_time now)
 {
 	return now < f->verbs.shares_until ? SPIN_SHARED : SPIN;
 }
 
-/* Handle all events that are due, but stop when the descriptors have waited
- * long enough: a frame in a routing loop may make events faster than this
- * function handles them. Returns the time until the next event; 0: more is due
- * now. */
+/* Handle all events that are due, but stop after STEPS_RUN, so that descriptors
+ * are served: a frame in a routing loop may make events faster than this
+ * function handles them. Returns the time until the next event; 0: more events
+ * are due now. */
 static vb_time run_fabric(struct vb_fabricd *f)
 {
 	for (unsigned left = STEPS_RUN; left > 0; left--) {
@@ -460,8 +469,8 @@ static void serve_descriptors(struct vb_fabricd *f)
 	}
 }
 
-/* Serve until @stop is readable, the fabric has ended, or it is @until. 0 or
- * -errno. */
+/* Run the fabric until @stop is readable, the fabric has ended, or the time is
+ * @until. Returns 0 or -errno. */
 static int serve_until(struct vb_fabricd *f, int stop, vb_time until)
 {
 	struct pollfd fds[] = { { f->epoll, POLLIN, 0 }, { stop, POLLIN, 0 } };
@@ -490,8 +499,9 @@ static int serve_until(struct vb_fabricd *f, int stop, vb_time until)
 	}
 }
 
-/* The subnet manager, which is asked to end, still wants answers to its MADs
- * for some milliseconds. No program finds the fabric from now on. */
+/* Ask the subnet manager to end, and run the fabric for it until then: opensm
+ * still wants answers to its MADs for some milliseconds. No program can find
+ * the fabric from now on. */
 static int see_manager_off(struct vb_fabricd *f)
 {
 	f->ended = false;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * While a subnet manager holds the file of its port open, the port has the
- * capability IsSM. The file is a FIFO: this process can open it for writing
- * only if somebody has it open for reading, and epoll reports an error when the
- * last reader has gone, however it ended. inotify says when to look.
+ * The capability IsSM of ports. While a subnet manager holds the file of its
+ * port open, the port has this capability. The file is a FIFO: this process can
+ * open it for writing only if another process has it open for reading, and
+ * epoll reports an error when the last reader has closed it or has died.
+ * inotify tells when a process opens the file.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -19,8 +20,8 @@
 #include "wire/smp.h"
 
 struct issm {
-	/* the end for writing of the FIFO; fd -1: no process has the FIFO
-	 * open */
+	/* this process's end of the FIFO, for writing; fd -1: no process has
+	 * the FIFO open for reading */
 	struct fd_watch writer;
 	struct vb_chain link;
 	struct vb_fabricd *f;
@@ -36,8 +37,8 @@ static void set_cap(struct issm *s, bool on, vb_time now)
 }
 
 /* If a process has the FIFO open for reading, open it for writing and set IsSM.
- * This open() causes another inotify event; the next look then finds the file
- * open and changes nothing. */
+ * This open() causes another inotify event; when that is handled, the FIFO is
+ * open here already, and nothing changes. */
 static void look(struct issm *s, vb_time now)
 {
 	if (s->writer.fd >= 0)
@@ -53,10 +54,10 @@ static void look(struct issm *s, vb_time now)
 	set_cap(s, true, now);
 }
 
-/* The last process that had the FIFO open for reading has closed the FIFO.
- * Another process may have opened the FIFO since the
- * event was reported, and inotify's event of that open may have been read while
- * the file was still open here. So look again. */
+/* The last process that had the FIFO open for reading has closed it. Another
+ * process may have opened the FIFO since epoll reported this, and inotify's
+ * event of that open may have been read while this process still had the FIFO
+ * open. So look at the FIFO again. */
 static void end_manager(struct fd_watch *w, uint32_t events, vb_time now)
 {
 	struct issm *s = VB_CONTAINER_OF(w, struct issm, writer);

@@ -14,16 +14,17 @@
 #include "fabricd/fabricd_priv.h"
 #include "fabricd/topology_priv.h"
 
-#define UNUSED_LASTS                                                           \
-	(60 * VB_SEC) /* an adapter without programs belongs to its host for   \
-			 this long */
+/* for this long an adapter without programs still belongs to its host */
+#define UNUSED_LASTS (60 * VB_SEC)
 
 struct fd_host {
 	struct vb_chain link;
-	uint64_t space; /* a number of the network namespace */
+	uint64_t space; /* the number of the host's network namespace */
 	uint32_t node;
-	unsigned programs; /* that have joined and not left */
-	vb_time left;	   /* when the last program left */
+	/* number of the host's programs that have joined and not left */
+	unsigned programs;
+	/* when the host's last program left; only valid if @programs is 0 */
+	vb_time left;
 };
 
 static struct fd_host *find_host(const struct vb_fabricd *f, uint64_t space)
@@ -37,8 +38,8 @@ static struct fd_host *find_host(const struct vb_fabricd *f, uint64_t space)
 	return NULL;
 }
 
-/* Returns the host whose last program left first, if that is UNUSED_LASTS ago.
- * NULL: every adapter is in use or was lately. */
+/* Returns the host whose last program left longest ago, if that was at least
+ * UNUSED_LASTS ago. NULL: every adapter is in use, or was a short time ago. */
 static struct fd_host *find_unused(const struct vb_fabricd *f, vb_time now)
 {
 	struct fd_host *oldest = NULL;
@@ -87,7 +88,8 @@ static int add_adapter(struct vb_topo *t, uint32_t *index, char *error)
 	return rc;
 }
 
-/* Adds an adapter to the topology and to the network that runs. */
+/* Add an adapter to the topology and to the running network, with a link to a
+ * free port of a switch. *@index: the adapter's node. */
 static int grow(struct vb_fabricd *f, uint32_t *index, char *error, vb_time now)
 {
 	const struct vb_fab_link_spec spec = { 0 };

@@ -1,29 +1,37 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Where the nodes of a picture are: switches in tiers, in a circle or in a
- * grid, and each adapter beside the first switch to which it is linked. */
+/* Chooses where the nodes of a picture are: the switches in tiers, in a circle
+ * or in a grid, and each adapter beside the first switch to which it is linked.
+ * Distances are in units of the SVG picture. */
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 
 #include "fabricd/draw.h"
 
-#define PITCH	    24.f /* between adapters */
-#define ROW	    6	 /* adapters side by side */
-#define GAP	    20.f /* between the adapters of two switches */
+#define PITCH 24.f /* distance between the middles of two adapters */
+/* most adapters of a switch that are drawn side by side */
+#define ROW	    6
+#define GAP	    20.f /* distance between the adapters of two switches */
 #define TIER	    150.f
 #define MARGIN	    60.f
 #define NO_RANK	    0xff
 #define NOBODY	    UINT32_MAX
-#define CIRCLE_MOST 40 /* switches */
+#define CIRCLE_MOST 40 /* most switches that are drawn in a circle */
 
 struct plan {
 	const struct vb_fabricd *f;
 	struct layout *l;
 	uint32_t nodes, switches;
-	uint8_t *rank;	 /* of switches: hops to the nearest adapter */
-	uint32_t *owner; /* of adapters: the switch; NOBODY: none */
-	uint32_t *owned; /* by switches */
-	uint32_t most;	 /* that one switch owns */
+	/* by index of a switch: the number of links on the shortest way to an
+	 * adapter */
+	uint8_t *rank;
+	/* by index of an adapter: the switch beside which it is drawn; NOBODY:
+	 * it has no link to a switch */
+	uint32_t *owner;
+	/* by index of a switch: the number of adapters beside it */
+	uint32_t *owned;
+	/* the most adapters that are drawn beside one switch */
+	uint32_t most;
 	uint8_t tiers;
 };
 
@@ -63,7 +71,8 @@ static void find_owners(struct plan *p)
 	}
 }
 
-/* Give a rank to the switches that are linked to one of rank @from. */
+/* Give the rank @from + 1 to the switches without a rank that are linked to a
+ * switch of rank @from. False: there are none. */
 static bool rank_next(struct plan *p, uint8_t from)
 {
 	bool any = false;
@@ -84,7 +93,7 @@ static bool rank_next(struct plan *p, uint8_t from)
 	return any;
 }
 
-/* Do all links between switches join neighbouring tiers? */
+/* True if all links between switches join neighbouring tiers. */
 static bool is_tiered(const struct plan *p)
 {
 	for (uint32_t i = 0; i < p->nodes; i++) {
@@ -105,7 +114,7 @@ static bool is_tiered(const struct plan *p)
 	return true;
 }
 
-/* The width of the adapters below the switch. */
+/* Returns the width of the adapters below switch @i. */
 static float width_of(const struct plan *p, uint32_t i)
 {
 	uint32_t side = VB_MAX(VB_MIN(p->owned[i], (uint32_t)ROW), 3u);
@@ -180,7 +189,8 @@ static void place_circle(struct plan *p)
 	p->l->width = 2 * middle;
 }
 
-/* Adapters in rows below their switch, or in a circle beyond it. */
+/* Place the adapters: in rows below their switch, or, if the switches are in a
+ * circle, outside of the circle. */
 static void place_adapters(struct plan *p, bool circle)
 {
 	uint32_t *next = calloc(p->nodes, sizeof(*next));
@@ -221,7 +231,7 @@ static void place_adapters(struct plan *p, bool circle)
 	free(next);
 }
 
-static void place(struct plan *p)
+static void place_nodes(struct plan *p)
 {
 	bool circle = false;
 
@@ -249,7 +259,7 @@ int vb_fabricd_layout(const struct vb_fabricd *f, struct layout *l)
 	p.owner = calloc(p.nodes, sizeof(*p.owner));
 	p.owned = calloc(p.nodes, sizeof(*p.owned));
 	if (l->spot && p.rank && p.owner && p.owned) {
-		place(&p);
+		place_nodes(&p);
 		rc = 0;
 	}
 	free(p.rank);

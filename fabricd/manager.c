@@ -24,31 +24,38 @@
 #include "fabricd/fabricd_priv.h"
 #include "fabricd/topology_priv.h"
 
-#define PROGRAM	    "opensm"
-#define FILES	    "sm"	  /* directory of caches and configuration */
-#define LIVED	    (60 * VB_SEC) /* long enough to forget earlier deaths */
+#define PROGRAM "opensm"
+/* name of the directory of opensm's caches and configuration */
+#define FILES "sm"
+/* If opensm has run for this long, earlier deaths no longer count. */
+#define LIVED	    (60 * VB_SEC)
 #define DEATHS_MOST 5
-#define FIRST_PAUSE                                                            \
-	(200 * VB_MSEC) /* before the second start; each later pause is twice  \
-			   as long */
+/* pause before opensm is started for the second time; each later pause is twice
+ * as long as the one before */
+#define FIRST_PAUSE (200 * VB_MSEC)
 
 struct fd_manager {
-	struct fd_watch watch; /* of a pidfd; -1: opensm does not run */
+	/* watches a pidfd of opensm; fd -1: opensm does not run */
+	struct fd_watch watch;
 	struct fd_later again;
 	struct vb_fabricd *f;
 	pid_t pid;
 	vb_time started;
-	unsigned deaths; /* in quick succession */
-	bool stopping;	 /* this process has asked opensm to end */
+	/* number of opensm's deaths without a run of LIVED between them */
+	unsigned deaths;
+	/* this process has asked opensm to end, so it is not started again */
+	bool stopping;
 	char self[PATH_MAX], opensm[PATH_MAX], place[256];
 	char files[PATH_MAX], config[PATH_MAX], log[PATH_MAX];
 };
 
-/* What differs from opensm's own defaults, which are meant for a network whose
- * subnet manager is to disturb nobody: here a line in the log is to be read at
- * once, and another subnet manager takes over within seconds. */
+/* opensm's configuration, as far as it differs from opensm's defaults. The
+ * defaults are meant for a network that a subnet manager must not disturb.
+ * Here, a line of the log must be readable at once, and another subnet manager
+ * must take over within seconds. */
 static const char config_text[] = "force_log_flush TRUE\n"
-				  "log_max_size 8\n" /* MB */
+				  /* most MB that the log may have */
+				  "log_max_size 8\n"
 				  "sweep_interval 5\n"
 				  "sminfo_polling_timeout 500\n"
 				  "polling_retry_number 2\n"
@@ -77,8 +84,8 @@ bool vb_fabricd_find_opensm(char path[PATH_MAX])
 	       find_in("/usr/local/sbin:/usr/sbin:/sbin", path);
 }
 
-/* The first switch, or else the first adapter, whose id can stand in a list of
- * places. NULL: there is no such node. */
+/* Choose the node for opensm: the first switch, or else the first adapter,
+ * whose id may stand in a list of places. NULL: there is no such node. */
 static const struct vb_topo_node *choose_node(const struct vb_topo *t)
 {
 	const struct vb_topo_node *found = NULL;
@@ -95,7 +102,7 @@ static const struct vb_topo_node *choose_node(const struct vb_topo *t)
 	return found;
 }
 
-/* --- its files --- */
+/* --- opensm's files --- */
 
 static int write_config(const struct fd_manager *m)
 {
@@ -107,7 +114,8 @@ static int write_config(const struct fd_manager *m)
 	return fclose(to) ? -errno : 0;
 }
 
-/* The log begins anew with the fabric. */
+/* Make the directory and the files for opensm. The log of an earlier fabric is
+ * emptied. */
 static int make_files(struct fd_manager *m)
 {
 	const char *dir = m->f->dir;
@@ -143,15 +151,16 @@ static void remove_files(const struct fd_manager *m)
 
 /* --- the process --- */
 
-/* In the child: become opensm, in a process group of its own, because Ctrl-C is
- * meant for the fabric, which then ends opensm. */
+/* Called in the child: become opensm, in a process group of its own, because
+ * Ctrl-C in a terminal is meant for the fabric, which then ends opensm. */
 static void become_manager(const struct fd_manager *m, pid_t parent)
 {
 	int log = open(m->log, O_WRONLY | O_APPEND | O_CLOEXEC);
 	int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	sigset_t none;
 
-	/* After SIGTERM opensm would wait for answers of the dead fabric. */
+	/* The kernel kills opensm when the fabric dies. SIGTERM would not do:
+	 * opensm would then wait for answers of the dead fabric. */
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (getppid() != parent)
 		_exit(EXIT_FAILURE);
@@ -191,7 +200,7 @@ static int start_manager(struct fd_manager *m)
 	return rc;
 }
 
-static void give_up(struct fd_manager *m, const char *why)
+static void give_up_manager(struct fd_manager *m, const char *why)
 {
 	vb_log(LOG_ERROR,
 	       "fabric: %s: the fabric goes on without a subnet manager; its "
@@ -205,7 +214,7 @@ static void start_again(struct fd_later *l, vb_time now)
 	int rc = start_manager(m);
 
 	if (rc)
-		give_up(m, strerror(-rc));
+		give_up_manager(m, strerror(-rc));
 }
 
 static void say_end(const struct fd_manager *m, int status)
@@ -239,13 +248,13 @@ static void manager_ended(struct fd_watch *w, uint32_t events, vb_time now)
 	say_end(m, status);
 	m->deaths = now - m->started > LIVED ? 1 : m->deaths + 1;
 	if (m->deaths > DEATHS_MOST)
-		give_up(m, PROGRAM " ended again and again");
+		give_up_manager(m, PROGRAM " ended again and again");
 	else
 		vb_fabricd_later(m->f, &m->again,
 				 now + (FIRST_PAUSE << (m->deaths - 1)));
 }
 
-/* --- what the process asks for --- */
+/* --- what other files of the process call --- */
 
 bool vb_fabricd_is_managed(const struct vb_fabricd *f)
 {

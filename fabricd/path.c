@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The way of a frame from one LID to another, by the tables of the switches. */
+/* Finds the nodes that a frame passes from one LID to another, by the
+ * forwarding tables of the switches. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +13,8 @@ static bool port_has(const struct vb_fab_port *p, unsigned lid)
 	return p->lid && lid >= p->lid && lid < p->lid + (1u << p->lmc);
 }
 
-/* The node that has the LID, and its port; of a switch port 0. */
+/* Returns the node that has the LID, and sets *@port to the port that has it; a
+ * switch has its LID at port 0. NULL: no port has the LID. */
 static struct vb_fab_node *find_lid(const struct vb_fabricd *f, unsigned lid,
 				    uint8_t *port)
 {
@@ -29,7 +31,7 @@ static struct vb_fab_node *find_lid(const struct vb_fabricd *f, unsigned lid,
 	return NULL;
 }
 
-static bool read_lids(const char *text, struct way *w)
+static bool read_lids(const char *text, struct fd_path *w)
 {
 	unsigned from, to;
 	int end = 0;
@@ -48,7 +50,8 @@ static const char *desc_of(const struct vb_fabricd *f,
 	return f->topo->nodes[n->index].desc;
 }
 
-/* The port by which a switch forwards frames to the LID. */
+/* Returns the port by which the switch forwards frames to the LID;
+ * VB_FAB_NO_PORT: by none. */
 static unsigned forwards_by(const struct vb_fab_node *sw, uint16_t lid)
 {
 	const struct vb_fab_switch *s = &sw->sw;
@@ -58,9 +61,9 @@ static unsigned forwards_by(const struct vb_fab_node *sw, uint16_t lid)
 	return s->linear[lid];
 }
 
-/* Go from the last hop to the next one. 1: there is one more; 0: the last hop
- * has the LID; -EINVAL. */
-static int walk_on(const struct vb_fabricd *f, struct way *w,
+/* Add the node behind the last hop to the way. Returns 1: the way goes on; 0:
+ * the last hop has the LID; -EINVAL and @error: the way ends before. */
+static int walk_on(const struct vb_fabricd *f, struct fd_path *w,
 		   const struct vb_fab_node *end, char *error)
 {
 	struct hop *h = &w->hop[w->count - 1];
@@ -101,8 +104,8 @@ static int walk_on(const struct vb_fabricd *f, struct way *w,
 	return 1;
 }
 
-int vb_fabricd_way(const struct vb_fabricd *f, const char *text, struct way *w,
-		   char error[VB_TOPO_ERROR])
+int vb_fabricd_path(const struct vb_fabricd *f, const char *text,
+		    struct fd_path *w, char error[VB_TOPO_ERROR])
 {
 	struct vb_fab_node *from, *end;
 	uint8_t port, end_port;
@@ -127,15 +130,16 @@ int vb_fabricd_way(const struct vb_fabricd *f, const char *text, struct way *w,
 	return rc;
 }
 
-/* Text for a terminal: what a name's other bytes might do there is unknown. */
+/* Write a name for a terminal. Bytes that are not printable ASCII become "?",
+ * because they might be commands to the terminal. */
 static void put_name(FILE *to, const char *s)
 {
 	for (; *s; s++)
 		fputc(*s >= ' ' && *s <= '~' ? *s : '?', to);
 }
 
-void vb_fabricd_way_print(const struct vb_fabricd *f, const struct way *w,
-			  FILE *to)
+void vb_fabricd_path_print(const struct vb_fabricd *f, const struct fd_path *w,
+			   FILE *to)
 {
 	fprintf(to, "from LID %u to LID %u:\n", w->from, w->to);
 	for (unsigned i = 0; i < w->count; i++) {

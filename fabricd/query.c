@@ -4,7 +4,8 @@
 
 #include "fabricd/fabricd_priv.h"
 
-/* The counters in the order of enum vb_umad_count. */
+/* by enum vb_umad_count: the counter of the data plane, an enum
+ * vb_fab_counter */
 static const uint8_t counts[VB_UMAD_COUNTS] = {
 	[UMAD_COUNT_SYMBOL_ERROR] = FAB_SYMBOL_ERRORS,
 	[UMAD_COUNT_LINK_ERROR_RECOVERY] = FAB_LINK_RECOVERIES,
@@ -52,7 +53,7 @@ static void describe_port(struct vb_fabricd *f, struct vb_fab_node *n,
 	memcpy(i->pkey, p->pkey, i->pkeys * sizeof(*i->pkey));
 	if (!vb_fabricd_issm_path(f, n, port, i->issm))
 		i->issm[0] = '\0';
-	vb_fab_settle(f->net, n, port, now);
+	vb_fab_count_waits(f->net, n, port, now);
 	for (unsigned k = 0; k < VB_UMAD_COUNTS; k++)
 		i->count[k] = p->count[counts[k]];
 }

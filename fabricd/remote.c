@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Links to other processes: making them, and their messages over UDP. */
+/* Links to other processes: making them, and carrying their messages over UDP.
+ * (fabricd/remote_tcp.c carries messages over TCP.) */
 #include "fabricd/remote.h"
 
 #include <errno.h>
@@ -15,10 +16,13 @@
 #include "fabricd/topology_priv.h"
 
 #define RECEIVE_AT_ONCE 16
-#define TURNS		4	  /* of receiving, before others have theirs */
-#define SOCKET_BYTES	(4 << 20) /* of its buffers, if the kernel permits */
-#define LEAST_ROOM	1200
-#define UDP_HEADERS	48 /* of IPv6, which are the longer ones */
+/* most calls of recvmmsg() for one link before other descriptors are served */
+#define TURNS 4
+/* size of the socket's buffers, if the kernel permits it */
+#define SOCKET_BYTES (4 << 20)
+#define LEAST_ROOM   1200
+/* bytes of the IPv6 and UDP headers; those of IPv4 are shorter */
+#define UDP_HEADERS 48
 
 /* --- messages --- */
 
@@ -29,7 +33,8 @@ static void send_far(void *arg, const uint8_t *bytes, size_t len)
 	if (r->where->via == VIA_TCP)
 		vb_fabricd_tcp_send(r, bytes, len);
 	else
-		/* What does not leave is lost, as it may be on its way. */
+		/* A message that the socket does not take is lost, just as a
+		 * message may be lost in the network. */
 		(void)!send(r->watch.fd, bytes, len,
 			    MSG_DONTWAIT | MSG_NOSIGNAL);
 }
@@ -39,7 +44,8 @@ static uint64_t draw_nonce(void *arg)
 	return (uint64_t)vb_rand32() << 32 | vb_rand32();
 }
 
-/* False: no more is there. */
+/* Receive up to RECEIVE_AT_ONCE messages and hand them to the link. False: the
+ * socket has no more. */
 static bool receive_some(struct remote *r, vb_time now)
 {
 	static uint8_t bytes[RECEIVE_AT_ONCE][VB_FAR_MESSAGE];
@@ -56,7 +62,8 @@ static bool receive_some(struct remote *r, vb_time now)
 	for (int i = 0; i < n; i++)
 		if (!(m[i].msg_hdr.msg_flags & MSG_TRUNC))
 			vb_far_hear(r->far, bytes[i], m[i].msg_len, now);
-	/* An error is what ICMP said of an earlier message. */
+	/* A socket returns an ICMP error about an earlier message in place of
+	 * messages, so more may follow it. */
 	return n == RECEIVE_AT_ONCE || (n < 0 && errno != EAGAIN);
 }
 
@@ -69,7 +76,7 @@ static void receive_udp(struct fd_watch *w, uint32_t events, vb_time now)
 			return;
 }
 
-/* --- making one --- */
+/* --- making a link --- */
 
 static int resolve(struct remote *r, char *error)
 {
@@ -122,8 +129,8 @@ int vb_fabricd_bind(int family, int type, uint16_t port)
 	return on;
 }
 
-/* Frames may be longer than a packet of the path: the kernel then cuts up their
- * datagrams. */
+/* Let the kernel cut datagrams into fragments, because a frame may be longer
+ * than the path's MTU. Make the socket's buffers larger, too. */
 static void permit_fragments(const struct remote *r)
 {
 	bool v6 = r->peer.ss_family == AF_INET6;
@@ -139,8 +146,9 @@ static void permit_fragments(const struct remote *r)
 			 sizeof(bytes));
 }
 
-/* The kernel gives a connected socket only what its peer's address sent. */
-static int open_udp(struct remote *r)
+/* Open the link's UDP socket and connect it: the kernel then hands out only
+ * datagrams from the peer's address. */
+static int open_far_udp(struct remote *r)
 {
 	r->watch.fd =
 		vb_fabricd_bind(r->peer.ss_family, SOCK_DGRAM, r->where->local);
@@ -153,7 +161,8 @@ static int open_udp(struct remote *r)
 	return vb_fabricd_watch(r->f, &r->watch, EPOLLIN, false);
 }
 
-/* Bytes of frames that share a message. */
+/* Returns how many bytes a message may have into which the link gathers several
+ * frames. */
 static size_t room_of(const struct remote *r)
 {
 	bool v6 = r->peer.ss_family == AF_INET6;
@@ -176,7 +185,7 @@ static int open_sockets(struct remote *r, vb_time now, char *error)
 	if (rc)
 		return rc;
 	rc = r->where->via == VIA_TCP ? vb_fabricd_tcp_open(r, now)
-				      : open_udp(r);
+				      : open_far_udp(r);
 	if (rc)
 		vb_topo_fail(error, "port %u here, %.80s port %u there: %s",
 			     r->where->local, r->where->host, r->where->port,
@@ -265,7 +274,9 @@ void vb_fabricd_remotes_close(struct vb_fabricd *f)
 
 /* --- what the network calls, and time --- */
 
-/* A fabric has few of them. NULL: it is not made yet. */
+/* Returns the link to another process at @port of @node; a search through the
+ * list, since a fabric has few such links. NULL: there is none, or it is not
+ * open yet. */
 static struct remote *remote_at(const struct vb_fabricd *f,
 				const struct vb_fab_node *node, uint8_t port)
 {
@@ -344,7 +355,8 @@ vb_fabricd_remote_status(const struct vb_fabricd *f,
 	return r ? vb_far_status(r->far) : NULL;
 }
 
-/* The log has a line when the other end is refused, and when that is over. */
+/* Write a line to the log when the link's other end is refused, and when it no
+ * longer is. */
 static void tell_log(struct remote *r)
 {
 	enum vb_far_state now = vb_far_status(r->far)->state;

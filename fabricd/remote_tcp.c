@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A link's messages over TCP: connections, and the cutting of a stream. */
+/* Carries the messages of a link over TCP: makes connections, and cuts the
+ * stream into messages. */
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -12,12 +13,16 @@
 #include "base/log.h"
 #include "fabricd/remote.h"
 
-#define CALL_AGAIN  (500 * VB_MSEC)
-#define STREAM_ROOM (1 << 20) /* bytes that wait; a message more is lost */
+#define CALL_AGAIN (500 * VB_MSEC)
+/* most bytes that wait for the socket to send; a message that would exceed this
+ * is lost */
+#define STREAM_ROOM (1 << 20)
 #define BACKLOG	    4
 
 struct stream {
-	size_t at, len; /* bytes [at, len) wait */
+	/* bytes[at] to bytes[len - 1] wait: to be sent, or for the rest of
+	 * their message */
+	size_t at, len;
 	uint8_t bytes[STREAM_ROOM];
 };
 
@@ -39,7 +44,8 @@ static void watch_writing(struct remote *r, bool on)
 
 /* --- sending --- */
 
-/* Send what waits. */
+/* Send the bytes that wait, as far as the socket takes them. If it took all
+ * bytes, stop watching it for room. */
 static void push_stream(struct remote *r)
 {
 	struct stream *s = r->out;
@@ -92,7 +98,8 @@ void vb_fabricd_tcp_send(struct remote *r, const uint8_t *bytes, size_t len)
 
 /* --- receiving --- */
 
-/* Hand out the whole messages. False: a length is impossible. */
+/* Hand the whole messages in the stream to the link. False: a message has an
+ * impossible length, so the connection must end. */
 static bool cut_stream(struct remote *r, vb_time now)
 {
 	struct stream *s = r->in;
@@ -145,7 +152,7 @@ static void stream_ready(struct fd_watch *w, uint32_t events, vb_time now)
 	struct remote *r = VB_CONTAINER_OF(w, struct remote, watch);
 
 	if (r->watch.fd < 0)
-		return; /* it was closed after epoll reported it */
+		return; /* the socket was closed after epoll had reported it */
 	if (!r->connected)
 		finish_call(r);
 	else if (events & EPOLLOUT)
@@ -184,8 +191,9 @@ static bool is_same_host(const struct sockaddr_storage *a,
 	       0;
 }
 
-/* A call from the other host takes the place of the connection before: its
- * process may have died without a word. */
+/* Accept a connection from the peer's host; it replaces the earlier connection,
+ * because the process at the other end of that may have died without the kernel
+ * telling. */
 static void accept_call(struct fd_watch *w, uint32_t events, vb_time now)
 {
 	struct remote *r = VB_CONTAINER_OF(w, struct remote, listener);
@@ -205,7 +213,7 @@ static void accept_call(struct fd_watch *w, uint32_t events, vb_time now)
 	close(fd);
 }
 
-static void call_peer(struct remote *r)
+static void connect_far(struct remote *r)
 {
 	int fd = socket(r->peer.ss_family,
 			SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
@@ -225,7 +233,7 @@ vb_time vb_fabricd_tcp_run(struct remote *r, vb_time now)
 		return VB_NEVER;
 	if (now >= r->call_at) {
 		r->call_at = now + CALL_AGAIN;
-		call_peer(r);
+		connect_far(r);
 	}
 	return r->call_at;
 }

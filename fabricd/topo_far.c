@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Links to other processes: their words in a file, and the part of a topology
- * that one process runs. */
+/* Links to other processes in a topology: reading and writing their parameters
+ * (udp=, tcp=, local=), and cutting out the part of a topology that one process
+ * runs. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +12,7 @@
 
 /* --- words --- */
 
-static bool take_number(const char *text, uint16_t *port)
+static bool take_far_port(const char *text, uint16_t *port)
 {
 	char *end;
 	unsigned long v = strtoul(text, &end, 10);
@@ -22,8 +23,8 @@ static bool take_number(const char *text, uint16_t *port)
 	return true;
 }
 
-/* HOST:PORT or [HOST]:PORT. */
-static bool take_address(const char *text, struct vb_topo_far *far)
+/* Read HOST:PORT or [HOST]:PORT into @far. False: @text is something else. */
+static bool take_far_address(const char *text, struct vb_topo_far *far)
 {
 	const char *colon = strrchr(text, ':');
 	size_t len = colon ? (size_t)(colon - text) : 0;
@@ -38,24 +39,24 @@ static bool take_address(const char *text, struct vb_topo_far *far)
 		return false;
 	memcpy(far->host, text, len);
 	far->host[len] = '\0';
-	return take_number(colon + 1, &far->port);
+	return take_far_port(colon + 1, &far->port);
 }
 
 static bool take_udp(const char *text, struct vb_topo_far *far)
 {
 	far->via = VIA_UDP;
-	return take_address(text, far);
+	return take_far_address(text, far);
 }
 
 static bool take_tcp(const char *text, struct vb_topo_far *far)
 {
 	far->via = VIA_TCP;
-	return take_address(text, far);
+	return take_far_address(text, far);
 }
 
 static bool take_local(const char *text, struct vb_topo_far *far)
 {
-	return take_number(text, &far->local);
+	return take_far_port(text, &far->local);
 }
 
 static const struct {
@@ -68,8 +69,8 @@ static const struct {
 	{ "local=", take_local, "a port from 1 to 65535" },
 };
 
-static int take_word(const char *word, struct vb_topo_far *far, bool *taken,
-		     char *error)
+static int take_far_word(const char *word, struct vb_topo_far *far, bool *taken,
+			 char *error)
 {
 	enum vb_topo_via before = far->via;
 
@@ -101,7 +102,7 @@ int vb_topo_far_take(char *text, struct vb_topo_far *far,
 		int rc;
 
 		snprintf(word, sizeof(word), "%.*s", (int)len, text);
-		rc = take_word(word, far, &taken, error);
+		rc = take_far_word(word, far, &taken, error);
 		if (rc)
 			return rc;
 		if (taken)
@@ -127,7 +128,8 @@ void vb_topo_far_put(const struct vb_topo_far *far, FILE *to)
 
 /* --- the part that one process runs --- */
 
-/* An adapter goes with the switch at which it is, if all its links go there. */
+/* True if the node @index is not a switch, and all of its links go to switches
+ * in @named: it then belongs to the same part. */
 static bool goes_along(const struct vb_topo *t, uint32_t index,
 		       const bool *named)
 {
@@ -149,9 +151,10 @@ static bool goes_along(const struct vb_topo *t, uint32_t index,
 	return linked;
 }
 
-/* Mark the nodes that @names has, and adapters that go along. */
-static int choose(const struct vb_topo *t, const char *const *names,
-		  bool *named, bool *kept, char *error)
+/* Mark in @kept the nodes that @names lists, and the adapters that belong to
+ * them. */
+static int choose_part(const struct vb_topo *t, const char *const *names,
+		       bool *named, bool *kept, char *error)
 {
 	for (; *names; names++) {
 		const struct vb_topo_node *n = vb_topo_find(t, *names);
@@ -167,9 +170,10 @@ static int choose(const struct vb_topo *t, const char *const *names,
 	return 0;
 }
 
-/* A link that leaves the part ends in another process. */
-static int cut(struct vb_topo *t, uint32_t index, unsigned port,
-	       const bool *kept, char *error)
+/* If the link at @port leads to a node that is not kept, make it a link to
+ * another process. */
+static int cut_link(struct vb_topo *t, uint32_t index, unsigned port,
+		    const bool *kept, char *error)
 {
 	struct vb_topo_node *n = &t->nodes[index], *peer;
 	struct vb_topo_port *p = &n->port[port];
@@ -192,8 +196,8 @@ static int cut(struct vb_topo *t, uint32_t index, unsigned port,
 	return 0;
 }
 
-/* Remove the nodes that are not kept. */
-static int shrink(struct vb_topo *t, const bool *kept)
+/* Remove the nodes that are not in @kept, and renumber the others. */
+static int drop_other_parts(struct vb_topo *t, const bool *kept)
 {
 	uint32_t *now = calloc(t->count, sizeof(*now)), count = 0;
 
@@ -204,7 +208,7 @@ static int shrink(struct vb_topo *t, const bool *kept)
 		if (kept[i])
 			t->nodes[count++] = t->nodes[i];
 		else
-			vb_topo_free_ports(&t->nodes[i]);
+			vb_topo_free_node(&t->nodes[i]);
 	}
 	t->count = count;
 	for (uint32_t i = 0; i < count; i++)
@@ -227,13 +231,13 @@ int vb_topo_part(struct vb_topo *t, const char *const *names,
 	int rc = -ENOMEM;
 
 	if (named && kept)
-		rc = choose(t, names, named, kept, error);
+		rc = choose_part(t, names, named, kept, error);
 	for (uint32_t i = 0; i < t->count && !rc; i++)
 		for (unsigned p = 1; kept[i] && p <= t->nodes[i].ports && !rc;
 		     p++)
-			rc = cut(t, i, p, kept, error);
+			rc = cut_link(t, i, p, kept, error);
 	if (!rc)
-		rc = shrink(t, kept);
+		rc = drop_other_parts(t, kept);
 	free(named);
 	free(kept);
 	if (rc == -ENOMEM)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Parses what a topology file tells of a link: its parameters, and the names of
- * widths and speeds. */
+/* Reads the parameters of a link in a topology file, and the names of widths
+ * and speeds. */
 #include <errno.h>
 #include <math.h>
 #include <stdarg.h>
@@ -10,7 +10,8 @@
 #include "fabricd/topology_priv.h"
 
 #define ODDS_MOST 4294967295.0 /* a probability of 1 in units of 2^-32 */
-/* bits of the frame whose loss represents the bit error rate */
+/* Bits of the frame from which a bit error rate is converted to the odds that a
+ * frame is damaged. */
 #define BER_BITS   (8.0 * 2048)
 #define DELAY_MOST 1e10 /* longest delay of a link, in nanoseconds */
 
@@ -29,7 +30,8 @@ int vb_topo_fail(char error[VB_TOPO_ERROR], const char *format, ...)
 const struct vb_topo_unit vb_topo_times[] = {
 	{ "ns", 1 }, { "us", 1e3 }, { "ms", 1e6 }, { "s", 1e9 }, { NULL, 0 }
 };
-/* Units of bit rates, as factors to bytes a second (8 bits are a byte). */
+/* Units of a rate, each with the bytes a second that it stands for; rates are
+ * in bits a second. */
 static const struct vb_topo_unit rates[] = { { "", 1. / 8 },
 					     { "K", 1e3 / 8 },
 					     { "M", 1e6 / 8 },
@@ -65,7 +67,7 @@ static bool set_delay(struct vb_fab_link_spec *s, const char *text)
 
 /* Set the rate of a link from its text. "0": the rate of width and speed;
  * "free": frames take no time. */
-static bool set_rate(struct vb_fab_link_spec *s, const char *text)
+static bool take_rate(struct vb_fab_link_spec *s, const char *text)
 {
 	double v;
 
@@ -124,8 +126,8 @@ static bool set_corrupt_flow(struct vb_fab_link_spec *s, const char *text)
 	return parse_odds(text, &s->corrupt_flow);
 }
 
-/* From a bit error rate: how likely a frame of 2 KiB, or a link packet of 48
- * bits, has an error. */
+/* Set from a bit error rate how likely a frame has an error, computed for one
+ * of 2 KiB, and how likely a link packet of 48 bits has one. */
 static bool set_ber(struct vb_fab_link_spec *s, const char *text)
 {
 	double v;
@@ -145,7 +147,7 @@ static const struct {
 	const char *what;
 } parameters[] = {
 	{ "delay", set_delay, "a time of at most 10 s: 500ns, 50us, 1ms" },
-	{ "rate", set_rate, "bits a second: 8G, 2.5G, 100M; or free" },
+	{ "rate", take_rate, "bits a second: 8G, 2.5G, 100M; or free" },
 	{ "buf", set_buffer, "blocks of 64 bytes for each VL" },
 	{ "credits", set_credits, "std or ext" },
 	{ "ber", set_ber, "a bit error rate from 0 to 1" },
@@ -194,7 +196,8 @@ int vb_topo_link_spec(const char *text, struct vb_fab_link_spec *spec,
 
 /* --- widths and speeds --- */
 
-/* What a port supports that knows the speed: the slower ones, too. */
+/* Set the bits of all speeds that a port supports whose fastest speed is row
+ * @row of vb_fab_speeds. */
 static void speeds_up_to(unsigned row, uint8_t *speed, uint8_t *ext)
 {
 	*speed = *ext = 0;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Makes the usual topologies from a line of numbers. */
+/* Makes the usual topologies (fat trees, tori, dragonflies) from a short
+ * text. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,7 +27,7 @@ struct maker {
 	int rc;
 };
 
-static uint32_t add(struct maker *m, uint8_t kind, unsigned ports)
+static uint32_t add_made_node(struct maker *m, uint8_t kind, unsigned ports)
 {
 	char id[VB_TOPO_ID];
 	uint32_t index = 0;
@@ -40,8 +41,8 @@ static uint32_t add(struct maker *m, uint8_t kind, unsigned ports)
 	return index;
 }
 
-static void join(struct maker *m, uint32_t a, unsigned a_port, uint32_t b,
-		 unsigned b_port)
+static void link_made(struct maker *m, uint32_t a, unsigned a_port, uint32_t b,
+		      unsigned b_port)
 {
 	if (!m->rc)
 		vb_topo_link(m->topo, a, a_port, b, b_port);
@@ -51,7 +52,7 @@ static void add_hosts(struct maker *m, uint32_t sw, unsigned first,
 		      unsigned count)
 {
 	for (unsigned i = 0; i < count && !m->rc; i++)
-		join(m, add(m, FAB_CA, 1), 1, sw, first + i);
+		link_made(m, add_made_node(m, FAB_CA, 1), 1, sw, first + i);
 }
 
 /* Add @count switches. Returns the index of the first switch; switch i has that
@@ -61,7 +62,7 @@ static uint32_t add_switches(struct maker *m, unsigned count, unsigned ports)
 	uint32_t first = m->topo->count;
 
 	for (unsigned i = 0; i < count && !m->rc; i++)
-		(void)add(m, FAB_SWITCH, ports);
+		(void)add_made_node(m, FAB_SWITCH, ports);
 	return first;
 }
 
@@ -89,8 +90,8 @@ static int make_empty(struct maker *m, const unsigned *n)
 	return m->rc;
 }
 
-/* Connect two levels of switches: the spines take turns with the leaves' upward
- * ports, leaf by leaf. */
+/* Make a fat tree of two levels. The upward ports of all leaves, one leaf after
+ * the other, are connected to the spines in turn. */
 static int make_two_levels(struct maker *m, unsigned leaves, unsigned ports)
 {
 	unsigned half = ports / 2, spines = leaves * half / ports;
@@ -106,15 +107,16 @@ static int make_two_levels(struct maker *m, unsigned leaves, unsigned ports)
 		for (unsigned u = 0; u < half; u++) {
 			unsigned dealt = l * half + u;
 
-			join(m, leaf + l, half + 1 + u, spine + dealt % spines,
-			     dealt / spines + 1);
+			link_made(m, leaf + l, half + 1 + u,
+				  spine + dealt % spines, dealt / spines + 1);
 		}
 	}
 	return m->rc;
 }
 
-/* A pod has PORTS / 2 leaves and as many switches above them; switch j of each
- * pod leads to the core switches of group j. */
+/* Make a fat tree of three levels. A pod has PORTS / 2 leaves and as many
+ * switches above them; switch j of each pod is linked to the core switches of
+ * group j. */
 static int make_three_levels(struct maker *m, unsigned leaves, unsigned ports)
 {
 	unsigned half = ports / 2, pods = leaves / half;
@@ -130,13 +132,13 @@ static int make_three_levels(struct maker *m, unsigned leaves, unsigned ports)
 	for (unsigned l = 0; l < leaves; l++) {
 		add_hosts(m, leaf + l, 1, half);
 		for (unsigned j = 0; j < half; j++)
-			join(m, leaf + l, half + 1 + j,
-			     mid + l / half * half + j, l % half + 1);
+			link_made(m, leaf + l, half + 1 + j,
+				  mid + l / half * half + j, l % half + 1);
 	}
 	for (unsigned s = 0; s < leaves; s++)
 		for (unsigned c = 0; c < half; c++)
-			join(m, mid + s, half + 1 + c,
-			     core + s % half * half + c, s / half + 1);
+			link_made(m, mid + s, half + 1 + c,
+				  core + s % half * half + c, s / half + 1);
 	return m->rc;
 }
 
@@ -152,9 +154,9 @@ static int make_fat_tree(struct maker *m, const unsigned *n)
 	return refuse(m, "fat-tree:LEVELS:...: LEVELS is 2 or 3");
 }
 
-/* Ports 1 and 2 lead along the first dimension, 3 and 4 along the second, 5
- * and 6 along the third; the last is the host's. A ring of two switches has
- * both links between them. */
+/* Make a torus. Ports 1 and 2 of a switch lead along the first dimension, 3 and
+ * 4 along the second, 5 and 6 along the third; the last port is the host's. If
+ * a dimension has only two switches, both ports of each lead to the other. */
 static int make_torus(struct maker *m, const unsigned *n)
 {
 	unsigned size[3] = { n[0], n[1], n[2] ? n[2] : 1 };
@@ -173,7 +175,8 @@ static int make_torus(struct maker *m, const unsigned *n)
 			unsigned next =
 				i - at * stride + (at + 1) % size[d] * stride;
 
-			join(m, first + i, 2 * d + 1, first + next, 2 * d + 2);
+			link_made(m, first + i, 2 * d + 1, first + next,
+				  2 * d + 2);
 		}
 		stride *= size[d];
 	}
@@ -182,9 +185,9 @@ static int make_torus(struct maker *m, const unsigned *n)
 	return m->rc;
 }
 
-/* Make A * H + 1 groups with one link between each two groups: link k of a
- * group leads to the k-th other group. The ports in order: hosts, other
- * switches of the group, other groups. */
+/* Make a dragonfly: A * H + 1 groups with one link between each two groups.
+ * Link k of a group leads to the k-th other group. The ports of a switch are in
+ * this order: to hosts, to the other switches of the group, to other groups. */
 static int make_dragonfly(struct maker *m, const unsigned *n)
 {
 	unsigned a = n[0], p = n[1], h = n[2];
@@ -203,21 +206,22 @@ static int make_dragonfly(struct maker *m, const unsigned *n)
 	for (unsigned g = 0; g < groups; g++)
 		for (unsigned i = 0; i < a; i++)
 			for (unsigned j = i + 1; j < a; j++)
-				join(m, first + g * a + i, p + j,
-				     first + g * a + j, p + i + 1);
+				link_made(m, first + g * a + i, p + j,
+					  first + g * a + j, p + i + 1);
 	for (unsigned g = 0; g < groups; g++)
 		for (unsigned to = g + 1; to < groups; to++) {
 			unsigned k = to - 1, back = g;
 
-			join(m, first + g * a + k / h, p + a + k % h,
-			     first + to * a + back / h, p + a + back % h);
+			link_made(m, first + g * a + k / h, p + a + k % h,
+				  first + to * a + back / h, p + a + back % h);
 		}
 	return m->rc;
 }
 
 static const struct {
 	const char *name;
-	/* the least and the most numbers that the topology's text has */
+	/* the least and the most numbers in the text behind the topology's
+	 * name */
 	unsigned least, most;
 	int (*make)(struct maker *m, const unsigned *numbers);
 } kinds[] = {

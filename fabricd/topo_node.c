@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Reads and writes the parameters of an emulated node. */
+#include <ctype.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "fabricd/topology_priv.h"
 
-#define LATENCY_MOST 1e9 /* ns */
+#define LATENCY_MOST 1e9 /* longest latency of a switch, in nanoseconds */
+/* bytes of the longest word of a line, with the NUL at its end */
+#define WORD_BYTES 512
 
-/* 0: @text is no whole number from @least to @most. */
+/* Read a whole number from @least to @most. 0: @text is something else. */
 static unsigned take_number(const char *text, unsigned least, unsigned most)
 {
 	double v;
@@ -19,7 +22,8 @@ static unsigned take_number(const char *text, unsigned least, unsigned most)
 	return (unsigned)v;
 }
 
-/* Find the code of a value: code i means @values[i]. 0: no code does. */
+/* Returns the code of the number @text: the i for which @values[i] is the
+ * number. 0: no code stands for it. */
 static uint8_t take_code(const char *text, const uint16_t *values,
 			 unsigned count)
 {
@@ -31,7 +35,7 @@ static uint8_t take_code(const char *text, const uint16_t *values,
 	return 0;
 }
 
-/* By PortInfo's codes. */
+/* By PortInfo's codes of MTUCap and VLCap: an MTU in bytes, a number of VLs. */
 static const uint16_t mtu_of[] = { 0, 256, 512, 1024, 2048, 4096 };
 static const uint16_t vls_of[] = { 0, 1, 2, 4, 8, 15 };
 
@@ -88,21 +92,97 @@ static bool set_forward(struct vb_topo_spec *s, const char *text)
 	return s->store_and_forward || strcmp(text, "cut") == 0;
 }
 
+/* Set the number of controllers. The services of removed controllers are
+ * removed, too. */
+static bool set_target(struct vb_topo_spec *s, const char *text)
+{
+	struct vb_iou_unit *u = s->unit;
+	unsigned kept = 0;
+	double v;
+
+	if (!vb_topo_number(text, vb_topo_plain, &v) || v > VB_IOU_SLOTS ||
+	    v != (uint8_t)v)
+		return false;
+	u->controllers = (uint8_t)v;
+	for (unsigned i = 0; i < u->entries; i++)
+		if (u->entry[i].slot <= u->controllers)
+			u->entry[kept++] = u->entry[i];
+	u->entries = (uint8_t)kept;
+	return true;
+}
+
+/* Copy the name of a service, which is one word, to @to. */
+static bool take_name(const char *text, size_t len, char to[VB_IOU_NAME])
+{
+	if (len < 1 || len >= VB_IOU_NAME)
+		return false;
+	for (size_t i = 0; i < len; i++)
+		if (iscntrl((unsigned char)text[i]) || text[i] == '"')
+			return false;
+	memset(to, 0, VB_IOU_NAME);
+	memcpy(to, text, len);
+	return true;
+}
+
+static bool take_id(const char *text, uint64_t *id)
+{
+	char *end;
+
+	if (!isdigit((unsigned char)*text))
+		return false;
+	errno = 0;
+	*id = strtoull(text, &end, 0);
+	return !*end && !errno;
+}
+
+/* Add a service, SLOT:NAME:ID; a name of that slot gets another ID. */
+static bool set_service(struct vb_topo_spec *s, const char *text)
+{
+	struct vb_iou_unit *u = s->unit;
+	const char *name = strchr(text, ':'), *id = strrchr(text, ':');
+	struct vb_iou_service new;
+	char *end;
+	unsigned long slot = strtoul(text, &end, 10);
+	unsigned at = 0;
+
+	if (!isdigit((unsigned char)*text) || end != name || name == id ||
+	    slot < 1 || slot > u->controllers ||
+	    !take_name(name + 1, (size_t)(id - name) - 1, new.name) ||
+	    !take_id(id + 1, &new.id))
+		return false;
+	while (at < u->entries &&
+	       (u->entry[at].slot != slot ||
+		strcmp(u->entry[at].service.name, new.name) != 0))
+		at++;
+	if (at == VB_IOU_SERVICES)
+		return false;
+	u->entry[at].slot = (uint8_t)slot;
+	u->entry[at].service = new;
+	if (at == u->entries)
+		u->entries++;
+	return true;
+}
+
 static const struct node_parameter {
 	const char *name;
 	bool (*set)(struct vb_topo_spec *s, const char *text);
-	bool of_switch; /* only switches have the parameter */
-	bool any_time;	/* also while the fabric runs */
+	/* the kind of nodes that have the parameter; 0: every kind */
+	uint8_t kind;
+	bool any_time; /* the parameter may change while the fabric runs */
 	const char *what;
 } parameters[] = {
-	{ "mtu", set_mtu, false, false, "256, 512, 1024, 2048 or 4096" },
-	{ "vls", set_vls, false, false, "1, 2, 4, 8 or 15" },
-	{ "pkeys", set_pkeys, false, false, "1 to 65535 entries" },
-	{ "linear", set_linear, true, false, "1 to 49152 entries" },
-	{ "random", set_random, true, false, "1 to 49152 entries" },
-	{ "mcast", set_mcast, true, false, "1 to 16383 entries" },
-	{ "latency", set_latency, true, true, "a time of 1 ns to 1 s" },
-	{ "forward", set_forward, true, true, "cut or store" },
+	{ "mtu", set_mtu, 0, false, "256, 512, 1024, 2048 or 4096" },
+	{ "vls", set_vls, 0, false, "1, 2, 4, 8 or 15" },
+	{ "pkeys", set_pkeys, 0, false, "1 to 65535 entries" },
+	{ "linear", set_linear, FAB_SWITCH, false, "1 to 49152 entries" },
+	{ "random", set_random, FAB_SWITCH, false, "1 to 49152 entries" },
+	{ "mcast", set_mcast, FAB_SWITCH, false, "1 to 16383 entries" },
+	{ "latency", set_latency, FAB_SWITCH, true, "a time of 1 ns to 1 s" },
+	{ "forward", set_forward, FAB_SWITCH, true, "cut or store" },
+	{ "target", set_target, FAB_CA, true, "0 to 16 I/O controllers" },
+	{ "service", set_service, FAB_CA, true,
+	  "SLOT:NAME:ID, with a controller that target= gives before it, a "
+	  "name of 1 to 39 characters, and a number; a node has 64 at most" },
 };
 
 static int set_node_parameter(const char *word, struct vb_topo_spec *spec,
@@ -118,16 +198,22 @@ static int set_node_parameter(const char *word, struct vb_topo_spec *spec,
 		return vb_topo_fail(error,
 				    "\"%s\" is no parameter of a node: mtu, "
 				    "vls, pkeys, linear, random, mcast, "
-				    "latency and forward are",
+				    "latency, forward, target and service are",
 				    word);
-	if (p->of_switch && kind != FAB_SWITCH)
-		return vb_topo_fail(error, "\"%s\": only switches have %s",
-				    word, p->name);
+	if (p->kind && p->kind != kind)
+		return vb_topo_fail(error, "\"%s\": only %s have %s", word,
+				    p->kind == FAB_CA ? "adapters" : "switches",
+				    p->name);
 	if (running && !p->any_time)
 		return vb_topo_fail(error,
 				    "\"%s\": %s stays as it is while the "
-				    "fabric runs; latency and forward change",
+				    "fabric runs; latency, forward, target "
+				    "and service change",
 				    word, p->name);
+	if (p->kind == FAB_CA && !spec->unit)
+		spec->unit = calloc(1, sizeof(*spec->unit));
+	if (p->kind == FAB_CA && !spec->unit)
+		return -ENOMEM;
 	if (word[len] && p->set(spec, word + len + 1))
 		return 0;
 	return vb_topo_fail(error, "\"%s\": %s is %s", word, p->name, p->what);
@@ -136,10 +222,10 @@ static int set_node_parameter(const char *word, struct vb_topo_spec *spec,
 int vb_topo_node_spec(const char *text, uint8_t kind, bool running,
 		      struct vb_topo_spec *spec, char error[VB_TOPO_ERROR])
 {
-	char word[64];
+	char word[WORD_BYTES];
 	int n;
 
-	while (sscanf(text, " %63s%n", word, &n) == 1) {
+	while (sscanf(text, " %511s%n", word, &n) == 1) {
 		int rc = set_node_parameter(word, spec, kind, running, error);
 
 		if (rc)
@@ -147,6 +233,24 @@ int vb_topo_node_spec(const char *text, uint8_t kind, bool running,
 		text += n;
 	}
 	return 0;
+}
+
+int vb_topo_spec_copy(const struct vb_topo_spec *from, struct vb_topo_spec *to)
+{
+	*to = *from;
+	if (!from->unit)
+		return 0;
+	to->unit = malloc(sizeof(*to->unit));
+	if (!to->unit)
+		return -ENOMEM;
+	*to->unit = *from->unit;
+	return 0;
+}
+
+void vb_topo_spec_free(struct vb_topo_spec *s)
+{
+	free(s->unit);
+	s->unit = NULL;
 }
 
 void vb_topo_node_put(FILE *to, const struct vb_topo_spec *s)
@@ -168,4 +272,6 @@ void vb_topo_node_put(FILE *to, const struct vb_topo_spec *s)
 		fprintf(to, " latency=%uns", s->latency_ns);
 	if (s->store_and_forward)
 		fputs(" forward=store", to);
+	if (s->unit && s->unit->controllers)
+		fprintf(to, " target=%u", s->unit->controllers);
 }

@@ -17,7 +17,8 @@
 #define DEEPEST	   8 /* the most levels of nested includes */
 #define WHITE	   " \t\r\n"
 
-/* The line of a port, kept until all nodes are known. */
+/* The line of a port, kept until all nodes are known. @peer may be an id that a
+ * later line describes. */
 struct wanted {
 	uint32_t node;
 	uint8_t port, peer_port;
@@ -26,10 +27,10 @@ struct wanted {
 	const char *file;
 };
 
-/* A line "#! link" or "#! node", kept until all nodes are known. */
+/* A line "#! link" or "#! node", kept until all nodes and links are known. */
 struct tuned {
 	char node[VB_TOPO_ID];
-	unsigned port; /* 0: the node itself */
+	unsigned port; /* the port of a "#! link"; 0: the line is a "#! node" */
 	char text[512];
 	struct vb_topo_far far;
 	unsigned line;
@@ -40,7 +41,8 @@ struct parser {
 	struct vb_topo *topo;
 	const char *file;
 	unsigned line, depth;
-	bool in_node;  /* the lines of ports may follow */
+	/* a node was described, so lines of its ports may follow */
+	bool in_node;
 	uint32_t node; /* the index of the node to which the ports belong */
 	/* values for the node that is described next */
 	uint64_t sys_guid, guid;
@@ -52,7 +54,8 @@ struct parser {
 	char *error;
 };
 
-/* Put the name of the file and the line number before @p->error. */
+/* Put the name of the file and the line number in front of the message
+ * @p->error. */
 static int fail_at(struct parser *p, const char *file, unsigned line)
 {
 	char why[VB_TOPO_ERROR];
@@ -73,8 +76,8 @@ static const char *skip_white(const char *s)
 	return s + strspn(s, WHITE);
 }
 
-/* Copies the quoted text at @s to @to. Returns what follows, or NULL: the text
- * is not quoted, is empty, or is longer than an id. */
+/* Copy the quoted text at @s to @to. Returns the text behind it; NULL: @s has
+ * no quoted text, or an empty one, or one that is longer than an id. */
 static const char *take_quoted(const char *s, char to[VB_TOPO_ID])
 {
 	const char *end;
@@ -89,7 +92,8 @@ static const char *take_quoted(const char *s, char to[VB_TOPO_ID])
 	return end + 1;
 }
 
-/* Reads "[3]" into @number. Returns what follows, or NULL. */
+/* Read a port's number in brackets, such as "[3]", into *@number. Returns the
+ * text behind it; NULL: there is none at @s. */
 static const char *take_port(const char *s, unsigned *number)
 {
 	char *end;
@@ -105,8 +109,9 @@ static const char *take_port(const char *s, unsigned *number)
 	return end + 1;
 }
 
-/* Skips "[ext 3]" (of a chassis) and reads "(100001)" into @guid, if they are
- * there. Returns what follows. */
+/* Skip the number of a chassis's port, such as "[ext 3]", and read a GUID in
+ * parentheses, such as "(100001)", into *@guid. Both may be missing. Returns
+ * the text behind them. */
 static const char *take_guid(const char *s, uint64_t *guid)
 {
 	char *end;
@@ -136,7 +141,8 @@ static bool room_for(void **list, size_t count, size_t *room, size_t each)
 	return true;
 }
 
-/* Read the GUID from an id such as "S-0002c90000000001". */
+/* Returns the GUID in an id such as "S-0002c90000000001"; 0: the id has
+ * none. */
 static uint64_t guid_in(const char *id)
 {
 	char *end;
@@ -193,9 +199,9 @@ static int read_node(struct parser *p, uint8_t kind, const char *s)
 	return 0;
 }
 
-/* Read an option of a port, which has ibsim's names: w=4 s=2 e=1 for width,
- * speed and extended speed. */
-static void take_option(struct vb_topo_port *port, const char *word)
+/* Read an option of a port into @port. The options are ibsim's: w=4 s=2 e=1 are
+ * the fastest width, speed and extended speed. */
+static void take_port_option(struct vb_topo_port *port, const char *word)
 {
 	unsigned long v = strtoul(word + 2, NULL, 10);
 	char name[8];
@@ -214,7 +220,8 @@ static void take_option(struct vb_topo_port *port, const char *word)
 	}
 }
 
-/* Reads what follows the peer: options, and a comment that ends in "4xQDR". */
+/* Read the rest of a port's line, behind the peer: options, and a comment that
+ * ends in a width and speed such as "4xQDR". */
 static void take_rest(struct vb_topo_port *port, const char *s)
 {
 	bool comment = false;
@@ -227,12 +234,12 @@ static void take_rest(struct vb_topo_port *port, const char *s)
 		if (comment)
 			(void)vb_topo_rate_get(word, port);
 		else if (word[0] && word[1] == '=')
-			take_option(port, word);
+			take_port_option(port, word);
 	}
 }
 
 /* Read a line of a port: [1](guid) "peer"[3](guid) # comment */
-static int read_port(struct parser *p, const char *s)
+static int read_port_line(struct parser *p, const char *s)
 {
 	struct wanted w = { .line = p->line, .file = p->file };
 	unsigned port, peer_port;
@@ -277,7 +284,8 @@ static bool begins_with(const char *s, const char *word)
 	return strncmp(s, word, len) == 0 && strchr(WHITE, s[len]);
 }
 
-/* What it says is checked when the node is known. */
+/* Keep the parameters of a "#!" line. They are checked when the node's kind is
+ * known. */
 static int take_text(struct parser *p, struct tuned *t, const char *text)
 {
 	if (strlen(text) >= sizeof(t->text))
@@ -335,8 +343,8 @@ static int read_tuning(struct parser *p, const char *s)
 
 static int read_file(struct parser *p, const char *path);
 
-/* A path that is not absolute begins at the directory of the file that includes
- * it. */
+/* Read the file that a line "include FILE" names. A path that is not absolute
+ * begins at the directory of the file that has the line. */
 static int read_include(struct parser *p, const char *s)
 {
 	const char *slash = strrchr(p->file, '/');
@@ -389,7 +397,8 @@ static int read_value(struct parser *p, const char *word, size_t len,
 		 strncmp(word, "caguid", len) == 0 ||
 		 strncmp(word, "rtguid", len) == 0)
 		p->guid = v;
-	return 0; /* other words only describe the node to human readers */
+	/* Other words have no effect here; they only inform people. */
+	return 0;
 }
 
 static bool is_word(const char *line, size_t len, const char *word)
@@ -397,7 +406,7 @@ static bool is_word(const char *line, size_t len, const char *word)
 	return strlen(word) == len && strncmp(line, word, len) == 0;
 }
 
-/* Read a line that begins with a word. */
+/* Read a line that begins with a word: a value, a node or an include. */
 static int read_word(struct parser *p, const char *s)
 {
 	size_t len = strspn(s, "abcdefghijklmnopqrstuvwxyz"
@@ -434,7 +443,7 @@ static int read_line(struct parser *p, const char *line)
 		p->in_node = false;
 		return 0;
 	}
-	return *s == '[' ? read_port(p, s) : read_word(p, s);
+	return *s == '[' ? read_port_line(p, s) : read_word(p, s);
 }
 
 /* Keep a copy of the file's name, which outlives the parser because nodes point
@@ -485,7 +494,8 @@ static int read_file(struct parser *p, const char *path)
 
 /* --- links --- */
 
-/* The peer is in another process, and not in this file. */
+/* Note a peer that is in another process and that no file describes: its GUID
+ * and kind are in its id. */
 static int link_far(struct parser *p, const struct wanted *w,
 		    struct vb_topo_far *far)
 {
@@ -511,14 +521,16 @@ static int link_far(struct parser *p, const struct wanted *w,
 	return 0;
 }
 
-/* Note the address of the other process with the port. */
+/* Note the address of the other process in the port that a line "#! link" with
+ * udp= or tcp= names. */
 static int attach_far(struct parser *p, const struct tuned *t)
 {
 	struct vb_topo_node *n = vb_topo_find(p->topo, t->node);
 	struct vb_topo_port *port;
 
 	if (t->far.via == VIA_NONE || !n || t->port < 1 || t->port > n->ports)
-		return 0; /* tune_link() judges the rest */
+		/* tune_one() refuses a line that names no node or port */
+		return 0;
 	port = &n->port[t->port];
 	if (!port->far)
 		port->far = malloc(sizeof(*port->far));
@@ -528,7 +540,7 @@ static int attach_far(struct parser *p, const struct tuned *t)
 	return 0;
 }
 
-static int make_link(struct parser *p, const struct wanted *w)
+static int link_ports(struct parser *p, const struct wanted *w)
 {
 	uint32_t peer = vb_topo_index(p->topo, w->peer);
 	struct vb_topo_node *n = &p->topo->nodes[w->node], *other;
@@ -576,11 +588,12 @@ static int tune_one(struct parser *p, const struct tuned *t)
 	p->line = t->line;
 	if (!n)
 		return FAIL(p, "there is no node \"%s\"", t->node);
-	if (!t->port)
-		return vb_topo_node_spec(t->text, n->kind, false, &n->spec,
-					 p->error)
-			       ? fail_at(p, t->file, t->line)
-			       : 0;
+	if (!t->port) {
+		int rc = vb_topo_node_spec(t->text, n->kind, false, &n->spec,
+					   p->error);
+
+		return rc == -EINVAL ? fail_at(p, t->file, t->line) : rc;
+	}
 	a = t->port <= n->ports ? &n->port[t->port] : NULL;
 	if (!a || !(a->linked || (a->far && a->far->guid)))
 		return FAIL(p, "\"%s\" has no link at port %u", t->node,
@@ -600,7 +613,7 @@ static int make_links(struct parser *p)
 	for (size_t i = 0; i < p->tuned_count && !rc; i++)
 		rc = attach_far(p, &p->tuned[i]);
 	for (size_t i = 0; i < p->wanted_count && !rc; i++)
-		rc = make_link(p, &p->wanted[i]);
+		rc = link_ports(p, &p->wanted[i]);
 	for (size_t i = 0; i < p->tuned_count && !rc; i++)
 		rc = tune_one(p, &p->tuned[i]);
 	return rc;

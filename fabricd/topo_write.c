@@ -17,8 +17,8 @@ static void put_id(FILE *to, uint8_t kind, uint64_t guid)
 	fprintf(to, "\"%c-%016jx\"", kinds[kind].letter, (uintmax_t)guid);
 }
 
-static void put_port(FILE *to, const struct vb_topo *t,
-		     const struct vb_topo_node *n, unsigned port)
+static void write_port(FILE *to, const struct vb_topo *t,
+		       const struct vb_topo_node *n, unsigned port)
 {
 	const struct vb_topo_port *p = &n->port[port];
 	const struct vb_topo_node *peer = &t->nodes[p->peer];
@@ -44,7 +44,8 @@ static void put_odds(FILE *to, const char *name, uint32_t odds)
 		fprintf(to, " %s=%.10g", name, odds / 4294967295.0);
 }
 
-/* These compare fields, since the padding between them has no fixed value. */
+/* True if all parameters have their defaults. The functions compare fields and
+ * not memory, since the padding between fields has no fixed value. */
 static bool is_plain_link(const struct vb_fab_link_spec *s)
 {
 	return !s->bytes_per_sec && !s->unpaced && !s->delay && !s->buffer &&
@@ -56,10 +57,11 @@ static bool is_plain_node(const struct vb_topo_spec *s)
 {
 	return !s->mtu_cap && !s->vl_cap && !s->pkeys && !s->linear_cap &&
 	       !s->random_cap && !s->mcast_cap && !s->latency_ns &&
-	       !s->store_and_forward;
+	       !s->store_and_forward && !(s->unit && s->unit->controllers);
 }
 
-/* Writes the parameters of the link at @port of @n, unless all are 0. */
+/* Write the line "#! link" of the link at @port of @n, unless all its
+ * parameters are 0 and both ends are in this process. */
 static void put_tuning(FILE *to, const struct vb_topo_node *n, unsigned port)
 {
 	const struct vb_fab_link_spec *s = &n->port[port].spec;
@@ -89,8 +91,8 @@ static void put_tuning(FILE *to, const struct vb_topo_node *n, unsigned port)
 	fputc('\n', to);
 }
 
-static void put_node(FILE *to, const struct vb_topo *t,
-		     const struct vb_topo_node *n)
+static void write_node(FILE *to, const struct vb_topo *t,
+		       const struct vb_topo_node *n)
 {
 	fprintf(to, "\nvendid=%#x\ndevid=%#x\nsysimgguid=%#jx\n%s=%#jx\n",
 		n->vendor_id, n->device_id, (uintmax_t)n->sys_guid,
@@ -100,7 +102,22 @@ static void put_node(FILE *to, const struct vb_topo *t,
 	fprintf(to, "\t\t# \"%s\"\n", n->desc);
 	for (unsigned p = 1; p <= n->ports; p++)
 		if (n->port[p].linked || n->port[p].far)
-			put_port(to, t, n, p);
+			write_port(to, t, n, p);
+}
+
+/* Each service has a line of its own, since the length of lines is limited. */
+static void put_services(FILE *to, const struct vb_topo_node *n)
+{
+	const struct vb_iou_unit *u = n->spec.unit;
+
+	for (unsigned i = 0; u && i < u->entries; i++) {
+		const struct vb_iou_service *s = &u->entry[i].service;
+
+		fputs("#! node ", to);
+		put_id(to, n->kind, n->guid);
+		fprintf(to, " service=%u:%s:%#jx\n", u->entry[i].slot, s->name,
+			(uintmax_t)s->id);
+	}
 }
 
 static void put_node_tuning(FILE *to, const struct vb_topo_node *n)
@@ -111,12 +128,13 @@ static void put_node_tuning(FILE *to, const struct vb_topo_node *n)
 	put_id(to, n->kind, n->guid);
 	vb_topo_node_put(to, &n->spec);
 	fputc('\n', to);
+	put_services(to, n);
 }
 
 bool vb_topo_write(const struct vb_topo *t, FILE *to)
 {
 	for (uint32_t i = 0; i < t->count; i++)
-		put_node(to, t, &t->nodes[i]);
+		write_node(to, t, &t->nodes[i]);
 	fputc('\n', to);
 	for (uint32_t i = 0; i < t->count; i++)
 		put_node_tuning(to, &t->nodes[i]);

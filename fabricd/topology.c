@@ -11,8 +11,9 @@
 #define NONE	     UINT32_MAX
 #define FIRST_HASHES 64
 
-/* Where the GUIDs that vb_topo_finish() gives begin: locally administered
- * EUI-64s. A node has 256 of them, for its ports. */
+/* By kind of node: where the GUIDs begin that vb_topo_finish() gives. They are
+ * locally administered EUI-64s. Each node gets 256 of them, for itself and its
+ * ports. */
 static const uint64_t first_guid[] = {
 	[FAB_CA] = 0x0200ca0000000000,
 	[FAB_SWITCH] = 0x0200500000000000,
@@ -28,7 +29,7 @@ static uint32_t hash_id(const char *id)
 	return h;
 }
 
-static void enter(struct vb_topo *t, uint32_t index)
+static void enter_id(struct vb_topo *t, uint32_t index)
 {
 	uint32_t at = hash_id(t->nodes[index].id) & (t->hash_room - 1);
 
@@ -41,7 +42,7 @@ void vb_topo_rehash(struct vb_topo *t)
 {
 	memset(t->by_id, 0xff, t->hash_room * sizeof(*t->by_id));
 	for (uint32_t i = 0; i < t->count; i++)
-		enter(t, i);
+		enter_id(t, i);
 }
 
 static bool grow_hashes(struct vb_topo *t)
@@ -132,11 +133,12 @@ int vb_topo_add(struct vb_topo *t, uint8_t kind, unsigned ports, const char *id,
 	snprintf(n->id, sizeof(n->id), "%s", id);
 	snprintf(n->desc, sizeof(n->desc), "%s", id);
 	*index = t->count++;
-	enter(t, *index);
+	enter_id(t, *index);
 	return 0;
 }
 
-/* Nothing was entered behind the last node, so no search passes its place. */
+/* Removing an entry of a hash table must not interrupt the search for another
+ * one. The last node was entered last, so no other entry lies behind it. */
 void vb_topo_drop(struct vb_topo *t)
 {
 	uint32_t at;
@@ -146,7 +148,7 @@ void vb_topo_drop(struct vb_topo *t)
 	while (t->by_id[at] != t->count)
 		at = (at + 1) & (t->hash_room - 1);
 	t->by_id[at] = NONE;
-	free(t->nodes[t->count].port);
+	vb_topo_free_node(&t->nodes[t->count]);
 }
 
 static void link_one(struct vb_topo *t, uint32_t a, unsigned a_port, uint32_t b,
@@ -221,17 +223,18 @@ int vb_topo_finish(struct vb_topo *t, char error[VB_TOPO_ERROR])
 	return check_guids(t, error);
 }
 
-void vb_topo_free_ports(struct vb_topo_node *n)
+void vb_topo_free_node(struct vb_topo_node *n)
 {
 	for (unsigned p = 1; p <= n->ports; p++)
 		free(n->port[p].far);
 	free(n->port);
+	vb_topo_spec_free(&n->spec);
 }
 
 void vb_topo_free(struct vb_topo *t)
 {
 	for (uint32_t i = 0; i < t->count; i++)
-		vb_topo_free_ports(&t->nodes[i]);
+		vb_topo_free_node(&t->nodes[i]);
 	for (unsigned i = 0; i < t->file_count; i++)
 		free(t->files[i]);
 	free(t->files);

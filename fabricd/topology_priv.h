@@ -12,34 +12,42 @@ int vb_topo_fail(char error[VB_TOPO_ERROR], const char *format, ...)
 /* Returns the index of the node with that id; UINT32_MAX: no node has it. */
 uint32_t vb_topo_index(const struct vb_topo *t, const char *id);
 
-/* Fill the table of ids anew. */
+/* Fill the hash table of ids again, after the indices of nodes have changed. */
 void vb_topo_rehash(struct vb_topo *t);
-void vb_topo_free_ports(struct vb_topo_node *n);
+/* Free what the node points to. */
+void vb_topo_free_node(struct vb_topo_node *n);
 
-/* Take the words udp=, tcp= and local= out of @text, into @far, which is all
- * zero before. -EINVAL and @error: what is wrong. */
+/* Read the words udp=, tcp= and local= from @text into @far, which the caller
+ * has set to zero, and overwrite them with spaces. Returns 0; -EINVAL, and
+ * @error says what is wrong. */
 int vb_topo_far_take(char *text, struct vb_topo_far *far,
 		     char error[VB_TOPO_ERROR]);
-/* Write them. */
+/* Write udp= or tcp=, and local=, as vb_topo_far_take() reads them. */
 void vb_topo_far_put(const struct vb_topo_far *far, FILE *to);
 
-/* Names of widths and speeds, as ibnetdiscover writes them: "4xQDR". */
+/* Read a name of a width and speed as ibnetdiscover writes it, "4xQDR", into
+ * the fields of @p. False: @text is no such name. */
 bool vb_topo_rate_get(const char *text, struct vb_topo_port *p);
-/* Write the width and speed of @p to the text. False: @p has the default. */
+/* Write the name of the width and speed of @p to @text. False: @p has the
+ * default. */
 bool vb_topo_rate_put(const struct vb_topo_port *p, char text[16]);
 
-/* A unit of a parameter's value. */
+/* A unit of a parameter's value, such as "us": a number with this unit is
+ * multiplied by @factor. A list of units ends with @name NULL. */
 struct vb_topo_unit {
 	const char *name;
 	double factor;
 };
-/* Nanoseconds; numbers without a unit. */
+/* The units of times, which are converted to nanoseconds; and the list for
+ * numbers without a unit. */
 extern const struct vb_topo_unit vb_topo_times[], vb_topo_plain[];
-/* Read a number with one of @units. False: @text is something else. */
+/* Read a number that has one of @units behind it. False: @text is something
+ * else. */
 bool vb_topo_number(const char *text, const struct vb_topo_unit *units,
 		    double *value);
 
-/* Write the parameters that are not the defaults, each after a space. */
+/* Write those parameters of a node that are not the defaults, each with a space
+ * in front. */
 void vb_topo_node_put(FILE *to, const struct vb_topo_spec *s);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * How programs attach to an adapter for verbs: each gets a range of queue pair
- * numbers (a slot), two rings of frames, and is told when the port changes.
- * Queue pairs 0 and 1 stay with management.
+ * How programs attach to an adapter for verbs. A program gets a range of queue
+ * pair numbers (a slot) and two rings of frames, and is told when the port
+ * changes. Queue pairs 0 and 1 belong to management.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -19,7 +19,7 @@
 #include "base/shm.h"
 #include "fabricd/verbs_priv.h"
 
-#define GROUPS_MOST 512 /* of one program */
+#define GROUPS_MOST 512 /* most multicast LIDs that one program may join */
 
 /* --- what programs know of a port --- */
 
@@ -73,7 +73,7 @@ static void describe(const struct verbs_program *p, enum vb_verbs_kind kind,
 	fill_tables(to, from);
 }
 
-static void tell(struct verbs_program *p)
+static void send_port_update(struct verbs_program *p)
 {
 	struct vb_verbs_port now;
 
@@ -92,8 +92,8 @@ void vb_fabricd_verbs_changed(struct vb_fabricd *f,
 
 	if (!a)
 		return;
-	/* PortInfo's bit says it once; a Get does not show it (IBA
-	 * 14.2.5.6). */
+	/* A manager asks with this bit of PortInfo. Programs are told once, and
+	 * a later Get does not return the bit (IBA 14.2.5.6). */
 	if (p->client_reregister) {
 		p->client_reregister = false;
 		a->reregisters++;
@@ -103,7 +103,7 @@ void vb_fabricd_verbs_changed(struct vb_fabricd *f,
 			VB_CONTAINER_OF(c, struct verbs_program, link);
 
 		if (u->port == p)
-			tell(u);
+			send_port_update(u);
 	}
 }
 
@@ -117,8 +117,9 @@ vb_fabricd_verbs_adapter(const struct vb_fabricd *f,
 					       : NULL;
 }
 
-/* Nodes join while the fabric runs, so the table may be shorter than the list
- * of nodes. */
+/* Make the table of adapters long enough for node @index: hosts join while the
+ * fabric runs, so it may be shorter than the list of nodes. False: no
+ * memory. */
 static bool grow_table(struct vb_fabricd *f, uint32_t index)
 {
 	uint32_t count = vb_fab_nodes(f->net);
@@ -136,10 +137,10 @@ static bool grow_table(struct vb_fabricd *f, uint32_t index)
 	return true;
 }
 
-/* Returns the adapter @node, which this makes for its first program; NULL: no
- * memory. */
-static struct vb_fabricd_verbs_adapter *adapter_of(struct vb_fabricd *f,
-						   struct vb_fab_node *node)
+/* Returns the entry of the adapter @node, which is made when its first program
+ * attaches. NULL: no memory. */
+static struct vb_fabricd_verbs_adapter *
+verbs_adapter_of(struct vb_fabricd *f, struct vb_fab_node *node)
 {
 	struct vb_fabricd_verbs_adapter **at;
 
@@ -156,10 +157,11 @@ static struct vb_fabricd_verbs_adapter *adapter_of(struct vb_fabricd *f,
 	return *at;
 }
 
-/* Take the next free slot, so that one that became free stays so for long:
- * peers may still send to its last holder. Slot 0 has queue pairs 0 and 1. */
-static bool take_slot(struct vb_fabricd_verbs_adapter *a,
-		      struct verbs_program *p)
+/* Give @p the next free slot in turn, so that a slot that became free stays
+ * unused for long: peers may still send to its last holder. Slot 0 has queue
+ * pairs 0 and 1. False: no slot is free. */
+static bool take_program_slot(struct vb_fabricd_verbs_adapter *a,
+			      struct verbs_program *p)
 {
 	for (unsigned i = 0; i < VB_SLOTS; i++) {
 		unsigned slot = (a->next_slot + i) % VB_SLOTS;
@@ -174,9 +176,9 @@ static bool take_slot(struct vb_fabricd_verbs_adapter *a,
 	return false;
 }
 
-/* Make the memory that this process writes, or (@ours is false) that the
- * program writes; *@fd: a descriptor to map it by. Each side can only read what
- * the other one writes. */
+/* Make the shared memory that this process writes (@ours) or that the program
+ * writes. *@fd: a descriptor by which the program maps it. Each side can only
+ * read what the other side writes. */
 static int make_memory(bool ours, void **at, int *fd)
 {
 	const size_t bytes = VB_SHRING_BYTES(VB_VERBS_RING);
@@ -208,8 +210,8 @@ static int make_rings(struct verbs_program *p, int fds[VERBS_FDS])
 	return vb_fabricd_watch(p->f, &p->bell, EPOLLIN, false);
 }
 
-static int answer_with(struct verbs_program *p, int client,
-		       const int fds[VERBS_FDS])
+static int answer_with_fds(struct verbs_program *p, int client,
+			   const int fds[VERBS_FDS])
 {
 	describe(p, VERBS_ATTACH, &p->told);
 	p->told.head.kind = VERBS_ATTACH;
@@ -223,7 +225,7 @@ static int attach_program(struct verbs_program *p, int client)
 	int rc = make_rings(p, fds);
 
 	if (rc == 0)
-		rc = answer_with(p, client, fds);
+		rc = answer_with_fds(p, client, fds);
 	p->told.head.kind = VERBS_PORT;
 	for (unsigned i = 0; i < VERBS_FDS; i++)
 		if (fds[i] >= 0)
@@ -261,8 +263,8 @@ static void free_program(struct verbs_program *p)
 	free(p);
 }
 
-/* The program is freed later: an event of its bell may be among those that the
- * caller has still to handle. */
+/* Detach a program that has ended. Its memory is freed later, because an event
+ * of its bell may be among those that the main loop has still to handle. */
 void vb_fabricd_verbs_detach(struct verbs_program *p)
 {
 	vb_fabricd_verbs_last(p, vb_clock_read());
@@ -273,7 +275,7 @@ void vb_fabricd_verbs_detach(struct verbs_program *p)
 	vb_chain_add(&p->f->verbs.gone, &p->link);
 }
 
-void vb_fabricd_verbs_bury(struct vb_fabricd *f)
+void vb_fabricd_verbs_reap(struct vb_fabricd *f)
 {
 	while (f->verbs.gone) {
 		struct verbs_program *p = VB_CONTAINER_OF(
@@ -294,13 +296,13 @@ int vb_fabricd_verbs_attach(struct vb_fabricd *f, void *client, int fd,
 
 	if (node->kind == FAB_SWITCH || port < 1 || port > node->ports)
 		return -ENODEV;
-	a = adapter_of(f, node);
+	a = verbs_adapter_of(f, node);
 	p = calloc(1, sizeof(*p));
 	if (!a || !p) {
 		free(p);
 		return -ENOMEM;
 	}
-	if (!take_slot(a, p)) {
+	if (!take_program_slot(a, p)) {
 		free(p);
 		return -EUSERS;
 	}
@@ -325,7 +327,7 @@ int vb_fabricd_verbs_attach(struct vb_fabricd *f, void *client, int fd,
 
 void vb_fabricd_verbs_free(struct vb_fabricd *f)
 {
-	vb_fabricd_verbs_bury(f);
+	vb_fabricd_verbs_reap(f);
 	for (uint32_t i = 0; i < f->verbs.adapters; i++)
 		free(f->verbs.adapter[i]);
 	free(f->verbs.adapter);
@@ -333,8 +335,8 @@ void vb_fabricd_verbs_free(struct vb_fabricd *f)
 
 /* --- groups --- */
 
-static struct verbs_group **find_group(struct verbs_program *p, uint16_t mlid,
-				       unsigned *count)
+static struct verbs_group **find_verbs_group(struct verbs_program *p,
+					     uint16_t mlid, unsigned *count)
 {
 	struct verbs_group **at = &p->groups;
 
@@ -346,7 +348,7 @@ static struct verbs_group **find_group(struct verbs_program *p, uint16_t mlid,
 static int join_group(struct verbs_program *p, uint16_t mlid)
 {
 	unsigned count;
-	struct verbs_group **at = find_group(p, mlid, &count);
+	struct verbs_group **at = find_verbs_group(p, mlid, &count);
 
 	if (!*at && count == GROUPS_MOST)
 		return -ENOSPC;
@@ -363,7 +365,7 @@ static int join_group(struct verbs_program *p, uint16_t mlid)
 static int leave_group(struct verbs_program *p, uint16_t mlid)
 {
 	unsigned count;
-	struct verbs_group **at = find_group(p, mlid, &count), *g = *at;
+	struct verbs_group **at = find_verbs_group(p, mlid, &count), *g = *at;
 
 	if (!g)
 		return -EINVAL;

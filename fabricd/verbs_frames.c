@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The frames of programs: from their rings into the fabric, and from the fabric
- * into their rings. Both directions push back. A program whose frames find no
- * room waits, with nothing lost. A frame whose program has a full ring keeps
- * its place, and its credits, at the adapter; so that a program that is stopped
- * does not block others for ever, its frames are dropped after STALL.
+ * Moves frames from the rings of programs into the fabric, and from the fabric
+ * into the rings of programs. If the fabric has no room, a program's frames
+ * wait in its ring. If the ring of a program is full, a frame for it stays in
+ * the adapter's buffer and keeps its credits; but after STALL its frames are
+ * dropped, so that a program that is stopped does not block others for ever.
  */
 #include <errno.h>
 #include <string.h>
@@ -17,9 +17,13 @@
 #include "wire/ib_hdr.h"
 #include "wire/lrh.h"
 
-#define LOOK_FOR (50 * VB_USEC) /* after its last frame, without a bell */
-#define RUN	 32		/* frames of one program before others */
-#define STALL	 (250 * VB_MSEC)
+/* how long after a program's last frame this process looks at its ring without
+ * waiting for its bell */
+#define LOOK_FOR (50 * VB_USEC)
+/* most frames of one program that are sent before other programs have their
+ * turn */
+#define RUN   32
+#define STALL (250 * VB_MSEC)
 
 #define DETH_SQPN_AT (VB_BTH_BYTES + 5)
 #define DETH_BYTES   8
@@ -28,7 +32,8 @@
 
 static void ring(const struct verbs_program *p)
 {
-	/* If there is no room, bells that it has not heard wait for it. */
+	/* If the socket has no room, the program has bells to read and will
+	 * look at its ring. */
 	(void)!send(p->bell.fd, "", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
@@ -41,8 +46,8 @@ void vb_fabricd_verbs_busy(struct verbs_program *p, vb_time now)
 	vb_chain_add(&p->f->verbs.busy, &p->busy);
 }
 
-/* Nothing has come for long: sleep until the program rings, unless a frame
- * comes just now. */
+/* No frame has come for LOOK_FOR: ask the program to ring, and take it off the
+ * list of busy programs, unless a frame comes just now. */
 static void rest_program(struct verbs_program *p)
 {
 	if (!vb_shring_sleep(&p->from)) {
@@ -61,14 +66,14 @@ static void take_bells(const struct verbs_program *p)
 		;
 }
 
-/* Is there room in its ring again? */
-static bool has_room(struct verbs_program *p)
+/* True if the ring of received frames of @p has room for any frame. */
+static bool ring_has_room(struct verbs_program *p)
 {
 	return vb_shring_begin(&p->to, VB_VERBS_FRAME) != NULL;
 }
 
-/* Frames wait that @p had no room for: in its port's buffer, and at other
- * programs of the adapter. */
+/* The ring of @p has room again: take the frames that waited for it from the
+ * port's buffer and from programs of the same adapter. */
 static void resume_sources(struct verbs_program *p, vb_time now)
 {
 	struct vb_fabricd_verbs_adapter *a = p->adapter;
@@ -104,26 +109,31 @@ void vb_fabricd_verbs_bell(struct fd_watch *w, uint32_t events, vb_time now)
 		return;
 	take_bells(p);
 	if (p->full_at != VB_NEVER) {
-		/* If others have filled the room by now, ask again. */
-		if (has_room(p) || !vb_shring_starve(&p->to))
+		/* If other frames have filled the room by now, ask again for a
+		 * bell. */
+		if (ring_has_room(p) || !vb_shring_starve(&p->to))
 			end_full(p, now);
 	}
 	if (!p->waits)
 		vb_fabricd_verbs_busy(p, now);
-	/* A program that has ended is noticed at its connection. */
+	/* The other end of the bell is closed. The program's end is noticed at
+	 * its connection, so stop watching the bell. */
 	if (events & (uint32_t)~EPOLLIN)
 		vb_fabricd_unwatch(p->f, w);
 }
 
 /* --- to programs --- */
 
-/* Put a frame into the ring of @p. FAB_HELD: there is no room. */
-static enum vb_fab_taken give(struct verbs_program *p, const uint8_t *bytes,
-			      size_t len, vb_time now)
+/* Put a frame into the ring of @p. FAB_HELD: the ring has no room, and the
+ * frame must wait; FAB_TAKEN: it is in the ring, or was dropped. */
+static enum vb_fab_taken give_frame(struct verbs_program *p,
+				    const uint8_t *bytes, size_t len,
+				    vb_time now)
 {
 	uint8_t *to = vb_shring_begin(&p->to, (uint32_t)len);
 
-	/* If there is room by now, the program need not be waited for. */
+	/* vb_shring_starve() asks the program to ring when it makes room. If
+	 * the ring has room already, this need not wait for that. */
 	if (!to && !p->stalled && !p->to.broken && !vb_shring_starve(&p->to)) {
 		vb_shring_feed(&p->to);
 		to = vb_shring_begin(&p->to, (uint32_t)len);
@@ -148,7 +158,7 @@ static enum vb_fab_taken give(struct verbs_program *p, const uint8_t *bytes,
 	return FAB_HELD;
 }
 
-static bool is_member(const struct verbs_program *p, uint16_t mlid)
+static bool has_joined(const struct verbs_program *p, uint16_t mlid)
 {
 	const struct verbs_group *g = p->groups;
 
@@ -157,8 +167,9 @@ static bool is_member(const struct verbs_program *p, uint16_t mlid)
 	return g;
 }
 
-/* Each member gets a copy. One that has no room gets none: the others, and the
- * sender, must not wait for it. */
+/* Give a copy of a frame to each program that is a member of the group @mlid. A
+ * member whose ring is full gets no copy: other members, and the sender, must
+ * not wait for it. */
 static void give_group(struct vb_fabricd_verbs_adapter *a,
 		       const struct vb_fab_port *port, uint16_t mlid,
 		       const uint8_t *bytes, size_t len, vb_time now)
@@ -167,9 +178,9 @@ static void give_group(struct vb_fabricd_verbs_adapter *a,
 		struct verbs_program *p =
 			VB_CONTAINER_OF(c, struct verbs_program, link);
 
-		if (p->port != port || !is_member(p, mlid))
+		if (p->port != port || !has_joined(p, mlid))
 			continue;
-		if (give(p, bytes, len, now) == FAB_HELD)
+		if (give_frame(p, bytes, len, now) == FAB_HELD)
 			p->dropped++;
 	}
 }
@@ -179,7 +190,9 @@ static bool is_own_lid(const struct vb_fab_port *p, uint16_t lid)
 	return p->lid && lid >> p->lmc == p->lid >> p->lmc;
 }
 
-/* Give a frame that came to @port to the program that has its queue pair. */
+/* Give a frame that came to @port to the program that has its queue pair. A
+ * frame for a queue pair that nobody has is dropped. FAB_HELD: the program's
+ * ring has no room. */
 static enum vb_fab_taken give_owner(struct vb_fabricd_verbs_adapter *a,
 				    const struct vb_fab_port *port,
 				    const uint8_t *bth, const uint8_t *bytes,
@@ -190,11 +203,11 @@ static enum vb_fab_taken give_owner(struct vb_fabricd_verbs_adapter *a,
 
 	if (!p || p->port != port)
 		return FAB_TAKEN;
-	return give(p, bytes, len, now);
+	return give_frame(p, bytes, len, now);
 }
 
-/* May a frame with this BTH go to @dlid? A group has datagrams only, which are
- * for no single queue pair. */
+/* True if a frame with this BTH may go to @dlid. Only datagrams go to a group,
+ * and their destination is no single queue pair. */
 static bool fits_dlid(uint16_t dlid, const uint8_t *bth)
 {
 	return !vb_lid_is_mcast(dlid) ||
@@ -236,7 +249,7 @@ static bool has_pkey(const struct vb_fab_port *p, uint16_t pkey)
 	return false;
 }
 
-/* Is @gid one of the port's? */
+/* True if @gid is one of the port's GIDs. */
 static bool is_own_gid(const struct vb_fab_port *p, const struct vb_gid *gid)
 {
 	uint64_t guid = vb_load_be(gid->raw + 8, 8);
@@ -249,7 +262,8 @@ static bool is_own_gid(const struct vb_fab_port *p, const struct vb_gid *gid)
 	return false;
 }
 
-/* The GRH says whose the frame is, and how long, as the LRH does. */
+/* True if the frame's GRH has a GID of the port as its source, and a length
+ * that agrees with that of the LRH. */
 static bool has_good_grh(const struct vb_fab_port *p, const uint8_t *bytes,
 			 size_t len)
 {
@@ -260,12 +274,12 @@ static bool has_good_grh(const struct vb_fab_port *p, const uint8_t *bytes,
 	       is_own_gid(p, &g.sgid);
 }
 
-/* May @p send this frame? A program chooses where a frame goes, but neither
- * whose it is nor its partition: source LID, source GID, P_Key, and a
- * datagram's source queue pair must be its own. Management's queue pairs get
- * nothing from it. */
-static bool may_send(const struct verbs_program *p, const uint8_t *bytes,
-		     size_t len, struct vb_lrh *h)
+/* True if @p may send this frame; sets *@h to its LRH. A program chooses where
+ * a frame goes, but source LID, source GID, P_Key, and the source queue pair of
+ * a datagram must be its own. It cannot send to the queue pairs of
+ * management. */
+static bool may_program_send(const struct verbs_program *p,
+			     const uint8_t *bytes, size_t len, struct vb_lrh *h)
 {
 	const struct vb_fab_port *port = p->port;
 	const uint8_t *bth;
@@ -288,8 +302,9 @@ static bool may_send(const struct verbs_program *p, const uint8_t *bytes,
 	       vb_load_be(bth + DETH_SQPN_AT, 3) >> VB_QPN_BITS == p->slot;
 }
 
-/* The switch does not return what leaves by the port where it came from, so
- * frames to the port's own LIDs do not enter the fabric. False: no room. */
+/* Give a frame to a queue pair at the sender's own port, which does not enter
+ * the fabric: a switch drops a frame that would leave by the port where it came
+ * in. False: the receiver's ring has no room, and the frame must wait. */
 static bool send_home(struct verbs_program *p, const struct vb_lrh *h,
 		      const uint8_t *bytes, size_t len, vb_time now)
 {
@@ -297,7 +312,8 @@ static bool send_home(struct verbs_program *p, const struct vb_lrh *h,
 			  now) == FAB_TAKEN;
 }
 
-/* False: the frame must wait. */
+/* Send a frame into the fabric. False: the port's lane has no room, and the
+ * frame must wait. */
 static bool send_away(struct verbs_program *p, const struct vb_lrh *h,
 		      const uint8_t *bytes, size_t len, vb_time now)
 {
@@ -306,19 +322,21 @@ static bool send_away(struct verbs_program *p, const struct vb_lrh *h,
 
 	if (rc == -EAGAIN)
 		return false;
-	/* Members on this adapter get what others send them by its own port
-	 * from here. */
+	/* The fabric does not return the frame to the port that sent it. So
+	 * group members at this port get their copies here. */
 	if (rc == 0 && h->dlid >= VB_LID_MCAST)
 		give_group(p->adapter, p->port, h->dlid, bytes, len, now);
 	return true;
 }
 
-/* Send one frame, of which the program may change the bytes at any time. False:
- * it must wait. */
-static bool send_one(struct verbs_program *p, const uint8_t *shared,
-		     uint32_t len, vb_time now)
+/* Send one frame from the ring of @p. The program may change its bytes at any
+ * time, so they are copied first. False: there is no room for it, and it must
+ * wait. */
+static bool forward_frame(struct verbs_program *p, const uint8_t *shared,
+			  uint32_t len, vb_time now)
 {
-	static uint8_t bytes[VB_VERBS_FRAME]; /* one thread */
+	/* static, because the process has only one thread */
+	static uint8_t bytes[VB_VERBS_FRAME];
 	struct vb_lrh h;
 
 	if (len > sizeof(bytes) || len < VB_LRH_BYTES) {
@@ -327,7 +345,7 @@ static bool send_one(struct verbs_program *p, const uint8_t *shared,
 	}
 	memcpy(bytes, shared, len);
 	vb_lrh_set_vl(bytes, 0);
-	if (!may_send(p, bytes, len, &h)) {
+	if (!may_program_send(p, bytes, len, &h)) {
 		p->refused++;
 		return true;
 	}
@@ -337,7 +355,7 @@ static bool send_one(struct verbs_program *p, const uint8_t *shared,
 					   : send_away(p, &h, bytes, len, now);
 }
 
-/* True: the program has sent something. */
+/* Send up to RUN frames from the ring of @p. True: there was one. */
 static bool take_frames(struct verbs_program *p, vb_time now)
 {
 	unsigned count = 0;
@@ -351,7 +369,7 @@ static bool take_frames(struct verbs_program *p, vb_time now)
 				vb_fabricd_expel(p->client);
 			break;
 		}
-		if (!send_one(p, bytes, len, now)) {
+		if (!forward_frame(p, bytes, len, now)) {
 			vb_shring_unget(&p->from, bytes);
 			p->waits = true;
 			break;
@@ -370,9 +388,9 @@ void vb_fabricd_verbs_last(struct verbs_program *p, vb_time now)
 	for (uint32_t i = 0; p->bell.fd >= 0 && i < most / RUN; i++)
 		if (p->waits || !take_frames(p, now))
 			break;
-	p->stalled = true; /* nobody takes what is for it */
-	/* end_full() makes programs of the adapter busy again, and must not
-	 * find @p among them: @p is freed soon. */
+	p->stalled = true; /* frames for @p are dropped from now on */
+	/* end_full() makes waiting programs of the adapter busy again. It must
+	 * not find @p among them, because @p is freed soon. */
 	vb_chain_del(&p->link);
 	p->waits = false;
 	end_full(p, now);
@@ -380,7 +398,9 @@ void vb_fabricd_verbs_last(struct verbs_program *p, vb_time now)
 		vb_chain_del(&p->busy);
 }
 
-/* Serve a program that was busy lately. True: it has sent something. */
+/* Send the frames of a program that was busy lately, and take it off the list
+ * of busy programs if its frames must wait or if it has sent none for LOOK_FOR.
+ * True: it has sent something. */
 static bool serve_program(struct verbs_program *p, vb_time now)
 {
 	if (take_frames(p, now)) {
@@ -398,15 +418,17 @@ static bool serve_program(struct verbs_program *p, vb_time now)
 
 /* --- time --- */
 
-/* A program that has room again, or that has read nothing for too long. */
+/* If the ring of @p was full and now has room, let frames into it again. If @p
+ * has read nothing for STALL, drop the frames for it from now on. */
 static void look_at_full(struct verbs_program *p, vb_time now)
 {
 	if (p->full_at == VB_NEVER)
 		return;
-	if (has_room(p)) {
+	if (ring_has_room(p)) {
 		end_full(p, now);
 	} else if (p->to.tail != p->full_tail) {
-		/* It reads, and others fill the room that it makes. */
+		/* The program reads, and other frames fill the room that it
+		 * makes. */
 		p->full_at = now;
 		p->full_tail = p->to.tail;
 	} else if (now - p->full_at >= STALL) {
@@ -434,7 +456,7 @@ bool vb_fabricd_verbs_run(struct vb_fabricd *f, vb_time now)
 	bool some = false;
 
 	if (f->verbs.gone)
-		vb_fabricd_verbs_bury(f);
+		vb_fabricd_verbs_reap(f);
 	c = f->verbs.busy;
 	for (; c; c = next) {
 		next = c->next;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The programs that use verbs on the adapters of a fabric: what the files that
- * attach them and that move their frames share. */
+/* The programs that use verbs on the adapters of a fabric: what
+ * fabricd/verbs.c, which attaches them, and fabricd/verbs_frames.c, which moves
+ * their frames, share. */
 #ifndef FABRICD_VERBS_PRIV_H
 #define FABRICD_VERBS_PRIV_H
 
@@ -13,40 +14,54 @@
 struct verbs_group {
 	struct verbs_group *next;
 	uint16_t mlid;
-	unsigned times; /* joined more often than left */
+	/* by how many the program's joins of the group exceed its leaves */
+	unsigned times;
 };
 
 /* A program that is attached to a port of an adapter. */
 struct verbs_program {
-	struct vb_chain link; /* of its adapter */
-	struct vb_chain busy; /* of the fabric; at NULL: it sleeps */
+	struct vb_chain link; /* in the list of the adapter's programs */
+	/* in the list of the fabric's busy programs; busy.at NULL: this process
+	 * waits for the program's bell */
+	struct vb_chain busy;
 	struct vb_fabricd *f;
 	struct vb_fabricd_verbs_adapter *adapter;
-	void *client; /* its connection; NULL: it has ended */
+	/* the program's connection, a struct client; NULL: the program has
+	 * ended */
+	void *client;
 	struct vb_fab_port *port;
 	uint8_t port_no;
 	unsigned slot;
 	struct fd_watch bell;
-	void *own, *theirs; /* memory: what this process, the program writes */
+	/* shared memory: @own is written by this process, @theirs by the
+	 * program */
+	void *own, *theirs;
 	struct vb_shring_in from;
 	struct vb_shring_out to;
-	vb_time busy_until; /* look at its ring without a bell until then */
-	/* Its first frame waits for room in the fabric, or at a program of the
-	 * same adapter. */
+	/* until this time, look at the ring @from without waiting for the
+	 * bell */
+	vb_time busy_until;
+	/* The oldest frame in the ring @from waits for room: in the fabric, or
+	 * in the ring of a program of the same adapter. */
 	bool waits;
-	/* since when its ring of received frames is full; VB_NEVER: it is not
-	 */
+	/* when the ring @to became full; VB_NEVER: it has room */
 	vb_time full_at;
-	uint64_t full_tail; /* how far the program had read at that time */
-	/* It takes nothing: what is for it is dropped until it takes again. */
+	/* position in @to up to which the program had read at @full_at */
+	uint64_t full_tail;
+	/* The program has read nothing for too long: frames for it are dropped
+	 * until it reads again. */
 	bool stalled;
 	struct verbs_group *groups;
-	struct vb_verbs_port told; /* the port, as the program knows it */
-	uint64_t refused;	   /* frames that no program may send */
-	uint64_t dropped;	   /* frames for it while it was stalled */
+	/* the last description of the port that was sent to the program */
+	struct vb_verbs_port told;
+	/* number of frames of this program that broke a rule and were not
+	 * sent */
+	uint64_t refused;
+	/* number of frames for this program that were dropped */
+	uint64_t dropped;
 };
 
-/* An adapter that programs have attached to. */
+/* The programs that have attached to an adapter. */
 struct vb_fabricd_verbs_adapter {
 	struct vb_fab_node *node;
 	struct verbs_program *slot[VB_SLOTS];
@@ -55,20 +70,23 @@ struct vb_fabricd_verbs_adapter {
 	uint32_t reregisters;
 };
 
-/* fabricd/verbs_frames.c */
-/* Look at the ring of @p soon, and for some time without a bell. */
+/* Functions of fabricd/verbs_frames.c. */
+/* Put @p on the list of busy programs: this process looks at the ring of @p
+ * soon, and for some time without waiting for its bell. */
 void vb_fabricd_verbs_busy(struct verbs_program *p, vb_time now);
-/* @p ends: send what it has sent, as far as there is room, let nobody wait for
- * it, and take it off its adapter's list and off the list of busy programs. */
+/* The program @p has ended: send the frames in its ring, as far as there is
+ * room; let programs go on whose frames wait for room in the ring of @p; and
+ * take @p off the lists of its adapter's programs and of busy programs. */
 void vb_fabricd_verbs_last(struct verbs_program *p, vb_time now);
 /* Functions of fabricd/verbs.c. */
 /* Returns the adapter @node; NULL: no program has attached to it. */
 struct vb_fabricd_verbs_adapter *
 vb_fabricd_verbs_adapter(const struct vb_fabricd *f,
 			 const struct vb_fab_node *node);
-/* Free the programs that have ended. */
-void vb_fabricd_verbs_bury(struct vb_fabricd *f);
-/* The program has rung. */
+/* Free all programs on the list f->verbs.gone. */
+void vb_fabricd_verbs_reap(struct vb_fabricd *f);
+/* Called when the program has rung its bell: it has sent frames, or has made
+ * room in its ring. */
 void vb_fabricd_verbs_bell(struct fd_watch *w, uint32_t events, vb_time now);
 
 #endif

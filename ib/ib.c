@@ -82,9 +82,15 @@ static const struct vb_transport rc_transport = {
 	.enter = rc_enter,
 };
 
+void vb_rc_run(struct vb_qp *qp, bool begins) VB_REQUIRES(qp->drive)
+{
+	vb_inbound_run(&vb_rc(qp)->resp.in, begins);
+}
+
 const struct vb_transport_ops vb_rc_ops = {
 	.name = "rc",
 	.recv = { vb_resp_recv, vb_comp_recv },
+	.run = vb_rc_run,
 	.send = vb_rc_send,
 	.can_wait = vb_rc_can_wait,
 	.delayed_ack = vb_rc_delayed_ack,
@@ -97,6 +103,7 @@ const struct vb_transport_ops vb_rc_ops = {
 const struct vb_transport_ops vb_xrc_ops = {
 	.name = "xrc",
 	.recv = { vb_resp_recv, vb_comp_recv },
+	.run = vb_rc_run,
 	.send = vb_rc_send,
 	.can_wait = vb_rc_can_wait,
 	.deadline = vb_rc_deadline,

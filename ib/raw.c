@@ -122,7 +122,7 @@ void vb_raw_recv(struct vb_qp *qp, const struct vb_raw_frame *f, vb_time now)
 
 	if (!vb_unrel_receives(qp))
 		return;
-	qp->now = now;
+	(void)vb_qp_advance(qp, now);
 	vb_count(qp->adapter, CNT_RCVD_PKTS, 1);
 	fault = ib_take_frame(qp, f);
 	if (fault)

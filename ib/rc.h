@@ -13,6 +13,7 @@
 
 #include "core/transport.h"
 #include "core/fault.h"
+#include "core/mr.h"
 #include "ib/ib.h"
 #include "ib/replay.h"
 #include "ib/req_packet.h"
@@ -58,16 +59,16 @@ struct vb_req {
 	uint32_t asked_head, asked_at, asked_tail;
 	/* number of packets sent since the last AckReq */
 	uint32_t since_ack_req;
-	bool streaming; /* many packets were in flight at the time @stream_at */
-	vb_time stream_at; /* the last time when many packets were in flight */
+	bool in_burst; /* many packets were in flight at the time @burst_at */
+	vb_time burst_at; /* the last time when many packets were in flight */
 	enum vb_recovery recovery;
 	/* Events since una last changed: expired ACK timeouts, RNR NAKs,
 	 * probes. */
 	uint8_t retries, rnr_retries, probes;
-	/* when the local ACK timeout expires; VB_NEVER: the timer does not
-	 * run */
+	/* the time when the local ACK timeout expires; VB_NEVER: the timer does
+	 * not run */
 	vb_time ack_at;
-	/* when to send a probe; VB_NEVER: the timer does not run */
+	/* the time to send a probe; VB_NEVER: the probe timer does not run */
 	vb_time probe_at;
 	/* The peer has acknowledged the probe. At time probe_at the requester
 	 * stops waiting for further acknowledgements. */
@@ -85,14 +86,14 @@ struct vb_req {
 	uint32_t gap_at;
 };
 
-/* The reason why a responder sends no NAK for a PSN gap. */
-enum vb_quiet {
-	QUIET_NOT,
+/* The NAK after which a responder sends no further one for a PSN gap. */
+enum vb_nak_sent {
+	NAK_NONE,
 	/* The responder has sent a NAK for a gap, and sends the next one only
 	 * after the expected PSN has arrived. */
-	QUIET_GAP,
+	NAK_GAP,
 	/* The responder has sent an RNR NAK (IBA 9.7.5.2.8). */
-	QUIET_RNR,
+	NAK_RNR,
 };
 
 /* The SEND or WRITE message that is being received. */
@@ -100,7 +101,19 @@ struct vb_inbound {
 	/* @va: the address in the RETH; @offset: bytes placed so far */
 	uint64_t va, offset;
 	uint32_t rkey, length;
+	/* The packet is one of several in a row, which may use @run: an access
+	 * that stays open until the last of them. */
+	bool in_run;
+	struct vb_mr_use run;
 };
+
+/* The function run() of struct vb_transport_ops, for what receives into @in. */
+static inline void vb_inbound_run(struct vb_inbound *in, bool begins)
+{
+	in->in_run = begins;
+	if (!begins)
+		vb_mr_end(&in->run);
+}
 
 /* With XRC: this side has forwarded the request at the expected PSN to another
  * process, and waits for its verdict. */
@@ -135,7 +148,7 @@ struct vb_resp {
 	struct vb_xrc_read xrc_read;
 	/* State of ACKs and NAKs, which are sent after the responses to earlier
 	 * READs and atomics. */
-	enum vb_quiet quiet;
+	enum vb_nak_sent nak_sent;
 	/* the highest PSN of a packet that came before its turn */
 	uint32_t gap_psn;
 	bool ack_due, nak_due;
@@ -149,7 +162,9 @@ struct vb_resp {
 	uint8_t replies;
 	/* number of ACKs merged into the next one and not yet counted */
 	uint32_t deferred;
-	bool dying; /* in ERR because of a fault whose NAK was not sent yet */
+	/* the queue pair is in ERR because of a fault whose NAK was not sent
+	 * yet */
+	bool dying;
 	struct vb_replay replay;
 	struct vb_ooo ooo; /* requests that arrived before their turn */
 };
@@ -272,6 +287,7 @@ enum vb_delayed_ack vb_rc_delayed_ack(struct vb_qp *qp, bool polls)
 	VB_REQUIRES(qp->drive);
 bool vb_rc_unreplied(struct vb_qp *qp) VB_REQUIRES(qp->drive);
 vb_time vb_rc_deadline(const struct vb_qp *qp) VB_REQUIRES(qp->drive);
+void vb_rc_run(struct vb_qp *qp, bool begins) VB_REQUIRES(qp->drive);
 uint32_t vb_req_waits_until(const struct vb_qp *qp) VB_REQUIRES(qp->drive);
 
 /* Reset the requester. Its next PSN becomes sq_psn of the attributes. */

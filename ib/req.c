@@ -10,17 +10,17 @@
 #include "core/sge.h"
 #include "ib/req_priv.h"
 
-/* Coalescing. While VB_STREAM_PKTS packets are in flight, small messages wait
+/* Coalescing. While VB_BURST_PKTS packets are in flight, small messages wait
  * until they make a batch (is_batch()); they still do so for a time of
- * STREAM_LASTS after fewer packets are in flight. */
-#define STREAM_LASTS (100 * VB_USEC)
-#define WAIT_LEAST   64u
-#define WAIT_MOST    128u
+ * BURST_LASTS after fewer packets are in flight. */
+#define BURST_LASTS (100 * VB_USEC)
+#define WAIT_LEAST  64u
+#define WAIT_MOST   128u
 /* bytes; it takes many shorter messages to make a batch */
 #define WAIT_SHORT  2048u
 #define WAIT_LENGTH (16u << 10) /* bytes; a longer message alone is a batch */
 #define WAIT_BYTES  (128u << 10)
-_Static_assert(WAIT_LEAST *VB_QUIET_BYTES <= WAIT_LENGTH,
+_Static_assert(WAIT_LEAST *VB_DEFER_BYTES <= WAIT_LENGTH,
 	       "a deferred doorbell delays less than a batch");
 
 #define ATOMIC_BYTES 8
@@ -44,8 +44,8 @@ static void ib_stop(struct vb_req *req, enum vb_wc_status status)
 
 /* Read the word of an ATOMIC WRITE once: a retransmission must have the
  * original value even if the program has changed its memory since. */
-static enum vb_wc_status fetch_word(const struct vb_qp *qp,
-				    struct vb_send_wqe *wqe)
+static enum vb_wc_status load_word(const struct vb_qp *qp,
+				   struct vb_send_wqe *wqe)
 {
 	if (wqe->length != ATOMIC_BYTES)
 		return WC_LOC_LEN_ERR;
@@ -83,7 +83,7 @@ static bool ib_begin_next(struct vb_qp *qp) VB_REQUIRES(qp->drive)
 			status = WC_MW_BIND_ERR;
 	}
 	if (status == WC_SUCCESS && wqe->op == WR_ATOMIC_WRITE)
-		status = fetch_word(qp, wqe);
+		status = load_word(qp, wqe);
 	if (status != WC_SUCCESS) {
 		ib_stop(req, status);
 		return false;
@@ -299,7 +299,7 @@ static bool ib_gathers(const struct vb_qp *qp) VB_REQUIRES(qp->drive)
 	const struct vb_req *req = &vb_rc(qp)->req;
 	uint32_t end = vb_sq_end(&qp->sq);
 
-	if (!req->streaming || !vb_req_in_flight(req) ||
+	if (!req->in_burst || !vb_req_in_flight(req) ||
 	    req->send != req->next || req->cur != req->begun ||
 	    req->rnr_at != VB_NEVER || req->sack.due || req->gap_due ||
 	    req->probe_acked || !vb_window_is_near(&req->window))
@@ -307,7 +307,7 @@ static bool ib_gathers(const struct vb_qp *qp) VB_REQUIRES(qp->drive)
 	return end == req->cur || !is_batch(qp, end);
 }
 
-/* Returns the number of the first message of at most VB_QUIET_BYTES bytes that
+/* Returns the number of the first message of at most VB_DEFER_BYTES bytes that
  * can end a batch: such a batch has at least WAIT_LEAST messages. For earlier
  * messages a thread that posts need not check whether it must send. */
 uint32_t vb_req_waits_until(const struct vb_qp *qp)
@@ -349,7 +349,8 @@ static bool is_plain(const struct vb_qp *qp, const struct vb_send_wqe *wqe)
 	       (wqe->num_sge == 1 && wqe->sge[0].length == wqe->length);
 }
 
-static bool ib_fetch(struct run *r, const struct vb_send_wqe *wqe, uint8_t *to)
+static bool load_payload(struct run *r, const struct vb_send_wqe *wqe,
+			 uint8_t *to)
 {
 	const struct vb_sge *from = wqe->sge;
 
@@ -359,7 +360,7 @@ static bool ib_fetch(struct run *r, const struct vb_send_wqe *wqe, uint8_t *to)
 	}
 	return vb_mr_begin_next(r->qp->adapter, r->qp->pd, 0, from->lkey,
 				from->addr, wqe->length, 0, &r->use) &&
-	       vb_guard_fetch(to, r->use.at, wqe->length) == 0;
+	       vb_guard_copy_in(to, r->use.at, wqe->length) == 0;
 }
 
 /* A message of one packet: its packet is the last one, and so asks for an
@@ -390,7 +391,7 @@ static bool send_one(struct run *r, struct vb_req *req)
 	wqe->first_psn = req->next;
 	wqe->psn_count = 1;
 	hdr = put_headers(r, wqe, bytes);
-	if (!ib_fetch(r, wqe, bytes + hdr))
+	if (!load_payload(r, wqe, bytes + hdr))
 		return false;
 	/* Zero the pad bytes; the ICRC overwrites the rest of this word. */
 	vb_store_le32(bytes + hdr + wqe->length, 0);
@@ -435,12 +436,12 @@ static bool send_requests(struct vb_qp *qp, vb_time now, struct vb_txq *out)
 {
 	struct vb_req *req = &vb_rc(qp)->req;
 
-	if (now - req->stream_at > VB_MAX(STREAM_LASTS, req->window.best_rtt))
-		req->streaming = false;
+	if (now - req->burst_at > VB_MAX(BURST_LASTS, req->window.best_rtt))
+		req->in_burst = false;
 	if (VB_UNLIKELY(now >= vb_req_deadline(qp)))
 		vb_req_run_timers(qp, now, out);
 	if (VB_UNLIKELY(req->sack.due || req->gap_due) &&
-	    vb_req_repair(qp, now, out))
+	    vb_req_resend_missing(qp, now, out))
 		return true;
 	while (vb_rc_sends(qp) && req->rnr_at == VB_NEVER) {
 		if (!vb_txq_has_room(out))

@@ -29,8 +29,8 @@ ROW(LOCAL_INV,    SEND,    0,               REQ_LOCAL),
  * checked when its bytes are gathered. */
 static bool ib_keys_allow(const struct vb_qp *qp, const struct vb_send_wqe *wqe)
 {
-	bool fetches = vb_req_asks(wqe) && wqe->op != WR_ATOMIC_WRITE;
-	uint32_t need = fetches ? ACCESS_LOCAL_WRITE : 0;
+	bool returns_data = vb_req_asks(wqe) && wqe->op != WR_ATOMIC_WRITE;
+	uint32_t need = returns_data ? ACCESS_LOCAL_WRITE : 0;
 
 	if (wqe->flags & SEND_INLINE ||
 	    (!vb_req_asks(wqe) && wqe->length <= qp->mtu))

@@ -57,7 +57,7 @@ static inline uint32_t vb_req_room(const struct vb_req *req)
 
 /* While this many packets are in flight, small messages are coalesced
  * (ib/req.c). */
-#define VB_STREAM_PKTS 8
+#define VB_BURST_PKTS 8
 
 /* Packets were sent: record the time, and start the timers if none runs.
  * Inline, like the functions above, because each packet calls it. */
@@ -66,9 +66,9 @@ static inline void vb_req_sent(struct vb_qp *qp, vb_time now)
 {
 	struct vb_req *req = &vb_rc(qp)->req;
 
-	if (vb_req_in_flight(req) >= VB_STREAM_PKTS) {
-		req->streaming = true;
-		req->stream_at = now;
+	if (vb_req_in_flight(req) >= VB_BURST_PKTS) {
+		req->in_burst = true;
+		req->burst_at = now;
 	}
 	if (req->ack_at == VB_NEVER && req->probe_at == VB_NEVER)
 		vb_req_rearm(qp, now);
@@ -79,7 +79,7 @@ static inline void vb_req_sent(struct vb_qp *qp, vb_time now)
  * selective NAK reports missing (sack.due), and ask again for missing READ
  * responses (gap_due). True: @out is full and more is to be sent.
  */
-bool vb_req_repair(struct vb_qp *qp, vb_time now, struct vb_txq *out)
+bool vb_req_resend_missing(struct vb_qp *qp, vb_time now, struct vb_txq *out)
 	VB_REQUIRES(qp->drive);
 
 /* Go back like vb_req_recover(), but because the packet at una is only perhaps

@@ -182,7 +182,7 @@ static void send_gap(struct vb_qp *qp, struct vb_txq *out)
 		vb_req_put_ask(qp, wqe, asked, req->una, out);
 }
 
-bool vb_req_repair(struct vb_qp *qp, vb_time now, struct vb_txq *out)
+bool vb_req_resend_missing(struct vb_qp *qp, vb_time now, struct vb_txq *out)
 {
 	struct vb_req *req = &vb_rc(qp)->req;
 

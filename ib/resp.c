@@ -61,7 +61,7 @@ static void ib_refuse(struct vb_qp *qp, enum vb_fault fault, uint32_t psn)
 		vb_resp_die(qp, fault, psn);
 		return;
 	}
-	vb_rc(qp)->resp.quiet = QUIET_RNR;
+	vb_rc(qp)->resp.nak_sent = NAK_RNR;
 	vb_count(qp->adapter, row->counter, 1);
 	note_nak(qp, row->syndrome | (qp->attr.min_rnr_timer & 0x1f), psn);
 }
@@ -140,7 +140,7 @@ static enum vb_fault ib_take_send(struct vb_qp *qp, struct vb_inbound *in,
 	if (!(pkt->op->place & PLACE_LAST))
 		return FAULT_NONE;
 	/* Invalidation waits until accesses end, so end that of this run. */
-	vb_mr_end(&qp->run);
+	vb_mr_end(&in->run);
 	if (pkt->op->headers & HDR_IETH &&
 	    !vb_mw_invalidate(qp, pkt->ieth_rkey))
 		return FAULT_INV_RKEY;
@@ -179,19 +179,19 @@ static bool payload_fits_write(const struct vb_inbound *in,
 }
 
 /* Most packets of a run use one key: vb_mr_begin_next() finds it only once. */
-static enum vb_fault place_write(struct vb_qp *qp, const struct vb_inbound *in,
+static enum vb_fault place_write(struct vb_qp *qp, struct vb_inbound *in,
 				 const struct vb_ib_pkt *pkt)
 	VB_REQUIRES(qp->drive)
 {
 	uint64_t va = in->va + in->offset;
 	uint32_t len = pkt->payload_bytes;
 
-	if (!qp->in_run || len == 0 ||
+	if (!in->in_run || len == 0 ||
 	    !vb_mr_begin_next(qp->adapter, qp->pd, vb_rc_qpn(qp), in->rkey, va,
-			      len, ACCESS_REMOTE_WRITE, &qp->run))
+			      len, ACCESS_REMOTE_WRITE, &in->run))
 		return vb_mr_write(qp->adapter, qp->pd, vb_rc_qpn(qp), in->rkey,
 				   va, pkt->payload, len);
-	return vb_guard_copy(qp->run.at, pkt->payload, len)
+	return vb_guard_copy(in->run.at, pkt->payload, len)
 		       ? FAULT_REMOTE_MEMORY
 		       : FAULT_NONE;
 }
@@ -405,7 +405,7 @@ static void accept(struct vb_qp *qp, const struct vb_ib_pkt *pkt)
 	uint32_t psns = 1;
 
 	resp->prev = pkt->op;
-	resp->quiet = QUIET_NOT;
+	resp->nak_sent = NAK_NONE;
 	if (resp->nak_due && vb_syn_type(resp->nak_syndrome) == SYN_RNR)
 		/* An RNR NAK that was not sent yet is obsolete. */
 		resp->nak_due = false;
@@ -495,9 +495,9 @@ static void note_gap(struct vb_qp *qp) VB_REQUIRES(qp->drive)
 	struct vb_resp *resp = &vb_rc(qp)->resp;
 	const struct vb_fault_row *row = vb_fault_rc(FAULT_PSN_GAP);
 
-	if (resp->quiet == QUIET_NOT)
+	if (resp->nak_sent == NAK_NONE)
 		vb_count(qp->adapter, row->counter, 1);
-	resp->quiet = QUIET_GAP;
+	resp->nak_sent = NAK_GAP;
 	note_nak(qp, row->syndrome, resp->epsn);
 }
 
@@ -508,7 +508,7 @@ static bool ib_resp_keep(struct vb_qp *qp, const struct vb_ib_pkt *pkt)
 	struct vb_rc *rc = vb_rc(qp);
 	int32_t ahead = vb_psn_diff(pkt->bth.psn, rc->resp.epsn);
 
-	return rc->selective && rc->resp.quiet != QUIET_RNR &&
+	return rc->selective && rc->resp.nak_sent != NAK_RNR &&
 	       (uint32_t)ahead < VB_OOO_PSNS &&
 	       vb_ooo_keep(qp->adapter, &rc->resp.ooo, pkt);
 }
@@ -521,7 +521,7 @@ static void take_ooo(struct vb_qp *qp, const struct vb_ib_pkt *pkt)
 {
 	struct vb_resp *resp = &vb_rc(qp)->resp;
 	int32_t past = vb_psn_diff(pkt->bth.psn, resp->gap_psn);
-	bool first = resp->quiet == QUIET_NOT, kept = ib_resp_keep(qp, pkt);
+	bool first = resp->nak_sent == NAK_NONE, kept = ib_resp_keep(qp, pkt);
 
 	if (first || past > 0)
 		resp->gap_psn = pkt->bth.psn;
@@ -535,7 +535,7 @@ static void ib_resp_take_kept(struct vb_qp *qp) VB_REQUIRES(qp->drive)
 	struct vb_resp *resp = &vb_rc(qp)->resp;
 	struct vb_ooo_pkt *p;
 
-	while (resp->quiet == QUIET_NOT &&
+	while (resp->nak_sent == NAK_NONE &&
 	       (p = vb_ooo_take(&resp->ooo, resp->epsn))) {
 		take_next(qp, &p->pkt);
 		vb_ooo_free(qp->adapter, p);
@@ -544,7 +544,7 @@ static void ib_resp_take_kept(struct vb_qp *qp) VB_REQUIRES(qp->drive)
 	}
 	if (resp->forwarded.pending)
 		return;
-	if (resp->quiet == QUIET_NOT && !resp->dying &&
+	if (resp->nak_sent == NAK_NONE && !resp->dying &&
 	    vb_ooo_gap(&resp->ooo, resp->epsn))
 		note_gap(qp);
 	else

@@ -191,9 +191,15 @@ static void uc_recv(struct vb_qp *qp, const struct vb_ib_pkt *pkt, vb_time now)
 		vb_unrel_refuse(qp, fault);
 }
 
+static void uc_run(struct vb_qp *qp, bool begins) VB_REQUIRES(qp->drive)
+{
+	vb_inbound_run(&uc_of(qp)->in, begins);
+}
+
 const struct vb_transport_ops vb_uc_ops = {
 	.name = "uc",
 	.recv = { uc_recv, vb_unrel_heard },
+	.run = uc_run,
 	.send = uc_send,
 	.deadline = vb_unrel_deadline,
 };

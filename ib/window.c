@@ -11,7 +11,9 @@
 #define MAX_BYTES   (512u << 10)
 #define START_PKTS  64u
 #define MAX_PKTS    512u
-#define MORE_PKTS   1024u /* where receivers make senders wait */
+/* most packets in flight on a link whose receivers make senders wait (in_flight
+ * in link/link.h) */
+#define MORE_PKTS 1024u
 /* If one packet is lost, the other reveals the loss. */
 #define FLOOR_PKTS 2u
 
@@ -95,7 +97,7 @@ void vb_window_acked(struct vb_window *w, uint32_t count, uint32_t una,
 	ib_grow(w, count);
 }
 
-static void shrink(struct vb_window *w, uint32_t cut, uint32_t next)
+static void cut_window(struct vb_window *w, uint32_t cut, uint32_t next)
 {
 	w->threshold = VB_MAX(w->pkts - cut, FLOOR_PKTS);
 	w->recovering = true;
@@ -110,8 +112,8 @@ void vb_window_lost(struct vb_window *w, uint32_t next)
 	w->lossy = 0;
 	/* A loss while no packets queue does not mean that too much is in
 	 * flight. */
-	shrink(w, is_queueing(w) ? (w->pkts + 1) / 2 : w->pkts / EASY_CUT,
-	       next);
+	cut_window(w, is_queueing(w) ? (w->pkts + 1) / 2 : w->pkts / EASY_CUT,
+		   next);
 	w->pkts = w->threshold;
 }
 
@@ -126,13 +128,13 @@ void vb_window_lost_some(struct vb_window *w, uint32_t count, uint32_t next)
 	w->lossy = LOSSY_PKTS;
 	if (w->recovering)
 		return;
-	shrink(w, VB_MIN(w->pkts / FEW_CUT, spare), next);
+	cut_window(w, VB_MIN(w->pkts / FEW_CUT, spare), next);
 	w->pkts = w->threshold;
 }
 
 void vb_window_collapse(struct vb_window *w, uint32_t next)
 {
-	shrink(w, (w->pkts + 1) / 2, next);
+	cut_window(w, (w->pkts + 1) / 2, next);
 	w->pkts = FLOOR_PKTS;
 }
 

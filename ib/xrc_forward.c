@@ -48,7 +48,7 @@ static enum vb_fault take(struct vb_forward_qp *f, const struct vb_ib_pkt *pkt,
 	case KIND_ATOMIC_WRITE:
 		return take_word(f, pkt, value);
 	default:
-		return FAULT_XRC_FAR;
+		return FAULT_XRC_FORWARD;
 	}
 }
 
@@ -102,7 +102,7 @@ enum vb_fault vb_forward_take(struct vb_forward_qp *f,
 	 * it back to RTS, because it must serve later requests. */
 	if (vb_rc_state(&f->qp) == QPS_ERR) {
 		atomic_store(&qp->state, QPS_RTS);
-		fault = FAULT_XRC_FAR;
+		fault = FAULT_XRC_FORWARD;
 	}
 	if (fault == FAULT_NONE)
 		f->prev = pkt->op;

@@ -8,7 +8,7 @@
 #include "ib/xrc_forward.h"
 #include "ib/rc.h"
 
-static struct vb_xrc_read *fetch_of(struct vb_qp *qp) VB_REQUIRES(qp->drive)
+static struct vb_xrc_read *read_of(struct vb_qp *qp) VB_REQUIRES(qp->drive)
 {
 	return &vb_rc(qp)->resp.xrc_read;
 }
@@ -27,7 +27,7 @@ bool vb_xrc_read_is_forwarded(const struct vb_qp *qp, const struct vb_answer *a)
 static enum vb_fault ib_ask(struct vb_qp *qp, const struct vb_answer *a)
 	VB_REQUIRES(qp->drive)
 {
-	struct vb_xrc_read *f = fetch_of(qp);
+	struct vb_xrc_read *f = read_of(qp);
 	uint32_t offset = a->sent * qp->mtu;
 	const struct vb_forward_piece piece = {
 		.srqn = a->srqn,
@@ -48,7 +48,7 @@ static enum vb_fault ib_ask(struct vb_qp *qp, const struct vb_answer *a)
 
 bool vb_xrc_read_has(struct vb_qp *qp, const struct vb_answer *a)
 {
-	struct vb_xrc_read *f = fetch_of(qp);
+	struct vb_xrc_read *f = read_of(qp);
 	bool is_it = f->psn == next_psn(a);
 
 	if (f->state == XRC_READ_ASKED)
@@ -64,7 +64,7 @@ bool vb_xrc_read_has(struct vb_qp *qp, const struct vb_answer *a)
 
 enum vb_fault vb_xrc_read_take(struct vb_qp *qp, uint8_t *to, uint32_t len)
 {
-	struct vb_xrc_read *f = fetch_of(qp);
+	struct vb_xrc_read *f = read_of(qp);
 	enum vb_fault fault = f->fault;
 
 	if (fault || len > f->length - f->used) {
@@ -83,7 +83,7 @@ enum vb_fault vb_xrc_read_take(struct vb_qp *qp, uint8_t *to, uint32_t len)
 
 void vb_xrc_read_check(struct vb_qp *qp)
 {
-	struct vb_xrc_read *f = fetch_of(qp);
+	struct vb_xrc_read *f = read_of(qp);
 
 	if (f->state == XRC_READ_ASKED &&
 	    !qp->adapter->forward_ops->is_up(f->session))
@@ -92,15 +92,15 @@ void vb_xrc_read_check(struct vb_qp *qp)
 
 void vb_xrc_read_reset(struct vb_qp *qp)
 {
-	free(fetch_of(qp)->bytes);
-	fetch_of(qp)->bytes = NULL;
-	fetch_of(qp)->state = XRC_READ_NOT;
+	free(read_of(qp)->bytes);
+	read_of(qp)->bytes = NULL;
+	read_of(qp)->state = XRC_READ_NOT;
 }
 
 void vb_forward_bytes(struct vb_qp *qp, uint64_t serial, enum vb_fault fault,
 		      const uint8_t *bytes, uint32_t len)
 {
-	struct vb_xrc_read *f = fetch_of(qp);
+	struct vb_xrc_read *f = read_of(qp);
 
 	if (f->state != XRC_READ_ASKED || f->serial != serial)
 		return;

@@ -43,7 +43,7 @@ static void iw_enter(struct vb_qp *qp, enum vb_qp_state from,
 {
 	struct vb_iw *s = vb_iw(qp);
 
-	qp->now = now;
+	now = vb_qp_advance(qp, now);
 	if (to == QPS_RESET)
 		iw_forget(s);
 	else if (to == QPS_ERR && s->phase == IW_OPEN)
@@ -154,7 +154,7 @@ int vb_iw_start(struct vb_qp *qp, const struct vb_mpa_terms *terms, vb_time now)
 	if (vb_iw(qp)->phase != IW_IDLE ||
 	    (state != QPS_INIT && state != QPS_RTR && state != QPS_RTS))
 		return -EINVAL;
-	qp->now = now;
+	now = vb_qp_advance(qp, now);
 	begin_stream(qp, terms, now);
 	atomic_store(&qp->state, QPS_RTS);
 	vb_qp_note(qp);
@@ -206,7 +206,7 @@ void vb_iw_eof(struct vb_qp *qp, vb_time now)
 {
 	const struct vb_iw *s = vb_iw(qp);
 
-	qp->now = now;
+	now = vb_qp_advance(qp, now);
 	if (s->phase != IW_OPEN)
 		return;
 	end_stream(qp, vb_iw_is_between(s) ? -1 : EVENT_QP_FATAL);
@@ -216,7 +216,7 @@ void vb_iw_lost(struct vb_qp *qp, vb_time now)
 {
 	struct vb_iw *s = vb_iw(qp);
 
-	qp->now = now;
+	now = vb_qp_advance(qp, now);
 	s->cut_at = s->cut_end = 0;
 	if (s->phase == IW_OPEN) {
 		if (vb_iw_sends(qp) && vb_iw_has_begun(qp))

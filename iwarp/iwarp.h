@@ -61,7 +61,7 @@ void vb_iw_take_over(struct vb_qp *qp) VB_REQUIRES(qp->drive);
 bool vb_iw_has_card(const struct vb_qp *qp, struct vb_rdmap_card *card)
 	VB_REQUIRES(qp->drive);
 /* Has vb_iw_send() nothing to send, while requests go by shared memory? */
-bool vb_iw_is_quiet(const struct vb_qp *qp, vb_time now) VB_REQUIRES(qp->drive);
+bool vb_iw_is_idle(const struct vb_qp *qp, vb_time now) VB_REQUIRES(qp->drive);
 
 /* The MSS of the TCP connection has changed to @mss bytes. */
 void vb_iw_set_mss(struct vb_qp *qp, uint32_t mss) VB_REQUIRES(qp->drive);
@@ -112,7 +112,8 @@ struct vb_iw_txq {
 	/* The fields below are for iwarp/ only. */
 	unsigned marks, held;
 	uint32_t used;
-	uint32_t most; /* after this many bytes no further FPDU begins */
+	/* when @bytes has reached this number, no further FPDU begins */
+	uint32_t most;
 	/* bytes at the batch's start: the rest of an FPDU sent in part */
 	uint32_t lead;
 	struct vb_iw_cursor before;

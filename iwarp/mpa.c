@@ -90,7 +90,7 @@ void vb_iw_got(struct vb_qp *qp, struct vb_iw_rxq *in, size_t bytes,
 	uint8_t *at = in->room;
 	uint32_t ulpdu, total;
 
-	qp->now = now;
+	now = vb_qp_advance(qp, now);
 	if (bytes)
 		s->unheard = 0;
 	while (vb_iw_lives(qp) && fpdu_length(s, at, have, &ulpdu, &total)) {

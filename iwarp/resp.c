@@ -498,8 +498,7 @@ static enum vb_iw_fault take_term(struct vb_qp *qp,
 	return IWF_NONE;
 }
 
-/* For each opcode of RDMAP: how to handle a message. */
-
+/* How a message of each RDMAP opcode is handled. */
 struct op_row {
 	enum vb_iw_fault (*take)(struct vb_qp *qp,
 				 const struct vb_ddp_seg *seg);

@@ -214,18 +214,18 @@ static bool may_speak(const struct vb_iw *s, vb_time now)
 	       (s->terms.rtr == RTR_NONE && now >= s->patient_until);
 }
 
-static bool owes_card(const struct vb_iw *s)
+static bool card_is_due(const struct vb_iw *s)
 {
 	return s->has_card && !s->tx.carded && s->tx.stage == STAGE_NONE;
 }
 
-bool vb_iw_is_quiet(const struct vb_qp *qp, vb_time now)
+bool vb_iw_is_idle(const struct vb_qp *qp, vb_time now)
 {
 	const struct vb_iw *s = vb_iw(qp);
 
 	return s->phase == IW_OPEN && vb_iw_state(qp) != QPS_ERR &&
 	       qp->way != WAY_PACKETS && s->tx.stage == STAGE_NONE &&
-	       !owes_card(s) && !vb_iw_has_answers(s) &&
+	       !card_is_due(s) && !vb_iw_has_answers(s) &&
 	       s->cut_at == s->cut_end &&
 	       !(s->terms.initiator && now >= vb_iw_nudge_time(s));
 }
@@ -244,7 +244,7 @@ static bool put_next(struct vb_qp *qp, struct vb_iw_txq *out)
 		vb_iw_put_nudge(qp, out);
 		return true;
 	}
-	if (owes_card(s)) {
+	if (card_is_due(s)) {
 		vb_iw_put_card(qp, out);
 		return true;
 	}
@@ -327,7 +327,7 @@ bool vb_iw_send(struct vb_qp *qp, vb_time now, struct vb_iw_txq *out)
 	struct vb_iw *s = vb_iw(qp);
 	bool more = true;
 
-	qp->now = now;
+	now = vb_qp_advance(qp, now);
 	if (now - s->sent_at >= VB_IW_GATHER_LASTS)
 		s->unheard = 0;
 	begin_batch(s, out);
@@ -399,7 +399,7 @@ static void end_uses(struct vb_iw_txq *out)
 /* The socket has accepted @bytes bytes of the batch, @lead included. Moves the
  * cursor behind the last FPDU of which it accepted a part, and keeps the rest
  * of that FPDU. False: no memory for the rest. */
-static bool iw_settle(struct vb_qp *qp, struct vb_iw_txq *out, size_t bytes)
+static bool iw_keep_rest(struct vb_qp *qp, struct vb_iw_txq *out, size_t bytes)
 	VB_REQUIRES(qp->drive)
 {
 	struct vb_iw *s = vb_iw(qp);
@@ -441,7 +441,7 @@ bool vb_iw_sent(struct vb_qp *qp, struct vb_iw_txq *out, size_t bytes,
 {
 	struct vb_iw *s = vb_iw(qp);
 
-	qp->now = now;
+	now = vb_qp_advance(qp, now);
 	learn_appetite(s, out->bytes, bytes);
 	if (bytes) {
 		s->unheard += bytes < VB_IW_GATHER_BYTES;
@@ -450,7 +450,7 @@ bool vb_iw_sent(struct vb_qp *qp, struct vb_iw_txq *out, size_t bytes,
 	if (bytes < out->lead) {
 		s->cut_at += (uint32_t)bytes;
 		s->tx = out->before;
-	} else if (!iw_settle(qp, out, bytes)) {
+	} else if (!iw_keep_rest(qp, out, bytes)) {
 		/* There is no memory for the rest of an FPDU that was sent in
 		 * part. */
 		vb_iw_lost(qp, now);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Frames of an InfiniBand adapter, by rings in shared memory. */
+/* The link of an InfiniBand adapter: sends and receives frames through rings in
+ * shared memory. */
 #include "link/ib.h"
 
 #include <errno.h>
@@ -17,25 +18,34 @@
 #include "wire/lrh.h"
 #include "wire/verbs_ipc.h"
 
-#define BELLS 64 /* to read at once */
-/* A link of 8 Gbit/s and 500 us one way has 1 MB under way in a round trip, and
- * more while a process waits for its processor. */
+#define BELLS 64 /* bells that are read in one call */
+/* Bytes that may be under way. On a link of 8 Gbit/s and 500 us one way, a
+ * round trip carries 1 MB, and more accumulates while a process waits for its
+ * processor. */
 #define IN_FLIGHT (4u << 20)
 
 struct vb_ib {
 	struct vb_link link;
 	int bell, control;
 	int (*call)(int control, const void *bytes, size_t len);
-	_Atomic uint32_t lid; /* the LMC in bits 16 and above */
+	/* the port's LID; bits 16 and above have the LMC */
+	_Atomic uint32_t lid;
 	struct vb_mutex lock;
-	struct vb_shring_out out; /* under lock */
-	struct vb_shring_in in;	  /* the caller's receive lock */
-	bool starving;		  /* under lock: has asked for room */
-	atomic_bool given_up;	  /* a ring is broken */
+	struct vb_shring_out out; /* ring of sent frames; protected by @lock */
+	/* ring of received frames; protected by the receive lock of the link's
+	 * caller */
+	struct vb_shring_in in;
+	/* this side has asked the fabric's process to ring when @out has room;
+	 * protected by @lock */
+	bool starving;
+	/* the fabric's process has broken the rules of a ring, and the link has
+	 * shut @control down */
+	atomic_bool given_up;
 	struct {
 		_Atomic uint64_t frames, calls, bytes, lost;
 	} tx;
-	/* the caller's receive lock to write */
+	/* written with the receive lock of the link's caller; any thread may
+	 * read them */
 	struct {
 		_Atomic uint64_t frames, calls, bytes, icrc_errors, malformed;
 	} rx;
@@ -53,13 +63,14 @@ static void ib_link_add(_Atomic uint64_t *counter, uint64_t n)
 
 static void link_ring(const struct vb_ib *ib)
 {
-	/* If there is no room, bells that were not heard wait there. */
+	/* If the socket has no room, the fabric's process has bells to read and
+	 * will look at the ring. */
 	(void)!send(ib->bell, "", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
-/* The fabric's process has written a value that is impossible. The link ends
- * the connection to that process, so that the engine fails the adapter as if
- * the process had ended. */
+/* Give the link up, because the fabric's process has written an impossible
+ * value to a ring. The link shuts down the connection to that process, so that
+ * the engine fails the adapter as if the process had ended. */
 static void link_give_up(struct vb_ib *ib)
 {
 	if (atomic_exchange(&ib->given_up, true))
@@ -68,7 +79,8 @@ static void link_give_up(struct vb_ib *ib)
 	(void)shutdown(ib->control, SHUT_RDWR);
 }
 
-/* The fabric looks routes up for each frame: there is nothing to complete. */
+/* A route needs no completion: the fabric's switches forward each frame by its
+ * LID. */
 static int ib_route(struct vb_link *l, struct vb_route *r)
 {
 	return 0;
@@ -96,8 +108,8 @@ static uint32_t head_bytes(const struct vb_route *r)
 	return VB_LRH_BYTES + (r->ib.global ? VB_GRH_BYTES : 0);
 }
 
-/* Put the headers in front of the packet of @f, which is @len bytes long as a
- * frame. */
+/* Write the frame of @len bytes to @to: the headers, the packet of @f with the
+ * bytes @bytes, and the ICRC. */
 static void link_put_frame(uint8_t *to, uint32_t len,
 			   const struct vb_tx_frame *f, const uint8_t *bytes,
 			   uint32_t lid)
@@ -119,7 +131,8 @@ static void link_put_frame(uint8_t *to, uint32_t len,
 	vb_lrh_put_icrc(to, len);
 }
 
-/* Ask the fabric to ring when the ring has room. False: it has room now. */
+/* Ask the fabric's process to ring when it has made room in the ring of sent
+ * frames. False: the ring has room now. */
 static bool ib_starve(struct vb_ib *ib) VB_REQUIRES(ib->lock)
 {
 	if (!vb_shring_starve(&ib->out)) {
@@ -130,7 +143,8 @@ static bool ib_starve(struct vb_ib *ib) VB_REQUIRES(ib->lock)
 	return true;
 }
 
-/* Put the next frame into the ring. False: it has no room. */
+/* Put the frame @f into the ring of sent frames. False: the ring has no
+ * room. */
 static bool link_ib_put(struct vb_ib *ib, const struct vb_tx_frame *f,
 			const uint8_t *bytes, uint32_t lid)
 	VB_REQUIRES(ib->lock)
@@ -147,7 +161,8 @@ static bool link_ib_put(struct vb_ib *ib, const struct vb_tx_frame *f,
 	return true;
 }
 
-/* Put frames into the ring until it is full. Returns how many. */
+/* Put frames of @q into the ring of sent frames until it is full. Returns how
+ * many frames. */
 static unsigned ib_put_all(struct vb_ib *ib, struct vb_txq *q)
 	VB_REQUIRES(ib->lock)
 {
@@ -199,9 +214,9 @@ static bool ib_send(struct vb_link *l, struct vb_txq *q)
 
 /* --- receiving --- */
 
-/* Describe the frame of @len bytes at @bytes. False: it is no frame that an
- * adapter takes. The fabric's process can change the bytes at any time, so the
- * headers are checked and used in a copy. */
+/* Describe the frame of @len bytes at @bytes in *@f. False: an adapter does not
+ * accept such a frame. The fabric's process can change the bytes at any time,
+ * so this checks and uses a copy of the headers. */
 static bool read_frame(struct vb_ib *ib, const uint8_t *bytes, uint32_t len,
 		       struct vb_frame *f)
 {
@@ -258,7 +273,8 @@ static int ib_recv(struct vb_link *l, struct vb_rxq *q)
 	uint32_t len = 0;
 
 	q->count = 0;
-	/* The frames of the last call are done with. */
+	/* The caller no longer uses the frames of the last call: give their
+	 * room back. */
 	if (vb_shring_release(&ib->in))
 		link_ring(ib);
 	while (q->count < VB_RXQ_FRAMES &&
@@ -321,8 +337,8 @@ static int ib_join(struct vb_link *l, const struct vb_link_group *group)
 	return rc ? rc : group->mlid;
 }
 
-/* Nothing waits for the answer: a frame that still comes is for nobody. */
-
+/* Leave a group. This does not wait for an answer: a frame that still comes
+ * finds no queue pair that is a member. */
 static void ib_leave(struct vb_link *l, int member)
 {
 	const struct vb_verbs_group g =

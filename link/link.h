@@ -10,12 +10,14 @@
 #include "wire/gid.h"
 #include "wire/ib_hdr.h"
 
-/* The local part of an InfiniBand address; elsewhere all 0. */
+/* The LIDs and the service level of a route on InfiniBand. On other links all
+ * fields are 0. */
 struct vb_lid_path {
-	uint16_t dlid;	   /* 0: the address has none */
-	uint8_t sl;	   /* 0..15 */
-	uint8_t path_bits; /* of the source LID, below the LMC */
-	bool global;	   /* frames have a GRH */
+	uint16_t dlid; /* LID of the destination; 0: the route has none */
+	uint8_t sl;    /* service level, 0 to 15 */
+	/* low bits of the source LID, as many as the port's LMC */
+	uint8_t path_bits;
+	bool global; /* frames have a GRH */
 };
 
 /*
@@ -118,11 +120,12 @@ struct vb_frame {
 	 * off. */
 	const uint8_t *bytes;
 	uint32_t len; /* bytes from BTH through pad */
-	/* NULL: InfiniBand, and the frame has no GRH */
+	/* GIDs of sender and receiver; NULL: an InfiniBand frame without a
+	 * GRH */
 	const struct vb_gid *src, *dst;
 	uint16_t src_port;
 	uint8_t tclass, ttl;
-	/* InfiniBand; elsewhere 0 */
+	/* service level and LIDs on InfiniBand; 0 on other links */
 	uint8_t sl;
 	uint16_t slid, dlid;
 	uint32_t flow_label;
@@ -145,19 +148,20 @@ struct vb_link_stats {
 	uint64_t rx_frames, rx_calls, rx_bytes, rx_icrc_errors, rx_malformed;
 };
 
-/* A multicast group: what frames to it have as their destination. */
+/* A multicast group: the destination of frames to it, and the interface on
+ * which it is joined. */
 struct vb_link_group {
 	struct vb_gid gid;
-	uint32_t ifindex; /* where it is joined */
-	uint16_t mlid;	  /* InfiniBand */
+	uint32_t ifindex; /* index of the interface; unused on InfiniBand */
+	uint16_t mlid;	  /* LID of the group on InfiniBand; else 0 */
 };
 
 struct vb_link;
 struct vb_link_ops {
 	const char *name;
-	/* How many bytes of a connection may be under way at most, where
-	 * receivers make senders wait; 0: what is too much may be lost, so the
-	 * transport chooses. */
+	/* Most bytes of a connection that may be under way, for a link whose
+	 * receivers make senders wait; 0: this link drops what exceeds its
+	 * room, so the transport chooses its window. */
 	uint32_t in_flight;
 
 	/* Complete @r: check its addresses, and choose its source port and

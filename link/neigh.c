@@ -207,7 +207,8 @@ static int find_mac(struct search *s, uint8_t mac[6])
 	return -EHOSTUNREACH;
 }
 
-/* The MAC address of a multicast group (RFC 1112 6.4, RFC 2464 7). */
+/* Set @mac to the MAC address of a multicast group (RFC 1112 6.4, RFC 2464
+ * 7). */
 static void map_group(const struct vb_gid *to, uint8_t mac[6])
 {
 	if (vb_gid_is_ipv4(to)) {

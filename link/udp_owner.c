@@ -22,7 +22,7 @@
 #include "base/fdmail.h"
 #include "wire/ipc.h"
 
-#ifndef SO_DETACH_REUSEPORT_BPF /* in headers since Linux 5.3 */
+#ifndef SO_DETACH_REUSEPORT_BPF /* Linux headers before 5.3 lack it */
 #define SO_DETACH_REUSEPORT_BPF 68
 #endif
 
@@ -71,7 +71,8 @@ int vb_udp_limit(int fd, unsigned slot, const struct vb_udp_owner *owner)
 int vb_udp_owner_of(int fd, unsigned slot, struct vb_udp_owner *owner)
 {
 	struct sock_filter code[BPF_MAXINSNS], limit[LIMIT_CODE];
-	socklen_t count = VB_COUNT(code); /* in instructions, not in bytes */
+	/* the option takes a number of instructions, not of bytes */
+	socklen_t count = VB_COUNT(code);
 
 	if (getsockopt(fd, SOL_SOCKET, SO_GET_FILTER, code, &count) < 0)
 		return -EINVAL; /* for one, a filter that is not classic BPF */

@@ -217,7 +217,7 @@ static void cut_frame(struct vb_udp *u, struct vb_rxq *q)
 
 /* Update the shared counters once for each call and not for each frame, because
  * other threads read them. */
-static void link_udp_rx_tally(struct vb_udp *u, const struct vb_rxq *q)
+static void link_udp_rx_count(struct vb_udp *u, const struct vb_rxq *q)
 {
 	struct vb_udp_rx *rx = &u->rx;
 
@@ -247,7 +247,7 @@ int vb_udp_recv(struct vb_link *l, struct vb_rxq *q)
 			cut_frame(u, q);
 	}
 	if (n > 0 || rx->seen.malformed || rx->seen.icrc_errors)
-		link_udp_rx_tally(u, q);
+		link_udp_rx_count(u, q);
 	return VB_MIN(n, 0);
 }
 

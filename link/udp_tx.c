@@ -222,7 +222,7 @@ static void lose(struct vb_udp *u, const struct vb_txq *q, unsigned first,
 	complain(u, &q->frames[first], error);
 }
 
-static void link_udp_tx_tally(struct vb_udp *u, const struct tx_batch *b,
+static void link_udp_tx_count(struct vb_udp *u, const struct tx_batch *b,
 			      unsigned from, unsigned to)
 {
 	uint64_t frames = 0, bytes = 0;
@@ -270,7 +270,7 @@ static int push(struct vb_udp *u, struct tx_batch *b, unsigned from)
 
 		vb_udp_count(&u->stats.tx_calls, 1);
 		if (n > 0) {
-			link_udp_tx_tally(u, b, from, from + (unsigned)n);
+			link_udp_tx_count(u, b, from, from + (unsigned)n);
 			return n;
 		}
 		if (errno == EINTR)
@@ -318,7 +318,8 @@ static bool joins(struct vb_udp *u, struct vb_udp_channel *c)
 	return VB_LIKELY(until == 0) || vb_clock_read() >= until;
 }
 
-/* The kernel has cut a joined message: go on joining messages. */
+/* The kernel has accepted a message of several packets (UDP_SEGMENT) on this
+ * channel: end the time in which packets are sent one by one. */
 static void note_joined(struct vb_udp_channel *c)
 {
 	if (VB_LIKELY(atomic_load_explicit(&c->apart_until,

@@ -72,10 +72,11 @@ struct vb_agent_wish {
 	uint64_t methods[2];
 };
 
-/* The agent's number, 0..31 for each client. -EPERM: another agent has such a
- * method; -EINVAL: a class 0x30-0x4f without an OUI of 24 bits, an RMPP
- * version above 1, or RMPP of a class that has none; -ENOSPC: all numbers are
- * taken; -ENOMEM. */
+/* Register a management agent of the program @client. Returns the agent's
+ * number, 0..31 for each client. -EPERM: another agent has such a method;
+ * -EINVAL: a class 0x30-0x4f without an OUI of 24 bits, an RMPP version above
+ * 1, or RMPP of a class that has none; -ENOSPC: all numbers are taken;
+ * -ENOMEM. */
 VB_MUST_CHECK int vb_agents_register(struct vb_agents *a, void *client,
 				     const struct vb_agent_wish *wish);
 /* Remove an agent, and drop its requests that wait for an answer. 0; -EINVAL:

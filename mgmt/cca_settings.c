@@ -50,8 +50,8 @@ unsigned vb_cca_get_switch(struct vb_cca_ask *q)
 	return MAD_OK;
 }
 
-/* The fields that Control_Map names. Those of credit starvation are kept for
- * managers that read them again; no switch here has that ability, as
+/* Set the fields that Control_Map names. Those of credit starvation are kept
+ * for managers that read them again; no switch here has that ability, as
  * CongestionInfo says. */
 unsigned vb_cca_set_switch(struct vb_cca_ask *q)
 {
@@ -149,7 +149,7 @@ unsigned vb_cca_get_ca(struct vb_cca_ask *q)
 	return MAD_OK;
 }
 
-/* The entries of the service levels in Control_Map; the others stay. */
+/* Set the entries of the service levels in Control_Map; the others stay. */
 unsigned vb_cca_set_ca(struct vb_cca_ask *q)
 {
 	struct vb_fab_cc *cc = q->fab->cc;
@@ -226,7 +226,8 @@ latest_event(const struct vb_fab_cc_log *log, unsigned back, vb_time now)
 	return now - e->at < STAMPS_LAST ? e : NULL;
 }
 
-/* The header of the log, whose events count as read from now on. */
+/* Begin the log's data: returns its header. The events in the log count as read
+ * from now on. */
 static struct vb_cc_log begin_log(struct vb_cca_ask *q, uint8_t type,
 				  const struct vb_fab_cc_log *log)
 {

@@ -85,7 +85,8 @@ struct vb_cm_conn {
 	uint64_t tid, disconnect_tid;
 	uint32_t index;
 	unsigned tries_left, max_tries;
-	/* how many sendings of the message the network returned by ICMP */
+	/* number of sendings of the last message that the network returned by
+	 * ICMP */
 	unsigned returns;
 	bool came_back; /* the network returned the last message by ICMP */
 	/* errno of the ICMP returns; 0: too few returns to decide */
@@ -144,12 +145,12 @@ void vb_cm_recv(struct vb_cm *cm, const struct vb_mad_path *path,
  */
 void vb_cm_returned(struct vb_cm *cm, const struct vb_gid *to,
 		    const uint8_t *bytes, size_t len, int error, vb_time now);
-/* The time at which the owner must call vb_cm_tick(); VB_NEVER: no timer
- * runs. */
+/* Returns the time at which the owner must call vb_cm_tick(); VB_NEVER: no
+ * timer runs. */
 vb_time vb_cm_deadline(const struct vb_cm *cm);
 void vb_cm_tick(struct vb_cm *cm, vb_time now);
-/* The number of connections that are being made, established or ending, without
- * those in time wait. */
+/* Returns the number of connections that are being made, established or ending,
+ * without those in time wait. */
 unsigned vb_cm_busy(const struct vb_cm *cm);
 /* Returns the number of connections, those in time wait included. */
 unsigned vb_cm_count(const struct vb_cm *cm);
@@ -217,9 +218,9 @@ VB_MUST_CHECK int vb_cm_disconnect(struct vb_cm_conn *c, vb_time now);
  * sends the peer the REJ or DREQ that the state demands. */
 void vb_cm_release(struct vb_cm_conn *c, vb_time now);
 
-/* The ns that a 5-bit timeout code of the protocol (4.096 us * 2^@code) means
- * to Linux, which counts 2^(@code - 8) ms, at least 1. Codes above 24 count as
- * 24. */
+/* Returns the nanoseconds that a 5-bit timeout code of the protocol (4.096 us *
+ * 2^@code) means to Linux, which counts 2^(@code - 8) ms, at least 1. Codes
+ * above 24 count as 24. */
 vb_time vb_cm_code_ns(unsigned code);
 
 #endif

@@ -13,7 +13,8 @@
  * repetitions of a peer. */
 #define KEEP_ANSWER (10 * VB_SEC)
 
-/* A hash of the peer's GID, in place of the CA GUID, which a SIDR REQ lacks. */
+/* Returns a hash of the peer's GID, in place of the CA GUID, which a SIDR REQ
+ * lacks. */
 static uint64_t cm_sidr_peer_of(const struct vb_mad_path *path)
 {
 	return vb_load_be(path->dgid.raw, 8) * 31 +

@@ -137,8 +137,8 @@ static bool is_long(const struct agent *g, const struct vb_mad_send *s)
 	return h.flags & VB_RMPP_ACTIVE;
 }
 
-/* A copy of the message to send, as long as a MAD or longer, in which the upper
- * half of the transaction ID is the agent's. */
+/* Returns a copy of the message to send, as long as a MAD or longer, in which
+ * the upper half of the transaction ID is the agent's. */
 static uint8_t *copy_message(const struct agent *g, const struct vb_mad_send *s)
 {
 	uint8_t *m = calloc(1, VB_MAX(s->len, (size_t)VB_MAD_BYTES));
@@ -337,8 +337,9 @@ static struct exchange *find_receiving(struct vb_agents *a,
 	return NULL;
 }
 
-/* The exchange whose request @mad answers, by its transaction ID. A peer that
- * guesses the ID can answer in another's place, but do no other harm. */
+/* Returns the exchange whose request @mad answers, by its transaction ID. A
+ * peer that guesses the ID can answer in another's place, but do no other
+ * harm. */
 static struct exchange *exchange_find_asked(struct vb_agents *a,
 					    const uint8_t *mad)
 {

@@ -60,9 +60,9 @@ static int send_now(struct mgmt_node *n, uint8_t port, const uint8_t *bytes,
 	return n->m->ops.send(n->m->ops.arg, n->node, port, bytes, len, now);
 }
 
-static void send_frame(struct mgmt_node *n, uint8_t port,
-		       const struct vb_mad_frame *f, const uint8_t *mad,
-		       vb_time now)
+static void send_mad_frame(struct mgmt_node *n, uint8_t port,
+			   const struct vb_mad_frame *f, const uint8_t *mad,
+			   vb_time now)
 {
 	struct mgmt_port *p = &n->port[port];
 	uint8_t bytes[VB_MAD_FRAME_MAX];
@@ -84,7 +84,7 @@ static void send_directed(struct mgmt_node *n, uint8_t port, const uint8_t *mad,
 		.pkey = DEFAULT_PKEY,
 	};
 
-	send_frame(n, port, &f, mad, now);
+	send_mad_frame(n, port, &f, mad, now);
 }
 
 /* Send a MAD to a LID, from the port that has this node's LID: at an adapter
@@ -98,9 +98,9 @@ static void send_by_lid(struct mgmt_node *n, uint8_t port,
 	if (vb_fab_is_own_lid(n->node, own, f->dlid))
 		loop_back(n, own ? own : port, false, f, mad);
 	else if (f->dlid == VB_LID_PERMISSIVE)
-		send_frame(n, port, f, mad, now);
+		send_mad_frame(n, port, f, mad, now);
 	else
-		send_frame(n, own, f, mad, now);
+		send_mad_frame(n, own, f, mad, now);
 }
 
 static void send_smp_by_lid(struct mgmt_node *n, uint8_t port, uint16_t dlid,
@@ -130,17 +130,18 @@ static void step(struct mgmt_node *n, uint8_t in, uint8_t port,
 {
 	struct vb_smi_verdict v = vb_smi_step(n->node, in, mad);
 
-	if (v.way == SMI_OUT)
+	if (v.action == SMI_OUT)
 		send_directed(n, v.port, mad, now);
-	else if (v.way == SMI_ROUTE)
+	else if (v.action == SMI_ROUTE)
 		send_smp_by_lid(n, port, v.dlid, f->sl, mad, now);
-	else if (v.way == SMI_HERE && in != 0)
+	else if (v.action == SMI_HERE && in != 0)
 		hear_arrived(n, port, f, mad, now);
-	else if (v.way == SMI_HERE)
+	else if (v.action == SMI_HERE)
 		loop_back(n, port, true, f, mad);
 }
 
-/* Does a directed route begin here? Not if a part by LID comes first. */
+/* True if the directed route of an SMP begins at this node; false if a part of
+ * its way by LID comes before. */
 static bool begins_here(const struct vb_smp_hdr *h)
 {
 	uint16_t first = h->status & VB_SMP_DIRECTION ? h->dr_dlid : h->dr_slid;
@@ -293,7 +294,7 @@ static bool may_enter(struct mgmt_node *n, uint8_t own,
 	return false;
 }
 
-/* The headers of the frame that brings a MAD to the address @to. */
+/* Returns the headers of the frame that brings a MAD to the address @to. */
 static struct vb_mad_frame frame_to(const struct mgmt_node *n, uint8_t own,
 				    const struct vb_mad_addr *to)
 {
@@ -337,12 +338,13 @@ static bool hear_perf(struct mgmt_node *n, uint8_t *mad, vb_time now)
 {
 	const struct vb_mgmt_ops *o = &n->m->ops;
 
-	for (unsigned i = 0; o->settle && i <= n->node->ports; i++)
-		o->settle(o->arg, n->node, (uint8_t)i, now);
+	for (unsigned i = 0; o->count_waits && i <= n->node->ports; i++)
+		o->count_waits(o->arg, n->node, (uint8_t)i, now);
 	return vb_pma_hear(n->pma, mad, now);
 }
 
-/* True: the agent for congestion control has dealt with @mad. */
+/* Let the node's agent for congestion control handle @mad, and send its answer
+ * or trap. True: the agent has handled @mad. */
 static bool hear_congestion(struct mgmt_node *n, uint8_t own,
 			    const struct vb_mad_frame *f, uint8_t *mad,
 			    vb_time now)
@@ -367,6 +369,15 @@ static bool hear_congestion(struct mgmt_node *n, uint8_t own,
 	return false;
 }
 
+/* True: the agent for device management has written the answer to @mad. */
+static bool hear_device(struct mgmt_node *n, uint8_t own, uint8_t *mad)
+{
+	return mad[1] == MAD_CLASS_DEVICE && n->iou &&
+	       vb_iou_hear(n->iou, own, mad);
+}
+
+/* The agents of programs come before the one for device management, since the
+ * program may be the target. */
 static void hear_gmp(struct mgmt_node *n, uint8_t port,
 		     const struct vb_mad_frame *f, uint8_t *mad, vb_time now)
 {
@@ -380,9 +391,13 @@ static void hear_gmp(struct mgmt_node *n, uint8_t port,
 	}
 	if (mad[1] == MAD_CLASS_CC && hear_congestion(n, own, f, mad, now))
 		return;
-	if (for_agents(n, own, f, mad, now) || !is_get_or_set(mad))
+	if (for_agents(n, own, f, mad, now))
 		return;
-	nodes_refuse(mad);
+	if (!hear_device(n, own, mad)) {
+		if (!is_get_or_set(mad))
+			return;
+		nodes_refuse(mad);
+	}
 	answer_gmp(n, own, f, mad, now);
 }
 
@@ -547,9 +562,9 @@ static void repeat_trap(struct vb_timer *t, struct vb_mgmt *m, vb_time now)
 static void end_of_sample_time(struct vb_pma *pma, struct vb_mgmt *m,
 			       vb_time now)
 {
-	if (m->ops.settle)
-		m->ops.settle(m->ops.arg, vb_pma_node(pma),
-			      vb_pma_sampled_port(pma), now);
+	if (m->ops.count_waits)
+		m->ops.count_waits(m->ops.arg, vb_pma_node(pma),
+				   vb_pma_sampled_port(pma), now);
 	vb_pma_expire(pma, now);
 }
 

@@ -10,6 +10,7 @@
 
 #include "fabric/node.h"
 #include "mgmt/agents.h"
+#include "mgmt/iou.h"
 #include "mgmt/trap.h"
 
 struct vb_mgmt;
@@ -38,9 +39,9 @@ struct vb_mgmt_ops {
 	vb_time (*through)(void *arg, struct vb_fab_node *node, uint8_t port,
 			   vb_time now);
 	/* Counts the waits that still last, before counters are read, like
-	 * vb_fab_settle(). May be NULL. */
-	void (*settle)(void *arg, struct vb_fab_node *node, uint8_t port,
-		       vb_time now);
+	 * vb_fab_count_waits(). May be NULL. */
+	void (*count_waits)(void *arg, struct vb_fab_node *node, uint8_t port,
+			    vb_time now);
 	/* Gives a message to a program, like deliver() of struct
 	 * vb_agents_ops. */
 	void (*deliver)(void *arg, void *client,
@@ -90,13 +91,24 @@ void vb_mgmt_room(struct vb_mgmt *m, struct vb_fab_node *node, uint8_t port,
 void vb_mgmt_set_caps(struct vb_mgmt *m, struct vb_fab_node *node, uint8_t port,
 		      uint32_t bits, bool on, vb_time now);
 
-/* The agents of @port: of an adapter 1..ports, of a switch 0. NULL: no such
- * port, or no memory. After a function of mgmt/agents.h call vb_mgmt_run(). */
+/*
+ * Make the adapter @node a target that consists of @unit, or none if @unit has
+ * no controller. The change shows in IOUnitInfo, and in the CapabilityMask of
+ * all ports, of which a trap tells the subnet manager. An agent for device
+ * management that a program registers at a port takes precedence there. 0;
+ * -EINVAL: the node is no adapter; -ENOMEM.
+ */
+VB_MUST_CHECK int vb_mgmt_set_unit(struct vb_mgmt *m, struct vb_fab_node *node,
+				   const struct vb_iou_unit *unit, vb_time now);
+
+/* Returns the agents of @port, which is 1..ports of an adapter or 0 of a
+ * switch. NULL: no such port, or no memory. After a function of mgmt/agents.h
+ * call vb_mgmt_run(). */
 struct vb_agents *vb_mgmt_agents(struct vb_mgmt *m, struct vb_fab_node *node,
 				 uint8_t port);
 
-/* The time at which the owner must call vb_mgmt_run(); 0: at once; VB_NEVER: no
- * call is needed. */
+/* Returns the time at which the owner must call vb_mgmt_run(); 0: at once;
+ * VB_NEVER: no call is needed. */
 vb_time vb_mgmt_next(const struct vb_mgmt *m);
 /* Act on the timers that have expired, and on MADs of nodes to themselves. */
 void vb_mgmt_run(struct vb_mgmt *m, vb_time now);

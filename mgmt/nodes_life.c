@@ -87,6 +87,7 @@ static void free_node(struct mgmt_node *n)
 	vb_traps_fini(&n->traps, &n->m->traps);
 	vb_pma_destroy(n->pma);
 	vb_cca_destroy(n->cca);
+	vb_iou_destroy(n->iou);
 	free(n->port);
 	free(n);
 }
@@ -175,4 +176,22 @@ struct vb_agents *vb_mgmt_agents(struct vb_mgmt *m, struct vb_fab_node *node,
 		p->agents = vb_agents_create(&ops, &m->exchanges);
 	}
 	return p->agents;
+}
+
+int vb_mgmt_set_unit(struct vb_mgmt *m, struct vb_fab_node *node,
+		     const struct vb_iou_unit *unit, vb_time now)
+{
+	struct mgmt_node *n = node->mgmt;
+
+	if (node->kind != FAB_CA)
+		return -EINVAL;
+	if (!n->iou && unit->controllers)
+		n->iou = vb_iou_create(node);
+	if (!n->iou)
+		return unit->controllers ? -ENOMEM : 0;
+	vb_iou_set(n->iou, unit);
+	for (unsigned p = 1; p <= node->ports; p++)
+		vb_mgmt_set_caps(m, node, (uint8_t)p, VB_CAP_DEVICE,
+				 unit->controllers, now);
+	return 0;
 }

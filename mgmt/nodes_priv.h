@@ -4,6 +4,7 @@
 #define MGMT_NODES_PRIV_H
 
 #include "mgmt/cca.h"
+#include "mgmt/iou.h"
 #include "mgmt/nodes.h"
 #include "mgmt/pma.h"
 #include "mgmt/sma.h"
@@ -45,6 +46,9 @@ struct mgmt_node {
 	struct vb_fab_node *node;
 	struct vb_pma *pma;
 	struct vb_cca *cca;
+	/* the agent for device management; NULL: the node was never a
+	 * target */
+	struct vb_iou *iou;
 	struct vb_traps traps;
 	struct mgmt_port *port; /* the node's ports, 0..ports */
 	struct mgmt_node *next;

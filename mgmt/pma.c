@@ -149,8 +149,8 @@ static const struct row {
 	EACH_SL(PERF_RCV_DATA_SL, rcv_words),
 };
 
-/* Where the first counter of a row stands among all of a port, or how many
- * there are before the end. */
+/* Returns the index of a row's first counter among all counters of a port, that
+ * is, how many counters the rows before @end have. */
 static unsigned counters_before(const struct row *end)
 {
 	unsigned count = 0;
@@ -231,7 +231,7 @@ static uint64_t most_of(const struct row *r)
 	return r->bits == 64 ? UINT64_MAX : (1ull << r->bits) - 1;
 }
 
-/* The value of the counter at port @first, or the sum over the ports
+/* Returns the value of the counter at port @first, or the sum over the ports
  * @first..@last. */
 static uint64_t read_count(struct vb_pma *pma, unsigned first, unsigned last,
 			   const struct counter *c)
@@ -293,7 +293,8 @@ static bool has_rows(const struct vb_fab_node *n, unsigned attr)
 	return false;
 }
 
-/* What a Get or Set does with the counters of a row. @place: of the first. */
+/* Do what a Get or Set does with the counters of a row. @place: index of the
+ * row's first counter. */
 static void answer_row(struct vb_pma *pma, const struct row *r, unsigned place,
 		       unsigned first, unsigned last, uint64_t select,
 		       uint8_t *data)

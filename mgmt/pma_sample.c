@@ -80,7 +80,8 @@ static uint64_t options(void)
 	return mask;
 }
 
-/* Returns the row for CounterSelect @select; NULL: it has no meaning here. */
+/* Returns the row for CounterSelect @select; NULL: no counter of this agent has
+ * that code. */
 static const struct selection *find_selection(unsigned select)
 {
 	for (unsigned i = 0; i < VB_COUNT(selections); i++) {

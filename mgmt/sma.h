@@ -41,8 +41,8 @@ VB_MUST_CHECK enum vb_sma_verdict
 vb_sma_hear(const struct vb_sma_ops *ops, struct vb_fab_node *node, uint8_t in,
 	    uint8_t mad[VB_MAD_BYTES], vb_time now);
 
-/* The port whose LID, M_Key and P_Keys count for a MAD that came in at @in: of
- * a switch always port 0. */
+/* Returns the port whose LID, M_Key and P_Keys count for a MAD that came in at
+ * @in: of a switch always port 0. */
 static inline uint8_t vb_sma_own_port(const struct vb_fab_node *node,
 				      uint8_t in)
 {

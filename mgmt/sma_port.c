@@ -76,7 +76,7 @@ static void show_subnet(const struct vb_fab_port *from, struct vb_port_info *p)
 	p->resp_time = from->resp_time;
 }
 
-/* The PortInfo of @port that a Get by port @in shows, with the M_Key. */
+/* Write the PortInfo of @port that a Get by port @in shows, with the M_Key. */
 static void show_port_info(const struct vb_fab_node *node, uint8_t in,
 			   uint8_t port, struct vb_port_info *p)
 {

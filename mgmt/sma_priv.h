@@ -31,8 +31,8 @@ vb_sma_do vb_sma_get_linear, vb_sma_set_linear;
 vb_sma_do vb_sma_get_random, vb_sma_set_random;
 vb_sma_do vb_sma_get_multicast, vb_sma_set_multicast;
 
-/* The port that @number in an attribute modifier means. At an adapter, 0 means
- * the port where the SMP came in. NULL: there is no such port. */
+/* Returns the port that @number in an attribute modifier means. At an adapter,
+ * 0 means the port where the SMP came in. NULL: there is no such port. */
 struct vb_fab_port *vb_sma_port(const struct vb_sma_ask *q, unsigned number,
 				uint8_t *port);
 

@@ -8,24 +8,24 @@
 
 #define HOP_POINTER_AT 6
 
-static const struct vb_smi_verdict dropped = { .way = SMI_DROP };
-static const struct vb_smi_verdict arrived = { .way = SMI_HERE };
+static const struct vb_smi_verdict dropped = { .action = SMI_DROP };
+static const struct vb_smi_verdict arrived = { .action = SMI_HERE };
 
 static struct vb_smi_verdict leave_by(const struct vb_fab_node *node,
 				      uint8_t port)
 {
 	if (port == 0 || port > node->ports)
 		return dropped;
-	return (struct vb_smi_verdict){ .way = SMI_OUT, .port = port };
+	return (struct vb_smi_verdict){ .action = SMI_OUT, .port = port };
 }
 
 /* The directed part of the route ends here: the SMP is for this node, or goes
  * on by LID. */
-static struct vb_smi_verdict end_at(uint16_t lid)
+static struct vb_smi_verdict end_directed(uint16_t lid)
 {
 	if (lid == VB_LID_PERMISSIVE)
 		return arrived;
-	return (struct vb_smi_verdict){ .way = SMI_ROUTE, .dlid = lid };
+	return (struct vb_smi_verdict){ .action = SMI_ROUTE, .dlid = lid };
 }
 
 static struct vb_smi_verdict go_out(const struct vb_fab_node *node, uint8_t in,
@@ -52,7 +52,7 @@ static struct vb_smi_verdict go_out(const struct vb_fab_node *node, uint8_t in,
 		if (count > 0)
 			back[at] = in;
 		mad[HOP_POINTER_AT] = (uint8_t)(at + 1);
-		return end_at(h->dr_dlid);
+		return end_directed(h->dr_dlid);
 	}
 	/* The SMP has passed the directed part of its route, and came by
 	 * LID. */
@@ -72,7 +72,7 @@ static struct vb_smi_verdict come_back(const struct vb_fab_node *node,
 		return dropped;
 	mad[HOP_POINTER_AT] = (uint8_t)(at - 1);
 	if (at == 1)
-		return end_at(h->dr_slid);
+		return end_directed(h->dr_slid);
 	/* The way back may begin at any node; only a switch lets SMPs pass. */
 	if (at <= count && (node->kind != FAB_SWITCH || in == 0))
 		return dropped;

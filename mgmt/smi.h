@@ -7,7 +7,7 @@
 #include "fabric/node.h"
 #include "wire/smp.h"
 
-enum vb_smi_way {
+enum vb_smi_action {
 	SMI_DROP, /* drop the SMP, which breaks a rule */
 	SMI_HERE, /* the SMP is for an agent of this node */
 	SMI_OUT,  /* send the SMP from @port, with permissive LIDs */
@@ -16,13 +16,13 @@ enum vb_smi_way {
 };
 
 struct vb_smi_verdict {
-	enum vb_smi_way way;
+	enum vb_smi_action action;
 	uint8_t port;
 	uint16_t dlid;
 };
 
 /*
- * Where does the SMP @mad go that came in at port @in of @node? @in 0: a
+ * Decide where the SMP @mad goes that came in at port @in of @node. @in 0: a
  * program of @node sends @mad, or @mad is the answer to an SMP that arrived
  * here. This function moves the hop pointer and writes the return path in @mad.
  */

@@ -149,7 +149,7 @@ static struct vb_trap_pending *place_for(struct vb_traps *ts, unsigned number,
 		if (p->used != worst->used ? worst->used : p->tid < worst->tid)
 			worst = p;
 	}
-	worst->quiet_until = 0;
+	worst->not_before = 0;
 	return worst;
 }
 
@@ -202,7 +202,7 @@ bool vb_traps_begin(struct vb_traps *ts, struct vb_timers *timers,
 	if (!port->sm_lid || !port->lid)
 		return false;
 	p = place_for(ts, t->number, own);
-	at_once = now >= p->quiet_until;
+	at_once = now >= p->not_before;
 	p->used = true;
 	p->own = own;
 	p->number = t->number;
@@ -212,8 +212,8 @@ bool vb_traps_begin(struct vb_traps *ts, struct vb_timers *timers,
 	write_trap(node, p, t, ts->count, p->mad);
 	memcpy(mad, p->mad, VB_MAD_BYTES);
 	if (at_once)
-		p->quiet_until = now + vb_trap_pause(port);
-	if (vb_timer_set(timers, &p->timer, p->quiet_until))
+		p->not_before = now + vb_trap_pause(port);
+	if (vb_timer_set(timers, &p->timer, p->not_before))
 		/* no memory for the timer: the trap is not repeated */
 		p->used = false;
 	return at_once;
@@ -224,9 +224,9 @@ bool vb_traps_repeat(struct vb_trap_pending *p, struct vb_timers *timers,
 {
 	const struct vb_fab_port *port = &node->port[p->own];
 
-	p->quiet_until = now + vb_trap_pause(port);
+	p->not_before = now + vb_trap_pause(port);
 	if (p->repeats++ == VB_TRAP_REPEATS || !port->sm_lid ||
-	    vb_timer_set(timers, &p->timer, p->quiet_until)) {
+	    vb_timer_set(timers, &p->timer, p->not_before)) {
 		p->used = false;
 		return false;
 	}

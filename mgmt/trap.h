@@ -44,8 +44,9 @@ void vb_trap_bad_key(struct vb_trap *t, enum vb_trap_number number,
 void vb_trap_switch_pkey(struct vb_trap *t, const struct vb_fab_node *node,
 			 uint8_t port, const uint8_t *bytes, size_t len);
 
-/* The least time between two traps of one number from one port, and between
- * the repetitions of a trap: the port's SubnetTimeout, but 100 ms at least. */
+/* Returns the least time between two traps of one number from one port, and
+ * between the repetitions of a trap: the port's SubnetTimeout, but 100 ms at
+ * least. */
 vb_time vb_trap_pause(const struct vb_fab_port *port);
 
 #define VB_TRAPS_PENDING 12
@@ -62,7 +63,7 @@ struct vb_traps {
 		/* No trap of this number and port before: so a link that flaps
 		 * does not flood the subnet manager. Stays when the trap is
 		 * repressed. */
-		vb_time quiet_until;
+		vb_time not_before;
 		uint8_t own;
 		uint16_t number;
 		unsigned repeats;

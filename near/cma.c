@@ -40,13 +40,13 @@ static bool hold_piece(struct hold *h, struct vb_pd *pd, const struct vb_sge *s,
 	return true;
 }
 
-static bool hold_list(struct hold *h, const struct vb_near_side *near,
+static bool hold_list(struct hold *h, const struct vb_local_side *local,
 		      uint64_t offset, uint64_t len, uint32_t need)
 {
-	uint64_t skip = near->offset + offset;
+	uint64_t skip = local->offset + offset;
 
-	for (unsigned i = 0; i < near->count && len; i++) {
-		const struct vb_sge *s = &near->sge[i];
+	for (unsigned i = 0; i < local->count && len; i++) {
+		const struct vb_sge *s = &local->sge[i];
 		uint64_t part;
 
 		if (skip >= s->length) {
@@ -54,7 +54,7 @@ static bool hold_list(struct hold *h, const struct vb_near_side *near,
 			continue;
 		}
 		part = VB_MIN(len, s->length - skip);
-		if (!hold_piece(h, near->pd, s, skip, part, need))
+		if (!hold_piece(h, local->pd, s, skip, part, need))
 			return false;
 		len -= part;
 		skip = 0;
@@ -62,14 +62,14 @@ static bool hold_list(struct hold *h, const struct vb_near_side *near,
 	return len == 0;
 }
 
-static bool hold_side(struct hold *h, const struct vb_near_side *near,
+static bool hold_side(struct hold *h, const struct vb_local_side *local,
 		      uint64_t offset, uint64_t len, bool put)
 {
 	h->count = 0;
-	if (!near->plain)
-		return hold_list(h, near, offset, len,
+	if (!local->plain)
+		return hold_list(h, local, offset, len,
 				 put ? 0 : ACCESS_LOCAL_WRITE);
-	h->iov[0] = (struct iovec){ (char *)near->plain + offset, len };
+	h->iov[0] = (struct iovec){ (char *)local->plain + offset, len };
 	h->use[0] = (struct vb_mr_use){ NULL, NULL };
 	h->count = 1;
 	return true;
@@ -90,14 +90,14 @@ static bool fault_in(const struct hold *h, bool put)
 	return true;
 }
 
-bool vb_cma_touch(const struct vb_near_side *near, uint64_t len)
+bool vb_cma_touch(const struct vb_local_side *local, uint64_t len)
 {
 	bool there = true;
 	struct hold h;
 
 	for (uint64_t at = 0, part; at < len && there; at += part) {
 		part = VB_MIN(len - at, CHUNK);
-		there = hold_side(&h, near, at, part, true) &&
+		there = hold_side(&h, local, at, part, true) &&
 			fault_in(&h, true);
 		near_cma_let_go(&h);
 	}
@@ -129,8 +129,8 @@ static bool is_ours_missing(const struct hold *h, uint64_t done, bool put)
 static enum vb_cma copy_alone(const struct vb_near_world *w,
 			      const struct vb_copy *c, const struct hold *h)
 {
-	struct iovec there = { (void *)(uintptr_t)c->far, c->len };
-	ssize_t n = w->copy(w->arg, &c->permit, c->pid, c->put, c->near,
+	struct iovec there = { (void *)(uintptr_t)c->remote, c->len };
+	ssize_t n = w->copy(w->arg, &c->permit, c->pid, c->put, c->local,
 			    c->count, &there, 1);
 
 	if (VB_LIKELY(n >= 0 && (uint64_t)n == c->len))
@@ -159,7 +159,7 @@ static enum vb_cma near_cma_copy(const struct vb_peer *p,
  * may not use it, and the peer's from byte @offset on. The key of the peer is
  * announced. */
 static enum vb_cma copy_announced(struct vb_peer *p, const struct hold *h,
-				  const struct vb_far_side *far,
+				  const struct vb_remote_side *remote,
 				  uint64_t offset, uint64_t len, bool put,
 				  bool helped)
 {
@@ -171,32 +171,32 @@ static enum vb_cma copy_announced(struct vb_peer *p, const struct hold *h,
 	 * belong to another process by now. */
 	if (!vb_peer_may_copy(p))
 		return CMA_GONE;
-	if (!vb_registry_open(p->registry, far, &g, &c.permit) ||
-	    !vb_registry_covers(&g, far->iova + offset, len, &c.far))
+	if (!vb_registry_open(p->registry, remote, &g, &c.permit) ||
+	    !vb_registry_covers(&g, remote->iova + offset, len, &c.remote))
 		return CMA_REMOTE;
 	if (!h)
 		return CMA_LOCAL;
-	c.near = h->iov;
+	c.local = h->iov;
 	c.count = h->count;
 	result = near_cma_copy(p, &c, h, helped);
 	return vb_peer_expels(p) ? CMA_GONE : result;
 }
 
 static enum vb_cma reach_chunk(struct vb_peer *p,
-			       const struct vb_near_side *near,
-			       const struct vb_far_side *far, uint64_t offset,
-			       uint64_t len, bool put)
+			       const struct vb_local_side *local,
+			       const struct vb_remote_side *remote,
+			       uint64_t offset, uint64_t len, bool put)
 {
 	struct vb_hazard *hazard;
 	enum vb_cma result;
 	struct hold h;
-	bool ours = hold_side(&h, near, offset, len, put) && fault_in(&h, put);
+	bool ours = hold_side(&h, local, offset, len, put) && fault_in(&h, put);
 
-	hazard = vb_hazard_announce(&p->ours, far->key, far->qpn);
+	hazard = vb_hazard_announce(&p->ours, remote->key, remote->qpn);
 	result = CMA_GONE;
 	if (VB_LIKELY(hazard)) {
-		result = copy_announced(p, ours ? &h : NULL, far, offset, len,
-					put, near->helped);
+		result = copy_announced(p, ours ? &h : NULL, remote, offset,
+					len, put, local->helped);
 		vb_hazard_withdraw(&p->ours, hazard);
 	}
 	near_cma_let_go(&h);
@@ -204,14 +204,16 @@ static enum vb_cma reach_chunk(struct vb_peer *p,
 }
 
 /* Has the peer's queue pair through which this access goes changed? */
-static bool has_moved(const struct vb_peer *p, const struct vb_far_side *far)
+static bool has_moved(const struct vb_peer *p,
+		      const struct vb_remote_side *remote)
 {
-	return far->view &&
-	       !vb_registry_is_current(p->registry, far->view->qpn, far->view);
+	return remote->view &&
+	       !vb_registry_is_current(p->registry, remote->view->qpn,
+				       remote->view);
 }
 
-enum vb_cma vb_cma(struct vb_peer *p, const struct vb_near_side *near,
-		   const struct vb_far_side *far, uint64_t len, bool put)
+enum vb_cma vb_cma(struct vb_peer *p, const struct vb_local_side *local,
+		   const struct vb_remote_side *remote, uint64_t len, bool put)
 {
 	enum vb_cma result = CMA_OK;
 	unsigned lapses = 0;
@@ -220,10 +222,10 @@ enum vb_cma vb_cma(struct vb_peer *p, const struct vb_near_side *near,
 	while (offset < len && result == CMA_OK) {
 		uint64_t part = VB_MIN(len - offset, CHUNK);
 
-		result = reach_chunk(p, near, far, offset, part, put);
+		result = reach_chunk(p, local, remote, offset, part, put);
 		/* The peer has changed its key: check the key again. If the
 		 * peer changes it all the time, the key cannot be used. */
-		if (result == CMA_LAPSED && !has_moved(p, far))
+		if (result == CMA_LAPSED && !has_moved(p, remote))
 			result = ++lapses < LAPSES_MOST ? CMA_OK : CMA_REMOTE;
 		else
 			offset += part;

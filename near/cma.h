@@ -28,7 +28,7 @@ enum vb_cma {
 
 /* This program's memory for a copy: either registered memory (@sge) from byte
  * @offset on, or the plain bytes @plain. */
-struct vb_near_side {
+struct vb_local_side {
 	struct vb_pd *pd;
 	const struct vb_sge *sge;
 	unsigned count;
@@ -40,15 +40,15 @@ struct vb_near_side {
 	bool helped;
 };
 
-/* Copy @len bytes, in pieces of 1 MiB; @put: from @near to @far, else from @far
- * to @near. Checks the keys of both sides. After a failure some bytes may
- * already be copied. The caller holds the drive lock of its queue pair, if it
- * has one. */
-enum vb_cma vb_cma(struct vb_peer *p, const struct vb_near_side *near,
-		   const struct vb_far_side *far, uint64_t len, bool put);
+/* Copy @len bytes, in pieces of 1 MiB; @put: from @local to @remote, else from
+ * @remote to @local. Checks the keys of both sides. After a failure some bytes
+ * may already be copied. The caller holds the drive lock of its queue pair, if
+ * it has one. */
+enum vb_cma vb_cma(struct vb_peer *p, const struct vb_local_side *local,
+		   const struct vb_remote_side *remote, uint64_t len, bool put);
 
-/* Let the kernel supply the first @len bytes of @near, which another program is
- * about to read. False: some of them cannot be read. */
-bool vb_cma_touch(const struct vb_near_side *near, uint64_t len);
+/* Let the kernel supply the first @len bytes of @local, which another program
+ * is about to read. False: some of them cannot be read. */
+bool vb_cma_touch(const struct vb_local_side *local, uint64_t len);
 
 #endif

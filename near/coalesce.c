@@ -15,7 +15,7 @@
 
 struct batch {
 	unsigned count;
-	struct iovec near[PIECES], far[PIECES];
+	struct iovec local[PIECES], remote[PIECES];
 	/* The local regions that this batch references, and the key of the last
 	 * one. */
 	struct vb_mr_use held[PIECES];
@@ -80,8 +80,8 @@ static bool near_add(struct batch *b, const struct vb_qp *qp,
 	 * near/cma.c. */
 	if (!here || !vb_guard_touch(here, wqe->length, false))
 		return false;
-	b->near[b->count] = (struct iovec){ here, wqe->length };
-	b->far[b->count++] =
+	b->local[b->count] = (struct iovec){ here, wqe->length };
+	b->remote[b->count++] =
 		(struct iovec){ (void *)(uintptr_t)there, wqe->length };
 	return true;
 }
@@ -105,23 +105,23 @@ static void near_gather(struct batch *b, const struct vb_qp *qp,
 static unsigned near_place(const struct batch *b, const struct vb_peer *p,
 			   const struct vb_permit *permit)
 {
-	ssize_t n = p->world->copy(p->world->arg, permit, p->pid, true, b->near,
-				   b->count, b->far, b->count);
+	ssize_t n = p->world->copy(p->world->arg, permit, p->pid, true,
+				   b->local, b->count, b->remote, b->count);
 	unsigned done = 0;
 
 	if (vb_peer_expels(p))
 		return 0;
-	while (done < b->count && n >= (ssize_t)b->near[done].iov_len)
-		n -= (ssize_t)b->near[done++].iov_len;
+	while (done < b->count && n >= (ssize_t)b->local[done].iov_len)
+		n -= (ssize_t)b->local[done++].iov_len;
 	return done;
 }
 
 unsigned vb_near_coalesce(struct vb_qp *qp)
 {
 	const struct vb_near_qp *nq = vb_nq(qp);
-	const struct vb_far_side far =
-		vb_far_side_by(&nq->view, vb_sq_at(&qp->sq, nq->sent)->rkey, 0,
-			       ACCESS_REMOTE_WRITE);
+	const struct vb_remote_side remote =
+		vb_remote_side_by(&nq->view, vb_sq_at(&qp->sq, nq->sent)->rkey,
+				  0, ACCESS_REMOTE_WRITE);
 	struct vb_peer *p = nq->peer;
 	struct vb_permit permit;
 	struct vb_hazard *hazard;
@@ -132,10 +132,10 @@ unsigned vb_near_coalesce(struct vb_qp *qp)
 	if (!(nq->view.access & ACCESS_REMOTE_WRITE))
 		return 0;
 	b.count = b.holds = 0;
-	hazard = vb_hazard_announce(&p->ours, far.key, far.qpn);
+	hazard = vb_hazard_announce(&p->ours, remote.key, remote.qpn);
 	if (VB_UNLIKELY(!hazard))
 		return 0;
-	if (vb_registry_open(p->registry, &far, &g, &permit))
+	if (vb_registry_open(p->registry, &remote, &g, &permit))
 		near_gather(&b, qp, &g);
 	if (b.count > 1 && vb_peer_may_copy(p))
 		done = near_place(&b, p, &permit);

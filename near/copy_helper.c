@@ -81,8 +81,8 @@ struct vb_copy_helper {
 
 static bool near_copy_helper_copy(const struct vb_copy *c)
 {
-	struct iovec there = { (void *)(uintptr_t)c->far, c->len };
-	ssize_t n = vb_permit_copy(&c->permit, c->pid, c->put, c->near,
+	struct iovec there = { (void *)(uintptr_t)c->remote, c->len };
+	ssize_t n = vb_permit_copy(&c->permit, c->pid, c->put, c->local,
 				   c->count, &there, 1);
 
 	return n >= 0 && (uint64_t)n == c->len;
@@ -96,12 +96,12 @@ static struct vb_copy cut(const struct vb_copy *c, uint64_t from, uint64_t len,
 	struct vb_copy part = *c;
 	uint64_t skip = from, left = len;
 
-	part.near = list;
+	part.local = list;
 	part.count = 0;
-	part.far = c->far + from;
+	part.remote = c->remote + from;
 	part.len = len;
 	for (unsigned i = 0; i < c->count && left; i++) {
-		uint64_t has = c->near[i].iov_len, take;
+		uint64_t has = c->local[i].iov_len, take;
 
 		if (skip >= has) {
 			skip -= has;
@@ -109,7 +109,7 @@ static struct vb_copy cut(const struct vb_copy *c, uint64_t from, uint64_t len,
 		}
 		take = VB_MIN(left, has - skip);
 		list[part.count++] =
-			(struct iovec){ (char *)c->near[i].iov_base + skip,
+			(struct iovec){ (char *)c->local[i].iov_base + skip,
 					take };
 		left -= take;
 		skip = 0;

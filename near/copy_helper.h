@@ -17,14 +17,14 @@
 
 struct vb_copy_helper;
 
-/* A copy between pieces of this program's memory (@near) and one range of
- * another program's (@far). */
+/* A copy between pieces of this program's memory (@local) and one range of
+ * another program's (@remote). */
 struct vb_copy {
 	pid_t pid;
 	bool put; /* direction: true: from this program to the other one */
-	const struct iovec *near;
+	const struct iovec *local;
 	unsigned count;
-	uint64_t far, len;
+	uint64_t remote, len;
 	struct vb_permit permit;
 };
 

@@ -32,12 +32,12 @@ static enum vb_fault may_reach(const struct vb_qp *qp,
 }
 
 /* Returns this program's memory of @wqe, from byte @offset on. */
-static struct vb_near_side own_side(const struct vb_qp *qp,
-				    struct vb_send_wqe *wqe, uint32_t offset)
+static struct vb_local_side own_side(const struct vb_qp *qp,
+				     struct vb_send_wqe *wqe, uint32_t offset)
 {
 	bool plain = wqe->flags & SEND_INLINE;
 
-	return (struct vb_near_side){
+	return (struct vb_local_side){
 		.pd = qp->pd,
 		.sge = wqe->sge,
 		.count = wqe->num_sge,
@@ -46,13 +46,13 @@ static struct vb_near_side own_side(const struct vb_qp *qp,
 	};
 }
 
-static struct vb_far_side target_side(const struct vb_qp *qp,
-				      const struct vb_send_wqe *wqe,
-				      uint32_t offset) VB_REQUIRES(qp->drive)
+static struct vb_remote_side target_side(const struct vb_qp *qp,
+					 const struct vb_send_wqe *wqe,
+					 uint32_t offset) VB_REQUIRES(qp->drive)
 {
-	return vb_far_side_by(&vb_nq(qp)->view, wqe->rkey,
-			      wqe->remote_addr + offset,
-			      vb_near_rule(wqe)->need);
+	return vb_remote_side_by(&vb_nq(qp)->view, wqe->rkey,
+				 wqe->remote_addr + offset,
+				 vb_near_rule(wqe)->need);
 }
 
 /* Copy the next @len bytes of @wqe, to or from the peer's memory. */
@@ -60,10 +60,10 @@ static enum vb_cma near_reach(struct vb_qp *qp, struct vb_send_wqe *wqe,
 			      uint32_t len) VB_REQUIRES(qp->drive)
 {
 	const struct vb_near_qp *nq = vb_nq(qp);
-	const struct vb_near_side near = own_side(qp, wqe, nq->placed);
-	const struct vb_far_side far = target_side(qp, wqe, nq->placed);
+	const struct vb_local_side local = own_side(qp, wqe, nq->placed);
+	const struct vb_remote_side remote = target_side(qp, wqe, nq->placed);
 
-	return vb_cma(nq->peer, &near, &far, len, wqe->op != WR_READ);
+	return vb_cma(nq->peer, &local, &remote, len, wqe->op != WR_READ);
 }
 
 /* Check the whole range of a request that is copied in several steps, so that
@@ -72,12 +72,13 @@ static enum vb_fault covers_all(const struct vb_qp *qp,
 				const struct vb_send_wqe *wqe)
 	VB_REQUIRES(qp->drive)
 {
-	const struct vb_far_side far = target_side(qp, wqe, 0);
+	const struct vb_remote_side remote = target_side(qp, wqe, 0);
 	struct vb_permit permit;
 	struct vb_grant g;
 	uint64_t at;
 
-	return vb_registry_open(vb_nq(qp)->peer->registry, &far, &g, &permit) &&
+	return vb_registry_open(vb_nq(qp)->peer->registry, &remote, &g,
+				&permit) &&
 			       vb_registry_covers(&g, wqe->remote_addr,
 						  wqe->length, &at)
 		       ? FAULT_NONE
@@ -156,7 +157,7 @@ enum vb_next vb_here_do(struct vb_qp *qp, struct vb_send_wqe *wqe, vb_time now)
 		nq->placed += part;
 		nq->step_left -= part;
 	}
-	vb_lane_tell_news(qp);
+	vb_lane_establish(qp);
 	return NEXT_GOES;
 }
 
@@ -198,7 +199,7 @@ bool vb_here_do_many(struct vb_qp *qp, vb_time now)
 	if (done == 0)
 		return false;
 	note_batch(qp, done, now);
-	vb_lane_tell_news(qp);
+	vb_lane_establish(qp);
 	vb_near_progress(qp);
 	while (done-- && vb_near_sends(qp)) {
 		take_off(vb_nq(qp), vb_sq_at(&qp->sq, vb_nq(qp)->sent)->length);
@@ -255,12 +256,12 @@ static bool copy_part(struct vb_qp *qp, struct vb_send_wqe *wqe,
 		      const struct vb_copy_part *part) VB_REQUIRES(qp->drive)
 {
 	const struct vb_near_qp *nq = vb_nq(qp);
-	const struct vb_far_side far = vb_far_side_by(
+	const struct vb_remote_side remote = vb_remote_side_by(
 		&nq->view, part->key, part->iova, ACCESS_LOCAL_WRITE);
-	struct vb_near_side near = own_side(qp, wqe, part->offset);
+	struct vb_local_side local = own_side(qp, wqe, part->offset);
 
-	near.helped = true;
-	return vb_cma(nq->peer, &near, &far, part->len, true) == CMA_OK;
+	local.helped = true;
+	return vb_cma(nq->peer, &local, &remote, part->len, true) == CMA_OK;
 }
 
 /* Copy @part into the peer's receive. The peer waits for this copy before its

@@ -40,10 +40,11 @@ static uint32_t host_random(void *arg)
 }
 
 static ssize_t host_copy(void *arg, const struct vb_permit *permit, pid_t pid,
-			 bool put, const struct iovec *near, unsigned count,
-			 const struct iovec *far, unsigned far_count)
+			 bool put, const struct iovec *local, unsigned count,
+			 const struct iovec *remote, unsigned remote_count)
 {
-	return vb_permit_copy(permit, pid, put, near, count, far, far_count);
+	return vb_permit_copy(permit, pid, put, local, count, remote,
+			      remote_count);
 }
 
 /* Reading /proc. */

@@ -28,14 +28,14 @@ int vb_near_imported_pd_meet(struct vb_near *n, unsigned slot, uint32_t *since)
 	}
 }
 
-static struct vb_far_side origin_side(const struct vb_pd *pd,
-				      const struct vb_mr_range *r)
+static struct vb_remote_side origin_side(const struct vb_pd *pd,
+					 const struct vb_mr_range *r)
 {
-	return (struct vb_far_side){ .adapter = pd->origin.adapter,
-				     .pd = pd->id,
-				     .key = r->key,
-				     .iova = r->iova,
-				     .need = r->need };
+	return (struct vb_remote_side){ .adapter = pd->origin.adapter,
+					.pd = pd->id,
+					.key = r->key,
+					.iova = r->iova,
+					.need = r->need };
 }
 
 /* Returns a reference to the process that made @pd. NULL: there is no such
@@ -53,28 +53,29 @@ static struct vb_peer *origin_of(struct vb_near *n, const struct vb_pd *pd)
 bool vb_near_imported_pd_find(struct vb_near *n, const struct vb_pd *pd,
 			      uint32_t key, struct vb_grant *g)
 {
-	const struct vb_far_side far =
+	const struct vb_remote_side remote =
 		origin_side(pd, &(struct vb_mr_range){ .key = key });
 	struct vb_peer *p = origin_of(n, pd);
 	struct vb_permit permit;
-	bool found = p && vb_registry_open(p->registry, &far, g, &permit);
+	bool found = p && vb_registry_open(p->registry, &remote, g, &permit);
 
 	vb_peer_put(p);
 	return found;
 }
 
-static enum vb_fault borrow(struct vb_peer *p, const struct vb_far_side *far,
-			    uint64_t len, void *bytes, bool put)
+static enum vb_fault borrow(struct vb_peer *p,
+			    const struct vb_remote_side *remote, uint64_t len,
+			    void *bytes, bool put)
 {
-	const struct vb_near_side near = { .plain = bytes };
+	const struct vb_local_side local = { .plain = bytes };
 	struct vb_permit permit;
 	struct vb_grant g;
 	uint64_t at;
 
-	if (!vb_registry_open(p->registry, far, &g, &permit) ||
-	    !vb_registry_covers(&g, far->iova, len, &at))
+	if (!vb_registry_open(p->registry, remote, &g, &permit) ||
+	    !vb_registry_covers(&g, remote->iova, len, &at))
 		return FAULT_RKEY;
-	if (!bytes || vb_cma(p, &near, far, len, put) == CMA_OK)
+	if (!bytes || vb_cma(p, &local, remote, len, put) == CMA_OK)
 		return FAULT_NONE;
 	return FAULT_REMOTE_MEMORY;
 }
@@ -84,10 +85,10 @@ enum vb_fault vb_near_imported_pd_copy(struct vb_near *n,
 				       const struct vb_mr_range *r, void *bytes,
 				       bool put)
 {
-	const struct vb_far_side far = origin_side(pd, r);
+	const struct vb_remote_side remote = origin_side(pd, r);
 	struct vb_peer *p = origin_of(n, pd);
 	enum vb_fault fault =
-		p ? borrow(p, &far, r->len, bytes, put) : FAULT_RKEY;
+		p ? borrow(p, &remote, r->len, bytes, put) : FAULT_RKEY;
 
 	vb_peer_put(p);
 	return fault;

@@ -15,7 +15,7 @@ static void fill_lane_request(const struct vb_qp *qp,
 	r->flags = (traits & HAS_IMM ? REQUEST_IMM : 0) |
 		   (traits & HAS_INV ? REQUEST_INV : 0) |
 		   (wqe->flags & SEND_SOLICITED ? REQUEST_SOLICITED : 0);
-	r->dqpn = nq->far_number;
+	r->dqpn = nq->remote_number;
 	r->sqpn = nq->number;
 	r->life = nq->peer_life;
 	r->src_life = nq->life;
@@ -176,15 +176,15 @@ static enum put put_lane_request(const struct vb_qp *qp,
 static void touch_source(const struct vb_qp *qp, const struct vb_send_wqe *wqe)
 	VB_REQUIRES(qp->drive)
 {
-	const struct vb_near_side near = { .pd = qp->pd,
-					   .sge = wqe->sge,
-					   .count = wqe->num_sge };
+	const struct vb_local_side local = { .pd = qp->pd,
+					     .sge = wqe->sge,
+					     .count = wqe->num_sge };
 	struct vb_near_qp *nq = vb_nq(qp);
 
 	if (nq->touched == nq->sent + 1)
 		return;
 	nq->touched = nq->sent + 1;
-	(void)vb_cma_touch(&near, wqe->length);
+	(void)vb_cma_touch(&local, wqe->length);
 }
 
 enum vb_next vb_lane_put(struct vb_qp *qp, const struct vb_send_wqe *wqe,
@@ -214,7 +214,7 @@ bool vb_lane_put_quick(struct vb_qp *qp, const struct vb_send_wqe *wqe)
 	return true;
 }
 
-void vb_lane_tell_news(struct vb_qp *qp)
+void vb_lane_establish(struct vb_qp *qp)
 {
 	static const struct vb_send_wqe nothing = { .op = WR_SEND };
 	struct vb_near_qp *nq = vb_nq(qp);
@@ -222,15 +222,15 @@ void vb_lane_tell_news(struct vb_qp *qp)
 	struct vb_request *r;
 	uint8_t *data;
 
-	if (VB_LIKELY(!nq->view.rtr || nq->told_news))
+	if (VB_LIKELY(!nq->view.rtr || nq->establish_sent))
 		return;
 	vb_mutex_lock(&p->tx);
 	r = vb_ring_begin(&p->writer, 0, &data);
 	if (r) {
 		fill_lane_request(qp, &nothing, r);
-		r->op = NEAR_NEWS;
+		r->op = NEAR_ESTABLISH;
 		vb_ring_commit(&p->writer);
-		nq->told_news = true;
+		nq->establish_sent = true;
 	}
 	vb_mutex_unlock(&p->tx);
 	if (r)

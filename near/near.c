@@ -13,7 +13,7 @@
 #include "base/log.h"
 #include "base/shm.h"
 #include "near/copy_helper.h"
-#include "near/hold.h"
+#include "near/grace.h"
 
 /* Pause between checks whether the introduction has ended. */
 #define DECIDE_EVERY  (50 * VB_USEC)
@@ -254,7 +254,7 @@ static struct vb_peer *find_at(struct vb_near *n, unsigned nth, uint32_t key,
 			    : nth < VB_SLOTS ? n->peers[nth]
 					     : n->leaving[nth - VB_SLOTS];
 
-	return p && vb_hold_shows(p, key, qpn) ? p : NULL;
+	return p && vb_grace_shows(p, key, qpn) ? p : NULL;
 }
 
 /* Returns the number of peers that find_at() knows. */
@@ -291,8 +291,9 @@ static struct vb_peer *next_at(struct vb_near *n, unsigned *nth, uint32_t key,
 
 /* Wait for accesses by @key, which the caller has revoked, so that no access by
  * it begins any more. This function waits for each peer once: a peer that
- * vb_hold_await() gave up on still shows its hazard. All peers have had the
- * same time to end, so the limits of near/hold.h are limits for the whole wait.
+ * vb_grace_await() gave up on still shows its hazard. All peers have had the
+ * same time to end, so the limits of near/grace.h are limits for the whole
+ * wait.
  */
 static void await_all(struct vb_near *n, uint32_t key, uint32_t qpn)
 {
@@ -301,7 +302,7 @@ static void await_all(struct vb_near *n, uint32_t key, uint32_t qpn)
 	unsigned nth = 0;
 
 	while ((p = next_at(n, &nth, key, qpn))) {
-		vb_hold_await(p, key, qpn, &age);
+		vb_grace_await(p, key, qpn, &age);
 		vb_peer_put(p);
 	}
 }
@@ -317,19 +318,19 @@ void vb_near_await(struct vb_near *n, uint32_t key)
 	await_all(n, key, 0);
 }
 
-bool vb_near_is_quiet(struct vb_near *n, uint32_t key, struct vb_age *age)
+bool vb_near_is_drained(struct vb_near *n, uint32_t key, struct vb_age *age)
 {
-	bool quiet = true;
+	bool drained = true;
 	struct vb_peer *p;
 	unsigned nth = 0;
 
-	while (quiet && (p = next_at(n, &nth, key, 0))) {
-		quiet = vb_hold_is_over(
+	while (drained && (p = next_at(n, &nth, key, 0))) {
+		drained = vb_grace_is_over(
 			p, key, 0,
 			vb_age_look(age, n->world->now(n->world->arg)));
 		vb_peer_put(p);
 	}
-	return quiet;
+	return drained;
 }
 
 /* Functions for queue pairs. */
@@ -357,10 +358,10 @@ static void near_show(struct vb_near *n, struct vb_qp *qp)
 	VB_REQUIRES(qp->drive)
 {
 	struct vb_near_qp *nq = vb_nq(qp);
-	const struct vb_registry_name name = { nq->number, nq->far_number,
+	const struct vb_registry_name name = { nq->number, nq->remote_number,
 					       nq->life };
 
-	if (nq->life == 0 || (qp->adapter->rnic && !nq->far_number))
+	if (nq->life == 0 || (qp->adapter->rnic && !nq->remote_number))
 		return;
 	nq->shown = true;
 	vb_registry_show(n->registry, qp, &name);
@@ -413,12 +414,13 @@ static void get_ready(struct vb_near *n, struct vb_qp *qp, bool here)
 		return;
 	nq->life = new_life(n);
 	nq->number = near_number_of(n, qp->adapter, qp->index);
-	nq->far_number = qp->attr.dest_qp_num;
+	nq->remote_number = qp->attr.dest_qp_num;
 	/* The keys of an imported domain open another process's memory, which
 	 * is not reached near, but only by packets. */
-	if (qp->pd->origin.is_far)
+	if (qp->pd->origin.is_imported)
 		return;
-	nq->intro = vb_session_want(n, qp->attr.dest_qp_num >> VB_QPN_BITS);
+	nq->session_since =
+		vb_session_want(n, qp->attr.dest_qp_num >> VB_QPN_BITS);
 	qp->way = WAY_OPEN;
 }
 
@@ -430,7 +432,7 @@ bool vb_near_expect(struct vb_near *n, struct vb_qp *qp,
 	vb_near_hide(n, qp);
 	near_forget_peer(n, qp);
 	if (qp->adapter->number >= VB_REGISTRY_ADAPTERS ||
-	    qp->pd->origin.is_far)
+	    qp->pd->origin.is_imported)
 		return false;
 	nq->life = new_life(n);
 	nq->number = near_number_of(n, qp->adapter, qp->index);
@@ -447,9 +449,9 @@ void vb_near_recognize(struct vb_near *n, struct vb_qp *qp,
 
 	if (nq->life == 0 || slot == 0 || slot >= VB_SLOTS || !peer->life)
 		return;
-	nq->far_number = peer->number;
+	nq->remote_number = peer->number;
 	nq->peer_life = peer->life;
-	nq->intro = vb_session_want(n, slot);
+	nq->session_since = vb_session_want(n, slot);
 	near_show(n, qp);
 }
 
@@ -512,10 +514,10 @@ static enum vb_session find_peer(struct vb_near *n, struct vb_qp *qp)
 	struct vb_near_qp *nq = vb_nq(qp);
 	enum vb_session found;
 
-	if (qp->adapter->rnic && !nq->far_number)
+	if (qp->adapter->rnic && !nq->remote_number)
 		return SESSION_PENDING;
-	found = vb_session_find(n, nq->far_number >> VB_QPN_BITS, nq->intro,
-				&nq->peer);
+	found = vb_session_find(n, nq->remote_number >> VB_QPN_BITS,
+				nq->session_since, &nq->peer);
 	return found == SESSION_UP ? find_end(qp) : found;
 }
 

@@ -121,7 +121,7 @@ void vb_near_grant(struct vb_near *n, const struct vb_adapter *a,
 		   const struct vb_grant *g);
 void vb_near_revoke(struct vb_near *n, const struct vb_adapter *a,
 		    uint32_t index);
-bool vb_near_is_quiet(struct vb_near *n, uint32_t key, struct vb_age *age);
+bool vb_near_is_drained(struct vb_near *n, uint32_t key, struct vb_age *age);
 void vb_near_await(struct vb_near *n, uint32_t key);
 
 /*

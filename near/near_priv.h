@@ -27,7 +27,7 @@ enum vb_near_op {
 	NEAR_FAULT,
 	/* A message without a request: it tells the peer's program that the
 	 * requester works, so the connection is established. */
-	NEAR_NEWS,
+	NEAR_ESTABLISH,
 	/* several small WRITEs: for each a struct vb_near_write and its
 	 * bytes */
 	NEAR_MANY,
@@ -44,7 +44,8 @@ enum vb_answer_kind {
 	ANSWER_DONE,
 	/* an atomic is complete; value: the word before the operation */
 	ANSWER_VALUE,
-	/* no receive is posted; syndrome: how long the requester shall wait */
+	/* the responder has no receive posted; syndrome: how long the requester
+	 * waits before it repeats the request */
 	ANSWER_RNR,
 	ANSWER_NAK, /* the request is refused; syndrome: the reason */
 	/* There is no such queue pair, or it is in a state that accepts no
@@ -90,10 +91,10 @@ struct vb_near_qp {
 	 * on. */
 	uint32_t life;
 	/* The numbers by which peers call this queue pair and the connected
-	 * one; far_number is 0 while it is unknown (iWARP). They are QPNs,
+	 * one; remote_number is 0 while it is unknown (iWARP). They are QPNs,
 	 * except that queue pairs of iWARP devices have the program's slot in
 	 * the upper bits, which are unused in their QPN. */
-	uint32_t number, far_number;
+	uint32_t number, remote_number;
 	/* The registry of this program has an entry for this queue pair. */
 	bool shown;
 	/* The fields of the requester. */
@@ -106,7 +107,7 @@ struct vb_near_qp {
 	uint32_t peer_life;
 	/* The view is of the queue pair that is connected to this one. */
 	bool fits;
-	bool told_news;
+	bool establish_sent;
 	/* Send queue indices, with sq.done <= sent <= begun. Work requests from
 	 * done to sent are on the lane; their sequence numbers begin at
 	 * @acked. */
@@ -119,7 +120,7 @@ struct vb_near_qp {
 	 * bytes of the message this program has copied as parts. */
 	uint32_t part_seq, part_bytes;
 	uint32_t atomics; /* number of atomics among the requests on the lane */
-	uint32_t intro;	  /* the value that vb_session_want() returned */
+	uint32_t session_since; /* the value that vb_session_want() returned */
 	uint8_t rnr_retries, silences;
 	/* The kernel denied access to the peer's memory. Once no request is
 	 * under way, later requests go by packets. */
@@ -145,7 +146,7 @@ struct vb_near_qp {
 	 * they were checked, and the latest time at which they are copied.
 	 * VB_NEVER: none gather. */
 	uint32_t gathered;
-	vb_time flush_at, stream_until, tick_at;
+	vb_time flush_at, burst_until, tick_at;
 	/* the queue pair is in near->coalescing; guarded by
 	 * near->coalesce_lock */
 	bool listed;

@@ -97,7 +97,7 @@ struct vb_peer {
 	_Atomic bool owed;
 	_Atomic bool expelled; /* this program has ended the session */
 	/* This program waits for no access of the peer any more, because it has
-	 * waited for one as long as near/hold.h says. */
+	 * waited for one as long as near/grace.h says. */
 	_Atomic bool given_up;
 	struct vb_peer *next; /* the next one in near->callers */
 	struct vb_lane_claim claim;

@@ -61,12 +61,12 @@ static struct rseq_area *my_area(void)
  */
 static long look_and_call(struct rseq_area *area,
 			  const struct vb_permit *permit, long number,
-			  pid_t pid, const struct iovec *near,
-			  unsigned long count, const struct iovec *far,
-			  unsigned long far_count)
+			  pid_t pid, const struct iovec *local,
+			  unsigned long count, const struct iovec *remote,
+			  unsigned long remote_count)
 {
-	register const struct iovec *r10 __asm__("r10") = far;
-	register unsigned long r8 __asm__("r8") = far_count;
+	register const struct iovec *r10 __asm__("r10") = remote;
+	register unsigned long r8 __asm__("r8") = remote_count;
 	register unsigned long r9 __asm__("r9") = 0;
 	long rc = number;
 
@@ -99,7 +99,7 @@ static long look_and_call(struct rseq_area *area,
 			 "6:\n"
 			 : "+a"(rc), "+r"(r10), "+r"(r8), "+r"(r9)
 			 : [area] "r"(area), [permit] "r"(permit),
-			   "D"((long)pid), "S"(near),
+			   "D"((long)pid), "S"(local),
 			   "d"(count), [again] "i"(AGAIN), [lapsed] "i"(LAPSED)
 			 : "rcx", "r11", "memory", "cc");
 	return rc;
@@ -107,14 +107,15 @@ static long look_and_call(struct rseq_area *area,
 
 static ssize_t copy_exactly(struct rseq_area *area,
 			    const struct vb_permit *permit, long number,
-			    pid_t pid, const struct iovec *near, unsigned count,
-			    const struct iovec *far, unsigned far_count)
+			    pid_t pid, const struct iovec *local,
+			    unsigned count, const struct iovec *remote,
+			    unsigned remote_count)
 {
 	long rc;
 
 	do
-		rc = look_and_call(area, permit, number, pid, near, count, far,
-				   far_count);
+		rc = look_and_call(area, permit, number, pid, local, count,
+				   remote, remote_count);
 	while (rc == AGAIN);
 	return rc;
 }
@@ -130,8 +131,9 @@ static struct rseq_area *my_area(void)
 
 static ssize_t copy_exactly(struct rseq_area *area,
 			    const struct vb_permit *permit, long number,
-			    pid_t pid, const struct iovec *near, unsigned count,
-			    const struct iovec *far, unsigned far_count)
+			    pid_t pid, const struct iovec *local,
+			    unsigned count, const struct iovec *remote,
+			    unsigned remote_count)
 {
 	/* never called on this processor, because my_area() returns NULL */
 	return -ENOSYS;
@@ -153,8 +155,8 @@ static bool holds(const struct vb_permit *p)
 }
 
 ssize_t vb_permit_copy(const struct vb_permit *permit, pid_t pid, bool put,
-		       const struct iovec *near, unsigned count,
-		       const struct iovec *far, unsigned far_count)
+		       const struct iovec *local, unsigned count,
+		       const struct iovec *remote, unsigned remote_count)
 {
 	struct rseq_area *area = my_area();
 	ssize_t n;
@@ -163,10 +165,10 @@ ssize_t vb_permit_copy(const struct vb_permit *permit, pid_t pid, bool put,
 		return copy_exactly(area, permit,
 				    put ? SYS_process_vm_writev
 					: SYS_process_vm_readv,
-				    pid, near, count, far, far_count);
+				    pid, local, count, remote, remote_count);
 	if (!holds(permit))
 		return -ECANCELED;
-	n = put ? process_vm_writev(pid, near, count, far, far_count, 0)
-		: process_vm_readv(pid, near, count, far, far_count, 0);
+	n = put ? process_vm_writev(pid, local, count, remote, remote_count, 0)
+		: process_vm_readv(pid, local, count, remote, remote_count, 0);
 	return n < 0 ? -errno : n;
 }

@@ -11,7 +11,7 @@
  * and the system call, and the owner may revoke the key meanwhile. Therefore
  * check and call are one restartable sequence (rseq(2)): a thread that lost its
  * processor in between checks again. A copy that has begun is inside the
- * kernel, where the owner can see it (near/hold.h).
+ * kernel, where the owner can see it (near/grace.h).
  */
 #ifndef NEAR_PERMIT_H
 #define NEAR_PERMIT_H
@@ -34,12 +34,13 @@ bool vb_permit_is_exact(void);
 
 /*
  * Call process_vm_writev(2) (@put) or process_vm_readv(2) between @count pieces
- * of this program's memory, @near, and @far_count pieces of the memory of
- * process @pid, @far. Returns the bytes copied, which may be fewer than asked
- * for, or -errno. -ECANCELED: the permit had lapsed, and nothing was copied.
+ * of this program's memory, @local, and @remote_count pieces of the memory of
+ * process @pid, @remote. Returns the bytes copied, which may be fewer than
+ * asked for, or -errno. -ECANCELED: the permit had lapsed, and nothing was
+ * copied.
  */
 ssize_t vb_permit_copy(const struct vb_permit *permit, pid_t pid, bool put,
-		       const struct iovec *near, unsigned count,
-		       const struct iovec *far, unsigned far_count);
+		       const struct iovec *local, unsigned count,
+		       const struct iovec *remote, unsigned remote_count);
 
 #endif

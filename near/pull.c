@@ -17,14 +17,14 @@
 #define SLAB (1u << 20)
 _Static_assert(SLAB / 2 <= VB_PART_MOST, "the sender copies one half");
 
-static enum vb_cma place_zeros(const struct vb_near_side *near, uint64_t len)
+static enum vb_cma place_zeros(const struct vb_local_side *local, uint64_t len)
 {
 	static const uint8_t zeros[4096];
 
 	for (uint64_t done = 0, part; done < len; done += part) {
 		part = VB_MIN(len - done, sizeof(zeros));
-		if (vb_sge_place(near->pd, near->sge, near->count,
-				 near->offset + done, zeros, (uint32_t)part))
+		if (vb_sge_place(local->pd, local->sge, local->count,
+				 local->offset + done, zeros, (uint32_t)part))
 			return CMA_LOCAL;
 	}
 	return CMA_OK;
@@ -40,24 +40,24 @@ struct source {
 
 static enum vb_cma pull_piece(const struct vb_near_job *j,
 			      const struct source *s,
-			      const struct vb_near_side *near, unsigned i,
+			      const struct vb_local_side *local, unsigned i,
 			      uint64_t skip, uint64_t len)
 {
-	const struct vb_far_side far = vb_far_side_by(
+	const struct vb_remote_side remote = vb_remote_side_by(
 		&s->view, s->pieces[i].lkey, s->pieces[i].addr + skip, 0);
 
-	if (far.key != NEAR_ZEROS)
-		return vb_cma(j->peer, near, &far, len, false);
-	if (!near->plain)
-		return place_zeros(near, len);
-	memset(near->plain, 0, len);
+	if (remote.key != NEAR_ZEROS)
+		return vb_cma(j->peer, local, &remote, len, false);
+	if (!local->plain)
+		return place_zeros(local, len);
+	memset(local->plain, 0, len);
 	return CMA_OK;
 }
 
 /* Copy the bytes from @from up to @end of the message out of the requester's
  * memory, by the requester's own keys. */
 static enum vb_cma pull(const struct vb_near_job *j, const struct source *s,
-			struct vb_near_side near, uint64_t from, uint64_t end)
+			struct vb_local_side local, uint64_t from, uint64_t end)
 {
 	enum vb_cma result = CMA_OK;
 	uint64_t at = 0;
@@ -67,9 +67,9 @@ static enum vb_cma pull(const struct vb_near_job *j, const struct source *s,
 		uint64_t behind = VB_MIN(at + s->pieces[i].length, end);
 
 		if (first < behind) {
-			result = pull_piece(j, s, &near, i, first - at,
+			result = pull_piece(j, s, &local, i, first - at,
 					    behind - first);
-			near.offset += behind - first;
+			local.offset += behind - first;
 		}
 		at += s->pieces[i].length;
 	}
@@ -88,8 +88,8 @@ static enum vb_cma pull_head(const struct vb_near_job *j,
 		uint32_t part = VB_MIN(len - done, s->pieces[i].length);
 
 		result = pull_piece(
-			j, s, &(struct vb_near_side){ .plain = head + done }, i,
-			0, part);
+			j, s, &(struct vb_local_side){ .plain = head + done },
+			i, 0, part);
 		done += part;
 	}
 	return result;
@@ -133,7 +133,7 @@ static void go_on_later(const struct vb_near_job *j, uint64_t if_done,
 
 /* Copy the bytes from @from up to @end, and offer one half to the sender. */
 static enum vb_cma pull_half(const struct vb_near_job *j,
-			     const struct source *s, struct vb_near_side near,
+			     const struct source *s, struct vb_local_side local,
 			     uint64_t from, uint64_t end)
 {
 	uint64_t middle = from + (end - from) / 2;
@@ -143,23 +143,23 @@ static enum vb_cma pull_half(const struct vb_near_job *j,
 		.seq = j->r->seq,
 		.offset = (uint32_t)middle,
 		.len = (uint32_t)(end - middle),
-		.key = near.sge->lkey,
-		.iova = near.sge->addr + middle,
+		.key = local.sge->lkey,
+		.iova = local.sge->addr + middle,
 	};
 	bool shared = vb_split_copy_make(&j->peer->split, &part);
 	enum vb_cma result;
 
-	near.helped = shared;
-	near.offset = from;
-	result = pull(j, s, near, from, shared ? middle : end);
+	local.helped = shared;
+	local.offset = from;
+	result = pull(j, s, local, from, shared ? middle : end);
 	if (!shared)
 		return result;
 	switch (vb_split_copy_end(&j->peer->split)) {
 	case SPLIT_DONE:
 		return result;
 	case SPLIT_OURS:
-		near.offset = middle;
-		return result ? result : pull(j, s, near, middle, end);
+		local.offset = middle;
+		return result ? result : pull(j, s, local, middle, end);
 	default:
 		go_on_later(j, result ? from : end, result ? from : middle);
 		return result;
@@ -183,21 +183,21 @@ static void put_off(const struct vb_near_job *j, uint64_t at, uint32_t skip)
 }
 
 static enum vb_cma pull_slab(const struct vb_near_job *j,
-			     const struct source *s, struct vb_near_side near,
+			     const struct source *s, struct vb_local_side local,
 			     uint64_t from, uint64_t end, uint32_t skip)
 	VB_REQUIRES(j->qp->drive)
 {
 	if (is_shareable(j))
-		return pull_half(j, s, near, from, end);
-	near.offset = from - skip;
-	return pull(j, s, near, from, end);
+		return pull_half(j, s, local, from, end);
+	local.offset = from - skip;
+	return pull(j, s, local, from, end);
 }
 
 /* Continue the copy at the byte that was reached before, as far as this turn
  * allows. The first @skip bytes of the message are not placed. */
 static enum vb_cma pull_slabs(const struct vb_near_job *j,
 			      const struct source *s,
-			      const struct vb_near_side *near, uint32_t skip)
+			      const struct vb_local_side *local, uint32_t skip)
 	VB_REQUIRES(j->qp->drive)
 {
 	uint32_t *left = &j->peer->pull_left;
@@ -211,7 +211,7 @@ static enum vb_cma pull_slabs(const struct vb_near_job *j,
 			put_off(j, at, skip);
 			break;
 		}
-		result = pull_slab(j, s, *near, at, end, skip);
+		result = pull_slab(j, s, *local, at, end, skip);
 		*left -= VB_MIN(*left, end - at);
 	}
 	return result;
@@ -263,11 +263,11 @@ static enum vb_cma pull_message(const struct vb_near_job *j,
 	VB_REQUIRES(j->qp->drive)
 {
 	const struct vb_recv_wqe *recv = &j->qp->recv;
-	const struct vb_near_side near = { .pd = vb_resp_recv_pd(j->qp),
-					   .sge = recv->sge,
-					   .count = recv->num_sge };
+	const struct vb_local_side local = { .pd = vb_resp_recv_pd(j->qp),
+					     .sge = recv->sge,
+					     .count = recv->num_sge };
 
-	return pull_slabs(j, s, &near, skip);
+	return pull_slabs(j, s, &local, skip);
 }
 
 /* Was the rest of this message put off after the message had matched a receive

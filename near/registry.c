@@ -254,31 +254,31 @@ static bool copy_key(const struct vb_registry_key *k, struct vb_grant *g,
 }
 
 bool vb_registry_open(const struct vb_registry *reg,
-		      const struct vb_far_side *far, struct vb_grant *g,
+		      const struct vb_remote_side *remote, struct vb_grant *g,
 		      struct vb_permit *permit)
 {
 	const struct vb_registry_key *k;
 	uint32_t index;
 
-	if (far->adapter >= VB_REGISTRY_ADAPTERS || far->key == 0)
+	if (remote->adapter >= VB_REGISTRY_ADAPTERS || remote->key == 0)
 		return false;
-	index = vb_registry_index(reg, far->adapter, far->key);
+	index = vb_registry_index(reg, remote->adapter, remote->key);
 	if (index >= VB_REGISTRY_KEYS)
 		return false;
-	k = &reg->keys[far->adapter][index];
+	k = &reg->keys[remote->adapter][index];
 	if (!copy_key(k, g, permit))
 		return false;
 	permit->word[0] = permit->word[1] = &k->seq;
 	permit_while_alive(reg, permit);
-	if (far->view) {
+	if (remote->view) {
 		permit->word[1] =
-			&reg->qps[far->view->qpn % VB_REGISTRY_QPS].seq;
-		permit->is[1] = far->view->seq;
+			&reg->qps[remote->view->qpn % VB_REGISTRY_QPS].seq;
+		permit->is[1] = remote->view->seq;
 	}
-	return g->key == far->key && g->pd == far->pd &&
-	       (g->access & far->need) == far->need &&
+	return g->key == remote->key && g->pd == remote->pd &&
+	       (g->access & remote->need) == remote->need &&
 	       (g->qpn == 0 ||
-		g->qpn % VB_REGISTRY_QPS == far->qpn % VB_REGISTRY_QPS);
+		g->qpn % VB_REGISTRY_QPS == remote->qpn % VB_REGISTRY_QPS);
 }
 
 static void near_put_gid(_Atomic uint64_t at[2], const struct vb_gid *gid)
@@ -306,7 +306,7 @@ void vb_registry_show(struct vb_registry *reg, const struct vb_qp *qp,
 	near_put(&e->access, qp->attr.access_flags);
 	near_put(&e->pd, qp->pd->id);
 	near_put(&e->adapter,
-		 qp->pd->origin.is_far ? VB_REGISTRY_NO_ADAPTER : adapter);
+		 qp->pd->origin.is_imported ? VB_REGISTRY_NO_ADAPTER : adapter);
 	near_put(&e->rq_psn, qp->attr.rq_psn);
 	near_put(&e->reads, qp->attr.max_dest_rd_atomic);
 	near_put(&e->rtr, atomic_load_explicit(

@@ -114,7 +114,7 @@ bool vb_registry_is_alive(const struct vb_registry *reg);
 void vb_registry_grant(struct vb_registry *reg, const struct vb_adapter *a,
 		       const struct vb_grant *g);
 /* Revoke a key: no access by it begins after this. Accesses that have begun may
- * still be under way: near/hazard.h and near/hold.h wait for them. */
+ * still be under way: near/hazard.h and near/grace.h wait for them. */
 void vb_registry_revoke(struct vb_registry *reg, const struct vb_adapter *a,
 			uint32_t index);
 /* Show @qp with its attributes, route and state to peers; name->number 0: @qp
@@ -147,7 +147,7 @@ static inline bool vb_registry_is_current(const struct vb_registry *reg,
 }
 
 /* The owner's memory that one access needs. */
-struct vb_far_side {
+struct vb_remote_side {
 	uint32_t adapter, pd, qpn;
 	uint32_t key;
 	uint64_t iova;
@@ -158,26 +158,26 @@ struct vb_far_side {
 
 /* Describe an access to the owner's memory through the queue pair that the view
  * @v shows. */
-static inline struct vb_far_side
-vb_far_side_by(const struct vb_registry_view *v, uint32_t key, uint64_t iova,
-	       uint32_t need)
+static inline struct vb_remote_side
+vb_remote_side_by(const struct vb_registry_view *v, uint32_t key, uint64_t iova,
+		  uint32_t need)
 {
-	return (struct vb_far_side){ .adapter = v->adapter,
-				     .pd = v->pd,
-				     .qpn = v->qpn,
-				     .key = key,
-				     .iova = iova,
-				     .need = need,
-				     .view = v };
+	return (struct vb_remote_side){ .adapter = v->adapter,
+					.pd = v->pd,
+					.qpn = v->qpn,
+					.key = key,
+					.iova = iova,
+					.need = need,
+					.view = v };
 }
 
-/* Does the key grant the rights far->need? Then *@g is the grant of the key,
+/* Does the key grant the rights remote->need? Then *@g is the grant of the key,
  * and *@permit lapses when the key or the queue pair changes, or the owner
  * ends. The caller has announced the key before (vb_hazard_announce()), so the
  * owner, which revokes first and looks at the hazards afterwards, waits for
  * this access. */
 bool vb_registry_open(const struct vb_registry *reg,
-		      const struct vb_far_side *far, struct vb_grant *g,
+		      const struct vb_remote_side *remote, struct vb_grant *g,
 		      struct vb_permit *permit);
 
 /* Relaxed: the two words change once, from zero, before the first queue pair of

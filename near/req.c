@@ -45,13 +45,15 @@ const unsigned vb_near_rule_count = VB_COUNT(vb_near_rules);
 #define STEP_BYTES (1u << 20)
 /* the most bytes that one step copies while the caller processes a lane */
 #define LIGHT_BYTES (64u << 10)
-/* Work requests that must be incomplete before small WRITEs gather. */
+/* Small WRITEs gather only while at least this many work requests are
+ * incomplete; at most GATHER_MOST of them gather, for GATHER_FOR. */
 #define GATHER_BEHIND 16
 #define GATHER_MOST   64
 #define GATHER_FOR    (100 * VB_USEC)
-/* The same limit when a thread of the peer stands by. */
+/* the most WRITEs that gather when a thread of the peer stands by to serve
+ * them */
 #define GATHER_BESIDE 32
-#define STREAM_LASTS  (2 * VB_MSEC)
+#define BURST_LASTS   (2 * VB_MSEC)
 
 /*
  * Timers.
@@ -238,7 +240,7 @@ static bool is_our_peer(const struct vb_qp *qp,
 bool vb_near_is_there(struct vb_qp *qp)
 {
 	struct vb_near_qp *nq = vb_nq(qp);
-	uint32_t qpn = nq->far_number;
+	uint32_t qpn = nq->remote_number;
 
 	if (VB_UNLIKELY(!vb_peer_is_up(nq->peer)))
 		return false;
@@ -419,7 +421,7 @@ static bool near_gathers(struct vb_near *n, struct vb_qp *qp, vb_time now)
 	}
 	if (nq->flush_at == VB_NEVER) {
 		nq->flush_at = now + GATHER_FOR;
-		nq->stream_until = now + STREAM_LASTS;
+		nq->burst_until = now + BURST_LASTS;
 		vb_near_list(n, qp);
 	}
 	return true;
@@ -437,7 +439,7 @@ static void keep_time(struct vb_qp *qp, vb_time now) VB_REQUIRES(qp->drive)
 {
 	struct vb_near_qp *nq = vb_nq(qp);
 
-	nq->tick_at = now < nq->stream_until ? now + GATHER_FOR : VB_NEVER;
+	nq->tick_at = now < nq->burst_until ? now + GATHER_FOR : VB_NEVER;
 }
 
 bool vb_near_can_wait(const struct vb_qp *qp)
@@ -445,7 +447,7 @@ bool vb_near_can_wait(const struct vb_qp *qp)
 	return vb_nq(qp)->flush_at != VB_NEVER && may_gather(qp);
 }
 
-static bool is_quiet(const struct vb_near_qp *nq)
+static bool has_no_timer(const struct vb_near_qp *nq)
 {
 	return (nq->rnr_at & nq->retry_at & nq->flush_at & nq->tick_at) ==
 	       VB_NEVER;
@@ -457,7 +459,7 @@ bool vb_near_quick(struct vb_qp *qp)
 	const struct vb_send_wqe *wqe;
 
 	if (vb_near_state(qp) != QPS_RTS || nq->sent != nq->begun ||
-	    vb_sq_end(&qp->sq) - nq->sent != 1 || !is_quiet(nq))
+	    vb_sq_end(&qp->sq) - nq->sent != 1 || !has_no_timer(nq))
 		return false;
 	wqe = vb_sq_at(&qp->sq, nq->sent);
 	if (wqe->op != WR_SEND || wqe->length > VB_REQUEST_MAX ||

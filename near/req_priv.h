@@ -108,7 +108,7 @@ bool vb_lane_put_quick(struct vb_qp *qp, const struct vb_send_wqe *wqe)
 bool vb_lane_put_many(struct vb_qp *qp, vb_time now) VB_REQUIRES(qp->drive);
 /* Tell the peer's program that the connection is established: that program may
  * be waiting for the event, and accesses to its memory do not show it. */
-void vb_lane_tell_news(struct vb_qp *qp) VB_REQUIRES(qp->drive);
+void vb_lane_establish(struct vb_qp *qp) VB_REQUIRES(qp->drive);
 #define VB_MANY_LEAST 8 /* the fewest WRITEs for which a record pays */
 
 /* Functions of near/here.c. */

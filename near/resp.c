@@ -32,7 +32,7 @@ static bool is_for_connection(const struct vb_near_job *j)
 	const struct vb_near_qp *nq = vb_nq(j->qp);
 
 	return nq && nq->life && j->r->life == nq->life &&
-	       takes_requests(j->qp) && nq->far_number == j->r->sqpn &&
+	       takes_requests(j->qp) && nq->remote_number == j->r->sqpn &&
 	       vb_peer_has(j->peer, j->r->sqpn >> VB_QPN_BITS);
 }
 
@@ -146,7 +146,7 @@ static enum vb_fault near_take_write(const struct vb_near_job *j)
 	struct vb_qp *qp = j->qp;
 	enum vb_fault fault;
 
-	/* an empty first message needs no right: see near/here.c */
+	/* an empty first message needs no right; near/here.c has the reason */
 	if (!(qp->attr.access_flags & ACCESS_REMOTE_WRITE) &&
 	    !(qp->adapter->rnic && r->length == 0))
 		return FAULT_ACCESS_FLAGS;
@@ -421,7 +421,7 @@ static bool is_next(const struct vb_near_job *j) VB_REQUIRES(j->qp->drive)
 		nq->src_life = j->r->src_life;
 		nq->expected = 0;
 	}
-	return j->r->op != NEAR_NEWS && j->r->seq == nq->expected;
+	return j->r->op != NEAR_ESTABLISH && j->r->seq == nq->expected;
 }
 
 void vb_near_request(struct vb_near *n, struct vb_peer *p, struct vb_qp *qp,

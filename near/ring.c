@@ -8,7 +8,7 @@
 
 /* A compiler barrier: the source must not be read again after the copy was
  * checked, because the other program may have changed it. */
-static void settle_copy(void *copy)
+static void hide_from_optimizer(void *copy)
 {
 	__asm__ volatile("" : : "r"(copy) : "memory");
 }
@@ -113,8 +113,8 @@ int vb_ring_look(const struct vb_ring_reader *rd, struct vb_request *r,
 		return 0;
 	*r = slot->r;
 	at = slot->data_at;
-	settle_copy(r);
-	settle_copy(&at);
+	hide_from_optimizer(r);
+	hide_from_optimizer(&at);
 	*data = slot->room;
 	if (r->bytes <= VB_REQUEST_ROOM)
 		return 1;
@@ -146,7 +146,7 @@ int vb_ring_hear(struct vb_ring_reader *rd, struct vb_answer_note *a)
 	if (!vb_ring_has_answer(rd))
 		return 0;
 	*a = rd->ring->answers[rd->answer_head++ % VB_RING_SLOTS].a;
-	settle_copy(a);
+	hide_from_optimizer(a);
 	return 1;
 }
 

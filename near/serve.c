@@ -3,7 +3,7 @@
  * requests. */
 #include <errno.h>
 
-#include "near/hold.h"
+#include "near/grace.h"
 #include "near/near_priv.h"
 
 /* requests of one peer that are processed before the other lanes have a turn */
@@ -186,7 +186,7 @@ static int serve_run(struct vb_near *n, struct vb_peer *p, unsigned *left,
 	if (qp && !take_drive(n, p, qp))
 		return 0;
 	if (qp) {
-		qp->now = VB_MAX(now, qp->now);
+		now = vb_qp_advance(qp, now);
 	}
 	a.count = 0;
 	do {
@@ -267,7 +267,7 @@ static int hear_answer(struct vb_near *n, struct vb_peer *p,
 		rc = -EPROTO;
 	if (!qp)
 		return rc;
-	qp->now = VB_MAX(now, qp->now);
+	now = vb_qp_advance(qp, now);
 	if (rc > 0 && vb_near_is_called(qp, a.qpn) && vb_nq(qp)->peer == p) {
 		vb_near_answered(n, qp, &a, now);
 		step_if_due(n, qp, now);
@@ -373,7 +373,8 @@ static void look_after_part(struct vb_near *n, struct vb_peer *p, vb_time now)
 	struct vb_split_copy *split = &p->split;
 
 	if (is_closed(n, split->qpn) &&
-	    vb_hold_is_over(p, 0, split->qpn, vb_age_look(&split->failed, now)))
+	    vb_grace_is_over(p, 0, split->qpn,
+			     vb_age_look(&split->failed, now)))
 		(void)!vb_serve_abandon(n, p);
 }
 
@@ -384,7 +385,7 @@ enum vb_lane_state vb_serve_last(struct vb_near *n, struct vb_peer *p,
 {
 	if (p->split.waits)
 		look_after_part(n, p, now);
-	if (p->split.waits && !vb_hold_has_left(p, p->split.qpn))
+	if (p->split.waits && !vb_grace_has_left(p, p->split.qpn))
 		return LANE_LEAVES;
 	/* A message of which the peer was copying a part cannot be completed.
 	 * The messages behind it can be completed. */

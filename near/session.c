@@ -58,7 +58,7 @@ enum session_msg_kind {
 	SESSION_WAKE, /* a message of one byte, which host_wake() sends */
 };
 
-struct intro {
+struct session_msg {
 	uint32_t magic;
 	uint16_t version, kind;
 	/* the slot of the sender, and its second slot or 0 */
@@ -71,7 +71,7 @@ struct intro {
 /* A message as it was received. The receiver closes the descriptors that are
  * not -1. */
 struct parcel {
-	struct intro m;
+	struct session_msg m;
 	int fds[MOST_FDS];
 	unsigned count;
 };
@@ -80,7 +80,7 @@ static int send_session_msg(struct vb_near *n, const struct vb_peer *p,
 			    enum session_msg_kind kind, bool reaches,
 			    const int *fds, unsigned count)
 {
-	const struct intro m = {
+	const struct session_msg m = {
 		.magic = SESSION_MAGIC,
 		.version = VB_NEAR_VERSION,
 		.kind = kind,
@@ -217,7 +217,7 @@ static int connect_slot(unsigned slot, int *out)
 	return 0;
 }
 
-static int say_hello(struct vb_near *n, struct vb_peer *p)
+static int offer_session(struct vb_near *n, struct vb_peer *p)
 {
 	int fds[MOST_FDS] = { n->registry_fd, n->bell_fd, -1 };
 	void *lane;
@@ -239,7 +239,7 @@ static int call_peer(struct vb_near *n, struct vb_peer *p)
 	if (rc == 0 && !near_is_ours(p->session, &p->pid))
 		rc = -EPERM;
 	if (rc == 0)
-		rc = say_hello(n, p);
+		rc = offer_session(n, p);
 	return rc ? rc : watch_session(n, p);
 }
 
@@ -438,7 +438,7 @@ static int come_up(struct vb_near *n, struct vb_peer *p, bool reach)
  * another slot. This is believed only if the program at that slot says that it
  * has both slots; then use the session by that slot, or call it. */
 static void call_elsewhere(struct vb_near *n, unsigned first,
-			   const struct intro *m)
+			   const struct session_msg *m)
 {
 	struct vb_peer *there = NULL;
 

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
-#include "near/hold.h"
+#include "near/grace.h"
 
 void vb_session_set_state(struct vb_near *n, struct vb_peer *p,
 			  enum vb_peer_state state)
@@ -33,7 +33,7 @@ void vb_session_enter(struct vb_near *n, struct vb_peer *p)
 static bool is_slow_to_leave(const struct vb_peer *p, enum vb_peer_state was)
 {
 	return (was == PEER_UP || was == PEER_MET) && !p->is_self &&
-	       !vb_hold_has_left(p, 0);
+	       !vb_grace_has_left(p, 0);
 }
 
 /* Remove @p from the table, for both of its slots, if it is there. The caller
@@ -77,7 +77,7 @@ void vb_session_see_off(struct vb_near *n, bool all)
 	for (unsigned i = 0; n->leaving_count && i < VB_SLOTS; i++) {
 		struct vb_peer *p = n->leaving[i];
 
-		if (!p || (!all && !vb_hold_has_left(p, 0)))
+		if (!p || (!all && !vb_grace_has_left(p, 0)))
 			continue;
 		vb_mutex_lock(&n->lock);
 		n->leaving[i] = NULL;

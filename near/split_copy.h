@@ -44,7 +44,7 @@ struct vb_split_copy {
 	/* The sender was too slow: it still copies a part of the message, which
 	 * stays the first on the lane; the receiver continues later. */
 	bool waits;
-	/* how long the receiver's queue pair has failed since */
+	/* how long ago the receiver's queue pair failed */
 	struct vb_age failed;
 	uint32_t qpn, life; /* number and life of the receiver's queue pair */
 	struct vb_recv_wqe recv; /* the receive that the message consumes */
@@ -76,7 +76,7 @@ enum vb_split_copy_end vb_split_copy_look(const struct vb_split_copy *s);
  * begun to copy and can no longer begin (its permit has lapsed). */
 void vb_split_copy_drop(struct vb_split_copy *s);
 
-/* A function for the sender: is there an offer? */
+/* Called by the sender: true if the receiver has made an offer. */
 static inline bool vb_offer_is_there(const struct vb_offer *o)
 {
 	return VB_UNLIKELY(

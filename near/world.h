@@ -38,8 +38,8 @@ struct vb_near_world {
 	uint32_t (*random)(void *arg);
 	/* Makes the copy that vb_permit_copy() describes. */
 	ssize_t (*copy)(void *arg, const struct vb_permit *permit, pid_t pid,
-			bool put, const struct iovec *near, unsigned count,
-			const struct iovec *far, unsigned far_count);
+			bool put, const struct iovec *local, unsigned count,
+			const struct iovec *remote, unsigned remote_count);
 	/* Returns where the threads of process @pid are. */
 	enum vb_whereabouts (*find)(void *arg, pid_t pid);
 	/* Has the last thread of @p ended, or has it executed another program?

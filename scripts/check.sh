@@ -128,6 +128,13 @@ found_none() {
 	return "${PIPESTATUS[0]}"
 }
 
+# A time that a thread read before another one drove the queue pair would put
+# its clock back.
+times_set_elsewhere() {
+	! grep -rnE --include='*.[ch]' 'qp->now = ' \
+		core ib iwarp near link engine front | grep -v '^core/qp\.[ch]:'
+}
+
 # The sources and the documents by themselves; nothing is built.
 style() {
 	one "includes are as the table of rooms permits" \
@@ -143,6 +150,8 @@ style() {
 		found_none scripts/rooms.py self-test
 	one "the checks of documents fail where they must" \
 		found_none scripts/docs.py self-test
+	one "only vb_qp_advance() sets a queue pair's time" \
+		found_none times_set_elsewhere
 	one "functions that need a lock say so to clang" \
 		found_none scripts/locks.py check
 	one "the check of locks fails where it must" \
@@ -440,6 +449,8 @@ layer fabric_cc "congestion control and counters of such a subnet" program fabri
 layer fabric_far "one InfiniBand subnet in two processes on two hosts" program fabric_far
 layer fabric_capture "what passes the ports of an InfiniBand subnet" program fabric_capture
 layer fabric_show "pictures of an InfiniBand subnet" program fabric_show
+layer fabric_target "storage targets of an InfiniBand subnet" program fabric_target
+layer fabric_reports "traps of an InfiniBand subnet, and opensm's reports" program fabric_reports
 layer ib_verbs "verbs over LIDs, through a fabric's switches" program ib_verbs
 layer near "two programs of one host, without packets" program near
 layer garbage "hostile datagrams while traffic runs" program garbage

@@ -69,6 +69,7 @@ need_test() {
 	need infiniband-diags have ibstat
 	need opensm have opensm
 	need ibsim-utils have ibsim
+	need srptools have ibsrpdm
 	need ucx-utils have ucx_info
 	need libwrap0 loads libwrap.so.0 # its server's, which is only unpacked
 	need redis-tools have redis-benchmark

@@ -36,7 +36,11 @@ LIBRARIES = {
         rf'{LOW}|iwarp/setup.c|front/(rdmacm/.*|rsockets/(?!preload).*)',
     'librspreload': r'base/.*|front/rsockets/(preload|fdset).*',
     'libverbena-files': rf'{LOW}|(core|link|engine|front/(files|netlink))/.*',
-    'verbena': rf'{LOW}|(core|link|ib|iwarp|near|engine|mgmt|broker|cli)/.*',
+    'verbena':
+        rf'{LOW}|(core|link|ib|iwarp|near|engine|mgmt|broker)/.*|'
+        r'(fabric|fabricd|cli)/.*',
+    'libibumad':
+        rf'{LOW}|engine/(fabric_(ask|path|places)|runtime_dir).c|front/umad/.*',
 }
 STATIC = re.compile(
     r'^static (?!inline)(?:[\w*]+\s+|__attribute__\(.*?\)\)\s+)*?'
@@ -202,6 +206,14 @@ def self_test():
           'base/n.c': 'static void\nother(int a)\n{\n}\n',
           TABLE: table + '| 0 | `wire` | | |\n| 0 | `base` | | |\n'},
          'wire/o.c:1: libibverbs has another other(), of base/n.c'),
+        ({'fabric/n.c': 'static void give(void)\n{\n}\n',
+          'fabricd/n.c': 'static bool give(int a)\n{\n}\n',
+          TABLE: table + '| 0 | `fabric` | | |\n| 1 | `fabricd` | | |\n'},
+         'fabricd/n.c:1: verbena has another give(), of fabric/n.c'),
+        ({'base/n.c': 'static void walk(void)\n{\n}\n',
+          'front/umad/n.c': 'static bool walk(int a)\n{\n}\n',
+          TABLE: table + '| 0 | `base` | | |\n| 1 | `front/umad` | | |\n'},
+         'front/umad/n.c:1: libibumad has another walk(), of base/n.c'),
     ]
     for change, expected in cases:
         with tempfile.TemporaryDirectory() as root:

@@ -66,7 +66,7 @@ struct vb_class_info {
 
 struct vb_cc_key_info {
 	uint64_t key;
-	uint8_t protect; /* 1 bit */
+	uint8_t protect; /* KeyProtectBit, 1 bit */
 	uint16_t lease;	 /* lease period of the key in seconds; 0: for ever */
 	uint16_t violations;
 };
@@ -100,7 +100,7 @@ struct vb_cc_switch_setting {
 #define VB_CC_PORTS_BLOCK   48
 #define VB_CC_ELEMENT_BYTES 4
 struct vb_cc_port_setting {
-	uint8_t valid;	   /* 1 bit */
+	uint8_t valid;	   /* 1: the port uses this setting; 1 bit */
 	uint8_t type;	   /* 1 bit; 1: the port uses credit starvation */
 	uint8_t threshold; /* code of the threshold, 4 bits */
 	uint8_t packet_size;
@@ -128,7 +128,8 @@ struct vb_cc_log {
 	uint16_t events;
 	/* of an adapter: mask of the service levels with events */
 	uint16_t sls;
-	uint32_t stamp; /* now */
+	/* time at which the log was read, in units of VB_CC_STAMP_NS */
+	uint32_t stamp;
 };
 #define VB_CC_LOG_PORTS_AT 8
 /* offset of the entries in the log of a switch */

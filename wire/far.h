@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The messages between two processes that hold one end of an InfiniBand link
- * each (docs/WIRE.md, "Links of a fabric between processes"). Over UDP a
- * message is a datagram. Numbers are big-endian.
+ * each (docs/WIRE.md 7). Over UDP a message is a datagram. Numbers are
+ * big-endian.
  */
 #ifndef WIRE_FAR_H
 #define WIRE_FAR_H
@@ -62,8 +62,8 @@ enum vb_far_verdict {
 	FAR_VERSION,
 };
 
-/* Which message is this? *@kind: only if FAR_GOOD, and then the message has at
- * least the bytes of its kind. */
+/* Decide which message the bytes are. *@kind is set only if FAR_GOOD, and then
+ * the message has at least the bytes of its kind. */
 enum vb_far_verdict vb_far_look(const uint8_t *bytes, size_t len,
 				enum vb_far_kind *kind, unsigned *version);
 /* Write the check of a header of @len bytes, VB_FAR_HELLO_BYTES or

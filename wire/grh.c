@@ -13,8 +13,8 @@
 #define FLAG_DF	  0x4000
 #define UDP_PROTO 17
 
-/* The checksum of RFC 1071. Over a header with a correct checksum the result is
- * 0. */
+/* Returns the checksum of RFC 1071. Over a header with a correct checksum the
+ * result is 0. */
 static uint16_t ip_checksum(const uint8_t *header)
 {
 	uint32_t sum = 0;

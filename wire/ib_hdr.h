@@ -71,9 +71,9 @@ static inline unsigned vb_syn_type(uint8_t syndrome)
 struct vb_ib_pkt {
 	const struct vb_ib_op *op;
 	struct vb_bth bth;
-	struct vb_reth reth;	     /* in packets with HDR_RETH */
-	struct vb_atomic_eth atomic; /* in packets with HDR_ATOMIC */
-	struct vb_aeth aeth;	     /* in packets with HDR_AETH */
+	struct vb_reth reth;	     /* present in packets with HDR_RETH */
+	struct vb_atomic_eth atomic; /* present in packets with HDR_ATOMIC */
+	struct vb_aeth aeth;	     /* present in packets with HDR_AETH */
 	/* in packets with HDR_ATOMIC_ACK: the value before the operation */
 	uint64_t atomic_ack;
 	/* in packets with HDR_IMM: immediate data in network byte order, like
@@ -81,7 +81,7 @@ struct vb_ib_pkt {
 	uint32_t imm;
 	/* in packets with HDR_IETH: the rkey to invalidate */
 	uint32_t ieth_rkey;
-	struct vb_deth deth; /* in packets of CLASS_UD */
+	struct vb_deth deth; /* present in packets of CLASS_UD */
 	/* In received packets of CLASS_UD: the network header, which the caller
 	 * of vb_ib_parse() sets. */
 	const struct vb_grh *grh;

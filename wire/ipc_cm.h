@@ -84,7 +84,7 @@ enum vb_ipc_cm_flag {
 	IPC_CM_REUSE = 1,
 	IPC_CM_V6ONLY = 2,
 	/* flag of BIND: share the port with the ids that listen there under
-	 * this ticket */
+	 * this secret */
 	IPC_CM_JOIN = 4,
 	/* flag of CONNECT: an earlier broker may have begun this connection */
 	IPC_CM_AGAIN = 8,
@@ -117,7 +117,7 @@ struct vb_ipc_cm {
 	 * packets use other addresses; zero: there is no such address. */
 	struct vb_gid src_name, dst_name;
 	uint32_t ifindex;
-	/* of BIND: a ticket by which other ids can share the port; 0: none */
+	/* of BIND: a secret by which other ids can share the port; 0: none */
 	uint64_t guid;
 	uint32_t qpn, psn, flow_label, backlog;
 	uint8_t responder_resources, initiator_depth;

@@ -125,7 +125,7 @@ masked_headers(const uint8_t *bytes, size_t len,
 	memcpy(head, bytes, VB_LRH_BYTES);
 	global = (head[1] & 3) == LNH_GLOBAL &&
 		 len >= VB_LRH_BYTES + VB_GRH_BYTES + VB_BTH_BYTES +
-				VB_ICRC_BYTES;
+				 VB_ICRC_BYTES;
 	if (global)
 		bth += VB_GRH_BYTES;
 	memcpy(head + VB_LRH_BYTES, bytes + VB_LRH_BYTES,
@@ -170,13 +170,12 @@ static void put_le16(uint8_t *p, uint16_t v)
 	p[1] = (uint8_t)(v >> 8);
 }
 
-size_t vb_flow_put(uint8_t bytes[VB_FLOW_WIDE_BYTES],
-		   const struct vb_flow_pkt *p)
+size_t vb_fc_put(uint8_t bytes[VB_FC_WIDE_BYTES], const struct vb_fc_pkt *p)
 {
-	size_t len = VB_FLOW_BYTES;
+	size_t len = VB_FC_BYTES;
 
 	if (p->wide) {
-		len = VB_FLOW_WIDE_BYTES;
+		len = VB_FC_WIDE_BYTES;
 		bytes[0] = (uint8_t)((p->op | OP_WIDE) << 4 | p->vl);
 		vb_store_be(bytes + 1, p->fctbs, 3);
 		vb_store_be(bytes + 4, p->fccl, 3);
@@ -190,17 +189,17 @@ size_t vb_flow_put(uint8_t bytes[VB_FLOW_WIDE_BYTES],
 	return len;
 }
 
-enum vb_flow_verdict vb_flow_get(const uint8_t *bytes, size_t len,
-				 struct vb_flow_pkt *p)
+enum vb_fc_verdict vb_fc_get(const uint8_t *bytes, size_t len,
+			     struct vb_fc_pkt *p)
 {
 	uint8_t crc[VB_VCRC_BYTES];
 
-	if (len != VB_FLOW_BYTES && len != VB_FLOW_WIDE_BYTES)
-		return FLOW_CRC;
+	if (len != VB_FC_BYTES && len != VB_FC_WIDE_BYTES)
+		return FC_CRC;
 	put_le16(crc, vb_vcrc(bytes, len - VB_VCRC_BYTES));
 	if (memcmp(crc, bytes + len - VB_VCRC_BYTES, sizeof(crc)) != 0)
-		return FLOW_CRC;
-	p->wide = len == VB_FLOW_WIDE_BYTES;
+		return FC_CRC;
+	p->wide = len == VB_FC_WIDE_BYTES;
 	p->op = bytes[0] >> 4;
 	if (p->wide) {
 		p->op ^= OP_WIDE;
@@ -212,5 +211,5 @@ enum vb_flow_verdict vb_flow_get(const uint8_t *bytes, size_t len,
 		p->fctbs = (uint32_t)vb_load_be(bytes, 2) & 0xfff;
 		p->fccl = (uint32_t)vb_load_be(bytes + 2, 2) & 0xfff;
 	}
-	return p->op > FLOW_INIT || p->vl == VB_VL_MGMT ? FLOW_OP : FLOW_GOOD;
+	return p->op > FC_INIT || p->vl == VB_VL_MGMT ? FC_OP : FC_GOOD;
 }

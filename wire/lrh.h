@@ -33,7 +33,8 @@ enum vb_lnh { LNH_RAW = 0, LNH_IP = 1, LNH_LOCAL = 2, LNH_GLOBAL = 3 };
 
 struct vb_lrh {
 	uint8_t vl, version, sl; /* fields of 4 bits each */
-	uint8_t lnh;		 /* which header follows, an enum vb_lnh */
+	/* kind of the header behind the LRH, an enum vb_lnh */
+	uint8_t lnh;
 	uint16_t dlid, slid;
 	/* PktLen, 11 bits: length from LRH to ICRC, in units of 4 bytes */
 	uint16_t words;
@@ -58,8 +59,8 @@ enum vb_lrh_verdict {
 	LRH_LONG,    /* the frame is longer than the MTU permits */
 };
 
-/* The packet checks of IBA 7.7: may a port whose MTU is @mtu bytes receive a
- * frame of @len bytes with the header @h? */
+/* Make the packet checks of IBA 7.7: may a port whose MTU is @mtu bytes receive
+ * a frame of @len bytes with the header @h? */
 enum vb_lrh_verdict vb_lrh_check(const struct vb_lrh *h, size_t len,
 				 unsigned mtu);
 
@@ -94,32 +95,31 @@ bool vb_lrh_icrc_good(const uint8_t *bytes, size_t len);
 
 /* Link packets (IBA 7.9.4). The wide form is Verbena's own, for range
  * extenders: its counts have 24 bits, and its op is the usual op | 8. */
-#define VB_FLOW_BYTES	   6
-#define VB_FLOW_WIDE_BYTES 10
+#define VB_FC_BYTES	 6
+#define VB_FC_WIDE_BYTES 10
 
-enum vb_flow_op { FLOW_NORMAL = 0, FLOW_INIT = 1 };
+enum vb_fc_op { FC_NORMAL = 0, FC_INIT = 1 };
 
-struct vb_flow_pkt {
-	uint8_t op; /* operand of the link packet, an enum vb_flow_op */
+struct vb_fc_pkt {
+	uint8_t op; /* operand of the link packet, an enum vb_fc_op */
 	uint8_t vl;
 	bool wide;
 	/* FCTBS and FCCL: 12 bits each, or 24 bits in the wide form */
 	uint32_t fctbs, fccl;
 };
 
-/* Write a link packet. Returns its length, VB_FLOW_BYTES or
- * VB_FLOW_WIDE_BYTES. */
-size_t vb_flow_put(uint8_t bytes[VB_FLOW_WIDE_BYTES],
-		   const struct vb_flow_pkt *p);
+/* Write a link packet. Returns its length, VB_FC_BYTES or
+ * VB_FC_WIDE_BYTES. */
+size_t vb_fc_put(uint8_t bytes[VB_FC_WIDE_BYTES], const struct vb_fc_pkt *p);
 
-enum vb_flow_verdict {
-	FLOW_GOOD,
-	FLOW_CRC, /* the link packet has a wrong length or a wrong CRC */
+enum vb_fc_verdict {
+	FC_GOOD,
+	FC_CRC, /* the link packet has a wrong length or a wrong CRC */
 	/* the operand of the link packet is unknown, or its VL is 15 */
-	FLOW_OP,
+	FC_OP,
 };
 
-enum vb_flow_verdict vb_flow_get(const uint8_t *bytes, size_t len,
-				 struct vb_flow_pkt *p);
+enum vb_fc_verdict vb_fc_get(const uint8_t *bytes, size_t len,
+			     struct vb_fc_pkt *p);
 
 #endif

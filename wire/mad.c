@@ -88,7 +88,7 @@ static void get_path(struct vb_reader *r, struct vb_cm_path *p)
 	p->ack_timeout = vb_get_u8(r) >> 3;
 }
 
-/* The message REQ (IBA 12.6.5). */
+/* Write the message REQ (IBA 12.6.5). */
 static void put_req(struct vb_writer *w, const struct vb_cm_msg *m)
 {
 	const struct vb_cm_req *q = &m->req;
@@ -159,8 +159,8 @@ static void get_req(struct vb_reader *r, struct vb_cm_msg *m)
 	get_path(r, &q->alternate);
 }
 
-/* The message REP (IBA 12.6.8). The vendor's number is split into three pieces
- * between other fields. */
+/* Write the message REP (IBA 12.6.8). The vendor's number is split into three
+ * pieces between other fields. */
 static void put_rep(struct vb_writer *w, const struct vb_cm_msg *m)
 {
 	const struct vb_cm_rep *p = &m->rep;
@@ -208,7 +208,7 @@ static void get_rep(struct vb_reader *r, struct vb_cm_msg *m)
 	p->ca_guid = vb_get_be64(r);
 }
 
-/* The messages RTU (IBA 12.6.9) and DREP (IBA 12.6.11). */
+/* Write the message RTU (IBA 12.6.9) or DREP (IBA 12.6.11). */
 static void put_ids(struct vb_writer *w, const struct vb_cm_msg *m)
 {
 	vb_put_be(w, m->remote_id, 4);
@@ -219,7 +219,7 @@ static void get_ids(struct vb_reader *r, struct vb_cm_msg *m)
 	m->remote_id = vb_get_be32(r);
 }
 
-/* The message DREQ (IBA 12.6.10). */
+/* Write the message DREQ (IBA 12.6.10). */
 static void put_dreq(struct vb_writer *w, const struct vb_cm_msg *m)
 {
 	put_ids(w, m);
@@ -232,7 +232,7 @@ static void get_dreq(struct vb_reader *r, struct vb_cm_msg *m)
 	m->remote_qpn = vb_get_be32(r) >> 8;
 }
 
-/* The message MRA (IBA 12.6.6). */
+/* Write the message MRA (IBA 12.6.6). */
 static void put_mra(struct vb_writer *w, const struct vb_cm_msg *m)
 {
 	put_ids(w, m);
@@ -247,7 +247,7 @@ static void get_mra(struct vb_reader *r, struct vb_cm_msg *m)
 	m->answer.timeout = vb_get_u8(r) >> 3;
 }
 
-/* The message REJ (IBA 12.6.7). */
+/* Write the message REJ (IBA 12.6.7). */
 static void put_rej(struct vb_writer *w, const struct vb_cm_msg *m)
 {
 	put_ids(w, m);
@@ -266,7 +266,7 @@ static void get_rej(struct vb_reader *r, struct vb_cm_msg *m)
 	get_bytes(r, m->answer.info, VB_CM_INFO_BYTES);
 }
 
-/* The messages SIDR_REQ and SIDR_REP (IBA 12.11.1, 12.11.2). */
+/* Write the message SIDR_REQ or SIDR_REP (IBA 12.11.1, 12.11.2). */
 static void put_sidr_req(struct vb_writer *w, const struct vb_cm_msg *m)
 {
 	vb_put_be(w, m->sidr.pkey, 2);

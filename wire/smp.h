@@ -13,7 +13,7 @@
 #define VB_SMP_DATA_AT	  64
 #define VB_SMP_DATA_BYTES 64
 /* entries of a directed route; entry 0 is unused */
-#define VB_SMP_HOPS	  64
+#define VB_SMP_HOPS 64
 
 /* The management classes (IBA 13.4.4). */
 enum vb_mad_class {
@@ -59,9 +59,9 @@ enum vb_mad_status {
 
 #define VB_MAD_BASE_VERSION 1
 
-/* What every agent of a node checks first in a Get or a Set (IBA 13.4.7). Its
- * class has the version @expected. Returns MAD_OK, MAD_BAD_VERSION or
- * MAD_BAD_METHOD. */
+/* Make the checks that every agent of a node makes first in a Get or a Set (IBA
+ * 13.4.7). The agent's class has the version @expected. Returns MAD_OK,
+ * MAD_BAD_VERSION or MAD_BAD_METHOD. */
 unsigned vb_mad_judge(unsigned base_version, unsigned class_version,
 		      unsigned expected, unsigned method);
 
@@ -142,16 +142,18 @@ struct vb_port_info {
 #define VB_CAP_SM	       0x00000002u
 #define VB_CAP_NOTICE	       0x00000004u
 #define VB_CAP_TRAP	       0x00000008u
+#define VB_CAP_SL_MAP	       0x00000040u
 #define VB_CAP_EXTENDED_SPEEDS 0x00004000u
 #define VB_CAP_SYSTEM_GUID     0x00000800u
-#define VB_CAP_CM		0x00010000u
-#define VB_CAP_REREGISTER	0x02000000u
+#define VB_CAP_CM	       0x00010000u
+#define VB_CAP_DEVICE	       0x00080000u
+#define VB_CAP_REREGISTER      0x02000000u
 
 struct vb_notice {
 	uint8_t generic, type;
 	/* producer of the Notice, 24 bits: enum vb_node_type, or a vendor */
 	uint32_t producer;
-	uint16_t number;   /* number of the trap */
+	uint16_t number; /* number of the trap */
 	uint16_t issuer_lid;
 	uint8_t toggle;
 	uint16_t count;
@@ -162,7 +164,7 @@ enum vb_notice_type {
 	VB_NOTICE_SECURITY = 2,
 	VB_NOTICE_INFORMATIONAL = 4
 };
-#define VB_NOTICE_BYTES	     80
+#define VB_NOTICE_BYTES 80
 /* offset of the details in the bytes of a Notice */
 #define VB_NOTICE_DETAILS_AT 10
 

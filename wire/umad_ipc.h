@@ -15,28 +15,32 @@
 
 #include "base/defs.h"
 
-/* the last byte is the protocol's version */
-#define VB_UMAD_MAGIC  0x756d4103u
-#define VB_UMAD_NAME   65
-#define VB_UMAD_INLINE 32768 /* longer data are passed in a memfd */
+/* first word of each message; its last byte is the version of the protocol */
+#define VB_UMAD_MAGIC 0x756d4103u
+#define VB_UMAD_NAME  65
+/* most bytes of data in a message; longer data are passed in a memfd */
+#define VB_UMAD_INLINE 32768
 #define VB_UMAD_MOST   (32u << 20)
 #define VB_UMAD_TEXT   400
 #define VB_UMAD_PKEYS  256
 #define VB_UMAD_GUIDS  32
 #define VB_UMAD_PATH   256
-#define VB_UMAD_DONE   1 /* a result */
+#define VB_UMAD_DONE   1 /* the result in the last message of a capture */
 
 enum vb_umad_kind {
-	/* asks for a place's node and port; the answer is a head and an info */
+	/* asks for the state of a node and of one of its ports; the answer is a
+	 * struct vb_umad_info */
 	UMAD_QUERY = 1,
-	UMAD_ATTACH, /* asks for a place; the answer is a head */
-	/* registers an agent; the answer is a head whose result is the agent's
-	 * number */
+	/* asks to send and receive MADs at a port; the answer is a head */
+	UMAD_ATTACH,
+	/* registers a management agent; the answer is a head whose result is
+	 * the agent's number */
 	UMAD_REGISTER,
-	UMAD_UNREGISTER, /* unregisters an agent; the answer is a head */
-	UMAD_MAD,	 /* a MAD in either direction */
-	/* a text; the answer is several heads with text, of which the last has
-	 * none */
+	/* unregisters a management agent; the answer is a head */
+	UMAD_UNREGISTER,
+	UMAD_MAD, /* a MAD in either direction */
+	/* A command in text. The answer is several heads, each with a part of
+	 * the text; the last one has no text. */
 	UMAD_COMMAND,
 	/* The command "capture" is answered by heads with bytes, for as long as
 	 * the program likes; a further UMAD_COMMAND ends it. The last head has
@@ -47,12 +51,12 @@ struct vb_umad_head {
 	uint32_t magic;
 	uint32_t kind;	/* kind of the message, an enum vb_umad_kind */
 	int32_t result; /* result of a request: 0 or more, or -errno */
-	/* of UMAD_MAD: bytes of the MAD; of UMAD_COMMAND: bytes of the text */
+	/* bytes of the MAD (UMAD_MAD) or of the text (UMAD_COMMAND) */
 	uint32_t length;
 };
 
-/* The contents of UMAD_QUERY and UMAD_ATTACH: a node of the fabric, and one of
- * its ports. */
+/* The message UMAD_QUERY or UMAD_ATTACH: a node of the fabric, and one of its
+ * ports. */
 struct vb_umad_where {
 	struct vb_umad_head head;
 	char node[VB_UMAD_NAME];
@@ -85,25 +89,29 @@ enum vb_umad_count {
 
 struct vb_umad_info {
 	struct vb_umad_head head;
-	/* type and number of ports of the node; @kind as in NodeInfo */
+	/* kind of the node, as in NodeInfo, and number of its ports */
 	uint8_t kind, ports;
 	uint64_t guid, sys_guid;
 	uint32_t vendor_id, device_id, revision;
-	char desc[VB_UMAD_NAME]; /* NodeDescription, and a NUL */
+	/* the node's NodeDescription, with a NUL at the end */
+	char desc[VB_UMAD_NAME];
 	/* The fields below describe the port, if the node has it
 	 * (@has_port). */
 	uint8_t has_port;
 	uint8_t state, phys, lmc, sm_sl;
 	uint16_t lid, sm_lid, pkeys;
-	uint32_t rate;			 /* data rate in Gbit/s */
-	uint8_t width, speed, speed_ext; /* active, as PortInfo has them */
+	uint32_t rate; /* data rate in Gbit/s */
+	/* PortInfo's codes of the active width, speed and extended speed */
+	uint8_t width, speed, speed_ext;
 	uint32_t cap_mask;
 	uint64_t gid_prefix, port_guid;
 	uint16_t pkey[VB_UMAD_PKEYS];
-	uint8_t guids; /* entries of the GUID table */
+	uint8_t guids; /* number of valid entries of @guid_table */
 	uint64_t guid_table[VB_UMAD_GUIDS];
 	uint64_t count[VB_UMAD_COUNTS];
-	char issm[VB_UMAD_PATH]; /* the file that a subnet manager holds open */
+	/* name of the file that a subnet manager holds open while it runs;
+	 * empty: there is none */
+	char issm[VB_UMAD_PATH];
 };
 
 struct vb_umad_wish {
@@ -118,9 +126,10 @@ struct vb_umad_agent {
 	uint32_t agent;
 };
 
-/* The contents of UMAD_MAD: behind this struct come the public interface's
- * struct ib_user_mad and then the data. If they are too long, they are in a
- * memfd that accompanies the message; a program must seal its memfd. */
+/* The message UMAD_MAD: this struct, whose @header is the public interface's
+ * struct ib_user_mad, and then the MAD. If the MAD is longer than
+ * VB_UMAD_INLINE, it is in a memfd that comes with the message; a program must
+ * seal its memfd. */
 #define VB_UMAD_HEADER 64
 struct vb_umad_mad {
 	struct vb_umad_head head;

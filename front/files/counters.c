@@ -59,8 +59,8 @@ static uint64_t read_counter(int counter, const char *device)
 	return value;
 }
 
-/* The length of what the file says, which is written to @text; 0: it is no
- * counter's. */
+/* Write the contents of a counter's file to @text. Returns their length; 0: it
+ * is no counter's file. */
 static size_t say_counter(const char *inside, char *text, size_t room)
 {
 	char device[64];
@@ -132,7 +132,8 @@ int vb_files_open_counter(const char *path, int flags)
 	size_t len;
 
 	if (!path || !strstr(path, "/ports/"))
-		/* Most paths end here, before the environment is searched. */
+		/* Most paths are not those of counters, so return before the
+		 * environment is searched. */
 		return -1;
 	inside = vb_files_inside(path, "/sys/");
 	if (!inside || (flags & O_ACCMODE) != O_RDONLY || flags & O_DIRECTORY)

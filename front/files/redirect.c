@@ -17,15 +17,21 @@
 
 /* The tops: directories of the host that are replaced by directories of the
  * tree. */
-static const char *const tops[] = {
-	"/sys/class/infiniband",
-	"/sys/class/infiniband_verbs",
-	"/sys/class/infiniband_mad",
-	"/sys/class/misc/rdma_cm",
-	"/sys/bus/verbena",
-	"/sys/devices/virtual/verbena",
-	"/sys/devices/virtual/misc/rdma_cm",
-	NODES,
+static const struct top {
+	const char *name;
+	/* the host's directory is replaced only if the host has none: programs
+	 * read what a driver of the host has in it */
+	bool if_missing;
+} tops[] = {
+	{ "/sys/class/infiniband", false },
+	{ "/sys/class/infiniband_verbs", false },
+	{ "/sys/class/infiniband_mad", false },
+	{ "/sys/class/misc/rdma_cm", false },
+	{ "/sys/class/scsi_host", true },
+	{ "/sys/bus/verbena", false },
+	{ "/sys/devices/virtual/verbena", false },
+	{ "/sys/devices/virtual/misc/rdma_cm", false },
+	{ NODES, false },
 };
 
 /* The position of a path: not related to the tops, above one of them, or at
@@ -39,16 +45,27 @@ struct name {
 	char text[64];
 };
 
+static bool is_replaced(const struct top *t)
+{
+	int saved = errno;
+	bool replaced = !t->if_missing || NEXT(access)(t->name, F_OK) != 0;
+
+	errno = saved;
+	return replaced;
+}
+
 static int place_of(const struct name *n)
 {
 	int place = ELSEWHERE;
 
 	for (unsigned i = 0; i < VB_COUNT(tops); i++) {
-		if (strncmp(tops[i], n->text, n->length) != 0)
+		const char *name = tops[i].name;
+
+		if (strncmp(name, n->text, n->length) != 0)
 			continue;
-		if (!tops[i][n->length])
-			return TOP;
-		if (tops[i][n->length] == '/')
+		if (!name[n->length])
+			return is_replaced(&tops[i]) ? TOP : ELSEWHERE;
+		if (name[n->length] == '/')
 			place = ABOVE;
 	}
 	return place;
@@ -252,7 +269,8 @@ const char *vb_files_node(int at, const char *path)
 	int error = errno;
 	bool ours;
 
-	/* For most paths the search ends here, without a system call. */
+	/* Most paths do not end like the name of a node, so the search ends
+	 * without a system call. */
 	if (!name || !class_of(name))
 		return NULL;
 	if (path[0] == '/')

@@ -227,7 +227,7 @@ static void await_acks(struct rcm_id *id)
 void rcm_event_forget(struct rcm_id *id)
 {
 	pthread_mutex_lock(&rcm.lock);
-	if (id->pub.channel && id->life == rcm.life) {
+	if (id->pub.channel && id->forks == rcm.forks) {
 		refuse_unseen(rcm_channel_of(id->pub.channel), id);
 		sift(rcm_channel_of(id->pub.channel), id, NULL);
 	}

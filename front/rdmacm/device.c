@@ -188,8 +188,8 @@ static bool leads_home(struct rcm_device *d, const struct vb_gid *wanted,
 
 /* Fills in the fields of @id that follow from its device: GID, interface,
  * context and protection domain. */
-static void device_settle(struct rcm_id *id, const struct ibv_gid_entry *e,
-			  const struct vb_gid *src)
+static void use_gid(struct rcm_id *id, const struct ibv_gid_entry *e,
+		    const struct vb_gid *src)
 {
 	struct rcm_device *d = id->device;
 
@@ -199,10 +199,10 @@ static void device_settle(struct rcm_id *id, const struct ibv_gid_entry *e,
 	if (!d->pd)
 		d->pd = ibv_alloc_pd(d->verbs);
 	id->gid_index = (uint8_t)e->gid_index;
-	id->way.ifindex = e->ndev_ifindex;
-	id->way.src = *src;
+	id->path.ifindex = e->ndev_ifindex;
+	id->path.src = *src;
 	if (!d->iwarp) /* the GID of an iWARP device is not an address */
-		memcpy(id->way.src.raw, e->gid.raw, sizeof(id->way.src.raw));
+		memcpy(id->path.src.raw, e->gid.raw, sizeof(id->path.src.raw));
 	id->pub.verbs = d->verbs;
 	id->pub.port_num = 1;
 	if (!id->pub.pd)
@@ -232,7 +232,7 @@ static int choose(struct rcm_id *id, const struct vb_gid *src,
 		}
 		if (!take_device(id, d, removals))
 			continue;
-		device_settle(id, &e, src);
+		use_gid(id, &e, src);
 		return 0;
 	}
 	return rc;

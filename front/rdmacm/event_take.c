@@ -45,7 +45,7 @@ static void event_take_fill_datagram(struct rcm_event *e,
 	p->private_data_len = m->private_bytes;
 	p->qp_num = m->qpn;
 	p->qkey = m->qkey;
-	rcm_fill_ah(id, &p->ah_attr, &id->way.dst);
+	rcm_fill_ah(id, &p->ah_attr, &id->path.dst);
 }
 
 static void close_request(uint32_t number)
@@ -80,8 +80,10 @@ static void put_addresses(const struct rcm_id *listener, struct rcm_id *id,
 		rcm_address_of_ib(&a->src_addr, &m->src, m->space, m->src_port);
 		rcm_address_of_ib(&a->dst_addr, &m->dst, 0, 0);
 	} else {
-		rcm_address_of(&a->src_addr, src, m->src_port, id->way.ifindex);
-		rcm_address_of(&a->dst_addr, dst, m->dst_port, id->way.ifindex);
+		rcm_address_of(&a->src_addr, src, m->src_port,
+			       id->path.ifindex);
+		rcm_address_of(&a->dst_addr, dst, m->dst_port,
+			       id->path.ifindex);
 	}
 	memcpy(a->addr.ibaddr.sgid.raw, m->src.raw, 16);
 	memcpy(a->addr.ibaddr.dgid.raw, m->dst.raw, 16);
@@ -115,7 +117,7 @@ static struct rcm_id *adopt(struct rcm_id *listener, const struct rcm_event *e)
 
 	if (!id)
 		return NULL;
-	id->way = *m;
+	id->path = *m;
 	if (choose_device(id, e) || (e->stream && rcm_iw_adopt(e, id))) {
 		(void)rdma_destroy_id(&id->pub);
 		return NULL;
@@ -164,7 +166,7 @@ static void ask_for_less(struct rcm_id *id)
 
 	vb_log(LOG_INFO,
 	       "rdmacm: rejected a request for path MTU %u: %s carries %u",
-	       128u << id->way.mtu, id->device->verbs->device->name,
+	       128u << id->path.mtu, id->device->verbs->device->name,
 	       128u << id->device->mtu);
 	m.status = CM_REJ_INVALID_MTU;
 	m.private_bytes = 1;
@@ -239,7 +241,7 @@ static bool take_reply(struct rcm_event *e)
 	if (e->stream)
 		return take_stream(e);
 	if (e->m.mtu) { /* nonzero: the peer asked for a smaller path MTU */
-		id->way.mtu = e->m.mtu;
+		id->path.mtu = e->m.mtu;
 		if (id->pub.route.path_rec)
 			id->pub.route.path_rec->mtu = e->m.mtu;
 	}

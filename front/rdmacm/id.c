@@ -77,7 +77,7 @@ struct rcm_id *rcm_id_create(struct rdma_event_channel *channel, void *context,
 
 	if (!id)
 		return NULL;
-	id->life = rcm.life;
+	id->forks = rcm.forks;
 	id->sync = !channel;
 	id->pub.channel = channel ? channel : rdma_create_event_channel();
 	if (!id->pub.channel) {
@@ -324,7 +324,7 @@ VB_EXPORT int rdma_connect(struct rdma_cm_id *pub,
 {
 	const struct rdma_conn_param *p = param ? param : &defaults;
 	struct rcm_id *id = rcm_id_of(pub);
-	struct vb_ipc_cm m = id->way;
+	struct vb_ipc_cm m = id->path;
 	int rc;
 
 	if (id->state != RCM_ROUTED || !is_possible(id, param))
@@ -339,7 +339,7 @@ VB_EXPORT int rdma_connect(struct rdma_cm_id *pub,
 	if (!rcm_is_iwarp(id)) {
 		put_qp(&m, id, p);
 		m.retry_count = VB_MIN(p->retry_count, MOST_RETRIES);
-		id->way.retry_count = m.retry_count;
+		id->path.retry_count = m.retry_count;
 		rc = put_request(&m, id, p);
 		if (rc)
 			return rcm_fail(-rc);
@@ -495,12 +495,12 @@ static int set_flag(struct rcm_id *id, uint8_t flag, const void *value,
 	return 0;
 }
 
-static int set_ticket(struct rcm_id *id, const void *value, size_t len,
+static int set_secret(struct rcm_id *id, const void *value, size_t len,
 		      uint8_t flag)
 {
-	if (len != sizeof(id->ticket) || id->state != RCM_NEW)
+	if (len != sizeof(id->secret) || id->state != RCM_NEW)
 		return -EINVAL;
-	memcpy(&id->ticket, value, sizeof(id->ticket));
+	memcpy(&id->secret, value, sizeof(id->secret));
 	id->flags |= flag;
 	return 0;
 }
@@ -529,10 +529,10 @@ static int set_option(struct rcm_id *id, int name, const void *value,
 		id->ack_timeout = *byte;
 		id->timeout_set = true;
 		return 0;
-	case RCM_OPTION_TICKET:
-		return set_ticket(id, value, len, 0);
+	case RCM_OPTION_SECRET:
+		return set_secret(id, value, len, 0);
 	case RCM_OPTION_JOIN:
-		return set_ticket(id, value, len, IPC_CM_JOIN);
+		return set_secret(id, value, len, IPC_CM_JOIN);
 	default:
 		return -ENOSYS;
 	}

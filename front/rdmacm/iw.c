@@ -56,7 +56,7 @@ static void time_out(struct rcm_stream *s)
 	else if (s->step == AWAIT_REQUEST && s->counted)
 		iw_count_silent(s);
 	else if (s->step == AWAIT_REQUEST || s->step == ASKED)
-		iw_bury(s);
+		iw_end_stream(s);
 	else if (s->step == CONNECTING && s->again)
 		iw_connect(s);
 	else
@@ -84,7 +84,7 @@ static void iw_pass_on(struct rcm_stream *s)
 }
 
 /* Passes on all reports of the engine. Runs before free_dead() in each turn.
- * The engine reports nothing of a buried stream, so free_dead() frees no stream
+ * The engine reports nothing of an ended stream, so free_dead() frees no stream
  * that is still listed in iw.said. */
 static void pass_on_all(void)
 {
@@ -155,7 +155,7 @@ static void *iw_main(void *arg)
 				rcm_removals_take();
 			else if (!s)
 				(void)!eventfd_read(iw.bell, &drop);
-			/* Another thread may have buried the stream during
+			/* Another thread may have ended the stream during
 			 * epoll_wait(): then s->at is NULL. */
 			else if (s->at)
 				serve(s);
@@ -234,11 +234,11 @@ void rcm_iw_after_fork(void)
 /* The engine's report about a stream. Only the first report since iw_pass_on()
  * puts the stream on the stack iw.said; later ones set a further bit of a
  * stream that is listed already. */
-void iw_hear(void *arg, enum vb_stream_event news)
+void iw_hear(void *arg, enum vb_stream_event event)
 {
 	struct rcm_stream *s = arg;
 
-	if (atomic_fetch_or(&s->said, 1u << news) == 0) {
+	if (atomic_fetch_or(&s->said, 1u << event) == 0) {
 		s->next_said = atomic_load(&iw.said);
 		while (!atomic_compare_exchange_weak(&iw.said, &s->next_said,
 						     s))

@@ -55,7 +55,7 @@ struct rcm_stream {
 	struct vb_mpa_setup setup;
 	struct rcm_stream *next, **at; /* links in iw.first or iw.open */
 	/* Of an accepted connection: its listener, until an id adopts it. The
-	 * listener always outlives this pointer: iw_end_listener() buries its
+	 * listener always outlives this pointer: iw_end_listener() ends its
 	 * callers first. */
 	struct rcm_stream *listener;
 	/* the connection counts in listener->callers; false: in
@@ -82,7 +82,8 @@ struct iw {
 	/* Streams in state OPEN, which may be thousands: the thread visits them
 	 * only when they are listed in said. */
 	struct rcm_stream *open;
-	/* streams that iw_bury() ended; the thread frees them next time */
+	/* streams that iw_end_stream() ended, which the thread frees next
+	 * time */
 	struct rcm_stream *dead;
 	uint32_t serial; /* the last serial number given to a stream */
 	/* epoll descriptor and eventfd; -1: there is no thread */
@@ -109,7 +110,7 @@ void iw_ring(void);
 void iw_link(struct rcm_stream *s, struct rcm_stream **list);
 void iw_unlink(struct rcm_stream *s);
 /* Makes a stream in iw.first that owns @fd and belongs to id @number. NULL: no
- * memory, and the caller still owns @fd. iw_bury() ends the stream. */
+ * memory, and the caller still owns @fd. iw_end_stream() ends the stream. */
 struct rcm_stream *iw_make(int fd, uint32_t number);
 /* Makes the thread wait for the EPOLL* @events of the socket; 0: for no
  * events. */
@@ -122,7 +123,7 @@ void iw_attend(struct rcm_stream *listener);
 void iw_leave_caller(struct rcm_stream *s);
 /* Closes @s and removes it from its list. The thread frees it in its next turn,
  * because the thread may still have an epoll event that points to it. */
-void iw_bury(struct rcm_stream *s);
+void iw_end_stream(struct rcm_stream *s);
 /* Returns the stream with the number @serial among those that are not OPEN; or
  * NULL. */
 struct rcm_stream *iw_find(uint32_t serial);
@@ -183,6 +184,6 @@ int iw_begin(void);
 /* The engine calls this (engine/stream.h) with its own locks held. So the
  * function takes no lock, and only records the event of stream @arg for the
  * thread. */
-void iw_hear(void *arg, enum vb_stream_event news);
+void iw_hear(void *arg, enum vb_stream_event event);
 
 #endif

@@ -24,7 +24,7 @@
  * over fork(): the stream belongs to the parent. */
 static struct rcm_stream *stream_of(const struct rcm_id *id)
 {
-	return id->life == rcm.life ? id->stream : NULL;
+	return id->forks == rcm.forks ? id->stream : NULL;
 }
 
 /* Gives @id the listener that lingers at @a. False: no listener lingers
@@ -99,7 +99,7 @@ int rcm_iw_listen(struct rcm_id *id, int backlog)
 	struct rcm_stream *s;
 	int rc;
 
-	if (id->life != rcm.life)
+	if (id->forks != rcm.forks)
 		return -ECONNRESET;
 	pthread_mutex_lock(&iw.lock);
 	rc = iw_begin();
@@ -169,7 +169,7 @@ int rcm_iw_connect(struct rcm_id *id, const struct rdma_conn_param *p)
 {
 	int rc;
 
-	if (id->life != rcm.life)
+	if (id->forks != rcm.forks)
 		return -ECONNRESET;
 	if (p->private_data_len > MOST_PRIVATE ||
 	    (p->private_data_len && !p->private_data))
@@ -268,7 +268,7 @@ void rcm_iw_refuse(const struct rcm_event *e)
 	pthread_mutex_lock(&iw.lock);
 	s = iw_find(e->stream);
 	if (s && !s->adopted)
-		iw_bury(s);
+		iw_end_stream(s);
 	pthread_mutex_unlock(&iw.lock);
 }
 
@@ -384,6 +384,6 @@ void rcm_iw_close(struct rcm_id *id)
 	else if (s->step == LINGERING)
 		iw_end_listener(s);
 	else
-		iw_bury(s);
+		iw_end_stream(s);
 	pthread_mutex_unlock(&iw.lock);
 }

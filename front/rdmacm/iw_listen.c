@@ -51,7 +51,7 @@ static void drop_silent(struct rcm_stream *listener)
 		    (!oldest || s->until < oldest->until))
 			oldest = s;
 	if (oldest)
-		iw_bury(oldest);
+		iw_end_stream(oldest);
 }
 
 static void take_connection(struct rcm_stream *listener, int fd)
@@ -111,9 +111,9 @@ void iw_end_listener(struct rcm_stream *listener)
 	for (struct rcm_stream *s = iw.first; s; s = next) {
 		next = s->next;
 		if (s->listener == listener)
-			iw_bury(s);
+			iw_end_stream(s);
 	}
-	iw_bury(listener);
+	iw_end_stream(listener);
 }
 
 void iw_leave_listener(struct rcm_stream *s)

@@ -190,7 +190,7 @@ void iw_on_request(struct rcm_stream *s)
 	if (error == EAGAIN)
 		return;
 	if (error || s->setup.state != MPA_ASKED) {
-		iw_bury(s);
+		iw_end_stream(s);
 		return;
 	}
 	iw_count_caller(s);

@@ -105,7 +105,7 @@ void iw_leave_caller(struct rcm_stream *s)
 	s->listener = NULL;
 }
 
-void iw_bury(struct rcm_stream *s)
+void iw_end_stream(struct rcm_stream *s)
 {
 	iw_close_fd(s);
 	iw_leave_caller(s);

@@ -46,9 +46,9 @@ void rcm_fill_ah(const struct rcm_id *id, struct ibv_ah_attr *ah,
 	ah->port_num = 1;
 	memcpy(ah->grh.dgid.raw, dgid->raw, sizeof(ah->grh.dgid.raw));
 	ah->grh.sgid_index = id->gid_index;
-	ah->grh.hop_limit = id->way.hop_limit;
-	ah->grh.traffic_class = id->way.tclass;
-	ah->grh.flow_label = id->way.flow_label;
+	ah->grh.hop_limit = id->path.hop_limit;
+	ah->grh.traffic_class = id->path.tclass;
+	ah->grh.flow_label = id->path.flow_label;
 }
 
 /* Returns the mask of the RTR attributes of a responder: only transports that
@@ -107,20 +107,20 @@ static void fill_rtr(const struct rcm_id *id, struct ibv_qp_attr *a, int *mask)
 {
 	*mask = IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
 		IBV_QP_RQ_PSN | answers(id);
-	a->path_mtu = id->way.mtu ? (enum ibv_mtu)id->way.mtu : IBV_MTU_1024;
+	a->path_mtu = id->path.mtu ? (enum ibv_mtu)id->path.mtu : IBV_MTU_1024;
 	a->dest_qp_num = id->peer.qpn;
 	/* the starting PSN that this side sent (IBA 12.7) */
 	a->rq_psn = id->psn;
 	a->max_dest_rd_atomic = id->responder_resources;
-	rcm_fill_ah(id, &a->ah_attr, &id->way.dst);
+	rcm_fill_ah(id, &a->ah_attr, &id->path.dst);
 }
 
 static void fill_rts(const struct rcm_id *id, struct ibv_qp_attr *a, int *mask)
 {
 	*mask = IBV_QP_STATE | IBV_QP_SQ_PSN | repeats(id);
 	a->sq_psn = id->peer.psn;
-	a->timeout = id->timeout_set ? id->ack_timeout : id->way.ack_timeout;
-	a->retry_cnt = id->way.retry_count;
+	a->timeout = id->timeout_set ? id->ack_timeout : id->path.ack_timeout;
+	a->retry_cnt = id->path.retry_count;
 	a->rnr_retry = id->peer.rnr_retry;
 	a->max_rd_atomic = id->initiator_depth;
 }

@@ -43,7 +43,8 @@ struct rcm_event {
 
 struct rcm_private {
 	uint8_t bytes;
-	/* as many bytes as the 8-bit length in rdma_conn_param allows */
+	/* most bytes of private data: the length in rdma_conn_param has 8
+	 * bits */
 	uint8_t data[UINT8_MAX];
 };
 
@@ -83,7 +84,8 @@ struct rcm_device {
 
 /* The progress of a connection, by the messages to and from the broker. */
 enum rcm_stage {
-	RCM_QUIET,    /* there is no connection, or it has ended */
+	/* the id has no connection, or its connection has ended */
+	RCM_IDLE,
 	RCM_CALLED,   /* this side has sent a CONNECT */
 	RCM_ASKED,    /* a connection request has arrived */
 	RCM_ANSWERED, /* this side has sent an ACCEPT */
@@ -112,7 +114,7 @@ struct rcm_id {
 	struct rdma_cm_id pub;
 	/* number of the id in messages to and from the broker */
 	uint32_t number;
-	unsigned life; /* the value of rcm.life when the id was made */
+	unsigned forks; /* the value of rcm.forks when the id was made */
 	enum rcm_state state;
 	bool sync; /* synchronous: the id's calls wait for their event */
 	/* the broker knows the id and must be told to close it */
@@ -128,8 +130,8 @@ struct rcm_id {
 	uint16_t port, space;
 	uint8_t flags, tos;
 	/* secret number of the port: a child of fork() that shows it may listen
-	 * at that port (RCM_OPTION_TICKET) */
-	uint64_t ticket;
+	 * at that port (RCM_OPTION_SECRET) */
+	uint64_t secret;
 
 	/* Local ACK Timeout code that the program set
 	 * (RDMA_OPTION_ID_ACK_TIMEOUT) */
@@ -141,7 +143,7 @@ struct rcm_id {
 	uint32_t psn; /* the first PSN that this side receives */
 	/* addresses and path of the id, in the format of messages to the
 	 * broker */
-	struct vb_ipc_cm way;
+	struct vb_ipc_cm path;
 	struct vb_ipc_cm peer; /* the REQ, REP or SIDR_REP that arrived */
 	/* this library made the completion queues and must destroy them */
 	bool made_qp_cqs, made_srq_cq;
@@ -176,7 +178,7 @@ struct rcm {
 	vb_time begun;	   /* the time when the last session began */
 	/* the session has ended, and its thread looks for the next broker */
 	bool lost;
-	unsigned life; /* incremented in each child of fork() */
+	unsigned forks; /* incremented in each child of fork() */
 	struct rcm_id *ids[1024];
 	/* list of connection requests that have no id yet */
 	struct rcm_event *unseen;
@@ -232,9 +234,9 @@ enum {
 };
 
 /* Verbena's own options of level RDMA_OPTION_ID; the value is a uint64_t.
- * TICKET, before rdma_bind_addr(), gives the port a secret number. JOIN, in a
+ * SECRET, before rdma_bind_addr(), gives the port a secret number. JOIN, in a
  * child of fork(), permits to bind the port that has this number. */
-enum { RCM_OPTION_TICKET = 0x7f01, RCM_OPTION_JOIN };
+enum { RCM_OPTION_SECRET = 0x7f01, RCM_OPTION_JOIN };
 
 /* Functions of session.c. */
 

@@ -15,8 +15,8 @@
 
 #include "base/log.h"
 
-/* An epoll set of the second contexts' event descriptors; -1: none was made
- * yet. */
+/* An epoll set with the event descriptor of each device's second context; -1:
+ * it was not made yet. */
 static int removals = -1;
 
 int rcm_removals_fd(void)
@@ -24,7 +24,8 @@ int rcm_removals_fd(void)
 	return removals;
 }
 
-/* Opens @d a second time, to watch it. NULL: no thread will notice its removal.
+/* Opens @d a second time, so that the thread that polls `removals` notices the
+ * device's removal. NULL: it could not be opened, and no thread will notice.
  * The caller holds rcm.lock. */
 static struct ibv_context *open_watch(struct rcm_device *d)
 {

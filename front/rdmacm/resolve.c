@@ -50,8 +50,8 @@ static int bind_in_broker(struct rcm_id *id, const struct sockaddr *a,
 	m.src = rcm_gid_of(a);
 	m.src_port = *port;
 	m.flags = id->flags;
-	m.guid = id->ticket;
-	m.ifindex = id->way.ifindex;
+	m.guid = id->secret;
+	m.ifindex = id->path.ifindex;
 	rc = rcm_session_ask(&m, &answer);
 	/* The broker may still bind the port after this time-out, so a CLOSE
 	 * makes it free the port. */
@@ -300,7 +300,7 @@ static void name_ends(struct rcm_id *id, const struct vb_gid *from,
 		      const struct vb_gid *to)
 {
 	static const struct vb_gid none;
-	struct vb_ipc_cm *w = &id->way;
+	struct vb_ipc_cm *w = &id->path;
 
 	w->src_name = w->dst_name = none;
 	w->dst = *to;
@@ -324,7 +324,7 @@ static int resolve(struct rcm_id *id, const struct sockaddr *src,
 
 	if (rc < 0)
 		return rc;
-	id->way.space = (uint16_t)rc;
+	id->path.space = (uint16_t)rc;
 	rc = choose_source(id, src, dst, &from);
 	if (rc)
 		return rc;
@@ -339,17 +339,17 @@ static int resolve(struct rcm_id *id, const struct sockaddr *src,
 				  id->port);
 	else
 		rcm_address_of(&id->pub.route.addr.src_addr, &gid, id->port,
-			       id->way.ifindex);
+			       id->path.ifindex);
 	memcpy(&id->pub.route.addr.dst_storage, dst, rcm_address_bytes(dst));
-	id->way.flags = id->flags & IPC_CM_PLAIN;
+	id->path.flags = id->flags & IPC_CM_PLAIN;
 	to = rcm_gid_of(dst);
 	name_ends(id, &gid, &to);
-	id->way.dst_port = rcm_port_of(dst);
-	id->way.hop_limit = HOP_LIMIT;
-	id->way.flow_label = (id->port * 31u + id->way.dst_port) & 0xfffff;
-	id->way.mtu = id->device->mtu;
-	memcpy(id->pub.route.addr.addr.ibaddr.sgid.raw, id->way.src.raw, 16);
-	memcpy(id->pub.route.addr.addr.ibaddr.dgid.raw, id->way.dst.raw, 16);
+	id->path.dst_port = rcm_port_of(dst);
+	id->path.hop_limit = HOP_LIMIT;
+	id->path.flow_label = (id->port * 31u + id->path.dst_port) & 0xfffff;
+	id->path.mtu = id->device->mtu;
+	memcpy(id->pub.route.addr.addr.ibaddr.sgid.raw, id->path.src.raw, 16);
+	memcpy(id->pub.route.addr.addr.ibaddr.dgid.raw, id->path.dst.raw, 16);
 	id->pub.route.addr.addr.ibaddr.pkey = htobe16(0xffff);
 	id->state = RCM_RESOLVED;
 	return 0;
@@ -383,16 +383,17 @@ static void describe_path(struct rcm_id *id)
 
 	if (!p)
 		return;
-	memcpy(p->dgid.raw, id->way.dst.raw, 16);
-	memcpy(p->sgid.raw, id->way.src.raw, 16);
-	p->flow_label = htobe32(id->way.flow_label);
-	p->hop_limit = id->way.hop_limit;
-	p->traffic_class = id->way.tclass;
+	memcpy(p->dgid.raw, id->path.dst.raw, 16);
+	memcpy(p->sgid.raw, id->path.src.raw, 16);
+	p->flow_label = htobe32(id->path.flow_label);
+	p->hop_limit = id->path.hop_limit;
+	p->traffic_class = id->path.tclass;
 	p->reversible = 1;
 	p->numb_path = 1;
 	p->pkey = htobe16(0xffff);
-	p->mtu = id->way.mtu;
-	p->packet_life_time = id->way.ack_timeout ? id->way.ack_timeout - 1 : 0;
+	p->mtu = id->path.mtu;
+	p->packet_life_time =
+		id->path.ack_timeout ? id->path.ack_timeout - 1 : 0;
 	free(id->pub.route.path_rec);
 	id->pub.route.path_rec = p;
 	id->pub.route.num_paths = 1;
@@ -401,7 +402,7 @@ static void describe_path(struct rcm_id *id)
 /* Completes the path of @id and queues ROUTE_RESOLVED. 0 or -errno. */
 static int take_route(struct rcm_id *id)
 {
-	id->way.ack_timeout = id->timeout_set ? id->ack_timeout : ACK_TIMEOUT;
+	id->path.ack_timeout = id->timeout_set ? id->ack_timeout : ACK_TIMEOUT;
 	/* as on Linux, a TCP connection has no path record */
 	if (!rcm_is_iwarp(id))
 		describe_path(id);
@@ -416,7 +417,7 @@ VB_EXPORT int rdma_resolve_route(struct rdma_cm_id *pub, int timeout_ms)
 
 	if (id->state != RCM_RESOLVED)
 		return rcm_fail(EINVAL);
-	id->way.tclass = id->tos;
+	id->path.tclass = id->tos;
 	rc = take_route(id);
 	return rc ? rcm_fail(-rc) : rcm_event_complete(id);
 }
@@ -450,11 +451,11 @@ int rcm_path_set(struct rcm_id *id, const void *value, size_t len)
 	if (id->state != RCM_RESOLVED || rcm_is_iwarp(id) ||
 	    !choose_path(value, len, &d))
 		return -EINVAL;
-	if (memcmp(d.path.dgid.raw, id->way.dst.raw, 16) != 0 ||
-	    memcmp(d.path.sgid.raw, id->way.src.raw, 16) != 0)
+	if (memcmp(d.path.dgid.raw, id->path.dst.raw, 16) != 0 ||
+	    memcmp(d.path.sgid.raw, id->path.src.raw, 16) != 0)
 		return -EINVAL;
 	label = be32toh(d.path.flowlabel_hoplimit);
-	id->way.flow_label = label >> 8 & 0xfffff;
-	id->way.tclass = d.path.tclass;
+	id->path.flow_label = label >> 8 & 0xfffff;
+	id->path.tclass = d.path.tclass;
 	return take_route(id);
 }

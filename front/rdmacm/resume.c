@@ -50,7 +50,7 @@ void rcm_note_said(const struct vb_ipc_cm *m)
 		r->leaves = true;
 		break;
 	case IPC_CM_REJECT:
-		r->stage = RCM_QUIET;
+		r->stage = RCM_IDLE;
 		break;
 	default:
 		break;
@@ -85,7 +85,7 @@ void rcm_note_heard(struct rcm_id *id, const struct vb_ipc_cm *m)
 		r->stage = RCM_UP;
 		break;
 	default:
-		r->stage = RCM_QUIET;
+		r->stage = RCM_IDLE;
 		break;
 	}
 }
@@ -131,7 +131,7 @@ static void add_resume(struct script *s, const struct rcm_id *id,
 		       enum vb_ipc_cm_stage stage)
 {
 	const struct rcm_record *r = &id->record;
-	struct vb_ipc_cm m = id->way, bye;
+	struct vb_ipc_cm m = id->path, bye;
 
 	m.kind = IPC_CM_RESUME;
 	m.version = VB_IPC_CM_VERSION;
@@ -168,9 +168,9 @@ static void add_id(struct script *s, const struct rcm_id *id)
 	enum rcm_stage stage = id->record.stage;
 
 	if (rcm_is_ud(id) && stage != RCM_CALLED)
-		stage = RCM_QUIET;
+		stage = RCM_IDLE;
 	switch (stage) {
-	case RCM_QUIET:
+	case RCM_IDLE:
 		add_bound(s, id);
 		break;
 	case RCM_CALLED:
@@ -196,8 +196,8 @@ static void add_id(struct script *s, const struct rcm_id *id)
 static void add_unseen(struct script *s, const struct rcm_event *e)
 {
 	const struct rcm_id id = { .number = e->m.id,
-				   .life = rcm.life,
-				   .way = e->m,
+				   .forks = rcm.forks,
+				   .path = e->m,
 				   .record.ticket = e->m };
 
 	add_resume(s, &id, IPC_CM_AT_REQUEST);

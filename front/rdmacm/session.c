@@ -44,8 +44,9 @@ struct rcm rcm = { .lock = PTHREAD_MUTEX_INITIALIZER,
  * send. */
 struct vb_ipc_cm rcm_message(const struct rcm_id *id, enum vb_ipc_cm_kind kind)
 {
-	return (struct vb_ipc_cm){ .kind = id->life == rcm.life ? (uint8_t)kind
-								: IPC_CM_NONE,
+	return (struct vb_ipc_cm){ .kind = id->forks == rcm.forks
+						   ? (uint8_t)kind
+						   : IPC_CM_NONE,
 				   .version = VB_IPC_CM_VERSION,
 				   .id = id->number };
 }
@@ -59,7 +60,7 @@ static void begin_again(void)
 {
 	rcm.fd = -1;
 	rcm.lost = false;
-	rcm.life++;
+	rcm.forks++;
 	rcm_iw_after_fork();
 	rcm_removals_after_fork();
 	rcm.devices = NULL;
@@ -96,7 +97,7 @@ static struct timespec at(vb_time then)
 /* Waits for rcm.answers: an answer, or a change of the session. @until is
  * CLOCK_MONOTONIC, because the wall clock may be set meanwhile. The caller
  * holds rcm.lock. Returns 0, or a positive errno. */
-static int await_news(vb_time until)
+static int await_message(vb_time until)
 {
 	const struct timespec then = at(until);
 
@@ -296,7 +297,7 @@ static bool wait_for_session(uint64_t gone)
 	int rc = 0;
 
 	while (rc == 0 && (rcm.lost || (rcm.fd >= 0 && rcm.sessions == gone)))
-		rc = await_news(until);
+		rc = await_message(until);
 	return rc == 0 && rcm.fd >= 0;
 }
 
@@ -417,7 +418,7 @@ static int await_answer(void)
 
 	while (rc == 0 && !rcm.answered && rcm.fd >= 0 &&
 	       rcm.sessions == session)
-		rc = -await_news(until);
+		rc = -await_message(until);
 	if (rcm.answered)
 		return 0;
 	return rc ? rc : -ESTALE;

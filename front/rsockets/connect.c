@@ -202,7 +202,7 @@ static bool connect_next_event(struct rs_sock *rs, struct rdma_cm_event *copy,
 	return true;
 }
 
-void rs_connection_news(struct rs_sock *rs)
+void rs_connection_take_events(struct rs_sock *rs)
 {
 	struct rdma_cm_event event;
 	uint8_t private_data[256];

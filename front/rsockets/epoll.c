@@ -29,7 +29,7 @@ enum { AT_ONCE = 64 };
 struct member {
 	int fd;
 	uint32_t serial;
-	/* NULL: the descriptor is not an rsocket */
+	/* the rsocket; NULL: the descriptor is not an rsocket */
 	struct rs_sock *rs;
 	/* the events that the program gave to repoll_ctl() */
 	struct epoll_event asked;

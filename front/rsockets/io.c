@@ -52,7 +52,7 @@ static int usable(struct rs_sock *rs, int timeout)
 	int rc;
 
 	if (rs_connecting(rs)) {
-		rc = rs_wait(rs, rs_settled, timeout);
+		rc = rs_wait(rs, rs_is_decided, timeout);
 		if (rc)
 			return rc;
 	}

@@ -164,7 +164,8 @@ int rs_iomaps_send(struct rs_sock *rs, int timeout)
 		rc = rs_qp_iomap(rs, i, &entry);
 		m->told = true;
 	}
-	/* Another thread may have mapped memory during the waits. */
+	/* rs_wait() has released the lock, so another thread may have mapped
+	 * memory meanwhile. */
 	rs->iomaps_wait = has_untold(rs);
 	return rc;
 }

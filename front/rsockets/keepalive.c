@@ -19,7 +19,7 @@
 
 static struct {
 	pthread_mutex_t lock;
-	pthread_cond_t news;
+	pthread_cond_t wakes;
 	bool runs, changed;
 	/* ns: the time of the earliest probe; only the thread uses this */
 	uint64_t next;
@@ -74,8 +74,8 @@ static void visit(struct rs_sock *rs)
 	pthread_mutex_unlock(&rs->lock);
 }
 
-/* Sleeps until @then (CLOCK_MONOTONIC in ns) or until keeper.news is signalled.
- * The caller holds keeper.lock. */
+/* Sleeps until @then (CLOCK_MONOTONIC in ns) or until keeper.wakes is
+ * signalled. The caller holds keeper.lock. */
 static void sleep_until(uint64_t then)
 {
 	struct timespec t = { (time_t)(then / VB_SEC), (long)(then % VB_SEC) };
@@ -83,9 +83,9 @@ static void sleep_until(uint64_t then)
 	if (keeper.changed)
 		return;
 	if (then == UINT64_MAX)
-		pthread_cond_wait(&keeper.news, &keeper.lock);
+		pthread_cond_wait(&keeper.wakes, &keeper.lock);
 	else
-		pthread_cond_timedwait(&keeper.news, &keeper.lock, &t);
+		pthread_cond_timedwait(&keeper.wakes, &keeper.lock, &t);
 }
 
 static void *keepalive_run(void *none)
@@ -111,7 +111,7 @@ static int keepalive_begin(void)
 
 	pthread_condattr_init(&attr);
 	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-	pthread_cond_init(&keeper.news, &attr);
+	pthread_cond_init(&keeper.wakes, &attr);
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
 	rc = pthread_create(&thread, NULL, keepalive_run, NULL);
@@ -132,7 +132,7 @@ void rs_keep_alive(struct rs_sock *rs)
 		keeper.runs = keepalive_begin() == 0;
 	keeper.changed = true;
 	if (keeper.runs)
-		pthread_cond_signal(&keeper.news);
+		pthread_cond_signal(&keeper.wakes);
 	pthread_mutex_unlock(&keeper.lock);
 }
 

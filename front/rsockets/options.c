@@ -172,9 +172,9 @@ static int set_timeout(struct rs_sock *rs, int which, const struct timeval *t)
 
 static int options_join(struct rs_sock *rs, const void *value, socklen_t bytes)
 {
-	if (bytes != sizeof(rs->ticket) || rs->state != RS_NEW || rs->dgram)
+	if (bytes != sizeof(rs->secret) || rs->state != RS_NEW || rs->dgram)
 		return -EINVAL;
-	memcpy(&rs->ticket, value, sizeof(rs->ticket));
+	memcpy(&rs->secret, value, sizeof(rs->secret));
 	rs->joins = true;
 	return 0;
 }
@@ -191,7 +191,7 @@ static int set_structure(struct rs_sock *rs, int level, int name,
 	if (level == IPPROTO_TCP && name == TCP_CONGESTION)
 		/* the adapter chooses the algorithm of congestion control */
 		return 0;
-	if (level == SOL_RDMA && name == RS_PORT_TICKET)
+	if (level == SOL_RDMA && name == RS_PORT_SECRET)
 		return options_join(rs, value, bytes);
 	if (level == SOL_RDMA && name == RS_LISTEN_LATER)
 		return announce_later(rs);
@@ -324,9 +324,9 @@ static int get(struct rs_sock *rs, int level, int name, void *value,
 	i = size_of(level, name);
 	if (i >= 0)
 		return answer_number(value, bytes, (int)get_size(rs, i));
-	if (level == SOL_RDMA && name == RS_PORT_TICKET)
-		return options_answer(value, bytes, &rs->ticket,
-				      sizeof(rs->ticket));
+	if (level == SOL_RDMA && name == RS_PORT_SECRET)
+		return options_answer(value, bytes, &rs->secret,
+				      sizeof(rs->secret));
 	if (level == SOL_SOCKET)
 		return get_socket_option(rs, name, value, bytes);
 	if (level == IPPROTO_TCP)

@@ -28,7 +28,7 @@ struct listener {
 	struct sockaddr_storage address;
 	socklen_t length;
 	int v6only, flags;
-	uint64_t ticket;
+	uint64_t secret;
 };
 
 /* The parent's listeners at the time of the last fork(), which the child
@@ -61,7 +61,7 @@ static void note_listener(int target)
 	struct listener *more =
 		realloc(listeners, (listener_count + 1) * sizeof(*listeners));
 	struct listener *l;
-	socklen_t n = sizeof(l->ticket);
+	socklen_t n = sizeof(l->secret);
 
 	if (!more)
 		return;
@@ -70,7 +70,7 @@ static void note_listener(int target)
 	*l = (struct listener){ .target = target,
 				.length = sizeof(l->address) };
 	if (rgetsockname(target, (struct sockaddr *)&l->address, &l->length) ||
-	    rgetsockopt(target, SOL_RDMA, RS_PORT_TICKET, &l->ticket, &n))
+	    rgetsockopt(target, SOL_RDMA, RS_PORT_SECRET, &l->secret, &n))
 		return;
 	if (l->address.ss_family == AF_INET6)
 		l->v6only = number(target, IPPROTO_IPV6, IPV6_V6ONLY);
@@ -205,8 +205,8 @@ static int open_listener(const struct listener *l)
 		(void)rsetsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &on,
 				  sizeof(on));
 	if (fd < RSP_DESCRIPTORS &&
-	    rsetsockopt(fd, SOL_RDMA, RS_PORT_TICKET, &l->ticket,
-			sizeof(l->ticket)) == 0 &&
+	    rsetsockopt(fd, SOL_RDMA, RS_PORT_SECRET, &l->secret,
+			sizeof(l->secret)) == 0 &&
 	    rbind(fd, (const struct sockaddr *)&l->address, l->length) == 0 &&
 	    rlisten(fd, BACKLOG) == 0) {
 		(void)rfcntl(fd, F_SETFL, l->flags);

@@ -19,7 +19,7 @@
 enum { ROOM = 65536 };
 
 /* The bytes of one direction of a relay. */
-struct flow {
+struct relay_half {
 	/* unsent bytes in @bytes: the position of the first, and their
 	 * number */
 	size_t first, count;
@@ -37,7 +37,7 @@ struct relay {
 	bool to_write;
 	bool over; /* the thread must close this relay */
 	/* the directions to the child and from the child */
-	struct flow in, out;
+	struct relay_half in, out;
 };
 
 /* An rsocket that a separate thread shuts down or closes. */
@@ -114,7 +114,7 @@ static void start_closing(int target, bool gone)
 	pthread_t thread;
 
 	if (!f)
-		return; /* without memory the rsocket stays open */
+		return; /* no memory: the rsocket stays open */
 	*f = (struct closing){ closings, target, gone };
 	closings = f;
 	if (pthread_create(&thread, NULL, run_closing, f) == 0) {
@@ -404,7 +404,7 @@ static unsigned count_all(void)
 	return n;
 }
 
-static short wants(const struct flow *from, const struct flow *to)
+static short wants(const struct relay_half *from, const struct relay_half *to)
 {
 	short events = to->count ? POLLOUT : 0;
 

@@ -59,11 +59,12 @@ void rsp_relay_child(int control, struct rsp_target *targets, unsigned count);
  * rsp_relay_stop(). */
 void rsp_relay_moved(int from, int to);
 
-/* Take and release the relay's lock, around fork() and changes of numbers. */
+/* Take (rsp_relay_stop()) and release (rsp_relay_go_on()) the relay's lock. The
+ * preload holds it during fork() and while the number of a socket changes. */
 void rsp_relay_stop(void);
 void rsp_relay_go_on(void);
-/* Runs in a child of fork(): closes the parent's ends, and begins without
- * relays. */
+/* Runs in a child of fork(): closes the parent's ends of all pairs, so that the
+ * child begins without relays. */
 void rsp_relay_forget(void);
 
 #endif

@@ -3,7 +3,7 @@
  * Socket options and rfcntl() commands beyond the public rsockets interface,
  * for the preload library (preload.h).
  *
- * RS_PORT_TICKET, level SOL_RDMA, 8 bytes: a random number of a bound socket. A
+ * RS_PORT_SECRET, level SOL_RDMA, 8 bytes: a random number of a bound socket. A
  * child of fork() that sets an equal number on another socket before it binds
  * that to an equal address shares the port with the first socket.
  *
@@ -26,7 +26,7 @@
 #define FRONT_RSOCKETS_PRIVATE_OPTIONS_H
 
 enum {
-	RS_PORT_TICKET = 0x7f01,
+	RS_PORT_SECRET = 0x7f01,
 	RS_LISTEN_LATER,
 	RS_MOVE,
 	RS_MOVE_TO,

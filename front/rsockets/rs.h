@@ -95,8 +95,8 @@ struct rs_sock {
 	int numbers[RS_NUMBERS];
 	struct linger linger;
 	struct rs_wishes wishes;
-	uint64_t ticket; /* the value of RS_PORT_TICKET (private_options.h) */
-	/* the program set @ticket in order to share the port that has it */
+	uint64_t secret; /* the value of RS_PORT_SECRET (private_options.h) */
+	/* the program set @secret in order to share the port that has it */
 	bool joins;
 	struct rs_waiter *waiters;
 	struct rdma_event_channel *channel;
@@ -196,7 +196,7 @@ int rs_close(int fd, bool number);
 /* Calls rdma_listen() unless an earlier call has done so. 0 or -errno. */
 int rs_announce(struct rs_sock *rs);
 /* Reads and handles all events of the socket's event channel. */
-void rs_connection_news(struct rs_sock *rs);
+void rs_connection_take_events(struct rs_sock *rs);
 /* Starts to connect to rs->peer. 0 or -errno. */
 int rs_connection_begin(struct rs_sock *rs);
 /* Ends the connection, which has failed. @error: a positive errno. */
@@ -270,7 +270,7 @@ int rs_qp_probe(struct rs_sock *rs);
 /* Writes entry number @i of the peer's table of mappings. */
 int rs_qp_iomap(struct rs_sock *rs, unsigned i, const struct rs_iomap *entry);
 
-/* Functions of wait.c; the caller holds rs->lock, except for rs_until(). */
+/* Functions of wait.c. The caller holds rs->lock, except for rs_until(). */
 
 /* Handles all events of the socket, and wakes its waiters if its state
  * changed. */
@@ -293,7 +293,7 @@ void rs_waiter_remove(struct rs_waiter *me);
 short rs_ready(struct rs_sock *rs, short events);
 /* Returns the ms from now to @deadline (ns), rounded up; -1 for UINT64_MAX. */
 int rs_until(uint64_t deadline);
-rs_test rs_can_read, rs_can_write, rs_all_sent, rs_can_control, rs_settled;
+rs_test rs_can_read, rs_can_write, rs_all_sent, rs_can_control, rs_is_decided;
 
 /* Functions of options.c; the caller holds rs->lock. */
 

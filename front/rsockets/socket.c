@@ -155,10 +155,10 @@ static int socket_bind_to(struct rs_sock *rs, const struct sockaddr *a,
 		return rs_dgram_bind(rs, a, length);
 	memcpy(&copy, a, VB_MIN(length, (socklen_t)sizeof(copy)));
 	if (!rs->joins)
-		rs->ticket = (uint64_t)vb_rand32() << 32 | vb_rand32();
+		rs->secret = (uint64_t)vb_rand32() << 32 | vb_rand32();
 	if (rdma_set_option(rs->id, RDMA_OPTION_ID,
-			    rs->joins ? RCM_OPTION_JOIN : RCM_OPTION_TICKET,
-			    &rs->ticket, sizeof(rs->ticket)))
+			    rs->joins ? RCM_OPTION_JOIN : RCM_OPTION_SECRET,
+			    &rs->secret, sizeof(rs->secret)))
 		return -errno;
 	if (rdma_bind_addr(rs->id, (struct sockaddr *)&copy))
 		return -errno;
@@ -348,7 +348,7 @@ static int connect_socket(struct rs_sock *rs, const struct sockaddr *a,
 	rc = socket_begin(rs, a, length);
 	if (rc)
 		return rc;
-	rc = rs_wait(rs, rs_settled, block_for(rs, 1));
+	rc = rs_wait(rs, rs_is_decided, block_for(rs, 1));
 	if (rc == -EAGAIN)
 		return -EINPROGRESS;
 	/* A peer may have closed by now (RS_GONE). connect() succeeds even so, as

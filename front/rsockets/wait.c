@@ -190,7 +190,7 @@ static void work(struct rs_sock *rs)
 	if (rs->state == RS_CONNECTED && now - rs->looked < LOOK_NS)
 		return;
 	rs->looked = now;
-	rs_connection_news(rs);
+	rs_connection_take_events(rs);
 }
 
 void rs_look(struct rs_sock *rs)
@@ -234,7 +234,7 @@ bool rs_can_control(struct rs_sock *rs)
 	return rs->state != RS_CONNECTED || rs->stream.controls < RS_CONTROLS;
 }
 
-bool rs_settled(struct rs_sock *rs)
+bool rs_is_decided(struct rs_sock *rs)
 {
 	return !rs_connecting(rs);
 }
@@ -423,7 +423,7 @@ static int look_at_socks(struct polling *p)
 static bool add_waiters(struct polling *p)
 {
 	struct rs_sock *rs;
-	bool quiet = true;
+	bool idle = true;
 
 	for (nfds_t i = 0; i < p->count; i++) {
 		rs = p->socks[i];
@@ -437,10 +437,10 @@ static bool add_waiters(struct polling *p)
 		if (rs_qp_arm(rs))
 			rs_look(rs);
 		if (rs_ready(rs, p->asked[i].events))
-			quiet = false;
+			idle = false;
 		pthread_mutex_unlock(&rs->lock);
 	}
-	return quiet;
+	return idle;
 }
 
 static void remove_waiters(struct polling *p)

@@ -294,11 +294,11 @@ UMAD_EXPORT int umad_poll(int portid, int timeout_ms)
  * socket, so that no other thread removes the message in between. */
 static struct vb_mutex taking = VB_MUTEX_INITIALIZER(VB_RANK_LEAF);
 
-static void begin_anew(void)
+static void drop_after_fork(void)
 {
 	vb_mutex_init(&taking, VB_RANK_LEAF);
 }
-VB_FORGET_AT_FORK(begin_anew)
+VB_FORGET_AT_FORK(drop_after_fork)
 
 /* Copy the head and the MAD header of the first message to *@m; the message
  * stays in the socket's queue. */

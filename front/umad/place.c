@@ -14,7 +14,8 @@
 
 /* --- places --- */
 
-static bool walk(unsigned index, struct vb_fabric_place *place, unsigned *count)
+static bool walk_places(unsigned index, struct vb_fabric_place *place,
+			unsigned *count)
 {
 	return vb_fabric_place_nth(getenv(DEVICES), index, place, count);
 }
@@ -24,7 +25,7 @@ unsigned umad_places(void)
 	struct vb_fabric_place ignored;
 	unsigned count;
 
-	(void)walk(UINT_MAX, &ignored, &count);
+	(void)walk_places(UINT_MAX, &ignored, &count);
 	return VB_MIN(count, (unsigned)UMAD_MAX_DEVICES);
 }
 
@@ -32,7 +33,7 @@ bool umad_place(unsigned index, struct vb_fabric_place *place)
 {
 	unsigned count;
 
-	return walk(index, place, &count);
+	return walk_places(index, place, &count);
 }
 
 int umad_place_index(const char *name)

@@ -11,7 +11,7 @@ struct name {
 	const char *text;
 };
 
-static const char *find_name(const struct name *list, unsigned count,
+static const char *find_word(const struct name *list, unsigned count,
 			     unsigned value, const char *otherwise)
 {
 	for (unsigned i = 0; i < count; i++)
@@ -20,7 +20,7 @@ static const char *find_name(const struct name *list, unsigned count,
 	return otherwise;
 }
 #define FIND(list, value, otherwise)                                           \
-	find_name(list, VB_COUNT(list), value, otherwise)
+	find_word(list, VB_COUNT(list), value, otherwise)
 
 UMAD_EXPORT const char *umad_class_str(uint8_t mgmt_class)
 {

@@ -96,7 +96,8 @@ static int get_port(unsigned index, const struct vb_fabric_place *place,
 	return fill_pkeys(port, &info);
 }
 
-/* The value of a port; choose_port() prefers the port with the larger one. */
+/* Returns how good a choice a port is; choose_port() takes the port with the
+ * largest value. */
 static unsigned worth(const struct vb_umad_info *i)
 {
 	if (i->state == STATE_ACTIVE)
@@ -304,7 +305,7 @@ UMAD_EXPORT struct umad_device_node *umad_get_ca_device_list(void)
 	return head;
 }
 
-static int compare_names(const void *a, const void *b)
+static int compare_ca_names(const void *a, const void *b)
 {
 	const struct umad_device_node *const *x = a, *const *y = b;
 
@@ -329,7 +330,7 @@ UMAD_EXPORT int umad_sort_ca_device_list(struct umad_device_node **head,
 	count = 0;
 	for (n = *head; n; n = n->next)
 		all[count++] = n;
-	qsort(all, count, sizeof(*all), compare_names);
+	qsort(all, count, sizeof(*all), compare_ca_names);
 	for (size_t i = 0; i < count; i++)
 		all[i]->next = i + 1 < count ? all[i + 1] : NULL;
 	*head = all[0];

@@ -99,7 +99,7 @@ static void share_memory(struct vb_front_memory *m, struct ibv_context *context)
 
 void vb_front_memory_put(struct vb_front_memory *m)
 {
-	if (atomic_fetch_sub(&m->refs, 1) != 1 || !m->is_far)
+	if (atomic_fetch_sub(&m->refs, 1) != 1 || !m->is_imported)
 		return;
 	munmap(m->map, m->mapped);
 	free(m);
@@ -173,7 +173,7 @@ static struct ibv_dm *wrap_dm(struct ibv_context *context,
 	if (!dm)
 		return NULL;
 	dm->memory = m;
-	dm->is_far = m->is_far;
+	dm->is_imported = m->is_imported;
 	dm->ibv = (struct ibv_dm){ .context = context,
 				   .memcpy_to_dm = copy_to_dm,
 				   .memcpy_from_dm = copy_from_dm,
@@ -220,9 +220,9 @@ int vb_front_free_dm(struct ibv_dm *ibv)
 	if (vb_front_is_inherited(ibv->context))
 		return 0;
 	m = vb_front_dm(ibv)->memory;
-	if (atomic_load(&m->refs) > m->is_far)
+	if (atomic_load(&m->refs) > m->is_imported)
 		return vb_front_errno(-EBUSY);
-	if (m->is_far)
+	if (m->is_imported)
 		vb_front_memory_put(m);
 	else
 		leave_memory(m);
@@ -230,8 +230,8 @@ int vb_front_free_dm(struct ibv_dm *ibv)
 	return 0;
 }
 
-static struct ibv_dm *import_far_dm(struct ibv_context *context,
-				    uint32_t handle)
+static struct ibv_dm *import_foreign_dm(struct ibv_context *context,
+					uint32_t handle)
 {
 	struct vb_front_memory *m = calloc(1, sizeof(*m));
 	struct ibv_dm *dm;
@@ -249,7 +249,7 @@ static struct ibv_dm *import_far_dm(struct ibv_context *context,
 	m->handle = handle;
 	m->map = m->bytes;
 	m->mapped = m->length;
-	m->is_far = true;
+	m->is_imported = true;
 	atomic_init(&m->refs, 1);
 	dm = wrap_dm(context, m);
 	if (!dm)
@@ -277,7 +277,7 @@ struct ibv_dm *ibv_import_dm(struct ibv_context *context, uint32_t handle)
 	struct ibv_dm *dm = NULL;
 
 	if (!vb_front_file_is_ours(vb_front_context(context)))
-		return import_far_dm(context, handle);
+		return import_foreign_dm(context, handle);
 	vb_mutex_lock(&memories.lock);
 	m = front_dm_find_memory(context->device, handle);
 	if (m)
@@ -290,7 +290,7 @@ void ibv_unimport_dm(struct ibv_dm *ibv)
 {
 	if (vb_front_is_inherited(ibv->context))
 		return;
-	if (vb_front_dm(ibv)->is_far)
+	if (vb_front_dm(ibv)->is_imported)
 		vb_front_memory_put(vb_front_dm(ibv)->memory);
 	free_dm(ibv);
 }

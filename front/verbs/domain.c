@@ -44,7 +44,7 @@ static void leave_pd(struct vb_front_pd *pd)
 	/* NULL means that its owner has deallocated the domain */
 	if (pd->core) {
 		vb_chain_del(&pd->same);
-		if (pd->is_far && !pd->core->owners)
+		if (pd->is_imported && !pd->core->owners)
 			vb_pd_abandon(pd->core);
 	}
 	vb_mutex_unlock(&domains.lock);
@@ -61,7 +61,7 @@ static struct ibv_pd *enter_pd(struct ibv_context *context, struct vb_pd *core,
 	if (!pd)
 		return NULL;
 	pd->core = core;
-	pd->is_far = core->origin.is_far;
+	pd->is_imported = core->origin.is_imported;
 	pd->ibv.context = context;
 	pd->ibv.handle = handle;
 	vb_chain_add(&core->owners, &pd->same);
@@ -136,7 +136,7 @@ static int destroy_plain(struct vb_pd *core)
  * releases its reference to the domain below it. */
 static int destroy_core(struct vb_front_pd *pd)
 {
-	if (!pd->is_parent && pd->is_far)
+	if (!pd->is_parent && pd->is_imported)
 		return atomic_load(&pd->core->refs) ? -EBUSY : 0;
 	if (!pd->is_parent)
 		return destroy_plain(pd->core);
@@ -171,8 +171,8 @@ static bool is_from(const struct vb_pd *core, const struct vb_pd_origin *from)
 {
 	const struct vb_pd_origin *o = &core->origin;
 
-	return o->is_far == from->is_far &&
-	       (!o->is_far ||
+	return o->is_imported == from->is_imported &&
+	       (!o->is_imported ||
 		(o->slot == from->slot && o->adapter == from->adapter));
 }
 
@@ -207,7 +207,7 @@ static int make_core(struct ibv_context *context, uint32_t handle,
 	struct vb_pd *core;
 	int rc;
 
-	if (!from->is_far)
+	if (!from->is_imported)
 		return -ENOENT;
 	rc = vb_pd_import(vb_front_context(context)->adapter, handle, from,
 			  &core);
@@ -238,7 +238,7 @@ static int import_pd(struct ibv_context *context, uint32_t handle,
 struct ibv_pd *ibv_import_pd(struct ibv_context *context, uint32_t handle)
 {
 	struct vb_front_context *c = vb_front_context(context);
-	struct vb_pd_origin from = { .is_far = false };
+	struct vb_pd_origin from = { .is_imported = false };
 	struct ibv_pd *pd = NULL;
 	int rc = 0;
 

@@ -116,7 +116,7 @@ struct vb_front_pd {
 	struct vb_front_live live;
 	/* core's object; NULL: the owner has deallocated the domain */
 	struct vb_pd *core;
-	bool is_far;	/* the domain was imported from another process */
+	bool is_imported; /* the domain was imported from another process */
 	unsigned place; /* index of the domain in the context's file; 0: none */
 	/* The fields below are for a parent domain. */
 	bool is_parent, has_allocators;
@@ -148,10 +148,10 @@ struct vb_front_memory {
 	size_t mapped; /* length of that mapping in bytes */
 	/* the context whose file has the bytes; or NULL */
 	struct vb_front_context *home;
-	unsigned place; /* index of the memory in that file */
-	bool is_far;	/* the memory was imported from another process */
-	/* Reference count: one for each region on the memory; if is_far, also
-	 * one for each handle. */
+	unsigned place;	  /* index of the memory in that file */
+	bool is_imported; /* the memory was imported from another process */
+	/* Reference count: one for each region on the memory; if is_imported,
+	 * also one for each handle. */
 	_Atomic uint32_t refs;
 	struct vb_chain link; /* protected by the lock of dm.c */
 };
@@ -164,19 +164,19 @@ struct vb_front_dm {
 	struct vb_front_live live;
 	struct ibv_dm ibv;
 	struct vb_front_memory *memory;
-	/* A copy of memory->is_far. If false, the program can free the memory
-	 * before it unimports this handle; then the handle must not access the
-	 * memory. */
-	bool is_far;
+	/* A copy of memory->is_imported. If false, the program can free the
+	 * memory before it unimports this handle; then the handle must not
+	 * access the memory. */
+	bool is_imported;
 };
 
 enum vb_front_mr_kind {
 	/* a plain region, the only kind that ibv_rereg_mr() changes */
 	FRONT_MR_PLAIN,
-	FRONT_MR_NULL,	 /* made by ibv_alloc_null_mr() */
-	FRONT_MR_MAPPED, /* made by ibv_reg_dmabuf_mr() */
-	FRONT_MR_DM,	 /* made by ibv_reg_dm_mr() */
-	FRONT_MR_FAR,	 /* imported from another process; core is NULL */
+	FRONT_MR_NULL,	   /* made by ibv_alloc_null_mr() */
+	FRONT_MR_MAPPED,   /* made by ibv_reg_dmabuf_mr() */
+	FRONT_MR_DM,	   /* made by ibv_reg_dm_mr() */
+	FRONT_MR_IMPORTED, /* imported from another process; core is NULL */
 };
 
 struct vb_front_mr {

@@ -309,7 +309,7 @@ int ibv_dereg_mr(struct ibv_mr *ibv)
 	if (vb_front_is_inherited(ibv->context))
 		return 0;
 	/* Only the process that registered the memory can deregister it. */
-	if (mr->kind == FRONT_MR_FAR)
+	if (mr->kind == FRONT_MR_IMPORTED)
 		return vb_front_errno(-EOPNOTSUPP);
 	cancel = vb_cancel_off();
 	vb_engine_begin_posted();
@@ -322,17 +322,17 @@ int ibv_dereg_mr(struct ibv_mr *ibv)
 
 /* Import a region of the process that made the protection domain. Its key
  * permits here what it permits there. */
-static struct ibv_mr *import_far(struct ibv_pd *pd, uint32_t key)
+static struct ibv_mr *import_foreign(struct ibv_pd *pd, uint32_t key)
 {
 	struct vb_front_mr *mr;
 	struct vb_grant g;
 
-	if (!vb_mr_find_far(vb_front_pd(pd)->core, key, &g))
+	if (!vb_mr_find_imported(vb_front_pd(pd)->core, key, &g))
 		return vb_front_null(-ENOENT);
 	mr = calloc(1, sizeof(*mr));
 	if (!mr)
 		return vb_front_null(-ENOMEM);
-	mr->kind = FRONT_MR_FAR;
+	mr->kind = FRONT_MR_IMPORTED;
 	mr->ibv = (struct ibv_mr){
 		.context = pd->context,
 		.pd = pd,
@@ -352,7 +352,7 @@ struct ibv_mr *ibv_import_mr(struct ibv_pd *pd, uint32_t handle)
 	struct ibv_mr *mr;
 
 	if (!core)
-		return import_far(pd, handle);
+		return import_foreign(pd, handle);
 	mr = front_mr_wrap(pd, core, FRONT_MR_PLAIN, NULL);
 	return mr ? mr : vb_front_null(-ENOMEM);
 }

@@ -149,7 +149,7 @@ static int post_one(const struct vb_front_qp *qp, struct vb_sq *sq,
 static bool is_short(const struct ibv_send_wr *wr)
 {
 	return !wr->next && wr->num_sge == 1 &&
-	       wr->sg_list->length <= VB_QUIET_BYTES;
+	       wr->sg_list->length <= VB_DEFER_BYTES;
 }
 
 int vb_front_post_send(struct ibv_qp *ibv, struct ibv_send_wr *wr,

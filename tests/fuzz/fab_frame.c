@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "tests/fuzz/fuzz.h"
+#include "tests/support/fab_run.h"
 #include "tests/support/fab_star.h"
 
 #define PORTS 3
@@ -25,12 +26,12 @@ static enum vb_fab_taken take(void *arg, struct vb_fab_node *node, uint8_t port,
 }
 
 static void see(void *arg, struct vb_fab_node *node, uint8_t port,
-		enum vb_fab_way way, const uint8_t *bytes, size_t len,
-		vb_time now)
+		enum vb_fab_direction direction, const uint8_t *bytes,
+		size_t len, vb_time now)
 {
 	uint16_t crc;
 
-	if (len <= VB_FLOW_WIDE_BYTES || way == FAB_RECEIVED)
+	if (len <= VB_FC_WIDE_BYTES || direction == FAB_RECEIVED)
 		return;
 	crc = (uint16_t)(vb_vcrc(bytes, len - 2) ^
 			 (bytes[len - 2] | bytes[len - 1] << 8));
@@ -50,7 +51,7 @@ static struct vb_fab_node *build(struct vb_fab_net *net)
 		sw->sw.linear[i + 1] = i + 1;
 		vb_fab_watch(sw, i + 1, true);
 	}
-	vb_fab_run(net, VB_SEC);
+	fab_run(net, VB_SEC);
 	for (uint8_t i = 0; i < PORTS; i++) {
 		star_activate(net, sw, i + 1, VB_SEC);
 		star_activate(net, ca[i], 1, VB_SEC);
@@ -110,9 +111,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
 				  frame, n, now))
 			continue;
 		now += VB_USEC;
-		vb_fab_run(net, now);
+		fab_run(net, now);
 	}
-	vb_fab_run(net, now + VB_MSEC);
+	fab_run(net, now + VB_MSEC);
 	check(net, sw);
 	vb_fab_net_destroy(net);
 	return 0;

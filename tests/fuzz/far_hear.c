@@ -13,6 +13,7 @@
 #include "fabric/far.h"
 #include "fabric/net_priv.h"
 #include "tests/fuzz/fuzz.h"
+#include "tests/support/fab_run.h"
 
 #define PORT 1
 
@@ -150,7 +151,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
 		vb_far_hear(w.far, m, n, now);
 		free(m);
 		now += control & 16 ? 50 * VB_MSEC : 20 * VB_USEC;
-		vb_fab_run(w.net, now);
+		fab_run(w.net, now);
 		vb_far_run(w.far, now);
 		vb_far_flush(w.far);
 		check(&w);

@@ -89,6 +89,19 @@ static void register_agents(void)
 					&wishes[i]) == (int)i);
 }
 
+/* The adapter is a target with two controllers, of which one has services. */
+static void make_target(void)
+{
+	struct vb_iou_unit u = { .controllers = 2, .entries = 6 };
+
+	for (unsigned i = 0; i < u.entries; i++) {
+		u.entry[i].slot = 2;
+		u.entry[i].service.name[0] = 'n';
+		u.entry[i].service.id = i;
+	}
+	MUST(vb_mgmt_set_unit(m, nodes[0], &u, VB_SEC) == 0);
+}
+
 static void hear(unsigned what, const uint8_t *mad, vb_time now)
 {
 	struct vb_fab_node *n = nodes[what & 1];
@@ -180,6 +193,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
 	nodes[0] = add(FAB_CA, 1, 5);
 	nodes[1] = add(FAB_SWITCH, 4, 9);
 	register_agents();
+	make_target();
 	while (len > 0) {
 		uint8_t mad[VB_MAD_BYTES] = { 0 };
 		unsigned what = *bytes++;

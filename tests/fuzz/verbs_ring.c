@@ -11,6 +11,7 @@
 
 #include "base/bytes.h"
 #include "tests/fuzz/fuzz.h"
+#include "tests/support/fab_run.h"
 #include "tests/support/fab_star.h"
 #include "tests/support/verbs_guest.h"
 #include "wire/ib_hdr.h"
@@ -71,7 +72,7 @@ static void build(struct vb_fab_net *net, struct vb_fab_node *ca[2])
 		ca[i]->port[1].lid = i + 1;
 		sw->sw.linear[i + 1] = i + 1;
 	}
-	vb_fab_run(net, VB_SEC);
+	fab_run(net, VB_SEC);
 	for (uint8_t i = 0; i < 2; i++) {
 		star_activate(net, sw, i + 1, VB_SEC);
 		star_activate(net, ca[i], 1, VB_SEC);
@@ -146,7 +147,7 @@ static void step(struct vb_fabricd *f, struct guest *to, vb_time now)
 {
 	while (vb_fabricd_verbs_run(f, now))
 		;
-	vb_fab_run(f->net, now);
+	fab_run(f->net, now);
 	read_all(to);
 }
 

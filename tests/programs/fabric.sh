@@ -141,6 +141,14 @@ fabric_down
 # --- ways to route, on topologies for which they are meant ---
 # updn finds no root by itself where all switches are alike.
 echo 0x0200500000000100 >"$work/roots"
+# The neighbours of Switch1 in the three positive directions: 0x100 is that of
+# x = 0, y = 0, z = 0 in torus:3x3x3.
+cat >"$work/torus.conf" <<-END
+	torus 3 3 3
+	xp_link 0x0200500000000100 0x0200500000000200
+	yp_link 0x0200500000000100 0x0200500000000400
+	zp_link 0x0200500000000100 0x0200500000000a00
+END
 while read -r engine kind options; do
 	fabric_up --make "$kind"
 	# shellcheck disable=SC2086 # words
@@ -165,7 +173,28 @@ done <<-END
 	dfsssp dragonfly:2:2:1 -l 1
 	lash torus:3x3
 	dor torus:4x4 -l 1
+	torus-2QoS torus:3x3x3 -Q --torus_config $work/torus.conf
 END
+
+# --- service levels on the lanes that the subnet manager says ---
+# No lane is the one that a switch has by itself, SL modulo the number of lanes.
+lanes=3,2,1,0,2,3,0,1,3,2,1,0,2,3,0,1
+fabric_up "$topology"
+opensm_more="qos_max_vls 4
+qos_sl2vl $lanes"
+opensm_up Hca1 "$work/qos.log" -Q
+opensm_more=
+check "service levels: SUBNET UP" subnet_up "$work/qos.log"
+row="\\|$(tr , '\n' <<<$lanes | sed 's/.*/ *&/' | paste -sd '|' |
+	sed 's/|/\\|/g')\\|"
+lid=$(r Hca3 ibaddr -l | sed 's/.*start 0x\([0-9a-f]*\).*/\1/')
+says "service levels: the lanes of an adapter" "$row" \
+	Hca3 smpquery sl2vl "$((16#$lid))"
+counts "service levels: the lanes of a switch, from each port to port 1" 9 \
+	"$row" Switch1 smpquery -G sl2vl "$(guid Switch1)" 1
+fabric_down
+kill "$opensm"
+wait "$opensm" 2>/dev/null
 
 # --- what is wrong is said ---
 wrong() { # NAME PATTERN ARGUMENT...

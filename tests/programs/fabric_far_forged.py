@@ -13,7 +13,7 @@ import zlib
 
 
 def message(kind, size):
-    """A random message whose header's check is right (docs/WIRE.md)."""
+    """A random message whose header's check is right (docs/WIRE.md 7)."""
     start, rest = b'\x56\x66\x4c\x01' + bytes([kind]), os.urandom(size)
     header = rest[:40 if kind == 1 else 16]
     check = zlib.crc32(start + bytes(3) + header) & 0xffffff

@@ -126,7 +126,7 @@ lid=$(r Hca3 ibaddr -l | sed 's/.*start 0x\([0-9a-f]*\).*/\1/')
 class=/sys/class/infiniband
 for line in "ports/1/lid 0x$lid" "ports/1/sm_lid 0x1" "ports/1/sm_sl 0" \
 	"ports/1/lid_mask_count 0" "ports/1/phys_state 5:.LinkUp" \
-	"ports/1/cap_mask 0x0201080[08]" "ports/1/pkeys/0 0xffff" \
+	"ports/1/cap_mask 0x0201084[08]" "ports/1/pkeys/0 0xffff" \
 	"ports/1/gids/1 0000:.*:0000" "node_type 1:.CA" "node_desc Hca3" \
 	"node_guid 0200:ca00:0000:0300" "sys_image_guid 0200:ca00:0000:0300" \
 	"hca_type Verbena" "fw_ver [0-9.]+" \

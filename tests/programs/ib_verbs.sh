@@ -196,9 +196,19 @@ group() {
 [ "$quick" = yes ] || check "T14 a group's datagrams cross the switches" group
 
 # --- events ---
-r Hca3 "$programs/ib_verbs_test" events >"$work/events" 2>&1 &
-watcher=$!
-check "events: a program watches" within 5 grep -q watching "$work/events"
+# watch NODE: $watcher is a program that writes what ib0 there is told.
+watch() {
+	r "$1" "$programs/ib_verbs_test" events >"$work/events" 2>&1 &
+	shell=$!
+	within 5 grep -q watching "$work/events"
+	watcher=$(pgrep -f "^$programs/ib_verbs_test events")
+}
+# A signal to the shell of r() would leave the program running.
+unwatch() {
+	kill "$watcher"
+	wait $shell
+} 2>/dev/null
+check "events: a program watches" watch Hca3
 # told PATTERN: a line of the events since mark_events.
 mark_events() { events=$(wc -l <"$work/events"); }
 told() { tail -n "+$((events + 1))" "$work/events" | grep -q "$1"; }
@@ -218,8 +228,7 @@ if [ "$quick" = no ]; then
 	check "events: clients register again" within 10 \
 		told '^client reregistration'
 fi
-kill $watcher
-wait $watcher 2>/dev/null
+unwatch
 
 # --- one that is stopped, and one that is killed ---
 stopped_and_killed() {
@@ -301,13 +310,10 @@ ended() { ! kill -0 "$1"; }
 # ticks PID: the processor time that it has used, in hundredths of a second.
 ticks() { awk '{ print $14 + $15 }' "/proc/$1/stat"; }
 fabric_is_killed() {
-	local server client watcher sleeper before
+	local server client before
 
-	r Hca2 "$programs/ib_verbs_test" events >"$work/events" 2>&1 &
-	watcher=$!
-	within 5 grep -q watching "$work/events"
+	watch Hca2
 	mark_events
-	sleeper=$(pgrep -f "^$programs/ib_verbs_test events")
 	port=$((port + 1))
 	r Hca4 ib_write_bw -d ib0 -F -D 50 -p $port >"$work/server" 2>&1 &
 	server=$!
@@ -321,13 +327,14 @@ fabric_is_killed() {
 	check "killed: a program under load ends" within 10 ended $client
 	check "killed: it says why" grep 'its fabric has ended' "$work/client"
 	check "killed: one that sleeps is told" within 5 told '^port error'
-	before=$(ticks "$sleeper")
+	before=$(ticks "$watcher")
 	sleep 1
-	check "killed: it lives" kill -0 "$sleeper"
+	check "killed: it lives" kill -0 "$watcher"
 	between "killed: the processor that it uses then, in 1/100 s" \
-		$(($(ticks "$sleeper") - before)) 0 10
-	kill $server $watcher "$sleeper" 2>/dev/null
-	wait $server $client $watcher 2>/dev/null
+		$(($(ticks "$watcher") - before)) 0 10
+	unwatch
+	kill $server 2>/dev/null
+	wait $server $client 2>/dev/null
 }
 subnet_begins "$topology"
 fabric_is_killed
@@ -362,7 +369,8 @@ if [ "$quick" = no ]; then
 fi
 
 # --- T13: service levels on their lanes, and cut-through ---
-# Lane 0 may send 64 blocks for each 16 of lane 1.
+# Lane 0 may send 64 blocks for each 16 of lane 1. Service level 1 has lane 0,
+# and level 0 lane 1: a switch by itself would do it the other way.
 shares() {
 	local clients=() servers=() from=(Hca1 Hca3) to=(Hca2 Hca4) sl
 
@@ -386,7 +394,7 @@ if [ "$quick" = no ]; then
 qos_high_limit 0
 qos_vlarb_high 0:0,1:0
 qos_vlarb_low 0:64,1:16
-qos_sl2vl 0,1,0,0,0,0,0,0,0,0,0,0,0,0,0,0'
+qos_sl2vl 1,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0'
 	subnet_begins "$work/one.topo" -Q
 	opensm_more=
 	shares
@@ -396,7 +404,7 @@ qos_sl2vl 0,1,0,0,0,0,0,0,0,0,0,0,0,0,0,0'
 	between "T13 the trunk carries what its rate allows, MB/s" \
 		$((first + second)) 60 215
 	between "T13 lane 0 has four times the share of lane 1, in percent" \
-		$((100 * first / (second ? second : 1))) 220 480
+		$((100 * second / (first ? first : 1))) 220 480
 	says "T13 no errors" '0 bad nodes' Hca3 ibqueryerrors -s PortXmitWait
 	subnet_ends
 
@@ -422,6 +430,52 @@ qos_sl2vl 0,1,0,0,0,0,0,0,0,0,0,0,0,0,0,0'
 	between "T13 two switches that store cost 82 us, ns" $((store - cut)) \
 		60000 110000
 fi
+
+# --- what a hop costs ---
+# row NUMBER: two adapters at the ends of so many switches. Frames take no time on
+# the links, so the difference between two rows is what their switches cost.
+row() {
+	local i
+
+	printf 'Hca 1 "Hca%d"\n\n' 1 2
+	for ((i = 1; i <= $1; i++)); do
+		printf 'Switch 2 "Switch%d"\n' "$i"
+		[ "$i" = 1 ] && echo '[1] "Hca1"[1]'
+		if [ "$i" = "$1" ]; then
+			echo '[2] "Hca2"[1]'
+		else
+			echo "[2] \"Switch$((i + 1))\"[1]"
+		fi
+		echo
+	done
+	for ((i = 1; i <= $1; i++)); do
+		printf '#! link "Switch%d"[%d] rate=free\n' "$i" 1 "$i" 2
+	done
+}
+# shortest NUMBER: the least time that a message of 8 bytes took through so many
+# switches, in ns, is $least. Others than the fabric only make it longer.
+shortest() {
+	local try now
+
+	least=
+	row "$1" >"$work/row.topo"
+	subnet_begins "$work/row.topo"
+	for try in 1 2 3 4; do
+		pairs "ib_send_lat through $1 switches, $try" t_typical \
+			Hca1 Hca2 ib_send_lat -d ib0 -F -s 8 -n 3000
+		now=$(awk '$1 == 8 { print int($3 * 1000) }' "$work/client")
+		[ "${now:-0}" -gt 0 ] && [ "$now" -lt "${least:-999999999}" ] &&
+			least=$now
+	done
+	subnet_ends
+}
+shortest 9
+nine=$least
+shortest 1
+# A switch costs less than the machine's other work does, which may make the
+# difference negative.
+between "each of eight more switches costs less than 3 us, ns" \
+	$(((${nine:-999999999} - ${least:-0}) / 8)) -20000 2999
 
 # --- the own fabric, of an ordinary user ---
 # Two hosts; the second one joins when the first one's programs use verbs.

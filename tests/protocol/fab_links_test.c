@@ -326,7 +326,7 @@ static void watchdog__that_cannot_train_goes_down(void **state)
 }
 
 /* While a port waits for credits, reading XmitWait adds the time so far. */
-static void wait__is_settled(void **state)
+static void wait__is_counted(void **state)
 {
 	struct vb_fab_link_spec trunk = { 0 };
 	struct vb_fab_port *port;
@@ -338,11 +338,11 @@ static void wait__is_settled(void **state)
 	fabt_run(&p.t, p.t.now + 2 * VB_MSEC);
 	port = &p.s2->port[1];
 	assert_int_equal(port->count[FAB_XMIT_WAIT], 0);
-	vb_fab_settle(p.t.net, p.s2, 1, p.t.now);
+	vb_fab_count_waits(p.t.net, p.s2, 1, p.t.now);
 	assert_in_range(port->count[FAB_XMIT_WAIT], 490000, 500000);
 	assert_in_range(port->vl[0].xmit_wait, 490000, 500000);
-	vb_fab_settle(p.t.net, p.s2, 1, p.t.now + 4000);
-	vb_fab_settle(p.t.net, p.s2, 1, p.t.now + 4000);
+	vb_fab_count_waits(p.t.net, p.s2, 1, p.t.now + 4000);
+	vb_fab_count_waits(p.t.net, p.s2, 1, p.t.now + 4000);
 	assert_in_range(port->count[FAB_XMIT_WAIT], 491000, 501000);
 	fabt_fini(&p.t);
 }
@@ -419,12 +419,12 @@ static uint64_t seen_frames, seen_flow, seen_inverted, seen_wrong;
 static void look(struct fabt *t, struct vb_fab_node *node, uint8_t port,
 		 const uint8_t *bytes, size_t len)
 {
-	struct vb_flow_pkt f;
+	struct vb_fc_pkt f;
 	uint16_t crc, good;
 
-	if (len <= VB_FLOW_WIDE_BYTES) {
+	if (len <= VB_FC_WIDE_BYTES) {
 		seen_flow++;
-		seen_wrong += vb_flow_get(bytes, len, &f) != FLOW_GOOD;
+		seen_wrong += vb_fc_get(bytes, len, &f) != FC_GOOD;
 		return;
 	}
 	seen_frames++;
@@ -674,7 +674,7 @@ int main(void)
 		cmocka_unit_test(watchdog__retrains),
 		cmocka_unit_test(watchdog__waits_for_lanes_that_come_late),
 		cmocka_unit_test(watchdog__that_cannot_train_goes_down),
-		cmocka_unit_test(wait__is_settled),
+		cmocka_unit_test(wait__is_counted),
 		cmocka_unit_test(arrive__judges_bytes_from_elsewhere),
 		cmocka_unit_test(idle__repeats_only_where_needed),
 		cmocka_unit_test(damage__travels_through_cut_through_only),

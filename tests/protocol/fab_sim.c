@@ -230,7 +230,7 @@ static void drain(struct run *r)
 static void check_credits(struct run *r, const struct vb_fab_end *e)
 {
 	for (unsigned vl = 0; vl < vb_fab_vls(r->vls); vl++) {
-		const struct vb_flow *f = &e->flow[vl], *p = &e->peer->flow[vl];
+		const struct vb_fc *f = &e->flow[vl], *p = &e->peer->flow[vl];
 		uint32_t window = VB_MIN(p->size, (p->mask + 1) / 2);
 
 		expect(r, f->used == 0, "a buffer is not empty");

@@ -158,8 +158,8 @@ static void check_ends(struct run *r)
 		must(r, e->port->state == FAB_ACTIVE, "a port is not Active");
 		must(r, e->waiting == 0, "a lane is not empty");
 		for (unsigned vl = 0; vl < vb_fab_vls(e->port->vl_cap); vl++) {
-			const struct vb_flow *f = &e->flow[vl];
-			const struct vb_flow *p = &o->flow[vl];
+			const struct vb_fc *f = &e->flow[vl];
+			const struct vb_fc *p = &o->flow[vl];
 			uint32_t window = VB_MIN(p->size, (p->mask + 1) / 2);
 
 			must(r, f->used == 0, "a buffer is not empty");

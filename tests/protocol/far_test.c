@@ -346,11 +346,43 @@ static void peer__that_lies_harms_only_its_link(void **state)
 	farw_run(&w, 10 * VB_MSEC);
 	assert_true(port_of(&w, 0)->count[FAB_RCV_ERRORS] > 100);
 	for (unsigned vl = 0; vl < DATA_VLS; vl++) {
-		const struct vb_flow *f = &port_of(&w, 0)->end->flow[vl];
+		const struct vb_fc *f = &port_of(&w, 0)->end->flow[vl];
 
 		assert_true(f->used <= f->size);
 	}
 	assert_int_equal(w.t.bad_icrc + w.t.foreign, 0);
+	farw_fini(&w);
+}
+
+/* Good frames beyond the credits that the peer has: those for which there is no
+ * room are dropped, and each is an event, of which trap 130 is sent. */
+static void peer__that_sends_without_credits_is_an_overrun(void **state)
+{
+	uint8_t bytes[VB_FAB_FRAME_MAX] = { 0 };
+	struct far_world w;
+	struct stream *s;
+	uint16_t crc;
+	uint64_t dropped;
+
+	begin(&w, &plain);
+	s = fabt_stream(&w.t, w.side[1].ca, w.side[0].ca, FRAME);
+	s->most = 0;
+	s->next = VB_NEVER;
+	fabt_frame(s, 0, w.t.now, bytes);
+	crc = vb_vcrc(bytes, FRAME);
+	bytes[FRAME] = (uint8_t)crc;
+	bytes[FRAME + 1] = (uint8_t)(crc >> 8);
+	w.t.hold_of_2_32 = ~0u;
+	for (unsigned i = 0; i < 500; i++)
+		assert_int_equal(vb_fab_arrive(w.t.net, w.side[0].sw, PORT,
+					       bytes, FRAME + 2, w.t.now),
+				 0);
+	farw_run(&w, 50 * VB_USEC);
+	dropped = port_of(&w, 0)->count[FAB_OVERRUNS];
+	assert_true(dropped > 0 && dropped < 500);
+	assert_int_equal(w.t.events[FAB_EV_OVERRUN], dropped);
+	assert_int_equal(port_of(&w, 0)->count[FAB_RCV_OVERRUN], dropped);
+	assert_int_equal(port_of(&w, 0)->count[FAB_RCV_ERRORS], dropped);
 	farw_fini(&w);
 }
 
@@ -398,6 +430,8 @@ int main(void)
 		cmocka_unit_test(forger__without_our_nonce_does_nothing),
 		cmocka_unit_test(header__with_a_changed_bit_is_not_taken),
 		cmocka_unit_test(peer__that_lies_harms_only_its_link),
+		cmocka_unit_test(
+			peer__that_sends_without_credits_is_an_overrun),
 		cmocka_unit_test(extender__keeps_a_long_link_full),
 	};
 

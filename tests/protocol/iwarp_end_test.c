@@ -80,7 +80,7 @@ static void VB_UNCHECKED iwarp__again_after_reset(void **state)
 	struct pipe *p = pipe_open(&pipe_terms);
 
 	for (unsigned round = 0; round < 3; round++) {
-		pipe_post_recv(p, 1, FAR, 5000);
+		pipe_post_recv(p, 1, HALF, 5000);
 		pipe_post(p, 0, wr(WR_SEND, 5000), 0, 1);
 		pipe_settle(p);
 		expect_sent(p, 0, WC_SUCCESS);
@@ -158,7 +158,7 @@ static void iwarp__a_full_completion_queue(void **state)
 
 	assert_int_equal(vb_cq_resize(p->pair.recv_cq[1], 1), 0);
 	for (unsigned i = 0; i < 3; i++) {
-		pipe_post_recv(p, 1, FAR + i * 100, 100);
+		pipe_post_recv(p, 1, HALF + i * 100, 100);
 		pipe_post(p, 0, wr_at(p, i == 2 ? WR_WRITE : WR_SEND, 10, 0),
 			  i * 10, 1);
 	}
@@ -179,13 +179,13 @@ static void iwarp__a_shared_receive_queue(void **state)
 
 	fill(p);
 	for (unsigned i = 0; i < 3; i++) {
-		pipe_post_recv(p, 1, FAR + i * 5000, 5000);
+		pipe_post_recv(p, 1, HALF + i * 5000, 5000);
 		pipe_post(p, 0, wr(WR_SEND, 4000), i, 1);
 	}
 	pipe_settle(p);
 	for (unsigned i = 0; i < 3; i++) {
 		expect_recv(p, 1, WC_SUCCESS);
-		assert_memory_equal(p->mem[1] + FAR + i * 5000, p->mem[0] + i,
+		assert_memory_equal(p->mem[1] + HALF + i * 5000, p->mem[0] + i,
 				    4000);
 	}
 	pipe_post(p, 0, wr(WR_SEND, 4000), 0, 1);
@@ -210,7 +210,7 @@ static void iwarp__complete_when_all_is_taken(void **state)
 
 	p->cut = take_some;
 	p->arg = &room;
-	pipe_post_recv(p, 1, FAR, 3000);
+	pipe_post_recv(p, 1, HALF, 3000);
 	pipe_post(p, 0, wr(WR_SEND, 1200), 0, 1);
 	pipe_turn(p);
 	assert_false(sim_poll(p->pair.send_cq[0], &e));
@@ -220,7 +220,7 @@ static void iwarp__complete_when_all_is_taken(void **state)
 	pipe_turn(p);
 	expect_sent(p, 0, WC_SUCCESS);
 	expect_recv(p, 1, WC_SUCCESS);
-	assert_int_not_equal(p->mem[1][FAR + 1100], 0x55);
+	assert_int_not_equal(p->mem[1][HALF + 1100], 0x55);
 	pipe_close(p);
 }
 
@@ -234,7 +234,7 @@ static void iwarp__bad_behind_what_is_not_taken(void **state)
 
 	p->cut = take_some;
 	p->arg = &room;
-	pipe_post_recv(p, 1, FAR, 9000);
+	pipe_post_recv(p, 1, HALF, 9000);
 	pipe_post(p, 0, wr(WR_SEND, 8000), 0, 1);
 	p->key[0] = 0x12345600;
 	pipe_post(p, 0, wr(WR_WRITE, 8), 0, 1);
@@ -296,15 +296,15 @@ static void VB_UNCHECKED iwarp__cards_first(void **state)
 	struct vb_rdmap_card card;
 
 	for (unsigned i = 0; i < SIM_SIDES; i++) {
-		assert_false(vb_iw_is_quiet(p->pair.qp[i], p->sim.now));
+		assert_false(vb_iw_is_idle(p->pair.qp[i], p->sim.now));
 		assert_false(vb_iw_has_card(p->pair.qp[i], &card));
-		pipe_post_recv(p, i, FAR, 100);
+		pipe_post_recv(p, i, HALF, 100);
 		pipe_post(p, i, wr(WR_SEND, 100), 0, 1);
 	}
 	pipe_settle(p);
-	expect_quiet(p);
+	expect_idle(p);
 	for (unsigned i = 0; i < SIM_SIDES; i++) {
-		assert_true(vb_iw_is_quiet(p->pair.qp[i], p->sim.now));
+		assert_true(vb_iw_is_idle(p->pair.qp[i], p->sim.now));
 		assert_true(vb_iw_has_card(p->pair.qp[i], &card));
 		assert_int_equal(card.number, 100 + !i);
 		assert_int_equal(card.life, 200 + !i);
@@ -330,7 +330,7 @@ static void iwarp__the_end_of_a_silent_stream(void **state)
 		pipe_post(p, 0, wr(WR_SEND, 100), 0, 1);
 		pipe_post(p, 0, wr(WR_SEND, 100), 0, 1);
 		pipe_settle(p);
-		expect_quiet(p);
+		expect_idle(p);
 		vb_mutex_lock(&qp->drive);
 		if (lost)
 			vb_iw_lost(qp, p->sim.now);

@@ -53,7 +53,7 @@ static void try_key(const struct bad_key *k)
 	w.rkey = k->no_key ? 0x77777777 : atomic_load(&other->key);
 	w.remote_addr = (uintptr_t)p->mem[1] + (int64_t)k->offset;
 	/* A valid READ, posted before the faulty request, completes. */
-	pipe_post(p, 0, wr(WR_READ, 5000), FAR, 1);
+	pipe_post(p, 0, wr(WR_READ, 5000), HALF, 1);
 	pipe_post_recv(p, 1, 0, 10);
 	pipe_post(p, 0, w, 0, 1);
 	pipe_settle(p);
@@ -65,7 +65,7 @@ static void try_key(const struct bad_key *k)
 	else
 		expect_sent(p, 0, WC_SUCCESS);
 	expect_recv(p, 1, WC_FLUSH_ERR);
-	expect_quiet(p);
+	expect_idle(p);
 	expect_term(p, k->layer, k->etype, k->code);
 	/* HdrCt bits of the Terminate (RFC 5040, 4.8): M, D, for READs R. */
 	assert_int_equal(term_of(p, 1)[2], k->op == WR_READ ? 0xe0 : 0xc0);
@@ -127,7 +127,7 @@ static void iwarp__a_bad_local_key(void **state)
 	struct pipe *p = pipe_open(&pipe_terms);
 	struct vb_send_wqe w = wr(WR_WRITE, 8);
 
-	pipe_post(p, 0, wr(WR_READ, 5000), FAR, 1);
+	pipe_post(p, 0, wr(WR_READ, 5000), HALF, 1);
 	w.num_sge = 1;
 	w.rkey = p->key[1];
 	w.remote_addr = (uintptr_t)p->mem[1];
@@ -396,7 +396,7 @@ static void iwarp__immediate_data_alone(void **state)
 	uint8_t imm[26] = U(0x41, 0x48, 0, 0, 1, 0);
 
 	for (unsigned i = 0; i < 4; i++)
-		pipe_post_recv(p, 1, FAR, 100);
+		pipe_post_recv(p, 1, HALF, 100);
 	pipe_post(p, 0, wr_at(p, WR_WRITE, 50, 0), 0, 1);
 	pipe_settle(p);
 	pipe_inject_ulpdu(p, 0, imm, sizeof(imm));

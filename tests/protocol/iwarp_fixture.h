@@ -11,7 +11,7 @@
 #include "tests/support/pipe.h"
 
 /* offset of the remote buffer in a side's memory */
-#define FAR (PIPE_MEM / 2)
+#define HALF (PIPE_MEM / 2)
 
 static inline enum vb_qp_state state_of(const struct pipe *p, unsigned side)
 {
@@ -60,7 +60,7 @@ static inline struct vb_cqe expect_recv(struct pipe *p, unsigned side,
 	return e;
 }
 
-static inline void expect_quiet(struct pipe *p)
+static inline void expect_idle(struct pipe *p)
 {
 	struct vb_cqe e;
 

@@ -55,7 +55,7 @@ static void sends(struct pipe *p)
 		uint32_t len = lengths[i];
 		struct vb_cqe e;
 
-		pipe_post_recv(p, 1, FAR, PIPE_MEM / 2);
+		pipe_post_recv(p, 1, HALF, PIPE_MEM / 2);
 		pipe_post(p, 0, wr(WR_SEND, len), i, len > 3 ? 3 : 1);
 		pipe_settle(p);
 		expect_sent(p, 0, WC_SUCCESS);
@@ -63,9 +63,9 @@ static void sends(struct pipe *p)
 		assert_int_equal(e.byte_len, len);
 		assert_int_equal(e.opcode, WC_OP_RECV);
 		assert_int_equal(e.wc_flags, 0);
-		assert_memory_equal(p->mem[1] + FAR, p->mem[0] + i, len);
+		assert_memory_equal(p->mem[1] + HALF, p->mem[0] + i, len);
 	}
-	expect_quiet(p);
+	expect_idle(p);
 }
 
 static void iwarp__sends(void **state)
@@ -79,10 +79,10 @@ static void words(struct pipe *p)
 	struct vb_cqe e;
 
 	w.imm = 0x01020304;
-	pipe_post_recv(p, 1, FAR, 4000);
+	pipe_post_recv(p, 1, HALF, 4000);
 	pipe_post(p, 0, w, 0, 1);
 	w.op = WR_WRITE_IMM;
-	w.remote_addr = (uintptr_t)p->mem[1] + FAR + 5000;
+	w.remote_addr = (uintptr_t)p->mem[1] + HALF + 5000;
 	pipe_post_recv(p, 1, 0, 0);
 	pipe_post(p, 0, w, 10, 2);
 	/* Immediate data does not belong to an earlier WRITE without
@@ -106,10 +106,10 @@ static void words(struct pipe *p)
 	assert_int_equal(e.wc_flags, WC_WITH_IMM);
 	assert_int_equal(e.imm, w.imm);
 	assert_int_equal(e.byte_len, 3000);
-	assert_memory_equal(p->mem[1] + FAR + 5000, p->mem[0] + 10, 3000);
+	assert_memory_equal(p->mem[1] + HALF + 5000, p->mem[0] + 10, 3000);
 	e = expect_recv(p, 1, WC_SUCCESS);
 	assert_int_equal(e.byte_len, 0);
-	expect_quiet(p);
+	expect_idle(p);
 }
 
 static void iwarp__immediate_data(void **state)
@@ -123,15 +123,15 @@ static void writes_and_reads(struct pipe *p)
 		uint32_t len = lengths[i];
 		unsigned pieces = len > 3 ? 3 : 1;
 
-		pipe_post(p, 0, wr_at(p, WR_WRITE, len, FAR), i, pieces);
-		pipe_post(p, 0, wr_at(p, WR_READ, len, FAR), FAR + 1, pieces);
+		pipe_post(p, 0, wr_at(p, WR_WRITE, len, HALF), i, pieces);
+		pipe_post(p, 0, wr_at(p, WR_READ, len, HALF), HALF + 1, pieces);
 		pipe_settle(p);
 		expect_sent(p, 0, WC_SUCCESS);
 		expect_sent(p, 0, WC_SUCCESS);
-		assert_memory_equal(p->mem[1] + FAR, p->mem[0] + i, len);
-		assert_memory_equal(p->mem[0] + FAR + 1, p->mem[0] + i, len);
+		assert_memory_equal(p->mem[1] + HALF, p->mem[0] + i, len);
+		assert_memory_equal(p->mem[0] + HALF + 1, p->mem[0] + i, len);
 	}
-	expect_quiet(p);
+	expect_idle(p);
 }
 
 static void iwarp__writes_and_reads(void **state)
@@ -141,8 +141,8 @@ static void iwarp__writes_and_reads(void **state)
 
 static void atomics(struct pipe *p)
 {
-	struct vb_send_wqe w = wr_at(p, WR_FETCH_ADD, 8, FAR);
-	uint64_t was = word_at(p, 1, FAR);
+	struct vb_send_wqe w = wr_at(p, WR_FETCH_ADD, 8, HALF);
+	uint64_t was = word_at(p, 1, HALF);
 
 	w.compare_add = UINT64_MAX - 5;
 	pipe_post(p, 0, w, 0, 2);
@@ -159,8 +159,8 @@ static void atomics(struct pipe *p)
 	assert_true(word_at(p, 0, 0) == was);
 	assert_true(word_at(p, 0, 8) == was - 6);
 	assert_true(word_at(p, 0, 16) == 77);
-	assert_true(word_at(p, 1, FAR) == 77);
-	expect_quiet(p);
+	assert_true(word_at(p, 1, HALF) == 77);
+	expect_idle(p);
 }
 
 static void iwarp__atomics(void **state)
@@ -176,11 +176,11 @@ static void many(struct pipe *p)
 		for (unsigned side = 0; side < SIM_SIDES; side++) {
 			struct vb_send_wqe w = wr(WR_READ, 20000);
 
-			pipe_post_recv(p, side, FAR, 20000);
-			pipe_post(p, side, w, FAR + 30000, 1);
+			pipe_post_recv(p, side, HALF, 20000);
+			pipe_post(p, side, w, HALF + 30000, 1);
 			w.op = WR_FETCH_ADD;
 			w.length = 8;
-			pipe_post(p, side, w, FAR + 60000, 1);
+			pipe_post(p, side, w, HALF + 60000, 1);
 			w.op = WR_SEND;
 			w.length = 20000;
 			w.flags |= round & 1 ? SEND_FENCE : 0;
@@ -194,7 +194,7 @@ static void many(struct pipe *p)
 		for (unsigned i = 0; i < 8; i++)
 			expect_recv(p, side, WC_SUCCESS);
 	}
-	expect_quiet(p);
+	expect_idle(p);
 }
 
 static void iwarp__both_ways(void **state)
@@ -307,14 +307,14 @@ static void iwarp__windows(void **state)
 	key ^= 1;
 	bind.rkey = key;
 	bind.swap = p->key[1];
-	bind.remote_addr = (uintptr_t)p->mem[1] + FAR;
+	bind.remote_addr = (uintptr_t)p->mem[1] + HALF;
 	bind.compare_add = 64;
 	bind.imm = ACCESS_REMOTE_WRITE;
 	pipe_post(p, 1, bind, 0, 1);
 	pipe_settle(p);
 	expect_sent(p, 1, WC_SUCCESS);
 	w.rkey = key;
-	w.remote_addr = (uintptr_t)p->mem[1] + FAR;
+	w.remote_addr = (uintptr_t)p->mem[1] + HALF;
 	pipe_post(p, 0, w, 0, 1);
 	w.op = WR_SEND_INV;
 	w.imm = key;
@@ -326,7 +326,7 @@ static void iwarp__windows(void **state)
 	e = expect_recv(p, 1, WC_SUCCESS);
 	assert_int_equal(e.wc_flags, WC_WITH_INV);
 	assert_int_equal(e.imm, key);
-	assert_memory_equal(p->mem[1] + FAR, p->mem[0], 64);
+	assert_memory_equal(p->mem[1] + HALF, p->mem[0], 64);
 	/* The window is invalidated: a WRITE through it ends the stream. */
 	w.op = WR_WRITE;
 	pipe_post(p, 0, w, 0, 1);

@@ -3,6 +3,7 @@
  * Whom a queue pair takes for its peer, and at what time it processes what the
  * peer has put on the lane.
  */
+#include "near/near_priv.h"
 #include "tests/protocol/near_fixture.h"
 
 #define AT  4096u
@@ -110,11 +111,37 @@ static void clock__of_a_queue_pair_never_goes_back(void **state)
 	stage_close(t);
 }
 
+/* An RNR NAK is processed with a clock that was read before another thread
+ * drove the queue pair: the wait that the peer asks for begins at the queue
+ * pair's time, or the retries would be used up too soon. */
+static void clock__rnr_waits_from_the_queue_pairs_time(void **state)
+{
+	struct stage *t = stage_open(&near_sim_path, 1, NULL);
+	struct vb_send_wqe wqe = stage_wqe(t, WR_SEND, AT, LEN);
+	vb_time later = t->sim.now + VB_SEC;
+
+	near_sim_stand_by(&t->sim, 1, false);
+	near_sim_stop(&t->sim, 1);
+	stage_post(t, &wqe, AT, t->mr[0]->key);
+	sim_drive(&t->sim);
+	near_sim_stop(&t->sim, 0);
+	near_sim_go_on(&t->sim, 1);
+	/* No receive is posted. */
+	assert_true(vb_near_poll(near_sim_near(&t->sim, 1), t->sim.now));
+	drive_at(t, 0, later);
+	assert_true(vb_near_poll(near_sim_near(&t->sim, 0), t->sim.now));
+	assert_int_not_equal(vb_nq(t->pair.qp[0])->rnr_at, VB_NEVER);
+	assert_true(vb_nq(t->pair.qp[0])->rnr_at > later);
+	near_sim_go_on(&t->sim, 0);
+	stage_close(t);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(peer__is_the_one_that_is_connected),
 		cmocka_unit_test(clock__of_a_queue_pair_never_goes_back),
+		cmocka_unit_test(clock__rnr_waits_from_the_queue_pairs_time),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -52,7 +52,7 @@ static struct vb_request good_request(struct stage *t)
 	return (struct vb_request){
 		.op = NEAR_FETCH_ADD,
 		.bytes = sizeof(struct vb_near_atomic),
-		.dqpn = nq->far_number,
+		.dqpn = nq->remote_number,
 		.sqpn = nq->number,
 		.life = nq->peer_life,
 		.src_life = nq->life,
@@ -163,7 +163,7 @@ static const struct wrong wrongs[] = {
 	{ "WRITEs without an end", FIELD(op), NEAR_MANY, ANSWER_NAK, true },
 	{ "a WRITE of another length", FIELD(op), NEAR_WRITE, ANSWER_NAK, true },
 	{ "no fault", FIELD(op), NEAR_FAULT, ANSWER_NAK, true },
-	{ "news", FIELD(op), NEAR_NEWS, ANSWER_PASSED, false },
+	{ "establish", FIELD(op), NEAR_ESTABLISH, ANSWER_PASSED, false },
 };
 // clang-format on
 
@@ -491,7 +491,7 @@ static struct vb_request record_of(enum vb_wr_op op, uint32_t len,
 	sim_drive(&t->sim);
 	r = take_record(t, &rd);
 	assert_false(vb_ring_has_request(&rd));
-	assert_int_equal(r.dqpn, near_of(t, 0)->far_number);
+	assert_int_equal(r.dqpn, near_of(t, 0)->remote_number);
 	assert_int_equal(r.sqpn, near_of(t, 0)->number);
 	assert_int_equal(r.seq, near_of(t, 1)->expected);
 	assert_int_equal(r.length, len);

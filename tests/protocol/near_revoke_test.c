@@ -4,7 +4,7 @@
  * frozen or dead. The program waits as long as docs/NEAR.md says, and the
  * memory is not accessed afterwards, however the peer continues.
  */
-#include "near/hold.h"
+#include "near/grace.h"
 #include "tests/protocol/near_fixture.h"
 #include "tests/support/seeds.h"
 
@@ -231,7 +231,7 @@ static void revoke__from_a_running_peer(void **state)
 static void revoke__from_a_frozen_peer(void **state)
 {
 	play_all(&(struct peer_kind){ HARM_FREEZE, VB_NEVER,
-				      VB_HOLD_UNSEEN + 100 * VB_MSEC });
+				      VB_GRACE_UNSEEN + 100 * VB_MSEC });
 }
 
 /* A thread of the peer copies; another one ends the session. */
@@ -294,7 +294,7 @@ static vb_time poll_until_back(struct stage *t, struct ends *e)
 {
 	vb_time then = t->sim.now;
 
-	while (e->recvs == 0 && t->sim.now - then < 2 * VB_HOLD_RUNS) {
+	while (e->recvs == 0 && t->sim.now - then < 2 * VB_GRACE_RUNS) {
 		(void)vb_near_poll(near_sim_near(&t->sim, 1), t->sim.now);
 		t->sim.now += VB_MSEC;
 		stage_poll(t, 1, e);
@@ -312,12 +312,12 @@ static void failure__of_the_receiver_begins_a_new_wait(void **state)
 	sim_drive(&t->sim);
 	assert_true(near_sim_is_in_copy(&t->sim, 0));
 	lend_part(t);
-	t->sim.now += 3 * VB_HOLD_RUNS;
+	t->sim.now += 3 * VB_GRACE_RUNS;
 	(void)vb_near_poll(near_sim_near(&t->sim, 1), t->sim.now);
 	fail_qp(t, 1);
 	(void)vb_near_poll(near_sim_near(&t->sim, 1), t->sim.now);
 	assert_false(near_sim_is_expelled(&t->sim, 0));
-	assert_true(poll_until_back(t, &e) >= VB_HOLD_UNSEEN);
+	assert_true(poll_until_back(t, &e) >= VB_GRACE_UNSEEN);
 	assert_true(near_sim_is_expelled(&t->sim, 0));
 	assert_int_equal(e.recvs, 1);
 	assert_int_equal(e.recv[0], WC_FLUSH_ERR);

@@ -355,13 +355,13 @@ static void requester__sqd_with_nothing_begun_is_drained_at_once(void **state)
 static void requester__packets_keep_their_size(void **state)
 {
 	struct bench *b = open_alone();
-	struct vb_port_update news = { .up = true, .mtu = 600, .count = 1 };
+	struct vb_port_update update = { .up = true, .mtu = 600, .count = 1 };
 	struct vb_qp_attr attr;
 
 	bench_post(b, 0, WR_WRITE, 0, BENCH_MEM / 2, 0);
 	bench_wait(b, 10);
-	news.addresses[0] = b->pair.qp[0]->route.sgid;
-	vb_port_update(&b->sim.side[0].adapter.port, &news);
+	update.addresses[0] = b->pair.qp[0]->route.sgid;
+	vb_port_update(&b->sim.side[0].adapter.port, &update);
 	sim_modify(&b->sim, b->pair.qp[0], QPS_SQD, 0, NULL);
 	vb_qp_query(b->pair.qp[0], &attr);
 	sim_modify(&b->sim, b->pair.qp[0], QPS_SQD, QPM_AV, &attr);

@@ -2,6 +2,7 @@
 /* Memory windows as work requests, and as peers see them: side 1 binds and
  * invalidates, side 0 is the peer. */
 #include "core/mw.h"
+#include "ib/rc.h"
 #include "tests/support/bench.h"
 
 #define RW (ACCESS_REMOTE_WRITE | ACCESS_REMOTE_READ)
@@ -245,11 +246,11 @@ static void send_inv__in_a_run(void **state)
 	bench_wait(w.b, 10);
 	write = bench_request(w.b, CODE_WRITE_ONLY, 0);
 	write.reth = (struct vb_reth){ (uintptr_t)w.b->mem[1] + 64, w.key, 8 };
-	qp->in_run = true;
+	qp->ops->run(qp, true);
 	bench_inject(w.b, 1, &write, 8, 7);
 	bench_expect_aeth(w.b, 1, VB_SYN_ACK, 0);
 	assert_int_equal(w.b->mem[1][64], 7);
-	assert_ptr_equal(qp->run.mr, w.mw);
+	assert_ptr_equal(vb_rc(qp)->resp.in.run.mr, w.mw);
 	inv = send_inv(&w, 1);
 	bench_inject(w.b, 1, &inv, 8, 1);
 	bench_expect_aeth(w.b, 1, VB_SYN_ACK, 1);
@@ -258,8 +259,7 @@ static void send_inv__in_a_run(void **state)
 	bench_inject(w.b, 1, &write, 8, 9);
 	bench_expect_aeth(w.b, 1, VB_SYN_NAK_ACCESS, 2);
 	assert_int_equal(w.b->mem[1][64], 7);
-	qp->in_run = false;
-	vb_mr_end(&qp->run);
+	qp->ops->run(qp, false);
 	close_window(&w);
 }
 

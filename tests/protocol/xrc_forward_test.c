@@ -222,7 +222,7 @@ static void far__verdicts_become_answers(void **state)
 		{ FAULT_RQE_TOO_SMALL, VB_SYN_NAK_INVALID, EVENT_QP_REQ_ERR },
 		{ FAULT_XRC_SRQ, VB_SYN_NAK_INVALID, EVENT_QP_REQ_ERR },
 		{ FAULT_XRC_DOMAIN, VB_SYN_NAK_INVALID, EVENT_QP_REQ_ERR },
-		{ FAULT_XRC_FAR, VB_SYN_NAK_OP, EVENT_QP_FATAL },
+		{ FAULT_XRC_FORWARD, VB_SYN_NAK_OP, EVENT_QP_FATAL },
 	};
 
 	for (unsigned i = 0; i < VB_COUNT(rows); i++) {

@@ -7,14 +7,15 @@
 #include <string.h>
 
 #include "base/bytes.h"
+#include "tests/support/fab_run.h"
 #include "wire/lrh.h"
 
 #define MTU_4096       5
 #define OPCODE_UD_SEND 0x64
 #define BTH	       8
 /* offset of a test frame's data: stream index, sequence number, time */
-#define DATA 20
-#define FAR  255
+#define DATA	  20
+#define UNREACHED 255
 
 static void fail(const char *what)
 {
@@ -108,12 +109,12 @@ static void on_event(void *arg, struct vb_fab_node *node, uint8_t port,
 }
 
 static void on_wire(void *arg, struct vb_fab_node *node, uint8_t port,
-		    enum vb_fab_way way, const uint8_t *bytes, size_t len,
-		    vb_time now)
+		    enum vb_fab_direction direction, const uint8_t *bytes,
+		    size_t len, vb_time now)
 {
 	struct fabt *t = arg;
 
-	if (t->on_wire && way == FAB_SENT)
+	if (t->on_wire && direction == FAB_SENT)
 		t->on_wire(t, node, port, bytes, len);
 }
 
@@ -215,7 +216,7 @@ static void measure(const struct fabt *t, const struct vb_fab_node *to,
 	uint32_t nodes = vb_fab_nodes(t->net), tail = 0, head = 0;
 	const struct vb_fab_node **queue = calloc(nodes, sizeof(*queue));
 
-	memset(hops, FAR, nodes);
+	memset(hops, UNREACHED, nodes);
 	hops[to->index] = 0;
 	queue[tail++] = to;
 	while (head < tail) {
@@ -226,7 +227,7 @@ static void measure(const struct fabt *t, const struct vb_fab_node *to,
 			struct vb_fab_node *m = vb_fab_peer(n, (uint8_t)p, &at);
 
 			if (!m || !is_up(n, p) || m->kind != FAB_SWITCH ||
-			    hops[m->index] != FAR)
+			    hops[m->index] != UNREACHED)
 				continue;
 			if (rank && n->kind == FAB_SWITCH &&
 			    rank[m->index] >= rank[n->index])
@@ -256,7 +257,7 @@ static uint8_t best_port(const struct vb_fab_node *sw, const uint8_t *hops,
 	uint8_t want = (uint8_t)(hops[sw->index] - 1);
 	unsigned choice = 0;
 
-	if (hops[sw->index] == FAR)
+	if (hops[sw->index] == UNREACHED)
 		return VB_FAB_NO_PORT;
 	for (unsigned p = 1; p <= sw->ports; p++)
 		choice += leads(sw, p, hops, want);
@@ -276,7 +277,7 @@ static void rank_switches(const struct fabt *t, uint8_t *rank)
 	uint8_t next = 0;
 
 	measure(t, vb_fab_node(t->net, 0), NULL, hops);
-	for (unsigned far = 0; far < FAR; far++)
+	for (unsigned far = 0; far < UNREACHED; far++)
 		for (uint32_t i = 0; i < nodes; i++)
 			if (vb_fab_node(t->net, i)->kind == FAB_SWITCH &&
 			    hops[i] == far)
@@ -291,7 +292,7 @@ static uint8_t up_down_port(const struct vb_fab_node *sw, const uint8_t *down,
 {
 	uint8_t best = VB_FAB_NO_PORT, highest = rank[sw->index];
 
-	if (down[sw->index] != FAR)
+	if (down[sw->index] != UNREACHED)
 		return best_port(sw, down, lid);
 	for (unsigned p = 1; p <= sw->ports; p++) {
 		uint8_t at;
@@ -506,7 +507,7 @@ void fabt_run(struct fabt *t, vb_time until)
 		for (uint32_t i = 0; feed <= t->now && i < t->streams; i++)
 			pump(t, i, t->now);
 	}
-	vb_fab_run(t->net, until);
+	fab_run(t->net, until);
 }
 
 uint64_t fabt_sum(const struct fabt *t, enum vb_fab_counter which)

@@ -24,23 +24,23 @@ static bool odds(struct far_world *w, uint32_t of_2_32)
 static void post(struct far_world *w, unsigned to, const uint8_t *bytes,
 		 size_t len)
 {
-	struct letter l = { .at = w->t.now + w->delay, .to = to, .len = len };
+	struct far_message l = { .at = w->t.now + w->delay, .to = to, .len = len };
 
 	if (w->jitter)
 		l.at += fabt_random(&w->t) % w->jitter;
-	if (w->letters == w->room) {
+	if (w->messages == w->room) {
 		w->room = w->room ? 2 * w->room : 64;
-		w->letter =
-			reallocarray(w->letter, w->room, sizeof(*w->letter));
+		w->message =
+			reallocarray(w->message, w->room, sizeof(*w->message));
 	}
 	l.bytes = malloc(len + 1);
-	if (!w->letter || !l.bytes)
+	if (!w->message || !l.bytes)
 		farw_fail("no memory");
 	memcpy(l.bytes, bytes, len);
 	if (odds(w, w->wrong))
 		l.bytes[fabt_random(&w->t) % len] ^=
 			(uint8_t)(1u << fabt_random(&w->t) % 8);
-	w->letter[w->letters++] = l;
+	w->message[w->messages++] = l;
 }
 
 static void send_message(void *arg, const uint8_t *bytes, size_t len)
@@ -148,9 +148,9 @@ void farw_fini(struct far_world *w)
 {
 	for (unsigned i = 0; i < 2; i++)
 		vb_far_destroy(w->side[i].far);
-	for (size_t i = 0; i < w->letters; i++)
-		free(w->letter[i].bytes);
-	free(w->letter);
+	for (size_t i = 0; i < w->messages; i++)
+		free(w->message[i].bytes);
+	free(w->message);
 	fabt_fini(&w->t);
 }
 
@@ -162,16 +162,16 @@ void farw_forge(struct far_world *w, unsigned to, const uint8_t *bytes,
 }
 
 /* Deliver what is due. Of two at the same time, the one sent first. */
-static void deliver_letters(struct far_world *w)
+static void deliver_messages(struct far_world *w)
 {
-	for (size_t i = 0; i < w->letters; i++) {
-		struct letter l = w->letter[i];
+	for (size_t i = 0; i < w->messages; i++) {
+		struct far_message l = w->message[i];
 
 		if (l.at > w->t.now)
 			continue;
-		w->letters--;
-		memmove(w->letter + i, w->letter + i + 1,
-			(w->letters - i) * sizeof(l));
+		w->messages--;
+		memmove(w->message + i, w->message + i + 1,
+			(w->messages - i) * sizeof(l));
 		i--;
 		farw_forge(w, l.to, l.bytes, l.len);
 		free(l.bytes);
@@ -185,8 +185,8 @@ static vb_time next_look(const struct far_world *w, vb_time end)
 	for (unsigned i = 0; i < 2; i++)
 		if (w->side[i].far)
 			at = VB_MIN(at, vb_far_next(w->side[i].far));
-	for (size_t i = 0; i < w->letters; i++)
-		at = VB_MIN(at, w->letter[i].at);
+	for (size_t i = 0; i < w->messages; i++)
+		at = VB_MIN(at, w->message[i].at);
 	for (uint32_t i = 0; i < w->t.streams; i++)
 		at = VB_MIN(at, VB_MAX(w->t.stream[i].next, w->t.now + LOOK));
 	return VB_MIN(end, VB_MAX(at, w->t.now + 1));
@@ -198,7 +198,7 @@ void farw_run(struct far_world *w, vb_time span)
 
 	while (w->t.now < end) {
 		fabt_run(&w->t, next_look(w, end));
-		deliver_letters(w);
+		deliver_messages(w);
 		for (unsigned i = 0; i < 2; i++) {
 			if (!w->side[i].far)
 				continue;

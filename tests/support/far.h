@@ -10,7 +10,7 @@
 #include "fabric/far.h"
 #include "tests/support/fabric.h"
 
-struct letter {
+struct far_message {
 	vb_time at;
 	unsigned to; /* side */
 	size_t len;
@@ -29,8 +29,8 @@ struct side {
 struct far_world {
 	struct fabt t;
 	struct side side[2];
-	struct letter *letter;
-	size_t letters, room;
+	struct far_message *message;
+	size_t messages, room;
 	/* The carrier of messages between the two processes: */
 	/* delay in one direction; jitter changes the order of messages */
 	vb_time delay, jitter;

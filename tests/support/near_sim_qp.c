@@ -21,9 +21,10 @@ static void revoke_key(struct vb_adapter *a, uint32_t index, uint32_t key)
 	vb_near_revoke(end_of(a)->near, a, index);
 }
 
-static bool key_is_quiet(struct vb_adapter *a, uint32_t key, struct vb_age *age)
+static bool key_is_drained(struct vb_adapter *a, uint32_t key,
+			   struct vb_age *age)
 {
-	return vb_near_is_quiet(end_of(a)->near, key, age);
+	return vb_near_is_drained(end_of(a)->near, key, age);
 }
 
 static void await_key(struct vb_adapter *a, uint32_t key)
@@ -39,7 +40,7 @@ static void await_key(struct vb_adapter *a, uint32_t key)
 const struct vb_key_ops near_sim_keys = {
 	.grant = grant_key,
 	.revoke = revoke_key,
-	.is_quiet = key_is_quiet,
+	.is_drained = key_is_drained,
 	.await = await_key,
 };
 

@@ -85,17 +85,18 @@ static char *address(const struct cursor *c)
 
 /* The part of the kernel's copy after the call has begun. */
 static ssize_t carry_bytes(struct near_end *e, struct near_end *owner, bool put,
-			   struct cursor near, struct cursor far)
+			   struct cursor local, struct cursor remote)
 {
 	ssize_t sum = 0;
 	size_t part;
 
-	while ((part = VB_MIN(room_at(&near), room_at(&far)))) {
+	while ((part = VB_MIN(room_at(&local), room_at(&remote)))) {
 		size_t most = 1 + sim_below(&e->net->rand, PIECE);
 		uint64_t left;
 		bool live;
 
-		if (!is_granted(owner, (uintptr_t)address(&far), &left, &live))
+		if (!is_granted(owner, (uintptr_t)address(&remote), &left,
+				&live))
 			return sum ? sum : -EFAULT;
 		/* Only a copy that began before its program was frozen may come
 		 * so late, and the owner of the memory has expelled that
@@ -105,11 +106,11 @@ static ssize_t carry_bytes(struct near_end *e, struct near_end *owner, bool put,
 		part = VB_MIN(part, left);
 		part = VB_MIN(part, most);
 		if (put)
-			memcpy(address(&far), address(&near), part);
+			memcpy(address(&remote), address(&local), part);
 		else
-			memcpy(address(&near), address(&far), part);
-		near.done += part;
-		far.done += part;
+			memcpy(address(&local), address(&remote), part);
+		local.done += part;
+		remote.done += part;
 		sum += (ssize_t)part;
 		near_sim_step_done(e);
 	}
@@ -117,9 +118,9 @@ static ssize_t carry_bytes(struct near_end *e, struct near_end *owner, bool put,
 }
 
 static ssize_t sim_near_copy(void *arg, const struct vb_permit *permit,
-			     pid_t pid, bool put, const struct iovec *near,
-			     unsigned count, const struct iovec *far,
-			     unsigned far_count)
+			     pid_t pid, bool put, const struct iovec *local,
+			     unsigned count, const struct iovec *remote,
+			     unsigned remote_count)
 {
 	struct near_end *e = arg, *owner = &e->net->end[(pid - A_PID) % 2];
 	ssize_t n;
@@ -137,8 +138,8 @@ static ssize_t sim_near_copy(void *arg, const struct vb_permit *permit,
 		return -EPERM;
 	e->in_copy = true;
 	e->net->copies++;
-	n = carry_bytes(e, owner, put, (struct cursor){ near, count, 0 },
-			(struct cursor){ far, far_count, 0 });
+	n = carry_bytes(e, owner, put, (struct cursor){ local, count, 0 },
+			(struct cursor){ remote, remote_count, 0 });
 	e->in_copy = false;
 	e->net->bytes += n > 0 ? (uint64_t)n : 0;
 	near_sim_step_done(e);

@@ -337,7 +337,7 @@ static const struct vb_link_ops link_ops = { .name = "sim",
 static void open_side(struct sim *s, unsigned number)
 {
 	struct sim_side *side = &s->side[number];
-	struct vb_port_update news = { .up = true, .mtu = 9000, .count = 1 };
+	struct vb_port_update update = { .up = true, .mtu = 9000, .count = 1 };
 	struct vb_adapter *a = &side->adapter;
 
 	side->sim = s;
@@ -348,8 +348,8 @@ static void open_side(struct sim *s, unsigned number)
 	a->transport = s->path ? s->path->transport : &vb_ib_transport;
 	side->link.ops = &link_ops;
 	a->link = &side->link;
-	news.addresses[0] = gid_of(number);
-	vb_port_update(&a->port, &news);
+	update.addresses[0] = gid_of(number);
+	vb_port_update(&a->port, &update);
 	MUST(vb_pd_create(a, &side->pd) == 0);
 	MUST(vb_async_init(&side->async) == 0);
 	MUST(fcntl(side->async.fd, F_SETFL, O_NONBLOCK) == 0);

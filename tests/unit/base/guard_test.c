@@ -71,21 +71,21 @@ static void copy__every_length_and_alignment(void **state)
 	assert_copies(vb_guard_copy, 330, 1);
 }
 
-static void fetch__every_length_and_alignment(void **state)
+static void copy_in__every_length_and_alignment(void **state)
 {
-	assert_copies(vb_guard_fetch, 200, 2);
+	assert_copies(vb_guard_copy_in, 200, 2);
 }
 
 /* Whichever page is missing, some or all bytes are not copied. */
-static void fetch__out_of_a_hole(void **state)
+static void copy_in__out_of_a_hole(void **state)
 {
 	uint8_t *p = page_before_hole(PROT_NONE), dst[300];
 
 	put_guard_back();
 	for (size_t len = 1; len < 200; len++)
 		for (size_t have = 0; have <= len; have++) {
-			bool whole =
-				vb_guard_fetch(dst, p + page - have, len) == 0;
+			bool whole = vb_guard_copy_in(dst, p + page - have,
+						      len) == 0;
 
 			assert_int_equal(whole, have == len);
 		}
@@ -592,8 +592,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(copy__every_length_and_alignment),
-		cmocka_unit_test(fetch__every_length_and_alignment),
-		cmocka_unit_test(fetch__out_of_a_hole),
+		cmocka_unit_test(copy_in__every_length_and_alignment),
+		cmocka_unit_test(copy_in__out_of_a_hole),
 		cmocka_unit_test(copy__fails_at_an_unmapped_page),
 		cmocka_unit_test(copy__fails_at_a_read_only_page),
 		cmocka_unit_test(copy__fails_behind_a_truncated_file),

@@ -127,7 +127,7 @@ static void ports__the_nearer_listener_is_found(void **state)
 	assert_ptr_equal(vb_cm_ports_find(&table, TCP, 1, &a, false), &one);
 	assert_null(vb_cm_ports_find(&table, TCP, 1, &b, false));
 	vb_cm_ports_free(&table, &one);
-	one.ticket = any.ticket = 7;
+	one.secret = any.secret = 7;
 	any.flags = IPC_CM_JOIN;
 	assert_int_equal(vb_cm_ports_bind(&table, &one), 0);
 	assert_int_equal(vb_cm_ports_bind(&table, &any), 0);
@@ -138,19 +138,19 @@ static void ports__the_nearer_listener_is_found(void **state)
 	assert_null(vb_cm_ports_find(&table, IB, 1, &a, false));
 }
 
-static void ports__who_has_the_ticket_joins(void **state)
+static void ports__who_has_the_secret_joins(void **state)
 {
 	struct vb_cm_port parent = port(80, ipv4(1), 0);
 	struct vb_cm_port one = port(80, ipv4(1), IPC_CM_JOIN), two = one;
 	struct vb_cm_port thief = one, early = one;
 	struct vb_gid a = ipv4(1);
 
-	early.ticket = one.ticket = two.ticket = parent.ticket = 7;
+	early.secret = one.secret = two.secret = parent.secret = 7;
 	assert_int_equal(vb_cm_ports_bind(&table, &early), -EACCES);
 	assert_int_equal(vb_cm_ports_bind(&table, &parent), 0);
 	assert_int_equal(vb_cm_ports_listen(&table, &parent), 0);
 	assert_int_equal(vb_cm_ports_bind(&table, &thief), -EACCES);
-	thief.ticket = 8;
+	thief.secret = 8;
 	assert_int_equal(vb_cm_ports_bind(&table, &thief), -EACCES);
 	assert_int_equal(vb_cm_ports_bind(&table, &one), 0);
 	assert_int_equal(vb_cm_ports_bind(&table, &two), 0);
@@ -231,7 +231,7 @@ static bool covers(const struct vb_cm_port *p, const struct vb_gid *address)
 
 static bool joins(const struct vb_cm_port *p, const struct vb_cm_port *q)
 {
-	return p->flags & IPC_CM_JOIN && p->ticket && p->ticket == q->ticket;
+	return p->flags & IPC_CM_JOIN && p->secret && p->secret == q->secret;
 }
 
 static int expected_bind(const struct vb_cm_port *all, unsigned count,
@@ -277,7 +277,7 @@ static void begin_port(struct vb_cm_port *p)
 	*p = port((uint16_t)(1 + rand() % 2),
 		  addresses[(unsigned)rand() % VB_COUNT(addresses)],
 		  flags[(unsigned)rand() % VB_COUNT(flags)]);
-	p->ticket = (uint64_t)rand() % 3;
+	p->secret = (uint64_t)rand() % 3;
 }
 
 static void ports__sums_say_what_pairs_do(void **state)
@@ -366,7 +366,7 @@ int main(void)
 		CASE(ports__spaces_are_apart),
 		CASE(ports__reuse_until_one_listens),
 		CASE(ports__the_nearer_listener_is_found),
-		CASE(ports__who_has_the_ticket_joins),
+		CASE(ports__who_has_the_secret_joins),
 		CASE(ports__any_number),
 		CASE(ports__reserved_for_who_asks),
 		CASE(ports__of_gids),

@@ -11,6 +11,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "tests/support/user_has.h"
 #include "tests/unit/netns.h"
 
 #define OWN_QPN	 0x1234
@@ -48,7 +49,7 @@ static int end(void **state)
 	vb_host_cm_leave(client, VB_SEC);
 	vb_host_cm_destroy(cm);
 	for (unsigned i = 0; i < VB_QUOTAS; i++)
-		assert_int_equal(vb_user_has(user, i), 0);
+		assert_int_equal(user_has(user, i), 0);
 	vb_user_leave(user);
 	close(ends[0]);
 	close(ends[1]);
@@ -277,9 +278,8 @@ static void bind__a_users_ports(void **state)
 		assert_int_equal(
 			bind_to(id, (uint16_t)(2000 + i), v4(127, 0, 0, 1)), 0);
 	assert_int_equal(bind_to(id, 1999, v4(127, 0, 0, 1)), ENOBUFS);
-	assert_int_equal(vb_user_has(user, VB_QUOTA_PORTS),
-			 VB_IPC_CM_USER_PORTS);
-	assert_int_equal(vb_user_has(user, VB_QUOTA_IDS), VB_IPC_CM_USER_PORTS);
+	assert_int_equal(user_has(user, VB_QUOTA_PORTS), VB_IPC_CM_USER_PORTS);
+	assert_int_equal(user_has(user, VB_QUOTA_IDS), VB_IPC_CM_USER_PORTS);
 }
 
 /* A program that sends requests and reads no answers loses its session. */
@@ -296,8 +296,8 @@ static void answers__that_nobody_reads(void **state)
 				 0);
 	assert_int_equal(vb_host_cm_error(client), -ENOBUFS);
 	assert_in_range(asked, VB_OUTBOX_BYTES / 1000, VB_OUTBOX_BYTES / 352);
-	assert_in_range(vb_user_has(user, VB_QUOTA_BYTES),
-			VB_OUTBOX_BYTES - 1000, VB_OUTBOX_BYTES);
+	assert_in_range(user_has(user, VB_QUOTA_BYTES), VB_OUTBOX_BYTES - 1000,
+			VB_OUTBOX_BYTES);
 }
 
 #define TEST(f) cmocka_unit_test_setup_teardown(f, begin, end)

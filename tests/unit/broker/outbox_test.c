@@ -12,6 +12,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "tests/support/user_has.h"
+
 #define BYTES 352
 
 static struct vb_users users;
@@ -37,7 +39,7 @@ static int end(void **state)
 		close(ends[i][0]);
 		close(ends[i][1]);
 	}
-	assert_int_equal(vb_user_has(user, VB_QUOTA_BYTES), 0);
+	assert_int_equal(user_has(user, VB_QUOTA_BYTES), 0);
 	vb_user_leave(user);
 	return 0;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Checks the quotas of users, and the reserve for root. */
-#include "broker/quota.h"
+#include "tests/support/user_has.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -18,12 +18,12 @@ static void user__is_one_as_long_as_referred_to(void **state)
 	assert_ptr_equal(vb_user_enter(&users, 5, false), a);
 	assert_ptr_not_equal(a, b);
 	assert_true(vb_user_take(a, VB_QUOTA_SLOTS, 7));
-	assert_int_equal(vb_user_has(b, VB_QUOTA_SLOTS), 0);
+	assert_int_equal(user_has(b, VB_QUOTA_SLOTS), 0);
 	vb_user_leave(a);
-	assert_int_equal(vb_user_has(a, VB_QUOTA_SLOTS), 7);
+	assert_int_equal(user_has(a, VB_QUOTA_SLOTS), 7);
 	vb_user_leave(a);
 	a = vb_user_enter(&users, 5, false);
-	assert_int_equal(vb_user_has(a, VB_QUOTA_SLOTS), 0);
+	assert_int_equal(user_has(a, VB_QUOTA_SLOTS), 0);
 	vb_user_leave(b);
 	vb_user_leave(a);
 	assert_null(users.first);

@@ -78,14 +78,14 @@ static const struct vb_transport fake_transport __attribute__((unused)) = {
 
 static inline void set_up_port(struct vb_port *p)
 {
-	static struct vb_port_update news;
+	static struct vb_port_update update;
 	const struct vb_gid gid = IPV4_GID;
 
-	news = (struct vb_port_update){ .up = true, .mtu = 9000, .count = 1 };
-	news.addresses[0] = gid;
+	update = (struct vb_port_update){ .up = true, .mtu = 9000, .count = 1 };
+	update.addresses[0] = gid;
 	memcpy(p->mac, "\x02\x00\x00\x00\x00\x01", 6);
 	p->ifindex = 7;
-	vb_port_update(p, &news);
+	vb_port_update(p, &update);
 }
 
 static inline int set_up(void **state)

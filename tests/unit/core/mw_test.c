@@ -298,7 +298,7 @@ static void region__stays_while_a_window_is_bound(void **state)
  * lock is held meanwhile. */
 static struct {
 	uint32_t key;
-	bool is_quiet, is_locked;
+	bool is_drained, is_locked;
 	vb_time now; /* the clock of that implementation */
 	vb_time age; /* what it counted last */
 } other;
@@ -312,10 +312,10 @@ static void note_revoke(struct vb_adapter *a, uint32_t index, uint32_t key)
 	other.key = key;
 }
 
-static bool is_quiet(struct vb_adapter *a, uint32_t key, struct vb_age *age)
+static bool is_drained(struct vb_adapter *a, uint32_t key, struct vb_age *age)
 {
 	other.age = vb_age_look(age, other.now);
-	return other.is_quiet || key != other.key;
+	return other.is_drained || key != other.key;
 }
 
 static void await(struct vb_adapter *a, uint32_t key)
@@ -325,13 +325,13 @@ static void await(struct vb_adapter *a, uint32_t key)
 		other.is_locked = false;
 		vb_mutex_unlock(&a->mr_lock);
 	}
-	other.is_quiet = true;
+	other.is_drained = true;
 }
 
 static const struct vb_key_ops others_ops = {
 	.grant = note_grant,
 	.revoke = note_revoke,
-	.is_quiet = is_quiet,
+	.is_drained = is_drained,
 	.await = await,
 };
 
@@ -343,7 +343,7 @@ window__that_is_in_use_makes_its_work_request_wait(void **state)
 	struct window w;
 
 	f->a.key_ops = &others_ops;
-	other.is_quiet = false;
+	other.is_drained = false;
 	open_window(&w, f, 2, ACCESS_MW_BIND);
 	assert_true(bind(&w, IOVA, 8, ACCESS_REMOTE_READ));
 	inv.imm = w.key;
@@ -356,20 +356,20 @@ window__that_is_in_use_makes_its_work_request_wait(void **state)
 			 FAULT_RKEY);
 	assert_int_equal(vb_mr_deregister(w.region), -EBUSY);
 	assert_int_equal(vb_mw_run(&w.qp, &inv), MW_BUSY);
-	other.is_quiet = true;
+	other.is_drained = true;
 	assert_int_equal(vb_mw_run(&w.qp, &inv), MW_DONE);
 	assert_int_equal(w.qp.local_at, VB_NEVER);
 	assert_int_equal(vb_mw_run(&w.qp, &inv), MW_REFUSED);
 	close_window(&w);
 	/* A type 1 window is bound again, and freed, during an access. */
-	other.is_quiet = false;
+	other.is_drained = false;
 	open_window(&w, f, 1, ACCESS_MW_BIND);
 	assert_true(bind(&w, IOVA, 8, ACCESS_REMOTE_READ));
 	w.key = vb_mw_key(w.key, w.key + 1);
 	assert_false(bind(&w, IOVA, 16, ACCESS_REMOTE_READ));
-	other.is_quiet = true;
+	other.is_drained = true;
 	assert_true(bind(&w, IOVA, 16, ACCESS_REMOTE_READ));
-	other.is_quiet = false;
+	other.is_drained = false;
 	other.is_locked = true;
 	vb_mw_free(w.mw);
 	assert_false(other.is_locked);
@@ -389,7 +389,7 @@ window__that_is_closed_again_is_as_young_as_before(void **state)
 	f->a.key_ops = &others_ops;
 	other.now = VB_SEC;
 	for (unsigned round = 0; round < 2; round++) {
-		other.is_quiet = false;
+		other.is_drained = false;
 		open_window(&w, f, 2, ACCESS_MW_BIND);
 		w.qp.now = 1; /* driven for the last time long ago */
 		assert_true(bind(&w, IOVA, 8, ACCESS_REMOTE_READ));
@@ -404,7 +404,7 @@ window__that_is_closed_again_is_as_young_as_before(void **state)
 		assert_int_equal(vb_mw_run(&w.qp, &inv), MW_BUSY);
 		assert_int_equal(other.age, 1000 + VB_AGE_STEP);
 		assert_true(w.qp.local_at - w.qp.now < VB_AGE_STEP);
-		other.is_quiet = true;
+		other.is_drained = true;
 		assert_int_equal(vb_mw_run(&w.qp, &inv), MW_DONE);
 		close_window(&w);
 	}

@@ -3,16 +3,16 @@
 #include "fixture.h"
 
 static struct vb_port port;
-static struct vb_port_update news;
+static struct vb_port_update update;
 
 static int fresh(void **state)
 {
 	vb_port_init(&port);
 	memcpy(port.mac, "\x02\x11\x22\x33\x44\x55", 6);
 	port.ifindex = 4;
-	memset(&news, 0, sizeof(news));
-	news.up = true;
-	news.mtu = 1500;
+	memset(&update, 0, sizeof(update));
+	update.up = true;
+	update.mtu = 1500;
 	return 0;
 }
 
@@ -31,9 +31,9 @@ static struct vb_gid address(uint8_t n)
 
 static void say(unsigned count, const uint8_t *numbers)
 {
-	news.count = count;
+	update.count = count;
 	for (unsigned i = 0; i < count; i++)
-		news.addresses[i] = address(numbers[i]);
+		update.addresses[i] = address(numbers[i]);
 }
 #define SAY(...)                                                               \
 	say(sizeof((uint8_t[]){ __VA_ARGS__ }),                                \
@@ -80,7 +80,7 @@ static void update__default_gid_first(void **state)
 	struct vb_gid_entry e;
 
 	SAY(1);
-	assert_int_equal(vb_port_update(&port, &news),
+	assert_int_equal(vb_port_update(&port, &update),
 			 PORT_UP | PORT_GIDS | PORT_MTU);
 	assert_int_equal(port.state, PORT_ACTIVE);
 	assert_int_equal(port.active_mtu, 3);
@@ -100,12 +100,12 @@ static void update__an_interface_goes(void **state)
 
 	assert_false(vb_port_update(&port, &none) & PORT_GONE);
 	SAY(1);
-	news.ifindex = 4;
-	assert_false(vb_port_update(&port, &news) & PORT_GONE);
+	update.ifindex = 4;
+	assert_false(vb_port_update(&port, &update) & PORT_GONE);
 	assert_int_equal(vb_port_update(&port, &none),
 			 PORT_GONE | PORT_WENT_DOWN | PORT_GIDS | PORT_MTU);
 	assert_int_equal(vb_port_update(&port, &none), PORT_SAME);
-	assert_int_equal(vb_port_update(&port, &news),
+	assert_int_equal(vb_port_update(&port, &update),
 			 PORT_UP | PORT_GIDS | PORT_MTU);
 	/* The interface stays, but is not in the list and has no address. */
 	assert_int_equal(vb_port_update(&port, &unlisted),
@@ -113,21 +113,21 @@ static void update__an_interface_goes(void **state)
 	assert_int_equal(vb_port_update(&port, &unlisted), PORT_SAME);
 	assert_int_equal(vb_port_update(&port, &none), PORT_GONE);
 	assert_int_equal(vb_port_update(&port, &unlisted), PORT_SAME);
-	assert_int_equal(vb_port_update(&port, &news),
+	assert_int_equal(vb_port_update(&port, &update),
 			 PORT_UP | PORT_GIDS | PORT_MTU);
 	/* A new ifindex: the interface was deleted and made again. */
-	news.ifindex++;
-	assert_int_equal(vb_port_update(&port, &news), PORT_GONE | PORT_GIDS);
-	assert_int_equal(vb_port_update(&port, &news), PORT_SAME);
+	update.ifindex++;
+	assert_int_equal(vb_port_update(&port, &update), PORT_GONE | PORT_GIDS);
+	assert_int_equal(vb_port_update(&port, &update), PORT_SAME);
 }
 
 static void update__idempotent(void **state)
 {
 	SAY(1, 2);
-	vb_port_update(&port, &news);
-	assert_int_equal(vb_port_update(&port, &news), PORT_SAME);
+	vb_port_update(&port, &update);
+	assert_int_equal(vb_port_update(&port, &update), PORT_SAME);
 	SAY(2, 1); /* the same addresses in another order are no change */
-	assert_int_equal(vb_port_update(&port, &news), PORT_SAME);
+	assert_int_equal(vb_port_update(&port, &update), PORT_SAME);
 }
 
 static void update__hole_stays_and_is_taken_first(void **state)
@@ -135,15 +135,15 @@ static void update__hole_stays_and_is_taken_first(void **state)
 	struct vb_gid_entry e;
 
 	SAY(1, 2, 3);
-	vb_port_update(&port, &news);
+	vb_port_update(&port, &update);
 	SAY(1, 3);
-	assert_int_equal(vb_port_update(&port, &news), PORT_GIDS);
+	assert_int_equal(vb_port_update(&port, &update), PORT_GIDS);
 	assert_int_equal(index_of(1), 1);
 	assert_int_equal(index_of(2), -1);
 	assert_int_equal(index_of(3), 3);
 	assert_false(vb_port_gid(&port, 2, &e));
 	SAY(1, 3, 5, 6);
-	assert_int_equal(vb_port_update(&port, &news), PORT_GIDS);
+	assert_int_equal(vb_port_update(&port, &update), PORT_GIDS);
 	assert_int_equal(index_of(3), 3);
 	assert_int_equal(index_of(5), 2);
 	assert_int_equal(index_of(6), 4);
@@ -152,21 +152,21 @@ static void update__hole_stays_and_is_taken_first(void **state)
 static void update__count_shrinks_with_the_last(void **state)
 {
 	SAY(1, 2, 3);
-	vb_port_update(&port, &news);
+	vb_port_update(&port, &update);
 	SAY(1);
-	vb_port_update(&port, &news);
+	vb_port_update(&port, &update);
 	assert_int_equal(port.gid_count, 2);
-	news.count = 0;
-	vb_port_update(&port, &news);
+	update.count = 0;
+	vb_port_update(&port, &update);
 	assert_int_equal(port.gid_count, 1);
 }
 
 static void update__one_goes_while_one_comes(void **state)
 {
 	SAY(1, 2);
-	vb_port_update(&port, &news);
+	vb_port_update(&port, &update);
 	SAY(3, 2);
-	assert_int_equal(vb_port_update(&port, &news), PORT_GIDS);
+	assert_int_equal(vb_port_update(&port, &update), PORT_GIDS);
 	assert_int_equal(index_of(3), 1);
 	assert_int_equal(index_of(2), 2);
 }
@@ -175,10 +175,10 @@ static void
 update__default_zero_and_double_addresses_take_no_place(void **state)
 {
 	SAY(1, 1, 2);
-	news.count = 5;
-	news.addresses[3] = vb_gid_from_mac(port.mac);
-	memset(&news.addresses[4], 0, sizeof(news.addresses[4]));
-	vb_port_update(&port, &news);
+	update.count = 5;
+	update.addresses[3] = vb_gid_from_mac(port.mac);
+	memset(&update.addresses[4], 0, sizeof(update.addresses[4]));
+	vb_port_update(&port, &update);
 	assert_int_equal(port.gid_count, 3);
 	assert_int_equal(index_of(2), 2);
 }
@@ -187,11 +187,11 @@ static void update__full_table(void **state)
 {
 	struct vb_gid_entry e;
 
-	for (unsigned i = 0; i < VB_COUNT(news.addresses); i++)
-		news.addresses[i] = address((uint8_t)(i + 1));
+	for (unsigned i = 0; i < VB_COUNT(update.addresses); i++)
+		update.addresses[i] = address((uint8_t)(i + 1));
 	/* a count that is larger than the table of addresses */
-	news.count = UINT32_MAX;
-	vb_port_update(&port, &news);
+	update.count = UINT32_MAX;
+	vb_port_update(&port, &update);
 	assert_int_equal(port.gid_count, VB_MAX_GIDS);
 	assert_true(vb_port_gid(&port, VB_MAX_GIDS - 1, &e));
 	assert_int_equal(index_of(255), 255);
@@ -200,13 +200,13 @@ static void update__full_table(void **state)
 static void update__down_up_and_mtu(void **state)
 {
 	SAY(1);
-	vb_port_update(&port, &news);
-	news.up = false;
-	assert_int_equal(vb_port_update(&port, &news), PORT_WENT_DOWN);
+	vb_port_update(&port, &update);
+	update.up = false;
+	assert_int_equal(vb_port_update(&port, &update), PORT_WENT_DOWN);
 	assert_int_equal(port.state, PORT_DOWN);
-	news.up = true;
-	news.mtu = 9000;
-	assert_int_equal(vb_port_update(&port, &news), PORT_UP | PORT_MTU);
+	update.up = true;
+	update.mtu = 9000;
+	assert_int_equal(vb_port_update(&port, &update), PORT_UP | PORT_MTU);
 	assert_int_equal(port.active_mtu, 5);
 	assert_int_equal(port.netdev_mtu, 9000);
 }
@@ -216,15 +216,15 @@ static void update__new_mac_new_default(void **state)
 	struct vb_gid def;
 
 	SAY(1);
-	vb_port_update(&port, &news);
+	vb_port_update(&port, &update);
 	port.mac[5] = 0x77;
 	def = vb_gid_from_mac(port.mac);
-	assert_int_equal(vb_port_update(&port, &news), PORT_GIDS);
+	assert_int_equal(vb_port_update(&port, &update), PORT_GIDS);
 	assert_int_equal(vb_port_find_gid(&port, &def), 0);
 	assert_int_equal(index_of(1), 1);
 }
 
-static struct vb_port_ib_update ib_news(void)
+static struct vb_port_ib_update ib_update(void)
 {
 	return (struct vb_port_ib_update){
 		.ib = { .present = true, .phys = 5, .lmc = 2, .lid = 8 },
@@ -242,7 +242,7 @@ static struct vb_port_ib_update ib_news(void)
  * that nobody has changed. */
 static void ib__its_end_keeps_the_tables(void **state)
 {
-	struct vb_port_ib_update is = ib_news();
+	struct vb_port_ib_update is = ib_update();
 
 	assert_int_equal(vb_port_ib_update(&port, &is), PORT_SAME);
 	assert_int_equal(atomic_load(&port.lmc), 2);
@@ -257,7 +257,7 @@ static void ib__its_end_keeps_the_tables(void **state)
 /* Dispatching reads the LMC without a lock. */
 static void ib__the_lmc_follows(void **state)
 {
-	struct vb_port_ib_update is = ib_news();
+	struct vb_port_ib_update is = ib_update();
 
 	(void)vb_port_ib_update(&port, &is);
 	is.ib.lmc = 3;

@@ -424,7 +424,7 @@ static void route__filled_and_completed_by_the_link(void **state)
 
 static void mtu__no_more_than_the_interface_carries(void **state)
 {
-	static struct vb_port_update news;
+	static struct vb_port_update update;
 	static const struct {
 		uint32_t netdev;
 		uint8_t path;
@@ -434,13 +434,13 @@ static void mtu__no_more_than_the_interface_carries(void **state)
 	struct fixture *f = *state;
 	struct vb_qp *qp = make(f, init_of(f));
 
-	news = (struct vb_port_update){ .up = true, .count = 1 };
-	news.addresses[0] = (struct vb_gid)IPV4_GID;
+	update = (struct vb_port_update){ .up = true, .count = 1 };
+	update.addresses[0] = (struct vb_gid)IPV4_GID;
 	for (size_t i = 0; i < VB_COUNT(rows); i++) {
 		struct vb_qp_attr attr = good_attr(QPS_RTR);
 
-		news.mtu = rows[i].netdev;
-		vb_port_update(&f->a.port, &news);
+		update.mtu = rows[i].netdev;
+		vb_port_update(&f->a.port, &update);
 		attr.path_mtu = rows[i].path;
 		bring_to(qp, QPS_INIT);
 		assert_int_equal(vb_qp_modify(qp, &attr, TO_RTR, 0), 0);

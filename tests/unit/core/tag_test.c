@@ -387,7 +387,7 @@ static void phase__new_buffers_wait(void **state)
 	close_tm(t);
 }
 
-static void phase__far_behind_is_told(void **state)
+static void phase__lag_is_told(void **state)
 {
 	struct bed *t = open_tm(*state);
 	struct vb_cqe e;
@@ -682,7 +682,7 @@ int main(void)
 		TEST(add__tells_before_it_is_met),
 		TEST(del__taken_and_made_up),
 		TEST(phase__new_buffers_wait),
-		TEST(phase__far_behind_is_told),
+		TEST(phase__lag_is_told),
 		TEST(phase__broken_message),
 		TEST(begin__behind_one_that_never_came),
 		TEST(begin__what_is_for_no_list),

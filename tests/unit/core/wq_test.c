@@ -110,7 +110,7 @@ static void VB_UNCHECKED sq__fills_and_frees_across_the_wrap(void **state)
 	vb_sq_fini(&sq);
 }
 
-static void sq__quiet_up_to_an_index(void **state)
+static void sq__deferred_up_to_an_index(void **state)
 {
 	struct vb_sq sq;
 
@@ -137,54 +137,54 @@ static void sq__quiet_up_to_an_index(void **state)
 
 /* A thread that withdraws the permission to post without a doorbell sees every
  * slot that was so posted before. */
-#define QUIET_ROUNDS 3000
-#define QUIET_POSTS  200
+#define DEFER_ROUNDS 3000
+#define DEFER_POSTS  200
 static struct {
 	struct vb_sq sq;
 	_Atomic unsigned round, done;
 	/* index of the last request that was posted without a doorbell */
 	_Atomic uint32_t left;
-} quiet;
+} deferral;
 
-static void VB_UNCHECKED *post_quietly(void *arg)
+static void VB_UNCHECKED *post_deferred(void *arg)
 {
-	struct vb_sq *sq = &quiet.sq;
+	struct vb_sq *sq = &deferral.sq;
 
-	for (unsigned round = 1; round <= QUIET_ROUNDS; round++) {
-		while (atomic_load(&quiet.round) != round)
+	for (unsigned round = 1; round <= DEFER_ROUNDS; round++) {
+		while (atomic_load(&deferral.round) != round)
 			;
-		for (uint32_t i = 1; i <= QUIET_POSTS; i++) {
+		for (uint32_t i = 1; i <= DEFER_POSTS; i++) {
 			vb_sq_commit(sq);
 			if (vb_sq_is_deferred(sq))
-				atomic_store_explicit(&quiet.left, i,
+				atomic_store_explicit(&deferral.left, i,
 						      memory_order_relaxed);
 		}
-		atomic_store(&quiet.done, round);
+		atomic_store(&deferral.done, round);
 	}
 	return NULL;
 }
 
 static void sq__what_is_left_alone_is_seen(void **state)
 {
-	struct vb_sq *sq = &quiet.sq;
+	struct vb_sq *sq = &deferral.sq;
 	pthread_t thread;
 
 	assert_int_equal(vb_sq_init(sq, 256, 1, 0, false, false, NULL), 0);
-	assert_int_equal(pthread_create(&thread, NULL, post_quietly, NULL), 0);
-	for (unsigned round = 1; round <= QUIET_ROUNDS; round++) {
+	assert_int_equal(pthread_create(&thread, NULL, post_deferred, NULL), 0);
+	for (unsigned round = 1; round <= DEFER_ROUNDS; round++) {
 		uint32_t end;
 
 		atomic_store(&sq->posted, 0);
-		atomic_store(&quiet.left, 0);
-		vb_sq_defer_doorbell(sq, QUIET_POSTS);
-		atomic_store(&quiet.round, round);
+		atomic_store(&deferral.left, 0);
+		vb_sq_defer_doorbell(sq, DEFER_POSTS);
+		atomic_store(&deferral.round, round);
 		for (unsigned i = 0; i < round % 64; i++)
 			(void)vb_sq_end(sq);
 		vb_sq_resume_doorbell(sq);
 		end = vb_sq_end(sq);
-		while (atomic_load(&quiet.done) != round)
+		while (atomic_load(&deferral.done) != round)
 			sched_yield();
-		assert_true(atomic_load(&quiet.left) <= end);
+		assert_true(atomic_load(&deferral.left) <= end);
 	}
 	pthread_join(thread, NULL);
 	vb_sq_fini(sq);
@@ -353,7 +353,7 @@ int main(void)
 		cmocka_unit_test(caps__rounded_up_to_powers_of_two),
 		cmocka_unit_test(sq__of_none_is_always_full),
 		cmocka_unit_test(sq__fills_and_frees_across_the_wrap),
-		cmocka_unit_test(sq__quiet_up_to_an_index),
+		cmocka_unit_test(sq__deferred_up_to_an_index),
 		cmocka_unit_test(sq__what_is_left_alone_is_seen),
 		cmocka_unit_test(rq__fills_and_frees_across_the_wrap),
 		cmocka_unit_test(rq__too_many_entries),

@@ -7,6 +7,8 @@
 
 static struct {
 	unsigned received, steps, in_run;
+	bool runs; /* a run has begun and has not ended */
+	struct vb_mr_use use;
 	bool grh;     /* whether the last packet had a GRH */
 	uint32_t key; /* rkey of the packets in hear_in_run() */
 	uint8_t codes[4];
@@ -154,7 +156,7 @@ static uint32_t waits_until_7(const struct vb_qp *qp)
 }
 
 /* A queue that may wait defers its doorbell, until a packet arrives for it. */
-static void dispatch__quiet_while_it_can_wait(void **state)
+static void dispatch__defers_while_it_can_wait(void **state)
 {
 	struct rig *r = rig_up(*state, QPS_RTS);
 	struct vb_sq *sq = &r->qp->sq;
@@ -176,13 +178,22 @@ static void dispatch__quiet_while_it_can_wait(void **state)
 static void hear_in_run(struct vb_qp *qp, const struct vb_ib_pkt *pkt,
 			vb_time now)
 {
-	heard.in_run += qp->in_run;
+	heard.received++;
+	heard.in_run += heard.runs;
 	assert_true(vb_mr_begin_next(qp->adapter, qp->pd, 0, heard.key, 0, 1, 0,
-				     &qp->run));
+				     &heard.use));
 }
 
-/* A region that a run of frames keeps referenced is released at the run's
- * end. */
+static void note_run(struct vb_qp *qp, bool begins)
+{
+	assert_true(begins != heard.runs);
+	heard.runs = begins;
+	if (!begins)
+		vb_mr_end(&heard.use);
+}
+
+/* A transport hears when several frames in a row begin and end, and of one
+ * frame alone nothing. */
 static void dispatch__a_run_ends(void **state)
 {
 	struct fixture *f = *state;
@@ -193,15 +204,18 @@ static void dispatch__a_run_ends(void **state)
 	assert_int_equal(vb_mr_register(f->pd, &byte, 1, 0, 0, &mr), 0);
 	heard.key = mr->key;
 	r->ops.recv[0] = hear_in_run;
+	r->ops.run = note_run;
 	for (int i = 0; i < 3; i++)
 		add_frame(r, CODE_WRITE_ONLY);
 	(void)dispatch(r, 0);
 	assert_int_equal(heard.in_run, 3);
-	assert_false(r->qp->in_run);
+	assert_false(heard.runs);
 	assert_int_equal(mr->users, 0);
 	add_frame(r, CODE_WRITE_ONLY);
 	(void)dispatch(r, 0);
+	assert_int_equal(heard.received, 4);
 	assert_int_equal(heard.in_run, 3);
+	vb_mr_end(&heard.use);
 	assert_int_equal(vb_mr_deregister(mr), 0);
 	rig_down(r);
 }
@@ -562,7 +576,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(dispatch__a_run_is_one_step),
 		TEST(dispatch__time_never_goes_back),
-		TEST(dispatch__quiet_while_it_can_wait),
+		TEST(dispatch__defers_while_it_can_wait),
 		TEST(dispatch__a_run_ends),
 		TEST(dispatch__answers_come_first),
 		TEST(dispatch__an_ack_waits_once),

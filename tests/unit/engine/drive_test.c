@@ -101,7 +101,7 @@ static int set_up(void **state)
 		vb_mutex_init(&fake.qp[i].drive, RANK_DRIVE);
 		vb_timer_init(&fake.eq[i].timer);
 	}
-	atomic_store(&e->pace, 1);
+	atomic_store(&e->slowdown, 1);
 	vb_mutex_init(&e->timer_lock, VB_RANK_LEAF);
 	vb_timers_init(&e->timers);
 	e->sleep_until = VB_NEVER;
@@ -254,7 +254,7 @@ static void time__never_goes_back(void **state)
 }
 
 /* A batch without room waits, and no new batch is made meanwhile. */
-static void room__what_has_none_goes_first(void **state)
+static void held__what_has_none_goes_first(void **state)
 {
 	struct vb_engine *e = *state;
 	struct vb_qp *qp = &fake.qp[0];
@@ -266,13 +266,13 @@ static void room__what_has_none_goes_first(void **state)
 	assert_int_equal(fake.steps, 2);
 	assert_int_equal(fake.sent, 10);
 	assert_int_equal(atomic_load(&e->held), 1);
-	assert_int_equal(vb_eq(qp)->timer_at, fake.now + VB_ROOM_SOON);
+	assert_int_equal(vb_eq(qp)->timer_at, fake.now + VB_HELD_SOON);
 	step_now(e, qp); /* this post makes no batch, which could not be sent */
-	fake.now += VB_ROOM_SOON;
+	fake.now += VB_HELD_SOON;
 	step_now(e, qp);
 	assert_int_equal(fake.steps, 2);
 	fake.room = 100;
-	fake.now += 2 * VB_ROOM_SOON;
+	fake.now += 2 * VB_HELD_SOON;
 	step_now(e, qp);
 	assert_int_equal(fake.steps, 3);
 	assert_int_equal(fake.sent, 24);
@@ -281,7 +281,7 @@ static void room__what_has_none_goes_first(void **state)
 }
 
 /* A batch is lost if no packet of it could be sent for 20 ms. */
-static void room__there_is_none(void **state)
+static void held__there_is_none(void **state)
 {
 	struct vb_engine *e = *state;
 	struct vb_qp *qp = &fake.qp[0];
@@ -290,14 +290,14 @@ static void room__there_is_none(void **state)
 	fake.frames = 8;
 	while (fake.lost == 0 && fake.now < since + VB_SEC) {
 		step_now(e, qp);
-		fake.now += VB_ROOM_SOON;
+		fake.now += VB_HELD_SOON;
 	}
 	assert_int_equal(fake.lost, 8);
 	assert_in_range(fake.now - since, VB_HELD_LASTS,
 			VB_HELD_LASTS + 2 * VB_MSEC);
 	assert_int_equal(fake.sent, 0);
 	vb_mutex_lock(&qp->drive);
-	vb_room_drop(e, qp);
+	vb_held_drop(e, qp);
 	vb_mutex_unlock(&qp->drive);
 	fake.lost = 0;
 	fake.room = 100;
@@ -307,7 +307,7 @@ static void room__there_is_none(void **state)
 }
 
 /* A queue pair that holds a batch is destroyed. */
-static void room__none_for_one_that_goes(void **state)
+static void held__none_for_one_that_goes(void **state)
 {
 	struct vb_engine *e = *state;
 	struct vb_qp *qp = &fake.qp[0];
@@ -316,7 +316,7 @@ static void room__none_for_one_that_goes(void **state)
 	step_now(e, qp);
 	assert_non_null(vb_eq(qp)->held);
 	vb_mutex_lock(&qp->drive);
-	vb_room_drop(e, qp);
+	vb_held_drop(e, qp);
 	vb_mutex_unlock(&qp->drive);
 	assert_null(vb_eq(qp)->held);
 	assert_int_equal(fake.lost, 8);
@@ -349,7 +349,7 @@ static void batch__without_a_key(void **state)
 
 /* Each held batch needs memory: only a limited number is held, and further ones
  * are lost. */
-static void room__for_so_many_batches(void **state)
+static void held__for_so_many_batches(void **state)
 {
 	struct vb_engine *e = *state;
 
@@ -376,13 +376,13 @@ int main(void)
 						tear_down),
 		cmocka_unit_test_setup_teardown(time__never_goes_back, set_up,
 						tear_down),
-		cmocka_unit_test_setup_teardown(room__what_has_none_goes_first,
+		cmocka_unit_test_setup_teardown(held__what_has_none_goes_first,
 						set_up, tear_down),
-		cmocka_unit_test_setup_teardown(room__there_is_none, set_up,
+		cmocka_unit_test_setup_teardown(held__there_is_none, set_up,
 						tear_down),
-		cmocka_unit_test_setup_teardown(room__none_for_one_that_goes,
+		cmocka_unit_test_setup_teardown(held__none_for_one_that_goes,
 						set_up, tear_down),
-		cmocka_unit_test_setup_teardown(room__for_so_many_batches,
+		cmocka_unit_test_setup_teardown(held__for_so_many_batches,
 						set_up, tear_down),
 		cmocka_unit_test(batch__without_a_key),
 	};

@@ -93,7 +93,7 @@ static void make_fabric(void)
 	assert_int_equal(vb_ib_open(r.fabric.own, r.fabric.theirs, bell[0],
 				    control[0], vb_fabric_call, &r.fabric.link),
 			 0);
-	assert_int_equal(watch_fd(r.e.news_fd, control[0]), 0);
+	assert_int_equal(watch_fd(r.e.control_fd, control[0]), 0);
 	assert_int_equal(watch_fd(atomic_load(&r.e.fabric_fd), bell[0]), 0);
 }
 
@@ -137,7 +137,7 @@ static int finish(void **state)
 	free(r.fabric.own);
 	free(r.fabric.theirs);
 	close(r.fabric.control);
-	close(r.e.news_fd);
+	close(r.e.control_fd);
 	close(atomic_load(&r.e.fabric_fd));
 	vb_port_fini(&r.oa.adapter.port);
 	return tear_down(state);
@@ -147,15 +147,15 @@ static void end_process(void)
 {
 	close(r.control);
 	close(r.bell);
-	vb_fabric_news(&r.e);
+	vb_fabric_take_updates(&r.e);
 }
 
 /* An epoll descriptor that stays readable would make the thread spin. */
 static void fabric__nothing_is_polled_of_one_that_ended(void **state)
 {
-	assert_false(is_readable(r.e.news_fd));
+	assert_false(is_readable(r.e.control_fd));
 	end_process();
-	assert_false(is_readable(r.e.news_fd));
+	assert_false(is_readable(r.e.control_fd));
 	assert_false(is_readable(atomic_load(&r.e.fabric_fd)));
 	assert_true(vb_fabric_sleep(&r.e));
 }
@@ -194,11 +194,11 @@ static void fabric__a_broken_ring_is_its_end(void **state)
 	vb_mutex_lock(&r.e.rx);
 	assert_false(vb_fabric_drain(&r.e));
 	vb_mutex_unlock(&r.e.rx);
-	vb_fabric_news(&r.e);
+	vb_fabric_take_updates(&r.e);
 	assert_true(r.fabric.ended);
 	assert_int_equal(atomic_load(&r.qp->state), QPS_ERR);
 	assert_true(vb_fabric_sleep(&r.e));
-	assert_false(is_readable(r.e.news_fd));
+	assert_false(is_readable(r.e.control_fd));
 	close(r.control);
 	close(r.bell);
 }
@@ -212,13 +212,13 @@ static void fabric__other_adapters_go_on(void **state)
 }
 
 /* What the fabric's process says of the port is checked. */
-static void fabric__news_that_cannot_be(void **state)
+static void fabric__an_update_that_cannot_be(void **state)
 {
 	struct vb_verbs_port good = active(), bad[8];
 
 	good.sm_lid = 2;
 	assert_int_equal(send(r.control, &good, sizeof(good), 0), sizeof(good));
-	vb_fabric_news(&r.e);
+	vb_fabric_take_updates(&r.e);
 	assert_false(r.fabric.ended);
 	for (unsigned i = 0; i < VB_COUNT(bad); i++)
 		bad[i] = good;
@@ -233,7 +233,7 @@ static void fabric__news_that_cannot_be(void **state)
 	for (unsigned i = 0; i < VB_COUNT(bad); i++) {
 		assert_int_equal(send(r.control, &bad[i], sizeof(bad[i]), 0),
 				 sizeof(bad[i]));
-		vb_fabric_news(&r.e);
+		vb_fabric_take_updates(&r.e);
 		assert_true(r.fabric.ended);
 		r.fabric.ended = false;
 	}
@@ -293,7 +293,7 @@ int main(void)
 		OF_FABRIC(fabric__its_end_flushes_queue_pairs),
 		OF_FABRIC(fabric__a_broken_ring_is_its_end),
 		OF_FABRIC(fabric__other_adapters_go_on),
-		OF_FABRIC(fabric__news_that_cannot_be),
+		OF_FABRIC(fabric__an_update_that_cannot_be),
 		OF_FABRIC(link__an_answer_that_is_no_result),
 		OF_FABRIC(link__leaving_waits_for_no_answer),
 	};

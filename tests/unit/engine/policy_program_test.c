@@ -233,7 +233,7 @@ static void table__of_callers(void **state)
 
 /* On a machine that is ten times slower, all times of the rules are ten times
  * as long. */
-static void pace__scales_the_rules_of_the_program(void **state)
+static void slowdown__scales_the_rules_of_the_program(void **state)
 {
 	vb_poll_init(&p, 10);
 	(void)vb_poll_ends(&p, true, START);
@@ -264,7 +264,7 @@ int main(void)
 		TEST(answers__4_soon_are_worth_a_look),
 		TEST(answers__are_looked_for_200_us),
 		TEST(table__of_callers),
-		TEST(pace__scales_the_rules_of_the_program),
+		TEST(slowdown__scales_the_rules_of_the_program),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

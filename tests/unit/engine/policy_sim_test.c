@@ -465,7 +465,7 @@ static void begin(uint64_t seed)
 		vb_mutex_init(&sim.qp[i].drive, RANK_DRIVE);
 		vb_timer_init(&sim.eq[i].timer);
 	}
-	atomic_store(&e->pace, 1);
+	atomic_store(&e->slowdown, 1);
 	vb_poll_init(&e->poll, 1);
 	e->link = &sim_link;
 	/* a pointer that engine code passes on and does not dereference */

@@ -541,7 +541,7 @@ static void stand_by__ends_a_rest(void **state)
 
 /* On a machine that is ten times slower, all times of the rules are ten times
  * as long. */
-static void pace__scales_the_rules_of_the_thread(void **state)
+static void slowdown__scales_the_rules_of_the_thread(void **state)
 {
 	vb_thread_init(&t, 10);
 	assert_false(vb_thread_on_packets(&t, loops(START), START + MS(9)));
@@ -577,7 +577,7 @@ int main(void)
 		TEST(stand_by__pauses),
 		TEST(stand_by__and_packets),
 		TEST(stand_by__ends_a_rest),
-		TEST(pace__scales_the_rules_of_the_thread),
+		TEST(slowdown__scales_the_rules_of_the_thread),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -71,7 +71,7 @@ static bool fake_drain(struct vb_engine *e, vb_time now)
 static int set_up(void **state)
 {
 	memset(&fake, 0, sizeof(fake));
-	atomic_store(&fake.e.pace, 1);
+	atomic_store(&fake.e.slowdown, 1);
 	fake.qp.priv[PRIV_ENGINE] = &fake.eq;
 	fake.now = VB_SEC;
 	fake.answer_at = fake.answer_by_other = VB_NEVER;

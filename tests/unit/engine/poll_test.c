@@ -85,7 +85,7 @@ static int VB_UNCHECKED set_up(void **state)
 	struct vb_engine *e = &fake.e;
 
 	memset(&fake, 0, sizeof(fake));
-	atomic_store(&e->pace, 1);
+	atomic_store(&e->slowdown, 1);
 	vb_poll_init(&e->poll, 1);
 	e->link = &quiet;
 	e->lease.slot = 1;

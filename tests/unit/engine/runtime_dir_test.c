@@ -15,34 +15,34 @@
 
 #define SPACES 20
 
-static void life__of_each_namespace(void **state)
+static void space__of_each_namespace(void **state)
 {
-	uint64_t lives[SPACES];
+	uint64_t spaces[SPACES];
 
 	for (unsigned i = 0; i < SPACES; i++) {
-		lives[i] = vb_runtime_dir_life();
-		assert_int_not_equal(lives[i], 0);
-		assert_int_equal(vb_runtime_dir_life(), lives[i]);
+		spaces[i] = vb_runtime_dir_space();
+		assert_int_not_equal(spaces[i], 0);
+		assert_int_equal(vb_runtime_dir_space(), spaces[i]);
 		for (unsigned k = 0; k < i; k++)
-			assert_int_not_equal(lives[k], lives[i]);
+			assert_int_not_equal(spaces[k], spaces[i]);
 		assert_true(netns_next());
 	}
 }
 
-static void life__of_a_namespace_that_is_entered_again(void **state)
+static void space__of_a_namespace_that_is_entered_again(void **state)
 {
 	int here = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
-	uint64_t life = vb_runtime_dir_life();
+	uint64_t space = vb_runtime_dir_space();
 
 	assert_true(netns_next());
-	assert_int_not_equal(vb_runtime_dir_life(), life);
+	assert_int_not_equal(vb_runtime_dir_space(), space);
 	assert_int_equal(setns(here, CLONE_NEWNET), 0);
-	assert_int_equal(vb_runtime_dir_life(), life);
+	assert_int_equal(vb_runtime_dir_space(), space);
 	close(here);
 }
 
 /* The totals of this namespace are in the file that has both numbers. */
-static void life__names_the_totals(void **state)
+static void space__names_the_totals(void **state)
 {
 	struct vb_adapter *a = calloc(1, sizeof(*a));
 	int proc = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC), dir;
@@ -51,7 +51,7 @@ static void life__names_the_totals(void **state)
 	assert_non_null(a);
 	snprintf(name, sizeof(name), "%llu.%016llx.totals",
 		 (unsigned long long)vb_runtime_dir_namespace(proc, "self"),
-		 (unsigned long long)vb_runtime_dir_life());
+		 (unsigned long long)vb_runtime_dir_space());
 	assert_int_equal(vb_adapter_init(a, "life_test"), 0);
 	vb_counter_file_open(a);
 	vb_counter_file_close(a);
@@ -77,7 +77,7 @@ static unsigned cut_counts(void)
 
 	snprintf(prefix, sizeof(prefix), "%llu.%016llx.",
 		 (unsigned long long)vb_runtime_dir_namespace(proc, "self"),
-		 (unsigned long long)vb_runtime_dir_life());
+		 (unsigned long long)vb_runtime_dir_space());
 	while ((e = readdir(d))) {
 		if (strncmp(e->d_name, prefix, strlen(prefix)) != 0 ||
 		    !strstr(e->d_name, ".counts"))
@@ -110,10 +110,10 @@ static void counts__in_a_file_that_is_cut(void **state)
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(life__of_each_namespace),
-		cmocka_unit_test(life__of_a_namespace_that_is_entered_again),
+		cmocka_unit_test(space__of_each_namespace),
+		cmocka_unit_test(space__of_a_namespace_that_is_entered_again),
 		cmocka_unit_test(counts__in_a_file_that_is_cut),
-		cmocka_unit_test(life__names_the_totals),
+		cmocka_unit_test(space__names_the_totals),
 	};
 
 	if (!netns_enter())

@@ -126,7 +126,7 @@ static int set_up(void **state)
 {
 	memset(&rig, 0, sizeof(rig));
 	memset(&fake, 0, sizeof(fake));
-	atomic_store(&rig.e.pace, 1);
+	atomic_store(&rig.e.slowdown, 1);
 	rig.e.link = &full;
 	rig.s.e = fake.e = &rig.e;
 	vb_thread_init(&rig.s.policy, 1);

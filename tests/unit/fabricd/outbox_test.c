@@ -63,10 +63,10 @@ static int finish(void **state)
 {
 	alarm(0);
 	while (w.c.first) {
-		struct letter *l = w.c.first;
+		struct queued_message *l = w.c.first;
 
 		w.c.first = l->next;
-		free_letter(l);
+		free_message(l);
 	}
 	close(w.c.watch.fd);
 	close(w.program);
@@ -110,7 +110,7 @@ static unsigned count_messages(void)
 
 	while (read_one(bytes, sizeof(bytes))) {
 		count++;
-		flush(&w.c);
+		send_queued(&w.c);
 	}
 	return count;
 }
@@ -145,7 +145,7 @@ static int read_answer_of(size_t *len)
 		size_t n = read_one((uint8_t *)&m, sizeof(m));
 
 		if (!n) {
-			flush(&w.c);
+			send_queued(&w.c);
 			continue;
 		}
 		assert_int_equal(n, sizeof(m.head) + m.head.length);
@@ -160,11 +160,11 @@ static void outbox__answer_is_whole_or_an_error(void **state)
 	size_t len;
 
 	answer_bytes = OUTBOX_MOST - MIB;
-	run_command(&w.c, "show", 0);
+	run_client_command(&w.c, "show", 0);
 	assert_int_equal(read_answer_of(&len), 0);
 	assert_int_equal(len, answer_bytes);
 	answer_bytes = OUTBOX_MOST + MIB;
-	run_command(&w.c, "show", 0);
+	run_client_command(&w.c, "show", 0);
 	assert_int_equal(read_answer_of(&len), -EMSGSIZE);
 	assert_int_equal(len, 0);
 	assert_false(w.c.gone);
@@ -174,10 +174,10 @@ static void outbox__answer_is_whole_or_an_error(void **state)
 static void outbox__no_room_for_an_error_ends_it(void **state)
 {
 	answer_bytes = OUTBOX_MOST - MIB;
-	run_command(&w.c, "show", 0);
+	run_client_command(&w.c, "show", 0);
 	assert_false(w.c.gone);
 	w.c.waiting = OUTBOX_MOST;
-	run_command(&w.c, "show", 0);
+	run_client_command(&w.c, "show", 0);
 	assert_true(w.c.gone);
 }
 

@@ -171,7 +171,110 @@ static void read__parameters_of_nodes(void **state)
 	     "2: the node is missing: \"NODE\"");
 	says("Hca 1 \"A\"\n#! node \"A\" speed=1\n",
 	     "2: \"speed=1\" is no parameter of a node: mtu, vls, pkeys, "
-	     "linear, random, mcast, latency and forward are");
+	     "linear, random, mcast, latency, forward, target and service "
+	     "are");
+}
+
+static void read__targets(void **state)
+{
+	char text[1024];
+	const struct vb_iou_unit *u;
+	struct vb_topo t;
+
+	snprintf(text, sizeof(text),
+		 "#! node \"Hca2\" target=3 service=2:SRP.T10:00ff:0x1f "
+		 "service=2:a:7\n#! node \"Hca2\" service=3:b:10 "
+		 "service=2:a:8\n%s",
+		 pair);
+	assert_int_equal(read_text(&t, text), 0);
+	assert_null(vb_topo_find(&t, "Hca1")->spec.unit);
+	u = vb_topo_find(&t, "Hca2")->spec.unit;
+	assert_int_equal(u->controllers, 3);
+	assert_int_equal(u->entries, 3);
+	assert_int_equal(u->entry[0].slot, 2);
+	assert_string_equal(u->entry[0].service.name, "SRP.T10:00ff");
+	assert_int_equal(u->entry[0].service.id, 0x1f);
+	/* a name that a controller has already gets another ID */
+	assert_string_equal(u->entry[1].service.name, "a");
+	assert_int_equal(u->entry[1].service.id, 8);
+	assert_int_equal(u->entry[2].slot, 3);
+	vb_topo_free(&t);
+	says("Switch 1 \"A\"\n#! node \"A\" target=1\n",
+	     "2: \"target=1\": only adapters have target");
+	says("Hca 1 \"A\"\n#! node \"A\" target=17\n",
+	     "2: \"target=17\": target is 0 to 16 I/O controllers");
+	says("Hca 1 \"A\"\n#! node \"A\" target=1.5\n",
+	     "2: \"target=1.5\": target is 0 to 16 I/O controllers");
+}
+
+#define SERVICE_IS                                                             \
+	"SLOT:NAME:ID, with a controller that target= gives before it, a "     \
+	"name of 1 to 39 characters, and a number; a node has 64 at most"
+
+static void read__bad_services(void **state)
+{
+	static const char *const bad[] = {
+		"service=1:a",
+		"service=1::5",
+		"service=:a:5",
+		"service=0:a:5",
+		"service=3:a:5",
+		"service=1:a:",
+		"service=1:a:5x",
+		"service=1:a:-5",
+		"service=x:a:5",
+		"service=",
+		"service=-1:a:5",
+		"service=1:\"a:5",
+		"service=1:a:99999999999999999999",
+		"service=1:1234567890123456789012345678901234567890:5",
+	};
+	char text[256], wanted[512];
+
+	for (unsigned i = 0; i < VB_COUNT(bad); i++) {
+		snprintf(text, sizeof(text),
+			 "Hca 1 \"A\"\n#! node \"A\" target=2 %s\n", bad[i]);
+		snprintf(wanted, sizeof(wanted),
+			 "2: \"%s\": service is " SERVICE_IS, bad[i]);
+		says(text, wanted);
+	}
+	/* a controller that target= gives later */
+	says("Hca 1 \"A\"\n#! node \"A\" service=1:a:5 target=1\n",
+	     "2: \"service=1:a:5\": service is " SERVICE_IS);
+}
+
+/* While the fabric runs: fewer controllers take their services with them. */
+static void node_spec__target_shrinks(void **state)
+{
+	struct vb_topo_spec s = { 0 }, copy;
+
+	assert_int_equal(
+		vb_topo_node_spec("target=3 service=1:a:1 service=3:c:3 "
+				  "service=2:b:2",
+				  FAB_CA, true, &s, error),
+		0);
+	assert_int_equal(vb_topo_spec_copy(&s, &copy), 0);
+	assert_int_equal(
+		vb_topo_node_spec("target=2", FAB_CA, true, &copy, error), 0);
+	assert_int_equal(copy.unit->entries, 2);
+	assert_string_equal(copy.unit->entry[1].service.name, "b");
+	assert_int_equal(s.unit->entries, 3);
+	for (unsigned i = 0; i < VB_IOU_SERVICES - 2; i++) {
+		char text[64];
+
+		snprintf(text, sizeof(text), "service=1:more%u:0", i);
+		assert_int_equal(
+			vb_topo_node_spec(text, FAB_CA, true, &copy, error), 0);
+	}
+	assert_int_equal(vb_topo_node_spec("service=1:onemore:0", FAB_CA, true,
+					   &copy, error),
+			 -EINVAL);
+	assert_int_equal(
+		vb_topo_node_spec("pkeys=5", FAB_CA, true, &copy, error),
+		-EINVAL);
+	assert_non_null(strstr(error, "target and service change"));
+	vb_topo_spec_free(&s);
+	vb_topo_spec_free(&copy);
 }
 
 static void add__last_node_can_go_again(void **state)
@@ -346,6 +449,7 @@ static void assert_same_spec(const struct vb_topo_spec *a,
 static void write__round_trip(void **state)
 {
 	struct vb_topo a = { 0 }, b;
+	const struct vb_iou_unit *unit;
 	char *first = NULL, *second = NULL;
 	size_t len;
 	FILE *f;
@@ -363,6 +467,11 @@ static void write__round_trip(void **state)
 						 .linear_cap = 64,
 						 .latency_ns = 300,
 						 .store_and_forward = true };
+	assert_int_equal(vb_topo_node_spec("target=2 service=2:SRP.T10:1:0xff "
+					   "service=1:b:0",
+					   FAB_CA, false,
+					   &a.nodes[a.count - 1].spec, error),
+			 0);
 	a.nodes[1].port[5].width = FAB_1X | FAB_4X;
 	a.nodes[1].port[5].speed = FAB_SDR;
 	f = open_memstream(&first, &len);
@@ -371,6 +480,11 @@ static void write__round_trip(void **state)
 	assert_int_equal(read_text(&b, first), 0);
 	assert_int_equal(b.nodes[0].port[1].spec.lose, 12345);
 	assert_same_spec(&b.nodes[2].spec, &a.nodes[2].spec);
+	unit = b.nodes[b.count - 1].spec.unit;
+	assert_int_equal(unit->controllers, 2);
+	assert_int_equal(unit->entries, 2);
+	assert_string_equal(unit->entry[0].service.name, "SRP.T10:1");
+	assert_int_equal(unit->entry[0].service.id, 0xff);
 	f = open_memstream(&second, &len);
 	assert_true(vb_topo_write(&b, f));
 	fclose(f);
@@ -480,6 +594,9 @@ int main(void)
 		cmocka_unit_test(read__a_clusters_file),
 		cmocka_unit_test(read__parameters_of_links),
 		cmocka_unit_test(read__parameters_of_nodes),
+		cmocka_unit_test(read__targets),
+		cmocka_unit_test(read__bad_services),
+		cmocka_unit_test(node_spec__target_shrinks),
 		cmocka_unit_test(add__last_node_can_go_again),
 		cmocka_unit_test(read__errors_name_line_and_cause),
 		cmocka_unit_test(read__an_absent_file),

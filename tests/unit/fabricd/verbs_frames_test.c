@@ -15,6 +15,7 @@
 
 #include "base/bytes.h"
 #include "base/clock.h"
+#include "tests/support/fab_run.h"
 #include "tests/support/fab_star.h"
 #include "tests/support/verbs_guest.h"
 #include "wire/grh.h"
@@ -87,7 +88,7 @@ static int start(void **state)
 		sw->sw.linear[i + 1] = i + 1;
 	}
 	now += VB_SEC;
-	vb_fab_run(f.net, now);
+	fab_run(f.net, now);
 	for (uint8_t i = 0; i < ADAPTERS; i++) {
 		star_activate(f.net, sw, i + 1, now);
 		star_activate(f.net, ca[i], 1, now);
@@ -108,7 +109,7 @@ static void step(vb_time span)
 	now += span;
 	while (vb_fabricd_verbs_run(&f, now))
 		;
-	vb_fab_run(f.net, now);
+	fab_run(f.net, now);
 }
 
 /* --- the programs --- */

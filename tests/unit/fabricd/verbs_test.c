@@ -20,6 +20,7 @@
 #include "base/shm.h"
 #include "base/shring.h"
 #include "engine/fabric_path.h"
+#include "tests/support/fab_run.h"
 #include "tests/support/fabric_host.h"
 #include "wire/ib_hdr.h"
 #include "wire/ipc.h"
@@ -75,7 +76,7 @@ static void bring_up(void)
 	struct vb_fab_node *s = vb_fabricd_node(w.f, "S1");
 
 	usleep(1000); /* the links train */
-	(void)vb_fab_run(w.f->net, vb_clock_read());
+	fab_run(w.f->net, vb_clock_read());
 	set_active("S1", 1);
 	set_active("S1", 2);
 	set_active("H1", 1);

@@ -9,7 +9,7 @@
 
 static struct vb_sack r;
 
-static void repair__wants_what_is_missing_once(void **state)
+static void sack__wants_what_is_missing_once(void **state)
 {
 	/* SACK bits that say: PSNs 11 and 14 have come */
 	const uint8_t bits[] = { 0x90 };
@@ -31,7 +31,7 @@ static void repair__wants_what_is_missing_once(void **state)
 
 /* A packet that was sent after a retransmission has arrived, but the
  * retransmission has not. */
-static void repair__a_lost_repeat_is_sent_again(void **state)
+static void sack__a_lost_repeat_is_sent_again(void **state)
 {
 	const uint8_t first[] = { 0x80 }, later[] = { 0x80, 0x20 };
 
@@ -47,7 +47,7 @@ static void repair__a_lost_repeat_is_sent_again(void **state)
 
 /* The first retransmission is known to be lost; the second was sent after the
  * packet that proves it, and may be on its way. */
-static void repair__a_later_repeat_has_more_time(void **state)
+static void sack__a_later_repeat_has_more_time(void **state)
 {
 	/* SACK bits that say: PSNs 11, 13 and 14 have come */
 	uint8_t bits[] = { 0xb0, 0, 0, 0 };
@@ -69,7 +69,7 @@ static void repair__a_later_repeat_has_more_time(void **state)
 	assert_true(vb_sack_wants(&r, 12));
 }
 
-static void repair__forgets_what_is_acknowledged(void **state)
+static void sack__forgets_what_is_acknowledged(void **state)
 {
 	const uint8_t bits[] = { 0xff, 0xff };
 
@@ -87,7 +87,7 @@ static void repair__forgets_what_is_acknowledged(void **state)
 }
 
 /* A peer may lie: packets that were never sent do not count as received. */
-static void repair__believes_within_bounds(void **state)
+static void sack__believes_within_bounds(void **state)
 {
 	uint8_t bits[4096];
 
@@ -105,11 +105,11 @@ static void repair__believes_within_bounds(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(repair__wants_what_is_missing_once),
-		cmocka_unit_test(repair__a_lost_repeat_is_sent_again),
-		cmocka_unit_test(repair__a_later_repeat_has_more_time),
-		cmocka_unit_test(repair__forgets_what_is_acknowledged),
-		cmocka_unit_test(repair__believes_within_bounds),
+		cmocka_unit_test(sack__wants_what_is_missing_once),
+		cmocka_unit_test(sack__a_lost_repeat_is_sent_again),
+		cmocka_unit_test(sack__a_later_repeat_has_more_time),
+		cmocka_unit_test(sack__forgets_what_is_acknowledged),
+		cmocka_unit_test(sack__believes_within_bounds),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -314,6 +314,74 @@ static void nodes__congestion_control(void **state)
 	assert_int_equal(w.last.dqpn, 1);
 }
 
+/* An adapter becomes a target and is none again: its agent, its capability at
+ * both ports, and the trap. */
+static void nodes__target(void **state)
+{
+	const struct vb_iou_unit two = { .controllers = 2 }, none = { 0 };
+	uint8_t mad[VB_MAD_BYTES];
+	uint32_t agent = register_at(w.sw, 0, MAD_CLASS_DEVICE, 0);
+	const struct vb_mad_send s = {
+		.agent = agent,
+		.to = { .lid = 5, .qpn = 1, .qkey = VB_GSI_QKEY },
+		.timeout_ms = 100,
+		.bytes = mad,
+		.len = VB_MAD_BYTES,
+	};
+	struct vb_agents *asks = vb_mgmt_agents(w.m, w.sw, 0);
+
+	assert_int_equal(vb_mgmt_set_unit(w.m, w.sw, &two, w.now), -EINVAL);
+	assert_int_equal(vb_mgmt_set_unit(w.m, w.ca, &none, w.now), 0);
+	w.ca->port[1].sm_lid = 9;
+	assert_int_equal(vb_mgmt_set_unit(w.m, w.ca, &two, w.now), 0);
+	assert_int_equal(w.sent, 1);
+	assert_int_equal(vb_load_be(w.last_mad + 64 + 4, 2), TRAP_CAPABILITIES);
+	assert_int_equal(vb_load_be(w.last_mad + 64 + 16, 4), VB_CAP_DEVICE);
+	assert_int_equal(w.ca->port[1].cap_mask, VB_CAP_DEVICE);
+	assert_int_equal(w.ca->port[2].cap_mask, VB_CAP_DEVICE);
+	smp(mad, MAD_CLASS_DEVICE, MAD_GET, IOU_UNIT_INFO);
+	assert_int_equal(vb_agents_send(asks, &w, &s, w.now), 0);
+	run(w.now + VB_SEC);
+	assert_int_equal(w.status, 0);
+	assert_int_equal(status_of(w.got), MAD_OK);
+	assert_int_equal(vb_load_be(w.got + 64, 5), 0x0001100011);
+	assert_int_equal(vb_mgmt_set_unit(w.m, w.ca, &none, w.now), 0);
+	assert_int_equal(w.ca->port[1].cap_mask, 0);
+	assert_int_equal(w.ca->port[2].cap_mask, 0);
+	assert_int_equal(vb_agents_send(asks, &w, &s, w.now), 0);
+	run(w.now + VB_SEC);
+	assert_int_equal(status_of(w.got), MAD_BAD_ATTRIBUTE);
+}
+
+/* A program that registers at a target gets what the agent would answer, for as
+ * long as it is registered, and only the methods that it wants. */
+static void nodes__target_of_a_program(void **state)
+{
+	const struct vb_iou_unit one = { .controllers = 1 };
+	uint8_t mad[VB_MAD_BYTES];
+	uint32_t agent = register_at(w.ca, 1, MAD_CLASS_PERF, 0);
+	uint32_t program;
+
+	assert_int_equal(vb_mgmt_set_unit(w.m, w.ca, &one, w.now), 0);
+	program = register_at(w.ca, 1, MAD_CLASS_DEVICE, 1u << MAD_GET);
+	smp(mad, MAD_CLASS_DEVICE, MAD_GET, IOU_UNIT_INFO);
+	ask(agent, 5, mad);
+	/* the program got the request, and nobody answered it */
+	assert_int_equal(w.delivered, 2);
+	assert_int_equal(w.status, VB_AGENT_TIMEOUT);
+	mad[3] = MAD_SET;
+	ask(agent, 5, mad);
+	assert_int_equal(w.status, 0);
+	assert_int_equal(status_of(w.got), MAD_BAD_ATTRIBUTE);
+	assert_int_equal(
+		vb_agents_unregister(vb_mgmt_agents(w.m, w.ca, 1), &w, program),
+		0);
+	mad[3] = MAD_GET;
+	ask(agent, 5, mad);
+	assert_int_equal(w.status, 0);
+	assert_int_equal(status_of(w.got), MAD_OK);
+}
+
 static void nodes__keys_of_queue_pair_1(void **state)
 {
 	uint8_t mad[VB_MAD_BYTES];
@@ -331,6 +399,31 @@ static void nodes__keys_of_queue_pair_1(void **state)
 	w.sw->port[0].pkey[0] = 0xffff;
 	ask(agent, 9, mad);
 	assert_int_equal(w.status, 0);
+}
+
+/* Errors of links, at a switch and an adapter, and a P_Key that a switch has
+ * dropped: each is a trap to the subnet manager. */
+static void nodes__errors_are_told(void **state)
+{
+	const uint8_t frame[] = { 0, 2, 0, 5, 0, 1, 0, 7 }; /* LID 7 to 5 */
+
+	w.sw->port[0].sm_lid = 5;
+	w.ca->port[1].sm_lid = 9;
+	for (unsigned n = TRAP_INTEGRITY; n <= TRAP_WATCHDOG; n++) {
+		vb_mgmt_link_error(w.m, w.sw, 3, (enum vb_trap_number)n, w.now);
+		assert_int_equal(w.last_mad[3], MAD_TRAP);
+		assert_int_equal(vb_load_be(w.last_mad + 64 + 4, 2), n);
+		assert_int_equal(w.last.slid, 9);
+		assert_int_equal(w.last.dlid, 5);
+		vb_mgmt_link_error(w.m, w.ca, 1, (enum vb_trap_number)n, w.now);
+		assert_int_equal(vb_load_be(w.last_mad + 64 + 4, 2), n);
+		assert_int_equal(w.last.slid, 5);
+		assert_int_equal(w.last.dlid, 9);
+	}
+	vb_mgmt_pkey_violated(w.m, w.sw, 3, frame, sizeof(frame), w.now);
+	assert_int_equal(vb_load_be(w.last_mad + 64 + 4, 2), TRAP_SWITCH_PKEY);
+	assert_int_equal(w.last.slid, 9);
+	assert_int_equal(w.sent, 7);
 }
 
 static void nodes__trap_until_it_is_repressed(void **state)
@@ -506,7 +599,10 @@ int main(void)
 		CASE(nodes__nobody_there_is_said),
 		CASE(nodes__performance_agent),
 		CASE(nodes__congestion_control),
+		CASE(nodes__target),
+		CASE(nodes__target_of_a_program),
 		CASE(nodes__keys_of_queue_pair_1),
+		CASE(nodes__errors_are_told),
 		CASE(nodes__trap_until_it_is_repressed),
 		CASE(nodes__capabilities_are_told),
 		CASE(nodes__bad_mkey_is_a_trap_and_silence),

@@ -46,9 +46,10 @@ static void directed(uint8_t mad[VB_MAD_BYTES], unsigned count,
 		mad[VB_SMP_INITIAL_PATH_AT + i] = path[i];
 }
 
-static void goes(struct vb_smi_verdict v, enum vb_smi_way way, unsigned port)
+static void goes(struct vb_smi_verdict v, enum vb_smi_action action,
+		 unsigned port)
 {
-	assert_int_equal(v.way, way);
+	assert_int_equal(v.action, action);
 	assert_int_equal(v.port, port);
 }
 
@@ -104,7 +105,7 @@ static void smi__combined_route(void **state)
 	vb_smp_hdr_put(mad, &h);
 	goes(vb_smi_step(ca, 0, mad), SMI_OUT, 1);
 	v = vb_smi_step(sw, 4, mad);
-	assert_int_equal(v.way, SMI_ROUTE);
+	assert_int_equal(v.action, SMI_ROUTE);
 	assert_int_equal(v.dlid, 9);
 	vb_fab_node_destroy(ca);
 	vb_fab_node_destroy(sw);

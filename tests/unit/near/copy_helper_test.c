@@ -71,9 +71,9 @@ static bool move(struct field *f, bool put, uint64_t at, uint64_t len)
 	};
 	const struct vb_copy c = { .pid = getpid(),
 				   .put = put,
-				   .near = list,
+				   .local = list,
 				   .count = 3,
-				   .far = (uint64_t)(uintptr_t)theirs + at,
+				   .remote = (uint64_t)(uintptr_t)theirs + at,
 				   .len = len,
 				   .permit = { { &word, &word, &word },
 					       { 4, 4, 4 } } };

@@ -26,10 +26,10 @@ static _Atomic uint32_t words[3];
 static ssize_t copy(const struct vb_permit *permit, bool put, void *here,
 		    const void *there, size_t len)
 {
-	const struct iovec near = { here, len };
-	const struct iovec far = { (void *)(uintptr_t)there, len };
+	const struct iovec local = { here, len };
+	const struct iovec remote = { (void *)(uintptr_t)there, len };
 
-	return vb_permit_copy(permit, getpid(), put, &near, 1, &far, 1);
+	return vb_permit_copy(permit, getpid(), put, &local, 1, &remote, 1);
 }
 
 static void permit__that_holds_copies(void **state)
@@ -99,16 +99,16 @@ static void write_once(struct field *f, pid_t owner)
 {
 	const struct vb_permit permit = { { &f->word, &f->word, &f->word },
 					  { 4, 4, 4 } };
-	const struct iovec far = { f->memory, BYTES };
+	const struct iovec remote = { f->memory, BYTES };
 	uint8_t fire[BYTES];
-	const struct iovec near = { fire, BYTES };
+	const struct iovec local = { fire, BYTES };
 
 	memset(fire, FIRE, sizeof(fire));
 	if (ptrace(PTRACE_TRACEME, 0, NULL, NULL) < 0)
 		_exit(1);
 	raise(SIGSTOP);
-	atomic_store(&f->result,
-		     vb_permit_copy(&permit, owner, true, &near, 1, &far, 1));
+	atomic_store(&f->result, vb_permit_copy(&permit, owner, true, &local, 1,
+						&remote, 1));
 	_exit(0);
 }
 

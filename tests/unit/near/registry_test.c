@@ -84,27 +84,29 @@ static struct vb_grant VB_UNCHECKED grant(struct registries *t, uint32_t index,
 static bool opens(const struct registries *t, uint32_t adapter, uint32_t pd,
 		  uint32_t qpn, uint32_t key, uint32_t need)
 {
-	const struct vb_far_side far = { .adapter = adapter,
-					 .pd = pd,
-					 .qpn = qpn,
-					 .key = key,
-					 .need = need };
+	const struct vb_remote_side remote = { .adapter = adapter,
+					       .pd = pd,
+					       .qpn = qpn,
+					       .key = key,
+					       .need = need };
 	struct vb_permit permit;
 	struct vb_grant g;
 
-	return vb_registry_open(t->seen, &far, &g, &permit);
+	return vb_registry_open(t->seen, &remote, &g, &permit);
 }
 
 /* Is an access permitted now, and does the permit still hold after @later? */
 static bool is_permitted(struct registries *t, uint32_t key,
 			 void (*later)(struct vb_registry *))
 {
-	const struct vb_far_side far = { .adapter = 1, .pd = 9, .key = key };
+	const struct vb_remote_side remote = { .adapter = 1,
+					       .pd = 9,
+					       .key = key };
 	struct vb_permit permit;
 	bool holds = true;
 	struct vb_grant g;
 
-	assert_true(vb_registry_open(t->seen, &far, &g, &permit));
+	assert_true(vb_registry_open(t->seen, &remote, &g, &permit));
 	if (later)
 		later(t->own);
 	for (unsigned i = 0; i < VB_COUNT(permit.word); i++)
@@ -128,14 +130,14 @@ static void open__permits_until_the_owner_ends(void **state)
 static bool covers(struct registries *t, const struct vb_grant *granted,
 		   uint64_t iova, uint64_t len, uint64_t *at)
 {
-	const struct vb_far_side far = { .adapter = 1,
-					 .pd = 9,
-					 .key = granted->key,
-					 .need = ACCESS_REMOTE_READ };
+	const struct vb_remote_side remote = { .adapter = 1,
+					       .pd = 9,
+					       .key = granted->key,
+					       .need = ACCESS_REMOTE_READ };
 	struct vb_permit permit;
 	struct vb_grant g;
 
-	assert_true(vb_registry_open(t->seen, &far, &g, &permit));
+	assert_true(vb_registry_open(t->seen, &remote, &g, &permit));
 	return vb_registry_covers(&g, iova, len, at);
 }
 

@@ -177,14 +177,14 @@ static void session__that_has_ended_is_kept_while_a_copy_lasts(void **state)
 	assert_null(called.near->peers[1]);
 	assert_true(called.near->leaving[1] == p);
 	assert_false(
-		vb_near_is_quiet(called.near, 0xabc, &(struct vb_age){ 0 }));
+		vb_near_is_drained(called.near, 0xabc, &(struct vb_age){ 0 }));
 	(void)vb_session_want(caller.near, 2);
 	meet(&caller, &called);
 	assert_int_equal(atomic_load(&called.near->peers[1]->state),
 			 PEER_DENIED);
 	atomic_store(&p->peer_hazards[0].what, 0);
 	assert_true(
-		vb_near_is_quiet(called.near, 0xabc, &(struct vb_age){ 0 }));
+		vb_near_is_drained(called.near, 0xabc, &(struct vb_age){ 0 }));
 	vb_near_meet(called.near, 0);
 	assert_null(called.near->leaving[1]);
 	vb_peer_put(p);

@@ -56,7 +56,7 @@ static void connect__private_data_limits(void **state)
 		struct rdma_conn_param p = with_private(cases[i].most + 1);
 
 		fake.tells = 0;
-		id->way.flags = cases[i].flags;
+		id->path.flags = cases[i].flags;
 		assert_int_equal(rdma_connect(&id->pub, &p), -1);
 		assert_int_equal(errno, EINVAL);
 		assert_int_equal(id->state, RCM_ROUTED);

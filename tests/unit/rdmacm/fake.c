@@ -26,7 +26,7 @@ int fake_setup(void **state)
 	fake.answer_port = 40000;
 	memset(rcm.ids, 0, sizeof(rcm.ids));
 	rcm.fd = -1;
-	rcm.life = 0;
+	rcm.forks = 0;
 	rcm.unseen = NULL;
 	rcm.known_qpn = 0;
 	rcm.next_number = 1;
@@ -80,10 +80,10 @@ struct rcm_id *fake_id(struct rdma_event_channel *channel,
 	id->in_broker = true;
 	memcpy(&pub->route.addr.src_storage, &from, sizeof(from));
 	memcpy(&pub->route.addr.dst_storage, &to, sizeof(to));
-	id->way.src = rcm_gid_of((const struct sockaddr *)&from);
-	id->way.dst = rcm_gid_of((const struct sockaddr *)&to);
-	id->way.hop_limit = 64;
-	id->way.mtu = IBV_MTU_1024;
+	id->path.src = rcm_gid_of((const struct sockaddr *)&from);
+	id->path.dst = rcm_gid_of((const struct sockaddr *)&to);
+	id->path.hop_limit = 64;
+	id->path.mtu = IBV_MTU_1024;
 	return id;
 }
 

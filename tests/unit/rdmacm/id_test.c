@@ -122,7 +122,7 @@ static void bind__the_broker_chooses_a_port(void **state)
 	id = rcm_id_of(pub);
 	/* IPC_CM_PLAIN is a flag for AF_IB, and is not sent for other ids. */
 	id->flags = IPC_CM_REUSE | IPC_CM_PLAIN;
-	id->ticket = 99;
+	id->secret = 99;
 	assert_int_equal(rdma_bind_addr(pub, (struct sockaddr *)&any), 0);
 	assert_int_equal(fake.asks, 1);
 	assert_int_equal(fake.asked[0].kind, IPC_CM_BIND);
@@ -150,7 +150,7 @@ static void bind__an_address_chooses_its_device(void **state)
 	assert_int_equal(rdma_bind_addr(pub, (struct sockaddr *)&a), 0);
 	assert_ptr_equal(rcm_id_of(pub)->device, &fake_device);
 	assert_int_equal(rcm_id_of(pub)->gid_index, 3);
-	assert_int_equal(rcm_id_of(pub)->way.ifindex, 7);
+	assert_int_equal(rcm_id_of(pub)->path.ifindex, 7);
 	assert_int_equal(fake_device.mtu, IBV_MTU_2048);
 	assert_ptr_equal(pub->pd, fake_device.pd);
 	assert_int_equal(fake.asked[0].src_port, 7000);

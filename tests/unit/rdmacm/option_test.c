@@ -92,18 +92,18 @@ static void ack_timeout__five_bits_of_a_requester(void **state)
 	assert_int_equal(id->ack_timeout, 31);
 }
 
-static void ticket__own_or_joined(void **state)
+static void secret__own_or_joined(void **state)
 {
-	const uint64_t ticket = 0x1122334455667788;
+	const uint64_t secret = 0x1122334455667788;
 
-	assert_int_equal(set(RCM_OPTION_TICKET, &ticket, 4), -1);
-	assert_int_equal(set(RCM_OPTION_TICKET, &ticket, 8), 0);
-	assert_true(id->ticket == ticket);
+	assert_int_equal(set(RCM_OPTION_SECRET, &secret, 4), -1);
+	assert_int_equal(set(RCM_OPTION_SECRET, &secret, 8), 0);
+	assert_true(id->secret == secret);
 	assert_int_equal(id->flags & IPC_CM_JOIN, 0);
-	assert_int_equal(set(RCM_OPTION_JOIN, &ticket, 8), 0);
+	assert_int_equal(set(RCM_OPTION_JOIN, &secret, 8), 0);
 	assert_int_equal(id->flags & IPC_CM_JOIN, IPC_CM_JOIN);
 	id->state = RCM_BOUND;
-	assert_int_equal(set(RCM_OPTION_JOIN, &ticket, 8), -1);
+	assert_int_equal(set(RCM_OPTION_JOIN, &secret, 8), -1);
 }
 
 static void unknown__enosys(void **state)
@@ -126,8 +126,8 @@ static struct ibv_path_data path(void)
 					    IBV_PATH_FLAG_PRIMARY |
 					    IBV_PATH_FLAG_BIDIRECTIONAL };
 
-	memcpy(d.path.dgid.raw, id->way.dst.raw, 16);
-	memcpy(d.path.sgid.raw, id->way.src.raw, 16);
+	memcpy(d.path.dgid.raw, id->path.dst.raw, 16);
+	memcpy(d.path.sgid.raw, id->path.src.raw, 16);
 	d.path.flowlabel_hoplimit = htobe32(0x12345 << 8 | 0xff);
 	d.path.tclass = 0x68;
 	return d;
@@ -150,8 +150,8 @@ static void path__stands_for_the_route(void **state)
 	id->state = RCM_RESOLVED;
 	assert_int_equal(set_path(d, sizeof(d)), 0);
 	assert_int_equal(id->state, RCM_ROUTED);
-	assert_int_equal(id->way.flow_label, 0x12345);
-	assert_int_equal(id->way.tclass, 0x68);
+	assert_int_equal(id->path.flow_label, 0x12345);
+	assert_int_equal(id->path.tclass, 0x68);
 	assert_int_equal(rdma_get_cm_event(channel, &e), 0);
 	assert_int_equal(e->event, RDMA_CM_EVENT_ROUTE_RESOLVED);
 	assert_int_equal(rdma_ack_cm_event(e), 0);
@@ -188,7 +188,7 @@ int main(void)
 		TEST(flags__on_and_off),
 		TEST(tos__one_byte),
 		TEST(ack_timeout__five_bits_of_a_requester),
-		TEST(ticket__own_or_joined),
+		TEST(secret__own_or_joined),
 		TEST(unknown__enosys),
 		TEST(path__stands_for_the_route),
 		TEST(path__refused),

@@ -35,10 +35,10 @@ static struct rcm_id *connecting(enum ibv_qp_type type)
 	struct rcm_id *id = fake_id(channel, RDMA_PS_IB, type, RCM_CONNECTING);
 
 	id->gid_index = 3;
-	id->way.tclass = 0x20;
-	id->way.flow_label = 0x12345;
-	id->way.ack_timeout = 19;
-	id->way.retry_count = 5;
+	id->path.tclass = 0x20;
+	id->path.flow_label = 0x12345;
+	id->path.ack_timeout = 19;
+	id->path.retry_count = 5;
 	id->peer = (struct vb_ipc_cm){ .qpn = 0x777,
 				       .psn = 0xabc,
 				       .rnr_retry = 6 };
@@ -125,7 +125,7 @@ static void rtr_rts__values(void **state)
 	assert_int_equal(a.ah_attr.grh.hop_limit, 64);
 	assert_int_equal(a.ah_attr.grh.traffic_class, 0x20);
 	assert_int_equal(a.ah_attr.grh.flow_label, 0x12345);
-	assert_memory_equal(a.ah_attr.grh.dgid.raw, id->way.dst.raw, 16);
+	assert_memory_equal(a.ah_attr.grh.dgid.raw, id->path.dst.raw, 16);
 	(void)mask_of(id, IBV_QPS_RTS, &a);
 	assert_int_equal(a.sq_psn, 0xabc);
 	assert_int_equal(a.timeout, 19);

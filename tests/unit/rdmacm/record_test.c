@@ -57,13 +57,13 @@ static void stages__of_each_message(void **state)
 		enum vb_ipc_cm_kind kind;
 		enum rcm_stage to;
 	} said_cases[] = {
-		{ RCM_QUIET, IPC_CM_CONNECT, RCM_CALLED },
+		{ RCM_IDLE, IPC_CM_CONNECT, RCM_CALLED },
 		{ RCM_ASKED, IPC_CM_ACCEPT, RCM_ANSWERED },
 		{ RCM_REPLIED, IPC_CM_ESTABLISH, RCM_UP },
 		{ RCM_ANSWERED, IPC_CM_ESTABLISH, RCM_UP },
 		{ RCM_CALLED, IPC_CM_ESTABLISH, RCM_CALLED },
-		{ RCM_QUIET, IPC_CM_ESTABLISH, RCM_QUIET },
-		{ RCM_ASKED, IPC_CM_REJECT, RCM_QUIET },
+		{ RCM_IDLE, IPC_CM_ESTABLISH, RCM_IDLE },
+		{ RCM_ASKED, IPC_CM_REJECT, RCM_IDLE },
 		{ RCM_UP, IPC_CM_DISCONNECT, RCM_UP },
 	};
 	static const struct {
@@ -73,9 +73,9 @@ static void stages__of_each_message(void **state)
 	} heard_cases[] = {
 		{ RCM_CALLED, IPC_CM_REPLY, RCM_REPLIED },
 		{ RCM_ANSWERED, IPC_CM_ESTABLISHED, RCM_UP },
-		{ RCM_CALLED, IPC_CM_REJECTED, RCM_QUIET },
-		{ RCM_CALLED, IPC_CM_UNREACHABLE, RCM_QUIET },
-		{ RCM_UP, IPC_CM_DISCONNECTED, RCM_QUIET },
+		{ RCM_CALLED, IPC_CM_REJECTED, RCM_IDLE },
+		{ RCM_CALLED, IPC_CM_UNREACHABLE, RCM_IDLE },
+		{ RCM_UP, IPC_CM_DISCONNECTED, RCM_IDLE },
 	};
 
 	for (unsigned i = 0; i < VB_COUNT(said_cases); i++) {

@@ -177,11 +177,11 @@ static void answer__only_of_this_question(void **state)
 
 static void message__of_an_inherited_id(void **state)
 {
-	struct rcm_id id = { .number = 5, .life = rcm.life };
+	struct rcm_id id = { .number = 5, .forks = rcm.forks };
 
 	assert_int_equal(rcm_message(&id, IPC_CM_BIND).kind, IPC_CM_BIND);
 	assert_int_equal(rcm_message(&id, IPC_CM_BIND).id, 5);
-	id.life++;
+	id.forks++;
 	assert_int_equal(rcm_message(&id, IPC_CM_BIND).kind, IPC_CM_NONE);
 }
 

@@ -205,62 +205,59 @@ static void blocks__count_the_vcrc(void **state)
 
 static void flow__every_field_of_both_forms(void **state)
 {
-	static const struct vb_flow_pkt pkts[] = {
-		{ FLOW_NORMAL, 0, false, 0, 0 },
-		{ FLOW_INIT, 14, false, 0xabc, 0xdef },
-		{ FLOW_NORMAL, 7, false, 0xfff, 0x800 },
-		{ FLOW_INIT, 3, true, 0xabcdef, 0x123456 },
+	static const struct vb_fc_pkt pkts[] = {
+		{ FC_NORMAL, 0, false, 0, 0 },
+		{ FC_INIT, 14, false, 0xabc, 0xdef },
+		{ FC_NORMAL, 7, false, 0xfff, 0x800 },
+		{ FC_INIT, 3, true, 0xabcdef, 0x123456 },
 	};
-	uint8_t bytes[VB_FLOW_WIDE_BYTES];
-	struct vb_flow_pkt got;
+	uint8_t bytes[VB_FC_WIDE_BYTES];
+	struct vb_fc_pkt got;
 
 	for (size_t i = 0; i < VB_COUNT(pkts); i++) {
-		size_t len = vb_flow_put(bytes, &pkts[i]);
+		size_t len = vb_fc_put(bytes, &pkts[i]);
 
 		assert_int_equal(len, pkts[i].wide ? 10 : 6);
-		assert_int_equal(vb_flow_get(bytes, len, &got), FLOW_GOOD);
+		assert_int_equal(vb_fc_get(bytes, len, &got), FC_GOOD);
 		assert_int_equal(got.op, pkts[i].op);
 		assert_int_equal(got.vl, pkts[i].vl);
 		assert_int_equal(got.wide, pkts[i].wide);
 		assert_int_equal(got.fctbs, pkts[i].fctbs);
 		assert_int_equal(got.fccl, pkts[i].fccl);
 	}
-	vb_flow_put(bytes, &pkts[1]);
+	vb_fc_put(bytes, &pkts[1]);
 	assert_memory_equal(bytes, "\x1a\xbc\xed\xef", 4);
 }
 
 static void flow__any_burst_of_16_bits_is_found(void **state)
 {
-	struct vb_flow_pkt p = { FLOW_NORMAL, 2, false, 0x123, 0x456 }, got;
-	uint8_t bytes[VB_FLOW_WIDE_BYTES];
-	size_t len = vb_flow_put(bytes, &p);
+	struct vb_fc_pkt p = { FC_NORMAL, 2, false, 0x123, 0x456 }, got;
+	uint8_t bytes[VB_FC_WIDE_BYTES];
+	size_t len = vb_fc_put(bytes, &p);
 
 	for (unsigned at = 0; at <= len * 8 - 16; at++)
 		for (unsigned burst = 1; burst < 0x10000; burst += 2) {
 			for (unsigned i = 0; i < 16; i++)
 				bytes[(at + i) / 8] ^= (burst >> i & 1)
 						       << (at + i) % 8;
-			assert_int_equal(vb_flow_get(bytes, len, &got),
-					 FLOW_CRC);
-			vb_flow_put(bytes, &p);
+			assert_int_equal(vb_fc_get(bytes, len, &got), FC_CRC);
+			vb_fc_put(bytes, &p);
 		}
 }
 
 static void flow__what_no_port_takes(void **state)
 {
-	struct vb_flow_pkt p = { 2, 0 }, vl15 = { FLOW_NORMAL, 15 }, got;
-	uint8_t bytes[VB_FLOW_WIDE_BYTES];
+	struct vb_fc_pkt p = { 2, 0 }, vl15 = { FC_NORMAL, 15 }, got;
+	uint8_t bytes[VB_FC_WIDE_BYTES];
 
-	assert_int_equal(vb_flow_get(bytes, vb_flow_put(bytes, &p), &got),
-			 FLOW_OP);
-	assert_int_equal(vb_flow_get(bytes, vb_flow_put(bytes, &vl15), &got),
-			 FLOW_OP);
-	assert_int_equal(vb_flow_get(bytes, 5, &got), FLOW_CRC);
-	assert_int_equal(vb_flow_get(bytes, 0, &got), FLOW_CRC);
+	assert_int_equal(vb_fc_get(bytes, vb_fc_put(bytes, &p), &got), FC_OP);
+	assert_int_equal(vb_fc_get(bytes, vb_fc_put(bytes, &vl15), &got),
+			 FC_OP);
+	assert_int_equal(vb_fc_get(bytes, 5, &got), FC_CRC);
+	assert_int_equal(vb_fc_get(bytes, 0, &got), FC_CRC);
 	/* Op 8, of a link packet with more bytes, in a packet of 6 bytes. */
 	p.op = 8;
-	assert_int_equal(vb_flow_get(bytes, vb_flow_put(bytes, &p), &got),
-			 FLOW_OP);
+	assert_int_equal(vb_fc_get(bytes, vb_fc_put(bytes, &p), &got), FC_OP);
 }
 
 int main(void)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* near/hold: which peers an owner waits for, and for how long. */
+/* near/grace: which peers an owner waits for, and for how long. */
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -18,7 +18,7 @@
 
 #include "base/clock.h"
 #include "core/lock_order.h"
-#include "near/hold.h"
+#include "near/grace.h"
 #include "near/near_priv.h"
 
 #define KEY 0xabc
@@ -87,7 +87,7 @@ static int teardown(void **state)
 
 static bool is_over(struct world *w, vb_time age)
 {
-	return vb_hold_is_over(&w->p, KEY, 0, age);
+	return vb_grace_is_over(&w->p, KEY, 0, age);
 }
 
 /* The peer knows that its copy does not count, and its session is shut down. */
@@ -99,19 +99,19 @@ static bool is_expelled(const struct world *w)
 	       recv(w->far_end, &byte, 1, MSG_DONTWAIT) == 0;
 }
 
-static void hold__only_the_named_key_and_queue_pair(void **state)
+static void grace__only_the_named_key_and_queue_pair(void **state)
 {
 	struct world *w = *state;
 
-	assert_true(vb_hold_is_over(&w->p, KEY + 1, 0, 0));
-	assert_true(vb_hold_is_over(&w->p, 0, QPN + 1, 0));
-	assert_false(vb_hold_is_over(&w->p, 0, QPN, 0));
+	assert_true(vb_grace_is_over(&w->p, KEY + 1, 0, 0));
+	assert_true(vb_grace_is_over(&w->p, 0, QPN + 1, 0));
+	assert_false(vb_grace_is_over(&w->p, 0, QPN, 0));
 	assert_false(is_over(w, 0));
 }
 
 /* A stopped process is given 2 ms. After that /proc says that it is in no copy,
  * so the owner continues. */
-static void hold__stopped_peer_is_not_waited_for(void **state)
+static void grace__stopped_peer_is_not_waited_for(void **state)
 {
 	struct world *w = *state;
 	int status;
@@ -128,7 +128,7 @@ static void hold__stopped_peer_is_not_waited_for(void **state)
 	assert_false(is_over(w, 5 * VB_SEC));
 }
 
-static void hold__sleeping_peer_is_not_waited_for(void **state)
+static void grace__sleeping_peer_is_not_waited_for(void **state)
 {
 	struct world *w = *state;
 
@@ -139,34 +139,34 @@ static void hold__sleeping_peer_is_not_waited_for(void **state)
 }
 
 /* No copy takes ten seconds: after that the session is shut down. */
-static void hold__running_peer_is_waited_for_then_expelled(void **state)
+static void grace__running_peer_is_waited_for_then_expelled(void **state)
 {
 	struct world *w = *state;
 
 	w->p.pid = begin(w, true);
 	assert_false(is_over(w, 3 * VB_MSEC));
-	assert_false(is_over(w, VB_HOLD_UNSEEN + 1));
+	assert_false(is_over(w, VB_GRACE_UNSEEN + 1));
 	assert_false(is_expelled(w));
-	assert_true(is_over(w, VB_HOLD_RUNS + 1));
+	assert_true(is_over(w, VB_GRACE_RUNS + 1));
 	assert_true(is_expelled(w));
 }
 
 /* The peer can write to the word that tells it that it is expelled; the session
  * ends nevertheless. */
-static void hold__peer_that_sets_its_own_word_is_expelled(void **state)
+static void grace__peer_that_sets_its_own_word_is_expelled(void **state)
 {
 	struct world *w = *state;
 
 	atomic_store(&w->expels, 1);
 	w->p.pid = begin(w, true);
 	assert_false(is_expelled(w));
-	assert_true(is_over(w, VB_HOLD_RUNS + 1));
+	assert_true(is_over(w, VB_GRACE_RUNS + 1));
 	assert_true(is_expelled(w));
 }
 
 /* A peer that has ended is not waited for: the engine thread, which ends its
  * session, may be waiting for this very thread. */
-static void hold__ended_peer_is_not_waited_for(void **state)
+static void grace__ended_peer_is_not_waited_for(void **state)
 {
 	struct world *w = *state;
 
@@ -182,7 +182,7 @@ static void hold__ended_peer_is_not_waited_for(void **state)
 
 /* A peer that has ended the session itself may live, and have a copy under way,
  * whether its engine thread still runs or not. */
-static void hold__peer_that_hung_up_is_waited_for(void **state)
+static void grace__peer_that_hung_up_is_waited_for(void **state)
 {
 	struct world *w = *state;
 
@@ -192,7 +192,7 @@ static void hold__peer_that_hung_up_is_waited_for(void **state)
 	assert_false(is_over(w, 3 * VB_MSEC));
 	vb_registry_live(w->registry);
 	assert_false(is_over(w, 3 * VB_MSEC));
-	assert_true(is_over(w, VB_HOLD_RUNS + 1));
+	assert_true(is_over(w, VB_GRACE_RUNS + 1));
 	assert_int_equal(atomic_load(&w->expels), 1);
 	/* Such a peer is waited for once. */
 	assert_true(is_over(w, 0));
@@ -206,7 +206,7 @@ static enum vb_whereabouts sees_nothing(void *arg, pid_t pid)
 	return IS_UNSEEN;
 }
 
-static void hold__hidden_peer_is_waited_for_then_expelled(void **state)
+static void grace__hidden_peer_is_waited_for_then_expelled(void **state)
 {
 	struct world *w = *state;
 	struct vb_near_world blind = vb_near_host;
@@ -215,14 +215,15 @@ static void hold__hidden_peer_is_waited_for_then_expelled(void **state)
 	w->p.world = &blind;
 	assert_false(is_over(w, 3 * VB_MSEC));
 	assert_false(is_expelled(w));
-	assert_true(is_over(w, VB_HOLD_UNSEEN + 1));
+	assert_true(is_over(w, VB_GRACE_UNSEEN + 1));
 	assert_true(is_expelled(w));
 	w->p.pid = 0;
 }
 
 /* A child of the peer has kept the socket of the session, so the kernel does
  * not end the session with the peer. */
-static void hold__ended_peer_whose_session_stays_is_not_waited_for(void **state)
+static void
+grace__ended_peer_whose_session_stays_is_not_waited_for(void **state)
 {
 	struct world *w = *state;
 
@@ -274,7 +275,7 @@ static bool is_frozen_now(void)
 
 /* A freezer stops a thread behind its system call, which still shows in /proc.
  */
-static void hold__frozen_peer_is_not_waited_for(void **state)
+static void grace__frozen_peer_is_not_waited_for(void **state)
 {
 	struct world *w = *state;
 	enum vb_whereabouts where;
@@ -306,7 +307,7 @@ static void hold__frozen_peer_is_not_waited_for(void **state)
 	munmap(memory, COPIED_MUCH);
 }
 
-static void hold__wait_ends_when_the_peer_is_stopped(void **state)
+static void grace__wait_ends_when_the_peer_is_stopped(void **state)
 {
 	struct world *w = *state;
 	vb_time then = vb_clock_read();
@@ -315,7 +316,7 @@ static void hold__wait_ends_when_the_peer_is_stopped(void **state)
 	w->p.pid = begin(w, true);
 	kill(w->p.pid, SIGSTOP);
 	waitpid(w->p.pid, &status, WUNTRACED);
-	vb_hold_await(&w->p, KEY, QPN, &(struct vb_age){ 0 });
+	vb_grace_await(&w->p, KEY, QPN, &(struct vb_age){ 0 });
 	assert_true(vb_clock_read() - then < 1 * VB_SEC);
 }
 
@@ -415,8 +416,8 @@ static void crowd__that_is_frozen_costs_one_limit(void **state)
 	crowd->at = IS_UNSEEN;
 	vb_near_await(crowd->near, KEY);
 	assert_int_equal(crowd->expelled, PEERS);
-	assert_true(crowd->now - VB_SEC >= VB_HOLD_UNSEEN);
-	assert_true(crowd->now - VB_SEC < VB_HOLD_UNSEEN + 100 * VB_MSEC);
+	assert_true(crowd->now - VB_SEC >= VB_GRACE_UNSEEN);
+	assert_true(crowd->now - VB_SEC < VB_GRACE_UNSEEN + 100 * VB_MSEC);
 }
 
 /* The thread that waits got a processor for a moment every second only, so the
@@ -432,22 +433,22 @@ static void crowd__is_not_blamed_for_our_own_stops(void **state)
 }
 
 /* A work request that unbinds a window looks now and then. */
-static void crowd__is_quiet_when_each_was_waited_for(void **state)
+static void crowd__is_drained_when_each_was_waited_for(void **state)
 {
 	struct vb_age age = { 0 };
 
 	crowd->at = IS_UNSEEN;
-	assert_false(vb_near_is_quiet(crowd->near, KEY, &age));
+	assert_false(vb_near_is_drained(crowd->near, KEY, &age));
 	crowd->now += 100 * VB_SEC;
-	assert_false(vb_near_is_quiet(crowd->near, KEY, &age));
+	assert_false(vb_near_is_drained(crowd->near, KEY, &age));
 	assert_int_equal(age.sum, VB_AGE_STEP);
 	assert_int_equal(crowd->expelled, 0);
-	while (age.sum < VB_HOLD_UNSEEN) {
+	while (age.sum < VB_GRACE_UNSEEN) {
 		assert_int_equal(crowd->expelled, 0);
 		crowd->now += VB_MSEC;
-		(void)vb_near_is_quiet(crowd->near, KEY, &age);
+		(void)vb_near_is_drained(crowd->near, KEY, &age);
 	}
-	assert_true(vb_near_is_quiet(crowd->near, KEY, &age));
+	assert_true(vb_near_is_drained(crowd->near, KEY, &age));
 	assert_int_equal(crowd->expelled, PEERS);
 }
 
@@ -457,20 +458,20 @@ static void crowd__is_quiet_when_each_was_waited_for(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(hold__only_the_named_key_and_queue_pair),
-		TEST(hold__stopped_peer_is_not_waited_for),
-		TEST(hold__sleeping_peer_is_not_waited_for),
-		TEST(hold__running_peer_is_waited_for_then_expelled),
-		TEST(hold__peer_that_sets_its_own_word_is_expelled),
-		TEST(hold__ended_peer_is_not_waited_for),
-		TEST(hold__peer_that_hung_up_is_waited_for),
-		TEST(hold__hidden_peer_is_waited_for_then_expelled),
-		TEST(hold__ended_peer_whose_session_stays_is_not_waited_for),
-		TEST(hold__frozen_peer_is_not_waited_for),
-		TEST(hold__wait_ends_when_the_peer_is_stopped),
+		TEST(grace__only_the_named_key_and_queue_pair),
+		TEST(grace__stopped_peer_is_not_waited_for),
+		TEST(grace__sleeping_peer_is_not_waited_for),
+		TEST(grace__running_peer_is_waited_for_then_expelled),
+		TEST(grace__peer_that_sets_its_own_word_is_expelled),
+		TEST(grace__ended_peer_is_not_waited_for),
+		TEST(grace__peer_that_hung_up_is_waited_for),
+		TEST(grace__hidden_peer_is_waited_for_then_expelled),
+		TEST(grace__ended_peer_whose_session_stays_is_not_waited_for),
+		TEST(grace__frozen_peer_is_not_waited_for),
+		TEST(grace__wait_ends_when_the_peer_is_stopped),
 		CROWD(crowd__that_is_frozen_costs_one_limit),
 		CROWD(crowd__is_not_blamed_for_our_own_stops),
-		CROWD(crowd__is_quiet_when_each_was_waited_for),
+		CROWD(crowd__is_drained_when_each_was_waited_for),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

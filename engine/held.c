@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-#define ROOM_LATE VB_MSEC
+#define HELD_LATE VB_MSEC
 
 struct vb_held {
 	struct vb_txq *q;
@@ -38,7 +38,7 @@ static void keep_routes(struct vb_held *h)
 	}
 }
 
-bool vb_room_hold(struct vb_engine *e, struct vb_qp *qp, struct vb_txq *q,
+bool vb_held_keep(struct vb_engine *e, struct vb_qp *qp, struct vb_txq *q,
 		  vb_time now)
 {
 	struct vb_held *h = NULL;
@@ -50,7 +50,7 @@ bool vb_room_hold(struct vb_engine *e, struct vb_qp *qp, struct vb_txq *q,
 		atomic_fetch_sub(&e->held, 1);
 		return false;
 	}
-	*h = (struct vb_held){ q, now + VB_ROOM_SOON, VB_ROOM_SOON,
+	*h = (struct vb_held){ q, now + VB_HELD_SOON, VB_HELD_SOON,
 			       now + VB_HELD_LASTS };
 	keep_routes(h);
 	vb_eq(qp)->held = h;
@@ -68,9 +68,9 @@ static void eng_let_go(struct vb_engine *e, struct vb_qp *qp)
 	atomic_fetch_sub(&e->held, 1);
 }
 
-bool vb_room_send(struct vb_engine *e, struct vb_qp *qp, vb_time now)
+bool vb_held_send(struct vb_engine *e, struct vb_qp *qp, vb_time now)
 {
-	struct vb_link *link = vb_room_link(e, qp);
+	struct vb_link *link = vb_held_link(e, qp);
 	struct vb_held *h = vb_eq(qp)->held;
 	unsigned first = h->q->first;
 
@@ -81,7 +81,7 @@ bool vb_room_send(struct vb_engine *e, struct vb_qp *qp, vb_time now)
 
 		if (some)
 			h->until = now + VB_HELD_LASTS;
-		h->nap = some ? VB_ROOM_SOON : VB_MIN(2 * h->nap, ROOM_LATE);
+		h->nap = some ? VB_HELD_SOON : VB_MIN(2 * h->nap, HELD_LATE);
 		h->at = now + h->nap;
 		if (now < h->until)
 			return false;
@@ -91,14 +91,14 @@ bool vb_room_send(struct vb_engine *e, struct vb_qp *qp, vb_time now)
 	return true;
 }
 
-vb_time vb_room_at(const struct vb_qp *qp)
+vb_time vb_held_at(const struct vb_qp *qp)
 {
 	return vb_eq(qp)->held->at;
 }
 
-void vb_room_drop(struct vb_engine *e, struct vb_qp *qp)
+void vb_held_drop(struct vb_engine *e, struct vb_qp *qp)
 {
-	struct vb_link *link = vb_room_link(e, qp);
+	struct vb_link *link = vb_held_link(e, qp);
 	struct vb_held *h = vb_eq(qp)->held;
 
 	if (!h)
@@ -112,28 +112,28 @@ static bool has_settled(struct vb_engine *e, struct vb_qp *qp)
 	bool settled;
 
 	vb_mutex_lock(&qp->drive);
-	settled = !vb_eq(qp)->held || vb_room_send(e, qp, vb_now());
+	settled = !vb_eq(qp)->held || vb_held_send(e, qp, vb_now());
 	vb_mutex_unlock(&qp->drive);
 	return settled;
 }
 
-static void eng_room_nap(void)
+static void eng_held_nap(void)
 {
-	nanosleep(&(struct timespec){ .tv_nsec = VB_ROOM_SOON }, NULL);
+	nanosleep(&(struct timespec){ .tv_nsec = VB_HELD_SOON }, NULL);
 }
 
-void vb_room_settle(struct vb_engine *e, struct vb_qp *qp)
+void vb_held_settle(struct vb_engine *e, struct vb_qp *qp)
 {
 	vb_time until = vb_now() + VB_HELD_LASTS;
 
 	while (!has_settled(e, qp) && vb_now() < until)
-		eng_room_nap();
+		eng_held_nap();
 }
 
-void vb_room_settle_all(struct vb_engine *e)
+void vb_held_settle_all(struct vb_engine *e)
 {
 	vb_time until = vb_now() + VB_HELD_LASTS;
 
 	while (atomic_load(&e->held) && vb_now() < until)
-		eng_room_nap();
+		eng_held_nap();
 }

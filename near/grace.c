@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Finds out whether a peer still accesses this program's memory. */
 #include "core/lock_order.h"
-#include "near/hold.h"
+#include "near/grace.h"
 
 #include <stdio.h>
 
-#define ASK_AFTER                                                              \
-	(2 * VB_MSEC) /* before that, the peer most often just finishes        \
-		       */
-#define YIELDS 100
-#define MOMENT (20 * VB_USEC)
-#define LONGER (1 * VB_MSEC)
+/* after this time of waiting this program asks whether the peer still runs;
+ * earlier, the peer most often just finishes its copy */
+#define ASK_AFTER (2 * VB_MSEC)
+#define YIELDS	  100
+#define MOMENT	  (20 * VB_USEC)
+#define LONGER	  (1 * VB_MSEC)
 
-/* The time limits of the waits. */
+/* --- expelling a peer that stays at a hazard for too long --- */
 
 /* The peer looks at "expels" after its copy (vb_peer_disown()). So either the
  * copy has ended before this thread goes on, or the peer does not count the
  * copy as done. */
-static void near_hold_expel(struct vb_peer *p, const char *why, vb_time age)
+static void near_grace_expel(struct vb_peer *p, const char *why, vb_time age)
 {
 	char cause[120];
 
@@ -34,17 +34,17 @@ static bool is_too_long(struct vb_peer *p, enum vb_whereabouts where,
 	if (where == IS_ELSEWHERE && p->registry->is_exact)
 		return true;
 	if (where == IS_UNSEEN && p->registry->is_exact &&
-	    age >= VB_HOLD_UNSEEN) {
-		near_hold_expel(p, "may be stopped inside a copy of", age);
+	    age >= VB_GRACE_UNSEEN) {
+		near_grace_expel(p, "may be stopped inside a copy of", age);
 		return true;
 	}
-	if (age < VB_HOLD_RUNS)
+	if (age < VB_GRACE_RUNS)
 		return false;
-	near_hold_expel(p, "still accesses", age);
+	near_grace_expel(p, "still accesses", age);
 	return true;
 }
 
-bool vb_hold_shows(const struct vb_peer *p, uint32_t key, uint32_t qpn)
+bool vb_grace_shows(const struct vb_peer *p, uint32_t key, uint32_t qpn)
 {
 	/* A peer that was called, and has not answered, has the lane already,
 	 * but no right to this program's memory. */
@@ -65,17 +65,18 @@ static bool peer_has_ended(const struct vb_peer *p, enum vb_whereabouts where)
 	       p->world->has_hung_up(p->world->arg, p);
 }
 
-bool vb_hold_has_left(const struct vb_peer *p, uint32_t qpn)
+bool vb_grace_has_left(const struct vb_peer *p, uint32_t qpn)
 {
-	return p->is_self || !vb_hold_shows(p, 0, qpn) ||
+	return p->is_self || !vb_grace_shows(p, 0, qpn) ||
 	       peer_has_ended(p, p->world->find(p->world->arg, p->pid));
 }
 
-bool vb_hold_is_over(struct vb_peer *p, uint32_t key, uint32_t qpn, vb_time age)
+bool vb_grace_is_over(struct vb_peer *p, uint32_t key, uint32_t qpn,
+		      vb_time age)
 {
 	enum vb_whereabouts where;
 
-	if (VB_LIKELY(!vb_hold_shows(p, key, qpn)))
+	if (VB_LIKELY(!vb_grace_shows(p, key, qpn)))
 		return true;
 	/* An access by a thread of this process ends within microseconds, so
 	 * wait for it without a limit and without asking the kernel. */
@@ -85,8 +86,8 @@ bool vb_hold_is_over(struct vb_peer *p, uint32_t key, uint32_t qpn, vb_time age)
 	return peer_has_ended(p, where) || is_too_long(p, where, age);
 }
 
-void vb_hold_await(struct vb_peer *p, uint32_t key, uint32_t qpn,
-		   struct vb_age *age)
+void vb_grace_await(struct vb_peer *p, uint32_t key, uint32_t qpn,
+		    struct vb_age *age)
 {
 	const struct vb_near_world *w = p->world;
 
@@ -94,7 +95,7 @@ void vb_hold_await(struct vb_peer *p, uint32_t key, uint32_t qpn,
 	for (unsigned turn = 0;; turn++) {
 		vb_time sum = vb_age_look(age, w->now(w->arg));
 
-		if (vb_hold_is_over(p, key, qpn, sum))
+		if (vb_grace_is_over(p, key, qpn, sum))
 			return;
 		if (turn < YIELDS)
 			w->pause(w->arg, 0);
