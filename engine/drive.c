@@ -325,8 +325,8 @@ bool vb_drive_can_wait(struct vb_qp *qp)
 #define LEFT_MOST    8
 #define BEGIN_WITHIN (2 * VB_MSEC)
 /* How long to wait for another thread that carries out the requests of a queue
- * pair, in naps of 200 us and more: about 0.4 s. */
-#define BEGIN_NAPS 1000
+ * pair, in naps of 200 us and more: about 0.1 s. */
+#define BEGIN_NAPS 200
 
 static __thread struct {
 	/* destroyed queue pairs may be among these, because their memory is

@@ -8,6 +8,9 @@
 #include <sys/syscall.h>
 
 #define TIMES 20
+/* Seconds within which a verb returns on a machine that is full of other work,
+ * although it first waits for another thread in many short naps. */
+#define AT_LAST 10
 
 static enum ibv_wr_opcode lent_op;
 
@@ -85,7 +88,7 @@ static void *wait_for_page(void *arg)
 
 static void expect_soon(double *then, const char *what)
 {
-	expect(seconds() - *then < SOON, "%s took %.2f s", what,
+	expect(seconds() - *then < AT_LAST, "%s took %.2f s", what,
 	       seconds() - *then);
 	*then = seconds();
 }
