@@ -32,13 +32,34 @@ static void pause_briefly(void)
 #endif
 }
 
-void vb_mutex_wait(struct vb_mutex *m)
+static bool spin_for(struct vb_mutex *m)
 {
 	for (unsigned i = 0; i < TRIES; i++, pause_briefly())
 		if (atomic_load_explicit(&m->word, memory_order_relaxed) ==
 			    VB_MUTEX_FREE &&
 		    vb_mutex_grab(m))
-			return;
+			return true;
+	return false;
+}
+
+bool vb_mutex_wait_briefly(struct vb_mutex *m, unsigned naps)
+{
+	if (spin_for(m))
+		return true;
+	while (atomic_exchange_explicit(&m->word, VB_MUTEX_WANTED,
+					memory_order_acquire) !=
+	       VB_MUTEX_FREE) {
+		if (naps-- == 0)
+			return false;
+		base_sleep_by(m);
+	}
+	return true;
+}
+
+void vb_mutex_wait(struct vb_mutex *m)
+{
+	if (spin_for(m))
+		return;
 	while (atomic_exchange_explicit(&m->word, VB_MUTEX_WANTED,
 					memory_order_acquire) != VB_MUTEX_FREE)
 		base_sleep_by(m);

@@ -94,6 +94,7 @@ enum vb_mutex_word {
 
 /* Functions of base/sync.c. */
 void vb_mutex_wait(struct vb_mutex *m) VB_UNCHECKED;
+bool vb_mutex_wait_briefly(struct vb_mutex *m, unsigned naps) VB_UNCHECKED;
 void vb_mutex_wake(struct vb_mutex *m);
 
 /* @rank: a value of core/lock_order.h, or VB_RANK_LEAF. */
@@ -136,6 +137,19 @@ static inline void VB_UNCHECKED vb_mutex_lock(struct vb_mutex *m) VB_ACQUIRE(m)
 	vb_rank_take(m, VB_MUTEX_RANK(m), false);
 	if (VB_UNLIKELY(!vb_mutex_grab(m)))
 		vb_mutex_wait(m);
+}
+
+/* Lock @m, unless another thread keeps it locked for longer than @naps times
+ * 200 us, or @naps other threads lock it first. */
+static inline bool VB_UNCHECKED vb_mutex_lock_briefly(struct vb_mutex *m,
+						      unsigned naps)
+	VB_TRY_ACQUIRE(true, m)
+{
+	vb_rank_take(m, VB_MUTEX_RANK(m), false);
+	if (VB_LIKELY(vb_mutex_grab(m)) || vb_mutex_wait_briefly(m, naps))
+		return true;
+	vb_rank_give(m);
+	return false;
 }
 
 /* Lock another mutex of a rank that the thread already holds. To avoid

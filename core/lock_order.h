@@ -23,8 +23,8 @@ enum vb_lock_order {
 	RANK_LIST,
 	RANK_GROUPS, /* lock of the engine: joining and leaving groups */
 	RANK_RX,     /* lock of the engine, held by the thread that receives */
-	/* lock of near, held by the thread that serves the lanes */
-	RANK_NEAR_RX,
+	/* the right to process one lane of near, which is only tried */
+	RANK_LANE,
 	RANK_DRIVE, /* lock of a queue pair's protocol state */
 	RANK_XRC,   /* lock of an adapter's XRC domains */
 	RANK_COPY_HELPER,

@@ -324,6 +324,9 @@ bool vb_drive_can_wait(struct vb_qp *qp)
  */
 #define LEFT_MOST    8
 #define BEGIN_WITHIN (2 * VB_MSEC)
+/* How long to wait for another thread that carries out the requests of a queue
+ * pair, in naps of 200 us and more: about 0.1 s. */
+#define BEGIN_NAPS 200
 
 static __thread struct {
 	/* destroyed queue pairs may be among these, because their memory is
@@ -359,12 +362,14 @@ static void begin_queued(struct vb_engine *e, struct vb_qp *qp)
 
 /* Begin the requests that are posted on @qp, on a path to the peer's program
  * that must be decided by @by. True: the decision is still open, so the
- * requests wait. */
+ * requests wait. A thread that holds drive for long waits for memory of the
+ * peer, which may come never: leave the requests to that thread. */
 static bool begin_by(struct vb_engine *e, struct vb_qp *qp, vb_time by)
 {
 	bool waits = false;
 
-	vb_mutex_lock(&qp->drive);
+	if (!vb_mutex_lock_briefly(&qp->drive, BEGIN_NAPS))
+		return false;
 	if (atomic_load(&qp->qpn) && qp->sq.done != vb_sq_end(&qp->sq)) {
 		/* Decide the path first, because no request can begin without a
 		 * path. */

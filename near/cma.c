@@ -90,6 +90,20 @@ static bool fault_in(const struct hold *h, bool put)
 	return true;
 }
 
+bool vb_cma_touch(const struct vb_local_side *local, uint64_t len)
+{
+	bool there = true;
+	struct hold h;
+
+	for (uint64_t at = 0, part; at < len && there; at += part) {
+		part = VB_MIN(len - at, CHUNK);
+		there = hold_side(&h, local, at, part, true) &&
+			fault_in(&h, true);
+		near_cma_let_go(&h);
+	}
+	return there;
+}
+
 /* A copy ended after @done bytes. Is a page of this program the cause, because
  * the page is missing or cannot be written? */
 static bool is_ours_missing(const struct hold *h, uint64_t done, bool put)
@@ -155,7 +169,7 @@ static enum vb_cma copy_announced(struct vb_peer *p, const struct hold *h,
 
 	/* A program that has ended has no memory, and its process number may
 	 * belong to another process by now. */
-	if (!vb_peer_is_up(p))
+	if (!vb_peer_may_copy(p))
 		return CMA_GONE;
 	if (!vb_registry_open(p->registry, remote, &g, &c.permit) ||
 	    !vb_registry_covers(&g, remote->iova + offset, len, &c.remote))
@@ -179,9 +193,12 @@ static enum vb_cma reach_chunk(struct vb_peer *p,
 	bool ours = hold_side(&h, local, offset, len, put) && fault_in(&h, put);
 
 	hazard = vb_hazard_announce(&p->ours, remote->key, remote->qpn);
-	result = copy_announced(p, ours ? &h : NULL, remote, offset, len, put,
-				local->helped);
-	vb_hazard_withdraw(&p->ours, hazard);
+	result = CMA_GONE;
+	if (VB_LIKELY(hazard)) {
+		result = copy_announced(p, ours ? &h : NULL, remote, offset,
+					len, put, local->helped);
+		vb_hazard_withdraw(&p->ours, hazard);
+	}
 	near_cma_let_go(&h);
 	return result;
 }

@@ -14,7 +14,9 @@ enum vb_cma {
 	CMA_OK,
 	CMA_LOCAL,  /* this program's key is invalid, or its page is missing */
 	CMA_REMOTE, /* the key of the peer is invalid */
-	CMA_GONE,   /* the program of the peer has ended */
+	/* The program of the peer has ended, or too many threads of this one
+	 * wait for pages of it: try again later. */
+	CMA_GONE,
 	CMA_LAPSED, /* the queue pair of the peer has changed */
 	/* The kernel forbids the access, because one of the two programs now
 	 * runs as another user. */
@@ -44,5 +46,9 @@ struct vb_local_side {
  * it has one. */
 enum vb_cma vb_cma(struct vb_peer *p, const struct vb_local_side *local,
 		   const struct vb_remote_side *remote, uint64_t len, bool put);
+
+/* Let the kernel supply the first @len bytes of @local, which another program
+ * is about to read. False: some of them cannot be read. */
+bool vb_cma_touch(const struct vb_local_side *local, uint64_t len);
 
 #endif

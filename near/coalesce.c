@@ -133,9 +133,11 @@ unsigned vb_near_coalesce(struct vb_qp *qp)
 		return 0;
 	b.count = b.holds = 0;
 	hazard = vb_hazard_announce(&p->ours, remote.key, remote.qpn);
+	if (VB_UNLIKELY(!hazard))
+		return 0;
 	if (vb_registry_open(p->registry, &remote, &g, &permit))
 		near_gather(&b, qp, &g);
-	if (b.count > 1 && vb_peer_is_up(p))
+	if (b.count > 1 && vb_peer_may_copy(p))
 		done = near_place(&b, p, &permit);
 	vb_hazard_withdraw(&p->ours, hazard);
 	near_coalesce_let_go(&b);

@@ -14,14 +14,14 @@
 
 /* --- expelling a peer that stays at a hazard for too long --- */
 
-/* Sequentially consistent: the peer looks at "expels" after its copy. So either
- * the copy has ended before this thread goes on, or the peer does not count the
+/* The peer looks at "expels" after its copy (vb_peer_disown()). So either the
+ * copy has ended before this thread goes on, or the peer does not count the
  * copy as done. */
 static void near_grace_expel(struct vb_peer *p, const char *why, vb_time age)
 {
 	char cause[120];
 
-	atomic_store(p->our_expels, 1);
+	atomic_store(&p->given_up, true);
 	snprintf(cause, sizeof(cause),
 		 "%s memory whose key was revoked %llu ms ago", why,
 		 (unsigned long long)(age / VB_MSEC));
@@ -44,23 +44,46 @@ static bool is_too_long(struct vb_peer *p, enum vb_whereabouts where,
 	return true;
 }
 
-static bool is_at(const struct vb_peer *p, uint32_t key, uint32_t qpn)
+bool vb_grace_shows(const struct vb_peer *p, uint32_t key, uint32_t qpn)
 {
-	return p->peer_hazards && atomic_load(&p->state) != PEER_GONE &&
+	/* A peer that was called, and has not answered, has the lane already,
+	 * but no right to this program's memory. */
+	return p->peer_hazards && atomic_load(&p->state) != PEER_CALLED &&
+	       p->registry && !atomic_load(&p->given_up) &&
 	       vb_hazards_name(p->peer_hazards, key, qpn);
+}
+
+/* The kernel ends a session when the last thread of the peer has ended, so such
+ * a peer copies nothing. But either program may have ended the session before
+ * that, while a thread of the peer copies; then /proc is asked. */
+static bool peer_has_ended(const struct vb_peer *p, enum vb_whereabouts where)
+{
+	bool by_kernel = !vb_peer_expels(p) && !atomic_load(&p->expelled);
+
+	return !vb_registry_is_alive(p->registry) &&
+	       (by_kernel || where != MAY_COPY) &&
+	       p->world->has_hung_up(p->world->arg, p);
+}
+
+bool vb_grace_has_left(const struct vb_peer *p, uint32_t qpn)
+{
+	return p->is_self || !vb_grace_shows(p, 0, qpn) ||
+	       peer_has_ended(p, p->world->find(p->world->arg, p->pid));
 }
 
 bool vb_grace_is_over(struct vb_peer *p, uint32_t key, uint32_t qpn,
 		      vb_time age)
 {
-	if (VB_LIKELY(!is_at(p, key, qpn)))
+	enum vb_whereabouts where;
+
+	if (VB_LIKELY(!vb_grace_shows(p, key, qpn)))
 		return true;
 	/* An access by a thread of this process ends within microseconds, so
 	 * wait for it without a limit and without asking the kernel. */
 	if (p->is_self || age < ASK_AFTER)
 		return false;
-	return p->world->has_hung_up(p->world->arg, p) ||
-	       is_too_long(p, p->world->find(p->world->arg, p->pid), age);
+	where = p->world->find(p->world->arg, p->pid);
+	return peer_has_ended(p, where) || is_too_long(p, where, age);
 }
 
 void vb_grace_await(struct vb_peer *p, uint32_t key, uint32_t qpn,

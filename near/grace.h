@@ -16,10 +16,10 @@
 /*
  * The longest time that the owner waits for a peer. VB_GRACE_UNSEEN: the kernel
  * cannot tell that the peer is outside of a copy, because a debugger holds it
- * at the entrance of the system call, a freezer inside it, or /proc is not
- * readable. VB_GRACE_RUNS: the peer runs all the time, or waits for a page. No
- * copy lasts that long, so the owner expels the peer: it ends the session, and
- * the peer counts no copy as done that ends after that (vb_peer_expels()).
+ * at the entrance of the system call, or /proc is not readable. VB_GRACE_RUNS:
+ * the peer runs all the time, or waits for a page. No copy lasts that long, so
+ * the owner expels the peer: it ends the session, and the peer counts no copy
+ * as done that ends after that (vb_peer_expels()).
  */
 #define VB_GRACE_UNSEEN (1 * VB_SEC)
 #define VB_GRACE_RUNS	(10 * VB_SEC)
@@ -32,6 +32,13 @@
  */
 bool vb_grace_is_over(struct vb_peer *p, uint32_t key, uint32_t qpn,
 		      vb_time age);
+
+/* Does the peer show an access by @key (0: any) through queue pair @qpn (0:
+ * any), for which this program still waits? */
+bool vb_grace_shows(const struct vb_peer *p, uint32_t key, uint32_t qpn);
+/* The session with @p has ended: can no thread of @p access this program's
+ * memory through queue pair @qpn (0: any) any more? Never blocks. */
+bool vb_grace_has_left(const struct vb_peer *p, uint32_t qpn);
 
 /* Wait until vb_grace_is_over() is true. @age begins at the first look after
  * the revocation; a caller that waits for several peers has one age for all.

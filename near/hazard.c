@@ -4,6 +4,9 @@
 
 #include <sched.h>
 
+/* Without other threads on the processor these last for about 5 ms. */
+#define YIELDS_MOST 20000
+
 static uint64_t word(uint32_t key, uint32_t qpn)
 {
 	return (uint64_t)key << 32 | qpn;
@@ -15,24 +18,27 @@ static bool take_bit(_Atomic uint32_t *taken, unsigned i)
 }
 
 /* Find a free hazard and reserve it. The first one is most often free, because
- * mostly one thread at a time accesses a peer. */
+ * mostly one thread at a time accesses a peer. If there are more threads than
+ * hazards, wait, since a hazard is free again within microseconds. But a thread
+ * that waits for a page of the peer keeps its hazard, so the wait has an end;
+ * the caller holds the lock of a queue pair. Returns VB_HAZARDS then. */
 static unsigned near_hazard_take_one(_Atomic uint32_t *taken)
 {
-	for (unsigned i = 0;; i = (i + 1) % VB_HAZARDS) {
-		if (take_bit(taken, i))
-			return i;
-		/* More threads than hazards: wait, since each hazard is free
-		 * again within microseconds. */
-		if (i == VB_HAZARDS - 1)
-			sched_yield();
-	}
+	for (unsigned turn = 0; turn < YIELDS_MOST; turn++, sched_yield())
+		for (unsigned i = 0; i < VB_HAZARDS; i++)
+			if (take_bit(taken, i))
+				return i;
+	return VB_HAZARDS;
 }
 
 struct vb_hazard *vb_hazard_announce(struct vb_announcer *a, uint32_t key,
 				     uint32_t qpn)
 {
-	struct vb_hazard *hazard = &a->hazards[near_hazard_take_one(&a->taken)];
+	unsigned i = near_hazard_take_one(&a->taken);
+	struct vb_hazard *hazard = &a->hazards[i];
 
+	if (VB_UNLIKELY(i == VB_HAZARDS))
+		return NULL;
 	/* Sequentially consistent: the hazard is visible before the caller
 	 * checks the key. */
 	atomic_store(&hazard->what, word(key, qpn));

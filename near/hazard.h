@@ -32,9 +32,9 @@ struct vb_announcer {
 };
 
 /* Set a hazard that names @key, which is to be used through the peer's queue
- * pair @qpn (0: none). Returns the hazard, for vb_hazard_withdraw(). Does not
- * wait for the peer; while all hazards are in use this call yields to the
- * threads of this program that use them. */
+ * pair @qpn (0: none). Returns the hazard, for vb_hazard_withdraw(). NULL:
+ * all hazards have been in use by other threads of this program for some
+ * milliseconds, although this call has yielded to them. */
 struct vb_hazard *vb_hazard_announce(struct vb_announcer *a, uint32_t key,
 				     uint32_t qpn);
 /* Clear @hazard: the access is over. */

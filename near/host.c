@@ -88,13 +88,23 @@ static char state_in(const char *stat)
 	return behind && behind[1] == ' ' ? behind[2] : '?';
 }
 
-/* A thread stops (T) only on its way out of the kernel, so it is not in a copy.
- */
-static enum vb_whereabouts host_judge(const char *call, char state)
+/* Has a freezer of control groups caught the thread? The kernel names the
+ * function in which a thread sleeps. Frozen threads have the state S, or D with
+ * freezers of version 1, like threads that wait inside a copy. */
+static bool is_frozen(const char *wchan)
+{
+	return strcmp(wchan, "__refrigerator") == 0 ||
+	       strcmp(wchan, "do_freezer_trap") == 0;
+}
+
+/* A thread is stopped (T) or frozen only on its way out of the kernel, so it is
+ * not in a copy, although its system call still shows. */
+static enum vb_whereabouts host_judge(const char *call, char state,
+				      const char *wchan)
 {
 	if (strncmp(call, "running", 7) == 0)
 		return MAY_COPY;
-	if (!is_in_copy(call) || state == 'T')
+	if (!is_in_copy(call) || state == 'T' || is_frozen(wchan))
 		return IS_ELSEWHERE;
 	return state == 'R' || state == 'D' ? MAY_COPY : IS_UNSEEN;
 }
@@ -106,7 +116,7 @@ static bool is_none(int rc)
 
 static enum vb_whereabouts find_thread(int tasks, const char *tid)
 {
-	char name[64], call[256], stat[512];
+	char name[64], call[256], stat[512], wchan[64] = "";
 	int rc;
 
 	snprintf(name, sizeof(name), "%.20s/syscall", tid);
@@ -115,7 +125,12 @@ static enum vb_whereabouts find_thread(int tasks, const char *tid)
 	if (is_none(read_text(tasks, name, stat, sizeof(stat))))
 		/* the thread has ended, so it is in no copy */
 		return IS_ELSEWHERE;
-	return rc ? IS_UNSEEN : host_judge(call, state_in(stat));
+	if (rc)
+		return IS_UNSEEN;
+	snprintf(name, sizeof(name), "%.20s/wchan", tid);
+	if (is_in_copy(call))
+		(void)!read_text(tasks, name, wchan, sizeof(wchan));
+	return host_judge(call, state_in(stat), wchan);
 }
 
 /* Is /proc mounted for this process's PID namespace, so that its process
@@ -136,10 +151,14 @@ static enum vb_whereabouts host_find(void *arg, pid_t pid)
 	char path[40];
 	DIR *tasks;
 
-	snprintf(path, sizeof(path), "/proc/%d/task", pid);
-	tasks = shows_our_numbers() ? opendir(path) : NULL;
-	if (!tasks)
+	if (!shows_our_numbers())
 		return IS_UNSEEN;
+	snprintf(path, sizeof(path), "/proc/%d/task", pid);
+	tasks = opendir(path);
+	if (!tasks)
+		/* A process that has ended is in no copy. Its session may still
+		 * be open: a child of it may have kept the socket. */
+		return is_none(-errno) ? IS_ELSEWHERE : IS_UNSEEN;
 	while (found != MAY_COPY && (e = readdir(tasks)))
 		if (e->d_name[0] != '.')
 			found = VB_MAX(found,

@@ -2,6 +2,7 @@
 /* The requester's side of the lane: it writes requests, which the peer carries
  * out. */
 #include "core/sge.h"
+#include "near/cma.h"
 #include "near/req_priv.h"
 
 static void fill_lane_request(const struct vb_qp *qp,
@@ -168,9 +169,29 @@ static enum put put_lane_request(const struct vb_qp *qp,
 	return ours == FAULT_NONE ? PUT_DONE : PUT_OURS;
 }
 
+/* Let the kernel supply the pages of a long SEND once, before the peer fetches
+ * it. If a page is slow to come (userfaultfd, FUSE, swap), this program waits
+ * for it, and not the peer, inside the kernel. Whether the pages can be read at
+ * all, the peer finds out. */
+static void touch_source(const struct vb_qp *qp, const struct vb_send_wqe *wqe)
+	VB_REQUIRES(qp->drive)
+{
+	const struct vb_local_side local = { .pd = qp->pd,
+					     .sge = wqe->sge,
+					     .count = wqe->num_sge };
+	struct vb_near_qp *nq = vb_nq(qp);
+
+	if (nq->touched == nq->sent + 1)
+		return;
+	nq->touched = nq->sent + 1;
+	(void)vb_cma_touch(&local, wqe->length);
+}
+
 enum vb_next vb_lane_put(struct vb_qp *qp, const struct vb_send_wqe *wqe,
 			 enum vb_near_op op, enum vb_fault fault, vb_time now)
 {
+	if (op == NEAR_PULL)
+		touch_source(qp, wqe);
 	switch (put_lane_request(qp, wqe, op, fault)) {
 	case PUT_NO_ROOM:
 		return wait_for_room(qp, now);

@@ -19,7 +19,7 @@
 #define DECIDE_EVERY  (50 * VB_USEC)
 #define DECIDE_WITHIN (250 * VB_MSEC)
 /* Pause between checks whether a peer has left a receive of a queue pair in
- * ERR (vb_serve_all()). */
+ * ERR (vb_serve_lane()). */
 #define LENT_EVERY (5 * VB_MSEC)
 
 /* Creating and destroying the transport. */
@@ -106,6 +106,7 @@ destroy_registry:
 static void destroy_parts(struct vb_near *n)
 {
 	vb_near_remove(n, n->self, 0);
+	vb_near_remove_all(n);
 	vb_peer_put(atomic_load(&n->creditor));
 	vb_peer_put(n->self);
 	destroy_bell(n);
@@ -146,7 +147,7 @@ int vb_near_create(const struct vb_near_config *c, struct vb_near **out)
 	n->c = *c;
 	n->world = c->world ? c->world : &vb_near_host;
 	vb_mutex_init(&n->lock, RANK_NEAR);
-	vb_mutex_init(&n->rx, RANK_NEAR_RX);
+	vb_mutex_init(&n->lanes_lock, VB_RANK_LEAF);
 	vb_mutex_init(&n->coalesce_lock, VB_RANK_LEAF);
 	rc = c->world ? make_parts(n) : meet_host(n);
 	if (rc) {
@@ -185,7 +186,7 @@ void vb_near_destroy(struct vb_near *n)
 	if (n->helper)
 		vb_copy_helper_destroy(n->helper);
 	vb_mutex_fini(&n->lock);
-	vb_mutex_fini(&n->rx);
+	vb_mutex_fini(&n->lanes_lock);
 	vb_mutex_fini(&n->coalesce_lock);
 	free(n);
 }
@@ -207,17 +208,6 @@ int vb_near_fd(const struct vb_near *n)
 
 /* Sleeping and waking. */
 
-bool vb_near_has_something(struct vb_near *n)
-{
-	bool found = false;
-
-	vb_mutex_lock(&n->rx);
-	for (unsigned i = 0; i < n->active_count && !found; i++)
-		found = vb_serve_has_something(n, n->active[i]);
-	vb_mutex_unlock(&n->rx);
-	return found;
-}
-
 bool vb_near_sleep(struct vb_near *n)
 {
 	atomic_store_explicit(&n->registry->asleep, 1, memory_order_relaxed);
@@ -232,19 +222,6 @@ void vb_near_awake(struct vb_near *n)
 	atomic_store_explicit(&n->registry->asleep, 0, memory_order_relaxed);
 }
 
-bool vb_near_is_wanted(struct vb_near *n)
-{
-	bool called = false;
-
-	vb_mutex_lock(&n->rx);
-	for (unsigned i = 0; i < n->active_count; i++)
-		if (atomic_load_explicit(n->active[i]->their_calls,
-					 memory_order_relaxed))
-			called |= atomic_exchange(n->active[i]->their_calls, 0);
-	vb_mutex_unlock(&n->rx);
-	return called;
-}
-
 void vb_near_stand_by(struct vb_near *n, bool yes)
 {
 	if (yes)
@@ -257,19 +234,6 @@ struct vb_bell *vb_near_bell(const struct vb_near *n)
 	return n->bell;
 }
 
-bool vb_near_attend(struct vb_near *n, vb_time now, bool unhurried)
-{
-	bool found;
-
-	(void)vb_near_flush(n, now);
-	vb_mutex_lock(&n->rx);
-	n->unhurried = unhurried;
-	found = vb_serve_all(n, now);
-	n->unhurried = false;
-	vb_mutex_unlock(&n->rx);
-	return found;
-}
-
 /* Granting and revoking keys. */
 
 void vb_near_grant(struct vb_near *n, const struct vb_adapter *a,
@@ -278,34 +242,46 @@ void vb_near_grant(struct vb_near *n, const struct vb_adapter *a,
 	vb_registry_grant(n->registry, a, g);
 }
 
-/* Returns the peer in slot @slot, if one of its hazards names @key and @qpn; or
- * NULL. Slot 0 belongs to the broker, which is no peer, so here slot 0 stands
- * for this program itself. */
-static struct vb_peer *find_at(struct vb_near *n, unsigned slot, uint32_t key,
+/* Returns the @nth peer, if one of its hazards names @key and @qpn; or NULL.
+ * The first VB_SLOTS are those of the table, by slot; slot 0 belongs to the
+ * broker, which is no peer, so here slot 0 stands for this program itself. The
+ * other VB_SLOTS are those that leave; a peer that goes from the table to those
+ * that leave meanwhile is found there. */
+static struct vb_peer *find_at(struct vb_near *n, unsigned nth, uint32_t key,
 			       uint32_t qpn) VB_REQUIRES(n->lock)
 {
-	struct vb_peer *p = slot ? n->peers[slot] : n->self;
+	struct vb_peer *p = nth == 0	     ? n->self
+			    : nth < VB_SLOTS ? n->peers[nth]
+					     : n->leaving[nth - VB_SLOTS];
 
-	return p && p->peer_hazards &&
-			       vb_hazards_name(p->peer_hazards, key, qpn)
-		       ? p
-		       : NULL;
+	return p && vb_grace_shows(p, key, qpn) ? p : NULL;
 }
 
-/* Returns the first peer from slot *@slot on that has a hazard which names @key
- * and @qpn, with a reference. *@slot becomes the next slot to look at. NULL:
- * there is no such peer. */
-static struct vb_peer *next_at(struct vb_near *n, unsigned *slot, uint32_t key,
+/* Returns the number of peers that find_at() knows. */
+static unsigned count_all(const struct vb_near *n) VB_REQUIRES(n->lock)
+{
+	return n->leaving_count ? 2 * VB_SLOTS : VB_SLOTS;
+}
+
+static bool has_none(const struct vb_near *n, unsigned nth) VB_REQUIRES(n->lock)
+{
+	return nth && nth < VB_SLOTS && !(n->known[nth / 64] >> nth % 64);
+}
+
+/* Returns the first peer from number *@nth on that has a hazard which names
+ * @key and @qpn, with a reference. *@nth becomes the next number to look at.
+ * NULL: there is no such peer. */
+static struct vb_peer *next_at(struct vb_near *n, unsigned *nth, uint32_t key,
 			       uint32_t qpn)
 {
 	struct vb_peer *p = NULL;
 
 	vb_mutex_lock(&n->lock);
-	while (!p && *slot < VB_SLOTS) {
-		if (*slot && !(n->known[*slot / 64] >> *slot % 64))
-			*slot = (*slot / 64 + 1) * 64;
+	while (!p && *nth < count_all(n)) {
+		if (has_none(n, *nth))
+			*nth = (*nth / 64 + 1) * 64;
 		else
-			p = find_at(n, (*slot)++, key, qpn);
+			p = find_at(n, (*nth)++, key, qpn);
 	}
 	if (p)
 		vb_peer_get(p);
@@ -323,9 +299,9 @@ static void await_all(struct vb_near *n, uint32_t key, uint32_t qpn)
 {
 	struct vb_age age = { 0 };
 	struct vb_peer *p;
-	unsigned slot = 0;
+	unsigned nth = 0;
 
-	while ((p = next_at(n, &slot, key, qpn))) {
+	while ((p = next_at(n, &nth, key, qpn))) {
 		vb_grace_await(p, key, qpn, &age);
 		vb_peer_put(p);
 	}
@@ -346,9 +322,9 @@ bool vb_near_is_drained(struct vb_near *n, uint32_t key, struct vb_age *age)
 {
 	bool drained = true;
 	struct vb_peer *p;
-	unsigned slot = 0;
+	unsigned nth = 0;
 
-	while (drained && (p = next_at(n, &slot, key, 0))) {
+	while (drained && (p = next_at(n, &nth, key, 0))) {
 		drained = vb_grace_is_over(
 			p, key, 0,
 			vb_age_look(age, n->world->now(n->world->arg)));
@@ -506,26 +482,13 @@ void vb_near_enter(struct vb_near *n, struct vb_qp *qp, enum vb_qp_state from,
 		vb_near_drain(qp);
 }
 
-/* Withdraw the part of a message for queue pair @number that a peer was going
- * to copy. The queue pair is hidden and no hazard names it, so the peer has not
- * begun to copy, and its permit has lapsed. */
-static void take_parts_back(struct vb_near *n, uint32_t number)
-{
-	vb_mutex_lock(&n->rx);
-	for (unsigned i = 0; i < n->active_count; i++)
-		if (n->active[i]->split.waits &&
-		    n->active[i]->split.qpn == number)
-			vb_serve_abandon(n, n->active[i]);
-	vb_mutex_unlock(&n->rx);
-}
-
 void vb_near_settle_qp(struct vb_near *n, const struct vb_adapter *a,
 		       uint32_t index)
 {
 	uint32_t number = near_number_of(n, a, index);
 
 	await_all(n, 0, number);
-	take_parts_back(n, number);
+	vb_lanes_take_parts_back(n, number);
 }
 
 /* Deciding which way requests go. */

@@ -99,9 +99,11 @@ void vb_near_stand_by(struct vb_near *n, bool yes);
 struct vb_bell *vb_near_bell(const struct vb_near *n);
 /* Process each lane once. @unhurried: do not wake sleeping peers for answers
  * alone; the caller calls vb_near_wake_peers() later. Returns whether a lane
- * had a request or an answer. Takes near->rx. */
+ * had a request or an answer. */
 bool vb_near_attend(struct vb_near *n, vb_time now, bool unhurried);
-/* Does any lane have a request or an answer to process? Takes near->rx. */
+/* Does any lane have a request or an answer that this thread could process?
+ * While another thread processes a lane, that thread wakes the sleeping threads
+ * of this program if it leaves something behind. */
 bool vb_near_has_something(struct vb_near *n);
 /* Wake the peers that vb_near_attend() has answered but not woken. */
 void vb_near_wake_peers(struct vb_near *n);
@@ -194,7 +196,7 @@ bool vb_near_is_heard(const struct vb_qp *qp) VB_REQUIRES(qp->drive);
 bool vb_near_catch_up(struct vb_near *n, vb_time now);
 
 /* @yes: from now on a step of @qp copies at most LIGHT_BYTES (64 KiB), since
- * the caller holds near->rx and other lanes wait. */
+ * the caller processes a lane. */
 void vb_near_set_light(struct vb_qp *qp, bool yes) VB_REQUIRES(qp->drive);
 /* Does the thread that processes the lanes wait for qp->drive of @qp? Then the
  * caller should release the lock soon. */

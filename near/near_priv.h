@@ -113,6 +113,9 @@ struct vb_near_qp {
 	 * @acked. */
 	uint32_t sent, begun;
 	uint32_t acked;
+	/* The index behind the last long SEND whose memory this program has
+	 * touched before it told the peer to fetch the message. */
+	uint32_t touched;
 	/* The last message of which the peer has offered parts, and how many
 	 * bytes of the message this program has copied as parts. */
 	uint32_t part_seq, part_bytes;
@@ -137,7 +140,7 @@ struct vb_near_qp {
 	 * copied itself, and how many this step may still copy. */
 	uint32_t placed, step_left;
 	vb_time step_at;
-	/* The caller holds near->rx, so a step must be short. */
+	/* The caller processes a lane, so a step must be short. */
 	bool light;
 	/* Small WRITEs that gather for one system call: the index up to which
 	 * they were checked, and the latest time at which they are copied.
@@ -199,6 +202,10 @@ struct vb_near {
 		uint16_t sent_from;
 	} calls[VB_SLOTS];
 	bool any_wanted;
+	/* By slot: peers whose session has ended, but whose copies have not,
+	 * with a reference to each; and their number. */
+	struct vb_peer *leaving[VB_SLOTS];
+	unsigned leaving_count;
 	/* Fields that only the engine thread uses. */
 
 	/* programs that have connected and not sent HELLO yet */
@@ -212,18 +219,13 @@ struct vb_near {
 	 * coalesce_lock. */
 	struct vb_qp *_Atomic coalescing;
 
-	struct vb_mutex rx;
-	/* The queue pair whose drive lock the holder of rx waits for. */
+	/* A queue pair whose drive lock a thread that processes a lane waits
+	 * for. */
 	struct vb_qp *_Atomic awaits;
-	/* The fields below are guarded by rx. */
+	/* A leaf lock. It guards the fields below, and the claims of lanes. */
+	struct vb_mutex lanes_lock;
 	struct vb_peer *active[VB_SLOTS];
 	unsigned active_count;
-	/* The thread that processes the lanes returns to its program at once,
-	 * so peers need not be woken for answers yet. */
-	bool unhurried;
-	/* The most bytes that the responder may still fetch in the turn of this
-	 * peer. */
-	uint32_t pull_left;
 
 	/* A reference to the only peer that has answers for which it was not
 	 * woken, if peer->owed is still true. */
@@ -313,20 +315,52 @@ void vb_near_hide(struct vb_near *n, struct vb_qp *qp) VB_REQUIRES(qp->drive);
 struct vb_qp *vb_near_find_qp(struct vb_near *n, uint32_t qpn);
 /* Functions for the engine thread. vb_near_add(): from now on the lane of @p is
  * processed. vb_near_remove(): the rest of that lane is processed, and then the
- * lane no more. Both take near->rx. */
-void vb_near_add(struct vb_near *n, struct vb_peer *p) VB_EXCLUDES(n->rx);
+ * lane no more. A peer that still copies its part of a message keeps the
+ * receive of that message until it has ended. Neither waits for a
+ * thread that processes the lane; that thread does the rest. */
+void vb_near_add(struct vb_near *n, struct vb_peer *p)
+	VB_EXCLUDES(n->lanes_lock);
 void vb_near_remove(struct vb_near *n, struct vb_peer *p, vb_time now)
-	VB_EXCLUDES(n->rx);
+	VB_EXCLUDES(n->lanes_lock);
+/* Process no lane any more. All queue pairs are destroyed, and no other thread
+ * uses @n. */
+void vb_near_remove_all(struct vb_near *n) VB_EXCLUDES(n->lanes_lock);
 
-/* Functions of near/serve.c; the caller holds near->rx. */
-/* Process each lane once. True: a lane had a request or an answer. */
-bool vb_serve_all(struct vb_near *n, vb_time now) VB_REQUIRES(n->rx);
+/* Functions of near/lanes.c. */
+/* Process each lane once that no other thread processes. True: a lane had a
+ * request or an answer. @unhurried: see vb_near_attend(). */
+bool vb_lanes_serve(struct vb_near *n, vb_time now, bool unhurried)
+	VB_EXCLUDES(n->lanes_lock);
+/* Withdraw the part of a message for queue pair @number that a peer was going
+ * to copy. The queue pair is hidden and no hazard names it, so the peer has not
+ * begun to copy, and its permit has lapsed. If another thread processes the
+ * lane for longer than 100 ms, that thread withdraws the part later. */
+void vb_lanes_take_parts_back(struct vb_near *n, uint32_t number)
+	VB_EXCLUDES(n->lanes_lock);
+
+/* Functions of near/serve.c; the caller has claimed the lane of @p. */
+enum vb_lane_state {
+	LANE_GOES_ON,
+	/* The session is over, but a thread of the peer may still write to a
+	 * receive that this program has lent to it: call vb_serve_last(). */
+	LANE_LEAVES,
+	LANE_IS_OVER,
+};
+/* Process the lane of @p once. @found: it had a request, an answer or an
+ * offer. */
+enum vb_lane_state vb_serve_lane(struct vb_near *n, struct vb_peer *p,
+				 vb_time now, bool *found)
+	VB_REQUIRES(p->claim);
+/* The session of @p is over: process the rest of its lane. */
+enum vb_lane_state vb_serve_last(struct vb_near *n, struct vb_peer *p,
+				 vb_time now) VB_REQUIRES(p->claim);
 /* Has the lane of @p a request or an answer that can be processed now? */
-bool vb_serve_has_something(const struct vb_near *n, const struct vb_peer *p)
-	VB_REQUIRES(n->rx);
+bool vb_serve_has_something(const struct vb_peer *p) VB_REQUIRES(p->claim);
 /* Give up the message of which @p was copying a part, if there is one: see
- * vb_pull_abandon(). */
-void vb_serve_abandon(struct vb_near *n, struct vb_peer *p) VB_REQUIRES(n->rx);
+ * vb_pull_abandon(). False: another thread holds the lock of that queue pair
+ * for long. */
+VB_MUST_CHECK bool vb_serve_abandon(struct vb_near *n, struct vb_peer *p)
+	VB_REQUIRES(p->claim);
 
 /* Functions of near/req.c; the caller holds qp->drive. */
 /* Reset the requester: no request of @qp is on the lane, and no timer runs. */
@@ -345,8 +379,8 @@ void vb_near_answered(struct vb_near *n, struct vb_qp *qp,
 /* A function of near/here.c: if @p, which fetches a long SEND of this program,
  * offers a part of the copy (near/split_copy.h), copy that part. 1: there was
  * an offer; 0: there was none; -EPROTO: the part is longer than VB_PART_MOST.
- * The caller holds near->rx. */
-int vb_near_help(struct vb_near *n, struct vb_peer *p) VB_REQUIRES(n->rx);
+ * The caller has claimed the lane of @p. */
+int vb_near_help(struct vb_near *n, struct vb_peer *p) VB_REQUIRES(p->claim);
 /* A function of near/req.c: does the peer's registry show the queue pair that
  * @qp is connected to? If so, nq->view is a current copy of that entry. Sets
  * qp->way to WAY_PACKETS if that queue pair accepts only packets. */
@@ -377,19 +411,20 @@ bool vb_near_flush(struct vb_near *n, vb_time now);
 
 /* A function of near/resp.c: if @qp is the queue pair that the request @r is
  * for, carry out @r, with @data behind it; fills in @a, the answer. The caller
- * holds near->rx and qp->drive. */
+ * has claimed the lane of @p, and holds qp->drive. */
 void vb_near_request(struct vb_near *n, struct vb_peer *p, struct vb_qp *qp,
 		     const struct vb_request *r, const uint8_t *data,
-		     struct vb_answer_note *a) VB_REQUIRES(n->rx, qp->drive);
-/* Functions of near/pull.c; the caller holds near->rx, and qp->drive unless @qp
- * is NULL. */
-/* If @p no longer copies its part of a message, return the receive to @qp, so
- * that the caller can continue with the message. False: @p still copies. */
-bool vb_pull_resume(struct vb_near *n, struct vb_peer *p, struct vb_qp *qp)
-	VB_REQUIRES(n->rx, qp->drive);
+		     struct vb_answer_note *a) VB_REQUIRES(p->claim, qp->drive);
+/* Functions of near/pull.c; the caller has claimed the lane of @p, and holds
+ * qp->drive unless @qp is NULL. */
+/* If @p no longer copies its part of a message, return the receive to @qp, the
+ * queue pair with number p->split.qpn, so that the caller can continue with the
+ * message. False: @p still copies. */
+bool vb_pull_resume(struct vb_peer *p, struct vb_qp *qp)
+	VB_REQUIRES(p->claim, qp->drive);
 /* Give the message up: withdraw the part from @p, which can no longer begin to
  * copy it, and return the receive to @qp. */
-void vb_pull_abandon(struct vb_near *n, struct vb_peer *p, struct vb_qp *qp)
-	VB_REQUIRES(n->rx, qp->drive);
+void vb_pull_abandon(struct vb_peer *p, struct vb_qp *qp)
+	VB_REQUIRES(p->claim, qp->drive);
 
 #endif

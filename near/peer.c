@@ -76,8 +76,17 @@ void vb_peer_ring(struct vb_peer *p)
 		p->world->wake(p->world->arg, p);
 }
 
+/* Sequentially consistent: the caller looks at the hazards afterwards. The peer
+ * looks at this word after it has announced a key, and again after its copy. */
+void vb_peer_disown(struct vb_peer *p)
+{
+	if (p->our_expels && !p->is_self)
+		atomic_store(p->our_expels, 1);
+}
+
 void vb_peer_expel(struct vb_peer *p, const char *cause)
 {
+	vb_peer_disown(p);
 	if (atomic_exchange(&p->expelled, true))
 		return;
 	vb_log(LOG_WARN,

@@ -18,6 +18,19 @@
 #include "near/registry.h"
 #include "near/world.h"
 
+/*
+ * The right to process a peer's lane. One thread has it at a time, and keeps it
+ * while it waits for the peer's memory, so it is no lock: nobody waits for it.
+ * near->lanes_lock guards @taken and @missed.
+ */
+struct VB_CAPABILITY("claim") vb_lane_claim {
+	bool taken;
+	/* Another thread wanted to process the lane meanwhile. That thread may
+	 * sleep, so the owner of the claim looks after the lane once more. */
+	bool missed;
+	vb_time since; /* when a thread claimed the lane last */
+};
+
 /* One half of the memory that both programs map. Each program writes its own
  * half; in the peer's half it writes only ring.head (how far it has read),
  * offer.word (the end of an offer) and calls (to clear it). */
@@ -31,9 +44,9 @@ struct vb_lane_half {
 	 * stands by. The other program's vb_near_is_wanted() reads and clears
 	 * this word. */
 	_Atomic uint32_t calls;
-	/* 1: the owner of this half has stopped waiting for a copy of the other
-	 * program, and ends the session. From then on no copy of the other
-	 * program counts as done (vb_peer_expels()). */
+	/* 1: the owner of this half ends the session. From then on no copy of
+	 * the other program counts as done, and the other program begins none
+	 * (vb_peer_expels()). */
 	_Atomic uint32_t expels;
 };
 struct vb_lane {
@@ -83,7 +96,30 @@ struct vb_peer {
 	/* The lane has answers for which the peer was not woken yet. */
 	_Atomic bool owed;
 	_Atomic bool expelled; /* this program has ended the session */
-	struct vb_peer *next;  /* the next one in near->callers */
+	/* This program waits for no access of the peer any more, because it has
+	 * waited for one as long as near/grace.h says. */
+	_Atomic bool given_up;
+	struct vb_peer *next; /* the next one in near->callers */
+	struct vb_lane_claim claim;
+	/* The session is over, and the lane is processed only until the peer
+	 * has left the receive that @split lends to it; guarded by
+	 * near->lanes_lock. */
+	bool leaves;
+	/* The number of the queue pair whose receive @split has lent to the
+	 * peer; 0: none. Written by the owner of the claim. */
+	_Atomic uint32_t lent_by;
+	/* The fields below are guarded by claim. */
+	/* The peer wrote what an honest one cannot write, so the rest of its
+	 * lane is not processed. */
+	bool lies;
+	/* The lane waits for a queue pair whose lock another thread holds for
+	 * long. */
+	bool is_stuck;
+	/* The thread that processes the lane returns to its program at once, so
+	 * the peer need not be woken for answers yet. */
+	bool unhurried;
+	/* The most bytes that the responder may still fetch in this turn. */
+	uint32_t pull_left;
 	/* this program's hazard pointers, in its half of the lane */
 	struct vb_announcer ours;
 	struct vb_hazard *peer_hazards;
@@ -91,11 +127,11 @@ struct vb_peer {
 	struct vb_mutex tx;
 	/* writes requests and answers to the lane; guarded by tx */
 	struct vb_ring_writer writer;
-	/* reads the peer's requests and answers; guarded by near->rx */
+	/* reads the peer's requests and answers; guarded by claim */
 	struct vb_ring_reader reader;
 	struct vb_offer *offered; /* offers of the peer to this program */
 	struct vb_split_copy
-		/* this program's offers to the peer; guarded by near->rx */
+		/* this program's offers to the peer; guarded by claim */
 		split;
 	_Atomic uint32_t *our_calls, *their_calls;
 	_Atomic uint32_t *our_expels, *their_expels;
@@ -116,6 +152,14 @@ void vb_peer_put(
 	/* release a reference; with NULL the call does nothing */
 	struct vb_peer *p);
 
+/* The caller has claimed the lane of @p, which the analysis knows by another
+ * expression. */
+static inline void vb_peer_assert_claimed(const struct vb_peer *p)
+	VB_ASSERTS(p->claim)
+{
+	vb_rank_must_hold(&p->claim);
+}
+
 /* Is the session complete, and does the peer's engine thread run? */
 static inline bool vb_peer_is_up(const struct vb_peer *p)
 {
@@ -126,12 +170,20 @@ static inline bool vb_peer_is_up(const struct vb_peer *p)
 	       vb_registry_is_alive(p->registry);
 }
 
-/* Has the peer stopped waiting for a copy of this program? The caller asks
- * after each copy: if so, the peer may have used its memory anew before the
- * copy ended, so the copy does not count. */
+/* Has the peer ended the session? The caller asks after each copy: if so, the
+ * peer may have used its memory anew before the copy ended, so the copy does
+ * not count. */
 static inline bool vb_peer_expels(const struct vb_peer *p)
 {
 	return VB_UNLIKELY(atomic_load(p->their_expels));
+}
+
+/* May this program begin a copy? The caller has announced the key before. A
+ * peer ends the session first and looks at the hazards afterwards. So either
+ * this function returns false, or the peer finds the hazard and waits. */
+static inline bool vb_peer_may_copy(const struct vb_peer *p)
+{
+	return vb_peer_is_up(p) && !vb_peer_expels(p);
 }
 
 /* Is @slot the first or second slot of the peer? */
@@ -145,6 +197,9 @@ static inline bool vb_peer_has(const struct vb_peer *p, unsigned slot)
 /* The caller has put a request or an answer on the lane: wake the peer's
  * program if it sleeps. */
 void vb_peer_ring(struct vb_peer *p);
+/* From now on the peer begins no copy, and none of its copies counts as done.
+ * The next call is one that ends the session. */
+void vb_peer_disown(struct vb_peer *p);
 /* End the session with the peer, and log why: @cause continues "process PID
  * ...". Queue pairs that are connected to the peer find the peer gone. Never
  * blocks. The second call and later ones do nothing. */

@@ -116,6 +116,7 @@ static void go_on_later(const struct vb_near_job *j, uint64_t if_done,
 	struct vb_qp *qp = j->qp;
 
 	split->waits = true;
+	atomic_store(&j->peer->lent_by, j->r->dqpn);
 	split->failed = (struct vb_age){ 0 };
 	split->qpn = j->r->dqpn;
 	split->life = vb_nq(qp)->life;
@@ -199,7 +200,7 @@ static enum vb_cma pull_slabs(const struct vb_near_job *j,
 			      const struct vb_local_side *local, uint32_t skip)
 	VB_REQUIRES(j->qp->drive)
 {
-	uint32_t *left = &j->near->pull_left;
+	uint32_t *left = &j->peer->pull_left;
 	enum vb_cma result = CMA_OK;
 	uint64_t at = VB_MAX(j->peer->split.at, skip), end;
 
@@ -234,14 +235,15 @@ static void give_back_recv(const struct vb_split_copy *split, struct vb_qp *qp)
 	vb_qp_flush(qp);
 }
 
-void vb_pull_abandon(struct vb_near *n, struct vb_peer *p, struct vb_qp *qp)
+void vb_pull_abandon(struct vb_peer *p, struct vb_qp *qp)
 {
 	vb_split_copy_drop(&p->split);
 	p->split.waits = false;
+	atomic_store(&p->lent_by, 0);
 	give_back_recv(&p->split, qp);
 }
 
-bool vb_pull_resume(struct vb_near *n, struct vb_peer *p, struct vb_qp *qp)
+bool vb_pull_resume(struct vb_peer *p, struct vb_qp *qp)
 {
 	struct vb_split_copy *split = &p->split;
 	enum vb_split_copy_end end = vb_split_copy_look(split);
@@ -249,6 +251,7 @@ bool vb_pull_resume(struct vb_near *n, struct vb_peer *p, struct vb_qp *qp)
 	if (end == SPLIT_SLOW)
 		return false;
 	split->waits = false;
+	atomic_store(&p->lent_by, 0);
 	split->at = end == SPLIT_DONE ? split->if_done : split->if_not;
 	give_back_recv(split, qp);
 	return true;
@@ -283,7 +286,7 @@ static bool is_matched(const struct vb_near_job *j) VB_REQUIRES(j->qp->drive)
 static enum vb_fault find_recv(const struct vb_near_job *j,
 			       const struct source *s, uint32_t *skip,
 			       enum vb_cma *result)
-	VB_REQUIRES(j->near->rx, j->qp->drive)
+	VB_REQUIRES(j->peer->claim, j->qp->drive)
 {
 	bool matched = is_matched(j);
 	uint8_t head[VB_RNDV_BYTES];
@@ -302,7 +305,7 @@ static enum vb_fault find_recv(const struct vb_near_job *j,
 
 static enum vb_fault end_pull(const struct vb_near_job *j, enum vb_cma result,
 			      uint32_t byte_len)
-	VB_REQUIRES(j->near->rx, j->qp->drive)
+	VB_REQUIRES(j->peer->claim, j->qp->drive)
 {
 	if (VB_UNLIKELY(j->a->kind == ANSWER_LATER))
 		return FAULT_NONE;

@@ -43,7 +43,7 @@ const unsigned vb_near_rule_count = VB_COUNT(vb_near_rules);
 #define LATE_MOST (20 * VB_MSEC)
 /* the most bytes that one step copies, before other queue pairs have a turn */
 #define STEP_BYTES (1u << 20)
-/* the most bytes that one step copies while the caller holds near->rx */
+/* the most bytes that one step copies while the caller processes a lane */
 #define LIGHT_BYTES (64u << 10)
 /* Small WRITEs gather only while at least this many work requests are
  * incomplete; at most GATHER_MOST of them gather, for GATHER_FOR. */
@@ -528,6 +528,7 @@ void vb_near_req_reset(struct vb_qp *qp)
 
 	nq->sent = nq->begun = qp->sq.done;
 	nq->acked = 0;
+	nq->touched = nq->sent;
 	nq->part_seq = nq->part_bytes = 0;
 	nq->atomics = 0;
 	nq->rnr_retries = nq->silences = 0;

@@ -98,7 +98,7 @@ enum vb_fault vb_resp_end_send(const struct vb_near_job *j, uint32_t byte_len)
 }
 
 static enum vb_fault near_take_send(const struct vb_near_job *j)
-	VB_REQUIRES(j->near->rx, j->qp->drive)
+	VB_REQUIRES(j->peer->claim, j->qp->drive)
 {
 	const struct vb_recv_wqe *recv = &j->qp->recv;
 	enum vb_fault fault;
@@ -309,7 +309,7 @@ static enum vb_fault take_fault(const struct vb_near_job *j)
 }
 
 static enum vb_fault execute(const struct vb_near_job *j)
-	VB_REQUIRES(j->near->rx, j->qp->drive)
+	VB_REQUIRES(j->peer->claim, j->qp->drive)
 {
 	switch (j->r->op) {
 	case NEAR_SEND:
@@ -431,7 +431,7 @@ void vb_near_request(struct vb_near *n, struct vb_peer *p, struct vb_qp *qp,
 	const struct vb_near_job j = { n, p, qp, r, data, a };
 	enum vb_fault fault;
 
-	vb_mutex_assert_held(&j.near->rx);
+	vb_peer_assert_claimed(j.peer);
 	vb_mutex_assert_held(&j.qp->drive);
 	if (!is_for_connection(&j))
 		return;

@@ -2,7 +2,7 @@
 /*
  * The parts of the responder: near/resp.c checks and carries out requests,
  * near/pull.c fetches the data of long SENDs. The caller of every function
- * holds near->rx and the drive lock of job.qp.
+ * has claimed the lane of job.peer, and holds the drive lock of job.qp.
  */
 #ifndef NEAR_RESP_PRIV_H
 #define NEAR_RESP_PRIV_H
@@ -44,7 +44,7 @@ static inline struct vb_pd *vb_resp_recv_pd(const struct vb_qp *qp)
  */
 enum vb_fault vb_resp_begin_recv(const struct vb_near_job *j, const void *head,
 				 uint32_t *skip)
-	VB_REQUIRES(j->near->rx, j->qp->drive);
+	VB_REQUIRES(j->peer->claim, j->qp->drive);
 /* Does the message without its first @skip bytes fit into qp->recv? FAULT_NONE,
  * or FAULT_RQE_TOO_SMALL; FAULT_LENGTH: it has not so many bytes. */
 enum vb_fault vb_resp_check_recv(const struct vb_near_job *j, uint32_t skip)
@@ -52,12 +52,12 @@ enum vb_fault vb_resp_check_recv(const struct vb_near_job *j, uint32_t skip)
 /* All data of a SEND is placed: invalidate the key that the SEND names (SEND
  * with invalidate), and complete the receive with @byte_len. */
 enum vb_fault vb_resp_end_send(const struct vb_near_job *j, uint32_t byte_len)
-	VB_REQUIRES(j->near->rx, j->qp->drive);
+	VB_REQUIRES(j->peer->claim, j->qp->drive);
 
 /* Functions of near/pull.c. */
 /* Carry out a NEAR_PULL request. j->a->kind is the answer to the requester,
  * unless a fault is returned; ANSWER_LATER: the request stays on the lane. */
 enum vb_fault vb_pull_take(const struct vb_near_job *j)
-	VB_REQUIRES(j->near->rx, j->qp->drive);
+	VB_REQUIRES(j->peer->claim, j->qp->drive);
 
 #endif

@@ -168,6 +168,12 @@ void vb_ring_answer(struct vb_ring_writer *w, const struct vb_answer_note *a);
 VB_MUST_CHECK int vb_ring_hear(struct vb_ring_reader *rd,
 			       struct vb_answer_note *a);
 
+/* Put back the answer that vb_ring_hear() has returned last. */
+static inline void vb_ring_unhear(struct vb_ring_reader *rd)
+{
+	rd->answer_head--;
+}
+
 /* Has the ring a request for vb_ring_look(), or an answer for
  * vb_ring_hear()? */
 static inline bool vb_ring_has_request(const struct vb_ring_reader *rd)

@@ -10,6 +10,9 @@
 #define TURN_REQUESTS 64
 /* Bytes that are fetched for these requests. */
 #define TURN_BYTES (1u << 20)
+/* How long a lane waits for a queue pair that another thread uses, in naps of
+ * 200 us. */
+#define DRIVE_NAPS 10
 /* The most requests that one answer covers. */
 #define MOST_ANSWERED 32
 
@@ -77,17 +80,13 @@ static bool join_answers(struct vb_answer_note *a,
 static void near_carry_out(struct vb_near *n, struct vb_peer *p,
 			   struct vb_qp *qp, const struct vb_request *r,
 			   const uint8_t *data, struct vb_answer_note *a)
-	VB_REQUIRES(n->rx, qp->drive)
+	VB_REQUIRES(p->claim, qp->drive)
 {
 	*a = (struct vb_answer_note){ .qpn = r->sqpn,
 				      .life = r->src_life,
 				      .seq = r->seq,
 				      .count = 1,
 				      .kind = ANSWER_NOBODY };
-	if (VB_UNLIKELY(p->split.waits) && !vb_pull_resume(n, p, qp)) {
-		a->kind = ANSWER_LATER;
-		return;
-	}
 	if (qp && vb_near_is_called(qp, r->dqpn))
 		vb_near_request(n, p, qp, r, data, a);
 	/* A message that this program has fetched in part can be refused now.
@@ -107,8 +106,8 @@ static void step_if_due(struct vb_near *n, struct vb_qp *qp, vb_time now)
 
 	if (is_well && !qp->adapter->rnic && qp->sq.done == vb_sq_end(&qp->sq))
 		return;
-	/* This thread holds rx, so it makes a short step; a later step, without
-	 * rx, does the rest. */
+	/* This thread processes a lane, so it makes a short step; a later step
+	 * does the rest. */
 	vb_near_set_light(qp, true);
 	vb_near_step(n, qp, now);
 	vb_near_set_light(qp, false);
@@ -119,28 +118,50 @@ static void near_tell(struct vb_near *n, struct vb_peer *p,
 		      const struct vb_answer_note *a)
 {
 	put_answer(p, a);
-	if (n->unhurried)
+	if (p->unhurried)
 		owe(n, p);
 	else
 		vb_peer_ring(p);
 }
 
 /* Lock drive of @qp. A posting thread that copies much for @qp releases drive
- * when it sees that the thread which processes the lanes waits for it
- * (vb_near_is_awaited()). */
-static void take_drive(struct vb_near *n, struct vb_qp *qp)
-	VB_ACQUIRE(qp->drive)
+ * when it sees that a thread which processes a lane waits for it
+ * (vb_near_is_awaited()). False: that thread holds drive for long, because it
+ * waits for the peer's memory; then the lane waits, and this thread does not.
+ */
+static bool take_drive(struct vb_near *n, struct vb_peer *p, struct vb_qp *qp)
+	VB_REQUIRES(p->claim) VB_TRY_ACQUIRE(true, qp->drive)
 {
+	bool taken;
+
 	if (VB_LIKELY(vb_mutex_trylock(&qp->drive)))
-		return;
+		return true;
 	atomic_store(&n->awaits, qp);
-	vb_mutex_lock(&qp->drive);
+	taken = vb_mutex_lock_briefly(&qp->drive, DRIVE_NAPS);
 	atomic_store(&n->awaits, NULL);
+	p->is_stuck = !taken;
+	return taken;
 }
 
 bool vb_near_is_awaited(struct vb_near *n, const struct vb_qp *qp)
 {
 	return atomic_load(&n->awaits) == qp;
+}
+
+/* (Unchecked: there may be no queue pair to lock.) */
+bool vb_serve_abandon(struct vb_near *n, struct vb_peer *p) VB_UNCHECKED
+{
+	struct vb_qp *qp;
+
+	if (!p->split.waits)
+		return true;
+	qp = vb_near_find_qp(n, p->split.qpn);
+	if (qp && !take_drive(n, p, qp))
+		return false;
+	vb_pull_abandon(p, qp);
+	if (qp)
+		vb_near_release(n, qp);
+	return true;
 }
 
 /* Process several requests in a row for one queue pair under one lock and with
@@ -162,8 +183,9 @@ static int serve_run(struct vb_near *n, struct vb_peer *p, unsigned *left,
 	vb_ring_expect_answer(&p->writer);
 	dqpn = r.dqpn;
 	qp = vb_near_find_qp(n, dqpn);
+	if (qp && !take_drive(n, p, qp))
+		return 0;
 	if (qp) {
-		take_drive(n, qp);
 		now = vb_qp_advance(qp, now);
 	}
 	a.count = 0;
@@ -196,8 +218,37 @@ static int serve_run(struct vb_near *n, struct vb_peer *p, unsigned *left,
 	return rc < 0 ? rc : a.count > 0 || fetched;
 }
 
-static int hear_answer(struct vb_near *n, struct vb_peer *p, vb_time now)
-	VB_REQUIRES(n->rx)
+/*
+ * The sender of the first message on the lane was copying a part of that
+ * message. 1: the sender has ended its copy, and the receive is back in its
+ * queue pair; 0: the sender still copies; -EPROTO: the sender has changed the
+ * request meanwhile. The sender can write to the request, so the queue pair
+ * that lent the receive is the one that p->split names, and not the one that
+ * the request names now. (Unchecked: there may be no queue pair to lock.)
+ */
+static int take_part_back(struct vb_near *n, struct vb_peer *p) VB_UNCHECKED
+{
+	const uint32_t number = p->split.qpn;
+	struct vb_qp *qp = vb_near_find_qp(n, number);
+	struct vb_request r;
+	const uint8_t *data;
+	bool is_back;
+
+	if (qp && !take_drive(n, p, qp))
+		return 0;
+	is_back = vb_pull_resume(p, qp);
+	if (qp)
+		vb_near_release(n, qp);
+	if (!is_back)
+		return 0;
+	return vb_ring_look(&p->reader, &r, &data) > 0 && r.dqpn == number
+		       ? 1
+		       : -EPROTO;
+}
+
+/* (Unchecked: there may be no queue pair to lock.) */
+static int hear_answer(struct vb_near *n, struct vb_peer *p,
+		       vb_time now) VB_UNCHECKED
 {
 	struct vb_answer_note a;
 	struct vb_qp *qp;
@@ -205,31 +256,43 @@ static int hear_answer(struct vb_near *n, struct vb_peer *p, vb_time now)
 
 	if (rc <= 0)
 		return rc;
+	qp = vb_near_find_qp(n, a.qpn);
+	if (qp && !take_drive(n, p, qp)) {
+		vb_ring_unhear(&p->reader);
+		return 0;
+	}
 	/* The peer's answer covers no request, or more requests than are
 	 * unanswered. */
 	if (a.count == 0 || !vb_ring_discount(&p->writer, a.count))
-		return -EPROTO;
-	qp = vb_near_find_qp(n, a.qpn);
+		rc = -EPROTO;
 	if (!qp)
-		return 1;
-	take_drive(n, qp);
+		return rc;
 	now = vb_qp_advance(qp, now);
-	if (vb_near_is_called(qp, a.qpn) && vb_nq(qp)->peer == p) {
+	if (rc > 0 && vb_near_is_called(qp, a.qpn) && vb_nq(qp)->peer == p) {
 		vb_near_answered(n, qp, &a, now);
 		step_if_due(n, qp, now);
 	}
 	vb_near_release(n, qp);
-	return 1;
+	return rc;
 }
 
 static int hear_answers(struct vb_near *n, struct vb_peer *p, vb_time now)
-	VB_REQUIRES(n->rx)
+	VB_REQUIRES(p->claim)
 {
 	int rc, found = 0;
 
 	while ((rc = hear_answer(n, p, now)) > 0)
 		found = 1;
 	return rc < 0 ? rc : found;
+}
+
+/* As serve_run(), for a lane whose first message may be half copied. */
+static int serve_next(struct vb_near *n, struct vb_peer *p, unsigned *left,
+		      vb_time now) VB_REQUIRES(p->claim)
+{
+	int rc = VB_UNLIKELY(p->split.waits) ? take_part_back(n, p) : 1;
+
+	return rc > 0 ? serve_run(n, p, left, now) : rc;
 }
 
 /*
@@ -240,34 +303,34 @@ static int hear_answers(struct vb_near *n, struct vb_peer *p, vb_time now)
  * own request complete.
  */
 static int serve_peer(struct vb_near *n, struct vb_peer *p, vb_time now)
-	VB_REQUIRES(n->rx)
+	VB_REQUIRES(p->claim)
 {
 	unsigned left = TURN_REQUESTS;
 	int found = 0, rc = 1;
 
-	n->pull_left = TURN_BYTES;
-	while (left && rc > 0) {
+	p->pull_left = TURN_BYTES;
+	p->is_stuck = false;
+	while (left && rc > 0 && !p->is_stuck) {
 		bool asked = vb_ring_has_request(&p->reader);
 
 		rc = hear_answers(n, p, now);
 		found |= rc > 0;
-		if (rc >= 0 && asked)
-			rc = serve_run(n, p, &left, now);
+		if (rc >= 0 && asked && !p->is_stuck)
+			rc = serve_next(n, p, &left, now);
 		found |= rc > 0;
 	}
 	return rc < 0 ? rc : found;
 }
 
-/* End the session, and process the lane no more: the engine thread sees the
- * shutdown and does the rest. */
-static void stop_serving(struct vb_near *n, unsigned at, const char *cause)
-	VB_REQUIRES(n->rx)
+/* Process the requests and answers that the peer put on the lane before its
+ * session ended, as packets of a dead host are still received. */
+static void serve_rest(struct vb_near *n, struct vb_peer *p, vb_time now)
+	VB_REQUIRES(p->claim)
 {
-	struct vb_peer *p = n->active[at];
+	unsigned turns = 2 * VB_RING_SLOTS / TURN_REQUESTS;
 
-	vb_peer_expel(p, cause);
-	n->active[at] = n->active[--n->active_count];
-	vb_peer_put(p);
+	while (turns-- && serve_peer(n, p, now) > 0)
+		;
 }
 
 /* Does the sender of the first message on the lane still copy its part? When
@@ -277,7 +340,7 @@ static bool is_held_up(const struct vb_peer *p)
 	return p->split.waits && vb_split_copy_look(&p->split) == SPLIT_SLOW;
 }
 
-bool vb_serve_has_something(const struct vb_near *n, const struct vb_peer *p)
+bool vb_serve_has_something(const struct vb_peer *p)
 {
 	return vb_ring_has_answer(&p->reader) ||
 	       (vb_ring_has_request(&p->reader) && !is_held_up(p));
@@ -305,119 +368,69 @@ static bool is_closed(struct vb_near *n, uint32_t number) VB_UNCHECKED
  * sender can no longer begin to copy its part: take back the receive, which
  * flushes it. */
 static void look_after_part(struct vb_near *n, struct vb_peer *p, vb_time now)
-	VB_REQUIRES(n->rx)
+	VB_REQUIRES(p->claim)
 {
 	struct vb_split_copy *split = &p->split;
 
 	if (is_closed(n, split->qpn) &&
 	    vb_grace_is_over(p, 0, split->qpn,
 			     vb_age_look(&split->failed, now)))
-		vb_serve_abandon(n, p);
+		(void)!vb_serve_abandon(n, p);
 }
 
-/* Process the lane of the peer @at once. True: it had a request, an answer or
- * an offer. */
-static bool serve_one(struct vb_near *n, unsigned at, vb_time now)
-	VB_REQUIRES(n->rx)
+/* As long as a thread of the peer may write to a receive that this program has
+ * lent to it, keep the peer, and with it the receive. */
+enum vb_lane_state vb_serve_last(struct vb_near *n, struct vb_peer *p,
+				 vb_time now)
 {
-	struct vb_peer *p = n->active[at];
+	if (p->split.waits)
+		look_after_part(n, p, now);
+	if (p->split.waits && !vb_grace_has_left(p, p->split.qpn))
+		return LANE_LEAVES;
+	/* A message of which the peer was copying a part cannot be completed.
+	 * The messages behind it can be completed. */
+	if (!vb_serve_abandon(n, p))
+		return LANE_LEAVES;
+	if (!p->lies)
+		serve_rest(n, p, now);
+	return vb_serve_abandon(n, p) ? LANE_IS_OVER : LANE_LEAVES;
+}
+
+/* Returns why a peer that is honest cannot have written what this thread has
+ * found; NULL: the peer can. */
+static const char *what_is_wrong(const struct vb_peer *p, int helped, int rc,
+				 bool offered) VB_REQUIRES(p->claim)
+{
+	if (VB_UNLIKELY(helped < 0))
+		return "offered too large a part of a message";
+	if (VB_UNLIKELY(rc < 0))
+		return "wrote an invalid message to the lane";
+	if (VB_UNLIKELY(!vb_ring_reads_well(&p->reader)))
+		return "wrote an impossible stamp to the lane";
+	if (VB_UNLIKELY(offered && !vb_offer_is_possible(p->offered)))
+		return "made an impossible offer";
+	return NULL;
+}
+
+enum vb_lane_state vb_serve_lane(struct vb_near *n, struct vb_peer *p,
+				 vb_time now, bool *found)
+{
 	bool offered = vb_offer_is_there(p->offered);
 	int helped = offered ? vb_near_help(n, p) : 0, rc = 0;
+	const char *wrong;
 
+	p->is_stuck = false;
 	if (VB_UNLIKELY(p->split.waits))
 		look_after_part(n, p, now);
-	if (VB_LIKELY(helped >= 0) && vb_serve_has_something(n, p))
+	if (VB_LIKELY(helped >= 0) && vb_serve_has_something(p))
 		rc = serve_peer(n, p, now);
-	if (VB_UNLIKELY(helped < 0))
-		stop_serving(n, at, "offered too large a part of a message");
-	else if (rc < 0)
-		stop_serving(n, at, "wrote an invalid message to the lane");
-	else if (VB_UNLIKELY(!vb_ring_reads_well(&p->reader)))
-		stop_serving(n, at, "wrote an impossible stamp to the lane");
-	else if (VB_UNLIKELY(offered && !vb_offer_is_possible(p->offered)))
-		stop_serving(n, at, "made an impossible offer");
-	return helped != 0 || rc != 0;
-}
-
-bool vb_serve_all(struct vb_near *n, vb_time now)
-{
-	bool found = false;
-
-	for (unsigned i = n->active_count; i-- > 0;)
-		found |= serve_one(n, i, now);
-	return found;
-}
-
-bool vb_near_poll(struct vb_near *n, vb_time now)
-{
-	bool found = vb_near_flush(n, now);
-
-	vb_near_wake_peers(n);
-	if (!vb_mutex_trylock(&n->rx))
-		return found;
-	found |= vb_serve_all(n, now);
-	vb_mutex_unlock(&n->rx);
-	return found;
-}
-
-bool vb_near_catch_up(struct vb_near *n, vb_time now)
-{
-	if (!vb_mutex_trylock(&n->rx))
-		return false;
-	(void)vb_serve_all(n, now);
-	vb_mutex_unlock(&n->rx);
-	return true;
-}
-
-void vb_near_add(struct vb_near *n, struct vb_peer *p)
-{
-	vb_mutex_lock(&n->rx);
-	if (n->active_count < VB_COUNT(n->active))
-		n->active[n->active_count++] = vb_peer_get(p);
-	vb_mutex_unlock(&n->rx);
-}
-
-/* Process the requests and answers that the peer put on the lane before it
- * ended, as packets of a dead host are still received. */
-static void serve_rest(struct vb_near *n, struct vb_peer *p, vb_time now)
-	VB_REQUIRES(n->rx)
-{
-	unsigned turns = 2 * VB_RING_SLOTS / TURN_REQUESTS;
-
-	while (turns-- && serve_peer(n, p, now) > 0)
-		;
-}
-
-/* If @p was copying a part of a message, give that message up. (Unchecked:
- * there may be no queue pair to lock.) */
-void vb_serve_abandon(struct vb_near *n, struct vb_peer *p) VB_UNCHECKED
-{
-	struct vb_qp *qp = vb_near_find_qp(n, p->split.qpn);
-
-	if (!p->split.waits)
-		return;
-	if (qp)
-		vb_mutex_lock(&qp->drive);
-	vb_pull_abandon(n, p, qp);
-	if (qp)
-		vb_near_release(n, qp);
-}
-
-void vb_near_remove(struct vb_near *n, struct vb_peer *p, vb_time now)
-{
-	unsigned i = 0;
-
-	vb_mutex_lock(&n->rx);
-	while (i < n->active_count && n->active[i] != p)
-		i++;
-	if (i < n->active_count) {
-		n->active[i] = n->active[--n->active_count];
-		/* A message of which the peer was copying a part cannot be
-		 * completed. The messages behind it can be completed. */
-		vb_serve_abandon(n, p);
-		serve_rest(n, p, now);
-		vb_peer_put(p);
-	}
-	vb_serve_abandon(n, p);
-	vb_mutex_unlock(&n->rx);
+	/* A lane that is stuck has something, so the caller must not sleep. */
+	*found = helped != 0 || rc != 0 || p->is_stuck;
+	wrong = what_is_wrong(p, helped, rc, offered);
+	if (VB_LIKELY(!wrong))
+		return LANE_GOES_ON;
+	/* End the session: the engine thread sees the shutdown. */
+	p->lies = true;
+	vb_peer_expel(p, wrong);
+	return vb_serve_last(n, p, now);
 }

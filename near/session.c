@@ -376,6 +376,15 @@ static int note_reach(struct vb_near *n, struct vb_peer *p, bool reach,
 	return 0;
 }
 
+/* May @p reach this program's memory, as far as this program can tell? Not
+ * while an earlier session with the same slot has a copy under way: so there
+ * are never more such sessions than slots. */
+static bool near_lets_in(struct vb_near *n, const struct vb_peer *p)
+{
+	vb_session_see_off(n, false);
+	return !n->leaving[p->slot] && vb_registry_is_open(p->registry, p->pid);
+}
+
 static int on_hello(struct vb_near *n, struct vb_peer *p, struct parcel *in,
 		    vb_time now)
 {
@@ -400,7 +409,7 @@ static int on_hello(struct vb_near *n, struct vb_peer *p, struct parcel *in,
 	if (!takes_its_slot(n, p, now))
 		return -EALREADY;
 	forget_caller(n, p);
-	reach = vb_registry_is_open(p->registry, p->pid);
+	reach = near_lets_in(n, p);
 	/* Enter the table before WELCOME is sent: from then on the peer can
 	 * access this program's memory, and vb_near_await() must find the
 	 * peer. */
@@ -477,7 +486,7 @@ static int on_welcome(struct vb_near *n, struct vb_peer *p, struct parcel *in,
 	if (rc)
 		return rc;
 	vb_session_note_also(n, p, in->m.also);
-	reach = in->m.reaches && vb_registry_is_open(p->registry, p->pid);
+	reach = in->m.reaches && near_lets_in(n, p);
 	rc = send_session_msg(n, p, SESSION_READY, reach, NULL, 0);
 	return rc ? rc : come_up(n, p, reach);
 }
@@ -509,6 +518,10 @@ static int on_parcel(struct vb_near *n, struct vb_peer *p, struct parcel *in,
 		return on_hello(n, p, in, now);
 	case PEER_MET:
 		return on_ready(n, p, in);
+	/* This program cannot reach the caller, which sends READY all the
+	 * same. */
+	case PEER_DENIED:
+		return in->m.kind == SESSION_READY ? 0 : -EPROTO;
 	/* the introduction is over, so no further message is allowed */
 	default:
 		return -EPROTO;
@@ -542,6 +555,7 @@ void vb_near_meet(struct vb_near *n, vb_time now)
 	struct epoll_event ev;
 	unsigned slot;
 
+	vb_session_see_off(n, false);
 	for (unsigned i = 0; i < MEET_EVENTS; i++) {
 		/* Fetch one event at a time: serving one session can end
 		 * another, whose event would then point to freed memory. */
@@ -616,5 +630,6 @@ void vb_session_fini(struct vb_near *n, vb_time now)
 			near_drop(n, n->peers[i], now);
 	while (n->callers)
 		near_drop(n, n->callers, now);
+	vb_session_see_off(n, true);
 	close(n->epoll_fd);
 }

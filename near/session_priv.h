@@ -16,15 +16,14 @@ void vb_session_set_state(struct vb_near *n, struct vb_peer *p,
  * reference. */
 void vb_session_enter(struct vb_near *n, struct vb_peer *p)
 	VB_EXCLUDES(n->lock);
-/* Remove @p from the table, for both of its slots, if it is there. The caller
- * gets the table's reference. */
-void vb_session_leave(struct vb_near *n, struct vb_peer *p)
-	VB_EXCLUDES(n->lock);
 
-/* The session with @p is over. This call still processes the requests and
- * answers that the peer put on the lane before. The caller gets the table's
- * reference. */
+/* The session with @p is over: remove @p from the table, for both of its slots,
+ * if it is there. This call still processes the requests and answers that the
+ * peer put on the lane before. The caller gets the table's reference. A peer
+ * that lives and has a copy under way stays in near->leaving. */
 void vb_session_end(struct vb_near *n, struct vb_peer *p, vb_time now);
+/* Release the peers of near->leaving that copy no more; @all: every one. */
+void vb_session_see_off(struct vb_near *n, bool all) VB_EXCLUDES(n->lock);
 
 /* The program of @p, which is in the table, has @also as its second slot. The
  * call does nothing if @also is 0, no slot number, one of this program's slots,

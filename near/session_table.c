@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "near/grace.h"
 
 void vb_session_set_state(struct vb_near *n, struct vb_peer *p,
 			  enum vb_peer_state state)
@@ -27,7 +28,20 @@ void vb_session_enter(struct vb_near *n, struct vb_peer *p)
 	vb_mutex_unlock(&n->lock);
 }
 
-void vb_session_leave(struct vb_near *n, struct vb_peer *p)
+/* Does @p go to near->leaving? A peer that was never let into
+ * this program's memory does not. */
+static bool is_slow_to_leave(const struct vb_peer *p, enum vb_peer_state was)
+{
+	return (was == PEER_UP || was == PEER_MET) && !p->is_self &&
+	       !vb_grace_has_left(p, 0);
+}
+
+/* Remove @p from the table, for both of its slots, if it is there. The caller
+ * gets the table's reference. @stays: @p goes to near->leaving, with a
+ * reference of its own, so that vb_near_await() finds it all the time.
+ */
+static void leave_table(struct vb_near *n, struct vb_peer *p, bool stays)
+	VB_EXCLUDES(n->lock)
 {
 	unsigned also;
 
@@ -39,14 +53,38 @@ void vb_session_leave(struct vb_near *n, struct vb_peer *p)
 		n->peers[p->slot] = NULL;
 		n->known[p->slot / 64] &= ~(UINT64_C(1) << p->slot % 64);
 	}
+	if (stays && !n->leaving[p->slot]) {
+		n->leaving[p->slot] = vb_peer_get(p);
+		n->leaving_count++;
+	}
 	vb_mutex_unlock(&n->lock);
 }
 
 void vb_session_end(struct vb_near *n, struct vb_peer *p, vb_time now)
 {
+	enum vb_peer_state was = atomic_load(&p->state);
+
+	vb_session_see_off(n, false);
+	/* From here on the peer begins no copy; some may be under way. */
+	vb_peer_disown(p);
 	vb_near_remove(n, p, now);
 	vb_session_set_state(n, p, PEER_GONE);
-	vb_session_leave(n, p);
+	leave_table(n, p, is_slow_to_leave(p, was));
+}
+
+void vb_session_see_off(struct vb_near *n, bool all)
+{
+	for (unsigned i = 0; n->leaving_count && i < VB_SLOTS; i++) {
+		struct vb_peer *p = n->leaving[i];
+
+		if (!p || (!all && !vb_grace_has_left(p, 0)))
+			continue;
+		vb_mutex_lock(&n->lock);
+		n->leaving[i] = NULL;
+		n->leaving_count--;
+		vb_mutex_unlock(&n->lock);
+		vb_peer_put(p);
+	}
 }
 
 void vb_session_note_also(struct vb_near *n, struct vb_peer *p, unsigned also)

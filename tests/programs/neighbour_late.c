@@ -8,17 +8,8 @@
 #include <sys/ioctl.h>
 #include <sys/syscall.h>
 
-#define LATE	 (64u << 10)
 #define KEEPS	 0x5a /* A's bytes after A has taken its memory away */
 #define SUPPLIED 0x77 /* B's bytes, when they come */
-
-/* B's memory that comes late, and the thread that supplies it. */
-struct late {
-	struct side *side;
-	uint8_t *at;
-	int fd;
-	pthread_t supplier;
-};
 
 /* What B tells A at the end. */
 struct report {
@@ -42,14 +33,22 @@ static void *supply(void *arg)
 
 	memset(bytes, SUPPLIED, LATE);
 	must(read(l->fd, &message, sizeof(message)) == sizeof(message), "read");
+	if (l->when_asked)
+		l->when_asked(l->side);
 	tcp_send(l->side->tcp, &go, 1);
 	tcp_recv(l->side->tcp, &go, 1);
 	must(!ioctl(l->fd, UFFDIO_COPY, &copy), "UFFDIO_COPY");
 	return NULL;
 }
 
-/* False: the kernel does not let this process do it. */
-static bool open_late(struct late *l, struct side *b)
+void map_late(struct late *l)
+{
+	l->at = mmap(NULL, LATE, PROT_READ | PROT_WRITE,
+		     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	must(l->at != MAP_FAILED, "mmap");
+}
+
+bool open_late(struct late *l, struct side *b)
 {
 	struct uffdio_api api = { .api = UFFD_API };
 	struct uffdio_register range = { .mode = UFFDIO_REGISTER_MODE_MISSING };
@@ -58,12 +57,10 @@ static bool open_late(struct late *l, struct side *b)
 	l->fd = (int)syscall(SYS_userfaultfd, O_CLOEXEC);
 	if (l->fd < 0)
 		return false;
-	l->at = mmap(NULL, LATE, PROT_READ | PROT_WRITE,
-		     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	must(l->at != MAP_FAILED, "mmap");
 	must(!ioctl(l->fd, UFFDIO_API, &api), "UFFDIO_API");
 	range.range = (struct uffdio_range){ (uintptr_t)l->at, LATE };
 	must(!ioctl(l->fd, UFFDIO_REGISTER, &range), "UFFDIO_REGISTER");
+	must(!madvise(l->at, LATE, MADV_DONTNEED), "MADV_DONTNEED");
 	must(!pthread_create(&l->supplier, NULL, supply, l), "thread");
 	return true;
 }
@@ -93,6 +90,7 @@ static void come_late(struct side *b)
 
 	/* From here on requests go without packets. */
 	must(!post(b, late_op, SMALL) && rc_wait(b->cq, 30, &wc), "first");
+	map_late(&l);
 	allowed = open_late(&l, b);
 	tcp_send(b->tcp, &allowed, 1);
 	if (allowed) {

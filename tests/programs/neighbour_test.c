@@ -41,6 +41,14 @@ int main(int argc, char **argv)
 	    write_from_late_memory);
 	try("ibv_dereg_mr under a READ into late memory",
 	    read_into_late_memory);
+	try("others beside a WRITE to late memory of a stopped one",
+	    write_to_lent_memory);
+	try("others beside a READ from late memory of a stopped one",
+	    read_from_lent_memory);
+	try("others beside a SEND from late memory of a stopped one",
+	    send_from_lent_memory);
+	try("a SEND whose memory is late before it is posted",
+	    sender_waits_for_its_memory);
 	try("receives that a stopped one has in hand", receives_of_stopped);
 	try("others' turns while 256 MiB are written", turns_beside_much);
 	try("others' turns while 256 MiB match a tag", turns_beside_tagged);

@@ -127,4 +127,27 @@ void memory_of_a_device(void);
 void write_from_late_memory(void);
 void read_into_late_memory(void);
 
+/* B's memory whose pages come late, and the thread that supplies them. */
+#define LATE (64u << 10)
+struct late {
+	struct side *side;
+	uint8_t *at;
+	int fd;
+	pthread_t supplier;
+	/* called when a thread has asked for a page; NULL: nothing */
+	void (*when_asked)(struct side *b);
+};
+void map_late(struct late *l);
+/* From now on the pages come late. When a thread asks for one, the supplier
+ * sends A a byte; it supplies all of them when A sends a byte. False: the
+ * kernel does not let this process do it. */
+bool open_late(struct late *l, struct side *b);
+
+/* A waits for a page of B's, and B is stopped. */
+void write_to_lent_memory(void);
+void read_from_lent_memory(void);
+void send_from_lent_memory(void);
+/* B's page is late before B posts its SEND. */
+void sender_waits_for_its_memory(void);
+
 #endif

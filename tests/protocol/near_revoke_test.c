@@ -97,6 +97,8 @@ struct peer_kind {
 	enum near_harm harm;
 	vb_time stop_for;
 	vb_time bound; /* limit of the owner's wait */
+	/* how long the owner goes on before it revokes the memory */
+	vb_time goes_on;
 };
 
 /* The one excuse that docs/NEAR.md has for a copy after the memory was taken
@@ -140,6 +142,8 @@ static bool play(const struct victim *v, const struct peer_kind *k,
 	harmed = near_sim_is_harmed(&t->sim);
 	inside = k->stop_for == VB_NEVER && k->harm == HARM_FREEZE &&
 		 near_sim_is_in_copy(&t->sim, !v->owner);
+	if (k->goes_on)
+		sim_settle(&t->sim, t->sim.now + k->goes_on);
 	then = t->sim.now;
 	take_away(t, v->owner, how);
 	if (t->sim.now - then > k->bound)
@@ -230,6 +234,20 @@ static void revoke__from_a_frozen_peer(void **state)
 				      VB_GRACE_UNSEEN + 100 * VB_MSEC });
 }
 
+/* A thread of the peer copies; another one ends the session. */
+static void revoke__from_a_peer_that_leaves(void **state)
+{
+	play_all(&(struct peer_kind){ HARM_LEAVE, 6 * VB_MSEC, 20 * VB_MSEC });
+}
+
+/* The owner has seen that the session is over, before it takes the memory away.
+ */
+static void revoke__from_a_peer_that_has_left(void **state)
+{
+	play_all(&(struct peer_kind){ HARM_LEAVE, 6 * VB_MSEC, 20 * VB_MSEC,
+				      3 * VB_MSEC });
+}
+
 static void revoke__from_a_peer_that_dies(void **state)
 {
 	play_all(&(struct peer_kind){ HARM_DIE, VB_NEVER, 20 * VB_MSEC });
@@ -314,6 +332,8 @@ int main(void)
 		cmocka_unit_test(revoke__from_a_stopped_peer),
 		cmocka_unit_test(revoke__from_a_running_peer),
 		cmocka_unit_test(revoke__from_a_frozen_peer),
+		cmocka_unit_test(revoke__from_a_peer_that_leaves),
+		cmocka_unit_test(revoke__from_a_peer_that_has_left),
 		cmocka_unit_test(revoke__from_a_peer_that_dies),
 		cmocka_unit_test(failure__of_the_receiver_begins_a_new_wait),
 	};

@@ -126,6 +126,22 @@ static void lies(struct stage *t, uint64_t step)
 	check_all_end(t, step, false);
 }
 
+/* The sender was stopped; now it changes only to which queue pair its request
+ * goes, the request of which it copies a part. The receiver ends the session,
+ * and still has all its receives. */
+static void redirects(struct stage *t, uint64_t step)
+{
+	const struct vb_peer *sender = near_sim_peer(&t->sim, 1);
+	const struct vb_ring_reader *rd = &sender->reader;
+	bool is_lent = sender_is_slow(t);
+
+	rd->ring->requests[rd->head % VB_RING_SLOTS].r.dqpn ^= 1;
+	near_sim_go_on(&t->sim, 0);
+	sim_settle(&t->sim, t->sim.now + 2 * VB_SEC);
+	assert_true(!is_lent || near_sim_is_expelled(&t->sim, 0));
+	check_all_end(t, step, true);
+}
+
 /* Play the harm at each step. The receiver must have met a slow sender. */
 static void play(enum near_harm harm, vb_time stop_for, sequel what)
 {
@@ -173,6 +189,11 @@ static void split__sender_lies(void **state)
 	play(HARM_STOP, VB_NEVER, lies);
 }
 
+static void split__sender_redirects_its_request(void **state)
+{
+	play(HARM_STOP, VB_NEVER, redirects);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -181,6 +202,7 @@ int main(void)
 		cmocka_unit_test(split__sender_stops_and_receiver_fails),
 		cmocka_unit_test(split__sender_dies),
 		cmocka_unit_test(split__sender_lies),
+		cmocka_unit_test(split__sender_redirects_its_request),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

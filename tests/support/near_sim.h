@@ -21,6 +21,9 @@ enum near_harm {
 	HARM_STOP,
 	/* The side is stopped wherever it is, as by a freezer. */
 	HARM_FREEZE,
+	/* As HARM_FREEZE, and the side has ended the session, while its thread
+	 * stands there. */
+	HARM_LEAVE,
 	HARM_DIE, /* the side is killed, as by SIGKILL */
 	/* After this harm the side writes arbitrary bytes into the memory that
 	 * it shares. */

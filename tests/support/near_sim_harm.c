@@ -47,7 +47,12 @@ void near_sim_follow_plan(struct near_net *net)
 	net->harmed_at = net->sim->now;
 	if (net->plan.harm == HARM_DIE)
 		kill_end(e);
-	if (net->plan.harm == HARM_STOP || net->plan.harm == HARM_FREEZE)
+	if (net->plan.harm == HARM_LEAVE) {
+		vb_peer_disown(e->peer);
+		near_sim_shut(net);
+	}
+	if (net->plan.harm == HARM_STOP || net->plan.harm == HARM_FREEZE ||
+	    net->plan.harm == HARM_LEAVE)
 		near_sim_halt(e, net->plan.stop_for);
 }
 

@@ -78,12 +78,30 @@ static void VB_UNCHECKED mutex__tried_is_not_waited_for(void **state)
 	vb_mutex_unlock(&lock);
 }
 
+/* A thread that waits briefly gives up, or gets the mutex when it is free. */
+static void VB_UNCHECKED mutex__is_waited_for_briefly(void **state)
+{
+	pthread_t napper;
+
+	assert_true(vb_mutex_trylock(&lock));
+	assert_false(vb_mutex_lock_briefly(&lock, 0));
+	assert_false(vb_mutex_lock_briefly(&lock, 5));
+	vb_mutex_unlock(&lock);
+	assert_true(vb_mutex_lock_briefly(&lock, 0));
+	vb_mutex_unlock(&lock);
+	assert_int_equal(pthread_create(&napper, NULL, add_and_nap, NULL), 0);
+	assert_true(vb_mutex_lock_briefly(&lock, 1000000));
+	vb_mutex_unlock(&lock);
+	pthread_join(napper, NULL);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(mutex__one_at_a_time),
 		cmocka_unit_test(mutex__who_sleeps_is_woken),
 		cmocka_unit_test(mutex__tried_is_not_waited_for),
+		cmocka_unit_test(mutex__is_waited_for_briefly),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

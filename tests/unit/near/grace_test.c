@@ -4,9 +4,13 @@
 #include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -24,7 +28,7 @@ struct world {
 	struct vb_peer p;
 	struct vb_registry *registry;
 	struct vb_hazard hazards[VB_HAZARDS];
-	_Atomic uint32_t expels;
+	_Atomic uint32_t expels, their_expels;
 	int far_end;
 };
 
@@ -56,6 +60,7 @@ static int setup(void **state)
 	w->p.registry = w->registry;
 	w->p.peer_hazards = w->hazards;
 	w->p.our_expels = &w->expels;
+	w->p.their_expels = &w->their_expels;
 	w->p.session = ends[0];
 	w->far_end = ends[1];
 	atomic_store(&w->p.state, PEER_UP);
@@ -165,29 +170,141 @@ static void grace__ended_peer_is_not_waited_for(void **state)
 {
 	struct world *w = *state;
 
+	w->registry->is_exact = 0;
 	w->p.pid = begin(w, true);
 	close(w->far_end);
 	w->far_end = -1;
-	/* The child closes its copy of the socket after a moment. */
-	for (unsigned i = 0; i < 1000 && !is_over(w, 3 * VB_MSEC); i++)
-		usleep(1000);
+	kill(w->p.pid, SIGKILL);
+	waitpid(w->p.pid, NULL, 0);
 	assert_true(is_over(w, 3 * VB_MSEC));
+	w->p.pid = 0;
+}
+
+/* A peer that has ended the session itself may live, and have a copy under way,
+ * whether its engine thread still runs or not. */
+static void grace__peer_that_hung_up_is_waited_for(void **state)
+{
+	struct world *w = *state;
+
+	w->p.pid = begin(w, true);
+	atomic_store(&w->their_expels, 1);
+	shutdown(w->far_end, SHUT_RDWR);
+	assert_false(is_over(w, 3 * VB_MSEC));
+	vb_registry_live(w->registry);
+	assert_false(is_over(w, 3 * VB_MSEC));
+	assert_true(is_over(w, VB_GRACE_RUNS + 1));
+	assert_int_equal(atomic_load(&w->expels), 1);
+	/* Such a peer is waited for once. */
+	assert_true(is_over(w, 0));
+	vb_registry_die(w->registry);
 }
 
 /* /proc does not show the process, so it cannot say that the process is outside
  * of a copy. If it is inside, it may copy after the owner has gone on. */
+static enum vb_whereabouts sees_nothing(void *arg, pid_t pid)
+{
+	return IS_UNSEEN;
+}
+
 static void grace__hidden_peer_is_waited_for_then_expelled(void **state)
+{
+	struct world *w = *state;
+	struct vb_near_world blind = vb_near_host;
+
+	blind.find = sees_nothing;
+	w->p.world = &blind;
+	assert_false(is_over(w, 3 * VB_MSEC));
+	assert_false(is_expelled(w));
+	assert_true(is_over(w, VB_GRACE_UNSEEN + 1));
+	assert_true(is_expelled(w));
+	w->p.pid = 0;
+}
+
+/* A child of the peer has kept the socket of the session, so the kernel does
+ * not end the session with the peer. */
+static void
+grace__ended_peer_whose_session_stays_is_not_waited_for(void **state)
 {
 	struct world *w = *state;
 
 	w->p.pid = begin(w, false);
 	kill(w->p.pid, SIGKILL);
 	waitpid(w->p.pid, NULL, 0);
-	assert_false(is_over(w, 3 * VB_MSEC));
+	assert_true(is_over(w, 3 * VB_MSEC));
 	assert_false(is_expelled(w));
-	assert_true(is_over(w, VB_GRACE_UNSEEN + 1));
-	assert_true(is_expelled(w));
 	w->p.pid = 0;
+}
+
+#define FREEZER	    "/sys/fs/cgroup/freezer/verbena-hold-test"
+#define COPIED_MUCH (256u << 20)
+
+static bool write_to(const char *file, const char *text)
+{
+	FILE *f = fopen(file, "w");
+	bool done = f && fputs(text, f) >= 0;
+
+	return (f && fclose(f) == 0) && done;
+}
+
+/* Start a process that copies this one's memory all the time. */
+static pid_t begin_copying(const struct world *w, char *memory)
+{
+	pid_t pid = fork(), us;
+	struct iovec far = { memory, COPIED_MUCH }, near = far;
+
+	assert_true(pid >= 0);
+	if (pid)
+		return pid;
+	us = getppid();
+	close(w->far_end);
+	for (;;)
+		(void)!process_vm_readv(us, &near, 1, &far, 1, 0);
+}
+
+static bool is_frozen_now(void)
+{
+	char text[16] = "";
+	FILE *f = fopen(FREEZER "/freezer.state", "r");
+
+	if (f && !fgets(text, sizeof(text), f))
+		text[0] = '\0';
+	if (f)
+		fclose(f);
+	return strncmp(text, "FROZEN", 6) == 0;
+}
+
+/* A freezer stops a thread behind its system call, which still shows in /proc.
+ */
+static void grace__frozen_peer_is_not_waited_for(void **state)
+{
+	struct world *w = *state;
+	enum vb_whereabouts where;
+	char *memory, text[16];
+	bool frozen;
+
+	if (mkdir(FREEZER, 0700) < 0)
+		skip();
+	memory = mmap(NULL, COPIED_MUCH, PROT_READ | PROT_WRITE,
+		      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	assert_ptr_not_equal(memory, MAP_FAILED);
+	w->p.pid = begin_copying(w, memory);
+	snprintf(text, sizeof(text), "%d", w->p.pid);
+	assert_true(write_to(FREEZER "/tasks", text));
+	usleep(50000);
+	assert_true(write_to(FREEZER "/freezer.state", "FROZEN"));
+	for (unsigned i = 0; i < 30000 && !is_frozen_now(); i++)
+		usleep(1000);
+	frozen = is_frozen_now();
+	where = vb_near_host.find(NULL, w->p.pid);
+	/* A frozen process is killed only when it goes on. */
+	kill(w->p.pid, SIGKILL);
+	(void)write_to(FREEZER "/freezer.state", "THAWED");
+	waitpid(w->p.pid, NULL, 0);
+	w->p.pid = 0;
+	rmdir(FREEZER);
+	assert_true(frozen);
+	assert_int_equal(where, IS_ELSEWHERE);
+	munmap(memory, COPIED_MUCH);
 }
 
 static void grace__wait_ends_when_the_peer_is_stopped(void **state)
@@ -274,7 +391,7 @@ static int open_crowd(void **state)
 		p->world = &c->kernel;
 		p->registry = c->registry;
 		p->peer_hazards = c->hazards[i];
-		p->our_expels = &c->expels[i];
+		p->our_expels = p->their_expels = &c->expels[i];
 		atomic_store(&p->refs, 1);
 		atomic_store(&p->state, PEER_UP);
 		atomic_store(&c->hazards[i][0].what, (uint64_t)KEY << 32);
@@ -347,7 +464,10 @@ int main(void)
 		TEST(grace__running_peer_is_waited_for_then_expelled),
 		TEST(grace__peer_that_sets_its_own_word_is_expelled),
 		TEST(grace__ended_peer_is_not_waited_for),
+		TEST(grace__peer_that_hung_up_is_waited_for),
 		TEST(grace__hidden_peer_is_waited_for_then_expelled),
+		TEST(grace__ended_peer_whose_session_stays_is_not_waited_for),
+		TEST(grace__frozen_peer_is_not_waited_for),
 		TEST(grace__wait_ends_when_the_peer_is_stopped),
 		CROWD(crowd__that_is_frozen_costs_one_limit),
 		CROWD(crowd__is_not_blamed_for_our_own_stops),

@@ -108,6 +108,21 @@ static void hazards__no_access_after_revocation(void **state)
 	assert_int_equal(atomic_load(&meet.broken), 0);
 }
 
+/* All threads that have a hazard wait for pages of the peer: one more thread is
+ * not kept for as long as they are. */
+static void hazards__all_in_use_are_not_waited_for_without_a_bound(void **state)
+{
+	struct vb_hazard hazards[VB_HAZARDS] = { 0 };
+	struct vb_announcer us = { .hazards = hazards };
+	struct vb_hazard *last = NULL;
+
+	for (unsigned i = 0; i < VB_HAZARDS; i++)
+		assert_non_null(last = vb_hazard_announce(&us, 7, 1));
+	assert_null(vb_hazard_announce(&us, 7, 1));
+	vb_hazard_withdraw(&us, last);
+	assert_true(vb_hazard_announce(&us, 7, 1) == last);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -115,6 +130,8 @@ int main(void)
 		cmocka_unit_test(
 			hazards__overwritten_by_the_peer_are_still_taken),
 		cmocka_unit_test(hazards__no_access_after_revocation),
+		cmocka_unit_test(
+			hazards__all_in_use_are_not_waited_for_without_a_bound),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -127,7 +127,8 @@ static void session__wakes_a_peer_by_the_session(void **state)
 	p = caller.near->peers[2];
 	ready = (struct pollfd){ vb_near_fd(called.near), POLLIN, 0 };
 	assert_int_equal(poll(&ready, 1, 0), 0);
-	/* A called program that is stopped reads nothing: the caller goes on. */
+	/* A called program that is stopped reads nothing: the caller goes on.
+	 */
 	for (int i = 0; i < 5000; i++)
 		p->world->wake(p->world->arg, p);
 	assert_int_equal(poll(&ready, 1, 0), 1);
@@ -136,6 +137,57 @@ static void session__wakes_a_peer_by_the_session(void **state)
 	assert_int_equal(poll(&ready, 1, 0), 0);
 	assert_true(vb_peer_is_up(called.near->peers[1]));
 	assert_true(vb_peer_is_up(p));
+	end(&caller);
+	end(&called);
+}
+
+/* A program that was called has the lane before this program knows anything of
+ * it, and can write to the lane. */
+static void session__called_program_has_no_copy_under_way(void **state)
+{
+	struct program caller, called;
+
+	begin(&caller, 1);
+	begin(&called, 2);
+	(void)vb_session_want(caller.near, 2);
+	vb_near_meet(caller.near, 0); /* the HELLO arrives */
+	atomic_store(&caller.near->peers[2]->peer_hazards[0].what,
+		     UINT64_C(0xabc) << 32);
+	vb_near_await(caller.near, 0xabc);
+	end(&caller);
+	end(&called);
+}
+
+/* A session ends while a thread of the peer, which lives, copies: whoever takes
+ * memory away still finds that copy, and a new session of that peer is told
+ * to use packets until the copy has ended. */
+static void session__that_has_ended_is_kept_while_a_copy_lasts(void **state)
+{
+	struct program caller, called;
+	struct vb_peer *p;
+
+	begin(&caller, 1);
+	begin(&called, 2);
+	(void)vb_session_want(caller.near, 2);
+	meet(&caller, &called);
+	p = vb_peer_get(called.near->peers[1]);
+	atomic_store(&p->peer_hazards[0].what, UINT64_C(0xabc) << 32);
+	vb_peer_expel(p, "was ended by this test");
+	meet(&called, &caller);
+	assert_null(called.near->peers[1]);
+	assert_true(called.near->leaving[1] == p);
+	assert_false(
+		vb_near_is_drained(called.near, 0xabc, &(struct vb_age){ 0 }));
+	(void)vb_session_want(caller.near, 2);
+	meet(&caller, &called);
+	assert_int_equal(atomic_load(&called.near->peers[1]->state),
+			 PEER_DENIED);
+	atomic_store(&p->peer_hazards[0].what, 0);
+	assert_true(
+		vb_near_is_drained(called.near, 0xabc, &(struct vb_age){ 0 }));
+	vb_near_meet(called.near, 0);
+	assert_null(called.near->leaving[1]);
+	vb_peer_put(p);
 	end(&caller);
 	end(&called);
 }
@@ -305,6 +357,9 @@ int main(void)
 		cmocka_unit_test(session__does_not_rely_on_a_shared_flag),
 		cmocka_unit_test(session__wakes_a_peer_by_the_session),
 		cmocka_unit_test(session__gives_no_eventfd_away),
+		cmocka_unit_test(session__called_program_has_no_copy_under_way),
+		cmocka_unit_test(
+			session__that_has_ended_is_kept_while_a_copy_lasts),
 		cmocka_unit_test(
 			session__program_with_two_slots_is_found_by_the_second),
 		cmocka_unit_test(session__hears_of_a_second_slot),
