@@ -22,7 +22,8 @@ struct vb_cm_id {
 	uint32_t number;
 	enum vb_cm_id_state state;
 	enum vb_ipc_cm_type type;
-	/* the port of the id; number 0: none, as for a request */
+	/* The port to which the id is bound. Number 0: none; an id that was
+	 * made for an incoming REQ uses its listener's port. */
 	struct vb_cm_port port;
 	uint64_t service; /* ID of the service for which a SIDR REQ asks */
 	unsigned backlog, pending;

@@ -35,15 +35,24 @@
  * a second). Two other rules were slower: to rest beside a program that spins
  * without polling, too (READ 3.1 ms, not 0.14); and naps as long as the thread
  * was late (SEND in a guest 120, 74, 72 us, not 38, 40, 65). */
-#define VB_NAP	       (20 * VB_USEC) /* measured as a group */
-#define VB_REST_MIN    (50 * VB_USEC) /* measured as a group */
-#define VB_REST_MAX    (1 * VB_MSEC)  /* measured as a group */
-#define VB_REST_AFTER  8	      /* measured as a group */
-#define VB_REST_SELDOM 64	      /* measured as a group */
-#define VB_EARLY_MIN   (1 * VB_MSEC)  /* not scaled */
-#define VB_EARLY_MAX   (64 * VB_MSEC) /* not scaled */
-#define VB_TRUST_MOST  8	      /* measured as a group */
-#define VB_TRUST_LOST  4	      /* measured as a group */
+
+/* A nap, and the shortest and the longest rest; measured as a group. */
+#define VB_NAP	    (20 * VB_USEC)
+#define VB_REST_MIN (50 * VB_USEC)
+#define VB_REST_MAX (1 * VB_MSEC)
+/* The least and the most needless wake-ups in a row after which the thread
+ * rests; measured as a group. */
+#define VB_REST_AFTER  8
+#define VB_REST_SELDOM 64
+/* After a wake-up that took packets too early, the thread naps instead of
+ * watching for this long: at first EARLY_MIN, twice as long each time. */
+#define VB_EARLY_MIN (1 * VB_MSEC)  /* not scaled */
+#define VB_EARLY_MAX (64 * VB_MSEC) /* not scaled */
+/* How often in a row the thread leaves packets to a program's polls: at most
+ * TRUST_MOST times; a program that did not take them loses TRUST_LOST of that.
+ * Measured as a group. */
+#define VB_TRUST_MOST 8
+#define VB_TRUST_LOST 4
 /* How long the thread assumes that a program works on what its poll found. With
  * 5 us in place of 50 the thread woke for nearly every packet, and took every
  * second batch of a long transfer. */
@@ -448,7 +457,7 @@ bool vb_thread_yielded(struct vb_thread_policy *t, vb_time took, vb_time now);
 void vb_thread_called_back(struct vb_thread_policy *t);
 /* The kernel put the thread to sleep @times times within one ppoll(). */
 void vb_thread_slept(struct vb_thread_policy *t, long times);
-/* Packets have ended a sleep of the thread that began at @then. */
+/* The thread slept from @then until packets woke it, at @now. */
 void vb_thread_woke(struct vb_thread_policy *t, vb_time then, vb_time now);
 /* Call this before each sleep: the thread rests if too many wake-ups were
  * needless. */

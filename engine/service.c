@@ -305,8 +305,9 @@ static bool is_rung(const struct vb_service *s)
 	return s->fds[FD_WAKE].revents || s->fds[FD_NEAR].revents;
 }
 
-/* Shall the thread stand by? @woken: an event woke it. A peer's request counts
- * once, even if the thread cannot follow it now. */
+/* Shall the thread stand by? Only if an event woke it (@woken) and a peer has
+ * called for it. The look clears that call, even if the thread cannot stand by
+ * now. If it shall, this function tells peers so. */
 static bool eng_stand_by(struct vb_service *s, bool woken, vb_time now)
 {
 	struct vb_engine *e = s->e;

@@ -260,8 +260,8 @@ static bool has_come(struct vb_cq *cq, struct vb_channel *ch)
 	return !is_empty(cq) || vb_channel_has_events(ch);
 }
 
-/* Hold the event back until the program can get it. False: no completion
- * came. */
+/* Wait until @cq has a completion, @ch has another event, or a signal comes.
+ * False: nothing came in the time that vb_wait_holds() allows. */
 static bool cq_holds(struct vb_cq *cq, struct vb_channel *ch)
 {
 	static const struct timespec nap = { .tv_nsec = VB_EARLY_SLEEP };

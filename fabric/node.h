@@ -341,8 +341,8 @@ struct vb_fab_mcast {
 struct vb_fab_switch {
 	/* The capacities of the switch. */
 
-	/* entries of the forwarding tables; the switch has those that are above
-	 * 0 */
+	/* sizes of the forwarding tables, in entries; 0: the switch does not
+	 * have this table */
 	uint16_t linear_cap, random_cap, mcast_cap;
 	/* PartitionEnforcementCap: P_Key entries of an external port */
 	uint16_t pkey_cap;

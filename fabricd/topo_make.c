@@ -220,8 +220,8 @@ static int make_dragonfly(struct maker *m, const unsigned *n)
 
 static const struct {
 	const char *name;
-	/* the least and the most numbers in the text behind the topology's
-	 * name */
+	/* how many numbers must, and how many may, follow the topology's name:
+	 * torus:4x4 has two */
 	unsigned least, most;
 	int (*make)(struct maker *m, const unsigned *numbers);
 } kinds[] = {

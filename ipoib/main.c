@@ -320,7 +320,8 @@ int main(int argc, char **argv)
 		if (ready < 0)
 			return say_refused(name, "a second process", ready);
 	}
-	/* Threads begin with the signals blocked. */
+	/* Block the signals before the first thread begins, so that all threads
+	 * inherit that. */
 	stop = open_stop_signals();
 	f.pkey = o.pkey;
 	f.network = o.network;

@@ -10,7 +10,8 @@
 #define IPV4_BYTES	 20
 #define PROTO_IGMP	 2
 #define PROTO_HOP_BY_HOP 0
-#define MGID_SCOPE	 0x12 /* not permanent, link-local */
+/* flags (transient) and scope (link-local) of an MGID, 4 bits each */
+#define MGID_SCOPE	 0x12
 #define SIGNATURE_IPV4	 0x401b
 #define SIGNATURE_IPV6	 0x601b
 #define FULL_MEMBER	 0x8000

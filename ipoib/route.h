@@ -14,7 +14,9 @@ struct nl_sock;
 struct routes {
 	struct nl_sock *nl;
 	unsigned ifindex; /* of the interface */
-	uint64_t seed;	  /* a random number */
+	/* random key of the hash that chooses an address's entry of @cache, so
+	 * that no sender can choose addresses that share one */
+	uint64_t seed;
 	struct route {
 		struct vb_gid ip, via; /* all zero: nothing is remembered */
 	} cache[ROUTE_CACHE];

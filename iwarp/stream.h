@@ -150,7 +150,9 @@ static inline bool vb_iw_sends(const struct vb_qp *qp) VB_REQUIRES(qp->drive)
 	return s == QPS_RTS || s == QPS_SQD;
 }
 
-/* May the peer know of a request that is not complete? */
+/* Has this side begun a request that is not complete, so that the peer may have
+ * seen it? If the stream then fails, the oldest such request completes with the
+ * error. On the same-host path each posted request counts as begun. */
 static inline bool vb_iw_has_begun(const struct vb_qp *qp)
 	VB_REQUIRES(qp->drive)
 {

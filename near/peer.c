@@ -70,9 +70,11 @@ void vb_peer_ring(struct vb_peer *p)
 		atomic_store_explicit(&p->owed, false, memory_order_relaxed);
 	/* A peer sets "asleep" and then reads the lane; this program writes to
 	 * the lane and then reads "asleep". So either the peer sees the
-	 * message, or this program sees "asleep". */
-	if (!vb_bell_ring(p->bell) &&
-	    atomic_load_explicit(&p->registry->asleep, memory_order_relaxed))
+	 * message, or this program sees "asleep". Other programs can write the
+	 * bell, but not "asleep", so the bell does not decide whether the
+	 * peer's engine thread is woken. */
+	(void)vb_bell_ring(p->bell);
+	if (atomic_load_explicit(&p->registry->asleep, memory_order_relaxed))
 		p->world->wake(p->world->arg, p);
 }
 

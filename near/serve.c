@@ -8,7 +8,7 @@
 
 /* requests of one peer that are processed before the other lanes have a turn */
 #define TURN_REQUESTS 64
-/* Bytes that are fetched for these requests. */
+/* The most bytes of long SENDs that one turn of a peer fetches. */
 #define TURN_BYTES (1u << 20)
 /* How long a lane waits for a queue pair that another thread uses, in naps of
  * 200 us. */

@@ -173,8 +173,8 @@ void iw_leave_listener(struct rcm_stream *s);
 struct rcm_stream *iw_find_lingering(const struct sockaddr *a);
 /* Gives a lingering listener and its connections to id @number. */
 void iw_take_up(struct rcm_stream *s, uint32_t number);
-/* Reports requests again, now for the id that took up @listener, if their
- * events went to the id before it. */
+/* Reports again, for the id that took up @listener, the requests whose events
+ * went to the id before it. */
 void iw_hear_again(const struct rcm_stream *listener);
 
 /* Functions of iw.c. */

@@ -8,7 +8,8 @@
 /* How long to wait for the peer's MPA reply, as long as Linux's siw. */
 #define REPLY_WAIT   (10 * VB_SEC)
 #define CONNECT_WAIT (30 * VB_SEC)
-/* Time since the peer's last reply after which a refusal is final. */
+/* If the peer refuses a TCP connect and its last MPA reply is older than this,
+ * this side does not try again. */
 #define REACHED_LASTS (2 * VB_SEC)
 /* Limit of the time in which a refused connect is repeated. */
 #define PATIENCE (500 * VB_MSEC)

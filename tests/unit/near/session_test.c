@@ -141,6 +141,27 @@ static void session__wakes_a_peer_by_the_session(void **state)
 	end(&called);
 }
 
+/* Another program holds the called one's bell at 1, as if a thread slept on it:
+ * the caller still wakes the engine thread, which has said that it sleeps. */
+static void session__wakes_a_thread_beside_a_spoiled_bell(void **state)
+{
+	struct program caller, called;
+	struct pollfd ready;
+
+	begin(&caller, 1);
+	begin(&called, 2);
+	(void)vb_session_want(caller.near, 2);
+	meet(&caller, &called);
+	ready = (struct pollfd){ vb_near_fd(called.near), POLLIN, 0 };
+	assert_int_equal(poll(&ready, 1, 0), 0);
+	assert_true(vb_near_sleep(called.near));
+	vb_bell_set(vb_near_bell(called.near));
+	vb_peer_ring(caller.near->peers[2]);
+	assert_int_equal(poll(&ready, 1, 0), 1);
+	end(&caller);
+	end(&called);
+}
+
 /* A program that was called has the lane before this program knows anything of
  * it, and can write to the lane. */
 static void session__called_program_has_no_copy_under_way(void **state)
@@ -356,6 +377,7 @@ int main(void)
 		cmocka_unit_test(session__comes_up_and_wakes_a_waiting_thread),
 		cmocka_unit_test(session__does_not_rely_on_a_shared_flag),
 		cmocka_unit_test(session__wakes_a_peer_by_the_session),
+		cmocka_unit_test(session__wakes_a_thread_beside_a_spoiled_bell),
 		cmocka_unit_test(session__gives_no_eventfd_away),
 		cmocka_unit_test(session__called_program_has_no_copy_under_way),
 		cmocka_unit_test(
