@@ -68,6 +68,7 @@ struct vb_fabricd_verbs_adapter {
 	struct vb_chain *programs;
 	unsigned next_slot;
 	uint32_t reregisters;
+	uint64_t place; /* struct vb_verbs_port */
 };
 
 /* Functions of fabricd/verbs_frames.c. */
