@@ -454,6 +454,7 @@ layer fabric_reports "traps of an InfiniBand subnet, and opensm's reports" progr
 layer ib_verbs "verbs over LIDs, through a fabric's switches" program ib_verbs
 layer ipoib "IP over an InfiniBand subnet" program ipoib
 layer ib_near "two programs of one host at one adapter of a fabric" program ib_near
+layer ib_data "every byte compared over links that damage frames" program ib_data
 layer near "two programs of one host, without packets" program near
 layer garbage "hostile datagrams while traffic runs" program garbage
 layer ceph "a cluster whose messages go by RDMA" program ceph
