@@ -223,7 +223,7 @@ static int make_rings(struct verbs_program *p, int fds[VERBS_FDS])
 	p->bell.fd = pair[0];
 	fds[VERBS_FD_BELL] = pair[1];
 	vb_shring_open(&p->to, &p->from, p->own, p->theirs, VB_VERBS_RING);
-	return vb_fabricd_watch(p->f, &p->bell, EPOLLIN, false);
+	return vb_fabricd_watch(p->f, &p->bell, EPOLLIN | EPOLLET, false);
 }
 
 static int answer_with_fds(struct verbs_program *p, int client,

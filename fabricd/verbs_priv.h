@@ -33,6 +33,7 @@ struct verbs_program {
 	uint8_t port_no;
 	unsigned slot;
 	struct fd_watch bell;
+	unsigned bells; /* how often the watch of the bell has reported */
 	/* shared memory: @own is written by this process, @theirs by the
 	 * program */
 	void *own, *theirs;
