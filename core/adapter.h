@@ -37,6 +37,9 @@ struct vb_adapter {
 	uint64_t guid; /* GUID of the adapter: an EUI-64, in host byte order */
 	/* GUID of the system that has the adapter; 0: @guid is its GUID, too */
 	uint64_t sys_guid;
+	/* VendorID, DeviceID and Revision of an InfiniBand node (IBA
+	 * 14.2.5.3); 0: none */
+	uint32_t vendor_id, device_id, revision;
 	struct vb_port port;
 	/* Memory key index -> region or window. Adding needs mr_lock; lookups
 	 * need no lock. */
@@ -64,6 +67,12 @@ struct vb_adapter {
 	struct vb_idtab *qps;
 	/* the high bits of every QPN: the slot of this process */
 	uint32_t qpn_base;
+	/* The slot by which other programs of this host find this process; 0:
+	 * they cannot. */
+	unsigned host_slot;
+	/* A random number of the fabric's adapter that this is, which all
+	 * programs there have; 0: no adapter of a fabric. */
+	uint64_t place;
 	/* the link that carries the packets; the engine owns it */
 	struct vb_link *link;
 	const struct vb_transport *transport;

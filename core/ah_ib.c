@@ -72,14 +72,18 @@ static bool ib_comes_to_port(const struct vb_qp *qp, const struct vb_frame *f)
 
 /* A connected queue pair compares the LIDs, and the GIDs if its address has a
  * GRH (IBA 9.6.1.5). The fabric's process has compared the destination with the
- * port's LIDs. */
+ * port's LIDs. The peer chooses the path bits of its source LID by itself, so
+ * any LID of its port will do. The peer's LMC is taken to be that of the own
+ * port: a subnet manager gives all adapters one. */
 static bool ib_comes_from_peer(const struct vb_qp *qp, const struct vb_frame *f)
 {
 	const struct vb_route *r = &qp->route;
+	uint8_t lmc = atomic_load_explicit(&qp->adapter->port.lmc,
+					   memory_order_relaxed);
 
 	if (qp->type == QPT_UD)
 		return ib_comes_to_port(qp, f);
-	if (f->slid != r->ib.dlid || !f->src != !r->ib.global)
+	if (f->slid >> lmc != r->ib.dlid >> lmc || !f->src != !r->ib.global)
 		return false;
 	return !f->src || (vb_gid_equal(f->src, &r->dgid) &&
 			   vb_gid_equal(f->dst, &r->sgid));

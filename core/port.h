@@ -124,6 +124,9 @@ unsigned vb_port_ib_update(struct vb_port *p,
  * they have. Returns bits of enum vb_port_change. Takes p->lock. */
 unsigned vb_port_ib_end(struct vb_port *p) VB_EXCLUDES(p->lock);
 
+/* Is the port in state PORT_ACTIVE? Takes p->lock. */
+bool vb_port_is_active(struct vb_port *p) VB_EXCLUDES(p->lock);
+
 /* Returns the P_Key at @index; 0: none. No lock. */
 static inline uint16_t vb_port_pkey(const struct vb_port *p, unsigned index)
 {

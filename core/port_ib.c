@@ -83,6 +83,16 @@ unsigned vb_port_ib_update(struct vb_port *p,
 	return first ? PORT_SAME : change;
 }
 
+bool vb_port_is_active(struct vb_port *p)
+{
+	bool active;
+
+	vb_mutex_lock(&p->lock);
+	active = p->state == PORT_ACTIVE;
+	vb_mutex_unlock(&p->lock);
+	return active;
+}
+
 unsigned vb_port_ib_end(struct vb_port *p)
 {
 	unsigned change;

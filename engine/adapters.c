@@ -39,7 +39,6 @@ static unsigned free_number(const struct vb_engine *e) VB_REQUIRES(e->list_lock)
 	return number;
 }
 
-/* Programs of one host meet near only by RoCE and iWARP devices. */
 static void choose_ops(struct vb_adapter *a, enum vb_device_kind kind)
 {
 	static const struct {
@@ -51,7 +50,8 @@ static void choose_ops(struct vb_adapter *a, enum vb_device_kind kind)
 				  &vb_engine_forward_ops },
 		[DEVICE_IWARP] = { &vb_mux_stream_transport, &vb_mux_keys,
 				   NULL },
-		[DEVICE_IB] = { &vb_mux_fabric_transport, NULL, NULL },
+		[DEVICE_IB] = { &vb_mux_transport, &vb_mux_keys,
+				&vb_engine_forward_ops },
 	};
 
 	a->transport = ops[kind].transport;
@@ -74,6 +74,7 @@ static int make_adapter(struct vb_engine *e, const struct vb_device *device,
 	oa->adapter.guid = device->guid;
 	oa->adapter.qps = e->qps;
 	oa->adapter.qpn_base = e->lease.slot << VB_QPN_BITS;
+	oa->adapter.host_slot = e->lease.slot;
 	oa->adapter.rnic = device->kind == DEVICE_IWARP;
 	oa->adapter.link = e->link;
 	choose_ops(&oa->adapter, device->kind);

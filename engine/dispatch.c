@@ -15,7 +15,8 @@
 #define ID_BEHIND 128
 /* Identifications below this are small: the kernel cuts a batch into 64
  * segments at most. */
-#define ID_SMALL 64
+#define ID_SMALL  64
+#define LID_MCAST 0xc000 /* the lowest LID of a group (IBA 4.1.1) */
 /* Refusals in a row that random damage alone does not cause. */
 #define ID_DOUBTS 16
 
@@ -203,7 +204,7 @@ static struct vb_wc_from from_of(struct vb_qp *qp, const struct vb_frame *f)
 	return (struct vb_wc_from){
 		.slid = f->slid,
 		.sl = f->sl,
-		.path_bits = f->dlid & mask & 0x7f,
+		.path_bits = f->dlid < LID_MCAST ? f->dlid & mask & 0x7f : 0,
 		.pkey_index = (uint8_t)qp->attr.pkey_index,
 	};
 }

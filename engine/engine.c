@@ -234,6 +234,8 @@ static int join_network(struct vb_engine *e)
 	rc = eng_open_link(e);
 	if (rc == 0)
 		vb_mux_join(e);
+	if (rc == 0 && atomic_load(&e->forward))
+		vb_forward_join(atomic_load(&e->forward));
 	again = vb_service_start(e);
 	return rc ? rc : again;
 }
@@ -292,6 +294,7 @@ static int start_engine(bool in_network)
 
 close_paths:
 	vb_mux_close(e);
+	vb_host_slot_close(e);
 	close_link(e);
 close_wake:
 	close(e->wake_fd);
@@ -316,6 +319,7 @@ static void stop_engine(struct vb_engine *e)
 	if (atomic_load(&e->forward))
 		vb_forward_destroy(atomic_load(&e->forward));
 	vb_mux_close(e);
+	vb_host_slot_close(e);
 	close_link(e);
 	vb_raw_close(e);
 	vb_stream_close_all(e);

@@ -12,6 +12,8 @@
 #define ENGINE_ENGINE_PRIV_H
 
 #include <stdatomic.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 
 #include "base/timer.h"
 #include "core/transport.h"
@@ -114,8 +116,10 @@ struct vb_engine {
 	 * a RoCE device can set this while the program polls an iWARP
 	 * device. */
 	struct vb_near *_Atomic near;
-	/* socket bound to the name of a slot that this process chose without
-	 * the broker (engine/transport_mux.c); -1: none */
+	/* A slot that this process chose without the broker, and a socket bound
+	 * to its name (engine/host_slot.c); 0 and -1: none. open_lock guards
+	 * both. */
+	unsigned slot;
 	int slot_fd;
 	/* forwards XRC requests; made when the program opens its first XRC
 	 * domain with an inode */
@@ -382,9 +386,6 @@ void vb_moderate_due(struct vb_engine *e, vb_time now)
 /* Declarations of engine/transport_mux.c: a queue pair's path is packets, a
  * stream, or, to peers of this host, lanes. */
 extern const struct vb_transport vb_mux_transport;
-/* The functions of queue pairs on a fabric's adapter, whose path is always
- * packets. */
-extern const struct vb_transport vb_mux_fabric_transport;
 extern const struct vb_transport vb_mux_stream_transport;
 /* Call vb_near_expect() for @qp, which has just got its stream. False: there is
  * no @card, and all requests go by the stream. */
@@ -396,6 +397,22 @@ void vb_mux_open(struct vb_engine *e);
  * called without one. */
 void vb_mux_join(struct vb_engine *e);
 void vb_mux_close(struct vb_engine *e);
+/* The LID, the P_Keys or the state of the port of @a, an InfiniBand adapter,
+ * have changed: peers of this host reach its queue pairs if packets would. */
+void vb_mux_follow(struct vb_engine *e, const struct vb_adapter *a)
+	VB_EXCLUDES(e->rx);
+
+/* Functions of engine/host_slot.c, which engine/engine.c calls, or has others
+ * call, while it opens or closes devices: one call at a time. */
+/* Returns the slot by which programs of this host find this process, or -errno:
+ * no slot is free. The answer does not change, since peers that know a process
+ * by a slot that it has chosen go on with that one after it opens a RoCE
+ * device. */
+VB_MUST_CHECK int vb_host_slot(struct vb_engine *e);
+/* Is @slot one of this process's, which has two if it opens its first RoCE
+ * device later? Any thread, at any time. */
+bool vb_host_slot_is_own(const struct vb_engine *e, unsigned slot);
+void vb_host_slot_close(struct vb_engine *e);
 
 /* Functions of engine/xrc_forward.c: XRC between processes of a host. Only the
  * engine thread calls vb_forward_serve(), and vb_forward_destroy() is called
@@ -403,9 +420,18 @@ void vb_mux_close(struct vb_engine *e);
 extern const struct vb_forward_ops vb_engine_forward_ops;
 VB_MUST_CHECK int vb_forward_create(struct vb_engine *e,
 				    struct vb_forward **forward);
+/* The process has got the slot of the broker as its second one. The engine
+ * thread does not run. */
+void vb_forward_join(struct vb_forward *forward);
 void vb_forward_destroy(struct vb_forward *forward);
 int vb_forward_fd(const struct vb_forward *forward);
 void vb_forward_serve(struct vb_forward *forward);
+
+/* Functions of engine/xrc_name.c. */
+/* The address at which the process with @slot takes requests; its length. */
+socklen_t vb_forward_name(uint32_t slot, struct sockaddr_un *a);
+/* Returns a socket that listens there, which the caller owns, or -errno. */
+VB_MUST_CHECK int vb_forward_listen(uint32_t slot);
 
 /* Functions of engine/dispatch.c: hand the frames in e->rxq to their queue
  * pairs. The frames came by the engine's own link; or by @link, whose adapter

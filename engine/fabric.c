@@ -153,7 +153,7 @@ static bool take_fabric_update(struct vb_engine *e, struct vb_fabric *f)
 	VB_REQUIRES(e->list_lock)
 {
 	struct vb_verbs_port p;
-	unsigned none = 0;
+	unsigned none = 0, changes;
 	ssize_t n = vb_fdmail_recv(f->control, &p, sizeof(p), NULL, &none,
 				   MSG_DONTWAIT);
 
@@ -164,7 +164,10 @@ static bool take_fabric_update(struct vb_engine *e, struct vb_fabric *f)
 		lose_fabric(e, f);
 		return false;
 	}
-	vb_ports_tell(f->oa, apply_port(f, &p));
+	changes = apply_port(f, &p);
+	if (changes & (PORT_UP | PORT_WENT_DOWN | PORT_LID | PORT_PKEYS))
+		vb_mux_follow(e, &f->oa->adapter);
+	vb_ports_tell(f->oa, changes);
 	return true;
 }
 
@@ -271,19 +274,23 @@ static int make_link(struct vb_fabric *f, int fds[VERBS_FDS])
 	return rc;
 }
 
-static int attach_to_fabric(struct vb_fabric *f, struct vb_verbs_port *p)
+/* Attach, with the slot @slot; 0: any. -EADDRINUSE: another program of the
+ * adapter has it. */
+static int attach_with(struct vb_fabric *f, unsigned slot,
+		       struct vb_verbs_port *p)
 {
 	const struct vb_fabric_place *place = &f->oa->device.place;
+	struct vb_umad_where w = vb_fabric_where(VERBS_ATTACH, place, PORT);
 	int fds[VERBS_FDS] = { -1, -1, -1 };
 	unsigned count = VERBS_FDS;
 	int rc;
 
+	w.slot = (uint16_t)slot;
 	f->control = vb_fabric_reach(place);
 	if (f->control < 0)
 		return f->control;
 	vb_fork_closes(f->control);
-	rc = vb_fabric_ask(f->control, VERBS_ATTACH, place, PORT, p, sizeof(*p),
-			   fds, &count);
+	rc = vb_fabric_ask(f->control, &w, p, sizeof(*p), fds, &count);
 	if (rc == 0 && (count != VERBS_FDS || !port_is_sane(p)))
 		rc = -EPROTO;
 	if (rc == 0)
@@ -292,6 +299,25 @@ static int attach_to_fabric(struct vb_fabric *f, struct vb_verbs_port *p)
 		if (fds[i] >= 0)
 			close(fds[i]);
 	return rc;
+}
+
+/* Programs of this host find each other by the upper bits of queue pair
+ * numbers, so the slot at the adapter should be this process's slot of the
+ * host. A program of another network namespace, where slots are others, may
+ * have that one at the adapter. Then this process gets another one there, and
+ * programs of this host send it packets. */
+static int attach_to_fabric(struct vb_fabric *f, unsigned slot,
+			    struct vb_verbs_port *p)
+{
+	int rc = attach_with(f, slot, p);
+
+	if (rc != -EADDRINUSE)
+		return rc;
+	close(f->control);
+	vb_log(LOG_INFO,
+	       "%s: a program of another host has slot %u, so programs of this host get packets",
+	       f->oa->device.name, slot);
+	return attach_with(f, 0, p);
 }
 
 static void free_fabric(struct vb_fabric *f)
@@ -318,12 +344,34 @@ static void enter_fabric(struct vb_engine *e, struct vb_fabric *f)
 	vb_engine_wake(e);
 }
 
+/* Set what the adapter has from its fabric. */
+static void become_place(struct vb_engine *e, struct vb_fabric *f,
+			 const struct vb_verbs_port *p)
+{
+	struct vb_adapter *a = &f->oa->adapter;
+	bool found = vb_host_slot_is_own(e, p->slot);
+
+	f->slot = p->slot;
+	(void)apply_port(f, p);
+	a->link = f->link;
+	a->qpn_base = p->slot << VB_QPN_BITS;
+	a->host_slot = found ? p->slot : 0;
+	a->addressing = &vb_addressing_ib;
+	a->guid = p->node_guid;
+	a->sys_guid = p->sys_guid;
+	a->vendor_id = p->vendor_id;
+	a->device_id = p->device_id;
+	a->revision = p->revision;
+	a->place = p->place;
+	if (!found)
+		a->forward_ops = NULL;
+}
+
 int vb_fabric_open(struct vb_engine *e, struct vb_open_adapter *oa)
 {
 	struct vb_fabric *f = calloc(1, sizeof(*f));
-	struct vb_adapter *a = &oa->adapter;
+	int slot = vb_host_slot(e), rc;
 	struct vb_verbs_port p;
-	int rc;
 
 	if (!f)
 		return -ENOMEM;
@@ -331,7 +379,7 @@ int vb_fabric_open(struct vb_engine *e, struct vb_open_adapter *oa)
 	f->control = -1;
 	rc = open_polls(e);
 	if (rc == 0)
-		rc = attach_to_fabric(f, &p);
+		rc = attach_to_fabric(f, slot < 0 ? 0 : (unsigned)slot, &p);
 	if (rc == 0)
 		rc = watch_fd(e->control_fd, f->control);
 	if (rc == 0)
@@ -344,13 +392,7 @@ int vb_fabric_open(struct vb_engine *e, struct vb_open_adapter *oa)
 		free_fabric(f);
 		return rc;
 	}
-	f->slot = p.slot;
-	(void)apply_port(f, &p);
-	a->link = f->link;
-	a->qpn_base = p.slot << VB_QPN_BITS;
-	a->addressing = &vb_addressing_ib;
-	a->guid = p.node_guid;
-	a->sys_guid = p.sys_guid;
+	become_place(e, f, &p);
 	enter_fabric(e, f);
 	return 0;
 }

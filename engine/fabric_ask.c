@@ -94,19 +94,25 @@ static int read_answer(int fd, void *answer, size_t room, int *fds,
 	return (size_t)n == room ? 0 : -EPROTO;
 }
 
-int vb_fabric_ask(int fd, uint32_t kind, const struct vb_fabric_place *place,
-		  unsigned port, void *answer, size_t room, int *fds,
-		  unsigned *count)
+struct vb_umad_where vb_fabric_where(uint32_t kind,
+				     const struct vb_fabric_place *place,
+				     unsigned port)
 {
 	struct vb_umad_where w = {
 		.head = { .magic = VB_UMAD_MAGIC, .kind = kind },
 		.port = (uint8_t)port,
 	};
-	vb_time due = vb_fabric_due();
-	int rc;
 
 	memcpy(w.node, place->node, sizeof(w.node));
-	rc = vb_fabric_post(fd, &w, sizeof(w), NULL, due);
+	return w;
+}
+
+int vb_fabric_ask(int fd, const struct vb_umad_where *w, void *answer,
+		  size_t room, int *fds, unsigned *count)
+{
+	vb_time due = vb_fabric_due();
+	int rc = vb_fabric_post(fd, w, sizeof(*w), NULL, due);
+
 	if (rc) {
 		*count = 0;
 		return rc;
@@ -122,13 +128,13 @@ int vb_fabric_ask(int fd, uint32_t kind, const struct vb_fabric_place *place,
 int vb_fabric_query(const struct vb_fabric_place *place, unsigned port,
 		    struct vb_umad_info *info)
 {
+	const struct vb_umad_where w = vb_fabric_where(UMAD_QUERY, place, port);
 	int fd = vb_fabric_reach(place), rc;
 	unsigned none = 0;
 
 	if (fd < 0)
 		return fd;
-	rc = vb_fabric_ask(fd, UMAD_QUERY, place, port, info, sizeof(*info),
-			   NULL, &none);
+	rc = vb_fabric_ask(fd, &w, info, sizeof(*info), NULL, &none);
 	close(fd);
 	return rc;
 }

@@ -67,12 +67,14 @@ ssize_t vb_fabric_receive(int fd, void *bytes, size_t room, int *fds,
 /* Connect to the fabric of @place, of this user or of root. Returns a
  * descriptor that the caller closes, or -errno. */
 VB_MUST_CHECK int vb_fabric_reach(const struct vb_fabric_place *place);
-/* Ask for @kind about @port of the node at @place, by @fd, and read the answer:
- * @room bytes, or a head alone that has the error. @count, @fds: as
- * vb_fdmail_recv(). 0 or -errno. */
-int vb_fabric_ask(int fd, uint32_t kind, const struct vb_fabric_place *place,
-		  unsigned port, void *answer, size_t room, int *fds,
-		  unsigned *count);
+/* Returns the question @kind about @port of the node at @place. */
+struct vb_umad_where vb_fabric_where(uint32_t kind,
+				     const struct vb_fabric_place *place,
+				     unsigned port);
+/* Ask @w by @fd, and read the answer: @room bytes, or a head alone that has the
+ * error. @count, @fds: as vb_fdmail_recv(). 0 or -errno. */
+int vb_fabric_ask(int fd, const struct vb_umad_where *w, void *answer,
+		  size_t room, int *fds, unsigned *count);
 /* Send @bytes over @fd, which is attached to a port, together with a socket for
  * the answer. Returns the result in the answer, or -errno; -ETIMEDOUT: no
  * answer came. */

@@ -21,13 +21,11 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/fdmail.h"
-#include "base/fork.h"
 #include "base/log.h"
 #include "ib/rc.h"
 #include "iwarp/iwarp.h"
+#include "link/ib.h"
 #include "link/udp.h"
-#include "wire/ipc.h"
 
 static struct vb_near *running_near(void)
 {
@@ -182,20 +180,57 @@ static void mux_forget_peer(struct vb_qp *qp, enum vb_qp_state to)
 		vb_eq(qp)->peer_id = (struct vb_peer_id){ .known = false };
 }
 
+/* Is the peer at an address of this host, or, on InfiniBand, at a LID of the
+ * queue pair's own port? Two adapters of one host are joined by switches. */
+static bool is_own_address(const struct vb_qp *qp)
+{
+	const struct vb_route *r = &qp->route;
+
+	return vb_adapter_is_ib(qp->adapter)
+		       ? vb_ib_owns(qp->adapter->link, r->ib.dlid)
+		       : vb_udp_owns(&r->dgid, r->ifindex);
+}
+
+/* Packets to a LID that is the port's no more, or by a port that is not active,
+ * reach nobody, so requests must not go near either. */
+static void follow_port(struct vb_near *n, struct vb_qp *qp)
+	VB_REQUIRES(qp->drive)
+{
+	vb_near_follow(n, qp,
+		       vb_port_is_active(&qp->adapter->port) &&
+			       is_own_address(qp));
+}
+
 static void mux_enter(struct vb_qp *qp, enum vb_qp_state from,
 		      enum vb_qp_state to, vb_time now) VB_REQUIRES(qp->drive)
 {
 	struct vb_near *n = running_near();
 	bool here = n && to == QPS_RTR && from == QPS_INIT &&
-		    qp->type == QPT_RC &&
-		    vb_udp_owns(&qp->route.dgid, qp->route.ifindex);
+		    qp->type == QPT_RC && is_own_address(qp);
 
 	mux_forget_peer(qp, to);
 	vb_ib_transport.enter(qp, from, to, now);
 	if (!n || qp->type != QPT_RC)
 		return;
 	vb_near_enter(n, qp, from, to, here);
+	if (here && vb_adapter_is_ib(qp->adapter))
+		follow_port(n, qp);
 	qp->ops = vb_near_may_be_here(qp) ? &near_or_packets : &vb_rc_ops;
+}
+
+void vb_mux_follow(struct vb_engine *e, const struct vb_adapter *a)
+{
+	for (uint32_t i = 0; e->near && i < 1u << VB_QPN_BITS; i++) {
+		struct vb_qp *qp = vb_idtab_get(e->qps, i);
+
+		if (!qp)
+			continue;
+		vb_mutex_lock(&qp->drive);
+		if (atomic_load(&qp->qpn) && qp->adapter == a &&
+		    qp->type == QPT_RC)
+			follow_port(e->near, qp);
+		vb_drive_release(e, qp);
+	}
 }
 
 static void mux_enter_stream(struct vb_qp *qp, enum vb_qp_state from,
@@ -243,32 +278,6 @@ const struct vb_transport vb_mux_stream_transport = {
 	.detach = detach_stream,
 	.enter = mux_enter_stream,
 	.settle = mux_settle,
-};
-
-static int attach_packets(struct vb_qp *qp) VB_REQUIRES(qp->drive)
-{
-	int rc = attach_engine(qp);
-
-	return rc ? rc : vb_ib_transport.attach(qp);
-}
-
-static void detach_packets(struct vb_qp *qp) VB_REQUIRES(qp->drive)
-{
-	vb_ib_transport.detach(qp);
-}
-
-static void enter_packets(struct vb_qp *qp, enum vb_qp_state from,
-			  enum vb_qp_state to, vb_time now)
-	VB_REQUIRES(qp->drive)
-{
-	vb_ib_transport.enter(qp, from, to, now);
-}
-
-const struct vb_transport vb_mux_fabric_transport = {
-	.name = "fabric",
-	.attach = attach_packets,
-	.detach = detach_packets,
-	.enter = enter_packets,
 };
 
 bool vb_stream_may_be_near(const struct sockaddr *peer)
@@ -381,40 +390,9 @@ static void soon(void *arg)
 	vb_wait_soon(arg);
 }
 
-/*
- * A slot for a program without a RoCE device. The broker gives such a program
- * no slot, and it needs no port. It uses one of the slots that the broker never
- * grants, by binding the slot's name; the search begins at the process id, so
- * that programs do not all try one slot first. Peers of this host know the
- * program by this slot even after it opens a RoCE device (near/session.c).
- */
-
-static int take_slot(struct vb_engine *e, unsigned *slot)
-{
-	const unsigned count = VB_SLOTS - VB_SLOT_ALONE;
-	unsigned first = (unsigned)getpid();
-	int fd = -EADDRINUSE;
-
-	for (unsigned i = 0; i < count && fd == -EADDRINUSE; i++) {
-		struct sockaddr_un a;
-		socklen_t len;
-
-		*slot = VB_SLOT_ALONE + (first + i) % count;
-		len = vb_ipc_slot_address(&a, *slot);
-		fd = vb_fdmail_bind(&a, len);
-	}
-	if (fd >= 0) {
-		e->slot_fd = fd;
-		vb_fork_closes(fd);
-	}
-	return fd;
-}
-
 void vb_mux_open(struct vb_engine *e)
 {
 	struct vb_near_config c = {
-		.slot = e->lease.slot,
-		.name_fd = e->lease.name_fd,
 		.wake_fd = e->wake_fd,
 		.qps = e->qps,
 		.step = mux_step,
@@ -424,17 +402,19 @@ void vb_mux_open(struct vb_engine *e)
 	};
 	const char *wanted = getenv("VERBENA_NEAR");
 	struct vb_near *near;
+	int slot;
 
 	if (wanted && strcmp(wanted, "off") == 0)
 		return;
-	if (c.name_fd < 0)
-		c.name_fd = take_slot(e, &c.slot);
-	if (c.name_fd < 0) {
+	slot = vb_host_slot(e);
+	if (slot < 0) {
 		vb_log(LOG_INFO,
 		       "near: no slot, so peers of this host get packets: %s",
-		       strerror(-c.name_fd));
+		       strerror(-slot));
 		return;
 	}
+	c.slot = (unsigned)slot;
+	c.name_fd = e->slot ? e->slot_fd : e->lease.name_fd;
 	/* vb_near_create() has logged the reason. Continue without it, because
 	 * packets reach every peer. */
 	if (vb_near_create(&c, &near))
@@ -449,10 +429,10 @@ void vb_mux_join(struct vb_engine *e)
 {
 	int rc;
 
-	if (!e->near) {
+	if (!e->near)
 		vb_mux_open(e);
+	if (!e->near || !e->slot)
 		return;
-	}
 	rc = vb_near_also(e->near, e->lease.slot, e->lease.name_fd);
 	if (rc)
 		vb_log(LOG_INFO,
@@ -466,7 +446,5 @@ void vb_mux_close(struct vb_engine *e)
 		vb_near_destroy(e->near);
 	if (e->soon_fd >= 0)
 		close(e->soon_fd);
-	if (e->slot_fd >= 0)
-		close(e->slot_fd);
 	e->near = NULL;
 }

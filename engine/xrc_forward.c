@@ -15,8 +15,6 @@
 #include "engine/engine_priv.h"
 
 #include <errno.h>
-#include <stddef.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <linux/sockios.h>
@@ -31,8 +29,6 @@
 #include "base/log.h"
 #include "core/xrc.h"
 #include "ib/xrc_forward.h"
-
-#define BACKLOG 64
 
 #define MOST_GUESTS 1024 /* the most guests in one session */
 
@@ -85,7 +81,10 @@ struct session {
 
 struct vb_forward {
 	struct vb_engine *e;
-	int listen_fd, epoll_fd;
+	/* Sockets at the names of this process's slots, which are two if the
+	 * first RoCE device was opened later; -1: none. */
+	int listen_fd[2];
+	int epoll_fd;
 	/* a leaf lock: no lock is taken while it is held */
 	struct vb_mutex lock;
 	/* List of sessions, guarded by lock; only the engine thread removes
@@ -93,17 +92,6 @@ struct vb_forward {
 	struct session *sessions;
 	uint64_t ids; /* the last session id; guarded by lock */
 };
-
-static socklen_t eng_name_of(uint32_t slot, struct sockaddr_un *a)
-{
-	int n;
-
-	*a = (struct sockaddr_un){ .sun_family = AF_UNIX };
-	n = snprintf(a->sun_path + 1, sizeof(a->sun_path) - 1, "verbena-xrc-%u",
-		     slot);
-	return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 +
-			   (size_t)n);
-}
 
 static bool is_same_user(int fd)
 {
@@ -138,7 +126,7 @@ static struct session *add_session(struct vb_forward *f, int fd, uint32_t slot)
 static int eng_xrc_forward_connect_to(int fd, uint32_t slot)
 {
 	struct sockaddr_un a;
-	socklen_t len = eng_name_of(slot, &a);
+	socklen_t len = vb_forward_name(slot, &a);
 
 	if (connect(fd, (struct sockaddr *)&a, len))
 		return -errno;
@@ -221,7 +209,7 @@ static enum vb_fault send_to_owner(uint32_t srqn, struct iovec *v,
 	/* The number comes from a packet and is not trusted. No program has
 	 * slot 0, which in the list of sessions stands for processes that
 	 * connected to this one. */
-	if (!f || slot == 0 || slot == f->e->lease.slot)
+	if (!f || slot == 0 || vb_host_slot_is_own(f->e, slot))
 		return FAULT_XRC_SRQ;
 	vb_mutex_lock(&f->lock);
 	s = session_with(f, slot);
@@ -297,7 +285,7 @@ static bool take_reply(struct vb_engine *e, const struct forward_msg *l,
 		return false;
 	if (!is_verdict(l->fault))
 		return true;
-	if (l->tqpn >> VB_QPN_BITS == e->lease.slot)
+	if (vb_host_slot_is_own(e, l->tqpn >> VB_QPN_BITS))
 		qp = vb_idtab_get(e->qps, l->tqpn & ((1u << VB_QPN_BITS) - 1));
 	if (!qp)
 		return true;
@@ -575,23 +563,28 @@ static bool take_msg(struct vb_forward *f, struct session *s)
 				       (size_t)n - sizeof(in.l));
 }
 
-static void accept_sessions(struct vb_forward *f)
+static void take_forwarder(struct vb_forward *f, int fd)
 {
 	static const int room = SEND_ROOM;
+
+	if (!is_same_user(fd)) {
+		close(fd);
+		return;
+	}
+	(void)setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &room, sizeof(room));
+	vb_mutex_lock(&f->lock);
+	(void)add_session(f, fd, 0);
+	vb_mutex_unlock(&f->lock);
+}
+
+static void accept_sessions(struct vb_forward *f)
+{
 	int fd;
 
-	while ((fd = accept4(f->listen_fd, NULL, NULL,
-			     SOCK_CLOEXEC | SOCK_NONBLOCK)) >= 0) {
-		if (!is_same_user(fd)) {
-			close(fd);
-			continue;
-		}
-		(void)setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &room,
-				 sizeof(room));
-		vb_mutex_lock(&f->lock);
-		(void)add_session(f, fd, 0);
-		vb_mutex_unlock(&f->lock);
-	}
+	for (unsigned i = 0; i < VB_COUNT(f->listen_fd); i++)
+		while ((fd = accept4(f->listen_fd[i], NULL, NULL,
+				     SOCK_CLOEXEC | SOCK_NONBLOCK)) >= 0)
+			take_forwarder(f, fd);
 }
 
 void vb_forward_serve(struct vb_forward *f)
@@ -614,26 +607,52 @@ int vb_forward_fd(const struct vb_forward *f)
 	return f->epoll_fd;
 }
 
-static int listen_at(struct vb_forward *f, uint32_t slot)
+/* Listen at the name of @slot. 0 and *@out, or -errno. */
+static int listen_at(struct vb_forward *f, uint32_t slot, int *out)
 {
-	struct sockaddr_un a;
-	socklen_t len = eng_name_of(slot, &a);
 	struct epoll_event ev = { .events = EPOLLIN };
+	int fd = vb_forward_listen(slot);
 
-	f->listen_fd = socket(AF_UNIX,
-			      SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	if (f->listen_fd < 0)
-		return -errno;
-	vb_fork_closes(f->listen_fd);
-	if (bind(f->listen_fd, (struct sockaddr *)&a, len) ||
-	    listen(f->listen_fd, BACKLOG) ||
-	    epoll_ctl(f->epoll_fd, EPOLL_CTL_ADD, f->listen_fd, &ev)) {
+	if (fd < 0)
+		return fd;
+	if (epoll_ctl(f->epoll_fd, EPOLL_CTL_ADD, fd, &ev)) {
 		int rc = -errno;
 
-		close(f->listen_fd);
+		close(fd);
 		return rc;
 	}
+	*out = fd;
 	return 0;
+}
+
+/* Listen at the names of all slots that this process has. */
+static int listen_at_slots(struct vb_forward *f)
+{
+	int slot = vb_host_slot(f->e), rc;
+
+	if (slot < 0)
+		return slot;
+	rc = listen_at(f, (uint32_t)slot, &f->listen_fd[0]);
+	if (rc == 0 && f->e->slot && f->e->lease.slot)
+		vb_forward_join(f);
+	return rc;
+}
+
+void vb_forward_join(struct vb_forward *f)
+{
+	int rc = listen_at(f, f->e->lease.slot, &f->listen_fd[1]);
+
+	if (rc)
+		vb_log(LOG_INFO,
+		       "xrc: other processes do not reach the domains of slot %u: %s",
+		       f->e->lease.slot, strerror(-rc));
+}
+
+static void close_listeners(struct vb_forward *f)
+{
+	for (unsigned i = 0; i < VB_COUNT(f->listen_fd); i++)
+		if (f->listen_fd[i] >= 0)
+			close(f->listen_fd[i]);
 }
 
 int vb_forward_create(struct vb_engine *e, struct vb_forward **out)
@@ -644,9 +663,10 @@ int vb_forward_create(struct vb_engine *e, struct vb_forward **out)
 	if (!f)
 		return -ENOMEM;
 	f->e = e;
+	f->listen_fd[0] = f->listen_fd[1] = -1;
 	vb_mutex_init(&f->lock, VB_RANK_LEAF);
 	f->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
-	rc = f->epoll_fd < 0 ? -errno : listen_at(f, e->lease.slot);
+	rc = f->epoll_fd < 0 ? -errno : listen_at_slots(f);
 	if (rc) {
 		if (f->epoll_fd >= 0)
 			close(f->epoll_fd);
@@ -661,7 +681,7 @@ void vb_forward_destroy(struct vb_forward *f)
 {
 	while (f->sessions)
 		close_session(f, f->sessions);
-	close(f->listen_fd);
+	close_listeners(f);
 	close(f->epoll_fd);
 	vb_mutex_fini(&f->lock);
 	free(f);

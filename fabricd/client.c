@@ -279,7 +279,7 @@ static void attach_verbs(struct client *c, const struct vb_umad_where *w)
 	int rc = -ENODEV;
 
 	if (n)
-		rc = vb_fabricd_verbs_attach(c->f, c, c->watch.fd, n, w->port,
+		rc = vb_fabricd_verbs_attach(c->f, c, c->watch.fd, n, w,
 					     &c->verbs);
 	if (!rc)
 		return;

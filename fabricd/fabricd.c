@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -19,6 +20,10 @@
 #include "engine/fabric_path.h"
 #include "fabricd/capture.h"
 #include "wire/smp.h"
+
+#ifndef SYS_epoll_pwait2 /* in headers since Linux 5.11 */
+#define SYS_epoll_pwait2 441
+#endif
 
 #define EVENTS 32
 /* The process does not sleep if the next event is due within this time. */
@@ -457,45 +462,70 @@ static vb_time run_fabric(struct vb_fabricd *f)
 	return 0;
 }
 
-static void serve_descriptors(struct vb_fabricd *f)
+/* Wait for @wait, or until descriptors are ready: their number, or -errno. One
+ * system call, since programs wait for this process to wake; two where there is
+ * no epoll_pwait2(), which Linux has since 5.11. */
+static int await_events(struct vb_fabricd *f, struct epoll_event *events,
+			vb_time wait)
 {
-	struct epoll_event events[EVENTS];
-	int n = epoll_wait(f->epoll, events, EVENTS, 0);
+	struct pollfd fd = { f->epoll, POLLIN, 0 };
+	struct timespec t = { (time_t)(wait / VB_SEC), (long)(wait % VB_SEC) };
+	const struct timespec *most = wait == VB_NEVER ? NULL : &t;
+	long n = syscall(SYS_epoll_pwait2, f->epoll, events, EVENTS, most, NULL,
+			 (size_t)0);
 
-	for (int i = 0; i < n; i++) {
+	if (n < 0 && errno != EINTR) {
+		n = ppoll(&fd, 1, most, NULL);
+		if (n > 0)
+			n = epoll_wait(f->epoll, events, EVENTS, 0);
+	}
+	return n < 0 ? -errno : (int)n;
+}
+
+static void serve_descriptors(const struct epoll_event *events, int count)
+{
+	for (int i = 0; i < count; i++) {
 		struct fd_watch *w = events[i].data.ptr;
 
 		w->ready(w, events[i].events, vb_clock_read());
 	}
 }
 
-/* Run the fabric until @stop is readable, the fabric has ended, or the time is
- * @until. Returns 0 or -errno. */
-static int serve_until(struct vb_fabricd *f, int stop, vb_time until)
-{
-	struct pollfd fds[] = { { f->epoll, POLLIN, 0 }, { stop, POLLIN, 0 } };
+/* The descriptor that ends serve_until(). */
+struct stop_watch {
+	struct fd_watch watch;
+	bool seen;
+};
 
-	vb_prompt_thread();
+static void note_stop(struct fd_watch *w, uint32_t events, vb_time now)
+{
+	VB_CONTAINER_OF(w, struct stop_watch, watch)->seen = true;
+}
+
+/* Run the fabric until @stop has been seen, the fabric has ended, or the time
+ * is @until. Returns 0 or -errno. */
+static int serve_until(struct vb_fabricd *f, const struct stop_watch *stop,
+		       vb_time until)
+{
+	struct epoll_event events[EVENTS];
+
 	for (;;) {
 		vb_time now = vb_clock_read();
 		vb_time due = vb_fabricd_fire(f, now);
 		vb_time wait = VB_MIN(run_fabric(f), due);
-		struct timespec t;
 		int n;
 
 		if (f->ended)
 			return 0;
 		if (until != VB_NEVER)
 			wait = VB_MIN(wait, until - VB_MIN(now, until));
-		t = (struct timespec){ (time_t)(wait / VB_SEC),
-				       (long)(wait % VB_SEC) };
-		n = ppoll(fds, 2, wait == VB_NEVER ? NULL : &t, NULL);
-		if (n < 0 && errno != EINTR)
-			return -errno;
-		if (now >= until || (n > 0 && fds[1].revents))
-			return 0;
+		n = await_events(f, events, wait);
+		if (n < 0 && n != -EINTR)
+			return n;
 		if (n > 0)
-			serve_descriptors(f);
+			serve_descriptors(events, n);
+		if (now >= until || stop->seen)
+			return 0;
 	}
 }
 
@@ -504,16 +534,24 @@ static int serve_until(struct vb_fabricd *f, int stop, vb_time until)
  * the fabric from now on. */
 static int see_manager_off(struct vb_fabricd *f)
 {
+	const struct stop_watch nothing = { .seen = false };
+
 	f->ended = false;
 	if (!vb_fabricd_stop_manager(f))
 		return 0;
 	vb_fabric_remove(f->dir);
-	return serve_until(f, -1, vb_clock_read() + MANAGER_ENDS);
+	return serve_until(f, &nothing, vb_clock_read() + MANAGER_ENDS);
 }
 
 int vb_fabricd_run(struct vb_fabricd *f, int stop)
 {
-	int rc = serve_until(f, stop, VB_NEVER);
+	struct stop_watch s = { .watch = { stop, note_stop } };
+	int rc = vb_fabricd_watch(f, &s.watch, EPOLLIN, false);
 
+	if (rc)
+		return rc;
+	vb_prompt_thread();
+	rc = serve_until(f, &s, VB_NEVER);
+	vb_fabricd_unwatch(f, &s.watch);
 	return rc ? rc : see_manager_off(f);
 }

@@ -181,14 +181,15 @@ void vb_fabricd_deliver(void *arg, void *client,
 			const struct vb_mad_delivery *d);
 
 /* Functions of fabricd/verbs.c. */
-/* Attach the program @client, whose socket is @fd, to @port of @node, and
- * answer the program. Returns 0, and the caller ends with
+/* Attach the program @client, whose socket is @fd, to the port w->port of
+ * @node, and answer the program. Returns 0, and the caller ends with
  * vb_fabricd_verbs_detach(); or an error, which the caller sends as the answer.
  * -ENODEV: it is not a port of an adapter; -EUSERS: 511 programs are attached
- * to the adapter; else -errno. */
+ * to the adapter; -EADDRINUSE: one of them has the slot w->slot; -EINVAL: there
+ * is no such slot; else -errno. */
 VB_MUST_CHECK int vb_fabricd_verbs_attach(struct vb_fabricd *f, void *client,
 					  int fd, struct vb_fab_node *node,
-					  uint8_t port,
+					  const struct vb_umad_where *w,
 					  struct verbs_program **p);
 void vb_fabricd_verbs_detach(struct verbs_program *p);
 /* Let the program receive frames to the multicast LID @g->mlid, or

@@ -68,6 +68,7 @@ static void describe(const struct verbs_program *p, enum vb_verbs_kind kind,
 		.device_id = n->device_id,
 		.revision = n->revision,
 		.gid_prefix = from->gid_prefix,
+		.place = p->adapter->place,
 	};
 	fill_link(to, from);
 	fill_tables(to, from);
@@ -153,15 +154,15 @@ verbs_adapter_of(struct vb_fabricd *f, struct vb_fab_node *node)
 			return NULL;
 		(*at)->node = node;
 		(*at)->next_slot = vb_rand32() % VB_SLOTS;
+		(*at)->place = (uint64_t)vb_rand32() << 32 | vb_rand32() | 1;
 	}
 	return *at;
 }
 
-/* Give @p the next free slot in turn, so that a slot that became free stays
- * unused for long: peers may still send to its last holder. Slot 0 has queue
- * pairs 0 and 1. False: no slot is free. */
-static bool take_program_slot(struct vb_fabricd_verbs_adapter *a,
-			      struct verbs_program *p)
+/* Returns the next free slot in turn, so that a slot that became free stays
+ * unused for long: peers may still send to its last holder. Returns slot 0,
+ * which has queue pairs 0 and 1, if no slot is free. */
+static unsigned find_slot(struct vb_fabricd_verbs_adapter *a)
 {
 	for (unsigned i = 0; i < VB_SLOTS; i++) {
 		unsigned slot = (a->next_slot + i) % VB_SLOTS;
@@ -169,11 +170,26 @@ static bool take_program_slot(struct vb_fabricd_verbs_adapter *a,
 		if (slot == 0 || a->slot[slot])
 			continue;
 		a->next_slot = slot + 1;
-		a->slot[slot] = p;
-		p->slot = slot;
-		return true;
+		return slot;
 	}
-	return false;
+	return 0;
+}
+
+/* Give the program the slot @wanted; 0: any. */
+static int take_program_slot(struct vb_fabricd_verbs_adapter *a,
+			     struct verbs_program *p, unsigned wanted)
+{
+	unsigned slot = wanted ? wanted : find_slot(a);
+
+	if (slot == 0)
+		return -EUSERS;
+	if (slot >= VB_SLOTS)
+		return -EINVAL;
+	if (a->slot[slot])
+		return -EADDRINUSE;
+	a->slot[slot] = p;
+	p->slot = slot;
+	return 0;
 }
 
 /* Make the shared memory that this process writes (@ours) or that the program
@@ -207,7 +223,7 @@ static int make_rings(struct verbs_program *p, int fds[VERBS_FDS])
 	p->bell.fd = pair[0];
 	fds[VERBS_FD_BELL] = pair[1];
 	vb_shring_open(&p->to, &p->from, p->own, p->theirs, VB_VERBS_RING);
-	return vb_fabricd_watch(p->f, &p->bell, EPOLLIN, false);
+	return vb_fabricd_watch(p->f, &p->bell, EPOLLIN | EPOLLET, false);
 }
 
 static int answer_with_fds(struct verbs_program *p, int client,
@@ -287,11 +303,13 @@ void vb_fabricd_verbs_reap(struct vb_fabricd *f)
 }
 
 int vb_fabricd_verbs_attach(struct vb_fabricd *f, void *client, int fd,
-			    struct vb_fab_node *node, uint8_t port,
+			    struct vb_fab_node *node,
+			    const struct vb_umad_where *w,
 			    struct verbs_program **out)
 {
 	struct vb_fabricd_verbs_adapter *a;
 	struct verbs_program *p;
+	uint8_t port = w->port;
 	int rc;
 
 	if (node->kind == FAB_SWITCH || port < 1 || port > node->ports)
@@ -302,9 +320,10 @@ int vb_fabricd_verbs_attach(struct vb_fabricd *f, void *client, int fd,
 		free(p);
 		return -ENOMEM;
 	}
-	if (!take_program_slot(a, p)) {
+	rc = take_program_slot(a, p, w->slot);
+	if (rc) {
 		free(p);
-		return -EUSERS;
+		return rc;
 	}
 	p->f = f;
 	p->adapter = a;

@@ -33,6 +33,7 @@ struct verbs_program {
 	uint8_t port_no;
 	unsigned slot;
 	struct fd_watch bell;
+	unsigned bells; /* how often the watch of the bell has reported */
 	/* shared memory: @own is written by this process, @theirs by the
 	 * program */
 	void *own, *theirs;
@@ -68,6 +69,7 @@ struct vb_fabricd_verbs_adapter {
 	struct vb_chain *programs;
 	unsigned next_slot;
 	uint32_t reregisters;
+	uint64_t place; /* struct vb_verbs_port */
 };
 
 /* Functions of fabricd/verbs_frames.c. */

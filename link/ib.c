@@ -363,6 +363,15 @@ void vb_ib_set_lid(struct vb_link *l, uint16_t lid, uint8_t lmc)
 			      memory_order_relaxed);
 }
 
+bool vb_ib_owns(const struct vb_link *l, uint16_t lid)
+{
+	uint32_t own =
+		atomic_load_explicit(&ib_of(l)->lid, memory_order_relaxed);
+	unsigned lmc = own >> 16;
+
+	return (uint16_t)own && lid >> lmc == (uint16_t)own >> lmc;
+}
+
 static void ib_stats(const struct vb_link *l, struct vb_link_stats *out)
 {
 	struct vb_ib *ib = ib_of(l);

@@ -27,6 +27,9 @@ VB_MUST_CHECK int vb_ib_open(void *own, const void *peer, int bell, int control,
  * source. Any thread may call this. */
 void vb_ib_set_lid(struct vb_link *l, uint16_t lid, uint8_t lmc);
 
+/* Is @lid one of the port's LIDs? Any thread may call this. */
+bool vb_ib_owns(const struct vb_link *l, uint16_t lid);
+
 /* Announce that a thread is about to sleep until fd() is readable: from now on
  * the fabric's process rings the bell when it sends a frame. False: frames have
  * come already, so the thread must not sleep. One thread at a time may call

@@ -361,7 +361,8 @@ static void near_show(struct vb_near *n, struct vb_qp *qp)
 	const struct vb_registry_name name = { nq->number, nq->remote_number,
 					       nq->life };
 
-	if (nq->life == 0 || (qp->adapter->rnic && !nq->remote_number))
+	if (nq->life == 0 || nq->away ||
+	    (qp->adapter->rnic && !nq->remote_number))
 		return;
 	nq->shown = true;
 	vb_registry_show(n->registry, qp, &name);
@@ -480,6 +481,27 @@ void vb_near_enter(struct vb_near *n, struct vb_qp *qp, enum vb_qp_state from,
 		near_forget_peer(n, qp);
 	if (to == QPS_SQD)
 		vb_near_drain(qp);
+}
+
+static bool is_connected(const struct vb_qp *qp) VB_REQUIRES(qp->drive)
+{
+	enum vb_qp_state s = vb_near_state(qp);
+
+	return s == QPS_RTR || s == QPS_RTS || s == QPS_SQD || s == QPS_SQE;
+}
+
+void vb_near_follow(struct vb_near *n, struct vb_qp *qp, bool reaches)
+{
+	struct vb_near_qp *nq = vb_nq(qp);
+
+	if (nq->life == 0)
+		return;
+	nq->away = !reaches;
+	nq->fits = false;
+	if (nq->away)
+		vb_near_hide(n, qp);
+	else if (is_connected(qp))
+		near_show(n, qp);
 }
 
 void vb_near_settle_qp(struct vb_near *n, const struct vb_adapter *a,

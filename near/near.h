@@ -156,6 +156,12 @@ void vb_near_detach(struct vb_near *n, struct vb_qp *qp) VB_REQUIRES(qp->drive);
  * destination address of @qp belongs to this host. */
 void vb_near_enter(struct vb_near *n, struct vb_qp *qp, enum vb_qp_state from,
 		   enum vb_qp_state to, bool here) VB_REQUIRES(qp->drive);
+/* The port of @qp has changed. @reaches: packets of @qp can leave by the port,
+ * and their destination is this port. As long as they cannot, the requests of
+ * both ends are tried again until the local ACK timeouts are over, as packets
+ * would be. P_Keys are compared anew. */
+void vb_near_follow(struct vb_near *n, struct vb_qp *qp, bool reaches)
+	VB_REQUIRES(qp->drive);
 /* The function settle() of struct vb_transport (core/transport.h): waits until
  * no peer accesses memory through the queue pair that had @index. The caller
  * holds no lock. */

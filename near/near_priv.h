@@ -97,6 +97,10 @@ struct vb_near_qp {
 	uint32_t number, remote_number;
 	/* The registry of this program has an entry for this queue pair. */
 	bool shown;
+	/* Packets of the peer do not reach this queue pair, or its own not the
+	 * peer, because of its port: so requests do not either
+	 * (vb_near_follow()). */
+	bool away;
 	/* The fields of the requester. */
 	struct vb_peer *peer;
 	/* A copy of the registry entry of the connected queue pair. view.life

@@ -48,6 +48,8 @@ struct vb_registry_qp {
 	/* a random number, chosen anew each time the queue pair enters RTR */
 	_Atomic uint32_t life;
 	_Atomic uint32_t dest_qpn, access, pd, adapter, rq_psn, reads, rtr;
+	_Atomic uint32_t pkey;	/* the P_Key at its index when it was shown */
+	_Atomic uint64_t place; /* of its adapter (struct vb_adapter) */
 	_Atomic uint64_t sgid[2], dgid[2];
 } __attribute__((aligned(64)));
 
@@ -130,8 +132,8 @@ void vb_registry_hide(struct vb_registry *reg, uint32_t index);
  * not change. */
 struct vb_registry_view {
 	uint32_t seq, qpn, life, dest_qpn, access, pd, adapter, rq_psn, reads;
-	uint32_t rtr;
-	uint64_t sgid[2], dgid[2];
+	uint32_t rtr, pkey;
+	uint64_t place, sgid[2], dgid[2];
 };
 /* Copy the entry of the queue pair @qpn into *@v. False: there is no such queue
  * pair, or the entry changed during each of 1000 tries. */

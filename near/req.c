@@ -227,11 +227,15 @@ static bool is_our_peer(const struct vb_qp *qp,
 			const struct vb_registry_view *v) VB_REQUIRES(qp->drive)
 {
 	const struct vb_near_qp *nq = vb_nq(qp);
+	const struct vb_adapter *a = qp->adapter;
 
-	if (v->dest_qpn != nq->number)
+	if (v->dest_qpn != nq->number || v->place != a->place)
 		return false;
-	if (!qp->adapter->rnic && (!same_gid(v->sgid, &qp->route.dgid) ||
-				   !same_gid(v->dgid, &qp->route.sgid)))
+	if (!a->rnic &&
+	    (!same_gid(v->sgid, &qp->route.dgid) ||
+	     !same_gid(v->dgid, &qp->route.sgid) ||
+	     !vb_pkeys_match(vb_port_pkey(&a->port, qp->attr.pkey_index),
+			     (uint16_t)v->pkey)))
 		return false;
 	return nq->peer_life ? v->life == nq->peer_life
 			     : v->rq_psn == qp->attr.sq_psn;
@@ -247,7 +251,8 @@ bool vb_near_is_there(struct vb_qp *qp)
 	if (VB_LIKELY(nq->fits && vb_registry_is_current(nq->peer->registry,
 							 qpn, &nq->view)))
 		return true;
-	nq->fits = vb_registry_view(nq->peer->registry, qpn, &nq->view) &&
+	nq->fits = !nq->away &&
+		   vb_registry_view(nq->peer->registry, qpn, &nq->view) &&
 		   is_our_peer(qp, &nq->view);
 	if (nq->fits && nq->view.adapter >= VB_REGISTRY_NO_ADAPTER) {
 		/* The peer's queue pair accepts packets only. No request has

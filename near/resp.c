@@ -31,7 +31,7 @@ static bool is_for_connection(const struct vb_near_job *j)
 {
 	const struct vb_near_qp *nq = vb_nq(j->qp);
 
-	return nq && nq->life && j->r->life == nq->life &&
+	return nq && nq->life && !nq->away && j->r->life == nq->life &&
 	       takes_requests(j->qp) && nq->remote_number == j->r->sqpn &&
 	       vb_peer_has(j->peer, j->r->sqpn >> VB_QPN_BITS);
 }

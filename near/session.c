@@ -19,7 +19,7 @@
  * descriptor that several programs share would not do: each of them could drain
  * or fill it, or let it block the others, which may hold locks.
  *
- * A program whose first device is an iWARP one chooses a slot itself, and gets
+ * A program whose first device is no RoCE one chooses a slot itself, and gets
  * a second one from the broker with its first RoCE device
  * (engine/transport_mux.c). Its sessions are those of the first slot. Each
  * message tells the sender's second slot; ALSO tells it to peers that have a

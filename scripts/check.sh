@@ -453,6 +453,10 @@ layer fabric_target "storage targets of an InfiniBand subnet" program fabric_tar
 layer fabric_reports "traps of an InfiniBand subnet, and opensm's reports" program fabric_reports
 layer ib_verbs "verbs over LIDs, through a fabric's switches" program ib_verbs
 layer ipoib "IP over an InfiniBand subnet" program ipoib
+layer ib_mpi "Open MPI on the adapters of a fat tree" program ib_mpi
+layer ib_ports "what programs see of a fabric's ports" program ib_ports
+layer ib_near "two programs of one host at one adapter of a fabric" program ib_near
+layer ib_data "every byte compared over links that damage frames" program ib_data
 layer near "two programs of one host, without packets" program near
 layer garbage "hostile datagrams while traffic runs" program garbage
 layer ceph "a cluster whose messages go by RDMA" program ceph

@@ -126,6 +126,7 @@ need_bench() {
 	need_lab
 	need iperf3 have iperf3
 	need qperf have qperf
+	need opensm have opensm
 	need rdmacm-utils have cmtime
 	need ucx-utils have ucx_perftest
 }

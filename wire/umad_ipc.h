@@ -16,7 +16,7 @@
 #include "base/defs.h"
 
 /* first word of each message; its last byte is the version of the protocol */
-#define VB_UMAD_MAGIC 0x756d4103u
+#define VB_UMAD_MAGIC 0x756d4104u
 #define VB_UMAD_NAME  65
 /* most bytes of data in a message; longer data are passed in a memfd */
 #define VB_UMAD_INLINE 32768
@@ -61,6 +61,9 @@ struct vb_umad_where {
 	struct vb_umad_head head;
 	char node[VB_UMAD_NAME];
 	uint8_t port;
+	/* of VERBS_ATTACH (wire/verbs_ipc.h): the slot that the program wants;
+	 * 0: any */
+	uint16_t slot;
 };
 
 /* A port's counters, in the order in which /sys names them. */

@@ -21,7 +21,8 @@
 enum vb_verbs_kind {
 	/* The program sends a struct vb_umad_where to attach to a port. The
 	 * fabric's process answers with a struct vb_verbs_port and the
-	 * descriptors of enum vb_verbs_fd, or with a head that has an error.
+	 * descriptors of enum vb_verbs_fd, or with a head that has an error,
+	 * which is -EADDRINUSE if another program of the adapter has the slot.
 	 * The kinds below are sent only after this one. */
 	VERBS_ATTACH = 64,
 	/* The fabric's process sends a struct vb_verbs_port when the port has
@@ -72,6 +73,9 @@ struct vb_verbs_port {
 	uint32_t cap_mask;
 	uint32_t vendor_id, device_id, revision;
 	uint64_t gid_prefix;
+	/* A random number of the adapter, which it keeps until its fabric ends:
+	 * no adapter of another fabric has it. Never 0. */
+	uint64_t place;
 	/* GUIDs of the port; 0: the entry is empty */
 	uint64_t guid[VB_VERBS_GUIDS];
 	uint16_t pkey[VB_VERBS_PKEYS];

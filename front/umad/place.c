@@ -53,14 +53,15 @@ int umad_place_index(const char *name)
 
 int umad_attach(const struct vb_fabric_place *place, unsigned port)
 {
+	const struct vb_umad_where w =
+		vb_fabric_where(UMAD_ATTACH, place, port);
 	struct vb_umad_head answer;
 	int fd = vb_fabric_reach(place), rc;
 	unsigned none = 0;
 
 	if (fd < 0)
 		return fd;
-	rc = vb_fabric_ask(fd, UMAD_ATTACH, place, port, &answer,
-			   sizeof(answer), NULL, &none);
+	rc = vb_fabric_ask(fd, &w, &answer, sizeof(answer), NULL, &none);
 	if (!rc)
 		return fd;
 	close(fd);

@@ -62,6 +62,13 @@ static void fill_limits(struct ibv_device_attr *a)
 	a->max_srq_sge = as_int(l->max_srq_sge);
 }
 
+/* Clear what adapters of a fabric lack: raw packets, and what steers them. */
+static void clear_what_hcas_lack(struct ibv_device_attr *a)
+{
+	a->max_raw_ethy_qp = 0;
+	a->device_cap_flags &= ~(unsigned)IBV_DEVICE_MANAGED_FLOW_STEERING;
+}
+
 /* Clear the fields that iWARP lacks: address handles, raw packets, multicast,
  * P_Keys and ACK delay. */
 static void clear_what_rnics_lack(struct ibv_device_attr *a)
@@ -85,7 +92,10 @@ int ibv_query_device(struct ibv_context *context, struct ibv_device_attr *attr)
 		.sys_image_guid = htobe64(adapter->sys_guid ? adapter->sys_guid
 							    : adapter->guid),
 		.page_size_cap = 0xfffff000, /* pages of 4 KiB and larger */
-		.vendor_id = NO_VENDOR,
+		.vendor_id =
+			adapter->vendor_id ? adapter->vendor_id : NO_VENDOR,
+		.vendor_part_id = adapter->device_id,
+		.hw_ver = adapter->revision,
 		.device_cap_flags = (unsigned)vb_device_caps(adapter->rnic),
 		/* Atomic operations are the processor's locked instructions,
 		 * which would allow IBV_ATOMIC_GLOB. Most adapters report HCA,
@@ -98,7 +108,7 @@ int ibv_query_device(struct ibv_context *context, struct ibv_device_attr *attr)
 	};
 	fill_limits(attr);
 	if (vb_adapter_is_ib(adapter))
-		attr->max_raw_ethy_qp = 0;
+		clear_what_hcas_lack(attr);
 	if (adapter->rnic)
 		clear_what_rnics_lack(attr);
 	return 0;
@@ -149,7 +159,9 @@ int vb_front_query_device_ex(struct ibv_context *context,
 	if ((input && input->comp_mask) || size < sizeof(all.orig_attr))
 		return EINVAL;
 	(void)ibv_query_device(context, &all.orig_attr);
-	all.device_cap_flags_ex = vb_device_caps(vb_front_is_rnic(context));
+	all.device_cap_flags_ex =
+		(vb_device_caps(vb_front_is_rnic(context)) & ~0xffffffffull) |
+		all.orig_attr.device_cap_flags;
 	all.completion_timestamp_mask = UINT64_MAX;
 	/* in kHz, because the clock counts nanoseconds */
 	all.hca_core_clock = 1000000;

@@ -139,7 +139,7 @@ static void say_where(struct vb_front_file *f, const struct vb_adapter *a)
 {
 	uint64_t none = 0;
 
-	f->head.slot = a->qpn_base >> VB_QPN_BITS;
+	f->head.slot = a->host_slot;
 	f->head.adapter = a->number;
 	atomic_compare_exchange_strong(&f->next_offset, &none, MEMORY_AT);
 }

@@ -38,6 +38,11 @@ whole() {
 
 table one_host 2 0 'ib_send_lat -e'
 table wire 1 4 '^ib_read_bw -s 1048576$|wire bandwidth'
+if command -v opensm >/dev/null; then
+	table infiniband 1 0 'ib_send_lat -s 8, one switch'
+else
+	skip "bench infiniband" "opensm is not installed"
+fi
 table growth 2 0 'idle|each has'
 if grep -q '<circle' "$work/out/performance.svg"; then
 	ok "bench: the plot has points"

@@ -54,6 +54,7 @@ extern int wire;
 /* What side a must know of side b's memory, and the address of each side. */
 struct far {
 	union ibv_gid gid;
+	uint16_t lid;
 	uint64_t memory, gone;
 	uint32_t rkey, read_only, gone_rkey;
 };

@@ -104,11 +104,7 @@ struct ibv_qp *make_qp(enum ibv_qp_type type, struct ibv_cq *cq)
 
 struct ibv_ah_attr way(void)
 {
-	return (struct ibv_ah_attr){ .is_global = 1,
-				     .port_num = 1,
-				     .grh = { .dgid = far.gid,
-					      .sgid_index = device.gid_index,
-					      .hop_limit = 64 } };
+	return rc_path(&device, &far.gid, far.lid);
 }
 
 /* Returns attributes that are valid for every transition. */
@@ -338,16 +334,20 @@ static void judge_values(struct ibv_qp *qp, const struct type *t)
 {
 	struct ibv_qp_attr attr = good_values(qp->qp_num);
 	int to_init = TO_INIT | find_move(t, IBV_QPS_RESET, IBV_QPS_INIT)->need;
+	struct ibv_port_attr port;
 
+	must(!ibv_query_port(device.context, 1, &port), "ibv_query_port");
 	bring_to(qp, t, IBV_QPS_RESET);
 	attr.qp_state = IBV_QPS_INIT;
 	attr.port_num = 2;
 	verdict(ibv_modify_qp(qp, &attr, IBV_QP_STATE | to_init) == EINVAL,
 		"%s: port 2", t->name);
 	attr.port_num = 1;
-	attr.pkey_index = 1;
+	/* iWARP has no P_Keys, and takes index 0. */
+	attr.pkey_index = port.pkey_tbl_len ? port.pkey_tbl_len : 1;
 	verdict(ibv_modify_qp(qp, &attr, IBV_QP_STATE | to_init) == EINVAL,
-		"%s: P_Key 1 of 1", t->name);
+		"%s: P_Key %u of %u", t->name, attr.pkey_index,
+		port.pkey_tbl_len);
 	verdict(is_seen(t, state_of(qp), IBV_QPS_RESET), "%s: not in RESET",
 		t->name);
 	attr.pkey_index = 0;

@@ -20,6 +20,7 @@
 static void get_to_know(void)
 {
 	struct far mine = { .gid = device.gid,
+			    .lid = device.lid,
 			    .memory = (uintptr_t)memory,
 			    .gone = (uintptr_t)gone->addr,
 			    .rkey = mr->rkey,

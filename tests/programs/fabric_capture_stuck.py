@@ -12,7 +12,7 @@ import subprocess
 import sys
 import time
 
-MAGIC, COMMAND, HEAD = 0x756d4103, 6, struct.Struct('=IIiI')
+MAGIC, COMMAND, HEAD = 0x756d4104, 6, struct.Struct('=IIiI')
 runtime, name, verbena = sys.argv[1:]
 paths = glob.glob(f'/run/verbena/fabric-{name}/socket') + glob.glob(
     f'{runtime}/verbena/fabric-{name}/socket')

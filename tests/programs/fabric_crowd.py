@@ -13,7 +13,7 @@ import struct
 import sys
 import time
 
-MAGIC = 0x756d4103
+MAGIC = 0x756d4104
 CROWD = 1100  # more than the fabric takes; the backlog holds 128
 QUIET = 1.0   # seconds
 

@@ -13,7 +13,7 @@ import socket
 import struct
 import sys
 
-MAGIC = 0x756d4103
+MAGIC = 0x756d4104
 random.seed(1)
 
 

@@ -180,3 +180,90 @@ subnet_tools() {
 		not_ok "fabric: T8 unknown classes are refused at once" "$work/got"
 	fi
 }
+
+# What the tests of verbs on a fabric's adapters share. The caller has set $name
+# and $layer.
+
+# ib_begin: the test uses ports of this machine, which other tests use as well.
+# shellcheck disable=SC2034 # on() reads it
+ib_begin() {
+	HOSTS_PID_here=here
+	port=$((20000 + $$ % 20000))
+}
+ctl() { "$verbena" fabric ctl --name "$name" "$@"; }
+
+subnet_begins() { # FILE OPTION...: a fabric, and opensm on its Hca1
+	local file=$1
+
+	shift
+	rm -f "$work/osm.log"
+	fabric_up "$file" || {
+		not_ok "$layer: the fabric starts" "$work/fabric"
+		summary
+		exit
+	}
+	opensm_up Hca1 "$work/osm.log" "$@"
+	check "the subnet comes up" subnet_up "$work/osm.log"
+}
+
+subnet_ends() {
+	kill "$opensm"
+	wait "$opensm" 2>/dev/null
+	fabric_down
+}
+
+# ib_pair CLIENT SERVER PROGRAM...: both ends, at the places of these nodes. What
+# they write is in $work/client and $work/server.
+ib_pair() {
+	local from=$1 at=$2 words
+
+	shift 2
+	port=$((port + 1))
+	words=("$@" -p "$port")
+	play ib_pair_serve ib_pair_ready ib_pair_call
+}
+ib_pair_serve() { r "$at" "${words[@]}"; }
+ib_pair_ready() { listening here "$port" 20 "$1"; }
+ib_pair_call() { r "$from" "${words[@]}" localhost; }
+
+# pairs NAME PATTERN CLIENT SERVER PROGRAM...: both succeed, and a line of the
+# client's matches.
+pairs() {
+	local what=$1 pattern=$2
+
+	shift 2
+	if ib_pair "$@" && grep -Eq -- "$pattern" "$work/client"; then
+		ok "$layer: $what"
+	else
+		not_ok "$layer: $what (wanted: $pattern)" \
+			"$work/client" "$work/server" "$work/fabric"
+	fi
+}
+
+# between NAME VALUE LOW HIGH
+between() {
+	if [ "${2:-0}" -ge "$3" ] && [ "${2:-0}" -le "$4" ]; then
+		ok "$layer: $1 ($2)"
+	else
+		not_ok "$layer: $1 ($2; wanted: $3 to $4)" \
+			"$work/client" "$work/server"
+	fi
+}
+
+counter() { # NODE LID NAME: a counter of the performance agent
+	r "$1" perfquery -x "$2" 1 2>/dev/null |
+		sed -n "s/^$3:\.*//p"
+}
+
+# lines_of COMMAND...: each line that it prints is a case.
+lines_of() {
+	local status=0
+
+	timeout 60 "$@" >"$work/test" 2>&1 </dev/null || status=$?
+	cat "$work/test"
+	passed=$((passed + $(grep -c '^ok ' "$work/test")))
+	failed=$((failed + $(grep -c '^not ok ' "$work/test")))
+	[ $status -eq 0 ] && grep -q '^ok ' "$work/test" ||
+		not_ok "$layer: ${*: -1} ends well (status $status)" \
+			"$work/test"
+}

@@ -13,7 +13,7 @@ import struct
 import sys
 import time
 
-MAGIC = 0x756d4103
+MAGIC = 0x756d4104
 QUIET = 1.0  # seconds
 path, pid = sys.argv[1], int(sys.argv[2])
 

@@ -17,77 +17,11 @@ topology=/usr/share/doc/ibsim-utils/net-examples/net.2sw2path4hca
 	exit
 }
 name=verbs$$
-port=$((20000 + $$ % 20000)) # of this machine, which other tests use as well
 layer=ib_verbs
-ctl() { "$verbena" fabric ctl --name "$name" "$@"; }
-
-subnet_begins() { # FILE OPTION...: a fabric, and opensm on its Hca1
-	local file=$1
-
-	shift
-	rm -f "$work/osm.log"
-	fabric_up "$file" || {
-		not_ok "ib_verbs: the fabric starts" "$work/fabric"
-		summary
-		exit
-	}
-	opensm_up Hca1 "$work/osm.log" "$@"
-	check "the subnet comes up" subnet_up "$work/osm.log"
-}
-
-subnet_ends() {
-	kill "$opensm"
-	wait "$opensm" 2>/dev/null
-	fabric_down
-}
-
-# pair CLIENT SERVER PROGRAM...: both ends, at the places of these nodes. What
-# they write is in $work/client and $work/server.
-# shellcheck disable=SC2034 # on() reads it
-HOSTS_PID_here=here
-pair() {
-	local from=$1 at=$2 words
-
-	shift 2
-	port=$((port + 1))
-	words=("$@" -p "$port")
-	play pair_serve pair_ready pair_call
-}
-pair_serve() { r "$at" "${words[@]}"; }
-pair_ready() { listening here "$port" 20 "$1"; }
-pair_call() { r "$from" "${words[@]}" localhost; }
-
-# pairs NAME PATTERN CLIENT SERVER PROGRAM...: both succeed, and a line of the
-# client's matches.
-pairs() {
-	local what=$1 pattern=$2
-
-	shift 2
-	if pair "$@" && grep -Eq -- "$pattern" "$work/client"; then
-		ok "ib_verbs: $what"
-	else
-		not_ok "ib_verbs: $what (wanted: $pattern)" \
-			"$work/client" "$work/server" "$work/fabric"
-	fi
-}
+ib_begin
 
 # Megabytes a second that the last ib_write_bw of $1 says: average.
 rate_of() { awk 'NF >= 5 && $1 ~ /^[0-9]+$/ { r = $4 } END { print int(r) }' "$1"; }
-
-# between NAME VALUE LOW HIGH
-between() {
-	if [ "${2:-0}" -ge "$3" ] && [ "${2:-0}" -le "$4" ]; then
-		ok "ib_verbs: $1 ($2)"
-	else
-		not_ok "ib_verbs: $1 ($2; wanted: $3 to $4)" \
-			"$work/client" "$work/server"
-	fi
-}
-
-counter() { # NODE LID NAME: a counter of the performance agent
-	r "$1" perfquery -x "$2" 1 2>/dev/null |
-		sed -n "s/^$3:\.*//p"
-}
 
 # states_of COMMAND...: the port's state and LID, as three programs and the
 # files in /sys see them: "active 5".
@@ -268,7 +202,7 @@ longest_stall() {
 		begun = last != ""; last = $2; at = $1 } }
 		END { print int(most / 1000000) }' "$1"
 }
-seconds=$([ "$quick" = yes ] && echo 3 || echo 12)
+seconds=$([ "$quick" = yes ] && echo 3 || echo 20)
 moving "$work/moving" &
 sampler=$!
 port=$((port + 1))
@@ -302,7 +236,7 @@ cat >"$work/partitions" <<-END
 	0x0200ca0000000201=limited;
 END
 subnet_begins "$topology" -P "$work/partitions"
-cases 6 partitions -- Hca3 Hca4 Hca2
+cases 9 partitions -- Hca3 Hca4 Hca2
 subnet_ends
 
 # --- the fabric's process is killed ---

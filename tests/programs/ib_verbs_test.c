@@ -5,7 +5,8 @@
  * that a subnet manager has brought up. One line for each case. With the
  * argument "events" it prints the asynchronous events of ib0 until it is
  * killed. With "partitions", ib0 is a full member of partition 2, ib1 and ib2
- * are limited ones.
+ * are limited ones. With "follow", it says when the caller shall give ib0
+ * another LID.
  */
 #include <endian.h>
 #include <errno.h>
@@ -13,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <infiniband/verbs.h>
 
@@ -397,9 +399,9 @@ static enum ibv_wc_status talk(struct side *s, int pkey, struct side *peer,
 	connect_to(b, s->port.lid, a->qp_num, peer_pkey);
 	must(post_recv(peer, b) && post_send(s, a, 64, NULL, 0), "SEND");
 	(void)next_wc(s, &wc);
-	ibv_destroy_qp(a);
 	if (wc.status == IBV_WC_SUCCESS)
 		(void)next_wc(peer, &other);
+	ibv_destroy_qp(a);
 	ibv_destroy_qp(b);
 	return wc.status;
 }
@@ -422,6 +424,74 @@ static void partitions(struct side *full, struct side *limited,
 	       "partition: two partitions do not hear each other");
 	result(talk(limited, 0, other, 0) == IBV_WC_SUCCESS,
 	       "partition: the default one goes on");
+	result(talk(full, blue(full), full, blue(full)) == IBV_WC_SUCCESS &&
+		       talk(full, 0, full, 0) == IBV_WC_SUCCESS,
+	       "partition: within one adapter");
+	result(talk(full, 0, full, blue(full)) == IBV_WC_RETRY_EXC_ERR,
+	       "partition: two of them within one adapter");
+	result(talk(limited, blue(limited), limited, blue(limited)) ==
+		       IBV_WC_RETRY_EXC_ERR,
+	       "partition: two limited members within one adapter");
+}
+
+/* --- a LID that changes under a connection --- */
+
+static void say(const char *what)
+{
+	printf("%s\n", what);
+	fflush(stdout);
+}
+
+static void await_event(struct side *s, enum ibv_event_type type)
+{
+	struct ibv_async_event e;
+
+	alarm(40);
+	do {
+		must(!ibv_get_async_event(s->context, &e), "event");
+		ibv_ack_async_event(&e);
+	} while (e.event_type != type);
+	alarm(0);
+}
+
+/* How a SEND from one queue pair of the adapter to another ends. */
+static enum ibv_wc_status send_within(struct side *s, struct ibv_qp *from,
+				      struct ibv_qp *to)
+{
+	struct ibv_wc wc = { 0 }, other;
+
+	must(post_recv(s, to) && post_send(s, from, 64, NULL, 0), "SEND");
+	(void)next_wc(s, &wc);
+	if (wc.status == IBV_WC_SUCCESS)
+		(void)next_wc(s, &other);
+	return wc.status;
+}
+
+/* What goes to the adapter's former LID comes to nobody, although both ends are
+ * on this host. */
+static int follow(struct side *s)
+{
+	struct ibv_qp *a = make_qp(s, IBV_QPT_RC), *b = make_qp(s, IBV_QPT_RC);
+	uint16_t lid = s->port.lid;
+
+	must(a && b, "RC");
+	connect_to(a, lid, b->qp_num, 0);
+	connect_to(b, lid, a->qp_num, 0);
+	result(send_within(s, a, b) == IBV_WC_SUCCESS, "follow: the own LID");
+	say("now another LID");
+	await_event(s, IBV_EVENT_LID_CHANGE);
+	must(!ibv_query_port(s->context, 1, &s->port), "query_port");
+	result(s->port.lid != lid, "follow: told of another LID");
+	result(send_within(s, a, b) == IBV_WC_RETRY_EXC_ERR,
+	       "follow: the former LID reaches nobody");
+	say("now the first LID");
+	await_event(s, IBV_EVENT_LID_CHANGE);
+	must(!ibv_query_port(s->context, 1, &s->port), "query_port");
+	result(s->port.lid == lid && talk(s, 0, s, 0) == IBV_WC_SUCCESS,
+	       "follow: and back");
+	ibv_destroy_qp(a);
+	ibv_destroy_qp(b);
+	return failed;
 }
 
 static int print_events(struct ibv_device *device)
@@ -448,6 +518,10 @@ int main(int argc, char **argv)
 	must(list && list[0], "a device");
 	if (argc > 1 && strcmp(argv[1], "events") == 0)
 		return print_events(list[0]);
+	if (argc > 1 && strcmp(argv[1], "follow") == 0) {
+		open_side(&a, list[0]);
+		return follow(&a);
+	}
 	must(list[1] != NULL, "two devices");
 	result(strcmp(ibv_get_device_name(list[0]), "ib0") == 0 &&
 		       strcmp(ibv_get_device_name(list[1]), "ib1") == 0,

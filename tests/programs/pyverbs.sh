@@ -3,11 +3,14 @@
 # rdma-core's own test suite (Debian's python3-pyverbs), unmodified, on a device
 # of ours: tests/programs/pyverbs.sh [--only GLOB]
 #
-# pyverbs.txt beside this says which tests may be skipped, and why; so does
-# pyverbs_rnic.txt for an iWARP device.
+# pyverbs.txt beside this says which tests may be skipped, and why; so do
+# pyverbs_rnic.txt for an iWARP device, and pyverbs_ib.txt for an adapter of a
+# fabric.
 here=$(dirname "$(readlink -f "$0")")
 # shellcheck source=tests/programs/lib.sh
 . "$here/lib.sh"
+# shellcheck source=tests/programs/fabric_lib.sh
+. "$here/fabric_lib.sh"
 tests_begin "$0" "$@"
 
 suite=/usr/share/doc/rdma-core/tests
@@ -90,12 +93,17 @@ return_huge_pages() {
 	{ echo "$huge_before" >$huge; } 2>/dev/null
 }
 
+# Where the suite runs: on host a, or at an adapter of a fabric.
+host_a() { on a timeout -k 5 120 "$verbena" run -- "$@"; }
+adapter() { timeout -k 5 120 "$verbena" run --device "ib:$name/Hca3" -- "$@"; }
+suite_at=host_a
+
 # run_suite KIND GID [DEVICE TESTS]
 run_suite() {
 	local before=$failed
 
 	: >"$work/results"
-	on a timeout -k 5 120 "$verbena" run -- "$python" \
+	"$suite_at" "$python" \
 		"$here/pyverbs_run.py" "$work" "$work/results" "${4:-$only}" \
 		--dev "${3:-roce_veth0}" --gid "$2" </dev/null \
 		>"$work/suite" 2>&1 || not_ok "pyverbs $1: the suite ends"
@@ -162,5 +170,25 @@ if [ "$only" = '*' ]; then
 	run_suite iWARP 0 iw_veth0 "$rnic"
 	stale
 	between_hosts "iWARP, between two hosts" iw_veth0 0 "$rnic_cm"
+	unset VERBENA_DEVICES
+fi
+
+# An adapter of a fabric: queue pairs of one program, by packets and without.
+topology=/usr/share/doc/ibsim-utils/net-examples/net.2sw2path4hca
+if [ -e "$topology" ] && command -v opensm >/dev/null; then
+	name=pyverbs$$
+	layer=pyverbs
+	ib_begin
+	export XDG_RUNTIME_DIR=$work/run
+	mkdir -m 700 "$XDG_RUNTIME_DIR"
+	subnet_begins "$topology"
+	suite_at=adapter
+	table=$here/pyverbs_ib.txt
+	run_suite InfiniBand 0 ib0
+	stale
+	VERBENA_NEAR=off run_suite "InfiniBand, packets" 0 ib0
+	subnet_ends
+else
+	skip "pyverbs on ib0" "opensm or ibsim-utils is not installed"
 fi
 summary

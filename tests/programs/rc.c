@@ -114,13 +114,14 @@ static bool is_ipv4(const union ibv_gid *gid)
 }
 
 /* Find the first GID of the family that is an address which an administrator
- * assigned. */
-static int find_gid(struct ibv_context *c, int family, int count,
+ * assigned. An iWARP port has one GID, and the first of an InfiniBand port is
+ * its own. */
+static int find_gid(struct ibv_context *c, bool has_lid, int family, int count,
 		    union ibv_gid *gid)
 {
 	static const union ibv_gid none;
 
-	if (c->device->transport_type == IBV_TRANSPORT_IWARP) {
+	if (c->device->transport_type == IBV_TRANSPORT_IWARP || has_lid) {
 		must(!ibv_query_gid(c, 1, 0, gid), "ibv_query_gid");
 		return 0;
 	}
@@ -146,8 +147,10 @@ void rc_open(struct rc_device *d, const struct rc_options *o)
 	must(!ibv_query_port(d->context, 1, &port), "ibv_query_port");
 	if (port.state != IBV_PORT_ACTIVE)
 		die("the port is not active");
-	d->gid_index =
-		find_gid(d->context, o->family, port.gid_tbl_len, &d->gid);
+	d->lid = port.lid;
+	d->global = !d->lid || o->family == 6;
+	d->gid_index = find_gid(d->context, d->lid, o->family, port.gid_tbl_len,
+				&d->gid);
 	d->mtu = o->mtu ? o->mtu : port.active_mtu;
 	d->pd = ibv_alloc_pd(d->context);
 	must(d->pd, "ibv_alloc_pd");
@@ -181,7 +184,7 @@ struct ibv_qp *rc_qp(struct rc_device *d, struct ibv_cq *cq, unsigned wrs,
 struct rc_address rc_address(const struct rc_device *d, const struct ibv_qp *qp,
 			     uint32_t psn)
 {
-	return (struct rc_address){ d->gid, qp->qp_num, psn & 0xffffff,
+	return (struct rc_address){ d->gid, d->lid, qp->qp_num, psn & 0xffffff,
 				    d->mtu };
 }
 
@@ -203,6 +206,20 @@ int rc_to_init(struct ibv_qp *qp, unsigned access)
 	return ibv_modify_qp(qp, &attr, init_mask(qp));
 }
 
+struct ibv_ah_attr rc_path(const struct rc_device *d, const union ibv_gid *gid,
+			   uint16_t lid)
+{
+	struct ibv_ah_attr to = { .dlid = lid, .port_num = 1 };
+
+	if (!d->global)
+		return to;
+	to.is_global = 1;
+	to.grh.dgid = *gid;
+	to.grh.sgid_index = (uint8_t)d->gid_index;
+	to.grh.hop_limit = 64;
+	return to;
+}
+
 int rc_to_rtr(const struct rc_device *d, struct ibv_qp *qp,
 	      const struct rc_address *peer)
 {
@@ -213,11 +230,7 @@ int rc_to_rtr(const struct rc_device *d, struct ibv_qp *qp,
 		.rq_psn = peer->psn,
 		.max_dest_rd_atomic = 16,
 		.min_rnr_timer = 1,
-		.ah_attr = { .is_global = 1,
-			     .port_num = 1,
-			     .grh = { .dgid = peer->gid,
-				      .sgid_index = (uint8_t)d->gid_index,
-				      .hop_limit = 64 } },
+		.ah_attr = rc_path(d, &peer->gid, peer->lid),
 	};
 
 	return ibv_modify_qp(qp, &attr,

@@ -46,7 +46,8 @@ struct rc_options {
 
 /*
  * The options of every program: [-d DEVICE] [-4|-6] [-p PORT]. rc_option()
- * handles one letter of getopt(); an unknown letter ends the program.
+ * handles one letter of getopt(); an unknown letter ends the program. On an
+ * InfiniBand device -6 means addresses with a GRH, and -4 without.
  */
 #define RC_LETTERS "d:46p:"
 void rc_read_option(struct rc_options *o, int letter);
@@ -58,6 +59,10 @@ struct rc_device {
 	struct ibv_pd *pd;
 	int gid_index;
 	union ibv_gid gid;
+	/* The LID of an InfiniBand port, elsewhere 0, and whether addresses
+	 * have a GRH: with -4 they have none there. */
+	uint16_t lid;
+	bool global;
 	enum ibv_mtu mtu;
 };
 void rc_open(struct rc_device *d, const struct rc_options *o);
@@ -66,6 +71,7 @@ void rc_close(struct rc_device *d);
 /* What the peer must know of a queue pair to connect to it. */
 struct rc_address {
 	union ibv_gid gid;
+	uint16_t lid;
 	uint32_t qpn, psn;
 	enum ibv_mtu mtu;
 };
@@ -74,6 +80,9 @@ struct ibv_qp *rc_qp(struct rc_device *d, struct ibv_cq *cq, unsigned wrs,
 		     unsigned sges, unsigned inline_bytes);
 struct rc_address rc_address(const struct rc_device *d, const struct ibv_qp *qp,
 			     uint32_t psn);
+/* Returns the address of the port that has @gid, and on InfiniBand @lid. */
+struct ibv_ah_attr rc_path(const struct rc_device *d, const union ibv_gid *gid,
+			   uint16_t lid);
 /* Each function makes one move by ibv_modify_qp(); it returns 0 or its
  * errno. */
 int rc_to_init(struct ibv_qp *qp, unsigned access);

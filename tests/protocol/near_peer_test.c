@@ -30,6 +30,9 @@ static const struct field fields[] = {
 	{ "another address, second half", FIELD(sgid[1]), 1ull << 63, WAY_PACKETS },
 	{ "another peer's address, first half", FIELD(dgid[0]), 1ull << 63, WAY_PACKETS },
 	{ "another peer's address, second half", FIELD(dgid[1]), 1, WAY_PACKETS },
+	{ "the same partition, a limited member", FIELD(pkey), 0x8000, WAY_NEAR },
+	{ "another partition", FIELD(pkey), 1, WAY_PACKETS },
+	{ "an adapter of a fabric", FIELD(place), 1, WAY_PACKETS },
 };
 // clang-format on
 
@@ -60,6 +63,95 @@ static void peer__is_the_one_that_is_connected(void **state)
 		if (t->pair.qp[0]->way != f->way)
 			fail_msg("%s: way %u", f->what, t->pair.qp[0]->way);
 		assert_memory_equal(t->mem[1] + AT, t->mem[0] + AT, LEN);
+		stage_close(t);
+	}
+}
+
+/* The port of @side does, or does not, reach the other one any more. */
+static void follow(struct stage *t, unsigned side, bool reaches)
+{
+	vb_mutex_lock(&t->pair.qp[side]->drive);
+	vb_near_follow(near_sim_near(&t->sim, side), t->pair.qp[side], reaches);
+	vb_mutex_unlock(&t->pair.qp[side]->drive);
+}
+
+/* Post a WRITE of @len bytes and wait for @wait. Returns the completion's
+ * status, or -1. */
+static int write_for(struct stage *t, uint32_t at, vb_time wait)
+{
+	struct vb_send_wqe wqe = stage_wqe(t, WR_WRITE, at, LEN);
+	struct vb_cqe wc;
+
+	stage_post(t, &wqe, at, t->mr[0]->key);
+	sim_settle(&t->sim, t->sim.now + wait);
+	return sim_poll(t->pair.send_cq[0], &wc) ? wc.status : -1;
+}
+
+/* A port changes its LID, or goes down: requests wait, at whichever end that
+ * is, and go on when it is back in time. Otherwise they fail as packets do. */
+static void follow__a_port_that_reaches_nobody(void **state)
+{
+	for (unsigned side = 0; side < SIM_SIDES; side++) {
+		struct stage *t = stage_open(&near_sim_path, 1, NULL);
+		struct vb_cqe wc;
+
+		assert_int_equal(write_for(t, AT, VB_SEC), WC_SUCCESS);
+		follow(t, side, false);
+		assert_int_equal(write_for(t, 2 * AT, 20 * VB_MSEC), -1);
+		assert_memory_not_equal(t->mem[1] + 2 * AT, t->mem[0] + 2 * AT,
+					LEN);
+		follow(t, side, true);
+		sim_settle(&t->sim, t->sim.now + VB_SEC);
+		assert_true(sim_poll(t->pair.send_cq[0], &wc));
+		assert_int_equal(wc.status, WC_SUCCESS);
+		assert_memory_equal(t->mem[1] + 2 * AT, t->mem[0] + 2 * AT,
+				    LEN);
+		follow(t, side, false);
+		assert_int_equal(write_for(t, 3 * AT, 100 * VB_SEC),
+				 WC_RETRY_EXC_ERR);
+		assert_int_equal(t->pair.qp[0]->way, WAY_NEAR);
+		stage_close(t);
+	}
+}
+
+/* A SEND that is on the lane when the receiver's port goes away. */
+static void follow__a_request_that_is_on_the_lane(void **state)
+{
+	struct stage *t = stage_open(&near_sim_path, 1, NULL);
+	struct vb_send_wqe wqe = stage_wqe(t, WR_SEND, AT, LEN);
+	struct ends e = { 0 };
+
+	assert_int_equal(write_for(t, AT, VB_SEC), WC_SUCCESS);
+	stage_recv(t, 2 * AT, LEN, t->mr[1]->key);
+	near_sim_stop(&t->sim, 1);
+	wqe.wr_id = 0;
+	stage_post(t, &wqe, AT, t->mr[0]->key);
+	sim_drive(&t->sim);
+	follow(t, 1, false);
+	near_sim_go_on(&t->sim, 1);
+	sim_settle(&t->sim, t->sim.now + 20 * VB_MSEC);
+	stage_poll(t, 1, &e);
+	assert_int_equal(e.recvs, 0);
+	follow(t, 1, true);
+	sim_settle(&t->sim, t->sim.now + VB_SEC);
+	stage_poll(t, 1, &e);
+	assert_int_equal(e.recvs, 1);
+	assert_int_equal(e.recv[0], WC_SUCCESS);
+	stage_close(t);
+}
+
+/* The subnet manager takes the queue pair out of its partition. */
+static void follow__a_partition_that_it_leaves(void **state)
+{
+	for (unsigned side = 0; side < SIM_SIDES; side++) {
+		struct stage *t = stage_open(&near_sim_path, 1, NULL);
+		struct vb_port *p = &t->sim.side[side].adapter.port;
+
+		assert_int_equal(write_for(t, AT, VB_SEC), WC_SUCCESS);
+		atomic_store(&p->pkeys[0], (uint16_t)0x8002);
+		follow(t, side, true);
+		assert_int_equal(write_for(t, 2 * AT, 100 * VB_SEC),
+				 WC_RETRY_EXC_ERR);
 		stage_close(t);
 	}
 }
@@ -140,6 +232,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(peer__is_the_one_that_is_connected),
+		cmocka_unit_test(follow__a_port_that_reaches_nobody),
+		cmocka_unit_test(follow__a_request_that_is_on_the_lane),
+		cmocka_unit_test(follow__a_partition_that_it_leaves),
 		cmocka_unit_test(clock__of_a_queue_pair_never_goes_back),
 		cmocka_unit_test(clock__rnr_waits_from_the_queue_pairs_time),
 	};

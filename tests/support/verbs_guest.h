@@ -28,11 +28,12 @@ struct guest {
 static inline void guest_attach(struct guest *g, struct vb_fabricd *f,
 				struct vb_fab_node *node)
 {
+	const struct vb_umad_where at = { .port = 1 };
 	unsigned count = VERBS_FDS;
 
 	memset(g, 0, sizeof(*g));
 	MUST(!socketpair(AF_UNIX, SOCK_SEQPACKET, 0, g->control));
-	MUST(!vb_fabricd_verbs_attach(f, g, g->control[0], node, 1, &g->p));
+	MUST(!vb_fabricd_verbs_attach(f, g, g->control[0], node, &at, &g->p));
 	MUST(vb_fdmail_recv(g->control[1], &g->port, sizeof(g->port), g->fds,
 			    &count, MSG_DONTWAIT) == sizeof(g->port));
 	MUST(count == VERBS_FDS);

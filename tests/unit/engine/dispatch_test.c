@@ -9,8 +9,9 @@ static struct {
 	unsigned received, steps, in_run;
 	bool runs; /* a run has begun and has not ended */
 	struct vb_mr_use use;
-	bool grh;     /* whether the last packet had a GRH */
-	uint32_t key; /* rkey of the packets in hear_in_run() */
+	bool grh;	    /* whether the last packet had a GRH */
+	unsigned path_bits; /* of the last datagram's destination */
+	uint32_t key;	    /* rkey of the packets in hear_in_run() */
 	uint8_t codes[4];
 	vb_time at; /* the time that came with the last packet */
 } heard;
@@ -19,6 +20,7 @@ static void hear(struct vb_qp *qp, const struct vb_ib_pkt *pkt, vb_time now)
 {
 	heard.codes[heard.received++ % VB_COUNT(heard.codes)] = pkt->bth.opcode;
 	heard.grh = pkt->grh;
+	heard.path_bits = pkt->from ? pkt->from->path_bits : 0;
 	heard.at = now;
 }
 
@@ -534,6 +536,58 @@ static void dispatch__datagrams_with_a_dgid(void **state)
 	rig_down(r);
 }
 
+/* On InfiniBand: a connection's frames come from any LID of the peer's port. */
+static void dispatch__connections_compare_lids(void **state)
+{
+	static const struct {
+		uint8_t lmc;
+		uint16_t slid;
+		unsigned comes;
+	} rows[] = {
+		{ 0, 8, 1 },  { 0, 9, 0 },  { 2, 8, 1 },
+		{ 2, 11, 1 }, { 2, 12, 0 }, { 2, 7, 0 },
+	};
+	struct rig *r = rig_up(*state, QPS_RTS);
+
+	r->f->a.addressing = &vb_addressing_ib;
+	r->qp->route.ib = (struct vb_lid_path){ .dlid = 8 };
+	for (unsigned i = 0; i < VB_COUNT(rows); i++) {
+		struct vb_frame *f = add_frame(r, CODE_SEND_ONLY);
+
+		atomic_store(&r->f->a.port.lmc, rows[i].lmc);
+		f->src = f->dst = NULL;
+		f->slid = rows[i].slid;
+		f->dlid = 1;
+		assert_int_equal(dispatch(r, 0), rows[i].comes);
+	}
+	atomic_store(&r->f->a.port.lmc, 0);
+	r->f->a.addressing = &vb_addressing_roce;
+	rig_down(r);
+}
+
+/* Path bits are those of a LID of the port; a group's LID has none. */
+static void dispatch__datagrams_tell_their_path_bits(void **state)
+{
+	static const struct vb_gid group = { { 0xff, 0x12, [15] = 1 } };
+	struct rig *r = rig_of(*state, QPT_UD, QPS_RTS);
+
+	r->f->a.addressing = &vb_addressing_ib;
+	atomic_store(&r->f->a.port.lmc, 3);
+	datagram_from(r, NULL, -1);
+	r->e.rxq.frames[0].dst = NULL;
+	r->e.rxq.frames[0].dlid = 0x15;
+	assert_int_equal(dispatch(r, 0), 1);
+	assert_int_equal(heard.path_bits, 5);
+	datagram_from(r, &address, -1);
+	r->e.rxq.frames[0].dst = &group;
+	r->e.rxq.frames[0].dlid = 0xc005;
+	assert_int_equal(dispatch(r, 0), 1);
+	assert_int_equal(heard.path_bits, 0);
+	atomic_store(&r->f->a.port.lmc, 0);
+	r->f->a.addressing = &vb_addressing_roce;
+	rig_down(r);
+}
+
 static void dispatch__groups(void **state)
 {
 	static const struct vb_gid group = { { [10] = 0xff, 0xff, 239, 1 } };
@@ -587,6 +641,8 @@ int main(void)
 		TEST(dispatch__datagrams_come_from_anybody),
 		TEST(dispatch__datagrams_come_to_the_port),
 		TEST(dispatch__datagrams_with_a_dgid),
+		TEST(dispatch__connections_compare_lids),
+		TEST(dispatch__datagrams_tell_their_path_bits),
 		TEST(dispatch__groups),
 		TEST(dispatch__identification),
 		TEST(dispatch__identification_at_random),

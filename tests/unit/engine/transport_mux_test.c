@@ -11,6 +11,11 @@ static struct {
 	struct vb_engine e;
 	bool is_here;
 	unsigned sends; /* number of calls of the fake vb_near_send() */
+	/* the LID of the fake InfiniBand port */
+	uint16_t lid;
+	/* the last call of the fake vb_near_follow() */
+	unsigned follows;
+	bool reaches;
 	/* packets or a lane: what the fake vb_near_send() decides */
 	enum vb_qp_way way;
 } fake;
@@ -23,6 +28,17 @@ static struct vb_engine *fake_running(void)
 static bool fake_owns(const struct vb_gid *gid, uint32_t ifindex)
 {
 	return fake.is_here;
+}
+
+static bool fake_owns_lid(const struct vb_link *l, uint16_t lid)
+{
+	return fake.lid == lid;
+}
+
+static void fake_follow(struct vb_near *n, struct vb_qp *qp, bool reaches)
+{
+	fake.follows++;
+	fake.reaches = reaches;
 }
 
 static int fake_attach_near(struct vb_qp *qp)
@@ -70,6 +86,8 @@ static void fake_settle(struct vb_near *n, const struct vb_adapter *a,
 
 #define vb_engine_running   fake_running
 #define vb_udp_owns	    fake_owns
+#define vb_ib_owns	    fake_owns_lid
+#define vb_near_follow	    fake_follow
 #define vb_near_attach	    fake_attach_near
 #define vb_near_detach	    fake_detach_near
 #define vb_near_enter	    fake_enter_near
@@ -188,6 +206,77 @@ static void enter__a_peer_here_until_reset(void **state)
 	vb_qp_destroy(qp);
 }
 
+#define OWN_LID	  7
+#define OTHER_LID 9
+
+/* A queue pair in RTS whose peer is at @lid. */
+static struct vb_qp *connected_to(struct fixture *f, uint16_t lid)
+{
+	struct vb_qp *qp = make(f, init_of(f));
+	struct vb_qp_attr attr;
+
+	assert_int_equal(modify(qp, QPS_INIT, TO_INIT), 0);
+	attr = good_attr(QPS_RTR);
+	attr.av = (struct vb_av){ .dlid = lid, .port_num = 1 };
+	assert_int_equal(vb_qp_modify(qp, &attr, TO_RTR, 1000), 0);
+	assert_int_equal(modify(qp, QPS_RTS, TO_RTS), 0);
+	return qp;
+}
+
+/* On InfiniBand the peer is here if its LID is one of the port's own. */
+static void enter__a_peer_at_the_own_lid(void **state)
+{
+	struct fixture *f = begin(state, &vb_mux_transport);
+	struct vb_qp *here, *there;
+
+	f->a.addressing = &vb_addressing_ib;
+	fake.lid = OWN_LID;
+	here = connected_to(f, OWN_LID);
+	assert_ptr_equal(here->ops, &near_or_packets);
+	there = connected_to(f, OTHER_LID);
+	assert_ptr_equal(there->ops, &vb_rc_ops);
+	vb_qp_destroy(here);
+	vb_qp_destroy(there);
+}
+
+static void set_port_state(struct vb_port *p, enum vb_port_state state)
+{
+	vb_mutex_lock(&p->lock);
+	p->state = state;
+	vb_mutex_unlock(&p->lock);
+}
+
+/* near/ learns whether packets would still reach the peer. */
+static void follow__the_port(void **state)
+{
+	struct fixture *f = begin(state, &vb_mux_transport);
+	struct vb_qp *qp;
+
+	f->a.addressing = &vb_addressing_ib;
+	fake.e.qps = f->a.qps;
+	fake.lid = OWN_LID;
+	set_port_state(&f->a.port, PORT_ACTIVE);
+	qp = connected_to(f, OWN_LID);
+	assert_int_equal(fake.follows, 1);
+	assert_true(fake.reaches);
+	set_port_state(&f->a.port, PORT_INIT);
+	vb_mux_follow(&fake.e, &f->a);
+	assert_int_equal(fake.follows, 2);
+	assert_false(fake.reaches);
+	set_port_state(&f->a.port, PORT_ACTIVE);
+	fake.lid = OTHER_LID;
+	vb_mux_follow(&fake.e, &f->a);
+	assert_int_equal(fake.follows, 3);
+	assert_false(fake.reaches);
+	fake.lid = OWN_LID;
+	vb_mux_follow(&fake.e, &f->a);
+	assert_int_equal(fake.follows, 4);
+	assert_true(fake.reaches);
+	vb_mux_follow(&fake.e, NULL); /* another adapter */
+	assert_int_equal(fake.follows, 4);
+	vb_qp_destroy(qp);
+}
+
 /* Datagram queue pairs never use a lane of memory that programs share. */
 static void enter__datagrams_stay_packets(void **state)
 {
@@ -242,6 +331,8 @@ int main(void)
 		TEST(attach__the_engine_keeps_what_is_its_own),
 		TEST(enter__a_peer_elsewhere),
 		TEST(enter__a_peer_here_until_reset),
+		TEST(enter__a_peer_at_the_own_lid),
+		TEST(follow__the_port),
 		TEST(enter__datagrams_stay_packets),
 		TEST(expect__a_stream_whose_peer_shows_a_card),
 	};

@@ -107,21 +107,36 @@ static int finish(void **state)
 
 /* --- programs --- */
 
-static void attach(struct program *p, const char *node)
+/* Ask for the slot @slot at the adapter @node; 0: any. 0, or the fabric's
+ * -errno, and @p has nothing then. */
+static int ask_for(struct program *p, const char *node, uint16_t slot,
+		   int fds[VERBS_FDS])
 {
 	struct vb_fabric_place place = { 0 };
-	int fds[VERBS_FDS];
+	struct vb_umad_where where;
 	unsigned count = VERBS_FDS;
+	int rc;
 
 	memset(p, 0, sizeof(*p));
 	snprintf(place.fabric, sizeof(place.fabric), "%s", w.name);
 	snprintf(place.node, sizeof(place.node), "%s", node);
+	where = vb_fabric_where(VERBS_ATTACH, &place, 1);
+	where.slot = slot;
 	p->control = vb_fabric_reach(&place);
 	assert_true(p->control >= 0);
-	assert_int_equal(vb_fabric_ask(p->control, VERBS_ATTACH, &place, 1,
-				       &p->port, sizeof(p->port), fds, &count),
-			 0);
-	assert_int_equal(count, VERBS_FDS);
+	rc = vb_fabric_ask(p->control, &where, &p->port, sizeof(p->port), fds,
+			   &count);
+	assert_int_equal(count, rc ? 0 : VERBS_FDS);
+	if (rc)
+		close(p->control);
+	return rc;
+}
+
+static void attach_as(struct program *p, const char *node, uint16_t slot)
+{
+	int fds[VERBS_FDS];
+
+	assert_int_equal(ask_for(p, node, slot, fds), 0);
 	assert_int_equal(vb_shm_map(fds[VERBS_FD_PROGRAM],
 				    VB_SHRING_BYTES(VB_VERBS_RING), true,
 				    &p->own),
@@ -134,6 +149,11 @@ static void attach(struct program *p, const char *node)
 	close(fds[VERBS_FD_FABRIC]);
 	p->bell = fds[VERBS_FD_BELL];
 	vb_shring_open(&p->out, &p->in, p->own, p->theirs, VB_VERBS_RING);
+}
+
+static void attach(struct program *p, const char *node)
+{
+	attach_as(p, node, 0);
 }
 
 static void leave(struct program *p)
@@ -486,6 +506,7 @@ static void verbs__a_host_joins_later(void **state)
 static void verbs__switches_have_none(void **state)
 {
 	struct vb_fabric_place place = { .node = "S1" };
+	struct vb_umad_where where;
 	struct vb_verbs_port port;
 	unsigned count = 0;
 	int fd;
@@ -493,10 +514,53 @@ static void verbs__switches_have_none(void **state)
 	snprintf(place.fabric, sizeof(place.fabric), "%s", w.name);
 	fd = vb_fabric_reach(&place);
 	assert_true(fd >= 0);
-	assert_int_equal(vb_fabric_ask(fd, VERBS_ATTACH, &place, 0, &port,
-				       sizeof(port), NULL, &count),
-			 -ENODEV);
+	where = vb_fabric_where(VERBS_ATTACH, &place, 0);
+	assert_int_equal(
+		vb_fabric_ask(fd, &where, &port, sizeof(port), NULL, &count),
+		-ENODEV);
 	close(fd);
+}
+
+/* Programs of one host ask for the slot that they have there. */
+static void verbs__a_slot_that_is_asked_for(void **state)
+{
+	vb_time until = vb_clock_read() + PATIENCE;
+	struct program one, two, other;
+	int fds[VERBS_FDS], rc;
+
+	attach_as(&one, "H1", 417);
+	assert_int_equal(one.port.slot, 417);
+	assert_int_equal(ask_for(&two, "H1", 417, fds), -EADDRINUSE);
+	assert_int_equal(ask_for(&two, "H1", VB_SLOTS, fds), -EINVAL);
+	attach(&two, "H1");
+	assert_int_not_equal(two.port.slot, 417);
+	attach_as(&other, "H2", 417);
+	assert_int_equal(other.port.slot, 417);
+	leave(&one);
+	/* The fabric frees the slot when it sees the end. */
+	do
+		rc = ask_for(&one, "H1", 417, fds);
+	while (rc == -EADDRINUSE && vb_clock_read() < until);
+	assert_int_equal(rc, 0);
+	vb_fdmail_close(fds, VERBS_FDS);
+	close(one.control);
+	leave(&two);
+	leave(&other);
+}
+
+static void verbs__places_differ(void **state)
+{
+	struct program one, two, other;
+
+	attach(&one, "H1");
+	attach(&two, "H1");
+	attach(&other, "H2");
+	assert_true(one.port.place);
+	assert_true(one.port.place == two.port.place);
+	assert_true(one.port.place != other.port.place);
+	leave(&one);
+	leave(&two);
+	leave(&other);
 }
 
 int main(void)
@@ -512,6 +576,8 @@ int main(void)
 		TEST(verbs__groups),
 		TEST(verbs__a_host_joins_later),
 		TEST(verbs__switches_have_none),
+		TEST(verbs__a_slot_that_is_asked_for),
+		TEST(verbs__places_differ),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
