@@ -81,6 +81,52 @@ static void neigh__nobody_there(void **state)
 			 -EHOSTUNREACH);
 }
 
+/* A protocol that routers do not forward reaches neighbours alone. */
+static void neigh__not_over_a_router(void **state)
+{
+	static const struct {
+		const uint8_t to[4];
+		int rc;
+	} rows[] = {
+		{ { 192, 0, 2, 7 }, 0 },
+		{ { 192, 0, 2, 1 }, 0 },
+		{ { 239, 1, 2, 3 }, 0 },
+		{ { 198, 51, 100, 1 }, -ENETUNREACH },
+	};
+	struct vb_neigh_from from = { .ifindex = if_nametoindex("p0"),
+				      .no_router = true };
+	uint8_t mac[6];
+	uint16_t vlan;
+
+	for (size_t i = 0; i < VB_COUNT(rows); i++) {
+		struct vb_gid to = vb_gid_from_ipv4(rows[i].to);
+
+		assert_int_equal(vb_neigh_resolve(&from, &to, mac, &vlan),
+				 rows[i].rc);
+	}
+}
+
+static void port__what_the_kernel_says(void **state)
+{
+	static const uint8_t zero[6];
+	struct vb_neigh_port p;
+
+	assert_int_equal(vb_neigh_port(if_nametoindex("p0"), &p), 0);
+	assert_memory_equal(p.mac, own, 6);
+	assert_int_equal(p.vlan, VB_NO_VLAN);
+	assert_int_equal(p.below, 0);
+	assert_int_equal(vb_neigh_port(if_nametoindex("lo"), &p), 0);
+	assert_memory_equal(p.mac, zero, 6);
+	assert_int_equal(vb_neigh_port(9999, &p), -ENODEV);
+	if (if_nametoindex("v5") == 0)
+		return;
+	assert_int_equal(vb_neigh_port(if_nametoindex("v5"), &p), 0);
+	assert_memory_equal(p.mac, own, 6);
+	assert_int_equal(p.vlan, 5);
+	assert_int_equal(p.tpid, 0x8100);
+	assert_int_equal(p.below, if_nametoindex("p0"));
+}
+
 static pid_t far;
 
 /* The other end of p1 is in another namespace, so that requests go out. Not
@@ -121,6 +167,8 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(neigh__known_gateways_and_vlans),
 		cmocka_unit_test(neigh__nobody_there),
+		cmocka_unit_test(neigh__not_over_a_router),
+		cmocka_unit_test(port__what_the_kernel_says),
 	};
 
 	if (!netns_enter())
