@@ -179,10 +179,12 @@ static void list_commands(FILE *to)
 			commands[i].arguments, commands[i].summary);
 	fprintf(to,
 		"\nA SPEC is an interface (eth0) or roce:INTERFACE for RoCE, "
-		"iwarp:INTERFACE\nfor iWARP, or a device's name (roce_eth0, "
-		"iw_eth0), or ib:NODE or ib:FABRIC/NODE for a\nplace in an "
-		"InfiniBand fabric, or ib for an adapter in a fabric of your "
-		"own, which starts\nby itself. Without any there is a RoCE "
+		"rocev1:INTERFACE\nfor RoCE of both versions (RoCEv1 needs "
+		"CAP_NET_RAW), iwarp:INTERFACE for iWARP,\nor a device's "
+		"name (roce_eth0, rocev1_eth0, iw_eth0), or ib:NODE or "
+		"ib:FABRIC/NODE\nfor a place in an InfiniBand fabric, or ib "
+		"for an adapter in a fabric of your own,\nwhich starts by "
+		"itself. Without any there is a RoCE "
 		"device for each interface, and no other\ndevice.\n"
 		"Environment variables:\n"
 		"  " DEVICES_VARIABLE "  comma-separated specs; "

@@ -59,6 +59,13 @@ int rcm_devices_open(void)
 	return rc;
 }
 
+/* True if connections can use the GID: the connection manager speaks RoCEv2,
+ * and a device with both versions has RoCEv1's entries, too. */
+static bool is_for_connections(const struct ibv_gid_entry *e)
+{
+	return e->gid_type != IBV_GID_TYPE_ROCE_V1;
+}
+
 /* True if @gid is in the GID table of port 1. Then this function has set
  * *@found to the entry and has read the path MTU of the device again. */
 static bool has_gid(struct rcm_device *d, const struct vb_gid *gid,
@@ -69,7 +76,8 @@ static bool has_gid(struct rcm_device *d, const struct vb_gid *gid,
 	if (ibv_query_port(d->verbs, 1, &p))
 		return false;
 	for (uint32_t i = 0; i < (uint32_t)p.gid_tbl_len; i++) {
-		if (ibv_query_gid_ex(d->verbs, 1, i, found, 0))
+		if (ibv_query_gid_ex(d->verbs, 1, i, found, 0) ||
+		    !is_for_connections(found))
 			continue;
 		if (memcmp(found->gid.raw, gid->raw, 16) == 0) {
 			d->mtu = (uint8_t)p.active_mtu;
@@ -145,17 +153,19 @@ static bool take_device(struct rcm_id *id, struct rcm_device *d,
 /*
  * Rates a GID as the local address of a path to this host itself; more is
  * better. What counts most is that it is an IP address of the interface, which
- * GID 0 need not be; then that it is not link-local, because such an address
- * needs an interface index beside it; and last that it has the address family
- * of @wanted.
+ * GID 0, @first, need not be; then that it is not link-local, because such an
+ * address needs an interface index beside it; and last that it has the address
+ * family of @wanted.
  */
 static unsigned rate_gid(const struct ibv_gid_entry *e,
+			 const struct ibv_gid_entry *first,
 			 const struct vb_gid *wanted)
 {
+	bool is_address = memcmp(&e->gid, &first->gid, sizeof(e->gid)) != 0;
 	struct vb_gid gid;
 
 	memcpy(gid.raw, e->gid.raw, sizeof(gid.raw));
-	return 1u + 4u * (e->gid_index > 0) + 2u * !vb_gid_is_link_local(&gid) +
+	return 1u + 4u * is_address + 2u * !vb_gid_is_link_local(&gid) +
 	       (vb_gid_is_ipv4(&gid) == vb_gid_is_ipv4(wanted));
 }
 
@@ -164,7 +174,7 @@ static unsigned rate_gid(const struct ibv_gid_entry *e,
 static bool leads_home(struct rcm_device *d, const struct vb_gid *wanted,
 		       enum rcm_kind kind, struct ibv_gid_entry *found)
 {
-	struct ibv_gid_entry e;
+	struct ibv_gid_entry e, first;
 	struct ibv_port_attr p;
 	unsigned best = 0, rate;
 
@@ -173,10 +183,13 @@ static bool leads_home(struct rcm_device *d, const struct vb_gid *wanted,
 		return false;
 	if (d->iwarp)
 		return rcm_device_first_gid(d, found);
+	if (!rcm_device_first_gid(d, &first))
+		return false;
 	for (uint32_t i = 0; i < (uint32_t)p.gid_tbl_len; i++) {
-		if (ibv_query_gid_ex(d->verbs, 1, i, &e, 0))
+		if (ibv_query_gid_ex(d->verbs, 1, i, &e, 0) ||
+		    !is_for_connections(&e))
 			continue;
-		rate = rate_gid(&e, wanted);
+		rate = rate_gid(&e, &first, wanted);
 		if (rate <= best)
 			continue;
 		best = rate;
