@@ -32,7 +32,7 @@ static int no_roce1(const struct vb_open_adapter *oa, int rc)
 static int open_links(struct vb_engine *e) VB_REQUIRES(e->list_lock)
 {
 	struct vb_link *v1, *both;
-	int rc = vb_roce1_open(e->lease.slot, &v1);
+	int rc = vb_roce1_open(e->lease.slot, true, &v1);
 
 	if (rc)
 		return rc;

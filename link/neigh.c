@@ -199,6 +199,8 @@ static int find_mac(struct search *s, uint8_t mac[6])
 	if (rc != -EAGAIN && rc != -EHOSTUNREACH)
 		return rc;
 	give_cause(s);
+	if (s->from->no_wait)
+		return -EAGAIN;
 	for (unsigned i = 0; i < TRIES; i++) {
 		rc = look_up(s, mac);
 		if (rc != -EAGAIN)

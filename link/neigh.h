@@ -14,6 +14,9 @@ struct vb_neigh_from {
 	uint8_t mac[6];
 	/* The frame is of a protocol that routers do not forward. */
 	bool no_router;
+	/* Do not wait until a neighbour answers that the kernel does not
+	 * know. */
+	bool no_wait;
 };
 
 /*
@@ -21,7 +24,8 @@ struct vb_neigh_from {
  * (VB_NO_VLAN: none). If the kernel does not know the neighbour, it must ask
  * the network, and this call blocks for up to 3 s. -EHOSTUNREACH: no route, or
  * the neighbour does not answer; -ENETUNREACH: the way leads over a router, but
- * @from says no_router; else -errno.
+ * @from says no_router; -EAGAIN: the kernel asks the neighbour, but @from says
+ * no_wait; else -errno.
  */
 VB_MUST_CHECK int vb_neigh_resolve(const struct vb_neigh_from *from,
 				   const struct vb_gid *to, uint8_t mac[6],

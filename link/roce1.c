@@ -202,7 +202,7 @@ static int open_filtered(struct vb_roce1 *r1)
 	return rc;
 }
 
-int vb_roce1_open(unsigned slot, struct vb_link **link)
+int vb_roce1_open(unsigned slot, bool waits, struct vb_link **link)
 {
 	struct vb_roce1 *r1 = calloc(1, sizeof(*r1));
 	int rc;
@@ -211,6 +211,7 @@ int vb_roce1_open(unsigned slot, struct vb_link **link)
 		return -ENOMEM;
 	r1->link.ops = &roce1_ops;
 	r1->slot = slot;
+	r1->waits = waits;
 	rc = vb_roce1_rx_init(r1);
 	if (rc == 0)
 		rc = open_filtered(r1);

@@ -25,9 +25,12 @@
  * VLAN tag: the kernel has removed it. */
 #define VB_ROCE1_HEAD (14 + VB_GRH_BYTES)
 
-/* Open the link of the process that has @slot. -EPERM: CAP_NET_RAW is missing;
- * else -errno. */
-VB_MUST_CHECK int vb_roce1_open(unsigned slot, struct vb_link **link);
+/* Open the link of the process that has @slot. @waits: route() waits until a
+ * neighbour has told its MAC address; otherwise it asks the neighbour, and
+ * fails with -EAGAIN if the kernel does not know the address yet. -EPERM:
+ * CAP_NET_RAW is missing; else -errno. */
+VB_MUST_CHECK int vb_roce1_open(unsigned slot, bool waits,
+				struct vb_link **link);
 
 /* Read what frames from interface @ifindex need, so that answers to frames that
  * arrive there can be sent without a system call. Call it again when the

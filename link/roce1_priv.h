@@ -22,6 +22,7 @@ struct vb_roce1 {
 	struct vb_link link;
 	int fd;
 	unsigned slot;
+	bool waits;	  /* route() may wait for a neighbour's answer */
 	uint8_t *buffers; /* VB_ROCE1_RX_MSGS buffers, one behind the other */
 
 	struct vb_mutex lock;

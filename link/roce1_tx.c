@@ -119,10 +119,12 @@ static bool says_mac(const struct vb_gid *gid, uint8_t mac[6])
 }
 
 /* Find the destination's address, which may mean to ask the network. */
-static int find_hop_mac(struct vb_route *r, const struct vb_neigh_port *is)
+static int find_hop_mac(const struct vb_roce1 *r1, struct vb_route *r,
+			const struct vb_neigh_port *is)
 {
 	struct vb_neigh_from from = { .ifindex = r->ifindex,
-				      .no_router = true };
+				      .no_router = true,
+				      .no_wait = !r1->waits };
 	char text[VB_GID_TEXT];
 	uint16_t vlan;
 	int rc;
@@ -155,7 +157,7 @@ int vb_roce1_route(struct vb_link *l, struct vb_route *r)
 		return rc;
 	if (!known_port(vb_roce1_of(l), r->ifindex, &is))
 		return -ENODEV;
-	rc = find_hop_mac(r, &is);
+	rc = find_hop_mac(vb_roce1_of(l), r, &is);
 	if (rc == 0)
 		finish_hop(r, &is);
 	return rc;

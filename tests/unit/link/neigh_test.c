@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "link/neigh.h"
 #include "tests/unit/netns.h"
@@ -106,6 +107,29 @@ static void neigh__not_over_a_router(void **state)
 	}
 }
 
+/* A caller that must not wait gets -EAGAIN at once, and the address soon. */
+static void neigh__without_waiting(void **state)
+{
+	static const uint8_t to_mac[6] = { 2, 0, 0, 0, 0, 2 };
+	const struct vb_gid nobody =
+		vb_gid_from_ipv4((const uint8_t[]){ 192, 0, 2, 77 });
+	const struct vb_gid peer =
+		vb_gid_from_ipv4((const uint8_t[]){ 192, 0, 2, 2 });
+	struct vb_neigh_from from = { .ifindex = if_nametoindex("p0"),
+				      .no_wait = true };
+	uint8_t mac[6];
+	uint16_t vlan;
+	int rc, tries = 0;
+
+	assert_int_equal(vb_neigh_resolve(&from, &nobody, mac, &vlan), -EAGAIN);
+	assert_int_equal(system("ip neigh flush dev p0 to 192.0.2.2"), 0);
+	while ((rc = vb_neigh_resolve(&from, &peer, mac, &vlan)) == -EAGAIN &&
+	       ++tries < 500)
+		usleep(10000);
+	assert_int_equal(rc, 0);
+	assert_memory_equal(mac, to_mac, 6);
+}
+
 static void port__what_the_kernel_says(void **state)
 {
 	static const uint8_t zero[6];
@@ -168,6 +192,7 @@ int main(void)
 		cmocka_unit_test(neigh__known_gateways_and_vlans),
 		cmocka_unit_test(neigh__nobody_there),
 		cmocka_unit_test(neigh__not_over_a_router),
+		cmocka_unit_test(neigh__without_waiting),
 		cmocka_unit_test(port__what_the_kernel_says),
 	};
 

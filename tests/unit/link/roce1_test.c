@@ -508,7 +508,7 @@ static int fresh(void **state)
 	while (recv(t.peer, drop, sizeof(drop), MSG_DONTWAIT) >= 0)
 		;
 	vb_txq_reset(&txq);
-	return vb_roce1_open(SLOT, &t.link);
+	return vb_roce1_open(SLOT, true, &t.link);
 }
 
 static int gone(void **state)
