@@ -20,9 +20,14 @@ have_tshark=no
 command -v dumpcap >/dev/null && command -v tshark >/dev/null &&
 	have_tshark=yes
 
-# /sys may show another namespace, so ask ip.
+# /sys may show another namespace, so this asks ip.
 mac_of() {
 	on "$1" ip -o link show veth0 | sed 's/.*link\/ether \([0-9a-f:]*\).*/\1/'
+}
+
+link_local() {
+	on "$1" ip -6 -o addr show dev veth0 scope link |
+		sed 's/.*inet6 \([0-9a-f:]*\).*/\1/'
 }
 
 # capture_begin FILE; capture_end: RoCEv1's frames, with a tag or without.
@@ -279,6 +284,146 @@ group() {
 	fi
 }
 
+# --- connections ---
+
+# call HOST PID PROGRAM...: until the server of that PID listens, which it does
+# on no TCP port: a client that was refused tries again.
+call() {
+	local from=$1 pid=$2 status
+
+	shift 2
+	for _ in {1..40}; do
+		on "$from" timeout -k 5 30 "$verbena" run -- "$@" </dev/null \
+			>"$work/client" 2>&1 && return
+		status=$?
+		grep -Eq 'REJECTED|UNREACHABLE|Connection refused' \
+			"$work/client" && kill -0 "$pid" || return $status
+		sleep 0.2
+	done
+	return 1
+}
+
+# meet NAME FROM SERVER... -- CLIENT...: both end with 0; the server's device
+# and default are $its_devices and $its_type.
+meet() {
+	local name="roce1: $1" from=$2 server client pid status=0
+
+	shift 2
+	ends "$@"
+	VERBENA_DEVICES=${its_devices:-rocev1:veth0} \
+		VERBENA_CM_GID_TYPE=${its_type-v1} become a timeout -k 5 60 \
+		"$verbena" run -- "${server[@]}" </dev/null \
+		>"$work/server" 2>&1 &
+	pid=$!
+	VERBENA_CM_GID_TYPE=v1 call "$from" $pid "${client[@]}" || status=$?
+	[ $status -eq 0 ] || kill $pid 2>/dev/null
+	wait $pid || status=1
+	if [ $status -eq 0 ]; then
+		ok "$name"
+	else
+		not_ok "$name" "$work/server" "$work/client"
+	fi
+}
+
+# A receiver is ready when its host lets in the group's MAC address.
+group_by_name() {
+	local pid tries=0 name="roce1: mckey by RoCEv1"
+
+	VERBENA_CM_GID_TYPE=v1 become a timeout -k 5 30 "$verbena" run -- \
+		mckey -m 239.1.2.3 -b "$HOST_A" -C 5 </dev/null \
+		>"$work/server" 2>&1 &
+	pid=$!
+	until on a ip maddr show dev veth0 | grep -q 33:33:ef:01:02:03; do
+		tries=$((tries + 1))
+		[ $tries -lt 200 ] || break
+		sleep 0.05
+	done
+	if VERBENA_CM_GID_TYPE=v1 on b timeout -k 5 30 "$verbena" run -- \
+		mckey -m 239.1.2.3 -b "$HOST_B" -s -C 5 </dev/null \
+		>"$work/client" 2>&1 && wait $pid; then
+		ok "$name"
+	else
+		kill $pid 2>/dev/null
+		not_ok "$name" "$work/server" "$work/client"
+	fi
+}
+
+# A broker without the privilege says so, and does not let the program wait.
+broker_without_privilege() {
+	local pid status=0 tries=0
+	local name="roce1: a broker without CAP_NET_RAW says so"
+
+	hold_namespace c && HOSTS_PID_c=$REPLY || {
+		not_ok "$name: no third host"
+		return
+	}
+	become c setpriv --bounding-set=-net_raw --inh-caps=-net_raw -- \
+		"$verbena" broker </dev/null >"$work/broker" 2>&1 &
+	pid=$!
+	until on c "$verbena" status 2>/dev/null | grep -q PID; do
+		tries=$((tries + 1))
+		[ $tries -lt 200 ] || break
+		sleep 0.05
+	done
+	VERBENA_DEVICES=rocev1:lo VERBENA_CM_GID_TYPE=v1 on c timeout 20 \
+		"$verbena" run -- rping -c -a 127.0.0.1 -C 1 </dev/null \
+		>"$work/client" 2>&1 || status=$?
+	kill $pid
+	wait $pid 2>/dev/null
+	kill "$HOSTS_PID_c"
+	if [ $status -ne 0 ] && [ $status -ne 124 ] && grep -q \
+		"the broker of this host lacks CAP_NET_RAW" "$work/client"; then
+		ok "$name"
+	else
+		not_ok "$name ($status)" "$work/client" "$work/broker"
+	fi
+}
+
+connections() {
+	if ! command -v rping mckey >/dev/null; then
+		skip "roce1: connections" "no rping or mckey here"
+		return
+	fi
+	record_begin veth0 "udp port 4791 or ether proto 0x8915" \
+		"$work/cm.pcap" -s 0
+	meet "rping by RoCEv1" b rping -s -a "$HOST_A" -C 5 -- \
+		rping -c -a "$HOST_A" -C 5
+	meet "rping by RoCEv1, IPv6" b rping -s -a "$HOST_A6" -C 5 -- \
+		rping -c -a "$HOST_A6" -C 5
+	meet "rping by RoCEv1, one host" a rping -s -a "$HOST_A" -C 5 -- \
+		rping -c -a "$HOST_A" -C 5
+	its_type='' meet "rping, who listens follows who connects" b \
+		rping -s -a :: -C 5 -- rping -c -a "$HOST_A" -C 5
+	meet "ucmatose by RoCEv1" b ucmatose -c 5 -C 5 -- \
+		ucmatose -s "$HOST_A" -c 5 -C 5
+	meet "udaddy by RoCEv1" b udaddy -C 5 -- udaddy -s "$HOST_A" -C 5
+	group_by_name
+	record_end yes
+	if [ $have_tshark = no ]; then
+		skip "roce1: capture: connections" "no tshark"
+	elif [ "$(tshark -r "$work/cm.pcap" -Y udp 2>/dev/null | wc -l)" -eq 0 ]
+	then
+		ok "roce1: no connection by RoCEv1 sends UDP"
+	else
+		not_ok "roce1: a connection by RoCEv1 sends UDP"
+	fi
+	judge "connections" "$work/cm.pcap" --hosts "$hosts" UD_SEND_ONLY \
+		RC_SEND_ONLY UD_SEND_ONLY_IMM_GROUP
+	# A device with RoCEv2 alone cannot take part, and rejects at once.
+	VERBENA_DEVICES=veth0 become a timeout -k 5 30 "$verbena" run -- \
+		rping -s -a "$HOST_A" -C 1 </dev/null >"$work/server" 2>&1 &
+	if VERBENA_CM_GID_TYPE=v1 call b $! rping -c -a "$HOST_A" -C 1; then
+		not_ok "roce1: a device without RoCEv1 rejects" "$work/client"
+	elif grep -q REJECTED "$work/client"; then
+		ok "roce1: a device without RoCEv1 rejects"
+	else
+		not_ok "roce1: a device without RoCEv1 rejects" "$work/client"
+	fi
+	kill $! 2>/dev/null
+	wait $! 2>/dev/null
+	broker_without_privilege
+}
+
 # --- losses ---
 
 # lose ONE_IN: drop one of so many RoCEv1 frames as they arrive.
@@ -338,8 +483,6 @@ reliable() {
 
 wire() {
 	local family
-	hosts="$(mac_of a)=$HOST_A,$(mac_of b)=$HOST_B"
-	hosts+=",$(mac_of a)=$HOST_A6,$(mac_of b)=$HOST_B6"
 
 	for family in 4 6; do
 		capture_begin "$work/rc$family.pcap"
@@ -403,13 +546,19 @@ vlans() {
 	export VERBENA_DEVICES=rocev1:veth0
 }
 
-without_privilege
+# Which MAC address and which IP addresses belong together.
+hosts="$(mac_of a)=$HOST_A,$(mac_of b)=$HOST_B"
+hosts+=",$(mac_of a)=$HOST_A6,$(mac_of b)=$HOST_B6"
+hosts+=",$(mac_of a)=$(link_local a),$(mac_of b)=$(link_local b)"
 types
 unmodified
 at_once
 extended
 cases
+connections
 losses
 wire
 vlans
+# Last, since a program without the privilege may start a broker without it.
+without_privilege
 summary
