@@ -311,6 +311,7 @@ void vb_registry_show(struct vb_registry *reg, const struct vb_qp *qp,
 	near_put(&e->reads, qp->attr.max_dest_rd_atomic);
 	near_put(&e->rtr, atomic_load_explicit(
 				  &qp->state, memory_order_relaxed) == QPS_RTR);
+	near_put(&e->v1, qp->route.v1);
 	near_put_gid(e->sgid, &qp->route.sgid);
 	near_put_gid(e->dgid, &qp->route.dgid);
 	end_write(&e->seq);
@@ -341,6 +342,7 @@ bool vb_registry_view(const struct vb_registry *reg, uint32_t qpn,
 		v->rq_psn = near_get(&e->rq_psn);
 		v->reads = near_get(&e->reads);
 		v->rtr = near_get(&e->rtr);
+		v->v1 = near_get(&e->v1);
 		for (unsigned half = 0; half < 2; half++) {
 			v->sgid[half] = get_long(&e->sgid[half]);
 			v->dgid[half] = get_long(&e->dgid[half]);

@@ -19,7 +19,7 @@
 #include "near/permit.h"
 #include "wire/ipc.h"
 
-#define VB_NEAR_VERSION 10
+#define VB_NEAR_VERSION 11
 /* The most devices in a registry; queue pairs of further devices use
  * packets. */
 #define VB_REGISTRY_ADAPTERS 4
@@ -48,6 +48,8 @@ struct vb_registry_qp {
 	/* a random number, chosen anew each time the queue pair enters RTR */
 	_Atomic uint32_t life;
 	_Atomic uint32_t dest_qpn, access, pd, adapter, rq_psn, reads, rtr;
+	/* 1: the connection is one of RoCEv1 */
+	_Atomic uint32_t v1;
 	_Atomic uint64_t sgid[2], dgid[2];
 } __attribute__((aligned(64)));
 
@@ -130,7 +132,7 @@ void vb_registry_hide(struct vb_registry *reg, uint32_t index);
  * not change. */
 struct vb_registry_view {
 	uint32_t seq, qpn, life, dest_qpn, access, pd, adapter, rq_psn, reads;
-	uint32_t rtr;
+	uint32_t rtr, v1;
 	uint64_t sgid[2], dgid[2];
 };
 /* Copy the entry of the queue pair @qpn into *@v. False: there is no such queue

@@ -230,8 +230,9 @@ static bool is_our_peer(const struct vb_qp *qp,
 
 	if (v->dest_qpn != nq->number)
 		return false;
-	if (!qp->adapter->rnic && (!same_gid(v->sgid, &qp->route.dgid) ||
-				   !same_gid(v->dgid, &qp->route.sgid)))
+	if (!qp->adapter->rnic &&
+	    (v->v1 != qp->route.v1 || !same_gid(v->sgid, &qp->route.dgid) ||
+	     !same_gid(v->dgid, &qp->route.sgid)))
 		return false;
 	return nq->peer_life ? v->life == nq->peer_life
 			     : v->rq_psn == qp->attr.sq_psn;

@@ -240,6 +240,9 @@ cases() {
 		VERBENA_NEAR=off lines "roce1: roce1_test ends, IPv$family" \
 			"$verbena" run -- "$programs/roce1_test" -d $device \
 			-$family
+		lines "roce1: roce1_test ends without packets, IPv$family" \
+			"$verbena" run -- "$programs/roce1_test" -d $device \
+			-$family
 		lines "roce1: datagram_test ends, IPv$family" "$verbena" run \
 			-- "$programs/datagram_test" -d $device -$family
 	done
