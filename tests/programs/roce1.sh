@@ -472,6 +472,29 @@ losses() {
 	on b nft delete table netdev loss
 }
 
+# --- hostile frames ---
+
+# A third program repeats host b's frames, each spoilt in one way: no byte is
+# wrong, and no connection ends.
+garbage() {
+	local name="roce1: every byte, amid frames that are spoilt" pid sent
+
+	become b timeout 60 python3 "$here/roce1_garbage.py" veth0 8 42 \
+		</dev/null >"$work/garbage" 2>&1 &
+	pid=$!
+	if pair root a b "$programs/data_test" -d $device -4 -- \
+		"$programs/data_test" -d $device -4 -s 9 -t 5 -n 1000000 \
+		-x 20000 "$HOST_A" && wait $pid; then
+		sent=$(sed -n 's/ sent: .*//p' "$work/garbage")
+		if [ "${sent:-0}" -gt 100 ]; then
+			ok "$name ($(<"$work/garbage"))"
+			return
+		fi
+	fi
+	kill $pid 2>/dev/null
+	not_ok "$name" "$work/garbage" "$work/server" "$work/client"
+}
+
 # --- what is on the wire ---
 
 # All that a reliable connection says.
@@ -560,6 +583,7 @@ extended
 cases
 connections
 losses
+garbage
 wire
 vlans
 # Last, since a program without the privilege may start a broker without it.
