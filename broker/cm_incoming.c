@@ -259,6 +259,7 @@ unsigned vb_host_cm_on_request(void *arg, struct vb_cm_conn *c,
 	e.listener = l->number;
 	e.space = l->port.space;
 	e.type = (uint8_t)l->type;
+	e.flags = c->path.v1 ? IPC_CM_V1 : 0;
 	e.src_port = l->port.number;
 	e.dst_port = header.port;
 	e.vendor_options = m->attr_mod;

@@ -166,7 +166,8 @@ static int cm_requests_begin(struct vb_cm_client *c, struct vb_cm_id *id,
 	const struct vb_mad_path path = { .sgid = m->src,
 					  .dgid = m->dst,
 					  .ifindex = m->ifindex,
-					  .tclass = m->tclass };
+					  .tclass = m->tclass,
+					  .v1 = m->flags & IPC_CM_V1 };
 	const bool ud = id->type == IPC_CM_UD;
 	struct vb_cm_msg msg = { 0 };
 	struct vb_cm_header header;
@@ -178,6 +179,8 @@ static int cm_requests_begin(struct vb_cm_client *c, struct vb_cm_id *id,
 		return -EADDRNOTAVAIL;
 	if (!is_named_rightly(m))
 		return -EADDRNOTAVAIL;
+	if (path.v1 && !(c->cm->gsi && vb_gsi_has_v1(c->cm->gsi)))
+		return -EPROTONOSUPPORT;
 	m->src_port = id->port.number;
 	header = vb_cm_header_of(m);
 	if (ud)
@@ -394,7 +397,8 @@ static int resume(struct vb_cm_client *c, struct vb_cm_id *id,
 	const struct vb_mad_path path = { .sgid = m->src,
 					  .dgid = m->dst,
 					  .ifindex = m->ifindex,
-					  .tclass = m->tclass };
+					  .tclass = m->tclass,
+					  .v1 = m->flags & IPC_CM_V1 };
 	const struct vb_cm_ticket t = {
 		.state = states[m->status],
 		.passive = m->id >= VB_IPC_CM_INCOMING,

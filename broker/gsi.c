@@ -14,9 +14,13 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
 #include <time.h>
+#include <unistd.h>
 
-#include "link/link.h"
+#include "base/log.h"
+#include "link/roce1.h"
 #include "link/udp.h"
 
 #define UD_SEND_ONLY 0x64
@@ -28,11 +32,52 @@
 #define SEND_NAP   1000000 /* pause between tries, in nanoseconds */
 
 struct vb_gsi {
-	struct vb_link *link;
+	struct vb_link *link; /* RoCEv2 */
+	/* NULL: this process may not open packet sockets */
+	struct vb_link *v1;
+	int fd; /* epoll descriptor of the two links */
 	uint32_t psn;
 	struct vb_txq txq;
 	struct vb_rxq rxq;
 };
+
+static int watch_link(const struct vb_gsi *g, const struct vb_link *l)
+{
+	struct epoll_event readable = { .events = EPOLLIN };
+
+	return epoll_ctl(g->fd, EPOLL_CTL_ADD, l->ops->fd(l), &readable) < 0
+		       ? -errno
+		       : 0;
+}
+
+/* RoCEv1 is for connections of devices that have it, whose programs have
+ * CAP_NET_RAW. Without it the others go on. */
+static void open_v1(struct vb_gsi *g)
+{
+	int rc = vb_roce1_open(0, false, &g->v1);
+
+	if (rc == 0)
+		rc = watch_link(g, g->v1);
+	if (rc)
+		vb_log(LOG_INFO, "cm: no connections by RoCEv1: %s",
+		       rc == -EPERM ? "this broker lacks CAP_NET_RAW"
+				    : strerror(-rc));
+}
+
+static int gsi_open_links(struct vb_gsi *g, int rx_fd)
+{
+	int rc;
+
+	g->fd = epoll_create1(EPOLL_CLOEXEC);
+	if (g->fd < 0)
+		return -errno;
+	rc = vb_udp_open(rx_fd, &g->link);
+	if (rc == 0)
+		rc = watch_link(g, g->link);
+	if (rc)
+		close(g->fd);
+	return rc;
+}
 
 int vb_gsi_open(int rx_fd, struct vb_gsi **gsi)
 {
@@ -41,25 +86,34 @@ int vb_gsi_open(int rx_fd, struct vb_gsi **gsi)
 
 	if (!g)
 		return -ENOMEM;
-	rc = vb_udp_open(rx_fd, &g->link);
+	rc = gsi_open_links(g, rx_fd);
 	if (rc) {
 		free(g);
 		return rc;
 	}
 	vb_udp_want_returns(g->link);
+	open_v1(g);
 	*gsi = g;
 	return 0;
 }
 
 void vb_gsi_close(struct vb_gsi *g)
 {
+	close(g->fd);
+	if (g->v1)
+		g->v1->ops->close(g->v1);
 	g->link->ops->close(g->link);
 	free(g);
 }
 
+bool vb_gsi_has_v1(const struct vb_gsi *g)
+{
+	return g->v1;
+}
+
 int vb_gsi_fd(const struct vb_gsi *g)
 {
-	return g->link->ops->fd(g->link);
+	return g->fd;
 }
 
 static void gsi_put_frame(struct vb_gsi *g, const struct vb_route *route,
@@ -80,30 +134,37 @@ static void gsi_put_frame(struct vb_gsi *g, const struct vb_route *route,
 	vb_txq_commit(&g->txq, (uint32_t)head + VB_MAD_BYTES, route);
 }
 
+/* Send the batch, which has one MAD. Without room for it the MAD is lost; the
+ * connection manager repeats it. */
+static void gsi_send_one(struct vb_gsi *g, struct vb_link *l)
+{
+	for (int i = 0; i < SEND_TRIES; i++) {
+		if (l->ops->send(l, &g->txq))
+			return;
+		nanosleep(&(struct timespec){ .tv_nsec = SEND_NAP }, NULL);
+	}
+	l->ops->drop(l, &g->txq);
+}
+
 void vb_gsi_send(struct vb_gsi *g, const struct vb_mad_path *path,
 		 const uint8_t mad[VB_MAD_BYTES])
 {
+	struct vb_link *l = path->v1 ? g->v1 : g->link;
 	struct vb_route route = {
 		.sgid = path->sgid,
 		.dgid = path->dgid,
 		.ifindex = path->ifindex,
 		.tclass = path->tclass,
+		.v1 = path->v1,
+		.priority = path->tclass >> 5,
 		.dqpn = VB_GSI_QPN,
 		.sqpn = VB_GSI_QPN,
 	};
 
-	if (g->link->ops->route(g->link, &route))
+	if (!l || l->ops->route(l, &route))
 		return;
 	gsi_put_frame(g, &route, mad);
-	for (int i = 0; i < SEND_TRIES; i++) {
-		if (g->link->ops->send(g->link, &g->txq))
-			return;
-		nanosleep(&(struct timespec){ .tv_nsec = SEND_NAP }, NULL);
-	}
-	g->link->ops->drop(g->link,
-			   /* the MAD is lost; the connection manager repeats
-			    * it */
-			   &g->txq);
+	gsi_send_one(g, l);
 }
 
 static bool is_mad(const uint8_t *bytes, uint32_t len, struct vb_ib_pkt *pkt)
@@ -115,25 +176,37 @@ static bool is_mad(const uint8_t *bytes, uint32_t len, struct vb_ib_pkt *pkt)
 	       pkt->payload_bytes == VB_MAD_BYTES;
 }
 
-void vb_gsi_recv(struct vb_gsi *g,
-		 void (*take)(void *arg, const struct vb_mad_path *back,
-			      const uint8_t *bytes, size_t len),
-		 void *arg)
+static void gsi_recv_from(struct vb_gsi *g, struct vb_link *l,
+			  void (*take)(void *arg,
+				       const struct vb_mad_path *back,
+				       const uint8_t *bytes, size_t len),
+			  void *arg)
 {
 	struct vb_ib_pkt pkt;
 
-	if (g->link->ops->recv(g->link, &g->rxq) < 0)
+	if (l->ops->recv(l, &g->rxq) < 0)
 		return;
 	for (unsigned i = 0; i < g->rxq.count; i++) {
 		const struct vb_frame *f = &g->rxq.frames[i];
 		const struct vb_mad_path back = { .sgid = *f->dst,
 						  .dgid = *f->src,
-						  .ifindex = f->ifindex };
+						  .ifindex = f->ifindex,
+						  .v1 = f->v1 };
 
 		if (!vb_gid_is_multicast(f->dst) &&
 		    is_mad(f->bytes, f->len, &pkt))
 			take(arg, &back, pkt.payload, pkt.payload_bytes);
 	}
+}
+
+void vb_gsi_recv(struct vb_gsi *g,
+		 void (*take)(void *arg, const struct vb_mad_path *back,
+			      const uint8_t *bytes, size_t len),
+		 void *arg)
+{
+	gsi_recv_from(g, g->link, take, arg);
+	if (g->v1)
+		gsi_recv_from(g, g->v1, take, arg);
 }
 
 /* Reads returned MADs. ICMP quotes at least 8 bytes of a packet (RFC 792), but

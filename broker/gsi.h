@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Queue pair 1 (the general service interface, IBA 13.5.1): sends and receives
- * management datagrams (MADs) through slot 0's socket. */
+ * management datagrams (MADs) through slot 0's socket, and those of RoCEv1, if
+ * this process has CAP_NET_RAW, through a packet socket. */
 #ifndef BROKER_GSI_H
 #define BROKER_GSI_H
 
@@ -12,6 +13,8 @@ struct vb_gsi;
  * -errno. */
 VB_MUST_CHECK int vb_gsi_open(int rx_fd, struct vb_gsi **gsi);
 void vb_gsi_close(struct vb_gsi *g);
+/* Can this process send by RoCEv1? */
+bool vb_gsi_has_v1(const struct vb_gsi *g);
 /* Returns a descriptor that is readable when datagrams have come; @g closes
  * it. */
 int vb_gsi_fd(const struct vb_gsi *g);

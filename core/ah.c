@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/log.h"
 
@@ -27,6 +28,14 @@ static uint8_t hop_limit(const struct vb_av *av)
 	return vb_gid_is_multicast(&av->dgid) ? av->hop_limit : 0;
 }
 
+/* RoCEv1 frames can carry a VLAN tag with a priority of 3 bits, which is the
+ * service level (Annex A16). Programs that know the traffic class only, as
+ * rdma_cm's do, give its top bits. */
+static uint8_t frame_priority(const struct vb_av *av)
+{
+	return (av->sl ? av->sl : av->traffic_class >> 5) & 7;
+}
+
 static const char *roce_route(struct vb_adapter *a, const struct vb_av *av,
 			      struct vb_route *r)
 {
@@ -44,6 +53,8 @@ static const char *roce_route(struct vb_adapter *a, const struct vb_av *av,
 		.tclass = av->traffic_class,
 		.hop_limit = hop_limit(av),
 		.flow_label = av->flow_label & 0xfffff,
+		.v1 = source.type == GID_ROCE_V1,
+		.priority = frame_priority(av),
 	};
 	return NULL;
 }
@@ -129,10 +140,21 @@ int vb_ah_aim(const struct vb_ah *ah, uint32_t sqpn, uint32_t dqpn,
 	return link ? link->ops->aim(link, r) : 0;
 }
 
+/* Returns the type of the GID to which a packet with this header came. */
+static enum vb_gid_type core_gid_type(const struct vb_adapter *a,
+				      const struct vb_grh *grh)
+{
+	if (vb_adapter_is_ib(a))
+		return GID_IB;
+	return grh->iba ? GID_ROCE_V1 : GID_ROCE_V2;
+}
+
 static bool roce_reply(struct vb_adapter *a, const struct vb_grh *grh,
 		       const struct vb_wc_from *from, struct vb_av *av)
 {
-	int index = grh ? vb_port_find_gid(&a->port, &grh->dgid) : -1;
+	int index = grh ? vb_port_find_gid(&a->port, &grh->dgid,
+					   core_gid_type(a, grh))
+			: -1;
 
 	if (index < 0)
 		return false;
@@ -159,7 +181,8 @@ bool vb_av_reply(struct vb_adapter *a, const struct vb_grh *grh,
 static bool roce_comes_to_port(const struct vb_qp *qp, const struct vb_frame *f)
 {
 	return vb_gid_is_multicast(f->dst) ||
-	       vb_port_find_gid(&qp->adapter->port, f->dst) >= 0;
+	       vb_port_find_gid(&qp->adapter->port, f->dst,
+				f->v1 ? GID_ROCE_V1 : GID_ROCE_V2) >= 0;
 }
 
 const struct vb_addressing vb_addressing_roce = {
@@ -178,5 +201,7 @@ int vb_route_back(struct vb_adapter *a, const struct vb_grh *grh,
 		return -EINVAL;
 	r->dqpn = dqpn;
 	r->sqpn = sqpn;
+	if (from)
+		memcpy(r->hop.dst, from->mac, sizeof(r->hop.dst));
 	return a->link ? a->link->ops->aim(a->link, r) : 0;
 }

@@ -67,7 +67,7 @@ static bool ib_comes_to_port(const struct vb_qp *qp, const struct vb_frame *f)
 		return true;
 	if (f->dlid >= VB_LID_MCAST)
 		return vb_gid_is_multicast(f->dst);
-	return vb_port_find_gid(&qp->adapter->port, f->dst) >= 0;
+	return vb_port_find_gid(&qp->adapter->port, f->dst, GID_IB) >= 0;
 }
 
 /* A connected queue pair compares the LIDs, and the GIDs if its address has a

@@ -53,10 +53,12 @@ void vb_port_fini(struct vb_port *p)
 	vb_mutex_fini(&p->lock);
 }
 
-static int core_find(const struct vb_port *p, const struct vb_gid *gid)
+static int core_find(const struct vb_port *p, const struct vb_gid *gid,
+		     enum vb_gid_type type)
 {
 	for (unsigned i = 0; i < p->gid_count; i++)
-		if (vb_gid_equal(&p->gids[i].gid, gid))
+		if (p->gids[i].type == type &&
+		    vb_gid_equal(&p->gids[i].gid, gid))
 			return (int)i;
 	return -1;
 }
@@ -71,30 +73,49 @@ static bool is_listed(const struct vb_port_update *update, unsigned count,
 }
 
 static bool core_put_gid(struct vb_port *p, unsigned index,
-			 const struct vb_gid *gid)
+			 const struct vb_gid *gid, enum vb_gid_type type)
 {
 	struct vb_gid_entry *e = &p->gids[index];
 
 	if (vb_gid_equal(&e->gid, gid) && e->ifindex == p->ifindex)
 		return false;
-	*e = (struct vb_gid_entry){ *gid, p->ifindex };
+	*e = (struct vb_gid_entry){ *gid, p->ifindex, type };
 	p->gid_count = VB_MAX(p->gid_count, index + 1);
 	return true;
 }
 
-static bool put_default_gid(struct vb_port *p)
+/* Returns how many entries an address has. */
+static unsigned entries_each(const struct vb_port_update *update)
+{
+	return update->both_types ? 2 : 1;
+}
+
+/* Put the entries of an address at @index. */
+static bool put_gids_of(struct vb_port *p, const struct vb_port_update *update,
+			unsigned index, const struct vb_gid *gid)
+{
+	bool changed = false;
+
+	if (update->both_types)
+		changed = core_put_gid(p, index++, gid, GID_ROCE_V1);
+	return core_put_gid(p, index, gid, GID_ROCE_V2) || changed;
+}
+
+static bool put_default_gid(struct vb_port *p,
+			    const struct vb_port_update *update)
 {
 	struct vb_gid gid = vb_gid_from_mac(p->mac);
 
-	return core_put_gid(p, 0, &gid);
+	return put_gids_of(p, update, 0, &gid);
 }
 
 static bool drop_gone(struct vb_port *p, const struct vb_port_update *update,
 		      unsigned count)
 {
+	unsigned first = entries_each(update);
 	bool changed = false;
 
-	for (unsigned i = 1; i < p->gid_count; i++) {
+	for (unsigned i = first; i < p->gid_count; i++) {
 		struct vb_gid_entry *e = &p->gids[i];
 
 		if (vb_gid_is_zero(&e->gid))
@@ -107,23 +128,26 @@ static bool drop_gone(struct vb_port *p, const struct vb_port_update *update,
 		memset(e, 0, sizeof(*e));
 		changed = true;
 	}
-	while (p->gid_count > 1 &&
+	while (p->gid_count > first &&
 	       vb_gid_is_zero(&p->gids[p->gid_count - 1].gid))
 		p->gid_count--;
 	return changed;
 }
 
-/* Add a GID at the lowest unused index. The table has room for every address
- * that an update can hold. */
-static bool add_gid(struct vb_port *p, const struct vb_gid *gid)
+/* Add an address at the lowest unused index. The table has room for every
+ * address that an update can hold, but for half of them when each has two
+ * entries. */
+static bool enter_address(struct vb_port *p,
+			  const struct vb_port_update *update,
+			  const struct vb_gid *gid)
 {
-	unsigned hole = 1;
+	unsigned step = entries_each(update), hole = step;
 
-	if (vb_gid_is_zero(gid) || core_find(p, gid) >= 0)
+	if (vb_gid_is_zero(gid) || core_find(p, gid, GID_ROCE_V2) >= 0)
 		return false;
 	while (hole < VB_MAX_GIDS && !vb_gid_is_zero(&p->gids[hole].gid))
-		hole++;
-	return hole < VB_MAX_GIDS && core_put_gid(p, hole, gid);
+		hole += step;
+	return hole < VB_MAX_GIDS && put_gids_of(p, update, hole, gid);
 }
 
 static bool update_gids(struct vb_port *p, const struct vb_port_update *update)
@@ -132,11 +156,11 @@ static bool update_gids(struct vb_port *p, const struct vb_port_update *update)
 	bool changed;
 
 	if (!vb_gid_is_zero(&update->only))
-		return core_put_gid(p, 0, &update->only);
-	changed = put_default_gid(p);
+		return core_put_gid(p, 0, &update->only, GID_IB);
+	changed = put_default_gid(p, update);
 	changed |= drop_gone(p, update, count);
 	for (unsigned i = 0; i < count; i++)
-		changed |= add_gid(p, &update->addresses[i]);
+		changed |= enter_address(p, update, &update->addresses[i]);
 	return changed;
 }
 
@@ -198,14 +222,15 @@ bool vb_port_gid(struct vb_port *p, unsigned index, struct vb_gid_entry *out)
 	return found;
 }
 
-int vb_port_find_gid(struct vb_port *p, const struct vb_gid *gid)
+int vb_port_find_gid(struct vb_port *p, const struct vb_gid *gid,
+		     enum vb_gid_type type)
 {
 	int index;
 
 	if (vb_gid_is_zero(gid))
 		return -1;
 	vb_mutex_lock(&p->lock);
-	index = core_find(p, gid);
+	index = core_find(p, gid, type);
 	vb_mutex_unlock(&p->lock);
 	return index;
 }

@@ -22,6 +22,7 @@ enum vb_port_state {
 struct vb_gid_entry {
 	struct vb_gid gid; /* all bytes zero: the entry is unused */
 	uint32_t ifindex;
+	enum vb_gid_type type;
 };
 
 /* What only a port of an InfiniBand fabric has. Codes are those of PortInfo
@@ -77,6 +78,9 @@ struct vb_port_update {
 	uint32_t mtu, mbits;
 	/* the only GID of an iWARP device's port; zero on other devices */
 	struct vb_gid only;
+	/* Each address has two entries in the GID table: RoCEv1's at an even
+	 * index, and RoCEv2's behind it. False: it has RoCEv2's alone. */
+	bool both_types;
 	/* number of `addresses`, which do not include the default GID */
 	unsigned count;
 	struct vb_gid addresses[VB_MAX_GIDS - 1];
@@ -99,7 +103,9 @@ enum vb_port_change {
 
 /* Apply @update to the GID table: index 0 keeps the default GID, an address
  * that stays keeps its index, a removed address leaves its index unused, and a
- * new address gets the lowest unused index. Returns bits of enum
+ * new address gets the lowest unused index; with @both_types each of these is a
+ * pair of indices, and addresses for which the table has no pair are left out.
+ * @both_types is the same in all calls for a port. Returns bits of enum
  * vb_port_change. Repeating a call changes nothing. Takes p->lock. */
 unsigned vb_port_update(struct vb_port *p, const struct vb_port_update *update)
 	VB_EXCLUDES(p->lock);
@@ -146,9 +152,10 @@ static inline bool vb_pkeys_match(uint16_t a, uint16_t b)
  * unused. Takes p->lock. */
 bool vb_port_gid(struct vb_port *p, unsigned index, struct vb_gid_entry *out)
 	VB_EXCLUDES(p->lock);
-/* Returns the index of @gid, or -1. Takes p->lock. */
-int vb_port_find_gid(struct vb_port *p, const struct vb_gid *gid)
-	VB_EXCLUDES(p->lock);
+/* Returns the index of the entry of @gid that has @type, or -1. Takes
+ * p->lock. */
+int vb_port_find_gid(struct vb_port *p, const struct vb_gid *gid,
+		     enum vb_gid_type type) VB_EXCLUDES(p->lock);
 
 /* The InfiniBand values shown for an Ethernet speed: width code (1: 1X, 2: 4X),
  * speed code (1: SDR, 2: DDR, 8: FDR10, 32: EDR), and the text in sysfs. An

@@ -109,6 +109,7 @@ enum vb_wc_flags {
  * like mlx5 Verbena reports this in its place: bit 3 says UDP, the low bits
  * which IP version. Programs use it to find the network header. */
 enum vb_wc_l3 {
+	WC_L3_GRH = 0, /* RoCEv1 */
 	WC_L3_UDP_IPV6 = 0x9,
 	WC_L3_UDP_IPV4 = 0xa,
 };
@@ -122,6 +123,8 @@ struct vb_wc_from {
 	/* low bits of the LID to which the datagram was sent */
 	uint8_t path_bits;
 	uint8_t pkey_index;
+	/* RoCEv1: the source address of the frame; zero: this host sent it */
+	uint8_t mac[6];
 };
 
 enum vb_access {

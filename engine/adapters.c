@@ -50,6 +50,8 @@ static void choose_ops(struct vb_adapter *a, enum vb_device_kind kind)
 				  &vb_engine_forward_ops },
 		[DEVICE_IWARP] = { &vb_mux_stream_transport, &vb_mux_keys,
 				   NULL },
+		[DEVICE_ROCEV1] = { &vb_mux_transport, &vb_mux_keys,
+				    &vb_engine_forward_ops },
 		[DEVICE_IB] = { &vb_mux_transport, &vb_mux_keys,
 				&vb_engine_forward_ops },
 	};
@@ -57,6 +59,19 @@ static void choose_ops(struct vb_adapter *a, enum vb_device_kind kind)
 	a->transport = ops[kind].transport;
 	a->key_ops = ops[kind].keys;
 	a->forward_ops = ops[kind].forward;
+}
+
+/* Give the adapter its port, and a link if it is not the engine's. */
+static int set_up_port(struct vb_engine *e, struct vb_open_adapter *oa)
+	VB_REQUIRES(e->list_lock)
+{
+	int rc = 0;
+
+	if (oa->device.kind == DEVICE_IB)
+		return vb_fabric_open(e, oa);
+	if (oa->device.kind == DEVICE_ROCEV1)
+		rc = vb_engine_roce1_enter(e, oa);
+	return rc ? rc : vb_ports_setup(e, oa);
 }
 
 static int make_adapter(struct vb_engine *e, const struct vb_device *device,
@@ -79,8 +94,7 @@ static int make_adapter(struct vb_engine *e, const struct vb_device *device,
 	oa->adapter.link = e->link;
 	choose_ops(&oa->adapter, device->kind);
 	oa->adapter.number = free_number(e);
-	rc = device->kind == DEVICE_IB ? vb_fabric_open(e, oa)
-				       : vb_ports_setup(oa);
+	rc = set_up_port(e, oa);
 	if (rc)
 		goto fini_adapter;
 	vb_counter_file_open(&oa->adapter);

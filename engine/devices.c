@@ -25,6 +25,7 @@ static const struct {
 } kinds[] = {
 	[DEVICE_ROCE] = { "roce:", "roce_" },
 	[DEVICE_IWARP] = { "iwarp:", "iw_" },
+	[DEVICE_ROCEV1] = { "rocev1:", "rocev1_" },
 };
 
 struct interfaces {
@@ -345,8 +346,8 @@ static int add_specs(const struct interfaces *h, const char *specs,
 		if (!is_readable_spec(spec)) {
 			vb_log(LOG_ERROR,
 			       "device spec \"%s\": not an interface, "
-			       "roce:INTERFACE, iwarp:INTERFACE, ib:NODE, or "
-			       "a device's name",
+			       "roce:INTERFACE, rocev1:INTERFACE, "
+			       "iwarp:INTERFACE, ib:NODE, or a device's name",
 			       spec);
 			return -EINVAL;
 		}

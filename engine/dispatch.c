@@ -122,7 +122,7 @@ static bool comes_from_peer(const struct vb_qp *qp, const struct vb_frame *f)
 {
 	if (qp->type == QPT_UD || vb_adapter_is_ib(qp->adapter))
 		return qp->adapter->addressing->comes_from_peer(qp, f);
-	return vb_gid_equal(f->src, &qp->route.dgid) &&
+	return f->v1 == qp->route.v1 && vb_gid_equal(f->src, &qp->route.dgid) &&
 	       vb_gid_equal(f->dst, &qp->route.sgid) &&
 	       (f->ifindex == qp->route.ifindex ||
 		!vb_gid_is_link_local(f->src));
@@ -171,7 +171,7 @@ static struct vb_grh grh_of(const struct vb_frame *f)
 		.sgid = *f->src,
 		.dgid = *f->dst,
 		.flow_label = f->flow_label,
-		.iba = f->dlid != 0,
+		.iba = f->dlid != 0 || f->v1,
 		.ip_id = (uint16_t)VB_MAX(f->if_ip_id, 0),
 		.udp_bytes = (uint16_t)(f->len + VB_ICRC_BYTES),
 		.tclass = f->tclass,
@@ -189,6 +189,8 @@ static uint32_t frame_dqpn(const struct vb_frame *f)
  * packets lack. */
 static uint8_t l3_of(const struct vb_frame *f)
 {
+	if (f->v1)
+		return WC_L3_GRH;
 	return vb_gid_is_ipv4(f->dst) ? WC_L3_UDP_IPV4 : WC_L3_UDP_IPV6;
 }
 
@@ -199,8 +201,13 @@ static struct vb_wc_from from_of(struct vb_qp *qp, const struct vb_frame *f)
 					   memory_order_relaxed);
 	uint16_t mask = (uint16_t)((1u << lmc) - 1);
 
-	if (!f->dlid)
-		return (struct vb_wc_from){ .sl = l3_of(f) };
+	if (!f->dlid) {
+		struct vb_wc_from from = { .sl = l3_of(f) };
+
+		if (f->mac)
+			memcpy(from.mac, f->mac, sizeof(from.mac));
+		return from;
+	}
 	return (struct vb_wc_from){
 		.slid = f->slid,
 		.sl = f->sl,
@@ -334,6 +341,17 @@ static bool is_of_group(const struct vb_group *g, const struct vb_frame *f)
 	       (!g->to.mlid || g->to.mlid == f->dlid);
 }
 
+/* Do the frames of @link come to the adapter of @qp? An adapter with both
+ * versions of RoCE sends by one link and receives by two. */
+static bool adapter_hears(const struct vb_engine *e, const struct vb_qp *qp,
+			  const struct vb_link *link)
+{
+	const struct vb_link *own = qp->adapter->link;
+
+	return own == link ||
+	       (own == e->roce.both && (link == e->link || link == e->roce.v1));
+}
+
 /* Serve a packet to a multicast group: each queue pair in the group gets a copy
  * (IBA 10.5.2). */
 static void serve_group(struct vb_engine *e, const struct vb_link *link,
@@ -341,7 +359,7 @@ static void serve_group(struct vb_engine *e, const struct vb_link *link,
 	VB_REQUIRES(e->rx)
 {
 	for (const struct vb_group *g = e->groups; g; g = g->next)
-		if (is_of_group(g, f) && g->qp->adapter->link == link)
+		if (is_of_group(g, f) && adapter_hears(e, g->qp, link))
 			eng_dispatch_serve(e, g->qp, g->qpn, f, 1, now);
 }
 
@@ -367,7 +385,7 @@ static unsigned dispatch_run(struct vb_engine *e, const struct vb_link *link,
 		     : NULL;
 	/* Two adapters of this process can have equal slots, but not equal
 	 * numbers below. */
-	if (qp && qp->adapter->link == link)
+	if (qp && adapter_hears(e, qp, link))
 		eng_dispatch_serve(e, qp, dqpn, f, end - first, now);
 	else
 		e->strays += end - first;

@@ -258,6 +258,7 @@ static int start_engine(bool in_network)
 	atomic_init(&e->raw_fd, -1);
 	atomic_init(&e->stream_fd, -1);
 	atomic_init(&e->fabric_fd, -1);
+	atomic_init(&e->roce.fd, -1);
 	e->control_fd = -1;
 	e->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (e->wake_fd < 0) {
@@ -320,6 +321,7 @@ static void stop_engine(struct vb_engine *e)
 		vb_forward_destroy(atomic_load(&e->forward));
 	vb_mux_close(e);
 	vb_host_slot_close(e);
+	vb_engine_roce1_close(e);
 	close_link(e);
 	vb_raw_close(e);
 	vb_stream_close_all(e);
@@ -352,7 +354,8 @@ static void stop_if_idle(void)
 int vb_engine_open(const struct vb_device *device, struct vb_async *async,
 		   struct vb_adapter **adapter)
 {
-	bool in_network = device->kind == DEVICE_ROCE;
+	bool in_network =
+		device->kind == DEVICE_ROCE || device->kind == DEVICE_ROCEV1;
 	int rc = 0;
 
 	vb_mutex_lock(&open_lock);

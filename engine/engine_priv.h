@@ -142,6 +142,15 @@ struct vb_engine {
 	 * list_lock, rx and fabric_lock; read with any of them. */
 	struct vb_fabric *fabrics;
 	struct vb_mutex fabric_lock;
+	/* RoCEv1 (engine/roce1.c). Both links are NULL until an adapter needs
+	 * them. Changed with list_lock and rx; read with any of them. */
+	struct {
+		struct vb_link *v1;
+		/* by which such adapters send packets of either version */
+		struct vb_link *both;
+		/* readable while frames have arrived; -1: no link yet */
+		_Atomic int fd;
+	} roce;
 	/* epoll descriptors over their bells, and over their connections; -1:
 	 * none yet */
 	_Atomic int fabric_fd;
@@ -470,6 +479,19 @@ void vb_fabric_wake(struct vb_engine *e, bool rung) VB_EXCLUDES(e->fabric_lock);
  * changed. */
 void vb_fabric_take_updates(struct vb_engine *e) VB_EXCLUDES(e->list_lock);
 
+/* Functions of engine/roce1.c. */
+/* Give the adapter @oa a link for both versions of RoCE. -EPERM: CAP_NET_RAW is
+ * missing; or another -errno. The reason is logged. */
+VB_MUST_CHECK int vb_engine_roce1_enter(struct vb_engine *e,
+					struct vb_open_adapter *oa)
+	VB_REQUIRES(e->list_lock) VB_EXCLUDES(e->rx);
+/* Tell the RoCEv1 link what the interface of @oa is now. */
+void vb_engine_roce1_learn(struct vb_engine *e, struct vb_open_adapter *oa)
+	VB_REQUIRES(e->list_lock);
+/* Dispatch the frames that have arrived. True: there were some. */
+bool vb_engine_roce1_drain(struct vb_engine *e) VB_REQUIRES(e->rx);
+void vb_engine_roce1_close(struct vb_engine *e);
+
 /* A function of engine/raw.c: hand over the frames of raw packet queue pairs.
  * True: there were some. */
 bool vb_raw_drain(struct vb_engine *e, vb_time now) VB_REQUIRES(e->rx);
@@ -527,7 +549,9 @@ static inline bool vb_service_is_me(const struct vb_engine *e)
 /* A function of engine/ports.c: update the ports of all adapters from the
  * host's interfaces. */
 void vb_ports_refresh(struct vb_engine *e) VB_EXCLUDES(e->list_lock);
-VB_MUST_CHECK int vb_ports_setup(struct vb_open_adapter *oa);
+VB_MUST_CHECK int vb_ports_setup(struct vb_engine *e,
+				 struct vb_open_adapter *oa)
+	VB_REQUIRES(e->list_lock);
 /* Post the events for @changes, bits of enum vb_port_change, to the contexts of
  * the adapter, whose list of contexts does not change meanwhile. */
 void vb_ports_tell(struct vb_open_adapter *oa, unsigned changes);

@@ -23,6 +23,16 @@ static bool drain_streams(struct vb_engine *e, vb_time now) VB_REQUIRES(e->rx)
 	return found;
 }
 
+/* Serve the frames of links beside the engine's own. */
+static bool drain_others(struct vb_engine *e) VB_REQUIRES(e->rx)
+{
+	bool found = e->fabrics && vb_fabric_drain(e);
+
+	if (VB_UNLIKELY(e->roce.v1 != NULL) && vb_engine_roce1_drain(e))
+		found = true;
+	return found;
+}
+
 static bool eng_drain_link(struct vb_engine *e, vb_time now) VB_REQUIRES(e->rx)
 {
 	bool found = VB_UNLIKELY(e->raws != NULL) && vb_raw_drain(e, now);
@@ -33,7 +43,7 @@ static bool eng_drain_link(struct vb_engine *e, vb_time now) VB_REQUIRES(e->rx)
 		return found;
 	vb_drive_delayed_acks(e, now);
 	e->polled = true;
-	if (e->fabrics && vb_fabric_drain(e)) {
+	if (drain_others(e)) {
 		vb_engine_at_work(e, now + vb_engine_span(e, VB_WORK_LASTS));
 		found = true;
 	}

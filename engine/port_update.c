@@ -27,6 +27,7 @@ void vb_port_update_gather(const struct vb_device *d, const struct vb_netif *n,
 	memset(update, 0, sizeof(*update));
 	if (d->kind == DEVICE_IWARP)
 		update->only = rnic_gid(d, n);
+	update->both_types = d->kind == DEVICE_ROCEV1;
 	if (!n)
 		return;
 	update->ifindex = n->ifindex;

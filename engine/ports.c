@@ -44,6 +44,7 @@ void vb_ports_tell(struct vb_open_adapter *oa, unsigned changes)
 }
 
 struct netif_list {
+	struct vb_engine *e;
 	struct vb_netif *list;
 	unsigned count;
 };
@@ -73,9 +74,11 @@ static bool stays(const struct vb_port *p, const struct vb_netif *now)
 	       if_indextoname(p->ifindex, name);
 }
 
-static void refresh_one(struct vb_open_adapter *oa, void *arg)
+/* The caller holds list_lock. */
+static void VB_UNCHECKED refresh_one(struct vb_open_adapter *oa, void *arg)
 {
-	const struct vb_netif *n = interface_of(oa, arg);
+	const struct netif_list *l = arg;
+	const struct vb_netif *n = interface_of(oa, l);
 	struct vb_port_update update;
 
 	/* a fabric's adapter has no network interface */
@@ -84,12 +87,14 @@ static void refresh_one(struct vb_open_adapter *oa, void *arg)
 	vb_port_update_gather(&oa->device, n, &update);
 	update.stays = stays(&oa->adapter.port, n);
 	vb_ports_tell(oa, vb_port_update(&oa->adapter.port, &update));
+	if (oa->device.kind == DEVICE_ROCEV1 && n)
+		vb_engine_roce1_learn(l->e, oa);
 }
 
 void vb_ports_refresh(struct vb_engine *e)
 {
 	char root[PATH_MAX];
-	struct netif_list l;
+	struct netif_list l = { .e = e };
 	int rc = vb_netif_list(&l.list, &l.count);
 
 	if (rc) {
@@ -103,11 +108,11 @@ void vb_ports_refresh(struct vb_engine *e)
 	(void)vb_sysfs_tree_write(root);
 }
 
-int vb_ports_setup(struct vb_open_adapter *oa)
+int vb_ports_setup(struct vb_engine *e, struct vb_open_adapter *oa)
 {
 	struct vb_port *p = &oa->adapter.port;
 	const struct vb_netif *n;
-	struct netif_list l;
+	struct netif_list l = { .e = e };
 	int rc = vb_netif_list(&l.list, &l.count);
 
 	if (rc)

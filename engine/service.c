@@ -49,6 +49,7 @@ enum {
 	FD_NEAR,    /* introductions and rings of peers of this host (near/) */
 	FD_RAW,	    /* epoll descriptor of the raw packet queue pairs */
 	FD_STREAM,  /* epoll descriptor of iWARP's TCP sockets */
+	FD_ROCE1,   /* the packet socket of RoCEv1 */
 	FD_FABRIC,  /* epoll descriptor of the bells of InfiniBand adapters */
 	FD_CONTROL, /* epoll descriptor of their connections to fabrics */
 	FD_SOON,    /* the timerfd of vb_wait_soon() */
@@ -118,6 +119,7 @@ static void publish(struct vb_service *s)
 	s->fds[FD_LINK].fd = watches ? e->link->ops->fd(e->link) : -1;
 	s->fds[FD_RAW].fd = watches ? atomic_load(&e->raw_fd) : -1;
 	s->fds[FD_STREAM].fd = watches ? atomic_load(&e->stream_fd) : -1;
+	s->fds[FD_ROCE1].fd = watches ? atomic_load(&e->roce.fd) : -1;
 	s->fds[FD_FABRIC].fd = watches ? atomic_load(&e->fabric_fd) : -1;
 	s->fds[FD_CONTROL].fd =
 		atomic_load(&e->fabric_fd) < 0 ? -1 : e->control_fd;
@@ -161,6 +163,8 @@ static enum vb_drained eng_service_drain_link(struct vb_engine *e)
 			other |= vb_stream_drain(e, vb_now());
 		if (e->fabrics)
 			other |= vb_fabric_drain(e);
+		if (e->roce.v1)
+			other |= vb_engine_roce1_drain(e);
 		if (e->link->ops->recv(e->link, &e->rxq) < 0)
 			e->rxq.count = 0;
 		if (e->rxq.count == 0 && !other) {
@@ -352,7 +356,7 @@ static int sleep_until(struct vb_service *s, vb_time until, vb_time now)
 static bool has_packets(const struct vb_service *s)
 {
 	return s->fds[FD_LINK].revents || s->fds[FD_STREAM].revents ||
-	       s->fds[FD_FABRIC].revents;
+	       s->fds[FD_ROCE1].revents || s->fds[FD_FABRIC].revents;
 }
 
 static void eng_service_serve(struct vb_service *s, vb_time now)
@@ -497,6 +501,7 @@ static void *service_main(void *arg)
 					  POLLIN, 0 };
 	s.fds[FD_RAW] = (struct pollfd){ -1, POLLIN, 0 };
 	s.fds[FD_STREAM] = (struct pollfd){ -1, POLLIN, 0 };
+	s.fds[FD_ROCE1] = (struct pollfd){ -1, POLLIN, 0 };
 	s.fds[FD_FABRIC] = (struct pollfd){ -1, POLLIN, 0 };
 	s.fds[FD_CONTROL] = (struct pollfd){ -1, POLLIN, 0 };
 	s.fds[FD_SOON] = (struct pollfd){ e->soon_fd, POLLIN, 0 };

@@ -50,12 +50,18 @@
 
 /* The words in Linux's files for each kind of device. */
 static const struct kind {
-	const char *node_type, *gid_type, *capabilities;
+	const char *node_type, *capabilities;
 	bool has_pkeys, has_mads;
 } kinds[] = {
-	[DEVICE_ROCE] = { "1: CA", "RoCE v2", "0x04010000", true, true },
-	[DEVICE_IWARP] = { "4: RNIC", "IB/RoCE v1", "0x00010000", false,
-			   false },
+	[DEVICE_ROCE] = { "1: CA", "0x04010000", true, true },
+	[DEVICE_IWARP] = { "4: RNIC", "0x00010000", false, false },
+	[DEVICE_ROCEV1] = { "1: CA", "0x04010000", true, true },
+};
+
+static const char *const gid_types[] = {
+	[GID_IB] = "IB/RoCE v1",
+	[GID_ROCE_V1] = "IB/RoCE v1",
+	[GID_ROCE_V2] = "RoCE v2",
 };
 
 /* A device, and the stream and directories for its lines. */
@@ -95,7 +101,7 @@ static void put_gids(struct page *g, const char *at)
 				raw[k + 1]);
 		fputc('\n', g->f);
 		eng_sysfs_text_put(g->f, at, "gid_attrs/types/%u\t%s", i,
-				   g->kind->gid_type);
+				   gid_types[p->gids[i].type]);
 		eng_sysfs_text_put(g->f, at, "gid_attrs/ndevs/%u\t%s", i,
 				   p->netdev);
 	}

@@ -20,6 +20,15 @@ struct vb_lid_path {
 	bool global; /* frames have a GRH */
 };
 
+/* Where the Ethernet frames of a RoCEv1 route go. */
+struct vb_hop {
+	uint32_t ifindex; /* interface that sends the frames; 0: not known */
+	uint8_t dst[6], src[6];
+	/* EtherType and contents of the VLAN tag; @tpid 0: the frames have
+	 * none */
+	uint16_t tpid, tci;
+};
+
 /*
  * The route of frames. The owner (a queue pair or an address handle) fills in
  * the addresses, and the link's route() completes the rest. The owner must not
@@ -37,6 +46,10 @@ struct vb_route {
 	 * them. */
 	uint32_t dqpn, sqpn;
 	struct vb_lid_path ib;
+	/* The packets are RoCEv1's, and have this priority in a VLAN tag. */
+	bool v1;
+	uint8_t priority;  /* 0..7 */
+	struct vb_hop hop; /* RoCEv1's; set by route() */
 	/* the UDP source port, set by route() */
 	uint16_t src_port;
 	uint16_t channel; /* number of the link's sending socket */
@@ -123,6 +136,10 @@ struct vb_frame {
 	/* GIDs of sender and receiver; NULL: an InfiniBand frame without a
 	 * GRH */
 	const struct vb_gid *src, *dst;
+	/* The frame is RoCEv1's, and came from this Ethernet address. NULL: it
+	 * is no RoCEv1 frame, or this host sent it. */
+	const uint8_t *mac;
+	bool v1;
 	uint16_t src_port;
 	uint8_t tclass, ttl;
 	/* service level and LIDs on InfiniBand; 0 on other links */

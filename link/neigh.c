@@ -3,6 +3,7 @@
 #include "link/neigh.h"
 
 #include <errno.h>
+#include <linux/if_ether.h>
 #include <linux/if_link.h>
 #include <linux/neighbour.h>
 #include <linux/rtnetlink.h>
@@ -198,6 +199,8 @@ static int find_mac(struct search *s, uint8_t mac[6])
 	if (rc != -EAGAIN && rc != -EHOSTUNREACH)
 		return rc;
 	give_cause(s);
+	if (s->from->no_wait)
+		return -EAGAIN;
 	for (unsigned i = 0; i < TRIES; i++) {
 		rc = look_up(s, mac);
 		if (rc != -EAGAIN)
@@ -207,9 +210,8 @@ static int find_mac(struct search *s, uint8_t mac[6])
 	return -EHOSTUNREACH;
 }
 
-/* Set @mac to the MAC address of a multicast group (RFC 1112 6.4, RFC 2464
- * 7). */
-static void map_group(const struct vb_gid *to, uint8_t mac[6])
+/* RFC 1112 6.4, RFC 2464 7. */
+void vb_neigh_group(const struct vb_gid *to, uint8_t mac[6])
 {
 	if (vb_gid_is_ipv4(to)) {
 		memcpy(mac, (const uint8_t[]){ 0x01, 0x00, 0x5e }, 3);
@@ -221,14 +223,31 @@ static void map_group(const struct vb_gid *to, uint8_t mac[6])
 	memcpy(mac + 2, to->raw + 12, 4);
 }
 
+/* Set what IFLA_INFO_DATA says of a VLAN. */
+static void take_tag(struct nlattr *data, struct vb_neigh_port *p)
+{
+	struct nlattr *id =
+		nla_find(nla_data(data), nla_len(data), IFLA_VLAN_ID);
+	struct nlattr *tpid =
+		nla_find(nla_data(data), nla_len(data), IFLA_VLAN_PROTOCOL);
+
+	if (id && nla_len(id) >= (int)sizeof(p->vlan))
+		p->vlan = nla_get_u16(id);
+	if (tpid && nla_len(tpid) >= (int)sizeof(p->tpid))
+		p->tpid = ntohs(nla_get_u16(tpid));
+}
+
 /* Parse the answer here and not by libnl: in a child of fork, libnl's lock may
  * be held for ever (link/netif.c). */
-static int take_vlan(struct nl_msg *m, void *arg)
+static int note_port(struct nl_msg *m, void *arg)
 {
 	struct nlmsghdr *h = nlmsg_hdr(m);
-	struct nlattr *info, *kind, *data, *id;
-	uint16_t *vlan = arg;
+	struct nlattr *info, *kind, *data, *mac, *below;
+	struct vb_neigh_port *p = arg;
 
+	mac = nlmsg_find_attr(h, sizeof(struct ifinfomsg), IFLA_ADDRESS);
+	if (mac && nla_len(mac) == sizeof(p->mac))
+		memcpy(p->mac, nla_data(mac), sizeof(p->mac));
 	info = nlmsg_find_attr(h, sizeof(struct ifinfomsg), IFLA_LINKINFO);
 	kind = info ? nla_find(nla_data(info), nla_len(info), IFLA_INFO_KIND)
 		    : NULL;
@@ -236,25 +255,38 @@ static int take_vlan(struct nl_msg *m, void *arg)
 		    : NULL;
 	if (!kind || !data || nla_strcmp(kind, "vlan") != 0)
 		return NL_OK;
-	id = nla_find(nla_data(data), nla_len(data), IFLA_VLAN_ID);
-	if (id && nla_len(id) >= (int)sizeof(*vlan))
-		*vlan = nla_get_u16(id);
+	take_tag(data, p);
+	below = nlmsg_find_attr(h, sizeof(struct ifinfomsg), IFLA_LINK);
+	/* A number of another namespace means another interface here. */
+	if (below && nla_len(below) >= (int)sizeof(p->below) &&
+	    !nlmsg_find_attr(h, sizeof(struct ifinfomsg), IFLA_LINK_NETNSID))
+		p->below = nla_get_u32(below);
 	return NL_OK;
+}
+
+static int find_port(struct nl_sock *nl, uint32_t ifindex,
+		     struct vb_neigh_port *p)
+{
+	struct ifinfomsg which = { .ifi_index = (int)ifindex };
+	int rc;
+
+	*p = (struct vb_neigh_port){ .vlan = VB_NO_VLAN, .tpid = ETH_P_8021Q };
+	rc = nl_send_simple(nl, RTM_GETLINK, 0, &which, sizeof(which));
+	if (rc >= 0)
+		rc = nl_socket_modify_cb(nl, NL_CB_VALID, NL_CB_CUSTOM,
+					 note_port, p);
+	if (rc >= 0)
+		rc = nl_recvmsgs_default(nl);
+	return rc < 0 ? -ENODEV : 0;
 }
 
 static int find_vlan(struct search *s, uint16_t *vlan)
 {
-	struct ifinfomsg which = { .ifi_index = (int)s->ifindex };
-	int rc;
+	struct vb_neigh_port p;
+	int rc = find_port(s->nl, s->ifindex, &p);
 
-	*vlan = VB_NO_VLAN;
-	rc = nl_send_simple(s->nl, RTM_GETLINK, 0, &which, sizeof(which));
-	if (rc >= 0)
-		rc = nl_socket_modify_cb(s->nl, NL_CB_VALID, NL_CB_CUSTOM,
-					 take_vlan, vlan);
-	if (rc >= 0)
-		rc = nl_recvmsgs_default(s->nl);
-	return rc < 0 ? -ENODEV : 0;
+	*vlan = p.vlan;
+	return rc;
 }
 
 static int search(struct search *s, const struct vb_gid *to, uint8_t mac[6],
@@ -264,12 +296,14 @@ static int search(struct search *s, const struct vb_gid *to, uint8_t mac[6],
 
 	s->ifindex = s->from->ifindex;
 	if (vb_gid_is_multicast(to)) {
-		map_group(to, mac);
+		vb_neigh_group(to, mac);
 		return find_vlan(s, vlan);
 	}
 	rc = find_hop(s, to);
 	if (rc)
 		return rc;
+	if (s->from->no_router && !vb_gid_equal(&s->hop, to))
+		return -ENETUNREACH;
 	if (s->local)
 		memcpy(mac, s->from->mac, 6);
 	else
@@ -277,19 +311,41 @@ static int search(struct search *s, const struct vb_gid *to, uint8_t mac[6],
 	return rc ? rc : find_vlan(s, vlan);
 }
 
+/* Open a netlink socket. Each request here gets one message as its answer,
+ * without an acknowledgement behind it. */
+static int open_routing(struct nl_sock **nl)
+{
+	*nl = nl_socket_alloc();
+	if (!*nl)
+		return -ENOMEM;
+	nl_socket_disable_auto_ack(*nl);
+	if (vb_netif_connect(*nl) == 0)
+		return 0;
+	nl_socket_free(*nl);
+	return -EIO;
+}
+
 int vb_neigh_resolve(const struct vb_neigh_from *from, const struct vb_gid *to,
 		     uint8_t mac[6], uint16_t *vlan)
 {
-	struct search s = { .from = from, .nl = nl_socket_alloc() };
-	int rc = -EIO;
+	struct search s = { .from = from };
+	int rc = open_routing(&s.nl);
 
-	if (!s.nl)
-		return -ENOMEM;
-	/* Each request here gets one message as its answer, without an
-	 * acknowledgement behind it. */
-	nl_socket_disable_auto_ack(s.nl);
-	if (vb_netif_connect(s.nl) == 0)
-		rc = search(&s, to, mac, vlan);
+	if (rc)
+		return rc;
+	rc = search(&s, to, mac, vlan);
 	nl_socket_free(s.nl);
+	return rc;
+}
+
+int vb_neigh_port(uint32_t ifindex, struct vb_neigh_port *port)
+{
+	struct nl_sock *nl;
+	int rc = open_routing(&nl);
+
+	if (rc)
+		return rc;
+	rc = find_port(nl, ifindex, port);
+	nl_socket_free(nl);
 	return rc;
 }

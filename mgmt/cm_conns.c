@@ -153,7 +153,8 @@ struct vb_cm_conn *vb_cm_find_qpn(struct vb_cm *cm, uint64_t guid, uint32_t qpn)
 bool vb_cm_is_on(const struct vb_cm_conn *c, const struct vb_mad_path *path)
 {
 	return vb_gid_equal(&c->path.dgid, &path->dgid) &&
-	       vb_gid_equal(&c->path.sgid, &path->sgid);
+	       vb_gid_equal(&c->path.sgid, &path->sgid) &&
+	       c->path.v1 == path->v1;
 }
 
 bool vb_cm_is_pausing(struct vb_cm_conn *c)

@@ -12,6 +12,7 @@ struct vb_mad_path {
 	struct vb_gid sgid, dgid;
 	uint32_t ifindex;
 	uint8_t tclass;
+	bool v1; /* RoCEv1 carries the datagrams */
 };
 
 struct vb_mad_out {

@@ -314,6 +314,7 @@ void vb_registry_show(struct vb_registry *reg, const struct vb_qp *qp,
 	near_put(&e->pkey,
 		 vb_port_pkey(&qp->adapter->port, qp->attr.pkey_index));
 	put_long(&e->place, qp->adapter->place);
+	near_put(&e->v1, qp->route.v1);
 	near_put_gid(e->sgid, &qp->route.sgid);
 	near_put_gid(e->dgid, &qp->route.dgid);
 	end_write(&e->seq);
@@ -346,6 +347,7 @@ bool vb_registry_view(const struct vb_registry *reg, uint32_t qpn,
 		v->rtr = near_get(&e->rtr);
 		v->pkey = near_get(&e->pkey);
 		v->place = get_long(&e->place);
+		v->v1 = near_get(&e->v1);
 		for (unsigned half = 0; half < 2; half++) {
 			v->sgid[half] = get_long(&e->sgid[half]);
 			v->dgid[half] = get_long(&e->dgid[half]);

@@ -19,7 +19,7 @@
 #include "near/permit.h"
 #include "wire/ipc.h"
 
-#define VB_NEAR_VERSION 10
+#define VB_NEAR_VERSION 11
 /* The most devices in a registry; queue pairs of further devices use
  * packets. */
 #define VB_REGISTRY_ADAPTERS 4
@@ -49,6 +49,7 @@ struct vb_registry_qp {
 	_Atomic uint32_t life;
 	_Atomic uint32_t dest_qpn, access, pd, adapter, rq_psn, reads, rtr;
 	_Atomic uint32_t pkey;	/* the P_Key at its index when it was shown */
+	_Atomic uint32_t v1;	/* 1: the connection is one of RoCEv1 */
 	_Atomic uint64_t place; /* of its adapter (struct vb_adapter) */
 	_Atomic uint64_t sgid[2], dgid[2];
 } __attribute__((aligned(64)));
@@ -132,7 +133,7 @@ void vb_registry_hide(struct vb_registry *reg, uint32_t index);
  * not change. */
 struct vb_registry_view {
 	uint32_t seq, qpn, life, dest_qpn, access, pd, adapter, rq_psn, reads;
-	uint32_t rtr, pkey;
+	uint32_t rtr, pkey, v1;
 	uint64_t place, sgid[2], dgid[2];
 };
 /* Copy the entry of the queue pair @qpn into *@v. False: there is no such queue

@@ -232,7 +232,7 @@ static bool is_our_peer(const struct vb_qp *qp,
 	if (v->dest_qpn != nq->number || v->place != a->place)
 		return false;
 	if (!a->rnic &&
-	    (!same_gid(v->sgid, &qp->route.dgid) ||
+	    (v->v1 != qp->route.v1 || !same_gid(v->sgid, &qp->route.dgid) ||
 	     !same_gid(v->dgid, &qp->route.sgid) ||
 	     !vb_pkeys_match(vb_port_pkey(&a->port, qp->attr.pkey_index),
 			     (uint16_t)v->pkey)))

@@ -476,6 +476,7 @@ layer events "asynchronous events by their causes" program events
 layer sysfs "what programs read in /sys and find in /dev/infiniband" program sysfs
 layer users "programs that fork, change users, or load nothing" program users
 layer mpi "Open MPI and MPICH, over UCX and libfabric" program mpi
+layer roce1 "RoCEv1 beside RoCEv2, and what tshark and a second ICRC say" program roce1
 layer raw "whole Ethernet frames, and what steers them" program raw
 layer capture "what tshark and a second ICRC say" program capture
 layer broker "what one user may cost the others of a host" program broker

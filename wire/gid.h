@@ -14,6 +14,14 @@ struct vb_gid {
 	uint8_t raw[16];
 };
 
+/* The packets for which a GID stands; the values are those of enum
+ * ibv_gid_type. */
+enum vb_gid_type {
+	GID_IB = 0,	 /* InfiniBand, and iWARP */
+	GID_ROCE_V1 = 1, /* Ethernet frames with a GRH (Annex A16) */
+	GID_ROCE_V2 = 2, /* UDP datagrams (Annex A17) */
+};
+
 /* bytes of a GID as text, equal to INET6_ADDRSTRLEN */
 #define VB_GID_TEXT 46
 

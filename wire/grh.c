@@ -115,3 +115,11 @@ bool vb_grh_get(const uint8_t bytes[VB_GRH_BYTES], struct vb_grh *h)
 		return false;
 	return true;
 }
+
+bool vb_grh_get_iba(const uint8_t bytes[VB_GRH_BYTES], struct vb_grh *h)
+{
+	if (bytes[0] >> 4 != 6 || bytes[6] != VB_GRH_IBA)
+		return false;
+	wire_grh_get_ipv6(bytes, h);
+	return true;
+}

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Computes and checks the ICRC of RoCEv2, also when the IPv4 Identification,
- * which the ICRC covers, is not known. */
+/* Computes and checks the ICRC of RoCE, also when the IPv4 Identification,
+ * which the ICRC of RoCEv2 covers, is not known. */
 #include "wire/icrc.h"
 
 #include "base/bytes.h"
 #include "base/crc.h"
+#include "wire/grh.h"
 #include "wire/ib_hdr.h"
 
 #define UDP_BYTES  8
@@ -139,6 +140,28 @@ void vb_icrc_prefix_init(struct vb_icrc_prefix *p,
 			   : wire_icrc_put_ipv4(&w, path, len);
 	put_udp(&w, path, len);
 	p->crc = crc_of_ip_udp(head, ip_bytes);
+}
+
+void vb_icrc_prefix_grh(struct vb_icrc_prefix *p, const struct vb_gid *src,
+			const struct vb_gid *dst, uint32_t len)
+{
+	/* The fields that routers change are ones: traffic class, flow label
+	 * and hop limit (IBA 7.8.1). */
+	const struct vb_grh grh = {
+		.sgid = *src,
+		.dgid = *dst,
+		.flow_label = 0xfffff,
+		.udp_bytes = (uint16_t)(len + VB_ICRC_BYTES),
+		.iba = true,
+		.tclass = 0xff,
+		.hop_limit = 0xff,
+	};
+	uint8_t head[VB_GRH_BYTES];
+
+	vb_grh_put(head, &grh);
+	p->len = len;
+	p->ipv6 = true;
+	p->crc = vb_crc32(CRC_OF_LRH, head, sizeof(head));
 }
 
 uint32_t vb_icrc(const struct vb_icrc_prefix *p, const uint8_t *bytes,

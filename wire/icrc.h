@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The invariant CRC of a RoCEv2 packet (IBA 7.8.1, Annex A17): CRC-32 over the
- * fields of IP, UDP and BTH that no router changes, and over all bytes behind
- * the BTH.
+ * The invariant CRC of a RoCE packet (IBA 7.8.1, Annexes A16 and A17): CRC-32
+ * over the fields of IP and UDP, or of the GRH, and of the BTH that no router
+ * changes, and over all bytes behind the BTH.
  */
 #ifndef WIRE_ICRC_H
 #define WIRE_ICRC_H
@@ -24,12 +24,15 @@ struct vb_icrc_path {
 struct vb_icrc_prefix {
 	uint32_t len; /* the packet length in bytes for which @crc is right */
 	uint32_t crc; /* the CRC; of IPv4 with Identification 0 and DF set */
-	bool ipv6;
+	bool ipv6;    /* IPv6 or a GRH, which have no Identification */
 };
 
 /* @len: the packet's bytes from BTH through pad, without the ICRC. */
 void vb_icrc_prefix_init(struct vb_icrc_prefix *p,
 			 const struct vb_icrc_path *path, uint32_t len);
+/* The same for a RoCEv1 packet, from @src to @dst, behind a GRH. */
+void vb_icrc_prefix_grh(struct vb_icrc_prefix *p, const struct vb_gid *src,
+			const struct vb_gid *dst, uint32_t len);
 
 /* Returns the ICRC of the packet @bytes, of @p->len bytes (at least the 12 of a
  * BTH), if the sender sends it with the IPv4 Identification @ip_id (0..63;

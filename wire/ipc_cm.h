@@ -90,6 +90,9 @@ enum vb_ipc_cm_flag {
 	IPC_CM_AGAIN = 8,
 	/* flag for AF_IB: requests carry no header of rdma_cm */
 	IPC_CM_PLAIN = 16,
+	/* flag of CONNECT, RESUME and of the event REQUEST: the connection is
+	 * one of RoCEv1 */
+	IPC_CM_V1 = 32,
 };
 
 /* The state of a connection at the time when its broker ended. */
@@ -100,7 +103,7 @@ enum vb_ipc_cm_stage {
 	IPC_CM_AT_STAGES
 };
 
-#define VB_IPC_CM_VERSION 4
+#define VB_IPC_CM_VERSION 5
 #define VB_IPC_CM_PRIVATE 224
 #define VB_IPC_CM_BYTES	  384
 

@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/log.h"
+
 /* Fills in the limits and the kind of a device that has just been opened. */
 static void describe(struct rcm_device *d)
 {
@@ -27,6 +29,22 @@ static void describe(struct rcm_device *d)
 	rcm.has_roce |= !d->iwarp;
 }
 
+/* Reads which version of RoCE connections use where a device has both, as
+ * default_roce_mode of Linux's configfs says. */
+static uint8_t default_rule(void)
+{
+	const char *type = getenv("VERBENA_CM_GID_TYPE");
+
+	if (type && strcmp(type, "v1") == 0)
+		return RCM_GID_PREFERS_V1;
+	if (type && *type && strcmp(type, "v2") != 0)
+		vb_log(LOG_WARN,
+		       "rdmacm: VERBENA_CM_GID_TYPE is \"%s\", and neither v1 "
+		       "nor v2; connections use RoCEv2",
+		       type);
+	return RCM_GID_V2;
+}
+
 /* The devices stay open for the life of the process, because programs keep the
  * pointers that rdma_get_devices() returns. */
 int rcm_devices_open(void)
@@ -36,6 +54,7 @@ int rcm_devices_open(void)
 
 	if (rcm.devices)
 		return 0;
+	rcm.gid_rule = default_rule();
 	list = ibv_get_device_list(&count);
 	if (!list)
 		return -errno;
@@ -59,24 +78,42 @@ int rcm_devices_open(void)
 	return rc;
 }
 
-/* True if @gid is in the GID table of port 1. Then this function has set
- * *@found to the entry and has read the path MTU of the device again. */
-static bool has_gid(struct rcm_device *d, const struct vb_gid *gid,
-		    struct ibv_gid_entry *found)
+/* Rates the type of a GID for connections under the rule @rule: 0: it is not to
+ * be used; else more is better. */
+static unsigned rate_type(const struct ibv_gid_entry *e, uint8_t rule)
 {
+	static const uint8_t rates[][2] = {
+		/* other types, RoCEv1 */
+		[RCM_GID_V2] = { 1, 0 },
+		[RCM_GID_PREFERS_V1] = { 1, 2 },
+		[RCM_GID_V1] = { 0, 1 },
+	};
+
+	return rates[rule][e->gid_type == IBV_GID_TYPE_ROCE_V1];
+}
+
+/* True if @gid is in the GID table of port 1 with a type that @rule permits.
+ * Then this function has set *@found to the best entry and has read the path
+ * MTU of the device again. */
+static bool has_gid(struct rcm_device *d, const struct vb_gid *gid,
+		    uint8_t rule, struct ibv_gid_entry *found)
+{
+	struct ibv_gid_entry e;
 	struct ibv_port_attr p;
+	unsigned best = 0;
 
 	if (ibv_query_port(d->verbs, 1, &p))
 		return false;
 	for (uint32_t i = 0; i < (uint32_t)p.gid_tbl_len; i++) {
-		if (ibv_query_gid_ex(d->verbs, 1, i, found, 0))
+		if (ibv_query_gid_ex(d->verbs, 1, i, &e, 0) ||
+		    memcmp(e.gid.raw, gid->raw, 16) != 0 ||
+		    rate_type(&e, rule) <= best)
 			continue;
-		if (memcmp(found->gid.raw, gid->raw, 16) == 0) {
-			d->mtu = (uint8_t)p.active_mtu;
-			return true;
-		}
+		best = rate_type(&e, rule);
+		*found = e;
 	}
-	return false;
+	d->mtu = (uint8_t)p.active_mtu;
+	return best > 0;
 }
 
 static bool is_address(const struct ifaddrs *i, const struct vb_gid *address)
@@ -112,11 +149,13 @@ static bool has_interface(const struct rcm_device *d, const struct vb_gid *gid,
 }
 
 static bool has_address(struct rcm_device *d, const struct vb_gid *gid,
-			enum rcm_kind kind, struct ibv_gid_entry *found)
+			enum rcm_kind kind, uint8_t rule,
+			struct ibv_gid_entry *found)
 {
 	if (kind != RCM_ANY && d->iwarp != (kind == RCM_IWARP))
 		return false;
-	return d->iwarp ? has_interface(d, gid, found) : has_gid(d, gid, found);
+	return d->iwarp ? has_interface(d, gid, found)
+			: has_gid(d, gid, rule, found);
 }
 
 /* True if @d has queue pairs for @id: an iWARP device has only reliable
@@ -142,41 +181,52 @@ static bool take_device(struct rcm_id *id, struct rcm_device *d,
 	return stays;
 }
 
+/* More than rate_gid() returns: the type of a GID counts more. */
+#define TYPE_COUNTS 16
+
 /*
  * Rates a GID as the local address of a path to this host itself; more is
  * better. What counts most is that it is an IP address of the interface, which
- * GID 0 need not be; then that it is not link-local, because such an address
- * needs an interface index beside it; and last that it has the address family
- * of @wanted.
+ * GID 0, @first, need not be; then that it is not link-local, because such an
+ * address needs an interface index beside it; and last that it has the address
+ * family of @wanted.
  */
 static unsigned rate_gid(const struct ibv_gid_entry *e,
+			 const struct ibv_gid_entry *first,
 			 const struct vb_gid *wanted)
 {
+	bool is_address = memcmp(&e->gid, &first->gid, sizeof(e->gid)) != 0;
 	struct vb_gid gid;
 
 	memcpy(gid.raw, e->gid.raw, sizeof(gid.raw));
-	return 1u + 4u * (e->gid_index > 0) + 2u * !vb_gid_is_link_local(&gid) +
+	return 1u + 4u * is_address + 2u * !vb_gid_is_link_local(&gid) +
 	       (vb_gid_is_ipv4(&gid) == vb_gid_is_ipv4(wanted));
 }
 
 /* True if the device can carry a path to this host itself; then *@found is the
  * GID that both ends of the path use. */
 static bool leads_home(struct rcm_device *d, const struct vb_gid *wanted,
-		       enum rcm_kind kind, struct ibv_gid_entry *found)
+		       enum rcm_kind kind, uint8_t rule,
+		       struct ibv_gid_entry *found)
 {
-	struct ibv_gid_entry e;
+	struct ibv_gid_entry e, first;
 	struct ibv_port_attr p;
-	unsigned best = 0, rate;
+	unsigned best = 0, rate, type;
 
 	if ((kind != RCM_ANY && d->iwarp != (kind == RCM_IWARP)) ||
 	    ibv_query_port(d->verbs, 1, &p) || p.state != IBV_PORT_ACTIVE)
 		return false;
 	if (d->iwarp)
 		return rcm_device_first_gid(d, found);
+	if (!rcm_device_first_gid(d, &first))
+		return false;
 	for (uint32_t i = 0; i < (uint32_t)p.gid_tbl_len; i++) {
 		if (ibv_query_gid_ex(d->verbs, 1, i, &e, 0))
 			continue;
-		rate = rate_gid(&e, wanted);
+		type = rate_type(&e, rule);
+		if (type == 0)
+			continue;
+		rate = TYPE_COUNTS * type + rate_gid(&e, &first, wanted);
 		if (rate <= best)
 			continue;
 		best = rate;
@@ -199,6 +249,7 @@ static void use_gid(struct rcm_id *id, const struct ibv_gid_entry *e,
 	if (!d->pd)
 		d->pd = ibv_alloc_pd(d->verbs);
 	id->gid_index = (uint8_t)e->gid_index;
+	id->v1 = e->gid_type == IBV_GID_TYPE_ROCE_V1;
 	id->path.ifindex = e->ndev_ifindex;
 	id->path.src = *src;
 	if (!d->iwarp) /* the GID of an iWARP device is not an address */
@@ -210,7 +261,8 @@ static void use_gid(struct rcm_id *id, const struct ibv_gid_entry *e,
 }
 
 typedef bool (*fitness)(struct rcm_device *d, const struct vb_gid *src,
-			enum rcm_kind kind, struct ibv_gid_entry *found);
+			enum rcm_kind kind, uint8_t rule,
+			struct ibv_gid_entry *found);
 
 /* Chooses the first device of the list that fits. So a user who has two devices
  * on one interface can choose by their order in VERBENA_DEVICES. */
@@ -224,7 +276,7 @@ static int choose(struct rcm_id *id, const struct vb_gid *src,
 		struct rcm_device *d = &rcm.devices[i];
 		unsigned removals = atomic_load(&d->removals);
 
-		if (!fits(d, src, kind, &e))
+		if (!fits(d, src, kind, id->gid_rule, &e))
 			continue;
 		if (!serves(d, id)) {
 			rc = -EOPNOTSUPP;

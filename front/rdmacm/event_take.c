@@ -118,6 +118,8 @@ static struct rcm_id *adopt(struct rcm_id *listener, const struct rcm_event *e)
 	if (!id)
 		return NULL;
 	id->path = *m;
+	/* Both ends of a connection are of one version. */
+	id->gid_rule = m->flags & IPC_CM_V1 ? RCM_GID_V1 : RCM_GID_V2;
 	if (choose_device(id, e) || (e->stream && rcm_iw_adopt(e, id))) {
 		(void)rdma_destroy_id(&id->pub);
 		return NULL;
@@ -321,6 +323,10 @@ bool rcm_event_take(struct rcm_event *e)
 		e->pub.event = RDMA_CM_EVENT_TIMEWAIT_EXIT;
 		return true;
 	case IPC_CM_FAILED:
+		if (e->m.status == EPROTONOSUPPORT)
+			vb_log(LOG_WARN,
+			       "rdmacm: no connection by RoCEv1: the broker "
+			       "of this host lacks CAP_NET_RAW");
 		take_failure(e, RDMA_CM_EVENT_CONNECT_ERROR, -e->m.status);
 		return true;
 	default:

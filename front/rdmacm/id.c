@@ -91,6 +91,7 @@ struct rcm_id *rcm_id_create(struct rdma_event_channel *channel, void *context,
 	 * can ask for the RTR attributes before it accepts. */
 	id->psn = vb_rand32() & PSN_MASK;
 	id->tcp = -1;
+	id->gid_rule = rcm.gid_rule;
 	pthread_cond_init(&id->acks, NULL);
 	pthread_mutex_lock(&rcm.lock);
 	id_enter(id, 0);

@@ -106,6 +106,20 @@ void rcm_groups_forget(struct rcm_id *id)
 	}
 }
 
+/* Returns the GID of the group @a. An IPv4 group of RoCEv1 is
+ * ff0e::ffff:a.b.c.d, as on Linux. */
+static struct vb_gid mcast_gid(const struct rcm_id *id,
+			       const struct sockaddr *a)
+{
+	struct vb_gid gid = rcm_gid_of(a);
+
+	if (id->v1 && vb_gid_is_ipv4(&gid) && vb_gid_is_multicast(&gid)) {
+		gid.raw[0] = 0xff;
+		gid.raw[1] = 0x0e;
+	}
+	return gid;
+}
+
 static int mcast_join(struct rcm_id *id, const struct sockaddr *a,
 		      bool sends_only, void *context)
 {
@@ -117,7 +131,7 @@ static int mcast_join(struct rcm_id *id, const struct sockaddr *a,
 
 	if (!a || !id->device || !rcm_is_ud(id))
 		return -EINVAL;
-	gid = rcm_gid_of(a);
+	gid = mcast_gid(id, a);
 	if (!vb_gid_is_multicast(&gid))
 		return -EINVAL;
 	rc = mcast_enter(id, &gid, sends_only);
@@ -166,7 +180,7 @@ VB_EXPORT int rdma_leave_multicast(struct rdma_cm_id *pub,
 	int rc = -EINVAL;
 
 	if (addr) {
-		gid = rcm_gid_of(addr);
+		gid = mcast_gid(rcm_id_of(pub), addr);
 		rc = mcast_leave(rcm_id_of(pub), &gid);
 	}
 	return rc ? rcm_fail(-rc) : 0;

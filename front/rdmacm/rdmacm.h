@@ -67,6 +67,14 @@ enum rcm_state {
 	RCM_CONNECTING, /* the id is connecting to its peer, or connected */
 };
 
+/* The versions of RoCE by which an id may connect, where its device has both.
+ * IBV_GID_TYPE_IB, of InfiniBand, counts as RoCEv2. */
+enum rcm_gid_rule {
+	RCM_GID_V2,
+	RCM_GID_PREFERS_V1, /* RoCEv1; RoCEv2 where a device lacks RoCEv1 */
+	RCM_GID_V1,	    /* the peer has asked by RoCEv1 */
+};
+
 struct rcm_device {
 	struct ibv_context *verbs;
 	/* a second context, for removal.c; NULL: the device is not watched */
@@ -138,6 +146,9 @@ struct rcm_id {
 	uint8_t ack_timeout;
 	bool timeout_set;
 	uint8_t gid_index;
+	/* by which GIDs the id may connect: an enum rcm_gid_rule */
+	uint8_t gid_rule;
+	bool v1;	    /* the GID that was chosen is one of RoCEv1 */
 	struct ibv_ece ece; /* ECE options of the local end */
 	uint8_t responder_resources, initiator_depth;
 	uint32_t psn; /* the first PSN that this side receives */
@@ -196,6 +207,9 @@ struct rcm {
 	unsigned device_count;
 	/* The list of devices has RoCE devices; it has iWARP devices. */
 	bool has_roce, has_iwarp;
+	/* what new ids begin with: an enum rcm_gid_rule, which the variable
+	 * VERBENA_CM_GID_TYPE sets */
+	uint8_t gid_rule;
 };
 extern struct rcm rcm;
 

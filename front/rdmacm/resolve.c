@@ -314,6 +314,21 @@ static void name_ends(struct rcm_id *id, const struct vb_gid *from,
 		w->src_name = *from;
 }
 
+/* RoCEv1's frames need the neighbour's MAC address. Asking the neighbour may
+ * take 3 s, and the broker, which serves other programs, does not wait. */
+static int meet_neighbour(const struct rcm_id *id)
+{
+	struct ibv_ah_attr attr = { .is_global = 1, .port_num = 1 };
+	uint8_t mac[6];
+	uint16_t vlan;
+
+	if (!id->v1 || vb_gid_is_link_local(&id->path.dst))
+		return 0;
+	memcpy(attr.grh.dgid.raw, id->path.dst.raw, 16);
+	attr.grh.sgid_index = id->gid_index;
+	return -ibv_resolve_eth_l2_from_gid(id->pub.verbs, &attr, mac, &vlan);
+}
+
 /* Does what rdma_resolve_addr() does, but queues no event. 0 or -errno. */
 static int resolve(struct rcm_id *id, const struct sockaddr *src,
 		   const struct sockaddr *dst)
@@ -341,7 +356,8 @@ static int resolve(struct rcm_id *id, const struct sockaddr *src,
 		rcm_address_of(&id->pub.route.addr.src_addr, &gid, id->port,
 			       id->path.ifindex);
 	memcpy(&id->pub.route.addr.dst_storage, dst, rcm_address_bytes(dst));
-	id->path.flags = id->flags & IPC_CM_PLAIN;
+	id->path.flags = (uint8_t)((id->flags & IPC_CM_PLAIN) |
+				   (id->v1 ? IPC_CM_V1 : 0));
 	to = rcm_gid_of(dst);
 	name_ends(id, &gid, &to);
 	id->path.dst_port = rcm_port_of(dst);
@@ -351,6 +367,9 @@ static int resolve(struct rcm_id *id, const struct sockaddr *src,
 	memcpy(id->pub.route.addr.addr.ibaddr.sgid.raw, id->path.src.raw, 16);
 	memcpy(id->pub.route.addr.addr.ibaddr.dgid.raw, id->path.dst.raw, 16);
 	id->pub.route.addr.addr.ibaddr.pkey = htobe16(0xffff);
+	rc = meet_neighbour(id);
+	if (rc)
+		return rc;
 	id->state = RCM_RESOLVED;
 	return 0;
 }

@@ -140,7 +140,7 @@ static void add_resume(struct script *s, const struct rcm_id *id,
 	m.type = r->bound.kind ? r->bound.type : r->ticket.type;
 	m.space = r->bound.space;
 	m.src_port = r->bound.src_port;
-	m.flags = r->bound.flags;
+	m.flags = (uint8_t)(r->bound.flags | (id->path.flags & IPC_CM_V1));
 	m.qpn = stage == IPC_CM_AT_REQUEST ? 0 : r->said.qpn;
 	m.local_id = r->ticket.local_id;
 	m.remote_id = r->ticket.remote_id;

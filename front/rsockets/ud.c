@@ -102,6 +102,7 @@ static int find_gid(struct rs_ud *ud)
 	ud->mtu = 128u << port.active_mtu;
 	for (int i = 0; i < port.gid_tbl_len; i++) {
 		if (ibv_query_gid_ex(ud->id->verbs, 1, (uint32_t)i, &e, 0) ||
+		    e.gid_type == IBV_GID_TYPE_ROCE_V1 ||
 		    memcmp(&e.gid, &own, sizeof(own)) != 0)
 			continue;
 		ud->gid_index = (uint8_t)i;

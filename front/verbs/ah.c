@@ -110,7 +110,7 @@ static int resolve(struct ibv_context *context, const struct ibv_ah_attr *attr,
 {
 	struct vb_port *p = &vb_front_context(context)->adapter->port;
 	struct vb_gid_entry e;
-	struct vb_neigh_from from;
+	struct vb_neigh_from from = { .no_router = false };
 	struct vb_gid to;
 	uint16_t vlan = VB_NO_VLAN;
 	int rc;

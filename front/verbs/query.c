@@ -25,7 +25,7 @@
 #define NO_VENDOR 0xffffff
 
 /* Values of enum ibv_gid_type_sysfs in rdma-core's private header. */
-#define SYSFS_GID_IB	  0
+#define SYSFS_GID_IB	  0 /* RoCEv1's, too */
 #define SYSFS_GID_ROCE_V2 1
 
 static int as_int(uint64_t v)
@@ -299,14 +299,6 @@ uint32_t vb_front_port_mbits(struct ibv_context *context)
 	return mbits;
 }
 
-/* The GIDs of iWARP and InfiniBand ports are not made from IP addresses. */
-static bool has_ib_gids(struct ibv_context *context)
-{
-	const struct vb_adapter *a = vb_front_context(context)->adapter;
-
-	return a->rnic || vb_adapter_is_ib(a);
-}
-
 /* Find an entry of the GID table. Returns 0; EINVAL: the table has no such
  * index; ENODATA: the entry is empty. */
 static int find_gid(struct ibv_context *context, uint32_t port_num,
@@ -322,8 +314,7 @@ static int find_gid(struct ibv_context *context, uint32_t port_num,
 	memcpy(out->gid.raw, e.gid.raw, sizeof(out->gid.raw));
 	out->gid_index = index;
 	out->port_num = port_num;
-	out->gid_type =
-		has_ib_gids(context) ? IBV_GID_TYPE_IB : IBV_GID_TYPE_ROCE_V2;
+	out->gid_type = (enum ibv_gid_type)e.type;
 	out->ndev_ifindex = e.ifindex;
 	return 0;
 }
@@ -392,7 +383,8 @@ int vb_front_gid_type(struct ibv_context *context, uint8_t port_num,
 
 	if (rc)
 		return errno = rc, -1;
-	*type = has_ib_gids(context) ? SYSFS_GID_IB : SYSFS_GID_ROCE_V2;
+	*type = e.gid_type == IBV_GID_TYPE_ROCE_V2 ? SYSFS_GID_ROCE_V2
+						   : SYSFS_GID_IB;
 	return 0;
 }
 

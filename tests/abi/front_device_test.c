@@ -118,12 +118,15 @@ static void query_gid_table__too_small_an_array(void **state)
 	p->gids[0].gid.raw[0] = 0xfe;
 	p->gids[2].gid.raw[0] = 0xfd;
 	p->gids[2].ifindex = 7;
+	p->gids[0].type = GID_ROCE_V1;
+	p->gids[2].type = GID_ROCE_V2;
 	p->gid_count = 3;
 	vb_mutex_unlock(&p->lock);
 	assert_int_equal(ibv_query_gid_table(b->context, e, 0, 0), -EINVAL);
 	assert_int_equal(ibv_query_gid_table(b->context, e, 1, 0), -EINVAL);
 	assert_int_equal(ibv_query_gid_table(b->context, e, 2, 1), -EINVAL);
 	assert_int_equal(ibv_query_gid_table(b->context, e, 2, 0), 2);
+	assert_int_equal(e[0].gid_type, IBV_GID_TYPE_ROCE_V1);
 	assert_int_equal(e[1].gid_index, 2);
 	assert_int_equal(e[1].gid_type, IBV_GID_TYPE_ROCE_V2);
 	assert_int_equal(e[1].ndev_ifindex, 7);

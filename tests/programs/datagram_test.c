@@ -157,10 +157,23 @@ static void is_in(struct ibv_qp *qp, enum ibv_qp_state state)
 	expect(attr.qp_state == state, "the queue pair's state");
 }
 
-/* Returns the l3 type that mlx5 reports for RoCE v2, and that UCX uses: bit 3
- * is UDP, the low bits the IP version. */
+/* Is the device's GID one of RoCE v1, whose datagrams have a GRH? */
+static bool is_v1(void)
+{
+	struct ibv_gid_entry e;
+
+	must(!ibv_query_gid_ex(device.context, 1, (uint32_t)device.gid_index,
+			       &e, 0),
+	     "ibv_query_gid_ex");
+	return e.gid_type == IBV_GID_TYPE_ROCE_V1;
+}
+
+/* Returns the l3 type that mlx5 reports, and that UCX uses: of RoCE v2, bit 3
+ * is UDP, the low bits the IP version; of RoCE v1, 0. */
 static uint8_t l3_type(void)
 {
+	if (is_v1())
+		return 0;
 	return options.family == 6 ? 0x9 : 0xa;
 }
 
@@ -196,7 +209,7 @@ static void where_the_header_lies(void)
 	receive(to, 0, ROOM);
 	expect(!send_as(from, ah, to->qp_num, QKEY, 8), "post");
 	arrives();
-	if (options.family == 6) {
+	if (options.family == 6 || is_v1()) {
 		expect(at[0] >> 4 == 6, "version");
 		expect(!memcmp(at + 24, to_gid, 16), "dgid");
 	} else {

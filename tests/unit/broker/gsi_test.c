@@ -95,6 +95,34 @@ static void gsi__a_datagram_and_its_answer(void **state)
 	assert_true(vb_gid_equal(&way_back.sgid, &a));
 }
 
+/* A datagram goes back by the version of RoCE by which it came. */
+static void gsi__by_roce_v1(void **state)
+{
+	const struct vb_gid lo = host(1);
+	struct vb_mad_path path = { .sgid = lo,
+				    .dgid = lo,
+				    .ifindex = if_nametoindex("lo"),
+				    .v1 = true };
+	uint8_t mad[VB_MAD_BYTES];
+
+	assert_true(vb_gsi_has_v1(gsi));
+	for (unsigned i = 1; i <= 2; i++) {
+		fill(mad, (uint8_t)(70 + i));
+		vb_gsi_send(gsi, &path, mad);
+		hear();
+		assert_int_equal(heard, i);
+		assert_memory_equal(last, mad, sizeof(mad));
+		assert_true(way_back.v1);
+		assert_int_equal(way_back.ifindex, path.ifindex);
+		path = way_back;
+	}
+	path.v1 = false;
+	vb_gsi_send(gsi, &path, mad);
+	hear();
+	assert_int_equal(heard, 3);
+	assert_false(way_back.v1);
+}
+
 static void gsi__ipv6(void **state)
 {
 	const struct vb_gid lo = { { [15] = 1 } };
@@ -356,6 +384,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		CASE(gsi__a_datagram_and_its_answer),
+		CASE(gsi__by_roce_v1),
 		CASE(gsi__ipv6),
 		CASE(gsi__no_way),
 		CASE(gsi__what_is_no_datagram_of_ours),

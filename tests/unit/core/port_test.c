@@ -43,7 +43,7 @@ static int index_of(uint8_t n)
 {
 	struct vb_gid gid = address(n);
 
-	return vb_port_find_gid(&port, &gid);
+	return vb_port_find_gid(&port, &gid, GID_ROCE_V2);
 }
 
 static void mtu__fits_with_headers(void **state)
@@ -71,7 +71,7 @@ static void init__is_down_and_empty(void **state)
 	assert_int_equal(port.state, PORT_DOWN);
 	assert_int_equal(port.max_mtu, 5);
 	assert_false(vb_port_gid(&port, 0, &e));
-	assert_int_equal(vb_port_find_gid(&port, &zero), -1);
+	assert_int_equal(vb_port_find_gid(&port, &zero, GID_ROCE_V2), -1);
 }
 
 static void update__default_gid_first(void **state)
@@ -197,6 +197,61 @@ static void update__full_table(void **state)
 	assert_int_equal(index_of(255), 255);
 }
 
+static int pair_of(uint8_t n)
+{
+	struct vb_gid gid = address(n);
+	int v1 = vb_port_find_gid(&port, &gid, GID_ROCE_V1);
+
+	assert_int_equal(index_of(n), v1 < 0 ? -1 : v1 + 1);
+	return v1;
+}
+
+/* Linux has RoCEv1's entry of an address before RoCEv2's. */
+static void update__both_types_in_pairs(void **state)
+{
+	struct vb_gid def = vb_gid_from_mac(port.mac);
+	struct vb_gid_entry e;
+
+	update.both_types = true;
+	SAY(1, 2, 3);
+	assert_true(vb_port_update(&port, &update) & PORT_GIDS);
+	assert_int_equal(vb_port_find_gid(&port, &def, GID_ROCE_V1), 0);
+	assert_int_equal(vb_port_find_gid(&port, &def, GID_ROCE_V2), 1);
+	assert_int_equal(vb_port_find_gid(&port, &def, GID_IB), -1);
+	assert_int_equal(pair_of(1), 2);
+	assert_int_equal(pair_of(2), 4);
+	assert_int_equal(pair_of(3), 6);
+	assert_int_equal(port.gid_count, 8);
+	assert_true(vb_port_gid(&port, 4, &e));
+	assert_int_equal(e.type, GID_ROCE_V1);
+	assert_true(vb_port_gid(&port, 5, &e));
+	assert_int_equal(e.type, GID_ROCE_V2);
+	assert_int_equal(vb_port_update(&port, &update), PORT_SAME);
+	SAY(1, 3);
+	assert_int_equal(vb_port_update(&port, &update), PORT_GIDS);
+	assert_int_equal(pair_of(2), -1);
+	assert_int_equal(pair_of(3), 6);
+	SAY(1, 3, 9);
+	assert_int_equal(vb_port_update(&port, &update), PORT_GIDS);
+	assert_int_equal(pair_of(9), 4);
+	SAY(1);
+	assert_int_equal(vb_port_update(&port, &update), PORT_GIDS);
+	assert_int_equal(port.gid_count, 4);
+}
+
+static void update__both_types_fill_the_table(void **state)
+{
+	update.both_types = true;
+	for (unsigned i = 0; i < VB_COUNT(update.addresses); i++)
+		update.addresses[i] = address((uint8_t)(i + 1));
+	update.count = VB_COUNT(update.addresses);
+	vb_port_update(&port, &update);
+	assert_int_equal(port.gid_count, VB_MAX_GIDS);
+	assert_int_equal(pair_of(127), VB_MAX_GIDS - 2);
+	assert_int_equal(pair_of(128), -1);
+	assert_int_equal(vb_port_update(&port, &update), PORT_SAME);
+}
+
 static void update__down_up_and_mtu(void **state)
 {
 	SAY(1);
@@ -220,7 +275,7 @@ static void update__new_mac_new_default(void **state)
 	port.mac[5] = 0x77;
 	def = vb_gid_from_mac(port.mac);
 	assert_int_equal(vb_port_update(&port, &update), PORT_GIDS);
-	assert_int_equal(vb_port_find_gid(&port, &def), 0);
+	assert_int_equal(vb_port_find_gid(&port, &def, GID_ROCE_V2), 0);
 	assert_int_equal(index_of(1), 1);
 }
 
@@ -251,7 +306,7 @@ static void ib__its_end_keeps_the_tables(void **state)
 	assert_int_equal(port.ib.phys, 3);
 	assert_int_equal(port.ib.lid, 8);
 	assert_int_equal(vb_port_pkey(&port, 0), 0xffff);
-	assert_int_equal(vb_port_find_gid(&port, &is.gid[0]), 0);
+	assert_int_equal(vb_port_find_gid(&port, &is.gid[0], GID_IB), 0);
 }
 
 /* Dispatching reads the LMC without a lock. */
@@ -282,6 +337,8 @@ int main(void)
 		PORT_TEST(
 			update__default_zero_and_double_addresses_take_no_place),
 		PORT_TEST(update__full_table),
+		PORT_TEST(update__both_types_in_pairs),
+		PORT_TEST(update__both_types_fill_the_table),
 		PORT_TEST(update__down_up_and_mtu),
 		PORT_TEST(update__new_mac_new_default),
 		PORT_TEST(ib__its_end_keeps_the_tables),

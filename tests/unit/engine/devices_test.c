@@ -58,6 +58,8 @@ static void devices_list__specs(void **state)
 	expect("iwarp:lo", "iw_lo", NULL);
 	expect("iw_lo", "iw_lo", NULL);
 	expect("iwarp:lo,lo,iw_lo", "iw_lo", "roce_lo");
+	expect("rocev1:lo", "rocev1_lo", NULL);
+	expect("rocev1_lo,rocev1:lo,roce:lo", "rocev1_lo", "roce_lo");
 	if (!has_eth)
 		skip();
 	expect("lo,eth0", "roce_lo", "roce_eth0");
@@ -142,10 +144,10 @@ static void devices_list__specs_that_name_nothing(void **state)
 
 static void devices_list__specs_that_cannot_be_read(void **state)
 {
-	static const char *const specs[] = { ",",     "lo,",	",lo",
-					     "roce:", "iwarp:", "a b",
-					     "../lo", "ibx:lo", "iwarp:roce:lo",
-					     "\x1b[m" };
+	static const char *const specs[] = {
+		",",   "lo,",	",lo",	  "roce:",	   "iwarp:", "rocev1:",
+		"a b", "../lo", "ibx:lo", "iwarp:roce:lo", "\x1b[m"
+	};
 	struct vb_device *list = NULL;
 	char longest[300];
 	unsigned count;

@@ -507,6 +507,70 @@ static void dispatch__datagrams_come_to_the_port(void **state)
 	rig_down(r);
 }
 
+static void set_gid_types(struct rig *r, enum vb_gid_type type)
+{
+	struct vb_port *p = &r->f->a.port;
+
+	vb_mutex_lock(&p->lock);
+	for (unsigned i = 0; i < p->gid_count; i++)
+		p->gids[i].type = type;
+	vb_mutex_unlock(&p->lock);
+}
+
+/* A connection and a GID are of one version of RoCE. */
+static void dispatch__of_the_version_of_the_route(void **state)
+{
+	for (unsigned i = 0; i < 4; i++) {
+		struct rig *r = rig_of(*state, QPT_RC, QPS_RTS);
+		bool v1 = i & 1;
+
+		r->qp->route.v1 = i & 2;
+		add_frame(r, CODE_SEND_ONLY)->v1 = v1;
+		assert_int_equal(dispatch(r, 0), v1 == r->qp->route.v1);
+		rig_down(r);
+		r = rig_of(*state, QPT_UD, QPS_RTS);
+		set_gid_types(r, i & 2 ? GID_ROCE_V1 : GID_ROCE_V2);
+		datagram_from(r, &address, -1);
+		r->e.rxq.frames[0].v1 = v1;
+		assert_int_equal(dispatch(r, 0), v1 == !!(i & 2));
+		set_gid_types(r, GID_ROCE_V2);
+		rig_down(r);
+	}
+}
+
+static unsigned dispatch_from(struct rig *r, const struct vb_link *link)
+{
+	unsigned before = heard.received;
+
+	add_frame(r, CODE_SEND_ONLY);
+	vb_mutex_lock(&r->e.rx);
+	vb_dispatch_from(&r->e, link, r->e.lease.slot, 0);
+	vb_mutex_unlock(&r->e.rx);
+	r->e.rxq.count = 0;
+	return heard.received - before;
+}
+
+/* An adapter with both versions hears two links, and others one. */
+static void dispatch__an_adapter_of_two_links(void **state)
+{
+	struct vb_link v1 = { 0 }, v2 = { 0 }, both = { 0 }, fabric = { 0 };
+	struct rig *r = rig_up(*state, QPS_RTS);
+	struct vb_link *own = r->f->a.link;
+
+	r->e.link = &v2;
+	r->e.roce.v1 = &v1;
+	r->e.roce.both = &both;
+	r->f->a.link = &both;
+	assert_int_equal(dispatch_from(r, &v1), 1);
+	assert_int_equal(dispatch_from(r, &v2), 1);
+	assert_int_equal(dispatch_from(r, &fabric), 0);
+	r->f->a.link = &v2;
+	assert_int_equal(dispatch_from(r, &v1), 0);
+	assert_int_equal(dispatch_from(r, &v2), 1);
+	r->f->a.link = own;
+	rig_down(r);
+}
+
 /* On InfiniBand: the DGID, if there is one, is of the kind of the DLID. */
 static void dispatch__datagrams_with_a_dgid(void **state)
 {
@@ -524,6 +588,7 @@ static void dispatch__datagrams_with_a_dgid(void **state)
 	struct rig *r = rig_of(*state, QPT_UD, QPS_RTS);
 
 	r->f->a.addressing = &vb_addressing_ib;
+	set_gid_types(r, GID_IB);
 	for (unsigned i = 0; i < VB_COUNT(rows); i++) {
 		datagram_from(r, &address, -1);
 		r->e.rxq.frames[0].src = rows[i].dst ? &address : NULL;
@@ -640,6 +705,8 @@ int main(void)
 		TEST(dispatch__class_by_type),
 		TEST(dispatch__datagrams_come_from_anybody),
 		TEST(dispatch__datagrams_come_to_the_port),
+		TEST(dispatch__of_the_version_of_the_route),
+		TEST(dispatch__an_adapter_of_two_links),
 		TEST(dispatch__datagrams_with_a_dgid),
 		TEST(dispatch__connections_compare_lids),
 		TEST(dispatch__datagrams_tell_their_path_bits),

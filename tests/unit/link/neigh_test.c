@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "link/neigh.h"
 #include "tests/unit/netns.h"
@@ -81,6 +82,75 @@ static void neigh__nobody_there(void **state)
 			 -EHOSTUNREACH);
 }
 
+/* A protocol that routers do not forward reaches neighbours alone. */
+static void neigh__not_over_a_router(void **state)
+{
+	static const struct {
+		const uint8_t to[4];
+		int rc;
+	} rows[] = {
+		{ { 192, 0, 2, 7 }, 0 },
+		{ { 192, 0, 2, 1 }, 0 },
+		{ { 239, 1, 2, 3 }, 0 },
+		{ { 198, 51, 100, 1 }, -ENETUNREACH },
+	};
+	struct vb_neigh_from from = { .ifindex = if_nametoindex("p0"),
+				      .no_router = true };
+	uint8_t mac[6];
+	uint16_t vlan;
+
+	for (size_t i = 0; i < VB_COUNT(rows); i++) {
+		struct vb_gid to = vb_gid_from_ipv4(rows[i].to);
+
+		assert_int_equal(vb_neigh_resolve(&from, &to, mac, &vlan),
+				 rows[i].rc);
+	}
+}
+
+/* A caller that must not wait gets -EAGAIN at once, and the address soon. */
+static void neigh__without_waiting(void **state)
+{
+	static const uint8_t to_mac[6] = { 2, 0, 0, 0, 0, 2 };
+	const struct vb_gid nobody =
+		vb_gid_from_ipv4((const uint8_t[]){ 192, 0, 2, 77 });
+	const struct vb_gid peer =
+		vb_gid_from_ipv4((const uint8_t[]){ 192, 0, 2, 2 });
+	struct vb_neigh_from from = { .ifindex = if_nametoindex("p0"),
+				      .no_wait = true };
+	uint8_t mac[6];
+	uint16_t vlan;
+	int rc, tries = 0;
+
+	assert_int_equal(vb_neigh_resolve(&from, &nobody, mac, &vlan), -EAGAIN);
+	assert_int_equal(system("ip neigh flush dev p0 to 192.0.2.2"), 0);
+	while ((rc = vb_neigh_resolve(&from, &peer, mac, &vlan)) == -EAGAIN &&
+	       ++tries < 500)
+		usleep(10000);
+	assert_int_equal(rc, 0);
+	assert_memory_equal(mac, to_mac, 6);
+}
+
+static void port__what_the_kernel_says(void **state)
+{
+	static const uint8_t zero[6];
+	struct vb_neigh_port p;
+
+	assert_int_equal(vb_neigh_port(if_nametoindex("p0"), &p), 0);
+	assert_memory_equal(p.mac, own, 6);
+	assert_int_equal(p.vlan, VB_NO_VLAN);
+	assert_int_equal(p.below, 0);
+	assert_int_equal(vb_neigh_port(if_nametoindex("lo"), &p), 0);
+	assert_memory_equal(p.mac, zero, 6);
+	assert_int_equal(vb_neigh_port(9999, &p), -ENODEV);
+	if (if_nametoindex("v5") == 0)
+		return;
+	assert_int_equal(vb_neigh_port(if_nametoindex("v5"), &p), 0);
+	assert_memory_equal(p.mac, own, 6);
+	assert_int_equal(p.vlan, 5);
+	assert_int_equal(p.tpid, 0x8100);
+	assert_int_equal(p.below, if_nametoindex("p0"));
+}
+
 static pid_t far;
 
 /* The other end of p1 is in another namespace, so that requests go out. Not
@@ -121,6 +191,9 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(neigh__known_gateways_and_vlans),
 		cmocka_unit_test(neigh__nobody_there),
+		cmocka_unit_test(neigh__not_over_a_router),
+		cmocka_unit_test(neigh__without_waiting),
+		cmocka_unit_test(port__what_the_kernel_says),
 	};
 
 	if (!netns_enter())

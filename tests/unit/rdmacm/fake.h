@@ -38,6 +38,11 @@ struct fake {
 	unsigned attaches, detaches;
 	/* what the fake ibv_attach_mcast() returns: 0 or a positive errno */
 	int attach_rc;
+	/* The fake device has RoCEv1's entry of its GID at index 2, too. */
+	bool both_types;
+	/* what the fake ibv_resolve_eth_l2_from_gid() returns */
+	int resolve_rc;
+	unsigned resolves;
 };
 extern struct fake fake;
 

@@ -35,6 +35,13 @@ int ibv_detach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid)
 	return 0;
 }
 
+int ibv_resolve_eth_l2_from_gid(struct ibv_context *c, struct ibv_ah_attr *attr,
+				uint8_t mac[6], uint16_t *vid)
+{
+	fake.resolves++;
+	return fake.resolve_rc;
+}
+
 /* The fake device has one GID, at index 3: that of 10.77.0.1. */
 int _ibv_query_gid_ex(struct ibv_context *c, uint32_t port, uint32_t i,
 		      struct ibv_gid_entry *e, uint32_t flags, size_t size)
@@ -42,8 +49,9 @@ int _ibv_query_gid_ex(struct ibv_context *c, uint32_t port, uint32_t i,
 	static const uint8_t gid[16] = { [10] = 0xff, 0xff, 10, 77, 0, 1 };
 
 	memset(e, 0, sizeof(*e));
-	if (i != 3)
+	if (i != 3 && !(i == 2 && fake.both_types))
 		return ENODATA;
+	e->gid_type = i == 2 ? IBV_GID_TYPE_ROCE_V1 : IBV_GID_TYPE_ROCE_V2;
 	memcpy(e->gid.raw, gid, sizeof(gid));
 	e->gid_index = i;
 	e->ndev_ifindex = 7;

@@ -158,6 +158,83 @@ static void bind__an_address_chooses_its_device(void **state)
 	rdma_destroy_id(pub);
 }
 
+/* Which entry of a device with both versions of RoCE an id uses. */
+static void bind__by_the_rule_of_the_id(void **state)
+{
+	static const struct {
+		bool both;
+		enum rcm_gid_rule rule;
+		int index; /* -1: no device */
+	} rows[] = {
+		{ false, RCM_GID_V2, 3 },
+		{ true, RCM_GID_V2, 3 },
+		{ false, RCM_GID_PREFERS_V1, 3 },
+		{ true, RCM_GID_PREFERS_V1, 2 },
+		{ false, RCM_GID_V1, -1 },
+		{ true, RCM_GID_V1, 2 },
+	};
+	struct sockaddr_in a = { .sin_family = AF_INET,
+				 .sin_addr.s_addr = htonl(0x0a4d0001) };
+
+	for (unsigned i = 0; i < VB_COUNT(rows); i++) {
+		struct rdma_cm_id *pub;
+		struct rcm_id *id;
+		const struct vb_gid gid = rcm_gid_of((struct sockaddr *)&a);
+		int rc;
+
+		fake.both_types = rows[i].both;
+		rcm.gid_rule = (uint8_t)rows[i].rule;
+		assert_int_equal(
+			rdma_create_id(channel, &pub, NULL, RDMA_PS_TCP), 0);
+		id = rcm_id_of(pub);
+		rc = rcm_device_choose(id, &gid, RCM_ANY);
+		assert_int_equal(rc, rows[i].index < 0 ? -ENODEV : 0);
+		if (rc == 0) {
+			assert_int_equal(id->gid_index, rows[i].index);
+			assert_int_equal(id->v1, rows[i].index == 2);
+		}
+		rdma_destroy_id(pub);
+	}
+	rcm.gid_rule = RCM_GID_V2;
+}
+
+/* A connection of RoCEv1 says so to the broker, after its peer's MAC address is
+ * known. */
+static void resolve__by_roce_v1(void **state)
+{
+	struct sockaddr_in src = { .sin_family = AF_INET,
+				   .sin_addr.s_addr = htonl(0x0a4d0001) };
+	struct sockaddr_in dst = { .sin_family = AF_INET,
+				   .sin_port = htons(7000),
+				   .sin_addr.s_addr = htonl(0x0a4d0002) };
+
+	fake.both_types = true;
+	for (unsigned i = 0; i < 3; i++) {
+		struct rdma_cm_id *pub;
+		struct rdma_cm_event *e;
+
+		fake.resolve_rc = i == 2 ? EHOSTUNREACH : 0;
+		fake.resolves = 0;
+		rcm.gid_rule = i ? RCM_GID_PREFERS_V1 : RCM_GID_V2;
+		assert_int_equal(
+			rdma_create_id(channel, &pub, NULL, RDMA_PS_TCP), 0);
+		assert_int_equal(rdma_resolve_addr(pub, (struct sockaddr *)&src,
+						   (struct sockaddr *)&dst,
+						   1000),
+				 0);
+		assert_int_equal(rdma_get_cm_event(channel, &e), 0);
+		assert_int_equal(e->event,
+				 i == 2 ? RDMA_CM_EVENT_ADDR_ERROR
+					: RDMA_CM_EVENT_ADDR_RESOLVED);
+		assert_int_equal(e->status, i == 2 ? -EHOSTUNREACH : 0);
+		assert_int_equal(fake.resolves, i > 0);
+		assert_int_equal(rcm_id_of(pub)->path.flags, i ? IPC_CM_V1 : 0);
+		rdma_ack_cm_event(e);
+		rdma_destroy_id(pub);
+	}
+	rcm.gid_rule = RCM_GID_V2;
+}
+
 static void bind__a_refusal_leaves_it_new(void **state)
 {
 	struct sockaddr_in any = { .sin_family = AF_INET };
@@ -201,6 +278,8 @@ int main(void)
 		TEST(destroy__closes_in_the_broker),
 		TEST(bind__the_broker_chooses_a_port),
 		TEST(bind__an_address_chooses_its_device),
+		TEST(bind__by_the_rule_of_the_id),
+		TEST(resolve__by_roce_v1),
 		TEST(bind__a_refusal_leaves_it_new),
 		TEST(listen__binds_first),
 	};

@@ -82,6 +82,25 @@ static void join__attaches_when_the_event_is_read(void **state)
 	assert_int_equal(errno, EADDRNOTAVAIL);
 }
 
+/* The GID of an IPv4 group of RoCEv1, as on Linux. */
+static void join__by_roce_v1(void **state)
+{
+	static const uint8_t gid[16] = { 0xff, 0x0e, [10] = 0xff, 0xff,
+					 239,  1,    2,		  3 };
+	struct rdma_cm_event *e;
+
+	id->v1 = true;
+	id->pub.qp = &fake_qp;
+	assert_int_equal(join("239.1.2.3"), 0);
+	e = next();
+	assert_memory_equal(e->param.ud.ah_attr.grh.dgid.raw, gid, 16);
+	assert_int_equal(rdma_ack_cm_event(e), 0);
+	assert_int_equal(leave("239.1.2.3"), 0);
+	assert_int_equal(fake.detaches, 1);
+	assert_int_equal(leave("239.1.2.3"), -1);
+	assert_int_equal(join("10.1.2.3"), -1);
+}
+
 static void join__twice(void **state)
 {
 	assert_int_equal(join("239.1.2.3"), 0);
@@ -173,6 +192,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(join__attaches_when_the_event_is_read),
+		TEST(join__by_roce_v1),
 		TEST(join__twice),
 		TEST(join__left_before_its_event),
 		TEST(join__attach_fails),

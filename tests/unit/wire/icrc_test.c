@@ -69,7 +69,8 @@ static void crc__vectors_of_infiniband(void **state)
 		"BB884D85FD5CFBA4728BC0690ED40000";
 	static const uint8_t local[4] = { 0x96, 0x25, 0xb7, 0x5a };
 	static const uint8_t global[4] = { 0x14, 0x93, 0xec, 0x46 };
-	uint8_t bytes[128], stored[4];
+	uint8_t bytes[128], stored[4], want[4];
+	struct vb_icrc_prefix p;
 	size_t head, len;
 
 	/* The LRH in front, its VL replaced by ones as the ICRC requires. */
@@ -87,6 +88,17 @@ static void crc__vectors_of_infiniband(void **state)
 	bytes[head + 4] = 0xff;
 	vb_store_le32(stored, vb_crc32(0, bytes, len));
 	assert_memory_equal(stored, global, 4);
+
+	/* As RoCEv1 has the packet, whose masks are these: PayLen ends with the
+	 * ICRC, and the next header is a BTH. */
+	bytes[13] = 0x30;
+	bytes[14] = 0x1b;
+	vb_store_le32(want, vb_crc32(0, bytes, len));
+	vb_icrc_prefix_grh(&p, (const void *)(bytes + 16),
+			   (const void *)(bytes + 32), (uint32_t)(len - head));
+	bytes[head + 4] = 0;
+	vb_store_le32(stored, vb_icrc(&p, bytes + head, 0));
+	assert_memory_equal(stored, want, 4);
 }
 
 struct packet {
