@@ -38,6 +38,8 @@ struct fake {
 	unsigned attaches, detaches;
 	/* what the fake ibv_attach_mcast() returns: 0 or a positive errno */
 	int attach_rc;
+	/* the LID of the last group that was attached */
+	uint16_t group_lid;
 };
 extern struct fake fake;
 

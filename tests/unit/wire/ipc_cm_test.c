@@ -42,6 +42,13 @@ static struct vb_ipc_cm sample(uint8_t kind)
 	m.tclass = 0x60;
 	m.hop_limit = 64;
 	m.ack_timeout = 31;
+	m.place = VB_IPC_CM_PLACES;
+	m.sl = 15;
+	m.path_bits = 127;
+	m.rate = 63;
+	m.dlid = 0xbfff;
+	m.pkey = 0x8001;
+	m.timeout_ms = 0xfffffffe;
 	m.private_bytes = VB_IPC_CM_PRIVATE;
 	memset(m.private_data, 0x5a, sizeof(m.private_data));
 	return m;
