@@ -9,8 +9,11 @@
 /* How long an adapter that no program uses stays while connections end. */
 #define STAY (5 * VB_SEC)
 /* The life time of a packet (IBA 15.2.5.16) becomes the Local ACK Timeout of a
- * round trip, whose code has 5 bits. */
-#define MOST_ACK_TIMEOUT 31
+ * round trip, whose code has 5 bits. opensm gives a port's path to itself no
+ * life time, which would mean 8 us; but the peer is a process, and may have to
+ * wait for a processor. */
+#define LEAST_ACK_TIMEOUT 17
+#define MOST_ACK_TIMEOUT  31
 
 /* A path for which a program has asked. */
 struct vb_cm_route {
@@ -99,6 +102,12 @@ void vb_cm_client_drop_places(struct vb_cm_client *c)
 
 /* --- paths --- */
 
+static uint8_t ack_timeout_of(const struct vb_sa_path *p)
+{
+	return (uint8_t)VB_MIN(VB_MAX(p->life + 1, LEAST_ACK_TIMEOUT),
+			       MOST_ACK_TIMEOUT);
+}
+
 static void tell_route(const struct vb_cm_id *id, unsigned place, int error,
 		       const struct vb_sa_path *p)
 {
@@ -119,7 +128,7 @@ static void tell_route(const struct vb_cm_id *id, unsigned place, int error,
 		e.tclass = p->tclass;
 		e.hop_limit = p->hop_limit;
 		e.flow_label = p->flow_label;
-		e.ack_timeout = (uint8_t)VB_MIN(p->life + 1, MOST_ACK_TIMEOUT);
+		e.ack_timeout = ack_timeout_of(p);
 	}
 	vb_cm_client_tell(id->client, &e);
 }

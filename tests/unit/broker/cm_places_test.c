@@ -137,6 +137,8 @@ static struct vb_ipc_cm path_of(uint32_t id, enum vb_ipc_cm_kind kind)
 	return m;
 }
 
+static uint8_t life = 18; /* of packets on the administrator's paths */
+
 /* The administrator answers the request that it has heard. */
 static void sa_answers(uint8_t method, uint16_t status)
 {
@@ -148,7 +150,7 @@ static void sa_answers(uint8_t method, uint16_t status)
 				.sl = 3,
 				.mtu = 4,
 				.rate = 3,
-				.life = 18 };
+				.life = life };
 	uint8_t mad[VB_MAD_BYTES];
 	struct ib_user_mad u;
 	struct vb_sa_hdr h;
@@ -198,6 +200,21 @@ static void path__is_the_administrators(void **state)
 	say(&m, -1);
 	assert_true(fake_hear(&fabric, &u, mad));
 	assert_int_equal(be16toh(u.addr.lid), 2);
+}
+
+/* Of opensm's path from a port to itself. */
+static void path__without_a_life_time(void **state)
+{
+	const struct vb_ipc_cm m = path_of(CALLER, IPC_CM_PATH);
+
+	(void)state;
+	give();
+	bind_to(CALLER, fake_gid(PORT_GUID), 0, 0);
+	say(&m, -1);
+	life = 0;
+	sa_answers(SA_GET_RESP, 0);
+	life = 18;
+	assert_int_equal(answer().ack_timeout, 17);
 }
 
 static void path__that_there_is_not(void **state)
@@ -494,6 +511,7 @@ int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		TEST(path__is_the_administrators),
+		TEST(path__without_a_life_time),
 		TEST(path__that_there_is_not),
 		TEST(path__nobody_answers),
 		TEST(path__is_of_the_programs_own_port),
