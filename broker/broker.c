@@ -397,8 +397,7 @@ static bool owns_qpn(void *arg, const struct vb_process *who, uint32_t qpn)
 	return false;
 }
 
-/* Handle a message about connections. A program can listen before any program
- * has a slot, so the first such message makes the sockets. */
+/* Handle a message about connections; the first of RoCEv2 makes the sockets. */
 static int on_connections(struct broker *b, struct session *s,
 			  struct vb_mail *mail, vb_time now)
 {
@@ -408,9 +407,9 @@ static int on_connections(struct broker *b, struct session *s,
 		s->cm = vb_host_cm_join(b->cm, s->fd, &s->who, s->user);
 	if (!s->cm)
 		return -ENOMEM;
-	if (b->slots.vault < 0 && vb_host_cm_needs_roce(s->cm, mail) &&
-	    vb_slots_create(&b->slots) == 0)
-		attach_cm(b);
+	if (b->slots.vault < 0 && vb_host_cm_needs_roce(s->cm, mail))
+		(void)!vb_slots_create(&b->slots);
+	attach_cm(b);
 	return vb_host_cm_take(s->cm, mail, now);
 }
 

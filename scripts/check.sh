@@ -453,6 +453,7 @@ layer fabric_target "storage targets of an InfiniBand subnet" program fabric_tar
 layer fabric_reports "traps of an InfiniBand subnet, and opensm's reports" program fabric_reports
 layer ib_verbs "verbs over LIDs, through a fabric's switches" program ib_verbs
 layer ipoib "IP over an InfiniBand subnet" program ipoib
+layer ib_cm "rdma_cm over a fabric, by its subnet administrator" program ib_cm
 layer near "two programs of one host, without packets" program near
 layer garbage "hostile datagrams while traffic runs" program garbage
 layer ceph "a cluster whose messages go by RDMA" program ceph
