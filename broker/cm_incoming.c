@@ -270,11 +270,17 @@ static struct vb_cm_id *make_incoming(struct vb_cm_id *l, struct vb_cm_conn *c)
 	return id;
 }
 
-/* Names the ends of a request by loopback addresses, but only if the request
- * comes from this host, because programs trust callers from 127.0.0.1. */
+/* Names the ends of a request by the addresses in rdma_cm's header, if the path
+ * has others. On InfiniBand these are the IP addresses of both ends. Loopback
+ * addresses count only if the request comes from this host, because programs
+ * trust callers from 127.0.0.1. */
 static void name_ends(const struct vb_host_cm *cm, const struct vb_cm_msg *m,
 		      const struct vb_cm_header *header, struct vb_ipc_cm *e)
 {
+	if (e->place && !vb_gid_is_loopback(&header->dst))
+		e->src_name = header->dst;
+	if (e->place && !vb_gid_is_loopback(&header->src))
+		e->dst_name = header->src;
 	if (vb_cm_is_own(cm->engine, m))
 		vb_cm_header_name(e, header);
 }

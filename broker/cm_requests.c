@@ -173,10 +173,16 @@ static void fill_look_up(struct vb_cm_msg *msg, const struct vb_cm_id *id,
 	msg->sidr.pkey = pkey_asked(m);
 }
 
-/* Are the loopback names in @m allowed? Only if both ends have one GID, so that
- * the names never reach another host. */
-static bool is_named_rightly(const struct vb_ipc_cm *m)
+/* Are the names in @m allowed? Loopback names only if both ends have one GID,
+ * so that they never reach another host. On InfiniBand the caller's name must
+ * be an IP address of this host. */
+static bool is_named_rightly(const struct vb_cm_client *c,
+			     const struct vb_ipc_cm *m)
 {
+	if (m->place && !vb_gid_is_loopback(&m->src_name) &&
+	    !vb_gid_is_loopback(&m->dst_name))
+		return vb_local_addrs_has(&c->cm->places, &m->src_name,
+					  m->ifindex);
 	return vb_gid_equal(&m->src, &m->dst) ||
 	       (vb_gid_is_zero(&m->src_name) && vb_gid_is_zero(&m->dst_name));
 }
@@ -226,7 +232,7 @@ static int cm_requests_begin(struct vb_cm_client *c, struct vb_cm_id *id,
 		return -EPERM;
 	if (!has_source(c, m))
 		return -EADDRNOTAVAIL;
-	if (!is_named_rightly(m))
+	if (!is_named_rightly(c, m))
 		return -EADDRNOTAVAIL;
 	m->src_port = id->port.number;
 	header = vb_cm_header_of(m);

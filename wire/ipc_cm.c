@@ -74,9 +74,9 @@ size_t vb_ipc_cm_put(uint8_t bytes[VB_IPC_CM_BYTES], const struct vb_ipc_cm *m)
 	return VB_IPC_CM_BYTES;
 }
 
-static bool is_name(const struct vb_gid *gid)
+static bool is_name(const struct vb_ipc_cm *m, const struct vb_gid *gid)
 {
-	return vb_gid_is_zero(gid) || vb_gid_is_loopback(gid);
+	return m->place || vb_gid_is_zero(gid) || vb_gid_is_loopback(gid);
 }
 
 static bool in_range(const struct vb_ipc_cm *m)
@@ -89,8 +89,8 @@ static bool in_range(const struct vb_ipc_cm *m)
 	       m->vendor_id <= 0xffffff && m->peer_qpn <= 0xffffff &&
 	       m->place <= VB_IPC_CM_PLACES && m->sl <= 15 &&
 	       m->path_bits <= 127 && m->rate <= 63 &&
-	       m->private_bytes <= VB_IPC_CM_PRIVATE && is_name(&m->src_name) &&
-	       is_name(&m->dst_name);
+	       m->private_bytes <= VB_IPC_CM_PRIVATE &&
+	       is_name(m, &m->src_name) && is_name(m, &m->dst_name);
 }
 
 bool vb_ipc_cm_get(const uint8_t *bytes, size_t len, struct vb_ipc_cm *m)

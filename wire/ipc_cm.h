@@ -149,8 +149,9 @@ struct vb_ipc_cm {
 	int32_t status;
 	/* addresses of the receiver of the message and of its peer */
 	struct vb_gid src, dst;
-	/* The loopback addresses by which the programs know @src and @dst, if
-	 * packets use other addresses; zero: there is no such address. */
+	/* The addresses by which the programs know @src and @dst, if packets
+	 * use other ones: loopback addresses, and any IP addresses on
+	 * InfiniBand; zero: there is no such address. */
 	struct vb_gid src_name, dst_name;
 	uint32_t ifindex;
 	/* of BIND: a secret by which other ids can share the port; 0: none */

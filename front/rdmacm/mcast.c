@@ -134,9 +134,7 @@ void rcm_groups_forget(struct rcm_id *id)
 
 /* --- InfiniBand --- */
 
-/* Returns the GID of the group that @a names. An IPv6 address that is itself
- * the GID of an InfiniBand group is that group. */
-static struct vb_gid mgid_of(const struct rcm_id *id, const struct sockaddr *a)
+struct vb_gid rcm_mgid_of(const struct rcm_id *id, const struct sockaddr *a)
 {
 	const struct vb_gid ip = rcm_gid_of(a);
 	struct vb_gid gid = { { 0xff, MGID_SCOPE } };
@@ -169,7 +167,7 @@ static int join_fabric(struct rcm_id *id, const struct sockaddr *a,
 
 	m.place = id->path.place;
 	m.src = id->path.src;
-	m.dst = mgid_of(id, a);
+	m.dst = rcm_mgid_of(id, a);
 	m.pkey = id->path.pkey;
 	m.qkey = RCM_QKEY;
 	m.tclass = id->tos;
@@ -317,8 +315,9 @@ VB_EXPORT int rdma_leave_multicast(struct rdma_cm_id *pub,
 	int rc = -EINVAL;
 
 	if (addr) {
-		gid = rcm_is_ib(rcm_id_of(pub)) ? mgid_of(rcm_id_of(pub), addr)
-						: rcm_gid_of(addr);
+		gid = rcm_is_ib(rcm_id_of(pub))
+			      ? rcm_mgid_of(rcm_id_of(pub), addr)
+			      : rcm_gid_of(addr);
 		rc = mcast_leave(rcm_id_of(pub), &gid);
 	}
 	return rc ? rcm_fail(-rc) : 0;

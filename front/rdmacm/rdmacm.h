@@ -403,6 +403,18 @@ bool rcm_device_first_gid(const struct rcm_device *d, struct ibv_gid_entry *e);
  * failed. */
 int rcm_places_tell(int fd);
 
+/* Functions of ipoib.c: IP addresses on InfiniBand. */
+
+/* Sets the device of @id to the adapter whose IPoIB interface has the address
+ * @ip, and the P_Key of the path to the interface's. -ENODEV: no interface of
+ * this process's adapters has it. */
+int rcm_ipoib_choose(struct rcm_id *id, const struct vb_gid *ip);
+/* Finds the GID of the neighbour @ip of the IPoIB interface that has the
+ * address
+ * @from. May take some seconds. -EHOSTUNREACH: nobody answers for @ip. */
+int rcm_ipoib_neighbour(const struct vb_gid *from, const struct vb_gid *ip,
+			struct vb_gid *gid);
+
 /* Functions of route.c: paths of InfiniBand. */
 
 /* Asks the subnet administrator for the path of @id; an event follows. */
@@ -465,6 +477,9 @@ bool rcm_group_take(struct rcm_id *id, const struct vb_ipc_cm *m,
 void rcm_groups_each(const struct rcm_id *id,
 		     void (*add)(void *arg, const struct vb_ipc_cm *m),
 		     void *arg);
+/* Returns the GID of the group that the address @a names on InfiniBand. An IPv6
+ * address that is itself the GID of an InfiniBand group is that group. */
+struct vb_gid rcm_mgid_of(const struct rcm_id *id, const struct sockaddr *a);
 /* Leaves all groups of @id. */
 void rcm_groups_forget(struct rcm_id *id);
 

@@ -219,6 +219,8 @@ static int choose_at(struct rcm_id *id, const struct sockaddr *a,
 	const struct vb_gid gid = rcm_gid_of(a);
 	int rc = rcm_device_choose(id, &gid, kind);
 
+	if (rc == -ENODEV && kind == RCM_ANY)
+		rc = rcm_ipoib_choose(id, &gid);
 	return rc == -ENODEV && is_foreign(a) ? -EADDRNOTAVAIL : rc;
 }
 
@@ -302,16 +304,17 @@ static int choose_way(struct rcm_id *id, const struct sockaddr *from,
 
 /* Fills in the addresses of the path; the caller has chosen the device. The
  * program may have named an end by an address that is not in the GID table (a
- * loopback address). Such a name is sent beside the GID, so that the peer's
- * program sees the addresses that this program uses. */
+ * loopback address; on InfiniBand, any IP address). Such a name is sent beside
+ * the GID, so that the peer's program sees the addresses that this program
+ * uses. */
 static void name_ends(struct rcm_id *id, const struct vb_gid *from,
-		      const struct vb_gid *to)
+		      const struct vb_gid *to, const struct vb_gid *peer)
 {
 	static const struct vb_gid none;
 	struct vb_ipc_cm *w = &id->path;
 
 	w->src_name = w->dst_name = none;
-	w->dst = *to;
+	w->dst = *peer;
 	if (id->device->iwarp)
 		return;
 	if (vb_gid_is_loopback(to))
@@ -333,14 +336,33 @@ static uint16_t pkey_to(const struct sockaddr *dst)
 	return pkey ? pkey : DEFAULT_PKEY;
 }
 
-/* Fills in what the way has before its route is known. */
-static void begin_way(struct rcm_id *id, const struct sockaddr *dst)
+/* Finds the GID of the peer @dst of a path from @from on InfiniBand. @gid: the
+ * address @dst as a GID; on return that of the peer's port. */
+static int find_peer(const struct rcm_id *id, const struct vb_gid *from,
+		     const struct sockaddr *dst, struct vb_gid *gid)
+{
+	const struct vb_gid ip = *gid;
+
+	if (!rcm_is_ib(id) || dst->sa_family == AF_IB ||
+	    vb_gid_is_loopback(&ip))
+		return 0;
+	if (vb_gid_is_multicast(&ip)) {
+		*gid = rcm_mgid_of(id, dst);
+		return 0;
+	}
+	return rcm_ipoib_neighbour(from, &ip, gid);
+}
+
+/* Fills in what the path has before a route is known. */
+static void begin_path(struct rcm_id *id, const struct sockaddr *dst)
 {
 	struct vb_ipc_cm *w = &id->path;
 
 	w->dst_port = rcm_port_of(dst);
 	w->mtu = id->device->mtu;
-	w->pkey = rcm_is_ib(id) ? pkey_to(dst) : DEFAULT_PKEY;
+	/* the IPoIB interface's P_Key is known already */
+	if (!rcm_is_ib(id) || dst->sa_family == AF_IB)
+		w->pkey = pkey_to(dst);
 	if (rcm_is_ib(id))
 		return;
 	w->hop_limit = HOP_LIMIT;
@@ -352,7 +374,7 @@ static int resolve(struct rcm_id *id, const struct sockaddr *src,
 		   const struct sockaddr *dst)
 {
 	struct sockaddr_storage from;
-	struct vb_gid gid, to;
+	struct vb_gid gid, to, peer;
 	int rc = rcm_space_of(dst, id->pub.ps);
 
 	if (rc < 0)
@@ -363,6 +385,9 @@ static int resolve(struct rcm_id *id, const struct sockaddr *src,
 		return rc;
 	gid = rcm_gid_of((struct sockaddr *)&from);
 	rc = choose_way(id, (struct sockaddr *)&from, dst);
+	peer = to = rcm_gid_of(dst);
+	if (rc == 0)
+		rc = find_peer(id, &gid, dst, &peer);
 	if (rc == 0 && id->state == RCM_NEW)
 		rc = rcm_bind(id, (struct sockaddr *)&from);
 	if (rc)
@@ -375,9 +400,8 @@ static int resolve(struct rcm_id *id, const struct sockaddr *src,
 			       id->path.ifindex);
 	memcpy(&id->pub.route.addr.dst_storage, dst, rcm_address_bytes(dst));
 	id->path.flags = id->flags & IPC_CM_PLAIN;
-	to = rcm_gid_of(dst);
-	name_ends(id, &gid, &to);
-	begin_way(id, dst);
+	name_ends(id, &gid, &to, &peer);
+	begin_path(id, dst);
 	memcpy(id->pub.route.addr.addr.ibaddr.sgid.raw, id->path.src.raw, 16);
 	memcpy(id->pub.route.addr.addr.ibaddr.dgid.raw, id->path.dst.raw, 16);
 	id->pub.route.addr.addr.ibaddr.pkey = htobe16(id->path.pkey);

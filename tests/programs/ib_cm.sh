@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause
-# rdma_cm on the adapters of an emulated fabric, by AF_IB addresses: programs of
-# two hosts, which are network namespaces, each with its own broker.
+# rdma_cm on the adapters of an emulated fabric, by AF_IB addresses and by the IP
+# addresses of IPoIB interfaces: programs of two hosts, which are network
+# namespaces, each with its own broker.
 # tests/programs/ib_cm.sh
 here=$(dirname "$(readlink -f "$0")")
 # shellcheck source=tests/programs/lib.sh
@@ -39,14 +40,8 @@ subnet_begins() { # OPTION...: a fabric, and opensm on its Hca1
 # The program that runs below the process: `verbena run` becomes it, but
 # `timeout` does not.
 program_of() { pgrep -P "$1" || echo "$1"; }
-manager_dies() {
-	{
-		kill -KILL "$(program_of "$opensm")"
-		wait "$opensm"
-	} 2>/dev/null
-}
 subnet_ends() {
-	manager_dies
+	slain "$opensm"
 	fabric_down
 }
 
@@ -123,6 +118,13 @@ joined() { # OPTION...: what follows the port, such as a P_Key
 	within 10 grep -q way: "$work/connector" &&
 		within 10 grep -q way: "$work/listener"
 }
+# slain PID: the program ends by a signal.
+slain() {
+	{
+		kill -KILL "$(program_of "$1")"
+		wait "$1"
+	} 2>/dev/null
+}
 parted() {
 	{
 		kill "$listener" "$connector"
@@ -171,12 +173,12 @@ other_namespace() {
 		grep 'node Hca3 has another connection manager' "$work/other"
 }
 check "another host cannot use the adapter at the same time" other_namespace
-kill -KILL "$(program_of "$connector")"
+slain "$connector"
 said "kill -9 of the caller: the other end is told" DISCONNECTED \
 	"$work/listener"
 parted
 check "a connection after that" joined
-kill -KILL "$(program_of "$listener")"
+slain "$listener"
 said "kill -9 of the listener: the caller is told" DISCONNECTED \
 	"$work/connector"
 parted
@@ -196,7 +198,7 @@ another_broker() {
 }
 check "another broker begins" within 10 another_broker
 kill -0 "$connector" || not_ok "ib_cm: the caller lives" "$work/connector"
-kill -KILL "$(program_of "$listener")"
+slain "$listener"
 said "it knows the connection" DISCONNECTED "$work/connector"
 parted
 meet "ucmatose at the next broker" ucmatose -f gid -b $gid4 -- \
@@ -231,6 +233,51 @@ no_members() {
 }
 check "who leaves is no member any more" within 5 no_members
 
+# --- IP addresses ---
+interface() { # HOST NODE ADDRESS...
+	local host=$1 at=$2
+
+	shift 2
+	become "$host" "$verbena" ipoib --device "ib:$name/$at" "$@" \
+		>"$work/interface_$host" 2>&1 &
+}
+pings() { within 20 on "$1" ping -c 1 -W 1 "$2"; }
+# Servers of cmtime and mckey do not end, or need a member more.
+over_ip() {
+	local to=10.9.0.4
+
+	meet "IPv4: rping" rping -s -a $to -C 10 -- rping -c -a $to -C 10 -V
+	meet "IPv4: rping at any address" rping -s -a 0.0.0.0 -C 5 -- \
+		rping -c -a $to -C 5
+	meet "IPv6: rping" rping -s -a fd09::4 -C 5 -- rping -c -a fd09::4 -C 5
+	meet "IPv4: ucmatose" ucmatose -c 20 -- ucmatose -s $to -c 20
+	meet "IPv4: udaddy" udaddy -c 3 -- udaddy -s $to -c 3
+	meet "IPv4: rdma_xclient" rdma_xserver -- rdma_xclient -s $to
+	meet "IPv4: rstream" rstream -S 4096 -I 10 -C 10 -- \
+		rstream -s $to -S 4096 -I 10 -C 10
+	meet "IPv4: ib_write_bw -R" ib_write_bw -R -F -n 500 -- \
+		ib_write_bw -R -F -n 500 $to
+	check "IPv4: nobody has the address" unreachable
+}
+unreachable() {
+	! (node a Hca3 rping -c -a 10.9.0.77 -C 1) >"$work/none" 2>&1
+	cat "$work/none"
+	grep -q "ADDR_ERROR, error -113" "$work/none"
+}
+if ! "$verbena" --help 2>&1 | grep -q 'verbena ipoib' ||
+	[ ! -c /dev/net/tun ]; then
+	skip "ib_cm: IP addresses" "no verbena ipoib here, or no /dev/net/tun"
+else
+	interface a Hca3 10.9.0.3/24 fd09::3/64
+	interface_a=$!
+	interface b Hca4 10.9.0.4/24 fd09::4/64
+	interface_b=$!
+	check "IP: the interfaces reach each other" pings a 10.9.0.4 &&
+		pings a fd09::4 && over_ip
+	kill $interface_a $interface_b
+	wait $interface_a $interface_b 2>/dev/null
+fi
+
 # --- nobody answers for paths ---
 route_fails() { # ERROR
 	(node a Hca3 "$test" connect $gid3 $gid4 7000) >"$work/route" 2>&1
@@ -242,7 +289,7 @@ kill -STOP "$manager"
 check "a subnet manager that is stopped: a route times out" route_fails 110
 kill -CONT "$manager"
 # Its node answers that nobody serves there, as Linux does.
-manager_dies
+slain "$opensm"
 check "kill -9 of the subnet manager: there is no route" route_fails 22
 fabric_down
 
