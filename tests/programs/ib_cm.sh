@@ -55,8 +55,10 @@ node() {
 		--device "ib:$name/$at" -- "$@"
 }
 
-# Servers listen at no TCP port. A client that was refused while its server
-# starts tries again.
+# Servers listen at no TCP port, so each is given some time. A client that was
+# refused while its server starts tries again; but one with many connections
+# may wait for ever for those that were accepted.
+HEAD_START=0.7
 refused='REJECTED|UNREACHABLE|Connection refused'
 client_of() { # PID HOST NODE PROGRAM...
 	local pid=$1 status
@@ -83,6 +85,7 @@ meet() {
 	ends "$@"
 	node b Hca4 "${server[@]}" </dev/null >"$work/server" 2>&1 &
 	pid=$!
+	sleep "$HEAD_START"
 	client_of $pid a "$caller" "${client[@]}" || {
 		status=$?
 		echo "(client: exit status $status)" >>"$work/client"
@@ -144,12 +147,14 @@ meet "udaddy" udaddy -f gid -b $gid4 -c 5 -C 20 -- \
 meet "udaddy, port space IB" udaddy -f gid -b $gid4 -P ib -C 3 -- \
 	udaddy -f gid -s $gid4 -P ib -C 3
 on_one_adapter() {
-	local status=0
+	local pid status=0
 
 	node a Hca3 ucmatose -f gid -b $gid3 -c 5 </dev/null \
 		>"$work/server" 2>&1 &
-	client_of $! a Hca3 ucmatose -f gid -s $gid3 -c 5 || status=1
-	wait $! || status=1
+	pid=$!
+	sleep "$HEAD_START"
+	client_of $pid a Hca3 ucmatose -f gid -s $gid3 -c 5 || status=1
+	wait $pid || status=1
 	cat "$work/server" "$work/client"
 	return $status
 }
