@@ -138,9 +138,9 @@ static bool is_long(const struct agent *g, const struct vb_mad_send *s)
 }
 
 /* Returns a copy of the message to send, as long as a MAD or longer, in which
- * the upper half of the transaction ID is the agent's. Connection managers answer with
- * the method Send and the ID of the peer's message (IBA 12.6.2), so theirs does
- * not change. */
+ * the upper half of the transaction ID is the agent's. Connection managers
+ * answer with the method Send and the ID of the peer's message (IBA 12.6.2), so
+ * theirs does not change. */
 static uint8_t *copy_message(const struct agent *g, const struct vb_mad_send *s)
 {
 	uint8_t *m = calloc(1, VB_MAX(s->len, (size_t)VB_MAD_BYTES));
