@@ -372,7 +372,7 @@ static void attach_cm(struct broker *b)
 {
 	int rc;
 
-	if (b->slots.vault < 0 || vb_host_cm_fd(b->cm) >= 0)
+	if (b->slots.vault < 0 || vb_host_cm_is_attached(b->cm))
 		return;
 	rc = vb_host_cm_attach(b->cm, b->slots.fds[0]);
 	if (rc)
@@ -397,20 +397,20 @@ static bool owns_qpn(void *arg, const struct vb_process *who, uint32_t qpn)
 	return false;
 }
 
-/* Handle a message about connections. A program can listen before any program
- * has a slot, so the first such message makes the sockets. */
+/* Handle a message about connections; the first of RoCEv2 makes the sockets. */
 static int on_connections(struct broker *b, struct session *s,
-			  const struct vb_mail *mail, vb_time now)
+			  struct vb_mail *mail, vb_time now)
 {
 	if (s->slot || s->claim_by != VB_NEVER)
 		return -EPROTO;
-	if (b->slots.vault < 0 && vb_slots_create(&b->slots) == 0)
-		attach_cm(b);
 	if (!s->cm)
 		s->cm = vb_host_cm_join(b->cm, s->fd, &s->who, s->user);
 	if (!s->cm)
 		return -ENOMEM;
-	return vb_host_cm_take(s->cm, mail->bytes, mail->len, now);
+	if (b->slots.vault < 0 && vb_host_cm_needs_roce(s->cm, mail))
+		(void)!vb_slots_create(&b->slots);
+	attach_cm(b);
+	return vb_host_cm_take(s->cm, mail, now);
 }
 
 static int answer_mail(struct broker *b, struct session *s,

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The host's connection manager: sessions of programs, time-outs, and datagrams
- * of queue pair 1. */
+/* The host's connection manager: sessions of programs, time-outs, and the MADs
+ * of queue pair 1, of RoCEv2 and of fabrics' adapters. */
 #include "broker/cm_priv.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
+#include <sys/epoll.h>
 #include <unistd.h>
 
 #include "base/rand.h"
@@ -55,6 +56,7 @@ void vb_host_cm_leave(struct vb_cm_client *client, vb_time now)
 	client->cm->now = now;
 	while (client->own)
 		vb_cm_id_free(client->own);
+	vb_cm_client_drop_places(client);
 	vb_outbox_fini(&client->out);
 	free(client);
 }
@@ -66,7 +68,9 @@ static void send_cm_mad(void *arg, const struct vb_mad_path *path,
 {
 	struct vb_host_cm *cm = arg;
 
-	if (cm->gsi)
+	if (path->place)
+		vb_place_send(cm->adapters, path, mad);
+	else if (cm->gsi)
 		vb_gsi_send(cm->gsi, path, mad);
 }
 
@@ -88,7 +92,12 @@ static void take_return(void *arg, const struct vb_gid *to,
 
 int vb_host_cm_fd(const struct vb_host_cm *cm)
 {
-	return cm->gsi ? vb_gsi_fd(cm->gsi) : -1;
+	return cm->epoll;
+}
+
+bool vb_host_cm_is_attached(const struct vb_host_cm *cm)
+{
+	return cm->gsi;
 }
 
 void vb_host_cm_poll(struct vb_host_cm *cm, vb_time now)
@@ -96,11 +105,13 @@ void vb_host_cm_poll(struct vb_host_cm *cm, vb_time now)
 	cm->now = now;
 	if (cm->gsi)
 		vb_gsi_recv(cm->gsi, take_mad, cm);
+	vb_places_poll(cm->adapters);
 }
 
 vb_time vb_host_cm_deadline(const struct vb_host_cm *cm)
 {
-	return vb_cm_deadline(cm->engine);
+	return VB_MIN(vb_cm_deadline(cm->engine),
+		      vb_host_cm_places_deadline(cm));
 }
 
 void vb_host_cm_tick(struct vb_host_cm *cm, vb_time now)
@@ -111,6 +122,7 @@ void vb_host_cm_tick(struct vb_host_cm *cm, vb_time now)
 	if (cm->gsi && now >= vb_cm_deadline(cm->engine))
 		vb_gsi_returns(cm->gsi, take_return, cm);
 	vb_cm_tick(cm->engine, now);
+	vb_host_cm_tick_places(cm);
 }
 
 bool vb_host_cm_is_busy(const struct vb_host_cm *cm)
@@ -123,6 +135,13 @@ unsigned vb_host_cm_count(const struct vb_host_cm *cm)
 	return vb_cm_count(cm->engine);
 }
 
+static int await(const struct vb_host_cm *cm, int fd)
+{
+	struct epoll_event event = { .events = EPOLLIN, .data.fd = fd };
+
+	return epoll_ctl(cm->epoll, EPOLL_CTL_ADD, fd, &event) < 0 ? -errno : 0;
+}
+
 int vb_host_cm_attach(struct vb_host_cm *cm, int rx_fd)
 {
 	int fd = fcntl(rx_fd, F_DUPFD_CLOEXEC, 0), rc;
@@ -130,8 +149,33 @@ int vb_host_cm_attach(struct vb_host_cm *cm, int rx_fd)
 	if (fd < 0)
 		return -errno;
 	rc = vb_gsi_open(fd, &cm->gsi);
-	if (rc)
+	if (rc) {
 		close(fd);
+		return rc;
+	}
+	rc = await(cm, vb_gsi_fd(cm->gsi));
+	if (rc) {
+		vb_gsi_close(cm->gsi);
+		cm->gsi = NULL;
+	}
+	return rc;
+}
+
+/* Makes the parts of @cm that may fail, apart from its state machine. */
+static int open_parts(struct vb_host_cm *cm)
+{
+	int rc;
+
+	cm->epoll = epoll_create1(EPOLL_CLOEXEC);
+	if (cm->epoll < 0)
+		return -errno;
+	rc = vb_host_cm_open_places(cm);
+	if (rc == 0)
+		rc = await(cm, vb_places_fd(cm->adapters));
+	if (rc) {
+		vb_host_cm_close_places(cm);
+		close(cm->epoll);
+	}
 	return rc;
 }
 
@@ -146,10 +190,19 @@ int vb_host_cm_create(bool (*owns)(void *arg, const struct vb_process *who,
 				       .out = { send_cm_mad, cm },
 				       .random = vb_rand32 };
 
+	int rc;
+
 	if (!cm)
 		return -ENOMEM;
+	rc = open_parts(cm);
+	if (rc) {
+		free(cm);
+		return rc;
+	}
 	cm->engine = vb_cm_create(&ops);
 	if (!cm->engine) {
+		vb_host_cm_close_places(cm);
+		close(cm->epoll);
 		free(cm);
 		return -ENOMEM;
 	}
@@ -166,6 +219,8 @@ int vb_host_cm_create(bool (*owns)(void *arg, const struct vb_process *who,
 void vb_host_cm_destroy(struct vb_host_cm *cm)
 {
 	vb_cm_destroy(cm->engine);
+	vb_host_cm_close_places(cm);
+	close(cm->epoll);
 	vb_cm_ports_close(&cm->ports);
 	vb_local_addrs_fini(&cm->places);
 	if (cm->gsi)

@@ -90,6 +90,7 @@ void vb_cm_id_free(struct vb_cm_id *id)
 	struct vb_cm_id **at = id_bucket(id->client, id->number);
 
 	vb_cm_id_leave_backlog(id);
+	vb_cm_id_leave_places(id);
 	while (*at != id)
 		at = &(*at)->next;
 	*at = id->next;

@@ -37,6 +37,18 @@ static void attach_private(struct vb_ipc_cm *m, const uint8_t *data,
 	memcpy(m->private_data, data, bytes);
 }
 
+/* Adds by which fabric's adapter, and to which LID, the packets of the
+ * connection leave. */
+static void describe_place(struct vb_ipc_cm *m, const struct vb_mad_path *p,
+			   uint16_t dlid, uint16_t pkey)
+{
+	m->place = p->place;
+	m->dlid = dlid;
+	m->pkey = pkey;
+	m->sl = p->sl;
+	m->path_bits = p->path_bits;
+}
+
 /* Fill in the fields of a REQUEST. Responder resources and initiator depth are
  * exchanged: what the peer initiates, this side must answer. */
 static void describe_request(struct vb_ipc_cm *m, const struct vb_cm_req *q,
@@ -70,6 +82,12 @@ static void describe_look_up(struct vb_ipc_cm *m, const struct vb_mad_path *p)
 	m->dst = p->dgid;
 	m->ifindex = p->ifindex;
 	m->hop_limit = HOP_LIMIT;
+	if (!p->place)
+		return;
+	describe_place(m, p, p->dlid, p->pkey);
+	m->tclass = p->tclass;
+	m->flow_label = p->flow_label;
+	m->hop_limit = p->global ? HOP_LIMIT : 0;
 }
 
 static void describe_address(struct vb_ipc_cm *m, const struct vb_cm_msg *msg)
@@ -106,6 +124,15 @@ static struct vb_cm_id *listener_at(struct vb_host_cm *cm, uint64_t service,
 				 (uint16_t)service, address, plain);
 
 	return p ? VB_CONTAINER_OF(p, struct vb_cm_id, port) : NULL;
+}
+
+/* Returns whether the program has an adapter at which a request comes that came
+ * by @path. */
+static bool hears_at(const struct vb_cm_client *c,
+		     const struct vb_mad_path *path)
+{
+	return path->place ? vb_cm_client_has_place(c, path->place)
+			   : !c->only_places;
 }
 
 /*
@@ -198,11 +225,31 @@ static bool is_for(enum vb_ipc_cm_type type, const struct vb_cm_msg *m)
 		m->req.extended_transport == t.extended);
 }
 
+/* The same as cm_incoming_is_on_its_way() for a REQ that came to a fabric's
+ * adapter. @bits: the path bits of the LID at which the peer wants to reach the
+ * port. A peer behind a router is known by its GID, not by a LID. */
+static bool is_on_its_route(const struct vb_host_cm *cm,
+			    const struct vb_mad_path *from,
+			    const struct vb_cm_path *p, uint8_t *bits)
+{
+	if (!vb_place_has_gid(cm->adapters, from->place, &p->remote_gid))
+		return false;
+	if (from->global && !p->subnet_local) {
+		*bits = from->path_bits;
+		return vb_gid_equal(&p->local_gid, &from->dgid);
+	}
+	return p->local_lid == from->dlid &&
+	       vb_place_has_lid(cm->adapters, from->place, p->remote_lid, bits);
+}
+
 /* Are the addresses in a REQ those of its packet? They must be, so that no peer
  * can make this host send to a third one. */
-static bool cm_incoming_is_on_its_way(const struct vb_cm_conn *c,
-				      const struct vb_cm_msg *m)
+static bool cm_incoming_is_on_its_way(const struct vb_host_cm *cm,
+				      const struct vb_cm_conn *c,
+				      const struct vb_cm_msg *m, uint8_t *bits)
 {
+	if (c->path.place && !c->sidr)
+		return is_on_its_route(cm, &c->path, &m->req.path, bits);
 	return c->sidr ||
 	       (vb_gid_equal(&m->req.path.local_gid, &c->path.dgid) &&
 		vb_gid_equal(&m->req.path.remote_gid, &c->path.sgid));
@@ -223,13 +270,49 @@ static struct vb_cm_id *make_incoming(struct vb_cm_id *l, struct vb_cm_conn *c)
 	return id;
 }
 
-/* Names the ends of a request by loopback addresses, but only if the request
- * comes from this host, because programs trust callers from 127.0.0.1. */
+/* Names the ends of a request by the addresses in rdma_cm's header, if the path
+ * has others. On InfiniBand these are the IP addresses of both ends. Loopback
+ * addresses count only if the request comes from this host, because programs
+ * trust callers from 127.0.0.1. */
 static void name_ends(const struct vb_host_cm *cm, const struct vb_cm_msg *m,
 		      const struct vb_cm_header *header, struct vb_ipc_cm *e)
 {
+	if (e->place && !vb_gid_is_loopback(&header->dst))
+		e->src_name = header->dst;
+	if (e->place && !vb_gid_is_loopback(&header->src))
+		e->dst_name = header->src;
 	if (vb_cm_is_own(cm->engine, m))
 		vb_cm_header_name(e, header);
+}
+
+/* Describes in @e the path that the request @m asks for; @bits: as of
+ * is_on_its_route(). */
+static void describe_path(struct vb_ipc_cm *e, const struct vb_cm_conn *c,
+			  const struct vb_cm_msg *m, uint8_t bits)
+{
+	const struct vb_cm_path *p = &m->req.path;
+
+	if (c->sidr) {
+		describe_look_up(e, &c->path);
+		return;
+	}
+	describe_request(e, &m->req, c->path.ifindex);
+	if (!c->path.place)
+		return;
+	describe_place(e, &c->path, p->local_lid, m->req.pkey);
+	if (!p->subnet_local && c->path.global)
+		e->dlid = c->path.dlid;
+	e->sl = p->sl;
+	e->rate = p->rate;
+	e->path_bits = bits;
+}
+
+/* The address at which the peer wants to reach this host. */
+static const struct vb_gid *called_at(const struct vb_cm_conn *c,
+				      const struct vb_cm_msg *m)
+{
+	return c->path.place && !c->sidr ? &m->req.path.remote_gid
+					 : &c->path.sgid;
 }
 
 unsigned vb_host_cm_on_request(void *arg, struct vb_cm_conn *c,
@@ -237,17 +320,20 @@ unsigned vb_host_cm_on_request(void *arg, struct vb_cm_conn *c,
 {
 	struct vb_cm_header header = { 0 };
 	unsigned reason;
-	struct vb_cm_id *l = find_listener(arg, m, &c->path.sgid, &header,
+	struct vb_cm_id *l = find_listener(arg, m, called_at(c, m), &header,
 					   &reason),
 			*id;
+	uint8_t path_bits = 0;
 	struct vb_ipc_cm e;
 	unsigned skip;
 
 	if (!l)
 		return reason;
+	if (!hears_at(l->client, &c->path))
+		return CM_REJ_INVALID_SERVICE_ID;
 	if (!is_for(l->type, m))
 		return CM_REJ_INVALID_TRANSPORT;
-	if (!cm_incoming_is_on_its_way(c, m))
+	if (!cm_incoming_is_on_its_way(arg, c, m, &path_bits))
 		return CM_REJ_INVALID_GID;
 	if (l->pending >= l->backlog)
 		/* the peer repeats the request, as with TCP */
@@ -263,12 +349,9 @@ unsigned vb_host_cm_on_request(void *arg, struct vb_cm_conn *c,
 	e.src_port = l->port.number;
 	e.dst_port = header.port;
 	e.vendor_options = m->attr_mod;
-	if (c->sidr) {
+	if (c->sidr)
 		id->service = m->sidr.service_id;
-		describe_look_up(&e, &c->path);
-	} else {
-		describe_request(&e, &m->req, c->path.ifindex);
-	}
+	describe_path(&e, c, m, path_bits);
 	name_ends(arg, m, &header, &e);
 	attach_ticket(&e, c);
 	skip = vb_cm_header_room(l->port.flags);

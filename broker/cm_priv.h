@@ -10,6 +10,7 @@
 #include "broker/gsi.h"
 #include "broker/local_addr.h"
 #include "broker/outbox.h"
+#include "broker/sa_group.h"
 #include "mgmt/cm_ib.h"
 
 #define VB_CM_ID_BUCKETS 16384
@@ -29,6 +30,8 @@ struct vb_cm_id {
 	unsigned backlog, pending;
 	uint32_t listener; /* the listening id that counts this one, or 0 */
 	struct vb_cm_conn *conn;
+	/* the path for which the id has asked; NULL: none */
+	struct vb_cm_route *route;
 	struct vb_cm_id *next; /* the next id in the bucket of the hash table */
 	/* links in the client's list of ids */
 	struct vb_cm_id *next_own, **prev_own_at;
@@ -40,6 +43,11 @@ struct vb_cm_client {
 	struct vb_user *user;
 	unsigned ids;
 	struct vb_cm_id *own;
+	/* The places that the program may use: bit i is place i + 1. */
+	uint64_t places;
+	/* the program has adapters of fabrics only, which RoCEv2 does not
+	 * reach */
+	bool only_places;
 	struct vb_outbox out;
 };
 
@@ -48,6 +56,13 @@ struct vb_host_cm {
 	void *owns_arg;
 	struct vb_cm *engine;
 	struct vb_gsi *gsi;
+	/* The adapters of fabrics, and their subnet administrators. */
+	struct vb_places *adapters;
+	struct vb_sa *sa;
+	struct vb_sa_groups *groups;
+	/* the time until which unused adapters stay; VB_NEVER: there is none */
+	vb_time adapters_until;
+	int epoll;	    /* of all descriptors from which messages come */
 	vb_time begun, now; /* @now: the argument @now of the current call */
 	uint32_t next_number;
 	uint64_t key; /* the secret key of vb_hash() for ids */
@@ -85,6 +100,38 @@ unsigned vb_host_cm_on_request(void *arg, struct vb_cm_conn *c,
 			       const struct vb_cm_msg *m);
 void vb_host_cm_on_happen(void *arg, struct vb_cm_conn *c,
 			  enum vb_cm_happening what, const struct vb_cm_msg *m);
+
+/* Functions of cm_places.c: adapters of fabrics. */
+/* Makes cm->adapters, cm->sa and cm->groups. 0 or -errno. */
+VB_MUST_CHECK int vb_host_cm_open_places(struct vb_host_cm *cm);
+void vb_host_cm_close_places(struct vb_host_cm *cm);
+/* Does what is due at cm->now. */
+void vb_host_cm_tick_places(struct vb_host_cm *cm);
+vb_time vb_host_cm_places_deadline(const struct vb_host_cm *cm);
+/* Handle the messages PLACE, PATH, GROUP_JOIN and GROUP_LEAVE. PLACE keeps *@fd
+ * and then sets it to -1. */
+VB_MUST_CHECK int vb_cm_on_place(struct vb_cm_client *c,
+				 const struct vb_ipc_cm *m, int *fd);
+int vb_cm_on_path(struct vb_cm_client *c, const struct vb_ipc_cm *m);
+int vb_cm_on_group_join(struct vb_cm_client *c, const struct vb_ipc_cm *m);
+int vb_cm_on_group_leave(struct vb_cm_client *c, const struct vb_ipc_cm *m);
+/* The program @c no longer uses its places. */
+void vb_cm_client_drop_places(struct vb_cm_client *c);
+/* The id ends: so do its request for a path and its memberships. */
+void vb_cm_id_leave_places(struct vb_cm_id *id);
+/* Returns whether the program may use the place. */
+static inline bool vb_cm_client_has_place(const struct vb_cm_client *c,
+					  unsigned place)
+{
+	return place >= 1 && place <= VB_IPC_CM_PLACES &&
+	       c->places >> (place - 1) & 1;
+}
+/* Returns whether one of the program's places has @gid. */
+bool vb_cm_client_has_gid(const struct vb_cm_client *c,
+			  const struct vb_gid *gid);
+/* Returns whether the program may connect its queue pair @qpn by @place. */
+bool vb_cm_client_owns(const struct vb_cm_client *c, unsigned place,
+		       uint32_t qpn);
 
 /* The codes by which a REQ names the transport of a queue pair's type (IBA
  * 12.6.5). */

@@ -43,7 +43,8 @@ static int bind_id(struct vb_cm_client *c, const struct vb_ipc_cm *m,
 	if (m->src_port && m->src_port < PRIVILEGED && c->who.uid != 0 &&
 	    !(m->flags & IPC_CM_JOIN))
 		return -EACCES;
-	if (!vb_local_addrs_has(&c->cm->places, &m->src, m->ifindex))
+	if (!vb_cm_client_has_gid(c, &m->src) &&
+	    !vb_local_addrs_has(&c->cm->places, &m->src, m->ifindex))
 		return -EADDRNOTAVAIL;
 	rc = vb_cm_id_make(c, m->id, &id);
 	if (rc)
@@ -98,6 +99,19 @@ static int on_listen(struct vb_cm_client *c, const struct vb_ipc_cm *m)
 	return 0;
 }
 
+/* Fills in what a path on InfiniBand has besides. */
+static void fill_route(const struct vb_host_cm *cm, struct vb_cm_path *p,
+		       const struct vb_ipc_cm *m)
+{
+	if (!m->place)
+		return;
+	p->local_lid = vb_place_lid(cm->adapters, m->place) | m->path_bits;
+	p->remote_lid = m->dlid;
+	p->sl = m->sl;
+	p->rate = m->rate;
+	p->subnet_local = m->hop_limit <= 1;
+}
+
 static void fill_path(struct vb_cm_path *p, const struct vb_ipc_cm *m)
 {
 	p->local_lid = p->remote_lid = PERMISSIVE_LID;
@@ -114,6 +128,12 @@ static uint64_t service_of(const struct vb_cm_id *id, const struct vb_ipc_cm *m)
 	uint16_t space = m->flags & IPC_CM_PLAIN ? m->space : id->port.space;
 
 	return (uint64_t)space << 16 | m->dst_port;
+}
+
+/* Returns the P_Key of the connection; RoCEv2 has only one. */
+static uint16_t pkey_asked(const struct vb_ipc_cm *m)
+{
+	return m->place ? m->pkey : 0xffff;
 }
 
 static void fill_request(struct vb_cm_msg *msg, const struct vb_cm_id *id,
@@ -139,9 +159,10 @@ static void fill_request(struct vb_cm_msg *msg, const struct vb_cm_id *id,
 	q->rnr_retry = m->rnr_retry;
 	q->srq = m->srq;
 	q->mtu = m->mtu;
-	q->pkey = 0xffff;
+	q->pkey = pkey_asked(m);
 	q->max_cm_retries = VB_CM_RETRIES;
 	fill_path(&q->path, m);
+	fill_route(id->client->cm, &q->path, m);
 }
 
 static void fill_look_up(struct vb_cm_msg *msg, const struct vb_cm_id *id,
@@ -149,35 +170,71 @@ static void fill_look_up(struct vb_cm_msg *msg, const struct vb_cm_id *id,
 {
 	msg->attr = CM_SIDR_REQ;
 	msg->sidr.service_id = service_of(id, m);
-	msg->sidr.pkey = 0xffff;
+	msg->sidr.pkey = pkey_asked(m);
 }
 
-/* Are the loopback names in @m allowed? Only if both ends have one GID, so that
- * the names never reach another host. */
-static bool is_named_rightly(const struct vb_ipc_cm *m)
+/* Are the names in @m allowed? Loopback names only if both ends have one GID,
+ * so that they never reach another host. On InfiniBand the caller's name must
+ * be an IP address of this host. */
+static bool is_named_rightly(const struct vb_cm_client *c,
+			     const struct vb_ipc_cm *m)
 {
+	if (m->place && !vb_gid_is_loopback(&m->src_name) &&
+	    !vb_gid_is_loopback(&m->dst_name))
+		return vb_local_addrs_has(&c->cm->places, &m->src_name,
+					  m->ifindex);
 	return vb_gid_equal(&m->src, &m->dst) ||
 	       (vb_gid_is_zero(&m->src_name) && vb_gid_is_zero(&m->dst_name));
+}
+
+/* Returns the path of the MADs of a connection whose packets take the path in
+ * @m. */
+static struct vb_mad_path mad_path_of(const struct vb_ipc_cm *m)
+{
+	struct vb_mad_path path = { .sgid = m->src,
+				    .dgid = m->dst,
+				    .ifindex = m->ifindex,
+				    .tclass = m->tclass };
+
+	if (!m->place) {
+		path.v1 = m->flags & IPC_CM_V1;
+		return path;
+	}
+	path.place = m->place;
+	path.sl = m->sl;
+	path.path_bits = m->path_bits;
+	path.dlid = m->dlid;
+	path.pkey = m->pkey;
+	path.global = m->hop_limit > 1;
+	path.hop_limit = m->hop_limit;
+	path.flow_label = m->flow_label;
+	return path;
+}
+
+/* Returns whether @src, the source of the path in @m, is this host's. */
+static bool has_source(const struct vb_cm_client *c, const struct vb_ipc_cm *m)
+{
+	if (m->place)
+		return vb_place_has_gid(c->cm->adapters, m->place, &m->src);
+	return vb_local_addrs_has(&c->cm->places, &m->src, m->ifindex);
 }
 
 static int cm_requests_begin(struct vb_cm_client *c, struct vb_cm_id *id,
 			     struct vb_ipc_cm *m)
 {
-	const struct vb_mad_path path = { .sgid = m->src,
-					  .dgid = m->dst,
-					  .ifindex = m->ifindex,
-					  .tclass = m->tclass,
-					  .v1 = m->flags & IPC_CM_V1 };
+	const struct vb_mad_path path = mad_path_of(m);
 	const bool ud = id->type == IPC_CM_UD;
 	struct vb_cm_msg msg = { 0 };
 	struct vb_cm_header header;
 	int rc;
 
-	if (!ud && !c->cm->owns(c->cm->owns_arg, &c->who, m->qpn))
+	if (!ud && !vb_cm_client_owns(c, m->place, m->qpn))
 		return -EPERM;
-	if (!vb_local_addrs_has(&c->cm->places, &m->src, m->ifindex))
+	if (m->place && !vb_cm_client_has_place(c, m->place))
+		return -EPERM;
+	if (!has_source(c, m))
 		return -EADDRNOTAVAIL;
-	if (!is_named_rightly(m))
+	if (!is_named_rightly(c, m))
 		return -EADDRNOTAVAIL;
 	if (path.v1 && !(c->cm->gsi && vb_gsi_has_v1(c->cm->gsi)))
 		return -EPROTONOSUPPORT;
@@ -293,7 +350,7 @@ static int on_accept(struct vb_cm_client *c, const struct vb_ipc_cm *m)
 	}
 	if (!id ||
 	    m->private_bytes > vb_cm_private_bytes(ud ? CM_SIDR_REP : CM_REP) ||
-	    !c->cm->owns(c->cm->owns_arg, &c->who, m->qpn))
+	    !vb_cm_client_owns(c, conn->path.place, m->qpn))
 		return -EPROTO;
 	if (ud)
 		fill_address(&msg, id, m);
@@ -365,25 +422,30 @@ static int on_close(struct vb_cm_client *c, const struct vb_ipc_cm *m)
 static int cm_requests_on_hello(struct vb_cm_client *c,
 				const struct vb_ipc_cm *m)
 {
-	bool known = c->cm->owns(c->cm->owns_arg, &c->who, m->qpn);
+	bool known = vb_cm_client_owns(c, m->place, m->qpn) &&
+		     (m->place || c->cm->gsi);
 
-	cm_requests_answer(c, m, NULL, known && c->cm->gsi ? 0 : -EAGAIN);
+	cm_requests_answer(c, m, NULL, known ? 0 : -EAGAIN);
 	return 0;
 }
 
 /* Returns whether the program may resume the connection. The broker cannot
  * check that the connection existed, so it checks that the program resumes from
- * an address of this host, and with a queue pair of its own; a request that the
- * program has not answered has no queue pair yet. */
+ * an address of this host, or at an adapter of its own, and with a queue pair
+ * of its own; a request that the program has not answered has no queue pair
+ * yet. */
 static bool may_resume(const struct vb_cm_client *c, const struct vb_ipc_cm *m)
 {
 	const struct vb_host_cm *cm = c->cm;
 	bool owns = m->status == IPC_CM_AT_REQUEST
 			    ? m->qpn == 0
-			    : cm->owns(cm->owns_arg, &c->who, m->qpn);
+			    : vb_cm_client_owns(c, m->place, m->qpn);
 
-	return owns && cm->now - cm->begun < RESUME_TIME &&
-	       vb_udp_owns(&m->src, m->ifindex);
+	if (!owns || cm->now - cm->begun >= RESUME_TIME)
+		return false;
+	if (m->place)
+		return vb_cm_client_has_place(c, m->place);
+	return vb_udp_owns(&m->src, m->ifindex);
 }
 
 static int resume(struct vb_cm_client *c, struct vb_cm_id *id,
@@ -394,11 +456,7 @@ static int resume(struct vb_cm_client *c, struct vb_cm_id *id,
 		[IPC_CM_AT_REQUEST] = CM_REQ_RCVD,
 		[IPC_CM_AT_REPLY] = CM_REP_RCVD,
 	};
-	const struct vb_mad_path path = { .sgid = m->src,
-					  .dgid = m->dst,
-					  .ifindex = m->ifindex,
-					  .tclass = m->tclass,
-					  .v1 = m->flags & IPC_CM_V1 };
+	const struct vb_mad_path path = mad_path_of(m);
 	const struct vb_cm_ticket t = {
 		.state = states[m->status],
 		.passive = m->id >= VB_IPC_CM_INCOMING,
@@ -462,8 +520,26 @@ static int on_resume(struct vb_cm_client *c, const struct vb_ipc_cm *m)
 	return 0;
 }
 
-int vb_host_cm_take(struct vb_cm_client *client, const uint8_t *bytes,
-		    size_t len, vb_time now)
+bool vb_host_cm_needs_roce(const struct vb_cm_client *client,
+			   const struct vb_mail *mail)
+{
+	return !client->only_places && mail->bytes[0] != IPC_CM_PLACE;
+}
+
+/* The message PLACE alone has a descriptor. */
+static int take_place(struct vb_cm_client *c, const struct vb_ipc_cm *m,
+		      struct vb_mail *mail)
+{
+	int fd = mail->fd_count == 1 ? mail->fds[0] : -1;
+	int rc = vb_cm_on_place(c, m, &fd);
+
+	if (fd < 0)
+		mail->fd_count = 0;
+	return rc;
+}
+
+int vb_host_cm_take(struct vb_cm_client *client, struct vb_mail *mail,
+		    vb_time now)
 {
 	// clang-format off
 	static int (*const handlers[])(struct vb_cm_client *,
@@ -478,13 +554,19 @@ int vb_host_cm_take(struct vb_cm_client *client, const uint8_t *bytes,
 		[IPC_CM_CLOSE - IPC_CM_BIND]	  = on_close,
 		[IPC_CM_HELLO - IPC_CM_BIND]	  = cm_requests_on_hello,
 		[IPC_CM_RESUME - IPC_CM_BIND]	  = on_resume,
+		[IPC_CM_PLACE - IPC_CM_BIND]	  = NULL,
+		[IPC_CM_PATH - IPC_CM_BIND]	  = vb_cm_on_path,
+		[IPC_CM_GROUP_JOIN - IPC_CM_BIND] = vb_cm_on_group_join,
+		[IPC_CM_GROUP_LEAVE - IPC_CM_BIND] = vb_cm_on_group_leave,
 	};
 	// clang-format on
 	struct vb_ipc_cm m;
 
-	if (!vb_ipc_cm_get(bytes, len, &m) ||
+	if (!vb_ipc_cm_get(mail->bytes, mail->len, &m) ||
 	    m.kind - IPC_CM_BIND >= (int)VB_COUNT(handlers))
 		return -EPROTO;
 	client->cm->now = now;
+	if (m.kind == IPC_CM_PLACE)
+		return take_place(client, &m, mail);
 	return handlers[m.kind - IPC_CM_BIND](client, &m);
 }

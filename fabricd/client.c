@@ -20,9 +20,7 @@
 #include "base/clock.h"
 #include "base/fdmail.h"
 #include "base/log.h"
-#include "base/memfile.h"
-#include "fabricd/capture.h"
-#include "wire/verbs_ipc.h"
+#include "fabricd/client_priv.h"
 
 /* most bytes that may wait for one program in this process and in its socket */
 #define OUTBOX_MOST ((size_t)64 << 20)
@@ -36,41 +34,9 @@
 #define MESSAGES_RUN 64
 #define RECEIVE	     (sizeof(struct vb_umad_mad) + VB_UMAD_INLINE)
 
-/* A message that waits until the program reads its socket. */
-struct queued_message {
-	struct queued_message *next;
-	int memory;	   /* a memfd that the message carries; -1: none */
-	size_t memory_len; /* the memfd's length in bytes */
-	size_t len;
-	uint8_t bytes[];
-};
-
-struct client {
-	struct fd_watch watch;
-	struct vb_chain link;
-	struct vb_fabricd *f;
-	/* the agents of the client's port; NULL: the client is not attached to
-	 * a port */
-	struct vb_agents *agents;
-	/* the host whose adapter the client uses after the command "join";
-	 * NULL: the client has not joined */
-	struct fd_host *host;
-	bool manager; /* the client is the fabric's own subnet manager */
-	/* the capture that the client reads; NULL: none */
-	struct capture *capture;
-	/* the client's queue pairs and rings; NULL: it uses no verbs */
-	struct verbs_program *verbs;
-	struct queued_message *first, **last;
-	/* bytes of all messages in the queue, and of the memfds that they
-	 * carry */
-	size_t waiting;
-	size_t unread; /* bytes of the memfds that the socket's queue holds */
-	bool gone;
-};
-
 /* --- messages to a program --- */
 
-static void free_message(struct queued_message *l)
+void vb_queued_message_free(struct queued_message *l)
 {
 	if (l->memory >= 0)
 		close(l->memory);
@@ -128,15 +94,13 @@ static void send_queued(struct client *c)
 		if (!c->first)
 			c->last = &c->first;
 		c->waiting -= queued_size(l);
-		free_message(l);
+		vb_queued_message_free(l);
 	}
 	watch_for(c);
 }
 
-/* Send the message @l, or queue it, or drop it. This function or the queue
- * frees
- * @l. A message without a memfd is dropped only if the socket has no room. */
-static void post_message(struct client *c, struct queued_message *l)
+/* A message without a memfd is dropped only if the socket has no room. */
+void vb_client_post(struct client *c, struct queued_message *l)
 {
 	bool room = may_queue(c, queued_size(l));
 	int rc = -EAGAIN;
@@ -144,7 +108,7 @@ static void post_message(struct client *c, struct queued_message *l)
 	if (!c->first && (room || l->memory < 0))
 		rc = send_message(c, l);
 	if (rc != -EAGAIN || !room) {
-		free_message(l);
+		vb_queued_message_free(l);
 		return;
 	}
 	l->next = NULL;
@@ -163,7 +127,7 @@ void vb_fabricd_mail(void *client, const void *bytes, size_t len)
 		return;
 	*l = (struct queued_message){ .memory = -1, .len = len };
 	memcpy(l->bytes, bytes, len);
-	post_message(client, l);
+	vb_client_post(client, l);
 }
 
 /* After shutdown() the connection reads as ended, and this process, which
@@ -173,57 +137,6 @@ void vb_fabricd_expel(void *client)
 	struct client *c = client;
 
 	(void)shutdown(c->watch.fd, SHUT_RDWR);
-}
-
-static void put_mad_address(struct ib_mad_addr *to, const struct vb_mad_addr *a)
-{
-	to->qpn = htobe32(a->qpn);
-	to->qkey = htobe32(a->qkey);
-	to->lid = htobe16(a->lid);
-	to->sl = a->sl;
-	to->path_bits = a->path_bits;
-	to->grh_present = a->global;
-	to->pkey_index = a->pkey_index;
-	if (!a->global)
-		return;
-	to->gid_index = a->gid_index;
-	to->hop_limit = a->hop_limit;
-	to->traffic_class = a->tclass;
-	to->flow_label = htobe32(a->flow_label);
-	memcpy(to->gid, a->gid.raw, sizeof(to->gid));
-}
-
-void vb_fabricd_deliver(void *arg, void *client,
-			const struct vb_mad_delivery *d)
-{
-	bool is_long = d->len > VB_UMAD_INLINE;
-	struct vb_umad_mad m = {
-		.head = { .magic = VB_UMAD_MAGIC,
-			  .kind = UMAD_MAD,
-			  .length = (uint32_t)d->len },
-	};
-	struct ib_user_mad u = {
-		.agent_id = d->agent,
-		.status = d->status,
-		.length = (uint32_t)(sizeof(u) + d->len),
-	};
-	struct queued_message *l =
-		malloc(sizeof(*l) + sizeof(m) + (is_long ? 0 : d->len));
-
-	if (!l)
-		return;
-	put_mad_address(&u.addr, d->addr);
-	memcpy(m.header, &u, sizeof(m.header));
-	l->memory = is_long ? vb_memfile_make(d->bytes, d->len) : -1;
-	l->memory_len = is_long ? d->len : 0;
-	l->len = sizeof(m) + (is_long ? 0 : d->len);
-	memcpy(l->bytes, &m, sizeof(m));
-	if (!is_long)
-		memcpy(l->bytes + sizeof(m), d->bytes, d->len);
-	if (is_long && l->memory < 0)
-		free_message(l);
-	else
-		post_message(client, l);
 }
 
 /* --- questions --- */
@@ -269,6 +182,8 @@ static void attach(struct client *c, const struct vb_umad_where *w)
 
 	if (n && vb_fabricd_has_own_port(n, w->port))
 		c->agents = vb_mgmt_agents(c->f->mgmt, n, w->port);
+	c->node = n;
+	c->port = w->port;
 	c->gone = !c->agents;
 	answer(c->watch.fd, UMAD_ATTACH, c->agents ? 0 : -ENODEV);
 }
@@ -287,6 +202,15 @@ static void attach_verbs(struct client *c, const struct vb_umad_where *w)
 	c->gone = true;
 }
 
+/* The client wants to know its port: tell it now, and at each change. */
+static void watch_port(struct client *c)
+{
+	if (!c->port_watch)
+		c->port_watch =
+			vb_fabricd_verbs_watch(c->f, c, c->node, c->port);
+	c->gone = !c->port_watch;
+}
+
 static int register_agent(struct client *c, const struct vb_umad_wish *w)
 {
 	const struct vb_agent_wish wish = {
@@ -298,96 +222,6 @@ static int register_agent(struct client *c, const struct vb_umad_wish *w)
 	};
 
 	return vb_agents_register(c->agents, c, &wish);
-}
-
-/* --- MADs that a program sends --- */
-
-static struct vb_mad_addr read_mad_address(const struct ib_mad_addr *from)
-{
-	struct vb_mad_addr a = {
-		.qpn = be32toh(from->qpn) & 0xffffff,
-		.qkey = be32toh(from->qkey),
-		.lid = be16toh(from->lid),
-		.sl = from->sl & 15,
-		.path_bits = from->path_bits,
-		.global = from->grh_present,
-		.gid_index = from->gid_index,
-		.hop_limit = from->hop_limit,
-		.tclass = from->traffic_class,
-		.flow_label = be32toh(from->flow_label) & 0xfffff,
-		.pkey_index = from->pkey_index,
-	};
-
-	memcpy(a.gid.raw, from->gid, sizeof(a.gid.raw));
-	return a;
-}
-
-/* Return to the program the header of a MAD that could not be sent, so that the
- * program does not wait for an answer. @data: the first @len bytes of the MAD,
- * as far as they are known. */
-static void refuse_mad(struct client *c, const struct vb_umad_mad *m,
-		       const uint8_t *data, size_t len, int why)
-{
-	uint8_t header[VB_MAD_HDR_BYTES] = { 0 };
-	struct vb_mad_delivery d = { .bytes = header, .len = sizeof(header) };
-	struct vb_mad_addr to;
-	struct ib_user_mad u;
-
-	memcpy(&u, m->header, sizeof(u));
-	memcpy(header, data, VB_MIN(len, sizeof(header)));
-	to = read_mad_address(&u.addr);
-	d.agent = u.agent_id;
-	d.status = u.timeout_ms ? VB_AGENT_TIMEOUT : (uint32_t)-why;
-	d.addr = &to;
-	vb_log(LOG_DEBUG, "a program's MAD of %u bytes by agent %u: %s",
-	       m->head.length, u.agent_id, strerror(-why));
-	vb_fabricd_deliver(c->f, c, &d);
-}
-
-static void send_mad(struct client *c, const struct vb_umad_mad *m,
-		     const uint8_t *data, vb_time now)
-{
-	struct ib_user_mad u;
-	struct vb_mad_send s = { .bytes = data, .len = m->head.length };
-	int rc;
-
-	memcpy(&u, m->header, sizeof(u));
-	s.agent = u.agent_id;
-	s.to = read_mad_address(&u.addr);
-	s.timeout_ms = u.timeout_ms;
-	s.retries = VB_MIN(u.retries, 1000u);
-	rc = vb_agents_send(c->agents, c, &s, now);
-	if (rc)
-		refuse_mad(c, m, data, s.len, rc);
-}
-
-/* Read the @len bytes of a message that is too long for a datagram from its
- * memfd. *@data: the bytes, which the caller frees. 0 or -errno. */
-static int read_long(int memory, size_t len, uint8_t **data)
-{
-	if (len > VB_UMAD_MOST)
-		return -EMSGSIZE;
-	*data = malloc(len);
-	if (!*data)
-		return -ENOMEM;
-	return pread(memory, *data, len, 0) == (ssize_t)len ? 0 : -EINVAL;
-}
-
-static void send_long(struct client *c, const struct vb_umad_mad *m, int memory,
-		      vb_time now)
-{
-	uint8_t *data = NULL, header[VB_MAD_HDR_BYTES] = { 0 };
-	int rc = -EINVAL;
-
-	if (vb_memfile_is_sealed(memory)) {
-		(void)!pread(memory, header, sizeof(header), 0);
-		rc = read_long(memory, m->head.length, &data);
-	}
-	if (rc)
-		refuse_mad(c, m, header, sizeof(header), rc);
-	else
-		send_mad(c, m, data, now);
-	free(data);
 }
 
 /* --- commands --- */
@@ -415,7 +249,7 @@ static void post_text(struct client *c, int result, const char *text,
 	l->len = sizeof(h) + len;
 	memcpy(l->bytes, &h, sizeof(h));
 	memcpy(l->bytes + sizeof(h), text, len);
-	post_message(c, l);
+	vb_client_post(c, l);
 }
 
 static bool put_capture(void *arg, const uint8_t *bytes, size_t len)
@@ -542,11 +376,13 @@ static void take_port_message(struct client *c, struct message *m, vb_time now)
 	else if (m->head.kind == UMAD_UNREGISTER && m->len == sizeof(m->agent))
 		answer(m->fd, UMAD_UNREGISTER,
 		       vb_agents_unregister(c->agents, c, m->agent.agent));
+	else if (m->head.kind == UMAD_WATCH && m->len == sizeof(m->head))
+		watch_port(c);
 	else if (m->head.kind == UMAD_MAD && m->len == sizeof(m->mad))
-		send_long(c, &m->mad, m->fd, now);
+		vb_client_send_long(c, &m->mad, m->fd, now);
 	else if (m->head.kind == UMAD_MAD && m->len > sizeof(m->mad) &&
 		 m->mad.head.length == data)
-		send_mad(c, &m->mad, m->bytes + sizeof(m->mad), now);
+		vb_client_send(c, &m->mad, m->bytes + sizeof(m->mad), now);
 	else
 		c->gone = true;
 }
@@ -634,6 +470,8 @@ static void close_client(struct client *c)
 
 	if (c->agents)
 		vb_agents_forget(c->agents, c);
+	if (c->port_watch)
+		vb_fabricd_verbs_unwatch(c->port_watch);
 	if (c->verbs)
 		vb_fabricd_verbs_detach(c->verbs);
 	if (c->host)
@@ -644,7 +482,7 @@ static void close_client(struct client *c)
 		struct queued_message *l = c->first;
 
 		c->first = l->next;
-		free_message(l);
+		vb_queued_message_free(l);
 	}
 	close(c->watch.fd);
 	vb_chain_del(&c->link);

@@ -34,6 +34,7 @@ struct fd_later {
 struct fd_host;
 struct fd_manager;
 struct verbs_program;
+struct verbs_watch;
 struct vb_fabricd_verbs_adapter;
 
 /* What the process keeps of the programs that use verbs. */
@@ -197,8 +198,14 @@ void vb_fabricd_verbs_detach(struct verbs_program *p);
  * the program has 512 groups; -ENOMEM. */
 VB_MUST_CHECK int vb_fabricd_verbs_group(struct verbs_program *p,
 					 const struct vb_verbs_group *g);
-/* Tell the programs that are attached to @port of @node how the port is now, if
- * that has changed. */
+/* Tell @client, a struct client, what @port of @node has, now and whenever that
+ * has changed, until vb_fabricd_verbs_unwatch(). NULL: no memory. */
+VB_MUST_CHECK struct verbs_watch *
+vb_fabricd_verbs_watch(struct vb_fabricd *f, void *client,
+		       struct vb_fab_node *node, uint8_t port);
+void vb_fabricd_verbs_unwatch(struct verbs_watch *w);
+/* Tell the programs that are attached to, or watch, @port of @node how the port
+ * is now, if that has changed. */
 void vb_fabricd_verbs_changed(struct vb_fabricd *f,
 			      const struct vb_fab_node *node, uint8_t port);
 /* Free what is left when all programs have ended. */

@@ -44,16 +44,17 @@ static void fill_link(struct vb_verbs_port *to, const struct vb_fab_port *p)
 					: p->speed_active;
 }
 
-static void describe(const struct verbs_program *p, enum vb_verbs_kind kind,
+/* @slot: of the program that is told; 0: it has none. */
+static void describe(const struct vb_fabricd_verbs_adapter *a,
+		     const struct vb_fab_port *from, unsigned slot,
 		     struct vb_verbs_port *to)
 {
-	const struct vb_fab_node *n = p->adapter->node;
-	const struct vb_fab_port *from = p->port;
+	const struct vb_fab_node *n = a->node;
 
 	*to = (struct vb_verbs_port){
-		.head = { .magic = VB_UMAD_MAGIC, .kind = (uint32_t)kind },
-		.slot = p->slot,
-		.reregisters = p->adapter->reregisters,
+		.head = { .magic = VB_UMAD_MAGIC, .kind = VERBS_PORT },
+		.slot = slot,
+		.reregisters = a->reregisters,
 		.node_guid = n->guid,
 		.sys_guid = n->sys_guid,
 		.lmc = from->lmc,
@@ -74,15 +75,29 @@ static void describe(const struct verbs_program *p, enum vb_verbs_kind kind,
 	fill_tables(to, from);
 }
 
+static void send_port(void *client, const struct vb_verbs_port *now,
+		      struct vb_verbs_port *told)
+{
+	if (memcmp(now, told, sizeof(*now)) == 0)
+		return;
+	*told = *now;
+	vb_fabricd_mail(client, now, sizeof(*now));
+}
+
+static void send_watched_port(struct verbs_watch *w)
+{
+	struct vb_verbs_port now;
+
+	describe(w->adapter, w->port, 0, &now);
+	send_port(w->client, &now, &w->told);
+}
+
 static void send_port_update(struct verbs_program *p)
 {
 	struct vb_verbs_port now;
 
-	describe(p, VERBS_PORT, &now);
-	if (memcmp(&now, &p->told, sizeof(now)) == 0)
-		return;
-	p->told = now;
-	vb_fabricd_mail(p->client, &now, sizeof(now));
+	describe(p->adapter, p->port, p->slot, &now);
+	send_port(p->client, &now, &p->told);
 }
 
 void vb_fabricd_verbs_changed(struct vb_fabricd *f,
@@ -105,6 +120,13 @@ void vb_fabricd_verbs_changed(struct vb_fabricd *f,
 
 		if (u->port == p)
 			send_port_update(u);
+	}
+	for (struct vb_chain *c = a->watches; c; c = c->next) {
+		struct verbs_watch *w =
+			VB_CONTAINER_OF(c, struct verbs_watch, link);
+
+		if (w->port == p)
+			send_watched_port(w);
 	}
 }
 
@@ -229,7 +251,7 @@ static int make_rings(struct verbs_program *p, int fds[VERBS_FDS])
 static int answer_with_fds(struct verbs_program *p, int client,
 			   const int fds[VERBS_FDS])
 {
-	describe(p, VERBS_ATTACH, &p->told);
+	describe(p->adapter, p->port, p->slot, &p->told);
 	p->told.head.kind = VERBS_ATTACH;
 	return vb_fdmail_send(client, &p->told, sizeof(p->told), fds, VERBS_FDS,
 			      MSG_DONTWAIT);
@@ -350,6 +372,33 @@ void vb_fabricd_verbs_free(struct vb_fabricd *f)
 	for (uint32_t i = 0; i < f->verbs.adapters; i++)
 		free(f->verbs.adapter[i]);
 	free(f->verbs.adapter);
+}
+
+/* --- clients without queue pairs --- */
+
+struct verbs_watch *vb_fabricd_verbs_watch(struct vb_fabricd *f, void *client,
+					   struct vb_fab_node *node,
+					   uint8_t port)
+{
+	struct vb_fabricd_verbs_adapter *a = verbs_adapter_of(f, node);
+	struct verbs_watch *w = calloc(1, sizeof(*w));
+
+	if (!a || !w) {
+		free(w);
+		return NULL;
+	}
+	w->adapter = a;
+	w->client = client;
+	w->port = &node->port[port];
+	vb_chain_add(&a->watches, &w->link);
+	send_watched_port(w);
+	return w;
+}
+
+void vb_fabricd_verbs_unwatch(struct verbs_watch *w)
+{
+	vb_chain_del(&w->link);
+	free(w);
 }
 
 /* --- groups --- */

@@ -62,9 +62,19 @@ struct verbs_program {
 	uint64_t dropped;
 };
 
-/* The programs that have attached to an adapter. */
+/* A client that is told how a port changes, and has no queue pairs of verbs. */
+struct verbs_watch {
+	struct vb_chain link; /* of its adapter */
+	struct vb_fabricd_verbs_adapter *adapter;
+	void *client; /* its connection */
+	struct vb_fab_port *port;
+	struct vb_verbs_port told; /* the port, as the client knows it */
+};
+
+/* A node that programs have attached to, or watch. */
 struct vb_fabricd_verbs_adapter {
 	struct vb_fab_node *node;
+	struct vb_chain *watches;
 	struct verbs_program *slot[VB_SLOTS];
 	struct vb_chain *programs;
 	unsigned next_slot;

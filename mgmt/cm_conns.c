@@ -150,11 +150,21 @@ struct vb_cm_conn *vb_cm_find_qpn(struct vb_cm *cm, uint64_t guid, uint32_t qpn)
 	return c;
 }
 
+/* On InfiniBand a MAD of the same subnet need not name GIDs, but the fabric
+ * vouches for the LID of its sender. */
+bool vb_cm_is_same_peer(const struct vb_mad_path *a,
+			const struct vb_mad_path *b)
+{
+	if (a->place != b->place)
+		return false;
+	return a->place ? a->dlid == b->dlid : vb_gid_equal(&a->dgid, &b->dgid);
+}
+
 bool vb_cm_is_on(const struct vb_cm_conn *c, const struct vb_mad_path *path)
 {
-	return vb_gid_equal(&c->path.dgid, &path->dgid) &&
-	       vb_gid_equal(&c->path.sgid, &path->sgid) &&
-	       c->path.v1 == path->v1;
+	return vb_cm_is_same_peer(&c->path, path) &&
+	       (path->place || (vb_gid_equal(&c->path.sgid, &path->sgid) &&
+				c->path.v1 == path->v1));
 }
 
 bool vb_cm_is_pausing(struct vb_cm_conn *c)

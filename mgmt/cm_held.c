@@ -19,7 +19,7 @@ static bool has_room(struct vb_cm *cm, const struct vb_cm_conn *c)
 	if (cm->held_count >= MAX_HELD)
 		return false;
 	for (const struct vb_cm_conn *h = cm->held; h; h = h->next_held)
-		same += vb_gid_equal(&h->path.dgid, &c->path.dgid);
+		same += vb_cm_is_same_peer(&h->path, &c->path);
 	return same < MAX_HELD_OF_ONE;
 }
 

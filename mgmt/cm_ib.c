@@ -177,7 +177,7 @@ static void on_req(struct vb_cm *cm, const struct vb_mad_path *path,
 	refuse_req(cm, path, m, CM_REJ_STALE_CONN);
 	/* A host that only claims the GUID of another must not end the other's
 	 * connection. */
-	if (vb_gid_equal(&c->path.dgid, &path->dgid))
+	if (vb_cm_is_same_peer(&c->path, path))
 		clear_stale(c, now);
 }
 

@@ -49,7 +49,11 @@ void vb_cm_set_timer(struct vb_cm_conn *c, vb_time at);
  * tables. */
 void vb_cm_link(struct vb_cm_conn *c);
 void vb_cm_unlink(struct vb_cm_conn *c);
-/* True if the GIDs of @c's path are those of @path. */
+/* True if both paths lead to one peer, by the same port on InfiniBand. */
+bool vb_cm_is_same_peer(const struct vb_mad_path *a,
+			const struct vb_mad_path *b);
+/* True if @path leads between the same two ports as @c's: it has the same GIDs,
+ * or on InfiniBand the same LIDs. */
 bool vb_cm_is_on(const struct vb_cm_conn *c, const struct vb_mad_path *path);
 /* Finds a connection by our communication ID, but only if @path leads to the
  * connection's peer. */

@@ -13,10 +13,12 @@
  * repetitions of a peer. */
 #define KEEP_ANSWER (10 * VB_SEC)
 
-/* Returns a hash of the peer's GID, in place of the CA GUID, which a SIDR REQ
- * lacks. */
+/* Returns a hash of the peer's GID, or of its LID on InfiniBand, in place of
+ * the CA GUID, which a SIDR REQ lacks. */
 static uint64_t cm_sidr_peer_of(const struct vb_mad_path *path)
 {
+	if (path->place)
+		return (uint64_t)path->place << 16 | path->dlid;
 	return vb_load_be(path->dgid.raw, 8) * 31 +
 	       vb_load_be(path->dgid.raw + 8, 8);
 }

@@ -138,7 +138,9 @@ static bool is_long(const struct agent *g, const struct vb_mad_send *s)
 }
 
 /* Returns a copy of the message to send, as long as a MAD or longer, in which
- * the upper half of the transaction ID is the agent's. */
+ * the upper half of the transaction ID is the agent's. Connection managers
+ * answer with the method Send and the ID of the peer's message (IBA 12.6.2), so
+ * theirs does not change. */
 static uint8_t *copy_message(const struct agent *g, const struct vb_mad_send *s)
 {
 	uint8_t *m = calloc(1, VB_MAX(s->len, (size_t)VB_MAD_BYTES));
@@ -146,7 +148,7 @@ static uint8_t *copy_message(const struct agent *g, const struct vb_mad_send *s)
 	if (!m)
 		return NULL;
 	memcpy(m, s->bytes, s->len);
-	if (!vb_mad_is_response(m))
+	if (!vb_mad_is_response(m) && m[1] != VB_MAD_CLASS_CM)
 		vb_store_be(m + TID_AT, g->serial, 4);
 	return m;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The interface by which the communication manager sends datagrams from queue
- * pair 1; the broker fills it in. */
+ * pair 1, of RoCEv2 or of an InfiniBand port; the broker fills it in. */
 #ifndef MGMT_MAD_OUT_H
 #define MGMT_MAD_OUT_H
 
@@ -8,11 +8,21 @@
 
 /* The path between our queue pair 1 and that of a peer. */
 struct vb_mad_path {
-	/* the GID of this side, and that of the peer */
+	/* The GID of this side, and that of the peer. On InfiniBand a MAD need
+	 * not say the latter: then it is zero. */
 	struct vb_gid sgid, dgid;
 	uint32_t ifindex;
 	uint8_t tclass;
 	bool v1; /* RoCEv1 carries the datagrams */
+	/* The number of the port of a fabric's adapter; 0: packets of UDP. The
+	 * fields below are of the former only. */
+	uint8_t place;
+	uint8_t sl, path_bits;
+	uint16_t dlid; /* the peer's LID, or that of a router to it */
+	uint16_t pkey; /* P_Key of the MADs, with its membership bit */
+	bool global;   /* MADs have a GRH, with the fields below */
+	uint8_t hop_limit;
+	uint32_t flow_label;
 };
 
 struct vb_mad_out {

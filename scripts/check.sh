@@ -457,6 +457,7 @@ layer ib_mpi "Open MPI on the adapters of a fat tree" program ib_mpi
 layer ib_ports "what programs see of a fabric's ports" program ib_ports
 layer ib_near "two programs of one host at one adapter of a fabric" program ib_near
 layer ib_data "every byte compared over links that damage frames" program ib_data
+layer ib_cm "rdma_cm over a fabric, by its subnet administrator" program ib_cm
 layer near "two programs of one host, without packets" program near
 layer garbage "hostile datagrams while traffic runs" program garbage
 layer ceph "a cluster whose messages go by RDMA" program ceph

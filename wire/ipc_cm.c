@@ -62,14 +62,21 @@ size_t vb_ipc_cm_put(uint8_t bytes[VB_IPC_CM_BYTES], const struct vb_ipc_cm *m)
 	vb_put_be(&w, m->remote_id, 4);
 	vb_put_be(&w, m->peer_qpn, 4);
 	vb_put_be(&w, m->tid, 8);
+	vb_put_be(&w, m->place, 1);
+	vb_put_be(&w, m->sl, 1);
+	vb_put_be(&w, m->path_bits, 1);
+	vb_put_be(&w, m->rate, 1);
+	vb_put_be(&w, m->dlid, 2);
+	vb_put_be(&w, m->pkey, 2);
+	vb_put_be(&w, m->timeout_ms, 4);
 	vb_put_be(&w, m->private_bytes, 1);
 	memcpy(w.at, m->private_data, VB_IPC_CM_PRIVATE);
 	return VB_IPC_CM_BYTES;
 }
 
-static bool is_name(const struct vb_gid *gid)
+static bool is_name(const struct vb_ipc_cm *m, const struct vb_gid *gid)
 {
-	return vb_gid_is_zero(gid) || vb_gid_is_loopback(gid);
+	return m->place || vb_gid_is_zero(gid) || vb_gid_is_loopback(gid);
 }
 
 static bool in_range(const struct vb_ipc_cm *m)
@@ -80,8 +87,10 @@ static bool in_range(const struct vb_ipc_cm *m)
 	       m->retry_count <= 7 && m->rnr_retry <= 7 && m->mtu <= MAX_MTU &&
 	       m->ack_timeout <= 31 && m->type < IPC_CM_TYPES &&
 	       m->vendor_id <= 0xffffff && m->peer_qpn <= 0xffffff &&
-	       m->private_bytes <= VB_IPC_CM_PRIVATE && is_name(&m->src_name) &&
-	       is_name(&m->dst_name);
+	       m->place <= VB_IPC_CM_PLACES && m->sl <= 15 &&
+	       m->path_bits <= 127 && m->rate <= 63 &&
+	       m->private_bytes <= VB_IPC_CM_PRIVATE &&
+	       is_name(m, &m->src_name) && is_name(m, &m->dst_name);
 }
 
 bool vb_ipc_cm_get(const uint8_t *bytes, size_t len, struct vb_ipc_cm *m)
@@ -130,6 +139,13 @@ bool vb_ipc_cm_get(const uint8_t *bytes, size_t len, struct vb_ipc_cm *m)
 	m->remote_id = vb_get_be32(&r);
 	m->peer_qpn = vb_get_be32(&r);
 	m->tid = vb_get_be64(&r);
+	m->place = vb_get_u8(&r);
+	m->sl = vb_get_u8(&r);
+	m->path_bits = vb_get_u8(&r);
+	m->rate = vb_get_u8(&r);
+	m->dlid = vb_get_be16(&r);
+	m->pkey = vb_get_be16(&r);
+	m->timeout_ms = vb_get_be32(&r);
 	m->private_bytes = vb_get_u8(&r);
 	data = vb_take(&r, VB_IPC_CM_PRIVATE);
 	if (data)

@@ -46,6 +46,26 @@ enum vb_ipc_cm_kind {
 	/* a connection from an earlier broker; field status: enum
 	 * vb_ipc_cm_stage */
 	IPC_CM_RESUME,
+	/* Program to broker, with a descriptor: a connection to the process of
+	 * a fabric that is a port (UMAD_ATTACH, wire/umad_ipc.h). Fields: guid,
+	 * the adapter's node; dst_port, the port; place, the number that is
+	 * wanted. The broker answers with the place's number. ENOENT: no
+	 * process has given that port yet. Then the program watches the port
+	 * (UMAD_WATCH), waits until it can read the answer, which it leaves to
+	 * the broker, registers agents, and sends the message again with
+	 * IPC_CM_AGENTS: backlog is the agent for connections, listener that
+	 * for the subnet administrator. */
+	IPC_CM_PLACE,
+	/* Program to broker: asks the subnet administrator for a path. Fields:
+	 * place, src, dst, pkey, tclass, space and dst_port of the service, and
+	 * timeout_ms. The event ROUTE follows. */
+	IPC_CM_PATH,
+	/* Program to broker: joins the group dst. Fields: place, src, pkey,
+	 * qkey, tclass, flags (IPC_CM_SENDS_ONLY), timeout_ms. The event GROUP
+	 * follows. */
+	IPC_CM_GROUP_JOIN,
+	/* program to broker: the id leaves the group dst of place */
+	IPC_CM_GROUP_LEAVE,
 
 	/* broker's answer to a question; fields: error, port, tid */
 	IPC_CM_DONE,
@@ -69,6 +89,12 @@ enum vb_ipc_cm_event {
 	IPC_CM_FAILED,
 	/* status of a SIDR REP; if it is 0, qpn and qkey are valid */
 	IPC_CM_ADDRESS,
+	/* The subnet administrator's path, or status: a positive errno.
+	 * ETIMEDOUT: no answer came; EINVAL: there is no such path. */
+	IPC_CM_ROUTE,
+	/* the group dst is joined, and dlid is its multicast LID; or status, as
+	 * of IPC_CM_ROUTE */
+	IPC_CM_GROUP,
 };
 
 /* The kind of connection for which an id listens, or which it makes. */
@@ -93,6 +119,14 @@ enum vb_ipc_cm_flag {
 	/* flag of CONNECT, RESUME and of the event REQUEST: the connection is
 	 * one of RoCEv1 */
 	IPC_CM_V1 = 32,
+	/* flag of PLACE: the program has registered the agents that the message
+	 * names */
+	IPC_CM_AGENTS = 32,
+	/* flag of PLACE: the program has adapters of fabrics only, so the
+	 * broker needs no UDP port for it */
+	IPC_CM_ONLY_PLACES = 64,
+	/* flag of GROUP_JOIN: the program only sends to the group */
+	IPC_CM_SENDS_ONLY = 128,
 };
 
 /* The state of a connection at the time when its broker ended. */
@@ -105,7 +139,9 @@ enum vb_ipc_cm_stage {
 
 #define VB_IPC_CM_VERSION 5
 #define VB_IPC_CM_PRIVATE 224
-#define VB_IPC_CM_BYTES	  384
+#define VB_IPC_CM_BYTES	  416
+/* Places are ports of fabrics' adapters, numbered from 1; 0 is RoCEv2. */
+#define VB_IPC_CM_PLACES 64
 
 struct vb_ipc_cm {
 	uint8_t kind, version;
@@ -116,8 +152,9 @@ struct vb_ipc_cm {
 	int32_t status;
 	/* addresses of the receiver of the message and of its peer */
 	struct vb_gid src, dst;
-	/* The loopback addresses by which the programs know @src and @dst, if
-	 * packets use other addresses; zero: there is no such address. */
+	/* The addresses by which the programs know @src and @dst, if packets
+	 * use other ones: loopback addresses, and any IP addresses on
+	 * InfiniBand; zero: there is no such address. */
 	struct vb_gid src_name, dst_name;
 	uint32_t ifindex;
 	/* of BIND: a secret by which other ids can share the port; 0: none */
@@ -135,13 +172,20 @@ struct vb_ipc_cm {
 	 * them to the program, and RESUME returns them to the next broker. */
 	uint32_t local_id, remote_id, peer_qpn;
 	uint64_t tid; /* number of a question, which the answer DONE repeats */
+	/* The path on InfiniBand; @place 0: the path is one of RoCEv2. @dlid is
+	 * the LID of the peer, or of a router to it; @rate the code of the
+	 * static rate, 0: none. */
+	uint8_t place, sl, path_bits, rate;
+	uint16_t dlid, pkey;
+	uint32_t timeout_ms;
 	uint8_t private_bytes;
 	uint8_t private_data[VB_IPC_CM_PRIVATE];
 };
 
 size_t vb_ipc_cm_put(uint8_t bytes[VB_IPC_CM_BYTES], const struct vb_ipc_cm *m);
 /* Parse a message. False: its length, kind or version is wrong; it has too much
- * private data; or a number does not fit its field on the wire. */
+ * private data; or a number does not fit its field on the wire, or is no number
+ * of a place. */
 bool vb_ipc_cm_get(const uint8_t *bytes, size_t len, struct vb_ipc_cm *m);
 
 #endif

@@ -25,8 +25,12 @@ static void describe(struct rcm_device *d)
 						      : IBV_MTU_1024;
 	d->guid = be64toh(ibv_get_device_guid(d->verbs->device));
 	d->iwarp = d->verbs->device->transport_type == IBV_TRANSPORT_IWARP;
+	d->ib = p.link_layer == IBV_LINK_LAYER_INFINIBAND;
 	rcm.has_iwarp |= d->iwarp;
-	rcm.has_roce |= !d->iwarp;
+	rcm.has_ib |= d->ib;
+	/* Not of an adapter of a fabric: for RoCE the broker takes UDP port
+	 * 4791. */
+	rcm.has_roce |= !d->iwarp && !d->ib;
 }
 
 /* Reads which version of RoCE connections use where a device has both, as
@@ -148,11 +152,34 @@ static bool has_interface(const struct rcm_device *d, const struct vb_gid *gid,
 	return i;
 }
 
+static bool is_of_kind(const struct rcm_device *d, enum rcm_kind kind)
+{
+	switch (kind) {
+	case RCM_ROCE:
+		return !d->iwarp && !d->ib;
+	case RCM_IWARP:
+		return d->iwarp;
+	case RCM_IB:
+		return d->ib;
+	case RCM_CM:
+		return !d->iwarp;
+	default:
+		return true;
+	}
+}
+
+/* True if this process can make connections by @d: the broker must know the
+ * adapter of a fabric. */
+static bool is_connectable(const struct rcm_device *d)
+{
+	return !d->ib || d->place;
+}
+
 static bool has_address(struct rcm_device *d, const struct vb_gid *gid,
 			enum rcm_kind kind, uint8_t rule,
 			struct ibv_gid_entry *found)
 {
-	if (kind != RCM_ANY && d->iwarp != (kind == RCM_IWARP))
+	if (!is_of_kind(d, kind) || !is_connectable(d))
 		return false;
 	return d->iwarp ? has_interface(d, gid, found)
 			: has_gid(d, gid, rule, found);
@@ -213,7 +240,7 @@ static bool leads_home(struct rcm_device *d, const struct vb_gid *wanted,
 	struct ibv_port_attr p;
 	unsigned best = 0, rate, type;
 
-	if ((kind != RCM_ANY && d->iwarp != (kind == RCM_IWARP)) ||
+	if (!is_of_kind(d, kind) || !is_connectable(d) ||
 	    ibv_query_port(d->verbs, 1, &p) || p.state != IBV_PORT_ACTIVE)
 		return false;
 	if (d->iwarp)
@@ -250,6 +277,7 @@ static void use_gid(struct rcm_id *id, const struct ibv_gid_entry *e,
 		d->pd = ibv_alloc_pd(d->verbs);
 	id->gid_index = (uint8_t)e->gid_index;
 	id->v1 = e->gid_type == IBV_GID_TYPE_ROCE_V1;
+	id->path.place = d->place;
 	id->path.ifindex = e->ndev_ifindex;
 	id->path.src = *src;
 	if (!d->iwarp) /* the GID of an iWARP device is not an address */
@@ -300,6 +328,64 @@ int rcm_device_choose_home(struct rcm_id *id, const struct vb_gid *src,
 			   enum rcm_kind kind)
 {
 	return choose(id, src, kind, leads_home);
+}
+
+int rcm_device_choose_place(struct rcm_id *id, const struct vb_gid *src,
+			    uint8_t place)
+{
+	for (unsigned i = 0; i < rcm.device_count; i++) {
+		struct rcm_device *d = &rcm.devices[i];
+		unsigned removals = atomic_load(&d->removals);
+		struct ibv_gid_entry e;
+
+		if (!d->ib || d->place != place || !has_gid(d, src, &e) ||
+		    !take_device(id, d, removals))
+			continue;
+		use_gid(id, &e, src);
+		return 0;
+	}
+	return -ENODEV;
+}
+
+/* Rates @gid of an active port as the source of a path to @dst: 2 if it is @dst
+ * itself, 1 if it has the same subnet prefix, else 0. */
+static unsigned rate_source(const union ibv_gid *gid, const struct vb_gid *dst)
+{
+	if (memcmp(gid->raw, dst->raw, sizeof(dst->raw)) == 0)
+		return 2;
+	return memcmp(gid->raw, dst->raw, sizeof(dst->raw) / 2) == 0;
+}
+
+/* Finds the best GID of @d for a path to @dst that is better than *@best. */
+static void improve_source(const struct rcm_device *d, const struct vb_gid *dst,
+			   struct vb_gid *src, unsigned *best)
+{
+	struct ibv_port_attr p;
+	struct ibv_gid_entry e;
+
+	if (ibv_query_port(d->verbs, 1, &p) || p.state != IBV_PORT_ACTIVE)
+		return;
+	for (uint32_t i = 0; i < (uint32_t)p.gid_tbl_len; i++) {
+		unsigned rate;
+
+		if (ibv_query_gid_ex(d->verbs, 1, i, &e, 0))
+			continue;
+		rate = rate_source(&e.gid, dst);
+		if (rate <= *best)
+			continue;
+		*best = rate;
+		memcpy(src->raw, e.gid.raw, sizeof(src->raw));
+	}
+}
+
+bool rcm_device_source(const struct vb_gid *dst, struct vb_gid *src)
+{
+	unsigned best = 0;
+
+	for (unsigned i = 0; i < rcm.device_count; i++)
+		if (rcm.devices[i].ib && rcm.devices[i].place)
+			improve_source(&rcm.devices[i], dst, src, &best);
+	return best > 0;
 }
 
 VB_EXPORT struct ibv_context **rdma_get_devices(int *num_devices)

@@ -87,7 +87,7 @@ static void put_addresses(const struct rcm_id *listener, struct rcm_id *id,
 	}
 	memcpy(a->addr.ibaddr.sgid.raw, m->src.raw, 16);
 	memcpy(a->addr.ibaddr.dgid.raw, m->dst.raw, 16);
-	a->addr.ibaddr.pkey = htobe16(0xffff);
+	a->addr.ibaddr.pkey = htobe16(m->place ? m->pkey : 0xffff);
 }
 
 /* Chooses the device that has the local address of the request. A TCP stream
@@ -98,6 +98,8 @@ static int choose_device(struct rcm_id *id, const struct rcm_event *e)
 	const struct vb_gid *own = &e->m.src;
 	int rc;
 
+	if (!e->stream && e->m.place)
+		return rcm_device_choose_place(id, own, e->m.place);
 	if (!e->stream)
 		return rcm_device_choose(id, own, RCM_ROCE);
 	rc = rcm_device_choose(id, own, RCM_IWARP);
@@ -275,6 +277,17 @@ static bool event_take_address(struct rcm_event *e)
 	return true;
 }
 
+/* The subnet administrator has answered about the path of the id. */
+static bool event_take_route(struct rcm_event *e)
+{
+	if (!rcm_route_take(e->id, &e->m))
+		return false;
+	e->pub.event = e->m.status ? RDMA_CM_EVENT_ROUTE_ERROR
+				   : RDMA_CM_EVENT_ROUTE_RESOLVED;
+	e->pub.status = -e->m.status;
+	return true;
+}
+
 /* The id has joined a multicast group. False: the program has left the group
  * before it read the event, and gets none. */
 static bool take_group(struct rcm_event *e)
@@ -303,6 +316,10 @@ bool rcm_event_take(struct rcm_event *e)
 		return take_reply(e);
 	case IPC_CM_ADDRESS:
 		return event_take_address(e);
+	case IPC_CM_ROUTE:
+		return event_take_route(e);
+	case IPC_CM_GROUP:
+		return rcm_group_take(e->id, &e->m, &e->pub);
 	case IPC_CM_ESTABLISHED:
 		e->pub.event = RDMA_CM_EVENT_ESTABLISHED;
 		if (e->stream)

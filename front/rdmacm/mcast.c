@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Multicast groups of an id. In RoCEv2 the group's GID is its IP multicast
- * address (IBA A17), so this library asks no subnet administrator. Attaching
- * the queue pair joins the group on the network (ibv_attach_mcast(3)). This
- * library does so when the program reads the event, because the program may
- * create the queue pair after it asked to join.
+ * address (IBA A17), so this library asks no subnet administrator. On
+ * InfiniBand the broker joins for it, and the group's LID arrives with an
+ * event. Attaching the queue pair joins the group on the network
+ * (ibv_attach_mcast(3)). This library does so when the program reads the event,
+ * because the program may create the queue pair after it asked to join.
  */
 #include "front/rdmacm/rdmacm.h"
 
@@ -24,7 +25,22 @@ struct rcm_group {
 	struct vb_gid gid;
 	bool sends_only;
 	struct ibv_qp *attached;
+	uint16_t lid;
+	void *context; /* the program's, for the event */
+	/* Of InfiniBand: the GROUP_JOIN that was sent, which names the group as
+	 * the program did; and whether it has been answered. Kind 0: RoCE. */
+	struct vb_ipc_cm asked;
+	bool joined;
 };
+
+/* The prefixes of groups that stand for IPv4 and IPv6 groups (RFC 4391, section
+ * 4): flags and scope, then the signature, then the P_Key. For the port space
+ * UDP the signature is rdma_cm's own. */
+#define MGID_SCOPE     0x12 /* transient, link-local */
+#define SIGNATURE_IPV4 0x401b
+#define SIGNATURE_IPV6 0x601b
+#define SIGNATURE_RCM  0x01 /* in the low byte */
+#define IPV4_MASK      0x0f /* of the highest byte: 28 bits are the group's */
 
 /* Returns the link that leads to the group, or the NULL at the list's end. The
  * caller holds rcm.lock. */
@@ -37,8 +53,11 @@ static struct rcm_group **find(struct rcm_id *id, const void *gid)
 	return at;
 }
 
+/* Adds the group to the list. @asked: the GROUP_JOIN of InfiniBand; NULL: RoCE.
+ */
 static int mcast_enter(struct rcm_id *id, const struct vb_gid *gid,
-		       bool sends_only)
+		       bool sends_only, void *context,
+		       const struct vb_ipc_cm *asked)
 {
 	struct rcm_group *g = calloc(1, sizeof(*g));
 	bool joined_before;
@@ -47,6 +66,10 @@ static int mcast_enter(struct rcm_id *id, const struct vb_gid *gid,
 		return -ENOMEM;
 	g->gid = *gid;
 	g->sends_only = sends_only;
+	g->context = context;
+	g->lid = GROUP_LID;
+	if (asked)
+		g->asked = *asked;
 	pthread_mutex_lock(&rcm.lock);
 	joined_before = *find(id, gid->raw);
 	if (!joined_before) {
@@ -72,9 +95,12 @@ static int mcast_leave(struct rcm_id *id, const struct vb_gid *gid)
 	if (!g)
 		return -EADDRNOTAVAIL;
 	if (g->attached && g->attached == id->pub.qp)
-		(void)!ibv_detach_mcast(id->pub.qp,
-					(const union ibv_gid *)g->gid.raw,
-					GROUP_LID);
+		(void)!ibv_detach_mcast(
+			id->pub.qp, (const union ibv_gid *)g->gid.raw, g->lid);
+	if (g->asked.kind) {
+		g->asked.kind = IPC_CM_GROUP_LEAVE;
+		(void)!rcm_session_tell(&g->asked);
+	}
 	free(g);
 	return 0;
 }
@@ -93,7 +119,7 @@ int rcm_group_joined(struct rcm_id *id, const struct ibv_ah_attr *ah)
 	}
 	pthread_mutex_unlock(&rcm.lock);
 	if (attach)
-		rc = -ibv_attach_mcast(id->pub.qp, &ah->grh.dgid, GROUP_LID);
+		rc = -ibv_attach_mcast(id->pub.qp, &ah->grh.dgid, g->lid);
 	return g ? rc : -ENOENT;
 }
 
@@ -120,6 +146,126 @@ static struct vb_gid mcast_gid(const struct rcm_id *id,
 	return gid;
 }
 
+/* --- InfiniBand --- */
+
+struct vb_gid rcm_mgid_of(const struct rcm_id *id, const struct sockaddr *a)
+{
+	const struct vb_gid ip = rcm_gid_of(a);
+	struct vb_gid gid = { { 0xff, MGID_SCOPE } };
+	const bool v4 = a->sa_family == AF_INET;
+
+	if (a->sa_family == AF_IB || rcm_address_is_any(a))
+		return a->sa_family == AF_IB ? ip : (struct vb_gid){ { 0 } };
+	if (!v4 && ip.raw[0] == 0xff && (ip.raw[1] & 0xf0) == 0x10 &&
+	    ip.raw[2] == 0xa0 && ip.raw[3] == SIGNATURE_IPV4 % 256)
+		return ip;
+	vb_store_be(gid.raw + 2, v4 ? SIGNATURE_IPV4 : SIGNATURE_IPV6, 2);
+	if (id->pub.ps == RDMA_PS_UDP)
+		gid.raw[3] = SIGNATURE_RCM;
+	vb_store_be(gid.raw + 4, id->path.pkey | 0x8000u, 2);
+	if (v4) {
+		memcpy(gid.raw + 12, ip.raw + 12, 4);
+		gid.raw[12] &= IPV4_MASK;
+	} else {
+		memcpy(gid.raw + 6, ip.raw + 6, 10);
+	}
+	return gid;
+}
+
+/* Asks for the membership; an event follows. */
+static int join_fabric(struct rcm_id *id, const struct sockaddr *a,
+		       bool sends_only, void *context)
+{
+	struct vb_ipc_cm m = rcm_message(id, IPC_CM_GROUP_JOIN);
+	int rc;
+
+	m.place = id->path.place;
+	m.src = id->path.src;
+	m.dst = rcm_mgid_of(id, a);
+	m.pkey = id->path.pkey;
+	m.qkey = RCM_QKEY;
+	m.tclass = id->tos;
+	m.flags = sends_only ? IPC_CM_SENDS_ONLY : 0;
+	rc = mcast_enter(id, &m.dst, sends_only, context, &m);
+	if (rc)
+		return rc;
+	rc = rcm_session_tell(&m);
+	if (rc)
+		(void)mcast_leave(id, &m.dst);
+	return rc;
+}
+
+static void fill_group(const struct rcm_id *id, const struct vb_ipc_cm *m,
+		       void *context, struct rdma_ud_param *ud)
+{
+	struct ibv_ah_attr *ah = &ud->ah_attr;
+
+	ud->private_data = context;
+	ud->qp_num = GROUP_QPN;
+	ud->qkey = m->qkey;
+	ah->is_global = 1;
+	ah->port_num = 1;
+	ah->dlid = m->dlid;
+	ah->sl = m->sl;
+	ah->static_rate = m->rate;
+	memcpy(ah->grh.dgid.raw, m->dst.raw, sizeof(ah->grh.dgid.raw));
+	ah->grh.sgid_index = id->gid_index;
+	ah->grh.flow_label = m->flow_label;
+	ah->grh.hop_limit = m->hop_limit;
+	ah->grh.traffic_class = m->tclass;
+}
+
+/* Returns the group for which @m answers; NULL: the program has left it. The
+ * caller holds rcm.lock. */
+static struct rcm_group *find_asked(const struct rcm_id *id,
+				    const struct vb_ipc_cm *m)
+{
+	struct rcm_group *g = id->groups;
+
+	while (g && !(g->asked.kind && vb_gid_equal(&g->asked.dst, &m->src)))
+		g = g->next;
+	return g;
+}
+
+/* After a change of brokers the next one joins again, which is no event unless
+ * it fails. */
+bool rcm_group_take(struct rcm_id *id, const struct vb_ipc_cm *m,
+		    struct rdma_cm_event *pub)
+{
+	void *context = NULL;
+	struct rcm_group *g;
+	bool news = false;
+
+	pthread_mutex_lock(&rcm.lock);
+	g = find_asked(id, m);
+	if (g) {
+		news = !g->joined || m->status;
+		g->joined = !m->status;
+		g->gid = m->dst;
+		g->lid = m->dlid;
+		context = g->context;
+	}
+	pthread_mutex_unlock(&rcm.lock);
+	if (!news)
+		return false;
+	fill_group(id, m, context, &pub->param.ud);
+	pub->event = RDMA_CM_EVENT_MULTICAST_JOIN;
+	pub->status = m->status ? -m->status
+				: rcm_group_joined(id, &pub->param.ud.ah_attr);
+	if (pub->status)
+		pub->event = RDMA_CM_EVENT_MULTICAST_ERROR;
+	return true;
+}
+
+void rcm_groups_each(const struct rcm_id *id,
+		     void (*add)(void *arg, const struct vb_ipc_cm *m),
+		     void *arg)
+{
+	for (const struct rcm_group *g = id->groups; g; g = g->next)
+		if (g->asked.kind)
+			add(arg, &g->asked);
+}
+
 static int mcast_join(struct rcm_id *id, const struct sockaddr *a,
 		      bool sends_only, void *context)
 {
@@ -132,9 +278,12 @@ static int mcast_join(struct rcm_id *id, const struct sockaddr *a,
 	if (!a || !id->device || !rcm_is_ud(id))
 		return -EINVAL;
 	gid = mcast_gid(id, a);
-	if (!vb_gid_is_multicast(&gid))
+	if (!vb_gid_is_multicast(&gid) &&
+	    !(rcm_is_ib(id) && rcm_address_is_any(a)))
 		return -EINVAL;
-	rc = mcast_enter(id, &gid, sends_only);
+	if (rcm_is_ib(id))
+		return join_fabric(id, a, sends_only, context);
+	rc = mcast_enter(id, &gid, sends_only, context, NULL);
 	if (rc)
 		return rc;
 	rcm_fill_ah(id, &ud.ah_attr, &gid);
@@ -180,7 +329,9 @@ VB_EXPORT int rdma_leave_multicast(struct rdma_cm_id *pub,
 	int rc = -EINVAL;
 
 	if (addr) {
-		gid = mcast_gid(rcm_id_of(pub), addr);
+		gid = rcm_is_ib(rcm_id_of(pub))
+			      ? rcm_mgid_of(rcm_id_of(pub), addr)
+			      : mcast_gid(rcm_id_of(pub), addr);
 		rc = mcast_leave(rcm_id_of(pub), &gid);
 	}
 	return rc ? rcm_fail(-rc) : 0;

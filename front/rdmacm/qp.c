@@ -3,12 +3,25 @@
  * that a connection needs, and the shared receive queue beside it. */
 #include "front/rdmacm/rdmacm.h"
 
+#include <endian.h>
 #include <fcntl.h>
 #include <rdma/rdma_verbs.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/rand.h"
+
+/* Returns the index of the path's P_Key. The port's table may have changed
+ * since the path was found; then the verbs call refuses the state. */
+static uint16_t index_of_pkey(const struct rcm_id *id)
+{
+	int index = 0;
+
+	if (rcm_is_ib(id))
+		index = ibv_get_pkey_index(id->pub.verbs, 1,
+					   htobe16(id->path.pkey));
+	return index < 0 ? UINT16_MAX : (uint16_t)index;
+}
 
 /* Fills in the attributes of INIT. They permit the peer to write, and also to
  * read and use atomics if this side granted responder resources and the service
@@ -18,6 +31,7 @@ static void fill_init(const struct rcm_id *id, struct ibv_qp_attr *a, int *mask)
 	*mask = IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
 		IBV_QP_ACCESS_FLAGS;
 	a->port_num = 1;
+	a->pkey_index = index_of_pkey(id);
 	a->qp_access_flags = IBV_ACCESS_REMOTE_WRITE;
 	if (id->responder_resources && id->pub.qp_type != IBV_QPT_UC)
 		a->qp_access_flags |=
@@ -35,6 +49,7 @@ static void qp_fill_datagram(const struct rcm_id *id, struct ibv_qp_attr *a,
 	if (a->qp_state == IBV_QPS_RTS)
 		*mask |= IBV_QP_SQ_PSN;
 	a->port_num = 1;
+	a->pkey_index = index_of_pkey(id);
 	a->qkey = RCM_QKEY;
 }
 
@@ -44,6 +59,16 @@ void rcm_fill_ah(const struct rcm_id *id, struct ibv_ah_attr *ah,
 	memset(ah, 0, sizeof(*ah));
 	ah->is_global = 1;
 	ah->port_num = 1;
+	if (rcm_is_ib(id)) {
+		/* Within a subnet LIDs lead there, and a GRH is not needed. */
+		ah->is_global = id->path.hop_limit > 1;
+		ah->dlid = id->path.dlid;
+		ah->sl = id->path.sl;
+		ah->src_path_bits = id->path.path_bits;
+		ah->static_rate = id->path.rate;
+	}
+	if (!ah->is_global)
+		return;
 	memcpy(ah->grh.dgid.raw, dgid->raw, sizeof(ah->grh.dgid.raw));
 	ah->grh.sgid_index = id->gid_index;
 	ah->grh.hop_limit = id->path.hop_limit;

@@ -63,6 +63,7 @@ enum rcm_state {
 	RCM_NEW,
 	RCM_BOUND,	/* the id has a port */
 	RCM_RESOLVED,	/* the id has the peer's address and a device */
+	RCM_ROUTING,	/* a subnet administrator is asked for the path */
 	RCM_ROUTED,	/* the id has the path to the peer */
 	RCM_CONNECTING, /* the id is connecting to its peer, or connected */
 };
@@ -80,6 +81,10 @@ struct rcm_device {
 	/* a second context, for removal.c; NULL: the device is not watched */
 	struct ibv_context *watch;
 	bool iwarp;
+	bool ib; /* an adapter of an InfiniBand fabric */
+	/* Of such an adapter: the number by which the broker uses it; 0: the
+	 * broker does not. Changed under rcm.lock, by rcm_places_tell(). */
+	uint8_t place;
 	/* number of removals so far; changed under rcm.lock */
 	atomic_uint removals;
 	struct ibv_pd *pd;
@@ -116,6 +121,9 @@ struct rcm_record {
 	/* the request or reply that arrived, with the communication ids of both
 	 * ends */
 	struct vb_ipc_cm ticket;
+	/* the PATH that this side has sent, while no answer has arrived; else
+	 * kind 0 */
+	struct vb_ipc_cm path;
 };
 
 struct rcm_id {
@@ -205,8 +213,9 @@ struct rcm {
 	pthread_cond_t answers;
 	struct rcm_device *devices;
 	unsigned device_count;
-	/* The list of devices has RoCE devices; it has iWARP devices. */
-	bool has_roce, has_iwarp;
+	/* The list of devices has RoCE devices; iWARP devices; adapters of
+	 * InfiniBand fabrics. */
+	bool has_roce, has_iwarp, has_ib;
 	/* what new ids begin with: an enum rcm_gid_rule, which the variable
 	 * VERBENA_CM_GID_TYPE sets */
 	uint8_t gid_rule;
@@ -225,6 +234,11 @@ static inline bool rcm_is_ud(const struct rcm_id *id)
 static inline bool rcm_is_iwarp(const struct rcm_id *id)
 {
 	return id->device && id->device->iwarp;
+}
+
+static inline bool rcm_is_ib(const struct rcm_id *id)
+{
+	return id->device && id->device->ib;
 }
 
 static inline struct rcm_id *rcm_id_of(struct rdma_cm_id *id)
@@ -366,9 +380,25 @@ int rcm_devices_open(void);
 /* Sets the device of @id to the first one of kind @kind that has the address
  * @src. -ENODEV: none has it; -EOPNOTSUPP: the device does not have queue pairs
  * of the id's type. */
-enum rcm_kind { RCM_ANY, RCM_ROCE, RCM_IWARP };
+enum rcm_kind {
+	RCM_ANY,
+	RCM_ROCE,
+	RCM_IWARP,
+	RCM_IB,
+	/* devices that the InfiniBand connection manager serves: RoCE and
+	 * InfiniBand */
+	RCM_CM
+};
 int rcm_device_choose(struct rcm_id *id, const struct vb_gid *src,
 		      enum rcm_kind kind);
+/* Sets the device of @id to the adapter that the broker knows as @place, whose
+ * port has the GID @src. Errors as of rcm_device_choose(). */
+int rcm_device_choose_place(struct rcm_id *id, const struct vb_gid *src,
+			    uint8_t place);
+/* Finds the GID from which an adapter of a fabric reaches @dst: @dst itself if
+ * it is an adapter's, else one of the same subnet, of a port that is active.
+ * False: there is none. */
+bool rcm_device_source(const struct vb_gid *dst, struct vb_gid *src);
 /* Sets the device of @id to the first that is up, for a path from the loopback
  * address @src, which no device has, to this host itself. The path leads from
  * an address of that device to this very address. Errors as of
@@ -378,6 +408,39 @@ int rcm_device_choose_home(struct rcm_id *id, const struct vb_gid *src,
 /* Reads GID 0, whose entry names the device's interface; an interface that is
  * created again gets another index. False: there is no GID. */
 bool rcm_device_first_gid(const struct rcm_device *d, struct ibv_gid_entry *e);
+
+/* Functions of places.c. */
+
+/* Gives the broker at the other end of @fd, to which nobody else speaks yet,
+ * all adapters of fabrics that this process has. An adapter that the broker
+ * cannot use has d->place 0 then, and the log says why. -errno: the session
+ * failed. */
+int rcm_places_tell(int fd);
+
+/* Functions of ipoib.c: IP addresses on InfiniBand. */
+
+/* Sets the device of @id to the adapter whose IPoIB interface has the address
+ * @ip, and the P_Key of the path to the interface's. -ENODEV: no interface of
+ * this process's adapters has it. */
+int rcm_ipoib_choose(struct rcm_id *id, const struct vb_gid *ip);
+/* Finds the GID of the neighbour @ip of the IPoIB interface that has the
+ * address
+ * @from. May take some seconds. -EHOSTUNREACH: nobody answers for @ip. */
+int rcm_ipoib_neighbour(const struct vb_gid *from, const struct vb_gid *ip,
+			struct vb_gid *gid);
+
+/* Functions of route.c: paths of InfiniBand. */
+
+/* Asks the subnet administrator for the path of @id; an event follows. */
+int rcm_route_ask(struct rcm_id *id, int timeout_ms);
+/* The answer @m has arrived: completes the path of @id. False: @id has not
+ * asked. */
+bool rcm_route_take(struct rcm_id *id, const struct vb_ipc_cm *m);
+/* Makes the path record of @id. Without memory the id gets none. */
+void rcm_route_describe(struct rcm_id *id);
+/* Takes the path from a record of the program. -EINVAL: it is none of the
+ * fabric's. */
+int rcm_route_set(struct rcm_id *id, const struct ibv_path_record *path);
 
 /* Functions of resolve.c. */
 
@@ -419,6 +482,18 @@ bool rcm_iw_is_handed_over(const struct rcm_id *id);
 /* Attaches the queue pair of @id to the group that it has joined; called when
  * the program reads the event. -ENOENT: the program has left the group. */
 int rcm_group_joined(struct rcm_id *id, const struct ibv_ah_attr *ah);
+/* The subnet administrator has answered @m to a GROUP_JOIN of @id: fills in the
+ * event @pub. False: the program gets none. */
+bool rcm_group_take(struct rcm_id *id, const struct vb_ipc_cm *m,
+		    struct rdma_cm_event *pub);
+/* Calls @add with the GROUP_JOIN of each group of @id that the subnet
+ * administrator knows. The caller holds rcm.lock. */
+void rcm_groups_each(const struct rcm_id *id,
+		     void (*add)(void *arg, const struct vb_ipc_cm *m),
+		     void *arg);
+/* Returns the GID of the group that the address @a names on InfiniBand. An IPv6
+ * address that is itself the GID of an InfiniBand group is that group. */
+struct vb_gid rcm_mgid_of(const struct rcm_id *id, const struct sockaddr *a);
 /* Leaves all groups of @id. */
 void rcm_groups_forget(struct rcm_id *id);
 

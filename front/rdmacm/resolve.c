@@ -13,7 +13,8 @@
 
 #include "base/log.h"
 
-#define HOP_LIMIT 64
+#define HOP_LIMIT    64
+#define DEFAULT_PKEY 0xffff
 /* The timeout code for 4.096 us << n: a packet lifetime of 18, plus one, as in
  * Linux's rdma_cm (docs/WIRE.md 3.2). */
 #define ACK_TIMEOUT 19
@@ -70,14 +71,15 @@ static int bind_in_broker(struct rcm_id *id, const struct sockaddr *a,
 }
 
 /* Binds the port where the id's device needs it: as a TCP socket for iWARP, in
- * the broker for RoCE. An id that has no device yet binds it for every kind of
- * device that this process has. */
+ * the broker for RoCE and InfiniBand. An id that has no device yet binds it for
+ * every kind of device that this process has. */
 static int take_port(struct rcm_id *id, const struct sockaddr *a)
 {
 	bool tcp = id->device ? id->device->iwarp
 			      : rcm.has_iwarp && a->sa_family != AF_IB &&
 					id->pub.qp_type == IBV_QPT_RC;
-	bool broker = id->device ? !id->device->iwarp : rcm.has_roce;
+	bool broker =
+		id->device ? !id->device->iwarp : rcm.has_roce || rcm.has_ib;
 	int rc = tcp ? rcm_iw_bind(id, a, &id->port) : 0;
 
 	if (rc == 0 && broker)
@@ -93,7 +95,7 @@ static int take_port(struct rcm_id *id, const struct sockaddr *a)
  * InfiniBand connection manager, which iWARP does not use. */
 static enum rcm_kind kind_of(const struct sockaddr *a)
 {
-	return a->sa_family == AF_IB ? RCM_ROCE : RCM_ANY;
+	return a->sa_family == AF_IB ? RCM_CM : RCM_ANY;
 }
 
 /* Returns the error for an id that no device serves. -EOPNOTSUPP: there are
@@ -149,9 +151,10 @@ static int find_source(const struct sockaddr *dst, struct sockaddr_storage *src)
 	return rc;
 }
 
-/* Finds the local address as find_source() does, for AF_IB: a RoCE GID is an IP
- * address, so the host's routing knows it. If a link-local GID has no scope,
- * uses the link of the first device. */
+/* Finds the local address as find_source() does, for AF_IB. An adapter of a
+ * fabric reaches the GIDs of its subnet. A RoCE GID is an IP address, so the
+ * host's routing knows it. If a link-local GID has no scope, uses the link of
+ * the first device. */
 static int find_source_of_gid(const struct sockaddr_ib *dst,
 			      struct sockaddr_storage *src)
 {
@@ -159,8 +162,13 @@ static int find_source_of_gid(const struct sockaddr_ib *dst,
 	struct sockaddr_storage ip;
 	uint32_t link = (uint32_t)dst->sib_scope_id;
 	struct ibv_gid_entry e;
+	struct vb_gid own;
 	int rc;
 
+	if (!link && rcm_device_source(&gid, &own)) {
+		rcm_address_of_ib((struct sockaddr *)src, &own, 0, 0);
+		return 0;
+	}
 	/* A child of fork() has no device before it opens one. */
 	if (!link && rcm.device_count &&
 	    rcm_device_first_gid(&rcm.devices[0], &e))
@@ -211,6 +219,8 @@ static int choose_at(struct rcm_id *id, const struct sockaddr *a,
 	const struct vb_gid gid = rcm_gid_of(a);
 	int rc = rcm_device_choose(id, &gid, kind);
 
+	if (rc == -ENODEV && kind == RCM_ANY)
+		rc = rcm_ipoib_choose(id, &gid);
 	return rc == -ENODEV && is_foreign(a) ? -EADDRNOTAVAIL : rc;
 }
 
@@ -294,16 +304,17 @@ static int choose_way(struct rcm_id *id, const struct sockaddr *from,
 
 /* Fills in the addresses of the path; the caller has chosen the device. The
  * program may have named an end by an address that is not in the GID table (a
- * loopback address). Such a name is sent beside the GID, so that the peer's
- * program sees the addresses that this program uses. */
+ * loopback address; on InfiniBand, any IP address). Such a name is sent beside
+ * the GID, so that the peer's program sees the addresses that this program
+ * uses. */
 static void name_ends(struct rcm_id *id, const struct vb_gid *from,
-		      const struct vb_gid *to)
+		      const struct vb_gid *to, const struct vb_gid *peer)
 {
 	static const struct vb_gid none;
 	struct vb_ipc_cm *w = &id->path;
 
 	w->src_name = w->dst_name = none;
-	w->dst = *to;
+	w->dst = *peer;
 	if (id->device->iwarp)
 		return;
 	if (vb_gid_is_loopback(to))
@@ -329,12 +340,56 @@ static int meet_neighbour(const struct rcm_id *id)
 	return -ibv_resolve_eth_l2_from_gid(id->pub.verbs, &attr, mac, &vlan);
 }
 
+/* The P_Key of the path to @dst. AF_IB addresses name it, by the program's or
+ * by rdma_getaddrinfo()'s choice; 0 is the default partition. */
+static uint16_t pkey_to(const struct sockaddr *dst)
+{
+	uint16_t pkey = 0;
+
+	if (dst->sa_family == AF_IB)
+		pkey = be16toh(((const struct sockaddr_ib *)dst)->sib_pkey);
+	return pkey ? pkey : DEFAULT_PKEY;
+}
+
+/* Finds the GID of the peer @dst of a path from @from on InfiniBand. @gid: the
+ * address @dst as a GID; on return that of the peer's port. */
+static int find_peer(const struct rcm_id *id, const struct vb_gid *from,
+		     const struct sockaddr *dst, struct vb_gid *gid)
+{
+	const struct vb_gid ip = *gid;
+
+	if (!rcm_is_ib(id) || dst->sa_family == AF_IB ||
+	    vb_gid_is_loopback(&ip))
+		return 0;
+	if (vb_gid_is_multicast(&ip)) {
+		*gid = rcm_mgid_of(id, dst);
+		return 0;
+	}
+	return rcm_ipoib_neighbour(from, &ip, gid);
+}
+
+/* Fills in what the path has before a route is known. */
+static void begin_path(struct rcm_id *id, const struct sockaddr *dst)
+{
+	struct vb_ipc_cm *w = &id->path;
+
+	w->dst_port = rcm_port_of(dst);
+	w->mtu = id->device->mtu;
+	/* the IPoIB interface's P_Key is known already */
+	if (!rcm_is_ib(id) || dst->sa_family == AF_IB)
+		w->pkey = pkey_to(dst);
+	if (rcm_is_ib(id))
+		return;
+	w->hop_limit = HOP_LIMIT;
+	w->flow_label = (id->port * 31u + w->dst_port) & 0xfffff;
+}
+
 /* Does what rdma_resolve_addr() does, but queues no event. 0 or -errno. */
 static int resolve(struct rcm_id *id, const struct sockaddr *src,
 		   const struct sockaddr *dst)
 {
 	struct sockaddr_storage from;
-	struct vb_gid gid, to;
+	struct vb_gid gid, to, peer;
 	int rc = rcm_space_of(dst, id->pub.ps);
 
 	if (rc < 0)
@@ -345,6 +400,9 @@ static int resolve(struct rcm_id *id, const struct sockaddr *src,
 		return rc;
 	gid = rcm_gid_of((struct sockaddr *)&from);
 	rc = choose_way(id, (struct sockaddr *)&from, dst);
+	peer = to = rcm_gid_of(dst);
+	if (rc == 0)
+		rc = find_peer(id, &gid, dst, &peer);
 	if (rc == 0 && id->state == RCM_NEW)
 		rc = rcm_bind(id, (struct sockaddr *)&from);
 	if (rc)
@@ -358,15 +416,11 @@ static int resolve(struct rcm_id *id, const struct sockaddr *src,
 	memcpy(&id->pub.route.addr.dst_storage, dst, rcm_address_bytes(dst));
 	id->path.flags = (uint8_t)((id->flags & IPC_CM_PLAIN) |
 				   (id->v1 ? IPC_CM_V1 : 0));
-	to = rcm_gid_of(dst);
-	name_ends(id, &gid, &to);
-	id->path.dst_port = rcm_port_of(dst);
-	id->path.hop_limit = HOP_LIMIT;
-	id->path.flow_label = (id->port * 31u + id->path.dst_port) & 0xfffff;
-	id->path.mtu = id->device->mtu;
+	name_ends(id, &gid, &to, &peer);
+	begin_path(id, dst);
 	memcpy(id->pub.route.addr.addr.ibaddr.sgid.raw, id->path.src.raw, 16);
 	memcpy(id->pub.route.addr.addr.ibaddr.dgid.raw, id->path.dst.raw, 16);
-	id->pub.route.addr.addr.ibaddr.pkey = htobe16(0xffff);
+	id->pub.route.addr.addr.ibaddr.pkey = htobe16(id->path.pkey);
 	rc = meet_neighbour(id);
 	if (rc)
 		return rc;
@@ -394,37 +448,13 @@ VB_EXPORT int rdma_resolve_addr(struct rdma_cm_id *pub,
 	return rc ? rcm_fail(-rc) : rcm_event_complete(id);
 }
 
-/* Makes the path record that a subnet administrator would return for the path
- * (IBA 15.2.5.16). Without memory the id gets none. */
-static void describe_path(struct rcm_id *id)
-{
-	struct ibv_sa_path_rec *p = calloc(1, sizeof(*p));
-
-	if (!p)
-		return;
-	memcpy(p->dgid.raw, id->path.dst.raw, 16);
-	memcpy(p->sgid.raw, id->path.src.raw, 16);
-	p->flow_label = htobe32(id->path.flow_label);
-	p->hop_limit = id->path.hop_limit;
-	p->traffic_class = id->path.tclass;
-	p->reversible = 1;
-	p->numb_path = 1;
-	p->pkey = htobe16(0xffff);
-	p->mtu = id->path.mtu;
-	p->packet_life_time =
-		id->path.ack_timeout ? id->path.ack_timeout - 1 : 0;
-	free(id->pub.route.path_rec);
-	id->pub.route.path_rec = p;
-	id->pub.route.num_paths = 1;
-}
-
 /* Completes the path of @id and queues ROUTE_RESOLVED. 0 or -errno. */
 static int take_route(struct rcm_id *id)
 {
 	id->path.ack_timeout = id->timeout_set ? id->ack_timeout : ACK_TIMEOUT;
 	/* as on Linux, a TCP connection has no path record */
 	if (!rcm_is_iwarp(id))
-		describe_path(id);
+		rcm_route_describe(id);
 	id->state = RCM_ROUTED;
 	return rcm_event_local(id, RDMA_CM_EVENT_ROUTE_RESOLVED, 0);
 }
@@ -437,7 +467,7 @@ VB_EXPORT int rdma_resolve_route(struct rdma_cm_id *pub, int timeout_ms)
 	if (id->state != RCM_RESOLVED)
 		return rcm_fail(EINVAL);
 	id->path.tclass = id->tos;
-	rc = take_route(id);
+	rc = rcm_is_ib(id) ? rcm_route_ask(id, timeout_ms) : take_route(id);
 	return rc ? rcm_fail(-rc) : rcm_event_complete(id);
 }
 
@@ -460,8 +490,8 @@ static bool choose_path(const void *value, size_t len, struct ibv_path_data *d)
 	return false;
 }
 
-/* Sets the path. Uses flow label and traffic class of the record. The addresses
- * are resolved already, so the record must have equal ones. */
+/* Sets the path. RoCE uses flow label and traffic class of the record. The
+ * addresses are resolved already, so the record must have equal ones. */
 int rcm_path_set(struct rcm_id *id, const void *value, size_t len)
 {
 	struct ibv_path_data d;
@@ -473,6 +503,13 @@ int rcm_path_set(struct rcm_id *id, const void *value, size_t len)
 	if (memcmp(d.path.dgid.raw, id->path.dst.raw, 16) != 0 ||
 	    memcmp(d.path.sgid.raw, id->path.src.raw, 16) != 0)
 		return -EINVAL;
+	if (rcm_is_ib(id)) {
+		int rc = rcm_route_set(id, &d.path);
+
+		return rc ? rc
+			  : rcm_event_local(id, RDMA_CM_EVENT_ROUTE_RESOLVED,
+					    0);
+	}
 	label = be32toh(d.path.flowlabel_hoplimit);
 	id->path.flow_label = label >> 8 & 0xfffff;
 	id->path.tclass = d.path.tclass;

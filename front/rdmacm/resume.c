@@ -52,6 +52,9 @@ void rcm_note_said(const struct vb_ipc_cm *m)
 	case IPC_CM_REJECT:
 		r->stage = RCM_IDLE;
 		break;
+	case IPC_CM_PATH:
+		r->path = *m;
+		break;
 	default:
 		break;
 	}
@@ -83,6 +86,11 @@ void rcm_note_heard(struct rcm_id *id, const struct vb_ipc_cm *m)
 		break;
 	case IPC_CM_ESTABLISHED:
 		r->stage = RCM_UP;
+		break;
+	case IPC_CM_ROUTE:
+		r->path.kind = 0;
+		break;
+	case IPC_CM_GROUP:
 		break;
 	default:
 		r->stage = RCM_IDLE;
@@ -125,6 +133,13 @@ static void add_bound(struct script *s, const struct rcm_id *id)
 	m.backlog = id->record.backlog;
 	if (id->record.listens)
 		resume_add(s, &m);
+	if (id->record.path.kind)
+		resume_add(s, &id->record.path);
+}
+
+static void add_group(void *script, const struct vb_ipc_cm *m)
+{
+	resume_add(script, m);
 }
 
 static void add_resume(struct script *s, const struct rcm_id *id,
@@ -169,9 +184,13 @@ static void add_id(struct script *s, const struct rcm_id *id)
 
 	if (rcm_is_ud(id) && stage != RCM_CALLED)
 		stage = RCM_IDLE;
+	if (stage == RCM_IDLE) {
+		add_bound(s, id);
+		rcm_groups_each(id, add_group, s);
+		return;
+	}
 	switch (stage) {
 	case RCM_IDLE:
-		add_bound(s, id);
 		break;
 	case RCM_CALLED:
 		add_call(s, id);
@@ -215,7 +234,7 @@ static void write_script(struct script *s)
 	resume_add(s, &hello);
 	for (unsigned i = 0; i < VB_COUNT(rcm.ids); i++)
 		for (const struct rcm_id *id = rcm.ids[i]; id; id = id->next) {
-			if (id->record.said.qpn)
+			if (id->record.said.qpn && !id->record.said.place)
 				hello.qpn = id->record.said.qpn;
 			add_id(s, id);
 		}
@@ -331,7 +350,9 @@ static int try_once(void)
 
 	if (fd < 0)
 		return -EAGAIN;
-	write_script(&s);
+	s.rc = rcm_places_tell(fd) ? -EAGAIN : 0;
+	if (s.rc == 0)
+		write_script(&s);
 	if (s.rc == 0)
 		s.rc = tell_all(fd, &s);
 	free(s.lines);

@@ -17,6 +17,7 @@
 #include "base/fork.h"
 #include "base/log.h"
 #include "base/sync.h"
+#include "engine/spawn.h"
 #include "wire/ipc.h"
 
 /* How long to wait for the broker's answer. */
@@ -65,7 +66,7 @@ static void begin_again(void)
 	rcm_removals_after_fork();
 	rcm.devices = NULL;
 	rcm.device_count = 0;
-	rcm.has_roce = rcm.has_iwarp = false;
+	rcm.has_roce = rcm.has_iwarp = rcm.has_ib = false;
 	rcm.asked = false;
 	rcm.known_qpn = 0;
 	memset(rcm.ids, 0, sizeof(rcm.ids));
@@ -208,9 +209,9 @@ static void *listen_to_broker(void *arg)
 	return NULL;
 }
 
-/* Connects to the broker. The send timeout limits the wait for a broker that
- * does not read, for example because it is stopped. */
-int rcm_session_connect(void)
+/* The send timeout limits the wait for a broker that does not read, for example
+ * because it is stopped. */
+static int connect_once(void)
 {
 	static const struct timeval patience = { ROOM_WAIT / VB_SEC, 0 };
 	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
@@ -233,14 +234,30 @@ int rcm_session_connect(void)
 	return fd;
 }
 
-/* Starts the thread. It blocks all signals, so that it receives none that the
- * program waits for. */
+/* Connects to the broker. Where this process has RoCE devices, their engine
+ * starts a broker if there is none. */
+int rcm_session_connect(void)
+{
+	int fd = connect_once();
+
+	if (fd != -ECONNREFUSED || rcm.has_roce)
+		return fd;
+	(void)!vb_spawn_broker();
+	return connect_once();
+}
+
+/* Gives the broker this process's adapters of fabrics, and starts the thread.
+ * It blocks all signals, so that it receives none that the program waits for.
+ */
 static int session_start_thread(int fd)
 {
 	sigset_t all, old;
 	pthread_t thread;
 	int rc;
 
+	rc = rcm_places_tell(fd);
+	if (rc)
+		return rc;
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
 	rc = pthread_create(&thread, NULL, listen_to_broker,
@@ -251,16 +268,16 @@ static int session_start_thread(int fd)
 	return -rc;
 }
 
-/* Opens the devices and, for RoCE, the session, whose thread it starts. A
- * broker runs by then: opening a device starts one if there is none. The caller
- * holds rcm.lock. */
+/* Opens the devices and, for RoCE and InfiniBand, the session, whose thread it
+ * starts. For RoCE a broker runs by then: opening a device starts one if there
+ * is none. The caller holds rcm.lock. */
 static int start_session(void)
 {
 	int rc = rcm_devices_open(), fd;
 
 	if (rc)
 		return rc;
-	if (!rcm.has_roce || rcm.fd >= 0 || rcm.lost)
+	if ((!rcm.has_roce && !rcm.has_ib) || rcm.fd >= 0 || rcm.lost)
 		return 0;
 	fd = rcm_session_connect();
 	if (fd < 0)
@@ -373,12 +390,14 @@ static void become_known(uint32_t qpn)
 }
 
 /* True if @m names a queue pair that must belong to this process. A CONNECT for
- * datagrams only looks up the queue pair of the peer. The caller holds
- * rcm.lock. */
+ * datagrams only looks up the queue pair of the peer; and the queue pairs of a
+ * fabric's adapter are not of the broker's slots. The caller holds rcm.lock. */
 static bool must_own(const struct vb_ipc_cm *m)
 {
 	const struct rcm_id *id = rcm_id_find(m->id);
 
+	if (m->place)
+		return false;
 	return m->kind == IPC_CM_ACCEPT ||
 	       (m->kind == IPC_CM_CONNECT && id && !rcm_is_ud(id));
 }

@@ -66,7 +66,7 @@ static int finish(void **state)
 		struct queued_message *l = w.c.first;
 
 		w.c.first = l->next;
-		free_message(l);
+		vb_queued_message_free(l);
 	}
 	close(w.c.watch.fd);
 	close(w.program);

@@ -471,6 +471,71 @@ static void verbs__groups(void **state)
 	leave(&b);
 }
 
+/* --- a client without queue pairs --- */
+
+static struct vb_verbs_port next_port(int fd)
+{
+	struct vb_verbs_port p;
+
+	assert_int_equal(recv(fd, &p, sizeof(p), 0), sizeof(p));
+	assert_int_equal(p.head.magic, VB_UMAD_MAGIC);
+	assert_int_equal(p.head.kind, VERBS_PORT);
+	assert_int_equal(p.slot, 0);
+	return p;
+}
+
+static void command(const char *words)
+{
+	char error[VB_TOPO_ERROR], said[64];
+	FILE *to = fmemopen(said, sizeof(said), "w");
+	int fd = vb_fabricd_open(w.name);
+
+	assert_true(fd >= 0);
+	assert_int_equal(vb_fabricd_ask(fd, words, to, error), 0);
+	fclose(to);
+	close(fd);
+}
+
+static int attach_umad(const char *node)
+{
+	struct vb_fabric_place place = { 0 };
+	struct vb_umad_head head;
+	unsigned none = 0;
+	int fd;
+
+	snprintf(place.fabric, sizeof(place.fabric), "%s", w.name);
+	snprintf(place.node, sizeof(place.node), "%s", node);
+	fd = vb_fabric_reach(&place);
+	assert_true(fd >= 0);
+	assert_int_equal(vb_fabric_ask(fd, UMAD_ATTACH, &place, 1, &head,
+				       sizeof(head), NULL, &none),
+			 0);
+	return fd;
+}
+
+static void watch__tells_the_port_and_its_changes(void **state)
+{
+	const struct vb_umad_head watch = { .magic = VB_UMAD_MAGIC,
+					    .kind = UMAD_WATCH };
+	int fd = attach_umad("H2"), other = vb_fabricd_open(w.name);
+	struct vb_verbs_port p;
+	char byte;
+
+	assert_int_equal(send(fd, &watch, sizeof(watch), 0), sizeof(watch));
+	p = next_port(fd);
+	assert_int_equal(p.lid, 2);
+	assert_int_equal(p.state, FAB_ACTIVE);
+	/* again: nothing has changed */
+	assert_int_equal(send(fd, &watch, sizeof(watch), 0), sizeof(watch));
+	command("unlink\nH2\n1");
+	assert_int_equal(next_port(fd).state, FAB_DOWN);
+	/* who has no port cannot watch one */
+	assert_int_equal(send(other, &watch, sizeof(watch), 0), sizeof(watch));
+	assert_int_equal(recv(other, &byte, 1, 0), 0);
+	close(other);
+	close(fd);
+}
+
 /* A node that joins later has an index beyond the nodes that were there when
  * the first program attached. */
 static void verbs__a_host_joins_later(void **state)
@@ -575,6 +640,7 @@ int main(void)
 		TEST(verbs__a_slow_one_loses_nothing),
 		TEST(verbs__groups),
 		TEST(verbs__a_host_joins_later),
+		TEST(watch__tells_the_port_and_its_changes),
 		TEST(verbs__switches_have_none),
 		TEST(verbs__a_slot_that_is_asked_for),
 		TEST(verbs__places_differ),

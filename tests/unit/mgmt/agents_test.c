@@ -220,6 +220,26 @@ static void agents__request_and_answer(void **state)
 	finish(&w);
 }
 
+/* The method of all their messages is Send, and both sides use the ID of the
+ * one that began. */
+static void agents__connection_managers_keep_their_ids(void **state)
+{
+	const uint64_t tid = 0x1122334455667788;
+	struct world w;
+	uint8_t mad[VB_MAD_BYTES];
+	int client;
+
+	start(&w);
+	client = serve(&w, 0, 0, VB_MAD_CLASS_CM, 0, MAD_SEND, 0);
+	(void)serve(&w, 1, 1, VB_MAD_CLASS_CM, 0, MAD_SEND, 0);
+	make_mad(mad, VB_MAD_CLASS_CM, MAD_SEND, tid, 0);
+	assert_int_equal(say(&w, 0, 0, client, mad, sizeof(mad), 0, 0), 0);
+	assert_int_equal(carry(&w), 0);
+	assert_int_equal(w.got[1].count, 1);
+	assert_int_equal(vb_load_be(w.got[1].bytes + 8, 8), tid);
+	finish(&w);
+}
+
 static void agents__timeout_comes_after_all_repeats(void **state)
 {
 	struct world w;
@@ -538,6 +558,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(agents__request_and_answer),
+		cmocka_unit_test(agents__connection_managers_keep_their_ids),
 		cmocka_unit_test(agents__timeout_comes_after_all_repeats),
 		cmocka_unit_test(agents__one_owner_for_each_method),
 		cmocka_unit_test(agents__vendors_are_told_apart),

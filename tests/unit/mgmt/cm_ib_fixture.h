@@ -46,6 +46,9 @@ void make_passive(void);
 void make_active(void);
 void passive__asks_patience_then_repeats_its_reply(void **state);
 void passive__gives_up(void **state);
+/* On InfiniBand MADs need not say GIDs, and LIDs identify their senders. */
+void lids__identify_a_peer_without_gids(void **state);
+void lids__identify_who_looks_up(void **state);
 void flood__gives_up_the_oldest(void **state);
 void flood__what_comes_later_is_as_if_lost(void **state);
 void resume__knows_its_peer(void **state);

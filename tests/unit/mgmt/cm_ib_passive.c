@@ -36,6 +36,56 @@ void passive__gives_up(void **state)
 	vb_cm_release(conn, now);
 }
 
+static void go_by_lids(void)
+{
+	memset(&path, 0, sizeof(path));
+	path.place = 2;
+	path.dlid = 6;
+}
+
+void lids__identify_a_peer_without_gids(void **state)
+{
+	go_by_lids();
+	request(PEER_ID, PEER_QPN);
+	accept_it();
+	path.dlid = 7;
+	say(CM_RTU, 9);
+	assert_int_equal(happened, -1);
+	path.dlid = 6;
+	path.place = 1;
+	say(CM_RTU, 9);
+	assert_int_equal(happened, -1);
+	path.place = 2;
+	say(CM_RTU, 9);
+	assert_int_equal(happened, CM_IS_ESTABLISHED);
+	/* a host that only claims the peer's GUID ends nothing */
+	path.dlid = 7;
+	request(PEER_ID + 1, PEER_QPN);
+	expect_sent(CM_REJ);
+	assert_int_equal(conn->state, CM_ESTABLISHED);
+	path.dlid = 6;
+	vb_cm_release(conn, now);
+}
+
+static void ask_by_id(void)
+{
+	struct vb_cm_msg m = { .attr = CM_SIDR_REQ, .tid = 9, .local_id = 5 };
+
+	deliver(&m);
+}
+
+void lids__identify_who_looks_up(void **state)
+{
+	go_by_lids();
+	ask_by_id();
+	assert_int_equal(requests, 1);
+	ask_by_id();
+	assert_int_equal(requests, 1);
+	path.dlid = 7;
+	ask_by_id();
+	assert_int_equal(requests, 2);
+}
+
 void flood__gives_up_the_oldest(void **state)
 {
 	struct vb_cm_conn *first = NULL;

@@ -10,6 +10,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(passive__asks_patience_then_repeats_its_reply),
 		TEST(passive__gives_up),
+		TEST(lids__identify_a_peer_without_gids),
+		TEST(lids__identify_who_looks_up),
 		TEST(resume__knows_its_peer),
 		TEST(resume__answers_a_request),
 		TEST(active__asks_for_less),

@@ -43,6 +43,8 @@ struct fake {
 	/* what the fake ibv_resolve_eth_l2_from_gid() returns */
 	int resolve_rc;
 	unsigned resolves;
+	/* the LID of the last group that was attached */
+	uint16_t group_lid;
 };
 extern struct fake fake;
 

@@ -5,6 +5,7 @@
  */
 #include "tests/unit/rdmacm/fake.h"
 
+#include <endian.h>
 #include <string.h>
 
 #include "front/verbs/streams.h"
@@ -23,6 +24,7 @@ int ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
 
 int ibv_attach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid)
 {
+	fake.group_lid = lid;
 	if (fake.attach_rc)
 		return fake.attach_rc;
 	fake.attaches++;
@@ -65,7 +67,17 @@ int ibv_query_port(struct ibv_context *c, uint8_t port,
 
 	a->gid_tbl_len = 8;
 	a->active_mtu = IBV_MTU_2048;
+	a->lid = 4;
+	a->lmc = 1;
 	return 0;
+}
+
+/* The fake port has one P_Key besides the default one. */
+int ibv_get_pkey_index(struct ibv_context *c, uint8_t port, __be16 pkey)
+{
+	if (pkey == htobe16(0xffff))
+		return 0;
+	return pkey == htobe16(0x8002) ? 5 : -1;
 }
 
 /* Verbs that librdmacm must not call in these tests. */

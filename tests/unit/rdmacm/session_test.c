@@ -31,6 +31,11 @@ void rcm_iw_after_fork(void)
 {
 }
 
+int rcm_places_tell(int fd)
+{
+	return 0;
+}
+
 void rcm_removals_after_fork(void)
 {
 }

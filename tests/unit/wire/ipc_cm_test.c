@@ -42,6 +42,13 @@ static struct vb_ipc_cm sample(uint8_t kind)
 	m.tclass = 0x60;
 	m.hop_limit = 64;
 	m.ack_timeout = 31;
+	m.place = VB_IPC_CM_PLACES;
+	m.sl = 15;
+	m.path_bits = 127;
+	m.rate = 63;
+	m.dlid = 0xbfff;
+	m.pkey = 0x8001;
+	m.timeout_ms = 0xfffffffe;
 	m.private_bytes = VB_IPC_CM_PRIVATE;
 	memset(m.private_data, 0x5a, sizeof(m.private_data));
 	return m;
@@ -91,6 +98,31 @@ static bool gets(const struct vb_ipc_cm *m)
 		assert_false(gets(&bad));                                      \
 	} while (0)
 
+/* Names of IP addresses are for InfiniBand; elsewhere only loopback ones are.
+ */
+static bool names(struct vb_gid src, struct vb_gid dst, uint8_t place)
+{
+	struct vb_ipc_cm m = sample(IPC_CM_BIND);
+
+	m.src_name = src;
+	m.dst_name = dst;
+	m.place = place;
+	return gets(&m);
+}
+
+static void ipc_cm__names(void **state)
+{
+	const struct vb_gid none = { { 0 } }, other = { { [15] = 2 } };
+	const struct vb_gid ip =
+		vb_gid_from_ipv4((const uint8_t[]){ 128, 0, 0, 1 });
+
+	(void)state;
+	assert_false(names(ip, none, 0));
+	assert_false(names(none, other, 0));
+	assert_true(names(ip, other, 1));
+	assert_true(names(none, none, 0));
+}
+
 static void ipc_cm__out_of_range(void **state)
 {
 	REFUSES(kind, IPC_CM_BIND - 1);
@@ -104,8 +136,10 @@ static void ipc_cm__out_of_range(void **state)
 	REFUSES(mtu, 6);
 	REFUSES(ack_timeout, 32);
 	REFUSES(private_bytes, VB_IPC_CM_PRIVATE + 1);
-	REFUSES(src_name, vb_gid_from_ipv4((const uint8_t[]){ 128, 0, 0, 1 }));
-	REFUSES(dst_name, ((struct vb_gid){ { [15] = 2 } }));
+	REFUSES(place, VB_IPC_CM_PLACES + 1);
+	REFUSES(sl, 16);
+	REFUSES(path_bits, 128);
+	REFUSES(rate, 64);
 }
 
 int main(void)
@@ -113,6 +147,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(ipc_cm__round_trip),
 		cmocka_unit_test(ipc_cm__other_lengths),
+		cmocka_unit_test(ipc_cm__names),
 		cmocka_unit_test(ipc_cm__out_of_range),
 	};
 

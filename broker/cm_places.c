@@ -1,0 +1,397 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What programs ask about adapters of fabrics: their use for connections, paths
+ * and groups of the subnet administrator. */
+#include "broker/cm_priv.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+/* How long an adapter that no program uses stays while connections end. */
+#define STAY (5 * VB_SEC)
+/* The life time of a packet (IBA 15.2.5.16) becomes the Local ACK Timeout of a
+ * round trip, whose code has 5 bits. opensm gives a port's path to itself no
+ * life time, which would mean 8 us; but the peer is a process, and may have to
+ * wait for a processor. */
+#define LEAST_ACK_TIMEOUT 17
+#define MOST_ACK_TIMEOUT  31
+
+/* A path for which a program has asked. */
+struct vb_cm_route {
+	struct vb_sa_request request;
+	struct vb_cm_id *id;
+	unsigned place;
+	struct vb_sa_path want;
+};
+
+/* --- places of programs --- */
+
+bool vb_cm_client_has_gid(const struct vb_cm_client *c,
+			  const struct vb_gid *gid)
+{
+	for (unsigned i = 1; i <= VB_IPC_CM_PLACES; i++)
+		if (vb_cm_client_has_place(c, i) &&
+		    vb_place_has_gid(c->cm->adapters, i, gid))
+			return true;
+	return false;
+}
+
+/* The fabric gives each program queue pairs of its own, and lets none send by
+ * those of others. So the number need not be checked here, but that it is not
+ * one of management's. */
+bool vb_cm_client_owns(const struct vb_cm_client *c, unsigned place,
+		       uint32_t qpn)
+{
+	if (place)
+		return vb_cm_client_has_place(c, place) &&
+		       qpn >> VB_QPN_BITS != 0;
+	return c->cm->owns(c->cm->owns_arg, &c->who, qpn);
+}
+
+static int take_claim(struct vb_cm_client *c, const struct vb_ipc_cm *m,
+		      int *fd)
+{
+	const struct vb_place_claim claim = {
+		.node_guid = m->guid,
+		.port = (uint8_t)m->dst_port,
+		.cm_agent = m->backlog,
+		.sa_agent = m->listener,
+		.wanted = m->place,
+	};
+	int rc = vb_place_find(c->cm->adapters, *fd, c->who.uid, &claim);
+
+	if (rc != -ENOENT || !(m->flags & IPC_CM_AGENTS))
+		return rc;
+	rc = vb_place_add(c->cm->adapters, *fd, c->who.uid, &claim);
+	if (rc > 0)
+		*fd = -1;
+	return rc;
+}
+
+int vb_cm_on_place(struct vb_cm_client *c, const struct vb_ipc_cm *m, int *fd)
+{
+	struct vb_ipc_cm done = { .kind = IPC_CM_DONE,
+				  .version = VB_IPC_CM_VERSION,
+				  .id = m->id,
+				  .tid = m->tid };
+	int rc;
+
+	if (m->flags & IPC_CM_ONLY_PLACES)
+		c->only_places = true;
+	if (*fd < 0 || m->dst_port < 1 || m->dst_port > UINT8_MAX)
+		return -EPROTO;
+	rc = take_claim(c, m, fd);
+	if (rc < 0) {
+		done.status = -rc;
+	} else {
+		done.place = (uint8_t)rc;
+		if (!vb_cm_client_has_place(c, done.place))
+			vb_place_hold(c->cm->adapters, done.place);
+		c->places |= UINT64_C(1) << (done.place - 1);
+	}
+	vb_cm_client_tell(c, &done);
+	return 0;
+}
+
+void vb_cm_client_drop_places(struct vb_cm_client *c)
+{
+	for (unsigned i = 1; i <= VB_IPC_CM_PLACES; i++)
+		if (vb_cm_client_has_place(c, i))
+			vb_place_drop(c->cm->adapters, i);
+	c->places = 0;
+}
+
+/* --- paths --- */
+
+static uint8_t ack_timeout_of(const struct vb_sa_path *p)
+{
+	return (uint8_t)VB_MIN(VB_MAX(p->life + 1, LEAST_ACK_TIMEOUT),
+			       MOST_ACK_TIMEOUT);
+}
+
+static void tell_route(const struct vb_cm_id *id, unsigned place, int error,
+		       const struct vb_sa_path *p)
+{
+	struct vb_ipc_cm e = vb_cm_id_event(id, IPC_CM_ROUTE);
+
+	e.status = -error;
+	e.place = (uint8_t)place;
+	if (error == 0) {
+		e.src = p->sgid;
+		e.dst = p->dgid;
+		e.dlid = p->dlid;
+		(void)vb_place_has_lid(id->client->cm->adapters, place, p->slid,
+				       &e.path_bits);
+		e.sl = p->sl;
+		e.rate = p->rate;
+		e.mtu = p->mtu;
+		e.pkey = p->pkey;
+		e.tclass = p->tclass;
+		e.hop_limit = p->hop_limit;
+		e.flow_label = p->flow_label;
+		e.ack_timeout = ack_timeout_of(p);
+	}
+	vb_cm_client_tell(id->client, &e);
+}
+
+/* Is the path that the administrator answered the one that was wanted? */
+static bool is_wanted(const struct vb_host_cm *cm, unsigned place,
+		      const struct vb_sa_path *want,
+		      const struct vb_sa_path *path)
+{
+	uint8_t bits;
+
+	return vb_gid_equal(&want->dgid, &path->dgid) &&
+	       vb_gid_equal(&want->sgid, &path->sgid) &&
+	       vb_place_has_lid(cm->adapters, place, path->slid, &bits);
+}
+
+static void take_path(struct vb_sa_request *r, int error, const uint8_t *mad)
+{
+	struct vb_cm_route *route =
+		VB_CONTAINER_OF(r, struct vb_cm_route, request);
+	struct vb_cm_id *id = route->id;
+	struct vb_host_cm *cm = id->client->cm;
+	struct vb_sa_path path;
+
+	if (error == 0 && (!vb_sa_path_get(mad, &path) ||
+			   !is_wanted(cm, route->place, &route->want, &path)))
+		error = -EINVAL;
+	if (error == 0)
+		vb_sa_keep(cm->sa, route->place, &route->want, &path, cm->now);
+	tell_route(id, route->place, error, &path);
+	id->route = NULL;
+	free(route);
+}
+
+/* Asks as Linux's rdma_cm does. */
+static int ask_path(struct vb_cm_id *id, const struct vb_ipc_cm *m,
+		    const struct vb_sa_path *want)
+{
+	const struct vb_sa_hdr h = {
+		.method = SA_GET,
+		.attr_id = SA_PATH,
+		.mask = SA_PATH_DGID | SA_PATH_SGID | SA_PATH_PKEY |
+			SA_PATH_NUMB_PATH | SA_PATH_REVERSIBLE |
+			SA_PATH_SERVICE_ID | SA_PATH_TCLASS,
+	};
+	struct vb_host_cm *cm = id->client->cm;
+	struct vb_cm_route *route = calloc(1, sizeof(*route));
+	uint8_t mad[VB_MAD_BYTES];
+
+	if (!route)
+		return -ENOMEM;
+	route->id = id;
+	route->place = m->place;
+	route->want = *want;
+	route->request.done = take_path;
+	id->route = route;
+	vb_sa_path_put(mad, &h, want);
+	vb_sa_ask(cm->sa, &route->request, m->place, &h, mad, m->timeout_ms,
+		  cm->now);
+	return 0;
+}
+
+static int cm_places_check(const struct vb_cm_client *c,
+			   const struct vb_ipc_cm *m)
+{
+	if (!vb_cm_client_has_place(c, m->place))
+		return -EPERM;
+	if (!vb_place_has_gid(c->cm->adapters, m->place, &m->src))
+		return -EADDRNOTAVAIL;
+	return vb_place_pkey_index(c->cm->adapters, m->place, m->pkey) < 0
+		       ? -EINVAL
+		       : 0;
+}
+
+int vb_cm_on_path(struct vb_cm_client *c, const struct vb_ipc_cm *m)
+{
+	struct vb_cm_id *id = vb_cm_id_find(c, m->id);
+	struct vb_sa_path want, path;
+	int rc;
+
+	if (!id || id->route)
+		return -EPROTO;
+	memset(&want, 0, sizeof(want));
+	want.service_id = (uint64_t)m->space << 16 | m->dst_port;
+	want.dgid = m->dst;
+	want.sgid = m->src;
+	want.tclass = m->tclass;
+	want.pkey = m->pkey;
+	want.reversible = 1;
+	want.numb_path = 1;
+	rc = cm_places_check(c, m);
+	if (rc == 0 &&
+	    vb_sa_recall(c->cm->sa, m->place, &want, &path, c->cm->now)) {
+		tell_route(id, m->place, 0, &path);
+		return 0;
+	}
+	if (rc == 0)
+		rc = ask_path(id, m, &want);
+	if (rc)
+		tell_route(id, m->place, rc, NULL);
+	return 0;
+}
+
+/* --- groups --- */
+
+static void tell_group(const struct vb_cm_id *id, const struct vb_gid *asked,
+		       int error, const struct vb_sa_mcmember *g)
+{
+	struct vb_ipc_cm e = vb_cm_id_event(id, IPC_CM_GROUP);
+
+	e.status = -error;
+	e.src = e.dst = *asked;
+	if (error == 0 || error == -ENETRESET) {
+		e.dst = g->mgid;
+		e.dlid = g->mlid;
+		e.qkey = g->qkey;
+		e.pkey = g->pkey;
+		e.sl = g->sl;
+		e.rate = g->rate;
+		e.mtu = g->mtu;
+		e.tclass = g->tclass;
+		e.hop_limit = g->hop_limit;
+		e.flow_label = g->flow_label;
+	}
+	vb_cm_client_tell(id->client, &e);
+}
+
+static void take_joined(void *arg, void *owner, const struct vb_gid *asked,
+			int error, const struct vb_sa_mcmember *m)
+{
+	(void)arg;
+	tell_group(owner, asked, error, m);
+}
+
+/* The components that Linux's rdma_cm gives, which suffice to make a group. */
+int vb_cm_on_group_join(struct vb_cm_client *c, const struct vb_ipc_cm *m)
+{
+	const uint64_t mask = SA_MC_MGID | SA_MC_PORT_GID | SA_MC_JOIN_STATE |
+			      SA_MC_PKEY | SA_MC_QKEY | SA_MC_SL |
+			      SA_MC_FLOW_LABEL | SA_MC_TCLASS;
+	struct vb_cm_id *id = vb_cm_id_find(c, m->id);
+	struct vb_sa_mcmember want;
+	int rc;
+
+	if (!id)
+		return -EPROTO;
+	memset(&want, 0, sizeof(want));
+	want.mgid = m->dst;
+	want.port_gid = m->src;
+	want.qkey = m->qkey;
+	want.pkey = m->pkey;
+	want.tclass = m->tclass;
+	want.join_state = m->flags & IPC_CM_SENDS_ONLY
+				  ? SA_SEND_ONLY_FULL_MEMBER
+				  : SA_FULL_MEMBER;
+	rc = cm_places_check(c, m);
+	if (rc == 0)
+		rc = vb_sa_group_join(c->cm->groups, id, m->place, &want, mask,
+				      m->timeout_ms, c->cm->now);
+	if (rc)
+		tell_group(id, &m->dst, rc, NULL);
+	return 0;
+}
+
+int vb_cm_on_group_leave(struct vb_cm_client *c, const struct vb_ipc_cm *m)
+{
+	struct vb_cm_id *id = vb_cm_id_find(c, m->id);
+
+	if (id)
+		vb_sa_group_leave(c->cm->groups, id, m->place, &m->dst);
+	return 0;
+}
+
+void vb_cm_id_leave_places(struct vb_cm_id *id)
+{
+	if (id->route) {
+		vb_sa_cancel(&id->route->request);
+		free(id->route);
+		id->route = NULL;
+	}
+	if (id->client->places)
+		vb_sa_groups_forget(id->client->cm->groups, id);
+}
+
+/* --- what fabrics say --- */
+
+static void take_cm(void *arg, const struct vb_mad_path *back,
+		    const uint8_t *bytes, size_t len)
+{
+	struct vb_host_cm *cm = arg;
+
+	vb_cm_recv(cm->engine, back, bytes, len, cm->now);
+}
+
+static void take_sa(void *arg, unsigned place, bool silent,
+		    const uint8_t *bytes, size_t len)
+{
+	const struct vb_host_cm *cm = arg;
+
+	vb_sa_hear(cm->sa, place, silent, bytes, len);
+}
+
+static void take_change(void *arg, unsigned place, unsigned what)
+{
+	const struct vb_host_cm *cm = arg;
+
+	vb_sa_forget(cm->sa, place);
+	if (what & PLACE_ENDED)
+		vb_sa_end(cm->sa, place);
+	else
+		vb_sa_groups_rejoin(cm->groups, place, cm->now);
+}
+
+/* --- life --- */
+
+int vb_host_cm_open_places(struct vb_host_cm *cm)
+{
+	const struct vb_place_ops ops = { take_cm, take_sa, take_change, cm };
+	int rc = vb_places_create(&ops, &cm->adapters);
+
+	if (rc)
+		return rc;
+	cm->adapters_until = VB_NEVER;
+	cm->sa = vb_sa_create(cm->adapters);
+	if (cm->sa)
+		cm->groups = vb_sa_groups_create(cm->sa, take_joined, cm);
+	return cm->groups ? 0 : -ENOMEM;
+}
+
+void vb_host_cm_close_places(struct vb_host_cm *cm)
+{
+	if (cm->groups)
+		vb_sa_groups_destroy(cm->groups);
+	if (cm->sa)
+		vb_sa_destroy(cm->sa);
+	if (cm->adapters)
+		vb_places_destroy(cm->adapters);
+}
+
+vb_time vb_host_cm_places_deadline(const struct vb_host_cm *cm)
+{
+	return VB_MIN(vb_sa_deadline(cm->sa), cm->adapters_until);
+}
+
+/* Gives up adapters that no program uses, so that a fabric that nobody uses
+ * ends in its time; but the ends of connections are still told to their peers.
+ */
+static void reap_places(struct vb_host_cm *cm)
+{
+	if (!vb_place_is_idle(cm->adapters)) {
+		cm->adapters_until = VB_NEVER;
+		return;
+	}
+	if (cm->adapters_until == VB_NEVER)
+		cm->adapters_until = cm->now + STAY;
+	if (vb_cm_busy(cm->engine) && cm->now < cm->adapters_until)
+		return;
+	vb_place_reap(cm->adapters);
+	cm->adapters_until = VB_NEVER;
+}
+
+void vb_host_cm_tick_places(struct vb_host_cm *cm)
+{
+	vb_sa_tick(cm->sa, cm->now);
+	reap_places(cm);
+}

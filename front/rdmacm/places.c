@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Gives the broker the adapters of InfiniBand fabrics that this process has.
+ * The process connects to the fabric, which serves its user, and passes the
+ * connection on; from then on the broker is the connection manager of the
+ * adapter for all programs of the host. One broker alone can be that.
+ */
+#include "front/rdmacm/rdmacm.h"
+
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/fdmail.h"
+#include "base/log.h"
+#include "engine/fabric_path.h"
+#include "engine/fabric_places.h"
+#include "wire/mad.h"
+#include "wire/sa.h"
+
+#define DEVICES "VERBENA_DEVICES"
+#define PORT	1
+/* How long to wait for another program that has registered with the fabric and
+ * has not told the broker yet; or for a broker that has just ended. */
+#define PATIENCE (2 * VB_SEC)
+#define NAP	 (5 * VB_MSEC)
+
+/* Finds the place of the device, which is called ib0, ib1, ... */
+static bool places_find(const struct rcm_device *d,
+			struct vb_fabric_place *place)
+{
+	const char *name = ibv_get_device_name(d->verbs->device);
+	unsigned index, count;
+
+	return sscanf(name, "ib%u", &index) == 1 &&
+	       vb_fabric_place_nth(getenv(DEVICES), index, place, &count);
+}
+
+/* Connects to the port of the adapter. Returns a descriptor that the caller
+ * closes, or -errno. */
+static int places_attach(const struct vb_fabric_place *place)
+{
+	struct vb_umad_head answer;
+	int fd = vb_fabric_reach(place), rc;
+	unsigned none = 0;
+
+	if (fd < 0)
+		return fd;
+	rc = vb_fabric_ask(fd, UMAD_ATTACH, place, PORT, &answer,
+			   sizeof(answer), NULL, &none);
+	if (!rc)
+		return fd;
+	close(fd);
+	return rc;
+}
+
+/* Asks the fabric how the port is, and how it will change. The answer has come
+ * when this returns, and stays unread: it is for the broker. */
+static int watch_port(int umad)
+{
+	const struct vb_umad_head watch = { .magic = VB_UMAD_MAGIC,
+					    .kind = UMAD_WATCH };
+	const vb_time due = vb_fabric_due();
+	int rc = vb_fabric_post(umad, &watch, sizeof(watch), NULL, due);
+
+	return rc ? rc : vb_fabric_wait(umad, POLLIN, due);
+}
+
+/* Registers the agents of a connection manager and of a client of the subnet
+ * administrator, and puts their numbers into @m. -EPERM: the adapter has a
+ * connection manager already. */
+static int register_agents(int umad, struct vb_ipc_cm *m)
+{
+	const struct vb_umad_head head = { .magic = VB_UMAD_MAGIC,
+					   .kind = UMAD_REGISTER };
+	const struct vb_umad_wish cm = { .head = head,
+					 .class = VB_MAD_CLASS_CM,
+					 .class_version = 2,
+					 .methods = { 1u << MAD_SEND } };
+	const struct vb_umad_wish sa = { .head = head,
+					 .class = MAD_CLASS_SA,
+					 .class_version = VB_SA_CLASS_VERSION,
+					 .rmpp_version = 1 };
+	int rc = vb_fabric_call(umad, &cm, sizeof(cm));
+
+	if (rc < 0)
+		return rc;
+	m->backlog = (uint32_t)rc;
+	rc = vb_fabric_call(umad, &sa, sizeof(sa));
+	if (rc < 0)
+		return rc;
+	m->listener = (uint32_t)rc;
+	m->flags |= IPC_CM_AGENTS;
+	return 0;
+}
+
+/* Sends @m with the descriptor @umad, and waits for the answer *@done. -errno:
+ * the session failed. */
+static int say_place(int fd, const struct vb_ipc_cm *m, int umad,
+		     struct vb_ipc_cm *done)
+{
+	const vb_time due = vb_fabric_due();
+	uint8_t bytes[VB_IPC_CM_BYTES];
+	size_t len = vb_ipc_cm_put(bytes, m);
+	int rc = vb_fabric_post(fd, bytes, len, &umad, due);
+
+	*done = (struct vb_ipc_cm){ 0 };
+	while (rc == 0 && !(done->kind && rcm_is_answer(m, done))) {
+		rc = vb_fabric_wait(fd, POLLIN, due);
+		if (rc == 0)
+			rc = rcm_session_hear(fd, done);
+	}
+	return rc;
+}
+
+/* Asks the broker for its number of the place; gives the broker the place if it
+ * has none. Returns the number, 0 and *@error (a positive errno), or -errno:
+ * the session failed. */
+static int give_place(int fd, const struct rcm_device *d, int umad, int *error)
+{
+	const vb_time until = vb_clock_read() + PATIENCE;
+	struct vb_ipc_cm m = { .kind = IPC_CM_PLACE,
+			       .version = VB_IPC_CM_VERSION,
+			       .guid = d->guid,
+			       .dst_port = PORT,
+			       .place = d->place };
+	bool watched = false;
+	struct vb_ipc_cm done;
+	int rc;
+
+	if (!rcm.has_roce)
+		m.flags |= IPC_CM_ONLY_PLACES;
+	for (;;) {
+		m.tid++;
+		rc = say_place(fd, &m, umad, &done);
+		if (rc)
+			return rc;
+		*error = done.status;
+		if (done.status != ENOENT || m.flags & IPC_CM_AGENTS)
+			return done.status ? 0 : done.place;
+		rc = watched ? 0 : watch_port(umad);
+		watched = true;
+		if (rc == 0)
+			rc = register_agents(umad, &m);
+		if (rc != -EPERM || vb_clock_read() > until) {
+			*error = rc == -EPERM ? EBUSY : -rc;
+			if (rc)
+				return 0;
+			continue;
+		}
+		nanosleep(&(struct timespec){ 0, (long)NAP }, NULL);
+	}
+}
+
+static void log_unusable(const struct rcm_device *d,
+			 const struct vb_fabric_place *place, int error)
+{
+	const char *name = ibv_get_device_name(d->verbs->device);
+
+	if (error == EBUSY)
+		vb_log(LOG_WARN,
+		       "rdmacm: %s makes no connections: node %s has another "
+		       "connection manager, of another network namespace",
+		       name, place->node);
+	else
+		vb_log(LOG_WARN,
+		       "rdmacm: %s makes no connections: the broker cannot use "
+		       "node %s of the fabric \"%s\": %s",
+		       name, place->node, place->fabric, strerror(error));
+}
+
+static int tell_place(int fd, struct rcm_device *d)
+{
+	struct vb_fabric_place place;
+	int umad, error = 0, rc = 0;
+
+	if (!places_find(d, &place))
+		return 0;
+	umad = places_attach(&place);
+	if (umad < 0)
+		error = -umad;
+	else
+		rc = give_place(fd, d, umad, &error);
+	if (umad >= 0)
+		close(umad);
+	if (error)
+		log_unusable(d, &place, error);
+	d->place = (uint8_t)VB_MAX(rc, 0);
+	return rc < 0 ? rc : 0;
+}
+
+int rcm_places_tell(int fd)
+{
+	int rc = 0;
+
+	for (unsigned i = 0; rc == 0 && i < rcm.device_count; i++)
+		if (rcm.devices[i].ib)
+			rc = tell_place(fd, &rcm.devices[i]);
+	return rc;
+}

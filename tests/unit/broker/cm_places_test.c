@@ -1,0 +1,527 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Connections by an adapter of a fabric: the test is the program, and the
+ * fabric with its subnet administrator and peers. */
+#include "tests/unit/broker/fake_fabric.h"
+
+#include <errno.h>
+
+#include "broker/cm.h"
+#include "wire/sa.h"
+
+#define OWN_QPN	  0x18001
+#define PEER_QPN  0x20002
+#define PEER_GUID 0x0200ca0000000401u
+#define SPACE	  0x13f
+#define LISTENER  7
+#define CALLER	  8
+
+static struct fake_fabric fabric;
+static struct vb_host_cm *cm;
+static struct vb_cm_client *client;
+static struct vb_users users;
+static struct vb_user *user;
+static int ends[2];
+static vb_time now;
+
+static bool owns(void *arg, const struct vb_process *who, uint32_t qpn)
+{
+	(void)arg, (void)who, (void)qpn;
+	return false; /* the program has no queue pairs of RoCEv2 */
+}
+
+static int begin(void **state)
+{
+	const struct vb_process self = { .pid = getpid(), .uid = getuid() };
+
+	(void)state;
+	now = VB_SEC;
+	fake_fabric_begin(&fabric);
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET, 0, ends) ||
+	    vb_host_cm_create(owns, NULL, now, &cm))
+		return -1;
+	user = vb_user_enter(&users, getuid(), true);
+	client = user ? vb_host_cm_join(cm, ends[0], &self, user) : NULL;
+	return client ? 0 : -1;
+}
+
+static int end(void **state)
+{
+	(void)state;
+	vb_host_cm_leave(client, now);
+	vb_host_cm_destroy(cm);
+	vb_user_leave(user);
+	close(fabric.broker);
+	close(fabric.fd);
+	close(ends[0]);
+	close(ends[1]);
+	return 0;
+}
+
+static struct vb_ipc_cm message(enum vb_ipc_cm_kind kind, uint32_t id)
+{
+	return (struct vb_ipc_cm){ .kind = (uint8_t)kind,
+				   .version = VB_IPC_CM_VERSION,
+				   .id = id,
+				   .tid = id };
+}
+
+static void say(const struct vb_ipc_cm *m, int fd)
+{
+	struct vb_mail mail = { .fds = { fd }, .fd_count = fd >= 0 };
+
+	mail.len = vb_ipc_cm_put(mail.bytes, m);
+	assert_int_equal(vb_host_cm_take(client, &mail, now), 0);
+	vb_mail_close(&mail);
+}
+
+static bool hears(struct vb_ipc_cm *m)
+{
+	uint8_t bytes[VB_IPC_CM_BYTES];
+	ssize_t n = recv(ends[1], bytes, sizeof(bytes), MSG_DONTWAIT);
+
+	return n > 0 && vb_ipc_cm_get(bytes, (size_t)n, m);
+}
+
+static struct vb_ipc_cm answer(void)
+{
+	struct vb_ipc_cm m;
+
+	assert_true(hears(&m));
+	return m;
+}
+
+/* Gives the broker the fabric as place 1. */
+static void give(void)
+{
+	struct vb_ipc_cm m = message(IPC_CM_PLACE, 0);
+
+	m.guid = NODE_GUID;
+	m.dst_port = 1;
+	m.flags = IPC_CM_ONLY_PLACES;
+	say(&m, dup(fabric.broker));
+	assert_int_equal(answer().status, ENOENT);
+	fake_say_port(&fabric);
+	m.flags |= IPC_CM_AGENTS;
+	m.backlog = CM_AGENT;
+	m.listener = SA_AGENT;
+	say(&m, dup(fabric.broker));
+	m = answer();
+	assert_int_equal(m.status, 0);
+	assert_int_equal(m.place, 1);
+}
+
+static void bind_to(uint32_t id, struct vb_gid gid, uint16_t port, int status)
+{
+	struct vb_ipc_cm m = message(IPC_CM_BIND, id);
+
+	m.space = SPACE;
+	m.src = gid;
+	m.src_port = port;
+	m.flags = IPC_CM_PLAIN;
+	say(&m, -1);
+	assert_int_equal(answer().status, status);
+}
+
+static struct vb_ipc_cm path_of(uint32_t id, enum vb_ipc_cm_kind kind)
+{
+	struct vb_ipc_cm m = message(kind, id);
+
+	m.place = 1;
+	m.src = fake_gid(PORT_GUID);
+	m.dst = fake_gid(PEER_GUID);
+	m.pkey = 0xffff;
+	m.space = SPACE;
+	m.dst_port = 7000;
+	m.flags = IPC_CM_PLAIN;
+	m.timeout_ms = 300;
+	return m;
+}
+
+static uint8_t life = 18; /* of packets on the administrator's paths */
+
+/* The administrator answers the request that it has heard. */
+static void sa_answers(uint8_t method, uint16_t status)
+{
+	struct vb_sa_path p = { .dgid = fake_gid(PEER_GUID),
+				.sgid = fake_gid(PORT_GUID),
+				.dlid = PEER_LID,
+				.slid = OWN_LID,
+				.pkey = 0xffff,
+				.sl = 3,
+				.mtu = 4,
+				.rate = 3,
+				.life = life };
+	uint8_t mad[VB_MAD_BYTES];
+	struct ib_user_mad u;
+	struct vb_sa_hdr h;
+
+	assert_true(fake_hear(&fabric, &u, mad));
+	assert_int_equal(u.agent_id, SA_AGENT);
+	assert_int_equal(be16toh(u.addr.lid), SM_LID);
+	assert_true(vb_sa_hdr_get(mad, sizeof(mad), &h));
+	assert_int_equal(h.attr_id, SA_PATH);
+	assert_int_equal(h.method, SA_GET);
+	h.method = method;
+	h.status = status;
+	vb_sa_path_put(mad, &h, &p);
+	fake_say_mad(&fabric, SA_AGENT, 0, SM_LID, mad, sizeof(mad));
+	vb_host_cm_poll(cm, now);
+}
+
+static void path__is_the_administrators(void **state)
+{
+	struct vb_ipc_cm m = path_of(CALLER, IPC_CM_PATH);
+	uint8_t mad[VB_MAD_BYTES];
+	struct ib_user_mad u;
+
+	(void)state;
+	give();
+	bind_to(CALLER, fake_gid(PORT_GUID), 0, 0);
+	say(&m, -1);
+	sa_answers(SA_GET_RESP, 0);
+	m = answer();
+	assert_int_equal(m.event, IPC_CM_ROUTE);
+	assert_int_equal(m.status, 0);
+	assert_int_equal(m.dlid, PEER_LID);
+	assert_int_equal(m.path_bits, 1);
+	assert_int_equal(m.sl, 3);
+	assert_int_equal(m.mtu, 4);
+	assert_int_equal(m.rate, 3);
+	assert_int_equal(m.ack_timeout, 19);
+	/* the next one within a second is known */
+	m = path_of(CALLER, IPC_CM_PATH);
+	say(&m, -1);
+	assert_int_equal(answer().dlid, PEER_LID);
+	assert_false(fake_hear(&fabric, &u, mad));
+	/* but not after a change of the subnet manager */
+	fabric.port.sm_lid = 2;
+	fake_say_port(&fabric);
+	vb_host_cm_poll(cm, now);
+	say(&m, -1);
+	assert_true(fake_hear(&fabric, &u, mad));
+	assert_int_equal(be16toh(u.addr.lid), 2);
+}
+
+/* Of opensm's path from a port to itself. */
+static void path__without_a_life_time(void **state)
+{
+	const struct vb_ipc_cm m = path_of(CALLER, IPC_CM_PATH);
+
+	(void)state;
+	give();
+	bind_to(CALLER, fake_gid(PORT_GUID), 0, 0);
+	say(&m, -1);
+	life = 0;
+	sa_answers(SA_GET_RESP, 0);
+	life = 18;
+	assert_int_equal(answer().ack_timeout, 17);
+}
+
+static void path__that_there_is_not(void **state)
+{
+	const struct vb_ipc_cm m = path_of(CALLER, IPC_CM_PATH);
+
+	(void)state;
+	give();
+	bind_to(CALLER, fake_gid(PORT_GUID), 0, 0);
+	say(&m, -1);
+	sa_answers(SA_GET_RESP, SA_NO_RECORDS);
+	assert_int_equal(answer().status, EINVAL);
+}
+
+/* A fabric that never says that nobody answers. */
+static void path__nobody_answers(void **state)
+{
+	const struct vb_ipc_cm m = path_of(CALLER, IPC_CM_PATH);
+	struct vb_ipc_cm e;
+
+	(void)state;
+	give();
+	bind_to(CALLER, fake_gid(PORT_GUID), 0, 0);
+	say(&m, -1);
+	vb_host_cm_tick(cm, now);
+	assert_false(hears(&e));
+	now = vb_host_cm_deadline(cm);
+	assert_in_range(now, VB_SEC + 300 * VB_MSEC, 4 * VB_SEC);
+	vb_host_cm_tick(cm, now);
+	assert_int_equal(answer().status, ETIMEDOUT);
+}
+
+static void path__is_of_the_programs_own_port(void **state)
+{
+	struct vb_ipc_cm m = path_of(CALLER, IPC_CM_PATH);
+
+	(void)state;
+	give();
+	bind_to(CALLER, fake_gid(PORT_GUID), 0, 0);
+	m.place = 2;
+	say(&m, -1);
+	assert_int_equal(answer().status, EPERM);
+	m.place = 1;
+	m.src = m.dst;
+	say(&m, -1);
+	assert_int_equal(answer().status, EADDRNOTAVAIL);
+	m.src = fake_gid(PORT_GUID);
+	m.pkey = 0x8123;
+	say(&m, -1);
+	assert_int_equal(answer().status, EINVAL);
+}
+
+static struct vb_cm_msg heard_cm(void)
+{
+	uint8_t mad[VB_MAD_BYTES];
+	struct ib_user_mad u;
+	struct vb_cm_msg m;
+
+	assert_true(fake_hear(&fabric, &u, mad));
+	assert_int_equal(u.agent_id, CM_AGENT);
+	assert_int_equal(be16toh(u.addr.lid), PEER_LID);
+	assert_true(vb_cm_get(mad, sizeof(mad), &m));
+	return m;
+}
+
+static void peer_says(const struct vb_cm_msg *m, uint16_t lid)
+{
+	uint8_t mad[VB_MAD_BYTES];
+
+	vb_cm_put(mad, m);
+	fake_say_mad(&fabric, CM_AGENT, 0, lid, mad, sizeof(mad));
+	vb_host_cm_poll(cm, now);
+}
+
+static void connect__by_lids(void **state)
+{
+	struct vb_ipc_cm m = path_of(CALLER, IPC_CM_CONNECT);
+	struct vb_cm_msg req, rep;
+
+	(void)state;
+	give();
+	bind_to(CALLER, fake_gid(PORT_GUID), 0, 0);
+	m.qpn = OWN_QPN;
+	m.dlid = PEER_LID;
+	m.path_bits = 1;
+	m.sl = 3;
+	m.rate = 2;
+	say(&m, -1);
+	req = heard_cm();
+	assert_int_equal(req.attr, CM_REQ);
+	assert_int_equal(req.req.path.local_lid, OWN_LID);
+	assert_int_equal(req.req.path.remote_lid, PEER_LID);
+	assert_int_equal(req.req.path.sl, 3);
+	assert_int_equal(req.req.path.rate, 2);
+	assert_true(req.req.path.subnet_local);
+	assert_int_equal(req.req.pkey, 0xffff);
+	rep = (struct vb_cm_msg){ .attr = CM_REP,
+				  .tid = req.tid,
+				  .local_id = 77,
+				  .remote_id = req.local_id };
+	rep.rep.qpn = PEER_QPN;
+	/* another port cannot answer in the peer's place */
+	peer_says(&rep, PEER_LID + 1);
+	assert_false(hears(&m));
+	peer_says(&rep, PEER_LID);
+	m = answer();
+	assert_int_equal(m.event, IPC_CM_REPLY);
+	assert_int_equal(m.qpn, PEER_QPN);
+}
+
+static void connect__not_with_queue_pairs_of_management(void **state)
+{
+	struct vb_ipc_cm m = path_of(CALLER, IPC_CM_CONNECT);
+
+	(void)state;
+	give();
+	bind_to(CALLER, fake_gid(PORT_GUID), 0, 0);
+	m.dlid = PEER_LID;
+	m.qpn = 1;
+	say(&m, -1);
+	m = answer();
+	assert_int_equal(m.event, IPC_CM_FAILED);
+	assert_int_equal(m.status, EPERM);
+}
+
+static struct vb_cm_msg request(void)
+{
+	struct vb_cm_msg m = { .attr = CM_REQ, .tid = 9, .local_id = 77 };
+
+	m.req.service_id = (uint64_t)SPACE << 16 | 7000;
+	m.req.ca_guid = PEER_GUID;
+	m.req.qpn = PEER_QPN;
+	m.req.pkey = 0xffff;
+	m.req.mtu = 4;
+	m.req.path.local_lid = PEER_LID;
+	m.req.path.remote_lid = OWN_LID;
+	m.req.path.local_gid = fake_gid(PEER_GUID);
+	m.req.path.remote_gid = fake_gid(PORT_GUID);
+	m.req.path.sl = 5;
+	m.req.path.rate = 2;
+	m.req.path.subnet_local = true;
+	return m;
+}
+
+static void listen_at(struct vb_gid gid)
+{
+	const struct vb_ipc_cm m = message(IPC_CM_LISTEN, LISTENER);
+
+	give();
+	bind_to(LISTENER, gid, 7000, 0);
+	say(&m, -1);
+	assert_int_equal(answer().status, 0);
+}
+
+static void request__by_lids(void **state)
+{
+	const struct vb_gid peer = fake_gid(PEER_GUID);
+	struct vb_cm_msg req = request();
+	struct vb_ipc_cm m;
+
+	(void)state;
+	listen_at(fake_gid(PORT_GUID));
+	peer_says(&req, PEER_LID);
+	m = answer();
+	assert_int_equal(m.event, IPC_CM_REQUEST);
+	assert_int_equal(m.listener, LISTENER);
+	assert_int_equal(m.place, 1);
+	assert_int_equal(m.dlid, PEER_LID);
+	assert_int_equal(m.path_bits, 1);
+	assert_int_equal(m.sl, 5);
+	assert_int_equal(m.rate, 2);
+	assert_int_equal(m.pkey, 0xffff);
+	assert_true(vb_gid_equal(&m.dst, &peer));
+}
+
+static unsigned refused(struct vb_cm_msg req)
+{
+	struct vb_cm_msg m;
+
+	peer_says(&req, PEER_LID);
+	m = heard_cm();
+	assert_int_equal(m.attr, CM_REJ);
+	return m.answer.reason;
+}
+
+/* No peer can make this host send to a third one. */
+static void request__of_a_path_that_it_did_not_take(void **state)
+{
+	struct vb_cm_msg req = request();
+
+	(void)state;
+	listen_at((struct vb_gid){ { 0 } });
+	req.req.path.local_lid++;
+	assert_int_equal(refused(req), CM_REJ_INVALID_GID);
+	req = request();
+	req.req.path.remote_lid = OWN_LID + 1;
+	assert_int_equal(refused(req), CM_REJ_INVALID_GID);
+	req = request();
+	req.req.path.remote_gid = fake_gid(0x1234);
+	assert_int_equal(refused(req), CM_REJ_INVALID_GID);
+}
+
+static struct vb_sa_hdr sa_hears_group(struct vb_sa_mcmember *g)
+{
+	uint8_t mad[VB_MAD_BYTES];
+	struct ib_user_mad u;
+	struct vb_sa_hdr h;
+
+	assert_true(fake_hear(&fabric, &u, mad));
+	assert_true(vb_sa_hdr_get(mad, sizeof(mad), &h));
+	assert_int_equal(h.attr_id, SA_MCMEMBER);
+	(void)!vb_sa_mcmember_get(mad, g);
+	return h;
+}
+
+static void sa_joins(uint16_t mlid)
+{
+	struct vb_sa_mcmember g;
+	struct vb_sa_hdr h = sa_hears_group(&g);
+	uint8_t mad[VB_MAD_BYTES];
+
+	assert_int_equal(h.method, SA_SET);
+	h.method = SA_GET_RESP;
+	g.mlid = mlid;
+	g.mtu = 4;
+	vb_sa_mcmember_put(mad, &h, &g);
+	fake_say_mad(&fabric, SA_AGENT, 0, SM_LID, mad, sizeof(mad));
+	vb_host_cm_poll(cm, now);
+}
+
+static void group__is_joined_once_and_left_once(void **state)
+{
+	struct vb_ipc_cm m = path_of(CALLER, IPC_CM_GROUP_JOIN), close;
+	struct vb_sa_mcmember g;
+	uint8_t mad[VB_MAD_BYTES];
+	struct ib_user_mad u;
+
+	(void)state;
+	give();
+	bind_to(CALLER, fake_gid(PORT_GUID), 0, 0);
+	bind_to(CALLER + 1, fake_gid(PORT_GUID), 0, 0);
+	m.dst = (struct vb_gid){ { 0xff, 0x12, 0xa0, 0x1b, [15] = 1 } };
+	m.flags = 0;
+	m.qkey = 0x01234567;
+	say(&m, -1);
+	sa_joins(0xc005);
+	assert_int_equal(answer().dlid, 0xc005);
+	/* another id shares the membership */
+	m.id++;
+	say(&m, -1);
+	assert_int_equal(answer().dlid, 0xc005);
+	assert_false(fake_hear(&fabric, &u, mad));
+	say(&m, -1);
+	assert_int_equal(answer().status, EADDRINUSE);
+	/* a manager that has forgotten it is asked again */
+	fabric.port.reregisters++;
+	fake_say_port(&fabric);
+	vb_host_cm_poll(cm, now);
+	sa_joins(0xc006);
+	assert_int_equal(answer().status, ENETRESET);
+	assert_int_equal(answer().status, ENETRESET);
+	m.kind = IPC_CM_GROUP_LEAVE;
+	say(&m, -1);
+	assert_false(fake_hear(&fabric, &u, mad));
+	/* the last one ends without leaving */
+	close = message(IPC_CM_CLOSE, CALLER);
+	say(&close, -1);
+	assert_int_equal(sa_hears_group(&g).method, SA_DELETE);
+	assert_int_equal(g.join_state, SA_FULL_MEMBER);
+	assert_int_equal(g.mgid.raw[15], 1);
+}
+
+/* RoCEv2 does not reach a program that has only adapters of fabrics, so the
+ * broker takes no UDP port for it. */
+static void program__needs_no_roce(void **state)
+{
+	const struct vb_ipc_cm bind = message(IPC_CM_BIND, 1);
+	const struct vb_ipc_cm place = message(IPC_CM_PLACE, 0);
+	struct vb_mail mail = { 0 };
+
+	(void)state;
+	mail.len = vb_ipc_cm_put(mail.bytes, &bind);
+	assert_true(vb_host_cm_needs_roce(client, &mail));
+	mail.len = vb_ipc_cm_put(mail.bytes, &place);
+	assert_false(vb_host_cm_needs_roce(client, &mail));
+	give();
+	mail.len = vb_ipc_cm_put(mail.bytes, &bind);
+	assert_false(vb_host_cm_needs_roce(client, &mail));
+}
+
+#define TEST(f) cmocka_unit_test_setup_teardown(f, begin, end)
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		TEST(path__is_the_administrators),
+		TEST(path__without_a_life_time),
+		TEST(path__that_there_is_not),
+		TEST(path__nobody_answers),
+		TEST(path__is_of_the_programs_own_port),
+		TEST(connect__by_lids),
+		TEST(connect__not_with_queue_pairs_of_management),
+		TEST(request__by_lids),
+		TEST(request__of_a_path_that_it_did_not_take),
+		TEST(group__is_joined_once_and_left_once),
+		TEST(program__needs_no_roce),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,335 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Ids of an adapter of an InfiniBand fabric: routes, address vectors and groups
+ * that the subnet administrator gives. */
+#include "tests/unit/rdmacm/fake.h"
+
+#include <arpa/inet.h>
+#include <endian.h>
+#include <string.h>
+
+static struct rdma_event_channel *channel;
+static struct rcm_id *id;
+
+static void begin_id(enum rdma_port_space ps, enum ibv_qp_type type)
+{
+	channel = fake_channel();
+	id = fake_id(channel, ps, type, RCM_RESOLVED);
+	id->path.place = 3;
+	id->path.pkey = 0xffff;
+	id->path.hop_limit = 0;
+	memset(id->path.src.raw, 0x11, 16);
+	memset(id->path.dst.raw, 0x22, 16);
+}
+
+static int setup(void **state)
+{
+	(void)fake_setup(state);
+	fake_device.ib = true;
+	fake_device.place = 3;
+	rcm.has_roce = false;
+	rcm.has_ib = true;
+	begin_id(RDMA_PS_IB, IBV_QPT_RC);
+	return 0;
+}
+
+static int setup_datagrams(void **state)
+{
+	(void)setup(state);
+	rdma_destroy_id(&id->pub);
+	rdma_destroy_event_channel(channel);
+	fake.tells = 0;
+	begin_id(RDMA_PS_UDP, IBV_QPT_UD);
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	id->pub.qp = NULL;
+	/* A test that failed may have left events unacknowledged, and
+	 * rdma_destroy_id() waits for those. */
+	id->acked = id->delivered;
+	rdma_destroy_id(&id->pub);
+	rdma_destroy_event_channel(channel);
+	rcm.has_ib = false;
+	return 0;
+}
+
+static struct rdma_cm_event *next(void)
+{
+	struct rdma_cm_event *e = NULL;
+
+	assert_int_equal(rdma_get_cm_event(channel, &e), 0);
+	return e;
+}
+
+static struct vb_ipc_cm arrives(enum vb_ipc_cm_event event, int32_t status)
+{
+	return (struct vb_ipc_cm){ .kind = IPC_CM_EVENT,
+				   .version = VB_IPC_CM_VERSION,
+				   .event = (uint8_t)event,
+				   .id = id->number,
+				   .status = status,
+				   .place = 3 };
+}
+
+static struct vb_ipc_cm route(void)
+{
+	struct vb_ipc_cm m = arrives(IPC_CM_ROUTE, 0);
+
+	m.dlid = 6;
+	m.path_bits = 1;
+	m.sl = 2;
+	m.rate = 3;
+	m.mtu = IBV_MTU_1024;
+	m.pkey = 0x8002;
+	m.ack_timeout = 19;
+	return m;
+}
+
+static void take_route(void)
+{
+	const struct vb_ipc_cm m = route();
+	struct rdma_cm_event *e;
+
+	assert_int_equal(rdma_resolve_route(&id->pub, 700), 0);
+	rcm_event_arrived(&m);
+	e = next();
+	assert_int_equal(e->event, RDMA_CM_EVENT_ROUTE_RESOLVED);
+	assert_int_equal(rdma_ack_cm_event(e), 0);
+}
+
+static void route__comes_from_the_administrator(void **state)
+{
+	const struct ibv_sa_path_rec *p;
+
+	(void)state;
+	id->path.space = RDMA_PS_IB;
+	id->path.dst_port = 99;
+	take_route();
+	assert_int_equal(fake.tells, 1);
+	assert_int_equal(fake.told[0].kind, IPC_CM_PATH);
+	assert_int_equal(fake.told[0].place, 3);
+	assert_int_equal(fake.told[0].timeout_ms, 700);
+	assert_int_equal(fake.told[0].space, RDMA_PS_IB);
+	assert_int_equal(fake.told[0].dst_port, 99);
+	assert_memory_equal(fake.told[0].dst.raw, id->path.dst.raw, 16);
+	assert_int_equal(id->state, RCM_ROUTED);
+	p = id->pub.route.path_rec;
+	assert_int_equal(id->pub.route.num_paths, 1);
+	assert_int_equal(be16toh(p->dlid), 6);
+	assert_int_equal(be16toh(p->slid), 5);
+	assert_int_equal(be16toh(p->pkey), 0x8002);
+	assert_int_equal(p->sl, 2);
+	assert_int_equal(p->rate, 3);
+	assert_int_equal(p->packet_life_time, 18);
+}
+
+static void route__fails_with_the_administrators_error(void **state)
+{
+	const struct vb_ipc_cm m = arrives(IPC_CM_ROUTE, ETIMEDOUT);
+	struct rdma_cm_event *e;
+
+	(void)state;
+	assert_int_equal(rdma_resolve_route(&id->pub, 700), 0);
+	/* not twice at a time */
+	assert_int_equal(rdma_resolve_route(&id->pub, 700), -1);
+	assert_int_equal(errno, EINVAL);
+	rcm_event_arrived(&m);
+	e = next();
+	assert_int_equal(e->event, RDMA_CM_EVENT_ROUTE_ERROR);
+	assert_int_equal(e->status, -ETIMEDOUT);
+	assert_int_equal(rdma_ack_cm_event(e), 0);
+	/* the program may try again */
+	take_route();
+}
+
+static void route__that_nobody_has_asked_for(void **state)
+{
+	const struct vb_ipc_cm m = route();
+	struct rdma_cm_event *e;
+
+	(void)state;
+	rcm_event_arrived(&m);
+	assert_int_equal(rdma_get_cm_event(channel, &e), -1);
+	assert_int_equal(id->state, RCM_RESOLVED);
+}
+
+static void route__is_the_queue_pairs_way(void **state)
+{
+	struct ibv_qp_attr a = { .qp_state = IBV_QPS_RTR };
+	int mask;
+
+	(void)state;
+	take_route();
+	id->state = RCM_CONNECTING;
+	assert_int_equal(rdma_init_qp_attr(&id->pub, &a, &mask), 0);
+	assert_false(a.ah_attr.is_global);
+	assert_int_equal(a.ah_attr.dlid, 6);
+	assert_int_equal(a.ah_attr.sl, 2);
+	assert_int_equal(a.ah_attr.src_path_bits, 1);
+	assert_int_equal(a.ah_attr.static_rate, 3);
+	assert_int_equal(a.path_mtu, IBV_MTU_1024);
+	a.qp_state = IBV_QPS_INIT;
+	assert_int_equal(rdma_init_qp_attr(&id->pub, &a, &mask), 0);
+	assert_int_equal(a.pkey_index, 5);
+	/* a path through a router needs a GRH */
+	id->path.hop_limit = 64;
+	a.qp_state = IBV_QPS_RTR;
+	assert_int_equal(rdma_init_qp_attr(&id->pub, &a, &mask), 0);
+	assert_true(a.ah_attr.is_global);
+	assert_int_equal(a.ah_attr.grh.hop_limit, 64);
+}
+
+static void route__of_the_programs_own(void **state)
+{
+	struct ibv_path_data d = {
+		.flags = IBV_PATH_FLAG_GMP | IBV_PATH_FLAG_PRIMARY |
+			 IBV_PATH_FLAG_BIDIRECTIONAL,
+		.path = { .dlid = htobe16(7),
+			  .slid = htobe16(4),
+			  .pkey = htobe16(0xffff),
+			  .qosclass_sl = htobe16(4),
+			  .mtu = 0x80 | IBV_MTU_2048,
+			  .rate = 0x80 | 3,
+			  .packetlifetime = 0x80 | 16 },
+	};
+
+	(void)state;
+	memcpy(d.path.sgid.raw, id->path.src.raw, 16);
+	memcpy(d.path.dgid.raw, id->path.dst.raw, 16);
+	d.path.slid = htobe16(6);
+	assert_int_equal(rcm_path_set(id, &d, sizeof(d)), -EINVAL);
+	d.path.slid = htobe16(4);
+	d.path.dlid = htobe16(0xc000);
+	assert_int_equal(rcm_path_set(id, &d, sizeof(d)), -EINVAL);
+	d.path.dlid = htobe16(7);
+	assert_int_equal(rcm_path_set(id, &d, sizeof(d)), 0);
+	assert_int_equal(id->state, RCM_ROUTED);
+	assert_int_equal(id->path.dlid, 7);
+	assert_int_equal(id->path.sl, 4);
+	assert_int_equal(id->path.mtu, IBV_MTU_2048);
+	assert_int_equal(id->path.ack_timeout, 17);
+	assert_int_equal(fake.tells, 0);
+}
+
+/* The numbers of RFC 4391, and rdma_cm's signature for the port space UDP. */
+static void group__of_ip_has_the_gid_of_its_space(void **state)
+{
+	static const uint8_t v4[16] = { 0xff, 0x12,	   0x40, 0x01, 0xff,
+					0xff, [12] = 0x0f, 1,	 2,    3 };
+	static const uint8_t v6[16] = { 0xff, 0x12, 0x60,	 0x1b,
+					0x80, 0x02, [14] = 0x12, 0x34 };
+	struct sockaddr_in a = { .sin_family = AF_INET };
+	struct sockaddr_in6 b = { .sin6_family = AF_INET6 };
+
+	(void)state;
+	assert_int_equal(inet_pton(AF_INET, "239.1.2.3", &a.sin_addr), 1);
+	assert_int_equal(inet_pton(AF_INET6, "ff15::1234", &b.sin6_addr), 1);
+	assert_int_equal(
+		rdma_join_multicast(&id->pub, (struct sockaddr *)&a, NULL), 0);
+	assert_memory_equal(fake.told[0].dst.raw, v4, 16);
+	id->pub.ps = RDMA_PS_IPOIB;
+	id->path.pkey = 0x0002;
+	assert_int_equal(
+		rdma_join_multicast(&id->pub, (struct sockaddr *)&b, NULL), 0);
+	assert_memory_equal(fake.told[1].dst.raw, v6, 16);
+	/* the GID of a group that the administrator has assigned */
+	assert_int_equal(inet_pton(AF_INET6, "ff12:a01b::9", &b.sin6_addr), 1);
+	assert_int_equal(
+		rdma_join_multicast(&id->pub, (struct sockaddr *)&b, NULL), 0);
+	assert_memory_equal(fake.told[2].dst.raw, &b.sin6_addr, 16);
+}
+
+static struct sockaddr_ib group_gid(void)
+{
+	struct sockaddr_ib a;
+	const struct vb_gid gid = { { 0xff, 0x12, 0xa0, 0x1b, [15] = 7 } };
+
+	rcm_address_of_ib((struct sockaddr *)&a, &gid, 0, 0);
+	return a;
+}
+
+static struct vb_ipc_cm group_event(int32_t status)
+{
+	struct vb_ipc_cm m = arrives(IPC_CM_GROUP, status);
+
+	m.src = m.dst = (struct vb_gid){ { 0xff, 0x12, 0xa0, 0x1b, [15] = 7 } };
+	m.dlid = 0xc005;
+	m.qkey = 0xb1b;
+	m.sl = 1;
+	return m;
+}
+
+static void group__has_the_administrators_lid_and_qkey(void **state)
+{
+	struct sockaddr_ib a = group_gid();
+	struct vb_ipc_cm m = group_event(0);
+	struct rdma_cm_event *e;
+
+	(void)state;
+	id->pub.qp = &fake_qp;
+	assert_int_equal(
+		rdma_join_multicast(&id->pub, (struct sockaddr *)&a, &id), 0);
+	assert_int_equal(fake.told[0].kind, IPC_CM_GROUP_JOIN);
+	assert_int_equal(fake.attaches, 0);
+	rcm_event_arrived(&m);
+	e = next();
+	assert_int_equal(e->event, RDMA_CM_EVENT_MULTICAST_JOIN);
+	assert_ptr_equal(e->param.ud.private_data, &id);
+	assert_int_equal(e->param.ud.qkey, 0xb1b);
+	assert_int_equal(e->param.ud.qp_num, 0xffffff);
+	assert_int_equal(e->param.ud.ah_attr.dlid, 0xc005);
+	assert_int_equal(e->param.ud.ah_attr.sl, 1);
+	assert_true(e->param.ud.ah_attr.is_global);
+	assert_int_equal(fake.attaches, 1);
+	assert_int_equal(fake.group_lid, 0xc005);
+	assert_int_equal(rdma_ack_cm_event(e), 0);
+	/* the next broker has joined again, which is no news */
+	rcm_event_arrived(&m);
+	assert_int_equal(rdma_get_cm_event(channel, &e), -1);
+	/* but another LID is */
+	m.status = ENETRESET;
+	rcm_event_arrived(&m);
+	e = next();
+	assert_int_equal(e->event, RDMA_CM_EVENT_MULTICAST_ERROR);
+	assert_int_equal(e->status, -ENETRESET);
+	assert_int_equal(rdma_ack_cm_event(e), 0);
+	assert_int_equal(rdma_leave_multicast(&id->pub, (struct sockaddr *)&a),
+			 0);
+	assert_int_equal(fake.detaches, 1);
+	assert_int_equal(fake.told[1].kind, IPC_CM_GROUP_LEAVE);
+}
+
+static void group__that_was_left_before_the_answer(void **state)
+{
+	struct sockaddr_ib a = group_gid();
+	const struct vb_ipc_cm m = group_event(0);
+	struct rdma_cm_event *e;
+
+	(void)state;
+	assert_int_equal(
+		rdma_join_multicast(&id->pub, (struct sockaddr *)&a, &id), 0);
+	assert_int_equal(rdma_leave_multicast(&id->pub, (struct sockaddr *)&a),
+			 0);
+	rcm_event_arrived(&m);
+	assert_int_equal(rdma_get_cm_event(channel, &e), -1);
+}
+
+#define RC(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+#define UD(f) cmocka_unit_test_setup_teardown(f, setup_datagrams, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		RC(route__comes_from_the_administrator),
+		RC(route__fails_with_the_administrators_error),
+		RC(route__that_nobody_has_asked_for),
+		RC(route__is_the_queue_pairs_way),
+		RC(route__of_the_programs_own),
+		UD(group__of_ip_has_the_gid_of_its_space),
+		UD(group__has_the_administrators_lid_and_qkey),
+		UD(group__that_was_left_before_the_answer),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
