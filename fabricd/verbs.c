@@ -69,7 +69,7 @@ static void describe(const struct vb_fabricd_verbs_adapter *a,
 		.device_id = n->device_id,
 		.revision = n->revision,
 		.gid_prefix = from->gid_prefix,
-		.place = p->adapter->place,
+		.place = a->place,
 	};
 	fill_link(to, from);
 	fill_tables(to, from);

@@ -338,7 +338,8 @@ int rcm_device_choose_place(struct rcm_id *id, const struct vb_gid *src,
 		unsigned removals = atomic_load(&d->removals);
 		struct ibv_gid_entry e;
 
-		if (!d->ib || d->place != place || !has_gid(d, src, &e) ||
+		if (!d->ib || d->place != place ||
+		    !has_gid(d, src, RCM_GID_V2, &e) ||
 		    !take_device(id, d, removals))
 			continue;
 		use_gid(id, &e, src);

@@ -44,14 +44,15 @@ static bool places_find(const struct rcm_device *d,
  * closes, or -errno. */
 static int places_attach(const struct vb_fabric_place *place)
 {
+	const struct vb_umad_where w =
+		vb_fabric_where(UMAD_ATTACH, place, PORT);
 	struct vb_umad_head answer;
 	int fd = vb_fabric_reach(place), rc;
 	unsigned none = 0;
 
 	if (fd < 0)
 		return fd;
-	rc = vb_fabric_ask(fd, UMAD_ATTACH, place, PORT, &answer,
-			   sizeof(answer), NULL, &none);
+	rc = vb_fabric_ask(fd, &w, &answer, sizeof(answer), NULL, &none);
 	if (!rc)
 		return fd;
 	close(fd);

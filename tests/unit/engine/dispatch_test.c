@@ -1,123 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Which queue pair gets a frame that arrived, and which frames are dropped. */
-#include "core/lock_order.h"
-#include "tests/unit/core/qp_fixture.h"
-
-#include "engine/engine_priv.h"
-
-static struct {
-	unsigned received, steps, in_run;
-	bool runs; /* a run has begun and has not ended */
-	struct vb_mr_use use;
-	bool grh;	    /* whether the last packet had a GRH */
-	unsigned path_bits; /* of the last datagram's destination */
-	uint32_t key;	    /* rkey of the packets in hear_in_run() */
-	uint8_t codes[4];
-	vb_time at; /* the time that came with the last packet */
-} heard;
-
-static void hear(struct vb_qp *qp, const struct vb_ib_pkt *pkt, vb_time now)
-{
-	heard.codes[heard.received++ % VB_COUNT(heard.codes)] = pkt->bth.opcode;
-	heard.grh = pkt->grh;
-	heard.path_bits = pkt->from ? pkt->from->path_bits : 0;
-	heard.at = now;
-}
-
-static bool step(struct vb_qp *qp, vb_time now, struct vb_txq *out)
-{
-	heard.steps++;
-	return false;
-}
-
-static bool cannot_wait(const struct vb_qp *qp)
-{
-	return false;
-}
-
-static vb_time never(const struct vb_qp *qp)
-{
-	return VB_NEVER;
-}
-
-static const struct vb_gid address = IPV4_GID;
-
-struct rig {
-	struct fixture *f;
-	struct vb_transport_ops ops;
-	struct vb_engine e;
-	struct vb_qp *qp;
-	struct vb_engine_qp eq;
-	uint8_t bytes[4][64];
-};
-
-static struct rig *rig_of(struct fixture *f, enum vb_qp_type type,
-			  enum vb_qp_state state)
-{
-	struct vb_qp_init init = init_of(f);
-	struct rig *r = calloc(1, sizeof(*r));
-
-	assert_non_null(r);
-	memset(&heard, 0, sizeof(heard));
-	r->f = f;
-	r->ops.recv[0] = r->ops.recv[1] = hear;
-	r->ops.send = step;
-	r->ops.can_wait = cannot_wait;
-	r->ops.deadline = never;
-	init.type = type;
-	r->qp = make(f, init);
-	r->qp->ops = &r->ops;
-	r->qp->priv[PRIV_ENGINE] = &r->eq;
-	bring_to(r->qp, state);
-	vb_mutex_init(&r->e.rx, RANK_RX);
-	r->e.qps = f->a.qps;
-	r->e.lease.slot = QPN_BASE >> VB_QPN_BITS;
-	return r;
-}
-
-static struct rig *rig_up(struct fixture *f, enum vb_qp_state state)
-{
-	return rig_of(f, QPT_RC, state);
-}
-
-static void rig_down(struct rig *r)
-{
-	vb_qp_destroy(r->qp);
-	free(r);
-}
-
-/* Add the next frame, correct in every field: a test then changes one field. */
-static struct vb_frame *add_frame(struct rig *r, uint8_t opcode)
-{
-	unsigned i = r->e.rxq.count++;
-	struct vb_ib_pkt pkt = {
-		.bth = { .opcode = opcode,
-			 .pkey = 0xffff,
-			 .dqpn = atomic_load(&r->qp->qpn) },
-	};
-	size_t len = vb_ib_put_headers(r->bytes[i], &pkt);
-
-	r->e.rxq.frames[i] = (struct vb_frame){
-		.bytes = r->bytes[i],
-		.len = (uint32_t)len,
-		.src = &address,
-		.dst = &address,
-		.if_ip_id = -1,
-	};
-	return &r->e.rxq.frames[i];
-}
-
-/* Returns how many of the queued frames reached the transport. */
-static unsigned dispatch(struct rig *r, vb_time now)
-{
-	unsigned before = heard.received;
-
-	vb_mutex_lock(&r->e.rx);
-	vb_dispatch(&r->e, now);
-	vb_mutex_unlock(&r->e.rx);
-	r->e.rxq.count = 0;
-	return heard.received - before;
-}
+#include "tests/unit/engine/dispatch_rig.h"
 
 static void dispatch__a_run_is_one_step(void **state)
 {
@@ -456,14 +339,6 @@ static void dispatch__class_by_type(void **state)
 	}
 }
 
-static void datagram_from(struct rig *r, const struct vb_gid *src, int32_t id)
-{
-	struct vb_frame *f = add_frame(r, CLASS_UD << 5 | CODE_SEND_ONLY);
-
-	f->src = src;
-	f->if_ip_id = id;
-}
-
 /* The Identifications of each sender are remembered; if there are more senders
  * than table entries, those of the latest senders. */
 static void dispatch__datagrams_come_from_anybody(void **state)
@@ -505,16 +380,6 @@ static void dispatch__datagrams_come_to_the_port(void **state)
 	assert_int_equal(dispatch(r, 0), 0);
 	assert_int_equal(atomic_load(&r->f->a.counters[CNT_DROP_ADDRESS]), 1);
 	rig_down(r);
-}
-
-static void set_gid_types(struct rig *r, enum vb_gid_type type)
-{
-	struct vb_port *p = &r->f->a.port;
-
-	vb_mutex_lock(&p->lock);
-	for (unsigned i = 0; i < p->gid_count; i++)
-		p->gids[i].type = type;
-	vb_mutex_unlock(&p->lock);
 }
 
 /* A connection and a GID are of one version of RoCE. */
@@ -568,88 +433,6 @@ static void dispatch__an_adapter_of_two_links(void **state)
 	assert_int_equal(dispatch_from(r, &v1), 0);
 	assert_int_equal(dispatch_from(r, &v2), 1);
 	r->f->a.link = own;
-	rig_down(r);
-}
-
-/* On InfiniBand: the DGID, if there is one, is of the kind of the DLID. */
-static void dispatch__datagrams_with_a_dgid(void **state)
-{
-	static const struct vb_gid none = { { 0xfe, 0x80, [15] = 9 } };
-	static const struct vb_gid group = { { 0xff, 0x12, [15] = 1 } };
-	static const struct {
-		const struct vb_gid *dst;
-		uint16_t dlid;
-		unsigned comes;
-	} rows[] = {
-		{ NULL, 5, 1 },	       { &address, 5, 1 },
-		{ &none, 5, 0 },       { &group, 5, 0 },
-		{ &group, 0xc001, 1 }, { &address, 0xc001, 0 },
-	};
-	struct rig *r = rig_of(*state, QPT_UD, QPS_RTS);
-
-	r->f->a.addressing = &vb_addressing_ib;
-	set_gid_types(r, GID_IB);
-	for (unsigned i = 0; i < VB_COUNT(rows); i++) {
-		datagram_from(r, &address, -1);
-		r->e.rxq.frames[0].src = rows[i].dst ? &address : NULL;
-		r->e.rxq.frames[0].dst = rows[i].dst;
-		r->e.rxq.frames[0].slid = 1;
-		r->e.rxq.frames[0].dlid = rows[i].dlid;
-		assert_int_equal(dispatch(r, 0), rows[i].comes);
-	}
-	r->f->a.addressing = &vb_addressing_roce;
-	rig_down(r);
-}
-
-/* On InfiniBand: a connection's frames come from any LID of the peer's port. */
-static void dispatch__connections_compare_lids(void **state)
-{
-	static const struct {
-		uint8_t lmc;
-		uint16_t slid;
-		unsigned comes;
-	} rows[] = {
-		{ 0, 8, 1 },  { 0, 9, 0 },  { 2, 8, 1 },
-		{ 2, 11, 1 }, { 2, 12, 0 }, { 2, 7, 0 },
-	};
-	struct rig *r = rig_up(*state, QPS_RTS);
-
-	r->f->a.addressing = &vb_addressing_ib;
-	r->qp->route.ib = (struct vb_lid_path){ .dlid = 8 };
-	for (unsigned i = 0; i < VB_COUNT(rows); i++) {
-		struct vb_frame *f = add_frame(r, CODE_SEND_ONLY);
-
-		atomic_store(&r->f->a.port.lmc, rows[i].lmc);
-		f->src = f->dst = NULL;
-		f->slid = rows[i].slid;
-		f->dlid = 1;
-		assert_int_equal(dispatch(r, 0), rows[i].comes);
-	}
-	atomic_store(&r->f->a.port.lmc, 0);
-	r->f->a.addressing = &vb_addressing_roce;
-	rig_down(r);
-}
-
-/* Path bits are those of a LID of the port; a group's LID has none. */
-static void dispatch__datagrams_tell_their_path_bits(void **state)
-{
-	static const struct vb_gid group = { { 0xff, 0x12, [15] = 1 } };
-	struct rig *r = rig_of(*state, QPT_UD, QPS_RTS);
-
-	r->f->a.addressing = &vb_addressing_ib;
-	atomic_store(&r->f->a.port.lmc, 3);
-	datagram_from(r, NULL, -1);
-	r->e.rxq.frames[0].dst = NULL;
-	r->e.rxq.frames[0].dlid = 0x15;
-	assert_int_equal(dispatch(r, 0), 1);
-	assert_int_equal(heard.path_bits, 5);
-	datagram_from(r, &address, -1);
-	r->e.rxq.frames[0].dst = &group;
-	r->e.rxq.frames[0].dlid = 0xc005;
-	assert_int_equal(dispatch(r, 0), 1);
-	assert_int_equal(heard.path_bits, 0);
-	atomic_store(&r->f->a.port.lmc, 0);
-	r->f->a.addressing = &vb_addressing_roce;
 	rig_down(r);
 }
 
@@ -707,9 +490,6 @@ int main(void)
 		TEST(dispatch__datagrams_come_to_the_port),
 		TEST(dispatch__of_the_version_of_the_route),
 		TEST(dispatch__an_adapter_of_two_links),
-		TEST(dispatch__datagrams_with_a_dgid),
-		TEST(dispatch__connections_compare_lids),
-		TEST(dispatch__datagrams_tell_their_path_bits),
 		TEST(dispatch__groups),
 		TEST(dispatch__identification),
 		TEST(dispatch__identification_at_random),

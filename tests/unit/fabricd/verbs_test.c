@@ -499,6 +499,7 @@ static void command(const char *words)
 static int attach_umad(const char *node)
 {
 	struct vb_fabric_place place = { 0 };
+	struct vb_umad_where where;
 	struct vb_umad_head head;
 	unsigned none = 0;
 	int fd;
@@ -507,9 +508,9 @@ static int attach_umad(const char *node)
 	snprintf(place.node, sizeof(place.node), "%s", node);
 	fd = vb_fabric_reach(&place);
 	assert_true(fd >= 0);
-	assert_int_equal(vb_fabric_ask(fd, UMAD_ATTACH, &place, 1, &head,
-				       sizeof(head), NULL, &none),
-			 0);
+	where = vb_fabric_where(UMAD_ATTACH, &place, 1);
+	assert_int_equal(
+		vb_fabric_ask(fd, &where, &head, sizeof(head), NULL, &none), 0);
 	return fd;
 }
 
