@@ -221,11 +221,15 @@ void vb_place_drop(struct vb_places *all, unsigned place)
 }
 
 /* Closes the connection. Programs that use the place keep its number until they
- * end, so that no other place gets it meanwhile. */
-static void close_place(struct place *p)
+ * end, so that no other place gets it meanwhile. The program that gave the
+ * descriptor may still have it open, so closing this one would not end the
+ * watch, and a connection that has ended would keep the broker awake. */
+static void close_place(const struct vb_places *all, struct place *p)
 {
-	if (p->fd >= 0)
+	if (p->fd >= 0) {
+		(void)epoll_ctl(all->epoll, EPOLL_CTL_DEL, p->fd, NULL);
 		close(p->fd);
+	}
 	p->fd = -1;
 }
 
@@ -236,7 +240,12 @@ void vb_place_reap(struct vb_places *all)
 
 		if (!p->taken || p->users)
 			continue;
-		close_place(p);
+		/* The next place of this number must not find paths and groups
+		 * of this one. */
+		if (p->fd >= 0)
+			all->ops.changed(all->ops.arg, number_of(all, p),
+					 PLACE_ENDED);
+		close_place(all, p);
 		p->taken = false;
 	}
 }
@@ -329,7 +338,7 @@ static void end_place(struct vb_places *all, struct place *p, const char *why)
 {
 	vb_log(LOG_INFO, "broker: place %u, node %#llx: %s", number_of(all, p),
 	       (unsigned long long)p->claim.node_guid, why);
-	close_place(p);
+	close_place(all, p);
 	memset(&p->port, 0, sizeof(p->port));
 	all->ops.changed(all->ops.arg, number_of(all, p), PLACE_ENDED);
 }

@@ -14,7 +14,8 @@
 #include "engine/fabric_places.h"
 
 #define PROGRAM "verbena-ipoib"
-#define WORDS	8 /* the program's name, its options, and NULL */
+/* the program's name, 8 words of options, and NULL */
+#define WORDS 10
 
 /* Where the program is, relative to this command's directory. */
 static const char *const ipoib_places[] = {

@@ -456,8 +456,7 @@ static bool goes_on(struct vb_engine *e, struct vb_qp *qp, unsigned turn)
 	vb_time now;
 	int cancel;
 
-	if (qp->way == WAY_NEAR && turn < POST_TURNS &&
-	    !vb_near_is_awaited(e->near, qp))
+	if (qp->way == WAY_NEAR && turn < POST_TURNS && !vb_near_is_awaited(qp))
 		return true;
 	note_left(qp);
 	cancel = vb_cancel_off();

@@ -109,8 +109,20 @@ static bool is_only_read(const struct iface *f, const struct vb_group *g)
 	return f->macs && vb_gid_equal(&g->mgid, &mgid);
 }
 
-/* The broadcast group is attached first. The queue pair begins then, with the
- * group's Q_Key. */
+/* The broadcast group is attached first, and the queue pair begins then, with
+ * that group's Q_Key. All other groups must have the same (RFC 4391 section 5):
+ * any program of the subnet can make a group with another one, which must not
+ * end the traffic of this interface. */
+static int begin_or_check(struct iface *f, const struct vb_group *g)
+{
+	const struct vb_gid all = vb_ip_broadcast();
+	const struct vb_gid first = vb_ip_mgid(&all, f->pkey);
+
+	if (f->port.started && !vb_gid_equal(&g->mgid, &first))
+		return g->record.qkey == f->port.qkey ? 0 : -EPERM;
+	return ipoib_port_start(&f->port, g->record.qkey);
+}
+
 static bool group_attach(void *arg, struct vb_group *g)
 {
 	const struct vb_sa_group *r = &g->record;
@@ -123,8 +135,15 @@ static bool group_attach(void *arg, struct vb_group *g)
 					    .global = true };
 	union ibv_gid mgid = verbs_gid(&g->mgid);
 	struct iface *f = arg;
-	int rc = ipoib_port_start(&f->port, r->qkey);
+	int rc = begin_or_check(f, g);
 
+	if (rc == -EPERM) {
+		vb_log(LOG_WARN,
+		       "%s: group %#x has Q_Key %#x, and the broadcast group "
+		       "%#x: no packets of it",
+		       f->tun.name, r->mlid, r->qkey, f->port.qkey);
+		return false;
+	}
 	if (rc) {
 		vb_log(LOG_ERROR, "%s: the queue pair cannot be started: %s",
 		       f->tun.name, strerror(-rc));

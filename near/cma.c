@@ -90,13 +90,15 @@ static bool fault_in(const struct hold *h, bool put)
 	return true;
 }
 
-bool vb_cma_touch(const struct vb_local_side *local, uint64_t len)
+bool vb_cma_touch(const struct vb_local_side *local, uint64_t from,
+		  uint64_t len)
 {
+	const uint64_t end = from + len;
 	bool there = true;
 	struct hold h;
 
-	for (uint64_t at = 0, part; at < len && there; at += part) {
-		part = VB_MIN(len - at, CHUNK);
+	for (uint64_t at = from, part; at < end && there; at += part) {
+		part = VB_MIN(end - at, CHUNK);
 		there = hold_side(&h, local, at, part, true) &&
 			fault_in(&h, true);
 		near_cma_let_go(&h);

@@ -47,8 +47,9 @@ struct vb_local_side {
 enum vb_cma vb_cma(struct vb_peer *p, const struct vb_local_side *local,
 		   const struct vb_remote_side *remote, uint64_t len, bool put);
 
-/* Let the kernel supply the first @len bytes of @local, which another program
- * is about to read. False: some of them cannot be read. */
-bool vb_cma_touch(const struct vb_local_side *local, uint64_t len);
+/* Let the kernel supply @len bytes of @local, behind the first @from, which
+ * another program is about to read. False: some of them cannot be read. */
+bool vb_cma_touch(const struct vb_local_side *local, uint64_t from,
+		  uint64_t len);
 
 #endif

@@ -4,8 +4,11 @@
 
 #include <sched.h>
 
-/* Without other threads on the processor these last for about 5 ms. */
-#define YIELDS_MOST 20000
+#include "base/clock.h"
+
+#define WAIT_MOST (5 * VB_MSEC)
+/* The clock is read after so many yields. */
+#define YIELDS 64
 
 static uint64_t word(uint32_t key, uint32_t qpn)
 {
@@ -24,10 +27,18 @@ static bool take_bit(_Atomic uint32_t *taken, unsigned i)
  * the caller holds the lock of a queue pair. Returns VB_HAZARDS then. */
 static unsigned near_hazard_take_one(_Atomic uint32_t *taken)
 {
-	for (unsigned turn = 0; turn < YIELDS_MOST; turn++, sched_yield())
+	vb_time since = 0, now = 0;
+
+	for (unsigned turn = 0; now - since <= WAIT_MOST; turn++) {
 		for (unsigned i = 0; i < VB_HAZARDS; i++)
 			if (take_bit(taken, i))
 				return i;
+		sched_yield();
+		if (turn % YIELDS == 0)
+			now = vb_clock_read();
+		if (!since)
+			since = now;
+	}
 	return VB_HAZARDS;
 }
 

@@ -172,26 +172,34 @@ static enum put put_lane_request(const struct vb_qp *qp,
 /* Let the kernel supply the pages of a long SEND once, before the peer fetches
  * it. If a page is slow to come (userfaultfd, FUSE, swap), this program waits
  * for it, and not the peer, inside the kernel. Whether the pages can be read at
- * all, the peer finds out. */
-static void touch_source(const struct vb_qp *qp, const struct vb_send_wqe *wqe)
+ * all, the peer finds out. False: the message is longer than what this step may
+ * still touch, so another step goes on. */
+static bool touch_source(const struct vb_qp *qp, const struct vb_send_wqe *wqe)
 	VB_REQUIRES(qp->drive)
 {
 	const struct vb_local_side local = { .pd = qp->pd,
 					     .sge = wqe->sge,
 					     .count = wqe->num_sge };
 	struct vb_near_qp *nq = vb_nq(qp);
+	uint32_t part;
 
-	if (nq->touched == nq->sent + 1)
-		return;
-	nq->touched = nq->sent + 1;
-	(void)vb_cma_touch(&local, wqe->length);
+	if (nq->touched != nq->sent + 1) {
+		nq->touched = nq->sent + 1;
+		nq->touched_bytes = 0;
+	}
+	part = VB_MIN(wqe->length - nq->touched_bytes, nq->step_left);
+	if (part)
+		(void)vb_cma_touch(&local, nq->touched_bytes, part);
+	nq->touched_bytes += part;
+	nq->step_left -= part;
+	return nq->touched_bytes == wqe->length;
 }
 
 enum vb_next vb_lane_put(struct vb_qp *qp, const struct vb_send_wqe *wqe,
 			 enum vb_near_op op, enum vb_fault fault, vb_time now)
 {
-	if (op == NEAR_PULL)
-		touch_source(qp, wqe);
+	if (op == NEAR_PULL && !touch_source(qp, wqe))
+		return NEXT_LATER;
 	switch (put_lane_request(qp, wqe, op, fault)) {
 	case PUT_NO_ROOM:
 		return wait_for_room(qp, now);

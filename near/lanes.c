@@ -70,9 +70,12 @@ struct pass {
 	vb_time now;
 	bool unhurried;
 	bool found;
-	/* no lane was left to another thread that may be about to process it */
+	/* no lane was left with messages that are about to be processed; a lane
+	 * that waits for memory does not count */
 	bool is_whole;
 	bool rings; /* see give_lane_back() */
+	/* a lane must be looked at again, though its peer will not ring */
+	bool leaves;
 };
 
 /* The claimed lane of @p has something to do. This function releases the lock
@@ -91,6 +94,8 @@ static void serve_claimed(struct vb_near *n, struct vb_peer *p, struct pass *s)
 		       : vb_serve_lane(n, p, s->now, &found);
 	vb_mutex_lock(&n->lanes_lock);
 	s->found |= found;
+	s->leaves |= state == LANE_LEAVES;
+	s->is_whole &= !p->is_stuck;
 	p->leaves |= state != LANE_GOES_ON;
 	if (VB_UNLIKELY(state == LANE_IS_OVER))
 		over = take_lane_out(n, p);
@@ -108,7 +113,9 @@ static void serve_nth(struct vb_near *n, unsigned nth, struct pass *s)
 	struct vb_peer *p = n->active[nth];
 
 	if (VB_UNLIKELY(!claim_lane(n, p)))
-		s->is_whole &= s->now - p->claim.since > CLAIM_IS_LONG;
+		/* The other thread may have read the clock later. */
+		s->is_whole &= s->now > p->claim.since &&
+			       s->now - p->claim.since > CLAIM_IS_LONG;
 	else if (lane_is_idle(n, p))
 		s->rings |= give_lane_back(n, p);
 	else
@@ -126,6 +133,8 @@ static void serve_pass(struct vb_near *n, struct pass *s)
 	vb_mutex_unlock(&n->lanes_lock);
 	if (VB_UNLIKELY(s->rings))
 		vb_peer_ring(n->self);
+	if (VB_UNLIKELY(s->leaves))
+		n->c.soon(n->c.arg);
 }
 
 bool vb_lanes_serve(struct vb_near *n, vb_time now, bool unhurried)
@@ -211,6 +220,8 @@ void vb_near_remove(struct vb_near *n, struct vb_peer *p, vb_time now)
 	vb_mutex_unlock(&n->lanes_lock);
 	if (s.rings)
 		vb_peer_ring(n->self);
+	if (s.leaves)
+		n->c.soon(n->c.arg);
 }
 
 /* (Unchecked: no other thread processes a lane, so no claim is needed.) */

@@ -197,17 +197,16 @@ bool vb_near_may_be_here(const struct vb_qp *qp) VB_REQUIRES(qp->drive);
 bool vb_near_is_heard(const struct vb_qp *qp) VB_REQUIRES(qp->drive);
 /* Process all lanes once. If this thread has seen an effect of a peer's action,
  * everything that the peer had put on its lane before that action is processed
- * when this call returns. False: nothing was done, because another thread is
- * processing the lanes. */
+ * when this call returns. False: some of it was not, because another thread
+ * processes that lane, or drives the queue pair that it is for. */
 bool vb_near_catch_up(struct vb_near *n, vb_time now);
 
 /* @yes: from now on a step of @qp copies at most LIGHT_BYTES (64 KiB), since
  * the caller processes a lane. */
 void vb_near_set_light(struct vb_qp *qp, bool yes) VB_REQUIRES(qp->drive);
-/* Does the thread that processes the lanes wait for qp->drive of @qp? Then the
+/* Does a thread that processes a lane wait for qp->drive of @qp? Then the
  * caller should release the lock soon. */
-bool vb_near_is_awaited(struct vb_near *n, const struct vb_qp *qp)
-	VB_REQUIRES(qp->drive);
+bool vb_near_is_awaited(const struct vb_qp *qp) VB_REQUIRES(qp->drive);
 /* Carry out the next requests of @qp. True: more can be done at once, in
  * another call. */
 bool vb_near_send(struct vb_near *n, struct vb_qp *qp, vb_time now)

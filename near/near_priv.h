@@ -118,8 +118,9 @@ struct vb_near_qp {
 	uint32_t sent, begun;
 	uint32_t acked;
 	/* The index behind the last long SEND whose memory this program has
-	 * touched before it told the peer to fetch the message. */
-	uint32_t touched;
+	 * begun to touch before it tells the peer to fetch the message, and how
+	 * many bytes of the message it has touched. */
+	uint32_t touched, touched_bytes;
 	/* The last message of which the peer has offered parts, and how many
 	 * bytes of the message this program has copied as parts. */
 	uint32_t part_seq, part_bytes;
@@ -146,6 +147,8 @@ struct vb_near_qp {
 	vb_time step_at;
 	/* The caller processes a lane, so a step must be short. */
 	bool light;
+	/* number of threads that process a lane and wait for drive */
+	_Atomic unsigned awaited;
 	/* Small WRITEs that gather for one system call: the index up to which
 	 * they were checked, and the latest time at which they are copied.
 	 * VB_NEVER: none gather. */
@@ -223,9 +226,6 @@ struct vb_near {
 	 * coalesce_lock. */
 	struct vb_qp *_Atomic coalescing;
 
-	/* A queue pair whose drive lock a thread that processes a lane waits
-	 * for. */
-	struct vb_qp *_Atomic awaits;
 	/* A leaf lock. It guards the fields below, and the claims of lanes. */
 	struct vb_mutex lanes_lock;
 	struct vb_peer *active[VB_SLOTS];

@@ -132,20 +132,22 @@ static void near_tell(struct vb_near *n, struct vb_peer *p,
 static bool take_drive(struct vb_near *n, struct vb_peer *p, struct vb_qp *qp)
 	VB_REQUIRES(p->claim) VB_TRY_ACQUIRE(true, qp->drive)
 {
+	/* near keeps its part of a queue pair as long as its memory */
+	struct vb_near_qp *nq = vb_nq(qp);
 	bool taken;
 
 	if (VB_LIKELY(vb_mutex_trylock(&qp->drive)))
 		return true;
-	atomic_store(&n->awaits, qp);
+	atomic_fetch_add(&nq->awaited, 1);
 	taken = vb_mutex_lock_briefly(&qp->drive, DRIVE_NAPS);
-	atomic_store(&n->awaits, NULL);
+	atomic_fetch_sub(&nq->awaited, 1);
 	p->is_stuck = !taken;
 	return taken;
 }
 
-bool vb_near_is_awaited(struct vb_near *n, const struct vb_qp *qp)
+bool vb_near_is_awaited(const struct vb_qp *qp)
 {
-	return atomic_load(&n->awaits) == qp;
+	return atomic_load(&vb_nq(qp)->awaited);
 }
 
 /* (Unchecked: there may be no queue pair to lock.) */
@@ -185,9 +187,8 @@ static int serve_run(struct vb_near *n, struct vb_peer *p, unsigned *left,
 	qp = vb_near_find_qp(n, dqpn);
 	if (qp && !take_drive(n, p, qp))
 		return 0;
-	if (qp) {
+	if (qp)
 		now = vb_qp_advance(qp, now);
-	}
 	a.count = 0;
 	do {
 		near_carry_out(n, p, qp, &r, data, &next);
@@ -383,6 +384,7 @@ static void look_after_part(struct vb_near *n, struct vb_peer *p, vb_time now)
 enum vb_lane_state vb_serve_last(struct vb_near *n, struct vb_peer *p,
 				 vb_time now)
 {
+	p->is_stuck = false;
 	if (p->split.waits)
 		look_after_part(n, p, now);
 	if (p->split.waits && !vb_grace_has_left(p, p->split.qpn))
@@ -393,6 +395,9 @@ enum vb_lane_state vb_serve_last(struct vb_near *n, struct vb_peer *p,
 		return LANE_LEAVES;
 	if (!p->lies)
 		serve_rest(n, p, now);
+	/* What is left is for a queue pair that another thread drives. */
+	if (p->is_stuck)
+		return LANE_LEAVES;
 	return vb_serve_abandon(n, p) ? LANE_IS_OVER : LANE_LEAVES;
 }
 

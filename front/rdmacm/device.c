@@ -271,7 +271,7 @@ static void use_gid(struct rcm_id *id, const struct ibv_gid_entry *e,
 	struct rcm_device *d = id->device;
 
 	/* there is no session whose thread watches removals */
-	if (!rcm.has_roce)
+	if (!rcm.has_roce && !rcm.has_ib)
 		rcm_iw_watch();
 	if (!d->pd)
 		d->pd = ibv_alloc_pd(d->verbs);

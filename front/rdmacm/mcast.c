@@ -109,17 +109,21 @@ int rcm_group_joined(struct rcm_id *id, const struct ibv_ah_attr *ah)
 {
 	struct rcm_group *g;
 	bool attach = false;
+	uint16_t lid = 0;
 	int rc = 0;
 
+	/* Once the lock is released, the program may leave the group. */
 	pthread_mutex_lock(&rcm.lock);
 	g = *find(id, ah->grh.dgid.raw);
+	if (g)
+		lid = g->lid;
 	if (g && id->pub.qp && !g->sends_only && !g->attached) {
 		g->attached = id->pub.qp;
 		attach = true;
 	}
 	pthread_mutex_unlock(&rcm.lock);
 	if (attach)
-		rc = -ibv_attach_mcast(id->pub.qp, &ah->grh.dgid, g->lid);
+		rc = -ibv_attach_mcast(id->pub.qp, &ah->grh.dgid, lid);
 	return g ? rc : -ENOENT;
 }
 

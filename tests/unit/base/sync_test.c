@@ -78,14 +78,28 @@ static void VB_UNCHECKED mutex__tried_is_not_waited_for(void **state)
 	vb_mutex_unlock(&lock);
 }
 
+/* How often another thread has got the mutex by waiting briefly for it. */
+static void *VB_UNCHECKED wait_briefly(void *times)
+{
+	for (unsigned naps = 0; naps <= 5; naps += 5)
+		if (vb_mutex_lock_briefly(&lock, naps)) {
+			++*(unsigned *)times;
+			vb_mutex_unlock(&lock);
+		}
+	return NULL;
+}
+
 /* A thread that waits briefly gives up, or gets the mutex when it is free. */
 static void VB_UNCHECKED mutex__is_waited_for_briefly(void **state)
 {
-	pthread_t napper;
+	pthread_t napper, waiter;
+	unsigned times = 0;
 
 	assert_true(vb_mutex_trylock(&lock));
-	assert_false(vb_mutex_lock_briefly(&lock, 0));
-	assert_false(vb_mutex_lock_briefly(&lock, 5));
+	assert_int_equal(pthread_create(&waiter, NULL, wait_briefly, &times),
+			 0);
+	pthread_join(waiter, NULL);
+	assert_int_equal(times, 0);
 	vb_mutex_unlock(&lock);
 	assert_true(vb_mutex_lock_briefly(&lock, 0));
 	vb_mutex_unlock(&lock);
