@@ -3,6 +3,9 @@
  * Whom a queue pair takes for its peer, and at what time it processes what the
  * peer has put on the lane.
  */
+#include <pthread.h>
+#include <semaphore.h>
+
 #include "near/near_priv.h"
 #include "tests/protocol/near_fixture.h"
 
@@ -228,6 +231,62 @@ static void clock__rnr_waits_from_the_queue_pairs_time(void **state)
 	stage_close(t);
 }
 
+/* Keeps the queue pair's lock until @release is set. */
+struct holder {
+	struct vb_qp *qp;
+	sem_t holds, release;
+};
+
+static void *hold_drive(void *arg)
+{
+	struct holder *h = arg;
+
+	vb_mutex_lock(&h->qp->drive);
+	sem_post(&h->holds);
+	sem_wait(&h->release);
+	vb_mutex_unlock(&h->qp->drive);
+	return NULL;
+}
+
+/* The peer sends and ends, while another thread keeps the lock of the queue
+ * pair for which the message is: the message is received later. */
+static void peer__that_ended_is_still_heard(void **state)
+{
+	struct stage *t = stage_open(&near_sim_path, 1, NULL);
+	struct vb_send_wqe wqe = stage_wqe(t, WR_SEND, AT, LEN);
+	struct vb_near *n = near_sim_near(&t->sim, 1);
+	struct holder h = { .qp = t->pair.qp[1] };
+	struct vb_peer *p;
+	struct vb_cqe wc;
+	pthread_t thread;
+	unsigned before;
+
+	near_sim_stand_by(&t->sim, 1, false);
+	stage_recv(t, AT, LEN, t->mr[1]->key);
+	near_sim_stop(&t->sim, 1);
+	stage_post(t, &wqe, AT, t->mr[0]->key);
+	sim_drive(&t->sim);
+	near_sim_stop(&t->sim, 0);
+	p = vb_peer_get(n->active[n->active[0] == n->self]);
+	before = n->active_count;
+	assert_int_equal(sem_init(&h.holds, 0, 0), 0);
+	assert_int_equal(sem_init(&h.release, 0, 0), 0);
+	assert_int_equal(pthread_create(&thread, NULL, hold_drive, &h), 0);
+	sem_wait(&h.holds);
+	vb_near_remove(n, p, t->sim.now);
+	assert_false(sim_poll(t->pair.recv_cq[1], &wc));
+	sem_post(&h.release);
+	pthread_join(thread, NULL);
+	(void)vb_near_poll(n, t->sim.now);
+	assert_true(sim_poll(t->pair.recv_cq[1], &wc));
+	assert_int_equal(wc.status, WC_SUCCESS);
+	assert_int_equal(n->active_count, before - 1);
+	vb_peer_put(p);
+	near_sim_go_on(&t->sim, 1);
+	near_sim_go_on(&t->sim, 0);
+	stage_close(t);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -235,6 +294,7 @@ int main(void)
 		cmocka_unit_test(follow__a_port_that_reaches_nobody),
 		cmocka_unit_test(follow__a_request_that_is_on_the_lane),
 		cmocka_unit_test(follow__a_partition_that_it_leaves),
+		cmocka_unit_test(peer__that_ended_is_still_heard),
 		cmocka_unit_test(clock__of_a_queue_pair_never_goes_back),
 		cmocka_unit_test(clock__rnr_waits_from_the_queue_pairs_time),
 	};
