@@ -3,6 +3,7 @@
 #include "tests/unit/broker/fake_fabric.h"
 
 #include <errno.h>
+#include <poll.h>
 
 #include "broker/place.h"
 
@@ -340,6 +341,24 @@ static void fabric__that_breaks_the_protocol(void **state)
 	expect_end(n);
 }
 
+/* The program that gave the connection has it open still, too. When the fabric
+ * has ended, the broker must not be woken by it again and again. */
+static void fabric__that_ends_wakes_nobody_afterwards(void **state)
+{
+	struct pollfd ready = { vb_places_fd(places), POLLIN, 0 };
+	int kept = dup(fabric.broker);
+
+	(void)state;
+	assert_true(kept >= 0);
+	(void)give();
+	close(fabric.fd);
+	fabric.fd = -1;
+	assert_int_equal(poll(&ready, 1, 0), 1);
+	vb_places_poll(places);
+	assert_int_equal(poll(&ready, 1, 0), 0);
+	close(kept);
+}
+
 /* The number of a place that has ended stays taken while a program uses it. */
 static void reap__only_what_nobody_uses(void **state)
 {
@@ -375,6 +394,7 @@ int main(void)
 		TEST(fabric__that_ends),
 		TEST(fabric__that_says_what_is_impossible),
 		TEST(fabric__that_breaks_the_protocol),
+		TEST(fabric__that_ends_wakes_nobody_afterwards),
 		TEST(reap__only_what_nobody_uses),
 	};
 
