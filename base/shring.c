@@ -114,10 +114,17 @@ bool vb_shring_publish(struct vb_shring_out *o)
 	return must_ring(&o->peer->sleeps, &o->rung);
 }
 
-bool vb_shring_has_backlog(const struct vb_shring_out *o)
+uint64_t vb_shring_published(const struct vb_shring_out *o)
 {
-	return atomic_load_explicit(&o->own->head, memory_order_relaxed) !=
-	       atomic_load_explicit(&o->peer->tail, memory_order_relaxed);
+	return atomic_load_explicit(&o->own->head, memory_order_relaxed);
+}
+
+bool vb_shring_has_released(const struct vb_shring_out *o, uint64_t position)
+{
+	uint64_t tail =
+		atomic_load_explicit(&o->peer->tail, memory_order_relaxed);
+
+	return (int64_t)(position - tail) <= 0;
 }
 
 /* Read how far the producer has written. False: it claims more than the ring

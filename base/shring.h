@@ -87,9 +87,12 @@ void vb_shring_commit(struct vb_shring_out *o, uint32_t len);
  * and the caller must ring its bell. */
 VB_MUST_CHECK bool vb_shring_publish(struct vb_shring_out *o);
 
-/* Are there published records that the consumer has not released? Any thread
- * may ask. The answer is no better than what the consumer writes. */
-bool vb_shring_has_backlog(const struct vb_shring_out *o);
+/* Returns the position in the stream of bytes behind the last published record.
+ * Any thread may ask. */
+uint64_t vb_shring_published(const struct vb_shring_out *o);
+/* Has the consumer released all records before @position? Any thread may ask.
+ * The answer is no better than what the consumer writes. */
+bool vb_shring_has_released(const struct vb_shring_out *o, uint64_t position);
 
 /* Take the next record. Returns its bytes, which stay until
  * vb_shring_release(), and sets *@len. NULL: with *@len 0 the ring is empty;

@@ -407,13 +407,13 @@ static enum vb_fault eng_take_request(struct vb_engine *e, struct session *s,
 	    l->mtu < vb_mtu_bytes(1) || l->mtu > vb_mtu_bytes(5))
 		return FAULT_LENGTH;
 	qp = &g->forward.qp;
-	vb_mutex_lock(&qp->drive);
+	vb_mutex_lock(&g->forward.qp.drive);
 	qp->adapter = a;
 	qp->mtu = l->mtu;
 	qp->attr.dest_qp_num = l->sqpn & 0xffffff;
-	(void)vb_qp_advance(qp, vb_now());
+	(void)vb_qp_advance(&g->forward.qp, vb_now());
 	fault = vb_forward_take(&g->forward, &l->domain, &pkt, &l->value);
-	vb_mutex_unlock(&qp->drive);
+	vb_mutex_unlock(&g->forward.qp.drive);
 	return fault;
 }
 

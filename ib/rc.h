@@ -68,9 +68,11 @@ struct vb_req {
 	/* the time when the local ACK timeout expires; VB_NEVER: the timer does
 	 * not run */
 	vb_time ack_at;
-	/* The link did not carry packets on at the time @stuck_at, when a timer
-	 * of the packet @stuck_una expired. Valid while @stuck_una is una. */
+	/* At the time @stuck_at a timer of the packet @stuck_una expired, and
+	 * the link had not carried its frames before the position @stuck_mark
+	 * on. VB_NEVER: it had. Valid while @stuck_una is una. */
 	vb_time stuck_at;
+	uint64_t stuck_mark;
 	uint32_t stuck_una;
 	/* the time to send a probe; VB_NEVER: the probe timer does not run */
 	vb_time probe_at;

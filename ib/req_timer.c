@@ -28,25 +28,30 @@ void vb_req_heard(struct vb_qp *qp, vb_time now)
 #define STUCK_MOST (10 * VB_SEC)
 
 /*
- * A timer has expired. Do the link's frames still wait in this machine, so that
- * the peer cannot have heard them? The process of an emulated fabric may wait
+ * A timer has expired. True: the frames that this program had sent until a
+ * timer expired first still wait in this machine, so the peer cannot have heard
+ * them, and the timers begin anew: the process of an emulated fabric may wait
  * for its processor longer than all retries last. An adapter's timer starts
- * when the packet leaves. A process that is stopped postpones the timeouts for
+ * when the packet leaves. A process that is stopped postpones timeouts for
  * STUCK_MOST only.
  */
-static bool is_stuck(const struct vb_qp *qp, vb_time now) VB_REQUIRES(qp->drive)
+static bool postpone(struct vb_qp *qp, vb_time now) VB_REQUIRES(qp->drive)
 {
 	struct vb_req *req = &vb_rc(qp)->req;
 	const struct vb_link *link = qp->adapter->link;
 
-	if (!link || !link->ops->is_backlogged ||
-	    !link->ops->is_backlogged(link))
+	if (!link || !link->ops->sent)
 		return false;
 	if (req->stuck_at == VB_NEVER || req->stuck_una != req->una) {
 		req->stuck_at = now;
 		req->stuck_una = req->una;
+		req->stuck_mark = link->ops->sent(link);
 	}
-	return now - req->stuck_at < STUCK_MOST;
+	if (link->ops->has_carried(link, req->stuck_mark) ||
+	    now - req->stuck_at >= STUCK_MOST)
+		return false;
+	vb_req_rearm(qp, now);
+	return true;
 }
 
 /* The local ACK timeout has expired: go back, or give up after too many retries
@@ -56,6 +61,9 @@ static void time_out(struct vb_qp *qp, vb_time now) VB_REQUIRES(qp->drive)
 	struct vb_req *req = &vb_rc(qp)->req;
 
 	vb_count(qp->adapter, CNT_TIMEOUTS, 1);
+	if (now - req->stuck_at < STUCK_MOST)
+		/* The frames of the next try have a position of their own. */
+		req->stuck_at = VB_NEVER;
 	if (req->retries >= qp->attr.retry_cnt) {
 		vb_count(qp->adapter, CNT_RETRY_EXCEEDED, 1);
 		vb_comp_fail(qp, WC_RETRY_EXC_ERR);
@@ -102,9 +110,9 @@ void vb_req_run_timers(struct vb_qp *qp, vb_time now, struct vb_txq *out)
 		req->rnr_at = VB_NEVER;
 	if (now < VB_MIN(req->ack_at, req->probe_at))
 		return;
-	if (is_stuck(qp, now))
-		vb_req_rearm(qp, now);
-	else if (now >= req->ack_at)
+	if (postpone(qp, now))
+		return;
+	if (now >= req->ack_at)
 		time_out(qp, now);
 	else if (req->probe_acked)
 		vb_req_recover_guess(qp, now);

@@ -189,9 +189,14 @@ static void link_ib_drop(struct vb_link *l, struct vb_txq *q)
 	vb_txq_reset(q);
 }
 
-static bool ib_is_backlogged(const struct vb_link *l)
+static uint64_t ib_sent(const struct vb_link *l)
 {
-	return vb_shring_has_backlog(&ib_of(l)->out);
+	return vb_shring_published(&ib_of(l)->out);
+}
+
+static bool ib_has_carried(const struct vb_link *l, uint64_t position)
+{
+	return vb_shring_has_released(&ib_of(l)->out, position);
 }
 
 static bool ib_send(struct vb_link *l, struct vb_txq *q)
@@ -406,7 +411,8 @@ static const struct vb_link_ops ib_ops = {
 	.join = ib_join,
 	.leave = ib_leave,
 	.send = ib_send,
-	.is_backlogged = ib_is_backlogged,
+	.sent = ib_sent,
+	.has_carried = ib_has_carried,
 	.drop = link_ib_drop,
 	.recv = ib_recv,
 	.fd = ib_fd,

@@ -204,10 +204,12 @@ struct vb_link_ops {
 	 * counted. Many threads may call it at a time. */
 	bool (*send)(struct vb_link *l, struct vb_txq *q);
 
-	/* Optional. Do frames of send() wait in this machine's memory because
-	 * the process that carries them on has not run since? Any thread may
-	 * ask. */
-	bool (*is_backlogged)(const struct vb_link *l);
+	/* Optional, of a link whose frames another process of this machine
+	 * carries on. sent() returns the position behind the last frame of
+	 * send(); has_carried(): has that process taken all frames before
+	 * @position? Any thread may ask. */
+	uint64_t (*sent)(const struct vb_link *l);
+	bool (*has_carried)(const struct vb_link *l, uint64_t position);
 
 	/* Drop the frames that are still in @q, count them as lost, and reset
 	 * @q. */

@@ -50,7 +50,8 @@ static bool read_roce1_head(const uint8_t *bytes, uint32_t len,
 	if (len < VB_ROCE1_HEAD + LEAST ||
 	    vb_load_be(bytes + AT_TYPE, 2) != VB_ROCE1_TYPE ||
 	    !vb_grh_get_iba(bytes + AT_GRH, &g) || g.udp_bytes < LEAST ||
-	    g.udp_bytes % 4 != 0 || g.udp_bytes > len - VB_ROCE1_HEAD)
+	    g.udp_bytes % 4 != 0 || g.udp_bytes > VB_FRAME_MAX ||
+	    g.udp_bytes > len - VB_ROCE1_HEAD)
 		return false;
 	*f = (struct vb_frame){
 		.bytes = bytes + VB_ROCE1_HEAD,

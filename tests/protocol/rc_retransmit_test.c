@@ -35,19 +35,19 @@ static void requester__waits_for_a_link_that_is_stuck(void **state)
 	attr.retry_cnt = 0;
 	b = bench_open_as(&attr, &sim_caps);
 	b->lose = lose_all;
-	b->sim.side[0].backlogged = true;
+	b->sim.side[0].carries_nothing = true;
 	bench_post(b, 0, WR_WRITE, 0, 8, 0);
 	sim_run(&b->sim, b->sim.now + 9 * VB_SEC);
 	bench_expect_no_wc(b->pair.send_cq[0]);
 	assert_int_equal(b->logged, 1);
 	assert_int_equal(counter(b, 0, CNT_TIMEOUTS), 0);
 	b->lose = NULL;
-	b->sim.side[0].backlogged = false;
+	b->sim.side[0].carries_nothing = false;
 	sim_run(&b->sim, b->sim.now + VB_SEC);
 	bench_expect_wc(b->pair.send_cq[0], 0, WC_SUCCESS);
 
 	b->lose = lose_all;
-	b->sim.side[0].backlogged = true;
+	b->sim.side[0].carries_nothing = true;
 	bench_post(b, 0, WR_WRITE, 1, 8, 0);
 	sim_run(&b->sim, b->sim.now + 9 * VB_SEC);
 	bench_expect_no_wc(b->pair.send_cq[0]);

@@ -330,15 +330,21 @@ static int route(struct vb_link *l, struct vb_route *r)
 	return 0;
 }
 
-static bool is_backlogged(const struct vb_link *l)
+static uint64_t sent_position(const struct vb_link *l)
 {
-	return VB_CONTAINER_OF(l, struct sim_side, link)->backlogged;
+	return VB_CONTAINER_OF(l, struct sim_side, link)->sim->sent;
+}
+
+static bool has_carried(const struct vb_link *l, uint64_t position)
+{
+	return !VB_CONTAINER_OF(l, struct sim_side, link)->carries_nothing;
 }
 
 static const struct vb_link_ops link_ops = { .name = "sim",
 					     .route = route,
 					     .aim = route,
-					     .is_backlogged = is_backlogged };
+					     .sent = sent_position,
+					     .has_carried = has_carried };
 
 static void open_side(struct sim *s, unsigned number)
 {

@@ -63,7 +63,7 @@ struct sim_side {
 	struct vb_pd *pd;
 	struct vb_async async;
 	struct vb_link link;
-	bool backlogged; /* what the link answers is_backlogged() */
+	bool carries_nothing; /* what the link says of all frames */
 	struct vb_qp *qps[SIM_QPS];
 	unsigned qp_count;
 };

@@ -71,18 +71,26 @@ static void expect_none(void)
 	assert_int_equal(len, 0);
 }
 
-/* A record is a backlog from its publication until its release. */
-static void shring__knows_its_backlog(void **state)
+/* A position counts as released when all records before it were released, also
+ * if there are others behind it. */
+static void shring__knows_what_was_released(void **state)
 {
-	assert_false(vb_shring_has_backlog(&p.out));
+	uint64_t first;
+
+	assert_true(vb_shring_has_released(&p.out, 0));
 	assert_true(put(8, 1));
-	assert_false(vb_shring_has_backlog(&p.out));
+	assert_int_equal(vb_shring_published(&p.out), 0);
 	assert_false(vb_shring_publish(&p.out));
-	assert_true(vb_shring_has_backlog(&p.out));
+	first = vb_shring_published(&p.out);
+	assert_false(vb_shring_has_released(&p.out, first));
 	expect(8, 1);
-	assert_true(vb_shring_has_backlog(&p.out));
+	assert_false(vb_shring_has_released(&p.out, first));
+	assert_true(put(8, 2));
+	assert_false(vb_shring_publish(&p.out));
 	assert_false(vb_shring_release(&p.in));
-	assert_false(vb_shring_has_backlog(&p.out));
+	assert_true(vb_shring_has_released(&p.out, first));
+	assert_false(
+		vb_shring_has_released(&p.out, vb_shring_published(&p.out)));
 }
 
 /* Lengths of all kinds go round the ring many times. */
@@ -284,7 +292,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(shring__records_keep_their_order),
 		TEST(shring__unpublished_is_unseen),
-		TEST(shring__knows_its_backlog),
+		TEST(shring__knows_what_was_released),
 		TEST(shring__begun_in_vain),
 		TEST(shring__taken_back),
 		TEST(shring__a_full_ring_waits_for_half),
