@@ -143,6 +143,7 @@ static void lose_fabric(struct vb_engine *e, struct vb_fabric *f)
 	vb_mutex_lock(&e->fabric_lock);
 	f->ended = true;
 	vb_mutex_unlock(&e->fabric_lock);
+	vb_ib_end(f->link);
 	vb_ports_tell(f->oa, vb_port_ib_end(&f->oa->adapter.port));
 	vb_engine_fail_all(e, f->link, vb_now());
 }

@@ -40,6 +40,7 @@ struct vb_ib {
 	bool starving;
 	/* the fabric's process has broken the rules of a ring, and the link has
 	 * shut @control down */
+	atomic_bool ended; /* the fabric's process has ended */
 	atomic_bool given_up;
 	struct {
 		_Atomic uint64_t frames, calls, bytes, lost;
@@ -196,7 +197,10 @@ static uint64_t ib_sent(const struct vb_link *l)
 
 static bool ib_has_carried(const struct vb_link *l, uint64_t position)
 {
-	return vb_shring_has_released(&ib_of(l)->out, position);
+	const struct vb_ib *ib = ib_of(l);
+
+	return atomic_load_explicit(&ib->ended, memory_order_relaxed) ||
+	       vb_shring_has_released(&ib->out, position);
 }
 
 static bool ib_send(struct vb_link *l, struct vb_txq *q)
@@ -359,6 +363,11 @@ static void ib_leave(struct vb_link *l, int member)
 }
 
 /* --- life --- */
+
+void vb_ib_end(struct vb_link *l)
+{
+	atomic_store(&ib_of(l)->ended, true);
+}
 
 void vb_ib_set_lid(struct vb_link *l, uint16_t lid, uint8_t lmc)
 {

@@ -136,6 +136,27 @@ static void ib__a_broken_tail_ends_the_connection(void **state)
 	assert_true(send_frames(3));
 }
 
+/* Frames lie in the ring until the fabric's process takes them. When that
+ * process has ended, none does, and timeouts must count. */
+static void ib__carries_frames_until_the_fabric_ends(void **state)
+{
+	const struct vb_link_ops *ops = t.link->ops;
+	uint64_t before = ops->sent(t.link), behind;
+
+	(void)state;
+	assert_true(ops->has_carried(t.link, before));
+	assert_true(send_frames(2));
+	behind = ops->sent(t.link);
+	assert_true(ops->has_carried(t.link, before));
+	assert_false(ops->has_carried(t.link, behind));
+	atomic_store(&t.peer->tail, behind);
+	assert_true(ops->has_carried(t.link, behind));
+	assert_true(send_frames(1));
+	assert_false(ops->has_carried(t.link, ops->sent(t.link)));
+	vb_ib_end(t.link);
+	assert_true(ops->has_carried(t.link, ops->sent(t.link)));
+}
+
 int main(void)
 {
 #define CASE(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
@@ -144,6 +165,7 @@ int main(void)
 		CASE(ib__a_broken_head_ends_the_connection),
 		CASE(ib__a_broken_length_ends_the_connection),
 		CASE(ib__a_broken_tail_ends_the_connection),
+		CASE(ib__carries_frames_until_the_fabric_ends),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
