@@ -192,9 +192,9 @@ says "service levels: the lanes of an adapter" "$row" \
 	Hca3 smpquery sl2vl "$((16#$lid))"
 counts "service levels: the lanes of a switch, from each port to port 1" 9 \
 	"$row" Switch1 smpquery -G sl2vl "$(guid Switch1)" 1
-fabric_down
 kill "$opensm"
 wait "$opensm" 2>/dev/null
+fabric_down
 
 # --- what is wrong is said ---
 wrong() { # NAME PATTERN ARGUMENT...
