@@ -250,7 +250,9 @@ static void send_inv__in_a_run(void **state)
 	bench_inject(w.b, 1, &write, 8, 7);
 	bench_expect_aeth(w.b, 1, VB_SYN_ACK, 0);
 	assert_int_equal(w.b->mem[1][64], 7);
+	vb_mutex_lock(&qp->drive);
 	assert_ptr_equal(vb_rc(qp)->resp.in.run.mr, w.mw);
+	vb_mutex_unlock(&qp->drive);
 	inv = send_inv(&w, 1);
 	bench_inject(w.b, 1, &inv, 8, 1);
 	bench_expect_aeth(w.b, 1, VB_SYN_ACK, 1);
