@@ -14,6 +14,7 @@
 #include "base/shm.h"
 #include "near/copy_helper.h"
 #include "near/grace.h"
+#include "near/session_priv.h"
 
 /* Pause between checks whether the introduction has ended. */
 #define DECIDE_EVERY  (50 * VB_USEC)
@@ -182,6 +183,7 @@ void vb_near_destroy(struct vb_near *n)
 {
 	if (!n->c.world)
 		vb_session_fini(n, 0);
+	vb_session_see_off(n, true);
 	destroy_parts(n);
 	if (n->helper)
 		vb_copy_helper_destroy(n->helper);

@@ -630,6 +630,5 @@ void vb_session_fini(struct vb_near *n, vb_time now)
 			near_drop(n, n->peers[i], now);
 	while (n->callers)
 		near_drop(n, n->callers, now);
-	vb_session_see_off(n, true);
 	close(n->epoll_fd);
 }
