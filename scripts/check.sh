@@ -455,7 +455,8 @@ layer ib_verbs "verbs over LIDs, through a fabric's switches" program ib_verbs
 layer ipoib "IP over an InfiniBand subnet" program ipoib
 layer ib_mpi "Open MPI on the adapters of a fat tree" program ib_mpi
 layer ib_ports "what programs see of a fabric's ports" program ib_ports
-layer ib_near "two programs of one host at one adapter of a fabric" program ib_near
+# It reads counters that programs of other layers would add to.
+alone ib_near "two programs of one host at one adapter of a fabric" program ib_near
 layer ib_data "every byte compared over links that damage frames" program ib_data
 layer ib_cm "rdma_cm over a fabric, by its subnet administrator" program ib_cm
 layer near "two programs of one host, without packets" program near
