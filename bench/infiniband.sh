@@ -23,8 +23,7 @@ device=roce_veth0
 address=$HOST_A
 gid=$(gid_index a $device "::ffff:$HOST_A")
 
-# roce COMMAND...: one of bench/lib.sh, whose programs listen where perftest
-# does by default.
+# roce COMMAND...: run a command of bench/lib.sh with perftest's default port.
 roce() {
 	local port=18515
 

@@ -8,10 +8,10 @@
 
 /* How long an adapter that no program uses stays while connections end. */
 #define STAY (5 * VB_SEC)
-/* The life time of a packet (IBA 15.2.5.16) becomes the Local ACK Timeout of a
- * round trip, whose code has 5 bits. opensm gives a port's path to itself no
- * life time, which would mean 8 us; but the peer is a process, and may have to
- * wait for a processor. */
+/* The Local ACK Timeout, a code of 5 bits, follows from the life time of a
+ * packet (IBA 15.2.5.16): it covers a round trip. opensm gives a port's path to
+ * itself no life time, which would mean 8 us; but the peer is a process, and
+ * may have to wait for a processor. */
 #define LEAST_ACK_TIMEOUT 17
 #define MOST_ACK_TIMEOUT  31
 

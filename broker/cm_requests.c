@@ -187,8 +187,8 @@ static bool is_named_rightly(const struct vb_cm_client *c,
 	       (vb_gid_is_zero(&m->src_name) && vb_gid_is_zero(&m->dst_name));
 }
 
-/* Returns the path of the MADs of a connection whose packets take the path in
- * @m. */
+/* Returns the path for the MADs of a connection. @m has the path for the
+ * connection's packets. */
 static struct vb_mad_path mad_path_of(const struct vb_ipc_cm *m)
 {
 	struct vb_mad_path path = { .sgid = m->src,

@@ -50,8 +50,8 @@ static int watch_link(const struct vb_gsi *g, const struct vb_link *l)
 		       : 0;
 }
 
-/* RoCEv1 is for connections of devices that have it, whose programs have
- * CAP_NET_RAW. Without it the others go on. */
+/* Open the link of RoCEv1. It needs CAP_NET_RAW; without that capability the
+ * broker goes on with RoCEv2 alone. */
 static void open_v1(struct vb_gsi *g)
 {
 	int rc = vb_roce1_open(0, false, &g->v1);

@@ -35,7 +35,7 @@ struct place {
 	/* the fabric's process, as the kernel identifies it */
 	pid_t pid;
 	uid_t uid;
-	uid_t giver; /* the user whose program gave the place */
+	uid_t giver; /* user of the program that gave the connection */
 	struct vb_place_claim claim;
 	/* the port, as the fabric has told it last */
 	struct vb_verbs_port port;
@@ -98,9 +98,9 @@ int vb_places_fd(const struct vb_places *all)
 /* --- giving and using places --- */
 
 /* Identifies the process at the other end of @fd. A user may use only a fabric
- * of its own; root may use all. Who connects to another user's fabric is hung
- * up on, but has the connection for a moment; and users that this namespace
- * does not map all have one number. */
+ * of its own; root may use all. A fabric ends the connection of another user's
+ * program, but that program has the connection for a moment; and all users that
+ * this namespace does not map have one number. */
 static int identify(int fd, uid_t user, pid_t *pid, uid_t *uid)
 {
 	struct ucred peer = { 0 };

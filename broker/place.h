@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Places: ports of InfiniBand adapters whose fabrics' processes serve the
+ * Places: ports of InfiniBand adapters. The process of a fabric serves the
  * programs of this host. A program gives the broker a connection to the fabric,
  * on which the program has registered two agents (wire/umad_ipc.h), and the
  * broker sends and receives the MADs of queue pair 1 there. A fabric serves its
- * own user and root, so who shows a connection to it may use the place. What
- * the fabric says is checked: a program can be the fabric itself.
+ * own user and root, so a program that has a connection to it may use the
+ * place. What the fabric says is checked: a program can be the fabric itself.
  */
 #ifndef BROKER_PLACE_H
 #define BROKER_PLACE_H
@@ -30,9 +30,8 @@ struct vb_place_ops {
 	 * The bytes are valid during the call. */
 	void (*cm)(void *arg, const struct vb_mad_path *back,
 		   const uint8_t *bytes, size_t len);
-	/* An answer of the subnet administrator of @place has come; or
-	 * (@silent) no answer, to the request whose MAD header is in
-	 * @bytes. */
+	/* @bytes: an answer of the subnet administrator of @place. @silent:
+	 * no answer came; @bytes has the MAD header of the request. */
 	void (*sa)(void *arg, unsigned place, bool silent, const uint8_t *bytes,
 		   size_t len);
 	/* @what: bits of enum vb_place_change. */
@@ -64,7 +63,8 @@ struct vb_place_claim {
 };
 
 /* Returns the number of the place that @claim describes, of the fabric at the
- * other end of the connection @fd. @uid: the user who shows @fd. -ENOENT: there
+ * other end of the connection @fd. @uid: the user of the program that gave @fd
+ * to the broker. -ENOENT: there
  * is no such place yet; -EPERM: the fabric is another user's; -EPROTO: @fd is
  * no connection. */
 VB_MUST_CHECK int vb_place_find(const struct vb_places *all, int fd, uid_t uid,
