@@ -374,10 +374,11 @@ static void near_forget_peer(struct vb_near *n, struct vb_qp *qp)
 	VB_REQUIRES(qp->drive)
 {
 	struct vb_near_qp *nq = vb_nq(qp);
+	const size_t from = offsetof(struct vb_near_qp, life);
 
 	vb_near_unlist(n, qp);
 	vb_peer_put(nq->peer);
-	*nq = (struct vb_near_qp){ .life = 0 };
+	memset((char *)nq + from, 0, sizeof(*nq) - from);
 	vb_near_req_reset(qp);
 }
 

@@ -86,6 +86,10 @@ static inline uint32_t vb_near_write_size(uint32_t length)
 }
 
 struct vb_near_qp {
+	/* The number of threads that process a lane and wait for drive. They
+	 * count themselves without drive, so near_forget_peer() keeps it. It
+	 * clears the fields from @life on. */
+	_Atomic unsigned awaited;
 	/* A random number, chosen anew each time the queue pair enters RTR, so
 	 * that peers tell its connections apart; 0: it is in no state from RTR
 	 * on. */
@@ -147,8 +151,6 @@ struct vb_near_qp {
 	vb_time step_at;
 	/* The caller processes a lane, so a step must be short. */
 	bool light;
-	/* number of threads that process a lane and wait for drive */
-	_Atomic unsigned awaited;
 	/* Small WRITEs that gather for one system call: the index up to which
 	 * they were checked, and the latest time at which they are copied.
 	 * VB_NEVER: none gather. */

@@ -287,6 +287,26 @@ static void peer__that_ended_is_still_heard(void **state)
 	stage_close(t);
 }
 
+/* A thread that processes a lane waits for the queue pair's lock, while the
+ * program moves the queue pair to RESET: the count of such threads stays right.
+ * If it did not, each poster would give the lock up at each step from then on.
+ */
+static void enter__reset_keeps_the_count_of_threads_that_wait(void **state)
+{
+	struct stage *t = stage_open(&near_sim_path, 1, NULL);
+	struct vb_near *n = near_sim_near(&t->sim, 1);
+	struct vb_qp *qp = t->pair.qp[1];
+
+	vb_mutex_lock(&qp->drive);
+	atomic_fetch_add(&vb_nq(qp)->awaited, 1);
+	vb_near_enter(n, qp, QPS_ERR, QPS_RESET, true);
+	assert_true(vb_near_is_awaited(qp));
+	atomic_fetch_sub(&vb_nq(qp)->awaited, 1);
+	assert_false(vb_near_is_awaited(qp));
+	vb_mutex_unlock(&qp->drive);
+	stage_close(t);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -295,6 +315,8 @@ int main(void)
 		cmocka_unit_test(follow__a_request_that_is_on_the_lane),
 		cmocka_unit_test(follow__a_partition_that_it_leaves),
 		cmocka_unit_test(peer__that_ended_is_still_heard),
+		cmocka_unit_test(
+			enter__reset_keeps_the_count_of_threads_that_wait),
 		cmocka_unit_test(clock__of_a_queue_pair_never_goes_back),
 		cmocka_unit_test(clock__rnr_waits_from_the_queue_pairs_time),
 	};
