@@ -38,6 +38,8 @@ done
 . "$here/cm.sh" || exit
 # shellcheck source=tests/lab/siw.sh
 . "$here/siw.sh" || exit
+# shellcheck source=tests/lab/yama.sh
+. "$here/yama.sh" || exit
 
 [ $full = yes ] || hurry_perftest
 lab_begin "$0" "${arguments[@]}"
@@ -47,5 +49,6 @@ loss_matrix
 windows_matrix
 cm_matrix
 siw_matrix
+yama_matrix
 errors_matrix
 summary

@@ -109,8 +109,15 @@ if grep -Eq 'slot [0-9]+: process [0-9]+ wrote an impossible stamp' \
 else
 	not_ok "$name" "$work/errors"
 fi
-lines "a filter that comes later" "$verbena" run -- \
-	"$programs/filtered_test" -d roce_lo
+lines "copies that the kernel denies from some time on" "$verbena" run -- \
+	"$programs/denied_test" -d roce_lo
+name="each of those had copied before, by the log"
+if [ "$(grep -c 'the kernel no longer lets it access' "$work/errors")" -ge \
+	12 ]; then
+	ok "$name"
+else
+	not_ok "$name" "$work/errors"
+fi
 lines "objects of another process" "$verbena" run -- "$programs/import_test" \
 	roce_lo
 if ! VERBENA_NEAR=off on a timeout -k 5 60 "$verbena" run -- \

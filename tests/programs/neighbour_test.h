@@ -114,7 +114,6 @@ double go_round(struct side *a, struct loop *l);
 /* Find the first lane that this program maps. NULL: there is none. */
 uint8_t *find_lane(size_t *len);
 void receives_of_stopped(void);
-extern struct side *busy;
 void turns_beside_much(void);
 /* The same while a message comes that matches a tag. */
 void turns_beside_tagged(void);
