@@ -311,27 +311,59 @@ static void idle(struct side *b)
 	pause();
 }
 
+static void end_others(const pid_t pids[OTHERS])
+{
+	for (unsigned i = 0; i < OTHERS; i++) {
+		kill(pids[i], SIGKILL);
+		waitpid(pids[i], NULL, 0);
+	}
+}
+
+/* One connection that exchanges messages for @time seconds. */
+static void stay_connected(struct side *a, double time)
+{
+	double then = seconds();
+	struct loop l;
+
+	open_loop(a, &l);
+	while (seconds() - then < time && !is_broken)
+		(void)go_round(a, &l);
+	close_loop(&l);
+}
+
+/* Connections one after the other, each of a few messages. Returns how many
+ * there were. */
+static unsigned connect_anew(struct side *a, double time)
+{
+	double then = seconds();
+	unsigned count = 0;
+	struct loop l;
+
+	for (; seconds() - then < time && !is_broken; count++) {
+		open_loop(a, &l);
+		for (unsigned i = 0; i < 10 && !is_broken; i++)
+			(void)go_round(a, &l);
+		close_loop(&l);
+	}
+	return count;
+}
+
 void retries_are_short(void)
 {
 	const unsigned timeout = options.timeout, retry = options.retry;
 	struct side a = { 0 };
 	pid_t others[OTHERS];
-	struct loop l;
-	double then;
 
 	options.timeout = 4; /* 66 us */
 	options.retry = 1;
 	begin(&a, BYTES, idle);
 	meet(&a, 0);
-	open_loop(&a, &l);
 	begin_others(others);
-	for (then = seconds(); seconds() - then < 4 && !is_broken;)
-		(void)go_round(&a, &l);
-	for (unsigned i = 0; i < OTHERS; i++) {
-		kill(others[i], SIGKILL);
-		waitpid(others[i], NULL, 0);
-	}
-	close_loop(&l);
+	stay_connected(&a, 2);
+	options.timeout = 10; /* 4.2 ms */
+	options.retry = 3;
+	remark("%u connections; ", connect_anew(&a, 3));
+	end_others(others);
 	end(&a);
 	options.timeout = timeout;
 	options.retry = retry;
