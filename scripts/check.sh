@@ -426,22 +426,34 @@ scripts/deps.sh test || echo "== some tests will be skipped for want of these"
 [ ${#wanted[@]} -eq 0 ] || [ "${wanted[*]}" = style ] || wanted+=(build)
 alone build "gcc, warnings are errors" \
 	one "build with gcc" build "$VERBENA_BUILD" -Dwerror=true
-# All others stand on it. The longest come first.
+# All others stand on it.
 [ $failed -eq 0 ] || wanted=(none)
+# The layers that run alone come before the others: until all that run have
+# ended, processors are idle. ib_near reads counters that programs of other layers
+# would add to, and loaded takes all processors.
+alone ib_near "two programs of one host at one adapter of a fabric" program ib_near
+[ "$quick" = yes ] ||
+	alone loaded "other layers, each beside 16 busy loops" program loaded
+# The longest come first.
 layer style "rooms, lengths, and what documents say of the sources" style
 layer asan "unit's tests, memory and arithmetic watched; clang's warnings" sanitized
 layer lab "the Linux kernel's Soft-RoCE as a peer" lab
+layer ib_verbs "verbs over LIDs, through a fabric's switches" program ib_verbs
 layer tsan "unit's tests, races watched" threads
 layer matrix "unmodified programs" program matrix
+layer ipoib "IP over an InfiniBand subnet" program ipoib
+layer conformance "the tables of moves and faults, row by row" program conformance
+layer ceph "a cluster whose messages go by RDMA" program ceph
+layer unit "each room alone, the protocol in virtual time, the ABI" unit
+layer apps "applications that stand on verbs, as packaged" program apps
 layer iwarp "iWARP between two hosts and on one" program iwarp
+layer cm "programs that find each other through librdmacm" program cm
+layer roce1 "RoCEv1 beside RoCEv2, and what tshark and a second ICRC say" program roce1
 layer data "every byte compared, with losses too" program data
 layer fuzz "every mouth, briefly" fuzz
 layer mtu "interfaces that do not carry packets of the same size" program mtu
-layer cm "programs that find each other through librdmacm" program cm
-layer apps "applications that stand on verbs, as packaged" program apps
 layer rsockets "sockets that become RDMA" program rsockets
 layer fabric_sim "an InfiniBand fabric in virtual time, seeds and scale" program fabric_sim
-layer unit "each room alone, the protocol in virtual time, the ABI" unit
 layer install "from an installed prefix" program install
 layer fabric "an InfiniBand subnet under opensm" program fabric
 layer fabric_sm "a fabric that brings itself up" program fabric_sm
@@ -451,21 +463,15 @@ layer fabric_capture "what passes the ports of an InfiniBand subnet" program fab
 layer fabric_show "pictures of an InfiniBand subnet" program fabric_show
 layer fabric_target "storage targets of an InfiniBand subnet" program fabric_target
 layer fabric_reports "traps of an InfiniBand subnet, and opensm's reports" program fabric_reports
-layer ib_verbs "verbs over LIDs, through a fabric's switches" program ib_verbs
-layer ipoib "IP over an InfiniBand subnet" program ipoib
 layer ib_mpi "Open MPI on the adapters of a fat tree" program ib_mpi
 layer ib_ports "what programs see of a fabric's ports" program ib_ports
-# It reads counters that programs of other layers would add to.
-alone ib_near "two programs of one host at one adapter of a fabric" program ib_near
 layer ib_data "every byte compared over links that damage frames" program ib_data
 layer ib_cm "rdma_cm over a fabric, by its subnet administrator" program ib_cm
 layer near "two programs of one host, without packets" program near
 layer garbage "hostile datagrams while traffic runs" program garbage
-layer ceph "a cluster whose messages go by RDMA" program ceph
 layer pyverbs "rdma-core's own test suite" program pyverbs
 layer libfabric "libfabric's verbs provider" program libfabric
 layer churn "crowds and crashes of those that connect" program churn
-layer conformance "the tables of moves and faults, row by row" program conformance
 layer passive "targets that never call verbs" program passive
 layer bench "that make bench measures" program bench
 layer many "many programs at a time, and kill -9" program many
@@ -478,7 +484,6 @@ layer events "asynchronous events by their causes" program events
 layer sysfs "what programs read in /sys and find in /dev/infiniband" program sysfs
 layer users "programs that fork, change users, or load nothing" program users
 layer mpi "Open MPI and MPICH, over UCX and libfabric" program mpi
-layer roce1 "RoCEv1 beside RoCEv2, and what tshark and a second ICRC say" program roce1
 layer raw "whole Ethernet frames, and what steers them" program raw
 layer capture "what tshark and a second ICRC say" program capture
 layer broker "what one user may cost the others of a host" program broker

@@ -20,7 +20,7 @@ mtus() {
 fall_to() {
 	local tries=0 sent=0
 
-	until [ "$sent" -gt 20000000 ]; do
+	until [ "$sent" -gt 3000000 ]; do
 		tries=$((tries + 1))
 		[ $tries -lt 300 ] || return
 		sleep 0.1

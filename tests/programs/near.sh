@@ -62,7 +62,7 @@ export -f stops
 try "the same, one is stopped now and then" near \
 	bash -c 'stops "$@"' sh "${data[@]}" -- "${again[@]}"
 # One that waits for an event meanwhile is told of the end.
-lat=(ib_send_lat -d roce_lo -x 1 -e -s 524288 -n 5000)
+lat=(ib_send_lat -d roce_lo -x 1 -e -s 524288 -n 2000)
 try "long messages and events, one is stopped now and then" near \
 	bash -c 'stops "$@"' sh "${lat[@]}" -- "${lat[@]}" 127.0.0.1
 show=server

@@ -6,14 +6,28 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Returns 1, or 4 in `make check`, which sets VERBENA_QUICK (scripts/check.sh).
- * A test divides its number of seeds by this, or multiplies the distance
- * between two steps that it plays. */
+#if defined(__SANITIZE_ADDRESS__)
+#define SEEDS_ARE_SLOW 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define SEEDS_ARE_SLOW 1
+#endif
+#endif
+#ifndef SEEDS_ARE_SLOW
+#define SEEDS_ARE_SLOW 0
+#endif
+
+/* Returns 1, or in `make check`, which sets VERBENA_QUICK (scripts/check.sh), 4;
+ * with AddressSanitizer, whose build is not optimized there, 16. A test divides
+ * its number of seeds by this, or multiplies the distance between two steps
+ * that it plays. */
 static inline unsigned seeds_divisor(void)
 {
 	const char *quick = getenv("VERBENA_QUICK");
 
-	return quick && strcmp(quick, "no") != 0 ? 4 : 1;
+	if (!quick || strcmp(quick, "no") == 0)
+		return 1;
+	return SEEDS_ARE_SLOW ? 16 : 4;
 }
 
 #endif

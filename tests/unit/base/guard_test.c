@@ -111,9 +111,9 @@ static void copy_into_hole(uint8_t *p, size_t len, size_t have)
 
 static void copy__fails_at_an_unmapped_page(void **state)
 {
-	/* 5 has no factor in common with the sizes of aligned copies, so the
-	 * lengths of a short run are odd and even. */
-	const size_t stride = seeds_divisor() > 1 ? 5 : 1;
+	/* An odd number, so that the lengths of a short run are odd and even.
+	 */
+	const size_t stride = seeds_divisor() > 1 ? seeds_divisor() + 1 : 1;
 	uint8_t *p = page_before_hole(PROT_NONE);
 
 	put_guard_back();
