@@ -500,15 +500,16 @@ established() {
 # takes the first one's place: rdma_create_qp() is then called twice for one
 # identifier (EINVAL). So each client waits for the connection before it.
 persistent() {
-	local pids=() status=0 i server
+	local pids=() status=0 i server pings=1000
 
+	[ "$quick" = no ] || pings=300
 	become a "$verbena" run -- rping -s -P -a "$HOST_A" \
 		</dev/null >"$work/server" 2>&1 &
 	server=$!
 	sleep 1
 	for i in a b a b a b a b; do
 		become $i timeout -k 5 90 "$verbena" run -- stdbuf -oL \
-			rping -c -d -a "$HOST_A" -C 1000 </dev/null \
+			rping -c -d -a "$HOST_A" -C "$pings" </dev/null \
 			>"$work/client$((${#pids[@]} + 1))" 2>&1 &
 		pids+=($!)
 		established "$work/client${#pids[@]}" $!
