@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Protection domains, memory regions, device memory, memory windows, and
  * importing them. */
+#include <time.h>
+
 #include "tests/abi/front_bench.h"
 
 static void dealloc_pd__in_use(void **state)
@@ -14,6 +16,49 @@ static void dealloc_pd__in_use(void **state)
 	assert_non_null(mr);
 	assert_int_equal(mr->lkey, mr->rkey);
 	assert_int_equal(ibv_dereg_mr(mr), 0);
+}
+
+#define MANY_PDS 30000u
+#define SOME_PDS 500u
+
+static double cpu_seconds(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* Returns the processor time that this thread needs to free @count domains. */
+static double dealloc_time(struct ibv_pd **pds, unsigned count)
+{
+	double then = cpu_seconds();
+
+	for (unsigned i = 0; i < count; i++)
+		assert_int_equal(ibv_dealloc_pd(pds[i]), 0);
+	return cpu_seconds() - then;
+}
+
+/* A search through all domains would make the first ones cost some hundred
+ * times what the last ones do. */
+static void dealloc_pd__costs_the_same_beside_many(void **state)
+{
+	struct ibv_pd **pds = calloc(MANY_PDS, sizeof(struct ibv_pd *));
+	struct bench *b = *state;
+	double first, last;
+
+	for (unsigned i = 0; i < MANY_PDS; i++) {
+		pds[i] = ibv_alloc_pd(b->context);
+		assert_non_null(pds[i]);
+	}
+	first = dealloc_time(pds, SOME_PDS);
+	dealloc_time(pds + SOME_PDS, MANY_PDS - 2 * SOME_PDS);
+	last = dealloc_time(pds + MANY_PDS - SOME_PDS, SOME_PDS);
+	if (first > 20 * last)
+		fail_msg("%.2f us beside %u, %.2f us alone",
+			 1e6 * first / SOME_PDS, MANY_PDS,
+			 1e6 * last / SOME_PDS);
+	free(pds);
 }
 
 static void reg_mr__refused_access(void **state)
@@ -554,6 +599,7 @@ int front_memory_tests(void)
 {
 	const struct CMUnitTest tests[] = {
 		ON_BENCH(dealloc_pd__in_use),
+		ON_BENCH(dealloc_pd__costs_the_same_beside_many),
 		ON_BENCH(reg_mr__refused_access),
 		ON_BENCH(rereg_mr__changes_what_the_flags_say),
 		ON_BENCH(rereg_mr__refusals_change_nothing),
