@@ -33,7 +33,7 @@ struct VB_CAPABILITY("claim") vb_lane_claim {
 
 /* One half of the memory that both programs map. Each program writes its own
  * half; in the peer's half it writes only ring.head (how far it has read),
- * offer.word (the end of an offer) and calls (to clear it). */
+ * offer.word (the end of an offer), calls (to clear it) and bell (to ring). */
 struct vb_lane_half {
 	struct vb_ring ring;
 	struct vb_hazard hazards[VB_HAZARDS];
@@ -48,6 +48,9 @@ struct vb_lane_half {
 	 * the other program counts as done, and the other program begins none
 	 * (vb_peer_expels()). */
 	_Atomic uint32_t expels;
+	/* A thread of the owner of this half sleeps (near/watch.c). In a line
+	 * of its own, since the owner writes it at each sleep. */
+	struct vb_bell bell __attribute__((aligned(VB_CACHE_LINE)));
 };
 struct vb_lane {
 	struct vb_lane_half half[2];
@@ -84,8 +87,11 @@ struct vb_peer {
 	/* if @is_self: the eventfd that wakes this program's engine thread,
 	 * which no other program has; otherwise -1 */
 	int wake_fd;
-	/* bell that wakes the thread of the peer that serves lanes */
+	/* The bell that wakes the thread of the peer that serves lanes. Only
+	 * the two programs of the lane can write it. */
 	struct vb_bell *bell;
+	/* the bell by which the peer wakes a thread of this program */
+	struct vb_bell *our_bell;
 	const struct vb_registry *registry;
 	struct vb_lane *lane;
 	bool is_self;

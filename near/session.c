@@ -5,8 +5,8 @@
  * listens on the abstract name of its slot (broker/slots.c). The calling
  * program brings the lane:
  *
- * 	HELLO	from the caller: its registry, its bell and the lane
- * 	WELCOME	from the called program: registry and bell, and whether it can
+ * 	HELLO	from the caller: its registry and the lane
+ * 	WELCOME	from the called program: its registry, and whether it can
  * 		access the caller's memory
  * 	READY	from the caller: whether it can access the called
  * 		program's memory
@@ -43,7 +43,7 @@
 
 #define SESSION_MAGIC 0x76626e72 /* the text "vbnr" */
 #define BACKLOG	      64
-#define MOST_FDS      3
+#define MOST_FDS      2
 /* the most events in one vb_near_meet(), because the engine thread has other
  * work */
 #define MEET_EVENTS 64
@@ -219,16 +219,16 @@ static int connect_slot(unsigned slot, int *out)
 
 static int offer_session(struct vb_near *n, struct vb_peer *p)
 {
-	int fds[MOST_FDS] = { n->registry_fd, n->bell_fd, -1 };
+	int fds[MOST_FDS] = { n->registry_fd, -1 };
 	void *lane;
-	int rc = vb_shm_create("verbena-lane", sizeof(struct vb_lane), &fds[2],
+	int rc = vb_shm_create("verbena-lane", sizeof(struct vb_lane), &fds[1],
 			       &lane);
 
 	if (rc)
 		return rc;
 	vb_peer_join(p, lane, 0);
 	rc = send_session_msg(n, p, SESSION_HELLO, false, fds, MOST_FDS);
-	close(fds[2]);
+	close(fds[1]);
 	return rc;
 }
 
@@ -307,21 +307,6 @@ static void accept_callers(struct vb_near *n, bool strayed)
 		listen_no_more(n);
 }
 
-/* Map the registry and the bell, which are the first two descriptors of the
- * message. The caller closes the descriptors. */
-static int take_registry(struct vb_peer *p, struct parcel *in)
-{
-	void *bell;
-	int rc = vb_registry_map(in->fds[0], p->slot, &p->registry);
-
-	if (rc)
-		return rc;
-	rc = vb_shm_map(in->fds[1], sizeof(*p->bell), true, &bell);
-	if (rc == 0)
-		p->bell = bell;
-	return rc;
-}
-
 static int take_lane(struct vb_peer *p, int fd)
 {
 	void *lane;
@@ -388,7 +373,6 @@ static bool near_lets_in(struct vb_near *n, const struct vb_peer *p)
 static int on_hello(struct vb_near *n, struct vb_peer *p, struct parcel *in,
 		    vb_time now)
 {
-	const int fds[] = { n->registry_fd, n->bell_fd };
 	bool reach;
 	int rc;
 
@@ -401,9 +385,9 @@ static int on_hello(struct vb_near *n, struct vb_peer *p, struct parcel *in,
 		return -EXDEV;
 	}
 	p->slot = in->m.slot;
-	rc = take_registry(p, in);
+	rc = vb_registry_map(in->fds[0], p->slot, &p->registry);
 	if (rc == 0)
-		rc = take_lane(p, in->fds[2]);
+		rc = take_lane(p, in->fds[1]);
 	if (rc)
 		return rc;
 	if (!takes_its_slot(n, p, now))
@@ -416,8 +400,8 @@ static int on_hello(struct vb_near *n, struct vb_peer *p, struct parcel *in,
 	vb_session_enter(n, p);
 	vb_session_note_also(n, p, in->m.also);
 	(void)note_reach(n, p, reach, PEER_MET);
-	return send_session_msg(n, p, SESSION_WELCOME, reach, fds,
-				VB_COUNT(fds));
+	return send_session_msg(n, p, SESSION_WELCOME, reach, &n->registry_fd,
+				1);
 }
 
 static int come_up(struct vb_near *n, struct vb_peer *p, bool reach)
@@ -479,10 +463,10 @@ static int on_welcome(struct vb_near *n, struct vb_peer *p, struct parcel *in,
 		near_drop(n, p, now);
 		return 0;
 	}
-	if (in->m.kind != SESSION_WELCOME || in->count != MOST_FDS - 1 ||
+	if (in->m.kind != SESSION_WELCOME || in->count != 1 ||
 	    in->m.slot != p->slot)
 		return -EPROTO;
-	rc = take_registry(p, in);
+	rc = vb_registry_map(in->fds[0], p->slot, &p->registry);
 	if (rc)
 		return rc;
 	vb_session_note_also(n, p, in->m.also);
