@@ -167,6 +167,8 @@ static void arm_timer(struct vb_engine *e, struct vb_qp *qp, vb_time at,
 	if (at >= vb_eq(qp)->timer_at)
 		return;
 	vb_mutex_lock(&e->timer_lock);
+	if (VB_UNLIKELY(atomic_load(&vb_eq(qp)->port_news)))
+		at = VB_MIN(at, now + BUSY); /* see vb_port_walk() */
 	if (vb_timer_set(&e->timers, &vb_eq(qp)->timer, at) != 0) {
 		vb_mutex_unlock(&e->timer_lock);
 		vb_log(LOG_ERROR, "qp 0x%x: no memory for its timer",
@@ -682,6 +684,8 @@ void VB_UNCHECKED vb_drive_due(struct vb_engine *e, vb_time now, unsigned most)
 
 	while (most-- > 0 && (qp = eng_drive_next_due(e, now))) {
 		vb_eq(qp)->timer_at = VB_NEVER;
+		if (VB_UNLIKELY(atomic_load(&vb_eq(qp)->port_news)))
+			vb_port_walk_hear(e, qp, now);
 		/* Queue pairs are type-stable: a timer that outlived its queue
 		 * pair finds qpn 0, or steps the successor, which does no
 		 * harm. */
