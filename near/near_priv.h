@@ -218,6 +218,7 @@ struct vb_near {
 	/* programs that have connected and not sent HELLO yet */
 	struct vb_peer *callers;
 	unsigned sessions, max_sessions;
+	unsigned shut_out; /* number of peers with vb_peer.shut_out */
 	bool listens, also_listens;
 
 	/* A leaf lock: no lock is taken while it is held. */

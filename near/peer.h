@@ -80,6 +80,9 @@ struct vb_peer {
 	/* The second slot of the peer; 0: none. Writers hold near->lock. */
 	_Atomic unsigned also;
 	bool strayed; /* the peer has called this program by its second slot */
+	/* The session uses packets only because an earlier one of the same slot
+	 * has a copy under way. Only the engine thread uses this field. */
+	bool shut_out;
 	pid_t pid;
 	/* A socket to the peer's program, which hangs up when that program ends
 	 * or executes another one. */
@@ -105,6 +108,8 @@ struct vb_peer {
 	/* This program waits for no access of the peer any more, because it has
 	 * waited for one as long as near/grace.h says. */
 	_Atomic bool given_up;
+	/* when vb_grace_has_left() asked the kernel last; 0: never */
+	_Atomic vb_time asked_at;
 	struct vb_peer *next; /* the next one in near->callers */
 	struct vb_lane_claim claim;
 	/* The session is over, and the lane is processed only until the peer

@@ -185,6 +185,7 @@ static void forget_caller(struct vb_near *n, struct vb_peer *p)
  * list of callers. */
 static void near_drop(struct vb_near *n, struct vb_peer *p, vb_time now)
 {
+	n->shut_out -= p->shut_out;
 	forget_caller(n, p);
 	vb_session_end(n, p, now);
 	if (epoll_ctl(n->epoll_fd, EPOLL_CTL_DEL, p->session, NULL) == 0)
@@ -363,11 +364,14 @@ static int note_reach(struct vb_near *n, struct vb_peer *p, bool reach,
 
 /* May @p reach this program's memory, as far as this program can tell? Not
  * while an earlier session with the same slot has a copy under way: so there
- * are never more such sessions than slots. */
-static bool near_lets_in(struct vb_near *n, const struct vb_peer *p)
+ * are never more such sessions than slots. When that copy has ended, the
+ * session with @p ends, too (let_in_anew()). */
+static bool near_lets_in(struct vb_near *n, struct vb_peer *p)
 {
 	vb_session_see_off(n, false);
-	return !n->leaving[p->slot] && vb_registry_is_open(p->registry, p->pid);
+	p->shut_out = n->leaving[p->slot] != NULL;
+	n->shut_out += p->shut_out;
+	return !p->shut_out && vb_registry_is_open(p->registry, p->pid);
 }
 
 static int on_hello(struct vb_near *n, struct vb_peer *p, struct parcel *in,
@@ -534,12 +538,35 @@ static void hear(struct vb_near *n, struct vb_peer *p, vb_time now)
 		vb_session_note_refusal(n, slot);
 }
 
+/* A session uses packets because the peer had a copy under way in an earlier
+ * one. That copy has ended: end this session, so that the next connection
+ * between the two programs opens another. Connections that use packets already
+ * do not change. */
+static void let_in_anew(struct vb_near *n, vb_time now)
+{
+	for (unsigned i = 0; n->shut_out && i < VB_SLOTS; i++) {
+		struct vb_peer *p = n->peers[i];
+
+		if (!p || p->slot != i || !p->shut_out || n->leaving[i])
+			continue;
+		near_drop(n, p, now);
+		vb_session_note_refusal(n, i);
+	}
+}
+
+/* No lock is needed: only this thread changes the two numbers. */
+bool VB_UNCHECKED vb_near_sees_off(const struct vb_near *n)
+{
+	return n->leaving_count || n->shut_out;
+}
+
 void vb_near_meet(struct vb_near *n, vb_time now)
 {
 	struct epoll_event ev;
 	unsigned slot;
 
 	vb_session_see_off(n, false);
+	let_in_anew(n, now);
 	for (unsigned i = 0; i < MEET_EVENTS; i++) {
 		/* Fetch one event at a time: serving one session can end
 		 * another, whose event would then point to freed memory. */

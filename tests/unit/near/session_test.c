@@ -254,6 +254,7 @@ static void session__that_has_ended_is_kept_while_a_copy_lasts(void **state)
 	meet(&called, &caller);
 	assert_null(called.near->peers[1]);
 	assert_true(called.near->leaving[1] == p);
+	assert_true(vb_near_sees_off(called.near));
 	assert_false(
 		vb_near_is_drained(called.near, 0xabc, &(struct vb_age){ 0 }));
 	(void)vb_session_want(caller.near, 2);
@@ -265,6 +266,14 @@ static void session__that_has_ended_is_kept_while_a_copy_lasts(void **state)
 		vb_near_is_drained(called.near, 0xabc, &(struct vb_age){ 0 }));
 	vb_near_meet(called.near, 0);
 	assert_null(called.near->leaving[1]);
+	/* The copy has ended, so the next connection may go near. */
+	meet(&caller, &called);
+	(void)vb_session_want(caller.near, 2);
+	meet(&caller, &called);
+	assert_non_null(caller.near->peers[2]);
+	assert_true(vb_peer_is_up(caller.near->peers[2]));
+	assert_true(vb_peer_is_up(called.near->peers[1]));
+	assert_false(vb_near_sees_off(called.near));
 	vb_peer_put(p);
 	end(&caller);
 	end(&called);
