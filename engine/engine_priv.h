@@ -337,6 +337,14 @@ void vb_drive_release(struct vb_engine *e, struct vb_qp *qp)
  * since other peers wait. */
 void vb_drive_release_light(struct vb_engine *e, struct vb_qp *qp)
 	VB_RELEASE(qp->drive);
+/* Like vb_drive_step() and vb_drive_release(), for a thread that holds rx or
+ * steps many queue pairs: of requests to a peer of this host it copies little,
+ * and leaves the rest to a later step. */
+void vb_drive_step_rx(struct vb_engine *e, struct vb_qp *qp, vb_time now)
+	VB_REQUIRES(qp->drive);
+void vb_drive_release_rx(struct vb_engine *e, struct vb_qp *qp)
+	VB_RELEASE(qp->drive);
+/* Functions of engine/unsent.c. */
 /* Send the delayed ACK now, because the program has not replied to what
  * arrived, so that no reply will carry the ACK. */
 void vb_drive_delayed_acks(struct vb_engine *e, vb_time now) VB_REQUIRES(e->rx);
@@ -345,9 +353,11 @@ void vb_drive_last(struct vb_engine *e) VB_REQUIRES(e->rx);
 /* A poll that found nothing calls this. The second such poll in a row shows
  * that the program waits: then messages that gather for a batch are sent. */
 void vb_drive_gathered(struct vb_engine *e, vb_time now) VB_REQUIRES(e->rx);
-/* Step queue pairs whose deadline has come, at most @most of them. */
+/* A function of engine/drive.c: step queue pairs whose deadline has come, at
+ * most
+ * @most of them. Each may copy 1 MiB, so the caller does not hold rx. */
 void vb_drive_due(struct vb_engine *e, vb_time now, unsigned most)
-	VB_EXCLUDES(e->timer_lock);
+	VB_EXCLUDES(e->rx, e->timer_lock);
 static inline bool vb_drive_is_due(struct vb_engine *e, vb_time now)
 {
 	return atomic_load_explicit(&e->due, memory_order_relaxed) <= now;
