@@ -9,6 +9,14 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+/* Linux has had this number on all architectures since 5.16; older headers do
+ * not have it. */
+#ifndef SYS_futex_waitv
+#define SYS_futex_waitv 449
+#endif
+
+#define WORD_OF_32_BITS 2 /* FUTEX_32, or FUTEX2_SIZE_U32 */
+
 void vb_bell_set(struct vb_bell *b)
 {
 	atomic_store_explicit(&b->sleeps, 1, memory_order_relaxed);
@@ -52,6 +60,35 @@ int vb_bell_wait(struct vb_bell *b)
 	pthread_setcanceltype(type, NULL);
 	await_cancellation_on_its_way();
 	return rc == -EINTR ? rc : 0;
+}
+
+void vb_bell_list(struct vb_bell_waiter *w, struct vb_bell *b)
+{
+	*w = (struct vb_bell_waiter){
+		.expected = 1,
+		.address = (uintptr_t)&b->sleeps,
+		.flags = WORD_OF_32_BITS,
+	};
+}
+
+/* As in vb_bell_wait(), the call has no timeout. */
+int vb_bell_wait_any(struct vb_bell_waiter *list, unsigned count)
+{
+	static __thread int type;
+	int rc;
+
+	pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, &type);
+	rc = syscall(SYS_futex_waitv, list, count, 0, NULL, 0) < 0 ? -errno : 0;
+	pthread_setcanceltype(type, NULL);
+	await_cancellation_on_its_way();
+	return rc == -EINTR ? rc : 0;
+}
+
+bool vb_bell_can_wait_any(void)
+{
+	/* A call without waiters fails: the kernel says EINVAL. */
+	return syscall(SYS_futex_waitv, NULL, 0, 0, NULL, 0) < 0 &&
+	       errno == EINVAL;
 }
 
 static void wake(struct vb_bell *b)

@@ -268,7 +268,7 @@ static void step_or_wait(struct vb_engine *e, struct vb_qp *qp, vb_time now)
 		e->delayed_ack_at = now;
 	}
 	if (delayed_ack != ACK_DELAYED)
-		vb_drive_step(e, qp, now);
+		vb_drive_step_rx(e, qp, now);
 }
 
 static bool is_response(const struct vb_frame *f)
@@ -331,7 +331,7 @@ static void eng_dispatch_serve(struct vb_engine *e, struct vb_qp *qp,
 		helper_run(e, qp, frames, count, now);
 		step_or_wait(e, qp, now);
 	}
-	vb_drive_release(e, qp);
+	vb_drive_release_rx(e, qp);
 }
 
 static bool is_of_group(const struct vb_group *g, const struct vb_frame *f)

@@ -167,6 +167,8 @@ static void arm_timer(struct vb_engine *e, struct vb_qp *qp, vb_time at,
 	if (at >= vb_eq(qp)->timer_at)
 		return;
 	vb_mutex_lock(&e->timer_lock);
+	if (VB_UNLIKELY(atomic_load(&vb_eq(qp)->port_news)))
+		at = VB_MIN(at, now + BUSY); /* see vb_port_walk() */
 	if (vb_timer_set(&e->timers, &vb_eq(qp)->timer, at) != 0) {
 		vb_mutex_unlock(&e->timer_lock);
 		vb_log(LOG_ERROR, "qp 0x%x: no memory for its timer",
@@ -532,6 +534,25 @@ void vb_drive_release_light(struct vb_engine *e, struct vb_qp *qp)
 	}
 }
 
+void vb_drive_step_rx(struct vb_engine *e, struct vb_qp *qp, vb_time now)
+{
+	bool light = qp->way == WAY_NEAR;
+
+	if (VB_UNLIKELY(light))
+		vb_near_set_light(qp, true);
+	vb_drive_step(e, qp, now);
+	if (VB_UNLIKELY(light))
+		vb_near_set_light(qp, false);
+}
+
+void VB_UNCHECKED vb_drive_release_rx(struct vb_engine *e, struct vb_qp *qp)
+{
+	if (VB_UNLIKELY(qp->way == WAY_NEAR))
+		vb_drive_release_light(e, qp);
+	else
+		vb_drive_release(e, qp);
+}
+
 /* Drive @qp after a short post. While the doorbell is deferred, the post is
  * only recorded. In states other than RTS it can happen that no packet arrives
  * which would make a thread look at the queue, so the poster steps the queue
@@ -547,95 +568,6 @@ void vb_drive_short(struct vb_qp *qp)
 	} else {
 		vb_drive(qp);
 	}
-}
-
-/* Send an ACK that was delayed so that a reply of the program would carry
- * it. */
-static void send_delayed_acks(struct vb_engine *e, struct vb_qp *qp,
-			      vb_time now) VB_REQUIRES(qp->drive)
-{
-	const struct vb_transport_ops *ops = qp->ops;
-
-	if (ops->unreplied && ops->unreplied(qp))
-		vb_drive_step(e, qp, now);
-}
-
-void vb_drive_delayed_acks(struct vb_engine *e, vb_time now)
-{
-	struct vb_qp *qp = e->delayed_ack_qp;
-
-	if (!qp)
-		return;
-	e->delayed_ack_qp = NULL;
-	vb_mutex_lock(&qp->drive);
-	/* Check that @qp was not destroyed since; its memory is type-stable. */
-	if (atomic_load(&qp->qpn))
-		send_delayed_acks(e, qp, now);
-	vb_drive_release(e, qp);
-}
-
-/* Send the delayed ACK at exit. A signal handler that calls exit() may have
- * interrupted a thread that holds qp->drive and is sending the reply with the
- * ACK. That thread never releases the lock, so this function only tries it. */
-void vb_drive_last(struct vb_engine *e)
-{
-	struct vb_qp *qp = e->delayed_ack_qp;
-
-	if (!qp || !vb_mutex_trylock(&qp->drive))
-		return;
-	if (atomic_load(&qp->qpn))
-		send_delayed_acks(e, qp, vb_now());
-	vb_mutex_unlock(&qp->drive);
-}
-
-void vb_drive_settle(struct vb_qp *qp)
-{
-	struct vb_engine *e = vb_engine_running();
-
-	if (!e)
-		return;
-	vb_mutex_lock(&qp->drive);
-	send_delayed_acks(e, qp, vb_now());
-	vb_drive_release(e, qp);
-}
-
-void vb_drive_gathered(struct vb_engine *e, vb_time now)
-{
-	struct vb_qp *fresh =
-		atomic_load_explicit(&e->gathers, memory_order_relaxed);
-	struct vb_qp *qp = e->gathered;
-
-	e->gathered = fresh;
-	if (fresh) {
-		atomic_store_explicit(&e->gathers, NULL, memory_order_relaxed);
-		return;
-	}
-	if (!qp || !vb_mutex_trylock(&qp->drive))
-		return;
-	if (atomic_load(&qp->qpn)) /* the queue pair may have been destroyed */
-		vb_drive_step(e, qp, now);
-	vb_drive_release(e, qp);
-}
-
-void vb_drive_forget(struct vb_qp *qp)
-{
-	struct vb_engine *e = vb_engine_running();
-
-	if (!e)
-		return;
-	if (qp->adapter->rnic)
-		vb_stream_orphan(e, qp);
-	vb_mutex_lock(&qp->drive);
-	send_delayed_acks(e, qp, vb_now());
-	vb_mutex_unlock(&qp->drive);
-	vb_held_settle(e, qp);
-	vb_mutex_lock(&qp->drive);
-	vb_held_drop(e, qp);
-	vb_mutex_lock(&e->timer_lock);
-	vb_timer_cancel(&e->timers, &vb_eq(qp)->timer);
-	vb_mutex_unlock(&e->timer_lock);
-	vb_eq(qp)->timer_at = VB_NEVER;
-	vb_mutex_unlock(&qp->drive);
 }
 
 /*
@@ -682,11 +614,13 @@ void VB_UNCHECKED vb_drive_due(struct vb_engine *e, vb_time now, unsigned most)
 
 	while (most-- > 0 && (qp = eng_drive_next_due(e, now))) {
 		vb_eq(qp)->timer_at = VB_NEVER;
+		if (VB_UNLIKELY(atomic_load(&vb_eq(qp)->port_news)))
+			vb_port_walk_hear(e, qp, now);
 		/* Queue pairs are type-stable: a timer that outlived its queue
 		 * pair finds qpn 0, or steps the successor, which does no
 		 * harm. */
 		if (atomic_load(&qp->qpn))
 			vb_drive_step(e, qp, now);
-		vb_drive_release(e, qp);
+		vb_drive_release_rx(e, qp);
 	}
 }

@@ -67,6 +67,8 @@ struct vb_stream;
 struct vb_engine_qp {
 	/* another thread posted work while drive was held */
 	_Atomic uint32_t kick;
+	/* bits of enum vb_port_news that the queue pair has not heard yet */
+	_Atomic unsigned port_news;
 	/* The fields below are protected by drive. */
 
 	/* the deadline for which the timer is queued, or VB_NEVER */
@@ -335,6 +337,14 @@ void vb_drive_release(struct vb_engine *e, struct vb_qp *qp)
  * since other peers wait. */
 void vb_drive_release_light(struct vb_engine *e, struct vb_qp *qp)
 	VB_RELEASE(qp->drive);
+/* Like vb_drive_step() and vb_drive_release(), for a thread that holds rx or
+ * steps many queue pairs: of requests to a peer of this host it copies little,
+ * and leaves the rest to a later step. */
+void vb_drive_step_rx(struct vb_engine *e, struct vb_qp *qp, vb_time now)
+	VB_REQUIRES(qp->drive);
+void vb_drive_release_rx(struct vb_engine *e, struct vb_qp *qp)
+	VB_RELEASE(qp->drive);
+/* Functions of engine/unsent.c. */
 /* Send the delayed ACK now, because the program has not replied to what
  * arrived, so that no reply will carry the ACK. */
 void vb_drive_delayed_acks(struct vb_engine *e, vb_time now) VB_REQUIRES(e->rx);
@@ -343,9 +353,11 @@ void vb_drive_last(struct vb_engine *e) VB_REQUIRES(e->rx);
 /* A poll that found nothing calls this. The second such poll in a row shows
  * that the program waits: then messages that gather for a batch are sent. */
 void vb_drive_gathered(struct vb_engine *e, vb_time now) VB_REQUIRES(e->rx);
-/* Step queue pairs whose deadline has come, at most @most of them. */
+/* A function of engine/drive.c: step queue pairs whose deadline has come, at
+ * most
+ * @most of them. Each may copy 1 MiB, so the caller does not hold rx. */
 void vb_drive_due(struct vb_engine *e, vb_time now, unsigned most)
-	VB_EXCLUDES(e->timer_lock);
+	VB_EXCLUDES(e->rx, e->timer_lock);
 static inline bool vb_drive_is_due(struct vb_engine *e, vb_time now)
 {
 	return atomic_load_explicit(&e->due, memory_order_relaxed) <= now;
@@ -406,10 +418,10 @@ void vb_mux_open(struct vb_engine *e);
  * called without one. */
 void vb_mux_join(struct vb_engine *e);
 void vb_mux_close(struct vb_engine *e);
-/* The LID, the P_Keys or the state of the port of @a, an InfiniBand adapter,
- * have changed: peers of this host reach its queue pairs if packets would. */
-void vb_mux_follow(struct vb_engine *e, const struct vb_adapter *a)
-	VB_EXCLUDES(e->rx);
+/* Requests of @qp, a reliable connection of an InfiniBand adapter, reach peers
+ * of this host if packets would, by the present LID, P_Keys and state of the
+ * port. */
+void vb_mux_follow(struct vb_near *n, struct vb_qp *qp) VB_REQUIRES(qp->drive);
 
 /* Functions of engine/host_slot.c, which engine/engine.c calls, or has others
  * call, while it opens or closes devices: one call at a time. */
@@ -449,14 +461,23 @@ void vb_dispatch(struct vb_engine *e, vb_time now) VB_REQUIRES(e->rx);
 void vb_dispatch_from(struct vb_engine *e, const struct vb_link *link,
 		      unsigned slot, vb_time now) VB_REQUIRES(e->rx);
 
-/* Functions of engine/fail.c. */
+/* Functions of engine/port_walk.c. */
 /* Move @qp to the error state, as ibv_modify_qp() does. */
 void vb_engine_fail(struct vb_engine *e, struct vb_qp *qp, vb_time now)
 	VB_REQUIRES(qp->drive);
-/* Do so with all queue pairs of the adapter that has @link, but those in
- * RESET. */
-void vb_engine_fail_all(struct vb_engine *e, const struct vb_link *link,
-			vb_time now) VB_EXCLUDES(e->rx);
+enum vb_port_news {
+	PORT_HAS_CHANGED = 1, /* its LID, its P_Keys, or its state */
+	/* the queue pairs go to ERR, except those in RESET */
+	FABRIC_HAS_ENDED = 2,
+};
+/* Tell @news to each queue pair of @a, an InfiniBand adapter, now or as soon as
+ * its lock is free. Waits for no queue pair. */
+void vb_port_walk(struct vb_engine *e, const struct vb_adapter *a,
+		  enum vb_port_news news, vb_time now) VB_REQUIRES(e->list_lock)
+	VB_EXCLUDES(e->rx, e->timer_lock);
+/* Let @qp hear what vb_port_walk() left for it. */
+void vb_port_walk_hear(struct vb_engine *e, struct vb_qp *qp, vb_time now)
+	VB_REQUIRES(qp->drive);
 
 /* Functions of engine/fabric.c: adapters of InfiniBand fabrics. */
 /* Attach to the fabric that @oa names, and set what the adapter has from there:

@@ -145,7 +145,7 @@ static void lose_fabric(struct vb_engine *e, struct vb_fabric *f)
 	vb_mutex_unlock(&e->fabric_lock);
 	vb_ib_end(f->link);
 	vb_ports_tell(f->oa, vb_port_ib_end(&f->oa->adapter.port));
-	vb_engine_fail_all(e, f->link, vb_now());
+	vb_port_walk(e, &f->oa->adapter, FABRIC_HAS_ENDED, vb_now());
 }
 
 /* Read one message of the fabric's process and apply it. False: no message has
@@ -167,7 +167,7 @@ static bool take_fabric_update(struct vb_engine *e, struct vb_fabric *f)
 	}
 	changes = apply_port(f, &p);
 	if (changes & (PORT_UP | PORT_WENT_DOWN | PORT_LID | PORT_PKEYS))
-		vb_mux_follow(e, &f->oa->adapter);
+		vb_port_walk(e, &f->oa->adapter, PORT_HAS_CHANGED, vb_now());
 	vb_ports_tell(f->oa, changes);
 	return true;
 }

@@ -72,6 +72,8 @@
  * as long as a READ of 1 GiB. */
 #define VB_TIMER_SOON (200 * VB_USEC) /* not scaled */
 #define VB_DUE_A_POLL 4
+/* A poll that has stepped queue pairs for so long steps no other. */
+#define VB_DUE_LASTS (50 * VB_USEC)
 
 /* The thread looks for more packets (lingers) before it sleeps: ib_read_lat
  * between two hosts took 9.2 to 11.3 us, and 20 without. */

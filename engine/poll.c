@@ -84,14 +84,19 @@ static enum vb_poll_next note_poll(struct vb_engine *e, enum vb_program before,
 	return vb_poll_ends(&e->poll, found || before == PROGRAM_TOOK, now);
 }
 
-/* This poll found nothing, so the program waits: send messages that gather for
- * a batch, and step timers. A poll that found a message does not call this,
- * because the program's reply should go first. */
-static void wait_for_more(struct vb_engine *e, vb_time now) VB_REQUIRES(e->rx)
+/* Step timers after a poll that found nothing. A poll that found a message does
+ * not do so, because the program's reply should go first. Without rx, since a
+ * step copies up to 1 MiB to or from a peer of this host; and only one step
+ * that takes long. */
+static void step_due(struct vb_engine *e, vb_time now) VB_EXCLUDES(e->rx)
 {
-	vb_drive_gathered(e, now);
-	if (VB_UNLIKELY(vb_drive_is_due(e, now)))
-		vb_drive_due(e, now, VB_DUE_A_POLL);
+	for (unsigned i = 0; i < VB_DUE_A_POLL; i++) {
+		if (VB_LIKELY(!vb_drive_is_due(e, now)))
+			return;
+		vb_drive_due(e, now, 1);
+		if (vb_now() - now > VB_DUE_LASTS)
+			return;
+	}
 }
 
 /* Drain the link. The caller holds rx, which this function releases. @near: the
@@ -110,9 +115,12 @@ static enum vb_poll_next drain_locked(struct vb_engine *e, bool near,
 	if (found)
 		now = vb_now();
 	else
-		wait_for_more(e, now);
+		/* The program waits: send messages that gather for a batch. */
+		vb_drive_gathered(e, now);
 	next = note_poll(e, before, found, from, now);
 	vb_mutex_unlock(&e->rx);
+	if (!found)
+		step_due(e, now);
 	return next;
 }
 

@@ -38,6 +38,8 @@
 #define REFRESH_AFTER (50 * VB_MSEC)
 /* Pause between checks of the deadlines of closing streams. */
 #define SWEEP_EVERY (1 * VB_SEC)
+/* How often to ask whether a peer whose session has ended copies no more. */
+#define SEE_OFF_EVERY (10 * VB_MSEC)
 
 /* Descriptors on which the thread sleeps: indices of @fds in struct
  * vb_service. */
@@ -383,7 +385,7 @@ static void eng_service_serve(struct vb_service *s, vb_time now)
 		refresh_ports(s, now);
 	/* A queue pair of this process needs an introduction to its peer, or a
 	 * peer answers. */
-	if (s->e->near && is_rung(s))
+	if (s->e->near && (is_rung(s) || vb_near_sees_off(s->e->near)))
 		vb_near_meet(s->e->near, now);
 	if (fds[FD_FORWARD].revents)
 		vb_forward_serve(atomic_load(&s->e->forward));
@@ -450,6 +452,8 @@ static void loop(struct vb_service *s)
 			until = plan_near(s, until, now);
 		if (atomic_load(&e->stream_ending))
 			until = VB_MIN(until, now + SWEEP_EVERY);
+		if (e->near && vb_near_sees_off(e->near))
+			until = VB_MIN(until, now + SEE_OFF_EVERY);
 		if (s->fds[FD_FORWARD].fd < 0 && atomic_load(&e->forward))
 			s->fds[FD_FORWARD].fd =
 				vb_forward_fd(atomic_load(&e->forward));

@@ -303,10 +303,10 @@ bool vb_stream_serve(struct vb_engine *e, struct vb_stream *s, uint32_t ready,
 	if (came) /* the socket has received bytes */
 		vb_poll_hint_came(e, &vb_eq(qp)->await, now);
 	if (found || s->more)
-		vb_drive_step(e, qp, now);
+		vb_drive_step_rx(e, qp, now);
 	if (vb_stream_is_done(s, now))
 		vb_stream_end(e, s, now);
-	vb_drive_release(e, qp);
+	vb_drive_release_rx(e, qp);
 	return found;
 }
 

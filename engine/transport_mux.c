@@ -131,6 +131,7 @@ static int attach_engine(struct vb_qp *qp)
 		qp->priv[PRIV_ENGINE] = eq;
 	}
 	eq->timer_at = VB_NEVER;
+	atomic_store(&eq->port_news, 0);
 	eq->stream = NULL;
 	eq->peer_id = (struct vb_peer_id){ .known = false };
 	return 0;
@@ -193,8 +194,7 @@ static bool is_own_address(const struct vb_qp *qp)
 
 /* Packets to a LID that is the port's no more, or by a port that is not active,
  * reach nobody, so requests must not go near either. */
-static void follow_port(struct vb_near *n, struct vb_qp *qp)
-	VB_REQUIRES(qp->drive)
+void vb_mux_follow(struct vb_near *n, struct vb_qp *qp)
 {
 	vb_near_follow(n, qp,
 		       vb_port_is_active(&qp->adapter->port) &&
@@ -214,23 +214,8 @@ static void mux_enter(struct vb_qp *qp, enum vb_qp_state from,
 		return;
 	vb_near_enter(n, qp, from, to, here);
 	if (here && vb_adapter_is_ib(qp->adapter))
-		follow_port(n, qp);
+		vb_mux_follow(n, qp);
 	qp->ops = vb_near_may_be_here(qp) ? &near_or_packets : &vb_rc_ops;
-}
-
-void vb_mux_follow(struct vb_engine *e, const struct vb_adapter *a)
-{
-	for (uint32_t i = 0; e->near && i < 1u << VB_QPN_BITS; i++) {
-		struct vb_qp *qp = vb_idtab_get(e->qps, i);
-
-		if (!qp)
-			continue;
-		vb_mutex_lock(&qp->drive);
-		if (atomic_load(&qp->qpn) && qp->adapter == a &&
-		    qp->type == QPT_RC)
-			follow_port(e->near, qp);
-		vb_drive_release(e, qp);
-	}
 }
 
 static void mux_enter_stream(struct vb_qp *qp, enum vb_qp_state from,

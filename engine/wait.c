@@ -6,10 +6,10 @@
  * These rules avoid the first of these wake-ups, and more.
  *
  * 1. Watch. One program thread that waits serves the lanes of peers of this
- *    host in place of the engine thread. It sleeps by the bell that peers ring;
- *    a thread that queues an event for its channel rings that bell too. All
- *    other waiting threads, and those whose channel does not block, sleep in
- *    read(2) or poll(2), and the engine thread serves the lanes.
+ *    host in place of the engine thread. It sleeps by the bells that peers
+ *    ring (near/watch.c); a thread that queues an event for its channel rings
+ *    one, too. All other waiting threads, and those whose channel does not
+ * block, sleep in read(2) or poll(2), and the engine thread serves the lanes.
  *
  * 2. When a prompt program stops waiting, the engine thread takes the lanes
  *    later, and its peers are owed rings meanwhile. A thread whose sleeps were
@@ -106,7 +106,7 @@ static void end_watch(void *arg)
 	int cancel = vb_cancel_off();
 
 	vb_channel_watch(w->ch, NULL);
-	vb_bell_clear(vb_near_bell(e->near));
+	vb_near_clear_bells(e->near);
 	vb_wait_ends(&e->wait, vb_now());
 	if (prompt)
 		vb_wait_soon(e);
@@ -156,10 +156,10 @@ static void eng_wait_linger(struct watch *w)
 	vb_wait_looked(&w->e->wait, found);
 }
 
-static int eng_sleep_by(struct vb_engine *e, struct vb_bell *bell)
+static int eng_sleep_by_bells(struct vb_engine *e)
 {
 	vb_time then = vb_now();
-	int rc = vb_bell_wait(bell);
+	int rc = vb_near_wait(e->near);
 
 	vb_wait_slept(&e->wait, vb_engine_slowdown(e), vb_now() - then);
 	return rc;
@@ -188,7 +188,7 @@ static struct vb_cq *eng_wait_attend(struct watch *w)
  * caller continues with vb_channel_take(). -EINTR: a signal came. */
 static int eng_wait_watch(struct watch *w, struct vb_cq **cq)
 {
-	struct vb_bell *bell = vb_near_bell(w->e->near);
+	struct vb_near *near = w->e->near;
 	int rc = 0;
 
 	*cq = NULL;
@@ -196,10 +196,14 @@ static int eng_wait_watch(struct watch *w, struct vb_cq **cq)
 	while (rc == 0) {
 		bool looks = vb_wait_looks(&w->e->wait);
 
-		/* while this thread looks at the lanes, peers need not ring */
-		if (!looks)
-			vb_bell_set(bell);
-		vb_near_awake(w->e->near);
+		/* While this thread looks at the lanes, peers need not ring. */
+		if (looks) {
+			vb_near_clear_bells(near);
+		} else if (!vb_near_set_bells(near)) {
+			vb_wait_is_elsewhere(&w->e->wait);
+			break;
+		}
+		vb_near_awake(near);
 		*cq = eng_wait_attend(w);
 		if (*cq || vb_channel_has_events(w->ch) || is_over(w->e))
 			break;
@@ -211,7 +215,7 @@ static int eng_wait_watch(struct watch *w, struct vb_cq **cq)
 		}
 		eng_wait_ring(w->e);
 		if (!looks)
-			rc = eng_sleep_by(w->e, bell);
+			rc = eng_sleep_by_bells(w->e);
 		else
 			eng_wait_linger(w);
 	}

@@ -364,6 +364,11 @@ static void ib_leave(struct vb_link *l, int member)
 
 /* --- life --- */
 
+bool vb_ib_has_ended(const struct vb_link *l)
+{
+	return atomic_load(&ib_of(l)->ended);
+}
+
 void vb_ib_end(struct vb_link *l)
 {
 	atomic_store(&ib_of(l)->ended, true);

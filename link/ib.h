@@ -26,6 +26,7 @@ VB_MUST_CHECK int vb_ib_open(void *own, const void *peer, int bell, int control,
 /* The fabric's process has ended: frames in the ring are lost, as if it had
  * taken them. */
 void vb_ib_end(struct vb_link *l);
+bool vb_ib_has_ended(const struct vb_link *l);
 /* Set the port's LID and LMC: frames sent from now on have the LID as their
  * source. Any thread may call this. */
 void vb_ib_set_lid(struct vb_link *l, uint16_t lid, uint8_t lmc);

@@ -53,22 +53,47 @@ bool vb_grace_shows(const struct vb_peer *p, uint32_t key, uint32_t qpn)
 	       vb_hazards_name(p->peer_hazards, key, qpn);
 }
 
-/* The kernel ends a session when the last thread of the peer has ended, so such
- * a peer copies nothing. But either program may have ended the session before
- * that, while a thread of the peer copies; then /proc is asked. */
-static bool peer_has_ended(const struct vb_peer *p, enum vb_whereabouts where)
+/* Has the engine thread of @p ended, and the session? */
+static bool is_silent(const struct vb_peer *p)
 {
-	bool by_kernel = !vb_peer_expels(p) && !atomic_load(&p->expelled);
-
 	return !vb_registry_is_alive(p->registry) &&
-	       (by_kernel || where != MAY_COPY) &&
 	       p->world->has_hung_up(p->world->arg, p);
 }
 
-bool vb_grace_has_left(const struct vb_peer *p, uint32_t qpn)
+/* The kernel ends a session when the last thread of the peer has ended, so such
+ * a peer copies nothing. But either program may have ended the session before
+ * that, while a thread of the peer copies; then /proc is asked. */
+static bool was_ended_by_kernel(const struct vb_peer *p)
 {
-	return p->is_self || !vb_grace_shows(p, 0, qpn) ||
-	       peer_has_ended(p, p->world->find(p->world->arg, p->pid));
+	return !vb_peer_expels(p) && !atomic_load(&p->expelled);
+}
+
+static bool peer_has_ended(const struct vb_peer *p, enum vb_whereabouts where)
+{
+	return (where != MAY_COPY || was_ended_by_kernel(p)) && is_silent(p);
+}
+
+/* Did this function last return true for @p at least VB_GRACE_ASK_EVERY ago? */
+static bool is_time_to_ask(struct vb_peer *p)
+{
+	vb_time now = p->world->now(p->world->arg);
+	vb_time last = atomic_load_explicit(&p->asked_at, memory_order_relaxed);
+
+	if (last && now < last + VB_GRACE_ASK_EVERY)
+		return false;
+	atomic_store_explicit(&p->asked_at, now, memory_order_relaxed);
+	return true;
+}
+
+bool vb_grace_has_left(struct vb_peer *p, uint32_t qpn)
+{
+	if (p->is_self || !vb_grace_shows(p, 0, qpn))
+		return true;
+	if (!is_silent(p))
+		return false;
+	return was_ended_by_kernel(p) ||
+	       (is_time_to_ask(p) &&
+		p->world->find(p->world->arg, p->pid) != MAY_COPY);
 }
 
 bool vb_grace_is_over(struct vb_peer *p, uint32_t key, uint32_t qpn,

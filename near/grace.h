@@ -23,6 +23,9 @@
  */
 #define VB_GRACE_UNSEEN (1 * VB_SEC)
 #define VB_GRACE_RUNS	(10 * VB_SEC)
+/* The pause between two questions of a thread that polls: each reads a file of
+ * /proc for every thread of the peer. */
+#define VB_GRACE_ASK_EVERY (1 * VB_MSEC)
 
 /*
  * Has peer @p ended its accesses to this program's memory by @key (0: any)
@@ -37,8 +40,9 @@ bool vb_grace_is_over(struct vb_peer *p, uint32_t key, uint32_t qpn,
  * any), for which this program still waits? */
 bool vb_grace_shows(const struct vb_peer *p, uint32_t key, uint32_t qpn);
 /* The session with @p has ended: can no thread of @p access this program's
- * memory through queue pair @qpn (0: any) any more? Never blocks. */
-bool vb_grace_has_left(const struct vb_peer *p, uint32_t qpn);
+ * memory through queue pair @qpn (0: any) any more? Never blocks. The answer
+ * may come 1 ms late, since the kernel is asked no more often. */
+bool vb_grace_has_left(struct vb_peer *p, uint32_t qpn);
 
 /* Wait until vb_grace_is_over() is true. @age begins at the first look after
  * the revocation; a caller that waits for several peers has one age for all.

@@ -103,6 +103,8 @@ static void serve_claimed(struct vb_near *n, struct vb_peer *p, struct pass *s)
 	if (VB_LIKELY(!over))
 		return;
 	vb_mutex_unlock(&n->lanes_lock);
+	/* The thread that watches the lanes gives up its reference. */
+	(void)vb_bell_ring(vb_near_bell(n));
 	vb_peer_put(over);
 	vb_mutex_lock(&n->lanes_lock);
 }

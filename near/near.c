@@ -42,7 +42,6 @@ static int make_self(struct vb_near *n)
 	p->pid = getpid();
 	p->registry = n->registry;
 	p->wake_fd = n->c.wake_fd;
-	p->bell = n->bell;
 	vb_peer_join(p, lane, 0);
 	atomic_store(&p->state, PEER_UP);
 	n->self = p;
@@ -64,23 +63,6 @@ static int make_registry(struct vb_near *n)
 	return 0;
 }
 
-static int make_bell(struct vb_near *n)
-{
-	void *at;
-	int rc = vb_shm_create("verbena-bell", sizeof(*n->bell), &n->bell_fd,
-			       &at);
-
-	if (rc == 0)
-		n->bell = at;
-	return rc;
-}
-
-static void destroy_bell(struct vb_near *n)
-{
-	vb_shm_unmap(n->bell, sizeof(*n->bell));
-	close(n->bell_fd);
-}
-
 static int make_parts(struct vb_near *n)
 {
 	int rc;
@@ -88,20 +70,13 @@ static int make_parts(struct vb_near *n)
 	rc = make_registry(n);
 	if (rc)
 		return rc;
-	rc = make_bell(n);
-	if (rc)
-		goto destroy_registry;
 	rc = make_self(n);
-	if (rc)
-		goto destroy_bell;
+	if (rc) {
+		vb_registry_destroy(n->registry, n->registry_fd);
+		return rc;
+	}
 	vb_near_add(n, n->self);
 	return 0;
-
-destroy_bell:
-	destroy_bell(n);
-destroy_registry:
-	vb_registry_destroy(n->registry, n->registry_fd);
-	return rc;
 }
 
 static void destroy_parts(struct vb_near *n)
@@ -110,7 +85,6 @@ static void destroy_parts(struct vb_near *n)
 	vb_near_remove_all(n);
 	vb_peer_put(atomic_load(&n->creditor));
 	vb_peer_put(n->self);
-	destroy_bell(n);
 	vb_registry_destroy(n->registry, n->registry_fd);
 }
 
@@ -229,11 +203,6 @@ void vb_near_stand_by(struct vb_near *n, bool yes)
 	if (yes)
 		vb_near_awake(n);
 	atomic_store_explicit(&n->registry->attends, yes, memory_order_relaxed);
-}
-
-struct vb_bell *vb_near_bell(const struct vb_near *n)
-{
-	return n->bell;
 }
 
 /* Granting and revoking keys. */

@@ -76,6 +76,9 @@ int vb_near_fd(const struct vb_near *n);
 /* Process messages of sessions, and connect to the programs that queue pairs
  * asked for. Never blocks. */
 void vb_near_meet(struct vb_near *n, vb_time now);
+/* Has a session ended whose peer still copies? Then the caller calls
+ * vb_near_meet() every few milliseconds, though vb_near_fd() is not readable. */
+bool vb_near_sees_off(const struct vb_near *n);
 /* The caller is about to sleep: from now on peers wake the engine thread.
  * False: a lane has a request or an answer, so the caller must not sleep. */
 bool vb_near_sleep(struct vb_near *n);
@@ -90,12 +93,25 @@ bool vb_near_is_wanted(struct vb_near *n);
 void vb_near_stand_by(struct vb_near *n, bool yes);
 
 /*
- * The bell of the lanes. A thread of the program that waits for a completion
- * can take over the lanes from the engine thread: it calls
- * vb_bell_set(vb_near_bell()), then vb_near_awake() so that peers do not wake
- * the engine thread, then vb_near_attend() in a loop, sleeping on the bell in
- * between. At the end vb_near_sleep() returns the lanes to the engine thread.
+ * A thread of the program that waits for a completion can watch the lanes in
+ * place of the engine thread, one thread at a time. In a loop it calls
+ * vb_near_set_bells(), then vb_near_awake() so that peers do not wake the
+ * engine thread, then vb_near_attend(), and vb_near_wait() when it has found
+ * nothing. At the end it calls vb_near_clear_bells(), and vb_near_sleep()
+ * returns the lanes to the engine thread. Each peer has a bell of its own, so
+ * that no peer can keep the thread asleep when another one rings.
  */
+/* Peers ring from now on. False: the thread cannot watch the lanes, because the
+ * kernel has no call for it, or there are more peers than VB_BELLS_MOST - 1. */
+VB_MUST_CHECK bool vb_near_set_bells(struct vb_near *n)
+	VB_EXCLUDES(n->lanes_lock);
+/* Sleep until a peer, or a thread of this program, rings: as
+ * vb_bell_wait_any(). */
+VB_MUST_CHECK int vb_near_wait(struct vb_near *n);
+/* Peers need not ring any more. */
+void vb_near_clear_bells(struct vb_near *n);
+/* Returns the bell by which threads of this program wake the thread that
+ * watches the lanes. No other process can write it. */
 struct vb_bell *vb_near_bell(const struct vb_near *n);
 /* Process each lane once. @unhurried: do not wake sleeping peers for answers
  * alone; the caller calls vb_near_wake_peers() later. Returns whether a lane

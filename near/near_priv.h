@@ -189,8 +189,6 @@ struct vb_near {
 	struct vb_registry *registry;
 	/* a read-only descriptor of the registry, which peers get */
 	int registry_fd;
-	struct vb_bell *bell;
-	int bell_fd;
 	int epoll_fd;
 	struct vb_peer *self;
 	struct vb_copy_helper *helper;
@@ -220,6 +218,7 @@ struct vb_near {
 	/* programs that have connected and not sent HELLO yet */
 	struct vb_peer *callers;
 	unsigned sessions, max_sessions;
+	unsigned shut_out; /* number of peers with vb_peer.shut_out */
 	bool listens, also_listens;
 
 	/* A leaf lock: no lock is taken while it is held. */
@@ -232,6 +231,14 @@ struct vb_near {
 	struct vb_mutex lanes_lock;
 	struct vb_peer *active[VB_SLOTS];
 	unsigned active_count;
+
+	/* Fields of the thread that watches the lanes (near/watch.c): the peers
+	 * whose bells it has set, with a reference to each, and those bells. */
+	struct {
+		struct vb_peer *peers[VB_BELLS_MOST];
+		struct vb_bell_waiter bells[VB_BELLS_MOST];
+		unsigned count;
+	} watch;
 
 	/* A reference to the only peer that has answers for which it was not
 	 * woken, if peer->owed is still true. */

@@ -35,6 +35,8 @@ void vb_peer_join(struct vb_peer *p, struct vb_lane *lane, unsigned end)
 	p->reader = (struct vb_ring_reader){ .ring = &lane->half[other].ring };
 	p->our_calls = &lane->half[end].calls;
 	p->their_calls = &lane->half[other].calls;
+	p->bell = &lane->half[other].bell;
+	p->our_bell = &lane->half[end].bell;
 	p->our_expels = &lane->half[end].expels;
 	p->their_expels = &lane->half[other].expels;
 	p->offered = &lane->half[other].offer;
@@ -58,8 +60,6 @@ void vb_peer_put(struct vb_peer *p)
 		vb_registry_unmap(p->registry);
 	if (p->session >= 0)
 		close(p->session);
-	if (p->bell && !p->is_self)
-		vb_shm_unmap(p->bell, sizeof(*p->bell));
 	vb_mutex_fini(&p->tx);
 	free(p);
 }
@@ -70,9 +70,9 @@ void vb_peer_ring(struct vb_peer *p)
 		atomic_store_explicit(&p->owed, false, memory_order_relaxed);
 	/* A peer sets "asleep" and then reads the lane; this program writes to
 	 * the lane and then reads "asleep". So either the peer sees the
-	 * message, or this program sees "asleep". Other programs can write the
-	 * bell, but not "asleep", so the bell does not decide whether the
-	 * peer's engine thread is woken. */
+	 * message, or this program sees "asleep". The bell, which is for a
+	 * thread of the peer's program, does not decide whether the peer's
+	 * engine thread is woken. */
 	(void)vb_bell_ring(p->bell);
 	if (atomic_load_explicit(&p->registry->asleep, memory_order_relaxed))
 		p->world->wake(p->world->arg, p);

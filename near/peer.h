@@ -33,7 +33,7 @@ struct VB_CAPABILITY("claim") vb_lane_claim {
 
 /* One half of the memory that both programs map. Each program writes its own
  * half; in the peer's half it writes only ring.head (how far it has read),
- * offer.word (the end of an offer) and calls (to clear it). */
+ * offer.word (the end of an offer), calls (to clear it) and bell (to ring). */
 struct vb_lane_half {
 	struct vb_ring ring;
 	struct vb_hazard hazards[VB_HAZARDS];
@@ -48,6 +48,9 @@ struct vb_lane_half {
 	 * the other program counts as done, and the other program begins none
 	 * (vb_peer_expels()). */
 	_Atomic uint32_t expels;
+	/* A thread of the owner of this half sleeps (near/watch.c). In a line
+	 * of its own, since the owner writes it at each sleep. */
+	struct vb_bell bell __attribute__((aligned(VB_CACHE_LINE)));
 };
 struct vb_lane {
 	struct vb_lane_half half[2];
@@ -77,6 +80,9 @@ struct vb_peer {
 	/* The second slot of the peer; 0: none. Writers hold near->lock. */
 	_Atomic unsigned also;
 	bool strayed; /* the peer has called this program by its second slot */
+	/* The session uses packets only because an earlier one of the same slot
+	 * has a copy under way. Only the engine thread uses this field. */
+	bool shut_out;
 	pid_t pid;
 	/* A socket to the peer's program, which hangs up when that program ends
 	 * or executes another one. */
@@ -84,8 +90,11 @@ struct vb_peer {
 	/* if @is_self: the eventfd that wakes this program's engine thread,
 	 * which no other program has; otherwise -1 */
 	int wake_fd;
-	/* bell that wakes the thread of the peer that serves lanes */
+	/* The bell that wakes the thread of the peer that serves lanes. Only
+	 * the two programs of the lane can write it. */
 	struct vb_bell *bell;
+	/* the bell by which the peer wakes a thread of this program */
+	struct vb_bell *our_bell;
 	const struct vb_registry *registry;
 	struct vb_lane *lane;
 	bool is_self;
@@ -99,6 +108,8 @@ struct vb_peer {
 	/* This program waits for no access of the peer any more, because it has
 	 * waited for one as long as near/grace.h says. */
 	_Atomic bool given_up;
+	/* when vb_grace_has_left() asked the kernel last; 0: never */
+	_Atomic vb_time asked_at;
 	struct vb_peer *next; /* the next one in near->callers */
 	struct vb_lane_claim claim;
 	/* The session is over, and the lane is processed only until the peer

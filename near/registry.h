@@ -19,7 +19,7 @@
 #include "near/permit.h"
 #include "wire/ipc.h"
 
-#define VB_NEAR_VERSION 11
+#define VB_NEAR_VERSION 12
 /* The most devices in a registry; queue pairs of further devices use
  * packets. */
 #define VB_REGISTRY_ADAPTERS 4

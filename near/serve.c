@@ -373,6 +373,11 @@ static void look_after_part(struct vb_near *n, struct vb_peer *p, vb_time now)
 {
 	struct vb_split_copy *split = &p->split;
 
+	if (vb_grace_shows(p, 0, split->qpn)) {
+		if (now - split->asked_at < VB_GRACE_ASK_EVERY)
+			return;
+		split->asked_at = now;
+	}
 	if (is_closed(n, split->qpn) &&
 	    vb_grace_is_over(p, 0, split->qpn,
 			     vb_age_look(&split->failed, now)))

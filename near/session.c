@@ -5,8 +5,8 @@
  * listens on the abstract name of its slot (broker/slots.c). The calling
  * program brings the lane:
  *
- * 	HELLO	from the caller: its registry, its bell and the lane
- * 	WELCOME	from the called program: registry and bell, and whether it can
+ * 	HELLO	from the caller: its registry and the lane
+ * 	WELCOME	from the called program: its registry, and whether it can
  * 		access the caller's memory
  * 	READY	from the caller: whether it can access the called
  * 		program's memory
@@ -43,7 +43,7 @@
 
 #define SESSION_MAGIC 0x76626e72 /* the text "vbnr" */
 #define BACKLOG	      64
-#define MOST_FDS      3
+#define MOST_FDS      2
 /* the most events in one vb_near_meet(), because the engine thread has other
  * work */
 #define MEET_EVENTS 64
@@ -185,6 +185,7 @@ static void forget_caller(struct vb_near *n, struct vb_peer *p)
  * list of callers. */
 static void near_drop(struct vb_near *n, struct vb_peer *p, vb_time now)
 {
+	n->shut_out -= p->shut_out;
 	forget_caller(n, p);
 	vb_session_end(n, p, now);
 	if (epoll_ctl(n->epoll_fd, EPOLL_CTL_DEL, p->session, NULL) == 0)
@@ -219,16 +220,16 @@ static int connect_slot(unsigned slot, int *out)
 
 static int offer_session(struct vb_near *n, struct vb_peer *p)
 {
-	int fds[MOST_FDS] = { n->registry_fd, n->bell_fd, -1 };
+	int fds[MOST_FDS] = { n->registry_fd, -1 };
 	void *lane;
-	int rc = vb_shm_create("verbena-lane", sizeof(struct vb_lane), &fds[2],
+	int rc = vb_shm_create("verbena-lane", sizeof(struct vb_lane), &fds[1],
 			       &lane);
 
 	if (rc)
 		return rc;
 	vb_peer_join(p, lane, 0);
 	rc = send_session_msg(n, p, SESSION_HELLO, false, fds, MOST_FDS);
-	close(fds[2]);
+	close(fds[1]);
 	return rc;
 }
 
@@ -307,21 +308,6 @@ static void accept_callers(struct vb_near *n, bool strayed)
 		listen_no_more(n);
 }
 
-/* Map the registry and the bell, which are the first two descriptors of the
- * message. The caller closes the descriptors. */
-static int take_registry(struct vb_peer *p, struct parcel *in)
-{
-	void *bell;
-	int rc = vb_registry_map(in->fds[0], p->slot, &p->registry);
-
-	if (rc)
-		return rc;
-	rc = vb_shm_map(in->fds[1], sizeof(*p->bell), true, &bell);
-	if (rc == 0)
-		p->bell = bell;
-	return rc;
-}
-
 static int take_lane(struct vb_peer *p, int fd)
 {
 	void *lane;
@@ -378,17 +364,19 @@ static int note_reach(struct vb_near *n, struct vb_peer *p, bool reach,
 
 /* May @p reach this program's memory, as far as this program can tell? Not
  * while an earlier session with the same slot has a copy under way: so there
- * are never more such sessions than slots. */
-static bool near_lets_in(struct vb_near *n, const struct vb_peer *p)
+ * are never more such sessions than slots. When that copy has ended, the
+ * session with @p ends, too (let_in_anew()). */
+static bool near_lets_in(struct vb_near *n, struct vb_peer *p)
 {
 	vb_session_see_off(n, false);
-	return !n->leaving[p->slot] && vb_registry_is_open(p->registry, p->pid);
+	p->shut_out = n->leaving[p->slot] != NULL;
+	n->shut_out += p->shut_out;
+	return !p->shut_out && vb_registry_is_open(p->registry, p->pid);
 }
 
 static int on_hello(struct vb_near *n, struct vb_peer *p, struct parcel *in,
 		    vb_time now)
 {
-	const int fds[] = { n->registry_fd, n->bell_fd };
 	bool reach;
 	int rc;
 
@@ -401,9 +389,9 @@ static int on_hello(struct vb_near *n, struct vb_peer *p, struct parcel *in,
 		return -EXDEV;
 	}
 	p->slot = in->m.slot;
-	rc = take_registry(p, in);
+	rc = vb_registry_map(in->fds[0], p->slot, &p->registry);
 	if (rc == 0)
-		rc = take_lane(p, in->fds[2]);
+		rc = take_lane(p, in->fds[1]);
 	if (rc)
 		return rc;
 	if (!takes_its_slot(n, p, now))
@@ -416,8 +404,8 @@ static int on_hello(struct vb_near *n, struct vb_peer *p, struct parcel *in,
 	vb_session_enter(n, p);
 	vb_session_note_also(n, p, in->m.also);
 	(void)note_reach(n, p, reach, PEER_MET);
-	return send_session_msg(n, p, SESSION_WELCOME, reach, fds,
-				VB_COUNT(fds));
+	return send_session_msg(n, p, SESSION_WELCOME, reach, &n->registry_fd,
+				1);
 }
 
 static int come_up(struct vb_near *n, struct vb_peer *p, bool reach)
@@ -479,10 +467,10 @@ static int on_welcome(struct vb_near *n, struct vb_peer *p, struct parcel *in,
 		near_drop(n, p, now);
 		return 0;
 	}
-	if (in->m.kind != SESSION_WELCOME || in->count != MOST_FDS - 1 ||
+	if (in->m.kind != SESSION_WELCOME || in->count != 1 ||
 	    in->m.slot != p->slot)
 		return -EPROTO;
-	rc = take_registry(p, in);
+	rc = vb_registry_map(in->fds[0], p->slot, &p->registry);
 	if (rc)
 		return rc;
 	vb_session_note_also(n, p, in->m.also);
@@ -550,12 +538,35 @@ static void hear(struct vb_near *n, struct vb_peer *p, vb_time now)
 		vb_session_note_refusal(n, slot);
 }
 
+/* A session uses packets because the peer had a copy under way in an earlier
+ * one. That copy has ended: end this session, so that the next connection
+ * between the two programs opens another. Connections that use packets already
+ * do not change. */
+static void let_in_anew(struct vb_near *n, vb_time now)
+{
+	for (unsigned i = 0; n->shut_out && i < VB_SLOTS; i++) {
+		struct vb_peer *p = n->peers[i];
+
+		if (!p || p->slot != i || !p->shut_out || n->leaving[i])
+			continue;
+		near_drop(n, p, now);
+		vb_session_note_refusal(n, i);
+	}
+}
+
+/* No lock is needed: only this thread changes the two numbers. */
+bool VB_UNCHECKED vb_near_sees_off(const struct vb_near *n)
+{
+	return n->leaving_count || n->shut_out;
+}
+
 void vb_near_meet(struct vb_near *n, vb_time now)
 {
 	struct epoll_event ev;
 	unsigned slot;
 
 	vb_session_see_off(n, false);
+	let_in_anew(n, now);
 	for (unsigned i = 0; i < MEET_EVENTS; i++) {
 		/* Fetch one event at a time: serving one session can end
 		 * another, whose event would then point to freed memory. */

@@ -30,7 +30,7 @@ void vb_session_enter(struct vb_near *n, struct vb_peer *p)
 
 /* Does @p go to near->leaving? A peer that was never let into
  * this program's memory does not. */
-static bool is_slow_to_leave(const struct vb_peer *p, enum vb_peer_state was)
+static bool is_slow_to_leave(struct vb_peer *p, enum vb_peer_state was)
 {
 	return (was == PEER_UP || was == PEER_MET) && !p->is_self &&
 	       !vb_grace_has_left(p, 0);

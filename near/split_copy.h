@@ -46,6 +46,8 @@ struct vb_split_copy {
 	bool waits;
 	/* how long ago the receiver's queue pair failed */
 	struct vb_age failed;
+	/* when the receiver last asked whether the sender still copies */
+	vb_time asked_at;
 	uint32_t qpn, life; /* number and life of the receiver's queue pair */
 	struct vb_recv_wqe recv; /* the receive that the message consumes */
 	uint64_t at;		 /* number of bytes that are already copied */

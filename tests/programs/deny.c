@@ -2,6 +2,8 @@
 /*
  * Runs a program without the system calls that containers deny by default:
  * deny PROGRAM [ARGS]. They fail with EPERM, as Docker's filter makes them.
+ * deny -w PROGRAM [ARGS]: only futex_waitv(2) fails, with ENOSYS, as before
+ * Linux 5.16.
  */
 #include <errno.h>
 #include <linux/audit.h>
@@ -9,9 +11,14 @@
 #include <linux/seccomp.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+
+#ifndef SYS_futex_waitv
+#define SYS_futex_waitv 449
+#endif
 
 static const unsigned denied[] = {
 	SYS_io_uring_setup,
@@ -30,20 +37,21 @@ static const unsigned denied[] = {
 	SYS_unshare,
 };
 #define COUNT (sizeof(denied) / sizeof(*denied))
+static const unsigned newer[] = { SYS_futex_waitv };
 
-static int filter(void)
+static int filter(const unsigned *calls, unsigned count, unsigned error)
 {
 	struct sock_filter code[2 * COUNT + 2];
-	struct sock_fprog program = { sizeof(code) / sizeof(*code), code };
+	struct sock_fprog program = { 2 * count + 2, code };
 	unsigned n = 0;
 
 	code[n++] = (struct sock_filter)BPF_STMT(
 		BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr));
-	for (unsigned i = 0; i < COUNT; i++) {
+	for (unsigned i = 0; i < count; i++) {
 		code[n++] = (struct sock_filter)BPF_JUMP(
-			BPF_JMP | BPF_JEQ | BPF_K, denied[i], 0, 1);
+			BPF_JMP | BPF_JEQ | BPF_K, calls[i], 0, 1);
 		code[n++] = (struct sock_filter)BPF_STMT(
-			BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM);
+			BPF_RET | BPF_K, SECCOMP_RET_ERRNO | error);
 	}
 	code[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K,
 						 SECCOMP_RET_ALLOW);
@@ -53,9 +61,12 @@ static int filter(void)
 
 int main(int argc, char **argv)
 {
-	if (argc < 2)
+	int waits = argc > 1 && strcmp(argv[1], "-w") == 0;
+
+	if (argc < 2 + waits)
 		return 2;
-	if (filter()) {
+	argv += waits;
+	if (waits ? filter(newer, 1, ENOSYS) : filter(denied, COUNT, EPERM)) {
 		perror("deny");
 		return 126;
 	}

@@ -47,13 +47,10 @@ static void acquaint(struct near_end *e, struct vb_lane *lane)
 {
 	const struct near_end *o = other(e);
 	struct vb_peer *p = vb_peer_create(1 + o->number, &e->world, NULL);
-	void *bell;
 
 	MUST(p);
 	p->pid = A_PID + (int)o->number;
 	MUST(vb_registry_map(o->near->registry_fd, p->slot, &p->registry) == 0);
-	MUST(vb_shm_map(o->near->bell_fd, sizeof(*p->bell), true, &bell) == 0);
-	p->bell = bell;
 	vb_peer_join(p, lane, e->number);
 	vb_session_enter(e->near, p);
 	vb_near_add(e->near, p);

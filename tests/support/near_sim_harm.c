@@ -194,7 +194,7 @@ static void scribble(struct near_net *net)
 		spoil_registry(net, by);
 		break;
 	case 7:
-		spoil_words(net, seen->near->bell, 4);
+		spoil_words(net, &lane->half[sim_below(&net->rand, 2)].bell, 4);
 		atomic_store(by->peer->our_calls, 1);
 		break;
 	default:

@@ -85,16 +85,21 @@ static void *sleep_there(void *arg)
 }
 
 /* Start a thread that is about to sleep, and is most often asleep. */
-static pthread_t sleeper(void)
+static pthread_t sleeper_that(void *(*sleeps)(void *))
 {
 	pthread_t t;
 
 	atomic_store(&is_set, false);
-	assert_int_equal(pthread_create(&t, NULL, sleep_there, NULL), 0);
+	assert_int_equal(pthread_create(&t, NULL, sleeps, NULL), 0);
 	while (!atomic_load(&is_set))
 		usleep(1000);
 	usleep(20000);
 	return t;
+}
+
+static pthread_t sleeper(void)
+{
+	return sleeper_that(sleep_there);
 }
 
 static void *ended(pthread_t t)
@@ -128,6 +133,47 @@ static void wake__whatever_the_word_says(void **state)
 	assert_ptr_equal(ended(t), NULL);
 }
 
+static void *sleep_by_two(void *arg)
+{
+	struct vb_bell_waiter list[2];
+
+	for (unsigned i = 0; i < 2; i++) {
+		vb_bell_set(&bell[i]);
+		vb_bell_list(&list[i], &bell[i]);
+	}
+	atomic_store(&is_set, true);
+	return (void *)(intptr_t)vb_bell_wait_any(list, 2);
+}
+
+/* Another process silences one bell; the other bell still wakes the thread. */
+static void wait_any__each_bell_wakes_alone(void **state)
+{
+	pthread_t t;
+
+	if (!vb_bell_can_wait_any())
+		skip();
+	for (unsigned i = 0; i < 2; i++) {
+		t = sleeper_that(sleep_by_two);
+		vb_bell_clear(&bell[!i]);
+		assert_true(vb_bell_ring(&bell[i]));
+		assert_ptr_equal(ended(t), NULL);
+	}
+}
+
+static void wait_any__rung_before_the_sleep(void **state)
+{
+	struct vb_bell_waiter list[2];
+
+	if (!vb_bell_can_wait_any())
+		skip();
+	for (unsigned i = 0; i < 2; i++) {
+		vb_bell_list(&list[i], &bell[i]);
+		vb_bell_set(&bell[i]);
+	}
+	assert_true(vb_bell_ring(&bell[1]));
+	assert_int_equal(vb_bell_wait_any(list, 2), 0);
+}
+
 static void on_signal(int sig)
 {
 }
@@ -139,6 +185,10 @@ static void interrupted__unless_restarted(void **state)
 
 	sigaction(SIGUSR1, &a, NULL);
 	assert_int_equal((intptr_t)ended_by_signals(sleeper()), -EINTR);
+	if (vb_bell_can_wait_any())
+		assert_int_equal(
+			(intptr_t)ended_by_signals(sleeper_that(sleep_by_two)),
+			-EINTR);
 	a.sa_flags = SA_RESTART;
 	sigaction(SIGUSR1, &a, NULL);
 	t = sleeper();
@@ -146,12 +196,24 @@ static void interrupted__unless_restarted(void **state)
 	usleep(20000);
 	assert_true(vb_bell_ring(bell));
 	assert_ptr_equal(ended(t), NULL);
+	if (!vb_bell_can_wait_any())
+		return;
+	t = sleeper_that(sleep_by_two);
+	pthread_kill(t, SIGUSR1);
+	usleep(20000);
+	assert_true(vb_bell_ring(&bell[1]));
+	assert_ptr_equal(ended(t), NULL);
 }
 
 static void cancelled(void **state)
 {
 	pthread_t t = sleeper();
 
+	pthread_cancel(t);
+	assert_ptr_equal(ended(t), PTHREAD_CANCELED);
+	if (!vb_bell_can_wait_any())
+		return;
+	t = sleeper_that(sleep_by_two);
 	pthread_cancel(t);
 	assert_ptr_equal(ended(t), PTHREAD_CANCELED);
 }
@@ -219,6 +281,8 @@ int main(void)
 		BELL_TEST(rung_before_the_sleep__none),
 		BELL_TEST(another_process__rings),
 		BELL_TEST(wake__whatever_the_word_says),
+		BELL_TEST(wait_any__each_bell_wakes_alone),
+		BELL_TEST(wait_any__rung_before_the_sleep),
 		BELL_TEST(interrupted__unless_restarted),
 		BELL_TEST(cancelled),
 		BELL_TEST(cancelled_while_it_is_rung__no_lock_is_left),

@@ -108,7 +108,12 @@ static void make_qp(void)
 	r.qp = make(r.f, init);
 	r.qp->ops = &r.ops;
 	r.qp->priv[PRIV_ENGINE] = &r.eq;
+	r.eq.qp = r.qp;
+	r.eq.timer_at = VB_NEVER;
+	vb_timer_init(&r.eq.timer);
 	bring_to(r.qp, QPS_RTS);
+	r.f->a.addressing = &vb_addressing_ib;
+	r.oa.adapter.qpn_base = r.f->a.qpn_base;
 	post_recv(r.qp, RECV_ID);
 }
 
@@ -183,6 +188,25 @@ static void fabric__its_end_flushes_queue_pairs(void **state)
 	assert_int_equal(polled(r.f->cq).wr_id, RECV_ID);
 }
 
+/* Another thread drives the queue pair while the fabric's process ends: the
+ * thread that sees the end does not wait, and the queue pair fails as soon as
+ * its lock is free. */
+static void fabric__its_end_waits_for_no_lock(void **state)
+{
+	vb_time later = vb_now() + VB_SEC;
+
+	vb_mutex_lock(&r.qp->drive);
+	end_process();
+	assert_int_equal(atomic_load(&r.qp->state), QPS_RTS);
+	assert_true(vb_drive_is_due(&r.e, later));
+	vb_drive_due(&r.e, later, 1); /* the lock is still held */
+	assert_int_equal(atomic_load(&r.qp->state), QPS_RTS);
+	vb_mutex_unlock(&r.qp->drive);
+	vb_drive_due(&r.e, later + VB_SEC, 1);
+	assert_int_equal(atomic_load(&r.qp->state), QPS_ERR);
+	assert_int_equal(polled(r.f->cq).wr_id, RECV_ID);
+}
+
 /* The fabric's process lives, but its memory cannot be trusted any more. */
 static void fabric__a_broken_ring_is_its_end(void **state)
 {
@@ -203,12 +227,40 @@ static void fabric__a_broken_ring_is_its_end(void **state)
 	close(r.bell);
 }
 
+static int say_five(int control, const void *bytes, size_t len)
+{
+	return 5;
+}
+
+static int say_no(int control, const void *bytes, size_t len)
+{
+	fail_msg("this group needs no answer");
+	return 0;
+}
+
+/* A link whose fabric's process answers as @call says. */
+static struct vb_link *link_of(int (*call)(int control, const void *bytes,
+					   size_t len))
+{
+	struct vb_link *l;
+
+	assert_int_equal(vb_ib_open(r.fabric.own, r.fabric.theirs, -1,
+				    r.fabric.control, call, &l),
+			 0);
+	return l;
+}
+
 static void fabric__other_adapters_go_on(void **state)
 {
-	r.f->a.link = NULL; /* the adapter of another link */
+	struct vb_link *other = link_of(say_no);
+
+	/* the adapter of another fabric, with the same slot */
+	r.f->a.link = other;
 	end_process();
 	assert_int_equal(atomic_load(&r.qp->state), QPS_RTS);
 	assert_empty(r.f->cq);
+	r.f->a.link = r.fabric.link;
+	other->ops->close(other);
 }
 
 /* What the fabric's process says of the port is checked. */
@@ -237,29 +289,6 @@ static void fabric__an_update_that_cannot_be(void **state)
 		assert_true(r.fabric.ended);
 		r.fabric.ended = false;
 	}
-}
-
-static int say_five(int control, const void *bytes, size_t len)
-{
-	return 5;
-}
-
-static int say_no(int control, const void *bytes, size_t len)
-{
-	fail_msg("this group needs no answer");
-	return 0;
-}
-
-/* A link whose fabric's process answers as @call says. */
-static struct vb_link *link_of(int (*call)(int control, const void *bytes,
-					   size_t len))
-{
-	struct vb_link *l;
-
-	assert_int_equal(vb_ib_open(r.fabric.own, r.fabric.theirs, -1,
-				    r.fabric.control, call, &l),
-			 0);
-	return l;
 }
 
 static void link__an_answer_that_is_no_result(void **state)
@@ -291,6 +320,7 @@ int main(void)
 		OF_FABRIC(fabric__nothing_is_polled_of_one_that_ended),
 		OF_FABRIC(fabric__its_end_is_an_error_of_port_and_device),
 		OF_FABRIC(fabric__its_end_flushes_queue_pairs),
+		OF_FABRIC(fabric__its_end_waits_for_no_lock),
 		OF_FABRIC(fabric__a_broken_ring_is_its_end),
 		OF_FABRIC(fabric__other_adapters_go_on),
 		OF_FABRIC(fabric__an_update_that_cannot_be),

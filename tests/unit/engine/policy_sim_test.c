@@ -247,6 +247,11 @@ static void VB_UNCHECKED fake_unlock(struct vb_mutex *m) VB_RELEASE(m)
 static int fake_ppoll(struct pollfd *fds, nfds_t n, const struct timespec *t,
 		      const sigset_t *mask);
 
+static bool fake_near_sees_off(const struct vb_near *n)
+{
+	return false;
+}
+
 #define vb_now		  fake_now
 #define getrusage	  fake_usage
 #define sched_yield	  fake_yield
@@ -260,6 +265,7 @@ static int fake_ppoll(struct pollfd *fds, nfds_t n, const struct timespec *t,
 #define vb_near_is_wanted fake_near_is_wanted
 #define vb_near_stand_by  fake_near_stand_by
 #define vb_near_meet	  fake_near_meet
+#define vb_near_sees_off  fake_near_sees_off
 #define vb_dispatch	  fake_dispatch
 #define vb_mutex_unlock	  fake_unlock
 #include "engine/drive.c"

@@ -20,7 +20,9 @@
 
 static struct {
 	vb_time now, yield_takes;
-	unsigned yields, slept, looked;
+	unsigned yields, slept, looked, stepped;
+	bool steps_much;
+	vb_time step_takes;
 	struct vb_engine e;
 } fake;
 
@@ -53,7 +55,23 @@ static void VB_UNCHECKED fake_lock(struct vb_mutex *m) VB_ACQUIRE(m)
 	assert_true(vb_mutex_trylock(m));
 }
 
+/* A fake of vb_drive_due(): one queue pair is due each time. The step may copy
+ * much, so another poll can drain the link meanwhile. */
+static void VB_UNCHECKED fake_due(struct vb_engine *e, vb_time now,
+				  unsigned most)
+{
+	if (!fake.steps_much) {
+		vb_drive_due(e, now, most);
+		return;
+	}
+	assert_true(vb_mutex_trylock(&e->rx));
+	vb_mutex_unlock(&e->rx);
+	fake.stepped++;
+	fake.now += fake.step_takes;
+}
+
 #define vb_now	      fake_now
+#define vb_drive_due  fake_due
 #define sched_yield   fake_yield
 #define vb_mutex_lock fake_lock
 #include "engine/poll.c"
@@ -133,6 +151,24 @@ static void taken__near_found_something(void **state)
 	assert_int_equal(fake.slept, 0);
 }
 
+/* Timers that are due are stepped without the link's lock, and only one of them
+ * if its step takes long. */
+static void VB_UNCHECKED due__is_stepped_without_the_lock(void **state)
+{
+	struct vb_engine *e = *state;
+
+	vb_mutex_unlock(&e->rx);
+	fake.steps_much = true;
+	atomic_store(&e->due, fake.now);
+	(void)drain_for_program(e);
+	assert_int_equal(fake.stepped, VB_DUE_A_POLL);
+	fake.stepped = 0;
+	fake.step_takes = VB_DUE_LASTS + 1;
+	(void)drain_for_program(e);
+	assert_int_equal(fake.stepped, 1);
+	assert_true(vb_mutex_trylock(&e->rx));
+}
+
 /* A poll that finds the link taken still counts as a poll, if the poll before
  * found nothing. */
 static void taken__counts_as_a_poll(void **state)
@@ -207,6 +243,8 @@ int main(void)
 				       set_up),
 		cmocka_unit_test_setup(taken__near_found_something, set_up),
 		cmocka_unit_test_setup(taken__counts_as_a_poll, set_up),
+		cmocka_unit_test_setup(due__is_stepped_without_the_lock,
+				       set_up),
 		cmocka_unit_test_setup(not_taken, set_up),
 		cmocka_unit_test_setup(timers__are_looked_at_by_who_waits,
 				       set_up),

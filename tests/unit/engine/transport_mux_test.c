@@ -3,6 +3,7 @@
  * peer may be on this host. */
 #include "tests/unit/core/qp_fixture.h"
 
+#include "core/lock_order.h"
 #include "engine/engine_priv.h"
 #include "ib/raw.h"
 #include "ib/unrel.h"
@@ -109,6 +110,8 @@ static struct fixture *begin(void **state, const struct vb_transport *t)
 	struct fixture *f = *state;
 
 	memset(&fake, 0, sizeof(fake));
+	vb_mutex_init(&fake.e.list_lock, RANK_LIST);
+	vb_mutex_init(&fake.e.timer_lock, VB_RANK_LEAF);
 	/* The code only asks whether near exists; no field is read. */
 	atomic_store(&fake.e.near, (struct vb_near *)&fake);
 	f->a.transport = t;
@@ -246,10 +249,19 @@ static void set_port_state(struct vb_port *p, enum vb_port_state state)
 	vb_mutex_unlock(&p->lock);
 }
 
+static void port_changes(const struct vb_adapter *a)
+{
+	vb_mutex_lock(&fake.e.list_lock);
+	vb_port_walk(&fake.e, a, PORT_HAS_CHANGED, vb_now());
+	vb_mutex_unlock(&fake.e.list_lock);
+}
+
 /* near/ learns whether packets would still reach the peer. */
 static void follow__the_port(void **state)
 {
 	struct fixture *f = begin(state, &vb_mux_transport);
+	struct vb_adapter other = { .qpn_base = f->a.qpn_base ^
+						(1u << VB_QPN_BITS) };
 	struct vb_qp *qp;
 
 	f->a.addressing = &vb_addressing_ib;
@@ -260,20 +272,46 @@ static void follow__the_port(void **state)
 	assert_int_equal(fake.follows, 1);
 	assert_true(fake.reaches);
 	set_port_state(&f->a.port, PORT_INIT);
-	vb_mux_follow(&fake.e, &f->a);
+	port_changes(&f->a);
 	assert_int_equal(fake.follows, 2);
 	assert_false(fake.reaches);
 	set_port_state(&f->a.port, PORT_ACTIVE);
 	fake.lid = OTHER_LID;
-	vb_mux_follow(&fake.e, &f->a);
+	port_changes(&f->a);
 	assert_int_equal(fake.follows, 3);
 	assert_false(fake.reaches);
 	fake.lid = OWN_LID;
-	vb_mux_follow(&fake.e, &f->a);
+	port_changes(&f->a);
 	assert_int_equal(fake.follows, 4);
 	assert_true(fake.reaches);
-	vb_mux_follow(&fake.e, NULL); /* another adapter */
+	port_changes(&other);
 	assert_int_equal(fake.follows, 4);
+	vb_qp_destroy(qp);
+}
+
+/* Another thread drives the queue pair when the port changes: the engine's
+ * thread does not wait, and near/ learns of the change as soon as the lock is
+ * free, though the other thread has set the timer to a later time. */
+static void follow__waits_for_no_lock(void **state)
+{
+	struct fixture *f = begin(state, &vb_mux_transport);
+	vb_time later = vb_now() + VB_SEC;
+	struct vb_qp *qp;
+
+	f->a.addressing = &vb_addressing_ib;
+	fake.e.qps = f->a.qps;
+	fake.lid = OWN_LID;
+	set_port_state(&f->a.port, PORT_ACTIVE);
+	qp = connected_to(f, OWN_LID);
+	vb_mutex_lock(&qp->drive);
+	port_changes(&f->a);
+	assert_int_equal(fake.follows, 1);
+	assert_true(vb_drive_is_due(&fake.e, later));
+	vb_mutex_unlock(&qp->drive);
+	vb_drive_due(&fake.e, later, 1);
+	assert_int_equal(fake.follows, 2);
+	vb_drive_due(&fake.e, later + VB_SEC, 1);
+	assert_int_equal(fake.follows, 2);
 	vb_qp_destroy(qp);
 }
 
@@ -333,6 +371,7 @@ int main(void)
 		TEST(enter__a_peer_here_until_reset),
 		TEST(enter__a_peer_at_the_own_lid),
 		TEST(follow__the_port),
+		TEST(follow__waits_for_no_lock),
 		TEST(enter__datagrams_stay_packets),
 		TEST(expect__a_stream_whose_peer_shows_a_card),
 	};

@@ -332,6 +332,7 @@ static struct crowd {
 	vb_time now, stopped;
 	enum vb_whereabouts at;
 	unsigned looks, stays, expelled;
+	bool has_hung_up;
 	struct vb_near *near;
 	struct vb_near_world kernel;
 	struct vb_peer peers[PEERS];
@@ -360,7 +361,7 @@ static enum vb_whereabouts crowd_find(void *arg, pid_t pid)
 
 static bool crowd_has_hung_up(void *arg, const struct vb_peer *p)
 {
-	return false;
+	return crowd->has_hung_up;
 }
 
 static void crowd_hang_up(void *arg, const struct vb_peer *p)
@@ -452,6 +453,35 @@ static void crowd__is_drained_when_each_was_waited_for(void **state)
 	assert_int_equal(crowd->expelled, PEERS);
 }
 
+/* Ask 1000 times in 10 ms whether the first peer has left. */
+static void ask_often(bool has_left)
+{
+	for (unsigned i = 0; i < 1000; i++, crowd->now += 10 * VB_USEC)
+		assert_int_equal(vb_grace_has_left(&crowd->peers[0], 0),
+				 has_left);
+}
+
+/* A thread that polls does not read /proc each time. */
+static void crowd__that_leaves_is_asked_now_and_then(void **state)
+{
+	crowd->at = MAY_COPY;
+	atomic_store(&crowd->expels[0], 1);
+	ask_often(false); /* the session has not ended yet */
+	assert_int_equal(crowd->looks, 0);
+	crowd->has_hung_up = true;
+	ask_often(false);
+	assert_in_range(crowd->looks, 5, 10);
+	crowd->at = IS_ELSEWHERE;
+	crowd->now += VB_GRACE_ASK_EVERY;
+	assert_true(vb_grace_has_left(&crowd->peers[0], 0));
+	/* The kernel has ended the session, so the peer's threads have ended.
+	 */
+	crowd->looks = 0;
+	atomic_store(&crowd->expels[0], 0);
+	ask_often(true);
+	assert_int_equal(crowd->looks, 0);
+}
+
 #define CROWD(f) cmocka_unit_test_setup_teardown(f, open_crowd, close_crowd)
 #define TEST(f)	 cmocka_unit_test_setup_teardown(f, setup, teardown)
 
@@ -472,6 +502,7 @@ int main(void)
 		CROWD(crowd__that_is_frozen_costs_one_limit),
 		CROWD(crowd__is_not_blamed_for_our_own_stops),
 		CROWD(crowd__is_drained_when_each_was_waited_for),
+		CROWD(crowd__that_leaves_is_asked_now_and_then),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

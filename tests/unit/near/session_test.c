@@ -2,6 +2,7 @@
 /* near/session: introductions between two programs; this process plays both. */
 #include <errno.h>
 #include <poll.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -78,21 +79,21 @@ static void meet(struct program *a, struct program *b)
 static void session__comes_up_and_wakes_a_waiting_thread(void **state)
 {
 	struct program caller, called;
-	struct vb_bell *bell;
 
 	begin(&caller, 1);
 	begin(&called, 2);
-	bell = vb_near_bell(called.near);
 	(void)vb_session_want(caller.near, 2);
 	vb_near_meet(caller.near, 0); /* the HELLO arrives */
 	vb_near_meet(called.near, 0); /* the WELCOME arrives */
 	vb_near_meet(caller.near, 0); /* the READY arrives */
 	assert_true(vb_peer_is_up(caller.near->peers[2]));
 	assert_false(vb_peer_is_up(called.near->peers[1]));
-	vb_bell_set(bell);
+	if (!vb_near_set_bells(called.near))
+		skip();
 	vb_near_meet(called.near, 0);
 	assert_true(vb_peer_is_up(called.near->peers[1]));
-	assert_int_equal(atomic_load(&bell->sleeps), 0);
+	assert_int_equal(vb_near_wait(called.near), 0);
+	vb_near_clear_bells(called.near);
 	end(&caller);
 	end(&called);
 }
@@ -141,8 +142,8 @@ static void session__wakes_a_peer_by_the_session(void **state)
 	end(&called);
 }
 
-/* Another program holds the called one's bell at 1, as if a thread slept on it:
- * the caller still wakes the engine thread, which has said that it sleeps. */
+/* The peer holds the bell at 1, as if a thread slept on it: a ring still wakes
+ * the engine thread, which has said that it sleeps. */
 static void session__wakes_a_thread_beside_a_spoiled_bell(void **state)
 {
 	struct program caller, called;
@@ -155,10 +156,66 @@ static void session__wakes_a_thread_beside_a_spoiled_bell(void **state)
 	ready = (struct pollfd){ vb_near_fd(called.near), POLLIN, 0 };
 	assert_int_equal(poll(&ready, 1, 0), 0);
 	assert_true(vb_near_sleep(called.near));
-	vb_bell_set(vb_near_bell(called.near));
+	vb_bell_set(caller.near->peers[2]->bell);
 	vb_peer_ring(caller.near->peers[2]);
 	assert_int_equal(poll(&ready, 1, 0), 1);
 	end(&caller);
+	end(&called);
+}
+
+static void *sleep_by_bells(void *arg)
+{
+	return (void *)(intptr_t)vb_near_wait(arg);
+}
+
+/* One peer writes to all words that it can write: another peer still wakes the
+ * thread that sleeps. */
+static void session__no_peer_silences_another(void **state)
+{
+	struct program called, honest, hostile;
+	pthread_t sleeper;
+	void *result;
+
+	begin(&called, 1);
+	begin(&honest, 2);
+	begin(&hostile, 3);
+	(void)vb_session_want(honest.near, 1);
+	meet(&honest, &called);
+	(void)vb_session_want(hostile.near, 1);
+	meet(&hostile, &called);
+	if (!vb_near_set_bells(called.near))
+		skip();
+	assert_int_equal(
+		pthread_create(&sleeper, NULL, sleep_by_bells, called.near), 0);
+	usleep(20000);
+	vb_bell_clear(hostile.near->peers[1]->bell);
+	assert_true(vb_bell_ring(honest.near->peers[1]->bell));
+	pthread_join(sleeper, &result);
+	assert_null(result);
+	vb_near_clear_bells(called.near);
+	end(&called);
+	end(&honest);
+	end(&hostile);
+}
+
+/* A peer ends while a thread sleeps by its bell, too: the thread wakes, and
+ * gives up its reference to the peer. */
+static void session__that_ends_wakes_a_sleeping_thread(void **state)
+{
+	struct program caller, called;
+
+	begin(&caller, 1);
+	begin(&called, 2);
+	(void)vb_session_want(caller.near, 2);
+	meet(&caller, &called);
+	if (!vb_near_set_bells(called.near))
+		skip();
+	end(&caller);
+	vb_near_meet(called.near, 0);
+	assert_null(called.near->peers[1]);
+	assert_int_equal(vb_near_wait(called.near), 0);
+	assert_int_equal(called.near->watch.count, 2);
+	vb_near_clear_bells(called.near);
 	end(&called);
 }
 
@@ -197,6 +254,7 @@ static void session__that_has_ended_is_kept_while_a_copy_lasts(void **state)
 	meet(&called, &caller);
 	assert_null(called.near->peers[1]);
 	assert_true(called.near->leaving[1] == p);
+	assert_true(vb_near_sees_off(called.near));
 	assert_false(
 		vb_near_is_drained(called.near, 0xabc, &(struct vb_age){ 0 }));
 	(void)vb_session_want(caller.near, 2);
@@ -208,6 +266,14 @@ static void session__that_has_ended_is_kept_while_a_copy_lasts(void **state)
 		vb_near_is_drained(called.near, 0xabc, &(struct vb_age){ 0 }));
 	vb_near_meet(called.near, 0);
 	assert_null(called.near->leaving[1]);
+	/* The copy has ended, so the next connection may go near. */
+	meet(&caller, &called);
+	(void)vb_session_want(caller.near, 2);
+	meet(&caller, &called);
+	assert_non_null(caller.near->peers[2]);
+	assert_true(vb_peer_is_up(caller.near->peers[2]));
+	assert_true(vb_peer_is_up(called.near->peers[1]));
+	assert_false(vb_near_sees_off(called.near));
 	vb_peer_put(p);
 	end(&caller);
 	end(&called);
@@ -378,6 +444,8 @@ int main(void)
 		cmocka_unit_test(session__does_not_rely_on_a_shared_flag),
 		cmocka_unit_test(session__wakes_a_peer_by_the_session),
 		cmocka_unit_test(session__wakes_a_thread_beside_a_spoiled_bell),
+		cmocka_unit_test(session__no_peer_silences_another),
+		cmocka_unit_test(session__that_ends_wakes_a_sleeping_thread),
 		cmocka_unit_test(session__gives_no_eventfd_away),
 		cmocka_unit_test(session__called_program_has_no_copy_under_way),
 		cmocka_unit_test(
