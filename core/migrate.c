@@ -16,8 +16,9 @@
  * of its packets without MigReq arrived here. It can have become Armed only by
  * a packet of this queue pair in Rearm, so this one follows.
  *
- * Armed, primary path, MigReq: the peer's program has called the alternate path
- * off, so this queue pair is no longer sure that the peer would follow.
+ * Armed, primary path, MigReq: the packet is older than the peer's Rearm and was
+ * overtaken, or the peer's program has called the alternate path off. It means
+ * nothing.
  *
  * Armed, MigReq, by no path that was loaded: the peer has migrated to a path
  * that is not the alternate path here, so migrating fails. The state is Rearm
@@ -52,7 +53,7 @@ static const struct vb_mig_row rows[MIG_STATES][2][BY_COUNT] = {
 		  [BY_ALTERNATE] = { MIG_TAKE,	 MIG_ARMED } },
 		{ [BY_STRANGER]	 = { MIG_REFUSE, MIG_ARMED },
 		  [BY_PEER]	 = { MIG_ERROR,	 MIG_REARM },
-		  [BY_PRIMARY]	 = { MIG_TAKE,	 MIG_REARM },
+		  [BY_PRIMARY]	 = { MIG_TAKE,	 MIG_ARMED },
 		  [BY_ALTERNATE] = { MIG_SWITCH, MIG_MIGRATED } },
 	},
 };
