@@ -2,6 +2,7 @@
 /* Addresses on InfiniBand: a LID within the subnet, and a GRH if the program
  * wants one (IBA 11.2.2.1). */
 #include "core/migrate.h"
+#include "core/rate.h"
 #include "wire/lrh.h"
 
 #define SL_MAX 15
@@ -16,6 +17,8 @@ static const char *ib_av_fault(const struct vb_av *av)
 		return "its DLID is the permissive one";
 	if (av->sl > SL_MAX)
 		return "its service level is above 15";
+	if (!vb_rate_is_known(av->static_rate))
+		return "its static rate is no value of enum ibv_rate";
 	if (av->dlid >= VB_LID_MCAST && !av->is_global)
 		return "its DLID is a multicast group's, and it has no GRH";
 	return NULL;
@@ -34,6 +37,7 @@ static const char *ib_av_route(struct vb_adapter *a, const struct vb_av *av,
 			.sl = av->sl,
 			.path_bits = av->src_path_bits,
 			.global = av->is_global },
+		.ps_per_byte = vb_rate_ps(&a->port, av->static_rate),
 	};
 	if (!av->is_global)
 		return NULL;

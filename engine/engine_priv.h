@@ -71,6 +71,10 @@ struct vb_engine_qp {
 
 	/* the deadline for which the timer is queued, or VB_NEVER */
 	vb_time timer_at;
+	/* when the next batch may leave, if a static rate slows the queue pair
+	 * down (engine/static_rate.h); else in the past */
+	vb_time rate_at;
+	bool rate_waited; /* packets wait until then */
 	struct vb_held *held; /* packets for which the link had no room */
 	/* the stream of an iWARP queue pair; or NULL */
 	struct vb_stream *stream;

@@ -131,6 +131,8 @@ static int attach_engine(struct vb_qp *qp)
 		qp->priv[PRIV_ENGINE] = eq;
 	}
 	eq->timer_at = VB_NEVER;
+	eq->rate_at = 0;
+	eq->rate_waited = false;
 	eq->stream = NULL;
 	eq->peer_id = (struct vb_peer_id){ .known = false };
 	return 0;
