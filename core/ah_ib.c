@@ -97,10 +97,10 @@ static bool ib_comes_from_peer(const struct vb_qp *qp, const struct vb_frame *f)
 static bool is_by(const struct vb_qp *qp, const struct vb_frame *f,
 		  const struct vb_route *r)
 {
-	uint16_t mask = (uint16_t)((1u << atomic_load_explicit(
-					    &qp->adapter->port.lmc,
-					    memory_order_relaxed)) -
-				   1);
+	uint16_t mask =
+		(uint16_t)((1u << atomic_load_explicit(&qp->adapter->port.lmc,
+						       memory_order_relaxed)) -
+			   1);
 
 	if (f->slid != r->ib.dlid || !f->src != !r->ib.global ||
 	    (f->dlid & mask) != (r->ib.path_bits & mask))
@@ -109,8 +109,7 @@ static bool is_by(const struct vb_qp *qp, const struct vb_frame *f,
 			   vb_gid_equal(f->dst, &r->sgid));
 }
 
-enum vb_mig_path vb_ib_path_of(const struct vb_qp *qp,
-			       const struct vb_frame *f)
+enum vb_mig_path vb_ib_path_of(const struct vb_qp *qp, const struct vb_frame *f)
 {
 	if (is_by(qp, f, &qp->route))
 		return BY_PRIMARY;

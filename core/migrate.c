@@ -16,9 +16,9 @@
  * of its packets without MigReq arrived here. It can have become Armed only by
  * a packet of this queue pair in Rearm, so this one follows.
  *
- * Armed, primary path, MigReq: the packet is older than the peer's Rearm and was
- * overtaken, or the peer's program has called the alternate path off. It means
- * nothing.
+ * Armed, primary path, MigReq: the packet is older than the peer's Rearm and
+ * was overtaken, or the peer's program has called the alternate path off. It
+ * means nothing.
  *
  * Armed, MigReq, by no path that was loaded: the peer has migrated to a path
  * that is not the alternate path here, so migrating fails. The state is Rearm
@@ -136,8 +136,8 @@ enum vb_counter vb_mig_arrive(struct vb_qp *qp, const struct vb_frame *f,
 	struct vb_mig_row row =
 		vb_mig_hear((enum vb_mig_state)a->path_mig_state, requested,
 			    vb_ib_path_of(qp, f));
-	uint16_t index = row.act == MIG_SWITCH ? a->alt_pkey_index
-					       : a->pkey_index;
+	uint16_t index =
+		row.act == MIG_SWITCH ? a->alt_pkey_index : a->pkey_index;
 
 	if (row.act == MIG_REFUSE)
 		return CNT_DROP_ADDRESS;
@@ -166,8 +166,7 @@ static const char *alternate_fault(const struct vb_qp *qp,
 		return "only InfiniBand has alternate paths";
 	if (asked->alt_port_num != 1)
 		return "the alternate path's port is not 1";
-	if (asked->alt_pkey_index >=
-	    atomic_load(&qp->adapter->port.pkey_count))
+	if (asked->alt_pkey_index >= atomic_load(&qp->adapter->port.pkey_count))
 		return "the alternate path's P_Key index is out of range";
 	if (asked->alt_timeout > 31)
 		return "the alternate path's timeout is above 31";

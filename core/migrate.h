@@ -56,9 +56,9 @@ static inline bool vb_mig_is_loaded(const struct vb_qp_attr *a)
  * new attributes of @qp except these, set what @asked and @mask say, with the
  * effect on the state. @alt: the route of the alternate path. *@switches: the
  * program has forced the queue pair to its alternate path, so @attr has that
- * path as the primary one, and the caller calls vb_mig_switched(). Returns NULL,
- * or a static English sentence that says what is wrong; then the move fails with
- * EINVAL. */
+ * path as the primary one, and the caller calls vb_mig_switched(). Returns
+ * NULL, or a static English sentence that says what is wrong; then the move
+ * fails with EINVAL. */
 const char *vb_mig_modify(struct vb_qp *qp, const struct vb_qp_attr *asked,
 			  uint32_t mask, struct vb_qp_attr *attr,
 			  struct vb_route *alt, bool *switches)
@@ -70,19 +70,20 @@ void vb_mig_switched(struct vb_qp *qp) VB_REQUIRES(qp->drive);
 
 /* A packet with P_Key @pkey has arrived, with MigReq (@requested) or without:
  * advance the state, which is not MIG_MIGRATED. Returns CNT_COUNT if the queue
- * pair takes the packet; otherwise the counter of the reason why it does not. */
+ * pair takes the packet; otherwise the counter of the reason why it does not.
+ */
 enum vb_counter vb_mig_arrive(struct vb_qp *qp, const struct vb_frame *f,
 			      bool requested, uint16_t pkey)
 	VB_REQUIRES(qp->drive);
 
 /* The peer does not answer by the primary path, although requests were repeated
- * as often as the program permits: move to the alternate path, if the queue pair
- * is armed. False: there is no other path, so the connection has failed. */
+ * as often as the program permits: move to the alternate path, if the queue
+ * pair is armed. False: there is no other path, so the connection has failed.
+ */
 bool vb_mig_fail_over(struct vb_qp *qp) VB_REQUIRES(qp->drive);
 
 /* core/ah_ib.c: by which path did @f come? */
-enum vb_mig_path vb_ib_path_of(const struct vb_qp *qp,
-			       const struct vb_frame *f)
+enum vb_mig_path vb_ib_path_of(const struct vb_qp *qp, const struct vb_frame *f)
 	VB_REQUIRES(qp->drive);
 
 #endif

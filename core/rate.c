@@ -30,15 +30,15 @@ bool vb_rate_is_known(uint8_t code)
 
 #define SPEED_QDR 4
 
-/* Returns the signals a second, in millions, of a port whose LinkSpeedActive and
- * LinkWidthActive have these codes (struct vb_port_ib); 0: none. */
+/* Returns the signals a second, in millions, of a port whose LinkSpeedActive
+ * and LinkWidthActive have these codes (struct vb_port_ib); 0: none. */
 static uint32_t port_mbps(uint8_t speed, uint8_t width)
 {
 	static const struct {
 		uint8_t code;
 		uint32_t mbps;
-	} lanes[] = { { 1, 2500 },   { 2, 5000 },   { 4, 10000 },
-		      { 8, 10312 },  { 16, 14062 }, { 32, 25781 },
+	} lanes[] = { { 1, 2500 },   { 2, 5000 },    { 4, 10000 },
+		      { 8, 10312 },  { 16, 14062 },  { 32, 25781 },
 		      { 64, 53125 }, { 128, 106250 } };
 	static const struct {
 		uint8_t code, lanes;

@@ -145,8 +145,8 @@ static bool side_fits(const struct vb_qp *qp, bool response)
 	return qp->type != (response ? QPT_XRC_RECV : QPT_XRC_SEND);
 }
 
-/* Compare addresses and P_Key. A queue pair that may migrate takes packets by two
- * paths. Returns as eng_refusal() does. */
+/* Compare addresses and P_Key. A queue pair that may migrate takes packets by
+ * two paths. Returns as eng_refusal() does. */
 static enum vb_counter check_path(struct vb_qp *qp, const struct vb_frame *f,
 				  const struct vb_bth *bth)
 	VB_REQUIRES(qp->drive)

@@ -74,7 +74,8 @@ struct vb_engine_qp {
 	/* when the next batch may leave, if a static rate slows the queue pair
 	 * down (engine/static_rate.h); else in the past */
 	vb_time rate_at;
-	bool rate_waited; /* packets wait until then */
+	/* how much the next batch may be late without loss of its turn */
+	vb_time rate_credit;
 	struct vb_held *held; /* packets for which the link had no room */
 	/* the stream of an iWARP queue pair; or NULL */
 	struct vb_stream *stream;

@@ -2,18 +2,20 @@
 /*
  * Static rates (IBA 9.11): a queue pair whose address is slower than its port
  * sends a short batch, and the next one when an adapter of that rate would have
- * sent the first. Queue pairs without a static rate only compare a time for each
- * batch.
+ * sent the first. Queue pairs without a static rate only compare a time for
+ * each batch.
  */
 #ifndef ENGINE_STATIC_RATE_H
 #define ENGINE_STATIC_RATE_H
 
 #include "engine/engine_priv.h"
 
-/* A queue pair whose packets waited for the next batch catches up with what that
- * batch was late, but for so long only. On a busy machine a thread waits for its
- * processor. */
-#define VB_RATE_CREDIT (20 * VB_MSEC)
+/* A queue pair whose packets waited for the next batch catches up with what
+ * that batch was late, but for so long only: on a busy machine a thread waits
+ * for its processor. A queue pair that had unfinished requests, but waited for
+ * its peer, catches up for a shorter time; one that had none does not. */
+#define VB_RATE_CATCHES_UP (20 * VB_MSEC)
+#define VB_RATE_WINDOW	   (2 * VB_MSEC)
 /* What a frame has besides the bytes of a batch: LRH and VCRC. */
 #define VB_RATE_HEAD 10
 
@@ -43,17 +45,19 @@ static inline void vb_rate_sent(struct vb_qp *qp, const struct vb_txq *q,
 {
 	struct vb_engine_qp *eq = vb_eq(qp);
 	uint64_t ps = q->slow_ps;
-	vb_time since = now;
+	bool pending;
 
 	if (VB_UNLIKELY(qp->route.ps_per_byte))
 		ps = (uint64_t)qp->route.ps_per_byte *
 		     (q->used + q->count * VB_RATE_HEAD);
 	if (VB_LIKELY(!ps))
 		return;
-	if (eq->rate_waited)
-		since -= VB_MIN(since, VB_RATE_CREDIT);
-	eq->rate_at = VB_MAX(eq->rate_at, since) + ps / 1000;
-	eq->rate_waited = more;
+	pending = qp->sq.done != vb_sq_end(&qp->sq);
+	now -= VB_MIN(now, eq->rate_credit);
+	eq->rate_at = VB_MAX(eq->rate_at, now) + ps / 1000;
+	eq->rate_credit = more	    ? VB_RATE_CATCHES_UP
+			  : pending ? VB_RATE_WINDOW
+				    : 0;
 }
 
 #endif

@@ -132,7 +132,7 @@ static int attach_engine(struct vb_qp *qp)
 	}
 	eq->timer_at = VB_NEVER;
 	eq->rate_at = 0;
-	eq->rate_waited = false;
+	eq->rate_credit = 0;
 	eq->stream = NULL;
 	eq->peer_id = (struct vb_peer_id){ .known = false };
 	return 0;

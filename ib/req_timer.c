@@ -60,7 +60,8 @@ void vb_req_migrate(struct vb_qp *qp, vb_time now)
 
 	req->migrations = qp->migrations;
 	req->retries = req->probes = 0;
-	if (!vb_rc_sends(qp) || req->rnr_at != VB_NEVER || req->una == req->next)
+	if (!vb_rc_sends(qp) || req->rnr_at != VB_NEVER ||
+	    req->una == req->next)
 		return;
 	vb_window_collapse(&req->window, req->next);
 	vb_req_go_back(qp, now);

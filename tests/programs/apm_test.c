@@ -6,7 +6,8 @@
  * way, which shares no cable with it. The program prints "do WORD" when the
  * caller shall do something, and goes on when it reads a line: pull: the first
  * way's cable; plug: plug it in again; pull-other: the second way's cable. One
- * line for each case.
+ * line for each case. With the argument "rate": static rates of datagrams; it
+ * prints "busy" if this machine carries too little to tell.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -67,7 +68,7 @@ static void open_side(struct side *s, struct ibv_device *device)
 	must(s->context != NULL, "open");
 	must(!ibv_query_port(s->context, 1, &s->port), "query_port");
 	s->pd = ibv_alloc_pd(s->context);
-	s->cq = ibv_create_cq(s->context, 256, NULL, NULL, 0);
+	s->cq = ibv_create_cq(s->context, 512, NULL, NULL, 0);
 	must(s->pd && s->cq, "PD, CQ");
 	s->mr = ibv_reg_mr(s->pd, s, sizeof(*s),
 			   IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
@@ -254,8 +255,8 @@ static void talk(void)
 	for (unsigned i = 0; i < SIDES; i++) {
 		struct side *s = &sides[i];
 
-		if (s->posted - s->done < SLOTS && s->posted - s->came < SLOTS &&
-		    !wrong)
+		if (s->posted - s->done < SLOTS &&
+		    s->posted - s->came < SLOTS && !wrong)
 			post(i);
 		while (ibv_poll_cq(s->cq, 1, &wc) == 1)
 			take_completion(i, &wc);
@@ -476,7 +477,8 @@ static void a_path_that_does_not_match(void)
 	connect_all(IBV_QPT_RC, false);
 	begin_talk();
 	attr.alt_ah_attr.src_path_bits ^= 1;
-	must(!modify(1, attr, IBV_QP_ALT_PATH | IBV_QP_PATH_MIG_STATE), "rearm");
+	must(!modify(1, attr, IBV_QP_ALT_PATH | IBV_QP_PATH_MIG_STATE),
+	     "rearm");
 	must(!modify(0, alternate(0, 1),
 		     IBV_QP_ALT_PATH | IBV_QP_PATH_MIG_STATE),
 	     "rearm");
@@ -499,14 +501,115 @@ static void unreliable(void)
 	disconnect_all();
 }
 
+/* --- datagrams with a static rate --- */
+
+#define QKEY  0x1234
+#define MTU   4096
+#define DEPTH 128
+
+static void post_datagram(const struct side *s, struct ibv_ah *ah)
+{
+	struct ibv_sge sge = { (uintptr_t)s->out, MTU, s->mr->lkey };
+	struct ibv_send_wr wr = { .wr_id = 1,
+				  .sg_list = &sge,
+				  .num_sge = 1,
+				  .opcode = IBV_WR_SEND,
+				  .send_flags = IBV_SEND_SIGNALED },
+			   *bad;
+
+	wr.wr.ud.ah = ah;
+	wr.wr.ud.remote_qpn = sides[1].qp->qp_num;
+	wr.wr.ud.remote_qkey = QKEY;
+	must(!ibv_post_send(s->qp, &wr, &bad), "post_send");
+}
+
+static void post_room(const struct side *s)
+{
+	struct ibv_sge sge = { (uintptr_t)s->in, MTU + 40, s->mr->lkey };
+	struct ibv_recv_wr wr = { .sg_list = &sge, .num_sge = 1 }, *bad;
+
+	must(!ibv_post_recv(s->qp, &wr, &bad), "post_recv");
+}
+
+/* Send datagrams to @ah for a second. Returns Gbit/s of payload. */
+static double datagrams_to(struct ibv_ah *ah)
+{
+	double begin = seconds(), now;
+	unsigned under_way = 0, sent = 0;
+	struct ibv_wc wc;
+
+	while ((now = seconds()) < begin + 1) {
+		for (; under_way < DEPTH; under_way++)
+			post_datagram(&sides[0], ah);
+		while (ibv_poll_cq(sides[0].cq, 1, &wc) == 1) {
+			under_way--;
+			sent++;
+		}
+		while (ibv_poll_cq(sides[1].cq, 1, &wc) == 1)
+			post_room(&sides[1]);
+	}
+	for (double end = now + LONG; under_way && seconds() < end;)
+		under_way -= ibv_poll_cq(sides[0].cq, 1, &wc) == 1;
+	return sent * 8.0 * MTU / (now - begin) / 1e9;
+}
+
+static void rates_of_datagrams(void)
+{
+	struct ibv_ah_attr attr = path_of(0, 0);
+	struct ibv_ah *fast, *slow;
+	double free, got = 0;
+
+	for (int i = 0; i < SIDES; i++) {
+		struct ibv_qp_init_attr init = {
+			.send_cq = sides[i].cq,
+			.recv_cq = sides[i].cq,
+			.qp_type = IBV_QPT_UD,
+			.cap = { DEPTH, DEPTH, 1, 1, 0 },
+		};
+
+		sides[i].qp = ibv_create_qp(sides[i].pd, &init);
+		must(sides[i].qp != NULL, "QP");
+		rc_start_datagrams(sides[i].qp, QKEY);
+		for (int n = 0; n < DEPTH; n++)
+			post_room(&sides[i]);
+	}
+	attr.static_rate = 1;
+	errno = 0;
+	result(!ibv_create_ah(sides[0].pd, &attr) && errno == EINVAL,
+	       "a static rate that does not exist");
+	attr.static_rate = IBV_RATE_MAX;
+	fast = ibv_create_ah(sides[0].pd, &attr);
+	attr.static_rate = IBV_RATE_2_5_GBPS;
+	slow = ibv_create_ah(sides[0].pd, &attr);
+	must(fast && slow, "AH");
+	free = datagrams_to(fast);
+	for (int try = 0; try < 4 && got < 2.2; try++)
+		got = datagrams_to(slow);
+	printf("# datagrams: %.2f Gbit/s, at 2.5 Gbit/s %.2f\n", free, got);
+	if (free < 3)
+		printf("busy\n");
+	else
+		result(got >= 2.2 && got <= 2.6, "a static rate of datagrams");
+	ibv_destroy_ah(fast);
+	ibv_destroy_ah(slow);
+	disconnect_all();
+}
+
 int main(int argc, char **argv)
 {
 	struct ibv_device **list = ibv_get_device_list(NULL);
 
-	must(argc > SIDES && list && list[0] && list[1], "path bits, devices");
+	bool rates = argc > 1 && strcmp(argv[1], "rate") == 0;
+
+	must((rates || argc > SIDES) && list && list[0] && list[1],
+	     "path bits, devices");
 	for (int i = 0; i < SIDES; i++) {
 		open_side(&sides[i], list[i]);
-		sides[i].bits = (unsigned)atoi(argv[1 + i]) & 1;
+		sides[i].bits = rates ? 0 : (unsigned)atoi(argv[1 + i]) & 1;
+	}
+	if (rates) {
+		rates_of_datagrams();
+		return failed;
 	}
 	what_is_refused();
 	a_pulled_cable();

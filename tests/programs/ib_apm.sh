@@ -14,7 +14,8 @@ name=ibapm$$
 layer=ib_apm
 ib_begin
 
-# Two switches with two trunks, at ports 3 and 5.
+# Two switches with two trunks, at ports 3 and 5. A link has the speed that both
+# ends support.
 cat >"$work/two.topo" <<-END
 	Switch 8 "Switch1"
 	[1] "Hca1"[1] # 4xEDR
@@ -24,12 +25,17 @@ cat >"$work/two.topo" <<-END
 
 	Switch 8 "Switch2"
 	[2] "Hca4"[1] # 4xEDR
+	[3] "Switch1"[3] # 4xEDR
+	[5] "Switch1"[5] # 4xEDR
 
 	Hca 1 "Hca1"
+	[1] "Switch1"[1] # 4xEDR
 
 	Hca 1 "Hca3"
+	[1] "Switch1"[2] # 4xEDR
 
 	Hca 1 "Hca4"
+	[1] "Switch2"[2] # 4xEDR
 END
 
 lid_of() { r "$1" ibstat ib0 1 | awk '/Base lid:/ { print $3 }'; }
@@ -93,10 +99,12 @@ migrations() {
 	exec 7>"$work/answers"
 	tail -n +1 -f --pid=$! "$work/apm" | while read -r line; do
 		echo "$line"
-		[ "${line%% *}" != do ] || {
+		case $line in
+		"do "*)
 			serve "${line#do }"
-			echo done >&7
-		}
+			echo "done" >&7
+			;;
+		esac
 	done
 	wait $! || status=$?
 	exec 7>&-
@@ -111,6 +119,45 @@ subnet_begins "$work/two.topo" -l 1
 if check "the LIDs of a port lead over two trunks" within 10 ways; then
 	cat "$work/ways"
 	migrations 20
+fi
+
+# --- static rates ---
+# Gbit/s times 100 of the last line of the client.
+hundredths() { awk 'NF >= 5 && $1 ~ /^[0-9]+$/ { r = $4 } END { print int(r * 100) }' "$work/client"; }
+# The links have 64b/66b coding, so of 2.5 Gbit/s 2.42 are data; perftest counts
+# the payload. A machine with much other work is slower at times, never faster.
+# rate NAME GBITS LOW HIGH PROGRAM...: hundredths of Gbit/s, within five tries.
+rate() {
+	local what=$1 gbits=$2 low=$3 high=$4 got try
+
+	shift 4
+	for try in 1 2 3 4 5; do
+		ib_pair Hca3 Hca4 "$@" -d ib0 -F -D 2 --report_gbits \
+			--rate_limit "$gbits" --rate_units g \
+			--rate_limit_type HW || break
+		got=$(hundredths)
+		[ "$got" -lt "$low" ] || break
+	done
+	between "$what, Gbit/s / 100, try $try" "${got:-0}" "$low" "$high"
+}
+ib_pair Hca3 Hca4 ib_write_bw -d ib0 -F -D 2 --report_gbits
+free=$(hundredths)
+echo "# without a static rate: ${free:-0} Gbit/s / 100"
+if [ "${free:-0}" -ge 400 ]; then
+	rate "ib_write_bw at 2.5 Gbit/s" 2.5 225 260 ib_write_bw
+	rate "ib_read_bw at 2.5 Gbit/s" 2.5 225 260 ib_read_bw
+	rate "ib_send_bw, UC, at 2.5 Gbit/s" 2.5 225 260 ib_send_bw -c UC
+	lines_of "$verbena" run --device "ib:$name/Hca3" \
+		--device "ib:$name/Hca4" -- "$programs/apm_test" rate
+	! grep -q '^busy' "$work/test" ||
+		skip "ib_apm: a rate of datagrams" "this machine is too busy"
+else
+	skip "ib_apm: a rate of 2.5 Gbit/s" "this machine is too busy"
+fi
+if [ "${free:-0}" -ge 800 ]; then
+	rate "ib_write_bw at 5 Gbit/s" 5 450 520 ib_write_bw
+else
+	skip "ib_apm: a rate of 5 Gbit/s" "this machine is too busy"
 fi
 subnet_ends
 summary

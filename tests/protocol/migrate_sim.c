@@ -4,8 +4,9 @@
  * them, where frames are lost, copied and reordered. In each round the two
  * programs load the other way as their alternate path and exchange messages;
  * then the way in use breaks, or one program forces its end to the other way,
- * or both do, or one does while the other end is not armed yet. Every message arrives, whole and in order; both ends get
- * PATH_MIG, and both are on the other way.
+ * or both do, or one does while the other end is not armed yet. Every message
+ * arrives, whole and in order; both ends get PATH_MIG, and both are on the
+ * other way.
  *
  * migrate_sim SEED replays one run; migrate_sim -n COUNT [FIRST] plays many.
  */
@@ -36,12 +37,12 @@ struct run {
 	unsigned way; /* the way in use */
 };
 
-#define MUST_RUN(r, truth)                                       \
-	do {                                                     \
-		if (!(truth)) {                                  \
-			sim_print_trace(&(r)->sim);              \
-			MUST(truth);                             \
-		}                                                \
+#define MUST_RUN(r, truth)                                                     \
+	do {                                                                   \
+		if (!(truth)) {                                                \
+			sim_print_trace(&(r)->sim);                            \
+			MUST(truth);                                           \
+		}                                                              \
 	} while (0)
 
 static uint8_t state_of(const struct run *r, unsigned side)
@@ -100,8 +101,8 @@ static void check_arrival(struct run *r, unsigned from, const struct vb_cqe *e)
 
 	MUST_RUN(r, e->status == WC_SUCCESS && e->wr_id == number);
 	for (uint32_t i = 0; i < r->length[from][slot]; i++)
-		MUST_RUN(r, r->mem[!from][1][slot][i] ==
-				    byte_of(from, number, i));
+		MUST_RUN(r,
+			 r->mem[!from][1][slot][i] == byte_of(from, number, i));
 	memset(r->mem[!from][1][slot], 0xee, BYTES);
 	post_recv(r, !from, number + SLOTS);
 }
@@ -147,8 +148,8 @@ static void talk(struct run *r, unsigned turns)
 
 		if (has_slot(r, side))
 			post(r, side);
-		sim_run(&r->sim, r->sim.now + sim_below(&r->sim.rand,
-							 300 * VB_USEC));
+		sim_run(&r->sim,
+			r->sim.now + sim_below(&r->sim.rand, 300 * VB_USEC));
 		take_completions(r);
 	}
 }
@@ -203,8 +204,8 @@ static unsigned armed_ends(const struct run *r)
 	return (state_of(r, 0) == MIG_ARMED) + (state_of(r, 1) == MIG_ARMED);
 }
 
-/* Both programs rearm, either one first, with messages in between, until so many
- * ends are armed. */
+/* Both programs rearm, either one first, with messages in between, until so
+ * many ends are armed. */
 static void arm(struct run *r, unsigned ends)
 {
 	unsigned first = sim_below(&r->sim.rand, SIM_SIDES);

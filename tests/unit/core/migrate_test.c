@@ -122,8 +122,8 @@ static void hear__each_state_and_path(void **state)
 				(enum vb_mig_state)s, requested, by);
 			bool follows = s != MIG_MIGRATED && requested &&
 				       by == BY_ALTERNATE;
-			bool fails = s == MIG_ARMED && requested &&
-				     by == BY_PEER;
+			bool fails =
+				s == MIG_ARMED && requested && by == BY_PEER;
 
 			assert_int_equal(row.act == MIG_REFUSE,
 					 by == BY_STRANGER);
@@ -171,11 +171,11 @@ static void modify__refusals(void **state)
 	assert_int_equal(set(&r, QPM_ALT_PATH | QPM_PATH_MIG_STATE,
 			     alternate(MIG_ARMED)),
 			 -EINVAL);
-#define REFUSED(member, value)                                              \
-	do {                                                                \
-		bad = alternate(MIG_REARM);                                 \
-		bad.member = (value);                                       \
-		assert_int_equal(set(&r, QPM_ALT_PATH, bad), -EINVAL);      \
+#define REFUSED(member, value)                                                 \
+	do {                                                                   \
+		bad = alternate(MIG_REARM);                                    \
+		bad.member = (value);                                          \
+		assert_int_equal(set(&r, QPM_ALT_PATH, bad), -EINVAL);         \
 	} while (0)
 	REFUSED(alt_port_num, 0);
 	REFUSED(alt_port_num, 2);

@@ -208,8 +208,8 @@ static void moves__each_pair_less_one_attribute(void **state)
 static void try_extra(struct vb_qp *qp, int from, int to)
 {
 	/* Only InfiniBand has alternate paths. */
-	const uint32_t lacking = vb_adapter_is_ib(qp->adapter) ? 0
-							       : QPM_ALT_PATH;
+	const uint32_t lacking =
+		vb_adapter_is_ib(qp->adapter) ? 0 : QPM_ALT_PATH;
 	const struct rule *r = rule_of(qp, from, to);
 
 	if (!is_legal(qp, from, to))

@@ -376,8 +376,8 @@ static bool send_full(struct vb_qp *qp, vb_time now, struct vb_txq *q)
 	return true;
 }
 
-/* Step queue pair 0 whenever its timer is due, until @until. A thread that slept
- * runs @late ns later. Returns the bytes that were sent. */
+/* Step queue pair 0 whenever its timer is due, until @until. A thread that
+ * slept runs @late ns later. Returns the bytes that were sent. */
 static uint64_t sent_until(vb_time until, vb_time late)
 {
 	struct vb_engine_qp *eq = &fake.eq[0];
@@ -409,7 +409,7 @@ static void rate__holds_on_average(void **state)
 
 		fake.now += 5 * VB_SEC; /* idle */
 		fake.eq[0].timer_at = VB_NEVER;
-		fake.eq[0].rate_waited = false;
+		fake.eq[0].rate_credit = 0;
 		arm_timer(&fake.e, &fake.qp[0], fake.now, fake.now);
 		bytes = sent_until(fake.now + VB_SEC, late[i]);
 		assert_in_range(bytes, second - second / 50,
