@@ -482,11 +482,12 @@ static int apply_av(struct change *c)
 	return rc;
 }
 
-static int apply_paths(struct change *c) VB_REQUIRES(c->qp->drive)
+static int apply_paths(struct change *c)
 {
 	struct vb_qp *qp = c->qp;
 	const char *why;
 
+	vb_mutex_assert_held(&qp->drive);
 	if (!(c->mask & PATHS))
 		return 0;
 	why = vb_mig_modify(qp, c->asked, c->mask, &c->attr, &c->alt_route,
@@ -509,7 +510,7 @@ static void apply_mtu(struct change *c)
 		usable_mtu(c->qp, c->qp->type == QPT_UD ? 0 : c->attr.path_mtu);
 }
 
-static int plan(struct change *c) VB_REQUIRES(c->qp->drive)
+static int plan(struct change *c)
 {
 	int rc = check_mask(c);
 

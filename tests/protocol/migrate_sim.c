@@ -4,9 +4,10 @@
  * them, where frames are lost, copied and reordered. In each round the two
  * programs load the other way as their alternate path and exchange messages;
  * then the way in use breaks, or one program forces its end to the other way,
- * or both do, or one does while the other end is not armed yet. Every message
- * arrives, whole and in order; both ends get PATH_MIG, and both are on the
- * other way.
+ * or both do, or one does while the other end is not armed yet. Some
+ * connections are XRC's, where one side sends and the other one receives. Every
+ * message arrives, whole and in order; both ends get PATH_MIG, and both are on
+ * the other way.
  *
  * migrate_sim SEED replays one run; migrate_sim -n COUNT [FIRST] plays many.
  */
@@ -16,6 +17,7 @@
 
 #include "core/migrate.h"
 #include "tests/support/must.h"
+#include "tests/support/seeds.h"
 #include "tests/support/sim.h"
 
 #define ROUNDS 6
@@ -32,7 +34,6 @@ struct run {
 	/* numbers of messages: posted, complete, arrived; by sender */
 	uint32_t posted[SIM_SIDES], done[SIM_SIDES], came[SIM_SIDES];
 	uint32_t length[SIM_SIDES][SLOTS];
-	bool is_write[SIM_SIDES][SLOTS];
 	unsigned migrated[SIM_SIDES], failed[SIM_SIDES];
 	unsigned way; /* the way in use */
 };
@@ -65,7 +66,10 @@ static void post_recv(struct run *r, unsigned side, uint32_t number)
 		r->mr[side]->key,
 	};
 
-	sim_post_recv(r->pair.qp[side], number, &sge, 1);
+	if (r->pair.srq[side])
+		MUST(!vb_rq_post(&r->pair.srq[side]->rq, number, &sge, 1));
+	else
+		sim_post_recv(r->pair.qp[side], number, &sge, 1);
 }
 
 /* Post one message from @side: a SEND, or a WRITE with immediate data. */
@@ -83,8 +87,9 @@ static void post(struct run *r, unsigned side)
 		.num_sge = 1,
 	};
 
-	r->is_write[side][slot] = sim_maybe(&r->sim.rand, 5000);
-	if (r->is_write[side][slot]) {
+	if (r->pair.xrcd)
+		wqe.srqn = r->pair.srq[1]->number;
+	if (sim_maybe(&r->sim.rand, 5000)) {
 		wqe.op = WR_WRITE_IMM;
 		wqe.remote_addr = (uintptr_t)r->mem[!side][1][slot];
 		wqe.rkey = r->mr[!side]->key;
@@ -146,6 +151,7 @@ static void talk(struct run *r, unsigned turns)
 	while (turns--) {
 		unsigned side = sim_below(&r->sim.rand, SIM_SIDES);
 
+		side = r->pair.xrcd ? 0 : side;
 		if (has_slot(r, side))
 			post(r, side);
 		sim_run(&r->sim,
@@ -293,18 +299,21 @@ static void draw_wire(struct run *r)
 static void begin(struct run *r, uint64_t seed)
 {
 	struct vb_qp_attr attr = sim_attr;
+	struct sim_caps caps = sim_caps;
 
 	sim_open(&r->sim, seed);
 	sim_make_ib(&r->sim);
 	draw_wire(r);
 	attr.timeout = 12;
 	attr.retry_cnt = (uint8_t)(4 + sim_below(&r->sim.rand, 4));
-	sim_connect(&r->sim, &r->pair, &attr, &sim_caps);
+	if (sim_maybe(&r->sim.rand, 2500))
+		caps.type = QPT_XRC_SEND;
+	sim_connect(&r->sim, &r->pair, &attr, &caps);
 	for (unsigned i = 0; i < SIM_SIDES; i++) {
 		MUST(!vb_mr_register(r->sim.side[i].pd, r->mem[i],
 				     sizeof(r->mem[i]), (uintptr_t)r->mem[i],
 				     attr.access_flags, &r->mr[i]));
-		for (uint32_t n = 0; n < SLOTS; n++)
+		for (uint32_t n = 0; n < SLOTS && (i || !r->pair.xrcd); n++)
 			post_recv(r, i, n);
 	}
 }
@@ -331,7 +340,7 @@ static void play(uint64_t seed)
 
 int main(int argc, char **argv)
 {
-	uint64_t first = 1, count = 200;
+	uint64_t first = 1, count = 400 / seeds_divisor();
 
 	if (argc > 2 && strcmp(argv[1], "-n") == 0) {
 		count = strtoull(argv[2], NULL, 0);

@@ -256,8 +256,7 @@ bool sim_is_away(const struct sim *s, unsigned side)
 	return s->path && s->path->is_away(s, side);
 }
 
-/* What the dispatcher asks on InfiniBand: does the queue pair take frames of
- * this path? */
+/* As the dispatcher does: does the queue pair take frames of this path? */
 static bool is_admitted(struct vb_qp *qp, const struct sim_frame *f,
 			const struct vb_ib_pkt *pkt) VB_REQUIRES(qp->drive)
 {
