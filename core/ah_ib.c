@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Addresses on InfiniBand: a LID within the subnet, and a GRH if the program
  * wants one (IBA 11.2.2.1). */
-#include "core/qp.h"
+#include "core/migrate.h"
+#include "core/rate.h"
 #include "wire/lrh.h"
 
 #define SL_MAX 15
@@ -16,6 +17,8 @@ static const char *ib_av_fault(const struct vb_av *av)
 		return "its DLID is the permissive one";
 	if (av->sl > SL_MAX)
 		return "its service level is above 15";
+	if (!vb_rate_is_known(av->static_rate))
+		return "its static rate is no value of enum ibv_rate";
 	if (av->dlid >= VB_LID_MCAST && !av->is_global)
 		return "its DLID is a multicast group's, and it has no GRH";
 	return NULL;
@@ -34,6 +37,7 @@ static const char *ib_av_route(struct vb_adapter *a, const struct vb_av *av,
 			.sl = av->sl,
 			.path_bits = av->src_path_bits,
 			.global = av->is_global },
+		.ps_per_byte = vb_rate_ps(&a->port, av->static_rate),
 	};
 	if (!av->is_global)
 		return NULL;
@@ -87,6 +91,31 @@ static bool ib_comes_from_peer(const struct vb_qp *qp, const struct vb_frame *f)
 		return false;
 	return !f->src || (vb_gid_equal(f->src, &r->dgid) &&
 			   vb_gid_equal(f->dst, &r->sgid));
+}
+
+/* Did @f come by exactly the path whose route is @r? */
+static bool is_by(const struct vb_qp *qp, const struct vb_frame *f,
+		  const struct vb_route *r)
+{
+	uint16_t mask =
+		(uint16_t)((1u << atomic_load_explicit(&qp->adapter->port.lmc,
+						       memory_order_relaxed)) -
+			   1);
+
+	if (f->slid != r->ib.dlid || !f->src != !r->ib.global ||
+	    (f->dlid & mask) != (r->ib.path_bits & mask))
+		return false;
+	return !f->src || (vb_gid_equal(f->src, &r->dgid) &&
+			   vb_gid_equal(f->dst, &r->sgid));
+}
+
+enum vb_mig_path vb_ib_path_of(const struct vb_qp *qp, const struct vb_frame *f)
+{
+	if (is_by(qp, f, &qp->route))
+		return BY_PRIMARY;
+	if (vb_mig_is_loaded(&qp->attr) && is_by(qp, f, &qp->alt_route))
+		return BY_ALTERNATE;
+	return ib_comes_from_peer(qp, f) ? BY_PEER : BY_STRANGER;
 }
 
 const struct vb_addressing vb_addressing_ib = {

@@ -192,6 +192,7 @@ static void core_forget_peer(struct vb_qp *qp)
 {
 	memset(&qp->attr, 0, sizeof(qp->attr));
 	memset(&qp->route, 0, sizeof(qp->route));
+	memset(&qp->alt_route, 0, sizeof(qp->alt_route));
 	qp->mtu = 0;
 	qp->comm_est_sent = false;
 	qp->last_wqe_sent = false;
@@ -220,6 +221,7 @@ static void init_fields(struct vb_qp *qp, struct vb_adapter *a,
 	qp->windows = NULL;
 	qp->row = 0;
 	qp->local_at = VB_NEVER;
+	qp->migrations = 0;
 	qp->now = 0;
 	atomic_store(&qp->state, QPS_RESET);
 	core_forget_peer(qp);

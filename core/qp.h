@@ -43,13 +43,16 @@ struct vb_qp_attr {
 	enum vb_qp_state qp_state, cur_qp_state;
 	/* code of the path MTU (enum ibv_mtu), as the program set it */
 	uint8_t path_mtu;
-	uint8_t path_mig_state;
+	uint8_t path_mig_state; /* an enum vb_mig_state (core/migrate.h) */
 	uint32_t qkey, rq_psn, sq_psn, dest_qp_num;
 	uint32_t access_flags;
 	struct vb_av av, alt_av;
 	uint16_t pkey_index;
 	uint8_t port_num, max_rd_atomic, max_dest_rd_atomic;
 	uint8_t min_rnr_timer, timeout, retry_cnt, rnr_retry;
+	/* Of the alternate path. alt_port_num 0: none is loaded. */
+	uint16_t alt_pkey_index;
+	uint8_t alt_port_num, alt_timeout;
 	bool sqd_async_notify;
 	/* The queue pair is on its way to state SQD. The transport clears this
 	 * flag when every request that had begun is complete
@@ -151,6 +154,11 @@ struct vb_qp {
 	/* the route to the peer, resolved from the address vector and the GID
 	 * table */
 	struct vb_route route;
+	/* the route of the alternate path, if one is loaded */
+	struct vb_route alt_route;
+	/* How often the queue pair has moved to its alternate path. The
+	 * transport compares this number with the one that it saw last. */
+	uint32_t migrations;
 	uint32_t mtu; /* the smaller of path MTU and port MTU, in bytes */
 	bool comm_est_sent, last_wqe_sent;
 	struct vb_sq sq;

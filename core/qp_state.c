@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "core/migrate.h"
 #include "core/transport.h"
 #include "wire/lrh.h"
 
@@ -244,11 +245,11 @@ static const struct field fields[] = {
 	ROW(MIN_RNR_TIMER,	min_rnr_timer,	    0,	 31),
 	ROW(SQ_PSN,		sq_psn,		    0,	 ANY),
 	ROW(MAX_DEST_RD_ATOMIC,	max_dest_rd_atomic, 0,	 VB_MAX_RD_ATOM),
-	/* Path migration is not supported: the state is always MIGRATED (0). */
-	ROW(PATH_MIG_STATE,	path_mig_state,	    0,	 0),
+	/* A program cannot set Armed: the two ends agree on it. */
+	ROW(PATH_MIG_STATE,	path_mig_state,	    0,	 MIG_REARM),
 	ROW(DEST_QPN,		dest_qp_num,	    0,	 0xffffff),
 	ROW(RATE_LIMIT,		rate_limit,	    0,	 ANY),
-	{ QPM_ALT_PATH, "ALT_PATH", 0, 0, 0, 0 },
+	ROW(ALT_PATH,		alt_av,		    0,	 0),
 	{ QPM_CAP,	"CAP",	    0, 0, 0, 0 },
 };
 #undef ANY
@@ -262,7 +263,9 @@ struct change {
 	uint32_t mask;
 	enum vb_qp_state from, to;
 	struct vb_qp_attr attr;
-	struct vb_route route;
+	struct vb_route route, alt_route;
+	/* the program has forced the queue pair to its alternate path */
+	bool migrates;
 	uint32_t mtu;
 };
 
@@ -348,7 +351,8 @@ static uint32_t value_of(const struct vb_qp_attr *attr, const struct field *f)
 		return *(const uint16_t *)at;
 	case 4:
 		return *(const uint32_t *)at;
-	/* an address vector has no number to check; check_av() checks it */
+	/* an address vector has no number to check; apply_av() and
+	 * vb_mig_modify() check it */
 	default:
 		return f->min;
 	}
@@ -376,13 +380,16 @@ static int check_values(const struct change *c)
 	return 0;
 }
 
+/* attributes that vb_mig_modify() applies */
+#define PATHS ((uint32_t)(QPM_ALT_PATH | QPM_PATH_MIG_STATE))
+
 static void apply(struct change *c)
 {
 	c->attr = c->qp->attr;
 	for (size_t i = 0; i < VB_COUNT(fields); i++) {
 		const struct field *f = &fields[i];
 
-		if (c->mask & f->bit)
+		if (c->mask & f->bit & ~PATHS)
 			memcpy((char *)&c->attr + f->at,
 			       (const char *)c->asked + f->at, f->bytes);
 	}
@@ -475,6 +482,23 @@ static int apply_av(struct change *c)
 	return rc;
 }
 
+static int apply_paths(struct change *c)
+{
+	struct vb_qp *qp = c->qp;
+	const char *why;
+
+	vb_mutex_assert_held(&qp->drive);
+	if (!(c->mask & PATHS))
+		return 0;
+	why = vb_mig_modify(qp, c->asked, c->mask, &c->attr, &c->alt_route,
+			    &c->migrates);
+	if (why)
+		return core_refuse(c, why, c->mask & PATHS);
+	if (c->migrates)
+		c->route = c->alt_route;
+	return 0;
+}
+
 /* Set the MTU, on the move to RTR only: a connection counts the packets of its
  * messages by the path MTU, so that must not change later. A datagram may be as
  * long as the port allows. */
@@ -498,9 +522,12 @@ static int plan(struct change *c)
 		return rc;
 	apply(c);
 	c->route = c->qp->route;
+	c->alt_route = c->qp->alt_route;
 	c->mtu = c->qp->mtu;
 	if (c->mask & QPM_AV)
 		rc = apply_av(c);
+	if (rc == 0)
+		rc = apply_paths(c);
 	if (rc == 0)
 		apply_mtu(c);
 	return rc;
@@ -515,12 +542,15 @@ static void core_carry_out(const struct change *c, vb_time now)
 	vb_mutex_assert_held(&qp->drive);
 	qp->attr = c->attr;
 	qp->route = c->route;
+	qp->alt_route = c->alt_route;
 	qp->mtu = c->mtu;
 	atomic_store(&qp->state, c->to);
 	qp->adapter->transport->enter(qp, c->from, c->to, now);
 	if (c->to == QPS_RESET)
 		vb_qp_clear(qp);
 	vb_qp_note(qp);
+	if (c->migrates)
+		vb_mig_switched(qp);
 	if (c->to == QPS_ERR)
 		vb_qp_flush(qp);
 }

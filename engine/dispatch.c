@@ -4,6 +4,7 @@
 #include "engine/engine_priv.h"
 
 #include "base/log.h"
+#include "core/migrate.h"
 #include "ib/ib.h"
 #include "wire/grh.h"
 
@@ -144,21 +145,36 @@ static bool side_fits(const struct vb_qp *qp, bool response)
 	return qp->type != (response ? QPT_XRC_RECV : QPT_XRC_SEND);
 }
 
+/* Compare addresses and P_Key. A queue pair that may migrate takes packets by
+ * two paths. Returns as eng_refusal() does. */
+static enum vb_counter check_path(struct vb_qp *qp, const struct vb_frame *f,
+				  const struct vb_bth *bth)
+	VB_REQUIRES(qp->drive)
+{
+	if (VB_UNLIKELY(qp->attr.path_mig_state != MIG_MIGRATED))
+		return vb_mig_arrive(qp, f, bth->migrated, bth->pkey);
+	if (!comes_from_peer(qp, f))
+		return CNT_DROP_ADDRESS;
+	return pkey_matches(qp, bth->pkey) ? CNT_COUNT : CNT_DROP_PKEY;
+}
+
 /* Returns CNT_COUNT if the queue pair takes the packet; otherwise the counter
  * of the reason why it does not. */
 static enum vb_counter eng_refusal(struct vb_engine *e, struct vb_qp *qp,
 				   const struct vb_frame *f,
 				   const struct vb_ib_pkt *pkt, vb_time now)
+	VB_REQUIRES(qp->drive)
 {
+	enum vb_counter why;
+
 	if (!class_fits(qp, pkt->bth.opcode) ||
 	    !side_fits(qp, pkt->op->response))
 		return CNT_DROP_TRANSPORT;
 	if (!state_takes(atomic_load(&qp->state), pkt->op->response))
 		return CNT_DROP_STATE;
-	if (!comes_from_peer(qp, f))
-		return CNT_DROP_ADDRESS;
-	if (!pkey_matches(qp, pkt->bth.pkey))
-		return CNT_DROP_PKEY;
+	why = check_path(qp, f, &pkt->bth);
+	if (why != CNT_COUNT)
+		return why;
 	if (f->if_ip_id >= 0 &&
 	    !id_is_plausible(peer_of(e, qp, f->src), f, now))
 		return CNT_DROP_IP_ID;

@@ -15,7 +15,7 @@
  * to travel with the program's reply; @delayed_ack_qp names the queue pair, and
  * send_delayed_acks() sends the ACK when no reply comes.
  */
-#include "engine/engine_priv.h"
+#include "engine/static_rate.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -245,8 +245,11 @@ static bool step_packets(struct vb_engine *e, struct vb_qp *qp, vb_time now)
 		arm_timer(e, qp, now + 10 * VB_MSEC, now);
 		return false;
 	}
-	for (unsigned i = 0; more && i < STEP_BATCHES; i++) {
+	for (unsigned i = 0;
+	     more && i < STEP_BATCHES && !vb_rate_waits(qp, now); i++) {
+		vb_rate_begin(qp, q);
 		more = vb_transport_send(qp, now, q);
+		vb_rate_sent(qp, q, more, now);
 		if (!work && is_work(e, q)) {
 			vb_engine_at_work(
 				e, now + vb_engine_span(e, VB_WORK_LASTS));
@@ -257,6 +260,9 @@ static bool step_packets(struct vb_engine *e, struct vb_qp *qp, vb_time now)
 	}
 	if (VB_UNLIKELY(vb_eq(qp)->held != NULL)) {
 		arm_timer(e, qp, vb_held_at(qp), now);
+		more = false;
+	} else if (more && vb_rate_waits(qp, now)) {
+		arm_timer(e, qp, vb_eq(qp)->rate_at, now);
 		more = false;
 	} else if (!more) {
 		arm_timer(e, qp, coarse(vb_transport_deadline(qp), now), now);

@@ -73,6 +73,11 @@ struct vb_engine_qp {
 
 	/* the deadline for which the timer is queued, or VB_NEVER */
 	vb_time timer_at;
+	/* when the next batch may leave, if a static rate slows the queue pair
+	 * down (engine/static_rate.h); else in the past */
+	vb_time rate_at;
+	/* how much the next batch may be late without loss of its turn */
+	vb_time rate_credit;
 	struct vb_held *held; /* packets for which the link had no room */
 	/* the stream of an iWARP queue pair; or NULL */
 	struct vb_stream *stream;

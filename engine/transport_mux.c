@@ -132,6 +132,8 @@ static int attach_engine(struct vb_qp *qp)
 	}
 	eq->timer_at = VB_NEVER;
 	atomic_store(&eq->port_news, 0);
+	eq->rate_at = 0;
+	eq->rate_credit = 0;
 	eq->stream = NULL;
 	eq->peer_id = (struct vb_peer_id){ .known = false };
 	return 0;
@@ -205,8 +207,11 @@ static void mux_enter(struct vb_qp *qp, enum vb_qp_state from,
 		      enum vb_qp_state to, vb_time now) VB_REQUIRES(qp->drive)
 {
 	struct vb_near *n = running_near();
+	/* A queue pair with an alternate path sends packets: only these tell
+	 * the peer the state of path migration. */
 	bool here = n && to == QPS_RTR && from == QPS_INIT &&
-		    qp->type == QPT_RC && is_own_address(qp);
+		    qp->type == QPT_RC && is_own_address(qp) &&
+		    !vb_mig_is_loaded(&qp->attr);
 
 	mux_forget_peer(qp, to);
 	vb_ib_transport.enter(qp, from, to, now);

@@ -13,6 +13,7 @@
 
 #include "core/transport.h"
 #include "core/fault.h"
+#include "core/migrate.h"
 #include "core/mr.h"
 #include "ib/ib.h"
 #include "ib/replay.h"
@@ -65,6 +66,9 @@ struct vb_req {
 	/* Events since una last changed: expired ACK timeouts, RNR NAKs,
 	 * probes. */
 	uint8_t retries, rnr_retries, probes;
+	/* the queue pair's number of migrations when the requester last
+	 * compared it */
+	uint32_t migrations;
 	/* the time when the local ACK timeout expires; VB_NEVER: the timer does
 	 * not run */
 	vb_time ack_at;
@@ -276,7 +280,7 @@ static inline struct vb_bth vb_rc_bth(const struct vb_qp *qp, uint8_t opcode,
 {
 	return (struct vb_bth){
 		.opcode = opcode,
-		.migrated = true, /* this value means: no path migration */
+		.migrated = qp->attr.path_mig_state == MIG_MIGRATED,
 		.pkey = vb_port_pkey(&qp->adapter->port, qp->attr.pkey_index),
 		.dqpn = qp->attr.dest_qp_num,
 		.psn = psn,

@@ -250,6 +250,7 @@ void vb_req_reset(struct vb_qp *qp)
 		.probe_at = VB_NEVER,
 		.rnr_at = VB_NEVER,
 		.stuck_at = VB_NEVER,
+		.migrations = qp->migrations,
 	};
 	vb_req_forget_gap(req);
 	vb_sack_reset(&req->sack, psn);
@@ -439,6 +440,8 @@ static bool send_requests(struct vb_qp *qp, vb_time now, struct vb_txq *out)
 
 	if (now - req->burst_at > VB_MAX(BURST_LASTS, req->window.best_rtt))
 		req->in_burst = false;
+	if (VB_UNLIKELY(req->migrations != qp->migrations))
+		vb_req_migrate(qp, now);
 	if (VB_UNLIKELY(now >= vb_req_deadline(qp)))
 		vb_req_run_timers(qp, now, out);
 	if (VB_UNLIKELY(req->sack.due || req->gap_due) &&

@@ -90,7 +90,10 @@ void vb_req_recover_guess(struct vb_qp *qp, vb_time now) VB_REQUIRES(qp->drive);
  * one again. */
 void vb_req_drop_guess(struct vb_qp *qp) VB_REQUIRES(qp->drive);
 
-/* A function of ib/req_timer.c: act on the timers that have expired at @now. */
+/* Functions of ib/req_timer.c. The queue pair has moved to its alternate path:
+ * retries are counted anew, and what is not acknowledged is sent again there. */
+void vb_req_migrate(struct vb_qp *qp, vb_time now) VB_REQUIRES(qp->drive);
+/* Act on the timers that have expired at @now. */
 void vb_req_run_timers(struct vb_qp *qp, vb_time now, struct vb_txq *out)
 	VB_REQUIRES(qp->drive);
 

@@ -54,6 +54,19 @@ static bool postpone(struct vb_qp *qp, vb_time now) VB_REQUIRES(qp->drive)
 	return true;
 }
 
+void vb_req_migrate(struct vb_qp *qp, vb_time now)
+{
+	struct vb_req *req = &vb_rc(qp)->req;
+
+	req->migrations = qp->migrations;
+	req->retries = req->probes = 0;
+	if (!vb_rc_sends(qp) || req->rnr_at != VB_NEVER ||
+	    req->una == req->next)
+		return;
+	vb_window_collapse(&req->window, req->next);
+	vb_req_go_back(qp, now);
+}
+
 /* The local ACK timeout has expired: go back, or give up after too many retries
  * (IBA 9.7.6.1.3). */
 static void time_out(struct vb_qp *qp, vb_time now) VB_REQUIRES(qp->drive)
@@ -64,6 +77,10 @@ static void time_out(struct vb_qp *qp, vb_time now) VB_REQUIRES(qp->drive)
 	if (now - req->stuck_at < STUCK_MOST)
 		/* The frames of the next try have a position of their own. */
 		req->stuck_at = VB_NEVER;
+	if (req->retries >= qp->attr.retry_cnt && vb_mig_fail_over(qp)) {
+		vb_req_migrate(qp, now);
+		return;
+	}
 	if (req->retries >= qp->attr.retry_cnt) {
 		vb_count(qp->adapter, CNT_RETRY_EXCEEDED, 1);
 		vb_comp_fail(qp, WC_RETRY_EXC_ERR);

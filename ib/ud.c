@@ -92,6 +92,7 @@ static enum vb_fault put_datagram(struct vb_qp *qp, struct vb_send_wqe *wqe,
 		.bth = vb_rc_bth(qp, 0, pace->next),
 		.deth = { .sqpn = atomic_load(&qp->qpn) },
 	};
+	enum vb_fault fault;
 
 	pkt.bth.dqpn = to->route.dqpn;
 	/* Set AckReq only for single receivers: all members of a multicast
@@ -99,7 +100,11 @@ static enum vb_fault put_datagram(struct vb_qp *qp, struct vb_send_wqe *wqe,
 	pkt.bth.ack_req =
 		vb_pace_asks(pace) && to->route.dqpn != VB_QPN_MULTICAST;
 	pkt.deth.qkey = to->qkey & QKEY_OF_QP ? qp->attr.qkey : to->qkey;
-	return vb_req_put(qp, wqe, &whole, &pkt, out);
+	fault = vb_req_put(qp, wqe, &whole, &pkt, out);
+	if (VB_UNLIKELY(to->route.ps_per_byte) && fault == FAULT_NONE)
+		vb_txq_slow(out, out->frames[out->count - 1].len,
+			    to->route.ps_per_byte);
+	return fault;
 }
 
 static bool send_datagram(struct vb_qp *qp, vb_time now, struct vb_txq *out)

@@ -46,6 +46,9 @@ struct vb_route {
 	 * them. */
 	uint32_t dqpn, sqpn;
 	struct vb_lid_path ib;
+	/* time of a byte in picoseconds, for an address with a static rate
+	 * below that of the port (core/rate.h); else 0 */
+	uint32_t ps_per_byte;
 	/* The packets are RoCEv1's, and have this priority in a VLAN tag. */
 	bool v1;
 	uint8_t priority;  /* 0..7 */
@@ -81,6 +84,11 @@ struct vb_txq {
 	unsigned first;
 	unsigned count;
 	uint32_t used;
+	/* bytes that the batch may not use, because a static rate slows its
+	 * packets down; 0: it may use all */
+	uint32_t less;
+	/* the time that datagrams with a static rate take, in picoseconds */
+	uint64_t slow_ps;
 	/* Length in bytes of each packet of the last train, without ICRC. */
 	uint32_t train_len;
 	uint32_t train_room; /* packets that the last train can still take */
@@ -95,7 +103,7 @@ static inline bool vb_txq_has_room(const struct vb_txq *q)
 {
 	if (q->train_room == 0 && q->used > VB_TXQ_BYTES - VB_TRAIN_BYTES)
 		return false;
-	return q->count < VB_TXQ_FRAMES && q->used <= VB_TXQ_BYTES;
+	return q->count < VB_TXQ_FRAMES && q->used + q->less <= VB_TXQ_BYTES;
 }
 
 /* Returns the address for the next packet, where VB_FRAME_MAX bytes fit. */
@@ -119,10 +127,24 @@ static inline void vb_txq_commit(struct vb_txq *q, uint32_t len,
 	q->train_room = len < q->train_len ? 0 : q->train_room - 1;
 }
 
+/* A batch of packets with a static rate lasts about so long, in picoseconds. */
+#define VB_TXQ_SLOW_PS 100000000u
+
+/* The last packet of @q, of @len bytes, goes to an address with a static rate:
+ * the batch takes no more when it lasts long enough. */
+static inline void vb_txq_slow(struct vb_txq *q, uint32_t len,
+			       uint32_t ps_per_byte)
+{
+	q->slow_ps += (uint64_t)ps_per_byte * len;
+	if (q->slow_ps >= VB_TXQ_SLOW_PS)
+		q->less = VB_TXQ_BYTES;
+}
+
 static inline void vb_txq_reset(struct vb_txq *q)
 {
 	q->first = q->count = 0;
-	q->used = 0;
+	q->used = q->less = 0;
+	q->slow_ps = 0;
 	q->train_len = q->train_room = 0;
 }
 

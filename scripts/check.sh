@@ -465,6 +465,7 @@ layer fabric_target "storage targets of an InfiniBand subnet" program fabric_tar
 layer fabric_reports "traps of an InfiniBand subnet, and opensm's reports" program fabric_reports
 layer ib_mpi "Open MPI on the adapters of a fat tree" program ib_mpi
 layer ib_ports "what programs see of a fabric's ports" program ib_ports
+layer ib_apm "path migration between routes of a fabric, static rates" program ib_apm
 layer ib_data "every byte compared over links that damage frames" program ib_data
 layer ib_cm "rdma_cm over a fabric, by its subnet administrator" program ib_cm
 layer near "two programs of one host, without packets" program near

@@ -165,7 +165,8 @@ static void put_qp(struct vb_nl_out *o, const struct vb_nl_facts *f,
 		vb_nl_put32(o, RDMA_NLDEV_ATTR_RES_RQ_PSN, row->rq_psn);
 	}
 	vb_nl_put32(o, RDMA_NLDEV_ATTR_RES_SQ_PSN, row->sq_psn);
-	/* Verbena never migrates a path, so the state is always MIGRATED. */
+	/* Only adapters of a fabric migrate to other paths, and NETLINK_RDMA
+	 * shows none of these, so the state is always MIGRATED. */
 	if (has_paths(row->type))
 		vb_nl_put8(o, RDMA_NLDEV_ATTR_RES_PATH_MIG_STATE,
 			   IBV_MIG_MIGRATED);

@@ -322,6 +322,9 @@ static struct vb_qp_attr attr_in(const struct ibv_qp_attr *a)
 		.timeout = a->timeout,
 		.retry_cnt = a->retry_cnt,
 		.rnr_retry = a->rnr_retry,
+		.alt_pkey_index = a->alt_pkey_index,
+		.alt_port_num = a->alt_port_num,
+		.alt_timeout = a->alt_timeout,
 		.sqd_async_notify = a->en_sqd_async_notify != 0,
 		.rate_limit = a->rate_limit,
 	};
@@ -351,7 +354,9 @@ static void attr_out(const struct vb_qp_attr *from, struct ibv_qp_attr *a)
 		.timeout = from->timeout,
 		.retry_cnt = from->retry_cnt,
 		.rnr_retry = from->rnr_retry,
-		.alt_port_num = from->alt_av.port_num,
+		.alt_pkey_index = from->alt_pkey_index,
+		.alt_port_num = from->alt_port_num,
+		.alt_timeout = from->alt_timeout,
 		.rate_limit = from->rate_limit,
 	};
 }

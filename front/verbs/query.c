@@ -62,9 +62,11 @@ static void fill_limits(struct ibv_device_attr *a)
 	a->max_srq_sge = as_int(l->max_srq_sge);
 }
 
-/* Clear what adapters of a fabric lack: raw packets, and what steers them. */
-static void clear_what_hcas_lack(struct ibv_device_attr *a)
+/* Clear what adapters of a fabric lack: raw packets, and what steers them. Only
+ * they have path migration. */
+static void set_what_hcas_have(struct ibv_device_attr *a)
 {
+	a->device_cap_flags |= IBV_DEVICE_AUTO_PATH_MIG;
 	a->max_raw_ethy_qp = 0;
 	a->device_cap_flags &= ~(unsigned)IBV_DEVICE_MANAGED_FLOW_STEERING;
 }
@@ -108,7 +110,7 @@ int ibv_query_device(struct ibv_context *context, struct ibv_device_attr *attr)
 	};
 	fill_limits(attr);
 	if (vb_adapter_is_ib(adapter))
-		clear_what_hcas_lack(attr);
+		set_what_hcas_have(attr);
 	if (adapter->rnic)
 		clear_what_rnics_lack(attr);
 	return 0;

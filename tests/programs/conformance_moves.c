@@ -115,6 +115,8 @@ struct ibv_qp_attr good_values(uint32_t peer)
 		.qp_access_flags = RC_ALL_ACCESS,
 		.qkey = QKEY,
 		.ah_attr = way(),
+		.alt_ah_attr = way(),
+		.alt_port_num = 1,
 		.path_mtu = ANY_MTU,
 		.dest_qp_num = peer,
 		.max_rd_atomic = 4,
@@ -269,22 +271,32 @@ static void judge(struct ibv_qp *qp, const struct type *t, int from, int to,
 		strerror(want), state_names[now]);
 }
 
+/* Does the device have alternate paths, and the move permit one? Where the
+ * state of path migration may be set, so may the path, and on the move to RTR. */
+static bool may_load_path(const struct type *t, const struct move *m)
+{
+	struct ibv_device_attr attr;
+
+	must(!ibv_query_device(device.context, &attr), "query_device");
+	return attr.device_cap_flags & IBV_DEVICE_AUTO_PATH_MIG &&
+	       (m->may & MIG ||
+		(m->to == IBV_QPS_RTR && t->bit & (RC | UC | INI | TGT)));
+}
+
 /* Leave out each attribute that the move requires, and add each that it
  * forbids. */
 static void judge_masks(struct ibv_qp *qp, const struct type *t,
 			const struct move *m)
 {
-	/* Alternate paths and resizing are optional features that the device
-	 * does not announce. */
-	int unsure = IBV_QP_ALT_PATH | IBV_QP_CAP;
 	int may = what_it_may(t, m);
+
+	if (may_load_path(t, m))
+		may |= IBV_QP_ALT_PATH;
 
 	for (int i = 1; i < ALL_MASKS - 1; i++) {
 		int bit = 1 << i;
 
-		if (bit & unsure)
-			judge(qp, t, m->from, m->to, m->need | bit, EINVAL);
-		else if (m->need & bit)
+		if (m->need & bit)
 			judge(qp, t, m->from, m->to, m->need & ~bit, EINVAL);
 		else
 			judge(qp, t, m->from, m->to, m->need | bit,

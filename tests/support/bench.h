@@ -28,7 +28,7 @@ struct bench {
 	struct sim sim;
 	struct sim_pair pair;
 	struct vb_qp_attr attr;
-	uint8_t mem[SIM_SIDES][BENCH_MEM];
+	uint8_t mem[SIM_SIDES][BENCH_MEM] __attribute__((aligned(64)));
 	struct vb_mr *mr[SIM_SIDES];
 	struct bench_packet log[BENCH_LOG];
 	/* number of packets in @log, and index of the next for bench_next() */

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/migrate.h"
 #include "ib/ib.h"
 #include "tests/support/must.h"
 #include "wire/ipc.h"
@@ -109,13 +110,26 @@ void sim_print_trace(const struct sim *s)
 	}
 }
 
-static void put_on_wire(struct sim *s, unsigned to, const uint8_t *bytes,
+/* The base LID of a side's port. */
+static uint16_t lid_of(unsigned side)
+{
+	return (uint16_t)(0x10 * (side + 1));
+}
+
+/* Put a frame on the wire to side @to. @path: its LIDs, on InfiniBand. */
+static void put_on_wire(struct sim *s, unsigned to,
+			const struct vb_lid_path *path, const uint8_t *bytes,
 			uint32_t len)
 {
 	const struct sim_wire *w = &s->wire;
 	vb_time late =
 		w->delay + (w->jitter ? sim_below(&s->rand, w->jitter) : 0);
-	struct sim_frame f = { s->now, s->order++, to, len, NULL };
+	struct sim_frame f = { .at = s->now,
+			       .order = s->order++,
+			       .to = to,
+			       .slid = lid_of(!to) | path->path_bits,
+			       .dlid = path->dlid,
+			       .len = len };
 
 	if (w->room && s->to_come[to] >= w->room) {
 		s->traces[(s->traced - 1) % SIM_TRACES].fate = "no room";
@@ -145,7 +159,14 @@ static void damage(struct sim *s, uint8_t *bytes, uint32_t len)
 	}
 }
 
-static void transmit(struct sim *s, unsigned from, uint8_t *bytes, uint32_t len)
+static bool is_cut(const struct sim *s, const struct vb_lid_path *path)
+{
+	return s->cut >> path->dlid % SIM_WAYS & 1;
+}
+
+static void transmit(struct sim *s, unsigned from,
+		     const struct vb_lid_path *path, uint8_t *bytes,
+		     uint32_t len)
 {
 	const struct sim_wire *w = &s->wire;
 	struct vb_ib_pkt pkt;
@@ -155,6 +176,8 @@ static void transmit(struct sim *s, unsigned from, uint8_t *bytes, uint32_t len)
 	MUST(vb_ib_parse(bytes, len, &pkt) == PARSE_OK);
 	if (s->mute || (s->tap && s->tap(s->tap_arg, from, &pkt) == SIM_DROP))
 		fate = "tapped";
+	else if (is_cut(s, path))
+		fate = "cut";
 	else if (sim_maybe(&s->rand, w->lose))
 		fate = "lost";
 	else if (sim_maybe(&s->rand, w->damage)) {
@@ -164,9 +187,9 @@ static void transmit(struct sim *s, unsigned from, uint8_t *bytes, uint32_t len)
 	trace(s, from, bytes, len, fate);
 	if (fate[0])
 		return;
-	put_on_wire(s, !from, bytes, len);
+	put_on_wire(s, !from, path, bytes, len);
 	if (sim_maybe(&s->rand, w->copy))
-		put_on_wire(s, !from, bytes, len);
+		put_on_wire(s, !from, path, bytes, len);
 }
 
 void sim_transmit(struct sim *s, unsigned from, struct vb_txq *q)
@@ -175,7 +198,7 @@ void sim_transmit(struct sim *s, unsigned from, struct vb_txq *q)
 		const struct vb_tx_frame *f = &q->frames[i];
 
 		MUST(f->len <= VB_FRAME_MAX - VB_ICRC_BYTES && f->len % 4 == 0);
-		transmit(s, from, q->bytes + f->at, f->len);
+		transmit(s, from, &f->route->ib, q->bytes + f->at, f->len);
 	}
 	vb_txq_reset(q);
 }
@@ -194,7 +217,8 @@ void sim_inject(struct sim *s, unsigned to, const struct vb_ib_pkt *pkt)
 	memset(bytes + len, 0, p.bth.pad);
 	len += p.bth.pad;
 	trace(s, !to, bytes, len, "injected");
-	put_on_wire(s, to, bytes, (uint32_t)len);
+	put_on_wire(s, to, &(struct vb_lid_path){ .dlid = lid_of(to) }, bytes,
+		    (uint32_t)len);
 }
 
 /* The engine's work. */
@@ -232,6 +256,17 @@ bool sim_is_away(const struct sim *s, unsigned side)
 	return s->path && s->path->is_away(s, side);
 }
 
+/* As the dispatcher does: does the queue pair take frames of this path? */
+static bool is_admitted(struct vb_qp *qp, const struct sim_frame *f,
+			const struct vb_ib_pkt *pkt) VB_REQUIRES(qp->drive)
+{
+	const struct vb_frame frame = { .slid = f->slid, .dlid = f->dlid };
+
+	return !vb_adapter_is_ib(qp->adapter) ||
+	       vb_mig_arrive(qp, &frame, pkt->bth.migrated, pkt->bth.pkey) ==
+		       CNT_COUNT;
+}
+
 static void deliver(struct sim_side *side, const struct sim_frame *f)
 {
 	const struct vb_grh grh = { .sgid = gid_of(!side->number),
@@ -253,7 +288,8 @@ static void deliver(struct sim_side *side, const struct sim_frame *f)
 	pkt.grh = &grh;
 	pkt.from = &from;
 	vb_mutex_lock(&qp->drive);
-	vb_transport_recv(qp, &pkt, side->sim->now);
+	if (is_admitted(qp, f, &pkt))
+		vb_transport_recv(qp, &pkt, side->sim->now);
 	vb_mutex_unlock(&qp->drive);
 }
 
@@ -383,6 +419,21 @@ void sim_open_as(struct sim *s, uint64_t seed, const struct sim_path *path)
 		open_side(s, i);
 	if (path)
 		path->open(s);
+}
+
+void sim_make_ib(struct sim *s)
+{
+	for (unsigned i = 0; i < SIM_SIDES; i++) {
+		s->side[i].adapter.addressing = &vb_addressing_ib;
+		atomic_store(&s->side[i].adapter.port.lmc, 1);
+	}
+}
+
+struct vb_av sim_ib_av(unsigned to, unsigned way)
+{
+	return (struct vb_av){ .dlid = (uint16_t)(lid_of(to) + way),
+			       .src_path_bits = (uint8_t)way,
+			       .port_num = 1 };
 }
 
 void sim_close(struct sim *s)
@@ -526,10 +577,13 @@ void sim_to_rtr(struct sim *s, struct sim_pair *p, unsigned side,
 
 	sim_modify(s, p->qp[side], QPS_INIT, way->init, &a);
 	a.dest_qp_num = p->qp[!side]->qpn;
-	a.av = (struct vb_av){ .dgid = gid_of(!side),
-			       .sgid_index = 1,
-			       .is_global = true,
-			       .port_num = 1 };
+	if (vb_adapter_is_ib(p->qp[side]->adapter))
+		a.av = sim_ib_av(!side, 0);
+	else
+		a.av = (struct vb_av){ .dgid = gid_of(!side),
+				       .sgid_index = 1,
+				       .is_global = true,
+				       .port_num = 1 };
 	sim_modify(s, p->qp[side], QPS_RTR, way->rtr, &a);
 	/* Datagrams have no such attribute; the simulation's posts use it. */
 	p->qp[side]->attr.dest_qp_num = a.dest_qp_num;

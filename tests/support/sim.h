@@ -42,6 +42,8 @@ struct sim_frame {
 	vb_time at;
 	uint64_t order;
 	unsigned to;
+	/* of an InfiniBand frame: its LIDs (sim_make_ib()) */
+	uint16_t slid, dlid;
 	uint32_t len;
 	uint8_t *bytes;
 };
@@ -111,12 +113,23 @@ struct sim {
 	enum sim_fate (*tap)(void *arg, unsigned from,
 			     const struct vb_ib_pkt *pkt);
 	void *tap_arg;
+	/* With sim_make_ib(): a bit for each of the SIM_WAYS ways that carries
+	 * nothing. */
+	unsigned cut;
 	bool mute; /* true: all packets are lost, and @tap is not called */
 };
 
 void sim_open(struct sim *s, uint64_t seed);
 void sim_open_as(struct sim *s, uint64_t seed, const struct sim_path *path);
 void sim_close(struct sim *s);
+/* From now on both sides are adapters of an InfiniBand subnet, whose ports have
+ * two LIDs each (LMC 1). A frame goes the way that the last bit of its DLID
+ * names. Call this before sim_create(). */
+#define SIM_WAYS 2
+void sim_make_ib(struct sim *s);
+/* Returns the address of side @to by way @way, for a queue pair of the other
+ * side. */
+struct vb_av sim_ib_av(unsigned to, unsigned way);
 
 /* A connection between the sides, or two queue pairs of datagrams. What is
  * posted to one goes to the other (with the Q_Key of @attr); PSNs, depths,

@@ -207,9 +207,9 @@ static void moves__each_pair_less_one_attribute(void **state)
 
 static void try_extra(struct vb_qp *qp, int from, int to)
 {
-	/* The table has this attribute, but this device has no alternate
-	 * path. */
-	const uint32_t lacking = QPM_ALT_PATH;
+	/* Only InfiniBand has alternate paths. */
+	const uint32_t lacking =
+		vb_adapter_is_ib(qp->adapter) ? 0 : QPM_ALT_PATH;
 	const struct rule *r = rule_of(qp, from, to);
 
 	if (!is_legal(qp, from, to))
@@ -230,6 +230,17 @@ static void try_extra(struct vb_qp *qp, int from, int to)
 static void moves__each_pair_and_one_attribute_more(void **state)
 {
 	each_pair(*state, try_extra);
+}
+
+/* Also on InfiniBand, with an alternate path. */
+static void moves__one_attribute_more_on_infiniband(void **state)
+{
+	struct fixture *f = *state;
+
+	f->a.addressing = &vb_addressing_ib;
+	f->a.port.gids[1].type = GID_IB;
+	each_pair(f, try_extra);
+	f->a.addressing = &vb_addressing_roce;
 }
 
 static void moves__without_state_stay(void **state)
@@ -536,6 +547,7 @@ int main(void)
 		TEST(modify__a_group_is_no_peer),
 		TEST(moves__each_pair_less_one_attribute),
 		TEST(moves__each_pair_and_one_attribute_more),
+		TEST(moves__one_attribute_more_on_infiniband),
 		TEST(moves__without_state_stay),
 		TEST(cur_state__must_match),
 		TEST(values__at_their_edges),

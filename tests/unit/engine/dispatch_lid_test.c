@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Which queue pair gets a frame that arrived at an adapter of InfiniBand. */
+#include "core/migrate.h"
 #include "tests/unit/engine/dispatch_rig.h"
 
 /* On InfiniBand: the DGID, if there is one, is of the kind of the DLID. */
@@ -61,6 +62,53 @@ static void dispatch__connections_compare_lids(void **state)
 	rig_down(r);
 }
 
+/* A queue pair that is armed takes frames by both paths, and follows its peer to
+ * the alternate one. */
+static void dispatch__an_armed_one_follows(void **state)
+{
+	static const struct {
+		uint16_t slid, dlid;
+		bool requested;
+		unsigned comes;
+		uint8_t becomes;
+	} rows[] = {
+		{ 8, 4, false, 1, MIG_ARMED },
+		{ 0x30, 5, true, 0, MIG_ARMED },
+		{ 9, 5, false, 1, MIG_ARMED },
+		{ 9, 5, true, 1, MIG_MIGRATED },
+		{ 9, 5, true, 1, MIG_MIGRATED },
+	};
+	struct rig *r = rig_up(*state, QPS_RTS);
+	struct vb_qp *qp = r->qp;
+
+	r->f->a.addressing = &vb_addressing_ib;
+	atomic_store(&r->f->a.port.lmc, 1);
+	qp->route.ib = (struct vb_lid_path){ .dlid = 8 };
+	qp->attr.alt_av = (struct vb_av){ .dlid = 9,
+					  .src_path_bits = 1,
+					  .port_num = 1 };
+	qp->attr.alt_port_num = 1;
+	qp->alt_route.ib = (struct vb_lid_path){ .dlid = 9, .path_bits = 1 };
+	qp->attr.path_mig_state = MIG_ARMED;
+	for (unsigned i = 0; i < VB_COUNT(rows); i++) {
+		struct vb_frame *f = add_frame(r, CODE_SEND_ONLY);
+		uint8_t *bth = (uint8_t *)f->bytes;
+
+		bth[1] = (uint8_t)((bth[1] & ~0x40) |
+				   (rows[i].requested ? 0x40 : 0));
+		f->src = f->dst = NULL;
+		f->slid = rows[i].slid;
+		f->dlid = rows[i].dlid;
+		assert_int_equal(dispatch(r, 0), rows[i].comes);
+		assert_int_equal(qp->attr.path_mig_state, rows[i].becomes);
+	}
+	assert_int_equal(qp->route.ib.dlid, 9);
+	assert_event(r->f, EVENT_PATH_MIG);
+	atomic_store(&r->f->a.port.lmc, 0);
+	r->f->a.addressing = &vb_addressing_roce;
+	rig_down(r);
+}
+
 /* Path bits are those of a LID of the port; a group's LID has none. */
 static void dispatch__datagrams_tell_their_path_bits(void **state)
 {
@@ -88,6 +136,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(dispatch__datagrams_with_a_dgid),
+		TEST(dispatch__an_armed_one_follows),
 		TEST(dispatch__connections_compare_lids),
 		TEST(dispatch__datagrams_tell_their_path_bits),
 	};

@@ -390,9 +390,96 @@ static void held__for_so_many_batches(void **state)
 	assert_int_equal(atomic_load(&e->held), VB_HELD_MOST);
 }
 
+/* --- static rates --- */
+
+#define SLOW_PS	  4000 /* 2 Gbit/s of data */
+#define SLOW_BYTE 1000 /* bytes of a frame, with its ICRC and link headers */
+
+/* A transport that has frames without end. */
+static bool send_full(struct vb_qp *qp, vb_time now, struct vb_txq *q)
+{
+	fake.steps++;
+	while (vb_txq_has_room(q))
+		vb_txq_commit(q, SLOW_BYTE - VB_ICRC_BYTES - VB_RATE_HEAD,
+			      &qp->route);
+	return true;
+}
+
+/* Step queue pair 0 whenever its timer is due, until @until. A thread that
+ * slept runs @late ns later. Returns the bytes that were sent. */
+static uint64_t sent_until(vb_time until, vb_time late)
+{
+	struct vb_engine_qp *eq = &fake.eq[0];
+
+	fake.sent = 0;
+	while (fake.now < until) {
+		if (eq->timer_at > at_once(fake.now))
+			fake.now = eq->timer_at + late;
+		fake.now = VB_MAX(fake.now, eq->timer_at);
+		vb_drive_due(&fake.e, fake.now, 1);
+	}
+	return (uint64_t)fake.sent * SLOW_BYTE;
+}
+
+/* A static rate holds on average, also if the thread is late; what was not sent
+ * while there was nothing to send is not made up for. */
+static void rate__holds_on_average(void **state)
+{
+	static const struct vb_transport_ops full = { .send = send_full,
+						      .deadline = deadline };
+	static const vb_time late[] = { 0, 30 * VB_USEC, 5 * VB_MSEC };
+	const uint64_t second = 1000000000000ull / SLOW_PS;
+
+	fake.room = UINT32_MAX;
+	fake.qp[0].ops = &full;
+	fake.qp[0].route.ps_per_byte = SLOW_PS;
+	for (unsigned i = 0; i < VB_COUNT(late); i++) {
+		uint64_t bytes;
+
+		fake.now += 5 * VB_SEC; /* idle */
+		fake.eq[0].timer_at = VB_NEVER;
+		fake.eq[0].rate_credit = 0;
+		arm_timer(&fake.e, &fake.qp[0], fake.now, fake.now);
+		bytes = sent_until(fake.now + VB_SEC, late[i]);
+		assert_in_range(bytes, second - second / 50,
+				second + second / 100);
+	}
+}
+
+/* Batches of a slow address are short, so that packets leave evenly. */
+static void rate__batches_are_short(void **state)
+{
+	struct vb_txq *q = malloc(sizeof(*q));
+
+	assert_non_null(q);
+	vb_txq_reset(q);
+	fake.qp[0].route.ps_per_byte = SLOW_PS;
+	vb_mutex_lock(&fake.qp[0].drive);
+	vb_rate_begin(&fake.qp[0], q);
+	(void)send_full(&fake.qp[0], fake.now, q);
+	assert_in_range(q->used, 24000, 26000);
+	vb_rate_sent(&fake.qp[0], q, false, fake.now);
+	assert_in_range(fake.eq[0].rate_at, fake.now + 96 * VB_USEC,
+			fake.now + 106 * VB_USEC);
+	assert_true(vb_rate_waits(&fake.qp[0], fake.now));
+	vb_mutex_unlock(&fake.qp[0].drive);
+	/* of datagrams, each has its own */
+	vb_txq_reset(q);
+	vb_txq_commit(q, 2000, &fake.qp[0].route);
+	vb_txq_slow(q, 2000, SLOW_PS);
+	assert_true(vb_txq_has_room(q));
+	vb_txq_slow(q, 24000, SLOW_PS);
+	assert_false(vb_txq_has_room(q));
+	free(q);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(rate__holds_on_average, set_up,
+						tear_down),
+		cmocka_unit_test_setup_teardown(rate__batches_are_short, set_up,
+						tear_down),
 		cmocka_unit_test_setup_teardown(timer__of_one_that_polls,
 						set_up, tear_down),
 		cmocka_unit_test_setup_teardown(timer__the_thread_wakes_anyway,

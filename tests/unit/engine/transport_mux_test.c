@@ -242,6 +242,23 @@ static void enter__a_peer_at_the_own_lid(void **state)
 	vb_qp_destroy(there);
 }
 
+/* An alternate path is of use to packets alone. */
+static void enter__one_with_an_alternate_path(void **state)
+{
+	struct fixture *f = begin(state, &vb_mux_transport);
+	struct vb_qp *qp = make(f, init_of(f));
+	struct vb_qp_attr attr = good_attr(QPS_RTR);
+
+	f->a.addressing = &vb_addressing_ib;
+	fake.lid = OWN_LID;
+	assert_int_equal(modify(qp, QPS_INIT, TO_INIT), 0);
+	attr.av = (struct vb_av){ .dlid = OWN_LID, .port_num = 1 };
+	assert_int_equal(vb_qp_modify(qp, &attr, TO_RTR | QPM_ALT_PATH, 1000),
+			 0);
+	assert_ptr_equal(qp->ops, &vb_rc_ops);
+	vb_qp_destroy(qp);
+}
+
 static void set_port_state(struct vb_port *p, enum vb_port_state state)
 {
 	vb_mutex_lock(&p->lock);
@@ -370,6 +387,7 @@ int main(void)
 		TEST(enter__a_peer_elsewhere),
 		TEST(enter__a_peer_here_until_reset),
 		TEST(enter__a_peer_at_the_own_lid),
+		TEST(enter__one_with_an_alternate_path),
 		TEST(follow__the_port),
 		TEST(follow__waits_for_no_lock),
 		TEST(enter__datagrams_stay_packets),

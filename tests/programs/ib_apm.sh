@@ -1,0 +1,163 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-2-Clause
+# Automatic path migration between two routes of a fabric, by hand and by a
+# pulled cable, and static rates. tests/programs/ib_apm.sh
+here=$(dirname "$(readlink -f "$0")")
+# shellcheck source=tests/programs/lib.sh
+. "$here/lib.sh"
+# shellcheck source=tests/programs/fabric_lib.sh
+. "$here/fabric_lib.sh"
+tests_begin "$0" "$@"
+
+fabric_begin opensm ib_write_bw ibtracert iblinkinfo
+name=ibapm$$
+layer=ib_apm
+ib_begin
+
+# Two switches with two trunks, at ports 3 and 5. A link has the speed that both
+# ends support.
+cat >"$work/two.topo" <<-END
+	Switch 8 "Switch1"
+	[1] "Hca1"[1] # 4xEDR
+	[2] "Hca3"[1] # 4xEDR
+	[3] "Switch2"[3] # 4xEDR
+	[5] "Switch2"[5] # 4xEDR
+
+	Switch 8 "Switch2"
+	[2] "Hca4"[1] # 4xEDR
+	[3] "Switch1"[3] # 4xEDR
+	[5] "Switch1"[5] # 4xEDR
+
+	Hca 1 "Hca1"
+	[1] "Switch1"[1] # 4xEDR
+
+	Hca 1 "Hca3"
+	[1] "Switch1"[2] # 4xEDR
+
+	Hca 1 "Hca4"
+	[1] "Switch2"[2] # 4xEDR
+END
+
+lid_of() { r "$1" ibstat ib0 1 | awk '/Base lid:/ { print $3 }'; }
+# trunk FROM TO: the port of Switch1 or Switch2 by which a frame from LID to LID
+# leaves for the other switch. Both ends of a trunk have one port number.
+trunk() {
+	"$verbena" fabric show --name "$name" --path "$1:$2" |
+		sed -n 's/^  \[[0-9]*\] Switch[12] \[\([35]\)\].*/\1/p' | head -n 1
+}
+# bits_to FROM TO PORT: the path bits of TO's LID to which frames take this trunk.
+bits_to() {
+	local bits
+
+	for bits in 0 1; do
+		[ "$(trunk "$1" $(($2 + bits)))" = "$3" ] || continue
+		echo $bits
+		return
+	done
+}
+both_trunks() { [ "$(r Hca1 iblinkinfo 2>/dev/null | grep -cE 'Active/ *LinkUp')" = 10 ]; }
+# ways: the path bits by which the two ports use trunk 3 alone, in both
+# directions, and with the other bits trunk 5 alone.
+ways() {
+	lid3=$(lid_of Hca3)
+	lid4=$(lid_of Hca4)
+	bits3=$(bits_to "$lid4" "$lid3" 3)
+	bits4=$(bits_to "$lid3" "$lid4" 3)
+	echo "LIDs $lid3 and $lid4, path bits $bits3 and $bits4" >"$work/ways"
+	[ "$bits3$bits4" ] && [ "$(trunk "$lid4" $((lid3 + !bits3)))" = 5 ] &&
+		[ "$(trunk "$lid3" $((lid4 + !bits4)))" = 5 ]
+}
+
+# The subnet manager is stopped while a cable is pulled, so that it cannot lead
+# the LIDs another way.
+serve() {
+	case $1 in
+	pull)
+		kill -STOP "$opensm"
+		ctl unlink Switch1 3
+		;;
+	pull-other)
+		kill -STOP "$opensm"
+		ctl unlink Switch1 5
+		;;
+	plug)
+		ctl link Switch1 3
+		ctl link Switch1 5
+		kill -CONT "$opensm"
+		within 20 both_trunks
+		within 10 ways
+		;;
+	esac >>"$work/served" 2>&1
+}
+migrations() {
+	local line status=0
+
+	mkfifo "$work/answers"
+	timeout 120 "$verbena" run --device "ib:$name/Hca3" \
+		--device "ib:$name/Hca4" -- "$programs/apm_test" \
+		"$bits3" "$bits4" <"$work/answers" 2>&1 >"$work/apm" &
+	exec 7>"$work/answers"
+	tail -n +1 -f --pid=$! "$work/apm" | while read -r line; do
+		echo "$line"
+		case $line in
+		"do "*)
+			serve "${line#do }"
+			echo "done" >&7
+			;;
+		esac
+	done
+	wait $! || status=$?
+	exec 7>&-
+	passed=$((passed + $(grep -c '^ok ' "$work/apm")))
+	failed=$((failed + $(grep -c '^not ok ' "$work/apm")))
+	[ "$status $(grep -c '^ok ' "$work/apm")" = "0 $1" ] ||
+		not_ok "ib_apm: $1 cases of apm_test (status $status)" \
+			"$work/apm" "$work/served" "$work/ways" "$work/fabric"
+}
+
+subnet_begins "$work/two.topo" -l 1
+if check "the LIDs of a port lead over two trunks" within 10 ways; then
+	cat "$work/ways"
+	migrations 20
+fi
+
+# --- static rates ---
+# Gbit/s times 100 of the last line of the client.
+hundredths() { awk 'NF >= 5 && $1 ~ /^[0-9]+$/ { r = $4 } END { print int(r * 100) }' "$work/client"; }
+# The links have 64b/66b coding, so of 2.5 Gbit/s 2.42 are data; perftest counts
+# the payload. A machine with much other work is slower at times, never faster.
+# rate NAME GBITS LOW HIGH PROGRAM...: hundredths of Gbit/s, within five tries.
+rate() {
+	local what=$1 gbits=$2 low=$3 high=$4 got try
+
+	shift 4
+	for try in 1 2 3 4 5; do
+		ib_pair Hca3 Hca4 "$@" -d ib0 -F -D 2 --report_gbits \
+			--rate_limit "$gbits" --rate_units g \
+			--rate_limit_type HW || break
+		got=$(hundredths)
+		[ "$got" -lt "$low" ] || break
+	done
+	between "$what, Gbit/s / 100, try $try" "${got:-0}" "$low" "$high"
+}
+ib_pair Hca3 Hca4 ib_write_bw -d ib0 -F -D 2 --report_gbits
+free=$(hundredths)
+echo "# without a static rate: ${free:-0} Gbit/s / 100"
+if [ "${free:-0}" -ge 400 ]; then
+	rate "ib_write_bw at 2.5 Gbit/s" 2.5 225 260 ib_write_bw
+	rate "ib_read_bw at 2.5 Gbit/s" 2.5 225 260 ib_read_bw
+	rate "ib_send_bw, UC, at 2.5 Gbit/s" 2.5 225 260 ib_send_bw -c UC
+	lines_of "$verbena" run --device "ib:$name/Hca3" \
+		--device "ib:$name/Hca4" -- "$programs/apm_test" rate
+	! grep -q '^busy' "$work/test" ||
+		skip "ib_apm: a rate of datagrams" "this machine is too busy"
+else
+	skip "ib_apm: a rate of 2.5 Gbit/s" "this machine is too busy"
+fi
+if [ "${free:-0}" -ge 800 ]; then
+	rate "ib_write_bw at 5 Gbit/s" 5 450 520 ib_write_bw
+else
+	skip "ib_apm: a rate of 5 Gbit/s" "this machine is too busy"
+fi
+subnet_ends
+summary

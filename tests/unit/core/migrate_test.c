@@ -1,0 +1,321 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* core/migrate: what arrives in each state, what a program may set, and the
+ * move to the alternate path. */
+#include "qp_fixture.h"
+
+#include "core/migrate.h"
+
+#define PRIMARY	  0x20
+#define ALTERNATE 0x21
+
+/* A connection on InfiniBand to the port with the LIDs 0x20 and 0x21; the own
+ * port has 0x10 and 0x11. */
+struct rig {
+	struct fixture *f;
+	struct vb_qp *qp;
+};
+
+static struct vb_av av_of(uint16_t dlid, uint8_t bits)
+{
+	return (struct vb_av){ .dlid = dlid,
+			       .src_path_bits = bits,
+			       .port_num = 1 };
+}
+
+static struct vb_qp_attr alternate(enum vb_mig_state state)
+{
+	struct vb_qp_attr attr = good_attr(QPS_RTS);
+
+	attr.alt_av = av_of(ALTERNATE, 1);
+	attr.alt_port_num = 1;
+	attr.alt_pkey_index = 0;
+	attr.alt_timeout = 9;
+	attr.path_mig_state = (uint8_t)state;
+	return attr;
+}
+
+static struct rig rig_up(void **state)
+{
+	struct rig r = { .f = *state };
+	struct vb_qp_attr attr = good_attr(QPS_RTR);
+
+	r.f->a.addressing = &vb_addressing_ib;
+	atomic_store(&r.f->a.port.lmc, 1);
+	r.qp = make(r.f, init_of(r.f));
+	assert_int_equal(modify(r.qp, QPS_INIT, TO_INIT), 0);
+	attr.av = av_of(PRIMARY, 0);
+	assert_int_equal(vb_qp_modify(r.qp, &attr, TO_RTR, 0), 0);
+	assert_int_equal(modify(r.qp, QPS_RTS, TO_RTS), 0);
+	return r;
+}
+
+static void rig_down(struct rig *r)
+{
+	vb_qp_destroy(r->qp);
+	atomic_store(&r->f->a.port.lmc, 0);
+	r->f->a.addressing = &vb_addressing_roce;
+}
+
+static int set(struct rig *r, uint32_t mask, struct vb_qp_attr attr)
+{
+	return vb_qp_modify(r->qp, &attr, mask, 0);
+}
+
+static int rearm(struct rig *r)
+{
+	return set(r, QPM_ALT_PATH | QPM_PATH_MIG_STATE, alternate(MIG_REARM));
+}
+
+static int state_of(const struct rig *r)
+{
+	return r->qp->attr.path_mig_state;
+}
+
+static enum vb_counter arrive(struct rig *r, uint16_t slid, uint16_t dlid,
+			      bool requested, uint16_t pkey)
+{
+	const struct vb_frame f = { .slid = slid, .dlid = dlid };
+	enum vb_counter got;
+
+	vb_mutex_lock(&r->qp->drive);
+	got = vb_mig_arrive(r->qp, &f, requested, pkey);
+	vb_mutex_unlock(&r->qp->drive);
+	return got;
+}
+
+static void arm(struct rig *r)
+{
+	assert_int_equal(rearm(r), 0);
+	assert_int_equal(arrive(r, PRIMARY, 0x10, false, 0xffff), CNT_COUNT);
+	assert_int_equal(state_of(r), MIG_ARMED);
+}
+
+static void assert_quiet(struct rig *r)
+{
+	assert_false(is_readable(r->f->async.fd));
+}
+
+static void assert_on_alternate(struct rig *r)
+{
+	struct vb_qp_attr now;
+
+	vb_qp_query(r->qp, &now);
+	assert_int_equal(now.path_mig_state, MIG_MIGRATED);
+	assert_int_equal(now.av.dlid, ALTERNATE);
+	assert_int_equal(now.av.src_path_bits, 1);
+	assert_int_equal(now.timeout, 9);
+	assert_int_equal(now.port_num, 1);
+	assert_int_equal(now.alt_port_num, 0);
+	assert_int_equal(r->qp->route.ib.dlid, ALTERNATE);
+	assert_event(r->f, EVENT_PATH_MIG);
+	assert_quiet(r);
+}
+
+/* The rules of IBA 17.2.8, as sentences and not as the table under test. */
+static void hear__each_state_and_path(void **state)
+{
+	for (int s = 0; s < MIG_STATES; s++)
+		for (int i = 0; i < 2 * BY_COUNT; i++) {
+			bool requested = i & 1;
+			enum vb_mig_path by = (enum vb_mig_path)(i / 2);
+			struct vb_mig_row row = vb_mig_hear(
+				(enum vb_mig_state)s, requested, by);
+			bool follows = s != MIG_MIGRATED && requested &&
+				       by == BY_ALTERNATE;
+			bool fails =
+				s == MIG_ARMED && requested && by == BY_PEER;
+
+			assert_int_equal(row.act == MIG_REFUSE,
+					 by == BY_STRANGER);
+			assert_int_equal(row.act == MIG_SWITCH, follows);
+			assert_int_equal(row.act == MIG_ERROR, fails);
+			if (by == BY_STRANGER)
+				assert_int_equal(row.next, s);
+			else if (s == MIG_MIGRATED || follows)
+				assert_int_equal(row.next, MIG_MIGRATED);
+			else if (fails)
+				assert_int_equal(row.next, MIG_REARM);
+			else
+				assert_int_equal(row.next,
+						 requested ? s : MIG_ARMED);
+		}
+}
+
+static void modify__loads_and_gives_back(void **state)
+{
+	struct rig r = rig_up(state);
+	struct vb_qp_attr now;
+
+	assert_int_equal(set(&r, QPM_ALT_PATH, alternate(MIG_ARMED)), 0);
+	vb_qp_query(r.qp, &now);
+	assert_int_equal(now.path_mig_state, MIG_MIGRATED);
+	assert_int_equal(now.alt_av.dlid, ALTERNATE);
+	assert_int_equal(now.alt_av.src_path_bits, 1);
+	assert_int_equal(now.alt_port_num, 1);
+	assert_int_equal(now.alt_timeout, 9);
+	assert_int_equal(now.av.dlid, PRIMARY);
+	assert_int_equal(set(&r, QPM_PATH_MIG_STATE, alternate(MIG_REARM)), 0);
+	assert_int_equal(state_of(&r), MIG_REARM);
+	rig_down(&r);
+}
+
+static void modify__refusals(void **state)
+{
+	struct rig r = rig_up(state);
+	struct vb_qp_attr bad;
+
+	/* nothing is loaded that Rearm could use */
+	assert_int_equal(set(&r, QPM_PATH_MIG_STATE, alternate(MIG_REARM)),
+			 -EINVAL);
+	/* the ends agree on Armed; no program sets it */
+	assert_int_equal(set(&r, QPM_ALT_PATH | QPM_PATH_MIG_STATE,
+			     alternate(MIG_ARMED)),
+			 -EINVAL);
+#define REFUSED(member, value)                                                 \
+	do {                                                                   \
+		bad = alternate(MIG_REARM);                                    \
+		bad.member = (value);                                          \
+		assert_int_equal(set(&r, QPM_ALT_PATH, bad), -EINVAL);         \
+	} while (0)
+	REFUSED(alt_port_num, 0);
+	REFUSED(alt_port_num, 2);
+	REFUSED(alt_av.port_num, 2);
+	REFUSED(alt_av.dlid, 0);
+	REFUSED(alt_av.dlid, 0xc001);
+	REFUSED(alt_timeout, 32);
+	REFUSED(alt_pkey_index, 1);
+#undef REFUSED
+	assert_int_equal(r.qp->attr.alt_port_num, 0);
+	assert_int_equal(state_of(&r), MIG_MIGRATED);
+	/* RoCE has no alternate path */
+	r.f->a.addressing = &vb_addressing_roce;
+	assert_int_equal(rearm(&r), -EINVAL);
+	assert_int_equal(set(&r, QPM_PATH_MIG_STATE, alternate(MIG_MIGRATED)),
+			 0);
+	r.f->a.addressing = &vb_addressing_ib;
+	rig_down(&r);
+}
+
+static void modify__forces_an_armed_one(void **state)
+{
+	struct rig r = rig_up(state);
+
+	arm(&r);
+	assert_quiet(&r);
+	assert_int_equal(set(&r, QPM_PATH_MIG_STATE, alternate(MIG_MIGRATED)),
+			 0);
+	assert_on_alternate(&r);
+	assert_int_equal(r.qp->migrations, 1);
+	/* The path is used up. */
+	assert_int_equal(set(&r, QPM_PATH_MIG_STATE, alternate(MIG_REARM)),
+			 -EINVAL);
+	rig_down(&r);
+}
+
+static void modify__calls_off_what_is_not_armed(void **state)
+{
+	struct rig r = rig_up(state);
+
+	assert_int_equal(rearm(&r), 0);
+	assert_int_equal(set(&r, QPM_PATH_MIG_STATE, alternate(MIG_MIGRATED)),
+			 0);
+	assert_int_equal(state_of(&r), MIG_MIGRATED);
+	assert_int_equal(r.qp->route.ib.dlid, PRIMARY);
+	assert_quiet(&r);
+	/* A path that is loaded anew must be agreed on anew. */
+	arm(&r);
+	assert_int_equal(set(&r, QPM_ALT_PATH, alternate(MIG_MIGRATED)), 0);
+	assert_int_equal(state_of(&r), MIG_REARM);
+	assert_int_equal(modify(r.qp, QPS_RESET, QPM_STATE), 0);
+	assert_int_equal(state_of(&r), MIG_MIGRATED);
+	assert_int_equal(r.qp->attr.alt_port_num, 0);
+	rig_down(&r);
+}
+
+static void arrive__the_peer_is_followed(void **state)
+{
+	struct rig r = rig_up(state);
+
+	arm(&r);
+	/* A stranger moves nothing, nor does a packet with another P_Key. */
+	assert_int_equal(arrive(&r, 0x30, 0x11, true, 0xffff),
+			 CNT_DROP_ADDRESS);
+	assert_int_equal(arrive(&r, ALTERNATE, 0x11, true, 0x8123),
+			 CNT_DROP_PKEY);
+	assert_int_equal(state_of(&r), MIG_ARMED);
+	assert_quiet(&r);
+	assert_int_equal(arrive(&r, ALTERNATE, 0x11, true, 0xffff), CNT_COUNT);
+	assert_on_alternate(&r);
+	rig_down(&r);
+}
+
+static void arrive__another_path_is_an_error_once(void **state)
+{
+	struct rig r = rig_up(state);
+
+	arm(&r);
+	assert_int_equal(arrive(&r, ALTERNATE, 0x10, true, 0xffff),
+			 CNT_DROP_ADDRESS);
+	assert_event(r.f, EVENT_PATH_MIG_ERR);
+	assert_int_equal(state_of(&r), MIG_REARM);
+	assert_int_equal(arrive(&r, ALTERNATE, 0x10, true, 0xffff), CNT_COUNT);
+	assert_quiet(&r);
+	rig_down(&r);
+}
+
+static bool fail_over(struct rig *r)
+{
+	bool did;
+
+	vb_mutex_lock(&r->qp->drive);
+	did = vb_mig_fail_over(r->qp);
+	vb_mutex_unlock(&r->qp->drive);
+	return did;
+}
+
+static void fail_over__only_an_armed_one(void **state)
+{
+	struct rig r = rig_up(state);
+
+	assert_false(fail_over(&r));
+	assert_int_equal(rearm(&r), 0);
+	assert_false(fail_over(&r));
+	assert_quiet(&r);
+	arm(&r);
+	assert_true(fail_over(&r));
+	assert_on_alternate(&r);
+	assert_false(fail_over(&r));
+	rig_down(&r);
+}
+
+/* The P_Key of the alternate path has gone since the program loaded it. */
+static void fail_over__a_path_that_is_invalid_now(void **state)
+{
+	struct rig r = rig_up(state);
+
+	arm(&r);
+	atomic_store(&r.f->a.port.pkeys[0], 0);
+	assert_false(fail_over(&r));
+	assert_event(r.f, EVENT_PATH_MIG_ERR);
+	assert_int_equal(r.qp->route.ib.dlid, PRIMARY);
+	assert_int_equal(state_of(&r), MIG_MIGRATED);
+	atomic_store(&r.f->a.port.pkeys[0], VB_PKEY_ALL);
+	rig_down(&r);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(hear__each_state_and_path),
+		TEST(modify__loads_and_gives_back),
+		TEST(modify__refusals),
+		TEST(modify__forces_an_armed_one),
+		TEST(modify__calls_off_what_is_not_armed),
+		TEST(arrive__the_peer_is_followed),
+		TEST(arrive__another_path_is_an_error_once),
+		TEST(fail_over__only_an_armed_one),
+		TEST(fail_over__a_path_that_is_invalid_now),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
