@@ -42,6 +42,7 @@ opensm_up Hca1 "$log"
 first=$opensm
 check "T1 SUBNET UP within 5 s" subnet_up "$log" 5
 subnet_tools
+subnet_scripts
 
 # Two places at once, in one program.
 timeout 60 "$verbena" run --device "ib:$name/Hca3" --device "ib:$name/Hca4" \

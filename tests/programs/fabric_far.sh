@@ -78,6 +78,7 @@ joined() {
 
 joined udp
 subnet_tools
+subnet_scripts
 
 # --- cables ---
 check "T9 a cable is pulled in one process" ctl a unlink Switch1 5

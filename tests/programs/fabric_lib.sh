@@ -181,6 +181,107 @@ subnet_tools() {
 	fi
 }
 
+# script PROGRAM...: at Hca3, a script of infiniband-diags. Those in Perl have a
+# cache of topologies in /var, which only root may write; here it is $work/perl.
+script() {
+	mkdir -p "$work/perl"
+	cat >"$work/perl/TestCache.pm" <<-'END'
+		use IBswcountlimits;
+		$IBswcountlimits::cache_dir = $ENV{TEST_CACHE};
+		1;
+	END
+	r Hca3 env PERL5OPT="-I$work/perl -MTestCache" \
+		TEST_CACHE="$work/perl/cache" "$@" </dev/null
+}
+
+# names_are NAME KIND PROGRAM: the script lists exactly the nodes of the kind, a
+# pattern, that the file has.
+names_are() {
+	grep -E "^$2[[:space:]]" "$topology" |
+		sed 's/^[^"]*"\([^"]*\)".*/\1/' | sort >"$work/want"
+	script "$3" >"$work/got" 2>&1
+	sed -En 's/^[A-Z][a-z]*[[:space:]]*:.* "([^"]*)".*/\1/p' "$work/got" |
+		sort >"$work/names"
+	if [ -s "$work/want" ] && cmp -s "$work/want" "$work/names"; then
+		ok "$layer: $1"
+	else
+		not_ok "$layer: $1" "$work/got" "$work/want"
+	fi
+}
+
+# ibidsverify is silent if it finds neither a zero nor a duplicate, and what it
+# has looked at is the topology.
+ids_are_verified() {
+	local cache=$work/perl/cache/ibnetdiscover--.topology
+
+	rm -f "$cache"
+	script ibidsverify -R && equal "$topology" "$cache"
+}
+# ibfindnodesusing says who uses the trunk of Switch1's port $1: the adapters
+# behind it ("==>>"), which ibroute gives that port, too.
+nodes_use() {
+	script ibfindnodesusing -R "$(guid Switch1)" "$1" >"$work/using" 2>&1
+	r Hca3 ibroute -G "$(guid Switch1)" |
+		sed -En "s/^0x[0-9a-f]+ 0*$1 : \(Channel.*'(.*)'\).*/\1/p" |
+		sort >"$work/want"
+	sed -n '/==>>/{n;p;}' "$work/using" | tr -s ' ' '\n' |
+		sed -E '/^$/d; s/^(Hca)([0-9])-([0-9])$/\1\2\n\1\3/' | sort |
+		cmp - "$work/want" && grep "==>>.*Switch2" "$work/using" && return
+	cat "$work/using"
+	return 1
+}
+# member_ports NODE: the ports of the switch that have the group, "2 3".
+member_ports() {
+	r Hca3 ibroute -M -G "$(guid "$1")" | awk -v group="$group" '
+		index($0, group) == 1 {
+			for (i = 12; i < length($0); i += 2)
+				if (substr($0, i + 1, 1) == "x")
+					printf "%s%d", n++ ? " " : "",
+						(i - 12) / 2
+		}'
+}
+
+# subnet_scripts: the rest of infiniband-diags, of the same subnet: its scripts,
+# and multicast.
+subnet_scripts() {
+	local group node
+
+	names_are "ibhosts lists the file's adapters" '(Hca|Ca)' ibhosts
+	names_are "ibswitches lists the file's switches" Switch ibswitches
+	names_are "ibnodes lists the file's nodes" '(Hca|Ca|Switch)' ibnodes
+	if perl -MIBswcountlimits -e 1 2>/dev/null; then
+		check "ibidsverify finds every node, and nothing wrong" \
+			ids_are_verified
+		check "ibfindnodesusing: who uses trunk 3" nodes_use 3
+		check "ibfindnodesusing: who uses trunk 5" nodes_use 5
+	else
+		skip "$layer: ibidsverify" "the modules of infiniband-diags" \
+			"are not installed"
+	fi
+	for node in Hca3 Hca4; do
+		check "$node joins a group" r $node "$programs/umad_reports" join
+	done
+	group=$(r Hca3 saquery -g |
+		sed -n '/MGID.*ff12::77$/{n;s/.*0x\(.*\)/0x\L\1/p;}')
+	check "ibroute -M: the group reaches Hca3, and a trunk" within 10 \
+		group_reaches Switch1
+	check "ibroute -M: the group reaches Hca4, and the same trunk" \
+		within 10 group_reaches Switch2
+	says "ibtracert -m goes by that trunk" \
+		"^\\[$(member_ports Switch1 | tail -c 1)\\] -> switch.*Switch2" \
+		Hca3 ibtracert -m "$group" 5 6
+	# shellcheck disable=SC2016 # for that shell
+	check "ibtracert -m: Hca2 is no member" r Hca3 sh -c \
+		'! ibtracert -m "$0" 5 4' "$group"
+}
+# The group has the adapter's port, 2, and one trunk, the same in both switches.
+group_reaches() {
+	local ports
+
+	ports=$(member_ports "$1")
+	[[ $ports =~ ^2\ [35]$ ]] && [ "$ports" = "$(member_ports Switch1)" ]
+}
+
 # What the tests of verbs on a fabric's adapters share. The caller has set $name
 # and $layer.
 
