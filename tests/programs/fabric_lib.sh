@@ -341,6 +341,55 @@ pairs() {
 	fi
 }
 
+# Megabytes a second that the last ib_write_bw of $1 says: average.
+rate_of() { awk 'NF >= 5 && $1 ~ /^[0-9]+$/ { r = $4 } END { print int(r) }' "$1"; }
+
+# moving FILE: the bytes that Hca4 has received, with the time, until killed.
+moving() {
+	while :; do
+		echo "$(date +%s%N) $(counter Hca1 6 PortRcvData)"
+	done >"$1"
+}
+# The longest time in ms without growth, while there was any to come.
+longest_stall() {
+	awk 'NF == 2 { if ($2 != last) { if (begun && $1 - at > most) most = $1 - at
+		begun = last != ""; last = $2; at = $1 } }
+		END { print int(most / 1000000) }' "$1"
+}
+# reroute_under_load SECONDS PULL...: T11. Hca3 writes to Hca4, and in the midst
+# of it the command pulls the trunk at port 5.
+reroute_under_load() {
+	local seconds=$1 sampler server client
+
+	shift
+	moving "$work/moving" &
+	sampler=$!
+	port=$((port + 1))
+	r Hca4 ib_write_bw -d ib0 -F -D "$seconds" -p $port \
+		>"$work/server" 2>&1 &
+	server=$!
+	listening here $port 20 $server
+	r Hca3 ib_write_bw -d ib0 -F -D "$seconds" -p $port localhost \
+		>"$work/client" 2>&1 &
+	client=$!
+	sleep $((seconds / 2))
+	"$@"
+	if wait $client && wait $server; then
+		ok "$layer: T11 a reroute under ib_write_bw is no error"
+	else
+		not_ok "$layer: T11 a reroute under ib_write_bw is no error" \
+			"$work/client" "$work/server"
+	fi
+	{
+		kill $sampler
+		wait $sampler
+	} 2>/dev/null
+	between "T11 the longest pause, ms" \
+		"$(longest_stall "$work/moving")" 1 2000
+	says "T11 the way is the other one" '\[3\] -> switch' \
+		Hca3 ibtracert 5 6
+}
+
 # between NAME VALUE LOW HIGH
 between() {
 	if [ "${2:-0}" -ge "$3" ] && [ "${2:-0}" -le "$4" ]; then

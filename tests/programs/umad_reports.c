@@ -197,5 +197,6 @@ int main(int argc, char **argv)
 		return send_with_keys((unsigned)strtoul(argv[2], NULL, 0),
 				      (unsigned)strtoul(argv[3], NULL, 0),
 				      atoi(argv[4]));
-	return fail("usage: listen, group, join, or send LID Q_KEY P_KEY_INDEX");
+	return fail(
+		"usage: listen, group, join, or send LID Q_KEY P_KEY_INDEX");
 }
