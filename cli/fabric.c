@@ -24,6 +24,7 @@ struct wish {
 	const char *part[PARTS_MOST + 1];
 	unsigned parts;
 	bool write, sm, daemon;
+	bool json; /* ctl prints its result as JSON */
 	/* after how many seconds without a program the fabric ends; 0: never */
 	double linger;
 };
@@ -35,7 +36,7 @@ static int fabric_usage(void)
 		"TOPOLOGY\n"
 		"       verbena fabric [--name NAME] [--sm] --make KIND\n"
 		"       verbena fabric --write [--make KIND | TOPOLOGY]\n"
-		"       verbena fabric [--name NAME] ctl COMMAND...\n"
+		"       verbena fabric [--name NAME] ctl [--json] COMMAND...\n"
 		"       verbena fabric [--name NAME] show [--json] "
 		"[--html FILE] [--svg FILE] [--path LID:LID]\n"
 		"       verbena fabric [--name NAME] capture [--flow] NODE "
@@ -54,7 +55,8 @@ static int fabric_usage(void)
 		"  tune NODE PORT P=VALUE...  delay, rate, buf, credits, ber, "
 		"lose, corrupt\n"
 		"                             (also lose_flow, corrupt_flow)\n"
-		"  node NODE P=VALUE...       latency, forward\n"
+		"  node NODE P=VALUE...       latency, forward, adaptive, target, "
+		"service\n"
 		"  topology                   print the topology as a file\n",
 		vb_topo_kinds);
 	return EXIT_USAGE;
@@ -72,6 +74,7 @@ static bool read_options(int argc, char **argv, struct wish *w)
 		{ "sm", no_argument, NULL, 's' },
 		{ "daemon", no_argument, NULL, 'd' },
 		{ "linger", required_argument, NULL, 'l' },
+		{ "json", no_argument, NULL, 'j' },
 		{ 0 },
 	};
 	int o;
@@ -87,6 +90,8 @@ static bool read_options(int argc, char **argv, struct wish *w)
 			w->part[w->parts++] = optarg;
 		else if (o == 's')
 			w->sm = true;
+		else if (o == 'j')
+			w->json = true;
 		else if (o == 'd')
 			w->daemon = true;
 		else if (o != 'l' || !vb_cli_parse_seconds(optarg, &w->linger))
@@ -125,6 +130,34 @@ static int ask(const char *name, const char *command)
 	return rc ? vb_cli_fabric_failed(name, rc, error) : EXIT_SUCCESS;
 }
 
+/* As ask(), but print one line of JSON: whether the fabric has obeyed, what the
+ * command printed, or why it failed. */
+static int ask_for_json(const char *name, const char *command)
+{
+	char error[VB_TOPO_ERROR] = "", *said = NULL;
+	size_t len = 0;
+	FILE *to = open_memstream(&said, &len);
+	int rc;
+
+	if (!to)
+		return vb_cli_fabric_failed(name, -errno, error);
+	rc = vb_fabricd_command(name, command, to, error);
+	fclose(to);
+	if (rc == -ECONNREFUSED)
+		snprintf(error, sizeof(error), "no fabric \"%.80s\" is running",
+			 name);
+	else if (rc && !error[0])
+		snprintf(error, sizeof(error), "%s", strerror(-rc));
+	printf("{\"ok\": %s", rc ? "false" : "true");
+	if (rc || len) {
+		printf(", \"%s\": ", rc ? "error" : "output");
+		vb_fabricd_put_string(stdout, rc ? error : said);
+	}
+	puts("}");
+	free(said);
+	return rc ? EXIT_FAILURE : EXIT_SUCCESS;
+}
+
 static int control(int argc, char **argv, struct wish *w)
 {
 	char command[COMMAND_BYTES];
@@ -140,7 +173,7 @@ static int control(int argc, char **argv, struct wish *w)
 			return fabric_usage();
 		len += (size_t)n;
 	}
-	return ask(w->name, command);
+	return w->json ? ask_for_json(w->name, command) : ask(w->name, command);
 }
 
 /* Functions that run a fabric. */
@@ -279,7 +312,7 @@ static int start(int argc, char **argv, struct wish *w)
 	struct vb_topo topo = { 0 };
 	int rc;
 
-	if (w->make ? optind != argc : optind + 1 != argc)
+	if (w->json || (w->make ? optind != argc : optind + 1 != argc))
 		return fabric_usage();
 	if (w->daemon)
 		vb_cli_leave_starter();
@@ -313,7 +346,7 @@ int vb_cli_fabric(int argc, char **argv)
 		command = vb_cli_fabric_capture;
 	else if (strcmp(word, "ctl") != 0)
 		return start(argc, argv, &w);
-	if (command && !is_question(&w))
+	if (command && (w.json || !is_question(&w)))
 		return fabric_usage();
 	if (command) {
 		int at = optind;

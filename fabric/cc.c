@@ -48,6 +48,13 @@ void vb_cc_notify(struct vb_cc *c, const struct vb_fab_cc *set, unsigned sl,
 	c->index = (uint16_t)VB_MIN(next, set->limit);
 }
 
+bool vb_cc_is_calm(struct vb_cc *c, const struct vb_fab_cc *set, unsigned sl,
+		   vb_time now)
+{
+	shrink(c, set, &set->sl[sl], now);
+	return c->index == lowest(&set->sl[sl], set);
+}
+
 vb_time vb_cc_gap(struct vb_cc *c, const struct vb_fab_cc *set, unsigned sl,
 		  vb_time frame_ns, vb_time now)
 {

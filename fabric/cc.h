@@ -22,6 +22,11 @@ struct vb_cc {
 void vb_cc_notify(struct vb_cc *c, const struct vb_fab_cc *set, unsigned sl,
 		  vb_time now);
 
+/* True if the flow's index is as low as that of a flow that was never notified:
+ * nothing need be remembered of the flow. */
+bool vb_cc_is_calm(struct vb_cc *c, const struct vb_fab_cc *set, unsigned sl,
+		   vb_time now);
+
 /* Returns how many nanoseconds a flow waits between the end of a frame, which
  * takes @frame_ns on the wire, and the start of the next one. 0: it does not
  * wait. */

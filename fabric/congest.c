@@ -9,8 +9,11 @@
 #include "wire/grh.h"
 #include "wire/ib_hdr.h"
 
-/* number of flow entries of a port; flows whose hashes collide share one */
-#define FLOWS 64
+#define BUCKETS 256 /* of the table of a port's flows */
+/* A port forgets calm flows when it has so many, or twice as many as were left
+ * the last time; and it never has more than FLOWS_MOST. */
+#define FLOWS_FEW  64
+#define FLOWS_MOST 4096
 /* A flow refuses frames while so many blocks of 64 bytes wait in it. */
 #define BLOCKS_MOST 512
 #define OPCODE_CN   0x80
@@ -23,7 +26,15 @@
 /* the bits FECN and BECN in byte 4 of the BTH */
 #define FECN_BECN 0xc0
 
+/* What a port sends on one service level to one LID, or, with LID 0, all that
+ * the port sends on that service level. */
 struct flow {
+	struct flow *next_in_bucket;
+	/* the next flow on the port's list of waiting flows */
+	struct flow *next_waiting;
+	bool waits; /* the flow is on that list */
+	uint8_t sl;
+	uint16_t peer;
 	struct vb_cc cc;
 	vb_time next; /* the time at which the flow's next frame may leave */
 	struct fifo items;
@@ -34,8 +45,10 @@ struct flow {
 
 struct vb_fab_pacer {
 	struct alarm alarm;
-	uint64_t waiting; /* bit i is set while flow i has items */
-	struct flow flow[FLOWS];
+	struct flow *waiting; /* flows with items, and maybe others */
+	/* number of flows, and the number at which calm ones are forgotten */
+	unsigned flows, crowd;
+	struct flow *bucket[BUCKETS];
 };
 
 /* Returns the BTH of an item, and sets *@h to its LRH; NULL: the item is raw or
@@ -72,18 +85,97 @@ static struct vb_fab_pacer *pacer_of(struct vb_fab_end *e)
 	p->alarm.kind = TIMER_PACE;
 	p->alarm.owner = e;
 	vb_timer_init(&p->alarm.timer);
+	p->crowd = FLOWS_FEW;
 	e->pacer = p;
 	return p;
 }
 
-static struct flow *flow_of(struct vb_fab_end *e, unsigned sl, uint16_t peer)
+static struct flow **bucket_of(struct vb_fab_pacer *p, unsigned sl,
+			       uint16_t peer)
 {
-	struct vb_fab_pacer *p = pacer_of(e);
-	unsigned at = e->port->cc->port_control & BY_SL
-			      ? sl
-			      : (peer + sl * 37u) % FLOWS;
+	return &p->bucket[(peer + sl * 37u) % BUCKETS];
+}
 
-	return p ? &p->flow[at] : NULL;
+/* True if a new flow would do as well as @f. A flow on the list of waiting
+ * flows stays, because fab_congest_fire() may be at it. */
+static bool flow_is_idle(const struct vb_fab_cc *set, struct flow *f,
+			 vb_time now)
+{
+	return !f->waits && f->next <= now &&
+	       vb_cc_is_calm(&f->cc, set, f->sl, now);
+}
+
+/* Forget the flows of which nothing need be remembered. */
+static void forget_idle(struct vb_fab_pacer *p, const struct vb_fab_cc *set,
+			vb_time now)
+{
+	for (unsigned i = 0; i < BUCKETS; i++) {
+		struct flow **at = &p->bucket[i];
+
+		while (*at) {
+			struct flow *f = *at;
+
+			if (flow_is_idle(set, f, now)) {
+				*at = f->next_in_bucket;
+				free(f);
+				p->flows--;
+			} else {
+				at = &f->next_in_bucket;
+			}
+		}
+	}
+	p->crowd = VB_MAX(2 * p->flows, (unsigned)FLOWS_FEW);
+	p->crowd = VB_MIN(p->crowd, (unsigned)FLOWS_MOST);
+}
+
+/* Returns the flow to @peer on @sl; NULL: none is remembered. */
+static struct flow *find_flow(const struct vb_fab_end *e, unsigned sl,
+			      uint16_t peer)
+{
+	struct flow *f;
+
+	if (!e->pacer)
+		return NULL;
+	if (e->port->cc->port_control & BY_SL)
+		peer = 0;
+	f = *bucket_of(e->pacer, sl, peer);
+	while (f && (f->sl != sl || f->peer != peer))
+		f = f->next_in_bucket;
+	return f;
+}
+
+/* Returns the flow to @peer on @sl, which is made if it is not remembered.
+ * NULL: no memory, or FLOWS_MOST flows are not idle; nothing of the flow is
+ * held back then. */
+static struct flow *make_flow(struct vb_fab_end *e, unsigned sl, uint16_t peer,
+			      vb_time now)
+{
+	struct flow *f = find_flow(e, sl, peer), **at;
+	struct vb_fab_pacer *p = pacer_of(e);
+
+	if (f || !p)
+		return f;
+	if (p->flows >= p->crowd)
+		forget_idle(p, e->port->cc, now);
+	f = p->flows < FLOWS_MOST ? calloc(1, sizeof(*f)) : NULL;
+	if (!f)
+		return NULL;
+	f->sl = (uint8_t)sl;
+	f->peer = e->port->cc->port_control & BY_SL ? 0 : peer;
+	at = bucket_of(p, sl, f->peer);
+	f->next_in_bucket = *at;
+	*at = f;
+	p->flows++;
+	return f;
+}
+
+/* Returns the flow by whose pace a frame leaves. NULL: the frame need not wait,
+ * because the flow was never notified, or the cases of make_flow(). */
+static struct flow *flow_to_pace(struct vb_fab_end *e, unsigned sl,
+				 uint16_t peer, vb_time now)
+{
+	return e->port->cc->sl[sl].min ? make_flow(e, sl, peer, now)
+				       : find_flow(e, sl, peer);
 }
 
 /* The frame of @len bytes leaves its flow at @now: compute when the next frame
@@ -104,8 +196,8 @@ bool fab_congest_full(struct vb_fab_end *e, const struct vb_lrh *h)
 	if (!e->pacer || h->vl == VB_VL_MGMT ||
 	    !(e->port->cc->control_map >> h->sl & 1))
 		return false;
-	f = flow_of(e, h->sl, h->dlid);
-	if (f->blocks < BLOCKS_MOST)
+	f = find_flow(e, h->sl, h->dlid);
+	if (!f || f->blocks < BLOCKS_MOST)
 		return false;
 	f->full = true;
 	return true;
@@ -121,6 +213,16 @@ static void tell_flow_room(struct vb_fab_end *e, struct flow *f, uint8_t vl)
 	fab_event(e, &info);
 }
 
+/* Put the flow on the list of waiting flows, unless it is there. */
+static void wait_in_list(struct vb_fab_pacer *p, struct flow *f)
+{
+	if (f->waits)
+		return;
+	f->waits = true;
+	f->next_waiting = p->waiting;
+	p->waiting = f;
+}
+
 bool fab_congest_hold(struct vb_fab_end *e, struct item *it, vb_time now)
 {
 	const struct vb_fab_cc *set = e->port->cc;
@@ -133,7 +235,7 @@ bool fab_congest_hold(struct vb_fab_end *e, struct item *it, vb_time now)
 	bth = bth_of(it, &h);
 	if (!bth || bth[0] == OPCODE_CN || !(set->control_map >> h.sl & 1))
 		return false;
-	f = flow_of(e, h.sl, h.dlid);
+	f = flow_to_pace(e, h.sl, h.dlid, now);
 	if (!f)
 		return false;
 	if (!f->items.first && f->next <= now) {
@@ -142,7 +244,7 @@ bool fab_congest_hold(struct vb_fab_end *e, struct item *it, vb_time now)
 	}
 	fab_push(&f->items, it);
 	f->blocks += it->blocks;
-	e->pacer->waiting |= 1ull << (f - e->pacer->flow);
+	wait_in_list(e->pacer, f);
 	fab_arm_by(e->net, &e->pacer->alarm, f->next);
 	return true;
 }
@@ -162,18 +264,19 @@ static void release_throttled(struct vb_fab_end *e, struct flow *f, vb_time now)
 void fab_congest_fire(struct vb_fab_end *e, vb_time now)
 {
 	struct vb_fab_pacer *p = e->pacer;
+	struct flow *rest = p->waiting, *f;
 	vb_time next = VB_NEVER;
 
-	for (uint64_t rest = p->waiting; rest; rest &= rest - 1) {
-		unsigned i = (unsigned)__builtin_ctzll(rest);
-		struct flow *f = &p->flow[i];
-
+	p->waiting = NULL; /* FAB_EV_ROOM may put further flows there */
+	while ((f = rest)) {
+		rest = f->next_waiting;
 		while (f->items.first && f->next <= now)
 			release_throttled(e, f, now);
-		if (f->items.first)
-			next = VB_MIN(next, f->next);
-		else
-			p->waiting &= ~(1ull << i);
+		f->waits = false;
+		if (!f->items.first)
+			continue;
+		next = VB_MIN(next, f->next);
+		wait_in_list(p, f);
 	}
 	/* Meanwhile FAB_EV_ROOM may have armed the alarm for another flow. */
 	fab_arm_by(e->net, &p->alarm, next);
@@ -197,12 +300,31 @@ static void flush_flow(struct vb_fab_end *e, struct flow *f, bool by_link)
 
 void fab_congest_flush(struct vb_fab_end *e, bool by_link)
 {
-	if (!e->pacer)
+	struct vb_fab_pacer *p = e->pacer;
+	struct flow *f;
+
+	if (!p)
 		return;
-	e->pacer->waiting = 0;
-	for (unsigned i = 0; i < FLOWS; i++)
-		flush_flow(e, &e->pacer->flow[i], by_link);
-	fab_disarm(e->net, &e->pacer->alarm);
+	while ((f = p->waiting)) {
+		flush_flow(e, f, by_link);
+		p->waiting = f->next_waiting;
+		f->waits = false;
+	}
+	fab_disarm(e->net, &p->alarm);
+}
+
+void fab_congest_fini(struct vb_fab_end *e)
+{
+	struct vb_fab_pacer *p = e->pacer;
+
+	fab_congest_flush(e, false);
+	for (unsigned i = 0; p && i < BUCKETS; i++)
+		for (struct flow *f = p->bucket[i], *next; f; f = next) {
+			next = f->next_in_bucket;
+			free(f);
+		}
+	free(p);
+	e->pacer = NULL;
 }
 
 /* Functions that notify sources of congestion, and log notifications. */
@@ -272,7 +394,7 @@ static void slow_down(struct vb_fab_end *e, const struct vb_lrh *h,
 
 	if (!(set->control_map >> h->sl & 1))
 		return;
-	f = flow_of(e, h->sl, h->slid);
+	f = make_flow(e, h->sl, h->slid, now);
 	if (!f)
 		return;
 	before = f->cc.index;

@@ -27,9 +27,12 @@ bool fab_congest_hold(struct vb_fab_end *e, struct item *it, vb_time now);
 /* The alarm of the waiting flows has expired: sends the frames that are due. */
 void fab_congest_fire(struct vb_fab_end *e, vb_time now);
 
-/* Discard what waits in the flows: because the link is down, which is counted,
- * or because the network is being freed. */
+/* Discard what waits in the flows. @by_link: because the link is down; the
+ * frames are counted, and FAB_EV_ROOM is raised. */
 void fab_congest_flush(struct vb_fab_end *e, bool by_link);
+
+/* Discard what waits in the flows, and forget them: the network is freed. */
+void fab_congest_fini(struct vb_fab_end *e);
 
 /* Add @event to the log, in place of the oldest if the log is full. */
 void fab_congest_log(struct vb_fab_cc_log *log,

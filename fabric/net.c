@@ -115,8 +115,7 @@ static void free_queues(struct vb_fab_net *net, struct vb_fab_end *e)
 		free_queue(net, &e->lane[vl].items);
 		free_queue(net, &e->held[vl]);
 	}
-	fab_congest_flush(e, false);
-	free(e->pacer);
+	fab_congest_fini(e);
 	if (e->leaving)
 		fab_charge_give(e->leaving);
 	e->leaving = NULL;

@@ -29,9 +29,11 @@ enum vb_fab_taken {
 
 enum vb_fab_event {
 	FAB_EV_STATE, /* the port's state (port->state) has changed */
-	/* trap 129 is due: too many damaged packets in a row */
+	/* trap 129 is due: the damaged packets that came exceed the good ones by
+	 * more than LocalPhyErrors (fabric/threshold.h) */
 	FAB_EV_INTEGRITY,
-	/* trap 130 is due: a frame came that the buffer has no room for */
+	/* trap 130 is due: frames came for which the buffer had no room, in
+	 * OverrunErrors periods of flow control updates in a row */
 	FAB_EV_OVERRUN,
 	FAB_EV_WATCHDOG, /* trap 131: no link packets came; the link retrains */
 	/* trap 259 is due: P_Key enforcement of a switch port discarded a

@@ -15,6 +15,7 @@
 #include "fabric/flow.h"
 #include "fabric/net.h"
 #include "fabric/switch.h"
+#include "fabric/threshold.h"
 
 #define DATA_VLS 15
 #define FRACTION 20 /* bits of a nanosecond in byte_time */
@@ -155,6 +156,9 @@ struct vb_fab_end {
 	uint16_t holding;
 	struct alarm recv;
 
+	/* what counts towards the error thresholds of the port */
+	struct vb_fab_errors errors;
+
 	/* credits of both directions */
 	struct vb_fc flow[DATA_VLS];
 	/* the time of each VL's last link packet; VB_NEVER: none has come
@@ -293,6 +297,8 @@ void fab_fc_fire(struct vb_fab_end *e, vb_time now);
  * FAB_EV_STATE. */
 void fab_state_by_link(struct vb_fab_end *e, enum vb_fab_state state);
 vb_time fab_fc_period(const struct vb_fab_end *e);
+/* Returns the number of the period of flow control updates in which @now is. */
+vb_time fab_fc_period_number(const struct vb_fab_end *e, vb_time now);
 /* A frame passes @e, or room for one became free: on a link to another process,
  * link packets repeat more often for some time. */
 void fab_stir(struct vb_fab_end *e, vb_time now);

@@ -13,6 +13,7 @@
 #define DEFAULT_PKEYS	32
 #define DEFAULT_MCAST	1024
 #define DEFAULT_LATENCY 100
+#define DEFAULT_ERRORS	8
 #define GUID_CAP	8
 #define LIFE_UNIT_NS	4096
 #define LIFE_MOST	19
@@ -141,6 +142,7 @@ static bool fill_port(struct vb_fab_port *p, const struct vb_fab_node_spec *s)
 	p->hoq_life = LIFE_MOST + 1;
 	p->gid_prefix = DEFAULT_PREFIX;
 	p->mkey_lease_end = VB_NEVER;
+	p->local_phy_errors = p->overrun_errors = DEFAULT_ERRORS;
 	p->round_trip = ROUND_TRIP_NONE;
 	fill_arb(p);
 	fill_sl2vl(p->sl2vl, s->vl_cap);

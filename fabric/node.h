@@ -300,7 +300,7 @@ struct vb_fab_port {
 	uint8_t init_type, init_reply;
 	/* SubnetTimeOut and RespTimeValue: 4.096 us * 2^n */
 	uint8_t subnet_timeout, resp_time;
-	/* the error thresholds of traps 129 and 130 */
+	/* the error thresholds of traps 129 and 130 (fabric/threshold.h) */
 	uint8_t local_phy_errors, overrun_errors;
 	bool client_reregister;
 	uint16_t max_credit_hint;

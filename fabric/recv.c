@@ -17,12 +17,28 @@ vb_time fab_due(const struct vb_fab_end *e, const struct item *it)
 	return it->frame && cuts_through(e->node) ? it->head : it->tail;
 }
 
+/* Count an arrived packet towards the threshold of damaged ones. */
+static void count_damage(struct vb_fab_end *e, enum vb_fab_packet kind,
+			 bool damaged)
+{
+	struct vb_fab_event_info info = { .event = FAB_EV_INTEGRITY };
+
+	if (!vb_fab_errors_packet(&e->errors, kind, damaged,
+				  e->port->local_phy_errors))
+		return;
+	vb_fab_count(e->port, FAB_LINK_INTEGRITY, 1);
+	fab_event(e, &info);
+}
+
 static void recv_flow(struct vb_fab_end *e, struct item *it, vb_time now)
 {
 	struct vb_fc_pkt p;
+	enum vb_fc_verdict got;
 
 	vb_fab_count(e->port, FAB_RCV_FLOW_PKTS, 1);
-	switch (vb_fc_get(it->flow, it->flow_len, &p)) {
+	got = vb_fc_get(it->flow, it->flow_len, &p);
+	count_damage(e, FAB_LINK_PACKET, got == FC_CRC);
+	switch (got) {
 	case FC_CRC:
 		vb_fab_count(e->port, FAB_SYMBOL_ERRORS, 1);
 		break;
@@ -66,15 +82,29 @@ static void count_arrival(struct vb_fab_end *e, struct item *it)
 	} else {
 		it->frame->altered = false;
 	}
+	if (!it->ends)
+		count_damage(e, FAB_FRAME, it->bad);
+}
+
+/* A frame has overrun the buffer of @vl. */
+static void count_overrun(struct vb_fab_end *e, uint8_t vl, vb_time now)
+{
+	struct vb_fab_event_info info = { .event = FAB_EV_OVERRUN, .vl = vl };
+
+	vb_fab_count(e->port, FAB_RCV_ERRORS, 1);
+	vb_fab_count(e->port, FAB_RCV_OVERRUN, 1);
+	if (!vb_fab_errors_overrun(&e->errors, fab_fc_period_number(e, now),
+				   e->port->overrun_errors))
+		return;
+	vb_fab_count(e->port, FAB_OVERRUNS, 1);
+	fab_event(e, &info);
 }
 
 /* Charge the frame to the buffer of the VL on which the peer sent it. False:
  * the buffer has no room, because the peer sent more than its credits; or
  * memory is exhausted. */
-static bool charge_item(struct vb_fab_end *e, struct item *it)
+static bool charge_item(struct vb_fab_end *e, struct item *it, vb_time now)
 {
-	struct vb_fab_event_info info = { .event = FAB_EV_OVERRUN,
-					  .vl = it->vl };
 	struct charge *c;
 
 	if (it->vl == VB_VL_MGMT)
@@ -89,10 +119,7 @@ static bool charge_item(struct vb_fab_end *e, struct item *it)
 	}
 	if (c)
 		fab_charge_free(e->net, c);
-	vb_fab_count(e->port, FAB_RCV_ERRORS, 1);
-	vb_fab_count(e->port, FAB_RCV_OVERRUN, 1);
-	vb_fab_count(e->port, FAB_OVERRUNS, 1);
-	fab_event(e, &info);
+	count_overrun(e, it->vl, now);
 	return false;
 }
 
@@ -280,7 +307,7 @@ static void recv_frame(struct vb_fab_end *e, struct item *it, vb_time now)
 	count_arrival(e, it);
 	/* Charge before any drop: the peer has counted this frame as sent, so
 	 * it must count as arrived. */
-	if (!charge_item(e, it) || (it->bad && !cuts_through(e->node))) {
+	if (!charge_item(e, it, now) || (it->bad && !cuts_through(e->node))) {
 		fab_item_free(e->net, it);
 		return;
 	}

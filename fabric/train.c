@@ -63,6 +63,13 @@ vb_time fab_fc_period(const struct vb_fab_end *e)
 	return VB_FC_PERIOD * symbol_ns(e->port);
 }
 
+vb_time fab_fc_period_number(const struct vb_fab_end *e, vb_time now)
+{
+	return now / (e->link && e->link->far
+			      ? FAR_PERIOD
+			      : VB_FC_PERIOD * symbol_ns(e->port));
+}
+
 void fab_stir(struct vb_fab_end *e, vb_time now)
 {
 	struct link *l = e->link;
@@ -188,6 +195,7 @@ static void start_flow(struct vb_fab_end *e, vb_time now)
 	}
 	e->tell = e->init = (uint16_t)((1u << vls) - 1);
 	e->arb = (struct vb_arb){ 0 };
+	e->errors = (struct vb_fab_errors){ 0 };
 	e->busy = now;
 	e->carry = 0;
 	set_rate(e);

@@ -125,7 +125,8 @@ static int retune_node(struct command *c, struct vb_fab_node *n,
 	if (spec->latency_ns)
 		n->sw.latency_ns = spec->latency_ns;
 	n->sw.store_and_forward = spec->store_and_forward;
-	return 0;
+	return n->kind == FAB_SWITCH ? vb_fab_set_adaptive(n, spec->adaptive)
+				     : 0;
 }
 
 /* Change the parameters of a node while it runs. */
@@ -167,6 +168,8 @@ static int do_adaptive(struct command *c)
 				    "adaptive: \"%.20s\" is neither on nor off",
 				    c->words[2]);
 	rc = vb_fab_set_adaptive(n, on);
+	if (!rc)
+		c->f->topo->nodes[n->index].spec.adaptive = on;
 	return rc == -EINVAL ? vb_topo_fail(c->error, "\"%.80s\" is no switch",
 					    c->words[1])
 			     : rc;
@@ -262,9 +265,7 @@ static void show_text(const struct command *c)
 	}
 }
 
-/* Write a string of JSON. Whatever bytes the topology's file had, the output is
- * valid text. */
-static void put_string(FILE *to, const char *s)
+void vb_fabricd_put_string(FILE *to, const char *s)
 {
 	fputc('"', to);
 	for (; *s; s++) {
@@ -316,7 +317,7 @@ static void json_remote(const struct command *c, const struct vb_fab_node *n,
 	if (!s || !vb_fabricd_remote_text(c->f, n, (uint8_t)port, text))
 		return;
 	fputs(", \"remote\": ", c->to);
-	put_string(c->to, text);
+	vb_fabricd_put_string(c->to, text);
 	fprintf(c->to,
 		", \"messages_sent\": %ju, \"messages_got\": %ju, "
 		"\"messages_lost\": %ju, \"messages_late\": %ju, "
@@ -339,7 +340,7 @@ static void json_port(const struct command *c, struct vb_fab_node *n,
 		"\"lid\": %u, \"lmc\": %u, \"peer\": ",
 		*any ? "," : "", port, vb_fabricd_state_name(p->state),
 		vb_fab_gbits(p), p->lid, p->lmc);
-	put_string(c->to, peer_name(c, n, port));
+	vb_fabricd_put_string(c->to, peer_name(c, n, port));
 	fprintf(c->to,
 		", \"peer_port\": %u, \"xmit_words\": %ju, \"rcv_words\": "
 		"%ju, \"xmit_pkts\": %ju, \"rcv_pkts\": %ju, \"xmit_wait\": "
@@ -365,7 +366,7 @@ static void show_json(const struct command *c)
 		fprintf(c->to,
 			"%s\n  {\"kind\": \"%s\", \"name\": ", i ? "," : "",
 			vb_fabricd_kind_name(n->kind));
-		put_string(c->to, c->f->topo->nodes[i].desc);
+		vb_fabricd_put_string(c->to, c->f->topo->nodes[i].desc);
 		fprintf(c->to,
 			", \"guid\": \"%#jx\", \"lid\": %u, "
 			"\"controllers\": %u, \"ports\": [",

@@ -171,6 +171,9 @@ static void fill_node(struct vb_fab_node *n, const struct vb_topo_node *t)
 		}
 		if (p->speed_ext_supported)
 			p->cap_mask |= VB_CAP_EXTENDED_SPEEDS;
+		/* Managers look at port 0 for what a switch's ports can do. */
+		if (p->speed_ext_supported && n->kind == FAB_SWITCH)
+			n->port[0].cap_mask |= VB_CAP_EXTENDED_SPEEDS;
 		if (from->guid && n->kind != FAB_SWITCH && i > 0)
 			p->guid = p->guids[0] = from->guid;
 	}
@@ -203,6 +206,7 @@ int vb_fabricd_add_node(struct vb_fabricd *f, const struct vb_topo_node *t)
 	}
 	if ((t->spec.unit &&
 	     vb_mgmt_set_unit(f->mgmt, n, t->spec.unit, vb_clock_read())) ||
+	    (t->spec.adaptive && vb_fab_set_adaptive(n, true)) ||
 	    vb_fab_add(f->net, n)) {
 		vb_mgmt_remove(f->mgmt, n);
 		vb_fab_node_destroy(n);

@@ -50,6 +50,11 @@ VB_MUST_CHECK int vb_fabricd_open(const char *name);
 VB_MUST_CHECK int vb_fabricd_ask(int fd, const char *command, FILE *to,
 				 char error[VB_TOPO_ERROR]);
 
+/* Write the string @s as JSON, in quotes. Bytes other than ASCII are escaped
+ * one by one, so the output is valid text whatever bytes a topology's file had.
+ */
+void vb_fabricd_put_string(FILE *to, const char *s);
+
 /* Send @command to the fabric @name and print its answer to @to. Returns 0;
  * -EINVAL: the fabric refused the command, and @error says why; -ECONNREFUSED:
  * no such fabric runs; else -errno. */

@@ -141,8 +141,14 @@ static bool set_ber(struct vb_fab_link_spec *s, const char *text)
 	return true;
 }
 
+#define FIXED                                                                  \
+	"width and speed are those with which the fabric began; rate= slows "  \
+	"a link, and ibportstate enables another width or speed"
+
 static const struct {
 	const char *name;
+	/* NULL: a running fabric cannot change the parameter, for the reason
+	 * @what */
 	bool (*set)(struct vb_fab_link_spec *s, const char *text);
 	const char *what;
 } parameters[] = {
@@ -155,6 +161,9 @@ static const struct {
 	{ "corrupt", set_corrupt, "a probability from 0 to 1" },
 	{ "lose_flow", set_lose_flow, "a probability from 0 to 1" },
 	{ "corrupt_flow", set_corrupt_flow, "a probability from 0 to 1" },
+	/* vb_topo_rate_take() reads these two in a file. */
+	{ "width", NULL, FIXED },
+	{ "speed", NULL, FIXED },
 };
 
 static int set_parameter(const char *word, struct vb_fab_link_spec *spec,
@@ -166,6 +175,9 @@ static int set_parameter(const char *word, struct vb_fab_link_spec *spec,
 		if (strlen(parameters[i].name) != len ||
 		    strncmp(parameters[i].name, word, len) != 0)
 			continue;
+		if (!parameters[i].set)
+			return vb_topo_fail(error, "\"%s\": %s", word,
+					    parameters[i].what);
 		if (word[len] && parameters[i].set(spec, word + len + 1))
 			return 0;
 		return vb_topo_fail(error, "\"%s\": %s is %s", word,
@@ -173,8 +185,8 @@ static int set_parameter(const char *word, struct vb_fab_link_spec *spec,
 	}
 	return vb_topo_fail(error,
 			    "\"%s\" is no parameter of a link: delay, rate, "
-			    "buf, credits, ber, lose, corrupt, lose_flow and "
-			    "corrupt_flow are",
+			    "width, speed, buf, credits, ber, lose, corrupt, "
+			    "lose_flow and corrupt_flow are",
 			    word);
 }
 
@@ -241,6 +253,42 @@ static const char *name_of_speed(const struct vb_topo_port *p)
 			return vb_fab_speeds[i].name;
 	}
 	return NULL;
+}
+
+static bool take_width(const char *text, struct vb_topo_port *p)
+{
+	for (unsigned i = 0; i < VB_FAB_WIDTHS; i++)
+		if (strcmp(vb_fab_widths[i].name, text) == 0)
+			p->width = vb_fab_widths[i].with;
+	return p->width;
+}
+
+int vb_topo_rate_take(char *text, struct vb_topo_port *p,
+		      char error[VB_TOPO_ERROR])
+{
+	char word[24];
+	int n;
+
+	for (; sscanf(text, " %23s%n", word, &n) == 1; text += n) {
+		char *value = strchr(word, '=');
+		bool good;
+
+		if (strncmp(word, "width=", 6) == 0)
+			good = take_width(value + 1, p);
+		else if (strncmp(word, "speed=", 6) == 0)
+			good = find_speed(value + 1, p);
+		else
+			continue;
+		if (!good)
+			return vb_topo_fail(
+				error,
+				"\"%s\": width is 1x, 2x, 4x, 8x or "
+				"12x, speed is SDR, DDR, QDR, "
+				"FDR10, FDR, EDR, HDR or NDR",
+				word);
+		memset(text, ' ', (size_t)n);
+	}
+	return 0;
 }
 
 bool vb_topo_rate_put(const struct vb_topo_port *p, char text[16])

@@ -92,6 +92,12 @@ static bool set_forward(struct vb_topo_spec *s, const char *text)
 	return s->store_and_forward || strcmp(text, "cut") == 0;
 }
 
+static bool set_adaptive(struct vb_topo_spec *s, const char *text)
+{
+	s->adaptive = strcmp(text, "on") == 0;
+	return s->adaptive || strcmp(text, "off") == 0;
+}
+
 /* Set the number of controllers. The services of removed controllers are
  * removed, too. */
 static bool set_target(struct vb_topo_spec *s, const char *text)
@@ -179,6 +185,7 @@ static const struct node_parameter {
 	{ "mcast", set_mcast, FAB_SWITCH, false, "1 to 16383 entries" },
 	{ "latency", set_latency, FAB_SWITCH, true, "a time of 1 ns to 1 s" },
 	{ "forward", set_forward, FAB_SWITCH, true, "cut or store" },
+	{ "adaptive", set_adaptive, FAB_SWITCH, true, "on or off" },
 	{ "target", set_target, FAB_CA, true, "0 to 16 I/O controllers" },
 	{ "service", set_service, FAB_CA, true,
 	  "SLOT:NAME:ID, with a controller that target= gives before it, a "
@@ -198,7 +205,8 @@ static int set_node_parameter(const char *word, struct vb_topo_spec *spec,
 		return vb_topo_fail(error,
 				    "\"%s\" is no parameter of a node: mtu, "
 				    "vls, pkeys, linear, random, mcast, "
-				    "latency, forward, target and service are",
+				    "latency, forward, adaptive, target and "
+				    "service are",
 				    word);
 	if (p->kind && p->kind != kind)
 		return vb_topo_fail(error, "\"%s\": only %s have %s", word,
@@ -207,8 +215,8 @@ static int set_node_parameter(const char *word, struct vb_topo_spec *spec,
 	if (running && !p->any_time)
 		return vb_topo_fail(error,
 				    "\"%s\": %s stays as it is while the "
-				    "fabric runs; latency, forward, target "
-				    "and service change",
+				    "fabric runs; latency, forward, adaptive, "
+				    "target and service change",
 				    word, p->name);
 	if (p->kind == FAB_CA && !spec->unit)
 		spec->unit = calloc(1, sizeof(*spec->unit));
@@ -232,6 +240,9 @@ int vb_topo_node_spec(const char *text, uint8_t kind, bool running,
 			return rc;
 		text += n;
 	}
+	if (spec->adaptive && spec->random_cap && !spec->linear_cap)
+		return vb_topo_fail(error, "adaptive=on: the switch has no "
+					   "linear table, only random=");
 	return 0;
 }
 
@@ -272,6 +283,8 @@ void vb_topo_node_put(FILE *to, const struct vb_topo_spec *s)
 		fprintf(to, " latency=%uns", s->latency_ns);
 	if (s->store_and_forward)
 		fputs(" forward=store", to);
+	if (s->adaptive)
+		fputs(" adaptive=on", to);
 	if (s->unit && s->unit->controllers)
 		fprintf(to, " target=%u", s->unit->controllers);
 }

@@ -33,6 +33,7 @@ struct tuned {
 	unsigned port; /* the port of a "#! link"; 0: the line is a "#! node" */
 	char text[512];
 	struct vb_topo_far far;
+	struct vb_topo_port rate; /* only its width and speed */
 	unsigned line;
 	const char *file;
 };
@@ -334,6 +335,7 @@ static int read_tuning(struct parser *p, const char *s)
 	if (rc)
 		return rc;
 	if (vb_topo_far_take(t.text, &t.far, p->error) ||
+	    vb_topo_rate_take(t.text, &t.rate, p->error) ||
 	    vb_topo_link_spec(t.text, &tried, p->error))
 		return fail_at(p, p->file, p->line);
 	return keep_tuning(p, &t);
@@ -579,6 +581,30 @@ static int link_ports(struct parser *p, const struct wanted *w)
 	return 0;
 }
 
+/* Give the port a width and a speed; what is not given is as before. One of
+ * them alone is written with the other's default, 4x or QDR. */
+static void set_port_rate(struct vb_topo_port *p,
+			  const struct vb_topo_port *rate)
+{
+	struct vb_topo_port plain = { 0 };
+
+	if (!rate->width && !rate->speed)
+		return;
+	(void)!vb_topo_rate_get("4xQDR", &plain);
+	if (!p->width)
+		p->width = plain.width;
+	if (!p->speed) {
+		p->speed = plain.speed;
+		p->speed_ext = plain.speed_ext;
+	}
+	if (rate->width)
+		p->width = rate->width;
+	if (rate->speed) {
+		p->speed = rate->speed;
+		p->speed_ext = rate->speed_ext;
+	}
+}
+
 static int tune_one(struct parser *p, const struct tuned *t)
 {
 	struct vb_topo_node *n = vb_topo_find(p->topo, t->node);
@@ -599,10 +625,12 @@ static int tune_one(struct parser *p, const struct tuned *t)
 		return FAIL(p, "\"%s\" has no link at port %u", t->node,
 			    t->port);
 	(void)!vb_topo_link_spec(t->text, &a->spec, p->error);
+	set_port_rate(a, &t->rate);
 	if (!a->linked)
 		return 0;
 	b = &p->topo->nodes[a->peer].port[a->peer_port];
 	b->spec = a->spec;
+	set_port_rate(b, &t->rate);
 	return 0;
 }
 

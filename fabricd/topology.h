@@ -64,6 +64,7 @@ struct vb_topo_spec {
 	uint16_t pkeys, linear_cap, random_cap, mcast_cap;
 	uint32_t latency_ns;
 	bool store_and_forward;
+	bool adaptive; /* a switch spreads flows over all shortest paths */
 	/* what an adapter consists of that is a target; NULL: it is none */
 	struct vb_iou_unit *unit;
 };

@@ -28,6 +28,11 @@ void vb_topo_far_put(const struct vb_topo_far *far, FILE *to);
 /* Read a name of a width and speed as ibnetdiscover writes it, "4xQDR", into
  * the fields of @p. False: @text is no such name. */
 bool vb_topo_rate_get(const char *text, struct vb_topo_port *p);
+/* Read the words width= and speed= from @text into the fields of @p, and
+ * overwrite them with spaces. Returns 0; -EINVAL, and @error says what is
+ * wrong. */
+int vb_topo_rate_take(char *text, struct vb_topo_port *p,
+		      char error[VB_TOPO_ERROR]);
 /* Write the name of the width and speed of @p to @text. False: @p has the
  * default. */
 bool vb_topo_rate_put(const struct vb_topo_port *p, char text[16]);

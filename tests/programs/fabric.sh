@@ -42,6 +42,7 @@ opensm_up Hca1 "$log"
 first=$opensm
 check "T1 SUBNET UP within 5 s" subnet_up "$log" 5
 subnet_tools
+subnet_scripts
 
 # Two places at once, in one program.
 timeout 60 "$verbena" run --device "ib:$name/Hca3" --device "ib:$name/Hca4" \
@@ -195,6 +196,57 @@ counts "service levels: the lanes of a switch, from each port to port 1" 9 \
 kill "$opensm"
 wait "$opensm" 2>/dev/null
 fabric_down
+
+# --- what comment lines say of links and switches; answers as JSON ---
+{
+	cat "$topology"
+	echo '#! link "Switch1"[3] width=1x speed=EDR'
+	echo '#! node "Switch2" adaptive=on'
+} >"$work/widths.topo"
+fabric_up "$work/widths.topo"
+opensm_up Hca1 "$work/widths.log"
+check "width=: SUBNET UP" subnet_up "$work/widths.log"
+says "width= and speed=: one trunk is 1x EDR" \
+	'3\[ *\] ==\( *1X *25.78125 Gbps Active/ *LinkUp' Hca3 iblinkinfo
+says "width= and speed=: the other one is 4x QDR" \
+	'5\[ *\] ==\( *4X *10.0 Gbps Active/ *LinkUp' Hca3 iblinkinfo
+check "adaptive=on: the fabric has it" sh -c "
+	'$verbena' fabric ctl --name $name topology |
+		grep '^#! node .* adaptive=on$'"
+check "adaptive=off, while it runs" ctl node Switch2 adaptive=off
+check "adaptive=off: the fabric has it" sh -c "
+	! '$verbena' fabric ctl --name $name topology | grep adaptive"
+# json_says NAME PYTHON ARGUMENT...: the expression is true of the answer a and
+# the exit status s.
+json_says() {
+	local status=0
+
+	"$verbena" fabric ctl --name "$name" --json "${@:3}" >"$work/answer" \
+		2>"$work/got" || status=$?
+	if [ ! -s "$work/got" ] && python3 -c '
+import json, sys
+a, s = json.load(open(sys.argv[1])), int(sys.argv[2])
+sys.exit(not eval(sys.argv[3]))' "$work/answer" $status "$2" 2>>"$work/got"
+	then
+		ok "fabric: ctl --json: $1"
+	else
+		not_ok "fabric: ctl --json: $1" "$work/answer" "$work/got"
+	fi
+}
+json_says "a command that is obeyed" 'a == {"ok": True} and s == 0' \
+	tune Switch1 5 delay=1us
+json_says "what it prints" 'a["ok"] and "\n" in a["output"] and s == 0' topology
+json_says "a command that is refused" \
+	'not a["ok"] and "no link at port 7" in a["error"] and s == 1' \
+	unlink Switch1 7
+json_says "a width while it runs" \
+	'not a["ok"] and "rate= slows a link" in a["error"]' \
+	tune Switch1 5 width=1x
+kill "$opensm"
+wait "$opensm" 2>/dev/null
+fabric_down
+json_says "a fabric that does not run" \
+	'not a["ok"] and "is running" in a["error"] and s == 1' topology
 
 # --- what is wrong is said ---
 wrong() { # NAME PATTERN ARGUMENT...

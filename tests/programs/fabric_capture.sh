@@ -13,6 +13,7 @@ tests_begin "$0" "$@"
 topology=/usr/share/doc/ibsim-utils/net-examples/net.2sw2path4hca
 fabric_begin opensm ibnetdiscover tshark
 name=capture$$
+ib_begin
 
 fabric_up "$topology"
 
@@ -66,6 +67,34 @@ sees "T19 link packets" 'FC Init VL=0 FCTBS=' "$work/all.pcapng"
 check "T19 nothing malformed" is_clean "$work/all.pcapng"
 decode "$work/all.pcapng" -T fields -e frame.interface_name >"$work/ports"
 check "T19 ports have their names" grep -qx 'Switch1\[5\]' "$work/ports"
+
+# A program of verbs: 20 writes of 8 KiB, two packets of 4 KiB each, as they come
+# in from Hca3 and leave by a trunk.
+if command -v ib_write_bw >/dev/null; then
+	begin "$work/write.pcapng" Switch1 all
+	within 5 test -s "$work/write.pcapng"
+	check "T19 ib_write_bw" ib_pair Hca3 Hca4 \
+		ib_write_bw -d ib0 -F -s 8192 -n 20
+	sleep 0.5
+	check "T19 the capture of it ends" finish
+	sees "T19 RC RDMA Write" 'LID: 5 . LID: 6 .*RC RDMA Write' \
+		"$work/write.pcapng"
+	sees "T19 RC Acknowledge" 'LID: 6 . LID: 5 .*RC Acknowledge' \
+		"$work/write.pcapng"
+	check "T19 nothing of it is malformed" is_clean "$work/write.pcapng"
+	# Opcodes 6 and 10 begin a write and have its length; each is seen where
+	# it comes in, and where it leaves. Retries may add to them.
+	decode "$work/write.pcapng" -Y 'infiniband.reth.dmalen == 8192' \
+		-T fields -e frame.interface_name | sort | uniq -c \
+		>"$work/writes"
+	check "T19 each write is seen at both ports" awk '
+		$2 == "Switch1[2]" { in_ = $1 }
+		$2 ~ /Switch1\[[35]\]/ { out = $1 }
+		END { exit !(in_ >= 20 && in_ <= 40 && in_ == out) }' \
+		"$work/writes"
+else
+	skip "fabric: T19 RC RDMA Write" "ib_write_bw is not installed"
+fi
 
 # Of one port, without link packets, to a pipe.
 "$verbena" fabric capture --name "$name" --seconds 2 Hca3 1 - \

@@ -14,6 +14,7 @@ example=/usr/share/doc/ibsim-utils/net-examples/net.2sw2path4hca
 fabric_begin opensm ibnetdiscover
 need_hosts 1500
 name=far$$ process_a='' process_b=''
+ib_begin
 
 # shellcheck disable=SC2317 # fabric_lib.sh calls it
 fabric_of() {
@@ -76,8 +77,43 @@ joined() {
 	check "$kind: all links become active" within 10 all_active
 }
 
+# verbs_between KIND: programs of verbs at both ends of the trunks (T10).
+verbs_between() {
+	local kind=$1 sent
+
+	command -v ib_write_bw >/dev/null || {
+		skip "fabric: $kind: T10" "ib_write_bw is not installed"
+		return
+	}
+	for program in rc ud uc srq; do
+		sometimes 4 || continue
+		pairs "$kind: T10 ibv_${program}_pingpong" \
+			'remote address: *LID 0x0006' \
+			Hca3 Hca4 ibv_${program}_pingpong -d ib0
+	done
+	sent=$(counter Hca3 5 PortXmitData)
+	pairs "$kind: T10 ib_write_bw" 'LID 0x' Hca3 Hca4 \
+		ib_write_bw -d ib0 -F -s 65536 -n 200
+	sent=$((($(counter Hca3 5 PortXmitData) - sent) * 4))
+	# Beyond the payload are headers, and what was sent again.
+	between "$kind: T10 the counter agrees with the bytes that moved" \
+		$((sent / 1000)) 13107 20000
+	pairs "$kind: T10 ib_read_bw" 'LID 0x' Hca3 Hca4 \
+		ib_read_bw -d ib0 -F -s 65536 -n 200
+	pairs "$kind: T10 ib_send_bw, UD" 'LID 0x' Hca3 Hca4 \
+		ib_send_bw -d ib0 -F -c UD -s 2048 -n 500
+	pairs "$kind: T10 RC, every byte compared" 'bytes' Hca3 Hca4 \
+		"$programs/data_test" -d ib0 -t 2 -n 1000000
+}
+
 joined udp
 subnet_tools
+subnet_scripts
+verbs_between udp
+reroute_under_load "$([ "$quick" = yes ] && echo 3 || echo 10)" \
+	ctl a unlink Switch1 5
+check "T11 the trunk is plugged in again" ctl a link Switch1 5
+check "T11 all links become active again" within 10 all_active
 
 # --- cables ---
 check "T9 a cable is pulled in one process" ctl a unlink Switch1 5
@@ -126,6 +162,18 @@ else
 	done
 	lost=$(($(sum messages_lost) - lost))
 	check "1 % loss: messages were lost ($lost)" test $lost -gt 0
+	# Programs of verbs: what is lost is sent again, and every byte is right.
+	before=$(sum messages_lost)
+	pairs "T16 1 % loss: RC, every byte compared" 'bytes' Hca3 Hca4 \
+		"$programs/data_test" -d ib0 -n 1000000 \
+		-t "$([ "$quick" = yes ] && echo 3 || echo 10)"
+	pairs "T16 1 % loss: ib_write_bw" 'LID 0x' Hca3 Hca4 \
+		ib_write_bw -d ib0 -F -s 65536 -n 200
+	pairs "T16 1 % loss: ib_read_bw" 'LID 0x' Hca3 Hca4 \
+		ib_read_bw -d ib0 -F -s 65536 -n 100
+	check "T16 1 % loss: messages of theirs were lost, $(($(sum \
+		messages_lost) - before))" test "$(sum messages_lost)" \
+		-gt $((before + 10))
 	check "1 % loss: the trunks stayed up" test \
 		"$(show a | grep -c 'Switch2.*, up)')" = 2
 	for host in a b; do
@@ -162,6 +210,7 @@ wait "$process_a" "$process_b" 2>/dev/null
 joined tcp
 says "tcp: ibtracert" 'To ca .*"Hca4"' Hca3 ibtracert 5 6
 counts "tcp: saquery -p" 36 'PathRecord dump' Hca3 saquery -p
+verbs_between tcp
 kill "$opensm"
 wait "$opensm" 2>/dev/null
 {
@@ -174,7 +223,48 @@ check "tcp: and sees it again" within 10 shows b '\[5\] init.*, up'
 kill "$process_a" "$process_b"
 wait "$process_a" "$process_b" 2>/dev/null
 
+# --- a range extender ---
+# Trunk 5 alone, of 1 GB/s, with 10 ms one way: credits of 12 bits allow 128 KiB
+# in a round trip of 20 ms, 6.5 MB/s.
+long_link() { # KIND CREDITS
+	local line="rate=8G delay=10ms credits=$2"
+
+	topology=$work/long.topo
+	{
+		grep -v '^\[3\]' "$example"
+		echo "#! link \"Switch1\"[5] $1=$HOST_B:7475 $line"
+		echo "#! link \"Switch2\"[5] $1=$HOST_A:7475 $line"
+	} >"$topology"
+	side a
+	side b
+	check "$1, credits=$2: the trunk is up" within 10 shows a \
+		"\\[5\\].*Switch2\\[5\\] \\($1 $HOST_B:7475, up\\)"
+	opensm_up Hca1 "$work/long.log"
+	check "$1, credits=$2: SUBNET UP" subnet_up "$work/long.log" 20
+	check "$1, credits=$2: the subnet reaches Hca4" within 20 hosts_are \
+		Hca3 4
+	pairs "$1, credits=$2: ib_write_bw over 20 ms" 'LID 0x' Hca3 Hca4 \
+		ib_write_bw -d ib0 -F -s 65536 -n "$3"
+	between "$1, credits=$2: MB/s" "$(rate_of "$work/client")" "$4" "$5"
+	says "$1, credits=$2: nothing is discarded" 'PortXmitDiscards:\.*0$' \
+		Hca3 perfquery -G "$(guid Switch1)" 5
+	# opensm first: one that is ended while its receiver finds the fabric
+	# gone may wait for itself for ever.
+	kill "$opensm"
+	wait "$opensm" 2>/dev/null
+	kill "$process_a" "$process_b"
+	wait "$process_a" "$process_b" 2>/dev/null
+	rm -f "$work/long.log"
+}
+if command -v ib_write_bw >/dev/null; then
+	long_link udp std 200 3 7
+	long_link udp ext 1000 14 1000
+	long_link tcp std 200 3 7
+	long_link tcp ext 1000 14 1000
+fi
+
 # --- ends that do not agree ---
+topology=$work/tcp.topo
 sed 's/"Switch2"\[5\] tcp=.*/& credits=ext/' "$topology" >"$work/other.topo"
 topology=$work/tcp.topo side a
 topology=$work/other.topo side b

@@ -181,6 +181,107 @@ subnet_tools() {
 	fi
 }
 
+# script PROGRAM...: at Hca3, a script of infiniband-diags. Those in Perl have a
+# cache of topologies in /var, which only root may write; here it is $work/perl.
+script() {
+	mkdir -p "$work/perl"
+	cat >"$work/perl/TestCache.pm" <<-'END'
+		use IBswcountlimits;
+		$IBswcountlimits::cache_dir = $ENV{TEST_CACHE};
+		1;
+	END
+	r Hca3 env PERL5OPT="-I$work/perl -MTestCache" \
+		TEST_CACHE="$work/perl/cache" "$@" </dev/null
+}
+
+# names_are NAME KIND PROGRAM: the script lists exactly the nodes of the kind, a
+# pattern, that the file has.
+names_are() {
+	grep -E "^$2[[:space:]]" "$topology" |
+		sed 's/^[^"]*"\([^"]*\)".*/\1/' | sort >"$work/want"
+	script "$3" >"$work/got" 2>&1
+	sed -En 's/^[A-Z][a-z]*[[:space:]]*:.* "([^"]*)".*/\1/p' "$work/got" |
+		sort >"$work/names"
+	if [ -s "$work/want" ] && cmp -s "$work/want" "$work/names"; then
+		ok "$layer: $1"
+	else
+		not_ok "$layer: $1" "$work/got" "$work/want"
+	fi
+}
+
+# ibidsverify is silent if it finds neither a zero nor a duplicate, and what it
+# has looked at is the topology.
+ids_are_verified() {
+	local cache=$work/perl/cache/ibnetdiscover--.topology
+
+	rm -f "$cache"
+	script ibidsverify -R && equal "$topology" "$cache"
+}
+# ibfindnodesusing says who uses the trunk of Switch1's port $1: the adapters
+# behind it ("==>>"), which ibroute gives that port, too.
+nodes_use() {
+	script ibfindnodesusing -R "$(guid Switch1)" "$1" >"$work/using" 2>&1
+	r Hca3 ibroute -G "$(guid Switch1)" |
+		sed -En "s/^0x[0-9a-f]+ 0*$1 : \(Channel.*'(.*)'\).*/\1/p" |
+		sort >"$work/want"
+	sed -n '/==>>/{n;p;}' "$work/using" | tr -s ' ' '\n' |
+		sed -E '/^$/d; s/^(Hca)([0-9])-([0-9])$/\1\2\n\1\3/' | sort |
+		cmp - "$work/want" && grep "==>>.*Switch2" "$work/using" && return
+	cat "$work/using"
+	return 1
+}
+# member_ports NODE: the ports of the switch that have the group, "2 3".
+member_ports() {
+	r Hca3 ibroute -M -G "$(guid "$1")" | awk -v group="$group" '
+		index($0, group) == 1 {
+			for (i = 12; i < length($0); i += 2)
+				if (substr($0, i + 1, 1) == "x")
+					printf "%s%d", n++ ? " " : "",
+						(i - 12) / 2
+		}'
+}
+
+# subnet_scripts: the rest of infiniband-diags, of the same subnet: its scripts,
+# and multicast.
+subnet_scripts() {
+	local group node
+
+	names_are "ibhosts lists the file's adapters" '(Hca|Ca)' ibhosts
+	names_are "ibswitches lists the file's switches" Switch ibswitches
+	names_are "ibnodes lists the file's nodes" '(Hca|Ca|Switch)' ibnodes
+	if perl -MIBswcountlimits -e 1 2>/dev/null; then
+		check "ibidsverify finds every node, and nothing wrong" \
+			ids_are_verified
+		check "ibfindnodesusing: who uses trunk 3" nodes_use 3
+		check "ibfindnodesusing: who uses trunk 5" nodes_use 5
+	else
+		skip "$layer: ibidsverify" "the modules of infiniband-diags" \
+			"are not installed"
+	fi
+	for node in Hca3 Hca4; do
+		check "$node joins a group" r $node "$programs/umad_reports" join
+	done
+	group=$(r Hca3 saquery -g |
+		sed -n '/MGID.*ff12::77$/{n;s/.*0x\(.*\)/0x\L\1/p;}')
+	check "ibroute -M: the group reaches Hca3, and a trunk" within 10 \
+		group_reaches Switch1
+	check "ibroute -M: the group reaches Hca4, and the same trunk" \
+		within 10 group_reaches Switch2
+	says "ibtracert -m goes by that trunk" \
+		"^\\[$(member_ports Switch1 | tail -c 1)\\] -> switch.*Switch2" \
+		Hca3 ibtracert -m "$group" 5 6
+	# shellcheck disable=SC2016 # for that shell
+	check "ibtracert -m: Hca2 is no member" r Hca3 sh -c \
+		'! ibtracert -m "$0" 5 4' "$group"
+}
+# The group has the adapter's port, 2, and one trunk, the same in both switches.
+group_reaches() {
+	local ports
+
+	ports=$(member_ports "$1")
+	[[ $ports =~ ^2\ [35]$ ]] && [ "$ports" = "$(member_ports Switch1)" ]
+}
+
 # What the tests of verbs on a fabric's adapters share. The caller has set $name
 # and $layer.
 
@@ -238,6 +339,55 @@ pairs() {
 		not_ok "$layer: $what (wanted: $pattern)" \
 			"$work/client" "$work/server" "$work/fabric"
 	fi
+}
+
+# Megabytes a second that the last ib_write_bw of $1 says: average.
+rate_of() { awk 'NF >= 5 && $1 ~ /^[0-9]+$/ { r = $4 } END { print int(r) }' "$1"; }
+
+# moving FILE: the bytes that Hca4 has received, with the time, until killed.
+moving() {
+	while :; do
+		echo "$(date +%s%N) $(counter Hca1 6 PortRcvData)"
+	done >"$1"
+}
+# The longest time in ms without growth, while there was any to come.
+longest_stall() {
+	awk 'NF == 2 { if ($2 != last) { if (begun && $1 - at > most) most = $1 - at
+		begun = last != ""; last = $2; at = $1 } }
+		END { print int(most / 1000000) }' "$1"
+}
+# reroute_under_load SECONDS PULL...: T11. Hca3 writes to Hca4, and in the midst
+# of it the command pulls the trunk at port 5.
+reroute_under_load() {
+	local seconds=$1 sampler server client
+
+	shift
+	moving "$work/moving" &
+	sampler=$!
+	port=$((port + 1))
+	r Hca4 ib_write_bw -d ib0 -F -D "$seconds" -p $port \
+		>"$work/server" 2>&1 &
+	server=$!
+	listening here $port 20 $server
+	r Hca3 ib_write_bw -d ib0 -F -D "$seconds" -p $port localhost \
+		>"$work/client" 2>&1 &
+	client=$!
+	sleep $((seconds / 2))
+	"$@"
+	if wait $client && wait $server; then
+		ok "$layer: T11 a reroute under ib_write_bw is no error"
+	else
+		not_ok "$layer: T11 a reroute under ib_write_bw is no error" \
+			"$work/client" "$work/server"
+	fi
+	{
+		kill $sampler
+		wait $sampler
+	} 2>/dev/null
+	between "T11 the longest pause, ms" \
+		"$(longest_stall "$work/moving")" 1 2000
+	says "T11 the way is the other one" '\[3\] -> switch' \
+		Hca3 ibtracert 5 6
 }
 
 # between NAME VALUE LOW HIGH

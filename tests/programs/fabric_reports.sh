@@ -78,6 +78,20 @@ check "a request with a wrong Q_Key" with_keys 0x80010001 0
 reported "an adapter got a wrong Q_Key" 258 6
 check "a request with a P_Key that the receiver lacks" with_keys 0x80010000 1
 reported "a switch has dropped a P_Key" 259
+# Hca4 answers Hca3 over a trunk that damages all frames. The frames that come to
+# Switch1 are the answers to this trunk's end; opensm is behind Switch1.
+check "a link damages all frames" ctl tune Switch1 3 corrupt=1
+check "the other trunk is pulled, so all frames take it" ctl unlink Switch1 5
+for _ in 1 2 3 4 5 6 7 8 9 10; do
+	r Hca3 smpquery -t 50 -D nodeinfo 0,1,3 >/dev/null 2>&1
+	r Hca4 smpquery -t 50 -D nodeinfo 0,1,3 >/dev/null 2>&1
+done
+check "129: a link damages more frames than its threshold" within 20 \
+	grep -q 'num:129 .* from LID:2 Port 3' "$work/osm.log"
+says "129 is counted" 'LocalLinkIntegrityErrors:\.*[1-9]' \
+	Hca3 perfquery 2 3
+check "it damages none any more" ctl tune Switch1 3 corrupt=0
+check "the other trunk is back" ctl link Switch1 5
 check "a link loses its link packets" ctl tune Switch1 3 lose_flow=1
 # opensm keeps this one to itself.
 check "131: a link had no link packets for too long" within 20 \

@@ -65,5 +65,31 @@ damaged "XRC, ib_write_bw" 50 65536 ib_write_bw -c XRC -d ib0 -F -n 500
 damaged "XRC, ibv_xsrq_pingpong" 1 '^success' ibv_xsrq_pingpong -d ib0 -n 1000
 check "the trunks lose 1 % of the frames" trunks corrupt=0 lose=0.01
 pairs "RC, frames that are lost" 'bytes' Hca3 Hca4 "${data[@]}"
+
+# --- the trunks change under programs that run ---
+# Each second they damage, lose, or slow frames, or are well again.
+worse_and_better() {
+	while :; do
+		for how in corrupt=0.05 lose=0.02 delay=200us rate=1G \
+			corrupt_flow=0.2 corrupt=0; do
+			trunks $how || exit
+			sleep 0.7
+		done
+	done
+}
+check "the trunks are well again" trunks corrupt=0
+before=$(errors)
+worse_and_better &
+changer=$!
+pairs "RC, while the trunks change" 'bytes' Hca3 Hca4 \
+	"$programs/data_test" -d ib0 -t $((limit + 3)) -n 1000000
+pairs "XRC, while they change" 65536 Hca3 Hca4 \
+	ib_write_bw -c XRC -d ib0 -F -n 1000
+check "they changed until then" kill -0 $changer
+{
+	kill $changer
+	wait $changer
+} 2>/dev/null
+between "frames that were damaged meanwhile" $(($(errors) - before)) 20 65535
 subnet_ends
 summary

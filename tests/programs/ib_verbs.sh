@@ -20,9 +20,6 @@ name=verbs$$
 layer=ib_verbs
 ib_begin
 
-# Megabytes a second that the last ib_write_bw of $1 says: average.
-rate_of() { awk 'NF >= 5 && $1 ~ /^[0-9]+$/ { r = $4 } END { print int(r) }' "$1"; }
-
 # states_of COMMAND...: the port's state and LID, as three programs and the
 # files in /sys see them: "active 5".
 states_of() {
@@ -190,43 +187,8 @@ stopped_and_killed() {
 [ "$quick" = yes ] || stopped_and_killed
 
 # --- T11: the trunk is pulled under load ---
-# moving FILE: the bytes that Hca4 has received, with the time, until killed.
-moving() {
-	while :; do
-		echo "$(date +%s%N) $(counter Hca1 6 PortRcvData)"
-	done >"$1"
-}
-# The longest time in ms without growth, while there was any to come.
-longest_stall() {
-	awk 'NF == 2 { if ($2 != last) { if (begun && $1 - at > most) most = $1 - at
-		begun = last != ""; last = $2; at = $1 } }
-		END { print int(most / 1000000) }' "$1"
-}
-seconds=$([ "$quick" = yes ] && echo 3 || echo 20)
-moving "$work/moving" &
-sampler=$!
-port=$((port + 1))
-r Hca4 ib_write_bw -d ib0 -F -D "$seconds" -p $port \
-	>"$work/server" 2>&1 &
-server=$!
-listening here $port 20 $server
-r Hca3 ib_write_bw -d ib0 -F -D "$seconds" -p $port localhost \
-	>"$work/client" 2>&1 &
-client=$!
-sleep $((seconds / 2))
-ctl unlink Switch1 5
-if wait $client && wait $server; then
-	ok "ib_verbs: T11 a reroute under ib_write_bw is no error"
-else
-	not_ok "ib_verbs: T11 a reroute under ib_write_bw is no error" \
-		"$work/client" "$work/server"
-fi
-{
-	kill $sampler
-	wait $sampler
-} 2>/dev/null
-between "T11 the longest pause, ms" "$(longest_stall "$work/moving")" 1 2000
-says "T11 the way is the other one" '\[3\] -> switch' Hca3 ibtracert 5 6
+reroute_under_load "$([ "$quick" = yes ] && echo 3 || echo 20)" \
+	ctl unlink Switch1 5
 subnet_ends
 
 # --- partitions ---

@@ -5,7 +5,8 @@
  *   umad_reports listen                   subscribe to all traps, and print the
  *                                         number and issuer of each report
  *   umad_reports group                    create a multicast group, and leave
- * it umad_reports send LID Q_KEY P_KEY_INDEX send a request with these keys
+ *   umad_reports join                     create or join that group, and stay
+ *   umad_reports send LID Q_KEY P_KEY_INDEX  send a request with these keys
  *
  * The program runs as the adapter ib0. Its last line says whether it succeeded.
  */
@@ -148,11 +149,11 @@ static int ask_for_group(uint8_t method)
 	return ask();
 }
 
-static int make_group(void)
+static int make_group(bool leaves)
 {
 	if (ask_for_group(SET) != 0)
 		return fail("to create the group");
-	if (ask_for_group(DELETE) != 0)
+	if (leaves && ask_for_group(DELETE) != 0)
 		return fail("to leave the group");
 	puts("done");
 	return 0;
@@ -189,10 +190,13 @@ int main(int argc, char **argv)
 	if (strcmp(what, "listen") == 0)
 		return listen_to_all();
 	if (strcmp(what, "group") == 0)
-		return make_group();
+		return make_group(true);
+	if (strcmp(what, "join") == 0)
+		return make_group(false);
 	if (sends)
 		return send_with_keys((unsigned)strtoul(argv[2], NULL, 0),
 				      (unsigned)strtoul(argv[3], NULL, 0),
 				      atoi(argv[4]));
-	return fail("usage: listen, group, or send LID Q_KEY P_KEY_INDEX");
+	return fail(
+		"usage: listen, group, join, or send LID Q_KEY P_KEY_INDEX");
 }

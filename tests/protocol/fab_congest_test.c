@@ -199,6 +199,105 @@ static void flows__of_one_adapter_are_apart(void **state)
 	fabt_fini(&t);
 }
 
+/* A BECN for @peer arrives at the adapter @a. */
+static void notify(struct fabt *t, struct vb_fab_node *a, uint16_t peer)
+{
+	const struct vb_lrh h = { .lnh = LNH_LOCAL,
+				  .dlid = fabt_lid(a),
+				  .slid = peer,
+				  .words = 24 / 4 };
+	uint8_t bytes[24 + VB_VCRC_BYTES] = { 0 };
+	uint16_t crc;
+
+	vb_lrh_put(bytes, &h);
+	bytes[8] = 0x80; /* a CN packet */
+	bytes[12] = 0x40;
+	bytes[10] = bytes[11] = 0xff;
+	vb_lrh_put_icrc(bytes, 24);
+	crc = vb_vcrc(bytes, 24);
+	bytes[24] = (uint8_t)crc;
+	bytes[25] = (uint8_t)(crc >> 8);
+	assert_int_equal(
+		vb_fab_arrive(t->net, a, 1, bytes, sizeof(bytes), t->now), 0);
+}
+
+/* One switch and @count adapters, of which the first has LID 1 or so. */
+static void make_star(struct fabt *t, struct vb_fab_node **a, unsigned count)
+{
+	struct vb_fab_node *sw;
+
+	fabt_init(t, 1);
+	sw = fabt_switch(t, count);
+	for (unsigned i = 0; i < count; i++) {
+		a[i] = fabt_adapter(t);
+		fabt_link(t, a[i], 1, sw, 1 + i, &gb1);
+	}
+	fabt_up(t, FABT_SHORTEST, 1);
+	control(a[0]);
+	a[0]->port[1].cc->sl[0].increase = 100;
+	a[0]->port[1].cc->sl[0].timer = 65535;
+}
+
+/* The flow to one LID is slowed down, and no other one of 200 is, whatever
+ * their LIDs have in common. */
+static void flows__are_apart_whatever_their_lids(void **state)
+{
+	struct vb_fab_node *a[201];
+	struct fabt t;
+
+	make_star(&t, a, VB_COUNT(a));
+	notify(&t, a[0], fabt_lid(a[7]));
+	fabt_run(&t, t.now + VB_USEC);
+	assert_int_equal(a[0]->port[1].count[FAB_RCV_BECN], 1);
+	for (unsigned i = 1; i < VB_COUNT(a); i++) {
+		struct stream *s = fabt_stream(&t, a[0], a[i], FRAME);
+
+		/* A slowed adapter waits 25 frames' time after each frame. */
+		s->most = 4;
+		fabt_run(&t, t.now + 12 * FRAME);
+		assert_int_equal(s->got, i == 7 ? 1 : 4);
+		s->most = 0;
+	}
+	fabt_fini(&t);
+}
+
+/* A port remembers the flows that were notified, but not more than some
+ * thousands, and forgets those that have recovered. */
+static void flows__of_ever_more_peers_are_bounded(void **state)
+{
+	struct vb_fab_node *a[3];
+	struct stream *s;
+	struct fabt t;
+
+	make_star(&t, a, VB_COUNT(a));
+	for (unsigned round = 0; round < 2; round++) {
+		for (unsigned lid = 100; lid < 10100; lid++) {
+			notify(&t, a[0], (uint16_t)lid);
+			fabt_run(&t, t.now + 10);
+		}
+		/* No room for this one, so it is not slowed down. */
+		notify(&t, a[0], fabt_lid(a[1]));
+		fabt_run(&t, t.now + VB_USEC);
+		s = fabt_stream(&t, a[0], a[1], FRAME);
+		s->most = 4;
+		fabt_run(&t, t.now + 12 * FRAME);
+		assert_int_equal(s->got, 4);
+		s->most = 0;
+		/* An index of 100 is 0 after 100 times 67 ms. */
+		fabt_run(&t, t.now + 7 * VB_SEC);
+		notify(&t, a[0], fabt_lid(a[2]));
+		fabt_run(&t, t.now + VB_USEC);
+		s = fabt_stream(&t, a[0], a[2], FRAME);
+		s->most = 4;
+		fabt_run(&t, t.now + 12 * FRAME);
+		assert_int_equal(s->got, 1);
+		fabt_run(&t, t.now + 30 * VB_SEC);
+		assert_int_equal(s->got, 4);
+		s->most = 0;
+	}
+	fabt_fini(&t);
+}
+
 /* BECN in a frame of a program, as in the ACK of a connection: the frame is
  * handed out, and the flow to where it came from slows down. A CN packet is not
  * handed out, and one with a wrong ICRC is not believed. */
@@ -297,6 +396,8 @@ int main(void)
 		cmocka_unit_test(flows__of_one_adapter_are_apart),
 		cmocka_unit_test(flows__end_with_their_link),
 		cmocka_unit_test(becn__in_any_frame),
+		cmocka_unit_test(flows__are_apart_whatever_their_lids),
+		cmocka_unit_test(flows__of_ever_more_peers_are_bounded),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

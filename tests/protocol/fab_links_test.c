@@ -96,7 +96,7 @@ static void credits__of_12_and_24_bits_on_a_long_link(void **state)
 			assert_true(waits ==
 				    (got * GB < (double)cases[i].rate * 0.9));
 		assert_int_equal(fabt_sum(&p.t, FAB_XMIT_DISCARDS), 0);
-		assert_int_equal(fabt_sum(&p.t, FAB_OVERRUNS), 0);
+		assert_int_equal(fabt_sum(&p.t, FAB_RCV_OVERRUN), 0);
 		fabt_fini(&p.t);
 	}
 }

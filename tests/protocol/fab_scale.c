@@ -91,7 +91,7 @@ static bool is_right(const struct fabt *t)
 		if (t->stream[i].got != FRAMES || t->stream[i].lost)
 			return false;
 	return !t->disordered && !t->bad_icrc && !t->foreign &&
-	       !fabt_sum(t, FAB_OVERRUNS) && !fabt_sum(t, FAB_XMIT_DISCARDS) &&
+	       !fabt_sum(t, FAB_RCV_OVERRUN) && !fabt_sum(t, FAB_XMIT_DISCARDS) &&
 	       !fabt_sum(t, FAB_RCV_ERRORS);
 }
 

@@ -256,7 +256,7 @@ static void check_always(struct run *r)
 	bool clean = !(r->what & (LOSE_DATA | PULL)) &&
 		     !fabt_sum(&r->t, FAB_LINK_RECOVERIES);
 
-	expect(r, fabt_sum(&r->t, FAB_OVERRUNS) == 0, "a buffer was overrun");
+	expect(r, fabt_sum(&r->t, FAB_RCV_OVERRUN) == 0, "a buffer was overrun");
 	expect(r,
 	       fabt_sum(&r->t, FAB_XMIT_DISCARDS) ==
 		       fabt_sum(&r->t, FAB_XMIT_INACTIVE),

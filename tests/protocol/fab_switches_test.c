@@ -203,7 +203,7 @@ static void ring__recovers_by_lifetime(void **state)
 	assert_true(fabt_sum(&t, FAB_XMIT_LIFETIME) > 0);
 	assert_int_equal(fabt_sum(&t, FAB_XMIT_LIFETIME),
 			 fabt_sum(&t, FAB_XMIT_DISCARDS));
-	assert_int_equal(fabt_sum(&t, FAB_OVERRUNS), 0);
+	assert_int_equal(fabt_sum(&t, FAB_RCV_OVERRUN), 0);
 	for (unsigned i = 0; i < RING; i++)
 		t.stream[i].most = 0;
 	fabt_run(&t, t.now + 20 * VB_MSEC);

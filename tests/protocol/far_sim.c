@@ -124,7 +124,7 @@ static void check_harm(struct run *r)
 {
 	const struct fabt *t = &r->w.t;
 
-	must(r, fabt_sum(t, FAB_OVERRUNS) == 0 || r->w.wrong,
+	must(r, fabt_sum(t, FAB_RCV_OVERRUN) == 0 || r->w.wrong,
 	     "a buffer was overrun");
 	must(r, !t->foreign && !t->bad_icrc, "a damaged frame arrived");
 	must(r, !t->disordered, "a frame arrived twice or late");

@@ -121,7 +121,7 @@ static void read__parameters_of_links(void **state)
 
 	snprintf(text, sizeof(text),
 		 "#! link \"Hca2\"[1] delay=50us rate=8G buf=4096 credits=ext "
-		 "lose=1 corrupt=0.5\n%s",
+		 "lose=1 corrupt=0.5 width=1x\n%s",
 		 pair);
 	assert_int_equal(read_text(&t, text), 0);
 	/* the other end of the link */
@@ -132,7 +132,29 @@ static void read__parameters_of_links(void **state)
 	assert_true(p->spec.extended);
 	assert_int_equal(p->spec.lose, UINT32_MAX);
 	assert_in_range(p->spec.corrupt, 0x7ffffffe, 0x80000000);
+	/* The port's own line says 12xDDR: its speed stays. */
+	assert_int_equal(p->width, FAB_1X);
+	assert_int_equal(p->speed, FAB_SDR | FAB_DDR);
+	/* The other end's line says nothing. */
+	p = &vb_topo_find(&t, "Hca2")->port[1];
+	assert_int_equal(p->width, FAB_1X);
+	assert_int_equal(p->speed, FAB_SDR | FAB_DDR | FAB_QDR);
 	vb_topo_free(&t);
+
+	snprintf(text, sizeof(text),
+		 "#! link \"Hca2\"[1] speed=EDR delay=1us\n%s", pair);
+	assert_int_equal(read_text(&t, text), 0);
+	p = &vb_topo_find(&t, "Hca2")->port[1];
+	assert_int_equal(p->width, FAB_1X | FAB_4X);
+	assert_int_equal(p->speed_ext, FAB_FDR | FAB_EDR);
+	assert_int_equal(p->spec.delay, VB_USEC);
+	vb_topo_free(&t);
+	says("Hca 1 \"A\"\n#! link \"A\"[1] width=3x\n",
+	     "2: \"width=3x\": width is 1x, 2x, 4x, 8x or 12x, speed is SDR, "
+	     "DDR, QDR, FDR10, FDR, EDR, HDR or NDR");
+	says("Hca 1 \"A\"\n#! link \"A\"[1] speed=\n",
+	     "2: \"speed=\": width is 1x, 2x, 4x, 8x or 12x, speed is SDR, "
+	     "DDR, QDR, FDR10, FDR, EDR, HDR or NDR");
 }
 
 static void read__parameters_of_nodes(void **state)
@@ -141,11 +163,12 @@ static void read__parameters_of_nodes(void **state)
 	const struct vb_topo_node *sw, *hca;
 	struct vb_topo t;
 
-	snprintf(text, sizeof(text),
-		 "#! node \"Switch1\" mtu=2048 vls=4 linear=100 mcast=16 "
-		 "latency=1us forward=store\n#! node \"Hca2\" pkeys=64 "
-		 "mtu=256\n%s",
-		 pair);
+	snprintf(
+		text, sizeof(text),
+		"#! node \"Switch1\" mtu=2048 vls=4 linear=100 mcast=16 "
+		"latency=1us forward=store adaptive=on\n#! node \"Hca2\" pkeys=64 "
+		"mtu=256\n%s",
+		pair);
 	assert_int_equal(read_text(&t, text), 0);
 	sw = vb_topo_find(&t, "Switch1");
 	assert_int_equal(sw->spec.mtu_cap, 4);
@@ -154,6 +177,7 @@ static void read__parameters_of_nodes(void **state)
 	assert_int_equal(sw->spec.mcast_cap, 16);
 	assert_int_equal(sw->spec.latency_ns, 1000);
 	assert_true(sw->spec.store_and_forward);
+	assert_true(sw->spec.adaptive);
 	hca = vb_topo_find(&t, "Hca2");
 	assert_int_equal(hca->spec.pkeys, 64);
 	assert_int_equal(hca->spec.mtu_cap, 1);
@@ -171,8 +195,14 @@ static void read__parameters_of_nodes(void **state)
 	     "2: the node is missing: \"NODE\"");
 	says("Hca 1 \"A\"\n#! node \"A\" speed=1\n",
 	     "2: \"speed=1\" is no parameter of a node: mtu, vls, pkeys, "
-	     "linear, random, mcast, latency, forward, target and service "
-	     "are");
+	     "linear, random, mcast, latency, forward, adaptive, target "
+	     "and service are");
+	says("Hca 1 \"A\"\n#! node \"A\" adaptive=on\n",
+	     "2: \"adaptive=on\": only switches have adaptive");
+	says("Switch 1 \"A\"\n#! node \"A\" adaptive=yes\n",
+	     "2: \"adaptive=yes\": adaptive is on or off");
+	says("Switch 1 \"A\"\n#! node \"A\" adaptive=on random=5\n",
+	     "2: adaptive=on: the switch has no linear table, only random=");
 }
 
 static void read__targets(void **state)
@@ -443,6 +473,7 @@ static void assert_same_spec(const struct vb_topo_spec *a,
 	assert_int_equal(a->mcast_cap, b->mcast_cap);
 	assert_int_equal(a->latency_ns, b->latency_ns);
 	assert_int_equal(a->store_and_forward, b->store_and_forward);
+	assert_int_equal(a->adaptive, b->adaptive);
 }
 
 /* A topology that was written and read again is written equal. */
@@ -466,7 +497,8 @@ static void write__round_trip(void **state)
 						 .pkeys = 8,
 						 .linear_cap = 64,
 						 .latency_ns = 300,
-						 .store_and_forward = true };
+						 .store_and_forward = true,
+						 .adaptive = true };
 	assert_int_equal(vb_topo_node_spec("target=2 service=2:SRP.T10:1:0xff "
 					   "service=1:b:0",
 					   FAB_CA, false,
