@@ -463,6 +463,7 @@ layer fabric_capture "what passes the ports of an InfiniBand subnet" program fab
 layer fabric_show "pictures of an InfiniBand subnet" program fabric_show
 layer fabric_target "storage targets of an InfiniBand subnet" program fabric_target
 layer fabric_reports "traps of an InfiniBand subnet, and opensm's reports" program fabric_reports
+layer infiniband_doc "the commands of docs/INFINIBAND.md" program infiniband_doc
 layer ib_mpi "Open MPI on the adapters of a fat tree" program ib_mpi
 layer ib_ports "what programs see of a fabric's ports" program ib_ports
 layer ib_apm "path migration between routes of a fabric, static rates" program ib_apm
