@@ -64,7 +64,9 @@ static void ask_to_enter(struct vb_groups *t, struct vb_group *g, vb_time now)
 	g->record.mgid = g->mgid;
 	g->record.port_gid = t->port_gid;
 	g->record.pkey = t->pkey;
-	g->record.join = g->member ? SA_JOIN_FULL : SA_JOIN_SEND_ONLY;
+	g->record.join_state =
+		g->member ? SA_FULL_MEMBER : SA_SEND_ONLY_NON_MEMBER;
+	g->doubtful |= g->record.join_state;
 	group_due(t, g, now + VB_GROUP_ANSWER);
 	t->ops.join(t->arg, g, is_broadcast(t, g) ? NULL : &t->list[0].record);
 }
@@ -99,8 +101,8 @@ static void back_off(struct vb_groups *t, struct vb_group *g, vb_time now)
 static void group_remove(struct vb_groups *t, struct vb_group *g)
 {
 	group_detach(t, g);
-	g->record.join = g->entered;
-	if (g->entered)
+	g->record.join_state = g->entered | g->doubtful;
+	if (g->record.join_state)
 		t->ops.leave(t->arg, g);
 	vb_waiting_drop(&g->waiting);
 	*g = (struct vb_group){ .state = GROUP_NONE };
@@ -115,7 +117,6 @@ static void begin_others(struct vb_groups *t, vb_time now)
 
 static void enter_joined(struct vb_groups *t, struct vb_group *g, vb_time now)
 {
-	g->entered |= g->record.join;
 	if (!t->ops.attach(t->arg, g)) {
 		back_off(t, g, now);
 		return;
@@ -220,7 +221,7 @@ void vb_groups_send(struct vb_groups *t, const struct vb_gid *mgid,
 
 /* Is this the group that was asked for, and one that packets can be sent to? */
 static bool record_is_sane(const struct vb_group *g,
-			   const struct vb_sa_group *record)
+			   const struct vb_sa_mcmember *record)
 {
 	return vb_gid_equal(&record->mgid, &g->mgid) &&
 	       record->mlid >= 0xc000 && record->mlid < 0xffff &&
@@ -228,29 +229,34 @@ static bool record_is_sane(const struct vb_group *g,
 }
 
 void vb_groups_answer(struct vb_groups *t, uint32_t query,
-		      const struct vb_sa_group *record, vb_time now)
+		      const struct vb_sa_mcmember *record, vb_time now)
 {
 	struct vb_group *g = &t->list[query & PLACE_MASK];
 	uint8_t join;
 
 	if (g->state != GROUP_JOINING || g->query != query)
 		return;
+	join = g->record.join_state;
+	g->doubtful &= (uint8_t)~join;
+	if (record)
+		g->entered |= join;
 	if (!record || !record_is_sane(g, record)) {
 		back_off(t, g, now);
 		return;
 	}
-	join = g->record.join;
 	g->record = *record;
 	g->record.port_gid = t->port_gid;
-	g->record.join = join;
+	g->record.join_state = join;
 	enter_joined(t, g, now);
 }
 
 /* The others follow as soon as the broadcast group is joined. */
 void vb_groups_rejoin(struct vb_groups *t, vb_time now)
 {
-	for (unsigned i = 0; i < VB_GROUP_TABLE; i++)
+	for (unsigned i = 0; i < VB_GROUP_TABLE; i++) {
+		t->list[i].doubtful |= t->list[i].entered;
 		t->list[i].entered = 0;
+	}
 	for (unsigned i = 1; i < VB_GROUP_TABLE; i++) {
 		struct vb_group *g = &t->list[i];
 
@@ -339,7 +345,7 @@ void vb_groups_destroy(struct vb_groups *t)
 	free(t);
 }
 
-const struct vb_sa_group *vb_groups_broadcast(const struct vb_groups *t)
+const struct vb_sa_mcmember *vb_groups_broadcast(const struct vb_groups *t)
 {
 	return has_begun(t) ? &t->list[0].record : NULL;
 }

@@ -155,17 +155,15 @@ bool iface_from_fabric(struct iface *f)
 
 void iface_from_sa(struct iface *f)
 {
-	struct vb_sa_answer a;
+	struct ipoib_sa_answer a;
 
 	while (ipoib_sa_take(&f->port, &a)) {
-		bool good = a.status == 0;
-
-		if (a.kind == SA_PATH)
+		if (a.attr_id == SA_PATH)
 			vb_nbrs_path(f->nbrs, (uint32_t)a.tid,
-				     good ? &a.path : NULL, f->now);
-		else if (a.kind == SA_GROUP && !a.left && f->groups)
+				     a.good ? &a.path : NULL, f->now);
+		else if (a.attr_id == SA_MCMEMBER && !a.left && f->groups)
 			vb_groups_answer(f->groups, (uint32_t)a.tid,
-					 good ? &a.group : NULL, f->now);
+					 a.good ? &a.group : NULL, f->now);
 	}
 	ipoib_port_flush(&f->port);
 }
@@ -263,7 +261,7 @@ static void follow_port(struct iface *f)
  * addresses. */
 static void follow_begin(struct iface *f)
 {
-	const struct vb_sa_group *all = vb_groups_broadcast(f->groups);
+	const struct vb_sa_mcmember *all = vb_groups_broadcast(f->groups);
 	unsigned mtu;
 
 	f->begun = false;

@@ -21,10 +21,10 @@ static void nbr_ask(void *arg, const struct vb_gid *ip)
 
 static void nbr_find_path(void *arg, const struct vb_nbr *n)
 {
-	uint8_t mad[VB_SA_BYTES];
+	uint8_t mad[VB_MAD_BYTES];
 	struct iface *f = arg;
 
-	vb_sa_put_path(mad, n->query, &f->port.gid, &n->hw.gid, f->pkey);
+	ipoib_sa_put_path(mad, n->query, &f->port.gid, &n->hw.gid, f->pkey);
 	ipoib_sa_ask(&f->port, mad, PATH_RETRIES);
 }
 
@@ -71,23 +71,23 @@ const struct vb_nbr_ops iface_nbr_ops = {
 /* --- groups --- */
 
 static void group_join(void *arg, const struct vb_group *g,
-		       const struct vb_sa_group *as)
+		       const struct vb_sa_mcmember *as)
 {
-	uint8_t mad[VB_SA_BYTES];
+	uint8_t mad[VB_MAD_BYTES];
 	struct iface *f = arg;
 
 	/* A port that only sends makes no group, since nobody would
 	 * listen. */
-	vb_sa_put_join(mad, g->query, &g->record, g->member ? as : NULL);
+	ipoib_sa_put_join(mad, g->query, &g->record, g->member ? as : NULL);
 	ipoib_sa_ask(&f->port, mad, GROUP_RETRIES);
 }
 
 static void group_leave(void *arg, const struct vb_group *g)
 {
-	uint8_t mad[VB_SA_BYTES];
+	uint8_t mad[VB_MAD_BYTES];
 	struct iface *f = arg;
 
-	vb_sa_put_leave(mad, 0, &g->record);
+	ipoib_sa_put_leave(mad, 0, &g->record);
 	ipoib_sa_ask(&f->port, mad, 0);
 }
 
@@ -125,7 +125,7 @@ static int begin_or_check(struct iface *f, const struct vb_group *g)
 
 static bool group_attach(void *arg, struct vb_group *g)
 {
-	const struct vb_sa_group *r = &g->record;
+	const struct vb_sa_mcmember *r = &g->record;
 	const struct vb_ipoib_path path = { .dlid = r->mlid,
 					    .sl = r->sl,
 					    .rate = r->rate,
@@ -165,7 +165,7 @@ static void group_detach_port(void *arg, struct vb_group *g)
 	union ibv_gid mgid = verbs_gid(&g->mgid);
 	struct iface *f = arg;
 
-	if (g->record.join & SA_JOIN_FULL && !is_only_read(f, g))
+	if (g->record.join_state & SA_FULL_MEMBER && !is_only_read(f, g))
 		(void)ibv_detach_mcast(f->port.qp, &mgid, g->record.mlid);
 	ipoib_port_forget(&f->port, g->handle);
 }
@@ -178,7 +178,7 @@ static void group_send(void *arg, const struct vb_group *g, const void *frame,
 	ipoib_port_send(&f->port, g->handle, GROUP_QPN, frame, len);
 }
 
-static void group_begun(void *arg, const struct vb_sa_group *broadcast)
+static void group_begun(void *arg, const struct vb_sa_mcmember *broadcast)
 {
 	struct iface *f = arg;
 

@@ -4,12 +4,14 @@
  * has, and by which path. A state machine without I/O, in a time of the
  * caller's; what it wants done it says by functions of the caller's.
  *
- * NONE -> ASKED    a packet for the address came: ARP or a solicitation goes
- *out three times, a second apart, and three packets wait ASKED -> KNOWN   an
- *answer came; the subnet administrator is asked for a path KNOWN -> READY   the
- *path is there, and packets leave READY -> STALE   nothing has confirmed the
- *address for a while, or a packet came from another queue pair: it is asked for
- *again, and packets leave as before until three questions had no answer
+ * - NONE to ASKED: a packet for the address came. ARP or a solicitation goes
+ * out three times, a second apart, and three packets wait
+ * - ASKED to KNOWN: an answer came; the subnet administrator is asked for a
+ * path
+ * - KNOWN to READY: the path is there, and packets leave
+ * - READY to STALE: nothing has confirmed the address for a while, or a packet
+ *   came from another queue pair. The address is asked for again, and packets
+ *   leave as before until three questions had no answer
  *
  * Another address in an answer leads to KNOWN again. The table is bounded: the
  * neighbour that was used least recently makes room for a new one.

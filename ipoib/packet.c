@@ -11,10 +11,10 @@
 #define PROTO_IGMP	 2
 #define PROTO_HOP_BY_HOP 0
 /* flags (transient) and scope (link-local) of an MGID, 4 bits each */
-#define MGID_SCOPE	 0x12
-#define SIGNATURE_IPV4	 0x401b
-#define SIGNATURE_IPV6	 0x601b
-#define FULL_MEMBER	 0x8000
+#define MGID_SCOPE     0x12
+#define SIGNATURE_IPV4 0x401b
+#define SIGNATURE_IPV6 0x601b
+#define FULL_MEMBER    0x8000
 
 void vb_ipoib_header_put(uint8_t bytes[VB_IPOIB_HEADER],
 			 enum vb_ipoib_type type)

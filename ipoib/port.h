@@ -86,9 +86,9 @@ void ipoib_port_arm(struct ipoib_port *p);
 int ipoib_sa_open(struct ipoib_port *p);
 void ipoib_sa_close(struct ipoib_port *p);
 /* Send a question; it is repeated @retries times, each second. */
-void ipoib_sa_ask(struct ipoib_port *p, const uint8_t mad[VB_SA_BYTES],
+void ipoib_sa_ask(struct ipoib_port *p, const uint8_t mad[VB_MAD_BYTES],
 		  int retries);
 /* Read one answer. False: there is none. */
-bool ipoib_sa_take(struct ipoib_port *p, struct vb_sa_answer *a);
+bool ipoib_sa_take(struct ipoib_port *p, struct ipoib_sa_answer *a);
 
 #endif

@@ -14,7 +14,7 @@
 /* A datagram with the header that libibumad puts before it. */
 struct sa_umad {
 	struct ib_user_mad head;
-	uint8_t mad[VB_SA_BYTES];
+	uint8_t mad[VB_MAD_BYTES];
 };
 
 int ipoib_sa_open(struct ipoib_port *p)
@@ -23,7 +23,8 @@ int ipoib_sa_open(struct ipoib_port *p)
 				 PORT_NUMBER);
 	if (p->umad < 0)
 		return p->umad;
-	p->agent = umad_register(p->umad, VB_SA_CLASS, VB_SA_VERSION, 1, NULL);
+	p->agent = umad_register(p->umad, MAD_CLASS_SA, VB_SA_CLASS_VERSION, 1,
+				 NULL);
 	return p->agent < 0 ? p->agent : 0;
 }
 
@@ -34,16 +35,16 @@ void ipoib_sa_close(struct ipoib_port *p)
 	p->umad = -1;
 }
 
-void ipoib_sa_ask(struct ipoib_port *p, const uint8_t mad[VB_SA_BYTES],
+void ipoib_sa_ask(struct ipoib_port *p, const uint8_t mad[VB_MAD_BYTES],
 		  int retries)
 {
 	struct sa_umad m;
 
 	memset(&m, 0, sizeof(m));
-	memcpy(m.mad, mad, VB_SA_BYTES);
+	memcpy(m.mad, mad, VB_MAD_BYTES);
 	(void)umad_set_addr(&m, p->sm_lid, SA_QPN, p->sm_sl, (int)SA_QKEY);
 	/* A question that cannot be sent is one without an answer. */
-	(void)umad_send(p->umad, p->agent, &m, VB_SA_BYTES, TIMEOUT_MS,
+	(void)umad_send(p->umad, p->agent, &m, VB_MAD_BYTES, TIMEOUT_MS,
 			retries);
 }
 
@@ -54,7 +55,7 @@ static bool drop_long(struct ipoib_port *p, int len)
 	void *room;
 	int rc;
 
-	if (len <= VB_SA_BYTES)
+	if (len <= VB_MAD_BYTES)
 		return false;
 	room = malloc(sizeof(struct ib_user_mad) + (size_t)len);
 	if (!room)
@@ -64,16 +65,16 @@ static bool drop_long(struct ipoib_port *p, int len)
 	return rc >= 0;
 }
 
-bool ipoib_sa_take(struct ipoib_port *p, struct vb_sa_answer *a)
+bool ipoib_sa_take(struct ipoib_port *p, struct ipoib_sa_answer *a)
 {
 	struct sa_umad m;
 	int len, rc;
 
 	do {
-		len = VB_SA_BYTES;
+		len = VB_MAD_BYTES;
 		rc = umad_recv(p->umad, &m, &len, 0);
 		if (rc >= 0 && umad_status(&m) == 0 && len >= 0 &&
-		    vb_sa_get(m.mad, (size_t)len, a))
+		    ipoib_sa_get(m.mad, (size_t)len, a))
 			return true;
 	} while (rc >= 0 || drop_long(p, len));
 	return false;

@@ -8,56 +8,33 @@
 #define IPOIB_SA_H
 
 #include "ipoib/neigh.h"
-
-#define VB_SA_BYTES 256
-#define VB_SA_CLASS 0x03
-/* the version of the class */
-#define VB_SA_VERSION 2
-
-/* How a port takes part in a group, bits of JoinState. */
-enum vb_sa_join {
-	SA_JOIN_FULL = 1,      /* it sends and receives */
-	SA_JOIN_SEND_ONLY = 4, /* it sends, to a group that others have made */
-};
-
-/* What a group is, of the members' record. */
-struct vb_sa_group {
-	struct vb_gid mgid, port_gid;
-	uint32_t qkey, flow_label;
-	uint16_t mlid, pkey;
-	uint8_t mtu, rate, sl, tclass, hop_limit; /* @mtu, @rate: codes */
-	uint8_t join;				  /* bits of enum vb_sa_join */
-};
+#include "wire/sa.h"
 
 /* Write the question whether @g->port_gid may join the group @g->mgid with
- * @g->join. @as: a group after which this one is made if there is none; NULL:
- * it is not made. */
-void vb_sa_put_join(uint8_t mad[VB_SA_BYTES], uint64_t tid,
-		    const struct vb_sa_group *g, const struct vb_sa_group *as);
+ * @g->join_state. @as: a group after which this one is made if there is none;
+ * NULL: it is not made. */
+void ipoib_sa_put_join(uint8_t mad[VB_MAD_BYTES], uint64_t tid,
+		       const struct vb_sa_mcmember *g,
+		       const struct vb_sa_mcmember *as);
 /* Write the question to end the membership that @g has. */
-void vb_sa_put_leave(uint8_t mad[VB_SA_BYTES], uint64_t tid,
-		     const struct vb_sa_group *g);
+void ipoib_sa_put_leave(uint8_t mad[VB_MAD_BYTES], uint64_t tid,
+			const struct vb_sa_mcmember *g);
 /* Write the question for a reversible path from @from to @to. */
-void vb_sa_put_path(uint8_t mad[VB_SA_BYTES], uint64_t tid,
-		    const struct vb_gid *from, const struct vb_gid *to,
-		    uint16_t pkey);
+void ipoib_sa_put_path(uint8_t mad[VB_MAD_BYTES], uint64_t tid,
+		       const struct vb_gid *from, const struct vb_gid *to,
+		       uint16_t pkey);
 
-enum vb_sa_kind { SA_OTHER, SA_GROUP, SA_PATH };
-
-struct vb_sa_answer {
-	enum vb_sa_kind kind;
+struct ipoib_sa_answer {
+	uint16_t attr_id; /* an enum vb_sa_attr */
 	uint64_t tid;
-	uint16_t status; /* 0: the record is there */
-	bool left;	 /* of SA_GROUP: the answer to a departure */
-	struct vb_sa_group group;
-	struct vb_ipoib_path path;
+	bool good; /* the administrator agrees, and the record is valid */
+	bool left; /* of SA_MCMEMBER: the answer to a departure */
+	struct vb_sa_mcmember group; /* of SA_MCMEMBER */
+	struct vb_ipoib_path path;   /* of SA_PATH */
 };
 
 /* Read an answer of @len bytes. False: it is too short, or no answer of the
  * subnet administrator. */
-bool vb_sa_get(const uint8_t *mad, size_t len, struct vb_sa_answer *a);
-
-/* Returns the bytes of an MTU's code (IBA 9.6.1.5.4), 0 for no code. */
-unsigned vb_sa_mtu_bytes(unsigned code);
+bool ipoib_sa_get(const uint8_t *mad, size_t len, struct ipoib_sa_answer *a);
 
 #endif

@@ -128,3 +128,8 @@ bool vb_sa_mcmember_get(const uint8_t mad[VB_MAD_BYTES],
 	return m->mgid.raw[0] == 0xff && vb_lid_is_mcast(m->mlid) &&
 	       sa_is_mtu(m->mtu);
 }
+
+unsigned vb_sa_mtu_bytes(unsigned code)
+{
+	return code >= MTU_MIN && code <= MTU_MAX ? 128u << code : 0;
+}

@@ -74,15 +74,25 @@ enum vb_sa_mcmember_component {
 	SA_MC_MGID = 1 << 0,
 	SA_MC_PORT_GID = 1 << 1,
 	SA_MC_QKEY = 1 << 2,
+	SA_MC_MTU = 3 << 4, /* selector and value */
 	SA_MC_TCLASS = 1 << 6,
 	SA_MC_PKEY = 1 << 7,
+	SA_MC_RATE = 3 << 8, /* selector and value */
 	SA_MC_SL = 1 << 12,
 	SA_MC_FLOW_LABEL = 1 << 13,
+	SA_MC_HOP_LIMIT = 1 << 14,
 	SA_MC_JOIN_STATE = 1 << 16,
 };
 
 /* Bits of JoinState. */
-enum vb_sa_join_state { SA_FULL_MEMBER = 1, SA_SEND_ONLY_FULL_MEMBER = 8 };
+enum vb_sa_join_state {
+	SA_FULL_MEMBER = 1,
+	SA_SEND_ONLY_NON_MEMBER = 4, /* does not keep the group alive */
+	SA_SEND_ONLY_FULL_MEMBER = 8,
+};
+
+/* Values of the selectors of MTU, rate and life time in a request. */
+enum vb_sa_selector { SA_EXACTLY = 2 };
 
 struct vb_sa_mcmember {
 	struct vb_gid mgid, port_gid;
@@ -115,5 +125,8 @@ VB_MUST_CHECK bool vb_sa_path_get(const uint8_t mad[VB_MAD_BYTES],
  * MTU does not exist. */
 VB_MUST_CHECK bool vb_sa_mcmember_get(const uint8_t mad[VB_MAD_BYTES],
 				      struct vb_sa_mcmember *m);
+
+/* Returns the bytes of an MTU's code; 0 if the code does not exist. */
+unsigned vb_sa_mtu_bytes(unsigned code);
 
 #endif

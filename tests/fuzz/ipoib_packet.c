@@ -95,19 +95,21 @@ static void fuzz_body(const uint8_t *bytes, size_t len)
 
 static void fuzz_sa(const uint8_t *bytes, size_t len)
 {
-	uint8_t written[VB_SA_BYTES];
-	struct vb_sa_answer a, b;
+	uint8_t written[VB_MAD_BYTES];
+	struct ipoib_sa_answer a, b;
 
-	if (!vb_sa_get(bytes, len, &a) || a.kind != SA_GROUP)
+	if (!ipoib_sa_get(bytes, len, &a) || !a.good ||
+	    a.attr_id != SA_MCMEMBER)
 		return;
-	vb_sa_put_join(written, a.tid, &a.group, &a.group);
+	ipoib_sa_put_join(written, a.tid, &a.group, &a.group);
 	written[3] = 0x81;
-	MUST(vb_sa_get(written, sizeof(written), &b) && b.kind == SA_GROUP);
+	vb_store_be(written + 56 + 36, a.group.mlid, 2);
+	MUST(ipoib_sa_get(written, sizeof(written), &b) && b.good);
 	MUST(a.tid == b.tid && a.group.qkey == b.group.qkey);
 	MUST(a.group.mtu == b.group.mtu && a.group.rate == b.group.rate);
 	MUST(a.group.sl == b.group.sl && a.group.pkey == b.group.pkey);
 	MUST(a.group.flow_label == b.group.flow_label);
-	MUST(a.group.join == b.group.join);
+	MUST(a.group.join_state == b.group.join_state);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)

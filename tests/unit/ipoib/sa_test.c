@@ -14,7 +14,7 @@ static const struct vb_gid peer = { { 0xfe, 0x80, [15] = 4 } };
 static const struct vb_gid mgid = { { 0xff, 0x12, 0x40, 0x1b, 0xff,
 				      0xff, [12] = 0xff, 0xff, 0xff, 0xff } };
 
-static const struct vb_sa_group broadcast = {
+static const struct vb_sa_mcmember broadcast = {
 	.qkey = 0xb1b,
 	.mlid = 0xc000,
 	.pkey = 0xffff,
@@ -28,13 +28,13 @@ static const struct vb_sa_group broadcast = {
 
 static void join__of_the_broadcast_group(void **state)
 {
-	const struct vb_sa_group g = { .mgid = mgid,
-				       .port_gid = port,
-				       .pkey = 0xffff,
-				       .join = SA_JOIN_FULL };
-	uint8_t mad[VB_SA_BYTES];
+	const struct vb_sa_mcmember g = { .mgid = mgid,
+					  .port_gid = port,
+					  .pkey = 0xffff,
+					  .join_state = SA_FULL_MEMBER };
+	uint8_t mad[VB_MAD_BYTES];
 
-	vb_sa_put_join(mad, 0x1122334455667788, &g, NULL);
+	ipoib_sa_put_join(mad, 0x1122334455667788, &g, NULL);
 	assert_memory_equal(mad, "\1\3\2\2", 4);
 	assert_int_equal(vb_load_be(mad + 8, 8), 0x1122334455667788);
 	assert_int_equal(vb_load_be(mad + 16, 2), 0x38);
@@ -50,22 +50,25 @@ static void join__of_the_broadcast_group(void **state)
  * MTU, TClass, rate, SL, FlowLabel and HopLimit, with their selectors. */
 static void join__like_another_group(void **state)
 {
-	const struct vb_sa_group g = { .mgid = mgid,
-				       .port_gid = port,
-				       .pkey = 0xffff,
-				       .join = SA_JOIN_SEND_ONLY };
-	uint8_t mad[VB_SA_BYTES];
-	struct vb_sa_answer a;
+	const struct vb_sa_mcmember g = { .mgid = mgid,
+					  .port_gid = port,
+					  .pkey = 0xffff,
+					  .join_state =
+						  SA_SEND_ONLY_NON_MEMBER };
+	uint8_t mad[VB_MAD_BYTES];
+	struct ipoib_sa_answer a;
 
-	vb_sa_put_join(mad, 5, &g, &broadcast);
+	ipoib_sa_put_join(mad, 5, &g, &broadcast);
 	assert_int_equal(vb_load_be(mad + 48, 8), 0x173f7);
 	assert_int_equal(mad[56 + 38], 0x84);
 	assert_int_equal(mad[56 + 42], 0x83);
 	assert_int_equal(mad[56 + 48], 4);
 	/* An answer has the same layout. */
 	mad[3] = 0x81;
-	assert_true(vb_sa_get(mad, sizeof(mad), &a));
-	assert_int_equal(a.kind, SA_GROUP);
+	vb_store_be(mad + 56 + 36, 0xc001, 2);
+	assert_true(ipoib_sa_get(mad, sizeof(mad), &a));
+	assert_int_equal(a.attr_id, SA_MCMEMBER);
+	assert_true(a.good);
 	assert_false(a.left);
 	assert_int_equal(a.tid, 5);
 	assert_int_equal(a.group.qkey, 0xb1b);
@@ -76,31 +79,31 @@ static void join__like_another_group(void **state)
 	assert_int_equal(a.group.flow_label, 0xabcde);
 	assert_int_equal(a.group.hop_limit, 9);
 	assert_int_equal(a.group.pkey, 0xffff);
-	assert_int_equal(a.group.join, 4);
+	assert_int_equal(a.group.join_state, 4);
 }
 
 static void leave__names_the_member(void **state)
 {
-	const struct vb_sa_group g = { .mgid = mgid,
-				       .port_gid = port,
-				       .join = SA_JOIN_FULL };
-	uint8_t mad[VB_SA_BYTES];
-	struct vb_sa_answer a;
+	const struct vb_sa_mcmember g = { .mgid = mgid,
+					  .port_gid = port,
+					  .join_state = SA_FULL_MEMBER };
+	uint8_t mad[VB_MAD_BYTES];
+	struct ipoib_sa_answer a;
 
-	vb_sa_put_leave(mad, 6, &g);
+	ipoib_sa_put_leave(mad, 6, &g);
 	assert_int_equal(mad[3], 0x15);
 	assert_int_equal(vb_load_be(mad + 48, 8), 0x10003);
 	mad[3] |= 0x80;
-	assert_true(vb_sa_get(mad, sizeof(mad), &a));
+	assert_true(ipoib_sa_get(mad, sizeof(mad), &a));
 	assert_true(a.left);
 }
 
 static void path__question_and_answer(void **state)
 {
-	uint8_t mad[VB_SA_BYTES];
-	struct vb_sa_answer a;
+	uint8_t mad[VB_MAD_BYTES];
+	struct ipoib_sa_answer a;
 
-	vb_sa_put_path(mad, 7, &port, &peer, 0x8001);
+	ipoib_sa_put_path(mad, 7, &port, &peer, 0x8001);
 	assert_int_equal(mad[3], 1);
 	assert_int_equal(vb_load_be(mad + 16, 2), 0x35);
 	/* DGID, SGID, Reversible, NumbPath, P_Key */
@@ -111,12 +114,15 @@ static void path__question_and_answer(void **state)
 	assert_int_equal(vb_load_be(mad + 56 + 50, 2), 0x8001);
 	mad[3] = 0x81;
 	vb_store_be(mad + 56 + 40, 6, 2);
+	vb_store_be(mad + 56 + 42, 5, 2);
+	mad[56 + 54] = 0x85;
 	vb_store_be(mad + 56 + 44, 0xabcde << 8 | 64, 4);
 	mad[56 + 48] = 5;
 	mad[56 + 53] = 3;
 	mad[56 + 55] = 0x86;
-	assert_true(vb_sa_get(mad, sizeof(mad), &a));
-	assert_int_equal(a.kind, SA_PATH);
+	assert_true(ipoib_sa_get(mad, sizeof(mad), &a));
+	assert_int_equal(a.attr_id, SA_PATH);
+	assert_true(a.good);
 	assert_int_equal(a.path.dlid, 6);
 	assert_int_equal(a.path.sl, 3);
 	assert_int_equal(a.path.rate, 6);
@@ -124,28 +130,34 @@ static void path__question_and_answer(void **state)
 	assert_int_equal(a.path.flow_label, 0xabcde);
 	assert_true(a.path.global && a.path.hop_limit == 64);
 	mad[56 + 47] = 0;
-	vb_store_be(mad + 4, 0x0200, 2);
-	assert_true(vb_sa_get(mad, sizeof(mad), &a));
+	assert_true(ipoib_sa_get(mad, sizeof(mad), &a));
 	assert_false(a.path.global);
-	assert_int_equal(a.status, 0x0200);
+	vb_store_be(mad + 56 + 40, 0xc000, 2); /* no port's LID */
+	assert_true(ipoib_sa_get(mad, sizeof(mad), &a));
+	assert_false(a.good);
+	vb_store_be(mad + 56 + 40, 6, 2);
+	vb_store_be(mad + 4, 0x0200, 2);
+	assert_true(ipoib_sa_get(mad, sizeof(mad), &a));
+	assert_false(a.good);
 }
 
 static void answer__that_is_none(void **state)
 {
-	uint8_t mad[VB_SA_BYTES];
-	struct vb_sa_answer a;
+	uint8_t mad[VB_MAD_BYTES];
+	struct ipoib_sa_answer a;
 
-	vb_sa_put_path(mad, 7, &port, &peer, 0x8001);
-	assert_false(vb_sa_get(mad, sizeof(mad), &a));
+	ipoib_sa_put_path(mad, 7, &port, &peer, 0x8001);
+	assert_false(ipoib_sa_get(mad, sizeof(mad), &a));
 	mad[3] = 0x81;
-	assert_false(vb_sa_get(mad, 119, &a));
-	assert_true(vb_sa_get(mad, 120, &a));
+	assert_false(ipoib_sa_get(mad, sizeof(mad) - 1, &a));
+	assert_true(ipoib_sa_get(mad, sizeof(mad), &a));
 	mad[1] = 4;
-	assert_false(vb_sa_get(mad, sizeof(mad), &a));
+	assert_false(ipoib_sa_get(mad, sizeof(mad), &a));
 	mad[1] = 3;
 	mad[17] = 0x11;
-	assert_true(vb_sa_get(mad, sizeof(mad), &a));
-	assert_int_equal(a.kind, SA_OTHER);
+	assert_true(ipoib_sa_get(mad, sizeof(mad), &a));
+	assert_int_equal(a.attr_id, 0x11);
+	assert_false(a.good);
 }
 
 static void mtu__codes(void **state)
