@@ -368,17 +368,10 @@ static int on_status(struct broker *b, struct session *s, struct vb_mail *mail,
 }
 
 /* Queue pair 1 uses slot 0's socket, so it begins when that socket exists. */
-static void attach_cm(struct broker *b)
+static void attach_cm(struct broker *b, vb_time now)
 {
-	int rc;
-
-	if (b->slots.vault < 0 || vb_host_cm_is_attached(b->cm))
-		return;
-	rc = vb_host_cm_attach(b->cm, b->slots.fds[0]);
-	if (rc)
-		vb_log(LOG_WARN,
-		       "broker: the connection manager cannot use slot 0: %s",
-		       strerror(-rc));
+	if (b->slots.vault >= 0)
+		vb_host_cm_attach(b->cm, b->slots.fds[0], now);
 }
 
 /* Returns whether the slot in the queue pair number @qpn belongs to a session
@@ -407,9 +400,9 @@ static int on_connections(struct broker *b, struct session *s,
 		s->cm = vb_host_cm_join(b->cm, s->fd, &s->who, s->user);
 	if (!s->cm)
 		return -ENOMEM;
-	if (b->slots.vault < 0 && vb_host_cm_needs_roce(s->cm, mail))
-		(void)!vb_slots_create(&b->slots);
-	attach_cm(b);
+	if (b->slots.vault < 0 && vb_host_cm_needs_roce(s->cm, mail) &&
+	    vb_slots_create(&b->slots) == 0)
+		attach_cm(b, now);
 	return vb_host_cm_take(s->cm, mail, now);
 }
 
@@ -624,7 +617,7 @@ static void broker_serve_all(struct broker *b, const struct pollfd *fds,
 	}
 	rest_slots(b, now);
 	keep_steering(b, now);
-	attach_cm(b);
+	attach_cm(b, now);
 	if (fds[1].revents)
 		vb_host_cm_poll(b->cm, now);
 	vb_host_cm_tick(b->cm, now);

@@ -9,7 +9,11 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
+#include "base/log.h"
 #include "base/rand.h"
+
+/* the least time between two tries to begin on slot 0's socket */
+#define ATTACH_PAUSE VB_SEC
 
 /* Sending messages to programs. */
 
@@ -95,11 +99,6 @@ int vb_host_cm_fd(const struct vb_host_cm *cm)
 	return cm->epoll;
 }
 
-bool vb_host_cm_is_attached(const struct vb_host_cm *cm)
-{
-	return cm->gsi;
-}
-
 void vb_host_cm_poll(struct vb_host_cm *cm, vb_time now)
 {
 	cm->now = now;
@@ -142,23 +141,35 @@ static int await(const struct vb_host_cm *cm, int fd)
 	return epoll_ctl(cm->epoll, EPOLL_CTL_ADD, fd, &event) < 0 ? -errno : 0;
 }
 
-int vb_host_cm_attach(struct vb_host_cm *cm, int rx_fd)
+static int attach_gsi(struct vb_host_cm *cm, int rx_fd)
 {
 	int fd = fcntl(rx_fd, F_DUPFD_CLOEXEC, 0), rc;
 
 	if (fd < 0)
 		return -errno;
 	rc = vb_gsi_open(fd, &cm->gsi);
-	if (rc) {
-		close(fd);
+	if (rc)
 		return rc;
-	}
 	rc = await(cm, vb_gsi_fd(cm->gsi));
 	if (rc) {
 		vb_gsi_close(cm->gsi);
 		cm->gsi = NULL;
 	}
 	return rc;
+}
+
+void vb_host_cm_attach(struct vb_host_cm *cm, int rx_fd, vb_time now)
+{
+	int rc;
+
+	if (cm->gsi || now < cm->attach_at)
+		return;
+	cm->attach_at = now + ATTACH_PAUSE;
+	rc = attach_gsi(cm, rx_fd);
+	if (rc)
+		vb_log(LOG_WARN,
+		       "broker: the connection manager cannot use slot 0: %s",
+		       strerror(-rc));
 }
 
 /* Makes the parts of @cm that may fail, apart from its state machine. */

@@ -28,12 +28,11 @@ VB_MUST_CHECK int vb_host_cm_create(
 /* Frees @cm, which all clients have already left. */
 void vb_host_cm_destroy(struct vb_host_cm *cm);
 
-/* Begins to send and receive on @rx_fd, slot 0's socket. @cm uses a duplicate;
- * the caller still owns @rx_fd. Before this call @cm reaches no other host by
- * RoCEv2. 0 or -errno. */
-VB_MUST_CHECK int vb_host_cm_attach(struct vb_host_cm *cm, int rx_fd);
-/* Returns whether vb_host_cm_attach() has succeeded. */
-bool vb_host_cm_is_attached(const struct vb_host_cm *cm);
+/* Begins to send and receive on @rx_fd, slot 0's socket, unless it has begun
+ * already. @cm uses a duplicate; the caller still owns @rx_fd. Before this call
+ * @cm reaches no other host by RoCEv2. An error is logged, and calls within the
+ * next second do nothing. */
+void vb_host_cm_attach(struct vb_host_cm *cm, int rx_fd, vb_time now);
 /* Returns a descriptor that is readable when datagrams, or messages of fabrics,
  * have come; @cm closes it. */
 int vb_host_cm_fd(const struct vb_host_cm *cm);

@@ -56,6 +56,7 @@ struct vb_host_cm {
 	void *owns_arg;
 	struct vb_cm *engine;
 	struct vb_gsi *gsi;
+	vb_time attach_at; /* no try to open @gsi is made before */
 	/* The adapters of fabrics, and their subnet administrators. */
 	struct vb_places *adapters;
 	struct vb_sa *sa;

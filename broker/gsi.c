@@ -56,12 +56,33 @@ static void open_v1(struct vb_gsi *g)
 {
 	int rc = vb_roce1_open(0, false, &g->v1);
 
-	if (rc == 0)
+	if (rc == 0) {
 		rc = watch_link(g, g->v1);
+		if (rc) {
+			g->v1->ops->close(g->v1);
+			g->v1 = NULL;
+		}
+	}
 	if (rc)
 		vb_log(LOG_INFO, "cm: no connections by RoCEv1: %s",
 		       rc == -EPERM ? "this broker lacks CAP_NET_RAW"
 				    : strerror(-rc));
+}
+
+/* Open the link of RoCEv2, which then owns @rx_fd, and watch it. On an error
+ * @rx_fd is closed. */
+static int open_v2(struct vb_gsi *g, int rx_fd)
+{
+	int rc = vb_udp_open(rx_fd, &g->link);
+
+	if (rc) {
+		close(rx_fd);
+		return rc;
+	}
+	rc = watch_link(g, g->link);
+	if (rc)
+		g->link->ops->close(g->link);
+	return rc;
 }
 
 static int gsi_open_links(struct vb_gsi *g, int rx_fd)
@@ -69,11 +90,12 @@ static int gsi_open_links(struct vb_gsi *g, int rx_fd)
 	int rc;
 
 	g->fd = epoll_create1(EPOLL_CLOEXEC);
-	if (g->fd < 0)
-		return -errno;
-	rc = vb_udp_open(rx_fd, &g->link);
-	if (rc == 0)
-		rc = watch_link(g, g->link);
+	if (g->fd < 0) {
+		rc = -errno;
+		close(rx_fd);
+		return rc;
+	}
+	rc = open_v2(g, rx_fd);
 	if (rc)
 		close(g->fd);
 	return rc;
@@ -84,8 +106,10 @@ int vb_gsi_open(int rx_fd, struct vb_gsi **gsi)
 	struct vb_gsi *g = calloc(1, sizeof(*g));
 	int rc;
 
-	if (!g)
+	if (!g) {
+		close(rx_fd);
 		return -ENOMEM;
+	}
 	rc = gsi_open_links(g, rx_fd);
 	if (rc) {
 		free(g);

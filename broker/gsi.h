@@ -9,8 +9,8 @@
 
 struct vb_gsi;
 
-/* Open queue pair 1. On success *@gsi owns @rx_fd, slot 0's socket. 0 or
- * -errno. */
+/* Open queue pair 1. *@gsi owns @rx_fd, slot 0's socket; on an error @rx_fd is
+ * closed. 0 or -errno. */
 VB_MUST_CHECK int vb_gsi_open(int rx_fd, struct vb_gsi **gsi);
 void vb_gsi_close(struct vb_gsi *g);
 /* Can this process send by RoCEv1? */

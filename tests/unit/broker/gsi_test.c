@@ -8,11 +8,13 @@
 #include <cmocka.h>
 
 #include <errno.h>
+#include <fcntl.h>
 #include <net/if.h>
 #include <netinet/ip.h>
 #include <netinet/ip_icmp.h>
 #include <netinet/udp.h>
 #include <poll.h>
+#include <sys/resource.h>
 
 #include "link/udp.h"
 #include "tests/unit/netns.h"
@@ -380,6 +382,39 @@ static void gsi__what_is_no_datagram_of_ours(void **state)
 
 #define CASE(name) cmocka_unit_test_setup_teardown(name, begin, end)
 
+static unsigned open_descriptors(void)
+{
+	unsigned count = 0;
+
+	for (int fd = 0; fd < 256; fd++)
+		count += fcntl(fd, F_GETFD) >= 0;
+	return count;
+}
+
+/* Wherever the host has no descriptor left, none stays open. */
+static void open__without_descriptors(void **state)
+{
+	const unsigned before = open_descriptors();
+	struct rlimit all, few;
+	bool opened = false;
+
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &all), 0);
+	few = all;
+	for (unsigned more = 0; !opened; more++) {
+		int fd = socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+		struct vb_gsi *g;
+
+		assert_true(fd >= 0 && more < 32);
+		few.rlim_cur = (rlim_t)fd + 1 + more;
+		assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
+		opened = vb_gsi_open(fd, &g) == 0;
+		assert_int_equal(setrlimit(RLIMIT_NOFILE, &all), 0);
+		if (opened)
+			vb_gsi_close(g);
+		assert_int_equal(open_descriptors(), before);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -391,6 +426,7 @@ int main(void)
 		cmocka_unit_test(gsi__hears_that_nobody_is_there),
 		cmocka_unit_test(gsi__sends_after_a_return),
 		cmocka_unit_test(gsi__sends_after_returns_of_any_kind),
+		cmocka_unit_test(open__without_descriptors),
 	};
 
 	if (!netns_enter())
