@@ -142,6 +142,7 @@ static bool is_wanted(const struct vb_host_cm *cm, unsigned place,
 
 	return vb_gid_equal(&want->dgid, &path->dgid) &&
 	       vb_gid_equal(&want->sgid, &path->sgid) &&
+	       !((want->pkey ^ path->pkey) & VB_PKEY_NUMBER) &&
 	       vb_place_has_lid(cm->adapters, place, path->slid, &bits);
 }
 
@@ -172,7 +173,9 @@ static int ask_path(struct vb_cm_id *id, const struct vb_ipc_cm *m,
 		.attr_id = SA_PATH,
 		.mask = SA_PATH_DGID | SA_PATH_SGID | SA_PATH_PKEY |
 			SA_PATH_NUMB_PATH | SA_PATH_REVERSIBLE |
-			SA_PATH_SERVICE_ID | SA_PATH_TCLASS,
+			SA_PATH_SERVICE_ID |
+			(m->flags & IPC_CM_QOS_CLASS ? SA_PATH_QOS_CLASS
+						     : SA_PATH_TCLASS),
 	};
 	struct vb_host_cm *cm = id->client->cm;
 	struct vb_cm_route *route = calloc(1, sizeof(*route));
@@ -215,7 +218,10 @@ int vb_cm_on_path(struct vb_cm_client *c, const struct vb_ipc_cm *m)
 	want.service_id = (uint64_t)m->space << 16 | m->dst_port;
 	want.dgid = m->dst;
 	want.sgid = m->src;
-	want.tclass = m->tclass;
+	if (m->flags & IPC_CM_QOS_CLASS)
+		want.qos_class = m->tclass;
+	else
+		want.tclass = m->tclass;
 	want.pkey = m->pkey;
 	want.reversible = 1;
 	want.numb_path = 1;
@@ -263,18 +269,20 @@ static void take_joined(void *arg, void *owner, const struct vb_gid *asked,
 	tell_group(owner, asked, error, m);
 }
 
-/* The components that Linux's rdma_cm gives, which suffice to make a group. */
+/* The components that Linux's rdma_cm gives, which suffice to make a group; in
+ * the port space IPoIB they are those of the broadcast group. */
 int vb_cm_on_group_join(struct vb_cm_client *c, const struct vb_ipc_cm *m)
 {
-	const uint64_t mask = SA_MC_MGID | SA_MC_PORT_GID | SA_MC_JOIN_STATE |
-			      SA_MC_PKEY | SA_MC_QKEY | SA_MC_SL |
-			      SA_MC_FLOW_LABEL | SA_MC_TCLASS;
+	uint64_t mask =
+		SA_MC_MGID | SA_MC_PORT_GID | SA_MC_JOIN_STATE | SA_MC_PKEY;
 	struct vb_cm_id *id = vb_cm_id_find(c, m->id);
 	struct vb_sa_mcmember want;
 	int rc;
 
 	if (!id)
 		return -EPROTO;
+	if (m->space != VB_IPC_CM_IPOIB)
+		mask |= SA_MC_QKEY | SA_MC_SL | SA_MC_FLOW_LABEL | SA_MC_TCLASS;
 	memset(&want, 0, sizeof(want));
 	want.mgid = m->dst;
 	want.port_gid = m->src;

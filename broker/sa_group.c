@@ -13,7 +13,10 @@
 struct group_member {
 	struct group_member *next;
 	void *owner;
-	struct vb_gid asked; /* the group's GID as @owner named it; zero: any */
+	/* The group's GID as @owner knows it; zero: any, until the
+	 * administrator has given one. */
+	struct vb_gid asked;
+	bool wild; /* @owner had asked for any group */
 };
 
 struct sa_group {
@@ -22,9 +25,14 @@ struct sa_group {
 	unsigned place;
 	bool joined; /* the administrator has answered, and @record is valid */
 	uint64_t mask;
+	/* The new group shall be like IPoIB's broadcast group, of which the
+	 * administrator has not told yet. */
+	bool needs_model;
 	/* what was asked for, and what the group has */
 	struct vb_sa_mcmember want, record;
 	struct vb_sa_request request;
+	uint32_t timeout_ms; /* of the last question, */
+	vb_time asked_at;    /* and when it began */
 	struct group_member *members;
 };
 
@@ -103,8 +111,6 @@ static void quit_group(struct sa_group *g)
 	uint8_t mad[VB_MAD_BYTES];
 
 	/* A request that is under way may still make the port a member. */
-	if (g->joined)
-		m.mgid = g->record.mgid;
 	vb_sa_mcmember_put(mad, &h, &m);
 	vb_sa_tell(g->all->sa, g->place, mad);
 	remove_group(g);
@@ -127,6 +133,37 @@ static void free_members(struct sa_group *g)
 	}
 }
 
+/* The administrator has given a GID to a group whose owner asked for any. From
+ * now on this is the group's name: a rejoin must not make another group. */
+static void name_group(struct sa_group *g)
+{
+	g->want.mgid = g->record.mgid;
+	for (struct group_member *m = g->members; m; m = m->next)
+		m->asked = g->record.mgid;
+}
+
+/* The port is no member, or no longer. */
+static void fail_group(struct sa_group *g, int error)
+{
+	if (g->joined)
+		vb_log(LOG_WARN,
+		       "broker: place %u has not joined a group again: %s",
+		       g->place, strerror(-error));
+	tell_members(g, error);
+	free_members(g);
+	remove_group(g);
+}
+
+/* Is @record of the group that was wanted? The highest bit of a P_Key tells a
+ * full member from a limited one, and makes no difference here. */
+static bool is_the_group(const struct sa_group *g,
+			 const struct vb_sa_mcmember *record)
+{
+	return (vb_gid_is_zero(&g->want.mgid) ||
+		vb_gid_equal(&g->want.mgid, &record->mgid)) &&
+	       !((g->want.pkey ^ record->pkey) & VB_PKEY_NUMBER);
+}
+
 static void take_membership(struct vb_sa_request *r, int error,
 			    const uint8_t *mad)
 {
@@ -134,18 +171,11 @@ static void take_membership(struct vb_sa_request *r, int error,
 	const uint16_t before = g->joined ? g->record.mlid : 0;
 	struct vb_sa_mcmember record;
 
-	if (error == 0 && !vb_sa_mcmember_get(mad, &record))
+	if (error == 0 &&
+	    (!vb_sa_mcmember_get(mad, &record) || !is_the_group(g, &record)))
 		error = -EINVAL;
-	if (error && before) {
-		vb_log(LOG_WARN,
-		       "broker: place %u has not joined a group again: %s",
-		       g->place, strerror(-error));
-		return;
-	}
 	if (error) {
-		tell_members(g, error);
-		free_members(g);
-		remove_group(g);
+		fail_group(g, error);
 		return;
 	}
 	g->record = record;
@@ -154,18 +184,77 @@ static void take_membership(struct vb_sa_request *r, int error,
 		tell_members(g, 0);
 	else if (before != record.mlid)
 		tell_members(g, -ENETRESET);
+	name_group(g);
 }
 
-static void ask_membership(struct sa_group *g, uint32_t timeout_ms, vb_time now)
+static void ask_to_join(struct sa_group *g, uint32_t timeout_ms, vb_time now)
 {
 	const struct vb_sa_hdr h = { .method = SA_SET,
 				     .attr_id = SA_MCMEMBER,
 				     .mask = g->mask };
 	uint8_t mad[VB_MAD_BYTES];
 
-	vb_sa_cancel(&g->request);
+	g->request.done = take_membership;
 	vb_sa_mcmember_put(mad, &h, &g->want);
 	vb_sa_ask(g->all->sa, &g->request, g->place, &h, mad, timeout_ms, now);
+}
+
+static void take_model(struct vb_sa_request *r, int error, const uint8_t *mad)
+{
+	struct sa_group *g = VB_CONTAINER_OF(r, struct sa_group, request);
+	struct vb_sa_mcmember m;
+
+	if (error == 0 && !vb_sa_mcmember_get(mad, &m))
+		error = -EINVAL;
+	if (error) {
+		fail_group(g, error);
+		return;
+	}
+	g->needs_model = false;
+	m.mgid = g->want.mgid;
+	m.port_gid = g->want.port_gid;
+	m.pkey = g->want.pkey;
+	m.join_state = g->want.join_state;
+	m.mtu_selector = m.rate_selector = SA_EXACTLY;
+	g->want = m;
+	g->mask |= SA_MC_QKEY | SA_MC_MTU | SA_MC_TCLASS | SA_MC_RATE |
+		   SA_MC_SL | SA_MC_FLOW_LABEL | SA_MC_HOP_LIMIT;
+	/* The two requests share the time that the program gives. */
+	ask_to_join(g, g->timeout_ms, g->asked_at);
+}
+
+/* The GID of IPoIB's broadcast group of the partition (RFC 4391, 4). */
+static struct vb_gid broadcast_of(uint16_t pkey)
+{
+	struct vb_gid gid = { { 0xff, 0x12, 0x40, 0x1b } };
+
+	vb_store_be(gid.raw + 4, pkey | 0x8000u, 2);
+	memset(gid.raw + 12, 0xff, 4);
+	return gid;
+}
+
+static void ask_for_model(struct sa_group *g, uint32_t timeout_ms, vb_time now)
+{
+	const struct vb_sa_hdr h = { .method = SA_GET,
+				     .attr_id = SA_MCMEMBER,
+				     .mask = SA_MC_MGID };
+	const struct vb_sa_mcmember m = { .mgid = broadcast_of(g->want.pkey) };
+	uint8_t mad[VB_MAD_BYTES];
+
+	g->request.done = take_model;
+	vb_sa_mcmember_put(mad, &h, &m);
+	vb_sa_ask(g->all->sa, &g->request, g->place, &h, mad, timeout_ms, now);
+}
+
+static void ask_membership(struct sa_group *g, uint32_t timeout_ms, vb_time now)
+{
+	vb_sa_cancel(&g->request);
+	g->timeout_ms = timeout_ms;
+	g->asked_at = now;
+	if (g->needs_model)
+		ask_for_model(g, timeout_ms, now);
+	else
+		ask_to_join(g, timeout_ms, now);
 }
 
 static struct sa_group *make_group(struct vb_sa_groups *all, unsigned place,
@@ -180,7 +269,7 @@ static struct sa_group *make_group(struct vb_sa_groups *all, unsigned place,
 	g->place = place;
 	g->want = *want;
 	g->mask = mask;
-	g->request.done = take_membership;
+	g->needs_model = !(mask & SA_MC_QKEY);
 	g->next = all->list;
 	all->list = g;
 	return g;
@@ -205,6 +294,7 @@ int vb_sa_group_join(struct vb_sa_groups *all, void *owner, unsigned place,
 	}
 	m->owner = owner;
 	m->asked = want->mgid;
+	m->wild = vb_gid_is_zero(&want->mgid);
 	m->next = g->members;
 	g->members = m;
 	if (is_new)
@@ -231,19 +321,22 @@ static bool end_membership(struct sa_group *g, const void *owner)
 	return true;
 }
 
-/* An owner may know the group by the GID that it asked for, or by the one that
- * the administrator gave. */
-static bool is_called(const struct sa_group *g, const struct vb_gid *gid)
+/* Does @owner call the group @gid? An owner that asked for any group may not
+ * have heard the group's GID yet. */
+static bool is_called(const struct sa_group *g, const void *owner,
+		      const struct vb_gid *gid)
 {
-	return vb_gid_equal(&g->want.mgid, gid) ||
-	       (g->joined && vb_gid_equal(&g->record.mgid, gid));
+	const struct group_member *m = find_member(g, owner);
+
+	return m && (vb_gid_equal(&m->asked, gid) ||
+		     (m->wild && vb_gid_is_zero(gid)));
 }
 
 void vb_sa_group_leave(struct vb_sa_groups *all, const void *owner,
 		       unsigned place, const struct vb_gid *asked)
 {
 	for (struct sa_group *g = all->list; g; g = g->next)
-		if (g->place == place && is_called(g, asked) &&
+		if (g->place == place && is_called(g, owner, asked) &&
 		    end_membership(g, owner))
 			return;
 }

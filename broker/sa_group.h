@@ -13,8 +13,10 @@
 struct vb_sa_groups;
 
 /* Tells @owner that it has joined the group that it has named @asked: @error 0,
- * and @m is the group's record. A negative @error: it has not; -ENETRESET: the
- * group of an owner that had joined has another multicast LID now. */
+ * and @m is the group's record. A negative @error: it has not, or is no member
+ * any more, since the port could not join again; -ENETRESET: the group of an
+ * owner that had joined has another multicast LID now. An owner that asked for
+ * any group, by GID zero, calls the group @m->mgid from then on. */
 typedef void (*vb_sa_joined)(void *arg, void *owner, const struct vb_gid *asked,
 			     int error, const struct vb_sa_mcmember *m);
 
@@ -25,9 +27,10 @@ vb_sa_groups_create(struct vb_sa *sa, vb_sa_joined joined, void *arg);
 void vb_sa_groups_destroy(struct vb_sa_groups *all);
 
 /* Joins the group @want->mgid with @want->join_state; @mask names the
- * components of @want that a new group would have. joined() follows, perhaps
- * within this call. -EADDRINUSE: @owner has joined the group already;
- * -ENOMEM. */
+ * components of @want that a new group would have; without SA_MC_QKEY a new
+ * group has those of IPoIB's broadcast group in @want->pkey's partition.
+ * joined() follows, perhaps within this call. -EADDRINUSE: @owner has joined
+ * the group already; -ENOMEM. */
 VB_MUST_CHECK int vb_sa_group_join(struct vb_sa_groups *all, void *owner,
 				   unsigned place,
 				   const struct vb_sa_mcmember *want,

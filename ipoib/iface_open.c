@@ -18,6 +18,7 @@ static void tell_own(void *arg, struct vb_ipoib *m)
 				.error = f->mtu ? 0 : -ENETDOWN,
 				.mtu = f->mtu,
 				.qpn = f->port.qp->qp_num,
+				.qkey = f->port.qkey,
 				.guid = f->port.guid,
 				.gid = f->port.gid };
 }

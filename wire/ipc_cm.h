@@ -57,12 +57,13 @@ enum vb_ipc_cm_kind {
 	 * for the subnet administrator. */
 	IPC_CM_PLACE,
 	/* Program to broker: asks the subnet administrator for a path. Fields:
-	 * place, src, dst, pkey, tclass, space and dst_port of the service, and
-	 * timeout_ms. The event ROUTE follows. */
+	 * place, src, dst, pkey, tclass, space and dst_port of the service,
+	 * flags (IPC_CM_QOS_CLASS) and timeout_ms. The event ROUTE follows. */
 	IPC_CM_PATH,
-	/* Program to broker: joins the group dst. Fields: place, src, pkey,
-	 * qkey, tclass, flags (IPC_CM_SENDS_ONLY), timeout_ms. The event GROUP
-	 * follows. */
+	/* Program to broker: joins the group dst. Fields: place, src, space,
+	 * pkey, qkey, tclass, flags (IPC_CM_SENDS_ONLY), timeout_ms. In the
+	 * port space IPoIB a new group has qkey, tclass and all else of the
+	 * broadcast group of pkey. The event GROUP follows. */
 	IPC_CM_GROUP_JOIN,
 	/* program to broker: the id leaves the group dst of place */
 	IPC_CM_GROUP_LEAVE,
@@ -122,6 +123,9 @@ enum vb_ipc_cm_flag {
 	/* flag of PLACE: the program has registered the agents that the message
 	 * names */
 	IPC_CM_AGENTS = 32,
+	/* flag of PATH: @tclass is a class of quality of service, not the
+	 * path's traffic class */
+	IPC_CM_QOS_CLASS = 64,
 	/* flag of PLACE: the program has adapters of fabrics only, so the
 	 * broker needs no UDP port for it */
 	IPC_CM_ONLY_PLACES = 64,
@@ -140,6 +144,8 @@ enum vb_ipc_cm_stage {
 #define VB_IPC_CM_VERSION 5
 #define VB_IPC_CM_PRIVATE 224
 #define VB_IPC_CM_BYTES	  416
+/* the port space IPoIB of rdma_cm */
+#define VB_IPC_CM_IPOIB 0x0002
 /* Places are ports of fabrics' adapters, numbered from 1; 0 is RoCEv2. */
 #define VB_IPC_CM_PLACES 64
 

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Writes and reads the questions to an IPoIB interface's process, which have a
- * fixed length and are big-endian; unused bytes are zero. */
+ * fixed length and are big-endian. */
 #include "wire/ipoib.h"
 
 #include <stdio.h>
 
 #include "base/bytes.h"
 
-#define USED_BYTES    60
+#define USED_BYTES    64
 #define ERRNO_LARGEST 4095
 
 _Static_assert(USED_BYTES <= VB_IPOIB_BYTES, "a message fits");
@@ -27,6 +27,8 @@ size_t vb_ipoib_put(uint8_t bytes[VB_IPOIB_BYTES], const struct vb_ipoib *m)
 	vb_put_be(&w, m->guid, 8);
 	memcpy(w.at, m->ip.raw, 16);
 	memcpy(w.at + 16, m->gid.raw, 16);
+	w.at += 32;
+	vb_put_be(&w, m->qkey, 4);
 	return VB_IPOIB_BYTES;
 }
 
@@ -54,6 +56,7 @@ bool vb_ipoib_get(const uint8_t *bytes, size_t len, struct vb_ipoib *m)
 	m->guid = vb_get_be64(&r);
 	take_gid(&r, &m->ip);
 	take_gid(&r, &m->gid);
+	m->qkey = vb_get_be32(&r);
 	return (m->op == IPOIB_OWN || m->op == IPOIB_ASK) &&
 	       m->version == VB_IPOIB_VERSION && m->error <= 0 &&
 	       m->error >= -ERRNO_LARGEST;

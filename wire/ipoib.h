@@ -17,7 +17,7 @@
 
 enum vb_ipoib_op {
 	/* Asks which adapter the interface uses. The answer has guid, port,
-	 * pkey, mtu, qpn and gid. */
+	 * pkey, mtu, qpn, qkey and gid. */
 	IPOIB_OWN = 1,
 	/* Asks for the GID of the neighbour @ip. The answer has gid and qpn; or
 	 * error -EHOSTUNREACH: nobody has answered for @ip. It comes after up
@@ -25,7 +25,7 @@ enum vb_ipoib_op {
 	IPOIB_ASK,
 };
 
-#define VB_IPOIB_VERSION 1
+#define VB_IPOIB_VERSION 2
 #define VB_IPOIB_BYTES	 64
 
 struct vb_ipoib {
@@ -35,7 +35,8 @@ struct vb_ipoib {
 	int32_t error;	     /* of an answer: 0 or -errno */
 	uint32_t mtu;	     /* of an answer: the interface's MTU, in bytes */
 	uint32_t qpn;	     /* of an answer: number of the IPoIB queue pair */
-	uint64_t guid;	     /* of an answer: the adapter's node GUID */
+	uint32_t qkey; /* of the answer to IPOIB_OWN: the interface's Q_Key */
+	uint64_t guid; /* of an answer: the adapter's node GUID */
 	/* of IPOIB_ASK: an IPv6 address, or an IPv4 address mapped into one */
 	struct vb_gid ip;
 	/* of an answer: GID of the interface's port, or of the neighbour */

@@ -10,6 +10,8 @@
 #include "wire/smp.h"
 
 #define VB_SA_CLASS_VERSION 2
+/* a P_Key without the bit that tells a full member from a limited one */
+#define VB_PKEY_NUMBER 0x7fff
 /* the most bytes of a record in one MAD */
 #define VB_SA_DATA_BYTES 200
 

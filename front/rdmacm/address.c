@@ -11,6 +11,7 @@
 #include <string.h>
 
 #define DEFAULT_PKEY 0xffff
+#define CLASS_AT     20 /* the traffic class in the flow information (RFC 3542) */
 
 static const struct sockaddr_ib *ib(const struct sockaddr *a)
 {
@@ -136,6 +137,17 @@ int rcm_space_of(const struct sockaddr *a, enum rdma_port_space own)
 	if (own == RDMA_PS_IB && (space == RDMA_PS_TCP || space == RDMA_PS_UDP))
 		return (int)space;
 	return -EPROTONOSUPPORT;
+}
+
+uint8_t rcm_address_class(const struct sockaddr *a)
+{
+	const struct sockaddr_in6 *v6 = (const struct sockaddr_in6 *)a;
+
+	if (a->sa_family == AF_INET6)
+		return (uint8_t)(be32toh(v6->sin6_flowinfo) >> CLASS_AT);
+	if (a->sa_family == AF_IB)
+		return (uint8_t)(be32toh(ib(a)->sib_flowinfo) >> CLASS_AT);
+	return 0;
 }
 
 VB_EXPORT __be16 rdma_get_src_port(struct rdma_cm_id *id)

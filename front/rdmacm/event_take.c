@@ -134,6 +134,7 @@ static struct rcm_id *adopt(struct rcm_id *listener, const struct rcm_event *e)
 	id->port = m->src_port;
 	id->state = RCM_CONNECTING;
 	id->tos = listener->tos;
+	id->qkey = listener->qkey;
 	id->responder_resources = m->responder_resources;
 	id->initiator_depth = m->initiator_depth;
 	put_addresses(listener, id, m);

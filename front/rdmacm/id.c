@@ -91,6 +91,7 @@ struct rcm_id *rcm_id_create(struct rdma_event_channel *channel, void *context,
 	 * can ask for the RTR attributes before it accepts. */
 	id->psn = vb_rand32() & PSN_MASK;
 	id->tcp = -1;
+	id->qkey = RCM_QKEY;
 	id->gid_rule = rcm.gid_rule;
 	pthread_cond_init(&id->acks, NULL);
 	pthread_mutex_lock(&rcm.lock);
@@ -154,6 +155,7 @@ VB_EXPORT int rdma_destroy_id(struct rdma_cm_id *pub)
 	if (pub->event)
 		(void)rdma_ack_cm_event(pub->event);
 	rcm_iw_close(id);
+	rcm_ipoib_forget(id);
 	pthread_mutex_lock(&rcm.lock);
 	id_leave(id);
 	pthread_mutex_unlock(&rcm.lock);
@@ -295,7 +297,7 @@ static void put_qp(struct vb_ipc_cm *m, struct rcm_id *id,
 	m->rnr_retry = VB_MIN(p->rnr_retry_count, MOST_RETRIES);
 	m->responder_resources = id->responder_resources;
 	m->initiator_depth = id->initiator_depth;
-	m->qkey = RCM_QKEY;
+	m->qkey = id->qkey;
 	m->vendor_id = id->ece.vendor_id;
 	m->vendor_options = id->ece.options;
 }

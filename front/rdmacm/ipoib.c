@@ -9,25 +9,51 @@
 
 #include <ifaddrs.h>
 #include <net/if.h>
+#include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/fdmail.h"
 #include "engine/fabric_path.h"
 #include "wire/ipoib.h"
 
-/* How long to wait for the answer about a neighbour, which the process finds
- * within 3 s, or not at all. */
-#define ANSWER_WAIT (5 * VB_SEC)
+/* How long to wait for the answer about the interface itself, which its process
+ * knows. */
+#define OWN_WAIT VB_SEC
+/* How long to wait for the answer about a neighbour before a thread waits: the
+ * process knows most neighbours. */
+#define SHORT_WAIT (2 * VB_MSEC)
+#define DEFAULT_MS 2000
+/* pause between two questions, when the process has no place for one more
+ * program */
+#define NAP (5 * VB_MSEC)
+
+struct rcm_asker {
+	struct rcm_id *id;
+	rcm_ipoib_take *take;
+	char name[IF_NAMESIZE]; /* of the interface */
+	struct vb_ipoib m;	/* the question, later the answer */
+	vb_time due;		/* when to give up */
+	pthread_t thread;
+	bool started; /* there is, or was, a thread */
+	/* protects @fd and @ends */
+	pthread_mutex_t lock;
+	int fd;	   /* the connection to the process; -1: none */
+	bool ends; /* @take must not be called any more */
+};
 
 /* Connects to the process of the interface @name. Returns a descriptor that the
  * caller closes, or -errno; -ECONNREFUSED: the interface is no IPoIB interface;
- * -EPERM: its process is another user's. */
+ * -EAGAIN: too many programs wait for its process; -EPERM: that is another
+ * user's. */
 static int ipoib_connect(const char *name)
 {
-	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK,
+			0);
 	struct sockaddr_un a;
 	socklen_t len = vb_ipoib_address(&a, name);
 	int rc = 0;
@@ -45,29 +71,44 @@ static int ipoib_connect(const char *name)
 	return rc;
 }
 
-/* Asks the process of the interface @name the question *@m, and reads the
- * answer into it. 0 or -errno, of asking or in the answer. */
-static int ipoib_ask(const char *name, struct vb_ipoib *m)
+static int say_question(int fd, const struct vb_ipoib *m, vb_time due)
 {
-	const vb_time due = vb_clock_read() + ANSWER_WAIT;
+	uint8_t bytes[VB_IPOIB_BYTES];
+
+	return vb_fabric_post(fd, bytes, vb_ipoib_put(bytes, m), NULL, due);
+}
+
+/* Reads the answer to *@m into it. 0 or -errno, of asking or in the answer;
+ * -EPIPE: the process has closed the connection. */
+static int hear_answer(int fd, struct vb_ipoib *m, vb_time due)
+{
 	uint8_t bytes[VB_IPOIB_BYTES];
 	const uint8_t op = m->op;
 	unsigned none = 0;
-	int fd = ipoib_connect(name), rc;
-	ssize_t n;
+	ssize_t n =
+		vb_fabric_receive(fd, bytes, sizeof(bytes), NULL, &none, due);
 
-	if (fd < 0)
-		return fd;
-	m->version = VB_IPOIB_VERSION;
-	rc = vb_fabric_post(fd, bytes, vb_ipoib_put(bytes, m), NULL, due);
-	n = rc ? rc
-	       : vb_fabric_receive(fd, bytes, sizeof(bytes), NULL, &none, due);
-	close(fd);
-	if (n < 0)
-		return (int)n;
+	if (n <= 0)
+		return n == 0 || n == -ECONNRESET ? -EPIPE : (int)n;
 	if (!vb_ipoib_get(bytes, (size_t)n, m) || m->op != op)
 		return -EPROTO;
 	return m->error;
+}
+
+/* Asks the process of the interface @name which adapter it has. */
+static int ask_own(const char *name, struct vb_ipoib *m)
+{
+	const vb_time due = vb_clock_read() + OWN_WAIT;
+	int fd = ipoib_connect(name), rc;
+
+	*m = (struct vb_ipoib){ .op = IPOIB_OWN, .version = VB_IPOIB_VERSION };
+	if (fd < 0)
+		return fd;
+	rc = say_question(fd, m, due);
+	if (rc == 0)
+		rc = hear_answer(fd, m, due);
+	close(fd);
+	return rc;
 }
 
 static bool ipoib_is_at(const struct ifaddrs *i, const struct vb_gid *ip)
@@ -99,37 +140,189 @@ static bool ipoib_interface(const struct vb_gid *ip, char name[IF_NAMESIZE])
 
 int rcm_ipoib_choose(struct rcm_id *id, const struct vb_gid *ip)
 {
-	struct vb_ipoib own = { .op = IPOIB_OWN };
 	char name[IF_NAMESIZE];
+	struct vb_ipoib own;
 	int rc;
 
-	if (!rcm.has_ib || !ipoib_interface(ip, name) || ipoib_ask(name, &own))
+	if (!rcm.has_ib || !ipoib_interface(ip, name) || ask_own(name, &own))
 		return -ENODEV;
 	rc = rcm_device_choose(id, &own.gid, RCM_IB);
 	if (rc)
 		return rc;
 	id->path.pkey = own.pkey;
 	id->path.ifindex = if_nametoindex(name);
+	if (id->pub.ps == RDMA_PS_IPOIB && own.qkey)
+		id->qkey = own.qkey;
 	return 0;
 }
 
-int rcm_ipoib_neighbour(const struct vb_gid *from, const struct vb_gid *ip,
-			struct vb_gid *gid)
-{
-	struct vb_ipoib m = { .op = IPOIB_ASK, .ip = *ip };
-	struct vb_ipoib own = { .op = IPOIB_OWN };
-	char name[IF_NAMESIZE], other[IF_NAMESIZE];
-	int rc;
+/* --- neighbours --- */
 
-	if (!ipoib_interface(from, name))
-		return -ENODEV;
-	/* Nobody answers for an address of this host on the network. */
-	if (ipoib_interface(ip, other)) {
-		rc = ipoib_ask(other, &own);
-		*gid = own.gid;
+/* Connects, and sends the question. -EPIPE: the process has no place for one
+ * more program. */
+static int asker_begin(struct rcm_asker *a)
+{
+	int fd = ipoib_connect(a->name), rc = fd;
+
+	if (fd == -EAGAIN)
+		return -EPIPE;
+	if (fd < 0)
+		return fd;
+	pthread_mutex_lock(&a->lock);
+	if (a->ends)
+		rc = -ECANCELED;
+	else
+		a->fd = fd;
+	pthread_mutex_unlock(&a->lock);
+	if (rc < 0) {
+		close(fd);
 		return rc;
 	}
-	rc = ipoib_ask(name, &m);
-	*gid = m.gid;
-	return rc;
+	rc = say_question(fd, &a->m, a->due);
+	return rc == -ECONNRESET ? -EPIPE : rc;
+}
+
+static void asker_hang_up(struct rcm_asker *a)
+{
+	pthread_mutex_lock(&a->lock);
+	if (a->fd >= 0)
+		close(a->fd);
+	a->fd = -1;
+	pthread_mutex_unlock(&a->lock);
+}
+
+/* Waits for the answer until @due. If the process has closed the connection,
+ * because it serves many others, asks it again. */
+static int asker_wait(struct rcm_asker *a, vb_time due)
+{
+	const struct vb_ipoib question = a->m;
+	int rc;
+
+	for (;;) {
+		rc = a->fd >= 0 ? hear_answer(a->fd, &a->m, due) : -EPIPE;
+		if (rc != -EPIPE)
+			return rc;
+		asker_hang_up(a);
+		if (vb_clock_read() + NAP >= due)
+			return -ETIMEDOUT;
+		nanosleep(&(struct timespec){ 0, (long)NAP }, NULL);
+		a->m = question;
+		rc = asker_begin(a);
+		if (rc && rc != -EPIPE)
+			return rc;
+	}
+}
+
+static void asker_tell(struct rcm_asker *a, int rc)
+{
+	bool ends;
+
+	asker_hang_up(a);
+	pthread_mutex_lock(&a->lock);
+	ends = a->ends;
+	pthread_mutex_unlock(&a->lock);
+	/* rcm_ipoib_forget() waits for this thread, so the id is still there */
+	if (!ends)
+		a->take(a->id, rc, &a->m.gid);
+}
+
+static void *asker_run(void *arg)
+{
+	struct rcm_asker *a = arg;
+
+	asker_tell(a, asker_wait(a, a->due));
+	return NULL;
+}
+
+/* Starts the thread, which receives no signal that the program waits for. */
+static int asker_start(struct rcm_asker *a)
+{
+	sigset_t all, old;
+	int rc;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	rc = pthread_create(&a->thread, NULL, asker_run, a);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	a->started = rc == 0;
+	return -rc;
+}
+
+static struct rcm_asker *make_asker(struct rcm_id *id, int timeout_ms,
+				    rcm_ipoib_take *take)
+{
+	struct rcm_asker *a = calloc(1, sizeof(*a));
+
+	if (!a)
+		return NULL;
+	a->id = id;
+	a->take = take;
+	a->fd = -1;
+	a->due = vb_clock_read() +
+		 (timeout_ms > 0 ? (unsigned)timeout_ms : DEFAULT_MS) * VB_MSEC;
+	pthread_mutex_init(&a->lock, NULL);
+	return a;
+}
+
+/* Fills in the question for @ip. Nobody answers for an address of this host on
+ * the network: the process of that interface knows its GID. False: no interface
+ * has @from. */
+static bool fill_question(struct rcm_asker *a, const struct vb_gid *from,
+			  const struct vb_gid *ip)
+{
+	char own[IF_NAMESIZE];
+
+	a->m = (struct vb_ipoib){ .op = IPOIB_ASK,
+				  .version = VB_IPOIB_VERSION,
+				  .ip = *ip };
+	if (!ipoib_interface(from, a->name))
+		return false;
+	if (ipoib_interface(ip, own)) {
+		a->m.op = IPOIB_OWN;
+		memcpy(a->name, own, sizeof(own));
+	}
+	return true;
+}
+
+void rcm_ipoib_forget(struct rcm_id *id)
+{
+	struct rcm_asker *a = id->asker;
+
+	id->asker = NULL;
+	if (!a)
+		return;
+	pthread_mutex_lock(&a->lock);
+	a->ends = true;
+	if (a->fd >= 0)
+		shutdown(a->fd, SHUT_RDWR);
+	pthread_mutex_unlock(&a->lock);
+	/* a child of fork() has not the thread */
+	if (a->started && id->forks == rcm.forks)
+		pthread_join(a->thread, NULL);
+	asker_hang_up(a);
+	pthread_mutex_destroy(&a->lock);
+	free(a);
+}
+
+int rcm_ipoib_ask(struct rcm_id *id, const struct vb_gid *from,
+		  const struct vb_gid *ip, int timeout_ms, rcm_ipoib_take *take)
+{
+	struct rcm_asker *a;
+	int rc;
+
+	rcm_ipoib_forget(id);
+	a = id->asker = make_asker(id, timeout_ms, take);
+	if (!a)
+		return -ENOMEM;
+	if (!fill_question(a, from, ip))
+		return -ENODEV;
+	rc = asker_begin(a);
+	if (rc == 0)
+		rc = hear_answer(a->fd, &a->m,
+				 VB_MIN(a->due, vb_clock_read() + SHORT_WAIT));
+	if (rc != -ETIMEDOUT && rc != -EPIPE) {
+		asker_tell(a, rc);
+		return 0;
+	}
+	return asker_start(a);
 }

@@ -31,6 +31,7 @@ struct rcm_group {
 	 * the program did; and whether it has been answered. Kind 0: RoCE. */
 	struct vb_ipc_cm asked;
 	bool joined;
+	bool wild; /* the program asked for any group, by address zero */
 };
 
 /* The prefixes of groups that stand for IPv4 and IPv6 groups (RFC 4391, section
@@ -53,6 +54,20 @@ static struct rcm_group **find(struct rcm_id *id, const void *gid)
 	return at;
 }
 
+/* As find(), for a name of the program's: the address zero names the group that
+ * was asked for by it, though that has a GID by now. */
+static struct rcm_group **find_named(struct rcm_id *id,
+				     const struct vb_gid *gid)
+{
+	struct rcm_group **at = find(id, gid->raw);
+
+	if (*at || !vb_gid_is_zero(gid))
+		return at;
+	for (at = &id->groups; *at && !(*at)->wild;)
+		at = &(*at)->next;
+	return at;
+}
+
 /* Adds the group to the list. @asked: the GROUP_JOIN of InfiniBand; NULL: RoCE.
  */
 static int mcast_enter(struct rcm_id *id, const struct vb_gid *gid,
@@ -71,6 +86,7 @@ static int mcast_enter(struct rcm_id *id, const struct vb_gid *gid,
 	if (asked)
 		g->asked = *asked;
 	pthread_mutex_lock(&rcm.lock);
+	g->wild = vb_gid_is_zero(gid);
 	joined_before = *find(id, gid->raw);
 	if (!joined_before) {
 		g->next = id->groups;
@@ -87,7 +103,7 @@ static int mcast_leave(struct rcm_id *id, const struct vb_gid *gid)
 	struct rcm_group **at, *g;
 
 	pthread_mutex_lock(&rcm.lock);
-	at = find(id, gid->raw);
+	at = find_named(id, gid);
 	g = *at;
 	if (g)
 		*at = g->next;
@@ -186,8 +202,9 @@ static int join_fabric(struct rcm_id *id, const struct sockaddr *a,
 	m.place = id->path.place;
 	m.src = id->path.src;
 	m.dst = rcm_mgid_of(id, a);
+	m.space = (uint16_t)id->pub.ps;
 	m.pkey = id->path.pkey;
-	m.qkey = RCM_QKEY;
+	m.qkey = id->qkey;
 	m.tclass = id->tos;
 	m.flags = sends_only ? IPC_CM_SENDS_ONLY : 0;
 	rc = mcast_enter(id, &m.dst, sends_only, context, &m);
@@ -245,8 +262,10 @@ bool rcm_group_take(struct rcm_id *id, const struct vb_ipc_cm *m,
 	if (g) {
 		news = !g->joined || m->status;
 		g->joined = !m->status;
-		g->gid = m->dst;
-		g->lid = m->dlid;
+		if (m->dlid) {
+			g->gid = g->asked.dst = m->dst;
+			g->lid = m->dlid;
+		}
 		context = g->context;
 	}
 	pthread_mutex_unlock(&rcm.lock);

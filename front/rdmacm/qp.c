@@ -11,15 +11,28 @@
 
 #include "base/rand.h"
 
+#define FULL_MEMBER 0x8000 /* the bit of a P_Key */
+
+/* Returns the index of the path's P_Key, or -1. The highest bit of a P_Key
+ * tells a full member from a limited one: it is the port's own, whatever the
+ * path's record has, and a full membership is preferred (IBA 10.9.1.2). */
+static int pkey_index(const struct rcm_id *id)
+{
+	const uint16_t full = id->path.pkey | FULL_MEMBER;
+	const uint16_t limited = id->path.pkey & (FULL_MEMBER - 1);
+	int index = ibv_get_pkey_index(id->pub.verbs, 1, htobe16(full));
+
+	return index < 0
+		       ? ibv_get_pkey_index(id->pub.verbs, 1, htobe16(limited))
+		       : index;
+}
+
 /* Returns the index of the path's P_Key. The port's table may have changed
  * since the path was found; then the verbs call refuses the state. */
 static uint16_t index_of_pkey(const struct rcm_id *id)
 {
-	int index = 0;
+	int index = rcm_is_ib(id) ? pkey_index(id) : 0;
 
-	if (rcm_is_ib(id))
-		index = ibv_get_pkey_index(id->pub.verbs, 1,
-					   htobe16(id->path.pkey));
 	return index < 0 ? UINT16_MAX : (uint16_t)index;
 }
 
@@ -50,7 +63,7 @@ static void qp_fill_datagram(const struct rcm_id *id, struct ibv_qp_attr *a,
 		*mask |= IBV_QP_SQ_PSN;
 	a->port_num = 1;
 	a->pkey_index = index_of_pkey(id);
-	a->qkey = RCM_QKEY;
+	a->qkey = id->qkey;
 }
 
 void rcm_fill_ah(const struct rcm_id *id, struct ibv_ah_attr *ah,

@@ -62,6 +62,7 @@ struct rcm_channel {
 enum rcm_state {
 	RCM_NEW,
 	RCM_BOUND,	/* the id has a port */
+	RCM_RESOLVING,	/* a thread asks for the peer's GID */
 	RCM_RESOLVED,	/* the id has the peer's address and a device */
 	RCM_ROUTING,	/* a subnet administrator is asked for the path */
 	RCM_ROUTED,	/* the id has the path to the peer */
@@ -141,10 +142,16 @@ struct rcm_id {
 	struct rcm_stream *stream;
 	/* changed under rcm.lock, and only by the thread that uses the id */
 	struct rcm_device *device;
+	/* asks, or has asked, for the peer's GID (ipoib.c); NULL: nobody has */
+	struct rcm_asker *asker;
 
 	/* an AF_IB address may name a port space other than pub.ps */
 	uint16_t port, space;
 	uint8_t flags, tos;
+	/* the traffic class in the address that the program named as its
+	 * own */
+	uint8_t traffic_class;
+	uint32_t qkey; /* of the id's datagrams */
 	/* secret number of the port: a child of fork() that shows it may listen
 	 * at that port (RCM_OPTION_SECRET) */
 	uint64_t secret;
@@ -358,6 +365,8 @@ uint16_t rcm_port_of(const struct sockaddr *a);
 void rcm_port_set(struct sockaddr *a, uint16_t port);
 /* True if @a is the wildcard address. */
 bool rcm_address_is_any(const struct sockaddr *a);
+/* Returns the traffic class in the address; 0: it has none. */
+uint8_t rcm_address_class(const struct sockaddr *a);
 /* True if @a is in 127.0.0.0/8 or is ::1. */
 bool rcm_address_is_loopback(const struct sockaddr *a);
 /* Writes the IPv4 or IPv6 address @gid to @a, which has room for a
@@ -420,14 +429,27 @@ int rcm_places_tell(int fd);
 /* Functions of ipoib.c: IP addresses on InfiniBand. */
 
 /* Sets the device of @id to the adapter whose IPoIB interface has the address
- * @ip, and the P_Key of the path to the interface's. -ENODEV: no interface of
- * this process's adapters has it. */
+ * @ip, the P_Key of the path to the interface's, and in the port space IPoIB
+ * the Q_Key to the interface's. -ENODEV: no interface of this process's
+ * adapters has it. */
 int rcm_ipoib_choose(struct rcm_id *id, const struct vb_gid *ip);
+/* Takes the GID of the neighbour for which rcm_ipoib_ask() was called. @error:
+ * 0 or -errno. */
+typedef void rcm_ipoib_take(struct rcm_id *id, int error,
+			    const struct vb_gid *gid);
 /* Finds the GID of the neighbour @ip of the IPoIB interface that has the
  * address
- * @from. May take some seconds. -EHOSTUNREACH: nobody answers for @ip. */
-int rcm_ipoib_neighbour(const struct vb_gid *from, const struct vb_gid *ip,
-			struct vb_gid *gid);
+ * @from. @take is called with it, or with an error: -EHOSTUNREACH: nobody
+ * answers for @ip; -ETIMEDOUT: nobody has answered within @timeout_ms. It is
+ * called before this function returns, or by another thread. -ENODEV: no
+ * interface has @from; -EAGAIN: no thread can be started. Then @take is not
+ * called. */
+int rcm_ipoib_ask(struct rcm_id *id, const struct vb_gid *from,
+		  const struct vb_gid *ip, int timeout_ms,
+		  rcm_ipoib_take *take);
+/* Ends the question of @id, if there is one. Afterwards @take is not called any
+ * more. The caller does not hold rcm.lock. */
+void rcm_ipoib_forget(struct rcm_id *id);
 
 /* Functions of route.c: paths of InfiniBand. */
 

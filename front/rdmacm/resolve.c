@@ -255,6 +255,8 @@ VB_EXPORT int rdma_bind_addr(struct rdma_cm_id *pub, struct sockaddr *addr)
 	rc = choose_for(id, addr);
 	if (rc == 0)
 		rc = rcm_bind(id, addr);
+	if (rc == 0)
+		id->traffic_class = rcm_address_class(addr);
 	return rc ? rcm_fail(-rc) : 0;
 }
 
@@ -351,23 +353,6 @@ static uint16_t pkey_to(const struct sockaddr *dst)
 	return pkey ? pkey : DEFAULT_PKEY;
 }
 
-/* Finds the GID of the peer @dst of a path from @from on InfiniBand. @gid: the
- * address @dst as a GID; on return that of the peer's port. */
-static int find_peer(const struct rcm_id *id, const struct vb_gid *from,
-		     const struct sockaddr *dst, struct vb_gid *gid)
-{
-	const struct vb_gid ip = *gid;
-
-	if (!rcm_is_ib(id) || dst->sa_family == AF_IB ||
-	    vb_gid_is_loopback(&ip))
-		return 0;
-	if (vb_gid_is_multicast(&ip)) {
-		*gid = rcm_mgid_of(id, dst);
-		return 0;
-	}
-	return rcm_ipoib_neighbour(from, &ip, gid);
-}
-
 /* Fills in what the path has before a route is known. */
 static void begin_path(struct rcm_id *id, const struct sockaddr *dst)
 {
@@ -384,12 +369,76 @@ static void begin_path(struct rcm_id *id, const struct sockaddr *dst)
 	w->flow_label = (id->port * 31u + w->dst_port) & 0xfffff;
 }
 
-/* Does what rdma_resolve_addr() does, but queues no event. 0 or -errno. */
+/* Completes the path, whose other end has the GID @peer. 0 or -errno. */
+static int finish_path(struct rcm_id *id, const struct vb_gid *peer)
+{
+	struct rdma_addr *a = &id->pub.route.addr;
+	const struct vb_gid from = rcm_gid_of(&a->src_addr);
+	const struct vb_gid to = rcm_gid_of(&a->dst_addr);
+	int rc;
+
+	name_ends(id, &from, &to, peer);
+	begin_path(id, &a->dst_addr);
+	memcpy(a->addr.ibaddr.sgid.raw, id->path.src.raw, 16);
+	memcpy(a->addr.ibaddr.dgid.raw, id->path.dst.raw, 16);
+	a->addr.ibaddr.pkey = htobe16(id->path.pkey);
+	rc = meet_neighbour(id);
+	id->state = rc ? RCM_BOUND : RCM_RESOLVED;
+	return rc;
+}
+
+/* Queues the event of rdma_resolve_addr(). */
+static int tell_resolved(struct rcm_id *id, int rc)
+{
+	return rcm_event_local(
+		id, rc ? RDMA_CM_EVENT_ADDR_ERROR : RDMA_CM_EVENT_ADDR_RESOLVED,
+		rc);
+}
+
+/* May run in a thread of this library. */
+static void take_peer(struct rcm_id *id, int error, const struct vb_gid *gid)
+{
+	if (error == 0)
+		error = finish_path(id, gid);
+	else
+		id->state = RCM_BOUND;
+	if (tell_resolved(id, error))
+		vb_log(LOG_WARN,
+		       "rdmacm: the end of rdma_resolve_addr() was not reported: out of memory");
+}
+
+/* Finds the GID of the peer at the other end of the path and completes the
+ * path. On InfiniBand an IPoIB interface is asked for it; another thread then
+ * waits for the answer. Returns 0: an event comes; or -errno. */
+static int meet_peer(struct rcm_id *id, int timeout_ms)
+{
+	const struct sockaddr *dst = &id->pub.route.addr.dst_addr;
+	const struct vb_gid from = rcm_gid_of(&id->pub.route.addr.src_addr);
+	struct vb_gid to = rcm_gid_of(dst);
+	int rc;
+
+	if (rcm_is_ib(id) && dst->sa_family != AF_IB &&
+	    !vb_gid_is_loopback(&to)) {
+		if (!vb_gid_is_multicast(&to)) {
+			id->state = RCM_RESOLVING;
+			rc = rcm_ipoib_ask(id, &from, &to, timeout_ms,
+					   take_peer);
+			if (rc)
+				id->state = RCM_BOUND;
+			return rc;
+		}
+		to = rcm_mgid_of(id, dst);
+	}
+	rc = finish_path(id, &to);
+	return rc ? rc : tell_resolved(id, 0);
+}
+
+/* Does what rdma_resolve_addr() does. Returns 0: an event comes; or -errno. */
 static int resolve(struct rcm_id *id, const struct sockaddr *src,
-		   const struct sockaddr *dst)
+		   const struct sockaddr *dst, int timeout_ms)
 {
 	struct sockaddr_storage from;
-	struct vb_gid gid, to, peer;
+	struct vb_gid gid;
 	int rc = rcm_space_of(dst, id->pub.ps);
 
 	if (rc < 0)
@@ -400,9 +449,6 @@ static int resolve(struct rcm_id *id, const struct sockaddr *src,
 		return rc;
 	gid = rcm_gid_of((struct sockaddr *)&from);
 	rc = choose_way(id, (struct sockaddr *)&from, dst);
-	peer = to = rcm_gid_of(dst);
-	if (rc == 0)
-		rc = find_peer(id, &gid, dst, &peer);
 	if (rc == 0 && id->state == RCM_NEW)
 		rc = rcm_bind(id, (struct sockaddr *)&from);
 	if (rc)
@@ -416,16 +462,7 @@ static int resolve(struct rcm_id *id, const struct sockaddr *src,
 	memcpy(&id->pub.route.addr.dst_storage, dst, rcm_address_bytes(dst));
 	id->path.flags = (uint8_t)((id->flags & IPC_CM_PLAIN) |
 				   (id->v1 ? IPC_CM_V1 : 0));
-	name_ends(id, &gid, &to, &peer);
-	begin_path(id, dst);
-	memcpy(id->pub.route.addr.addr.ibaddr.sgid.raw, id->path.src.raw, 16);
-	memcpy(id->pub.route.addr.addr.ibaddr.dgid.raw, id->path.dst.raw, 16);
-	id->pub.route.addr.addr.ibaddr.pkey = htobe16(id->path.pkey);
-	rc = meet_neighbour(id);
-	if (rc)
-		return rc;
-	id->state = RCM_RESOLVED;
-	return 0;
+	return meet_peer(id, timeout_ms);
 }
 
 VB_EXPORT int rdma_resolve_addr(struct rdma_cm_id *pub,
@@ -439,12 +476,13 @@ VB_EXPORT int rdma_resolve_addr(struct rdma_cm_id *pub,
 		return rcm_fail(EINVAL);
 	if (id->state != RCM_NEW && id->state != RCM_BOUND)
 		return rcm_fail(EINVAL);
-	rc = resolve(id, src_addr, dst_addr);
+	if (src_addr && id->state == RCM_NEW)
+		id->traffic_class = rcm_address_class(src_addr);
+	rc = resolve(id, src_addr, dst_addr, timeout_ms);
 	if (rc == -EADDRINUSE || rc == -EINVAL || rc == -EPROTONOSUPPORT)
 		return rcm_fail(-rc);
-	rc = rcm_event_local(
-		id, rc ? RDMA_CM_EVENT_ADDR_ERROR : RDMA_CM_EVENT_ADDR_RESOLVED,
-		rc);
+	if (rc)
+		rc = tell_resolved(id, rc);
 	return rc ? rcm_fail(-rc) : rcm_event_complete(id);
 }
 

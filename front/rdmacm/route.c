@@ -25,7 +25,14 @@ int rcm_route_ask(struct rcm_id *id, int timeout_ms)
 	m.src = id->path.src;
 	m.dst = id->path.dst;
 	m.pkey = id->path.pkey;
-	m.tclass = id->path.tclass;
+	/* As Linux does: the TOS of IPv4 is the class of quality of service,
+	 * and other addresses have a traffic class in them. */
+	if (id->pub.route.addr.src_addr.sa_family == AF_INET) {
+		m.flags |= IPC_CM_QOS_CLASS;
+		m.tclass = id->tos;
+	} else {
+		m.tclass = id->traffic_class;
+	}
 	m.space = id->path.space;
 	m.dst_port = id->path.dst_port;
 	m.timeout_ms = timeout_ms > 0 ? (uint32_t)timeout_ms : DEFAULT_MS;

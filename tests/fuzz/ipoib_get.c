@@ -15,6 +15,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
 	MUST(vb_ipoib_get(written, sizeof(written), &again));
 	MUST(m.op == again.op && m.port == again.port);
 	MUST(m.pkey == again.pkey && m.error == again.error);
+	MUST(m.qkey == again.qkey);
 	MUST(m.mtu == again.mtu && m.qpn == again.qpn && m.guid == again.guid);
 	MUST(vb_gid_equal(&m.ip, &again.ip));
 	MUST(vb_gid_equal(&m.gid, &again.gid));

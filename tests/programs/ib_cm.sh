@@ -267,7 +267,7 @@ over_ip() {
 unreachable() {
 	! (node a Hca3 rping -c -a 10.9.0.77 -C 1) >"$work/none" 2>&1
 	cat "$work/none"
-	grep -q "ADDR_ERROR, error -113" "$work/none"
+	grep -q "ADDR_ERROR, error -110" "$work/none" # in rping's 2 s
 }
 if ! "$verbena" --help 2>&1 | grep -q 'verbena ipoib' ||
 	[ ! -c /dev/net/tun ]; then

@@ -138,6 +138,9 @@ static struct vb_ipc_cm path_of(uint32_t id, enum vb_ipc_cm_kind kind)
 }
 
 static uint8_t life = 18; /* of packets on the administrator's paths */
+static uint16_t path_pkey = 0xffff;   /* of those paths */
+static struct vb_sa_hdr path_asked;   /* the last question for one, */
+static struct vb_sa_path path_wanted; /* and its record */
 
 /* The administrator answers the request that it has heard. */
 static void sa_answers(uint8_t method, uint16_t status)
@@ -146,7 +149,7 @@ static void sa_answers(uint8_t method, uint16_t status)
 				.sgid = fake_gid(PORT_GUID),
 				.dlid = PEER_LID,
 				.slid = OWN_LID,
-				.pkey = 0xffff,
+				.pkey = path_pkey,
 				.sl = 3,
 				.mtu = 4,
 				.rate = 3,
@@ -161,6 +164,8 @@ static void sa_answers(uint8_t method, uint16_t status)
 	assert_true(vb_sa_hdr_get(mad, sizeof(mad), &h));
 	assert_int_equal(h.attr_id, SA_PATH);
 	assert_int_equal(h.method, SA_GET);
+	path_asked = h;
+	(void)!vb_sa_path_get(mad, &path_wanted);
 	h.method = method;
 	h.status = status;
 	vb_sa_path_put(mad, &h, &p);
@@ -227,6 +232,55 @@ static void path__that_there_is_not(void **state)
 	say(&m, -1);
 	sa_answers(SA_GET_RESP, SA_NO_RECORDS);
 	assert_int_equal(answer().status, EINVAL);
+}
+
+/* The administrator may tell of the P_Key that the peer is a full member, or
+ * that this port is a limited one. */
+static void path__of_either_membership(void **state)
+{
+	struct vb_ipc_cm m = path_of(CALLER, IPC_CM_PATH), e;
+
+	(void)state;
+	give();
+	bind_to(CALLER, fake_gid(PORT_GUID), 0, 0);
+	say(&m, -1);
+	path_pkey = 0x7fff;
+	sa_answers(SA_GET_RESP, 0);
+	e = answer();
+	assert_int_equal(e.status, 0);
+	assert_int_equal(e.pkey, 0x7fff);
+	/* a path of another partition was not wanted */
+	m.dst_port++;
+	say(&m, -1);
+	path_pkey = 0x8001;
+	sa_answers(SA_GET_RESP, 0);
+	path_pkey = 0xffff;
+	assert_int_equal(answer().status, EINVAL);
+}
+
+static void path__of_a_class_of_quality(void **state)
+{
+	struct vb_ipc_cm m = path_of(CALLER, IPC_CM_PATH);
+
+	(void)state;
+	give();
+	bind_to(CALLER, fake_gid(PORT_GUID), 0, 0);
+	m.tclass = 0x28;
+	say(&m, -1);
+	sa_answers(SA_GET_RESP, 0);
+	(void)answer();
+	assert_true(path_asked.mask & SA_PATH_TCLASS);
+	assert_false(path_asked.mask & SA_PATH_QOS_CLASS);
+	assert_int_equal(path_wanted.tclass, 0x28);
+	assert_int_equal(path_wanted.qos_class, 0);
+	m.flags |= IPC_CM_QOS_CLASS;
+	say(&m, -1);
+	sa_answers(SA_GET_RESP, 0);
+	(void)answer();
+	assert_false(path_asked.mask & SA_PATH_TCLASS);
+	assert_true(path_asked.mask & SA_PATH_QOS_CLASS);
+	assert_int_equal(path_wanted.tclass, 0);
+	assert_int_equal(path_wanted.qos_class, 0x28);
 }
 
 /* A fabric that never says that nobody answers. */
@@ -430,18 +484,33 @@ static struct vb_sa_hdr sa_hears_group(struct vb_sa_mcmember *g)
 	return h;
 }
 
+static void sa_says_group(struct vb_sa_hdr h, const struct vb_sa_mcmember *g,
+			  uint16_t status)
+{
+	uint8_t mad[VB_MAD_BYTES];
+
+	h.method = SA_GET_RESP;
+	h.status = status;
+	vb_sa_mcmember_put(mad, &h, g);
+	fake_say_mad(&fabric, SA_AGENT, 0, SM_LID, mad, sizeof(mad));
+	vb_host_cm_poll(cm, now);
+}
+
 static void sa_joins(uint16_t mlid)
 {
 	struct vb_sa_mcmember g;
 	struct vb_sa_hdr h = sa_hears_group(&g);
-	uint8_t mad[VB_MAD_BYTES];
 
 	assert_int_equal(h.method, SA_SET);
-	h.method = SA_GET_RESP;
 	g.mlid = mlid;
 	g.mtu = 4;
-	vb_sa_mcmember_put(mad, &h, &g);
-	fake_say_mad(&fabric, SA_AGENT, 0, SM_LID, mad, sizeof(mad));
+	sa_says_group(h, &g, 0);
+}
+
+static void sa_asks_again(void)
+{
+	fabric.port.reregisters++;
+	fake_say_port(&fabric);
 	vb_host_cm_poll(cm, now);
 }
 
@@ -470,9 +539,7 @@ static void group__is_joined_once_and_left_once(void **state)
 	say(&m, -1);
 	assert_int_equal(answer().status, EADDRINUSE);
 	/* a manager that has forgotten it is asked again */
-	fabric.port.reregisters++;
-	fake_say_port(&fabric);
-	vb_host_cm_poll(cm, now);
+	sa_asks_again();
 	sa_joins(0xc006);
 	assert_int_equal(answer().status, ENETRESET);
 	assert_int_equal(answer().status, ENETRESET);
@@ -485,6 +552,130 @@ static void group__is_joined_once_and_left_once(void **state)
 	assert_int_equal(sa_hears_group(&g).method, SA_DELETE);
 	assert_int_equal(g.join_state, SA_FULL_MEMBER);
 	assert_int_equal(g.mgid.raw[15], 1);
+}
+
+/* A manager that has forgotten the group refuses it. */
+static void group__that_cannot_be_joined_again(void **state)
+{
+	struct vb_ipc_cm m = path_of(CALLER, IPC_CM_GROUP_JOIN);
+	struct vb_sa_mcmember g;
+	struct vb_sa_hdr h;
+
+	(void)state;
+	give();
+	bind_to(CALLER, fake_gid(PORT_GUID), 0, 0);
+	m.dst = (struct vb_gid){ { 0xff, 0x12, 0xa0, 0x1b, [15] = 1 } };
+	say(&m, -1);
+	sa_joins(0xc005);
+	assert_int_equal(answer().status, 0);
+	sa_asks_again();
+	h = sa_hears_group(&g);
+	sa_says_group(h, &g, SA_DENIED);
+	assert_int_equal(answer().status, EINVAL);
+	/* it is no member, and may try */
+	say(&m, -1);
+	sa_joins(0xc006);
+	assert_int_equal(answer().dlid, 0xc006);
+}
+
+/* Who asks for any group gets one, and keeps that. */
+static void group__of_any_gid_keeps_its_gid(void **state)
+{
+	struct vb_ipc_cm m = path_of(CALLER, IPC_CM_GROUP_JOIN), e;
+	const struct vb_gid given = { { 0xff, 0x12, 0xa0, 0x1b, [15] = 9 } };
+	struct vb_sa_mcmember g;
+	struct vb_sa_hdr h;
+
+	(void)state;
+	give();
+	bind_to(CALLER, fake_gid(PORT_GUID), 0, 0);
+	m.dst = (struct vb_gid){ { 0 } };
+	say(&m, -1);
+	h = sa_hears_group(&g);
+	assert_true(vb_gid_is_zero(&g.mgid));
+	g.mgid = given;
+	g.mlid = 0xc005;
+	g.mtu = 4;
+	sa_says_group(h, &g, 0);
+	e = answer();
+	assert_true(vb_gid_is_zero(&e.src));
+	assert_true(vb_gid_equal(&e.dst, &given));
+	sa_asks_again();
+	h = sa_hears_group(&g);
+	assert_true(vb_gid_equal(&g.mgid, &given));
+	g.mlid = 0xc006;
+	g.mtu = 4;
+	sa_says_group(h, &g, 0);
+	e = answer();
+	assert_int_equal(e.status, ENETRESET);
+	assert_true(vb_gid_equal(&e.src, &given));
+	/* it is left by the name that the program gave it */
+	m.kind = IPC_CM_GROUP_LEAVE;
+	say(&m, -1);
+	assert_int_equal(sa_hears_group(&g).method, SA_DELETE);
+	assert_true(vb_gid_equal(&g.mgid, &given));
+}
+
+/* As Linux has it, a group of the port space IPoIB has what IPoIB's broadcast
+ * group has, but P_Key and GIDs. */
+static void group__of_ipoib_is_as_the_broadcast_group(void **state)
+{
+	static const struct vb_gid broadcast = { { 0xff, 0x12, 0x40, 0x1b, 0xff,
+						   0xff, [12] = 0xff, 0xff,
+						   0xff, 0xff } };
+	struct vb_ipc_cm m = path_of(CALLER, IPC_CM_GROUP_JOIN);
+	const struct vb_gid mgid = { { 0xff, 0x12, 0x40, 0x1b, 0xff,
+				       0xff, [15] = 5 } };
+	struct vb_sa_mcmember g;
+	struct vb_sa_hdr h;
+
+	(void)state;
+	give();
+	bind_to(CALLER, fake_gid(PORT_GUID), 0, 0);
+	m.space = VB_IPC_CM_IPOIB;
+	m.qkey = 0x01234567;
+	m.dst = mgid;
+	say(&m, -1);
+	h = sa_hears_group(&g);
+	assert_int_equal(h.method, SA_GET);
+	assert_int_equal(h.mask, SA_MC_MGID);
+	assert_true(vb_gid_equal(&g.mgid, &broadcast));
+	g = (struct vb_sa_mcmember){ .mgid = broadcast,
+				     .qkey = 0xb1b,
+				     .mlid = 0xc000,
+				     .mtu = 4,
+				     .tclass = 7,
+				     .pkey = 0xffff,
+				     .rate = 3,
+				     .sl = 2,
+				     .flow_label = 0x12345,
+				     .hop_limit = 9 };
+	sa_says_group(h, &g, 0);
+	h = sa_hears_group(&g);
+	assert_int_equal(h.method, SA_SET);
+	assert_int_equal(h.mask,
+			 SA_MC_MGID | SA_MC_PORT_GID | SA_MC_JOIN_STATE |
+				 SA_MC_PKEY | SA_MC_QKEY | SA_MC_SL |
+				 SA_MC_FLOW_LABEL | SA_MC_TCLASS | SA_MC_RATE |
+				 SA_MC_MTU | SA_MC_HOP_LIMIT);
+	assert_true(vb_gid_equal(&g.mgid, &mgid));
+	assert_int_equal(g.qkey, 0xb1b);
+	assert_int_equal(g.mtu, 4);
+	assert_int_equal(g.mtu_selector, SA_EXACTLY);
+	assert_int_equal(g.rate, 3);
+	assert_int_equal(g.sl, 2);
+	assert_int_equal(g.tclass, 7);
+	assert_int_equal(g.flow_label, 0x12345);
+	assert_int_equal(g.hop_limit, 9);
+	g.mlid = 0xc001;
+	sa_says_group(h, &g, 0);
+	assert_int_equal(answer().qkey, 0xb1b);
+	/* without a broadcast group there is no such group */
+	m.dst.raw[15]++;
+	say(&m, -1);
+	h = sa_hears_group(&g);
+	sa_says_group(h, &g, SA_NO_RECORDS);
+	assert_int_equal(answer().status, EINVAL);
 }
 
 /* RoCEv2 does not reach a program that has only adapters of fabrics, so the
@@ -513,6 +704,8 @@ int main(void)
 		TEST(path__is_the_administrators),
 		TEST(path__without_a_life_time),
 		TEST(path__that_there_is_not),
+		TEST(path__of_either_membership),
+		TEST(path__of_a_class_of_quality),
 		TEST(path__nobody_answers),
 		TEST(path__is_of_the_programs_own_port),
 		TEST(connect__by_lids),
@@ -520,6 +713,9 @@ int main(void)
 		TEST(request__by_lids),
 		TEST(request__of_a_path_that_it_did_not_take),
 		TEST(group__is_joined_once_and_left_once),
+		TEST(group__that_cannot_be_joined_again),
+		TEST(group__of_any_gid_keeps_its_gid),
+		TEST(group__of_ipoib_is_as_the_broadcast_group),
 		TEST(program__needs_no_roce),
 	};
 

@@ -124,6 +124,35 @@ static void route__comes_from_the_administrator(void **state)
 	assert_int_equal(p->packet_life_time, 18);
 }
 
+/* As Linux asks: by the TOS of IPv4, else by the address's traffic class. */
+static void route__of_a_service(void **state)
+{
+	(void)state;
+	id->tos = 0x28;
+	id->traffic_class = 0x30;
+	take_route();
+	assert_true(fake.told[0].flags & IPC_CM_QOS_CLASS);
+	assert_int_equal(fake.told[0].tclass, 0x28);
+	id->state = RCM_RESOLVED;
+	id->pub.route.addr.src_addr.sa_family = AF_INET6;
+	take_route();
+	assert_false(fake.told[1].flags & IPC_CM_QOS_CLASS);
+	assert_int_equal(fake.told[1].tclass, 0x30);
+}
+
+/* The port is a full member, whatever the administrator's record says. */
+static void route__of_a_limited_pkey(void **state)
+{
+	struct ibv_qp_attr a = { .qp_state = IBV_QPS_INIT };
+	int mask;
+
+	(void)state;
+	take_route();
+	id->path.pkey = 0x0002;
+	assert_int_equal(rdma_init_qp_attr(&id->pub, &a, &mask), 0);
+	assert_int_equal(a.pkey_index, 5);
+}
+
 static void route__fails_with_the_administrators_error(void **state)
 {
 	const struct vb_ipc_cm m = arrives(IPC_CM_ROUTE, ETIMEDOUT);
@@ -300,6 +329,40 @@ static void group__has_the_administrators_lid_and_qkey(void **state)
 	assert_int_equal(fake.told[1].kind, IPC_CM_GROUP_LEAVE);
 }
 
+/* The program does not know the GID, and need not. */
+static void group__of_any_gid_is_left_by_that_name(void **state)
+{
+	struct sockaddr_in a = { .sin_family = AF_INET };
+	struct vb_ipc_cm m = group_event(0);
+	const struct vb_gid given = m.dst;
+	struct rdma_cm_event *e;
+
+	(void)state;
+	assert_int_equal(
+		rdma_join_multicast(&id->pub, (struct sockaddr *)&a, NULL), 0);
+	assert_true(vb_gid_is_zero(&fake.told[0].dst));
+	m.src = (struct vb_gid){ { 0 } };
+	rcm_event_arrived(&m);
+	e = next();
+	assert_int_equal(e->event, RDMA_CM_EVENT_MULTICAST_JOIN);
+	assert_memory_equal(e->param.ud.ah_attr.grh.dgid.raw, given.raw, 16);
+	assert_int_equal(rdma_ack_cm_event(e), 0);
+	/* the port could not join it again */
+	m.src = given;
+	m.status = EINVAL;
+	m.dlid = 0;
+	rcm_event_arrived(&m);
+	e = next();
+	assert_int_equal(e->event, RDMA_CM_EVENT_MULTICAST_ERROR);
+	assert_int_equal(rdma_ack_cm_event(e), 0);
+	assert_int_equal(rdma_leave_multicast(&id->pub, (struct sockaddr *)&a),
+			 0);
+	assert_int_equal(fake.told[1].kind, IPC_CM_GROUP_LEAVE);
+	assert_memory_equal(fake.told[1].dst.raw, given.raw, 16);
+	assert_int_equal(rdma_leave_multicast(&id->pub, (struct sockaddr *)&a),
+			 -1);
+}
+
 static void group__that_was_left_before_the_answer(void **state)
 {
 	struct sockaddr_ib a = group_gid();
@@ -322,12 +385,15 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		RC(route__comes_from_the_administrator),
+		RC(route__of_a_service),
+		RC(route__of_a_limited_pkey),
 		RC(route__fails_with_the_administrators_error),
 		RC(route__that_nobody_has_asked_for),
 		RC(route__is_the_queue_pairs_way),
 		RC(route__of_the_programs_own),
 		UD(group__of_ip_has_the_gid_of_its_space),
 		UD(group__has_the_administrators_lid_and_qkey),
+		UD(group__of_any_gid_is_left_by_that_name),
 		UD(group__that_was_left_before_the_answer),
 	};
 

@@ -5,14 +5,16 @@
 
 #include <arpa/inet.h>
 #include <endian.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "tests/unit/netns.h"
 #include "wire/ipoib.h"
 
-#define OWN  "127.0.0.1"
+#define OWN  "192.0.2.1"
 #define PEER "192.0.2.7"
 
 static struct rdma_event_channel *channel;
@@ -20,6 +22,8 @@ static struct rcm_id *id;
 static int listener;
 static pthread_t process;
 static unsigned asks;
+static long slow;	  /* how long the process takes to answer, in ns */
+static unsigned refusals; /* connections that the process closes at first */
 
 /* The GID that the fake device has. */
 static const struct vb_gid own_gid = { { [10] = 0xff, 0xff, 10, 77, 0, 1 } };
@@ -38,8 +42,11 @@ static void answer(int fd)
 	if (m.op == IPOIB_OWN) {
 		m.gid = own_gid;
 		m.pkey = 0x8002;
+		m.qkey = 0xb1b;
 	} else {
 		asks++;
+		if (slow)
+			nanosleep(&(struct timespec){ 0, slow }, NULL);
 		m.gid = peer_gid;
 		m.error = vb_gid_equal(&m.ip, &peer) ? 0 : -EHOSTUNREACH;
 	}
@@ -52,7 +59,10 @@ static void *serve(void *arg)
 
 	(void)arg;
 	while ((fd = accept(listener, NULL, NULL)) >= 0) {
-		answer(fd);
+		if (refusals)
+			refusals--;
+		else
+			answer(fd);
 		close(fd);
 	}
 	return NULL;
@@ -67,7 +77,8 @@ static int setup(void **state)
 	fake_device.ib = true;
 	fake_device.place = 3;
 	rcm.has_ib = true;
-	asks = 0;
+	asks = refusals = 0;
+	slow = 0;
 	channel = fake_channel();
 	id = fake_id(channel, RDMA_PS_TCP, IBV_QPT_RC, RCM_NEW);
 	listener = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
@@ -121,24 +132,127 @@ static void choose__nothing_without_the_process(void **state)
 	assert_int_equal(rcm_ipoib_choose(id, &own), -ENODEV);
 }
 
-static void neighbour__is_asked_for(void **state)
+/* In the port space IPoIB datagrams have the Q_Key of the interface. */
+static void choose__the_qkey_of_the_interface(void **state)
 {
-	const struct vb_gid own = ip(OWN), peer = ip(PEER);
-	const struct vb_gid silent = ip("192.0.2.8");
-	struct vb_gid gid;
+	const struct vb_gid own = ip(OWN);
 
 	(void)state;
-	assert_int_equal(rcm_ipoib_neighbour(&own, &peer, &gid), 0);
-	assert_true(vb_gid_equal(&gid, &peer_gid));
+	assert_int_equal(rcm_ipoib_choose(id, &own), 0);
+	assert_int_equal(id->qkey, RCM_QKEY);
+	id->pub.ps = RDMA_PS_IPOIB;
+	assert_int_equal(rcm_ipoib_choose(id, &own), 0);
+	assert_int_equal(id->qkey, 0xb1b);
+}
+
+/* Begins to resolve the address @to; returns how long that took. */
+static vb_time begin(const char *to, int timeout_ms)
+{
+	struct sockaddr_in from = { .sin_family = AF_INET }, dst = from;
+	const vb_time start = vb_clock_read();
+
+	inet_pton(AF_INET, OWN, &from.sin_addr);
+	inet_pton(AF_INET, to, &dst.sin_addr);
+	dst.sin_port = htons(7001);
+	id->device = NULL;
+	assert_int_equal(rdma_resolve_addr(&id->pub, (struct sockaddr *)&from,
+					   (struct sockaddr *)&dst, timeout_ms),
+			 0);
+	return vb_clock_read() - start;
+}
+
+/* The event of @what comes, with @status. */
+static void hears(enum rdma_cm_event_type what, int status)
+{
+	struct rdma_cm_event *e;
+
+	for (unsigned i = 0; i < 500 && !fake_is_readable(channel->fd); i++)
+		nanosleep(&(struct timespec){ 0, 10 * VB_MSEC }, NULL);
+	assert_int_equal(rdma_get_cm_event(channel, &e), 0);
+	assert_int_equal(e->event, what);
+	assert_int_equal(e->status, status);
+	assert_int_equal(rdma_ack_cm_event(e), 0);
+}
+
+static void resolve__asks_for_the_neighbour(void **state)
+{
+	(void)state;
+	(void)begin(PEER, 2000);
+	hears(RDMA_CM_EVENT_ADDR_RESOLVED, 0);
 	assert_int_equal(asks, 1);
-	assert_int_equal(rcm_ipoib_neighbour(&own, &silent, &gid),
-			 -EHOSTUNREACH);
-	assert_int_equal(asks, 2);
+	assert_int_equal(id->state, RCM_RESOLVED);
+	assert_true(vb_gid_equal(&id->path.dst, &peer_gid));
+	assert_memory_equal(id->pub.route.addr.addr.ibaddr.dgid.raw,
+			    peer_gid.raw, 16);
+	assert_int_equal(id->path.dst_port, 7001);
+	id->state = RCM_BOUND;
+	(void)begin("192.0.2.8", 2000);
+	hears(RDMA_CM_EVENT_ADDR_ERROR, -EHOSTUNREACH);
+	assert_int_equal(id->state, RCM_BOUND);
 	/* nobody answers for this host's own address on the network */
-	assert_int_equal(rcm_ipoib_neighbour(&own, &own, &gid), 0);
-	assert_true(vb_gid_equal(&gid, &own_gid));
+	(void)begin(OWN, 2000);
+	hears(RDMA_CM_EVENT_ADDR_RESOLVED, 0);
 	assert_int_equal(asks, 2);
-	assert_int_equal(rcm_ipoib_neighbour(&peer, &own, &gid), -ENODEV);
+}
+
+/* The program goes on meanwhile. */
+static void resolve__does_not_wait(void **state)
+{
+	(void)state;
+	slow = 400 * VB_MSEC;
+	assert_in_range(begin(PEER, 2000), 0, 300 * VB_MSEC);
+	assert_int_equal(id->state, RCM_RESOLVING);
+	assert_false(fake_is_readable(channel->fd));
+	hears(RDMA_CM_EVENT_ADDR_RESOLVED, 0);
+	assert_true(vb_gid_equal(&id->path.dst, &peer_gid));
+}
+
+static void resolve__ends_in_its_time(void **state)
+{
+	vb_time start;
+
+	(void)state;
+	slow = 999 * VB_MSEC;
+	start = vb_clock_read();
+	(void)begin(PEER, 100);
+	hears(RDMA_CM_EVENT_ADDR_ERROR, -ETIMEDOUT);
+	assert_in_range(vb_clock_read() - start, 100 * VB_MSEC, 950 * VB_MSEC);
+	assert_int_equal(id->state, RCM_BOUND);
+	/* the id can try again */
+	nanosleep(&(struct timespec){ 1, 0 }, NULL);
+	slow = 0;
+	(void)begin(PEER, 2000);
+	hears(RDMA_CM_EVENT_ADDR_RESOLVED, 0);
+}
+
+/* The process serves a bounded number of programs at a time. */
+static void resolve__of_a_busy_process(void **state)
+{
+	(void)state;
+	slow = 0;
+	id->device = &fake_device;
+	refusals = 0;
+	(void)begin(PEER, 2000);
+	hears(RDMA_CM_EVENT_ADDR_RESOLVED, 0);
+	id->state = RCM_BOUND;
+	slow = 50 * VB_MSEC; /* the answer about the interface comes first */
+	(void)begin(PEER, 2000);
+	refusals = 3;
+	hears(RDMA_CM_EVENT_ADDR_RESOLVED, 0);
+}
+
+/* The id ends while its address is being resolved. */
+static void resolve__is_forgotten(void **state)
+{
+	const vb_time start = vb_clock_read();
+
+	(void)state;
+	slow = 900 * VB_MSEC;
+	(void)begin(PEER, 2000);
+	rdma_destroy_id(&id->pub);
+	assert_in_range(vb_clock_read() - start, 0, 700 * VB_MSEC);
+	assert_false(fake_is_readable(channel->fd));
+	id = fake_id(channel, RDMA_PS_TCP, IBV_QPT_RC, RCM_NEW);
 }
 
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
@@ -148,10 +262,15 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(choose__the_adapter_of_the_interface),
 		TEST(choose__nothing_without_the_process),
-		TEST(neighbour__is_asked_for),
+		TEST(choose__the_qkey_of_the_interface),
+		TEST(resolve__asks_for_the_neighbour),
+		TEST(resolve__does_not_wait),
+		TEST(resolve__ends_in_its_time),
+		TEST(resolve__of_a_busy_process),
+		TEST(resolve__is_forgotten),
 	};
 
-	if (!netns_enter())
+	if (!netns_enter() || system("ip addr add " OWN "/32 dev lo") != 0)
 		return NETNS_SKIP;
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
