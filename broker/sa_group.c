@@ -187,7 +187,7 @@ static void take_membership(struct vb_sa_request *r, int error,
 	name_group(g);
 }
 
-static void ask_to_join(struct sa_group *g, uint32_t timeout_ms, vb_time now)
+static void send_join(struct sa_group *g, uint32_t timeout_ms, vb_time now)
 {
 	const struct vb_sa_hdr h = { .method = SA_SET,
 				     .attr_id = SA_MCMEMBER,
@@ -220,7 +220,7 @@ static void take_model(struct vb_sa_request *r, int error, const uint8_t *mad)
 	g->mask |= SA_MC_QKEY | SA_MC_MTU | SA_MC_TCLASS | SA_MC_RATE |
 		   SA_MC_SL | SA_MC_FLOW_LABEL | SA_MC_HOP_LIMIT;
 	/* The two requests share the time that the program gives. */
-	ask_to_join(g, g->timeout_ms, g->asked_at);
+	send_join(g, g->timeout_ms, g->asked_at);
 }
 
 /* The GID of IPoIB's broadcast group of the partition (RFC 4391, 4). */
@@ -254,7 +254,7 @@ static void ask_membership(struct sa_group *g, uint32_t timeout_ms, vb_time now)
 	if (g->needs_model)
 		ask_for_model(g, timeout_ms, now);
 	else
-		ask_to_join(g, timeout_ms, now);
+		send_join(g, timeout_ms, now);
 }
 
 static struct sa_group *make_group(struct vb_sa_groups *all, unsigned place,
