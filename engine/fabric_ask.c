@@ -125,6 +125,23 @@ int vb_fabric_ask(int fd, const struct vb_umad_where *w, void *answer,
 	return rc;
 }
 
+int vb_fabric_attach(const struct vb_fabric_place *place, unsigned port)
+{
+	const struct vb_umad_where w =
+		vb_fabric_where(UMAD_ATTACH, place, port);
+	struct vb_umad_head answer;
+	int fd = vb_fabric_reach(place), rc;
+	unsigned none = 0;
+
+	if (fd < 0)
+		return fd;
+	rc = vb_fabric_ask(fd, &w, &answer, sizeof(answer), NULL, &none);
+	if (!rc)
+		return fd;
+	close(fd);
+	return rc;
+}
+
 int vb_fabric_query(const struct vb_fabric_place *place, unsigned port,
 		    struct vb_umad_info *info)
 {

@@ -7,20 +7,14 @@
 #include <unistd.h>
 
 #include "base/fdmail.h"
+#include "engine/ipoib_path.h"
 
 int lookup_open(struct lookup *l, const char *name)
 {
-	struct sockaddr_un address;
-	socklen_t len = vb_ipoib_address(&address, name);
-
 	for (unsigned i = 0; i < LOOKUP_CLIENTS; i++)
 		l->clients[i].fd = -1;
-	l->listener = vb_fdmail_bind(&address, len);
-	if (l->listener >= 0 && listen(l->listener, LOOKUP_CLIENTS) < 0) {
-		close(l->listener);
-		l->listener = -1;
-		return -errno;
-	}
+	l->name = name;
+	l->listener = vb_ipoib_listen(name, LOOKUP_CLIENTS);
 	return l->listener < 0 ? l->listener : 0;
 }
 
@@ -38,6 +32,7 @@ void lookup_close(struct lookup *l)
 	for (unsigned i = 0; i < LOOKUP_CLIENTS; i++)
 		close_client(&l->clients[i]);
 	close(l->listener);
+	vb_ipoib_remove(l->name);
 	l->listener = -1;
 }
 

@@ -14,7 +14,8 @@
 #define LOOKUP_FDS (LOOKUP_CLIENTS + 1)
 
 struct lookup {
-	int listener; /* -1: not open */
+	int listener;	  /* -1: not open */
+	const char *name; /* of the interface, the caller's */
 	struct lookup_client {
 		int fd; /* -1: a free place */
 		bool waits;

@@ -3,8 +3,6 @@
  * fixed length and are big-endian. */
 #include "wire/ipoib.h"
 
-#include <stdio.h>
-
 #include "base/bytes.h"
 
 #define USED_BYTES    64
@@ -60,16 +58,4 @@ bool vb_ipoib_get(const uint8_t *bytes, size_t len, struct vb_ipoib *m)
 	return (m->op == IPOIB_OWN || m->op == IPOIB_ASK) &&
 	       m->version == VB_IPOIB_VERSION && m->error <= 0 &&
 	       m->error >= -ERRNO_LARGEST;
-}
-
-/* A leading NUL makes a name abstract; such a name ends with the address's
- * length. */
-socklen_t vb_ipoib_address(struct sockaddr_un *a, const char *name)
-{
-	int len;
-
-	*a = (struct sockaddr_un){ .sun_family = AF_UNIX };
-	len = snprintf(a->sun_path + 1, sizeof(a->sun_path) - 1,
-		       "verbena/ipoib/%.*s", 15, name);
-	return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + len);
 }

@@ -2,16 +2,12 @@
 /*
  * The questions that programs put to the process of an IPoIB interface
  * (`verbena ipoib`): which adapter it uses, and which GID a neighbour has. They
- * go over a SOCK_SEQPACKET UNIX socket with an abstract name, of which there is
- * one for each interface of a network namespace. The process answers its own
- * user and root alone. Each question gets one answer of the same kind, in
- * order.
+ * go over a SOCK_SEQPACKET UNIX socket (engine/ipoib_path.h). The process
+ * answers its own user alone, and root. Each question gets one answer of the
+ * same kind, in order.
  */
 #ifndef WIRE_IPOIB_H
 #define WIRE_IPOIB_H
-
-#include <sys/socket.h>
-#include <sys/un.h>
 
 #include "wire/gid.h"
 
@@ -48,9 +44,5 @@ size_t vb_ipoib_put(uint8_t bytes[VB_IPOIB_BYTES], const struct vb_ipoib *m);
 /* Parse a message of @len bytes. False: it has another length, an unknown
  * question or another version, or an error that is no -errno. */
 bool vb_ipoib_get(const uint8_t *bytes, size_t len, struct vb_ipoib *m);
-
-/* Make the address of the socket of the interface @name. Returns its
- * length. */
-socklen_t vb_ipoib_address(struct sockaddr_un *a, const char *name);
 
 #endif

@@ -19,6 +19,7 @@
 
 #include "base/fdmail.h"
 #include "engine/fabric_path.h"
+#include "engine/ipoib_path.h"
 #include "wire/ipoib.h"
 
 /* How long to wait for the answer about the interface itself, which its process
@@ -47,28 +48,16 @@ struct rcm_asker {
 };
 
 /* Connects to the process of the interface @name. Returns a descriptor that the
- * caller closes, or -errno; -ECONNREFUSED: the interface is no IPoIB interface;
- * -EAGAIN: too many programs wait for its process; -EPERM: that is another
- * user's. */
+ * caller closes, or -errno as of vb_ipoib_connect(). */
 static int ipoib_connect(const char *name)
 {
-	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK,
-			0);
-	struct sockaddr_un a;
-	socklen_t len = vb_ipoib_address(&a, name);
-	int rc = 0;
+	int fd = vb_ipoib_connect(name);
 	uid_t uid;
 
-	if (fd < 0)
-		return -errno;
-	if (connect(fd, (struct sockaddr *)&a, len) < 0)
-		rc = -errno;
-	else if (!vb_fdmail_trusts_peer(fd, &uid))
-		rc = -EPERM;
-	if (rc == 0)
+	if (fd < 0 || vb_fdmail_trusts_peer(fd, &uid))
 		return fd;
 	close(fd);
-	return rc;
+	return -EPERM;
 }
 
 static int say_question(int fd, const struct vb_ipoib *m, vb_time due)

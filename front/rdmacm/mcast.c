@@ -289,6 +289,12 @@ void rcm_groups_each(const struct rcm_id *id,
 			add(arg, &g->asked);
 }
 
+void rcm_groups_move(struct rcm_id *id, uint8_t place)
+{
+	for (struct rcm_group *g = id->groups; g; g = g->next)
+		g->asked.place = place;
+}
+
 static int mcast_join(struct rcm_id *id, const struct sockaddr *a,
 		      bool sends_only, void *context)
 {

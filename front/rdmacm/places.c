@@ -40,25 +40,6 @@ static bool places_find(const struct rcm_device *d,
 	       vb_fabric_place_nth(getenv(DEVICES), index, place, &count);
 }
 
-/* Connects to the port of the adapter. Returns a descriptor that the caller
- * closes, or -errno. */
-static int places_attach(const struct vb_fabric_place *place)
-{
-	const struct vb_umad_where w =
-		vb_fabric_where(UMAD_ATTACH, place, PORT);
-	struct vb_umad_head answer;
-	int fd = vb_fabric_reach(place), rc;
-	unsigned none = 0;
-
-	if (fd < 0)
-		return fd;
-	rc = vb_fabric_ask(fd, &w, &answer, sizeof(answer), NULL, &none);
-	if (!rc)
-		return fd;
-	close(fd);
-	return rc;
-}
-
 /* Asks the fabric how the port is, and how it will change. The answer has come
  * when this returns, and stays unread: it is for the broker. */
 static int watch_port(int umad)
@@ -181,7 +162,7 @@ static int tell_place(int fd, struct rcm_device *d)
 
 	if (!places_find(d, &place))
 		return 0;
-	umad = places_attach(&place);
+	umad = vb_fabric_attach(&place, PORT);
 	if (umad < 0)
 		error = -umad;
 	else
@@ -190,8 +171,12 @@ static int tell_place(int fd, struct rcm_device *d)
 		close(umad);
 	if (error)
 		log_unusable(d, &place, error);
-	d->place = (uint8_t)VB_MAX(rc, 0);
-	return rc < 0 ? rc : 0;
+	/* After a session that failed the next broker is asked for the same
+	 * number. */
+	if (rc < 0)
+		return rc;
+	d->place = (uint8_t)rc;
+	return 0;
 }
 
 int rcm_places_tell(int fd)
@@ -202,4 +187,62 @@ int rcm_places_tell(int fd)
 		if (rcm.devices[i].ib)
 			rc = tell_place(fd, &rcm.devices[i]);
 	return rc;
+}
+
+/* Returns a number of a place that this process has not. The broker refuses
+ * what ids say of an adapter that it cannot use. */
+static uint8_t no_place(void)
+{
+	uint64_t taken = 0;
+	uint8_t n = 1;
+
+	for (unsigned i = 0; i < rcm.device_count; i++)
+		taken |= UINT64_C(1) << rcm.devices[i].place % VB_IPC_CM_PLACES;
+	while (n < VB_IPC_CM_PLACES && taken & UINT64_C(1) << n)
+		n++;
+	return n;
+}
+
+static void put_place(struct vb_ipc_cm *m, uint8_t place)
+{
+	if (m->place)
+		m->place = place;
+}
+
+static void follow_id(struct rcm_id *id)
+{
+	uint8_t place;
+
+	if (!rcm_is_ib(id))
+		return;
+	place = id->device->place ? id->device->place : no_place();
+	put_place(&id->path, place);
+	put_place(&id->peer, place);
+	put_place(&id->record.bound, place);
+	put_place(&id->record.said, place);
+	put_place(&id->record.ticket, place);
+	put_place(&id->record.path, place);
+	rcm_groups_move(id, place);
+}
+
+/* Requests that the program has not read have no device yet. */
+static void follow_request(struct rcm_event *e, const uint8_t *was)
+{
+	for (unsigned i = 0; i < rcm.device_count; i++) {
+		const struct rcm_device *d = &rcm.devices[i];
+
+		if (!d->ib || !e->m.place || was[i] != e->m.place)
+			continue;
+		e->m.place = d->place ? d->place : no_place();
+		return;
+	}
+}
+
+void rcm_places_follow(const uint8_t *was)
+{
+	for (unsigned i = 0; i < VB_COUNT(rcm.ids); i++)
+		for (struct rcm_id *id = rcm.ids[i]; id; id = id->next)
+			follow_id(id);
+	for (struct rcm_event *e = rcm.unseen; e; e = e->next_unseen)
+		follow_request(e, was);
 }

@@ -425,6 +425,10 @@ bool rcm_device_first_gid(const struct rcm_device *d, struct ibv_gid_entry *e);
  * cannot use has d->place 0 then, and the log says why. -errno: the session
  * failed. */
 int rcm_places_tell(int fd);
+/* Another broker may have given the devices other numbers than those @was, by
+ * the index of the device: changes what ids and unread requests have noted. The
+ * caller holds rcm.lock. */
+void rcm_places_follow(const uint8_t *was);
 
 /* Functions of ipoib.c: IP addresses on InfiniBand. */
 
@@ -513,6 +517,9 @@ bool rcm_group_take(struct rcm_id *id, const struct vb_ipc_cm *m,
 void rcm_groups_each(const struct rcm_id *id,
 		     void (*add)(void *arg, const struct vb_ipc_cm *m),
 		     void *arg);
+/* The broker now knows the id's adapter by the number @place. The caller holds
+ * rcm.lock. */
+void rcm_groups_move(struct rcm_id *id, uint8_t place);
 /* Returns the GID of the group that the address @a names on InfiniBand. An IPv6
  * address that is itself the GID of an InfiniBand group is that group. */
 struct vb_gid rcm_mgid_of(const struct rcm_id *id, const struct sockaddr *a);

@@ -340,6 +340,25 @@ static int tell_all(int fd, const struct script *s)
 	return say_lines(fd, s, until) ? -EAGAIN : 0;
 }
 
+/* Gives the broker this process's adapters of fabrics, and follows the numbers
+ * that it gives them. 0 or -EAGAIN. */
+static int tell_places(int fd)
+{
+	uint8_t *was = calloc(rcm.device_count + 1, sizeof(*was));
+	int rc;
+
+	if (!was)
+		return -EAGAIN;
+	for (unsigned i = 0; i < rcm.device_count; i++)
+		was[i] = rcm.devices[i].place;
+	rc = rcm_places_tell(fd);
+	pthread_mutex_lock(&rcm.lock);
+	rcm_places_follow(was);
+	pthread_mutex_unlock(&rcm.lock);
+	free(was);
+	return rc ? -EAGAIN : 0;
+}
+
 /* Tries to resume at a broker. The script is written anew for each broker,
  * because one that has ended may have sent events that changed the records.
  * Returns the descriptor of the session or -errno. */
@@ -350,7 +369,7 @@ static int try_once(void)
 
 	if (fd < 0)
 		return -EAGAIN;
-	s.rc = rcm_places_tell(fd) ? -EAGAIN : 0;
+	s.rc = tell_places(fd);
 	if (s.rc == 0)
 		write_script(&s);
 	if (s.rc == 0)

@@ -1,18 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Finds the adapters that VERBENA_DEVICES names, and connects to their
- * fabrics. */
-#include <errno.h>
+/* Finds the adapters that VERBENA_DEVICES names. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "engine/fabric_places.h"
 #include "front/umad/umad.h"
 
 #define DEVICES "VERBENA_DEVICES"
-
-/* --- places --- */
 
 static bool walk_places(unsigned index, struct vb_fabric_place *place,
 			unsigned *count)
@@ -47,23 +42,4 @@ int umad_place_index(const char *name)
 		return -1;
 	index = strtoul(name + 2, &end, 10);
 	return *end || index >= umad_places() ? -1 : (int)index;
-}
-
-/* --- connections --- */
-
-int umad_attach(const struct vb_fabric_place *place, unsigned port)
-{
-	const struct vb_umad_where w =
-		vb_fabric_where(UMAD_ATTACH, place, port);
-	struct vb_umad_head answer;
-	int fd = vb_fabric_reach(place), rc;
-	unsigned none = 0;
-
-	if (fd < 0)
-		return fd;
-	rc = vb_fabric_ask(fd, &w, &answer, sizeof(answer), NULL, &none);
-	if (!rc)
-		return fd;
-	close(fd);
-	return rc;
 }

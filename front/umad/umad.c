@@ -347,7 +347,7 @@ UMAD_EXPORT int umad_open_port(const char *ca_name, int portnum)
 	int rc = resolve(ca_name, portnum, &index, &place, &number);
 
 	if (!rc)
-		rc = umad_attach(&place, number);
+		rc = vb_fabric_attach(&place, number);
 	if (rc < 0)
 		UMAD_SAY("cannot open port %d of %s: %s\n", portnum,
 			 ca_name ? ca_name : "the first adapter",

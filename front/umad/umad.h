@@ -25,10 +25,6 @@ bool umad_place(unsigned index, struct vb_fabric_place *place);
  * adapter. -1: there is no such adapter. */
 int umad_place_index(const char *name);
 
-/* Connect to the fabric, and take port @port of the node of @place for this
- * program. Returns a descriptor that the caller closes, or -errno. */
-int umad_attach(const struct vb_fabric_place *place, unsigned port);
-
 /* The level of debugging output that umad_debug() has set. */
 extern int umad_debug_level;
 #define UMAD_SAY(...)                                                          \

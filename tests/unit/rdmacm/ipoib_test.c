@@ -11,6 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "engine/ipoib_path.h"
 #include "tests/unit/netns.h"
 #include "wire/ipoib.h"
 
@@ -70,9 +71,6 @@ static void *serve(void *arg)
 
 static int setup(void **state)
 {
-	struct sockaddr_un a;
-	socklen_t len = vb_ipoib_address(&a, "lo");
-
 	(void)fake_setup(state);
 	fake_device.ib = true;
 	fake_device.place = 3;
@@ -81,10 +79,8 @@ static int setup(void **state)
 	slow = 0;
 	channel = fake_channel();
 	id = fake_id(channel, RDMA_PS_TCP, IBV_QPT_RC, RCM_NEW);
-	listener = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-	return listener < 0 || bind(listener, (struct sockaddr *)&a, len) ||
-	       listen(listener, 8) ||
-	       pthread_create(&process, NULL, serve, NULL);
+	listener = vb_ipoib_listen("lo", 8);
+	return listener < 0 || pthread_create(&process, NULL, serve, NULL);
 }
 
 static int teardown(void **state)
@@ -93,6 +89,7 @@ static int teardown(void **state)
 	shutdown(listener, SHUT_RDWR);
 	pthread_join(process, NULL);
 	close(listener);
+	vb_ipoib_remove("lo");
 	id->acked = id->delivered;
 	rdma_destroy_id(&id->pub);
 	rdma_destroy_event_channel(channel);
@@ -121,6 +118,27 @@ static void choose__the_adapter_of_the_interface(void **state)
 	assert_int_equal(id->path.place, 3);
 	assert_int_equal(id->path.pkey, 0x8002);
 	assert_true(vb_gid_equal(&id->path.src, &own_gid));
+}
+
+/* A file that a killed process has left is no process. */
+static void choose__nothing_of_a_killed_process(void **state)
+{
+	const struct vb_gid own = ip(OWN);
+	int fd;
+
+	(void)state;
+	fd = vb_ipoib_listen("ib9", 8);
+	assert_true(fd >= 0);
+	close(fd);
+	assert_int_equal(vb_ipoib_connect("ib9"), -ECONNREFUSED);
+	fd = vb_ipoib_listen("ib9", 8);
+	assert_true(fd >= 0);
+	close(vb_ipoib_connect("ib9"));
+	close(fd);
+	vb_ipoib_remove("ib9");
+	assert_int_equal(vb_ipoib_connect("ib9"), -ECONNREFUSED);
+	assert_int_equal(vb_ipoib_connect("../ib9"), -EINVAL);
+	assert_int_equal(rcm_ipoib_choose(id, &own), 0);
 }
 
 static void choose__nothing_without_the_process(void **state)
@@ -261,6 +279,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(choose__the_adapter_of_the_interface),
+		TEST(choose__nothing_of_a_killed_process),
 		TEST(choose__nothing_without_the_process),
 		TEST(choose__the_qkey_of_the_interface),
 		TEST(resolve__asks_for_the_neighbour),

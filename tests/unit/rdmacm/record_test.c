@@ -6,6 +6,7 @@
 
 // included because its static functions are under test
 #include "front/rdmacm/resume.c"
+#include "front/rdmacm/event_priv.h"
 
 static struct rdma_event_channel *channel;
 static struct rcm_id *id;
@@ -252,6 +253,51 @@ static void script__grows(void **state)
 	free(s.lines);
 }
 
+/* The next broker knows the adapter by another number. */
+static void places__of_the_next_broker(void **state)
+{
+	const struct sockaddr_in any = { .sin_family = AF_INET };
+	const uint8_t was = 3;
+	struct rcm_event request = { .m = { .place = 3 } };
+	struct rcm_event other = { .m = { .place = 0 } };
+
+	(void)state;
+	fake_device.ib = true;
+	fake_device.place = 3;
+	id->path.place = 3;
+	id->record.said.place = id->record.ticket.place = 3;
+	id->pub.qp_type = IBV_QPT_UD;
+	assert_int_equal(
+		rdma_join_multicast(&id->pub, (struct sockaddr *)&any, NULL),
+		0);
+	pthread_mutex_lock(&rcm.lock);
+	rcm_unseen_add(&request);
+	rcm_unseen_add(&other);
+	fake_device.place = 7;
+	rcm_places_follow(&was);
+	pthread_mutex_unlock(&rcm.lock);
+	assert_int_equal(id->path.place, 7);
+	assert_int_equal(id->record.said.place, 7);
+	assert_int_equal(id->record.ticket.place, 7);
+	assert_int_equal(id->record.bound.place, 0); /* names none */
+	assert_int_equal(request.m.place, 7);
+	assert_int_equal(other.m.place, 0);
+	rcm_groups_each(id, add_group, &script);
+	assert_int_equal(script.count, 1);
+	assert_int_equal(script.lines[0].place, 7);
+	/* The next broker cannot use the adapter: none is named, also not
+	 * RoCEv2. */
+	fake_device.place = 0;
+	rcm_places_follow(&was);
+	assert_int_not_equal(id->path.place, 0);
+	/* and the one after it can */
+	fake_device.place = 2;
+	rcm_places_follow(&was);
+	assert_int_equal(id->path.place, 2);
+	rcm_unseen_remove(&request);
+	rcm_unseen_remove(&other);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -267,6 +313,7 @@ int main(void)
 		TEST(script__datagrams),
 		TEST(script__a_request_nothing_has_read),
 		TEST(script__grows),
+		TEST(places__of_the_next_broker),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -59,22 +59,11 @@ static void message__that_is_wrong_is_refused(void **state)
 	}
 }
 
-static void address__is_abstract_and_has_the_interface(void **state)
-{
-	struct sockaddr_un a;
-	socklen_t len = vb_ipoib_address(&a, "ib0.8001");
-
-	assert_int_equal(a.sun_path[0], 0);
-	assert_memory_equal(a.sun_path + 1, "verbena/ipoib/ib0.8001", 22);
-	assert_int_equal(len, offsetof(struct sockaddr_un, sun_path) + 23);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(message__is_read_as_it_was_written),
 		cmocka_unit_test(message__that_is_wrong_is_refused),
-		cmocka_unit_test(address__is_abstract_and_has_the_interface),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
