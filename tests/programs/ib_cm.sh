@@ -264,22 +264,21 @@ over_ip() {
 		ib_write_bw -R -F -n 500 $to
 	check "IPv4: nobody has the address" unreachable
 	check "IPv4: a group of the port space IPoIB" in_ipoib_group
-	kill "$receiver" 2>/dev/null
 }
 # The interfaces are in the group already, so a member with another Q_Key than
 # IPoIB's would be refused.
 in_ipoib_group() {
-	local group=239.5.5.5 words=(-p 0x0002 -C 3) status=0
+	local group=239.5.5.5 words=(-p 0x0002 -C 3) status=0 receiver
 
 	on a ip addr add $group/32 dev ib0 autojoin
 	within 10 r Hca3 sh -c 'saquery -g | grep -q f05:505' || return
-	node b Hca4 mckey -m $group -b 10.9.0.4 "${words[@]}" \
+	node b Hca4 stdbuf -oL mckey -m $group -b 10.9.0.4 "${words[@]}" \
 		>"$work/receiver" 2>&1 &
 	receiver=$!
 	within 10 grep -q 'joined dgid' "$work/receiver" &&
 		(node a Hca3 mckey -m $group -s -b 10.9.0.3 "${words[@]}") \
 			>"$work/sender" 2>&1 || status=1
-	within 10 grep -q 'initiating data transfers' "$work/sender" || status=1
+	[ $status -eq 0 ] || kill $receiver
 	wait $receiver || status=1
 	cat "$work/receiver" "$work/sender"
 	return $status

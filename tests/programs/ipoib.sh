@@ -159,7 +159,7 @@ check "a host that leaves a group leaves it at the subnet administrator" \
 # --- questions of programs ---
 lookup() { on a python3 "$here/ipoib_ask.py" "$@"; }
 check "the interface tells its adapter" \
-	seen 'guid 200ca0000000100 port 1 pkey ffff mtu 2044 gid fe80::200:ca00:0:101' \
+	seen 'guid 200ca0000000100 port 1 pkey ffff mtu 2044 qkey b1b gid fe80::200:ca00:0:101' \
 	lookup ib0 own
 check "and a neighbour's GID" seen 'gid fe80::200:ca00:0:201' \
 	lookup ib0 10.9.0.4

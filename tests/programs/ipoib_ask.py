@@ -36,13 +36,13 @@ def main():
             ip = bytes(10) + b'\xff\xff' + ip
     s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     s.settimeout(10)
-    s.connect(path_of(interface, s))
     question = struct.pack(HEAD, 1 if what == 'own' else 2, 2, 0, 0, 0, 0, 0, 0,
                            ip, bytes(16), 0)
     try:
+        s.connect(path_of(interface, s))
         s.send(question if what != 'garbage' else b'\xff' * len(question))
         answer = s.recv(100)
-    except ConnectionError:
+    except (ConnectionError, PermissionError):
         answer = b''
     if not answer:
         print('closed')
