@@ -68,24 +68,37 @@ ways() {
 		[ "$(trunk "$lid3" $((lid4 + !bits4)))" = 5 ]
 }
 
-# The subnet manager is stopped while a cable is pulled, so that it cannot lead
-# the LIDs another way.
+# way_trunk WAY: the trunk of the first way (0) or the second one (1), if both
+# directions use one.
+way_trunk() {
+	local to from
+
+	to=$(trunk "$lid3" $((lid4 + (bits4 ^ $1))))
+	from=$(trunk "$lid4" $((lid3 + (bits3 ^ $1))))
+	[ "$to" = "$from" ] && echo "$to"
+}
+disjoint() {
+	[ "$(way_trunk 0)" ] && [ "$(way_trunk 1)" ] &&
+		[ "$(way_trunk 0)" != "$(way_trunk 1)" ]
+}
+# pull WAY: the subnet manager is stopped first, so that it cannot lead the LIDs
+# another way.
+pull() {
+	kill -STOP "$opensm"
+	disjoint || echo "the two ways share a trunk"
+	echo "way $1 has trunk $(way_trunk "$1")"
+	ctl unlink Switch1 "$(way_trunk "$1")"
+}
 serve() {
 	case $1 in
-	pull)
-		kill -STOP "$opensm"
-		ctl unlink Switch1 3
-		;;
-	pull-other)
-		kill -STOP "$opensm"
-		ctl unlink Switch1 5
-		;;
+	pull) pull 0 ;;
+	pull-other) pull 1 ;;
 	plug)
 		ctl link Switch1 3
 		ctl link Switch1 5
 		kill -CONT "$opensm"
 		within 20 both_trunks
-		within 10 ways
+		within 10 disjoint
 		;;
 	esac >>"$work/served" 2>&1
 }
@@ -126,6 +139,7 @@ fi
 hundredths() { awk 'NF >= 5 && $1 ~ /^[0-9]+$/ { r = $4 } END { print int(r * 100) }' "$work/client"; }
 # The links have 64b/66b coding, so of 2.5 Gbit/s 2.42 are data; perftest counts
 # the payload. A machine with much other work is slower at times, never faster.
+busy() { awk -v cpus="$(nproc)" '{ exit $1 <= cpus }' /proc/loadavg; }
 # rate NAME GBITS LOW HIGH PROGRAM...: hundredths of Gbit/s, within five tries.
 rate() {
 	local what=$1 gbits=$2 low=$3 high=$4 got try
@@ -138,6 +152,11 @@ rate() {
 		got=$(hundredths)
 		[ "$got" -lt "$low" ] || break
 	done
+	if [ "${got:-0}" -gt 0 ] && [ "$got" -lt "$low" ] && busy; then
+		skip "ib_apm: $what: no less" \
+			"other programs keep this machine busy"
+		low=1
+	fi
 	between "$what, Gbit/s / 100, try $try" "${got:-0}" "$low" "$high"
 }
 ib_pair Hca3 Hca4 ib_write_bw -d ib0 -F -D 2 --report_gbits
@@ -146,7 +165,7 @@ echo "# without a static rate: ${free:-0} Gbit/s / 100"
 if [ "${free:-0}" -ge 400 ]; then
 	rate "ib_write_bw at 2.5 Gbit/s" 2.5 225 260 ib_write_bw
 	rate "ib_read_bw at 2.5 Gbit/s" 2.5 225 260 ib_read_bw
-	rate "ib_send_bw, UC, at 2.5 Gbit/s" 2.5 225 260 ib_send_bw -c UC
+	rate "ib_send_bw at 2.5 Gbit/s" 2.5 225 260 ib_send_bw
 	lines_of "$verbena" run --device "ib:$name/Hca3" \
 		--device "ib:$name/Hca4" -- "$programs/apm_test" rate
 	! grep -q '^busy' "$work/test" ||
