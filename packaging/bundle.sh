@@ -21,15 +21,20 @@ readelf=readelf
 options=(-Dtests=disabled -Disal=disabled -Dstatic_command=true
 	-Dprefix=/opt/verbena -Dlibdir=lib -Dsystemd_unit_dir=)
 
-# use_cross: tools and libraries of the other processor.
+# use_cross: tools and libraries of the other processor. The files of pkg-config
+# are copied with the sysroot in their paths.
 use_cross() {
-	local triplet=$cross-linux-gnu
+	local triplet=$cross-linux-gnu file
 
 	readelf=$triplet-readelf
 	export CC=$triplet-gcc OBJCOPY=$triplet-objcopy AR=$triplet-ar
 	export CFLAGS=--sysroot=$sysroot
-	export PKG_CONFIG_SYSROOT_DIR=$sysroot
-	export PKG_CONFIG_LIBDIR=$sysroot/usr/lib/$triplet/pkgconfig:$sysroot/usr/share/pkgconfig
+	export PKG_CONFIG_LIBDIR=$to/pc
+	mkdir -p "$to/pc"
+	for file in "$sysroot"/usr/lib/"$triplet"/pkgconfig/*.pc; do
+		sed "s,^\(prefix\|libdir\|includedir\|exec_prefix\)=/,\1=$sysroot/," \
+			"$file" >"$to/pc/${file##*/}"
+	done
 	cat >"$to/cross.ini" <<-END
 		[binaries]
 		c = '$CC'
@@ -40,8 +45,7 @@ use_cross() {
 		c_args = ['--sysroot=$sysroot']
 		c_link_args = ['--sysroot=$sysroot']
 		[properties]
-		sys_root = '$sysroot'
-		pkg_config_libdir = '$to/deps:$PKG_CONFIG_LIBDIR'
+		pkg_config_libdir = ['$to/deps', '$to/pc']
 		[host_machine]
 		system = 'linux'
 		cpu_family = '$cross'

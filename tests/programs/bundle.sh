@@ -10,17 +10,15 @@ tests_begin "$0" "$@"
 # shellcheck source=tests/programs/roots.sh
 . "$here/roots.sh"
 
-make -s -C "$top" bundle BUILD="$work/b" DEPS=0 >"$work/bundle" 2>&1
-tar=$(tail -n 1 "$work/bundle")
-if [ -s "$tar" ]; then
-	ok "make bundle: $(basename "$tar")"
+if make_bundle; then
+	ok "make bundle: $(basename "$bundle")"
 else
 	not_ok "make bundle" "$work/bundle"
 	summary
 	exit
 fi
 mkdir "$work/opt"
-tar -C "$work/opt" --strip-components=1 -xf "$tar"
+tar -C "$work/opt" --strip-components=1 -xf "$bundle"
 
 other=$(find "$work/opt" -type f \( -name '*.so*' -o -name verbena-ipoib \) \
 	-exec readelf -d {} + | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p' |
@@ -30,7 +28,7 @@ other=$(find "$work/opt" -type f \( -name '*.so*' -o -name verbena-ipoib \) \
 [ -z "$(readelf -l "$work/opt/bin/verbena" | grep INTERP)" ] &&
 	ok "bundle: the command is linked statically" ||
 	not_ok "bundle: the command is linked statically"
-named=$(sed -n 's/.*-glibc\(.*\)\.tar\.gz/\1/p' <<<"$tar")
+named=$(sed -n 's/.*-glibc\(.*\)\.tar\.gz/\1/p' <<<"$bundle")
 newest=$(find "$work/opt/lib" -type f -exec readelf -VW {} + |
 	grep -oE 'GLIBC_[0-9.]+' | sort -uV | tail -n 1)
 [ "GLIBC_$named" = "$newest" ] &&

@@ -88,3 +88,13 @@ pair_at_root() {
 		done
 		there "$@" 127.0.0.1 && wait $server' bash "$@" </dev/null
 }
+
+# make_bundle [CROSS SYSROOT]: the tar of this tree, kept beside the builds, into
+# $bundle. Layers that run side by side make it once.
+make_bundle() {
+	flock "${build%/}-bundle.lock" make -s -C "$top" bundle \
+		BUILD="$build${1:+-$1}" DEPS=0 ${1:+CROSS="$1" SYSROOT="$2"} \
+		>"$work/bundle" 2>&1
+	bundle=$(tail -n 1 "$work/bundle")
+	[ -s "$bundle" ]
+}
