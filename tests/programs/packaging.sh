@@ -11,7 +11,7 @@ tests_begin "$0" "$@"
 
 # The page with the options' hyphens as they are typed.
 page=$work/page
-sed -e 's/\\-/-/g' "$top/packaging/verbena.1" >"$page"
+sed -e 's/\\-/-/g' -e '/systemctl/d' "$top/packaging/verbena.1" >"$page"
 mapfile -t commands < <("$verbena" --help | sed -n 's/^  verbena \([a-z-]*\)\( .*\)\?$/\1/p' | sort -u)
 
 # helps: all that the command says of its use.
@@ -124,7 +124,7 @@ else
 	lines_of() {
 		unshare -n -- sh -c 'ip link set lo up && exec "$@"' sh \
 			python3 "$here/packaging_socket.py" "$verbena" \
-			"$top/packaging/verbena.socket" 2>&1
+			"$top/packaging/verbena.socket" 2>/dev/null
 	}
 	while read -r line; do
 		case $line in
