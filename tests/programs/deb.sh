@@ -99,10 +99,10 @@ try() {
 		return
 	fi
 	unpack_root "$suite" "$root"
-	needs=$(dpkg-deb -f "$deb" Depends | sed 's/([^)]*)//g; s/,/ /g')
+	needs=$(dpkg-deb -f "$deb" Depends | sed "s/([^)]*)//g; s/,/ /g" | xargs)
 	# shellcheck disable=SC2086 # words
 	at_root "$root" sh -c "apt-get update -qq && apt-get install -y -qq \
-		--no-install-recommends ibverbs-utils $(echo $needs)" >"$work/apt" 2>&1 || {
+		--no-install-recommends ibverbs-utils $needs" >"$work/apt" 2>&1 || {
 		skip "deb: $suite" "apt: $(tail -n 1 "$work/apt")"
 		return
 	}
