@@ -4,16 +4,19 @@ BUILD ?= build
 PREFIX ?= /usr/local
 DESTDIR ?=
 ROOM ?=
+# 0: never ask a package manager; say what is missing, and stop.
+DEPS ?= 1
 MESONFLAGS ?=
 export VERBENA_BUILD = $(abspath $(BUILD))
 
-.PHONY: all build demo check check-all check-room lab lab-guest install clean help
-.PHONY: deps bench
+.PHONY: all build demo check check-all check-room lab lab-guest install uninstall clean help
+.PHONY: deps check-deps bench deb bundle
 
 all: build
 
 help:
 	@echo 'make                     install what the build needs, build'
+	@echo 'make DEPS=0              build; never run apt'
 	@echo 'make demo                two hosts, five programs, a table'
 	@echo 'make check               tests of every layer, in minutes'
 	@echo 'make check-all           all tests (.ci/run does the same)'
@@ -21,10 +24,16 @@ help:
 	@echo 'make bench               speed, against other ways: docs/PERFORMANCE.md'
 	@echo 'make lab                 the Linux kernel as a peer: docs/LAB.md'
 	@echo 'make install PREFIX=$(PREFIX) DESTDIR='
+	@echo 'make uninstall PREFIX=$(PREFIX) DESTDIR='
+	@echo 'make deb                 packages for this Debian: $(BUILD)-deb'
+	@echo 'make bundle              a tar for any image with glibc: $(BUILD)-bundle'
 	@echo 'make clean'
 
 deps:
-	@scripts/deps.sh build
+	@scripts/deps.sh $(if $(filter 0,$(DEPS)),--check) build
+
+check-deps:
+	@scripts/deps.sh --check build
 
 $(BUILD)/build.ninja: | deps
 	meson setup $(MESONFLAGS) $(BUILD)
@@ -59,10 +68,25 @@ lab: build
 lab-guest:
 	@lab/lab.sh guest
 
-install: build
+# Neither of these runs apt.
+install: check-deps
+	@test -f $(BUILD)/build.ninja || meson setup $(MESONFLAGS) $(BUILD)
 	meson configure $(BUILD) -Dprefix=$(abspath $(PREFIX))
 	ninja -C $(BUILD)
 	DESTDIR='$(DESTDIR)' meson install -C $(BUILD) --no-rebuild
+
+uninstall:
+	@test -f $(BUILD)/build.ninja || { echo 'uninstall: no $(BUILD), which knows what was installed'; exit 1; }
+	@meson configure $(BUILD) -Dprefix=$(abspath $(PREFIX))
+	@DESTDIR='$(DESTDIR)' scripts/uninstall.py $(BUILD)
+
+deb:
+	@scripts/deps.sh $(if $(filter 0,$(DEPS)),--check) build deb
+	@packaging/deb.sh $(BUILD)-deb
+
+# CROSS=aarch64 SYSROOT=DIRECTORY: for another processor.
+bundle: deps
+	@packaging/bundle.sh $(BUILD)-bundle $(CROSS) $(SYSROOT)
 
 clean:
 	rm -rf $(BUILD) $(BUILD)-*

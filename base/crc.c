@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * CRC-32 by libdeflate, CRC-32C by ISA-L, and arithmetic on its remainders.
+ * CRC-32 by libdeflate, and arithmetic on its remainders.
  *
  * A remainder is a polynomial over GF(2) modulo P, of degree below 32, with
  * the coefficient of x^31 in bit 0 ("reflected"). A byte appended to a
@@ -10,7 +10,6 @@
  */
 #include "base/crc.h"
 
-#include <isa-l/crc.h>
 #include <libdeflate.h>
 #include <pthread.h>
 #include <string.h>
@@ -149,20 +148,6 @@ uint32_t vb_crc32(uint32_t crc, const void *bytes, size_t len)
 	if (VB_UNLIKELY(!multiplies()))
 		return vb_crc32_folded(crc, bytes, len);
 	return libdeflate_crc32(crc, bytes, len);
-}
-
-/* ISA-L takes the length as an int, does not write to its non-const argument,
- * and leaves both inversions to its caller. */
-#define CRC32C_PIECE (1u << 30)
-
-uint32_t vb_crc32c(uint32_t crc, const void *bytes, size_t len)
-{
-	unsigned char *at = (unsigned char *)(uintptr_t)bytes;
-	uint32_t r = ~crc;
-
-	for (; len > CRC32C_PIECE; len -= CRC32C_PIECE, at += CRC32C_PIECE)
-		r = crc32_iscsi(at, (int)CRC32C_PIECE, r);
-	return ~crc32_iscsi(at, (int)len, r);
 }
 
 /* @d is a change of a big-endian 16-bit field. The CRC covers the field's high

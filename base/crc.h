@@ -19,6 +19,11 @@ uint32_t vb_crc32_folded(uint32_t crc, const void *bytes, size_t len);
  * of vb_crc32(). */
 uint32_t vb_crc32c(uint32_t crc, const void *bytes, size_t len);
 
+/* Compute vb_crc32c() without ISA-L: by the processor's instruction where there
+ * is one, and by a table alone. */
+uint32_t vb_crc32c_plain(uint32_t crc, const void *bytes, size_t len);
+uint32_t vb_crc32c_table(uint32_t crc, const void *bytes, size_t len);
+
 /*
  * CRC-32 is linear: when a 16-bit field changes by exclusive-or of d
  * (big-endian), the CRC changes by a value that depends only on d and on @tail,

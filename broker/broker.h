@@ -42,6 +42,13 @@
  * kernel accepts connections of programs. */
 VB_MUST_CHECK int vb_broker_listen(void);
 
+/* Returns the same socket where systemd has made it and started this process
+ * with it, by the protocol of sd_listen_fds(3); the socket stays open there
+ * when the caller closes it. -ENOENT: this process was not started so;
+ * -EINVAL: it got other sockets than the one that the broker needs. */
+#define VB_INHERITED_FD 3
+VB_MUST_CHECK int vb_broker_inherit(void);
+
 /* Serves programs until the broker is idle: for @linger ns (at least 100 ms) no
  * program had a session and no connection was being made, established or
  * ending, and no slot is taken at the end of that time. Closes @listener. 0 or

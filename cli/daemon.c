@@ -100,6 +100,14 @@ static void leave_terminal(void)
 		close(null);
 }
 
+/* Keeps the descriptors below @first. */
+static void leave_starter_but(int first)
+{
+	fill_standard_fds();
+	close_from(first);
+	reset_signals();
+}
+
 int vb_cli_enter_background(void)
 {
 	pid_t pid = fork();
@@ -115,9 +123,7 @@ int vb_cli_enter_background(void)
 
 void vb_cli_leave_starter(void)
 {
-	fill_standard_fds();
-	close_from(STDERR_FILENO + 1);
-	reset_signals();
+	leave_starter_but(STDERR_FILENO + 1);
 }
 
 static int daemon_fail(const char *what, int rc)
@@ -126,11 +132,10 @@ static int daemon_fail(const char *what, int rc)
 	return EXIT_FAILURE;
 }
 
-static int serve(bool daemon, double linger)
+static int serve(int listener, bool daemon, double linger)
 {
-	int listener, rc;
+	int rc;
 
-	listener = vb_broker_listen();
 	if (listener == -EADDRINUSE && daemon)
 		/* another broker already serves, so this one is not needed */
 		return EXIT_SUCCESS;
@@ -160,7 +165,7 @@ int vb_cli_broker(int argc, char **argv)
 	};
 	double linger = DEFAULT_LINGER;
 	bool daemon = false;
-	int o;
+	int inherited, o;
 
 	while ((o = getopt_long(argc, argv, "", options, NULL)) != -1) {
 		if (o == 'd') {
@@ -171,6 +176,17 @@ int vb_cli_broker(int argc, char **argv)
 			return EXIT_USAGE;
 		}
 	}
-	vb_cli_leave_starter();
-	return serve(daemon, linger);
+	/* Look first, because all other descriptors are closed then. */
+	inherited = vb_broker_inherit();
+	if (inherited < 0 && inherited != -ENOENT) {
+		fprintf(stderr,
+			"verbena broker: LISTEN_FDS is set, but descriptor %d "
+			"is not the one socket that verbena.socket makes\n",
+			VB_INHERITED_FD);
+		return EXIT_FAILURE;
+	}
+	leave_starter_but(inherited < 0 ? STDERR_FILENO + 1
+					: VB_INHERITED_FD + 1);
+	return serve(inherited < 0 ? vb_broker_listen() : inherited, daemon,
+		     linger);
 }

@@ -455,6 +455,14 @@ layer mtu "interfaces that do not carry packets of the same size" program mtu
 layer rsockets "sockets that become RDMA" program rsockets
 layer fabric_sim "an InfiniBand fabric in virtual time, seeds and scale" program fabric_sim
 layer install "from an installed prefix" program install
+layer packaging "manual page, completions, units, make uninstall" program packaging
+# Packages, tars and bare systems cost minutes of a processor.
+if [ "$quick" = no ]; then
+	layer deb "Debian's packages in bare systems" program deb
+	layer bundle "the tar for any image, in bare systems" program bundle
+	layer ci "what other projects' jobs need" program ci
+	layer arm64 "built for arm64, under qemu's emulation" program arm64
+fi
 layer fabric "an InfiniBand subnet under opensm" program fabric
 layer fabric_sm "a fabric that brings itself up" program fabric_sm
 layer fabric_cc "congestion control and counters of such a subnet" program fabric_cc

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause
 # Installs what is missing:
-# scripts/deps.sh [build] [demo] [test] [sources] [lab] [bench]
+# scripts/deps.sh [--check] [build] [demo] [test] [sources] [lab] [bench] [deb]
+# With --check it installs nothing, but says what is missing, and fails.
 #
 # Each need is tested by use, so that nothing is asked of a package manager
 # where it is met already; Debian's and Ubuntu's package names stand beside.
@@ -22,6 +23,16 @@ library() { have pkg-config && pkg-config --exists "$1"; }
 compiles() { echo "#include <$1>" | gcc -E -; }
 compiles_cpp() { echo "#include <$1>" | g++ -x c++ -E -; }
 loads() { PATH=$PATH:/usr/sbin:/sbin ldconfig -p | grep -q "^[[:space:]]$1 "; }
+# The package with clang's run-time libraries, by the clang that is there or that
+# apt would install: it is called after clang's major version.
+clang_rt() {
+	local version
+
+	version=$(clang -dumpversion 2>/dev/null | cut -d. -f1)
+	[ -n "$version" ] || version=$(apt-cache depends clang 2>/dev/null |
+		sed -n 's/.*Depends: clang-\([0-9]*\)$/\1/p' | head -n 1)
+	echo "libclang-rt-${version:-14}-dev"
+}
 clang_links() {
 	echo 'int LLVMFuzzerTestOneInput(void) { return 0; }' |
 		clang -x c -fsanitize=fuzzer,address -o /dev/null -
@@ -91,8 +102,16 @@ need_test() {
 	need g++ have g++
 	need libgloo-dev compiles_cpp gloo/transport/ibverbs/device.h
 	need clang have clang
-	have clang >/dev/null || missing+=(libclang-rt-14-dev)
-	need libclang-rt-14-dev clang_links
+	need "$(clang_rt)" clang_links
+	need debootstrap have debootstrap
+	need mmdebstrap have mmdebstrap
+	need qemu-user-static have qemu-aarch64-static
+	need gcc-aarch64-linux-gnu have aarch64-linux-gnu-gcc
+	need bubblewrap have bwrap
+	need lintian have lintian
+	need python3-yaml yaml
+	need zsh have zsh
+	need_deb
 }
 
 # What builds other projects' test suites: tests/sources.
@@ -104,6 +123,11 @@ need_sources() {
 	need autoconf have autoconf
 	need automake have automake
 	need libtool have libtoolize
+}
+
+need_deb() {
+	need dpkg-dev have dpkg-buildpackage
+	need debhelper have dh
 }
 
 # A kernel to boot is fetched, not installed: lab/kernel.sh.
@@ -118,6 +142,7 @@ need_lab() {
 	need nftables have nft
 	need tshark have tshark
 }
+yaml() { /usr/bin/python3 -c 'import yaml'; }
 iscsi_blocks() { compgen -G "/usr/lib/*/qemu/block-iscsi.so"; }
 pyverbs() { /usr/bin/python3 -c 'import pyverbs.device'; }
 static_busybox() { have busybox && ! ldd "$(command -v busybox)"; }
@@ -158,16 +183,25 @@ install_missing() {
 			"${missing[@]}" >/dev/null
 }
 
+check=no
+if [ "${1:-}" = --check ]; then
+	check=yes
+	shift
+fi
 [ $# -gt 0 ] || set -- build
 for group in "$@"; do
 	case $group in
-	build | demo | test | sources | lab | bench) "need_$group" ;;
+	build | demo | test | sources | lab | bench | deb) "need_$group" ;;
 	*)
-		echo "deps: no group '$group' (build, demo, test, sources, lab, bench)" >&2
+		echo "deps: no group '$group' (build, demo, test, sources, lab, bench, deb)" >&2
 		exit 2
 		;;
 	esac
 done
 [ ${#missing[@]} -eq 0 ] && exit 0
 mapfile -t missing < <(printf '%s\n' "${missing[@]}" | sort -u)
+if [ $check = yes ]; then
+	echo "deps: missing: ${missing[*]} (these are names of Debian's packages)" >&2
+	exit 1
+fi
 install_missing

@@ -19,7 +19,7 @@ import sys
 import tempfile
 
 MOST_WORDS = 2500
-DOCUMENTS = ('ARCHITECTURE.md', 'CONTRIBUTING.md', 'README.md', 'docs')
+DOCUMENTS = ('ARCHITECTURE.md', 'CONTRIBUTING.md', 'README.md', 'docs', 'ci')
 WORD = re.compile(r'`([^`]+)`')
 PATH = re.compile(r'([a-z][\w-]*(?:/[\w.-]+)*/[\w.-]+\.(?:c|h|sh|py|md))'
                   r'(?::(\w+))?(?:\(\))?$')

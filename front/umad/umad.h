@@ -9,7 +9,17 @@
 #ifndef FRONT_UMAD_UMAD_H
 #define FRONT_UMAD_UMAD_H
 
+/* rdma-core 56 declares pairs of adapters in this header, and the last function
+ * with one parameter more; rdma-core 44 does not. Callers of both kinds get the
+ * same function, which umad.c declares. So the header's declarations get other
+ * names. */
+#define umad_ca_pair			 umad_ca_pair_in_header
+#define umad_get_smi_gsi_pairs		 umad_get_smi_gsi_pairs_in_header
+#define umad_get_smi_gsi_pair_by_ca_name umad_get_pair_in_header
 #include <infiniband/umad.h>
+#undef umad_ca_pair
+#undef umad_get_smi_gsi_pairs
+#undef umad_get_smi_gsi_pair_by_ca_name
 #include <infiniband/umad_str.h>
 
 #include "engine/fabric_path.h"

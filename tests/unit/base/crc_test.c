@@ -174,9 +174,28 @@ static void crc32c__vectors(void **state)
 			0x46dd794e);
 }
 
+static void crc32c__ways_agree(void **state)
+{
+	uint8_t bytes[600];
+
+	fill(bytes, sizeof(bytes), 3);
+	for (size_t len = 0; len <= 590; len++)
+		for (size_t at = 0; at < 8; at++) {
+			uint32_t crc = vb_crc32c(0x1234567, bytes + at, len);
+
+			assert_int_equal(
+				vb_crc32c_plain(0x1234567, bytes + at, len),
+				crc);
+			assert_int_equal(
+				vb_crc32c_table(0x1234567, bytes + at, len),
+				crc);
+		}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(crc32c__ways_agree),
 		cmocka_unit_test(crc32c__vectors),
 		cmocka_unit_test(crc32__the_check_value),
 		cmocka_unit_test(crc32__every_length_in_two_parts),

@@ -1,0 +1,191 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-2-Clause
+# What a package has besides programs: the manual page and the completions say
+# what the command says of itself; the broker takes the socket that systemd
+# made; make install and make uninstall ask no package manager.
+# tests/programs/packaging.sh
+here=$(dirname "$(readlink -f "$0")")
+# shellcheck source=tests/programs/lib.sh
+. "$here/lib.sh"
+tests_begin "$0" "$@"
+
+# The page with the options' hyphens as they are typed.
+page=$work/page
+sed -e 's/\\-/-/g' -e '/systemctl/d' "$top/packaging/verbena.1" >"$page"
+mapfile -t commands < <("$verbena" --help | sed -n 's/^  verbena \([a-z-]*\)\( .*\)\?$/\1/p' | sort -u)
+
+# helps: all that the command says of its use.
+helps() {
+	local sub
+
+	"$verbena" --help
+	for sub in "${commands[@]}"; do
+		case $sub in
+		--* | status | counters) continue ;;
+		esac
+		"$verbena" "$sub" --help </dev/null 2>&1 | sed '/unrecognized option/d'
+	done
+	for sub in show capture; do
+		"$verbena" fabric $sub --help </dev/null 2>&1 | sed '/unrecognized option/d'
+	done
+}
+helps >"$work/help"
+words() {
+	grep -oE -e "$1" "$2" | sort -u
+}
+# lists WHAT PATTERN: the page has what the help has, and nothing else.
+lists() {
+	local missing extra
+
+	missing=$(comm -23 <(words "$2" "$work/help") <(words "$2" "$page"))
+	extra=$(comm -13 <(words "$2" "$work/help") <(words "$2" "$page"))
+	if [ -n "$(words "$2" "$work/help")" ] && [ -z "$missing$extra" ]; then
+		ok "verbena(1): $1 are those of the help"
+	else
+		not_ok "verbena(1): $1: missing: $(xargs <<<"$missing");\
+ not in the help: $(xargs <<<"$extra")"
+	fi
+}
+lists options '--[a-z][a-z-]*'
+lists "environment variables" 'VERBENA_[A-Z_]+'
+for sub in "${commands[@]}"; do
+	grep -qE "^\.BI? +\"?(verbena )?$sub\b" "$page" ||
+		missing_commands="${missing_commands:-} $sub"
+done
+[ ${#commands[@]} -gt 5 ] && [ -z "${missing_commands:-}" ] &&
+	ok "verbena(1): all commands are there" ||
+	not_ok "verbena(1): missing commands:${missing_commands:-}"
+version=$(sed -n "s/^  version: '\(.*\)',/\1/p" "$top/meson.build")
+grep -q "^\.TH VERBENA 1 .*verbena $version" "$page" &&
+	ok "verbena(1): the version" || not_ok "verbena(1): the version is not $version"
+if command -v man >/dev/null; then
+	warned=$(LC_ALL=C.UTF-8 MANROFFSEQ='' MANWIDTH=80 man --warnings -E UTF-8 \
+		-l -Tutf8 -Z "$top/packaging/verbena.1" 2>&1 >/dev/null)
+	[ -z "$warned" ] && ok "verbena(1): groff has nothing to say" ||
+		not_ok "verbena(1): $warned"
+else
+	skip "verbena(1): groff" "man is not installed"
+fi
+
+# completes WORD...: what bash offers for the last of these words.
+completes() {
+	PATH=$build/cli:$PATH bash -c '
+		. "$1" && shift
+		COMP_WORDS=("$@") COMP_CWORD=$(($# - 1)) COMPREPLY=()
+		_verbena
+		printf "%s\n" "${COMPREPLY[@]}"' bash "$top/packaging/completion.bash" "$@"
+}
+# expects NAME WANTED WORD...: these are offered for the last word, in order.
+expects() {
+	local name=$1 wanted=$2 got
+
+	shift 2
+	got=$(completes "$@" | sort | xargs)
+	[ "$got" = "$wanted" ] && ok "bash completes $name" ||
+		not_ok "bash completes $name: \"$got\", not \"$wanted\""
+}
+expects "commands" "$(printf '%s\n' "${commands[@]}" | sort | xargs)" verbena ""
+expects "the start of a command" "status" verbena st
+expects "an option" "--namespace" verbena run --na
+expects "a subcommand of fabric" "capture" verbena fabric cap
+[ "$hosts" = no ] || {
+	got=$(HOSTS_PID_a=here unshare -n -- bash -c "ip link set lo up
+		PATH=$build/cli:\$PATH; . $top/packaging/completion.bash
+		COMP_WORDS=(verbena run --device roce_) COMP_CWORD=3; _verbena
+		echo \"\${COMPREPLY[*]}\"")
+	[ "$got" = roce_lo ] && ok "bash completes a device" ||
+		not_ok "bash completes a device: \"$got\""
+}
+if ! command -v zsh >/dev/null; then
+	skip "zsh completes" "zsh is not installed"
+else
+	# compadd of zsh works within its line editor alone, so a function stands
+	# for it.
+	got=$(PATH=$build/cli:$PATH zsh -f -c '
+		compadd() { [[ $1 == -a ]] && print -l -- ${(P)2} || print -l -- $@; }
+		_files() { :; }
+		words=(verbena "") CURRENT=2
+		. '"$top"'/packaging/completion.zsh' | sort | xargs)
+	[ "$got" = "$(printf '%s\n' "${commands[@]}" | sort | xargs)" ] &&
+		ok "zsh completes commands" || not_ok "zsh completes commands: \"$got\""
+	got=$(PATH=$build/cli:$PATH zsh -f -c '
+		compadd() { [[ $1 == -a ]] && print -l -- ${(P)2} || print -l -- $@; }
+		_files() { :; }
+		words=(verbena run --) CURRENT=3
+		. '"$top"'/packaging/completion.zsh' | xargs)
+	[[ $got == *--device*--rsockets* ]] &&
+		ok "zsh completes options" || not_ok "zsh completes options: \"$got\""
+fi
+
+# systemd makes the socket before the broker is there, and keeps it.
+if [ "$hosts" = no ]; then
+	skip "the broker at a socket of systemd" "no network namespaces here"
+else
+	lines_of() {
+		unshare -n -- sh -c 'ip link set lo up && exec "$@"' sh \
+			python3 "$here/packaging_socket.py" "$verbena" \
+			"$top/packaging/verbena.socket" 2>/dev/null
+	}
+	while read -r line; do
+		case $line in
+		"ok "*) ok "${line#ok }" ;;
+		*) not_ok "the broker at a socket of systemd: $line" ;;
+		esac
+	done < <(lines_of)
+fi
+if command -v systemd-analyze >/dev/null; then
+	mkdir "$work/units"
+	cp "$top/packaging/verbena.socket" "$work/units"
+	sed "s,@bindir@/verbena,$verbena," "$top/packaging/verbena.service.in" \
+		>"$work/units/verbena.service"
+	if SYSTEMD_UNIT_PATH=$work/units: systemd-analyze verify --man=no \
+		"$work/units/verbena.socket" "$work/units/verbena.service" \
+		>"$work/verify" 2>&1 && ! grep -q "$work/units/" "$work/verify"; then
+		ok "systemd-analyze finds nothing in the units"
+	else
+		not_ok "systemd-analyze finds nothing in the units" "$work/verify"
+	fi
+else
+	skip "systemd-analyze" "not installed"
+fi
+
+# A package manager that says that it was asked.
+mkdir "$work/bin"
+for tool in apt-get apt sudo; do
+	printf '#!/bin/sh\necho asked >>%s\nexit 1\n' "$work/asked" >"$work/bin/$tool"
+	chmod 755 "$work/bin/$tool"
+done
+# One need is not met.
+printf '#!/bin/sh\n[ "$2" != libisal ] || exit 1\nexec %s "$@"\n' \
+	"$(command -v pkg-config)" >"$work/bin/pkg-config"
+chmod 755 "$work/bin/pkg-config"
+for goal in install "all DEPS=0"; do
+	# shellcheck disable=SC2086 # words
+	PATH=$work/bin:$PATH make -s -C "$top" $goal BUILD="$work/none" \
+		DESTDIR="$work/d" >"$work/asks" 2>&1
+	status=$?
+	if [ ! -e "$work/asked" ] && [ $status -ne 0 ] &&
+		grep -q '^deps: missing: libisal-dev' "$work/asks"; then
+		ok "make $goal says what is missing, and asks no package manager"
+	else
+		not_ok "make $goal asks no package manager" "$work/asks"
+	fi
+	rm -f "$work/asked"
+done
+files() {
+	find "$work/stage" -mindepth 1 ! -type d | wc -l
+}
+make -s -C "$top" install BUILD="$build" PREFIX=/usr/local \
+	DESTDIR="$work/stage" >"$work/install" 2>&1
+mkdir -p "$work/stage/usr/local/bin" && touch "$work/stage/usr/local/bin/other"
+many=$(files)
+make -s -C "$top" uninstall BUILD="$build" PREFIX=/usr/local \
+	DESTDIR="$work/stage" >"$work/uninstall" 2>&1
+if [ "$many" -gt 12 ] && [ "$(files)" -eq 1 ] &&
+	[ -z "$(find "$work/stage" -type d -path '*verbena*')" ]; then
+	ok "make uninstall leaves what is not ours"
+else
+	not_ok "make uninstall: $many files before, $(files) after" "$work/uninstall"
+	find "$work/stage" | sed 's/^/    | /'
+fi
+summary
