@@ -8,10 +8,13 @@
 #include <stdlib.h>
 #include <cmocka.h>
 
+#include <fcntl.h>
 #include <linux/if_ether.h>
 #include <linux/if_packet.h>
 #include <poll.h>
+#include <sys/wait.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "tests/unit/link/roce1_frames.h"
 #include "tests/unit/netns.h"
@@ -453,6 +456,17 @@ static void local__to_itself(void **state)
 	assert_true(peer_gets_nothing());
 }
 
+static bool is_closed_in_child(int fd)
+{
+	pid_t child = fork();
+	int status;
+
+	if (child == 0)
+		_exit(fcntl(fd, F_GETFD) >= 0);
+	assert_int_equal(waitpid(child, &status, 0), child);
+	return status == 0;
+}
+
 /* A frame to a group goes to the network and to members on this host, and
  * arrives as one of the interface that sent it. */
 static void group__here_and_there(void **state)
@@ -465,6 +479,7 @@ static void group__here_and_there(void **state)
 	uint8_t frame[2048];
 
 	assert_true(member >= 0);
+	assert_true(is_closed_in_child(member));
 	r.dqpn = GROUPQPN;
 	assert_int_equal(t.link->ops->route(t.link, &r), 0);
 	assert_memory_equal(r.hop.dst, mac, 6);
