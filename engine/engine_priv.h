@@ -124,9 +124,9 @@ struct vb_engine {
 	 * device. */
 	struct vb_near *_Atomic near;
 	/* A slot that this process chose without the broker, and a socket bound
-	 * to its name (engine/host_slot.c); 0 and -1: none. open_lock guards
-	 * both. */
-	unsigned slot;
+	 * to its name (engine/host_slot.c); 0 and -1: none. Writers hold
+	 * open_lock; other threads read the slot only. */
+	_Atomic unsigned slot;
 	int slot_fd;
 	/* forwards XRC requests; made when the program opens its first XRC
 	 * domain with an inode */

@@ -5,11 +5,14 @@
 #ifndef ENGINE_LEASE_H
 #define ENGINE_LEASE_H
 
+#include <stdatomic.h>
+
 #include "engine/spawn.h"
 #include "wire/ipc.h"
 
 struct vb_lease {
-	unsigned slot;
+	/* 0: none yet. Other threads read it while a device is opened. */
+	_Atomic unsigned slot;
 	int rx_fd; /* the socket of port 4791; the link has a duplicate */
 	/* A socket bound to the slot's abstract name, which shows that this
 	 * program lives. */

@@ -79,6 +79,8 @@ struct vb_tx_frame {
 #define VB_TRAIN_FRAMES 64
 #define VB_TRAIN_BYTES	65000
 
+#define VB_TXQ_ROOM (24 * 1024)
+
 struct vb_txq {
 	/* index of the first frame that send() has not sent yet */
 	unsigned first;
@@ -94,6 +96,9 @@ struct vb_txq {
 	uint32_t train_room; /* packets that the last train can still take */
 	struct vb_tx_frame frames[VB_TXQ_FRAMES];
 	uint8_t bytes[VB_TXQ_BYTES + VB_FRAME_MAX];
+	/* Room for what a link's send() hands to the kernel, which is too much
+	 * for the stack of a program's thread. */
+	_Alignas(16) uint8_t room[VB_TXQ_ROOM];
 };
 
 /* Has the batch room for a whole train? A train costs nearly as much with one

@@ -266,11 +266,19 @@ static void link_drop_frames(struct vb_link *l, struct vb_txq *q)
 	vb_txq_reset(q);
 }
 
+/* Messages for sendmmsg(), of which each is a frame. */
+struct packet_out {
+	struct mmsghdr msgs[VB_TXQ_FRAMES];
+	struct iovec iov[VB_TXQ_FRAMES];
+};
+_Static_assert(sizeof(struct packet_out) <= VB_TXQ_ROOM, "in each batch");
+
 static bool send_frames(struct vb_link *l, struct vb_txq *q)
 {
 	struct packet *p = packet_of(l);
-	struct mmsghdr msgs[VB_TXQ_FRAMES];
-	struct iovec iov[VB_TXQ_FRAMES];
+	struct packet_out *out = (void *)q->room;
+	struct mmsghdr *msgs = out->msgs;
+	struct iovec *iov = out->iov;
 	uint64_t bytes = 0;
 	unsigned sent, i;
 

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "link/group.h"
 #include "wire/ipc.h"
 
 #define RX_QUEUE_FORCED (8 << 20)
@@ -103,31 +104,23 @@ static int admit_groups(struct vb_roce1 *r1)
 	return rc;
 }
 
-/* A socket made for this purpose joins the group, so that the kernel leaves the
- * group when the process ends. It receives nothing itself. */
 static int roce1_join(struct vb_link *l, const struct vb_link_group *group)
 {
 	struct packet_mreq m = { .mr_ifindex = (int)group->ifindex,
 				 .mr_type = PACKET_MR_MULTICAST,
 				 .mr_alen = 6 };
-	int fd = open_packets(), rc;
+	int fd, rc;
 
+	vb_neigh_group(&group->gid, m.mr_address);
+	fd = vb_group_join(open_packets(), SOL_PACKET, PACKET_ADD_MEMBERSHIP,
+			   &m, sizeof(m));
 	if (fd < 0)
 		return fd;
-	vb_neigh_group(&group->gid, m.mr_address);
-	rc = setsockopt(fd, SOL_PACKET, PACKET_ADD_MEMBERSHIP, &m, sizeof(m)) <
-			     0
-		     ? -errno
-		     : admit_groups(vb_roce1_of(l));
+	rc = admit_groups(vb_roce1_of(l));
 	if (rc == 0)
 		return fd;
-	close(fd);
+	vb_group_leave(l, fd);
 	return rc;
-}
-
-static void roce1_leave(struct vb_link *l, int member)
-{
-	close(member);
 }
 
 static int roce1_fd(const struct vb_link *l)
@@ -175,7 +168,7 @@ static const struct vb_link_ops roce1_ops = {
 	.route = vb_roce1_route,
 	.aim = vb_roce1_aim,
 	.join = roce1_join,
-	.leave = roce1_leave,
+	.leave = vb_group_leave,
 	.send = vb_roce1_send,
 	.drop = vb_roce1_drop,
 	.recv = vb_roce1_recv,

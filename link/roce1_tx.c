@@ -190,6 +190,7 @@ struct roce1_out {
 	uint16_t frame[2 * TX_FRAMES];
 	unsigned count;
 };
+_Static_assert(sizeof(struct roce1_out) <= VB_TXQ_ROOM, "in each batch");
 
 static size_t put_ethernet(uint8_t *to, const struct vb_hop *h)
 {
@@ -305,23 +306,23 @@ static unsigned send_out(struct vb_roce1 *r1, struct roce1_out *o,
  * from @q->first on. A group's second copy for which it has none is lost. */
 static bool send_part(struct vb_roce1 *r1, struct vb_txq *q)
 {
-	struct roce1_out o;
+	struct roce1_out *o = (void *)q->room;
 	unsigned done = 0, n = 1;
 	uint64_t bytes = 0;
 
-	fill_out(&o, q);
-	while (done < o.count && (n = send_out(r1, &o, done)))
+	fill_out(o, q);
+	while (done < o->count && (n = send_out(r1, o, done)))
 		done += n;
 	for (unsigned i = 0; i < done; i++)
-		bytes += o.parts[i][0].iov_len + o.parts[i][1].iov_len;
+		bytes += o->parts[i][0].iov_len + o->parts[i][1].iov_len;
 	vb_roce1_count(&r1->stats.tx_frames, done);
 	vb_roce1_count(&r1->stats.tx_bytes, bytes);
-	if (done && done < o.count && o.frame[done] == o.frame[done - 1]) {
+	if (done && done < o->count && o->frame[done] == o->frame[done - 1]) {
 		vb_roce1_count(&r1->stats.tx_lost, 1);
 		done++;
 	}
-	if (done < o.count) {
-		q->first = o.frame[done];
+	if (done < o->count) {
+		q->first = o->frame[done];
 		return false;
 	}
 	q->first = VB_MIN(q->first + TX_FRAMES, q->count);

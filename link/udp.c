@@ -12,6 +12,7 @@
 
 #include "base/fdmail.h"
 #include "base/log.h"
+#include "link/group.h"
 
 #define RX_QUEUE_FORCED (8 << 20)
 #define RX_QUEUE_ASKED	(4 << 20)
@@ -188,48 +189,39 @@ bool vb_udp_is_roce(int fd)
 	return a.v4.sin_port == htons(VB_ROCE_PORT);
 }
 
-static int add_membership(int fd, const struct vb_gid *group, uint32_t ifindex)
+/* Returns a socket that receives nothing, or -errno. */
+static int open_member(int family)
+{
+	int fd = socket(family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+
+	return fd < 0 ? -errno : fd;
+}
+
+static int join_on(const struct vb_gid *group, uint32_t ifindex)
 {
 	struct ip_mreqn v4 = { .imr_ifindex = (int)ifindex };
 	struct ipv6_mreq v6 = { .ipv6mr_interface = ifindex };
 
 	if (vb_gid_is_ipv4(group)) {
 		memcpy(&v4.imr_multiaddr, group->raw + 12, 4);
-		return setsockopt(fd, IPPROTO_IP, IP_ADD_MEMBERSHIP, &v4,
-				  sizeof(v4));
+		return vb_group_join(open_member(AF_INET), IPPROTO_IP,
+				     IP_ADD_MEMBERSHIP, &v4, sizeof(v4));
 	}
 	memcpy(&v6.ipv6mr_multiaddr, group->raw, 16);
-	return setsockopt(fd, IPPROTO_IPV6, IPV6_ADD_MEMBERSHIP, &v6,
-			  sizeof(v6));
+	return vb_group_join(open_member(AF_INET6), IPPROTO_IPV6,
+			     IPV6_ADD_MEMBERSHIP, &v6, sizeof(v6));
 }
 
-/*
- * A socket made for this purpose joins the group, so that the kernel leaves the
- * group when the process ends, even by kill -9; the shared socket lives on in
- * the vault. After take_groups() the shared socket receives the group's
- * packets.
- */
+/* The shared socket lives on in the vault, so another one joins the group.
+ * After take_groups() the shared socket receives the group's packets. */
 static int udp_join(struct vb_link *l, const struct vb_link_group *group)
 {
 	struct vb_udp *u = vb_udp_of(l);
-	int fd = socket(vb_gid_is_ipv4(&group->gid) ? AF_INET : AF_INET6,
-			SOCK_DGRAM | SOCK_CLOEXEC, 0);
-	int rc;
+	int member = join_on(&group->gid, group->ifindex);
 
-	if (fd < 0)
-		return -errno;
-	if (add_membership(fd, &group->gid, group->ifindex) < 0) {
-		rc = -errno;
-		close(fd);
-		return rc;
-	}
-	take_groups(u->rx.fd, u->family, 1);
-	return fd;
-}
-
-static void udp_leave(struct vb_link *l, int member)
-{
-	close(member);
+	if (member >= 0)
+		take_groups(u->rx.fd, u->family, 1);
+	return member;
 }
 
 static int udp_fd(const struct vb_link *l)
@@ -282,7 +274,7 @@ static const struct vb_link_ops udp_ops = {
 	.route = vb_udp_route,
 	.aim = vb_udp_aim,
 	.join = udp_join,
-	.leave = udp_leave,
+	.leave = vb_group_leave,
 	.send = vb_udp_send,
 	.drop = vb_udp_drop,
 	.recv = vb_udp_recv,

@@ -35,6 +35,7 @@ struct tx_batch {
 	union vb_udp_addr to[TX_MSGS];
 	_Alignas(struct cmsghdr) uint8_t control[TX_MSGS][128];
 };
+_Static_assert(sizeof(struct tx_batch) <= VB_TXQ_ROOM, "in each batch");
 
 /* May packets of the routes @a and @b be joined into one message? */
 static bool is_same_way(const struct vb_route *a, const struct vb_route *b)
@@ -433,11 +434,11 @@ static void link_fill(struct vb_udp *u, struct tx_batch *b, struct vb_txq *q)
 bool vb_udp_send(struct vb_link *l, struct vb_txq *q)
 {
 	struct vb_udp *u = vb_udp_of(l);
-	struct tx_batch b;
+	struct tx_batch *b = (void *)q->room;
 
 	while (q->first < q->count) {
-		link_fill(u, &b, q);
-		if (!transmit(u, &b, q))
+		link_fill(u, b, q);
+		if (!transmit(u, b, q))
 			return false;
 	}
 	vb_txq_reset(q);

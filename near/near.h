@@ -103,8 +103,7 @@ void vb_near_stand_by(struct vb_near *n, bool yes);
  */
 /* Peers ring from now on. False: the thread cannot watch the lanes, because the
  * kernel has no call for it, or there are more peers than VB_BELLS_MOST - 1. */
-VB_MUST_CHECK bool vb_near_set_bells(struct vb_near *n)
-	VB_EXCLUDES(n->lanes_lock);
+VB_MUST_CHECK bool vb_near_set_bells(struct vb_near *n);
 /* Sleep until a peer, or a thread of this program, rings: as
  * vb_bell_wait_any(). */
 VB_MUST_CHECK int vb_near_wait(struct vb_near *n);

@@ -228,6 +228,111 @@ static void event_of_what_was_taken(void)
 	must(ibv_poll_cq(recv_cq, 1, &wc) == 0, "no message");
 }
 
+/* A second connection, whose events have a channel of their own. */
+static struct {
+	struct ibv_comp_channel *channel;
+	struct ibv_cq *send_cq, *recv_cq;
+	struct ibv_qp *from, *to;
+} second;
+
+static void post_second_receive(void)
+{
+	struct ibv_sge sge = { (uintptr_t)memory[1], BYTES, mr->lkey };
+	struct ibv_recv_wr *bad, wr = { .sg_list = &sge, .num_sge = 1 };
+
+	must(!ibv_post_recv(second.to, &wr, &bad), "ibv_post_recv");
+}
+
+static void open_second(void)
+{
+	struct rc_address a, b;
+
+	second.channel = ibv_create_comp_channel(device.context);
+	must(second.channel, "ibv_create_comp_channel");
+	second.send_cq = ibv_create_cq(device.context, 16, NULL, NULL, 0);
+	second.recv_cq =
+		ibv_create_cq(device.context, 16, NULL, second.channel, 0);
+	must(second.send_cq && second.recv_cq, "ibv_create_cq");
+	second.from = rc_qp(&device, second.send_cq, 8, 1, 0);
+	second.to = rc_qp(&device, second.recv_cq, 8, 1, 0);
+	a = rc_address(&device, second.from, 9);
+	b = rc_address(&device, second.to, 10);
+	rc_connect(&device, second.from, &options, 9, &b);
+	rc_connect(&device, second.to, &options, 10, &a);
+	post_second_receive();
+	must(!ibv_req_notify_cq(second.recv_cq, 0), "ibv_req_notify_cq");
+}
+
+static void close_second(void)
+{
+	must(!ibv_destroy_qp(second.from) && !ibv_destroy_qp(second.to),
+	     "ibv_destroy_qp");
+	must(!ibv_destroy_cq(second.send_cq) && !ibv_destroy_cq(second.recv_cq),
+	     "ibv_destroy_cq");
+	must(!ibv_destroy_comp_channel(second.channel),
+	     "ibv_destroy_comp_channel");
+}
+
+static void *wait_for_second(void *arg)
+{
+	struct ibv_cq *cq;
+	struct ibv_wc wc;
+	void *context;
+
+	must(!ibv_get_cq_event(second.channel, &cq, &context) &&
+		     cq == second.recv_cq,
+	     "an event of the second connection");
+	ibv_ack_cq_events(cq, 1);
+	must(!ibv_req_notify_cq(cq, 0), "ibv_req_notify_cq");
+	must(ibv_poll_cq(cq, 1, &wc) == 1 && wc.status == IBV_WC_SUCCESS,
+	     "a message of the second connection");
+	post_second_receive();
+	return arg;
+}
+
+static void send_on_second(void)
+{
+	struct ibv_sge sge = { (uintptr_t)memory[0], 8, mr->lkey };
+	struct ibv_send_wr *bad, wr = { .sg_list = &sge,
+					.num_sge = 1,
+					.opcode = IBV_WR_SEND,
+					.send_flags = IBV_SEND_SIGNALED };
+
+	must(!ibv_post_send(second.from, &wr, &bad), "ibv_post_send");
+}
+
+/* Two threads sleep, each for its own connection. Only one of them serves the
+ * lanes, and it also serves those of the other; when it has gone, the other is
+ * still heard of. */
+static void two_sleep(void)
+{
+	pthread_t first, other;
+	struct ibv_wc wc;
+
+	open_second();
+	for (unsigned i = 0; i < 4; i++) {
+		first = start_waiter(1);
+		must(!pthread_create(&other, NULL, wait_for_second, NULL),
+		     "a thread");
+		usleep(20000);
+		if (i % 2) {
+			send_one();
+			must(end_of(first) == 0, "the first waiter");
+			was_sent();
+		}
+		send_on_second();
+		(void)end_of(other);
+		must(rc_wait(second.send_cq, 10, &wc) && !wc.status,
+		     "the second SEND");
+		if (i % 2 == 0) {
+			send_one();
+			must(end_of(first) == 0, "the first waiter");
+			was_sent();
+		}
+	}
+	close_second();
+}
+
 /* A null region among the pieces of a SEND that is too long for the lane. */
 static void send_nothing(void)
 {
@@ -275,9 +380,11 @@ static void set_up(void)
 int main(int argc, char **argv)
 {
 	rc_read_options(&options, argc, argv);
+	alarm(50); /* a thread that nobody wakes ends here */
 	set_up();
 	wait_and_be_woken();
 	event_of_what_was_taken();
+	two_sleep();
 	send_nothing();
 	must(!ibv_destroy_qp(from) && !ibv_destroy_qp(to), "ibv_destroy_qp");
 	must(!ibv_destroy_cq(send_cq) && !ibv_destroy_cq(recv_cq),

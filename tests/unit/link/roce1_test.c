@@ -8,10 +8,15 @@
 #include <stdlib.h>
 #include <cmocka.h>
 
+#include <fcntl.h>
 #include <linux/if_ether.h>
 #include <linux/if_packet.h>
 #include <poll.h>
+#include <pthread.h>
+#include <string.h>
+#include <sys/wait.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "tests/unit/link/roce1_frames.h"
 #include "tests/unit/netns.h"
@@ -453,6 +458,75 @@ static void local__to_itself(void **state)
 	assert_true(peer_gets_nothing());
 }
 
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define SANITIZED
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define SANITIZED
+#endif
+#endif
+
+#ifndef SANITIZED
+#define STACK	  (256u << 10)
+#define LITTLE	  (4u << 10)
+#define UNTOUCHED 0xa5
+
+static void *do_nothing(void *arg)
+{
+	return NULL;
+}
+
+static void *send_all(void *arg)
+{
+	return t.link->ops->send(t.link, &txq) ? NULL : arg;
+}
+
+/* Returns the bytes of its stack that a thread uses which calls @what. */
+static size_t stack_of(void *(*what)(void *))
+{
+	uint8_t *stack = aligned_alloc(4096, STACK);
+	pthread_attr_t attr;
+	pthread_t thread;
+	size_t left = 0;
+	void *failed;
+
+	memset(stack, UNTOUCHED, STACK);
+	pthread_attr_init(&attr);
+	assert_int_equal(pthread_attr_setstack(&attr, stack, STACK), 0);
+	assert_int_equal(pthread_create(&thread, &attr, what, stack), 0);
+	pthread_join(thread, &failed);
+	assert_null(failed);
+	while (stack[left] == UNTOUCHED)
+		left++;
+	pthread_attr_destroy(&attr);
+	free(stack);
+	return STACK - left;
+}
+
+/* A program's thread may have a stack of 16 KiB. */
+static void send__needs_little_stack(void **state)
+{
+	struct vb_route r = route_to("ff0e::102:304", t.one);
+
+	r.dqpn = GROUPQPN;
+	assert_int_equal(t.link->ops->route(t.link, &r), 0);
+	for (unsigned i = 0; i < 70; i++)
+		put(&r, 4);
+	assert_true(stack_of(send_all) < stack_of(do_nothing) + LITTLE);
+}
+#endif
+
+static bool is_closed_in_child(int fd)
+{
+	pid_t child = fork();
+	int status;
+
+	if (child == 0)
+		_exit(fcntl(fd, F_GETFD) >= 0);
+	assert_int_equal(waitpid(child, &status, 0), child);
+	return status == 0;
+}
+
 /* A frame to a group goes to the network and to members on this host, and
  * arrives as one of the interface that sent it. */
 static void group__here_and_there(void **state)
@@ -465,6 +539,7 @@ static void group__here_and_there(void **state)
 	uint8_t frame[2048];
 
 	assert_true(member >= 0);
+	assert_true(is_closed_in_child(member));
 	r.dqpn = GROUPQPN;
 	assert_int_equal(t.link->ops->route(t.link, &r), 0);
 	assert_memory_equal(r.hop.dst, mac, 6);
@@ -584,6 +659,9 @@ int main(void)
 		CASE(recv__counts_what_it_refuses),
 		CASE(recv__more_than_a_buffer_is_cut_short),
 		CASE(local__to_itself),
+#ifndef SANITIZED /* it has stacks of its own */
+		CASE(send__needs_little_stack),
+#endif
 		CASE(group__here_and_there),
 		CASE(group__ipv4),
 		CASE(group__no_interface),

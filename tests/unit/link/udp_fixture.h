@@ -67,6 +67,7 @@ void udp_send__larger_than_the_mtu(void **state);
  * returns at once. */
 void udp_send__a_congested_interface(void **state);
 void udp_send__joined_is_refused(void **state);
+void udp_join__is_not_inherited(void **state);
 
 /* Test: the link opens on a host without IPv6. */
 void udp_open__ipv4_only(void **state);

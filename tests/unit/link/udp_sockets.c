@@ -2,6 +2,9 @@
 /* Tests of the UDP link: the port's sockets, and routes. */
 #include "udp_fixture.h"
 
+#include <signal.h>
+#include <sys/wait.h>
+
 void udp_socket__shares_the_port(void **state)
 {
 	int a, b;
@@ -157,5 +160,72 @@ void udp_route__out_of_descriptors(void **state)
 	setrlimit(RLIMIT_NOFILE, &old);
 	assert_int_equal(l->ops->route(l, &r), 0);
 	assert_int_not_equal(r.src_port, zero.src_port);
+	close_link(l);
+}
+
+/* Fork a child that lives until it is killed. */
+static pid_t fork_child(void)
+{
+	pid_t child;
+	int ready[2];
+	char byte;
+
+	assert_int_equal(pipe(ready), 0);
+	child = fork();
+	if (child == 0) {
+		(void)!write(ready[1], "", 1);
+		for (;;)
+			pause();
+	}
+	assert_int_equal(read(ready[0], &byte, 1), 1);
+	close(ready[0]);
+	close(ready[1]);
+	return child;
+}
+
+/* How many times does the file list a group whose address is printed as @hex?
+ */
+static unsigned count_groups(const char *file, const char *hex)
+{
+	FILE *f = fopen(file, "r");
+	unsigned count = 0;
+	char line[200];
+
+	assert_non_null(f);
+	while (fgets(line, sizeof(line), f))
+		count += strcasestr(line, hex) != NULL;
+	fclose(f);
+	return count;
+}
+
+/* A child of fork does not keep the parent's groups: they are left when the
+ * parent leaves them. */
+void udp_join__is_not_inherited(void **state)
+{
+	static const struct {
+		const char *group, *file, *hex;
+	} rows[] = {
+		{ "::ffff:239.1.2.3", "/proc/net/igmp", "030201EF" },
+		{ "ff0e::102:304", "/proc/net/igmp6",
+		  "ff0e0000000000000000000001020304" },
+	};
+	struct vb_link *l = open_link();
+
+	for (unsigned i = 0; i < VB_COUNT(rows); i++) {
+		const struct vb_link_group g = { .gid = gid_of(rows[i].group),
+						 .ifindex = 1 };
+		int member = l->ops->join(l, &g);
+		unsigned left;
+		pid_t child;
+
+		assert_true(member >= 0);
+		assert_int_equal(count_groups(rows[i].file, rows[i].hex), 1);
+		child = fork_child();
+		l->ops->leave(l, member);
+		left = count_groups(rows[i].file, rows[i].hex);
+		kill(child, SIGKILL);
+		assert_int_equal(waitpid(child, NULL, 0), child);
+		assert_int_equal(left, 0);
+	}
 	close_link(l);
 }

@@ -22,6 +22,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(udp_send__larger_than_the_mtu),
 	cmocka_unit_test(udp_send__a_congested_interface),
 	cmocka_unit_test(udp_send__joined_is_refused),
+	cmocka_unit_test(udp_join__is_not_inherited),
 	cmocka_unit_test(udp_send__ipv6_switched_off),
 	cmocka_unit_test(udp_open__ipv4_only),
 };

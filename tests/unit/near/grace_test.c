@@ -453,6 +453,31 @@ static void crowd__is_drained_when_each_was_waited_for(void **state)
 	assert_int_equal(crowd->expelled, PEERS);
 }
 
+/* Another thread processes the lane of a peer that has a part of a message for
+ * a queue pair in hand: who destroys the queue pair waits 100 ms at most, and
+ * that thread looks at the lane once more. */
+static void crowd__settle_does_not_wait_for_a_claim(void **state)
+{
+	struct vb_peer *p = &crowd->peers[0];
+	vb_time took;
+
+	vb_mutex_init(&crowd->near->lanes_lock, VB_RANK_LEAF);
+	crowd->near->active[0] = p;
+	crowd->near->active_count = 1;
+	atomic_store(&p->lent_by, QPN);
+	p->claim.taken = true;
+	vb_lanes_take_parts_back(crowd->near, QPN);
+	took = crowd->now - VB_SEC;
+	assert_in_range(took, 100 * VB_MSEC, 110 * VB_MSEC);
+	assert_int_equal(atomic_load(&p->lent_by), QPN);
+	assert_true(p->claim.taken && p->claim.missed);
+	assert_int_equal(atomic_load(&p->refs), 1);
+	/* Nobody waits for the parts of other queue pairs. */
+	vb_lanes_take_parts_back(crowd->near, QPN + 1);
+	assert_int_equal(crowd->now - VB_SEC, took);
+	vb_mutex_fini(&crowd->near->lanes_lock);
+}
+
 /* Ask 1000 times in 10 ms whether the first peer has left. */
 static void ask_often(bool has_left)
 {
@@ -503,6 +528,7 @@ int main(void)
 		CROWD(crowd__is_not_blamed_for_our_own_stops),
 		CROWD(crowd__is_drained_when_each_was_waited_for),
 		CROWD(crowd__that_leaves_is_asked_now_and_then),
+		CROWD(crowd__settle_does_not_wait_for_a_claim),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
