@@ -132,7 +132,7 @@ watch() {
 	r "$1" "$programs/ib_verbs_test" events >"$work/events" 2>&1 &
 	shell=$!
 	within 5 grep -q watching "$work/events"
-	watcher=$(pgrep -f "^$programs/ib_verbs_test events")
+	watcher=$(program_of $shell)
 }
 # A signal to the shell of r() would leave the program running.
 unwatch() {
