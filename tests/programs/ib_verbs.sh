@@ -137,7 +137,7 @@ watch() {
 # A signal to the shell of r() would leave the program running.
 unwatch() {
 	kill "$watcher"
-	wait $shell
+	wait "$shell"
 } 2>/dev/null
 check "events: a program watches" watch Hca3
 # told PATTERN: a line of the events since mark_events.
@@ -329,9 +329,9 @@ qos_sl2vl 1,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0'
 subnet_begins "$work/one.topo" -Q
 opensm_more=
 shares
-# 5 MB/s, but both times have an error of the machine's other work.
+# 5 MB/s. Other work of the machine may keep the fabric from its processor.
 between "T13 the trunk carries what its rate allows, KB/s" \
-	$(((first + second) / (took ? took : 1))) 4500 5200
+	$(((first + second) / (took ? took : 1))) 3500 5200
 between "T13 lane 1 has a quarter of the share of lane 0, within 5 %, in 1/1000" \
 	$((1000 * second / (first ? first : 1))) 237 263
 says "T13 no errors" '0 bad nodes' Hca3 ibqueryerrors -s PortXmitWait
