@@ -87,6 +87,7 @@ if command -v ib_write_bw >/dev/null; then
 	decode "$work/write.pcapng" -Y 'infiniband.reth.dmalen == 8192' \
 		-T fields -e frame.interface_name | sort | uniq -c \
 		>"$work/writes"
+	# shellcheck disable=SC2016 # for awk
 	check "T19 each write is seen at both ports" awk '
 		$2 == "Switch1[2]" { in_ = $1 }
 		$2 ~ /Switch1\[[35]\]/ { out = $1 }

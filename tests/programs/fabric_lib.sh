@@ -57,6 +57,17 @@ r() {
 		-- "$@"
 }
 
+# program_of SHELL: the process in which a shell that runs r() has its program.
+# Other tests, which run at the same time, have programs with the same words.
+program_of() {
+	local process=$1 child
+
+	while child=$(pgrep -P "$process"); do
+		process=$child
+	done
+	echo "$process"
+}
+
 # opensm_up NODE LOG OPTION...: with a cache of its own, since what it remembers
 # of another fabric is wrong here; lines of $opensm_more are in its configuration.
 # Its process is $opensm.

@@ -21,14 +21,14 @@ name=reports$$
 ctl() { "$verbena" fabric ctl --name "$name" "$@"; }
 reports=$programs/umad_reports
 
-# subnet_begins: a fabric and opensm, with $opensm_more in its configuration, and
+# subnet_begins [OPTION...]: a fabric and opensm, with $opensm_more in its configuration, and
 # a program at Hca2 that has subscribed. opensm gives Hca1 the LID 1, Switch1 2,
 # Switch2 3, Hca3 5, Hca4 6. Hca3 is the only member of a partition.
 printf '%s\n' 'Default=0x7fff: ALL=full, SELF=full;' \
 	'Other=0x0002: 0x0200ca0000000301=full;' >"$work/partitions"
 subnet_begins() {
 	fabric_up "$topology"
-	opensm_up Hca1 "$work/osm.log" -P "$work/partitions"
+	opensm_up Hca1 "$work/osm.log" -P "$work/partitions" "$@"
 	check "the subnet comes up" subnet_up "$work/osm.log" || {
 		kill "$opensm" "$fabric"
 		summary
@@ -42,7 +42,7 @@ subnet_begins() {
 		"$work/reports"
 }
 subnet_ends() {
-	kill "$listener" "$opensm"
+	kill "$listener" "$opensm" 2>/dev/null
 	wait "$listener" "$opensm" 2>/dev/null
 	fabric_down
 	rm -f "$work/osm.log"
@@ -113,5 +113,66 @@ r Hca3 smpquery -t 200 nodeinfo 6 >"$work/got" 2>&1 &&
 reported "a port got a wrong M_Key" 256 6
 says "with its M_Key it answers" 'NodeType:\.*Channel' \
 	Hca3 smpquery -y 5 nodeinfo 6
+subnet_ends
+
+# --- M_Keys, by the level of protection that opensm sets (IBA 14.2.4.1) ---
+# Without the key, a Get is answered up to level 1, and shows the key at level 0
+# alone; a Set never is.
+silent() { # COMMAND...: at Hca3; it fails
+	! r Hca3 "$@"
+}
+portinfo() { r Hca3 smpquery -K -t 200 "$@" portinfo 6; }
+shows_key() { # KEY OPTION...
+	portinfo "${@:2}" >"$work/portinfo" && cat "$work/portinfo" &&
+		grep -Eq "^Mkey:\\.*$1\$" "$work/portinfo"
+}
+link_is() { # STATE: of the trunk at port 5
+	r Hca3 smpquery -y 5 portinfo 3 5 >"$work/link" && cat "$work/link" &&
+		grep -q "PhysLinkState:\\.*$1" "$work/link"
+}
+for level in 0 1 2 3; do
+	opensm_more="m_key 0x0000000000000005
+m_key_protection_level $level
+m_key_lease_period 0"
+	subnet_begins
+	case $level in
+	0) check "M_Key level 0: a Get shows the key" shows_key 0x0*5 ;;
+	1) check "M_Key level 1: a Get hides the key" shows_key 0x0* ;;
+	*) check "M_Key level $level: a Get is not answered" \
+		silent smpquery -t 200 portinfo 6 ;;
+	esac
+	check "M_Key level $level: with the key, a Get shows it" \
+		shows_key 0x0*5 -y 5
+	check "M_Key level $level: a Set is not answered" \
+		silent ibportstate -t 200 3 5 disable
+	check "M_Key level $level: the Set has changed nothing" link_is LinkUp
+	reported "level $level: a port got a wrong M_Key" 256 3
+	check "M_Key level $level: with the key, a Set works" \
+		r Hca3 ibportstate -y 5 3 5 disable
+	check "M_Key level $level: it has taken the link down" link_is Disabled
+	subnet_ends
+done
+
+# The lease ends so many seconds after a wrong key, if the right one does not
+# come. Then any manager can read the key.
+opensm_more='m_key 0x0000000000000005
+m_key_protection_level 2
+m_key_lease_period 3
+sweep_interval 1'
+subnet_begins -s 1 # a lease must be longer than a sweep
+kill "$opensm" # nobody with the key is left
+wait "$opensm" 2>/dev/null
+sleep 4
+check "M_Key lease: it does not end by itself" silent smpquery -t 200 portinfo 6
+sleep 1
+check "M_Key lease: before its end" silent smpquery -t 200 portinfo 6
+check "M_Key lease: the right key" shows_key 0x0*5 -y 5
+sleep 3
+check "M_Key lease: the right key has stopped it" \
+	silent smpquery -t 200 portinfo 6
+check "M_Key lease: after its end the port shows its key" \
+	within 6 shows_key 0x0*5
+check "M_Key lease: the wrong keys were counted" sh -c \
+	"grep -E '^MkeyViolations:\\.*[1-9]' '$work/portinfo'"
 subnet_ends
 summary
