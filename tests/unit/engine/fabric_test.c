@@ -138,6 +138,9 @@ static int start(void **state)
 static int finish(void **state)
 {
 	vb_qp_destroy(r.qp);
+	while (vb_timers_pop(&r.e.timers, VB_NEVER - 1))
+		;
+	vb_timers_fini(&r.e.timers);
 	r.fabric.link->ops->close(r.fabric.link);
 	free(r.fabric.own);
 	free(r.fabric.theirs);

@@ -330,6 +330,9 @@ static void follow__waits_for_no_lock(void **state)
 	assert_int_equal(fake.follows, 2);
 	vb_drive_due(&fake.e, later + VB_SEC, 1);
 	assert_int_equal(fake.follows, 2);
+	while (vb_timers_pop(&fake.e.timers, VB_NEVER - 1))
+		;
+	vb_timers_fini(&fake.e.timers);
 	vb_qp_destroy(qp);
 }
 
