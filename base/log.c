@@ -23,6 +23,8 @@ static int level_from_environment(void)
 {
 	const char *name = getenv("VERBENA_LOG");
 
+	if (name && strcmp(name, "off") == 0)
+		return LOG_QUIET;
 	for (size_t i = 0; name && i < VB_COUNT(level_names); i++)
 		if (strcmp(name, level_names[i]) == 0)
 			return (int)i;

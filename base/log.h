@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Log messages for humans, on standard error.
- * VERBENA_LOG=quiet|error|warn|info|debug chooses the level; the default is
- * warn. Never log for each packet. A message is in lower case and names the
+ * VERBENA_LOG=off|error|warn|info|debug chooses the level; the default is
+ * warn, and "quiet" is another word for off. Never log for each packet. A message is in lower case and names the
  * object first, then the exact cause: "qp 0x12: rkey 0x1a2b: write ends 8 bytes
  * past the region". Keeps errno; any thread may log.
  */

@@ -189,7 +189,7 @@ static void list_commands(FILE *to)
 		"Environment variables:\n"
 		"  " DEVICES_VARIABLE "  comma-separated specs; "
 		"`run --device` sets it\n"
-		"  VERBENA_LOG      quiet, error, warn, info or debug\n"
+		"  VERBENA_LOG      off, error, warn, info or debug\n"
 		"  VERBENA_CM_GID_TYPE  v1: connections by librdmacm use "
 		"RoCEv1 where a device\n                   has it; v2 (the "
 		"default): RoCEv2\n"

@@ -77,10 +77,37 @@ int vb_av_route(struct vb_adapter *a, const struct vb_av *av, uint32_t sqpn,
 	return rc;
 }
 
+enum vb_why vb_av_why(int rc, const struct vb_av *av, struct vb_port *port)
+{
+	struct vb_gid_entry source;
+
+	if (rc != -EINVAL)
+		return WHY_ROUTE;
+	return vb_port_gid(port, av->sgid_index, &source) ? WHY_ADDRESS
+							   : WHY_GID_INDEX;
+}
+
+/* Tell why there is no address handle; but not that a route is missing, since
+ * programs (UCX) find out by address handles what is reachable. */
+static void refuse_ah(struct vb_adapter *a, const struct vb_av *av, int rc,
+		      const char *why)
+{
+	enum vb_why code = vb_av_why(rc, av, &a->port);
+	char text[VB_GID_TEXT];
+
+	vb_gid_text(&av->dgid, text);
+	if (code == WHY_ROUTE)
+		vb_log(LOG_INFO, "%s: no address handle for %s: %s: %s",
+		       a->name, text, why, strerror(-rc));
+	else
+		vb_why(code, (uintptr_t)a,
+		       "%s: no address handle for %s from sgid_index %u: %s",
+		       a->name, text, av->sgid_index, why);
+}
+
 static int make_ah(struct vb_pd *pd, const struct vb_av *av, struct vb_ah **out)
 {
 	struct vb_ah *ah = calloc(1, sizeof(*ah));
-	char text[VB_GID_TEXT];
 	const char *why;
 	int rc;
 
@@ -92,9 +119,7 @@ static int make_ah(struct vb_pd *pd, const struct vb_av *av, struct vb_ah **out)
 	}
 	rc = vb_av_route(pd->adapter, av, 0, 0, &ah->route, &why);
 	if (rc) {
-		vb_log(LOG_INFO, "%s: no address handle for %s: %s: %s",
-		       pd->adapter->name, vb_gid_text(&av->dgid, text), why,
-		       strerror(-rc));
+		refuse_ah(pd->adapter, av, rc, why);
 		free(ah);
 		return rc;
 	}

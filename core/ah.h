@@ -4,6 +4,7 @@
 #define CORE_AH_H
 
 #include "core/adapter.h"
+#include "core/why.h"
 #include "link/link.h"
 #include "wire/grh.h"
 
@@ -93,5 +94,8 @@ VB_MUST_CHECK int vb_route_back(struct vb_adapter *a, const struct vb_grh *grh,
  * destination is not an address of @a. */
 bool vb_av_reply(struct vb_adapter *a, const struct vb_grh *grh,
 		 const struct vb_wc_from *from, struct vb_av *av);
+
+/* Returns the cause to tell when vb_av_route() has failed with @rc. */
+enum vb_why vb_av_why(int rc, const struct vb_av *av, struct vb_port *port);
 
 #endif

@@ -7,9 +7,9 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "base/log.h"
 #include "core/qp.h"
 #include "core/tag.h"
+#include "core/why_qp.h"
 #include "core/xrc.h"
 
 #define FEW 16 /* the most entries that vb_cq_sender() looks through */
@@ -230,8 +230,10 @@ bool vb_cq_push(struct vb_cq *cq, const struct vb_cqe *e, bool solicited)
 	}
 	vb_mutex_unlock(&cq->lock);
 	if (first_loss) {
-		vb_log(LOG_WARN, "qp 0x%x: its completion queue is full",
-		       e->qpn);
+		vb_why(WHY_CQ_FULL, e->qpn,
+		       "qp 0x%x: its completion queue of %u entries is full, "
+		       "and a completion is lost",
+		       e->qpn, cq->cap);
 		if (cq->async)
 			vb_async_post(cq->async, EVENT_CQ_ERR, cq->owner);
 	}
@@ -247,7 +249,7 @@ static void core_complete(struct vb_qp *qp, struct vb_cq *cq, struct vb_cqe *e,
 			  bool solicited) VB_REQUIRES(qp->drive)
 {
 	bool stays = qp->type == QPT_XRC_RECV ||
-		     (e->is_recv && qp->srq && qp->srq->tags);
+		     (vb_cqe_is_recv(e) && qp->srq && qp->srq->tags);
 
 	/* With XRC and tag matching the receive came from the shared queue, so
 	 * the entry must outlive the queue pair and frees no slot of it. */
@@ -263,6 +265,29 @@ static uint8_t wc_op(const struct vb_send_wqe *wqe)
 	return wqe->op < VB_COUNT(wc_ops) ? wc_ops[wqe->op] : WC_OP_SEND;
 }
 
+/* Complete a request that failed, and tell why. What is flushed follows from a
+ * failure that was told. */
+static void send_failed(struct vb_qp *qp, const struct vb_send_wqe *wqe,
+			enum vb_wc_status status) VB_REQUIRES(qp->drive)
+{
+	struct vb_cqe e = {
+		.wr_id = wqe->wr_id,
+		.status = (uint8_t)status,
+		.opcode = wc_op(wqe),
+		.byte_len = wqe->length,
+		.release = qp->sq.done,
+	};
+
+	if (status != WC_FLUSH_ERR)
+		vb_qp_why_send(qp, wqe, status);
+	if (qp->sq.open == 0) {
+		vb_tag_sent(qp, wqe, status);
+		return;
+	}
+	e.why = qp->why;
+	core_complete(qp, qp->send_cq, &e, false);
+}
+
 void vb_qp_send_done(struct vb_qp *qp, enum vb_wc_status status)
 {
 	const struct vb_send_wqe *wqe;
@@ -273,15 +298,19 @@ void vb_qp_send_done(struct vb_qp *qp, enum vb_wc_status status)
 	if (qp->sq.done == vb_sq_end(&qp->sq))
 		return;
 	wqe = vb_sq_at(&qp->sq, qp->sq.done++);
+	if (VB_UNLIKELY(status != WC_SUCCESS)) {
+		send_failed(qp, wqe, status);
+		return;
+	}
 	if (VB_UNLIKELY(qp->sq.open == 0)) {
 		vb_tag_sent(qp, wqe, status);
 		return;
 	}
-	if (status == WC_SUCCESS && !vb_sq_signals(&qp->sq, wqe))
+	if (!vb_sq_signals(&qp->sq, wqe))
 		return;
 	e = (struct vb_cqe){
 		.wr_id = wqe->wr_id,
-		.status = (uint8_t)status,
+		.status = WC_SUCCESS,
 		.opcode = wc_op(wqe),
 		.byte_len = wqe->length,
 		/* a poll of this entry also frees the slots of the unsignaled
@@ -308,9 +337,8 @@ static void finish_recv(struct vb_qp *qp, const struct vb_recv_done *d)
 	struct vb_cqe e = {
 		.wr_id = qp->recv.wr_id,
 		.status = (uint8_t)d->status,
-		.opcode = (uint8_t)d->opcode,
+		.opcode = (uint8_t)d->opcode | WC_OP_RECV,
 		.wc_flags = d->wc_flags,
-		.is_recv = true,
 		.path_bits = d->from.path_bits,
 		.sl = d->from.sl,
 		.pkey_index = d->from.pkey_index,
@@ -355,7 +383,7 @@ static void release_slots(const struct vb_cqe *e)
 		return;
 	/* Release: pairs with the acquire by which a poster in core/wq.c reads
 	 * the freed index. */
-	if (!e->is_recv)
+	if (!vb_cqe_is_recv(e))
 		atomic_store_explicit(&qp->sq.released, e->release,
 				      memory_order_release);
 	else if (!qp->srq)
@@ -389,7 +417,7 @@ static struct vb_qp *sender_locked(struct vb_cq *cq) VB_REQUIRES(cq->lock)
 	if (n > FEW)
 		return NULL;
 	for (uint32_t i = 0; i < n; i++) {
-		if (entry(cq, i)->is_recv || (qp && entry(cq, i)->qp != qp))
+		if (vb_cqe_is_recv(entry(cq, i)) || (qp && entry(cq, i)->qp != qp))
 			return NULL;
 		qp = entry(cq, i)->qp;
 	}

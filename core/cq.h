@@ -16,12 +16,12 @@ struct vb_cqe {
 	uint64_t wr_id;
 	/* the status of the work request, an enum vb_wc_status */
 	uint8_t status;
-	uint8_t opcode;	  /* the operation that completed, an enum vb_wc_op */
+	/* the operation that completed, an enum vb_wc_op; of receives, also of
+	 * those that failed, it has the bit WC_OP_RECV */
+	uint8_t opcode;
 	uint8_t wc_flags; /* flags of the completion, enum vb_wc_flags */
-	bool is_recv : 1;
 	/* where a datagram came from: see struct vb_wc_from in core/types.h */
-	uint8_t path_bits : 7;
-	uint8_t sl, pkey_index;
+	uint8_t path_bits, sl, pkey_index;
 	uint16_t slid;
 	uint32_t byte_len;
 	/* immediate data in wire order, or the rkey that was invalidated */
@@ -38,11 +38,19 @@ struct vb_cqe {
 		/* with tm_tag: application context of a message that matched a
 		 * tagged buffer */
 		uint32_t tm_app_ctx;
+		/* with a status other than WC_SUCCESS: the cause, an enum
+		 * vb_why */
+		uint32_t why;
 	};
 	uint64_t tm_tag;
 	vb_time timestamp;
 };
 _Static_assert(sizeof(struct vb_cqe) == 64, "a cache line");
+
+static inline bool vb_cqe_is_recv(const struct vb_cqe *e)
+{
+	return e->opcode & WC_OP_RECV;
+}
 
 enum vb_cq_arm { CQ_UNARMED, CQ_ARMED_SOLICITED, CQ_ARMED_ANY };
 

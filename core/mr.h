@@ -243,14 +243,26 @@ enum vb_fault vb_mr_check(struct vb_adapter *a, const struct vb_pd *pd,
 enum vb_refusal {
 	REFUSED_NOT,
 	REFUSED_KEY, /* no region or window has the key */
-	/* the key belongs to another protection domain or queue pair */
-	REFUSED_DOMAIN,
+	REFUSED_DOMAIN, /* the key belongs to another protection domain */
+	/* the key is a window that another queue pair bound, or is used as an
+	 * lkey */
+	REFUSED_WINDOW,
 	REFUSED_BOUNDS,
 	REFUSED_RIGHTS,
 };
 enum vb_refusal vb_mr_refusal(struct vb_adapter *a, const struct vb_pd *pd,
 			      uint32_t qpn, uint32_t key, uint64_t iova,
 			      uint64_t len, uint32_t need);
+
+/* Find out why an access by queue pair @qpn (0: by this program, with an lkey)
+ * is refused, and write that for a reader to @text, of @room bytes. */
+enum vb_refusal vb_mr_explain(const struct vb_pd *pd, uint32_t qpn,
+			      const struct vb_mr_range *range, char *text,
+			      size_t room);
+
+/* Write the names of access flags to @text, as "LOCAL_WRITE, REMOTE_READ". */
+#define VB_ACCESS_TEXT 120
+const char *vb_access_text(uint32_t access, char text[VB_ACCESS_TEXT]);
 
 /* Bring the pages of @range into memory before they are read, or with @write
  * before they are written (ibv_advise_mr). @touch false: only check. -EINVAL: a

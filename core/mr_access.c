@@ -4,11 +4,11 @@
 #include "core/mr.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include "base/guard.h"
-#include "base/log.h"
 #include "core/mr_priv.h"
 #include "core/sge.h"
 
@@ -89,34 +89,6 @@ static uint8_t *at_iova(const struct vb_mr *mr, uint64_t iova, uint32_t need)
 	return (uint8_t *)((uintptr_t)mr->base + (iova - mr->iova));
 }
 
-/* Log the reason why a key is refused. With RC this happens at most once in a
- * queue pair's life, since the fault moves the queue pair to ERR. */
-static void explain(const struct vb_mr *mr, const struct vb_pd *pd,
-		    uint32_t qpn, uint32_t key, uint64_t iova, uint64_t len,
-		    uint32_t need)
-{
-	if (!vb_log_wants(LOG_INFO))
-		return;
-	if (!mr)
-		vb_log(LOG_INFO, "key 0x%x: not registered", key);
-	else if (mr->pd != pd)
-		vb_log(LOG_INFO, "key 0x%x: of another protection domain", key);
-	else if (!may_come_by(mr, need, qpn))
-		vb_log(LOG_INFO, "key 0x%x: a memory window that %s", key,
-		       need & REMOTE ? "another queue pair bound"
-				     : "is for remote access only");
-	else if (!core_mr_is_inside(mr, iova, len))
-		vb_log(LOG_INFO,
-		       "key 0x%x: %llu bytes at 0x%llx are not inside the "
-		       "region of %llu bytes at 0x%llx",
-		       key, (unsigned long long)len, (unsigned long long)iova,
-		       (unsigned long long)mr->length,
-		       (unsigned long long)mr->iova);
-	else
-		vb_log(LOG_INFO, "key 0x%x: access 0x%x needed, 0x%x granted",
-		       key, need, mr->access);
-}
-
 static bool opens(const struct vb_mr *mr, const struct vb_pd *pd, uint32_t qpn,
 		  uint64_t iova, uint64_t len, uint32_t need)
 {
@@ -139,8 +111,6 @@ enum vb_fault vb_mr_begin(struct vb_adapter *a, const struct vb_pd *pd,
 		*use = (struct vb_mr_use){ mr, at_iova(mr, iova, need) };
 		return FAULT_NONE;
 	}
-	if (!pd->origin.is_imported)
-		explain(mr, pd, qpn, key, iova, len, need);
 	if (mr)
 		vb_mr_drop(mr);
 	return FAULT_RKEY;
@@ -202,8 +172,10 @@ static enum vb_refusal classify(const struct vb_mr *mr, const struct vb_pd *pd,
 				uint32_t qpn, uint64_t iova, uint64_t len,
 				uint32_t need)
 {
-	if (mr->pd != pd || !may_come_by(mr, need, qpn))
+	if (mr->pd != pd)
 		return REFUSED_DOMAIN;
+	if (!may_come_by(mr, need, qpn))
+		return REFUSED_WINDOW;
 	if (!core_mr_is_inside(mr, iova, len))
 		return REFUSED_BOUNDS;
 	return (mr->access & need) == need ? REFUSED_NOT : REFUSED_RIGHTS;
@@ -220,6 +192,96 @@ enum vb_refusal vb_mr_refusal(struct vb_adapter *a, const struct vb_pd *pd,
 		return REFUSED_KEY;
 	why = classify(mr, pd, qpn, iova, len, need);
 	vb_mr_drop(mr);
+	return why;
+}
+
+const char *vb_access_text(uint32_t access, char text[VB_ACCESS_TEXT])
+{
+	static const char *const names[] = { "LOCAL_WRITE", "REMOTE_WRITE",
+					     "REMOTE_READ", "REMOTE_ATOMIC",
+					     "MW_BIND" };
+	size_t used = 0;
+
+	snprintf(text, VB_ACCESS_TEXT, "none");
+	for (unsigned i = 0; i < VB_COUNT(names); i++)
+		if (access & 1u << i)
+			used += (size_t)snprintf(
+				text + used, VB_ACCESS_TEXT - used, "%s%s",
+				used ? ", " : "", names[i]);
+	return text;
+}
+
+/* Write how a range misses its region. */
+static void put_bounds(const struct vb_mr *mr, const struct vb_mr_range *r,
+		       const char *key, char *text, size_t room)
+{
+	uint64_t offset = r->iova - mr->iova;
+	unsigned long long bytes = mr->length, at = mr->iova;
+
+	if (offset <= mr->length)
+		snprintf(text, room,
+			 "%llu bytes at 0x%llx end %llu bytes past the region "
+			 "of %llu bytes at 0x%llx (%s 0x%x)",
+			 (unsigned long long)r->len,
+			 (unsigned long long)r->iova,
+			 (unsigned long long)(offset + r->len - mr->length),
+			 bytes, at, key, r->key);
+	else
+		snprintf(text, room,
+			 "%llu bytes at 0x%llx lie outside the region of %llu "
+			 "bytes at 0x%llx (%s 0x%x)",
+			 (unsigned long long)r->len,
+			 (unsigned long long)r->iova, bytes, at, key, r->key);
+}
+
+static void put_reason(const struct vb_mr *mr, enum vb_refusal why,
+		       const struct vb_mr_range *r, bool local, char *text,
+		       size_t room)
+{
+	const char *key = local ? "lkey" : "rkey";
+	char need[VB_ACCESS_TEXT], has[VB_ACCESS_TEXT];
+
+	switch (why) {
+	case REFUSED_NOT:
+		snprintf(text, room, "%s 0x%x permits it", key, r->key);
+		break;
+	case REFUSED_KEY:
+		snprintf(text, room, "no region has %s 0x%x", key, r->key);
+		break;
+	case REFUSED_DOMAIN:
+		snprintf(text, room, "%s 0x%x is of another protection domain",
+			 key, r->key);
+		break;
+	case REFUSED_WINDOW:
+		snprintf(text, room, "%s 0x%x is a memory window that %s", key,
+			 r->key,
+			 local ? "is for remote access only"
+			       : "another queue pair bound");
+		break;
+	case REFUSED_BOUNDS:
+		put_bounds(mr, r, key, text, room);
+		break;
+	case REFUSED_RIGHTS:
+		snprintf(text, room,
+			 "%s 0x%x permits %s, but %s is needed", key, r->key,
+			 vb_access_text(mr->access, has),
+			 vb_access_text(r->need, need));
+		break;
+	}
+}
+
+enum vb_refusal vb_mr_explain(const struct vb_pd *pd, uint32_t qpn,
+			      const struct vb_mr_range *r, char *text,
+			      size_t room)
+{
+	struct vb_mr *mr = vb_mr_hold(pd->adapter, r->key);
+	enum vb_refusal why = REFUSED_KEY;
+
+	if (mr)
+		why = classify(mr, pd, qpn, r->iova, r->len, r->need);
+	put_reason(mr, why, r, qpn == 0, text, room);
+	if (mr)
+		vb_mr_drop(mr);
 	return why;
 }
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Memory windows: allocate, bind, invalidate, free. */
 #include "core/mw.h"
+#include "core/why_qp.h"
 
 #include <errno.h>
 
-#include "base/log.h"
 #include "core/mr_priv.h"
 #include "core/qp.h"
 
@@ -250,7 +250,8 @@ enum vb_mw_end vb_mw_bind(struct vb_qp *qp, const struct vb_mw_bind *b)
 	end = bind_locked(qp, b, &why);
 	vb_mutex_unlock(&qp->adapter->mr_lock);
 	if (end == MW_REFUSED)
-		vb_log(LOG_INFO, "window 0x%x: not bound: %s", b->key, why);
+		vb_qp_why(qp, WHY_BIND, "window 0x%x: not bound: %s", b->key,
+			  why);
 	return end;
 }
 
@@ -271,15 +272,18 @@ static const char *refuse_invalidate(const struct vb_mr *mw,
 	return NULL;
 }
 
-static void explain_key(uint32_t key, const char *why)
+static void explain_key(struct vb_qp *qp, uint32_t key, const char *why)
+	VB_REQUIRES(qp->drive)
 {
 	if (why)
-		vb_log(LOG_INFO, "key 0x%x: not invalidated: %s", key, why);
+		vb_qp_why(qp, WHY_INVALIDATE, "key 0x%x: not invalidated: %s",
+			  key, why);
 }
 
 /* Carry out a local invalidate. The work request may complete only when no
  * access is in progress. MW_BUSY: an access is still in progress. */
 static enum vb_mw_end invalidate(struct vb_qp *qp, uint32_t key)
+	VB_REQUIRES(qp->drive)
 {
 	struct vb_mr *mw = vb_mr_find(qp->adapter, key);
 	enum vb_mw_end end = MW_REFUSED;
@@ -292,7 +296,7 @@ static enum vb_mw_end invalidate(struct vb_qp *qp, uint32_t key)
 		end = detach_if_drained(mw) ? MW_DONE : MW_BUSY;
 	}
 	vb_mutex_unlock(&qp->adapter->mr_lock);
-	explain_key(key, why);
+	explain_key(qp, key, why);
 	return end;
 }
 
@@ -312,7 +316,7 @@ bool vb_mw_invalidate(struct vb_qp *qp, uint32_t key)
 		core_detach(mw);
 	}
 	vb_mutex_unlock(&qp->adapter->mr_lock);
-	explain_key(key, why);
+	explain_key(qp, key, why);
 	return !why;
 }
 

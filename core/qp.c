@@ -196,6 +196,7 @@ static void core_forget_peer(struct vb_qp *qp)
 	qp->mtu = 0;
 	qp->comm_est_sent = false;
 	qp->last_wqe_sent = false;
+	qp->why = 0;
 	qp->recv_busy = qp->recv_lent = false;
 	qp->way = WAY_PACKETS;
 }
@@ -431,8 +432,9 @@ void vb_qp_drained(struct vb_qp *qp)
 
 static void flush_recv(struct vb_qp *qp) VB_REQUIRES(qp->drive)
 {
-	static const struct vb_recv_done flushed = { .status = WC_FLUSH_ERR,
-						     .opcode = WC_OP_RECV };
+	const struct vb_recv_done flushed = { .status = WC_FLUSH_ERR,
+					      .opcode = WC_OP_RECV,
+					      .why = qp->why };
 
 	/* The other receives of a shared queue are not flushed, because they
 	 * belong to its other queue pairs. */

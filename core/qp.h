@@ -161,6 +161,9 @@ struct vb_qp {
 	uint32_t migrations;
 	uint32_t mtu; /* the smaller of path MTU and port MTU, in bytes */
 	bool comm_est_sent, last_wqe_sent;
+	/* the enum vb_why of the error that was told first; 0: none
+	 * (core/why_qp.h) */
+	uint16_t why;
 	struct vb_sq sq;
 	struct vb_rq rq;
 	/* the receive WQE of the message in progress */
@@ -256,7 +259,11 @@ struct vb_recv_done {
 	uint8_t wc_flags;
 	struct vb_wc_from from; /* where a datagram came from; otherwise 0 */
 	bool solicited;
-	uint32_t flow_tag;
+	union {
+		uint32_t flow_tag;
+		/* with an error: the cause, qp->why */
+		uint32_t why;
+	};
 };
 /* Complete the receive WQE that is in qp->recv. */
 void vb_qp_recv_done(struct vb_qp *qp, const struct vb_recv_done *d)

@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "core/migrate.h"
 #include "core/transport.h"
+#include "core/why.h"
 #include "wire/lrh.h"
 
 struct move {
@@ -309,14 +310,43 @@ static const char *mask_text(uint32_t mask, char *text, size_t room)
 	return text;
 }
 
-/* Log the reason at INFO, since programs may probe what is possible. */
-static int core_refuse(const struct change *c, const char *what, uint32_t mask)
+/* Tell why the change is refused. */
+static int core_refuse(const struct change *c, enum vb_why why,
+		       const char *what, uint32_t mask)
 {
+	uint32_t qpn = atomic_load(&c->qp->qpn);
 	char text[320];
 
-	vb_log(LOG_INFO, "qp 0x%x: %s to %s: %s %s", atomic_load(&c->qp->qpn),
+	vb_why(why, qpn, "qp 0x%x: ibv_modify_qp from %s to %s %s %s", qpn,
 	       vb_qp_state_name(c->from), vb_qp_state_name(c->to), what,
 	       mask_text(mask, text, sizeof(text)));
+	return -EINVAL;
+}
+
+static int refuse_move(const struct change *c)
+{
+	uint32_t qpn = atomic_load(&c->qp->qpn);
+	const char *hint = "";
+
+	if (c->qp->adapter->rnic && c->to != QPS_INIT)
+		hint = "; on an iWARP device rdma_connect and rdma_accept do "
+		       "that";
+	vb_why(WHY_TRANSITION, qpn,
+	       "qp 0x%x: ibv_modify_qp from %s to %s is no legal transition%s",
+	       qpn, vb_qp_state_name(c->from), vb_qp_state_name(c->to), hint);
+	return -EINVAL;
+}
+
+static int refuse_value(const struct change *c, const struct field *f,
+			uint32_t value)
+{
+	uint32_t qpn = atomic_load(&c->qp->qpn);
+
+	vb_why(WHY_ATTR_RANGE, qpn,
+	       "qp 0x%x: ibv_modify_qp from %s to %s: %s is %u, allowed is "
+	       "%u to %u",
+	       qpn, vb_qp_state_name(c->from), vb_qp_state_name(c->to), f->name,
+	       value, f->min, f->max);
 	return -EINVAL;
 }
 
@@ -325,16 +355,13 @@ static int check_mask(const struct change *c)
 	const struct move *m = find_move(c);
 	uint32_t given = c->mask & ~(uint32_t)QPM_STATE;
 
-	if (!m) {
-		vb_log(LOG_INFO, "qp 0x%x: %s to %s is no legal transition",
-		       atomic_load(&c->qp->qpn), vb_qp_state_name(c->from),
-		       vb_qp_state_name(c->to));
-		return -EINVAL;
-	}
+	if (!m)
+		return refuse_move(c);
 	if (m->required & ~given)
-		return core_refuse(c, "needs", m->required & ~given);
+		return core_refuse(c, WHY_ATTR_MISSING, "needs",
+				   m->required & ~given);
 	if (given & ~(m->required | m->optional))
-		return core_refuse(c, "does not take",
+		return core_refuse(c, WHY_ATTR_EXTRA, "does not take",
 				   given & ~(m->required | m->optional));
 	return 0;
 }
@@ -367,16 +394,20 @@ static int check_values(const struct change *c)
 		if (!(c->mask & f->bit))
 			continue;
 		if (f->bytes == 0)
-			return core_refuse(c, "not supported here:", f->bit);
+			return core_refuse(c, WHY_NO_SUPPORT,
+					   "does not support", f->bit);
 		if (value < f->min || value > f->max)
-			return core_refuse(c, "out of range:", f->bit);
+			return refuse_value(c, f, value);
 	}
 	if (c->mask & QPM_PKEY_INDEX &&
 	    c->asked->pkey_index >=
 		    atomic_load(&c->qp->adapter->port.pkey_count))
-		return core_refuse(c, "out of range:", QPM_PKEY_INDEX);
+		return core_refuse(c, WHY_ATTR_RANGE,
+				   "names an entry that is not there:",
+				   QPM_PKEY_INDEX);
 	if (c->mask & QPM_CUR_STATE && c->asked->cur_qp_state != c->from)
-		return core_refuse(c, "state is not", QPM_CUR_STATE);
+		return core_refuse(c, WHY_ATTR_RANGE, "has another state than",
+				   QPM_CUR_STATE);
 	return 0;
 }
 
@@ -444,7 +475,8 @@ static int check_mtu(const struct change *c)
 	active = a->port.active_mtu;
 	vb_mutex_unlock(&a->port.lock);
 	if (c->asked->path_mtu > active)
-		return core_refuse(c, "the port carries less than",
+		return core_refuse(c, WHY_ATTR_RANGE,
+				   "asks for more than the port carries:",
 				   QPM_PATH_MTU);
 	return 0;
 }
@@ -466,19 +498,18 @@ static int apply_av(struct change *c)
 	int rc;
 
 	if (av_is_group(c))
-		return core_refuse(c, "a connection takes no multicast LID in",
-				   QPM_AV);
+		return core_refuse(c, WHY_ADDRESS,
+				   "takes no multicast LID in", QPM_AV);
 	rc = vb_av_route(c->qp->adapter, av, qpn, c->attr.dest_qp_num,
 			 &c->route, &why);
 
-	/* Many programs use GID 0 by default, which often is unusable: warn the
-	 * user. Address handles cause no warning, since programs create some
-	 * only as a test (UCX). */
 	if (rc)
-		vb_log(rc == -EADDRNOTAVAIL ? LOG_WARN : LOG_INFO,
-		       "qp 0x%x: %s to %s: no route to %s: %s: %s", qpn,
-		       vb_qp_state_name(c->from), vb_qp_state_name(c->to),
-		       vb_gid_text(&av->dgid, text), why, strerror(-rc));
+		vb_why(vb_av_why(rc, av, &c->qp->adapter->port), qpn,
+		       "qp 0x%x: ibv_modify_qp from %s to %s: no route to %s "
+		       "from sgid_index %u: %s: %s",
+		       qpn, vb_qp_state_name(c->from), vb_qp_state_name(c->to),
+		       vb_gid_text(&av->dgid, text), av->sgid_index, why,
+		       strerror(-rc));
 	return rc;
 }
 
@@ -493,7 +524,7 @@ static int apply_paths(struct change *c)
 	why = vb_mig_modify(qp, c->asked, c->mask, &c->attr, &c->alt_route,
 			    &c->migrates);
 	if (why)
-		return core_refuse(c, why, c->mask & PATHS);
+		return core_refuse(c, WHY_ATTR_RANGE, why, c->mask & PATHS);
 	if (c->migrates)
 		c->route = c->alt_route;
 	return 0;
@@ -545,6 +576,8 @@ static void core_carry_out(const struct change *c, vb_time now)
 	qp->alt_route = c->alt_route;
 	qp->mtu = c->mtu;
 	atomic_store(&qp->state, c->to);
+	if (c->from == QPS_SQE)
+		qp->why = 0;
 	qp->adapter->transport->enter(qp, c->from, c->to, now);
 	if (c->to == QPS_RESET)
 		vb_qp_clear(qp);

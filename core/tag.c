@@ -274,7 +274,6 @@ static void complete_op(struct vb_srq *srq, const struct vb_tag_op *op,
 		.status = (uint8_t)status,
 		.opcode = (uint8_t)opcode,
 		.wc_flags = in_step(srq->tags) ? 0 : WC_TM_SYNC_REQ,
-		.is_recv = true,
 		.timestamp = op->now,
 	};
 
@@ -357,7 +356,6 @@ void vb_tag_sync(struct vb_srq *srq, const struct vb_tag_op *op)
 static bool core_tell(struct vb_qp *qp, struct vb_cqe e)
 {
 	e.opcode = WC_OP_TM_RECV;
-	e.is_recv = true;
 	e.qpn = atomic_load_explicit(&qp->qpn, memory_order_relaxed);
 	e.src_qp = qp->attr.dest_qp_num;
 	e.timestamp = qp->now;

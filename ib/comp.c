@@ -2,8 +2,8 @@
 /* The completer: acknowledgements and responses become completions. A response
  * for PSN n acknowledges everything before n, but a READ or atomic is completed
  * only by its own response (IBA 9.7.5.1.2). */
-#include "base/log.h"
 #include "core/sge.h"
+#include "core/why_qp.h"
 #include "ib/rc.h"
 
 static struct vb_send_wqe *oldest(const struct vb_qp *qp)
@@ -127,15 +127,16 @@ static void ib_take_rnr(struct vb_qp *qp, const struct vb_ib_pkt *pkt,
 /* The peer refused the request at @psn as invalid. If that is the first of
  * several full packets, unequal interface MTUs are the likely cause, which only
  * the peer knows. */
-static void explain_refusal(const struct vb_qp *qp, uint32_t psn)
+static void explain_refusal(struct vb_qp *qp, uint32_t psn)
 	VB_REQUIRES(qp->drive)
 {
 	const struct vb_send_wqe *wqe = oldest(qp);
 
 	if (wqe->psn_count > 1 && wqe->op != WR_READ && psn == wqe->first_psn)
-		vb_log(LOG_WARN,
-		       "qp 0x%x: the peer refuses a packet of %u bytes as invalid; if its interface carries less, give both ends a smaller path MTU",
-		       vb_rc_qpn(qp), qp->mtu);
+		vb_qp_why(qp, WHY_REM_INVALID,
+			  "%s of %u bytes, wr_id %llu: the peer refuses a packet of %u bytes as invalid (if its interface carries less, give both ends a smaller path MTU)",
+			  vb_why_op(wqe->op), wqe->length,
+			  (unsigned long long)wqe->wr_id, qp->mtu);
 }
 
 /* The peer refused the request at @psn and has moved to ERR. */
@@ -323,9 +324,13 @@ void vb_comp_recv(struct vb_qp *qp, const struct vb_ib_pkt *pkt, vb_time now)
 	vb_rc_note_selective(qp, pkt);
 	if (!vb_rc_sends(qp))
 		return;
-	if (vb_psn_diff(psn, req->una) < 0 || vb_psn_diff(psn, req->next) >= 0)
+	if (vb_psn_diff(psn, req->una) < 0 ||
+	    vb_psn_diff(psn, req->next) >= 0) {
 		/* a duplicate or ghost response is ignored (IBA 9.7.5.1.1) */
+		vb_rc(qp)->req.ghosts++;
+		vb_rc(qp)->req.ghost_psn = psn;
 		return;
+	}
 	if (pkt->op->kind == KIND_ACK)
 		take_aeth(qp, pkt, now);
 	else if (pkt->op->headers & HDR_AETH &&

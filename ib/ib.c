@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "base/log.h"
 #include "ib/raw.h"
 #include "ib/rc.h"
 #include "ib/unrel.h"
@@ -16,26 +15,6 @@ const uint8_t vb_ib_classes[] = {
 	[QPT_XRC_RECV] = CLASS_XRC, [QPT_RAW_PACKET] = CLASS_NONE,
 	[QPT_WQ] = CLASS_NONE,
 };
-
-static bool is_mtu(uint32_t bytes)
-{
-	return bytes >= vb_mtu_bytes(1) && bytes <= vb_mtu_bytes(5) &&
-	       (bytes & (bytes - 1)) == 0;
-}
-
-void vb_rc_explain_length(const struct vb_qp *qp, uint32_t bytes)
-{
-	uint32_t asked = vb_mtu_bytes(qp->attr.path_mtu);
-
-	if (bytes > qp->mtu && bytes <= asked)
-		vb_log(LOG_WARN,
-		       "qp 0x%x: the peer sends packets of %u bytes; our interface carries %u: give both ends path MTU %u",
-		       vb_rc_qpn(qp), bytes, qp->mtu, qp->mtu);
-	else if (bytes < qp->mtu && is_mtu(bytes))
-		vb_log(LOG_WARN,
-		       "qp 0x%x: the peer sends packets of %u bytes, not of %u; its interface may carry no more: give both ends path MTU %u",
-		       vb_rc_qpn(qp), bytes, qp->mtu, bytes);
-}
 
 /* Functions of RC and of XRC, each of whose queue pairs is one half of an RC
  * queue pair. */

@@ -69,6 +69,14 @@ struct vb_req {
 	/* the queue pair's number of migrations when the requester last
 	 * compared it */
 	uint32_t migrations;
+	/* The silence of the peer, for the reader of an error: when it began
+	 * (valid once @retries or @probes is not 0), and how many packets were
+	 * sent until the last timeout. */
+	vb_time silent_at;
+	uint32_t tried;
+	/* number of responses outside [una, next), and the PSN of the last */
+	uint32_t ghosts, ghost_psn;
+	bool silence_told;
 	/* the time when the local ACK timeout expires; VB_NEVER: the timer does
 	 * not run */
 	vb_time ack_at;
@@ -268,10 +276,17 @@ static inline vb_time vb_req_deadline(const struct vb_qp *qp)
 	return VB_MIN(req->rnr_at, VB_MIN(req->ack_at, req->probe_at));
 }
 
-/* Explain in the log why this end refuses a packet of @bytes payload bytes for
+/* Functions of explain.c. */
+
+/* Tell why this end refuses the request @pkt because of @fault. Its key and
+ * range stand in its own header, or in that of the first packet of its
+ * message. */
+void vb_rc_explain_fault(struct vb_qp *qp, enum vb_fault fault,
+			 const struct vb_ib_pkt *pkt) VB_REQUIRES(qp->drive);
+/* Tell why this end refuses a packet of @bytes payload bytes for
  * its length, if the cause is that the two interfaces have different MTUs, from
  * which each end has computed its own limit (core/qp_state.c). */
-void vb_rc_explain_length(const struct vb_qp *qp, uint32_t bytes)
+void vb_rc_explain_length(struct vb_qp *qp, uint32_t bytes)
 	VB_REQUIRES(qp->drive);
 
 /* Returns the BTH fields common to all packets of this queue pair. */

@@ -3,6 +3,9 @@
  * The requester's timers: the local ACK timeout (IBA 9.7.6.1.3), the wait
  * after an RNR NAK, and probes, which find out about a loss much earlier.
  */
+#include <stdio.h>
+
+#include "core/why_qp.h"
 #include "ib/req_priv.h"
 
 void vb_req_probe_acked(struct vb_qp *qp, vb_time now)
@@ -67,6 +70,66 @@ void vb_req_migrate(struct vb_qp *qp, vb_time now)
 	vb_req_go_back(qp, now);
 }
 
+/* After this time a silence is told, though the requester still tries. */
+#define TOLD_AFTER (4 * VB_SEC)
+
+/* A timer has expired for the packet at una, after @waited: note when the
+ * silence began. */
+static void note_silence(struct vb_req *req, vb_time now, vb_time waited)
+{
+	if (req->retries || req->probes)
+		return;
+	req->silent_at = now - VB_MIN(now, waited);
+	req->tried = 0;
+}
+
+/* Writes what was sent and heard. True: the peer answers, to other PSNs. */
+static bool silence_text(struct vb_qp *qp, vb_time now, char *text, size_t room)
+	VB_REQUIRES(qp->drive)
+{
+	const struct vb_req *req = &vb_rc(qp)->req;
+	uint32_t first = qp->attr.sq_psn & VB_PSN_MASK;
+	char peer[VB_WHY_PEER];
+
+	vb_why_peer(qp, peer);
+	if (req->ghosts && req->una == first) {
+		snprintf(text, room,
+			 "%s answers with PSN 0x%x, but this end begins with "
+			 "sq_psn 0x%x",
+			 peer, req->ghost_psn, first);
+		return true;
+	}
+	snprintf(text, room,
+		 "sent %u packets to %s in %.1f s, heard nothing%s",
+		 req->tried + req->probes, peer,
+		 (double)(now - req->silent_at) / (double)VB_SEC,
+		 req->una == first ? "" : " since");
+	return false;
+}
+
+static void tell_silence(struct vb_qp *qp, vb_time now) VB_REQUIRES(qp->drive)
+{
+	char text[200];
+	bool psn = silence_text(qp, now, text, sizeof(text));
+
+	vb_qp_why(qp, psn ? WHY_PSN : WHY_SILENCE, "%s", text);
+}
+
+/* Tell of a silence that lasts, once; the connection has not failed yet. */
+static void tell_early(struct vb_qp *qp, vb_time now) VB_REQUIRES(qp->drive)
+{
+	struct vb_req *req = &vb_rc(qp)->req;
+	uint32_t qpn = vb_rc_qpn(qp);
+	char text[200];
+	bool psn;
+
+	if (now - req->silent_at < TOLD_AFTER || req->silence_told)
+		return;
+	req->silence_told = true;
+	psn = silence_text(qp, now, text, sizeof(text));
+	vb_why(psn ? WHY_PSN : WHY_SILENCE, qpn, "qp 0x%x: %s", qpn, text);
+}
+
 /* The local ACK timeout has expired: go back, or give up after too many retries
  * (IBA 9.7.6.1.3). */
 static void time_out(struct vb_qp *qp, vb_time now) VB_REQUIRES(qp->drive)
@@ -74,6 +137,8 @@ static void time_out(struct vb_qp *qp, vb_time now) VB_REQUIRES(qp->drive)
 	struct vb_req *req = &vb_rc(qp)->req;
 
 	vb_count(qp->adapter, CNT_TIMEOUTS, 1);
+	note_silence(req, now, vb_ack_timeout_ns(qp->attr.timeout));
+	req->tried += vb_req_in_flight(req);
 	if (now - req->stuck_at < STUCK_MOST)
 		/* The frames of the next try have a position of their own. */
 		req->stuck_at = VB_NEVER;
@@ -83,9 +148,11 @@ static void time_out(struct vb_qp *qp, vb_time now) VB_REQUIRES(qp->drive)
 	}
 	if (req->retries >= qp->attr.retry_cnt) {
 		vb_count(qp->adapter, CNT_RETRY_EXCEEDED, 1);
+		tell_silence(qp, now);
 		vb_comp_fail(qp, WC_RETRY_EXC_ERR);
 		return;
 	}
+	tell_early(qp, now);
 	req->retries++;
 	vb_window_collapse(&req->window, req->next);
 	vb_req_go_back(qp, now);
@@ -101,6 +168,8 @@ static void probe(struct vb_qp *qp, vb_time now, struct vb_txq *out)
 	struct vb_req *req = &vb_rc(qp)->req;
 	const struct vb_send_wqe *wqe = vb_sq_at(&qp->sq, qp->sq.done);
 
+	note_silence(req, now, vb_window_patience(&req->window, 0));
+	tell_early(qp, now);
 	req->probes += req->probes < UINT8_MAX;
 	req->probe_at = now + vb_window_patience(&req->window, req->probes);
 	if (req->send == req->una || vb_req_stopped_at(req, qp->sq.done))

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The responder. It checks a request step by step in the order of IBA 9.7.4 -
- * PSN, sequence of operations, permission, receive, length, key - and the first
- * fault ends the checks. Then it places the data and records what to answer. */
+/* The responder. It checks a request in the order of IBA 9.7.4 - PSN, operation,
+ * permission, receive, length, key - up to the first fault. Then it places the
+ * data and records what to answer. */
 #include "base/guard.h"
 #include "core/mw.h"
 #include "core/sge.h"
+#include "core/why_qp.h"
 #include "ib/xrc_forward.h"
 #include "ib/rc.h"
 
@@ -20,8 +21,6 @@ static const uint32_t needs[] = {
 	[KIND_ATOMIC_WRITE] = ACCESS_REMOTE_WRITE,
 };
 
-/* Functions for the consequences of a fault. */
-
 static void note_nak(struct vb_qp *qp, uint8_t syndrome, uint32_t psn)
 	VB_REQUIRES(qp->drive)
 {
@@ -36,7 +35,9 @@ void vb_resp_die(struct vb_qp *qp, enum vb_fault fault, uint32_t psn)
 {
 	const struct vb_fault_row *row = vb_fault_rc(fault);
 	struct vb_resp *resp = &vb_rc(qp)->resp;
-	struct vb_recv_done done = { .status = row->status };
+	const struct vb_recv_done done = {
+		.status = row->status, .why = vb_qp_why_fault(qp, fault, NULL)
+	};
 	int event = row->event;
 
 	if (row->action == ACT_NAK_AND_DIE) {
@@ -52,18 +53,20 @@ void vb_resp_die(struct vb_qp *qp, enum vb_fault fault, uint32_t psn)
 	vb_qp_fail(qp, event);
 }
 
-static void ib_refuse(struct vb_qp *qp, enum vb_fault fault, uint32_t psn)
-	VB_REQUIRES(qp->drive)
+static void ib_refuse(struct vb_qp *qp, enum vb_fault fault,
+		      const struct vb_ib_pkt *pkt) VB_REQUIRES(qp->drive)
 {
 	const struct vb_fault_row *row = vb_fault_rc(fault);
 
 	if (row->action != ACT_NAK_ONCE) {
-		vb_resp_die(qp, fault, psn);
+		vb_rc_explain_fault(qp, fault, pkt);
+		vb_resp_die(qp, fault, pkt->bth.psn);
 		return;
 	}
 	vb_rc(qp)->resp.nak_sent = NAK_RNR;
 	vb_count(qp->adapter, row->counter, 1);
-	note_nak(qp, row->syndrome | (qp->attr.min_rnr_timer & 0x1f), psn);
+	note_nak(qp, row->syndrome | (qp->attr.min_rnr_timer & 0x1f),
+		 pkt->bth.psn);
 }
 
 /* Functions that check and place the packets of SEND and WRITE. */
@@ -480,10 +483,8 @@ static void take_next(struct vb_qp *qp, const struct vb_ib_pkt *pkt)
 		return;
 	if (fault == FAULT_NONE)
 		fault = ib_resp_judge(qp, pkt);
-	if (VB_UNLIKELY(fault == FAULT_LENGTH))
-		vb_rc_explain_length(qp, pkt->payload_bytes);
-	if (fault)
-		ib_refuse(qp, fault, pkt->bth.psn);
+	if (VB_UNLIKELY(fault))
+		ib_refuse(qp, fault, pkt);
 	else
 		accept(qp, pkt);
 	if (xrc)
@@ -579,7 +580,7 @@ void vb_forward_verdict(struct vb_qp *qp, uint64_t serial, enum vb_fault fault,
 		return;
 	resp->forwarded.pending = false;
 	if (fault) {
-		ib_refuse(qp, fault, pkt->bth.psn);
+		ib_refuse(qp, fault, pkt);
 	} else {
 		if (pkt->op->kind == KIND_READ)
 			add_read(qp, pkt);
@@ -615,9 +616,8 @@ static void repeat_read(struct vb_qp *qp, const struct vb_ib_pkt *pkt,
 
 	if (reth->rkey != a->rkey || reth->length > VB_MAX_MSG ||
 	    shift > a->length || reth->length > a->length - shift ||
-	    count > a->count - skipped)
-		return;
-	if (still_to_come(a, pkt->bth.psn, count))
+	    count > a->count - skipped ||
+	    still_to_come(a, pkt->bth.psn, count))
 		return;
 	/* The answer is still being sent, to an end behind these responses: let
 	 * the new run go from here to the end of the whole READ. */

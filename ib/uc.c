@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "core/mw.h"
+#include "core/why.h"
 #include "ib/unrel.h"
 
 struct vb_uc {
@@ -186,6 +187,8 @@ static void uc_recv(struct vb_qp *qp, const struct vb_ib_pkt *pkt, vb_time now)
 	if (VB_UNLIKELY(fault == FAULT_LENGTH && !uc->explained)) {
 		uc->explained = true;
 		vb_rc_explain_length(qp, pkt->payload_bytes);
+		/* The packet is dropped, and the queue pair lives on. */
+		qp->why = WHY_NONE;
 	}
 	if (fault)
 		vb_unrel_refuse(qp, fault);

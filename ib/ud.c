@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "core/why.h"
 #include "ib/unrel.h"
 
 /* A Q_Key with this bit in a work request stands for the queue pair's own
@@ -163,8 +164,14 @@ static enum vb_fault take_datagram(struct vb_qp *qp,
 	 * this one. */
 	if (!qp->recv_busy && !vb_qp_recv_begin(qp))
 		return FAULT_NO_RQE;
-	if (sizeof(grh) + pkt->payload_bytes > qp->recv.length)
+	if (sizeof(grh) + pkt->payload_bytes > qp->recv.length) {
+		vb_why(WHY_RECV_SHORT, vb_rc_qpn(qp),
+		       "qp 0x%x: dropped a datagram of %u bytes: the receive "
+		       "has %llu bytes, and 40 bytes of GRH come first",
+		       vb_rc_qpn(qp), pkt->payload_bytes,
+		       (unsigned long long)qp->recv.length);
 		return FAULT_RQE_TOO_SMALL;
+	}
 	if (pkt->grh)
 		vb_grh_put(grh, pkt->grh);
 	fault = vb_unrel_place(qp, 0, grh, sizeof(grh));
@@ -218,6 +225,11 @@ static void ud_recv(struct vb_qp *qp, const struct vb_ib_pkt *pkt, vb_time now)
 		return;
 	if (pkt->deth.qkey != qp->attr.qkey) {
 		vb_count(qp->adapter, CNT_DROP_QKEY, 1);
+		vb_why(WHY_QKEY, vb_rc_qpn(qp),
+		       "qp 0x%x: dropped a datagram of qp 0x%x: its Q_Key is "
+		       "0x%x, and this queue pair's 0x%x",
+		       vb_rc_qpn(qp), pkt->deth.sqpn, pkt->deth.qkey,
+		       qp->attr.qkey);
 		return;
 	}
 	if (pkt->bth.ack_req)

@@ -4,6 +4,7 @@
 #include "ib/unrel.h"
 
 #include "core/sge.h"
+#include "core/why_qp.h"
 
 static struct vb_pace *pace_of(const struct vb_qp *qp)
 {
@@ -73,12 +74,13 @@ enum vb_fault vb_unrel_place(struct vb_qp *qp, uint64_t offset,
 void vb_unrel_refuse(struct vb_qp *qp, enum vb_fault fault)
 {
 	const struct vb_fault_row *row = vb_fault_unreliable(fault);
-	const struct vb_recv_done done = { .status = row->status };
+	struct vb_recv_done done = { .status = row->status };
 
 	if (row->counter >= 0)
 		vb_count(qp->adapter, (enum vb_counter)row->counter, 1);
 	if (row->action == ACT_DROP)
 		return;
+	done.why = vb_qp_why_fault(qp, fault, NULL);
 	vb_qp_recv_done(qp, &done);
 	vb_qp_fail(qp, row->event);
 }

@@ -5,6 +5,7 @@
 #include "base/guard.h"
 #include "core/mw.h"
 #include "core/sge.h"
+#include "core/why_qp.h"
 #include "iwarp/stream.h"
 
 #define ATOMIC_BYTES 8
@@ -158,12 +159,14 @@ static const uint8_t write_faults[] = {
 	[REFUSED_NOT] = IWF_WRITE_STAG,
 	[REFUSED_KEY] = IWF_WRITE_STAG,
 	[REFUSED_DOMAIN] = IWF_WRITE_DOMAIN,
+	[REFUSED_WINDOW] = IWF_WRITE_DOMAIN,
 	[REFUSED_BOUNDS] = IWF_WRITE_BOUNDS,
 	[REFUSED_RIGHTS] = IWF_RIGHTS,
 };
 static const uint8_t ask_faults[] = {
 	[REFUSED_NOT] = IWF_READ_STAG,	    [REFUSED_KEY] = IWF_READ_STAG,
-	[REFUSED_DOMAIN] = IWF_READ_DOMAIN, [REFUSED_BOUNDS] = IWF_READ_BOUNDS,
+	[REFUSED_DOMAIN] = IWF_READ_DOMAIN, [REFUSED_WINDOW] = IWF_READ_DOMAIN,
+	[REFUSED_BOUNDS] = IWF_READ_BOUNDS,
 	[REFUSED_RIGHTS] = IWF_RIGHTS,
 };
 
@@ -178,12 +181,37 @@ static enum vb_iw_fault iw_refusal(struct vb_qp *qp, enum vb_fault fault,
 				   const struct target *t,
 				   const uint8_t *faults) VB_REQUIRES(qp->drive)
 {
+	const struct vb_why_ask ask = {
+		.what = t->need == ACCESS_REMOTE_READ	 ? "RDMA READ"
+			: t->need == ACCESS_REMOTE_WRITE ? "RDMA WRITE"
+							 : "atomic",
+		.key = t->stag,
+		.need = t->need,
+		.va = t->to,
+		.len = t->len,
+	};
+
+	(void)vb_qp_why_fault(qp, fault, &ask);
 	if (fault == FAULT_REMOTE_MEMORY)
 		return IWF_MEMORY;
 	if (fault == FAULT_ALIGNMENT)
 		return IWF_UNSPECIFIED;
 	return faults[vb_mr_refusal(qp->adapter, qp->pd, vb_iw_qpn(qp), t->stag,
 				    t->to, t->len, t->need)];
+}
+
+/* qp_access_flags lack the right that the request needs. */
+static enum vb_iw_fault iw_no_right(struct vb_qp *qp, const char *what,
+				    const struct target *t)
+	VB_REQUIRES(qp->drive)
+{
+	(void)vb_qp_why_fault(qp, FAULT_ACCESS_FLAGS,
+			&(struct vb_why_ask){ .what = what,
+					      .key = t->stag,
+					      .need = t->need,
+					      .va = t->to,
+					      .len = t->len });
+	return IWF_RIGHTS;
 }
 
 static enum vb_iw_fault iw_take_write(struct vb_qp *qp,
@@ -197,7 +225,9 @@ static enum vb_iw_fault iw_take_write(struct vb_qp *qp,
 	/* A WRITE of 0 bytes needs no right: peer-to-peer mode begins with
 	 * one. */
 	if (len && !(qp->attr.access_flags & ACCESS_REMOTE_WRITE))
-		return IWF_RIGHTS;
+		return iw_no_right(qp, "RDMA WRITE",
+				   &(struct target){ seg->stag, len, seg->to,
+						     ACCESS_REMOTE_WRITE });
 	if (iw_wraps(seg->to, len))
 		return IWF_WRITE_WRAP;
 	fault = vb_mr_write(qp->adapter, qp->pd, vb_iw_qpn(qp), seg->stag,
@@ -261,7 +291,10 @@ static enum vb_iw_fault iw_take_read(struct vb_qp *qp,
 	if (!vb_rdmap_read_get(&r, &q) || vb_reader_left(&r))
 		return IWF_UNSPECIFIED;
 	if (q.length && !(qp->attr.access_flags & ACCESS_REMOTE_READ))
-		return IWF_RIGHTS;
+		return iw_no_right(qp, "RDMA READ",
+				   &(struct target){ q.source_stag, q.length,
+						     q.source_to,
+						     ACCESS_REMOTE_READ });
 	if (iw_wraps(q.source_to, q.length))
 		return IWF_READ_WRAP;
 	fault = vb_mr_check(qp->adapter, qp->pd, vb_iw_qpn(qp), q.source_stag,
@@ -351,11 +384,20 @@ static enum vb_iw_fault iw_take_atomic(struct vb_qp *qp,
 	    q.op > ATOMIC_CMP_SWAP)
 		return IWF_UNSPECIFIED;
 	if (!(qp->attr.access_flags & ACCESS_REMOTE_ATOMIC))
-		return IWF_RIGHTS;
+		return iw_no_right(qp, "atomic",
+				   &(struct target){ q.stag, ATOMIC_BYTES, q.to,
+						     ACCESS_REMOTE_ATOMIC });
 	if (iw_wraps(q.to, ATOMIC_BYTES))
 		return IWF_READ_WRAP;
-	if (q.to % ATOMIC_BYTES)
+	if (q.to % ATOMIC_BYTES) {
+		(void)vb_qp_why_fault(qp, FAULT_ALIGNMENT,
+				&(struct vb_why_ask){
+					.what = "atomic",
+					.need = ACCESS_REMOTE_ATOMIC,
+					.va = q.to,
+					.len = ATOMIC_BYTES });
 		return IWF_UNSPECIFIED;
+	}
 	fault = run_atomic(qp, &q, &old);
 	if (fault)
 		return iw_refusal(qp, fault,

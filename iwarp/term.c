@@ -2,7 +2,7 @@
 /* Faults, the Terminate message, and the completion statuses that follow. */
 #include "iwarp/term.h"
 
-#include "base/log.h"
+#include "core/why_qp.h"
 #include "iwarp/stream.h"
 
 #define NONE (-1)
@@ -111,12 +111,41 @@ static struct vb_term term_for(const struct vb_iw_fault_row *row,
 	return t;
 }
 
+/* The fault of InfiniBand that equals one of iWARP, for its sentence. */
+static const uint8_t equals[IWF_COUNT] = {
+	[IWF_RQE_LKEY] = FAULT_RQE_LKEY,
+	[IWF_RIGHTS] = FAULT_ACCESS_FLAGS,
+	[IWF_MEMORY] = FAULT_REMOTE_MEMORY,
+	[IWF_INVALIDATE] = FAULT_INV_RKEY,
+	[IWF_NO_BUFFER] = FAULT_NO_RQE,
+	[IWF_TOO_MANY_READS] = FAULT_TOO_MANY_READS,
+	[IWF_TOO_LONG] = FAULT_RQE_TOO_SMALL,
+};
+
+/* Tell why this end ends the stream. A connection that merely ended is not
+ * told, since programs end like that. */
+static void iw_explain(struct vb_qp *qp, enum vb_iw_fault fault)
+	VB_REQUIRES(qp->drive)
+{
+	const struct vb_iw_fault_row *row = &rows[fault];
+
+	if (fault == IWF_LOCAL || fault == IWF_LOST)
+		return;
+	if (equals[fault])
+		(void)vb_qp_why_fault(qp, (enum vb_fault)equals[fault], NULL);
+	else
+		vb_qp_why(qp, WHY_STREAM,
+			  "the stream ends, since the peer broke a rule: %s "
+			  "(layer %u, type %u, code %u)",
+			  row->name, row->layer, row->etype, row->code);
+}
+
 void vb_iw_refuse(struct vb_qp *qp, enum vb_iw_fault fault,
 		  const struct vb_ddp_seg *seg)
 {
 	const struct vb_iw_fault_row *row = &rows[fault];
 	struct vb_iw *s = vb_iw(qp);
-	const struct vb_recv_done done = {
+	struct vb_recv_done done = {
 		.status = (enum vb_wc_status)row->status,
 		.opcode = WC_OP_RECV,
 	};
@@ -124,9 +153,8 @@ void vb_iw_refuse(struct vb_qp *qp, enum vb_iw_fault fault,
 
 	if (s->phase != IW_OPEN)
 		return;
-	vb_log(LOG_INFO,
-	       "qp 0x%x: the stream ends: %s (layer %u, type %u, code %u)",
-	       vb_iw_qpn(qp), row->name, row->layer, row->etype, row->code);
+	iw_explain(qp, fault);
+	done.why = qp->why;
 	vb_count(qp->adapter, row->counter, 1);
 	s->phase = IW_DYING;
 	s->term = term_for(row, seg);
@@ -176,11 +204,6 @@ void vb_iw_terminated(struct vb_qp *qp, const struct vb_term *t)
 
 	if (s->phase != IW_OPEN)
 		return;
-	vb_log(LOG_INFO,
-	       "qp 0x%x: terminated by the peer: %s (layer %u, type %u, code "
-	       "%u%s)",
-	       vb_iw_qpn(qp), row ? row->name : "reserved", t->layer, t->etype,
-	       t->code, t->mirrored ? ", mirrored" : "");
 	vb_count(qp->adapter, CNT_SEND_ERR, 1);
 	s->phase = IW_ENDING;
 	/* The peer reads no further bytes, so drop the rest of the cut FPDU. */
@@ -189,6 +212,14 @@ void vb_iw_terminated(struct vb_qp *qp, const struct vb_term *t)
 	if (vb_iw_sends(qp) && vb_iw_has_begun(qp)) {
 		vb_qp_send_done(qp, vb_iw_told(t));
 		event = NONE;
+	} else {
+		vb_qp_why(qp, WHY_STREAM,
+			  "the peer ended the stream: %s (layer %u, type %u, "
+			  "code %u%s)",
+			  !row			 ? "for no known reason"
+			  : row == &rows[IWF_LOCAL] ? "it made a mistake itself"
+						 : row->name, t->layer, t->etype,
+			  t->code, t->mirrored ? ", mirrored" : "");
 	}
 	vb_qp_fail(qp, event);
 }

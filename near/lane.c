@@ -158,7 +158,8 @@ static enum put put_lane_request(const struct vb_qp *qp,
 		fill_lane_request(qp, wqe, r);
 		r->op = (uint8_t)op;
 		if (op == NEAR_FAULT)
-			r->imm = fault;
+			r->imm = fault |
+				 (uint32_t)vb_near_rule(wqe)->need << 8;
 		ours = put_along(qp, wqe, op, data);
 		if (ours == FAULT_NONE)
 			vb_ring_commit(&p->writer);

@@ -22,7 +22,8 @@ enum vb_near_op {
 	NEAR_FETCH_ADD,
 	NEAR_STORE, /* an ATOMIC WRITE; its 8 bytes follow the request */
 	/* The requester has found that it has no right to make this request:
-	 * imm is the enum vb_fault with which the responder's queue pair
+	 * imm is the right that the request needs (enum vb_access), shifted
+	 * left by 8, and the enum vb_fault with which the responder's queue pair
 	 * fails. */
 	NEAR_FAULT,
 	/* A message without a request: it tells the peer's program that the

@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "core/mw.h"
 #include "core/sge.h"
+#include "core/why_qp.h"
 #include "near/req_priv.h"
 
 // clang-format off
@@ -103,8 +104,41 @@ void vb_near_fail_oldest(struct vb_qp *qp, enum vb_wc_status status)
 	vb_qp_fail(qp, -1);
 }
 
+/* Tell what the peer's program shows of the queue pair that does not answer. */
+static void tell_absence(struct vb_qp *qp) VB_REQUIRES(qp->drive)
+{
+	const struct vb_near_qp *nq = vb_nq(qp);
+	struct vb_registry_view v;
+	char peer[VB_WHY_PEER];
+
+	vb_why_peer(qp, peer);
+	if (!vb_peer_is_up(nq->peer))
+		vb_qp_why(qp, WHY_SILENCE,
+			  "%s is gone: its program, on this host, has ended",
+			  peer);
+	else if (!vb_registry_view(nq->peer->registry, nq->remote_number, &v))
+		vb_qp_why(qp, WHY_SILENCE,
+			  "the program of %s, on this host, has no such queue "
+			  "pair, or not in RTR or RTS",
+			  peer);
+	else if (v.dest_qpn != nq->number)
+		vb_qp_why(qp, WHY_SILENCE,
+			  "%s, on this host, is connected to qp 0x%x, not to "
+			  "this queue pair",
+			  peer, v.dest_qpn);
+	else if (nq->peer_life == 0 && v.rq_psn != qp->attr.sq_psn)
+		vb_qp_why(qp, WHY_PSN,
+			  "%s has rq_psn 0x%x, but this end sq_psn 0x%x", peer,
+			  v.rq_psn, qp->attr.sq_psn);
+	else
+		vb_qp_why(qp, WHY_SILENCE,
+			  "%s, on this host, did not answer for %.1f s", peer,
+			  (double)near_patience(qp) / (double)VB_SEC);
+}
+
 static void near_give_up(struct vb_qp *qp) VB_REQUIRES(qp->drive)
 {
+	tell_absence(qp);
 	vb_count(qp->adapter, CNT_RETRY_EXCEEDED, 1);
 	vb_near_fail_oldest(qp, WC_RETRY_EXC_ERR);
 }

@@ -9,8 +9,12 @@
 #include "core/fault.h"
 #include "core/mw.h"
 #include "core/sge.h"
+#include "core/why_qp.h"
 #include "near/resp_priv.h"
 #include "wire/ib_hdr.h"
+
+#define REMOTE_ACCESS                                                          \
+	(ACCESS_REMOTE_WRITE | ACCESS_REMOTE_READ | ACCESS_REMOTE_ATOMIC)
 
 static bool takes_requests(const struct vb_qp *qp) VB_REQUIRES(qp->drive)
 {
@@ -300,7 +304,7 @@ static enum vb_fault take_store(const struct vb_near_job *j)
  * connection. */
 static enum vb_fault take_fault(const struct vb_near_job *j)
 {
-	uint32_t fault = j->r->imm;
+	uint32_t fault = j->r->imm & 0xff;
 
 	if (fault < FAULT_RKEY || fault >= FAULT_COUNT ||
 	    vb_fault_rc((enum vb_fault)fault)->action != ACT_NAK_AND_DIE)
@@ -338,7 +342,8 @@ static enum vb_fault execute(const struct vb_near_job *j)
 static void near_resp_die(struct vb_qp *qp, const struct vb_fault_row *row)
 	VB_REQUIRES(qp->drive)
 {
-	const struct vb_recv_done done = { .status = row->status };
+	const struct vb_recv_done done = { .status = row->status,
+					   .why = qp->why };
 	int event = row->event;
 
 	if (qp->recv_busy) {
@@ -380,6 +385,43 @@ static const struct vb_fault_row *stream_row(enum vb_fault fault)
 	}
 }
 
+/* Tell why the request is refused; its key and range are in the record. */
+static void near_explain(const struct vb_near_job *j, enum vb_fault fault)
+	VB_REQUIRES(j->qp->drive)
+{
+	static const struct {
+		const char *what;
+		uint32_t need;
+	} ops[] = {
+		[NEAR_SEND] = { "SEND", 0 },
+		[NEAR_PULL] = { "SEND", 0 },
+		[NEAR_WRITE] = { "RDMA WRITE", ACCESS_REMOTE_WRITE },
+		[NEAR_PLACED] = { "RDMA WRITE", ACCESS_REMOTE_WRITE },
+		[NEAR_MANY] = { "RDMA WRITE", ACCESS_REMOTE_WRITE },
+		[NEAR_CMP_SWAP] = { "atomic", ACCESS_REMOTE_ATOMIC },
+		[NEAR_FETCH_ADD] = { "atomic", ACCESS_REMOTE_ATOMIC },
+		[NEAR_STORE] = { "ATOMIC WRITE", ACCESS_REMOTE_WRITE },
+	};
+	const struct vb_request *r = j->r;
+	uint32_t need = r->imm >> 8 & REMOTE_ACCESS;
+	struct vb_why_ask ask = {
+		.what = "request",
+		.key = r->rkey,
+		.va = r->va,
+		.len = r->length,
+	};
+
+	if (r->op == NEAR_FAULT) {
+		ask.need = need;
+		ask.what = need == ACCESS_REMOTE_READ ? "RDMA READ"
+						      : "RDMA WRITE";
+	} else if (r->op < VB_COUNT(ops) && ops[r->op].what) {
+		ask.what = ops[r->op].what;
+		ask.need = ops[r->op].need;
+	}
+	(void)vb_qp_why_fault(j->qp, fault, &ask);
+}
+
 static void near_refuse(const struct vb_near_job *j, enum vb_fault fault)
 	VB_REQUIRES(j->qp->drive)
 {
@@ -397,6 +439,7 @@ static void near_refuse(const struct vb_near_job *j, enum vb_fault fault)
 		j->a->syndrome = row->syndrome;
 	}
 	if (row->action != ACT_NAK_ONCE) {
+		near_explain(j, fault);
 		near_resp_die(j->qp, row);
 		return;
 	}

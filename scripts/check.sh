@@ -146,6 +146,10 @@ style() {
 	one "files and functions that documents name exist" \
 		found_none scripts/docs.py names
 	one "what documents link to exists" found_none scripts/docs.py links
+	one "docs/ERRORS.md is what the table of causes says" \
+		found_none scripts/errors.py check
+	one "the check of docs/ERRORS.md fails where it must" \
+		found_none scripts/errors.py self-test
 	one "the checks of includes, lines and names fail where they must" \
 		found_none scripts/rooms.py self-test
 	one "the checks of documents fail where they must" \
@@ -497,6 +501,7 @@ layer mpi "Open MPI and MPICH, over UCX and libfabric" program mpi
 layer raw "whole Ethernet frames, and what steers them" program raw
 layer capture "what tshark and a second ICRC say" program capture
 layer broker "what one user may cost the others of a host" program broker
+layer mistakes "each mistake is told in a sentence" program mistakes
 layer misuse "wrong use ends in the error it should" program misuse
 layer netlink "what programs hear by NETLINK_RDMA" program netlink
 layer container "what a container denies" program container

@@ -66,3 +66,10 @@ const char *vb_gid_text(const struct vb_gid *gid, char text[VB_GID_TEXT])
 {
 	return inet_ntop(AF_INET6, gid->raw, text, VB_GID_TEXT);
 }
+
+const char *vb_gid_address(const struct vb_gid *gid, char text[VB_GID_TEXT])
+{
+	if (!vb_gid_is_ipv4(gid))
+		return vb_gid_text(gid, text);
+	return inet_ntop(AF_INET, gid->raw + 12, text, VB_GID_TEXT);
+}

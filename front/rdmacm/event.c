@@ -35,8 +35,10 @@ static void put_arrived(const struct vb_ipc_cm *m, struct rcm_event *e)
 
 	pthread_mutex_lock(&rcm.lock);
 	id = rcm_id_find(m->event == IPC_CM_REQUEST ? m->listener : m->id);
-	if (id && m->event != IPC_CM_REQUEST)
+	if (id && m->event != IPC_CM_REQUEST) {
 		rcm_note_heard(id, m);
+		id->asked_at = 0;
+	}
 	if (e && id && id->pub.channel) {
 		e->id = id;
 		e->m = *m;

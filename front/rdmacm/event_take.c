@@ -327,10 +327,13 @@ bool rcm_event_take(struct rcm_event *e)
 			fill_connection(e);
 		return true;
 	case IPC_CM_REJECTED:
+		rcm_why_rejected(e->id, e->m.status);
 		take_failure(e, RDMA_CM_EVENT_REJECTED, e->m.status);
 		fill_connection(e);
 		return true;
 	case IPC_CM_UNREACHABLE:
+		rcm_why_unreachable(e->id,
+				    e->m.status < 0 ? e->m.status : -ETIMEDOUT);
 		take_failure(e, RDMA_CM_EVENT_UNREACHABLE,
 			     e->m.status < 0 ? e->m.status : -ETIMEDOUT);
 		return true;

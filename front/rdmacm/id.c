@@ -213,7 +213,7 @@ VB_EXPORT int rdma_listen(struct rdma_cm_id *pub, int backlog)
 		rc = rcm_iw_listen(id, backlog);
 	if (rc == 0 && id->in_broker)
 		rc = rcm_session_ask(&m, &answer);
-	return rc ? rcm_fail(-rc) : 0;
+	return rc ? rcm_why_call(id, "rdma_listen", -rc) : 0;
 }
 
 /* Returns the depth for the connection. A program that asks for
@@ -310,6 +310,8 @@ static int id_begin_connect(struct rcm_id *id, const struct vb_ipc_cm *m,
 	int rc;
 
 	id->state = RCM_CONNECTING;
+	if (!rcm_is_iwarp(id))
+		rcm_why_asks(id);
 	rc = rcm_is_iwarp(id) ? rcm_iw_connect(id, p) : rcm_session_tell(m);
 	if (rc)
 		id->state = RCM_ROUTED;
@@ -332,7 +334,7 @@ VB_EXPORT int rdma_connect(struct rdma_cm_id *pub,
 	int rc;
 
 	if (id->state != RCM_ROUTED || !is_possible(id, param))
-		return rcm_fail(EINVAL);
+		return rcm_why_call(id, "rdma_connect", EINVAL);
 	m.kind = IPC_CM_CONNECT;
 	m.version = VB_IPC_CM_VERSION;
 	m.id = id->number;
@@ -363,7 +365,7 @@ VB_EXPORT int rdma_accept(struct rdma_cm_id *pub, struct rdma_conn_param *param)
 
 	if (id->state != RCM_CONNECTING || !id->device ||
 	    !is_possible(id, param))
-		return rcm_fail(EINVAL);
+		return rcm_why_call(id, "rdma_accept", EINVAL);
 	id->responder_resources =
 		clamp(p->responder_resources, id->peer.responder_resources,
 		      id->device->max_resources);

@@ -179,6 +179,9 @@ struct rcm_id {
 	struct rcm_id *next;
 	struct rcm_record record;
 	bool removed; /* the event DEVICE_REMOVAL has been queued */
+	/* when the id asked for a connection that is not answered; 0: it has
+	 * an answer, or that it has none was told */
+	vb_time asked_at;
 	/* numbers of events that were delivered, and acknowledged */
 	unsigned delivered, acked;
 	pthread_cond_t acks;
@@ -548,5 +551,26 @@ int rcm_qp_init(struct rcm_id *id);
 int rcm_qp_connect(struct rcm_id *id);
 /* Moves the queue pair, if there is one, to the error state. */
 void rcm_qp_fail(struct rcm_id *id);
+
+/* Functions of why.c, which tell on standard error what went wrong. */
+
+/* Make the timer of late answers. The caller holds rcm.lock. */
+void rcm_why_begin(void);
+/* Returns a descriptor that is readable when rcm_why_take() has work to do; -1:
+ * there is none. */
+int rcm_why_fd(void);
+void rcm_why_take(void);
+void rcm_why_after_fork(void);
+/* @id asks for a connection. Takes rcm.lock. */
+void rcm_why_asks(struct rcm_id *id);
+/* The peer has rejected the connection of @id, or did not answer; @status as in
+ * the event. */
+void rcm_why_rejected(const struct rcm_id *id, int status);
+void rcm_why_unreachable(const struct rcm_id *id, int status);
+/* The address @to was not resolved: @rc is -errno. */
+void rcm_why_address(const struct sockaddr *to, int rc);
+/* The call @call on @id is refused with @error, a positive errno. Returns what
+ * rcm_fail() does. */
+int rcm_why_call(const struct rcm_id *id, const char *call, int error);
 
 #endif

@@ -257,7 +257,7 @@ VB_EXPORT int rdma_bind_addr(struct rdma_cm_id *pub, struct sockaddr *addr)
 		rc = rcm_bind(id, addr);
 	if (rc == 0)
 		id->traffic_class = rcm_address_class(addr);
-	return rc ? rcm_fail(-rc) : 0;
+	return rc ? rcm_why_call(id, "rdma_bind_addr", -rc) : 0;
 }
 
 /* Finds the local address: the address that the id is bound to, else @src. If
@@ -475,10 +475,12 @@ VB_EXPORT int rdma_resolve_addr(struct rdma_cm_id *pub,
 	if (!dst_addr || rcm_address_bytes(dst_addr) == 0)
 		return rcm_fail(EINVAL);
 	if (id->state != RCM_NEW && id->state != RCM_BOUND)
-		return rcm_fail(EINVAL);
+		return rcm_why_call(id, "rdma_resolve_addr", EINVAL);
 	if (src_addr && id->state == RCM_NEW)
 		id->traffic_class = rcm_address_class(src_addr);
 	rc = resolve(id, src_addr, dst_addr, timeout_ms);
+	if (rc < 0)
+		rcm_why_address(dst_addr, rc);
 	if (rc == -EADDRINUSE || rc == -EINVAL || rc == -EPROTONOSUPPORT)
 		return rcm_fail(-rc);
 	if (rc)
@@ -503,7 +505,7 @@ VB_EXPORT int rdma_resolve_route(struct rdma_cm_id *pub, int timeout_ms)
 	int rc;
 
 	if (id->state != RCM_RESOLVED)
-		return rcm_fail(EINVAL);
+		return rcm_why_call(id, "rdma_resolve_route", EINVAL);
 	id->path.tclass = id->tos;
 	rc = rcm_is_ib(id) ? rcm_route_ask(id, timeout_ms) : take_route(id);
 	return rc ? rcm_fail(-rc) : rcm_event_complete(id);

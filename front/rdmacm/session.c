@@ -64,6 +64,7 @@ static void begin_again(void)
 	rcm.forks++;
 	rcm_iw_after_fork();
 	rcm_removals_after_fork();
+	rcm_why_after_fork();
 	rcm.devices = NULL;
 	rcm.device_count = 0;
 	rcm.has_roce = rcm.has_iwarp = rcm.has_ib = false;
@@ -157,19 +158,22 @@ static void set_session(int fd, bool lost)
 	pthread_mutex_unlock(&rcm.lock);
 }
 
-/* Waits for a message of the broker, and handles the removal of devices
- * meanwhile. */
+/* Waits for a message of the broker; handles the removal of devices, and late
+ * answers, meanwhile. */
 static void await_word(int fd)
 {
 	struct pollfd fds[] = { { .fd = fd, .events = POLLIN },
-				{ .fd = rcm_removals_fd(), .events = POLLIN } };
+				{ .fd = rcm_removals_fd(), .events = POLLIN },
+				{ .fd = rcm_why_fd(), .events = POLLIN } };
 
 	do {
-		fds[1].revents = 0;
+		fds[1].revents = fds[2].revents = 0;
 		if (poll(fds, VB_COUNT(fds), -1) < 0 && errno != EINTR)
 			return;
 		if (fds[1].revents)
 			rcm_removals_take();
+		if (fds[2].revents)
+			rcm_why_take();
 	} while (!fds[0].revents);
 }
 
@@ -258,6 +262,7 @@ static int session_start_thread(int fd)
 	rc = rcm_places_tell(fd);
 	if (rc)
 		return rc;
+	rcm_why_begin();
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
 	rc = pthread_create(&thread, NULL, listen_to_broker,

@@ -78,7 +78,7 @@ int ibv_init_ah_from_wc(struct ibv_context *context, uint8_t port_num,
 	else if (wc->wc_flags & IBV_WC_GRH)
 		rc = reply_to(context, grh, wc, &av);
 	if (rc) {
-		vb_log(LOG_INFO,
+		vb_why(WHY_ADDRESS, (uintptr_t)context,
 		       "%s: cannot make an address handle for qp 0x%x: %s",
 		       context->device->name, wc->src_qp,
 		       rc == -ENOENT

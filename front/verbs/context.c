@@ -206,7 +206,7 @@ static struct ibv_context *import_device(int cmd_fd)
 	struct vb_front_file_head file;
 
 	if (vb_front_file_read(cmd_fd, &file)) {
-		vb_log(LOG_INFO, "import: fd %d is not the cmd_fd of a context",
+		vb_why(WHY_HANDLE, (unsigned)cmd_fd, "import: fd %d is not the cmd_fd of a context",
 		       cmd_fd);
 		return vb_front_null(-EINVAL);
 	}

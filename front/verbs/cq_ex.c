@@ -99,13 +99,15 @@ static uint32_t cq_read_flow_tag(struct ibv_cq_ex *ex)
 	return cq_of(ex)->at.flow_tag;
 }
 
-/* Functions for values that are always 0: the VLAN tag, since the adapter
- * removes none; the vendor's error code, since the status says everything. */
-static uint32_t cq_read_zero32(struct ibv_cq_ex *ex)
+/* The cause of an error, which docs/ERRORS.md explains. */
+static uint32_t cq_read_vendor_err(struct ibv_cq_ex *ex)
 {
-	return 0;
+	const struct vb_cqe *e = &cq_of(ex)->at;
+
+	return e->status == WC_SUCCESS ? 0 : e->why;
 }
 
+/* The VLAN tag is always 0, since the adapter removes none. */
 static uint16_t cq_read_zero16(struct ibv_cq_ex *ex)
 {
 	return 0;
@@ -135,7 +137,7 @@ void vb_front_cq_ex_init(struct vb_front_cq *cq)
 	ex->next_poll = cq_next_poll;
 	ex->end_poll = cq_end_poll;
 	ex->read_opcode = cq_read_opcode;
-	ex->read_vendor_err = cq_read_zero32;
+	ex->read_vendor_err = cq_read_vendor_err;
 	ex->read_byte_len = cq_read_byte_len;
 	ex->read_imm_data = cq_read_imm_data;
 	ex->read_qp_num = cq_read_qp_num;

@@ -191,7 +191,7 @@ struct ibv_dm *vb_front_alloc_dm(struct ibv_context *context,
 	int rc = front_make_memory(context, attr, &m);
 
 	if (rc) {
-		vb_log(LOG_INFO,
+		VB_FRONT_TELL(rc, WHY_CREATE, context,
 		       "%s: cannot allocate %zu bytes of device memory: %s",
 		       context->device->name, attr->length, strerror(-rc));
 		return vb_front_null(rc);

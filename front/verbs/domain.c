@@ -159,8 +159,8 @@ int ibv_dealloc_pd(struct ibv_pd *ibv)
 		return 0;
 	rc = destroy_core(pd);
 	if (rc) {
-		vb_log(LOG_INFO, "pd %u: not deallocated: objects still use it",
-		       ibv->handle);
+		vb_why(WHY_BUSY, (uintptr_t)ibv, "pd %u: not deallocated: %u objects still use it",
+		       ibv->handle, atomic_load(&pd->core->refs));
 		return vb_front_errno(rc);
 	}
 	unwrap(pd);
@@ -250,7 +250,7 @@ struct ibv_pd *ibv_import_pd(struct ibv_context *context, uint32_t handle)
 		vb_mutex_unlock(&domains.lock);
 	}
 	if (rc) {
-		vb_log(LOG_INFO, "%s: cannot import protection domain %u: %s",
+		VB_FRONT_TELL(rc, WHY_HANDLE, context, "%s: cannot import protection domain %u: %s",
 		       context->device->name, handle, strerror(-rc));
 		return vb_front_null(rc);
 	}

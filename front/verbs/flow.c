@@ -250,7 +250,7 @@ struct ibv_flow *vb_front_create_flow(struct ibv_qp *qp,
 		rc = vb_engine_flow_create(vb_front_qp(qp)->core, &rule,
 					   &flow->core);
 	if (rc) {
-		vb_log(LOG_INFO,
+		VB_FRONT_TELL(rc, WHY_CREATE, qp,
 		       "qp 0x%x: cannot create a flow of type %d with %u specs: %s",
 		       qp->qp_num, (int)attr->type, attr->num_of_specs,
 		       strerror(-rc));

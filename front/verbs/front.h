@@ -18,6 +18,7 @@
 #include "core/mw.h"
 #include "core/tag.h"
 #include "core/xrc.h"
+#include "core/why.h"
 #include "engine/engine.h"
 
 /* Marks exported names that the public header does not declare. */
@@ -366,6 +367,17 @@ static inline int vb_front_errno(int rc)
 		errno = -rc;
 	return -rc;
 }
+
+/* Tell why a call is refused with @rc, which is -errno. What the device does not
+ * support is logged only, because programs find out in this way what it does. */
+#define VB_FRONT_TELL(rc, why, object, ...)                                    \
+	do {                                                                   \
+		if ((rc) == -EOPNOTSUPP)                                       \
+			vb_log(LOG_INFO, __VA_ARGS__);                         \
+		else                                                           \
+			vb_why((rc) == -ENOMEM ? WHY_LIMIT : (why),            \
+			       (uintptr_t)(object), __VA_ARGS__);              \
+	} while (0)
 
 static inline void *vb_front_null(int rc)
 {

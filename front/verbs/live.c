@@ -163,7 +163,7 @@ int vb_front_live(enum vb_front_kind kind, const void *object)
 	rc = judge(s, kind, object);
 	vb_mutex_unlock(&s->lock);
 	if (VB_UNLIKELY(rc))
-		vb_log(LOG_INFO,
+		vb_why(WHY_HANDLE, (uintptr_t)object,
 		       "%p is not a %s of this process, or was destroyed, or its handle was overwritten",
 		       object, names[kind]);
 	return rc;

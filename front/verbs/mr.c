@@ -62,6 +62,27 @@ static struct ibv_mr *wrap_new(struct ibv_pd *pd, int rc, struct vb_mr *core,
 	return vb_front_null(rc ? rc : -ENOMEM);
 }
 
+static void tell_region(const struct ibv_pd *pd, const void *addr,
+			  size_t length, unsigned access, int rc)
+{
+	const unsigned writes = ACCESS_REMOTE_WRITE | ACCESS_REMOTE_ATOMIC;
+	char flags[VB_ACCESS_TEXT];
+	const char *why = strerror(-rc);
+
+	if (rc == -EINVAL && length == 0)
+		why = "the length is 0";
+	else if (rc == -EINVAL && access & writes &&
+		 !(access & ACCESS_LOCAL_WRITE))
+		why = "remote writes and atomics need LOCAL_WRITE, too";
+	else if (rc == -EFAULT)
+		why = "not all of it is mapped with these rights";
+	VB_FRONT_TELL(rc, WHY_REGISTER, pd,
+		      "pd %u: cannot register %zu bytes at %p with access %s "
+		      "(0x%x): %s",
+		      pd->handle, length, addr, vb_access_text(access, flags),
+		      access, why);
+}
+
 /* Register a region. With IBV_ACCESS_ON_DEMAND, address NULL and length
  * SIZE_MAX mean the whole address space (ibv_reg_mr(3)). */
 struct ibv_mr *vb_front_register(struct ibv_pd *pd, void *addr, size_t length,
@@ -77,9 +98,7 @@ struct ibv_mr *vb_front_register(struct ibv_pd *pd, void *addr, size_t length,
 			    rights & ACCESS_ZERO_BASED ? 0 : iova, rights,
 			    &core);
 	if (rc)
-		vb_log(LOG_INFO,
-		       "pd %u: cannot register %zu bytes at %p with access 0x%x: %s",
-		       pd->handle, length, addr, access, strerror(-rc));
+		tell_region(pd, addr, length, access, rc);
 	return wrap_new(pd, rc, core, FRONT_MR_PLAIN, addr);
 }
 
@@ -130,7 +149,7 @@ struct ibv_mr *vb_front_reg_dm_mr(struct ibv_pd *pd, struct ibv_dm *ibv,
 				    dm->memory->bytes + offset, length, 0,
 				    rights, &core);
 	if (rc)
-		vb_log(LOG_INFO,
+		VB_FRONT_TELL(rc, WHY_REGISTER, pd,
 		       "pd %u: cannot register %zu bytes from offset %llu of device memory with access 0x%x: %s",
 		       pd->handle, length, (unsigned long long)offset, access,
 		       strerror(-rc));
@@ -193,7 +212,7 @@ struct ibv_mr *ibv_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset,
 	if (rc == 0)
 		rc = map_fd(fd, offset, length, rights, &map);
 	if (rc) {
-		vb_log(LOG_INFO,
+		VB_FRONT_TELL(rc, WHY_REGISTER, pd,
 		       "pd %u: cannot register the dmabuf fd %d, %zu bytes from offset %llu: %s",
 		       pd->handle, fd, length, (unsigned long long)offset,
 		       strerror(-rc));
@@ -261,7 +280,7 @@ static int rereg(struct ibv_mr *ibv, int flags, struct ibv_pd *pd, void *addr,
 		rc = change_core(vb_front_mr(ibv)->core, &to,
 				 flags & IBV_REREG_MR_CHANGE_PD ? pd : NULL);
 	if (rc) {
-		vb_log(LOG_INFO, "mr %p: cannot re-register: %s", (void *)ibv,
+		VB_FRONT_TELL(rc, WHY_REGISTER, ibv, "mr %p: cannot re-register: %s", (void *)ibv,
 		       strerror(-rc));
 		errno = -rc;
 		return IBV_REREG_MR_ERR_INPUT;

@@ -19,7 +19,7 @@ struct ibv_mw *vb_front_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type)
 	rc = vb_mw_alloc(vb_front_pd(pd)->core, (unsigned)type, &mw->core,
 			 &mw->ibv.rkey);
 	if (rc) {
-		vb_log(LOG_INFO,
+		VB_FRONT_TELL(rc, WHY_CREATE, pd,
 		       "pd %u: cannot allocate a memory window of type %d: %s",
 		       pd->handle, (int)type, strerror(-rc));
 		free(mw);

@@ -172,7 +172,7 @@ int ibv_destroy_comp_channel(struct ibv_comp_channel *ibv)
 	if (vb_front_is_inherited(ibv->context))
 		return 0;
 	if (hold_channel(ibv, 0) != 0) {
-		vb_log(LOG_INFO,
+		vb_why(WHY_BUSY, (uintptr_t)ibv,
 		       "completion channel of fd %d: not destroyed: completion queues still use it",
 		       ibv->fd);
 		return EBUSY;
@@ -256,9 +256,10 @@ static int create_core_cq(struct ibv_context *context,
 			vb_front_context(context)->adapter, attr->cqe, ch,
 			&vb_front_context(context)->async, m, core);
 	if (rc)
-		vb_log(LOG_INFO,
-		       "%s: cannot create a completion queue of %u entries: %s",
-		       context->device->name, attr->cqe, strerror(-rc));
+		VB_FRONT_TELL(rc, WHY_CREATE, context,
+		       "%s: cannot create a completion queue of %u entries (1 to %u are possible): %s",
+		       context->device->name, attr->cqe, vb_limits.max_cqe,
+		       strerror(-rc));
 	return rc;
 }
 
@@ -320,8 +321,11 @@ int ibv_resize_cq(struct ibv_cq *ibv, int cqe)
 	core = vb_front_cq(ibv)->core;
 	rc = cqe <= 0 ? -EINVAL : vb_cq_resize(core, (uint32_t)cqe);
 	if (rc) {
-		vb_log(LOG_INFO, "cq %u: cannot resize to %d entries: %s",
-		       ibv->handle, cqe, strerror(-rc));
+		VB_FRONT_TELL(rc, WHY_RESIZE, ibv, "cq %u: cannot resize to %d entries (it holds %u, and at most %u are possible): %s",
+		       ibv->handle, cqe,
+		       atomic_load_explicit(&core->count,
+					    memory_order_relaxed),
+		       vb_limits.max_cqe, strerror(-rc));
 		return vb_front_errno(rc);
 	}
 	ibv->cqe = (int)core->cap;
@@ -377,7 +381,7 @@ int ibv_destroy_cq(struct ibv_cq *ibv)
 	if (vb_front_is_inherited(ibv->context))
 		return 0;
 	if (atomic_load(&cq->core->refs)) {
-		vb_log(LOG_INFO, "cq %u: not destroyed: queues still use it",
+		vb_why(WHY_BUSY, (uintptr_t)ibv, "cq %u: not destroyed: queues still use it",
 		       ibv->handle);
 		return vb_front_errno(-EBUSY);
 	}
@@ -412,9 +416,10 @@ struct ibv_srq *ibv_create_srq(struct ibv_pd *pd,
 			   &vb_front_context(pd->context)->async,
 			   vb_front_memory(pd), &srq->core);
 	if (rc) {
-		vb_log(LOG_INFO,
-		       "pd %u: cannot create a shared receive queue of %u entries of %u SGEs: %s",
+		VB_FRONT_TELL(rc, WHY_CREATE, pd,
+		       "pd %u: cannot create a shared receive queue of %u entries of %u SGEs (at most %u and %u are possible): %s",
 		       pd->handle, init->attr.max_wr, init->attr.max_sge,
+		       vb_limits.max_srq_wr, vb_limits.max_srq_sge,
 		       strerror(-rc));
 		free(srq);
 		return vb_front_null(rc);
@@ -463,7 +468,7 @@ static struct ibv_srq *create_tagged(struct ibv_srq_init_attr_ex *attr)
 			 attr->tm_cap.max_num_tags);
 	if (rc == 0)
 		return srq;
-	vb_log(LOG_INFO, "srq %u: cannot make a list of %u tags: %s",
+	VB_FRONT_TELL(rc, WHY_CREATE, srq, "srq %u: cannot make a list of %u tags: %s",
 	       srq->handle, attr->tm_cap.max_num_tags, strerror(-rc));
 	/* This cannot fail, because no queue pair uses the SRQ yet. */
 	(void)ibv_destroy_srq(srq);
@@ -515,7 +520,7 @@ int ibv_modify_srq(struct ibv_srq *ibv, struct ibv_srq_attr *attr, int mask)
 	if (rc == 0 && mask & IBV_SRQ_MAX_WR)
 		rc = vb_srq_resize(core, cap);
 	if (rc) {
-		vb_log(LOG_INFO,
+		VB_FRONT_TELL(rc, WHY_RESIZE, ibv,
 		       "srq %u: cannot change to %u entries with limit %u: %s",
 		       ibv->handle, cap, attr->srq_limit, strerror(-rc));
 		return vb_front_errno(rc);
@@ -552,7 +557,7 @@ int ibv_destroy_srq(struct ibv_srq *ibv)
 		return 0;
 	rc = vb_srq_destroy(srq->core);
 	if (rc) {
-		vb_log(LOG_INFO,
+		vb_why(WHY_BUSY, (uintptr_t)ibv,
 		       "srq %u: not destroyed: queue pairs still use it",
 		       ibv->handle);
 		return vb_front_errno(rc);

@@ -20,6 +20,8 @@ static void wc_out(const struct vb_cqe *e, struct ibv_wc *wc)
 		.sl = e->sl,
 		.dlid_path_bits = e->path_bits,
 	};
+	if (VB_UNLIKELY(e->status != WC_SUCCESS))
+		wc->vendor_err = e->why;
 }
 
 int vb_front_poll_cq(struct ibv_cq *ibv, int count, struct ibv_wc *wc)

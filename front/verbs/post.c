@@ -5,7 +5,42 @@
  * slot of the queue (wqe.h); a list is followed by one vb_drive(), in which the
  * caller's thread sends what may be sent.
  */
+#include "base/log.h"
 #include "front/verbs/wqe.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+int vb_wqe_refuse(const struct vb_front_qp *qp, int err, enum vb_why why,
+		  const char *format, ...)
+{
+	char text[200];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	vb_why(why, qp->ibv.qp_num, "qp 0x%x: work request refused: %s",
+	       qp->ibv.qp_num, text);
+	return err;
+}
+
+int vb_wqe_refuse_state(const struct vb_front_qp *qp, const char *call)
+{
+	enum vb_qp_state s = atomic_load(&qp->core->state);
+
+	vb_why(WHY_STATE, qp->ibv.qp_num,
+	       "qp 0x%x: %s refused: the queue pair is in %s", qp->ibv.qp_num,
+	       call, vb_qp_state_name(s));
+	return EINVAL;
+}
+
+int vb_wqe_refuse_full(const struct vb_front_qp *qp)
+{
+	return vb_wqe_refuse(qp, ENOMEM, WHY_SEND_FULL,
+			     "the send queue is full: max_send_wr is %u",
+			     qp->core->sq.open);
+}
 
 static int put_inline_list(const struct vb_front_qp *qp,
 			   struct vb_send_wqe *wqe, const struct ibv_sge *list,
@@ -52,7 +87,7 @@ static int fill_window_wqe(const struct vb_front_qp *qp,
 	if (wr->opcode == IBV_WR_LOCAL_INV)
 		return 0;
 	if (!wr->bind_mw.mw || wr->bind_mw.mw->type != IBV_MW_TYPE_2)
-		return vb_wqe_refuse(qp, EINVAL,
+		return vb_wqe_refuse(qp, EINVAL, WHY_FLAGS,
 				     "ibv_post_send binds windows of type 2 "
 				     "only");
 	return vb_wqe_put_bind(qp, wqe, wr->bind_mw.mw, wr->bind_mw.rkey,
@@ -63,21 +98,26 @@ static int fill_wqe(const struct vb_front_qp *qp, struct vb_send_wqe *wqe,
 		    const struct ibv_send_wr *wr)
 {
 	const struct send_rule *r = vb_wqe_rule(qp, wr->opcode);
-	uint64_t total;
+	uint64_t total = 0;
 	int err;
 
 	if (!r)
-		return vb_wqe_refuse(qp, EINVAL,
-				     "operation not supported by the queue "
-				     "pair's type");
+		return vb_wqe_refuse(qp, EINVAL, WHY_OPCODE,
+				     "opcode %d is not possible on a queue "
+				     "pair of type %d",
+				     (int)wr->opcode, (int)qp->ibv.qp_type);
 	if (wr->send_flags & ~SEND_FLAGS)
-		return vb_wqe_refuse(qp, EINVAL, "unknown send flags");
+		return vb_wqe_refuse(qp, EINVAL, WHY_FLAGS,
+				     "unknown bits in send_flags 0x%x",
+				     wr->send_flags);
 	if (wr->num_sge < 0)
-		return vb_wqe_refuse(qp, EINVAL, "negative num_sge");
+		return vb_wqe_refuse(qp, EINVAL, WHY_SGES, "num_sge is %d",
+				     wr->num_sge);
 	if (wr->send_flags & SEND_INLINE && !r->inline_ok)
-		return vb_wqe_refuse(qp, EINVAL,
-				     "IBV_SEND_INLINE with an operation that "
-				     "sends no data");
+		return vb_wqe_refuse(qp, EINVAL, WHY_FLAGS,
+				     "IBV_SEND_INLINE with opcode %d, which "
+				     "sends no data",
+				     (int)wr->opcode);
 	vb_wqe_begin(wqe, wr->wr_id, wr->opcode, wr->send_flags);
 	put_remote(wqe, wr, r->remote);
 	if (r->imm)
@@ -136,7 +176,7 @@ static int post_one(const struct vb_front_qp *qp, struct vb_sq *sq,
 	int err = 0;
 
 	if (!wqe)
-		return vb_wqe_refuse(qp, ENOMEM, "the send queue is full");
+		return vb_wqe_refuse_full(qp);
 	if (VB_LIKELY(is_common_wr(qp, wr)))
 		fill_common_wr(wqe, wr);
 	else
@@ -192,13 +232,13 @@ int vb_front_bind_mw(struct ibv_qp *ibv, struct ibv_mw *mw,
 		return vb_wqe_refuse_state(qp, "bind_mw");
 	if (!vb_wqe_rule(qp, WR_BIND_MW) ||
 	    bind->send_flags & ~(SEND_FENCE | SEND_SIGNALED))
-		return vb_wqe_refuse(qp, EINVAL,
+		return vb_wqe_refuse(qp, EINVAL, WHY_FLAGS,
 				     "ibv_bind_mw on a queue pair that has no "
 				     "windows, or with flags other than "
 				     "IBV_SEND_FENCE and IBV_SEND_SIGNALED");
 	vb_mutex_lock(&sq->lock);
 	wqe = vb_sq_begin(sq);
-	err = wqe ? 0 : vb_wqe_refuse(qp, ENOMEM, "the send queue is full");
+	err = wqe ? 0 : vb_wqe_refuse_full(qp);
 	if (!err) {
 		vb_wqe_begin(wqe, bind->wr_id, WR_BIND_MW, bind->send_flags);
 		err = vb_wqe_put_bind(qp, wqe, mw, mw->rkey + 1,
@@ -210,6 +250,28 @@ int vb_front_bind_mw(struct ibv_qp *ibv, struct ibv_mw *mw,
 	if (!err)
 		vb_drive(qp->core);
 	return err;
+}
+
+static void refuse_recv(const struct vb_rq *rq, const char *object,
+			uint32_t number, const struct ibv_recv_wr *wr, int rc)
+{
+	/* A queue that has worked may be full: programs (libfabric) post until
+	 * it is. */
+	if (rc == -ENOMEM && atomic_load(&rq->released) == 0)
+		vb_why(WHY_RECV_FULL, (uintptr_t)rq,
+		       "%s 0x%x: receive refused: the queue of %u entries is "
+		       "full",
+		       object, number, rq->cap);
+	else if (rc == -ENOMEM)
+		vb_log(LOG_INFO,
+		       "%s 0x%x: receive refused: the queue of %u entries is "
+		       "full",
+		       object, number, rq->cap);
+	else
+		vb_why(WHY_SGES, (uintptr_t)rq,
+		       "%s 0x%x: receive refused: num_sge is %d, and at most "
+		       "%u are possible",
+		       object, number, wr->num_sge, rq->max_sge);
 }
 
 static int post_recv_list(struct vb_rq *rq, const char *object, uint32_t number,
@@ -226,11 +288,7 @@ static int post_recv_list(struct vb_rq *rq, const char *object, uint32_t number,
 		if (VB_LIKELY(rc == 0))
 			continue;
 		*bad_wr = wr;
-		vb_log(LOG_INFO, "%s 0x%x: receive of %d SGEs refused: %s",
-		       object, number, wr->num_sge,
-		       rc == -ENOMEM ? "the queue is full"
-				     : "the count is negative or above "
-				       "max_recv_sge");
+		refuse_recv(rq, object, number, wr, rc);
 		return -rc;
 	}
 	return 0;
@@ -256,9 +314,9 @@ int vb_front_post_recv(struct ibv_qp *ibv, struct ibv_recv_wr *wr,
 	}
 	if (VB_UNLIKELY(qp->ibv.srq || is_xrc(qp->core->type))) {
 		*bad_wr = wr;
-		return vb_wqe_refuse(qp, EINVAL,
-				     "the queue pair's receives come from a "
-				     "shared receive queue");
+		return vb_wqe_refuse(qp, EINVAL, WHY_RECV_SRQ,
+				     "ibv_post_recv, and the queue pair's "
+				     "receives come from a shared queue");
 	}
 	err = post_recv_list(&qp->core->rq, "qp", ibv->qp_num, wr, bad_wr);
 	/* Read the state again: a thread that moved the queue pair to ERR
@@ -277,7 +335,7 @@ int vb_front_post_wq_recv(struct ibv_wq *ibv, struct ibv_recv_wr *wr,
 
 	if (VB_UNLIKELY(atomic_load(&core->state) == QPS_RESET)) {
 		*bad_wr = wr;
-		vb_log(LOG_INFO,
+		vb_why(WHY_STATE, ibv->wq_num,
 		       "wq 0x%x: receive refused: the work queue is in RESET",
 		       ibv->wq_num);
 		return EINVAL;
@@ -354,8 +412,9 @@ int vb_front_post_srq_ops(struct ibv_srq *ibv, struct ibv_ops_wr *wr,
 		if (VB_LIKELY(rc == 0))
 			continue;
 		*bad_wr = wr;
-		vb_log(LOG_INFO, "srq %u: operation %d on tags refused: %s",
-		       ibv->handle, (int)wr->opcode,
+		vb_why(WHY_TAGS, (uintptr_t)ibv,
+		       "srq %u: operation %d on tags refused: %s", ibv->handle,
+		       (int)wr->opcode,
 		       rc == -ENOMEM ? "the list is full"
 				     : "invalid flags, opcode or arguments");
 		return -rc;

@@ -3,6 +3,7 @@
  * between the public structs and those of core. */
 #include "front/verbs/front.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/log.h"
@@ -204,11 +205,68 @@ static void fill_qp(struct vb_front_qp *qp, struct ibv_context *context,
 		vb_front_builder_init(qp);
 }
 
+/* Does the program search for the most inline data that a queue pair takes
+ * (libfabric does)? Then it asks for the same again, but for that number. */
+static bool is_probe(const struct ibv_qp_init_attr_ex *a)
+{
+	static _Atomic uint64_t last;
+	uint64_t shape = (uintptr_t)a->send_cq;
+
+	shape = shape * 31 + (uintptr_t)a->recv_cq;
+	shape = shape * 31 + a->cap.max_send_wr;
+	shape = shape * 31 + a->cap.max_recv_wr;
+	shape = shape * 31 + a->cap.max_send_sge;
+	shape = shape * 31 + a->cap.max_recv_sge;
+	return atomic_exchange(&last, shape) == shape &&
+	       a->cap.max_inline_data > vb_limits.max_inline;
+}
+
+/* Writes which of the capacities is beyond its limit, or the errno's text. */
+static void put_excess(const struct ibv_qp_cap *c, int rc, char *text,
+		       size_t room)
+{
+	const struct {
+		const char *name;
+		uint32_t asked, most;
+	} caps[] = {
+		{ "max_send_wr", c->max_send_wr, vb_limits.max_qp_wr },
+		{ "max_recv_wr", c->max_recv_wr, vb_limits.max_qp_wr },
+		{ "max_send_sge", c->max_send_sge, vb_limits.max_sge },
+		{ "max_recv_sge", c->max_recv_sge, vb_limits.max_sge },
+		{ "max_inline_data", c->max_inline_data, vb_limits.max_inline },
+	};
+
+	snprintf(text, room, "%s", strerror(-rc));
+	for (size_t i = 0; i < VB_COUNT(caps); i++)
+		if (caps[i].asked > caps[i].most)
+			snprintf(text, room, "%s is %u, at most %u is possible",
+				 caps[i].name, caps[i].asked, caps[i].most);
+}
+
+static void refuse_qp(struct ibv_context *context,
+		      const struct ibv_qp_init_attr_ex *a, int rc, bool probe)
+{
+	char text[120];
+
+	put_excess(&a->cap, rc, text, sizeof(text));
+	if (probe)
+		rc = -EOPNOTSUPP;
+	VB_FRONT_TELL(rc, WHY_CREATE, context,
+		      "%s: cannot create a queue pair of type %d with a send "
+		      "queue of %u entries of %u SGEs, a receive queue of %u "
+		      "entries of %u SGEs and %u inline bytes: %s",
+		      context->device->name, (int)a->qp_type,
+		      a->cap.max_send_wr, a->cap.max_send_sge,
+		      a->cap.max_recv_wr, a->cap.max_recv_sge,
+		      a->cap.max_inline_data, text);
+}
+
 struct ibv_qp *vb_front_create_qp_ex(struct ibv_context *context,
 				     struct ibv_qp_init_attr_ex *a)
 {
 	struct vb_front_qp *qp;
 	int rc = front_check_init(context, a);
+	bool probe = is_probe(a);
 
 	if (rc)
 		goto refuse;
@@ -227,11 +285,7 @@ struct ibv_qp *vb_front_create_qp_ex(struct ibv_context *context,
 	return &qp->ibv;
 
 refuse:
-	vb_log(LOG_INFO,
-	       "%s: cannot create a queue pair of type %d with a send queue of %u entries of %u SGEs, a receive queue of %u entries of %u SGEs and %u inline bytes: %s",
-	       context->device->name, (int)a->qp_type, a->cap.max_send_wr,
-	       a->cap.max_send_sge, a->cap.max_recv_wr, a->cap.max_recv_sge,
-	       a->cap.max_inline_data, strerror(-rc));
+	refuse_qp(context, a, rc, probe);
 	return vb_front_null(rc);
 }
 
@@ -479,7 +533,7 @@ static int destroy_core_qp(struct vb_front_qp *qp)
 	rss = qp->core->rss;
 	rc = vb_engine_raw_destroy(qp->core);
 	if (rc) {
-		vb_log(LOG_INFO, "qp 0x%x: not destroyed: it still has flows",
+		vb_why(WHY_BUSY, (uintptr_t)qp, "qp 0x%x: not destroyed: it still has flows",
 		       qp->ibv.qp_num);
 		return rc;
 	}
@@ -499,7 +553,7 @@ int ibv_destroy_qp(struct ibv_qp *ibv)
 	if (vb_front_is_inherited(ibv->context))
 		return 0;
 	if (ibv->qp_type == IBV_QPT_UD && vb_engine_is_attached(qp->core)) {
-		vb_log(LOG_INFO,
+		vb_why(WHY_BUSY, (uintptr_t)ibv,
 		       "qp 0x%x: not destroyed: it is attached to a multicast group",
 		       ibv->qp_num);
 		return vb_front_errno(-EBUSY);

@@ -72,7 +72,7 @@ struct ibv_wq *vb_front_create_wq(struct ibv_context *context,
 	if (!rc)
 		rc = create_core_wq(wq, context, a);
 	if (rc) {
-		vb_log(LOG_INFO,
+		VB_FRONT_TELL(rc, WHY_CREATE, context,
 		       "%s: cannot create a work queue of %u entries of %u SGEs: %s",
 		       context->device->name, a->max_wr, a->max_sge,
 		       strerror(-rc));

@@ -12,7 +12,6 @@
 #define FRONT_VERBS_WQE_H
 
 #include "base/guard.h"
-#include "base/log.h"
 #include "core/sge.h"
 #include "front/verbs/front.h"
 
@@ -78,14 +77,14 @@ static inline const struct send_rule *vb_wqe_rule(const struct vb_front_qp *qp,
 	return r;
 }
 
-/* Log why a work request is refused. Returns @err, a positive errno. */
-static inline int vb_wqe_refuse(const struct vb_front_qp *qp, int err,
-				const char *what)
-{
-	vb_log(LOG_INFO, "qp 0x%x: work request refused: %s", qp->ibv.qp_num,
-	       what);
-	return err;
-}
+/* Functions of post.c: tell why a work request is refused (core/why.h). Both
+ * return the errno, which is positive; with vb_wqe_refuse_state() the state of
+ * @qp forbids @call, and it is EINVAL. */
+int vb_wqe_refuse(const struct vb_front_qp *qp, int err, enum vb_why why,
+		  const char *format, ...) VB_PRINTF(4, 5);
+int vb_wqe_refuse_state(const struct vb_front_qp *qp, const char *call);
+/* The send queue is full; returns ENOMEM. */
+int vb_wqe_refuse_full(const struct vb_front_qp *qp);
 
 /* Does the queue pair's state permit posting? SQD, SQE and ERR do: a request
  * waits there, or the queue pair flushes it (IBA 10.3.1). The state is read
@@ -104,17 +103,6 @@ static inline bool vb_wqe_may_post(const struct vb_qp *qp)
 	}
 }
 
-/* Log that the state of @qp forbids @call. Returns EINVAL. */
-static inline int vb_wqe_refuse_state(const struct vb_front_qp *qp,
-				      const char *call)
-{
-	enum vb_qp_state s = atomic_load(&qp->core->state);
-
-	vb_log(LOG_INFO, "qp 0x%x: %s: the queue pair is in %s", qp->ibv.qp_num,
-	       call, vb_qp_state_name(s));
-	return EINVAL;
-}
-
 /* Set the length of the whole message to @total bytes, if the operation allows
  * that length. An atomic operation has 8 bytes, however long its list is.
  * Returns 0 or EINVAL. */
@@ -122,18 +110,23 @@ static inline int vb_wqe_set_length(const struct vb_front_qp *qp,
 				    struct vb_send_wqe *wqe, uint64_t total)
 {
 	if (total > VB_MAX_MSG)
-		return vb_wqe_refuse(qp, EINVAL, "message longer than 1 GiB");
+		return vb_wqe_refuse(qp, EINVAL, WHY_MESSAGE_LENGTH,
+				     "a message of %llu bytes, and at most %u "
+				     "are possible",
+				     (unsigned long long)total, VB_MAX_MSG);
 	wqe->length = (uint32_t)total;
 	if (send_rules[wqe->op].remote == REMOTE_WORD && total != ATOMIC_BYTES)
-		return vb_wqe_refuse(qp, EINVAL,
-				     "atomic write of a length other than "
-				     "8 bytes");
+		return vb_wqe_refuse(qp, EINVAL, WHY_MESSAGE_LENGTH,
+				     "an ATOMIC WRITE of %llu bytes instead "
+				     "of 8",
+				     (unsigned long long)total);
 	if (send_rules[wqe->op].remote != REMOTE_ATOMIC)
 		return 0;
 	if (total < ATOMIC_BYTES)
-		return vb_wqe_refuse(qp, EINVAL,
-				     "atomic operation with a buffer of less "
-				     "than 8 bytes");
+		return vb_wqe_refuse(qp, EINVAL, WHY_MESSAGE_LENGTH,
+				     "an atomic operation with a buffer of "
+				     "%llu bytes instead of 8",
+				     (unsigned long long)total);
 	wqe->length = ATOMIC_BYTES;
 	return 0;
 }
@@ -146,7 +139,9 @@ static inline int vb_wqe_put_sges(const struct vb_front_qp *qp,
 				  uint64_t *total)
 {
 	if (count > qp->core->sq.max_sge)
-		return vb_wqe_refuse(qp, EINVAL, "more SGEs than max_send_sge");
+		return vb_wqe_refuse(qp, EINVAL, WHY_SGES,
+				     "%zu SGEs, and max_send_sge is %u", count,
+				     qp->core->sq.max_sge);
 	*total = 0;
 	for (size_t i = 0; i < count; i++) {
 		wqe->sge[i] = (struct vb_sge){ list[i].addr, list[i].length,
@@ -164,12 +159,16 @@ static inline int vb_wqe_put_inline(const struct vb_front_qp *qp,
 				    size_t len, uint64_t *total)
 {
 	if (len > qp->core->sq.max_inline - *total)
-		return vb_wqe_refuse(qp, EINVAL,
-				     "more inline bytes than max_inline_data");
+		return vb_wqe_refuse(qp, EINVAL, WHY_INLINE,
+				     "%llu inline bytes, and max_inline_data "
+				     "is %u",
+				     (unsigned long long)(*total + len),
+				     qp->core->sq.max_inline);
 	if (vb_guard_copy(wqe->inline_data + *total, from, len) != 0)
-		return vb_wqe_refuse(qp, EFAULT,
-				     "inline data at an address that is not "
-				     "mapped");
+		return vb_wqe_refuse(qp, EFAULT, WHY_INLINE_ADDRESS,
+				     "%zu inline bytes at %p, which is not "
+				     "mapped",
+				     len, from);
 	*total += len;
 	return 0;
 }
@@ -185,17 +184,18 @@ static inline int vb_wqe_put_dest(const struct vb_front_qp *qp,
 	const struct vb_ah *ah;
 
 	if (!ibv_ah)
-		return vb_wqe_refuse(qp, EINVAL,
-				     "datagram without address handle");
+		return vb_wqe_refuse(qp, EINVAL, WHY_AH,
+				     "a datagram without address handle");
 	ah = vb_front_ah(ibv_ah)->core;
 	if (ah->pd != qp->core->pd)
-		return vb_wqe_refuse(qp, EINVAL,
-				     "address handle of another protection "
-				     "domain");
+		return vb_wqe_refuse(qp, EINVAL, WHY_AH,
+				     "an address handle of pd %u, and the "
+				     "queue pair is of pd %u",
+				     ibv_ah->pd->handle, qp->ibv.pd->handle);
 	if (qpn > 0xffffff)
-		return vb_wqe_refuse(qp, EINVAL,
-				     "remote queue pair number of more than "
-				     "24 bits");
+		return vb_wqe_refuse(qp, EINVAL, WHY_FLAGS,
+				     "remote_qpn 0x%x has more than 24 bits",
+				     qpn);
 	dest->qkey = qkey;
 	return -vb_ah_aim(ah, qp->ibv.qp_num, qpn, &dest->route);
 }
@@ -231,8 +231,9 @@ static inline int vb_wqe_put_bind(const struct vb_front_qp *qp,
 				  const struct ibv_mw_bind_info *info)
 {
 	if (info->mw_access_flags & ~WINDOW_ACCESS)
-		return vb_wqe_refuse(qp, EINVAL,
-				     "bind with unknown access flags");
+		return vb_wqe_refuse(qp, EINVAL, WHY_FLAGS,
+				     "a bind with unknown access flags 0x%x",
+				     (unsigned)info->mw_access_flags);
 	wqe->rkey = mw->rkey = vb_mw_key(mw->rkey, key);
 	wqe->swap = info->mr ? info->mr->rkey : 0;
 	wqe->remote_addr = info->addr;

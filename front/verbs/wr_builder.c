@@ -41,7 +41,7 @@ static void end_wr(struct vb_front_qp *qp)
 		return;
 	err = vb_wqe_set_length(qp, wqe, wqe->length);
 	if (!err && !qp->build.addressed && needs_address(qp, wqe))
-		err = vb_wqe_refuse(qp, EINVAL,
+		err = vb_wqe_refuse(qp, EINVAL, WHY_AH,
 				    "request without ibv_wr_set_ud_addr() or "
 				    "ibv_wr_set_xrc_srqn()");
 	if (err)
@@ -57,10 +57,12 @@ static struct vb_send_wqe *begin_wr(struct vb_front_qp *qp, unsigned op)
 		return NULL;
 	b->wqe = NULL;
 	if (!vb_wqe_rule(qp, op) || qp->ex.wr_flags & ~SEND_FLAGS) {
-		fail_build(qp, vb_wqe_refuse(qp, EINVAL,
-					     "operation not supported by the "
-					     "queue pair's type, or unknown "
-					     "wr_flags"));
+		fail_build(qp, vb_wqe_refuse(qp, EINVAL, WHY_OPCODE,
+					     "opcode %u with wr_flags 0x%x is "
+					     "not possible on a queue pair of "
+					     "type %d",
+					     op, qp->ex.wr_flags,
+					     (int)qp->ibv.qp_type));
 		return NULL;
 	}
 	/* ibv_wr_start() has locked the send queue */
@@ -68,7 +70,7 @@ static struct vb_send_wqe *begin_wr(struct vb_front_qp *qp, unsigned op)
 	b->wqe = vb_sq_peek(&qp->core->sq, b->count);
 	if (!b->wqe) {
 		fail_build(qp,
-			   vb_wqe_refuse(qp, ENOMEM, "the send queue is full"));
+			   vb_wqe_refuse_full(qp));
 		return NULL;
 	}
 	b->count++;
@@ -166,7 +168,7 @@ static void wr_bind_mw(struct ibv_qp_ex *ex, struct ibv_mw *mw, uint32_t rkey,
 		return;
 	err = mw->type == IBV_MW_TYPE_2
 		      ? vb_wqe_put_bind(qp, wqe, mw, rkey, bind_info)
-		      : vb_wqe_refuse(qp, EINVAL,
+		      : vb_wqe_refuse(qp, EINVAL, WHY_FLAGS,
 				      "ibv_wr_bind_mw binds windows of type 2 "
 				      "only");
 	if (err)
@@ -186,7 +188,7 @@ static void wr_atomic_write(struct ibv_qp_ex *ex, uint32_t rkey,
 	wqe->flags |= SEND_INLINE;
 	wqe->length = ATOMIC_BYTES;
 	if (vb_guard_copy(&wqe->swap, atomic_wr, ATOMIC_BYTES))
-		fail_build(qp, vb_wqe_refuse(qp, EFAULT,
+		fail_build(qp, vb_wqe_refuse(qp, EFAULT, WHY_INLINE_ADDRESS,
 					     "atomic write from an address "
 					     "that is not mapped"));
 }
@@ -199,7 +201,7 @@ static void refuse_wr(struct ibv_qp_ex *ex)
 {
 	struct vb_front_qp *qp = qp_of(ex);
 
-	fail_build(qp, vb_wqe_refuse(qp, EINVAL,
+	fail_build(qp, vb_wqe_refuse(qp, EINVAL, WHY_OPCODE,
 				     "ibv_wr_* call not supported by this "
 				     "queue pair, or not for this request"));
 }
@@ -251,7 +253,10 @@ static void wr_flush(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t addr,
 static void set_length(struct vb_front_qp *qp, int err, uint64_t total)
 {
 	if (!err && total > VB_MAX_MSG)
-		err = vb_wqe_refuse(qp, EINVAL, "message longer than 1 GiB");
+		err = vb_wqe_refuse(qp, EINVAL, WHY_MESSAGE_LENGTH,
+				    "a message of %llu bytes, and at most %u "
+				    "are possible",
+				    (unsigned long long)total, VB_MAX_MSG);
 	if (err)
 		fail_build(qp, err);
 	else
@@ -303,7 +308,7 @@ static void wr_set_inline_data_list(struct ibv_qp_ex *ex, size_t num_buf,
 	if (!wqe)
 		return;
 	if (!send_rules[wqe->op].inline_ok)
-		err = vb_wqe_refuse(qp, EINVAL,
+		err = vb_wqe_refuse(qp, EINVAL, WHY_FLAGS,
 				    "inline data for an operation that sends "
 				    "none");
 	for (size_t i = 0; !err && i < num_buf; i++)

@@ -112,7 +112,7 @@ struct ibv_xrcd *vb_front_open_xrcd(struct ibv_context *context,
 	rc = open_core(context, attr, x);
 	vb_cancel_back(cancel);
 	if (rc) {
-		vb_log(LOG_INFO,
+		VB_FRONT_TELL(rc, WHY_CREATE, context,
 		       "%s: cannot open an XRC domain for fd %d with flags 0x%x: %s",
 		       context->device->name, attr->fd, attr->oflags,
 		       strerror(-rc));
@@ -136,7 +136,7 @@ int vb_front_close_xrcd(struct ibv_xrcd *ibv)
 		return 0;
 	rc = vb_xrcd_close(x->core);
 	if (rc) {
-		vb_log(LOG_INFO,
+		vb_why(WHY_BUSY, (uintptr_t)ibv,
 		       "%s: XRC domain not closed: queues still use it",
 		       ibv->context->device->name);
 		return vb_front_errno(rc);
@@ -210,7 +210,7 @@ static int open_core_qp(struct vb_front_qp *qp, struct ibv_context *context,
 	};
 	rc = vb_qp_open(&qp->share, attr->qp_num, &qp->core);
 	if (rc)
-		vb_log(LOG_INFO,
+		vb_why(WHY_HANDLE, (uintptr_t)context,
 		       "%s: cannot open qp 0x%x: it is not an XRC target that this process made in this domain",
 		       context->device->name, attr->qp_num);
 	else

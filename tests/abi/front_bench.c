@@ -78,8 +78,7 @@ void push(struct bench *b, uint64_t wr_id)
 			    .imm = 0x01020304,
 			    .byte_len = 99,
 			    .qpn = 5,
-			    .src_qp = 6,
-			    .is_recv = true };
+			    .src_qp = 6 };
 
 	assert_true(vb_cq_push(vb_front_cq(b->cq)->core, &e, true));
 }

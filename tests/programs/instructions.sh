@@ -56,6 +56,6 @@ limit() {
 	fi
 }
 
-limit b 640 "the wire"
-limit a 220 "one host"
+limit b 634 "the wire"
+limit a 218 "one host"
 summary

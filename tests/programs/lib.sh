@@ -80,6 +80,13 @@ not_ok() {
 	done
 }
 
+# untold FILE...: true if Verbena has told of no mistake there (core/why.h). What
+# programs provoke in normal work, as when they find out what a device can do,
+# is none.
+untold() {
+	! grep -qE '^verbena: .* \[[0-9]+ [A-Z_]+\]$' "$@"
+}
+
 # The last line of a test; its status is the script's.
 summary() {
 	echo "# $(basename "$0" .sh): $passed passed, $failed failed," \

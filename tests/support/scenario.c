@@ -152,7 +152,7 @@ static void check_send_cqe(struct play *p, struct flow *f,
 	if (p->kind == SCENARIO_DEATH && e->status == WC_RETRY_EXC_ERR &&
 	    p->sim.now - p->what->path->harmed_at(&p->sim) > MOURNS)
 		scenario_fail(p, "the peer's death is noticed late", (long)e->wr_id, 0);
-	if (e->is_recv || (good && f->op_failed))
+	if (vb_cqe_is_recv(e) || (good && f->op_failed))
 		scenario_fail(p, "send completion", (long)e->wr_id, e->status);
 	/* Unsignaled requests succeeded, because after a failure every request
 	 * completes. */
@@ -196,7 +196,7 @@ static void check_recv_cqe(struct play *p, struct flow *f,
 			      f->recv_posted);
 		return;
 	}
-	if (!e->is_recv || (good && f->recv_failed) ||
+	if (!vb_cqe_is_recv(e) || (good && f->recv_failed) ||
 	    (!good && p->kind == SCENARIO_HONEST))
 		scenario_fail(p, "receive status", (long)e->wr_id, e->status);
 	if (p->kind == SCENARIO_DEATH && !good && e->status != WC_FLUSH_ERR)

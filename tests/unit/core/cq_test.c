@@ -110,7 +110,8 @@ static void poll__oldest_first_many_times_round(void **state)
 
 static void push_of(struct vb_cq *cq, struct vb_qp *qp, bool is_recv)
 {
-	const struct vb_cqe e = { .qp = qp, .is_recv = is_recv };
+	const struct vb_cqe e = { .qp = qp, 
+				  .opcode = is_recv ? WC_OP_RECV : 0 };
 
 	assert_true(vb_cq_push(cq, &e, false));
 }
@@ -139,7 +140,8 @@ static void poll__releases_slots(void **state)
 	struct fixture *f = *state;
 	struct vb_qp qp = { 0 };
 	const struct vb_cqe send = { .qp = &qp, .release = 7 };
-	const struct vb_cqe recv = { .qp = &qp, .release = 9, .is_recv = true };
+	const struct vb_cqe recv = { .qp = &qp, .release = 9,
+				     .opcode = WC_OP_RECV };
 	struct vb_srq srq;
 	struct vb_cqe out[2];
 

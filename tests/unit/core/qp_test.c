@@ -203,7 +203,7 @@ static void VB_UNCHECKED send_done__opcodes(void **state)
 		assert_int_equal(e.opcode, rows[i].wc);
 		assert_int_equal(e.byte_len, 40);
 		assert_int_equal(e.qpn, qp->qpn);
-		assert_false(e.is_recv);
+		assert_false(vb_cqe_is_recv(&e));
 	}
 	vb_qp_destroy(qp);
 }
@@ -302,7 +302,7 @@ static void VB_UNCHECKED recv_done__everything_in_the_entry(void **state)
 	assert_int_equal(e.imm, 0x01020304);
 	assert_int_equal(e.src_qp, 9);
 	assert_int_equal(e.wc_flags, WC_WITH_IMM);
-	assert_true(e.is_recv);
+	assert_true(vb_cqe_is_recv(&e));
 	vb_qp_destroy(qp);
 }
 

@@ -50,6 +50,24 @@ void rcm_removals_take(void)
 	fail();
 }
 
+void rcm_why_begin(void)
+{
+}
+
+void rcm_why_after_fork(void)
+{
+}
+
+int rcm_why_fd(void)
+{
+	return -1;
+}
+
+void rcm_why_take(void)
+{
+	fail();
+}
+
 int rcm_devices_open(void)
 {
 	return 0;

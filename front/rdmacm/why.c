@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What librdmacm tells on standard error (core/why.h): why a connection was not
+ * made, and that a peer has not answered for ANSWER_LATE. A timer, which
+ * the thread of the session watches, finds the latter: until the connection
+ * manager gives up, a minute may pass.
+ */
+#include "front/rdmacm/rdmacm.h"
+
+#include <string.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/fork.h"
+#include "core/why.h"
+#include "wire/mad.h"
+
+#define ANSWER_LATE (4 * VB_SEC)
+
+/* A timer that expires when a request may be late; -1: not made yet. Under
+ * rcm.lock; the thread of the session reads it without. */
+static _Atomic int late = -1;
+
+int rcm_why_fd(void)
+{
+	return late;
+}
+
+void rcm_why_after_fork(void)
+{
+	late = -1;
+}
+
+void rcm_why_begin(void)
+{
+	if (late >= 0)
+		return;
+	late = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+	if (late >= 0)
+		vb_fork_closes(late);
+}
+
+/* Let the timer expire after @wait, unless it runs. The caller holds
+ * rcm.lock. */
+static void arm(vb_time wait)
+{
+	const struct itimerspec at = {
+		.it_value = { (time_t)(wait / VB_SEC), (long)(wait % VB_SEC) },
+	};
+	struct itimerspec runs;
+
+	if (late < 0 || timerfd_gettime(late, &runs) < 0 ||
+	    runs.it_value.tv_sec || runs.it_value.tv_nsec)
+		return;
+	(void)timerfd_settime(late, 0, &at, NULL);
+}
+
+void rcm_why_asks(struct rcm_id *id)
+{
+	pthread_mutex_lock(&rcm.lock);
+	id->asked_at = vb_clock_read();
+	arm(ANSWER_LATE);
+	pthread_mutex_unlock(&rcm.lock);
+}
+
+/* A number for the peer and port that @id is to be connected to: a program that
+ * tries again and again does so with new ids. */
+static uint64_t object_of(const struct rcm_id *id)
+{
+	uint64_t h = id->path.dst_port;
+
+	for (unsigned i = 0; i < sizeof(id->path.dst.raw); i++)
+		h = h * 31 + id->path.dst.raw[i];
+	return h;
+}
+
+static const struct vb_gid *name_of(const struct vb_ipc_cm *path)
+{
+	return vb_gid_is_zero(&path->dst_name) ? &path->dst : &path->dst_name;
+}
+
+static void tell_late(const struct rcm_id *id, const char *how)
+{
+	char text[VB_GID_TEXT];
+
+	vb_why(WHY_CM_SILENCE, object_of(id),
+	       "rdmacm: asked %s port %u for a connection, no answer %s",
+	       vb_gid_address(name_of(&id->path), text), id->path.dst_port,
+	       how);
+}
+
+/* Tell of the ids that wait for too long; returns for how long the next one may
+ * still wait, or VB_NEVER. The caller holds rcm.lock. */
+static vb_time look_at_ids(vb_time now)
+{
+	vb_time next = VB_NEVER;
+
+	for (unsigned i = 0; i < VB_COUNT(rcm.ids); i++)
+		for (struct rcm_id *id = rcm.ids[i]; id; id = id->next) {
+			vb_time waited = now - id->asked_at;
+
+			if (!id->asked_at)
+				continue;
+			if (waited < ANSWER_LATE) {
+				next = VB_MIN(next, ANSWER_LATE - waited);
+				continue;
+			}
+			tell_late(id, "for 4 s");
+			id->asked_at = 0;
+		}
+	return next;
+}
+
+void rcm_why_take(void)
+{
+	uint64_t times;
+	vb_time next;
+
+	(void)!read(late, &times, sizeof(times));
+	pthread_mutex_lock(&rcm.lock);
+	next = look_at_ids(vb_clock_read());
+	if (next != VB_NEVER)
+		arm(next);
+	pthread_mutex_unlock(&rcm.lock);
+}
+
+void rcm_why_rejected(const struct rcm_id *id, int status)
+{
+	char text[VB_GID_TEXT];
+
+	/* The peer's program has decided so: that is no mistake. */
+	if (status == CM_REJ_CONSUMER || id->state != RCM_CONNECTING)
+		return;
+	vb_gid_address(name_of(&id->path), text);
+	if (status == CM_REJ_INVALID_SERVICE_ID || status == -ECONNREFUSED)
+		vb_why(WHY_CM_NOBODY, object_of(id),
+		       "rdmacm: %s port %u refuses a connection: no program "
+		       "listens there",
+		       text, id->path.dst_port);
+	else if (status > 0)
+		vb_why(WHY_CM_PEER, object_of(id),
+		       "rdmacm: %s port %u rejects a connection with reason %d "
+		       "of the connection manager",
+		       text, id->path.dst_port, status);
+}
+
+void rcm_why_unreachable(const struct rcm_id *id, int status)
+{
+	if (status == -ETIMEDOUT)
+		tell_late(id, "to any try");
+}
+
+int rcm_why_call(const struct rcm_id *id, const char *call, int error)
+{
+	static const char *const states[] = {
+		[RCM_NEW] = "new",
+		[RCM_BOUND] = "bound",
+		[RCM_RESOLVED] = "resolved to an address",
+		[RCM_ROUTED] = "resolved to a route",
+		[RCM_CONNECTING] = "connecting or connected",
+	};
+
+	if (error == EINVAL && (unsigned)id->state < VB_COUNT(states) &&
+	    states[id->state])
+		vb_why(WHY_CM_CALL, (uintptr_t)id,
+		       "rdmacm: %s refused: the id is %s, or an argument is "
+		       "out of range",
+		       call, states[id->state]);
+	else if (error == EADDRINUSE)
+		vb_why(WHY_CM_PORT, (uintptr_t)id,
+		       "rdmacm: %s refused: another id has the port", call);
+	return rcm_fail(error);
+}
+
+void rcm_why_address(const struct sockaddr *to, int rc)
+{
+	const struct vb_gid gid = rcm_gid_of(to);
+	char text[VB_GID_TEXT];
+	uint64_t object = 0;
+
+	for (unsigned i = 0; i < sizeof(gid.raw); i++)
+		object = object * 31 + gid.raw[i];
+	vb_why(WHY_CM_ADDRESS, object,
+	       "rdmacm: %s is not resolved to a device: %s",
+	       vb_gid_address(&gid, text), strerror(-rc));
+}

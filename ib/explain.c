@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Why a packet of the peer is refused, in sentences (core/why_qp.h). */
+#include "core/why_qp.h"
+#include "ib/rc.h"
+
+static bool is_mtu(uint32_t bytes)
+{
+	return bytes >= vb_mtu_bytes(1) && bytes <= vb_mtu_bytes(5) &&
+	       (bytes & (bytes - 1)) == 0;
+}
+
+void vb_rc_explain_length(struct vb_qp *qp, uint32_t bytes)
+{
+	uint32_t asked = vb_mtu_bytes(qp->attr.path_mtu);
+
+	if (bytes > qp->mtu && bytes <= asked)
+		vb_qp_why(qp, WHY_MTU,
+			  "the peer sends packets of %u bytes; our interface carries %u: give both ends path MTU %u",
+			  bytes, qp->mtu, qp->mtu);
+	else if (bytes < qp->mtu && is_mtu(bytes))
+		vb_qp_why(qp, WHY_MTU,
+			  "the peer sends packets of %u bytes, not of %u; its interface may carry no more: give both ends path MTU %u",
+			  bytes, qp->mtu, bytes);
+}
+
+static const struct {
+	const char *name;
+	uint32_t need;
+} kinds[] = {
+	[KIND_SEND] = { "SEND", 0 },
+	[KIND_WRITE] = { "RDMA WRITE", ACCESS_REMOTE_WRITE },
+	[KIND_READ] = { "RDMA READ", ACCESS_REMOTE_READ },
+	[KIND_ATOMIC] = { "atomic", ACCESS_REMOTE_ATOMIC },
+	[KIND_ATOMIC_WRITE] = { "ATOMIC WRITE", ACCESS_REMOTE_WRITE },
+};
+
+void vb_rc_explain_fault(struct vb_qp *qp, enum vb_fault fault,
+			 const struct vb_ib_pkt *pkt)
+{
+	const struct vb_inbound *in = &vb_rc(qp)->resp.in;
+	uint8_t kind = pkt->op->kind;
+	struct vb_why_ask ask = { .what = kinds[kind].name,
+				  .need = kinds[kind].need };
+
+	if (kind == KIND_ATOMIC) {
+		ask.key = pkt->atomic.rkey;
+		ask.va = pkt->atomic.va;
+		ask.len = sizeof(uint64_t);
+	} else if (kind != KIND_WRITE || pkt->op->place & PLACE_FIRST) {
+		ask.key = pkt->reth.rkey;
+		ask.va = pkt->reth.va;
+		ask.len = pkt->reth.length;
+	} else {
+		ask.key = in->rkey;
+		ask.va = in->va;
+		ask.len = in->length;
+	}
+	if (fault == FAULT_LENGTH)
+		vb_rc_explain_length(qp, pkt->payload_bytes);
+	(void)vb_qp_why_fault(qp, fault, &ask);
+}

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Shared by the files of mistakes_test: one mistake of a program, and what the
+ * library must say of it. */
+#ifndef TESTS_PROGRAMS_MISTAKES_H
+#define TESTS_PROGRAMS_MISTAKES_H
+
+#include "bad_input.h"
+
+/* Where a mistake can be made. */
+enum { ON_IB = 1, ON_RNIC = 2, ON_WIRE = 4, ANYWHERE = ON_IB | ON_RNIC };
+
+struct mistake {
+	const char *name;
+	void (*make)(void);
+	unsigned where;
+	/* extended regular expressions: each must match one line, and there
+	 * are no other lines */
+	const char *lines[2];
+};
+
+extern const struct mistake request_mistakes[], verb_mistakes[];
+extern const unsigned request_mistake_count, verb_mistake_count;
+
+/* an address of another host, on which no program uses RDMA; or NULL */
+extern const char *nobody;
+
+/* The next completion of @s must have this status and vendor_err. */
+void fails_with(struct side *s, enum ibv_wc_status status, unsigned code);
+
+#endif

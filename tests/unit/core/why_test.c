@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The table of causes, and how often each is told. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include "core/why.h"
+
+static void tell_often(void)
+{
+	for (int i = 0; i < 1000; i++)
+		vb_why(WHY_RNR, 7, "qp 0x7: %s", "no receive");
+}
+
+static void tell_each(void)
+{
+	vb_why(WHY_RNR, 7, "qp 0x7: a");
+	vb_why(WHY_RNR, 8, "qp 0x8: a");
+	vb_why(WHY_PSN, 7, "qp 0x7: b");
+	vb_why(WHY_RNR, 7, "qp 0x7: a");
+}
+
+/* More objects than the table of counts holds. */
+static void tell_many(void)
+{
+	for (unsigned i = 0; i < 100000; i++)
+		vb_why(WHY_RNR, i * 64, "qp %u: a", i);
+}
+
+static void tell_nothing(void)
+{
+	vb_why(WHY_NONE, 1, "x");
+	vb_why((enum vb_why)9999, 1, "x");
+}
+
+/* Returns how many lines a child that calls @tell writes. */
+static int lines_of(void (*tell)(void), const char *level, char *text,
+		    size_t room)
+{
+	size_t used = 0;
+	int lines = 0, fds[2];
+	ssize_t got;
+	pid_t pid;
+
+	assert_int_equal(pipe(fds), 0);
+	pid = fork();
+	if (pid == 0) {
+		dup2(fds[1], 2);
+		close(fds[0]);
+		close(fds[1]);
+		setenv("VERBENA_LOG", level, 1);
+		errno = 42;
+		tell();
+		_exit(errno == 42 ? 0 : 1);
+	}
+	close(fds[1]);
+	while ((got = read(fds[0], text + used, room - 1 - used)) > 0)
+		used += (size_t)got;
+	text[used] = 0;
+	close(fds[0]);
+	assert_int_equal(waitpid(pid, &fds[0], 0), pid);
+	assert_int_equal(fds[0], 0);
+	for (const char *at = text; (at = strchr(at, '\n')); at++)
+		lines++;
+	return lines;
+}
+
+static void why__thousand_are_four_lines(void **state)
+{
+	char text[1 << 16];
+
+	assert_int_equal(lines_of(tell_often, "warn", text, sizeof(text)), 4);
+	assert_non_null(strstr(text, "verbena: qp 0x7: no receive; let the"));
+	assert_non_null(strstr(text, "[204 RNR]\n"));
+	assert_non_null(strstr(text, "no receive (1000 times so far); "));
+}
+
+static void why__each_object_and_cause_has_its_own(void **state)
+{
+	char text[1 << 16];
+
+	assert_int_equal(lines_of(tell_each, "warn", text, sizeof(text)), 3);
+}
+
+static void why__many_objects_share_a_count(void **state)
+{
+	static char text[1 << 18];
+	int lines = lines_of(tell_many, "warn", text, sizeof(text));
+
+	assert_in_range(lines, 10, 600);
+}
+
+static void why__off_tells_nothing(void **state)
+{
+	char text[1 << 12];
+
+	assert_int_equal(lines_of(tell_each, "off", text, sizeof(text)), 0);
+	assert_int_equal(lines_of(tell_each, "error", text, sizeof(text)), 0);
+	assert_int_equal(lines_of(tell_nothing, "warn", text, sizeof(text)),
+			 0);
+}
+
+static void why__rows_are_sentences(void **state)
+{
+	unsigned rows = 0;
+
+	for (unsigned code = 0; code < 1000; code++) {
+		const struct vb_why_row *r = vb_why_row(code);
+
+		if (!r)
+			continue;
+		rows++;
+		assert_int_equal(r->code, code);
+		assert_true(strlen(r->name) >= 2 && strlen(r->remedy) > 10);
+		assert_int_equal(r->meaning[strlen(r->meaning) - 1], '.');
+	}
+	assert_true(rows > 60);
+	assert_null(vb_why_row(0));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(why__thousand_are_four_lines),
+		cmocka_unit_test(why__each_object_and_cause_has_its_own),
+		cmocka_unit_test(why__many_objects_share_a_count),
+		cmocka_unit_test(why__off_tells_nothing),
+		cmocka_unit_test(why__rows_are_sentences),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
