@@ -192,6 +192,10 @@ static inline int vb_wqe_put_dest(const struct vb_front_qp *qp,
 		return vb_wqe_refuse(qp, EINVAL,
 				     "address handle of another protection "
 				     "domain");
+	if (ah->port != vb_qp_port(qp->core))
+		return vb_wqe_refuse(qp, EINVAL,
+				     "address handle of another port than the "
+				     "queue pair's");
 	if (qpn > 0xffffff)
 		return vb_wqe_refuse(qp, EINVAL,
 				     "remote queue pair number of more than "
