@@ -22,6 +22,7 @@
 #include "engine/fabric_places.h"
 #include "engine/runtime_dir.h"
 #include "fabricd/fabricd.h"
+#include "link/netif.h"
 
 /* the value of --device that means the user's own fabric */
 #define OWN	   "ib"
@@ -68,21 +69,28 @@ static bool refuse_fabric(const char *spec, const char *name)
 	return false;
 }
 
-static bool check_place(const char *spec)
+/* Is there the node, in a fabric that runs? */
+static bool check_node(const char *spec, const struct vb_fabric_place *p)
 {
 	char error[VB_TOPO_ERROR] = "", command[VB_UMAD_NAME + 8];
-	struct vb_fabric_place p;
 	int rc;
+
+	snprintf(command, sizeof(command), "has\n%s", p->node);
+	rc = vb_fabricd_command(p->fabric, command, stdout, error);
+	if (rc == -ECONNREFUSED)
+		return refuse_fabric(spec, p->fabric);
+	return rc ? refuse_place(spec, error[0] ? error : strerror(-rc)) : true;
+}
+
+static bool check_place(const char *spec)
+{
+	struct vb_fabric_place p;
 
 	if (!vb_fabric_place_get(spec, strlen(spec), &p))
 		return refuse_place(spec, "a place is ib:NODE or "
 					  "ib:FABRIC/NODE, and ib alone is the "
 					  "fabric of your own");
-	snprintf(command, sizeof(command), "has\n%s", p.node);
-	rc = vb_fabricd_command(p.fabric, command, stdout, error);
-	if (rc == -ECONNREFUSED)
-		return refuse_fabric(spec, p.fabric);
-	return rc ? refuse_place(spec, error[0] ? error : strerror(-rc)) : true;
+	return check_node(spec, &p);
 }
 
 /* Functions for the fabric that `--device ib` starts and joins. */
@@ -119,9 +127,10 @@ static bool start_own(const char *self)
 	return WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
-/* Asks the fabric for this host's node. Returns 0, -errno, or -EINVAL with the
+/* Asks the fabric for this host's node, or, if @which is not 0, for another one
+ * for a VPI adapter with two such ports. Returns 0, -errno, or -EINVAL with the
  * reason in @error. */
-static int ask_to_join(int fd, struct answer *a, char *error)
+static int ask_to_join(int fd, unsigned which, struct answer *a, char *error)
 {
 	char command[40], *said = NULL;
 	size_t len = 0;
@@ -130,7 +139,10 @@ static int ask_to_join(int fd, struct answer *a, char *error)
 
 	if (!to)
 		return rc;
-	snprintf(command, sizeof(command), "join\n%" PRIu64, own_space());
+	/* For another adapter the fabric takes this namespace for another
+	 * host. */
+	snprintf(command, sizeof(command), "join\n%" PRIu64,
+		 own_space() + (uint64_t)which * 0x9e3779b97f4a7c15u);
 	rc = vb_fabricd_ask(fd, command, to, error);
 	fclose(to);
 	if (!rc && (!said || sscanf(said, "%64s %15s %15s", a->node, a->state,
@@ -142,13 +154,13 @@ static int ask_to_join(int fd, struct answer *a, char *error)
 
 /* Asks the fabric again and again, until the subnet manager has made the port
  * active. */
-static int await_active(int fd, struct answer *a, char *error)
+static int await_active(int fd, unsigned which, struct answer *a, char *error)
 {
 	const struct timespec nap = { 0, BRIEFLY };
 	vb_time due = vb_clock_read() + PATIENCE;
 	int rc;
 
-	while (!(rc = ask_to_join(fd, a, error)) &&
+	while (!(rc = ask_to_join(fd, which, a, error)) &&
 	       strcmp(a->state, "active") != 0) {
 		if (strcmp(a->manager, "managed") != 0 || vb_clock_read() > due)
 			break;
@@ -166,14 +178,15 @@ static bool has_ended(int rc)
 /* Open a connection to the fabric, start the fabric if need be, and read its
  * answer into *@a. Returns a descriptor; or -errno, with @error for -EINVAL;
  * -ECANCELED: stderr says why. */
-static int open_own(const char *self, struct answer *a, char *error)
+static int open_own(const char *self, unsigned which, struct answer *a,
+		    char *error)
 {
 	int rc = -ECONNREFUSED;
 
 	for (unsigned i = 0; has_ended(rc) && i < TRIES; i++) {
 		int fd = vb_fabricd_open(VB_FABRIC_DEFAULT);
 
-		rc = fd < 0 ? fd : await_active(fd, a, error);
+		rc = fd < 0 ? fd : await_active(fd, which, a, error);
 		if (!rc)
 			return fd;
 		if (fd >= 0)
@@ -195,13 +208,13 @@ static void keep_open(int fd)
 	close(fd);
 }
 
-/* Joins the user's own fabric and writes the name of this host's node to
- * @node. */
-static bool join_own(const char *self, char node[VB_TOPO_ID])
+/* Joins the user's own fabric and writes the name of this host's node to @node;
+ * @which: its first or its second one, 0 or 1. */
+static bool join_own(const char *self, unsigned which, char node[VB_TOPO_ID])
 {
 	char error[VB_TOPO_ERROR] = "";
 	struct answer a;
-	int fd = open_own(self, &a, error);
+	int fd = open_own(self, which, &a, error);
 
 	if (fd == -ECANCELED)
 		return false;
@@ -217,6 +230,87 @@ static bool join_own(const char *self, char node[VB_TOPO_ID])
 	return true;
 }
 
+/* Functions for the ports of VPI adapters. */
+
+/* Is there the interface? It may be down, because the adapter has another
+ * port. */
+static bool vpi_check_interface(const char *spec, const char *name)
+{
+	struct vb_netif *list;
+	bool infiniband = false, found = false;
+	char why[VB_VPI_WHY];
+	unsigned count;
+	int rc = vb_netif_list(&list, &count);
+
+	if (rc)
+		return refuse_place(spec, strerror(-rc));
+	for (unsigned i = 0; i < count; i++) {
+		if (strcmp(list[i].name, name) != 0)
+			continue;
+		found = true;
+		infiniband = list[i].infiniband;
+	}
+	vb_netif_free(list, count);
+	if (found && !infiniband)
+		return true;
+	snprintf(why, sizeof(why),
+		 found ? "interface %s carries IP over InfiniBand; its adapter "
+			 "is a place in a fabric (ib:NODE)"
+		       : "there is no interface %s",
+		 name);
+	return refuse_place(spec, why);
+}
+
+/* Find the port's place. *@own: how many adapters of the user's own fabric the
+ * VPI adapter has so far. */
+static bool vpi_find_port(const char *self, const char *spec,
+			  struct vb_vpi_port *port, unsigned *own)
+{
+	struct vb_umad_info info;
+	char why[VB_VPI_WHY];
+
+	if (port->kind != VPI_IB)
+		return vpi_check_interface(spec, port->netdev);
+	if (!port->place.node[0]) {
+		char node[VB_TOPO_ID], place[VB_TOPO_ID + 8];
+
+		if (!join_own(self, (*own)++, node))
+			return false;
+		snprintf(place, sizeof(place), VB_FABRIC_PREFIX "%s", node);
+		if (!vb_fabric_place_get(place, strlen(place), &port->place))
+			return refuse_place(spec, strerror(EINVAL));
+		port->place.port = 1;
+	}
+	if (!check_node(spec, &port->place))
+		return false;
+	if (vb_fabric_query(&port->place, port->place.port, &info) == 0 &&
+	    info.has_port)
+		return true;
+	snprintf(why, sizeof(why), "node %s has no port %u for programs",
+		 port->place.node, port->place.port);
+	return refuse_place(spec, why);
+}
+
+/* Appends the VPI adapter @spec to the list. */
+static bool join_vpi(const char *self, const char *spec, char **list)
+{
+	char why[VB_VPI_WHY], put[2 * VB_UMAD_NAME + 2 * VB_FABRIC_NAME + 32];
+	struct vb_vpi vpi;
+	unsigned own = 0;
+
+	if (!vb_vpi_get(spec, strlen(spec), &vpi, why))
+		return refuse_place(spec, why);
+	for (unsigned i = 0; i < VB_VPI_PORTS; i++)
+		if (!vpi_find_port(self, spec, &vpi.port[i], &own))
+			return false;
+	/* "ib" may be a node that the other port names */
+	if (!vb_vpi_put(&vpi, put, sizeof(put)) ||
+	    !vb_vpi_get(put, strlen(put), &vpi, why))
+		return refuse_place(spec, why);
+	return vb_cli_add_device(list, put) ||
+	       refuse_place(spec, strerror(ENOMEM));
+}
+
 /* Functions that work through the list of devices. */
 
 /* Appends @spec to the list; for "ib", the place ib:NODE of this host. */
@@ -224,8 +318,10 @@ static bool take_spec(const char *self, const char *spec, char **list)
 {
 	char node[VB_TOPO_ID], place[VB_TOPO_ID + 8];
 
+	if (vb_vpi_is(spec, strlen(spec)))
+		return join_vpi(self, spec, list);
 	if (strcmp(spec, OWN) == 0) {
-		if (!join_own(self, node))
+		if (!join_own(self, 0, node))
 			return false;
 		snprintf(place, sizeof(place), VB_FABRIC_PREFIX "%s", node);
 		spec = place;
@@ -241,11 +337,17 @@ static bool take_spec(const char *self, const char *spec, char **list)
 
 bool vb_cli_join_fabrics(const char *self, char **devices)
 {
-	char *list = NULL, *rest = *devices, *spec;
+	char *list = NULL, *spec = *devices;
 	bool taken = true;
 
-	while (taken && (spec = strsep(&rest, ",")))
+	while (taken && spec) {
+		size_t len = vb_spec_length(spec);
+		char *next = spec[len] ? spec + len + 1 : NULL;
+
+		spec[len] = '\0';
 		taken = take_spec(self, spec, &list);
+		spec = next;
+	}
 	free(*devices);
 	*devices = list;
 	return taken;

@@ -19,6 +19,7 @@
 
 #include "base/defs.h"
 #include "cli/program.h"
+#include "engine/fabric_places.h"
 #include "engine/sysfs_tree.h"
 
 #define LIBRARY	 "libibverbs.so.1"
@@ -114,13 +115,13 @@ static bool add_neighbour(const char *directory)
 	return add_directory(directory, "../rdmacm");
 }
 
-/* Is one of the devices a place in a fabric? */
+/* Has one of the devices a port in a fabric? */
 static bool wants_fabric(void)
 {
-	const char *devices = getenv("VERBENA_DEVICES");
+	struct vb_fabric_adapter a;
+	unsigned count;
 
-	return devices &&
-	       (strncmp(devices, "ib:", 3) == 0 || strstr(devices, ",ib:"));
+	return vb_fabric_adapter_nth(getenv("VERBENA_DEVICES"), 0, &a, &count);
 }
 
 /* For places in a fabric, add the directory of libibumad.so.3 to the library
@@ -328,9 +329,30 @@ static bool set_up(const char *program, const struct wish *w)
 	return true;
 }
 
+/* Write "+" between the ports of VPI adapters in @list, so that they end where
+ * the option ends. */
+static void join_ports(char *list)
+{
+	while (*list) {
+		size_t len = vb_spec_length(list);
+
+		for (size_t i = 0; i < len && vb_vpi_is(list, len); i++)
+			if (list[i] == ',')
+				list[i] = '+';
+		list += len + (list[len] == ',');
+	}
+}
+
 bool vb_cli_add_device(char **devices, const char *spec)
 {
-	char *more = *devices ? run_join(*devices, ',', spec) : strdup(spec);
+	char *own = strdup(spec), *more = own;
+
+	if (own)
+		join_ports(own);
+	if (own && *devices) {
+		more = run_join(*devices, ',', own);
+		free(own);
+	}
 
 	free(*devices);
 	*devices = more;

@@ -43,13 +43,15 @@ static int show_status(int argc, char **argv)
 	return EXIT_SUCCESS;
 }
 
-static void print_device(const struct vb_device *d, const struct vb_netif *list,
-			 unsigned count)
+static void print_port(const struct vb_device_port *d,
+		       const struct vb_netif *list, unsigned count)
 {
 	char text[VB_GID_TEXT];
 
-	printf("%s\n", d->name);
-	for (unsigned i = 0; i < count; i++) {
+	if (d->kind == DEVICE_IB)
+		printf("\tport %u of node %s of fabric \"%s\"\n", d->place.port,
+		       d->place.node, d->place.fabric);
+	for (unsigned i = 0; d->kind != DEVICE_IB && i < count; i++) {
 		if (list[i].ifindex != d->ifindex)
 			continue;
 		printf("\tinterface %s, MTU %u\n", list[i].name, list[i].mtu);
@@ -57,6 +59,17 @@ static void print_device(const struct vb_device *d, const struct vb_netif *list,
 			printf("\t%s\n",
 			       vb_gid_text(&list[i].addresses[k], text));
 	}
+}
+
+/* show_places() prints nodes of fabrics. */
+static void print_device(const struct vb_device *d, const struct vb_netif *list,
+			 unsigned count)
+{
+	if (d->kind == DEVICE_IB)
+		return;
+	printf("%s\n", d->name);
+	for (unsigned i = 0; i < d->port_count; i++)
+		print_port(&d->port[i], list, count);
 }
 
 /* Read the options --device. *@which: the specs, or NULL for all devices. */
@@ -74,25 +87,30 @@ static bool choose(int argc, char **argv, char **which)
 	return optind == argc;
 }
 
-/* Print the adapters that are places in fabrics. Returns how many there are. */
+/* Print the adapters that are nodes of fabrics. Returns how many there are. */
 static unsigned show_places(void)
 {
 	const char *specs = getenv(DEVICES_VARIABLE);
-	struct vb_fabric_place p;
+	struct vb_fabric_adapter a;
 	struct vb_umad_info info;
-	unsigned count, i;
+	unsigned count, i, shown = 0;
 
-	for (i = 0; vb_fabric_place_nth(specs, i, &p, &count); i++) {
-		int rc = vb_fabric_query(&p, 0, &info);
+	for (i = 0; vb_fabric_adapter_nth(specs, i, &a, &count); i++) {
+		const struct vb_fabric_place *p = &a.place[0];
+		int rc;
 
-		printf("ib%u\n\tnode %s of fabric \"%s\"%s%s\n", i, p.node,
-		       p.fabric, rc ? ": " : "", rc ? strerror(-rc) : "");
+		if (a.ports) /* print_device() shows it */
+			continue;
+		shown++;
+		rc = vb_fabric_query(p, 0, &info);
+		printf("%s\n\tnode %s of fabric \"%s\"%s%s\n", a.name, p->node,
+		       p->fabric, rc ? ": " : "", rc ? strerror(-rc) : "");
 		if (!rc)
 			printf("\tGUID 0x%016jx, %u port%s\n",
 			       (uintmax_t)info.guid, info.ports,
 			       info.ports == 1 ? "" : "s");
 	}
-	return i;
+	return shown;
 }
 
 static int show_devices(int argc, char **argv)
@@ -184,8 +202,10 @@ static void list_commands(FILE *to)
 		"name (roce_eth0, rocev1_eth0, iw_eth0), or ib:NODE or "
 		"ib:FABRIC/NODE\nfor a place in an InfiniBand fabric, or ib "
 		"for an adapter in a fabric of your own,\nwhich starts by "
-		"itself. Without any there is a RoCE "
-		"device for each interface, and no other\ndevice.\n"
+		"itself, or vpi:PORT,PORT for one adapter with two ports, of "
+		"which\neach is ib, ib:NODE, ib:FABRIC/NODE/PORT, "
+		"eth=INTERFACE or rocev1=INTERFACE.\nWithout any there is a "
+		"RoCE device for each interface, and no other device.\n"
 		"Environment variables:\n"
 		"  " DEVICES_VARIABLE "  comma-separated specs; "
 		"`run --device` sets it\n"

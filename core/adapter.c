@@ -114,8 +114,12 @@ int vb_adapter_init(struct vb_adapter *a, const char *name)
 	vb_mutex_init(&a->mr_lock, RANK_MR);
 	vb_mutex_init(&a->xrc_lock, RANK_XRC);
 	vb_mutex_init(&a->roster.lock, VB_RANK_LEAF);
-	vb_port_init(&a->port);
-	a->addressing = &vb_addressing_roce;
+	for (unsigned i = 0; i < VB_MAX_PORTS; i++) {
+		vb_port_init(&a->ports[i]);
+		a->ports[i].number = (uint8_t)(i + 1);
+		a->ports[i].addressing = &vb_addressing_roce;
+	}
+	a->port_count = 1;
 	return 0;
 }
 
@@ -132,7 +136,16 @@ void vb_adapter_fini(struct vb_adapter *a)
 	vb_mutex_fini(&a->mr_lock);
 	vb_mutex_fini(&a->xrc_lock);
 	vb_mutex_fini(&a->roster.lock);
-	vb_port_fini(&a->port);
+	for (unsigned i = 0; i < VB_MAX_PORTS; i++)
+		vb_port_fini(&a->ports[i]);
+}
+
+struct vb_port *vb_adapter_ethernet(struct vb_adapter *a)
+{
+	for (unsigned i = 0; i < a->port_count; i++)
+		if (!vb_port_is_ib(&a->ports[i]))
+			return &a->ports[i];
+	return NULL;
 }
 
 bool vb_limit_take(_Atomic uint32_t *alive, uint32_t max)

@@ -14,9 +14,7 @@
 #include "core/roster.h"
 
 struct vb_transport;
-struct vb_addressing;
 struct vb_key_ops;
-struct vb_link;
 struct vb_flow;
 struct vb_xrc_domain;
 struct vb_forward_ops;
@@ -32,6 +30,9 @@ struct vb_limits {
 };
 extern const struct vb_limits vb_limits;
 
+/* the most ports of an adapter */
+#define VB_MAX_PORTS 2
+
 struct vb_adapter {
 	char name[64];
 	uint64_t guid; /* GUID of the adapter: an EUI-64, in host byte order */
@@ -40,7 +41,11 @@ struct vb_adapter {
 	/* VendorID, DeviceID and Revision of an InfiniBand node (IBA
 	 * 14.2.5.3); 0: none */
 	uint32_t vendor_id, device_id, revision;
-	struct vb_port port;
+	/* The ports, of which port number n is at index n - 1. They share the
+	 * tables of objects: a queue pair chooses its port when it leaves
+	 * RESET. */
+	struct vb_port ports[VB_MAX_PORTS];
+	unsigned port_count;
 	/* Memory key index -> region or window. Adding needs mr_lock; lookups
 	 * need no lock. */
 	struct vb_rows *mrs;
@@ -65,19 +70,12 @@ struct vb_adapter {
 	/* queue pairs by the low bits of their QPN; the engine owns the
 	 * table */
 	struct vb_idtab *qps;
-	/* the high bits of every QPN: the slot of this process */
+	/* the high bits of every QPN: the slot of this process, at all ports */
 	uint32_t qpn_base;
 	/* The slot by which other programs of this host find this process; 0:
 	 * they cannot. */
 	unsigned host_slot;
-	/* A random number of the fabric's adapter that this is, which all
-	 * programs there have; 0: no adapter of a fabric. */
-	uint64_t place;
-	/* the link that carries the packets; the engine owns it */
-	struct vb_link *link;
 	const struct vb_transport *transport;
-	/* what addresses are; vb_adapter_init() sets RoCE's */
-	const struct vb_addressing *addressing;
 	/* true: the adapter is an iWARP device, which has only RC queue
 	 * pairs */
 	bool rnic;
@@ -148,8 +146,21 @@ static inline void vb_count(struct vb_adapter *a, enum vb_counter c, uint64_t n)
 	atomic_fetch_add_explicit(&a->counters[c], n, memory_order_relaxed);
 }
 
-/* Zero @a and initialize it. The caller then sets guid, qps, qpn_base, link,
- * transport, key_ops and number. 0 or -ENOMEM. */
+/* Returns port @number, which counts from 1; NULL: there is no such port. */
+static inline struct vb_port *vb_adapter_port(struct vb_adapter *a,
+					      unsigned number)
+{
+	return number >= 1 && number <= a->port_count ? &a->ports[number - 1]
+						      : NULL;
+}
+
+/* Returns the first Ethernet port, by which raw packets go; NULL: there is
+ * none. */
+struct vb_port *vb_adapter_ethernet(struct vb_adapter *a);
+
+/* Zero @a and initialize it, with one port whose addresses are RoCE's. The
+ * caller then sets guid, qps, qpn_base, transport, key_ops, number, port_count
+ * and the links of the ports. 0 or -ENOMEM. */
 VB_MUST_CHECK int vb_adapter_init(struct vb_adapter *a, const char *name);
 /* Free what vb_adapter_init() made, after every object of @a is destroyed. */
 void vb_adapter_fini(struct vb_adapter *a);

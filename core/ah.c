@@ -13,8 +13,6 @@ static const char *av_fault(const struct vb_av *av)
 {
 	if (!av->is_global)
 		return "it has no GRH";
-	if (av->port_num != 1)
-		return "its port is not 1";
 	if (vb_gid_is_zero(&av->dgid))
 		return "its destination GID is zero";
 	return NULL;
@@ -36,7 +34,7 @@ static uint8_t frame_priority(const struct vb_av *av)
 	return (av->sl ? av->sl : av->traffic_class >> 5) & 7;
 }
 
-static const char *roce_route(struct vb_adapter *a, const struct vb_av *av,
+static const char *roce_route(struct vb_port *p, const struct vb_av *av,
 			      struct vb_route *r)
 {
 	const char *why = av_fault(av);
@@ -44,7 +42,7 @@ static const char *roce_route(struct vb_adapter *a, const struct vb_av *av,
 
 	if (why)
 		return why;
-	if (!vb_port_gid(&a->port, av->sgid_index, &source))
+	if (!vb_port_gid(p, av->sgid_index, &source))
 		return "there is no GID at its sgid_index";
 	*r = (struct vb_route){
 		.sgid = source.gid,
@@ -62,14 +60,16 @@ static const char *roce_route(struct vb_adapter *a, const struct vb_av *av,
 int vb_av_route(struct vb_adapter *a, const struct vb_av *av, uint32_t sqpn,
 		uint32_t dqpn, struct vb_route *r, const char **why)
 {
+	struct vb_port *p = vb_adapter_port(a, av->port_num);
 	int rc;
 
-	*why = a->addressing->route(a, av, r);
+	*why = p ? p->addressing->route(p, av, r)
+		 : "the device has no port of its port number";
 	if (*why)
 		return -EINVAL;
 	r->dqpn = dqpn;
 	r->sqpn = sqpn;
-	rc = a->link ? a->link->ops->route(a->link, r) : 0;
+	rc = p->link ? p->link->ops->route(p->link, r) : 0;
 	*why = rc == -EADDRNOTAVAIL
 		       ? "no interface of this host has the source GID's "
 			 "address; choose another GID index"
@@ -83,8 +83,9 @@ enum vb_why vb_av_why(int rc, const struct vb_av *av, struct vb_port *port)
 
 	if (rc != -EINVAL)
 		return WHY_ROUTE;
-	return vb_port_gid(port, av->sgid_index, &source) ? WHY_ADDRESS
-							   : WHY_GID_INDEX;
+	return !port || vb_port_gid(port, av->sgid_index, &source)
+		       ? WHY_ADDRESS
+		       : WHY_GID_INDEX;
 }
 
 /* Tell why there is no address handle; but not that a route is missing, since
@@ -92,7 +93,8 @@ enum vb_why vb_av_why(int rc, const struct vb_av *av, struct vb_port *port)
 static void refuse_ah(struct vb_adapter *a, const struct vb_av *av, int rc,
 		      const char *why)
 {
-	enum vb_why code = vb_av_why(rc, av, &a->port);
+	enum vb_why code =
+		vb_av_why(rc, av, vb_adapter_port(a, av->port_num));
 	char text[VB_GID_TEXT];
 
 	vb_gid_text(&av->dgid, text);
@@ -124,6 +126,7 @@ static int make_ah(struct vb_pd *pd, const struct vb_av *av, struct vb_ah **out)
 		return rc;
 	}
 	ah->pd = pd;
+	ah->port = vb_adapter_port(pd->adapter, av->port_num);
 	ah->av = *av;
 	*out = ah;
 	return 0;
@@ -155,7 +158,7 @@ void vb_ah_destroy(struct vb_ah *ah)
 int vb_ah_aim(const struct vb_ah *ah, uint32_t sqpn, uint32_t dqpn,
 	      struct vb_route *r)
 {
-	struct vb_link *link = ah->pd->adapter->link;
+	struct vb_link *link = ah->port->link;
 
 	*r = ah->route;
 	r->sqpn = sqpn;
@@ -166,19 +169,18 @@ int vb_ah_aim(const struct vb_ah *ah, uint32_t sqpn, uint32_t dqpn,
 }
 
 /* Returns the type of the GID to which a packet with this header came. */
-static enum vb_gid_type core_gid_type(const struct vb_adapter *a,
+static enum vb_gid_type core_gid_type(const struct vb_port *p,
 				      const struct vb_grh *grh)
 {
-	if (vb_adapter_is_ib(a))
+	if (vb_port_is_ib(p))
 		return GID_IB;
 	return grh->iba ? GID_ROCE_V1 : GID_ROCE_V2;
 }
 
-static bool roce_reply(struct vb_adapter *a, const struct vb_grh *grh,
+static bool roce_reply(struct vb_port *p, const struct vb_grh *grh,
 		       const struct vb_wc_from *from, struct vb_av *av)
 {
-	int index = grh ? vb_port_find_gid(&a->port, &grh->dgid,
-					   core_gid_type(a, grh))
+	int index = grh ? vb_port_find_gid(p, &grh->dgid, core_gid_type(p, grh))
 			: -1;
 
 	if (index < 0)
@@ -189,16 +191,16 @@ static bool roce_reply(struct vb_adapter *a, const struct vb_grh *grh,
 		.sgid_index = (uint8_t)index,
 		.hop_limit = VB_REPLY_HOPS,
 		.traffic_class = grh->tclass,
-		.port_num = 1,
+		.port_num = p->number,
 		.is_global = true,
 	};
 	return true;
 }
 
-bool vb_av_reply(struct vb_adapter *a, const struct vb_grh *grh,
+bool vb_av_reply(struct vb_port *p, const struct vb_grh *grh,
 		 const struct vb_wc_from *from, struct vb_av *av)
 {
-	return a->addressing->reply(a, grh, from, av);
+	return p->addressing->reply(p, grh, from, av);
 }
 
 /* Has the datagram come to an address of its queue pair's port, or to a group
@@ -206,7 +208,7 @@ bool vb_av_reply(struct vb_adapter *a, const struct vb_grh *grh,
 static bool roce_comes_to_port(const struct vb_qp *qp, const struct vb_frame *f)
 {
 	return vb_gid_is_multicast(f->dst) ||
-	       vb_port_find_gid(&qp->adapter->port, f->dst,
+	       vb_port_find_gid(vb_qp_port(qp), f->dst,
 				f->v1 ? GID_ROCE_V1 : GID_ROCE_V2) >= 0;
 }
 
@@ -216,17 +218,17 @@ const struct vb_addressing vb_addressing_roce = {
 	.comes_from_peer = roce_comes_to_port,
 };
 
-int vb_route_back(struct vb_adapter *a, const struct vb_grh *grh,
+int vb_route_back(struct vb_port *p, const struct vb_grh *grh,
 		  const struct vb_wc_from *from, uint32_t sqpn, uint32_t dqpn,
 		  struct vb_route *r)
 {
 	struct vb_av av;
 
-	if (!vb_av_reply(a, grh, from, &av) || a->addressing->route(a, &av, r))
+	if (!vb_av_reply(p, grh, from, &av) || p->addressing->route(p, &av, r))
 		return -EINVAL;
 	r->dqpn = dqpn;
 	r->sqpn = sqpn;
 	if (from)
 		memcpy(r->hop.dst, from->mac, sizeof(r->hop.dst));
-	return a->link ? a->link->ops->aim(a->link, r) : 0;
+	return p->link ? p->link->ops->aim(p->link, r) : 0;
 }

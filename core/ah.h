@@ -28,11 +28,11 @@ struct vb_addressing {
 	/* Set all members of @r that @av and the port's tables determine.
 	 * Returns NULL, or a static English sentence that says why @av is
 	 * invalid. */
-	const char *(*route)(struct vb_adapter *a, const struct vb_av *av,
+	const char *(*route)(struct vb_port *p, const struct vb_av *av,
 			     struct vb_route *r);
 	/* Set @av to the address of the sender of a datagram, with the
 	 * arguments and the result of vb_av_reply(). */
-	bool (*reply)(struct vb_adapter *a, const struct vb_grh *grh,
+	bool (*reply)(struct vb_port *p, const struct vb_grh *grh,
 		      const struct vb_wc_from *from, struct vb_av *av);
 	/* Did @f come from the peer of the connected queue pair @qp, or, to a
 	 * datagram queue pair, to an address of its port? RoCE's is asked for
@@ -46,16 +46,16 @@ struct vb_addressing {
 };
 extern const struct vb_addressing vb_addressing_roce, vb_addressing_ib;
 
-/* Is @a an adapter of an InfiniBand fabric? The answer never changes. */
-static inline bool vb_adapter_is_ib(const struct vb_adapter *a)
+/* Is @p a port of an InfiniBand fabric? The answer never changes. */
+static inline bool vb_port_is_ib(const struct vb_port *p)
 {
-	return a->addressing == &vb_addressing_ib;
+	return p->addressing == &vb_addressing_ib;
 }
 
 /* Resolve @av to the route from queue pair @sqpn to queue pair @dqpn (0: not
- * known yet). 0, -EINVAL when the vector is invalid on this adapter, or the
- * error of the link's route(). On an error *@why is a static English sentence
- * for the log. */
+ * known yet), by the port of @a that @av names. 0, -EINVAL when the vector is
+ * invalid on that port, or the error of the link's route(). On an error *@why
+ * is a static English sentence for the log. */
 VB_MUST_CHECK int vb_av_route(struct vb_adapter *a, const struct vb_av *av,
 			      uint32_t sqpn, uint32_t dqpn, struct vb_route *r,
 			      const char **why);
@@ -64,6 +64,7 @@ VB_MUST_CHECK int vb_av_route(struct vb_adapter *a, const struct vb_av *av,
  * route, so the program may destroy the handle before the request completes. */
 struct vb_ah {
 	struct vb_pd *pd;
+	struct vb_port *port; /* by which datagrams with this handle go */
 	struct vb_av av;
 	/* the route; its destination queue pair is not set */
 	struct vb_route route;
@@ -82,20 +83,21 @@ VB_MUST_CHECK int vb_ah_aim(const struct vb_ah *ah, uint32_t sqpn,
 			    uint32_t dqpn, struct vb_route *r);
 
 /* Set the route for an answer from queue pair @sqpn to @dqpn, the sender of a
- * packet that arrived with @grh, or with NULL, and @from. The packet path calls
- * this, so it makes no system call. -EINVAL: the packet's destination is not an
- * address of @a. */
-VB_MUST_CHECK int vb_route_back(struct vb_adapter *a, const struct vb_grh *grh,
+ * packet that arrived at @p with @grh, or with NULL, and @from. The packet path
+ * calls this, so it makes no system call. -EINVAL: the packet's destination is
+ * not an address of @p. */
+VB_MUST_CHECK int vb_route_back(struct vb_port *p, const struct vb_grh *grh,
 				const struct vb_wc_from *from, uint32_t sqpn,
 				uint32_t dqpn, struct vb_route *r);
 
-/* Set @av to the address of the sender of a packet that arrived on @a with
+/* Set @av to the address of the sender of a packet that arrived at @p with
  * @grh, or on InfiniBand perhaps with NULL, and @from. False: the packet's
- * destination is not an address of @a. */
-bool vb_av_reply(struct vb_adapter *a, const struct vb_grh *grh,
+ * destination is not an address of @p. */
+bool vb_av_reply(struct vb_port *p, const struct vb_grh *grh,
 		 const struct vb_wc_from *from, struct vb_av *av);
 
-/* Returns the cause to tell when vb_av_route() has failed with @rc. */
+/* Returns the cause to tell when vb_av_route() has failed with @rc. @port: that of
+ * @av; NULL: the adapter has no such port. */
 enum vb_why vb_av_why(int rc, const struct vb_av *av, struct vb_port *port);
 
 #endif

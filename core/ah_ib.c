@@ -9,8 +9,6 @@
 
 static const char *ib_av_fault(const struct vb_av *av)
 {
-	if (av->port_num != 1)
-		return "its port is not 1";
 	if (av->dlid == 0)
 		return "its DLID is 0; a subnet manager gives LIDs to ports";
 	if (av->dlid == VB_LID_PERMISSIVE)
@@ -24,7 +22,7 @@ static const char *ib_av_fault(const struct vb_av *av)
 	return NULL;
 }
 
-static const char *ib_av_route(struct vb_adapter *a, const struct vb_av *av,
+static const char *ib_av_route(struct vb_port *p, const struct vb_av *av,
 			       struct vb_route *r)
 {
 	const char *why = ib_av_fault(av);
@@ -37,11 +35,11 @@ static const char *ib_av_route(struct vb_adapter *a, const struct vb_av *av,
 			.sl = av->sl,
 			.path_bits = av->src_path_bits,
 			.global = av->is_global },
-		.ps_per_byte = vb_rate_ps(&a->port, av->static_rate),
+		.ps_per_byte = vb_rate_ps(p, av->static_rate),
 	};
 	if (!av->is_global)
 		return NULL;
-	if (!vb_port_gid(&a->port, av->sgid_index, &source))
+	if (!vb_port_gid(p, av->sgid_index, &source))
 		return "there is no GID at its sgid_index";
 	r->sgid = source.gid;
 	r->dgid = av->dgid;
@@ -51,11 +49,11 @@ static const char *ib_av_route(struct vb_adapter *a, const struct vb_av *av,
 	return NULL;
 }
 
-static bool ib_reply(struct vb_adapter *a, const struct vb_grh *grh,
+static bool ib_reply(struct vb_port *p, const struct vb_grh *grh,
 		     const struct vb_wc_from *from, struct vb_av *av)
 {
-	*av = (struct vb_av){ .port_num = 1 };
-	if (grh && !vb_addressing_roce.reply(a, grh, from, av))
+	*av = (struct vb_av){ .port_num = p->number };
+	if (grh && !vb_addressing_roce.reply(p, grh, from, av))
 		return false;
 	av->dlid = from->slid;
 	av->sl = from->sl;
@@ -71,7 +69,7 @@ static bool ib_comes_to_port(const struct vb_qp *qp, const struct vb_frame *f)
 		return true;
 	if (f->dlid >= VB_LID_MCAST)
 		return vb_gid_is_multicast(f->dst);
-	return vb_port_find_gid(&qp->adapter->port, f->dst, GID_IB) >= 0;
+	return vb_port_find_gid(vb_qp_port(qp), f->dst, GID_IB) >= 0;
 }
 
 /* A connected queue pair compares the LIDs, and the GIDs if its address has a
@@ -82,7 +80,7 @@ static bool ib_comes_to_port(const struct vb_qp *qp, const struct vb_frame *f)
 static bool ib_comes_from_peer(const struct vb_qp *qp, const struct vb_frame *f)
 {
 	const struct vb_route *r = &qp->route;
-	uint8_t lmc = atomic_load_explicit(&qp->adapter->port.lmc,
+	uint8_t lmc = atomic_load_explicit(&vb_qp_port(qp)->lmc,
 					   memory_order_relaxed);
 
 	if (qp->type == QPT_UD)
@@ -98,7 +96,7 @@ static bool is_by(const struct vb_qp *qp, const struct vb_frame *f,
 		  const struct vb_route *r)
 {
 	uint16_t mask =
-		(uint16_t)((1u << atomic_load_explicit(&qp->adapter->port.lmc,
+		(uint16_t)((1u << atomic_load_explicit(&vb_qp_port(qp)->lmc,
 						       memory_order_relaxed)) -
 			   1);
 

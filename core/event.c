@@ -284,15 +284,17 @@ void vb_async_fini(struct vb_async *a)
 	vb_mutex_fini(&a->lock);
 }
 
-void vb_async_post(struct vb_async *a, enum vb_event_type type, void *object)
+static void post_event(struct vb_async *a, const struct vb_event *event)
+	VB_EXCLUDES(a->lock)
 {
 	struct vb_event *e = malloc(sizeof(*e));
 
 	if (!e) {
-		vb_log(LOG_ERROR, "event %d: lost, memory is exhausted", type);
+		vb_log(LOG_ERROR, "event %d: lost, memory is exhausted",
+		       event->type);
 		return;
 	}
-	*e = (struct vb_event){ type, object, NULL };
+	*e = *event;
 	vb_mutex_lock(&a->lock);
 	if (a->first)
 		a->last->next = e;
@@ -301,6 +303,17 @@ void vb_async_post(struct vb_async *a, enum vb_event_type type, void *object)
 	a->last = e;
 	add_token(a->fd);
 	vb_mutex_unlock(&a->lock);
+}
+
+void vb_async_post(struct vb_async *a, enum vb_event_type type, void *object)
+{
+	post_event(a, &(struct vb_event){ .type = type, .object = object });
+}
+
+void vb_async_post_port(struct vb_async *a, enum vb_event_type type,
+			uint8_t port)
+{
+	post_event(a, &(struct vb_event){ .type = type, .port = port });
 }
 
 /* Remove the oldest asynchronous event from the queue. The caller holds the
@@ -333,7 +346,8 @@ int vb_async_take(struct vb_async *a, struct vb_event *out)
 	}
 	if (rc)
 		return rc;
-	*out = (struct vb_event){ e->type, e->object, NULL };
+	*out = *e;
+	out->next = NULL;
 	free(e);
 	return 0;
 }

@@ -67,9 +67,10 @@ void vb_channel_forget(struct vb_channel *ch, struct vb_cq *cq)
 	VB_EXCLUDES(ch->lock);
 
 /* One asynchronous event. @object is the `owner` pointer of the queue pair, CQ
- * or SRQ, or NULL for an event of the port. */
+ * or SRQ, or NULL for an event of the port with number @port. */
 struct vb_event {
 	enum vb_event_type type;
+	uint8_t port;
 	void *object;
 	struct vb_event *next;
 };
@@ -95,8 +96,11 @@ void vb_async_fini(struct vb_async *a);
  * a->lock. When memory is exhausted the event is dropped and logged. */
 void vb_async_post(struct vb_async *a, enum vb_event_type type, void *object)
 	VB_EXCLUDES(a->lock);
+/* The same for an event of the port with number @port. */
+void vb_async_post_port(struct vb_async *a, enum vb_event_type type,
+			uint8_t port) VB_EXCLUDES(a->lock);
 /* Remove one event from the queue, as vb_channel_take() does, into *@out: its
- * type and object. Takes a->lock. */
+ * type, and its object or port. Takes a->lock. */
 VB_MUST_CHECK int vb_async_take(struct vb_async *a, struct vb_event *out)
 	VB_EXCLUDES(a->lock);
 /* Drop the queued events of @object, which is being destroyed. Takes

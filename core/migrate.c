@@ -108,7 +108,7 @@ static bool migrate(struct vb_qp *qp) VB_REQUIRES(qp->drive)
 	struct vb_route r;
 	const char *why = route_of(qp, &qp->attr, &r);
 
-	if (!vb_port_pkey(&qp->adapter->port, qp->attr.alt_pkey_index))
+	if (!vb_port_pkey(vb_qp_port(qp), qp->attr.alt_pkey_index))
 		why = "there is no P_Key at its index";
 	if (why) {
 		vb_log(LOG_WARN,
@@ -141,7 +141,7 @@ enum vb_counter vb_mig_arrive(struct vb_qp *qp, const struct vb_frame *f,
 
 	if (row.act == MIG_REFUSE)
 		return CNT_DROP_ADDRESS;
-	if (!vb_pkeys_match(vb_port_pkey(&qp->adapter->port, index), pkey))
+	if (!vb_pkeys_match(vb_port_pkey(vb_qp_port(qp), index), pkey))
 		return CNT_DROP_PKEY;
 	if (row.act == MIG_SWITCH)
 		return migrate(qp) ? CNT_COUNT : CNT_DROP_ADDRESS;
@@ -158,15 +158,18 @@ enum vb_counter vb_mig_arrive(struct vb_qp *qp, const struct vb_frame *f,
 
 /* --- what the program sets --- */
 
-static const char *alternate_fault(const struct vb_qp *qp,
+/* @p: the queue pair's port. The alternate path is one of that port, too. */
+static const char *alternate_fault(const struct vb_port *p,
 				   const struct vb_qp_attr *asked)
 {
 	/* Linux refuses alternate paths of RoCE ports as well. */
-	if (!vb_adapter_is_ib(qp->adapter))
+	if (!vb_port_is_ib(p))
 		return "only InfiniBand has alternate paths";
-	if (asked->alt_port_num != 1)
-		return "the alternate path's port is not 1";
-	if (asked->alt_pkey_index >= atomic_load(&qp->adapter->port.pkey_count))
+	if (asked->alt_port_num != p->number ||
+	    asked->alt_av.port_num != p->number)
+		return "the alternate path's port is not that of the queue "
+		       "pair";
+	if (asked->alt_pkey_index >= atomic_load(&p->pkey_count))
 		return "the alternate path's P_Key index is out of range";
 	if (asked->alt_timeout > 31)
 		return "the alternate path's timeout is above 31";
@@ -181,7 +184,8 @@ static const char *load(struct vb_qp *qp, const struct vb_qp_attr *asked,
 			struct vb_qp_attr *attr, struct vb_route *alt)
 	VB_REQUIRES(qp->drive)
 {
-	const char *why = alternate_fault(qp, asked);
+	struct vb_port *p = vb_adapter_port(qp->adapter, attr->port_num);
+	const char *why = alternate_fault(p ? p : vb_qp_port(qp), asked);
 
 	if (why)
 		return why;

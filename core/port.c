@@ -40,6 +40,7 @@ uint8_t vb_mtu_for_netdev(uint32_t netdev_mtu)
 void vb_port_init(struct vb_port *p)
 {
 	memset(p, 0, sizeof(*p));
+	p->number = 1;
 	vb_mutex_init(&p->lock, VB_RANK_LEAF);
 	p->state = PORT_DOWN;
 	p->max_mtu = 5;

@@ -38,7 +38,19 @@ struct vb_port_ib {
 	uint32_t reregisters;
 };
 
+struct vb_link;
+struct vb_addressing;
+
 struct vb_port {
+	/* Set before the adapter is used, and not changed later: the port's
+	 * number, the link that carries its packets (the engine owns it), and
+	 * what addresses are. */
+	uint8_t number;
+	struct vb_link *link;
+	const struct vb_addressing *addressing;
+	/* A random number of the fabric's port that this is, which all programs
+	 * there have; 0: no port of a fabric. */
+	uint64_t place;
 	struct vb_mutex lock;
 	/* The fields below are protected by lock. */
 	struct vb_gid_entry gids[VB_MAX_GIDS];
@@ -63,7 +75,7 @@ struct vb_port {
 };
 
 /* Zero the port and set the default state: down, an empty table of GIDs, and
- * the default P_Key. */
+ * the default P_Key. Its number is 1. */
 void vb_port_init(struct vb_port *p);
 void vb_port_fini(struct vb_port *p);
 

@@ -207,6 +207,7 @@ static void init_fields(struct vb_qp *qp, struct vb_adapter *a,
 			const struct vb_qp_init *init)
 {
 	qp->adapter = a;
+	atomic_store(&qp->port, &a->ports[0]);
 	qp->pd = init->pd;
 	qp->send_cq = init->send_cq;
 	qp->recv_cq =
@@ -514,4 +515,5 @@ void vb_qp_clear(struct vb_qp *qp)
 	purge(qp);
 	empty_queues(qp);
 	core_forget_peer(qp);
+	atomic_store(&qp->port, &qp->adapter->ports[0]);
 }

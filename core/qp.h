@@ -133,6 +133,10 @@ struct vb_qp {
 	 * NULL */
 	struct vb_rss *rss;
 	void *owner;
+	/* The port by which packets come and go: port 1 in RESET, then the one
+	 * that the program chooses. Written under drive; read without by
+	 * threads that post or look at a frame. */
+	struct vb_port *_Atomic port;
 	enum vb_qp_type type;
 	uint32_t index; /* index of this queue pair in adapter->qps */
 
@@ -203,6 +207,12 @@ struct vb_qp {
 	vb_time local_at;
 	struct vb_qp *next_free;
 };
+
+static inline struct vb_port *vb_qp_port(const struct vb_qp *qp)
+{
+	/* Relaxed: ports live as long as their adapter. */
+	return atomic_load_explicit(&qp->port, memory_order_relaxed);
+}
 
 /* Create a queue pair in RESET; the caller owns it. 0; -EINVAL: capacities
  * beyond vb_limits, or objects of different adapters; -ENOMEM; -EOPNOTSUPP: the

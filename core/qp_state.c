@@ -234,7 +234,7 @@ static const struct field fields[] = {
 	ROW(EN_SQD_ASYNC_NOTIFY, sqd_async_notify,  0,	 1),
 	ROW(ACCESS_FLAGS,	access_flags,	    0,	 ANY),
 	ROW(PKEY_INDEX,		pkey_index,	    0,	 VB_MAX_PKEYS - 1),
-	ROW(PORT,		port_num,	    1,	 1),
+	ROW(PORT,		port_num,	    1,	 VB_MAX_PORTS),
 	ROW(QKEY,		qkey,		    0,	 ANY),
 	ROW(AV,			av,		    0,	 0),
 	ROW(PATH_MTU,		path_mtu,	    1,	 5),
@@ -263,6 +263,8 @@ struct change {
 	const struct vb_qp_attr *asked;
 	uint32_t mask;
 	enum vb_qp_state from, to;
+	/* the port after the change; NULL: the adapter has no such port */
+	struct vb_port *port;
 	struct vb_qp_attr attr;
 	struct vb_route route, alt_route;
 	/* the program has forced the queue pair to its alternate path */
@@ -399,9 +401,12 @@ static int check_values(const struct change *c)
 		if (value < f->min || value > f->max)
 			return refuse_value(c, f, value);
 	}
+	if (!c->port)
+		return core_refuse(c, WHY_ATTR_RANGE,
+				   "names a port that the device has not:",
+				   QPM_PORT);
 	if (c->mask & QPM_PKEY_INDEX &&
-	    c->asked->pkey_index >=
-		    atomic_load(&c->qp->adapter->port.pkey_count))
+	    c->asked->pkey_index >= atomic_load(&c->port->pkey_count))
 		return core_refuse(c, WHY_ATTR_RANGE,
 				   "names an entry that is not there:",
 				   QPM_PKEY_INDEX);
@@ -411,6 +416,26 @@ static int check_values(const struct change *c)
 	return 0;
 }
 
+/* Frames of raw packets go by the packet socket of one port. A connection
+ * leaves its port only together with its address. */
+static int check_port(const struct change *c)
+{
+	const struct vb_port *ethernet = vb_adapter_ethernet(c->qp->adapter);
+
+	if (!(c->mask & QPM_PORT))
+		return 0;
+	/* an adapter without such a port has no queue pairs for raw packets */
+	if (c->qp->type == QPT_RAW_PACKET && ethernet && c->port != ethernet)
+		return core_refuse(c, WHY_ATTR_RANGE,
+				   "is of raw packets, and names another port "
+				   "than the first Ethernet one in",
+				   QPM_PORT);
+	if (c->from == QPS_SQD && c->port != vb_qp_port(c->qp) &&
+	    !(c->mask & QPM_AV))
+		return core_refuse(c, WHY_ATTR_MISSING,
+				   "changes the port, and needs", QPM_AV);
+	return 0;
+}
 /* attributes that vb_mig_modify() applies */
 #define PATHS ((uint32_t)(QPM_ALT_PATH | QPM_PATH_MIG_STATE))
 
@@ -445,9 +470,9 @@ static void apply(struct change *c)
  * packets; then both sides log the cause at the first such packet
  * (vb_rc_explain_length()). @path_mtu 0: no limit but the interface's.
  */
-static uint32_t usable_mtu(struct vb_qp *qp, uint8_t path_mtu)
+static uint32_t usable_mtu(const struct vb_qp *qp, struct vb_port *p,
+			   uint8_t path_mtu)
 {
-	struct vb_port *p = &qp->adapter->port;
 	uint8_t active;
 
 	vb_mutex_lock(&p->lock);
@@ -466,14 +491,13 @@ static uint32_t usable_mtu(struct vb_qp *qp, uint8_t path_mtu)
 /* Does the port refuse the path MTU? */
 static int check_mtu(const struct change *c)
 {
-	struct vb_adapter *a = c->qp->adapter;
 	uint8_t active;
 
-	if (!(c->mask & QPM_PATH_MTU) || !a->addressing->strict_mtu)
+	if (!(c->mask & QPM_PATH_MTU) || !c->port->addressing->strict_mtu)
 		return 0;
-	vb_mutex_lock(&a->port.lock);
-	active = a->port.active_mtu;
-	vb_mutex_unlock(&a->port.lock);
+	vb_mutex_lock(&c->port->lock);
+	active = c->port->active_mtu;
+	vb_mutex_unlock(&c->port->lock);
 	if (c->asked->path_mtu > active)
 		return core_refuse(c, WHY_ATTR_RANGE,
 				   "asks for more than the port carries:",
@@ -485,8 +509,7 @@ static int check_mtu(const struct change *c)
  * queue pair has one peer. */
 static bool av_is_group(const struct change *c)
 {
-	return vb_adapter_is_ib(c->qp->adapter) &&
-	       c->attr.av.dlid >= VB_LID_MCAST;
+	return vb_port_is_ib(c->port) && c->attr.av.dlid >= VB_LID_MCAST;
 }
 
 static int apply_av(struct change *c)
@@ -497,6 +520,10 @@ static int apply_av(struct change *c)
 	const char *why;
 	int rc;
 
+	if (av->port_num != c->port->number)
+		return core_refuse(c, WHY_ADDRESS,
+				   "has another port than the queue pair in",
+				   QPM_AV);
 	if (av_is_group(c))
 		return core_refuse(c, WHY_ADDRESS,
 				   "takes no multicast LID in", QPM_AV);
@@ -504,7 +531,7 @@ static int apply_av(struct change *c)
 			 &c->route, &why);
 
 	if (rc)
-		vb_why(vb_av_why(rc, av, &c->qp->adapter->port), qpn,
+		vb_why(vb_av_why(rc, av, c->port), qpn,
 		       "qp 0x%x: ibv_modify_qp from %s to %s: no route to %s "
 		       "from sgid_index %u: %s: %s",
 		       qpn, vb_qp_state_name(c->from), vb_qp_state_name(c->to),
@@ -537,16 +564,21 @@ static void apply_mtu(struct change *c)
 {
 	if (c->from != QPS_INIT || c->to != QPS_RTR)
 		return;
-	c->mtu =
-		usable_mtu(c->qp, c->qp->type == QPT_UD ? 0 : c->attr.path_mtu);
+	c->mtu = usable_mtu(c->qp, c->port,
+			    c->qp->type == QPT_UD ? 0 : c->attr.path_mtu);
 }
 
 static int plan(struct change *c)
 {
 	int rc = check_mask(c);
 
+	c->port = c->mask & QPM_PORT
+			  ? vb_adapter_port(c->qp->adapter, c->asked->port_num)
+			  : vb_qp_port(c->qp);
 	if (rc == 0)
 		rc = check_values(c);
+	if (rc == 0)
+		rc = check_port(c);
 	if (rc == 0)
 		rc = check_mtu(c);
 	if (rc)
@@ -575,6 +607,7 @@ static void core_carry_out(const struct change *c, vb_time now)
 	qp->route = c->route;
 	qp->alt_route = c->alt_route;
 	qp->mtu = c->mtu;
+	atomic_store(&qp->port, c->port);
 	atomic_store(&qp->state, c->to);
 	if (c->from == QPS_SQE)
 		qp->why = 0;

@@ -10,6 +10,8 @@
 #include "base/fork.h"
 #include "engine/counters.h"
 
+_Static_assert(VB_VPI_PORTS <= VB_MAX_PORTS, "an adapter has the ports");
+
 static struct vb_open_adapter *find_adapter(struct vb_engine *e,
 					    const char *name)
 	VB_REQUIRES(e->list_lock)
@@ -54,6 +56,8 @@ static void choose_ops(struct vb_adapter *a, enum vb_device_kind kind)
 				    &vb_engine_forward_ops },
 		[DEVICE_IB] = { &vb_mux_transport, &vb_mux_keys,
 				&vb_engine_forward_ops },
+		[DEVICE_VPI] = { &vb_mux_transport, &vb_mux_keys,
+				 &vb_engine_forward_ops },
 	};
 
 	a->transport = ops[kind].transport;
@@ -61,17 +65,34 @@ static void choose_ops(struct vb_adapter *a, enum vb_device_kind kind)
 	a->forward_ops = ops[kind].forward;
 }
 
-/* Give the adapter its port, and a link if it is not the engine's. */
-static int set_up_port(struct vb_engine *e, struct vb_open_adapter *oa)
+/* Give port @i of the adapter, from 0, its state, and a link if it is not the
+ * engine's. */
+static int set_up_port(struct vb_engine *e, struct vb_open_adapter *oa,
+		       unsigned i) VB_REQUIRES(e->list_lock)
+{
+	enum vb_device_kind kind = oa->device.port[i].kind;
+	int rc = 0;
+
+	if (kind == DEVICE_IB)
+		return vb_fabric_open(e, oa, i);
+	if (kind == DEVICE_ROCEV1)
+		rc = vb_engine_roce1_enter(e, oa, i);
+	return rc ? rc : vb_ports_setup(e, oa, i);
+}
+
+static int set_up_ports(struct vb_engine *e, struct vb_open_adapter *oa)
 	VB_REQUIRES(e->list_lock)
 {
 	int rc = 0;
 
-	if (oa->device.kind == DEVICE_IB)
-		return vb_fabric_open(e, oa);
-	if (oa->device.kind == DEVICE_ROCEV1)
-		rc = vb_engine_roce1_enter(e, oa);
-	return rc ? rc : vb_ports_setup(e, oa);
+	oa->adapter.port_count = oa->device.port_count;
+	for (unsigned i = 0; i < oa->adapter.port_count; i++)
+		oa->adapter.ports[i].link = e->link;
+	for (unsigned i = 0; rc == 0 && i < oa->adapter.port_count; i++)
+		rc = set_up_port(e, oa, i);
+	if (rc)
+		vb_fabric_close(e, oa);
+	return rc;
 }
 
 static int make_adapter(struct vb_engine *e, const struct vb_device *device,
@@ -91,10 +112,9 @@ static int make_adapter(struct vb_engine *e, const struct vb_device *device,
 	oa->adapter.qpn_base = e->lease.slot << VB_QPN_BITS;
 	oa->adapter.host_slot = e->lease.slot;
 	oa->adapter.rnic = device->kind == DEVICE_IWARP;
-	oa->adapter.link = e->link;
 	choose_ops(&oa->adapter, device->kind);
 	oa->adapter.number = free_number(e);
-	rc = set_up_port(e, oa);
+	rc = set_up_ports(e, oa);
 	if (rc)
 		goto fini_adapter;
 	vb_counter_file_open(&oa->adapter);
@@ -120,8 +140,7 @@ static void drop_adapter(struct vb_engine *e, struct vb_open_adapter *oa)
 	while (*at != oa)
 		at = &(*at)->next;
 	*at = oa->next;
-	if (oa->device.kind == DEVICE_IB)
-		vb_fabric_close(e, oa);
+	vb_fabric_close(e, oa);
 	vb_counter_file_close(&oa->adapter);
 	vb_adapter_fini(&oa->adapter);
 	free(oa);

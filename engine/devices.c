@@ -15,7 +15,9 @@
 #include "base/log.h"
 #include "link/netif.h"
 
-#define SPEC_BYTES  160
+#define SPEC_BYTES 400
+/* no interface and no device has a name as long as this */
+#define NAME_BYTES  159
 #define DEVICE_NAME sizeof(((struct vb_device *)0)->name)
 
 /* For each kind of device, the first letters of a spec and of the device's
@@ -125,6 +127,15 @@ static void name_device(struct vb_device *d, const struct interfaces *h,
 	}
 }
 
+static void eng_devices_port(struct vb_device_port *p, const struct vb_netif *n,
+			     enum vb_device_kind kind)
+{
+	p->kind = kind;
+	memcpy(p->netdev, n->name, sizeof(p->netdev));
+	p->ifindex = n->ifindex;
+	p->guid = guid_of(n);
+}
+
 /* Fill in @d, the device of interface @n, which is one of the host's interfaces
  * @h. */
 static void eng_devices_describe(struct vb_device *d,
@@ -134,9 +145,10 @@ static void eng_devices_describe(struct vb_device *d,
 {
 	memset(d, 0, sizeof(*d));
 	d->kind = kind;
-	memcpy(d->netdev, n->name, sizeof(d->netdev));
+	d->port_count = 1;
+	eng_devices_port(&d->port[0], n, kind);
 	d->ifindex = n->ifindex;
-	d->guid = guid_of(n);
+	d->guid = d->port[0].guid;
 	name_device(d, h, n);
 }
 
@@ -258,7 +270,7 @@ static int add_spec(const struct interfaces *h, const char *spec,
  * end. */
 static const char *cut_spec(const char *specs, char spec[SPEC_BYTES])
 {
-	size_t len = strcspn(specs, ",");
+	size_t len = vb_spec_length(specs);
 
 	snprintf(spec, SPEC_BYTES, "%.*s", (int)VB_MIN(len, SPEC_BYTES - 1u),
 		 specs);
@@ -272,7 +284,7 @@ static bool is_readable_spec(const char *spec)
 
 	if (!name)
 		name = spec;
-	if (!*name || strlen(spec) == SPEC_BYTES - 1)
+	if (!*name || strlen(spec) >= NAME_BYTES)
 		return false;
 	for (; *name; name++)
 		if (!isgraph((unsigned char)*name) || *name == '/' ||
@@ -286,83 +298,180 @@ static bool is_place(const char *spec)
 	return strncmp(spec, VB_FABRIC_PREFIX, strlen(VB_FABRIC_PREFIX)) == 0;
 }
 
-static unsigned count_places(const char *specs)
+static unsigned count_specs(const char *specs)
 {
 	char spec[SPEC_BYTES];
 	unsigned count = 0;
 
-	while (specs) {
+	for (; specs; count++)
 		specs = cut_spec(specs, spec);
-		count += is_place(spec);
-	}
 	return count;
 }
 
-/* Add the adapter at a place in a fabric. The name has the place's @number, as
- * libibumad.so.3 counts. A switch has no queue pairs for programs. */
-static int add_place(const char *spec, unsigned number, struct vb_device *list,
-		     unsigned *count)
+/* Ask the fabric about the place. *@has_port: it is no switch, which has no
+ * queue pairs for programs. @spec: the device, for the log. 0; -ENODEV: there
+ * is no such place (logged). */
+static int find_place(const char *spec, struct vb_device_port *p,
+		      bool *has_port)
 {
-	struct vb_device *d = &list[*count];
 	struct vb_umad_info info;
-	int rc = -EINVAL;
+	int rc = vb_fabric_query(&p->place, p->place.port, &info);
 
-	memset(d, 0, sizeof(*d));
-	if (vb_fabric_place_get(spec, strlen(spec), &d->place))
-		rc = vb_fabric_query(&d->place, 1, &info);
 	if (rc) {
 		vb_log(LOG_ERROR, "device %s: %s", spec,
 		       rc == -ECONNREFUSED ? "no such fabric runs"
 		       : rc == -ENODEV	   ? "the fabric has no such node"
 					   : strerror(-rc));
-		return rc == -EINVAL ? rc : -ENODEV;
+		return -ENODEV;
 	}
-	if (!info.has_port)
-		return 0;
+	*has_port = info.has_port;
+	p->kind = DEVICE_IB;
+	p->guid = info.guid;
+	return 0;
+}
+
+/* Add the adapter at a place in a fabric. The name has the place's @number, as
+ * libibumad.so.3 counts. */
+static int add_place(const char *spec, unsigned number, struct vb_device *list,
+		     unsigned *count)
+{
+	struct vb_device *d = &list[*count];
+	struct vb_device_port *p = &d->port[0];
+	bool has_port;
+	int rc;
+
+	memset(d, 0, sizeof(*d));
+	if (!vb_fabric_place_get(spec, strlen(spec), &p->place)) {
+		vb_log(LOG_ERROR, "device %s: %s", spec, strerror(EINVAL));
+		return -EINVAL;
+	}
+	p->place.port = 1;
+	rc = find_place(spec, p, &has_port);
+	if (rc || !has_port)
+		return rc;
 	d->kind = DEVICE_IB;
+	d->port_count = 1;
 	d->ifindex = number;
-	d->guid = info.guid;
+	d->guid = p->guid;
 	snprintf(d->name, sizeof(d->name), "ib%u", number);
 	++*count;
 	return 0;
 }
 
+/* Fill in the Ethernet port of a VPI adapter. The interface may be down and
+ * without an address, because the adapter has another port. */
+static int find_vpi_interface(const struct interfaces *h, const char *spec,
+			      const struct vb_vpi_port *from,
+			      struct vb_device_port *p)
+{
+	for (unsigned i = 0; i < h->count; i++) {
+		if (strcmp(h->list[i].name, from->netdev) != 0)
+			continue;
+		if (h->list[i].infiniband)
+			break;
+		eng_devices_port(p, &h->list[i],
+				 from->kind == VPI_ROCEV1 ? DEVICE_ROCEV1
+							  : DEVICE_ROCE);
+		return 0;
+	}
+	vb_log(LOG_ERROR, "device %s: there is no Ethernet interface %s", spec,
+	       from->netdev);
+	return -ENODEV;
+}
+
+static int find_vpi_place(const char *spec, const struct vb_vpi_port *from,
+			  struct vb_device_port *p)
+{
+	bool has_port;
+	int rc;
+
+	if (!from->place.node[0]) {
+		vb_log(LOG_ERROR,
+		       "device %s: only `verbena run` can join the fabric of "
+		       "your own; name a node: ib:NODE",
+		       spec);
+		return -EINVAL;
+	}
+	p->place = from->place;
+	rc = find_place(spec, p, &has_port);
+	if (rc || has_port)
+		return rc;
+	vb_log(LOG_ERROR, "device %s: node %s has no port %u for programs",
+	       spec, p->place.node, p->place.port);
+	return -ENODEV;
+}
+
+/* Add a VPI adapter. Its GUID is that of its first InfiniBand port's node,
+ * because a subnet manager knows the adapter by it; else that of its first
+ * interface. */
+static int add_vpi(const struct interfaces *h, const char *spec,
+		   unsigned number, struct vb_device *list, unsigned *count)
+{
+	struct vb_device *d = &list[*count];
+	char why[VB_VPI_WHY];
+	struct vb_vpi vpi;
+	int rc = 0;
+
+	if (!vb_vpi_get(spec, strlen(spec), &vpi, why)) {
+		vb_log(LOG_ERROR, "device %s: %s", spec, why);
+		return -EINVAL;
+	}
+	memset(d, 0, sizeof(*d));
+	for (unsigned i = 0; rc == 0 && i < VB_VPI_PORTS; i++)
+		rc = vpi.port[i].kind == VPI_IB
+			     ? find_vpi_place(spec, &vpi.port[i], &d->port[i])
+			     : find_vpi_interface(h, spec, &vpi.port[i],
+						  &d->port[i]);
+	if (rc)
+		return rc;
+	d->kind = DEVICE_VPI;
+	d->port_count = VB_VPI_PORTS;
+	d->ifindex = number;
+	d->guid = d->port[vpi.port[0].kind != VPI_IB &&
+			  vpi.port[1].kind == VPI_IB]
+			  .guid;
+	snprintf(d->name, sizeof(d->name), "vpi%u", number);
+	++*count;
+	return 0;
+}
+
+static int add_interface(const struct interfaces *h, const char *spec,
+			 struct vb_device *list, unsigned *count)
+{
+	if (is_readable_spec(spec))
+		return add_spec(h, spec, list, count);
+	vb_log(LOG_ERROR,
+	       "device spec \"%s\": not an interface, roce:INTERFACE, "
+	       "rocev1:INTERFACE, iwarp:INTERFACE, ib:NODE, vpi:PORT,PORT, or "
+	       "a device's name",
+	       spec);
+	return -EINVAL;
+}
+
 static int add_specs(const struct interfaces *h, const char *specs,
 		     struct vb_device *list, unsigned *count)
 {
+	unsigned places = 0, vpis = 0;
 	char spec[SPEC_BYTES];
-	unsigned places = 0;
+	int rc = 0;
 
-	while (specs) {
-		int rc;
-
+	while (rc == 0 && specs) {
 		specs = cut_spec(specs, spec);
-		if (is_place(spec)) {
+		if (vb_vpi_is(spec, strlen(spec)))
+			rc = add_vpi(h, spec, vpis++, list, count);
+		else if (is_place(spec))
 			rc = add_place(spec, places++, list, count);
-			if (rc)
-				return rc;
-			continue;
-		}
-		if (!is_readable_spec(spec)) {
-			vb_log(LOG_ERROR,
-			       "device spec \"%s\": not an interface, "
-			       "roce:INTERFACE, rocev1:INTERFACE, "
-			       "iwarp:INTERFACE, ib:NODE, or a device's name",
-			       spec);
-			return -EINVAL;
-		}
-		rc = add_spec(h, spec, list, count);
-		if (rc)
-			return rc;
+		else
+			rc = add_interface(h, spec, list, count);
 	}
-	return 0;
+	return rc;
 }
 
 static int build_devices(const struct interfaces *h, const char *specs,
 			 struct vb_device **list, unsigned *count)
 {
 	struct vb_device *l = calloc((size_t)h->count * VB_COUNT(kinds) + 1 +
-					     count_places(specs),
+					     count_specs(specs),
 				     sizeof(*l));
 	unsigned used = 0;
 	int rc = 0;

@@ -23,8 +23,8 @@
 
 static bool pkey_matches(const struct vb_qp *qp, uint16_t pkey)
 {
-	return vb_pkeys_match(
-		vb_port_pkey(&qp->adapter->port, qp->attr.pkey_index), pkey);
+	return vb_pkeys_match(vb_port_pkey(vb_qp_port(qp), qp->attr.pkey_index),
+			      pkey);
 }
 
 static bool state_takes(enum vb_qp_state state, bool response)
@@ -121,8 +121,10 @@ static struct vb_peer_id *peer_of(struct vb_engine *e, struct vb_qp *qp,
  * address (IBA 9.6.1). A link-local address is unique only on its interface. */
 static bool comes_from_peer(const struct vb_qp *qp, const struct vb_frame *f)
 {
-	if (qp->type == QPT_UD || vb_adapter_is_ib(qp->adapter))
-		return qp->adapter->addressing->comes_from_peer(qp, f);
+	const struct vb_port *p = vb_qp_port(qp);
+
+	if (qp->type == QPT_UD || vb_port_is_ib(p))
+		return p->addressing->comes_from_peer(qp, f);
 	return f->v1 == qp->route.v1 && vb_gid_equal(f->src, &qp->route.dgid) &&
 	       vb_gid_equal(f->dst, &qp->route.sgid) &&
 	       (f->ifindex == qp->route.ifindex ||
@@ -213,7 +215,7 @@ static uint8_t l3_of(const struct vb_frame *f)
 static struct vb_wc_from from_of(struct vb_qp *qp, const struct vb_frame *f)
 	VB_REQUIRES(qp->drive)
 {
-	uint8_t lmc = atomic_load_explicit(&qp->adapter->port.lmc,
+	uint8_t lmc = atomic_load_explicit(&vb_qp_port(qp)->lmc,
 					   memory_order_relaxed);
 	uint16_t mask = (uint16_t)((1u << lmc) - 1);
 
@@ -357,13 +359,11 @@ static bool is_of_group(const struct vb_group *g, const struct vb_frame *f)
 	       (!g->to.mlid || g->to.mlid == f->dlid);
 }
 
-/* Do the frames of @link come to the adapter of @qp? An adapter with both
+/* Do the frames of @link come to a port with the link @own? A port with both
  * versions of RoCE sends by one link and receives by two. */
-static bool adapter_hears(const struct vb_engine *e, const struct vb_qp *qp,
-			  const struct vb_link *link)
+static bool link_hears(const struct vb_engine *e, const struct vb_link *own,
+		       const struct vb_link *link)
 {
-	const struct vb_link *own = qp->adapter->link;
-
 	return own == link ||
 	       (own == e->roce.both && (link == e->link || link == e->roce.v1));
 }
@@ -375,7 +375,7 @@ static void serve_group(struct vb_engine *e, const struct vb_link *link,
 	VB_REQUIRES(e->rx)
 {
 	for (const struct vb_group *g = e->groups; g; g = g->next)
-		if (is_of_group(g, f) && adapter_hears(e, g->qp, link))
+		if (is_of_group(g, f) && link_hears(e, g->link, link))
 			eng_dispatch_serve(e, g->qp, g->qpn, f, 1, now);
 }
 
@@ -400,8 +400,8 @@ static unsigned dispatch_run(struct vb_engine *e, const struct vb_link *link,
 		     ? vb_idtab_get(e->qps, dqpn & ((1u << VB_QPN_BITS) - 1))
 		     : NULL;
 	/* Two adapters of this process can have equal slots, but not equal
-	 * numbers below. */
-	if (qp && adapter_hears(e, qp, link))
+	 * numbers below. The ports of one adapter have one slot. */
+	if (qp && link_hears(e, vb_qp_port(qp)->link, link))
 		eng_dispatch_serve(e, qp, dqpn, f, end - first, now);
 	else
 		e->strays += end - first;

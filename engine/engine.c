@@ -351,11 +351,20 @@ static void stop_if_idle(void)
 		stop_engine(e);
 }
 
+/* Does a port of the device need the socket of port 4791? */
+static bool is_in_network(const struct vb_device *d)
+{
+	for (unsigned i = 0; i < d->port_count; i++)
+		if (d->port[i].kind == DEVICE_ROCE ||
+		    d->port[i].kind == DEVICE_ROCEV1)
+			return true;
+	return false;
+}
+
 int vb_engine_open(const struct vb_device *device, struct vb_async *async,
 		   struct vb_adapter **adapter)
 {
-	bool in_network =
-		device->kind == DEVICE_ROCE || device->kind == DEVICE_ROCEV1;
+	bool in_network = is_in_network(device);
 	int rc = 0;
 
 	vb_mutex_lock(&open_lock);

@@ -32,6 +32,9 @@ struct vb_open_adapter {
 	struct vb_adapter adapter;
 	struct vb_device device;
 	unsigned refs;
+	/* guarded by list_lock: the bit 1 << i is set while the interface or
+	 * the fabric of port i + 1 is gone */
+	unsigned gone;
 	struct vb_watcher *watchers;
 	struct vb_open_adapter *next;
 };
@@ -105,6 +108,7 @@ struct vb_sender {
 /* The membership of a queue pair in a multicast group. */
 struct vb_group {
 	struct vb_link_group to;
+	struct vb_link *link; /* of the port where the queue pair has joined */
 	struct vb_qp *qp;
 	/* the queue pair's number, which shows whether @qp was destroyed and
 	 * reused */
@@ -383,7 +387,7 @@ static inline struct vb_link *vb_held_link(struct vb_engine *e,
 					   const struct vb_qp *qp)
 	VB_REQUIRES(qp->drive)
 {
-	return qp->link ? qp->link : qp->adapter->link;
+	return qp->link ? qp->link : vb_qp_port(qp)->link;
 }
 /* Let @qp hold the batch @q, of which the link has sent only a part. False: too
  * many batches are held, or there is no memory; the caller still owns @q. */
@@ -485,12 +489,13 @@ void vb_port_walk_hear(struct vb_engine *e, struct vb_qp *qp, vb_time now)
 	VB_REQUIRES(qp->drive);
 
 /* Functions of engine/fabric.c: adapters of InfiniBand fabrics. */
-/* Attach to the fabric that @oa names, and set what the adapter has from there:
- * link, numbers, addressing, GUIDs, port. 0 or -errno, which is logged. */
+/* Attach port @i of @oa, from 0, to its fabric, and set what it has from there:
+ * link, numbers, addressing, GUIDs, state. 0 or -errno, which is logged. */
 VB_MUST_CHECK int vb_fabric_open(struct vb_engine *e,
-				 struct vb_open_adapter *oa)
+				 struct vb_open_adapter *oa, unsigned i)
 	VB_REQUIRES(e->list_lock) VB_EXCLUDES(e->rx);
-void vb_fabric_close(struct vb_engine *e, struct vb_open_adapter *oa)
+/* Detach all ports of @oa that are in fabrics. */
+void vb_fabric_close(struct vb_engine *e, const struct vb_open_adapter *oa)
 	VB_REQUIRES(e->list_lock) VB_EXCLUDES(e->rx);
 /* Dispatch the frames that have arrived from fabrics. True: some had
  * arrived. */
@@ -506,14 +511,14 @@ void vb_fabric_wake(struct vb_engine *e, bool rung) VB_EXCLUDES(e->fabric_lock);
 void vb_fabric_take_updates(struct vb_engine *e) VB_EXCLUDES(e->list_lock);
 
 /* Functions of engine/roce1.c. */
-/* Give the adapter @oa a link for both versions of RoCE. -EPERM: CAP_NET_RAW is
- * missing; or another -errno. The reason is logged. */
+/* Give port @i of @oa, from 0, a link for both versions of RoCE. -EPERM:
+ * CAP_NET_RAW is missing; or another -errno. The reason is logged. */
 VB_MUST_CHECK int vb_engine_roce1_enter(struct vb_engine *e,
-					struct vb_open_adapter *oa)
+					struct vb_open_adapter *oa, unsigned i)
 	VB_REQUIRES(e->list_lock) VB_EXCLUDES(e->rx);
-/* Tell the RoCEv1 link what the interface of @oa is now. */
-void vb_engine_roce1_learn(struct vb_engine *e, struct vb_open_adapter *oa)
-	VB_REQUIRES(e->list_lock);
+/* Tell the RoCEv1 link what the interface of port @i of @oa is now. */
+void vb_engine_roce1_learn(struct vb_engine *e, struct vb_open_adapter *oa,
+			   unsigned i) VB_REQUIRES(e->list_lock);
 /* Dispatch the frames that have arrived. True: there were some. */
 bool vb_engine_roce1_drain(struct vb_engine *e) VB_REQUIRES(e->rx);
 void vb_engine_roce1_close(struct vb_engine *e);
@@ -575,12 +580,15 @@ static inline bool vb_service_is_me(const struct vb_engine *e)
 /* A function of engine/ports.c: update the ports of all adapters from the
  * host's interfaces. */
 void vb_ports_refresh(struct vb_engine *e) VB_EXCLUDES(e->list_lock);
+/* Set up port @i of @oa, from 0, which has an interface. */
 VB_MUST_CHECK int vb_ports_setup(struct vb_engine *e,
-				 struct vb_open_adapter *oa)
+				 struct vb_open_adapter *oa, unsigned i)
 	VB_REQUIRES(e->list_lock);
-/* Post the events for @changes, bits of enum vb_port_change, to the contexts of
- * the adapter, whose list of contexts does not change meanwhile. */
-void vb_ports_tell(struct vb_open_adapter *oa, unsigned changes);
+/* Post the events for @changes of port @p, bits of enum vb_port_change, to the
+ * contexts of the adapter, whose list of contexts does not change meanwhile.
+ * The device is lost when the last of its ports is gone. */
+void vb_ports_tell(struct vb_open_adapter *oa, const struct vb_port *p,
+		   unsigned changes);
 /* A function of engine/adapters.c: call @f with the list of adapters locked. */
 void vb_engine_with_adapters(struct vb_engine *e,
 			     void (*f)(struct vb_open_adapter *oa, void *arg),

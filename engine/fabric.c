@@ -22,7 +22,6 @@
 #include "link/ib.h"
 #include "wire/verbs_ipc.h"
 
-#define PORT	   1
 #define RING_BYTES VB_SHRING_BYTES(VB_VERBS_RING)
 /* The range of PortInfo's MTU codes, and the largest LMC. */
 #define MTU_MIN 1
@@ -38,11 +37,13 @@
 #define VL_CAP_MAX 5
 #define WIDTH_MAX  16
 
-/* An open adapter of a fabric. */
+/* An open adapter's port in a fabric. */
 struct vb_fabric {
 	/* next in e->fabrics; changed with both rx and fabric_lock held */
 	struct vb_fabric *next;
 	struct vb_open_adapter *oa;
+	struct vb_port *port;		     /* the port of @oa */
+	const struct vb_fabric_place *place; /* of @port */
 	struct vb_link *link;
 	unsigned slot;
 	/* the connection to the fabric's process; -1: there is none */
@@ -127,7 +128,7 @@ static unsigned apply_port(struct vb_fabric *f, const struct vb_verbs_port *p)
 
 	read_port(p, &update);
 	vb_ib_set_lid(f->link, p->lid, p->lmc);
-	return vb_port_ib_update(&f->oa->adapter.port, &update);
+	return vb_port_ib_update(f->port, &update);
 }
 
 /* Fail an adapter whose fabric's process has ended: its port stays down, and
@@ -136,7 +137,8 @@ static unsigned apply_port(struct vb_fabric *f, const struct vb_verbs_port *p)
 static void lose_fabric(struct vb_engine *e, struct vb_fabric *f)
 	VB_REQUIRES(e->list_lock)
 {
-	vb_log(LOG_WARN, "%s: its fabric has ended", f->oa->device.name);
+	vb_log(LOG_WARN, "%s, port %u: its fabric has ended",
+	       f->oa->device.name, f->port->number);
 	(void)epoll_ctl(e->control_fd, EPOLL_CTL_DEL, f->control, NULL);
 	(void)epoll_ctl(atomic_load(&e->fabric_fd), EPOLL_CTL_DEL,
 			f->link->ops->fd(f->link), NULL);
@@ -144,7 +146,7 @@ static void lose_fabric(struct vb_engine *e, struct vb_fabric *f)
 	f->ended = true;
 	vb_mutex_unlock(&e->fabric_lock);
 	vb_ib_end(f->link);
-	vb_ports_tell(f->oa, vb_port_ib_end(&f->oa->adapter.port));
+	vb_ports_tell(f->oa, f->port, vb_port_ib_end(f->port));
 	vb_port_walk(e, &f->oa->adapter, FABRIC_HAS_ENDED, vb_now());
 }
 
@@ -168,7 +170,7 @@ static bool take_fabric_update(struct vb_engine *e, struct vb_fabric *f)
 	changes = apply_port(f, &p);
 	if (changes & (PORT_UP | PORT_WENT_DOWN | PORT_LID | PORT_PKEYS))
 		vb_port_walk(e, &f->oa->adapter, PORT_HAS_CHANGED, vb_now());
-	vb_ports_tell(f->oa, changes);
+	vb_ports_tell(f->oa, f->port, changes);
 	return true;
 }
 
@@ -280,8 +282,9 @@ static int make_link(struct vb_fabric *f, int fds[VERBS_FDS])
 static int attach_with(struct vb_fabric *f, unsigned slot,
 		       struct vb_verbs_port *p)
 {
-	const struct vb_fabric_place *place = &f->oa->device.place;
-	struct vb_umad_where w = vb_fabric_where(VERBS_ATTACH, place, PORT);
+	const struct vb_fabric_place *place = f->place;
+	struct vb_umad_where w =
+		vb_fabric_where(VERBS_ATTACH, place, place->port);
 	int fds[VERBS_FDS] = { -1, -1, -1 };
 	unsigned count = VERBS_FDS;
 	int rc;
@@ -314,6 +317,13 @@ static int attach_to_fabric(struct vb_fabric *f, unsigned slot,
 
 	if (rc != -EADDRINUSE)
 		return rc;
+	if (f->oa->adapter.port_count > 1) {
+		vb_log(LOG_ERROR,
+		       "%s: port %u: another program of node %s has slot %u, and the ports of this adapter must have the same slot; take a node that no other network namespace uses",
+		       f->oa->device.name, f->port->number, f->place->node,
+		       slot);
+		return rc;
+	}
 	close(f->control);
 	vb_log(LOG_INFO,
 	       "%s: a program of another host has slot %u, so programs of this host get packets",
@@ -334,6 +344,24 @@ static void free_fabric(struct vb_fabric *f)
 	free(f);
 }
 
+/* Take a port of @oa off the list. NULL: there is none any more. */
+static struct vb_fabric *take_fabric(struct vb_engine *e,
+				     const struct vb_open_adapter *oa)
+{
+	struct vb_fabric **at = &e->fabrics, *f;
+
+	vb_mutex_lock(&e->rx);
+	vb_mutex_lock(&e->fabric_lock);
+	while (*at && (*at)->oa != oa)
+		at = &(*at)->next;
+	f = *at;
+	if (f)
+		*at = f->next;
+	vb_mutex_unlock(&e->fabric_lock);
+	vb_mutex_unlock(&e->rx);
+	return f;
+}
+
 static void enter_fabric(struct vb_engine *e, struct vb_fabric *f)
 {
 	vb_mutex_lock(&e->rx);
@@ -345,7 +373,44 @@ static void enter_fabric(struct vb_engine *e, struct vb_fabric *f)
 	vb_engine_wake(e);
 }
 
-/* Set what the adapter has from its fabric. */
+/* Is @f the adapter's first port in a fabric? */
+static bool is_first_place(const struct vb_fabric *f)
+{
+	const struct vb_device *d = &f->oa->device;
+	unsigned i = 0;
+
+	while (d->port[i].kind != DEVICE_IB)
+		i++;
+	return i + 1u == f->port->number;
+}
+
+/* Returns the slot that the port should have. All ports of an adapter have one
+ * slot, because a queue pair has its number before it has a port. 0: any. */
+static unsigned wanted_slot(struct vb_engine *e, const struct vb_fabric *f)
+{
+	const struct vb_open_adapter *oa = f->oa;
+	int slot;
+
+	for (unsigned i = 0; i < oa->device.port_count; i++)
+		if (oa->device.port[i].kind != DEVICE_IB)
+			return e->lease.slot;
+	if (!is_first_place(f))
+		return oa->adapter.qpn_base >> VB_QPN_BITS;
+	slot = vb_host_slot(e);
+	return slot < 0 ? 0 : (unsigned)slot;
+}
+
+/* Set what the adapter has from its first place. */
+static void become_node(struct vb_adapter *a, const struct vb_verbs_port *p)
+{
+	a->guid = p->node_guid;
+	a->sys_guid = p->sys_guid;
+	a->vendor_id = p->vendor_id;
+	a->device_id = p->device_id;
+	a->revision = p->revision;
+}
+
+/* Set what the adapter and its port have from the fabric. */
 static void become_place(struct vb_engine *e, struct vb_fabric *f,
 			 const struct vb_verbs_port *p)
 {
@@ -354,33 +419,33 @@ static void become_place(struct vb_engine *e, struct vb_fabric *f,
 
 	f->slot = p->slot;
 	(void)apply_port(f, p);
-	a->link = f->link;
+	f->port->link = f->link;
+	f->port->addressing = &vb_addressing_ib;
+	/* the ports of a node have different numbers */
+	f->port->place = p->place + f->place->port;
 	a->qpn_base = p->slot << VB_QPN_BITS;
 	a->host_slot = found ? p->slot : 0;
-	a->addressing = &vb_addressing_ib;
-	a->guid = p->node_guid;
-	a->sys_guid = p->sys_guid;
-	a->vendor_id = p->vendor_id;
-	a->device_id = p->device_id;
-	a->revision = p->revision;
-	a->place = p->place;
+	if (is_first_place(f))
+		become_node(a, p);
 	if (!found)
 		a->forward_ops = NULL;
 }
 
-int vb_fabric_open(struct vb_engine *e, struct vb_open_adapter *oa)
+int vb_fabric_open(struct vb_engine *e, struct vb_open_adapter *oa, unsigned i)
 {
 	struct vb_fabric *f = calloc(1, sizeof(*f));
-	int slot = vb_host_slot(e), rc;
 	struct vb_verbs_port p;
+	int rc;
 
 	if (!f)
 		return -ENOMEM;
 	f->oa = oa;
+	f->port = &oa->adapter.ports[i];
+	f->place = &oa->device.port[i].place;
 	f->control = -1;
 	rc = open_polls(e);
 	if (rc == 0)
-		rc = attach_to_fabric(f, slot < 0 ? 0 : (unsigned)slot, &p);
+		rc = attach_to_fabric(f, wanted_slot(e, f), &p);
 	if (rc == 0)
 		rc = watch_fd(e->control_fd, f->control);
 	if (rc == 0)
@@ -389,7 +454,7 @@ int vb_fabric_open(struct vb_engine *e, struct vb_open_adapter *oa)
 	if (rc) {
 		vb_log(LOG_ERROR,
 		       "device %s: no place in the fabric \"%s\": %s",
-		       oa->device.name, oa->device.place.fabric, strerror(-rc));
+		       oa->device.name, f->place->fabric, strerror(-rc));
 		free_fabric(f);
 		return rc;
 	}
@@ -398,17 +463,10 @@ int vb_fabric_open(struct vb_engine *e, struct vb_open_adapter *oa)
 	return 0;
 }
 
-void vb_fabric_close(struct vb_engine *e, struct vb_open_adapter *oa)
+void vb_fabric_close(struct vb_engine *e, const struct vb_open_adapter *oa)
 {
-	struct vb_fabric **at = &e->fabrics, *f;
+	struct vb_fabric *f;
 
-	vb_mutex_lock(&e->rx);
-	vb_mutex_lock(&e->fabric_lock);
-	while ((*at)->oa != oa)
-		at = &(*at)->next;
-	f = *at;
-	*at = f->next;
-	vb_mutex_unlock(&e->fabric_lock);
-	vb_mutex_unlock(&e->rx);
-	free_fabric(f);
+	while ((f = take_fabric(e, oa)))
+		free_fabric(f);
 }

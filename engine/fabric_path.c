@@ -186,5 +186,6 @@ bool vb_fabric_place_get(const char *spec, size_t len,
 		 slash ? spec : VB_FABRIC_DEFAULT);
 	memset(place->node, 0, sizeof(place->node));
 	memcpy(place->node, node, rest);
+	place->port = 0;
 	return true;
 }

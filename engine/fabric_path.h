@@ -37,6 +37,7 @@ VB_MUST_CHECK int vb_fabric_connect(const char *name);
 struct vb_fabric_place {
 	char fabric[VB_FABRIC_NAME + 1];
 	char node[VB_UMAD_NAME];
+	uint8_t port; /* the number of the node's port; 0: none is named */
 };
 
 /* How a device that is a place is written: "ib:NODE" or "ib:FABRIC/NODE". */

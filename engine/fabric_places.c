@@ -54,20 +54,78 @@ unsigned vb_fabric_list(char names[][VB_FABRIC_NAME + 1], unsigned most)
 	return count;
 }
 
-bool vb_fabric_place_nth(const char *specs, unsigned index,
-			 struct vb_fabric_place *place, unsigned *count)
+/* How many adapters of each kind the list had so far. */
+struct tally {
+	unsigned nodes, vpis;
+};
+
+static void take_vpi(const char *spec, size_t len, unsigned number,
+		     struct vb_fabric_adapter *a)
 {
-	struct vb_fabric_place ignored;
+	char why[VB_VPI_WHY];
+	struct vb_vpi vpi;
+
+	if (!vb_vpi_get(spec, len, &vpi, why))
+		return;
+	snprintf(a->name, sizeof(a->name), "vpi%u", number);
+	a->number = number;
+	a->ports = VB_VPI_PORTS;
+	for (unsigned i = 0; i < VB_VPI_PORTS; i++)
+		a->place[i] = vpi.port[i].place;
+}
+
+static void take_node(unsigned number, struct vb_fabric_adapter *a)
+{
+	snprintf(a->name, sizeof(a->name), "ib%u", number);
+	a->number = number;
+}
+
+/* Read the device @spec. False: it is no adapter with a port in a fabric. */
+static bool take_adapter(const char *spec, size_t len, struct tally *t,
+			 struct vb_fabric_adapter *a)
+{
+	memset(a, 0, sizeof(*a));
+	if (vb_vpi_is(spec, len))
+		take_vpi(spec, len, t->vpis++, a);
+	else if (vb_fabric_place_get(spec, len, &a->place[0]))
+		take_node(t->nodes++, a);
+	return a->place[0].node[0] || a->place[1].node[0];
+}
+
+bool vb_fabric_adapter_nth(const char *specs, unsigned index,
+			   struct vb_fabric_adapter *a, unsigned *count)
+{
+	struct tally t = { 0 };
 
 	*count = 0;
 	while (specs && *specs) {
-		size_t len = strcspn(specs, ",");
+		size_t len = vb_spec_length(specs);
 
-		if (vb_fabric_place_get(specs, len,
-					*count == index ? place : &ignored) &&
-		    (*count)++ == index)
+		if (take_adapter(specs, len, &t, a) && (*count)++ == index)
 			return true;
 		specs += len + (specs[len] == ',');
 	}
 	return false;
+}
+
+bool vb_fabric_adapter_find(const char *specs, const char *name,
+			    struct vb_fabric_adapter *a)
+{
+	unsigned count;
+
+	for (unsigned i = 0; vb_fabric_adapter_nth(specs, i, a, &count); i++)
+		if (strcmp(a->name, name) == 0)
+			return true;
+	return false;
+}
+
+bool vb_fabric_adapter_port(const struct vb_fabric_adapter *a, unsigned port,
+			    struct vb_fabric_place *place)
+{
+	if (a->ports && (port < 1 || port > a->ports))
+		return false;
+	*place = a->place[a->ports ? port - 1 : 0];
+	if (!a->ports)
+		place->port = (uint8_t)port;
+	return place->node[0] && port <= UINT8_MAX;
 }

@@ -17,8 +17,10 @@ static struct vb_group **find_group(struct vb_engine *e, const struct vb_qp *qp,
 {
 	struct vb_group **at = &e->groups;
 
-	while (*at && ((*at)->qp != qp || (*at)->to.mlid != mlid ||
-		       !vb_gid_equal(&(*at)->to.gid, gid)))
+	/* only InfiniBand's groups have LIDs */
+	while (*at &&
+	       ((*at)->qp != qp || ((*at)->to.mlid && (*at)->to.mlid != mlid) ||
+		!vb_gid_equal(&(*at)->to.gid, gid)))
 		at = &(*at)->next;
 	return at;
 }
@@ -40,15 +42,16 @@ static bool is_member(struct vb_engine *e, const struct vb_qp *qp,
 static int join(struct vb_engine *e, struct vb_qp *qp, const struct vb_gid *gid,
 		uint16_t mlid) VB_REQUIRES(e->group_lock) VB_EXCLUDES(e->rx)
 {
-	struct vb_link *link = qp->adapter->link;
+	struct vb_port *port = vb_qp_port(qp);
+	struct vb_link *link = port->link;
 	struct vb_group *g = malloc(sizeof(*g));
-	struct vb_port *port = &qp->adapter->port;
 	int member;
 
 	if (!g)
 		return -ENOMEM;
 	*g = (struct vb_group){
 		.to = { .gid = *gid, .mlid = mlid },
+		.link = link,
 		.qp = qp,
 	};
 	g->qpn = atomic_load(&qp->qpn);
@@ -88,7 +91,7 @@ static struct vb_group *take_group(struct vb_engine *e, const struct vb_qp *qp,
 /* Only InfiniBand's groups have LIDs. */
 static uint16_t mlid_of(const struct vb_qp *qp, uint16_t mlid)
 {
-	return vb_adapter_is_ib(qp->adapter) ? mlid : 0;
+	return vb_port_is_ib(vb_qp_port(qp)) ? mlid : 0;
 }
 
 int vb_engine_attach(struct vb_qp *qp, const struct vb_gid *gid, uint16_t mlid)
@@ -114,14 +117,13 @@ int vb_engine_attach(struct vb_qp *qp, const struct vb_gid *gid, uint16_t mlid)
 
 int vb_engine_detach(struct vb_qp *qp, const struct vb_gid *gid, uint16_t mlid)
 {
-	struct vb_link *link = qp->adapter->link;
 	struct vb_engine *e = vb_engine_running();
 	struct vb_group *g;
 
 	vb_mutex_lock(&e->group_lock);
-	g = take_group(e, qp, gid, mlid_of(qp, mlid));
+	g = take_group(e, qp, gid, mlid);
 	if (g)
-		link->ops->leave(link, g->member);
+		g->link->ops->leave(g->link, g->member);
 	vb_mutex_unlock(&e->group_lock);
 	free(g);
 	return g ? 0 : -EINVAL;

@@ -8,7 +8,7 @@
 /* The only GID of an iWARP port is the interface's MAC address (or the device's
  * GUID, if there is none), followed by zeros, as on Linux. Its IP addresses
  * belong to TCP and are no GIDs. */
-static struct vb_gid rnic_gid(const struct vb_device *d,
+static struct vb_gid rnic_gid(const struct vb_device_port *d,
 			      const struct vb_netif *n)
 {
 	static const uint8_t none[6];
@@ -21,7 +21,8 @@ static struct vb_gid rnic_gid(const struct vb_device *d,
 	return gid;
 }
 
-void vb_port_update_gather(const struct vb_device *d, const struct vb_netif *n,
+void vb_port_update_gather(const struct vb_device_port *d,
+			   const struct vb_netif *n,
 			   struct vb_port_update *update)
 {
 	memset(update, 0, sizeof(*update));

@@ -7,9 +7,11 @@
 #include "engine/devices.h"
 #include "link/netif.h"
 
-/* Fill @update with the state of @n, the interface of @d. @n is NULL when the
- * interface does not exist: the port is then down and has no address. */
-void vb_port_update_gather(const struct vb_device *d, const struct vb_netif *n,
+/* Fill @update with the state of @n, the interface of the port @d. @n is NULL
+ * when the interface does not exist: the port is then down and has no address.
+ */
+void vb_port_update_gather(const struct vb_device_port *d,
+			   const struct vb_netif *n,
 			   struct vb_port_update *update);
 
 #endif

@@ -40,11 +40,11 @@ void vb_port_walk_hear(struct vb_engine *e, struct vb_qp *qp, vb_time now)
 {
 	unsigned news = atomic_exchange(&vb_eq(qp)->port_news, 0);
 
-	if (!atomic_load(&qp->qpn) || !vb_adapter_is_ib(qp->adapter))
+	if (!atomic_load(&qp->qpn) || !vb_port_is_ib(vb_qp_port(qp)))
 		return;
 	if (news & PORT_HAS_CHANGED && e->near && qp->type == QPT_RC)
 		vb_mux_follow(e->near, qp);
-	if (news & FABRIC_HAS_ENDED && vb_ib_has_ended(qp->adapter->link) &&
+	if (news & FABRIC_HAS_ENDED && vb_ib_has_ended(vb_qp_port(qp)->link) &&
 	    can_fail(qp))
 		vb_engine_fail(e, qp, now);
 }

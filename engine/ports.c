@@ -21,7 +21,23 @@ static const struct vb_netif *find_netif(const struct vb_netif *list,
 	return NULL;
 }
 
-void vb_ports_tell(struct vb_open_adapter *oa, unsigned changes)
+/* Note which ports are gone. Returns @changes, without PORT_GONE while the
+ * adapter has a port that is not gone. */
+static unsigned note_gone(struct vb_open_adapter *oa, const struct vb_port *p,
+			  unsigned changes)
+{
+	const unsigned all = (1u << oa->adapter.port_count) - 1;
+	const unsigned bit = 1u << (p->number - 1);
+
+	if (changes & PORT_UP)
+		oa->gone &= ~bit;
+	if (changes & PORT_GONE)
+		oa->gone |= bit;
+	return oa->gone == all ? changes : changes & ~(unsigned)PORT_GONE;
+}
+
+void vb_ports_tell(struct vb_open_adapter *oa, const struct vb_port *p,
+		   unsigned changes)
 {
 	static const struct {
 		enum vb_port_change change;
@@ -37,10 +53,12 @@ void vb_ports_tell(struct vb_open_adapter *oa, unsigned changes)
 		{ PORT_REREGISTER, EVENT_CLIENT_REREGISTER },
 	};
 
+	changes = note_gone(oa, p, changes);
 	for (unsigned i = 0; i < VB_COUNT(says); i++)
 		for (struct vb_watcher *w = oa->watchers; w; w = w->next)
 			if (changes & says[i].change)
-				vb_async_post(w->async, says[i].event, NULL);
+				vb_async_post_port(w->async, says[i].event,
+						   p->number);
 }
 
 struct netif_list {
@@ -49,14 +67,12 @@ struct netif_list {
 	unsigned count;
 };
 
-/* Find the device's interface by its name, or, if it was renamed, by its
- * index. */
-static const struct vb_netif *interface_of(const struct vb_open_adapter *oa,
+/* Find a port's interface by its name, or, if it was renamed, by its index. */
+static const struct vb_netif *interface_of(const struct vb_device_port *d,
+					   const struct vb_port *p,
 					   const struct netif_list *l)
 {
-	const struct vb_netif *n =
-		find_netif(l->list, l->count, oa->device.netdev);
-	const struct vb_port *p = &oa->adapter.port;
+	const struct vb_netif *n = find_netif(l->list, l->count, d->netdev);
 
 	for (unsigned i = 0; !n && p->present && i < l->count; i++)
 		if (l->list[i].ifindex == p->ifindex)
@@ -75,20 +91,27 @@ static bool stays(const struct vb_port *p, const struct vb_netif *now)
 }
 
 /* The caller holds list_lock. */
-static void VB_UNCHECKED refresh_one(struct vb_open_adapter *oa, void *arg)
+static void VB_UNCHECKED refresh_port(struct vb_open_adapter *oa, unsigned i,
+				      const struct netif_list *l)
 {
-	const struct netif_list *l = arg;
-	const struct vb_netif *n = interface_of(oa, l);
+	const struct vb_device_port *d = &oa->device.port[i];
+	struct vb_port *p = &oa->adapter.ports[i];
+	const struct vb_netif *n = interface_of(d, p, l);
 	struct vb_port_update update;
 
-	/* a fabric's adapter has no network interface */
-	if (oa->device.kind == DEVICE_IB)
-		return;
-	vb_port_update_gather(&oa->device, n, &update);
-	update.stays = stays(&oa->adapter.port, n);
-	vb_ports_tell(oa, vb_port_update(&oa->adapter.port, &update));
-	if (oa->device.kind == DEVICE_ROCEV1 && n)
-		vb_engine_roce1_learn(l->e, oa);
+	vb_port_update_gather(d, n, &update);
+	update.stays = stays(p, n);
+	vb_ports_tell(oa, p, vb_port_update(p, &update));
+	if (d->kind == DEVICE_ROCEV1 && n)
+		vb_engine_roce1_learn(l->e, oa, i);
+}
+
+static void refresh_one(struct vb_open_adapter *oa, void *arg)
+{
+	for (unsigned i = 0; i < oa->device.port_count; i++)
+		/* a fabric's port has no network interface */
+		if (oa->device.port[i].kind != DEVICE_IB)
+			refresh_port(oa, i, arg);
 }
 
 void vb_ports_refresh(struct vb_engine *e)
@@ -108,24 +131,25 @@ void vb_ports_refresh(struct vb_engine *e)
 	(void)vb_sysfs_tree_write(root);
 }
 
-int vb_ports_setup(struct vb_engine *e, struct vb_open_adapter *oa)
+int vb_ports_setup(struct vb_engine *e, struct vb_open_adapter *oa, unsigned i)
 {
-	struct vb_port *p = &oa->adapter.port;
+	const struct vb_device_port *d = &oa->device.port[i];
+	struct vb_port *p = &oa->adapter.ports[i];
 	const struct vb_netif *n;
 	struct netif_list l = { .e = e };
 	int rc = vb_netif_list(&l.list, &l.count);
 
 	if (rc)
 		return rc;
-	n = find_netif(l.list, l.count, oa->device.netdev);
+	n = find_netif(l.list, l.count, d->netdev);
 	if (!n) {
 		vb_netif_free(l.list, l.count);
 		vb_log(LOG_ERROR, "device %s: interface %s is gone",
-		       oa->device.name, oa->device.netdev);
+		       oa->device.name, d->netdev);
 		return -ENODEV;
 	}
-	memcpy(p->netdev, oa->device.netdev, sizeof(p->netdev));
-	refresh_one(oa, &l);
+	memcpy(p->netdev, d->netdev, sizeof(p->netdev));
+	refresh_port(oa, i, &l);
 	vb_netif_free(l.list, l.count);
 	return 0;
 }

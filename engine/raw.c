@@ -79,7 +79,7 @@ static int no_socket(const struct vb_adapter *a, int rc)
 
 static int eng_raw_open_link(struct vb_adapter *a, struct vb_link **link)
 {
-	struct vb_port *p = &a->port;
+	struct vb_port *p = vb_adapter_ethernet(a);
 	uint8_t mac[sizeof(p->mac)];
 	uint32_t ifindex;
 	int rc;
@@ -135,7 +135,7 @@ int vb_engine_raw_create(struct vb_adapter *a, struct vb_qp_init *init,
 	struct vb_raw *r;
 	int rc;
 
-	if (vb_adapter_is_ib(a)) /* a fabric's adapter has no Ethernet frames */
+	if (!vb_adapter_ethernet(a)) /* a fabric has no Ethernet frames */
 		return -EOPNOTSUPP;
 	r = calloc(1, sizeof(*r));
 	if (!r)

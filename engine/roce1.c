@@ -14,14 +14,14 @@
 #include "link/roce.h"
 #include "link/roce1.h"
 
-static int no_roce1(const struct vb_open_adapter *oa, int rc)
+static int no_roce1(const struct vb_open_adapter *oa, unsigned i, int rc)
 {
 	if (rc == -EPERM)
 		vb_log(LOG_ERROR,
 		       "%s: no RoCEv1: it needs CAP_NET_RAW, which this "
 		       "program does not have in its network namespace; "
 		       "roce_%s has RoCEv2 without it",
-		       oa->device.name, oa->device.netdev);
+		       oa->device.name, oa->device.port[i].netdev);
 	else
 		vb_log(LOG_ERROR, "%s: no packet socket for RoCEv1: %s",
 		       oa->device.name, strerror(-rc));
@@ -51,19 +51,21 @@ static int open_links(struct vb_engine *e) VB_REQUIRES(e->list_lock)
 	return 0;
 }
 
-int vb_engine_roce1_enter(struct vb_engine *e, struct vb_open_adapter *oa)
+int vb_engine_roce1_enter(struct vb_engine *e, struct vb_open_adapter *oa,
+			  unsigned i)
 {
 	int rc = e->roce.v1 ? 0 : open_links(e);
 
 	if (rc)
-		return no_roce1(oa, rc);
-	oa->adapter.link = e->roce.both;
+		return no_roce1(oa, i, rc);
+	oa->adapter.ports[i].link = e->roce.both;
 	return 0;
 }
 
-void vb_engine_roce1_learn(struct vb_engine *e, struct vb_open_adapter *oa)
+void vb_engine_roce1_learn(struct vb_engine *e, struct vb_open_adapter *oa,
+			   unsigned i)
 {
-	struct vb_port *p = &oa->adapter.port;
+	struct vb_port *p = &oa->adapter.ports[i];
 	uint32_t ifindex;
 	int rc;
 

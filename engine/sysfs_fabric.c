@@ -221,6 +221,14 @@ struct adapter {
 	char at[192];
 };
 
+static void name_adapter(struct adapter *a, FILE *f, const char *name)
+{
+	a->f = f;
+	a->name = name;
+	snprintf(a->parent, sizeof(a->parent), SYSFS_TEXT_DEVICES "/%s", name);
+	snprintf(a->at, sizeof(a->at), "%s/infiniband/%s", a->parent, name);
+}
+
 static void put_file(const struct adapter *a, const char *at,
 		     const struct vb_umad_info *p, const char *file)
 {
@@ -282,31 +290,40 @@ static void put_adapter_files(const struct adapter *a,
 	put_adapter_guid(a, "sys_image_guid", n->sys_guid);
 }
 
-void vb_sysfs_fabric_put(FILE *f, unsigned index,
-			 const struct vb_fabric_place *place, unsigned *umads)
+void vb_sysfs_fabric_port(FILE *f, const char *name, unsigned number,
+			  const struct vb_fabric_place *place, unsigned *umads)
 {
-	struct vb_umad_info node, port;
-	unsigned first, last;
-	char name[16];
-	struct adapter a = { .f = f, .name = name };
+	struct vb_umad_info port;
+	struct adapter a;
 
-	if (vb_fabric_query(place, 0, &node))
+	if (vb_fabric_query(place, place->port, &port))
 		return;
-	snprintf(name, sizeof(name), "ib%u", index);
-	snprintf(a.parent, sizeof(a.parent), SYSFS_TEXT_DEVICES "/%s", name);
-	snprintf(a.at, sizeof(a.at), "%s/infiniband/%s", a.parent, name);
-	eng_sysfs_text_parent(f, a.parent, name);
-	eng_sysfs_text_class(f, a.parent, name, "infiniband", name);
+	name_adapter(&a, f, name);
+	put_port_files(&a, number, &port);
+	eng_sysfs_text_mad(f, a.parent, name, (*umads)++, number);
+}
+
+void vb_sysfs_fabric_put(FILE *f, const struct vb_fabric_adapter *from,
+			 unsigned *umads)
+{
+	struct vb_fabric_place place = from->place[0];
+	struct vb_umad_info node;
+	unsigned first, last;
+	struct adapter a;
+
+	if (vb_fabric_query(&place, 0, &node))
+		return;
+	name_adapter(&a, f, from->name);
+	eng_sysfs_text_parent(f, a.parent, a.name);
+	eng_sysfs_text_class(f, a.parent, a.name, "infiniband", a.name);
 	put_adapter_files(&a, &node);
 	first = node.kind == NODE_SWITCH ? 0 : 1;
 	last = node.kind == NODE_SWITCH ? 0 : node.ports;
 	for (unsigned p = first; p <= last; p++) {
-		if (vb_fabric_query(place, p, &port))
-			continue;
-		put_port_files(&a, p, &port);
-		eng_sysfs_text_mad(f, a.parent, name, (*umads)++, p);
+		place.port = (uint8_t)p;
+		vb_sysfs_fabric_port(f, a.name, p, &place, umads);
 	}
 	if (node.kind != NODE_SWITCH)
-		eng_sysfs_text_verbs(f, a.parent, name,
-				     vb_device_number(DEVICE_IB, index));
+		eng_sysfs_text_verbs(f, a.parent, a.name,
+				     vb_device_number(DEVICE_IB, from->number));
 }

@@ -10,13 +10,17 @@
 
 #include <stdio.h>
 
-#include "engine/fabric_path.h"
+#include "engine/fabric_places.h"
 
-/* Write the lines of the adapter ib@index at @place to @f. @umads: how many MAD
+/* Write the lines of the adapter @a, a node, to @f. @umads: how many MAD
  * devices the tree has; the adapter's ports are added. Nothing is written if
  * the fabric does not answer. */
-void vb_sysfs_fabric_put(FILE *f, unsigned index,
-			 const struct vb_fabric_place *place, unsigned *umads);
+void vb_sysfs_fabric_put(FILE *f, const struct vb_fabric_adapter *a,
+			 unsigned *umads);
+/* Write the lines of port @number of the device @name, which is at @place, to
+ * @f, and add it to @umads. */
+void vb_sysfs_fabric_port(FILE *f, const char *name, unsigned number,
+			  const struct vb_fabric_place *place, unsigned *umads);
 
 /* Write what the file @file of a port's directory ("lid", "gids/0",
  * "counters/port_xmit_data") says, with its newline, to @text. The length; 0:

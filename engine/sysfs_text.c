@@ -56,6 +56,7 @@ static const struct kind {
 	[DEVICE_ROCE] = { "1: CA", "0x04010000", true, true },
 	[DEVICE_IWARP] = { "4: RNIC", "0x00010000", false, false },
 	[DEVICE_ROCEV1] = { "1: CA", "0x04010000", true, true },
+	[DEVICE_VPI] = { "1: CA", "0x04010000", true, true },
 };
 
 static const char *const gid_types[] = {
@@ -69,7 +70,7 @@ struct page {
 	FILE *f;
 	const struct vb_device *device;
 	const struct kind *kind;
-	const struct vb_port *port;
+	const struct vb_port *port; /* of the lines of a port */
 	/* the device's directory, which contains infiniband/NAME */
 	char parent[96];
 	char at[192]; /* the directory infiniband/NAME */
@@ -109,19 +110,19 @@ static void put_gids(struct page *g, const char *at)
 
 /* Write empty files for the counters: a number written now would be old when a
  * program reads it. front/files fills them in when a program opens them. */
-static void put_counters(struct page *g, const char *at)
+static void put_counters(const struct page *g, const char *at)
 {
 	for (unsigned i = 0; i < CNT_COUNT; i++)
 		eng_sysfs_text_put(g->f, at, "hw_counters/%s\t",
 				   vb_counter_name(i));
 }
 
-static void put_port(struct page *g)
+static void sysfs_put_port(struct page *g)
 {
 	bool up = g->port->state == PORT_ACTIVE;
 	char at[256];
 
-	snprintf(at, sizeof(at), "%s/ports/1", g->at);
+	snprintf(at, sizeof(at), "%s/ports/%u", g->at, g->port->number);
 	eng_sysfs_text_put(g->f, at, "state\t%s", up ? "4: ACTIVE" : "1: DOWN");
 	eng_sysfs_text_put(g->f, at, "phys_state\t%s",
 			   up ? "5: LinkUp" : "3: Disabled");
@@ -136,7 +137,9 @@ static void put_port(struct page *g)
 	if (g->kind->has_pkeys)
 		eng_sysfs_text_put(g->f, at, "pkeys/0\t0xffff");
 	put_gids(g, at);
-	put_counters(g, at);
+	/* An adapter counts all its ports together. */
+	if (g->device->port_count == 1)
+		put_counters(g, at);
 }
 
 static void put_guid(struct page *g, const char *name)
@@ -157,7 +160,7 @@ static void put_netdev(struct page *g)
 	const uint8_t *m = p->mac;
 	char at[160];
 
-	snprintf(at, sizeof(at), "%s/net/%s", g->parent, p->netdev);
+	snprintf(at, sizeof(at), "%s/net/%.15s", g->parent, p->netdev);
 	eng_sysfs_text_put(g->f, at, "ifindex\t%u", p->ifindex);
 	eng_sysfs_text_put(g->f, at, "mtu\t%u", p->netdev_mtu);
 	eng_sysfs_text_put(g->f, at, "address\t%02x:%02x:%02x:%02x:%02x:%02x",
@@ -165,7 +168,7 @@ static void put_netdev(struct page *g)
 	eng_sysfs_text_put(g->f, at, "operstate\t%s",
 			   p->state == PORT_ACTIVE ? "up" : "down");
 	eng_sysfs_text_put(g->f, at, "dev_id\t0x0");
-	eng_sysfs_text_put(g->f, at, "dev_port\t0");
+	eng_sysfs_text_put(g->f, at, "dev_port\t%u", p->number - 1u);
 	eng_sysfs_text_put(g->f, at, "device" SYSFS_TEXT_LINK "../../../%s",
 			   g->device->name);
 }
@@ -284,42 +287,74 @@ static void put_device(struct page *g)
 		 d->name);
 	snprintf(g->at, sizeof(g->at), "%s/infiniband/%s", g->parent, d->name);
 	eng_sysfs_text_parent(g->f, g->parent, d->name);
-	put_netdev(g);
 	eng_sysfs_text_class(g->f, g->parent, d->name, "infiniband", d->name);
 	eng_sysfs_text_put(g->f, g->at, "node_type\t%s", g->kind->node_type);
 	eng_sysfs_text_put(g->f, g->at, "node_desc\t%s", d->name);
 	eng_sysfs_text_put(g->f, g->at, "fw_ver\t%s", VB_VERSION);
-	eng_sysfs_text_put(g->f, g->at, "parent\t%s", d->netdev);
+	if (d->port_count == 1)
+		eng_sysfs_text_put(g->f, g->at, "parent\t%s",
+				   d->port[0].netdev);
+	else
+		put_counters(g, g->at);
 	eng_sysfs_text_put(g->f, g->at, "uevent\tNAME=%s", d->name);
 	put_guid(g, "node_guid");
 	put_guid(g, "sys_image_guid");
-	put_port(g);
-	eng_sysfs_text_verbs(g->f, g->parent, d->name,
-			     vb_device_number(d->kind, d->ifindex));
 }
 
-/* Write the table of a port that is opened now; a table that other programs
- * have may have unused entries in between. */
-static void eng_sysfs_text_describe(FILE *f, const struct vb_device *d,
-				    const struct vb_netif *n, unsigned *umads)
+/* Write an Ethernet port's table as it is when the port is opened now; a table
+ * that other programs have may have unused entries in between. */
+static void sysfs_put_ethernet(struct page *g, unsigned i,
+			       const struct vb_netif *n, unsigned *umads)
 {
+	const struct vb_device_port *d = &g->device->port[i];
 	struct vb_port_update update;
 	struct vb_port p;
-	struct page page = {
-		.f = f,
-		.device = d,
-		.kind = &kinds[d->kind],
-		.port = &p,
-	};
 
 	vb_port_update_gather(d, n, &update);
 	vb_port_init(&p);
+	p.number = (uint8_t)(i + 1);
 	(void)vb_port_update(&p, &update);
 	snprintf(p.netdev, sizeof(p.netdev), "%s", d->netdev);
-	put_device(&page);
-	if (page.kind->has_mads)
-		eng_sysfs_text_mad(f, page.parent, d->name, (*umads)++, 1);
+	g->port = &p;
+	put_netdev(g);
+	sysfs_put_port(g);
+	if (g->kind->has_mads)
+		eng_sysfs_text_mad(g->f, g->parent, g->device->name, (*umads)++,
+				   i + 1);
+	g->port = NULL;
 	vb_port_fini(&p);
+}
+
+static const struct vb_netif *sysfs_find_netif(const struct vb_netif *list,
+					       unsigned links, uint32_t ifindex)
+{
+	for (unsigned i = 0; i < links; i++)
+		if (list[i].ifindex == ifindex)
+			return &list[i];
+	return NULL;
+}
+
+static void eng_sysfs_text_describe(FILE *f, const struct vb_device *d,
+				    const struct vb_netif *list, unsigned links,
+				    unsigned *umads)
+{
+	struct page page = { .f = f, .device = d, .kind = &kinds[d->kind] };
+
+	put_device(&page);
+	for (unsigned i = 0; i < d->port_count; i++) {
+		const struct vb_device_port *p = &d->port[i];
+
+		if (p->kind == DEVICE_IB)
+			vb_sysfs_fabric_port(f, d->name, i + 1, &p->place,
+					     umads);
+		else
+			sysfs_put_ethernet(
+				&page, i,
+				sysfs_find_netif(list, links, p->ifindex),
+				umads);
+	}
+	eng_sysfs_text_verbs(f, page.parent, d->name,
+			     vb_device_number(d->kind, d->ifindex));
 }
 
 static void put_manager(FILE *f)
@@ -349,17 +384,18 @@ static void put_host(FILE *f)
 	put_manager(f);
 }
 
-/* Write the adapters that are places in fabrics. Initiators of storage look
+/* Write the adapters that are nodes of fabrics. Initiators of storage look
  * among the hosts of SCSI for targets that are connected already; without that
  * directory, which only a kernel with SCSI has, they give up. */
 static void put_places(FILE *f, unsigned *umads)
 {
 	const char *specs = getenv(DEVICES_VARIABLE);
-	struct vb_fabric_place place;
+	struct vb_fabric_adapter a;
 	unsigned count, i = 0;
 
-	for (; vb_fabric_place_nth(specs, i, &place, &count); i++)
-		vb_sysfs_fabric_put(f, i, &place, umads);
+	for (; vb_fabric_adapter_nth(specs, i, &a, &count); i++)
+		if (!a.ports)
+			vb_sysfs_fabric_put(f, &a, umads);
 	if (i > 0)
 		eng_sysfs_text_put(f, CLASS, "scsi_host/");
 }
@@ -376,11 +412,10 @@ static char *write_down(const struct vb_device *devices, unsigned count,
 		return NULL;
 	put_host(f);
 	for (unsigned i = 0; i < count; i++)
-		for (unsigned k = 0; k < links; k++)
-			if (devices[i].kind != DEVICE_IB &&
-			    list[k].ifindex == devices[i].ifindex)
-				eng_sysfs_text_describe(f, &devices[i],
-							&list[k], &umads);
+		/* put_places() knows switches, too */
+		if (devices[i].kind != DEVICE_IB)
+			eng_sysfs_text_describe(f, &devices[i], list, links,
+						&umads);
 	put_places(f, &umads);
 	if (fclose(f) == 0)
 		return text;

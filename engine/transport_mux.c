@@ -189,9 +189,10 @@ static bool is_own_address(const struct vb_qp *qp)
 {
 	const struct vb_route *r = &qp->route;
 
-	return vb_adapter_is_ib(qp->adapter)
-		       ? vb_ib_owns(qp->adapter->link, r->ib.dlid)
-		       : vb_udp_owns(&r->dgid, r->ifindex);
+	const struct vb_port *p = vb_qp_port(qp);
+
+	return vb_port_is_ib(p) ? vb_ib_owns(p->link, r->ib.dlid)
+				: vb_udp_owns(&r->dgid, r->ifindex);
 }
 
 /* Packets to a LID that is the port's no more, or by a port that is not active,
@@ -199,8 +200,7 @@ static bool is_own_address(const struct vb_qp *qp)
 void vb_mux_follow(struct vb_near *n, struct vb_qp *qp)
 {
 	vb_near_follow(n, qp,
-		       vb_port_is_active(&qp->adapter->port) &&
-			       is_own_address(qp));
+		       vb_port_is_active(vb_qp_port(qp)) && is_own_address(qp));
 }
 
 static void mux_enter(struct vb_qp *qp, enum vb_qp_state from,
@@ -218,7 +218,7 @@ static void mux_enter(struct vb_qp *qp, enum vb_qp_state from,
 	if (!n || qp->type != QPT_RC)
 		return;
 	vb_near_enter(n, qp, from, to, here);
-	if (here && vb_adapter_is_ib(qp->adapter))
+	if (here && vb_port_is_ib(vb_qp_port(qp)))
 		vb_mux_follow(n, qp);
 	qp->ops = vb_near_may_be_here(qp) ? &near_or_packets : &vb_rc_ops;
 }

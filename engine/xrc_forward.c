@@ -409,6 +409,7 @@ static enum vb_fault eng_take_request(struct vb_engine *e, struct session *s,
 	qp = &g->forward.qp;
 	vb_mutex_lock(&g->forward.qp.drive);
 	qp->adapter = a;
+	atomic_store(&qp->port, &a->ports[0]);
 	qp->mtu = l->mtu;
 	qp->attr.dest_qp_num = l->sqpn & 0xffffff;
 	(void)vb_qp_advance(&g->forward.qp, vb_now());

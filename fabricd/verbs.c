@@ -171,7 +171,8 @@ verbs_adapter_of(struct vb_fabricd *f, struct vb_fab_node *node)
 		return NULL;
 	at = &f->verbs.adapter[node->index];
 	if (!*at) {
-		*at = calloc(1, sizeof(**at));
+		*at = calloc(1,
+			     sizeof(**at) + node->ports * sizeof(*(*at)->slot));
 		if (!*at)
 			return NULL;
 		(*at)->node = node;
@@ -181,15 +182,24 @@ verbs_adapter_of(struct vb_fabricd *f, struct vb_fab_node *node)
 	return *at;
 }
 
-/* Returns the next free slot in turn, so that a slot that became free stays
- * unused for long: peers may still send to its last holder. Returns slot 0,
- * which has queue pairs 0 and 1, if no slot is free. */
+static bool verbs_is_taken(const struct vb_fabricd_verbs_adapter *a,
+			   unsigned slot)
+{
+	for (unsigned i = 0; i < a->node->ports; i++)
+		if (a->slot[i][slot])
+			return true;
+	return false;
+}
+
+/* Returns the next slot that is free at all ports, in turn, so that a slot that
+ * became free stays unused for long: peers may still send to its last holder.
+ * Returns slot 0, which has queue pairs 0 and 1, if no slot is free. */
 static unsigned find_slot(struct vb_fabricd_verbs_adapter *a)
 {
 	for (unsigned i = 0; i < VB_SLOTS; i++) {
 		unsigned slot = (a->next_slot + i) % VB_SLOTS;
 
-		if (slot == 0 || a->slot[slot])
+		if (slot == 0 || verbs_is_taken(a, slot))
 			continue;
 		a->next_slot = slot + 1;
 		return slot;
@@ -197,7 +207,7 @@ static unsigned find_slot(struct vb_fabricd_verbs_adapter *a)
 	return 0;
 }
 
-/* Give the program the slot @wanted; 0: any. */
+/* Give the program the slot @wanted at its port; 0: any. */
 static int take_program_slot(struct vb_fabricd_verbs_adapter *a,
 			     struct verbs_program *p, unsigned wanted)
 {
@@ -207,9 +217,9 @@ static int take_program_slot(struct vb_fabricd_verbs_adapter *a,
 		return -EUSERS;
 	if (slot >= VB_SLOTS)
 		return -EINVAL;
-	if (a->slot[slot])
+	if (a->slot[p->port_no - 1][slot])
 		return -EADDRINUSE;
-	a->slot[slot] = p;
+	a->slot[p->port_no - 1][slot] = p;
 	p->slot = slot;
 	return 0;
 }
@@ -306,7 +316,7 @@ static void free_program(struct verbs_program *p)
 void vb_fabricd_verbs_detach(struct verbs_program *p)
 {
 	vb_fabricd_verbs_last(p, vb_clock_read());
-	p->adapter->slot[p->slot] = NULL;
+	p->adapter->slot[p->port_no - 1][p->slot] = NULL;
 	p->client = NULL;
 	if (p->bell.fd >= 0)
 		vb_fabricd_unwatch(p->f, &p->bell);
@@ -342,6 +352,7 @@ int vb_fabricd_verbs_attach(struct vb_fabricd *f, void *client, int fd,
 		free(p);
 		return -ENOMEM;
 	}
+	p->port_no = port;
 	rc = take_program_slot(a, p, w->slot);
 	if (rc) {
 		free(p);
@@ -351,7 +362,6 @@ int vb_fabricd_verbs_attach(struct vb_fabricd *f, void *client, int fd,
 	p->adapter = a;
 	p->client = client;
 	p->port = &node->port[port];
-	p->port_no = port;
 	p->bell.fd = -1;
 	p->bell.ready = vb_fabricd_verbs_bell;
 	p->full_at = VB_NEVER;

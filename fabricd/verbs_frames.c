@@ -205,9 +205,11 @@ static enum vb_fab_taken give_owner(struct vb_fabricd_verbs_adapter *a,
 				    size_t len, vb_time now)
 {
 	uint32_t dqpn = (uint32_t)vb_load_be(bth + 5, 3);
-	struct verbs_program *p = a->slot[dqpn >> VB_QPN_BITS];
+	/* port 0 is a switch's, and has no programs */
+	size_t number = (size_t)(port - a->node->port);
+	struct verbs_program *p = a->slot[number - 1][dqpn >> VB_QPN_BITS];
 
-	if (!p || p->port != port)
+	if (!p)
 		return FAB_TAKEN;
 	return give_frame(p, bytes, len, now);
 }

@@ -75,11 +75,14 @@ struct verbs_watch {
 struct vb_fabricd_verbs_adapter {
 	struct vb_fab_node *node;
 	struct vb_chain *watches;
-	struct verbs_program *slot[VB_SLOTS];
 	struct vb_chain *programs;
 	unsigned next_slot;
 	uint32_t reregisters;
 	uint64_t place; /* struct vb_verbs_port */
+	/* by the number of the port, less 1, and the slot: the program that has
+	 * the slot at the port. A program with two ports has one slot at
+	 * both. */
+	struct verbs_program *slot[][VB_SLOTS];
 };
 
 /* Functions of fabricd/verbs_frames.c. */

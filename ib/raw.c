@@ -28,7 +28,7 @@ static void raw_enter(struct vb_qp *qp, enum vb_qp_state from,
  * header, VLAN tag, MTU. */
 static uint32_t longest(const struct vb_qp *qp)
 {
-	struct vb_port *p = &qp->adapter->port;
+	struct vb_port *p = vb_qp_port(qp);
 	uint32_t mtu;
 
 	vb_mutex_lock(&p->lock);

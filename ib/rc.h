@@ -296,7 +296,7 @@ static inline struct vb_bth vb_rc_bth(const struct vb_qp *qp, uint8_t opcode,
 	return (struct vb_bth){
 		.opcode = opcode,
 		.migrated = qp->attr.path_mig_state == MIG_MIGRATED,
-		.pkey = vb_port_pkey(&qp->adapter->port, qp->attr.pkey_index),
+		.pkey = vb_port_pkey(vb_qp_port(qp), qp->attr.pkey_index),
 		.dqpn = qp->attr.dest_qp_num,
 		.psn = psn,
 		.selective =

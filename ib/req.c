@@ -237,7 +237,7 @@ void vb_req_reset(struct vb_qp *qp)
 {
 	struct vb_req *req = &vb_rc(qp)->req;
 	uint32_t psn = qp->attr.sq_psn & VB_PSN_MASK;
-	const struct vb_link *link = qp->adapter->link;
+	const struct vb_link *link = vb_qp_port(qp)->link;
 
 	vb_ooo_clear(qp->adapter, &req->ooo);
 	*req = (struct vb_req){

@@ -41,7 +41,7 @@ void vb_req_heard(struct vb_qp *qp, vb_time now)
 static bool postpone(struct vb_qp *qp, vb_time now) VB_REQUIRES(qp->drive)
 {
 	struct vb_req *req = &vb_rc(qp)->req;
-	const struct vb_link *link = qp->adapter->link;
+	const struct vb_link *link = vb_qp_port(qp)->link;
 
 	if (!link || !link->ops->sent)
 		return false;

@@ -210,7 +210,7 @@ static void note_heard(struct vb_qp *qp, const struct vb_ib_pkt *pkt)
 	if (ud->heard_due == HEARD_MAX || (!pkt->grh && !pkt->from))
 		return;
 	h->psn = pkt->bth.psn;
-	if (vb_route_back(qp->adapter, pkt->grh, pkt->from,
+	if (vb_route_back(vb_qp_port(qp), pkt->grh, pkt->from,
 			  atomic_load(&qp->qpn), pkt->deth.sqpn,
 			  &h->route) == 0)
 		ud->heard_due++;

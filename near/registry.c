@@ -311,9 +311,8 @@ void vb_registry_show(struct vb_registry *reg, const struct vb_qp *qp,
 	near_put(&e->reads, qp->attr.max_dest_rd_atomic);
 	near_put(&e->rtr, atomic_load_explicit(
 				  &qp->state, memory_order_relaxed) == QPS_RTR);
-	near_put(&e->pkey,
-		 vb_port_pkey(&qp->adapter->port, qp->attr.pkey_index));
-	put_long(&e->place, qp->adapter->place);
+	near_put(&e->pkey, vb_port_pkey(vb_qp_port(qp), qp->attr.pkey_index));
+	put_long(&e->place, vb_qp_port(qp)->place);
 	near_put(&e->v1, qp->route.v1);
 	near_put_gid(e->sgid, &qp->route.sgid);
 	near_put_gid(e->dgid, &qp->route.dgid);

@@ -261,14 +261,14 @@ static bool is_our_peer(const struct vb_qp *qp,
 			const struct vb_registry_view *v) VB_REQUIRES(qp->drive)
 {
 	const struct vb_near_qp *nq = vb_nq(qp);
-	const struct vb_adapter *a = qp->adapter;
+	const struct vb_port *p = vb_qp_port(qp);
 
-	if (v->dest_qpn != nq->number || v->place != a->place)
+	if (v->dest_qpn != nq->number || v->place != p->place)
 		return false;
-	if (!a->rnic &&
+	if (!qp->adapter->rnic &&
 	    (v->v1 != qp->route.v1 || !same_gid(v->sgid, &qp->route.dgid) ||
 	     !same_gid(v->dgid, &qp->route.sgid) ||
-	     !vb_pkeys_match(vb_port_pkey(&a->port, qp->attr.pkey_index),
+	     !vb_pkeys_match(vb_port_pkey(p, qp->attr.pkey_index),
 			     (uint16_t)v->pkey)))
 		return false;
 	return nq->peer_life ? v->life == nq->peer_life

@@ -481,6 +481,7 @@ layer ib_ports "what programs see of a fabric's ports" program ib_ports
 layer ib_apm "path migration between routes of a fabric, static rates" program ib_apm
 layer ib_data "every byte compared over links that damage frames" program ib_data
 layer ib_cm "rdma_cm over a fabric, by its subnet administrator" program ib_cm
+layer vpi "one adapter with an InfiniBand and an Ethernet port" program vpi
 layer near "two programs of one host, without packets" program near
 layer garbage "hostile datagrams while traffic runs" program garbage
 layer pyverbs "rdma-core's own test suite" program pyverbs

@@ -57,6 +57,7 @@ EXEMPT = {
     'vb_near_settle_qp': NONE,
     'vb_nq': NONE,
     'vb_eq': NONE,
+    'vb_qp_port': NONE,
     'vb_qp_state_name': NONE,
     'vb_tag_owns_sends': NONE,
     'vb_cma': EITHER,

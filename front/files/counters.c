@@ -27,10 +27,14 @@ static int counter_of(const char *path, char device[64])
 		"class/infiniband/%63[^/]/ports/1/hw_counters/%63[^/]%n",
 		"devices/virtual/verbena/%*[^/]/infiniband/%63[^/]"
 		"/ports/1/hw_counters/%63[^/]%n",
+		/* of an adapter with two ports */
+		"class/infiniband/%63[^/]/hw_counters/%63[^/]%n",
+		"devices/virtual/verbena/%*[^/]/infiniband/%63[^/]"
+		"/hw_counters/%63[^/]%n",
 	};
 	char name[64];
 
-	for (unsigned f = 0; f < 2; f++) {
+	for (unsigned f = 0; f < VB_COUNT(forms); f++) {
 		int end = 0;
 
 		if (sscanf(path, forms[f], device, name, &end) != 2 ||
@@ -72,20 +76,21 @@ static size_t say_counter(const char *inside, char *text, size_t room)
 				read_counter(counter, device));
 }
 
-/* Parse a path relative to the tree's /sys: adapter ib@index, its port, and a
+/* Parse a path relative to the tree's /sys: an adapter's name, its port, and a
  * file of the port's directory. */
-static bool parse_port(const char *path, unsigned *index, unsigned *port,
+static bool parse_port(const char *path, char name[64], unsigned *port,
 		       const char **file)
 {
 	static const char *const forms[] = {
-		"class/infiniband/ib%3u/ports/%3u/%n",
-		"devices/virtual/verbena/%*[^/]/infiniband/ib%3u/ports/%3u/%n",
+		"class/infiniband/%63[^/]/ports/%3u/%n",
+		"devices/virtual/verbena/%*[^/]/infiniband/%63[^/]"
+		"/ports/%3u/%n",
 	};
 
 	for (unsigned f = 0; f < 2; f++) {
 		int end = 0;
 
-		if (sscanf(path, forms[f], index, port, &end) != 2 || !end)
+		if (sscanf(path, forms[f], name, port, &end) != 2 || !end)
 			continue;
 		*file = path + end;
 		return true;
@@ -98,15 +103,18 @@ static bool parse_port(const char *path, unsigned *index, unsigned *port,
  * @inside is no such file. */
 static size_t say_port(const char *inside, char *text, size_t room)
 {
-	unsigned index, port, count;
+	struct vb_fabric_adapter adapter;
 	struct vb_fabric_place place;
 	struct vb_umad_info info;
 	const char *file;
+	char name[64];
+	unsigned port;
 
-	if (!parse_port(inside, &index, &port, &file) ||
-	    !vb_fabric_place_nth(getenv("VERBENA_DEVICES"), index, &place,
-				 &count) ||
-	    vb_fabric_query(&place, port, &info) || !info.has_port)
+	if (!parse_port(inside, name, &port, &file) ||
+	    !vb_fabric_adapter_find(getenv("VERBENA_DEVICES"), name,
+				    &adapter) ||
+	    !vb_fabric_adapter_port(&adapter, port, &place) ||
+	    vb_fabric_query(&place, place.port, &info) || !info.has_port)
 		return 0;
 	return vb_sysfs_fabric_value(&info, file, text, room);
 }
@@ -131,7 +139,8 @@ int vb_files_open_counter(const char *path, int flags)
 	char text[128];
 	size_t len;
 
-	if (!path || !strstr(path, "/ports/"))
+	if (!path ||
+	    (!strstr(path, "/ports/") && !strstr(path, "/hw_counters/")))
 		/* Most paths are not those of counters, so return before the
 		 * environment is searched. */
 		return -1;

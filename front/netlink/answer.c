@@ -8,7 +8,6 @@
 
 #include "front/netlink/entries.h"
 
-#define PORTS 1
 /* Numbers that are also in the files of sysfs (engine/sysfs_text.c). */
 #define VERBS_DRIVER_ABI 1
 #define MAD_ABI		 5
@@ -120,9 +119,11 @@ static const struct vb_nl_device *answer_device_of(const struct answer *a)
  * device has no such port. */
 static bool port_of(const struct answer *a, uint32_t *port)
 {
+	const struct vb_nl_device *d = answer_device_of(a);
+
 	*port = 0;
 	return !get32(&a->asked, RDMA_NLDEV_ATTR_PORT_INDEX, port) ||
-	       (*port >= 1 && *port <= PORTS);
+	       (*port >= 1 && d && *port <= d->ports);
 }
 
 /* Functions that write the messages of an answer. */
@@ -237,12 +238,6 @@ static void whole_device(struct vb_nl_out *o, const struct vb_nl_facts *f,
 	vb_nl_put_device(o, d);
 }
 
-static void whole_port(struct vb_nl_out *o, const struct vb_nl_facts *f,
-		       const struct vb_nl_device *d)
-{
-	vb_nl_put_port(o, d);
-}
-
 static int put_one(struct answer *a, const struct vb_nl_device *d,
 		   put_device put)
 {
@@ -282,19 +277,40 @@ static int get_summary(struct answer *a)
 		       : put_one(a, answer_device_of(a), vb_nl_put_summary);
 }
 
-/* Write the port of the device that the request names. A list of ports has only
- * this one, because a device has no other. */
+typedef void (*put_of_port)(struct vb_nl_out *o, const struct vb_nl_facts *f,
+			    const struct vb_nl_device *d, uint32_t port);
+
+static void whole_port(struct vb_nl_out *o, const struct vb_nl_facts *f,
+		       const struct vb_nl_device *d, uint32_t port)
+{
+	vb_nl_put_port(o, d, port);
+}
+
+static int put_port(struct answer *a, uint32_t port, put_of_port put)
+{
+	uint32_t at = begin_reply(a);
+
+	put(&a->out, a->facts, answer_device_of(a), port);
+	return answer_end(a, at) ? 0 : -EMSGSIZE;
+}
+
+/* Write the port of the device that the request names; or, of a list, all its
+ * ports. */
 static int get_port(struct answer *a)
 {
+	const struct vb_nl_device *d = answer_device_of(a);
+	struct vb_nl_cursor *c = a->cursor;
 	uint32_t port;
-	int rc;
 
-	if (!port_of(a, &port) || (port == 0 && !a->asked.dump))
+	if (!d || !port_of(a, &port) || (port == 0 && !a->asked.dump))
 		return -EINVAL;
-	rc = put_one(a, answer_device_of(a), whole_port);
-	if (rc == 0 && a->asked.dump)
-		put_done(a);
-	return rc;
+	if (!a->asked.dump)
+		return put_port(a, port, whole_port);
+	for (; c->next < d->ports; c->next++)
+		if (put_port(a, (uint32_t)c->next + 1, whole_port))
+			return 0;
+	put_done(a);
+	return 0;
 }
 
 static int get_system(struct answer *a)
@@ -317,9 +333,9 @@ static int get_statistics(struct answer *a)
 	if (!port_of(a, &port) || !answer_device_of(a))
 		return -EINVAL;
 	if (!get32(&a->asked, RDMA_NLDEV_ATTR_STAT_RES, &of))
-		return port && !a->asked.dump ? put_one(a, answer_device_of(a),
-							vb_nl_put_counters)
-					      : -EINVAL;
+		return port && !a->asked.dump
+			       ? put_port(a, port, vb_nl_put_counters)
+			       : -EINVAL;
 	if (a->asked.dump) {
 		put_done(a);
 		return 0;
@@ -438,7 +454,7 @@ static int get_switches(struct answer *a)
 
 	if (!port_of(a, &port) || !port || a->asked.dump)
 		return -EINVAL;
-	return put_one(a, answer_device_of(a), vb_nl_put_switches);
+	return put_port(a, port, vb_nl_put_switches);
 }
 
 /* Write the character device for the client (uverbs, umad) that the request
@@ -450,11 +466,11 @@ static int get_chardev(struct answer *a)
 	bool verbs =
 		has_text(&a->asked, RDMA_NLDEV_ATTR_CHARDEV_TYPE, "uverbs");
 	const struct vb_nl_node *node;
-	uint32_t at;
+	uint32_t at, port;
 
-	if (!d)
+	if (!d || !port_of(a, &port))
 		return -EINVAL;
-	node = verbs ? &d->verbs : &d->mad;
+	node = verbs ? &d->verbs : &d->port[port ? port - 1 : 0].mad;
 	if (!node->name[0] ||
 	    (!verbs &&
 	     !has_text(&a->asked, RDMA_NLDEV_ATTR_CHARDEV_TYPE, "umad")))

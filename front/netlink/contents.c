@@ -80,9 +80,46 @@ static void note_number(struct vb_nl_node *node, const char *class,
 	node->number = makedev(major, minor);
 }
 
+/* Returns the port @number of the device; NULL: there is no room for it. */
+static struct vb_nl_port *contents_port(struct vb_nl_device *d, unsigned number)
+{
+	if (number < 1 || number > VB_NL_PORTS)
+		return NULL;
+	d->ports = VB_MAX(d->ports, number);
+	return &d->port[number - 1];
+}
+
+static void contents_note_port(struct vb_nl_device *d, unsigned number,
+			       const char *file, const char *text)
+{
+	struct vb_nl_port *p = contents_port(d, number);
+
+	if (!p)
+		return;
+	if (strcmp(file, "state") == 0)
+		p->state = (uint8_t)atoi(text);
+	else if (strcmp(file, "phys_state") == 0)
+		p->phys_state = (uint8_t)atoi(text);
+	else if (strcmp(file, "link_layer") == 0)
+		p->infiniband = strcmp(text, "InfiniBand") == 0;
+	else if (strcmp(file, "cap_mask") == 0)
+		p->caps = (uint32_t)strtoul(text, NULL, 16);
+	else if (strcmp(file, "lid") == 0)
+		p->lid = (uint32_t)strtoul(text, NULL, 16);
+	else if (strcmp(file, "lid_mask_count") == 0)
+		p->lmc = (uint32_t)strtoul(text, NULL, 10);
+	else if (strcmp(file, "sm_lid") == 0)
+		p->sm_lid = (uint32_t)strtoul(text, NULL, 16);
+	else if (strcmp(file, "gids/0") == 0)
+		p->prefix = contents_guid_of(text);
+}
+
 static void note_attribute(struct vb_nl_device *d, const char *file,
 			   const char *text)
 {
+	unsigned number;
+	int end = 0;
+
 	if (strcmp(file, "node_type") == 0)
 		d->node_type = (uint8_t)atoi(text);
 	else if (strcmp(file, "fw_ver") == 0)
@@ -91,10 +128,8 @@ static void note_attribute(struct vb_nl_device *d, const char *file,
 		d->guid = contents_guid_of(text);
 	else if (strcmp(file, "sys_image_guid") == 0)
 		d->image_guid = contents_guid_of(text);
-	else if (strcmp(file, "ports/1/state") == 0)
-		d->state = (uint8_t)atoi(text);
-	else if (strcmp(file, "ports/1/phys_state") == 0)
-		d->phys_state = (uint8_t)atoi(text);
+	else if (sscanf(file, "ports/%u/%n", &number, &end) == 1 && end)
+		contents_note_port(d, number, file + end, text);
 }
 
 /* Does the whole @path match @format, which has one conversion, into @value,
@@ -113,6 +148,7 @@ static void note_file(struct vb_nl_device *d, const char *path,
 {
 	char netdev[sizeof(d->netdev)];
 	size_t length = strlen(d->name);
+	struct vb_nl_port *p;
 	unsigned number;
 
 	if (strncmp(path, "infiniband/", 11) == 0 &&
@@ -122,11 +158,22 @@ static void note_file(struct vb_nl_device *d, const char *path,
 	} else if (has_form(path, "net/%15[^/]/ifindex%n", netdev)) {
 		memcpy(d->netdev, netdev, sizeof(netdev));
 		d->ifindex = (uint32_t)strtoul(text, NULL, 10);
+	} else if (has_form(path, "net/%15[^/]/dev_port%n", netdev)) {
+		p = contents_port(d, (unsigned)strtoul(text, NULL, 10) + 1);
+		if (p && strcmp(d->netdev, netdev) == 0) {
+			memcpy(p->netdev, netdev, sizeof(netdev));
+			p->ifindex = d->ifindex;
+		}
 	} else if (has_form(path, "infiniband_verbs/uverbs%u/dev%n", &number)) {
 		d->index = number;
 		note_number(&d->verbs, "uverbs", number, text);
+	} else if (has_form(path, "infiniband_mad/umad%u/port%n", &number)) {
+		d->mad_port = (unsigned)strtoul(text, NULL, 10);
 	} else if (has_form(path, "infiniband_mad/umad%u/dev%n", &number)) {
-		note_number(&d->mad, "umad", number, text);
+		/* the port's number stands in the line before */
+		p = contents_port(d, d->mad_port);
+		if (p)
+			note_number(&p->mad, "umad", number, text);
 	}
 }
 

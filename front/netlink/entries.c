@@ -22,8 +22,8 @@ void vb_nl_put_handle(struct vb_nl_out *o, const struct vb_nl_device *d)
 void vb_nl_put_device(struct vb_nl_out *o, const struct vb_nl_device *d)
 {
 	vb_nl_put_handle(o, d);
-	/* the highest port number, which is 1 */
-	vb_nl_put32(o, RDMA_NLDEV_ATTR_PORT_INDEX, 1);
+	/* the highest port number */
+	vb_nl_put32(o, RDMA_NLDEV_ATTR_PORT_INDEX, d->ports);
 	vb_nl_put64(o, RDMA_NLDEV_ATTR_CAP_FLAGS, vb_device_caps(is_rnic(d)));
 	if (d->firmware[0])
 		vb_nl_puts(o, RDMA_NLDEV_ATTR_FW_VERSION, d->firmware);
@@ -33,20 +33,38 @@ void vb_nl_put_device(struct vb_nl_out *o, const struct vb_nl_device *d)
 	/* Dynamic interrupt moderation is off: only a program moderates its
 	 * completion queues. */
 	vb_nl_put8(o, RDMA_NLDEV_ATTR_DEV_DIM, 0);
-	vb_nl_puts(o, RDMA_NLDEV_ATTR_DEV_PROTOCOL, is_rnic(d) ? "iw" : "roce");
+	/* as in Linux, that of the first port */
+	vb_nl_puts(o, RDMA_NLDEV_ATTR_DEV_PROTOCOL,
+		   is_rnic(d)		   ? "iw"
+		   : d->port[0].infiniband ? "ib"
+					   : "roce");
+}
+
+static void put_subnet(struct vb_nl_out *o, const struct vb_nl_port *p)
+{
+	vb_nl_put64(o, RDMA_NLDEV_ATTR_CAP_FLAGS, p->caps);
+	vb_nl_put64(o, RDMA_NLDEV_ATTR_SUBNET_PREFIX, p->prefix);
+	vb_nl_put32(o, RDMA_NLDEV_ATTR_LID, p->lid);
+	vb_nl_put32(o, RDMA_NLDEV_ATTR_SM_LID, p->sm_lid);
+	vb_nl_put8(o, RDMA_NLDEV_ATTR_LMC, (uint8_t)p->lmc);
 }
 
 /* An Ethernet port has no LIDs, no subnet prefix and no capability mask. */
-void vb_nl_put_port(struct vb_nl_out *o, const struct vb_nl_device *d)
+void vb_nl_put_port(struct vb_nl_out *o, const struct vb_nl_device *d,
+		    uint32_t port)
 {
+	const struct vb_nl_port *p = &d->port[port - 1];
+
 	vb_nl_put_handle(o, d);
-	vb_nl_put32(o, RDMA_NLDEV_ATTR_PORT_INDEX, 1);
-	vb_nl_put8(o, RDMA_NLDEV_ATTR_PORT_STATE, d->state);
-	vb_nl_put8(o, RDMA_NLDEV_ATTR_PORT_PHYS_STATE, d->phys_state);
-	if (!d->netdev[0])
+	vb_nl_put32(o, RDMA_NLDEV_ATTR_PORT_INDEX, port);
+	if (p->infiniband)
+		put_subnet(o, p);
+	vb_nl_put8(o, RDMA_NLDEV_ATTR_PORT_STATE, p->state);
+	vb_nl_put8(o, RDMA_NLDEV_ATTR_PORT_PHYS_STATE, p->phys_state);
+	if (!p->netdev[0])
 		return;
-	vb_nl_put32(o, RDMA_NLDEV_ATTR_NDEV_INDEX, d->ifindex);
-	vb_nl_puts(o, RDMA_NLDEV_ATTR_NDEV_NAME, d->netdev);
+	vb_nl_put32(o, RDMA_NLDEV_ATTR_NDEV_INDEX, p->ifindex);
+	vb_nl_puts(o, RDMA_NLDEV_ATTR_NDEV_NAME, p->netdev);
 }
 
 /* Write the attributes of the system. Each network namespace has its own
@@ -93,7 +111,7 @@ void vb_nl_put_summary(struct vb_nl_out *o, const struct vb_nl_facts *f,
 }
 
 void vb_nl_put_counters(struct vb_nl_out *o, const struct vb_nl_facts *f,
-			const struct vb_nl_device *d)
+			const struct vb_nl_device *d, uint32_t port)
 {
 	static const struct vb_counter_file none;
 	const struct vb_counter_file *counters = &none;
@@ -103,7 +121,7 @@ void vb_nl_put_counters(struct vb_nl_out *o, const struct vb_nl_facts *f,
 		if (strcmp(f->files[i].device, d->name) == 0)
 			counters = &f->files[i];
 	vb_nl_put_handle(o, d);
-	vb_nl_put32(o, RDMA_NLDEV_ATTR_PORT_INDEX, 1);
+	vb_nl_put32(o, RDMA_NLDEV_ATTR_PORT_INDEX, port);
 	table = vb_nl_open(o, RDMA_NLDEV_ATTR_STAT_HWCOUNTERS);
 	for (unsigned i = 0; i < CNT_COUNT; i++) {
 		entry = vb_nl_open(o, RDMA_NLDEV_ATTR_STAT_HWCOUNTER_ENTRY);
@@ -117,12 +135,12 @@ void vb_nl_put_counters(struct vb_nl_out *o, const struct vb_nl_facts *f,
 }
 
 void vb_nl_put_switches(struct vb_nl_out *o, const struct vb_nl_facts *f,
-			const struct vb_nl_device *d)
+			const struct vb_nl_device *d, uint32_t port)
 {
 	uint32_t table, entry;
 
 	vb_nl_put_handle(o, d);
-	vb_nl_put32(o, RDMA_NLDEV_ATTR_PORT_INDEX, 1);
+	vb_nl_put32(o, RDMA_NLDEV_ATTR_PORT_INDEX, port);
 	table = vb_nl_open(o, RDMA_NLDEV_ATTR_STAT_HWCOUNTERS);
 	for (unsigned i = 0; i < CNT_COUNT; i++) {
 		entry = vb_nl_open(o, RDMA_NLDEV_ATTR_STAT_HWCOUNTER_ENTRY);

@@ -10,13 +10,14 @@
 
 void vb_nl_put_handle(struct vb_nl_out *o, const struct vb_nl_device *d);
 void vb_nl_put_device(struct vb_nl_out *o, const struct vb_nl_device *d);
-void vb_nl_put_port(struct vb_nl_out *o, const struct vb_nl_device *d);
+void vb_nl_put_port(struct vb_nl_out *o, const struct vb_nl_device *d,
+		    uint32_t port);
 void vb_nl_put_summary(struct vb_nl_out *o, const struct vb_nl_facts *f,
 		       const struct vb_nl_device *d);
 void vb_nl_put_counters(struct vb_nl_out *o, const struct vb_nl_facts *f,
-			const struct vb_nl_device *d);
+			const struct vb_nl_device *d, uint32_t port);
 void vb_nl_put_switches(struct vb_nl_out *o, const struct vb_nl_facts *f,
-			const struct vb_nl_device *d);
+			const struct vb_nl_device *d, uint32_t port);
 void vb_nl_put_system(struct vb_nl_out *o);
 
 /* A kind of objects: how they are requested and listed. */

@@ -13,13 +13,32 @@ struct vb_nl_node {
 	uint64_t number;
 };
 
+/* the most ports of a device that are reported; further ones are not */
+#define VB_NL_PORTS 16
+
+struct vb_nl_port {
+	char netdev[16]; /* its interface; empty: it has none */
+	uint32_t ifindex;
+	uint8_t state, phys_state; /* as numbers in sysfs; 0: no such port */
+	bool infiniband;	   /* its link layer */
+	uint32_t caps, lid, lmc, sm_lid;
+	uint64_t prefix; /* subnet prefix, the upper half of GID 0 */
+	struct vb_nl_node mad;
+};
+
 struct vb_nl_device {
-	char name[64], netdev[16], firmware[32];
-	uint32_t index, ifindex;
+	char name[64], firmware[32];
+	uint32_t index;
 	uint64_t guid, image_guid; /* GUIDs in host byte order */
 	uint8_t node_type;	   /* type of the node, an enum ibv_node_type */
-	uint8_t state, phys_state; /* states of the port, as numbers in sysfs */
-	struct vb_nl_node verbs, mad;
+	struct vb_nl_node verbs;
+	/* the interface that was read last */
+	char netdev[16];
+	uint32_t ifindex;
+	unsigned mad_port; /* the port of the MAD device that was read last */
+	unsigned ports; /* the highest number of a port, at most VB_NL_PORTS */
+	/* by the number of the port, less 1 */
+	struct vb_nl_port port[VB_NL_PORTS];
 };
 
 struct vb_nl_facts {

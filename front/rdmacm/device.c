@@ -11,18 +11,17 @@
 
 #include "base/log.h"
 
-/* Fills in the limits and the kind of a device that has just been opened. */
-static void describe(struct rcm_device *d)
+/* Fills in the limits and the kind of a port, of a device with the limits
+ * @a. */
+static void describe(struct rcm_device *d, const struct ibv_device_attr *a)
 {
-	struct ibv_device_attr a = { 0 };
 	struct ibv_port_attr p = { 0 };
 
-	if (ibv_query_device(d->verbs, &a) == 0) {
-		d->max_resources = (uint8_t)VB_MIN(a.max_qp_rd_atom, 255);
-		d->max_depth = (uint8_t)VB_MIN(a.max_qp_init_rd_atom, 255);
-	}
-	d->mtu = ibv_query_port(d->verbs, 1, &p) == 0 ? (uint8_t)p.active_mtu
-						      : IBV_MTU_1024;
+	d->max_resources = (uint8_t)VB_MIN(a->max_qp_rd_atom, 255);
+	d->max_depth = (uint8_t)VB_MIN(a->max_qp_init_rd_atom, 255);
+	d->mtu = ibv_query_port(d->verbs, d->port, &p) == 0
+			 ? (uint8_t)p.active_mtu
+			 : IBV_MTU_1024;
 	d->guid = be64toh(ibv_get_device_guid(d->verbs->device));
 	d->iwarp = d->verbs->device->transport_type == IBV_TRANSPORT_IWARP;
 	d->ib = p.link_layer == IBV_LINK_LAYER_INFINIBAND;
@@ -49,6 +48,28 @@ static uint8_t default_rule(void)
 	return RCM_GID_V2;
 }
 
+/* Adds the ports of an open device. False: no memory. */
+static bool add_ports(struct ibv_context *verbs)
+{
+	struct ibv_device_attr a = { 0 };
+	struct rcm_device *more;
+
+	if (ibv_query_device(verbs, &a) || a.phys_port_cnt == 0)
+		a.phys_port_cnt = 1;
+	more = reallocarray(rcm.devices, rcm.device_count + a.phys_port_cnt,
+			    sizeof(*more));
+	if (!more)
+		return false;
+	rcm.devices = more;
+	for (uint8_t port = 1; port <= a.phys_port_cnt; port++) {
+		struct rcm_device *d = &more[rcm.device_count++];
+
+		*d = (struct rcm_device){ .verbs = verbs, .port = port };
+		describe(d, &a);
+	}
+	return true;
+}
+
 /* The devices stay open for the life of the process, because programs keep the
  * pointers that rdma_get_devices() returns. */
 int rcm_devices_open(void)
@@ -62,15 +83,11 @@ int rcm_devices_open(void)
 	list = ibv_get_device_list(&count);
 	if (!list)
 		return -errno;
-	rcm.devices = calloc((size_t)count + 1, sizeof(*rcm.devices));
-	for (int i = 0; rcm.devices && i < count; i++) {
-		struct rcm_device *d = &rcm.devices[rcm.device_count];
+	for (int i = 0; i < count; i++) {
+		struct ibv_context *verbs = ibv_open_device(list[i]);
 
-		d->verbs = ibv_open_device(list[i]);
-		if (!d->verbs)
-			continue;
-		describe(d);
-		rcm.device_count++;
+		if (verbs && !add_ports(verbs))
+			ibv_close_device(verbs);
 	}
 	ibv_free_device_list(list);
 	rcm_removals_watch();
@@ -96,7 +113,7 @@ static unsigned rate_type(const struct ibv_gid_entry *e, uint8_t rule)
 	return rates[rule][e->gid_type == IBV_GID_TYPE_ROCE_V1];
 }
 
-/* True if @gid is in the GID table of port 1 with a type that @rule permits.
+/* True if @gid is in the GID table of the port with a type that @rule permits.
  * Then this function has set *@found to the best entry and has read the path
  * MTU of the device again. */
 static bool has_gid(struct rcm_device *d, const struct vb_gid *gid,
@@ -106,10 +123,10 @@ static bool has_gid(struct rcm_device *d, const struct vb_gid *gid,
 	struct ibv_port_attr p;
 	unsigned best = 0;
 
-	if (ibv_query_port(d->verbs, 1, &p))
+	if (ibv_query_port(d->verbs, d->port, &p))
 		return false;
 	for (uint32_t i = 0; i < (uint32_t)p.gid_tbl_len; i++) {
-		if (ibv_query_gid_ex(d->verbs, 1, i, &e, 0) ||
+		if (ibv_query_gid_ex(d->verbs, d->port, i, &e, 0) ||
 		    memcmp(e.gid.raw, gid->raw, 16) != 0 ||
 		    rate_type(&e, rule) <= best)
 			continue;
@@ -132,7 +149,7 @@ static bool is_address(const struct ifaddrs *i, const struct vb_gid *address)
 
 bool rcm_device_first_gid(const struct rcm_device *d, struct ibv_gid_entry *e)
 {
-	return ibv_query_gid_ex(d->verbs, 1, 0, e, 0) == 0;
+	return ibv_query_gid_ex(d->verbs, d->port, 0, e, 0) == 0;
 }
 
 /* Looks for @gid among the IP addresses of an iWARP device's interface, because
@@ -241,14 +258,14 @@ static bool leads_home(struct rcm_device *d, const struct vb_gid *wanted,
 	unsigned best = 0, rate, type;
 
 	if (!is_of_kind(d, kind) || !is_connectable(d) ||
-	    ibv_query_port(d->verbs, 1, &p) || p.state != IBV_PORT_ACTIVE)
+	    ibv_query_port(d->verbs, d->port, &p) || p.state != IBV_PORT_ACTIVE)
 		return false;
 	if (d->iwarp)
 		return rcm_device_first_gid(d, found);
 	if (!rcm_device_first_gid(d, &first))
 		return false;
 	for (uint32_t i = 0; i < (uint32_t)p.gid_tbl_len; i++) {
-		if (ibv_query_gid_ex(d->verbs, 1, i, &e, 0))
+		if (ibv_query_gid_ex(d->verbs, d->port, i, &e, 0))
 			continue;
 		type = rate_type(&e, rule);
 		if (type == 0)
@@ -263,6 +280,27 @@ static bool leads_home(struct rcm_device *d, const struct vb_gid *wanted,
 	return best > 0;
 }
 
+/* Returns the entry of the device's first port. */
+static struct rcm_device *first_port(const struct rcm_device *d)
+{
+	unsigned i = 0;
+
+	while (rcm.devices[i].verbs != d->verbs)
+		i++;
+	return &rcm.devices[i];
+}
+
+/* Returns the protection domain of all ports of the device; NULL: it could not
+ * be made. */
+static struct ibv_pd *device_pd(const struct rcm_device *d)
+{
+	struct rcm_device *first = first_port(d);
+
+	if (!first->pd)
+		first->pd = ibv_alloc_pd(first->verbs);
+	return first->pd;
+}
+
 /* Fills in the fields of @id that follow from its device: GID, interface,
  * context and protection domain. */
 static void use_gid(struct rcm_id *id, const struct ibv_gid_entry *e,
@@ -274,7 +312,7 @@ static void use_gid(struct rcm_id *id, const struct ibv_gid_entry *e,
 	if (!rcm.has_roce && !rcm.has_ib)
 		rcm_iw_watch();
 	if (!d->pd)
-		d->pd = ibv_alloc_pd(d->verbs);
+		d->pd = device_pd(d);
 	id->gid_index = (uint8_t)e->gid_index;
 	id->v1 = e->gid_type == IBV_GID_TYPE_ROCE_V1;
 	id->path.place = d->place;
@@ -283,7 +321,7 @@ static void use_gid(struct rcm_id *id, const struct ibv_gid_entry *e,
 	if (!d->iwarp) /* the GID of an iWARP device is not an address */
 		memcpy(id->path.src.raw, e->gid.raw, sizeof(id->path.src.raw));
 	id->pub.verbs = d->verbs;
-	id->pub.port_num = 1;
+	id->pub.port_num = d->port;
 	if (!id->pub.pd)
 		id->pub.pd = d->pd;
 }
@@ -364,12 +402,12 @@ static void improve_source(const struct rcm_device *d, const struct vb_gid *dst,
 	struct ibv_port_attr p;
 	struct ibv_gid_entry e;
 
-	if (ibv_query_port(d->verbs, 1, &p) || p.state != IBV_PORT_ACTIVE)
+	if (ibv_query_port(d->verbs, d->port, &p) || p.state != IBV_PORT_ACTIVE)
 		return;
 	for (uint32_t i = 0; i < (uint32_t)p.gid_tbl_len; i++) {
 		unsigned rate;
 
-		if (ibv_query_gid_ex(d->verbs, 1, i, &e, 0))
+		if (ibv_query_gid_ex(d->verbs, d->port, i, &e, 0))
 			continue;
 		rate = rate_source(&e.gid, dst);
 		if (rate <= *best)
@@ -392,16 +430,17 @@ bool rcm_device_source(const struct vb_gid *dst, struct vb_gid *src)
 VB_EXPORT struct ibv_context **rdma_get_devices(int *num_devices)
 {
 	struct ibv_context **list = NULL;
-	int rc = rcm_session_start();
+	int rc = rcm_session_start(), count = 0;
 
 	if (rc == 0)
 		list = calloc(rcm.device_count + 1, sizeof(*list));
 	for (unsigned i = 0; list && i < rcm.device_count; i++)
-		list[i] = rcm.devices[i].verbs;
+		if (rcm.devices[i].port == 1)
+			list[count++] = rcm.devices[i].verbs;
 	if (!list)
 		errno = rc ? -rc : ENOMEM;
 	if (num_devices)
-		*num_devices = list ? (int)rcm.device_count : 0;
+		*num_devices = count;
 	return list;
 }
 

@@ -225,7 +225,7 @@ static void fill_group(const struct rcm_id *id, const struct vb_ipc_cm *m,
 	ud->qp_num = GROUP_QPN;
 	ud->qkey = m->qkey;
 	ah->is_global = 1;
-	ah->port_num = 1;
+	ah->port_num = id->pub.port_num;
 	ah->dlid = m->dlid;
 	ah->sl = m->sl;
 	ah->static_rate = m->rate;

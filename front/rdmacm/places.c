@@ -23,21 +23,32 @@
 #include "wire/sa.h"
 
 #define DEVICES "VERBENA_DEVICES"
-#define PORT	1
 /* How long to wait for another program that has registered with the fabric and
  * has not told the broker yet; or for a broker that has just ended. */
 #define PATIENCE (2 * VB_SEC)
 #define NAP	 (5 * VB_MSEC)
 
-/* Finds the place of the device, which is called ib0, ib1, ... */
+/* Finds the place of the device's port. */
 static bool places_find(const struct rcm_device *d,
 			struct vb_fabric_place *place)
 {
 	const char *name = ibv_get_device_name(d->verbs->device);
-	unsigned index, count;
+	struct vb_fabric_adapter adapter;
 
-	return sscanf(name, "ib%u", &index) == 1 &&
-	       vb_fabric_place_nth(getenv(DEVICES), index, place, &count);
+	return vb_fabric_adapter_find(getenv(DEVICES), name, &adapter) &&
+	       vb_fabric_adapter_port(&adapter, d->port, place);
+}
+
+/* Reads the GUID of the node, by which the broker knows the place. It is that
+ * of the device, unless the device has ports in two nodes. */
+static int read_guid(struct rcm_device *d, const struct vb_fabric_place *place)
+{
+	struct vb_umad_info info;
+	int rc = vb_fabric_query(place, place->port, &info);
+
+	if (rc == 0)
+		d->guid = info.guid;
+	return rc;
 }
 
 /* Asks the fabric how the port is, and how it will change. The answer has come
@@ -102,13 +113,14 @@ static int say_place(int fd, const struct vb_ipc_cm *m, int umad,
 /* Asks the broker for its number of the place; gives the broker the place if it
  * has none. Returns the number, 0 and *@error (a positive errno), or -errno:
  * the session failed. */
-static int give_place(int fd, const struct rcm_device *d, int umad, int *error)
+static int give_place(int fd, const struct rcm_device *d, uint8_t port,
+		      int umad, int *error)
 {
 	const vb_time until = vb_clock_read() + PATIENCE;
 	struct vb_ipc_cm m = { .kind = IPC_CM_PLACE,
 			       .version = VB_IPC_CM_VERSION,
 			       .guid = d->guid,
-			       .dst_port = PORT,
+			       .dst_port = port,
 			       .place = d->place };
 	bool watched = false;
 	struct vb_ipc_cm done;
@@ -162,11 +174,13 @@ static int tell_place(int fd, struct rcm_device *d)
 
 	if (!places_find(d, &place))
 		return 0;
-	umad = vb_fabric_attach(&place, PORT);
+	umad = read_guid(d, &place);
+	if (umad == 0)
+		umad = vb_fabric_attach(&place, place.port);
 	if (umad < 0)
 		error = -umad;
 	else
-		rc = give_place(fd, d, umad, &error);
+		rc = give_place(fd, d, place.port, umad, &error);
 	if (umad >= 0)
 		close(umad);
 	if (error)

@@ -20,11 +20,12 @@ static int pkey_index(const struct rcm_id *id)
 {
 	const uint16_t full = id->path.pkey | FULL_MEMBER;
 	const uint16_t limited = id->path.pkey & (FULL_MEMBER - 1);
-	int index = ibv_get_pkey_index(id->pub.verbs, 1, htobe16(full));
+	int index = ibv_get_pkey_index(id->pub.verbs, id->pub.port_num,
+				       htobe16(full));
 
-	return index < 0
-		       ? ibv_get_pkey_index(id->pub.verbs, 1, htobe16(limited))
-		       : index;
+	return index < 0 ? ibv_get_pkey_index(id->pub.verbs, id->pub.port_num,
+					      htobe16(limited))
+			 : index;
 }
 
 /* Returns the index of the path's P_Key. The port's table may have changed
@@ -43,7 +44,7 @@ static void fill_init(const struct rcm_id *id, struct ibv_qp_attr *a, int *mask)
 {
 	*mask = IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
 		IBV_QP_ACCESS_FLAGS;
-	a->port_num = 1;
+	a->port_num = id->pub.port_num;
 	a->pkey_index = index_of_pkey(id);
 	a->qp_access_flags = IBV_ACCESS_REMOTE_WRITE;
 	if (id->responder_resources && id->pub.qp_type != IBV_QPT_UC)
@@ -61,7 +62,7 @@ static void qp_fill_datagram(const struct rcm_id *id, struct ibv_qp_attr *a,
 		*mask |= IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY;
 	if (a->qp_state == IBV_QPS_RTS)
 		*mask |= IBV_QP_SQ_PSN;
-	a->port_num = 1;
+	a->port_num = id->pub.port_num;
 	a->pkey_index = index_of_pkey(id);
 	a->qkey = id->qkey;
 }
@@ -71,7 +72,7 @@ void rcm_fill_ah(const struct rcm_id *id, struct ibv_ah_attr *ah,
 {
 	memset(ah, 0, sizeof(*ah));
 	ah->is_global = 1;
-	ah->port_num = 1;
+	ah->port_num = id->pub.port_num;
 	if (rcm_is_ib(id)) {
 		/* Within a subnet LIDs lead there, and a GRH is not needed. */
 		ah->is_global = id->path.hop_limit > 1;
@@ -130,7 +131,7 @@ static int fill_iwarp(const struct rcm_id *id, struct ibv_qp_attr *a, int *mask)
 	*mask = 0;
 	if (to != IBV_QPS_INIT && to != IBV_QPS_RTR && to != IBV_QPS_RTS)
 		return -EINVAL;
-	a->port_num = 1;
+	a->port_num = id->pub.port_num;
 	a->qp_access_flags = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
 			     IBV_ACCESS_REMOTE_ATOMIC;
 	if (to == IBV_QPS_INIT)

@@ -77,22 +77,26 @@ enum rcm_gid_rule {
 	RCM_GID_V1,	    /* the peer has asked by RoCEv1 */
 };
 
+/* A port of a device. The ports of one device have one context, and one entry
+ * each. */
 struct rcm_device {
 	struct ibv_context *verbs;
-	/* a second context, for removal.c; NULL: the device is not watched */
+	uint8_t port; /* its number */
+	/* a second context, for removal.c; NULL: the device is not watched, or
+	 * its first port's entry has the context */
 	struct ibv_context *watch;
 	bool iwarp;
-	bool ib; /* an adapter of an InfiniBand fabric */
+	bool ib; /* a port of an InfiniBand fabric */
 	/* Of such an adapter: the number by which the broker uses it; 0: the
 	 * broker does not. Changed under rcm.lock, by rcm_places_tell(). */
 	uint8_t place;
 	/* number of removals so far; changed under rcm.lock */
 	atomic_uint removals;
-	struct ibv_pd *pd;
+	struct ibv_pd *pd; /* one for all ports of a device */
 	/* made when an id first needs XRC, before that NULL; protected by
 	 * rcm.lock */
 	struct ibv_xrcd *xrcd;
-	uint64_t guid;
+	uint64_t guid; /* of the device, or of the node in the fabric */
 	uint8_t max_resources, max_depth, mtu;
 };
 

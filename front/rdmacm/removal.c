@@ -48,6 +48,8 @@ void rcm_removals_watch(void)
 	for (unsigned i = 0; i < rcm.device_count; i++) {
 		struct rcm_device *d = &rcm.devices[i];
 
+		if (d->port > 1) /* the entry of port 1 watches the device */
+			continue;
 		d->watch = removals < 0 ? NULL : open_watch(d);
 		if (!d->watch)
 			vb_log(LOG_INFO,
@@ -62,7 +64,7 @@ void rcm_removals_after_fork(void)
 	removals = -1;
 }
 
-/* Queues DEVICE_REMOVAL for each id of the device @d. The caller holds
+/* Queues DEVICE_REMOVAL for each id of the port @d. The caller holds
  * rcm.lock. */
 static void tell_all_of(struct rcm_device *d)
 {
@@ -78,8 +80,10 @@ static void removal_take(struct rcm_device *d)
 	struct ibv_async_event e;
 
 	while (ibv_get_async_event(d->watch, &e) == 0) {
-		if (e.event_type == IBV_EVENT_DEVICE_FATAL)
-			tell_all_of(d);
+		for (unsigned i = 0; i < rcm.device_count; i++)
+			if (e.event_type == IBV_EVENT_DEVICE_FATAL &&
+			    rcm.devices[i].verbs == d->verbs)
+				tell_all_of(&rcm.devices[i]);
 		ibv_ack_async_event(&e);
 	}
 }

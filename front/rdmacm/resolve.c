@@ -331,7 +331,8 @@ static void name_ends(struct rcm_id *id, const struct vb_gid *from,
  * take 3 s, and the broker, which serves other programs, does not wait. */
 static int meet_neighbour(const struct rcm_id *id)
 {
-	struct ibv_ah_attr attr = { .is_global = 1, .port_num = 1 };
+	struct ibv_ah_attr attr = { .is_global = 1,
+				    .port_num = id->pub.port_num };
 	uint8_t mac[6];
 	uint16_t vlan;
 

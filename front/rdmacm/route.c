@@ -74,7 +74,8 @@ static uint16_t source_lid(const struct rcm_id *id)
 {
 	struct ibv_port_attr p;
 
-	if (!rcm_is_ib(id) || ibv_query_port(id->pub.verbs, 1, &p))
+	if (!rcm_is_ib(id) ||
+	    ibv_query_port(id->pub.verbs, id->pub.port_num, &p))
 		return 0;
 	return (uint16_t)(p.lid | id->path.path_bits);
 }
@@ -117,8 +118,8 @@ int rcm_route_set(struct rcm_id *id, const struct ibv_path_record *path)
 	struct ibv_port_attr p;
 
 	if (!dlid || dlid >= VB_LID_MCAST || mtu < 1 || mtu > MOST_MTU ||
-	    ibv_query_port(id->pub.verbs, 1, &p) || slid < p.lid ||
-	    slid - p.lid >= 1 << p.lmc)
+	    ibv_query_port(id->pub.verbs, id->pub.port_num, &p) ||
+	    slid < p.lid || slid - p.lid >= 1 << p.lmc)
 		return -EINVAL;
 	w->dlid = dlid;
 	w->path_bits = (uint8_t)(slid - p.lid);

@@ -211,7 +211,7 @@ struct ibv_ah *rs_ud_way(struct rs_ud *ud, const struct sockaddr *to)
 {
 	struct ibv_ah_attr attr = {
 		.is_global = 1,
-		.port_num = 1,
+		.port_num = ud->id->port_num,
 		.grh = { .sgid_index = ud->gid_index, .hop_limit = HOPS },
 	};
 	struct vb_gid gid;

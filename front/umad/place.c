@@ -9,37 +9,28 @@
 
 #define DEVICES "VERBENA_DEVICES"
 
-static bool walk_places(unsigned index, struct vb_fabric_place *place,
-			unsigned *count)
+bool umad_adapter(unsigned index, struct vb_fabric_adapter *a)
 {
-	return vb_fabric_place_nth(getenv(DEVICES), index, place, count);
+	unsigned count;
+
+	return vb_fabric_adapter_nth(getenv(DEVICES), index, a, &count);
 }
 
 unsigned umad_places(void)
 {
-	struct vb_fabric_place ignored;
+	struct vb_fabric_adapter ignored;
 	unsigned count;
 
-	(void)walk_places(UINT_MAX, &ignored, &count);
+	if (vb_fabric_adapter_nth(getenv(DEVICES), UMAD_MAX_DEVICES, &ignored,
+				  &count))
+		return UMAD_MAX_DEVICES;
 	return VB_MIN(count, (unsigned)UMAD_MAX_DEVICES);
 }
 
-bool umad_place(unsigned index, struct vb_fabric_place *place)
+bool umad_adapter_find(const char *name, struct vb_fabric_adapter *a)
 {
-	unsigned count;
-
-	return walk_places(index, place, &count);
-}
-
-int umad_place_index(const char *name)
-{
-	unsigned long index;
-	char *end;
-
-	if (!name)
-		return umad_places() ? 0 : -1;
-	if (strncmp(name, "ib", 2) != 0 || name[2] < '0' || name[2] > '9')
-		return -1;
-	index = strtoul(name + 2, &end, 10);
-	return *end || index >= umad_places() ? -1 : (int)index;
+	for (unsigned i = 0; i < UMAD_MAX_DEVICES && umad_adapter(i, a); i++)
+		if (!name || strcmp(a->name, name) == 0)
+			return true;
+	return false;
 }

@@ -35,27 +35,37 @@ UMAD_EXPORT int umad_debug(int level)
 	return umad_debug_level;
 }
 
-static void name_adapter(unsigned index, char name[UMAD_CA_NAME_LEN])
-{
-	snprintf(name, UMAD_CA_NAME_LEN, "ib%u", index);
-}
-
 UMAD_EXPORT int umad_get_cas_names(char cas[][UMAD_CA_NAME_LEN], int max)
 {
 	unsigned count = umad_places();
+	struct vb_fabric_adapter a;
 
 	for (unsigned i = 0; i < count && max > 0 && i < (unsigned)max; i++)
-		name_adapter(i, cas[i]);
+		if (umad_adapter(i, &a))
+			snprintf(cas[i], UMAD_CA_NAME_LEN, "%s", a.name);
 	return VB_MIN((int)count, VB_MAX(max, 0));
+}
+
+/* Ask the fabric about the adapter as a whole, at its first place; @info->ports
+ * is the number of the adapter's ports then. */
+static int ask_adapter(const struct vb_fabric_adapter *a,
+		       struct vb_umad_info *info)
+{
+	unsigned i = a->place[0].node[0] ? 0 : 1;
+	int rc = vb_fabric_query(&a->place[i], 0, info);
+
+	if (a->ports)
+		info->ports = (uint8_t)a->ports;
+	return rc;
 }
 
 /* Functions that describe a port. */
 
-static void fill_port(umad_port_t *port, unsigned index, unsigned number,
+static void fill_port(umad_port_t *port, const char *name, unsigned number,
 		      const struct vb_umad_info *i)
 {
 	memset(port, 0, sizeof(*port));
-	name_adapter(index, port->ca_name);
+	snprintf(port->ca_name, sizeof(port->ca_name), "%s", name);
 	port->portnum = (int)number;
 	port->base_lid = i->lid;
 	port->lmc = i->lmc;
@@ -82,17 +92,22 @@ static int fill_pkeys(umad_port_t *port, const struct vb_umad_info *i)
 	return 0;
 }
 
-static int get_port(unsigned index, const struct vb_fabric_place *place,
-		    unsigned number, umad_port_t *port)
+/* Fill in a port of the adapter, which may be an Ethernet port. */
+static int get_port(const struct vb_fabric_adapter *a, unsigned number,
+		    umad_port_t *port)
 {
+	struct vb_fabric_place place;
 	struct vb_umad_info info;
-	int rc = vb_fabric_query(place, number, &info);
+	int rc;
 
+	if (!vb_fabric_adapter_port(a, number, &place))
+		return umad_ethernet_port(a->name, number, port);
+	rc = vb_fabric_query(&place, place.port, &info);
 	if (rc)
 		return rc;
 	if (!info.has_port)
 		return -ENODEV;
-	fill_port(port, index, number, &info);
+	fill_port(port, a->name, number, &info);
 	return fill_pkeys(port, &info);
 }
 
@@ -107,18 +122,21 @@ static unsigned worth(const struct vb_umad_info *i)
 
 /* Choose the port that a caller means by the number 0: at a switch port 0;
  * otherwise the first active port, or the first whose link is up, or the first
- * of all. */
-static int choose_port(const struct vb_fabric_place *place, unsigned *number)
+ * of all. MADs go by ports of fabrics only. */
+static int choose_port(const struct vb_fabric_adapter *a, unsigned *number)
 {
+	struct vb_fabric_place place;
 	struct vb_umad_info info;
 	unsigned best = 0;
-	int rc = vb_fabric_query(place, 0, &info);
+	int rc = ask_adapter(a, &info);
 
 	*number = 0;
 	if (rc || info.kind == NODE_SWITCH)
 		return rc;
 	for (unsigned p = 1, ports = info.ports; p <= ports; p++) {
-		rc = vb_fabric_query(place, p, &info);
+		if (!vb_fabric_adapter_port(a, p, &place))
+			continue;
+		rc = vb_fabric_query(&place, place.port, &info);
 		if (rc)
 			return rc;
 		if (worth(&info) > best) {
@@ -131,28 +149,39 @@ static int choose_port(const struct vb_fabric_place *place, unsigned *number)
 
 /* Find the adapter @name (NULL: the first) and its port @number (0: by
  * choose_port()). -ENODEV; -EINVAL; or the -errno of asking the fabric. */
-static int resolve(const char *name, int number, unsigned *index,
-		   struct vb_fabric_place *place, unsigned *port)
+static int resolve(const char *name, int number, struct vb_fabric_adapter *a,
+		   unsigned *port)
 {
-	int at = umad_place_index(name);
-
-	if (at < 0 || !umad_place((unsigned)at, place))
+	if (!umad_adapter_find(name, a))
 		return -ENODEV;
-	*index = (unsigned)at;
 	*port = (unsigned)number;
 	if (number < 0 || number > 255)
 		return -EINVAL;
-	return number == 0 ? choose_port(place, port) : 0;
+	return number == 0 ? choose_port(a, port) : 0;
+}
+
+/* The same for a port in a fabric; *@place gets its place. -ENODEV, too: it is
+ * an Ethernet port. */
+static int resolve_place(const char *name, int number,
+			 struct vb_fabric_place *place)
+{
+	struct vb_fabric_adapter a;
+	unsigned port;
+	int rc = resolve(name, number, &a, &port);
+
+	if (!rc && !vb_fabric_adapter_port(&a, port, place))
+		return -ENODEV;
+	return rc;
 }
 
 UMAD_EXPORT int umad_get_port(const char *ca_name, int portnum,
 			      umad_port_t *port)
 {
-	struct vb_fabric_place place;
-	unsigned index, number;
-	int rc = resolve(ca_name, portnum, &index, &place, &number);
+	struct vb_fabric_adapter a;
+	unsigned number;
+	int rc = resolve(ca_name, portnum, &a, &number);
 
-	return rc ? rc : get_port(index, &place, number, port);
+	return rc ? rc : get_port(&a, number, port);
 }
 
 UMAD_EXPORT int umad_release_port(umad_port_t *port)
@@ -165,10 +194,11 @@ UMAD_EXPORT int umad_release_port(umad_port_t *port)
 
 /* Functions that describe an adapter. */
 
-static void fill_ca(umad_ca_t *ca, unsigned index, const struct vb_umad_info *i)
+static void fill_ca(umad_ca_t *ca, const char *name,
+		    const struct vb_umad_info *i)
 {
 	memset(ca, 0, sizeof(*ca));
-	name_adapter(index, ca->ca_name);
+	snprintf(ca->ca_name, sizeof(ca->ca_name), "%s", name);
 	ca->node_type = i->kind;
 	ca->numports = i->ports;
 	snprintf(ca->fw_ver, sizeof(ca->fw_ver), VB_VERSION);
@@ -180,8 +210,7 @@ static void fill_ca(umad_ca_t *ca, unsigned index, const struct vb_umad_info *i)
 
 /* Fill in the ports for which a umad_ca_t has room: 1 to 9 of a CA or router, 0
  * of a switch. */
-static int fill_ports(umad_ca_t *ca, unsigned index,
-		      const struct vb_fabric_place *place)
+static int fill_ports(umad_ca_t *ca, const struct vb_fabric_adapter *a)
 {
 	bool is_switch = ca->node_type == NODE_SWITCH;
 
@@ -193,7 +222,7 @@ static int fill_ports(umad_ca_t *ca, unsigned index,
 		ca->ports[p] = calloc(1, sizeof(**ca->ports));
 		if (!ca->ports[p])
 			return -ENOMEM;
-		rc = get_port(index, place, (unsigned)p, ca->ports[p]);
+		rc = get_port(a, (unsigned)p, ca->ports[p]);
 		if (rc)
 			return rc;
 	}
@@ -214,17 +243,17 @@ UMAD_EXPORT int umad_release_ca(umad_ca_t *ca)
 
 UMAD_EXPORT int umad_get_ca(const char *ca_name, umad_ca_t *ca)
 {
-	struct vb_fabric_place place;
+	struct vb_fabric_adapter a;
 	struct vb_umad_info info;
-	int index = umad_place_index(ca_name), rc;
+	int rc;
 
-	if (index < 0 || !umad_place((unsigned)index, &place))
+	if (!umad_adapter_find(ca_name, &a))
 		return -ENODEV;
-	rc = vb_fabric_query(&place, 0, &info);
+	rc = ask_adapter(&a, &info);
 	if (rc)
 		return rc;
-	fill_ca(ca, (unsigned)index, &info);
-	rc = fill_ports(ca, (unsigned)index, &place);
+	fill_ca(ca, a.name, &info);
+	rc = fill_ports(ca, &a);
 	if (rc)
 		umad_release_ca(ca);
 	return rc;
@@ -256,11 +285,10 @@ UMAD_EXPORT int umad_get_issm_path(const char *ca_name, int portnum,
 {
 	struct vb_fabric_place place;
 	struct vb_umad_info info;
-	unsigned index, number;
-	int rc = resolve(ca_name, portnum, &index, &place, &number);
+	int rc = resolve_place(ca_name, portnum, &place);
 
 	if (!rc)
-		rc = vb_fabric_query(&place, number, &info);
+		rc = vb_fabric_query(&place, place.port, &info);
 	if (rc)
 		return rc;
 	if (!info.issm[0])
@@ -286,15 +314,13 @@ UMAD_EXPORT struct umad_device_node *umad_get_ca_device_list(void)
 {
 	struct umad_device_node *head = NULL, **last = &head;
 	unsigned count = umad_places();
+	struct vb_fabric_adapter a;
 
 	errno = 0;
-	for (unsigned i = 0; i < count; i++) {
-		char name[UMAD_CA_NAME_LEN];
-
-		name_adapter(i, name);
+	for (unsigned i = 0; i < count && umad_adapter(i, &a); i++) {
 		*last = calloc(1, sizeof(**last));
 		if (*last)
-			(*last)->ca_name = strdup(name);
+			(*last)->ca_name = strdup(a.name);
 		if (!*last || !(*last)->ca_name) {
 			umad_free_ca_device_list(head);
 			errno = ENOMEM;
@@ -343,11 +369,10 @@ UMAD_EXPORT int umad_sort_ca_device_list(struct umad_device_node **head,
 UMAD_EXPORT int umad_open_port(const char *ca_name, int portnum)
 {
 	struct vb_fabric_place place;
-	unsigned index, number;
-	int rc = resolve(ca_name, portnum, &index, &place, &number);
+	int rc = resolve_place(ca_name, portnum, &place);
 
 	if (!rc)
-		rc = vb_fabric_attach(&place, number);
+		rc = vb_fabric_attach(&place, place.port);
 	if (rc < 0)
 		UMAD_SAY("cannot open port %d of %s: %s\n", portnum,
 			 ca_name ? ca_name : "the first adapter",
@@ -371,10 +396,11 @@ struct umad_ca_pair {
 	uint32_t gsi_preferred_port;
 };
 
-static void fill_pair(struct umad_ca_pair *pair, unsigned index, unsigned port)
+static void fill_pair(struct umad_ca_pair *pair,
+		      const struct vb_fabric_adapter *a, unsigned port)
 {
-	name_adapter(index, pair->smi_name);
-	name_adapter(index, pair->gsi_name);
+	snprintf(pair->smi_name, sizeof(pair->smi_name), "%s", a->name);
+	snprintf(pair->gsi_name, sizeof(pair->gsi_name), "%s", a->name);
 	pair->smi_preferred_port = pair->gsi_preferred_port = port;
 }
 
@@ -384,11 +410,11 @@ UMAD_EXPORT int umad_get_smi_gsi_pairs(struct umad_ca_pair cas[], size_t max)
 	unsigned count = umad_places(), filled = 0;
 
 	for (unsigned i = 0; i < count && filled < max; i++) {
-		struct vb_fabric_place place;
+		struct vb_fabric_adapter a;
 		unsigned port;
 
-		if (umad_place(i, &place) && choose_port(&place, &port) == 0)
-			fill_pair(&cas[filled++], i, port);
+		if (umad_adapter(i, &a) && choose_port(&a, &port) == 0)
+			fill_pair(&cas[filled++], &a, port);
 	}
 	return (int)filled;
 }
@@ -399,11 +425,11 @@ UMAD_EXPORT int umad_get_smi_gsi_pair_by_ca_name(const char *name,
 						 uint8_t portnum,
 						 struct umad_ca_pair *ca)
 {
-	struct vb_fabric_place place;
-	unsigned index, number;
-	int rc = resolve(name, portnum, &index, &place, &number);
+	struct vb_fabric_adapter a;
+	unsigned number;
+	int rc = resolve(name, portnum, &a, &number);
 
 	if (!rc)
-		fill_pair(ca, index, number);
+		fill_pair(ca, &a, number);
 	return rc;
 }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * libibumad.so.3: InfiniBand's management datagrams for programs, with
- * rdma-core's symbols and versions. Adapters are those that VERBENA_DEVICES
- * names by ib:NODE or ib:FABRIC/NODE; they are called ib0, ib1 and so on, in
- * that order. Each is a node of an emulated fabric, which another process
- * (fabricd) runs.
+ * rdma-core's symbols and versions. Adapters are those of VERBENA_DEVICES with
+ * a port in an emulated fabric, which another process (fabricd) runs: ib0, ib1
+ * and so on, each a node, and VPI adapters (vpi0), of which a port may be an
+ * Ethernet port.
  */
 #ifndef FRONT_UMAD_UMAD_H
 #define FRONT_UMAD_UMAD_H
@@ -22,18 +22,22 @@
 #undef umad_get_smi_gsi_pair_by_ca_name
 #include <infiniband/umad_str.h>
 
-#include "engine/fabric_path.h"
+#include "engine/fabric_places.h"
 #include "wire/umad_ipc.h"
 
 #define UMAD_EXPORT __attribute__((visibility("default")))
 
 /* Returns how many adapters VERBENA_DEVICES names. */
 unsigned umad_places(void);
-/* Writes the place of adapter @index to @place. False: there is none. */
-bool umad_place(unsigned index, struct vb_fabric_place *place);
-/* Returns the index of the adapter with the name @name ("ib0"); NULL: the first
- * adapter. -1: there is no such adapter. */
-int umad_place_index(const char *name);
+/* Writes adapter @index to @a. False: there is none. */
+bool umad_adapter(unsigned index, struct vb_fabric_adapter *a);
+/* Finds the adapter with the name @name ("ib0"); NULL: the first adapter.
+ * False: there is no such adapter. */
+bool umad_adapter_find(const char *name, struct vb_fabric_adapter *a);
+
+/* ethernet.c: fill in @port, the Ethernet port @number of the adapter @ca, from
+ * the files in /sys. 0 or -errno; -ENODEV: there is no such port. */
+int umad_ethernet_port(const char *ca, unsigned number, umad_port_t *port);
 
 /* The level of debugging output that umad_debug() has set. */
 extern int umad_debug_level;

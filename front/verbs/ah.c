@@ -49,7 +49,7 @@ int ibv_destroy_ah(struct ibv_ah *ibv)
 
 /* Set @av to the address of the sender of a packet with this network header.
  * The header is in the program's buffer, so it may have any bytes. */
-static int reply_to(struct ibv_context *context, const struct ibv_grh *header,
+static int reply_to(struct vb_port *p, const struct ibv_grh *header,
 		    const struct ibv_wc *wc, struct vb_av *av)
 {
 	const struct vb_wc_from from = {
@@ -61,29 +61,29 @@ static int reply_to(struct ibv_context *context, const struct ibv_grh *header,
 
 	if (!vb_grh_get((const uint8_t *)header, &grh))
 		return -EINVAL;
-	return vb_av_reply(vb_front_context(context)->adapter, &grh, &from, av)
-		       ? 0
-		       : -ENOENT;
+	return vb_av_reply(p, &grh, &from, av) ? 0 : -ENOENT;
 }
 
 int ibv_init_ah_from_wc(struct ibv_context *context, uint8_t port_num,
 			struct ibv_wc *wc, struct ibv_grh *grh,
 			struct ibv_ah_attr *ah_attr)
 {
+	struct vb_port *p =
+		vb_adapter_port(vb_front_context(context)->adapter, port_num);
 	struct vb_av av = { .port_num = port_num };
 	int rc = 0;
 
-	if (port_num != 1)
+	if (!p)
 		rc = -EINVAL;
 	else if (wc->wc_flags & IBV_WC_GRH)
-		rc = reply_to(context, grh, wc, &av);
+		rc = reply_to(p, grh, wc, &av);
 	if (rc) {
 		vb_why(WHY_ADDRESS, (uintptr_t)context,
 		       "%s: cannot make an address handle for qp 0x%x: %s",
 		       context->device->name, wc->src_qp,
 		       rc == -ENOENT
 			       ? "its packet was sent to a GID that this device does not have"
-			       : "the port is not 1, or the buffer has no network header");
+			       : "there is no such port, or the buffer has no network header");
 		return errno = -rc, -1;
 	}
 	av.dlid = wc->slid;
@@ -108,14 +108,15 @@ struct ibv_ah *ibv_create_ah_from_wc(struct ibv_pd *pd, struct ibv_wc *wc,
 static int resolve(struct ibv_context *context, const struct ibv_ah_attr *attr,
 		   uint8_t mac[ETHERNET_LL_SIZE], uint16_t *vid)
 {
-	struct vb_port *p = &vb_front_context(context)->adapter->port;
+	struct vb_port *p = vb_adapter_port(vb_front_context(context)->adapter,
+					    attr->port_num);
 	struct vb_gid_entry e;
 	struct vb_neigh_from from = { .no_router = false };
 	struct vb_gid to;
 	uint16_t vlan = VB_NO_VLAN;
 	int rc;
 
-	if (attr->port_num != 1)
+	if (!p || vb_port_is_ib(p))
 		return -EINVAL;
 	if (!vb_port_gid(p, attr->grh.sgid_index, &e))
 		return -ENODATA;

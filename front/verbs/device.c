@@ -145,10 +145,11 @@ static int enter_devices(const struct vb_device *found, unsigned count,
 static void warn_no_device(void)
 {
 	static _Atomic bool warned;
-	struct vb_fabric_place place;
-	unsigned places;
+	struct vb_fabric_adapter adapter;
+	unsigned count;
 
-	if (vb_fabric_place_nth(getenv("VERBENA_DEVICES"), 0, &place, &places))
+	if (vb_fabric_adapter_nth(getenv("VERBENA_DEVICES"), 0, &adapter,
+				  &count))
 		return; /* an adapter, though none for verbs */
 	if (!atomic_exchange(&warned, true))
 		vb_log(LOG_WARN, "no RDMA device: no network interface is up "

@@ -7,8 +7,6 @@
 
 #include "base/log.h"
 
-#define PORT 1
-
 struct vb_front_flow {
 	struct ibv_flow ibv;
 	struct vb_front_live live;
@@ -184,7 +182,9 @@ static int take_spec(struct vb_flow_rule *rule, const struct ibv_flow_spec *in)
 	return take_match(rule, s, in);
 }
 
-static int take_kind(struct vb_flow_rule *rule, const struct ibv_flow_attr *a)
+/* @port: number of the port by which raw packets come. */
+static int take_kind(struct vb_flow_rule *rule, const struct ibv_flow_attr *a,
+		     uint8_t port)
 {
 	static const enum vb_flow_kind kinds[] = {
 		[IBV_FLOW_ATTR_NORMAL] = FLOW_NORMAL,
@@ -193,7 +193,7 @@ static int take_kind(struct vb_flow_rule *rule, const struct ibv_flow_attr *a)
 		[IBV_FLOW_ATTR_SNIFFER] = FLOW_SNIFFER,
 	};
 
-	if ((unsigned)a->type >= VB_COUNT(kinds) || a->port != PORT ||
+	if ((unsigned)a->type >= VB_COUNT(kinds) || a->port != port ||
 	    a->comp_mask)
 		return -EINVAL;
 	if (a->flags & ~(uint32_t)IBV_FLOW_ATTR_FLAGS_DONT_TRAP)
@@ -219,10 +219,11 @@ static int take_packed_spec(struct vb_flow_rule *rule, const uint8_t *at,
 	return take_spec(rule, &spec);
 }
 
-static int take_rule(struct vb_flow_rule *rule, const struct ibv_flow_attr *a)
+static int take_rule(struct vb_flow_rule *rule, const struct ibv_flow_attr *a,
+		     uint8_t port)
 {
 	const uint8_t *at = (const uint8_t *)(a + 1);
-	int rc = take_kind(rule, a);
+	int rc = take_kind(rule, a, port);
 
 	for (unsigned i = 0; !rc && i < a->num_of_specs; i++) {
 		uint16_t size = 0;
@@ -231,6 +232,16 @@ static int take_rule(struct vb_flow_rule *rule, const struct ibv_flow_attr *a)
 		at += size;
 	}
 	return rc;
+}
+
+/* Returns the number of the port of raw packets; 1 also where the device has
+ * none. */
+static uint8_t raw_port(struct ibv_context *context)
+{
+	const struct vb_port *p =
+		vb_adapter_ethernet(vb_front_context(context)->adapter);
+
+	return p ? p->number : 1;
 }
 
 struct ibv_flow *vb_front_create_flow(struct ibv_qp *qp,
@@ -245,7 +256,7 @@ struct ibv_flow *vb_front_create_flow(struct ibv_qp *qp,
 	flow = calloc(1, sizeof(*flow));
 	rc = -ENOMEM;
 	if (flow)
-		rc = take_rule(&rule, attr);
+		rc = take_rule(&rule, attr, raw_port(qp->context));
 	if (!rc)
 		rc = vb_engine_flow_create(vb_front_qp(qp)->core, &rule,
 					   &flow->core);

@@ -563,8 +563,9 @@ int vb_front_query_port(struct ibv_context *context, uint8_t port_num,
  * begins. */
 int vb_front_query_port_compat(struct ibv_context *context, uint8_t port_num,
 			       struct _compat_ibv_port_attr *attr);
-/* Returns the speed of the interface, in Mbit/s. */
-uint32_t vb_front_port_mbits(struct ibv_context *context);
+/* Returns the speed of a port's interface, in Mbit/s; 0: unknown, or there is
+ * no such port. */
+uint32_t vb_front_port_mbits(struct ibv_context *context, uint32_t port_num);
 /* Set *@type to the type of a GID as it is in sysfs. Returns 0, or -1 and
  * errno. */
 int vb_front_gid_type(struct ibv_context *context, uint8_t port_num,

@@ -41,9 +41,9 @@ VB_EXPORT int vb_newer_port_speed(struct ibv_context *context,
 int vb_newer_port_speed(struct ibv_context *context, uint32_t port_num,
 			uint64_t *speed)
 {
-	if (port_num != 1)
+	if (!vb_adapter_port(vb_front_context(context)->adapter, port_num))
 		return vb_front_errno(-EINVAL);
-	*speed = vb_front_port_mbits(context) / 100;
+	*speed = vb_front_port_mbits(context, port_num) / 100;
 	return 0;
 }
 

@@ -87,7 +87,7 @@ int ibv_get_async_event(struct ibv_context *context,
 	if (e.object)
 		event->element.qp = e.object;
 	else
-		event->element.port_num = 1;
+		event->element.port_num = e.port;
 	return 0;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The values that a program reads from an open device and its one port:
+/* The values that a program reads from an open device and its ports:
  * attributes, GIDs, P_Keys, the clock. */
 #include "front/verbs/front.h"
 
@@ -13,7 +13,6 @@
 #define VB_VERSION "unknown"
 #endif
 
-#define PORT	      1
 #define PHYS_DISABLED 3
 #define PHYS_LINK_UP  5
 #define MAX_GROUPS    512
@@ -62,11 +61,35 @@ static void fill_limits(struct ibv_device_attr *a)
 	a->max_srq_sge = as_int(l->max_srq_sge);
 }
 
-/* Clear what adapters of a fabric lack: raw packets, and what steers them. Only
- * they have path migration. */
-static void set_what_hcas_have(struct ibv_device_attr *a)
+/* Returns a port of the context's device; NULL: there is no port @number. */
+static struct vb_port *port_of(struct ibv_context *context, uint32_t number)
 {
-	a->device_cap_flags |= IBV_DEVICE_AUTO_PATH_MIG;
+	return vb_adapter_port(vb_front_context(context)->adapter, number);
+}
+
+/* Returns the number of entries of the longest P_Key table. */
+static uint16_t count_pkeys(const struct vb_adapter *a)
+{
+	uint16_t most = 0;
+
+	for (unsigned i = 0; i < a->port_count; i++)
+		most = VB_MAX(most, atomic_load(&a->ports[i].pkey_count));
+	return most;
+}
+
+/* Paths migrate at ports of fabrics only. */
+static bool has_fabric(const struct vb_adapter *a)
+{
+	for (unsigned i = 0; i < a->port_count; i++)
+		if (vb_port_is_ib(&a->ports[i]))
+			return true;
+	return false;
+}
+
+/* Clear what adapters without an Ethernet port lack: raw packets, and what
+ * steers them. */
+static void clear_what_hcas_lack(struct ibv_device_attr *a)
+{
 	a->max_raw_ethy_qp = 0;
 	a->device_cap_flags &= ~(unsigned)IBV_DEVICE_MANAGED_FLOW_STEERING;
 }
@@ -86,7 +109,7 @@ static void clear_what_rnics_lack(struct ibv_device_attr *a)
 
 int ibv_query_device(struct ibv_context *context, struct ibv_device_attr *attr)
 {
-	const struct vb_adapter *adapter = vb_front_context(context)->adapter;
+	struct vb_adapter *adapter = vb_front_context(context)->adapter;
 
 	*attr = (struct ibv_device_attr){
 		.fw_ver = VB_VERSION,
@@ -104,13 +127,15 @@ int ibv_query_device(struct ibv_context *context, struct ibv_device_attr *attr)
 		 * and some programs (UCX 1.13, rdma-core's tests) accept no
 		 * other value. */
 		.atomic_cap = IBV_ATOMIC_HCA,
-		.max_pkeys = atomic_load(&adapter->port.pkey_count),
+		.max_pkeys = count_pkeys(adapter),
 		.local_ca_ack_delay = ACK_DELAY_CODE,
-		.phys_port_cnt = 1,
+		.phys_port_cnt = (uint8_t)adapter->port_count,
 	};
 	fill_limits(attr);
-	if (vb_adapter_is_ib(adapter))
-		set_what_hcas_have(attr);
+	if (!vb_adapter_ethernet(adapter))
+		clear_what_hcas_lack(attr);
+	if (has_fabric(adapter))
+		attr->device_cap_flags |= IBV_DEVICE_AUTO_PATH_MIG;
 	if (adapter->rnic)
 		clear_what_rnics_lack(attr);
 	return 0;
@@ -180,7 +205,7 @@ int vb_front_query_device_ex(struct ibv_context *context,
 		if (all.orig_attr.max_raw_ethy_qp)
 			fill_rss(&all);
 	}
-	all.phys_port_cnt_ex = 1;
+	all.phys_port_cnt_ex = all.orig_attr.phys_port_cnt;
 	/* The struct of a newer program is longer: set the members that this
 	 * library does not know to 0. */
 	memset(attr, 0, size);
@@ -203,15 +228,12 @@ int vb_front_query_rt_values(struct ibv_context *context,
 	return 0;
 }
 
-static void fill_ethernet(const struct vb_adapter *adapter,
-			  struct ibv_port_attr *a)
-	VB_REQUIRES(adapter->port.lock)
+static void fill_ethernet(const struct vb_port *p, bool rnic,
+			  struct ibv_port_attr *a) VB_REQUIRES(p->lock)
 {
-	const struct vb_port *p = &adapter->port;
-
 	a->port_cap_flags = IBV_PORT_CM_SUP;
 	a->gid_tbl_len = 1;
-	if (!adapter->rnic) {
+	if (!rnic) {
 		a->port_cap_flags |= IBV_PORT_IP_BASED_GIDS;
 		a->gid_tbl_len = VB_MAX_GIDS;
 		a->pkey_tbl_len = 1;
@@ -223,15 +245,14 @@ static void fill_ethernet(const struct vb_adapter *adapter,
 	a->phys_state = p->state == PORT_ACTIVE ? PHYS_LINK_UP : PHYS_DISABLED;
 }
 
-static void fill_infiniband(const struct vb_adapter *adapter,
-			    struct ibv_port_attr *a)
-	VB_REQUIRES(adapter->port.lock)
+static void fill_infiniband(const struct vb_port *port, struct ibv_port_attr *a)
+	VB_REQUIRES(port->lock)
 {
-	const struct vb_port_ib *p = &adapter->port.ib;
+	const struct vb_port_ib *p = &port->ib;
 
 	a->port_cap_flags = p->caps;
 	a->gid_tbl_len = p->gid_room;
-	a->pkey_tbl_len = atomic_load(&adapter->port.pkey_count);
+	a->pkey_tbl_len = atomic_load(&port->pkey_count);
 	a->bad_pkey_cntr = p->pkey_violations;
 	a->qkey_viol_cntr = p->qkey_violations;
 	a->lid = p->lid;
@@ -247,30 +268,29 @@ static void fill_infiniband(const struct vb_adapter *adapter,
 	a->link_layer = IBV_LINK_LAYER_INFINIBAND;
 }
 
-static void fill_port(struct vb_adapter *adapter, struct ibv_port_attr *a)
+static void fill_port(struct vb_port *p, bool rnic, struct ibv_port_attr *a)
 {
-	const struct vb_port *p = &adapter->port;
-
 	a->max_msg_sz = VB_MAX_MSG;
-	vb_mutex_lock(&adapter->port.lock);
+	vb_mutex_lock(&p->lock);
 	a->state = (enum ibv_port_state)p->state;
 	a->max_mtu = p->max_mtu;
 	a->active_mtu = p->active_mtu;
-	if (vb_adapter_is_ib(adapter))
-		fill_infiniband(adapter, a);
+	if (vb_port_is_ib(p))
+		fill_infiniband(p, a);
 	else
-		fill_ethernet(adapter, a);
-	vb_mutex_unlock(&adapter->port.lock);
+		fill_ethernet(p, rnic, a);
+	vb_mutex_unlock(&p->lock);
 }
 
 int vb_front_query_port(struct ibv_context *context, uint8_t port_num,
 			struct ibv_port_attr *attr, size_t size)
 {
+	struct vb_port *p = port_of(context, port_num);
 	struct ibv_port_attr all = { 0 };
 
-	if (port_num != PORT)
+	if (!p)
 		return vb_front_errno(-EINVAL);
-	fill_port(vb_front_context(context)->adapter, &all);
+	fill_port(p, vb_front_is_rnic(context), &all);
 	memset(attr, 0, size);
 	memcpy(attr, &all, VB_MIN(size, sizeof(all)));
 	return 0;
@@ -290,11 +310,13 @@ int(ibv_query_port)(struct ibv_context *context, uint8_t port_num,
 	return vb_front_query_port_compat(context, port_num, attr);
 }
 
-uint32_t vb_front_port_mbits(struct ibv_context *context)
+uint32_t vb_front_port_mbits(struct ibv_context *context, uint32_t port_num)
 {
-	struct vb_port *p = &vb_front_context(context)->adapter->port;
+	struct vb_port *p = port_of(context, port_num);
 	uint32_t mbits;
 
+	if (!p)
+		return 0;
 	vb_mutex_lock(&p->lock);
 	mbits = p->mbits;
 	vb_mutex_unlock(&p->lock);
@@ -306,10 +328,10 @@ uint32_t vb_front_port_mbits(struct ibv_context *context)
 static int find_gid(struct ibv_context *context, uint32_t port_num,
 		    uint32_t index, struct ibv_gid_entry *out)
 {
-	struct vb_port *p = &vb_front_context(context)->adapter->port;
+	struct vb_port *p = port_of(context, port_num);
 	struct vb_gid_entry e;
 
-	if (port_num != PORT || index >= VB_MAX_GIDS)
+	if (!p || index >= VB_MAX_GIDS)
 		return EINVAL;
 	if (!vb_port_gid(p, index, &e))
 		return ENODATA;
@@ -358,15 +380,17 @@ ssize_t _ibv_query_gid_table(struct ibv_context *context,
 			     struct ibv_gid_entry *entries, size_t max_entries,
 			     uint32_t flags, size_t entry_size)
 {
+	const unsigned ports = vb_front_context(context)->adapter->port_count;
 	struct ibv_gid_entry e;
 	size_t n = 0;
 
 	if (flags || max_entries == 0 || entry_size < sizeof(e))
 		return -EINVAL;
-	for (uint32_t i = 0; i < VB_MAX_GIDS; i++) {
+	for (uint32_t i = 0; i < ports * VB_MAX_GIDS; i++) {
 		char *to = (char *)entries + n * entry_size;
 
-		if (find_gid(context, PORT, i, &e) != 0)
+		if (find_gid(context, 1 + i / VB_MAX_GIDS, i % VB_MAX_GIDS,
+			     &e) != 0)
 			continue;
 		if (n == max_entries)
 			return -EINVAL;
@@ -393,10 +417,10 @@ int vb_front_gid_type(struct ibv_context *context, uint8_t port_num,
 int ibv_query_pkey(struct ibv_context *context, uint8_t port_num, int index,
 		   __be16 *pkey)
 {
-	const struct vb_port *p = &vb_front_context(context)->adapter->port;
+	const struct vb_port *p = port_of(context, port_num);
 
-	if (port_num != PORT || index < 0 ||
-	    index >= atomic_load(&p->pkey_count) || vb_front_is_rnic(context))
+	if (!p || index < 0 || index >= atomic_load(&p->pkey_count) ||
+	    vb_front_is_rnic(context))
 		return errno = EINVAL, -1;
 	*pkey = htobe16(vb_port_pkey(p, (unsigned)index));
 	return 0;
@@ -405,10 +429,10 @@ int ibv_query_pkey(struct ibv_context *context, uint8_t port_num, int index,
 int ibv_get_pkey_index(struct ibv_context *context, uint8_t port_num,
 		       __be16 pkey)
 {
-	const struct vb_port *p = &vb_front_context(context)->adapter->port;
-	unsigned count = atomic_load(&p->pkey_count);
+	const struct vb_port *p = port_of(context, port_num);
+	unsigned count = p ? atomic_load(&p->pkey_count) : 0;
 
-	if (port_num == PORT && !vb_front_is_rnic(context))
+	if (!vb_front_is_rnic(context))
 		for (unsigned i = 0; i < count; i++)
 			if (htobe16(vb_port_pkey(p, i)) == pkey)
 				return (int)i;

@@ -192,6 +192,12 @@ static inline int vb_wqe_put_dest(const struct vb_front_qp *qp,
 				     "an address handle of pd %u, and the "
 				     "queue pair is of pd %u",
 				     ibv_ah->pd->handle, qp->ibv.pd->handle);
+	if (ah->port != vb_qp_port(qp->core))
+		return vb_wqe_refuse(qp, EINVAL, WHY_AH,
+				     "an address handle of port %u, and the "
+				     "queue pair is at port %u",
+				     ah->port->number,
+				     vb_qp_port(qp->core)->number);
 	if (qpn > 0xffffff)
 		return vb_wqe_refuse(qp, EINVAL, WHY_FLAGS,
 				     "remote_qpn 0x%x has more than 24 bits",

@@ -21,14 +21,15 @@
 
 static off_t byte_of(const struct ibv_device *device)
 {
-	uint32_t ifindex = VB_CONTAINER_OF(device, struct vb_front_device, ibv)
-				   ->found.ifindex;
+	const struct vb_device *d =
+		&VB_CONTAINER_OF(device, struct vb_front_device, ibv)->found;
+	uint32_t number = vb_device_number(d->kind, d->ifindex);
 	struct stat ns;
 
 	if (stat("/proc/self/ns/net", &ns))
 		ns.st_ino = 0;
 	return (off_t)1 << 62 | (off_t)((uint64_t)(uint32_t)ns.st_ino << 20 |
-					(ifindex & 0xfffff));
+					(number & 0xfffff));
 }
 
 /* Acquire a read lock on byte @at of the inode; *@elsewhere: another process

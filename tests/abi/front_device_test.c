@@ -111,7 +111,7 @@ static void query_gid__index_out_of_table(void **state)
 static void query_gid_table__too_small_an_array(void **state)
 {
 	struct bench *b = *state;
-	struct vb_port *p = &vb_front_context(b->context)->adapter->port;
+	struct vb_port *p = &vb_front_context(b->context)->adapter->ports[0];
 	struct ibv_gid_entry e[2];
 
 	vb_mutex_lock(&p->lock);
@@ -161,7 +161,7 @@ static void close_device__objects_left(void **state)
 static void resolve__asks_for_the_gid_s_interface(void **state)
 {
 	struct bench *b = *state;
-	struct vb_port *p = &vb_front_context(b->context)->adapter->port;
+	struct vb_port *p = &vb_front_context(b->context)->adapter->ports[0];
 	struct ibv_ah_attr ah = { .grh.dgid.raw = { 0xfe, 0x80, [15] = 9 } };
 	uint8_t mac[ETHERNET_LL_SIZE];
 	uint16_t vlan = 1;

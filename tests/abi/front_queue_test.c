@@ -107,7 +107,7 @@ static void destroy_qp__waits_for_acknowledgement(void **state)
 	pthread_t t;
 
 	vb_async_post(async, EVENT_COMM_EST, b->core->owner);
-	vb_async_post(async, EVENT_PORT_ACTIVE, NULL);
+	vb_async_post_port(async, EVENT_PORT_ACTIVE, 1);
 	assert_int_equal(ibv_get_async_event(b->context, &e), 0);
 	assert_int_equal(e.event_type, IBV_EVENT_COMM_EST);
 	assert_ptr_equal(e.element.qp, b->qp);

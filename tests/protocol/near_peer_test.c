@@ -148,7 +148,7 @@ static void follow__a_partition_that_it_leaves(void **state)
 {
 	for (unsigned side = 0; side < SIM_SIDES; side++) {
 		struct stage *t = stage_open(&near_sim_path, 1, NULL);
-		struct vb_port *p = &t->sim.side[side].adapter.port;
+		struct vb_port *p = &t->sim.side[side].adapter.ports[0];
 
 		assert_int_equal(write_for(t, AT, VB_SEC), WC_SUCCESS);
 		atomic_store(&p->pkeys[0], (uint16_t)0x8002);

@@ -361,7 +361,7 @@ static void requester__packets_keep_their_size(void **state)
 	bench_post(b, 0, WR_WRITE, 0, BENCH_MEM / 2, 0);
 	bench_wait(b, 10);
 	update.addresses[0] = b->pair.qp[0]->route.sgid;
-	vb_port_update(&b->sim.side[0].adapter.port, &update);
+	vb_port_update(&b->sim.side[0].adapter.ports[0], &update);
 	sim_modify(&b->sim, b->pair.qp[0], QPS_SQD, 0, NULL);
 	vb_qp_query(b->pair.qp[0], &attr);
 	sim_modify(&b->sim, b->pair.qp[0], QPS_SQD, QPM_AV, &attr);

@@ -262,7 +262,7 @@ static bool is_admitted(struct vb_qp *qp, const struct sim_frame *f,
 {
 	const struct vb_frame frame = { .slid = f->slid, .dlid = f->dlid };
 
-	return !vb_adapter_is_ib(qp->adapter) ||
+	return !vb_port_is_ib(vb_qp_port(qp)) ||
 	       vb_mig_arrive(qp, &frame, pkt->bth.migrated, pkt->bth.pkey) ==
 		       CNT_COUNT;
 }
@@ -395,9 +395,9 @@ static void open_side(struct sim *s, unsigned number)
 	MUST(a->qps);
 	a->transport = s->path ? s->path->transport : &vb_ib_transport;
 	side->link.ops = &link_ops;
-	a->link = &side->link;
+	a->ports[0].link = &side->link;
 	update.addresses[0] = gid_of(number);
-	vb_port_update(&a->port, &update);
+	vb_port_update(&a->ports[0], &update);
 	MUST(vb_pd_create(a, &side->pd) == 0);
 	MUST(vb_async_init(&side->async) == 0);
 	MUST(fcntl(side->async.fd, F_SETFL, O_NONBLOCK) == 0);
@@ -424,8 +424,8 @@ void sim_open_as(struct sim *s, uint64_t seed, const struct sim_path *path)
 void sim_make_ib(struct sim *s)
 {
 	for (unsigned i = 0; i < SIM_SIDES; i++) {
-		s->side[i].adapter.addressing = &vb_addressing_ib;
-		atomic_store(&s->side[i].adapter.port.lmc, 1);
+		s->side[i].adapter.ports[0].addressing = &vb_addressing_ib;
+		atomic_store(&s->side[i].adapter.ports[0].lmc, 1);
 	}
 }
 
@@ -577,7 +577,7 @@ void sim_to_rtr(struct sim *s, struct sim_pair *p, unsigned side,
 
 	sim_modify(s, p->qp[side], QPS_INIT, way->init, &a);
 	a.dest_qp_num = p->qp[!side]->qpn;
-	if (vb_adapter_is_ib(p->qp[side]->adapter))
+	if (vb_port_is_ib(vb_qp_port(p->qp[side])))
 		a.av = sim_ib_av(!side, 0);
 	else
 		a.av = (struct vb_av){ .dgid = gid_of(!side),

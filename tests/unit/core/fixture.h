@@ -95,7 +95,7 @@ static inline int set_up(void **state)
 	assert_non_null(f);
 	memset(&told, 0, sizeof(told));
 	assert_int_equal(vb_adapter_init(&f->a, "test"), 0);
-	set_up_port(&f->a.port);
+	set_up_port(&f->a.ports[0]);
 	f->a.qps = vb_idtab_create(1u << 15, 2);
 	assert_non_null(f->a.qps);
 	f->a.qpn_base = QPN_BASE;

@@ -39,8 +39,8 @@ static struct rig rig_up(void **state)
 	struct rig r = { .f = *state };
 	struct vb_qp_attr attr = good_attr(QPS_RTR);
 
-	r.f->a.addressing = &vb_addressing_ib;
-	atomic_store(&r.f->a.port.lmc, 1);
+	r.f->a.ports[0].addressing = &vb_addressing_ib;
+	atomic_store(&r.f->a.ports[0].lmc, 1);
 	r.qp = make(r.f, init_of(r.f));
 	assert_int_equal(modify(r.qp, QPS_INIT, TO_INIT), 0);
 	attr.av = av_of(PRIMARY, 0);
@@ -52,8 +52,8 @@ static struct rig rig_up(void **state)
 static void rig_down(struct rig *r)
 {
 	vb_qp_destroy(r->qp);
-	atomic_store(&r->f->a.port.lmc, 0);
-	r->f->a.addressing = &vb_addressing_roce;
+	atomic_store(&r->f->a.ports[0].lmc, 0);
+	r->f->a.ports[0].addressing = &vb_addressing_roce;
 }
 
 static int set(struct rig *r, uint32_t mask, struct vb_qp_attr attr)
@@ -188,11 +188,11 @@ static void modify__refusals(void **state)
 	assert_int_equal(r.qp->attr.alt_port_num, 0);
 	assert_int_equal(state_of(&r), MIG_MIGRATED);
 	/* RoCE has no alternate path */
-	r.f->a.addressing = &vb_addressing_roce;
+	r.f->a.ports[0].addressing = &vb_addressing_roce;
 	assert_int_equal(rearm(&r), -EINVAL);
 	assert_int_equal(set(&r, QPM_PATH_MIG_STATE, alternate(MIG_MIGRATED)),
 			 0);
-	r.f->a.addressing = &vb_addressing_ib;
+	r.f->a.ports[0].addressing = &vb_addressing_ib;
 	rig_down(&r);
 }
 
@@ -294,12 +294,12 @@ static void fail_over__a_path_that_is_invalid_now(void **state)
 	struct rig r = rig_up(state);
 
 	arm(&r);
-	atomic_store(&r.f->a.port.pkeys[0], 0);
+	atomic_store(&r.f->a.ports[0].pkeys[0], 0);
 	assert_false(fail_over(&r));
 	assert_event(r.f, EVENT_PATH_MIG_ERR);
 	assert_int_equal(r.qp->route.ib.dlid, PRIMARY);
 	assert_int_equal(state_of(&r), MIG_MIGRATED);
-	atomic_store(&r.f->a.port.pkeys[0], VB_PKEY_ALL);
+	atomic_store(&r.f->a.ports[0].pkeys[0], VB_PKEY_ALL);
 	rig_down(&r);
 }
 

@@ -209,7 +209,7 @@ static void try_extra(struct vb_qp *qp, int from, int to)
 {
 	/* Only InfiniBand has alternate paths. */
 	const uint32_t lacking =
-		vb_adapter_is_ib(qp->adapter) ? 0 : QPM_ALT_PATH;
+		vb_port_is_ib(vb_qp_port(qp)) ? 0 : QPM_ALT_PATH;
 	const struct rule *r = rule_of(qp, from, to);
 
 	if (!is_legal(qp, from, to))
@@ -237,10 +237,10 @@ static void moves__one_attribute_more_on_infiniband(void **state)
 {
 	struct fixture *f = *state;
 
-	f->a.addressing = &vb_addressing_ib;
-	f->a.port.gids[1].type = GID_IB;
+	f->a.ports[0].addressing = &vb_addressing_ib;
+	f->a.ports[0].gids[1].type = GID_IB;
 	each_pair(f, try_extra);
-	f->a.addressing = &vb_addressing_roce;
+	f->a.ports[0].addressing = &vb_addressing_roce;
 }
 
 static void moves__without_state_stay(void **state)
@@ -396,7 +396,7 @@ static void route__filled_and_completed_by_the_link(void **state)
 	struct vb_qp_attr attr = good_attr(QPS_RTR);
 	const struct vb_gid sgid = IPV4_GID;
 
-	f->a.link = &fake_link;
+	f->a.ports[0].link = &fake_link;
 	attr.av.dgid.raw[15] = 99;
 	attr.av.traffic_class = 0x68;
 	attr.av.hop_limit = 3;
@@ -451,7 +451,7 @@ static void mtu__no_more_than_the_interface_carries(void **state)
 		struct vb_qp_attr attr = good_attr(QPS_RTR);
 
 		update.mtu = rows[i].netdev;
-		vb_port_update(&f->a.port, &update);
+		vb_port_update(&f->a.ports[0], &update);
 		attr.path_mtu = rows[i].path;
 		bring_to(qp, QPS_INIT);
 		assert_int_equal(vb_qp_modify(qp, &attr, TO_RTR, 0), 0);
@@ -530,19 +530,107 @@ static void modify__a_group_is_no_peer(void **state)
 	struct vb_qp_attr attr = good_attr(QPS_RTR);
 
 	bring_to(qp, QPS_INIT);
-	f->a.addressing = &vb_addressing_ib;
+	f->a.ports[0].addressing = &vb_addressing_ib;
 	attr.cur_qp_state = QPS_INIT;
 	attr.av.dlid = 0xc001;
 	assert_int_equal(vb_qp_modify(qp, &attr, TO_RTR, 0), -EINVAL);
 	attr.av.dlid = 5;
 	assert_int_equal(vb_qp_modify(qp, &attr, TO_RTR, 0), 0);
-	f->a.addressing = &vb_addressing_roce;
+	f->a.ports[0].addressing = &vb_addressing_roce;
+	vb_qp_destroy(qp);
+}
+
+/* A queue pair goes by the port that INIT names, with that port's tables. */
+static void port__of_two(void **state)
+{
+	struct fixture *f = *state;
+	struct vb_qp *qp = make(f, init_of(f));
+	struct vb_qp_attr attr = good_attr(QPS_INIT);
+	struct vb_port *second = &f->a.ports[1];
+
+	attr.port_num = 2;
+	assert_int_equal(vb_qp_modify(qp, &attr, TO_INIT, 0), -EINVAL);
+	f->a.port_count = 2;
+	attr.pkey_index = 1;
+	assert_int_equal(vb_qp_modify(qp, &attr, TO_INIT, 0), -EINVAL);
+	atomic_store(&second->pkeys[1], 0x8001);
+	atomic_store(&second->pkey_count, 2);
+	assert_ptr_equal(vb_qp_port(qp), &f->a.ports[0]);
+	assert_int_equal(vb_qp_modify(qp, &attr, TO_INIT, 0), 0);
+	assert_ptr_equal(vb_qp_port(qp), second);
+	/* the address of RTR is one of that port */
+	attr = good_attr(QPS_RTR);
+	attr.cur_qp_state = QPS_INIT;
+	second->addressing = &vb_addressing_ib;
+	second->active_mtu = 5;
+	attr.av.dlid = 5;
+	attr.av.is_global = false;
+	assert_int_equal(attr.av.port_num, 1);
+	assert_int_equal(vb_qp_modify(qp, &attr, TO_RTR, 0), -EINVAL);
+	attr.av.port_num = 2;
+	assert_int_equal(vb_qp_modify(qp, &attr, TO_RTR, 0), 0);
+	assert_int_equal(qp->route.ib.dlid, 5);
+	assert_int_equal(modify(qp, QPS_RESET, QPM_STATE), 0);
+	assert_ptr_equal(vb_qp_port(qp), &f->a.ports[0]);
+	second->addressing = &vb_addressing_roce;
+	f->a.port_count = 1;
+	vb_qp_destroy(qp);
+}
+
+/* A connection leaves its port in SQD, and only with an address there. */
+static void port__changes_with_the_address(void **state)
+{
+	struct fixture *f = *state;
+	struct vb_qp *qp = make(f, init_of(f));
+	struct vb_qp_attr attr = good_attr(QPS_SQD);
+
+	f->a.port_count = 2;
+	bring_to(qp, QPS_RTS);
+	assert_int_equal(modify(qp, QPS_SQD, QPM_STATE), 0);
+	attr.qp_state = QPS_SQD;
+	attr.port_num = attr.av.port_num = 2;
+	assert_int_equal(vb_qp_modify(qp, &attr, QPM_STATE | QPM_PORT, 0),
+			 -EINVAL);
+	f->a.ports[1].addressing = &vb_addressing_ib;
+	attr.av.dlid = 5;
+	attr.av.is_global = false;
+	assert_int_equal(
+		vb_qp_modify(qp, &attr, QPM_STATE | QPM_PORT | QPM_AV, 0), 0);
+	assert_ptr_equal(vb_qp_port(qp), &f->a.ports[1]);
+	assert_int_equal(qp->route.ib.dlid, 5);
+	f->a.ports[1].addressing = &vb_addressing_roce;
+	f->a.port_count = 1;
+	vb_qp_destroy(qp);
+}
+
+/* Raw packets go by one socket, which is that of the first Ethernet port. */
+static void port__of_raw_packets(void **state)
+{
+	struct fixture *f = *state;
+	struct vb_qp_init init = init_of(f);
+	struct vb_qp_attr attr = good_attr(QPS_INIT);
+	struct vb_qp *qp;
+
+	init.type = QPT_RAW_PACKET;
+	qp = make(f, init);
+	f->a.port_count = 2;
+	f->a.ports[0].addressing = &vb_addressing_ib;
+	attr.port_num = 1;
+	assert_int_equal(vb_qp_modify(qp, &attr, QPM_STATE | QPM_PORT, 0),
+			 -EINVAL);
+	attr.port_num = 2;
+	assert_int_equal(vb_qp_modify(qp, &attr, QPM_STATE | QPM_PORT, 0), 0);
+	f->a.ports[0].addressing = &vb_addressing_roce;
+	f->a.port_count = 1;
 	vb_qp_destroy(qp);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		TEST(port__of_two),
+		TEST(port__changes_with_the_address),
+		TEST(port__of_raw_packets),
 		TEST(moves__each_pair_with_what_it_needs),
 		TEST(modify__a_group_is_no_peer),
 		TEST(moves__each_pair_less_one_attribute),

@@ -187,7 +187,7 @@ static void devices_list__guids(void **state)
 	assert_true(a->guid != 0);
 	assert_true(a->guid == b->guid);
 	assert_int_equal(a->ifindex, 1);
-	assert_string_equal(a->netdev, "lo");
+	assert_string_equal(a->port[0].netdev, "lo");
 	free(a);
 	free(b);
 	if (!has_eth)

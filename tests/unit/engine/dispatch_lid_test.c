@@ -19,7 +19,7 @@ static void dispatch__datagrams_with_a_dgid(void **state)
 	};
 	struct rig *r = rig_of(*state, QPT_UD, QPS_RTS);
 
-	r->f->a.addressing = &vb_addressing_ib;
+	r->f->a.ports[0].addressing = &vb_addressing_ib;
 	set_gid_types(r, GID_IB);
 	for (unsigned i = 0; i < VB_COUNT(rows); i++) {
 		datagram_from(r, &address, -1);
@@ -29,7 +29,7 @@ static void dispatch__datagrams_with_a_dgid(void **state)
 		r->e.rxq.frames[0].dlid = rows[i].dlid;
 		assert_int_equal(dispatch(r, 0), rows[i].comes);
 	}
-	r->f->a.addressing = &vb_addressing_roce;
+	r->f->a.ports[0].addressing = &vb_addressing_roce;
 	rig_down(r);
 }
 
@@ -46,24 +46,24 @@ static void dispatch__connections_compare_lids(void **state)
 	};
 	struct rig *r = rig_up(*state, QPS_RTS);
 
-	r->f->a.addressing = &vb_addressing_ib;
+	r->f->a.ports[0].addressing = &vb_addressing_ib;
 	r->qp->route.ib = (struct vb_lid_path){ .dlid = 8 };
 	for (unsigned i = 0; i < VB_COUNT(rows); i++) {
 		struct vb_frame *f = add_frame(r, CODE_SEND_ONLY);
 
-		atomic_store(&r->f->a.port.lmc, rows[i].lmc);
+		atomic_store(&r->f->a.ports[0].lmc, rows[i].lmc);
 		f->src = f->dst = NULL;
 		f->slid = rows[i].slid;
 		f->dlid = 1;
 		assert_int_equal(dispatch(r, 0), rows[i].comes);
 	}
-	atomic_store(&r->f->a.port.lmc, 0);
-	r->f->a.addressing = &vb_addressing_roce;
+	atomic_store(&r->f->a.ports[0].lmc, 0);
+	r->f->a.ports[0].addressing = &vb_addressing_roce;
 	rig_down(r);
 }
 
-/* A queue pair that is armed takes frames by both paths, and follows its peer to
- * the alternate one. */
+/* A queue pair that is armed takes frames by both paths, and follows its peer
+ * to the alternate one. */
 static void dispatch__an_armed_one_follows(void **state)
 {
 	static const struct {
@@ -81,12 +81,11 @@ static void dispatch__an_armed_one_follows(void **state)
 	struct rig *r = rig_up(*state, QPS_RTS);
 	struct vb_qp *qp = r->qp;
 
-	r->f->a.addressing = &vb_addressing_ib;
-	atomic_store(&r->f->a.port.lmc, 1);
+	r->f->a.ports[0].addressing = &vb_addressing_ib;
+	atomic_store(&r->f->a.ports[0].lmc, 1);
 	qp->route.ib = (struct vb_lid_path){ .dlid = 8 };
-	qp->attr.alt_av = (struct vb_av){ .dlid = 9,
-					  .src_path_bits = 1,
-					  .port_num = 1 };
+	qp->attr.alt_av =
+		(struct vb_av){ .dlid = 9, .src_path_bits = 1, .port_num = 1 };
 	qp->attr.alt_port_num = 1;
 	qp->alt_route.ib = (struct vb_lid_path){ .dlid = 9, .path_bits = 1 };
 	qp->attr.path_mig_state = MIG_ARMED;
@@ -104,8 +103,8 @@ static void dispatch__an_armed_one_follows(void **state)
 	}
 	assert_int_equal(qp->route.ib.dlid, 9);
 	assert_event(r->f, EVENT_PATH_MIG);
-	atomic_store(&r->f->a.port.lmc, 0);
-	r->f->a.addressing = &vb_addressing_roce;
+	atomic_store(&r->f->a.ports[0].lmc, 0);
+	r->f->a.ports[0].addressing = &vb_addressing_roce;
 	rig_down(r);
 }
 
@@ -115,8 +114,8 @@ static void dispatch__datagrams_tell_their_path_bits(void **state)
 	static const struct vb_gid group = { { 0xff, 0x12, [15] = 1 } };
 	struct rig *r = rig_of(*state, QPT_UD, QPS_RTS);
 
-	r->f->a.addressing = &vb_addressing_ib;
-	atomic_store(&r->f->a.port.lmc, 3);
+	r->f->a.ports[0].addressing = &vb_addressing_ib;
+	atomic_store(&r->f->a.ports[0].lmc, 3);
 	datagram_from(r, NULL, -1);
 	r->e.rxq.frames[0].dst = NULL;
 	r->e.rxq.frames[0].dlid = 0x15;
@@ -127,8 +126,8 @@ static void dispatch__datagrams_tell_their_path_bits(void **state)
 	r->e.rxq.frames[0].dlid = 0xc005;
 	assert_int_equal(dispatch(r, 0), 1);
 	assert_int_equal(heard.path_bits, 0);
-	atomic_store(&r->f->a.port.lmc, 0);
-	r->f->a.addressing = &vb_addressing_roce;
+	atomic_store(&r->f->a.ports[0].lmc, 0);
+	r->f->a.ports[0].addressing = &vb_addressing_roce;
 	rig_down(r);
 }
 

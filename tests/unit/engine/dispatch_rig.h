@@ -134,7 +134,7 @@ static inline void datagram_from(struct rig *r, const struct vb_gid *src,
 
 static inline void set_gid_types(struct rig *r, enum vb_gid_type type)
 {
-	struct vb_port *p = &r->f->a.port;
+	struct vb_port *p = &r->f->a.ports[0];
 
 	vb_mutex_lock(&p->lock);
 	for (unsigned i = 0; i < p->gid_count; i++)

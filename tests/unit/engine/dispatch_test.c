@@ -420,19 +420,19 @@ static void dispatch__an_adapter_of_two_links(void **state)
 {
 	struct vb_link v1 = { 0 }, v2 = { 0 }, both = { 0 }, fabric = { 0 };
 	struct rig *r = rig_up(*state, QPS_RTS);
-	struct vb_link *own = r->f->a.link;
+	struct vb_link *own = r->f->a.ports[0].link;
 
 	r->e.link = &v2;
 	r->e.roce.v1 = &v1;
 	r->e.roce.both = &both;
-	r->f->a.link = &both;
+	r->f->a.ports[0].link = &both;
 	assert_int_equal(dispatch_from(r, &v1), 1);
 	assert_int_equal(dispatch_from(r, &v2), 1);
 	assert_int_equal(dispatch_from(r, &fabric), 0);
-	r->f->a.link = &v2;
+	r->f->a.ports[0].link = &v2;
 	assert_int_equal(dispatch_from(r, &v1), 0);
 	assert_int_equal(dispatch_from(r, &v2), 1);
-	r->f->a.link = own;
+	r->f->a.ports[0].link = own;
 	rig_down(r);
 }
 

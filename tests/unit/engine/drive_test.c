@@ -99,9 +99,10 @@ static int set_up(void **state)
 	fake.now = VB_SEC;
 	fake.deadline = VB_NEVER;
 	fake.link.ops = &link_ops;
-	fake.adapter.link = e->link = &fake.link;
+	fake.adapter.ports[0].link = e->link = &fake.link;
 	for (unsigned i = 0; i < QPS; i++) {
 		fake.qp[i].adapter = &fake.adapter;
+		fake.qp[i].port = &fake.adapter.ports[0];
 		fake.qp[i].ops = &ops;
 		fake.qp[i].local_at = VB_NEVER;
 		fake.qp[i].priv[PRIV_ENGINE] = &fake.eq[i];

@@ -82,6 +82,7 @@ static void make_fabric(void)
 	r.bell = bell[1];
 	r.control = control[1];
 	r.fabric.oa = &r.oa;
+	r.fabric.port = &r.oa.adapter.ports[0];
 	r.fabric.control = control[0];
 	r.fabric.slot = 3;
 	r.fabric.own = aligned_alloc(4096, RING_BYTES);
@@ -104,7 +105,7 @@ static void make_qp(void)
 	r.ops.send = steps_nothing;
 	r.ops.can_wait = cannot_wait;
 	r.ops.deadline = never;
-	r.f->a.link = r.fabric.link;
+	r.f->a.ports[0].link = r.fabric.link;
 	r.qp = make(r.f, init);
 	r.qp->ops = &r.ops;
 	r.qp->priv[PRIV_ENGINE] = &r.eq;
@@ -112,7 +113,7 @@ static void make_qp(void)
 	r.eq.timer_at = VB_NEVER;
 	vb_timer_init(&r.eq.timer);
 	bring_to(r.qp, QPS_RTS);
-	r.f->a.addressing = &vb_addressing_ib;
+	r.f->a.ports[0].addressing = &vb_addressing_ib;
 	r.oa.adapter.qpn_base = r.f->a.qpn_base;
 	post_recv(r.qp, RECV_ID);
 }
@@ -126,7 +127,8 @@ static int start(void **state)
 		return -1;
 	r.f = *state;
 	make_engine();
-	vb_port_init(&r.oa.adapter.port);
+	r.oa.adapter.port_count = 1;
+	vb_port_init(&r.oa.adapter.ports[0]);
 	r.watcher.async = &r.f->async;
 	r.oa.watchers = &r.watcher;
 	make_fabric();
@@ -147,7 +149,7 @@ static int finish(void **state)
 	close(r.fabric.control);
 	close(r.e.control_fd);
 	close(atomic_load(&r.e.fabric_fd));
-	vb_port_fini(&r.oa.adapter.port);
+	vb_port_fini(&r.oa.adapter.ports[0]);
 	return tear_down(state);
 }
 
@@ -170,7 +172,7 @@ static void fabric__nothing_is_polled_of_one_that_ended(void **state)
 
 static void fabric__its_end_is_an_error_of_port_and_device(void **state)
 {
-	struct vb_port *p = &r.oa.adapter.port;
+	struct vb_port *p = &r.oa.adapter.ports[0];
 	struct vb_gid_entry gid;
 
 	end_process();
@@ -182,6 +184,38 @@ static void fabric__its_end_is_an_error_of_port_and_device(void **state)
 	assert_int_equal(p->ib.lid, LID);
 	assert_int_equal(vb_port_pkey(p, 0), 0xffff);
 	assert_true(vb_port_gid(p, 0, &gid));
+}
+
+/* Take an event of a port, and return the port's number. */
+static unsigned port_told(enum vb_event_type type)
+{
+	struct vb_event e;
+
+	assert_true(is_readable(r.f->async.fd));
+	assert_int_equal(vb_async_take(&r.f->async, &e), 0);
+	assert_int_equal(e.type, type);
+	assert_null(e.object);
+	return e.port;
+}
+
+/* An adapter is lost only with the last of its ports. */
+static void fabric__the_other_port_goes_on(void **state)
+{
+	struct vb_port *other = &r.oa.adapter.ports[1];
+
+	r.oa.adapter.port_count = 2;
+	vb_port_init(other);
+	other->number = 2;
+	end_process();
+	assert_int_equal(port_told(EVENT_PORT_ERR), 1);
+	assert_false(is_readable(r.f->async.fd));
+	vb_ports_tell(&r.oa, other, PORT_UP);
+	assert_int_equal(port_told(EVENT_PORT_ACTIVE), 2);
+	vb_ports_tell(&r.oa, other, PORT_WENT_DOWN | PORT_GONE);
+	assert_int_equal(port_told(EVENT_PORT_ERR), 2);
+	assert_int_equal(port_told(EVENT_DEVICE_FATAL), 2);
+	assert_false(is_readable(r.f->async.fd));
+	vb_port_fini(other);
 }
 
 static void fabric__its_end_flushes_queue_pairs(void **state)
@@ -259,11 +293,11 @@ static void fabric__other_adapters_go_on(void **state)
 	struct vb_link *other = link_of(say_no);
 
 	/* the adapter of another fabric, with the same slot */
-	r.f->a.link = other;
+	r.f->a.ports[0].link = other;
 	end_process();
 	assert_int_equal(atomic_load(&r.qp->state), QPS_RTS);
 	assert_empty(r.f->cq);
-	r.f->a.link = r.fabric.link;
+	r.f->a.ports[0].link = r.fabric.link;
 	other->ops->close(other);
 }
 
@@ -323,6 +357,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		OF_FABRIC(fabric__nothing_is_polled_of_one_that_ended),
 		OF_FABRIC(fabric__its_end_is_an_error_of_port_and_device),
+		OF_FABRIC(fabric__the_other_port_goes_on),
 		OF_FABRIC(fabric__its_end_flushes_queue_pairs),
 		OF_FABRIC(fabric__its_end_waits_for_no_lock),
 		OF_FABRIC(fabric__a_broken_ring_is_its_end),

@@ -65,7 +65,7 @@ static int start(void **state)
 	init = init_of(r.f);
 	init.type = QPT_UD;
 	r.qp = make(r.f, init);
-	r.f->a.link = &r.link;
+	r.f->a.ports[0].link = &r.link;
 	return 0;
 }
 

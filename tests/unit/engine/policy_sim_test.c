@@ -462,6 +462,7 @@ static void begin(uint64_t seed)
 	for (unsigned i = 0; i < QPS; i++) {
 		sim.due[i] = VB_NEVER;
 		sim.qp[i].adapter = &sim.adapter;
+		sim.qp[i].port = &sim.adapter.ports[0];
 		sim.qp[i].ops = &transport;
 		sim.qp[i].local_at = VB_NEVER;
 		sim.qp[i].priv[PRIV_ENGINE] = &sim.eq[i];

@@ -115,7 +115,7 @@ static struct fixture *begin(void **state, const struct vb_transport *t)
 	/* The code only asks whether near exists; no field is read. */
 	atomic_store(&fake.e.near, (struct vb_near *)&fake);
 	f->a.transport = t;
-	f->a.link = &link;
+	f->a.ports[0].link = &link;
 	return f;
 }
 
@@ -232,7 +232,7 @@ static void enter__a_peer_at_the_own_lid(void **state)
 	struct fixture *f = begin(state, &vb_mux_transport);
 	struct vb_qp *here, *there;
 
-	f->a.addressing = &vb_addressing_ib;
+	f->a.ports[0].addressing = &vb_addressing_ib;
 	fake.lid = OWN_LID;
 	here = connected_to(f, OWN_LID);
 	assert_ptr_equal(here->ops, &near_or_packets);
@@ -249,7 +249,7 @@ static void enter__one_with_an_alternate_path(void **state)
 	struct vb_qp *qp = make(f, init_of(f));
 	struct vb_qp_attr attr = good_attr(QPS_RTR);
 
-	f->a.addressing = &vb_addressing_ib;
+	f->a.ports[0].addressing = &vb_addressing_ib;
 	fake.lid = OWN_LID;
 	assert_int_equal(modify(qp, QPS_INIT, TO_INIT), 0);
 	attr.av = (struct vb_av){ .dlid = OWN_LID, .port_num = 1 };
@@ -281,18 +281,18 @@ static void follow__the_port(void **state)
 						(1u << VB_QPN_BITS) };
 	struct vb_qp *qp;
 
-	f->a.addressing = &vb_addressing_ib;
+	f->a.ports[0].addressing = &vb_addressing_ib;
 	fake.e.qps = f->a.qps;
 	fake.lid = OWN_LID;
-	set_port_state(&f->a.port, PORT_ACTIVE);
+	set_port_state(&f->a.ports[0], PORT_ACTIVE);
 	qp = connected_to(f, OWN_LID);
 	assert_int_equal(fake.follows, 1);
 	assert_true(fake.reaches);
-	set_port_state(&f->a.port, PORT_INIT);
+	set_port_state(&f->a.ports[0], PORT_INIT);
 	port_changes(&f->a);
 	assert_int_equal(fake.follows, 2);
 	assert_false(fake.reaches);
-	set_port_state(&f->a.port, PORT_ACTIVE);
+	set_port_state(&f->a.ports[0], PORT_ACTIVE);
 	fake.lid = OTHER_LID;
 	port_changes(&f->a);
 	assert_int_equal(fake.follows, 3);
@@ -315,10 +315,10 @@ static void follow__waits_for_no_lock(void **state)
 	vb_time later = vb_now() + VB_SEC;
 	struct vb_qp *qp;
 
-	f->a.addressing = &vb_addressing_ib;
+	f->a.ports[0].addressing = &vb_addressing_ib;
 	fake.e.qps = f->a.qps;
 	fake.lid = OWN_LID;
-	set_port_state(&f->a.port, PORT_ACTIVE);
+	set_port_state(&f->a.ports[0], PORT_ACTIVE);
 	qp = connected_to(f, OWN_LID);
 	/* as another thread does, so that this one may take other locks */
 	assert_true(vb_mutex_grab(&qp->drive));

@@ -36,7 +36,7 @@
 static const char text[] = "Switch 8 \"S1\"\n"
 			   "[1] \"H1\"[1]\n"
 			   "[2] \"H2\"[1]\n"
-			   "Hca 1 \"H1\"\n"
+			   "Hca 2 \"H1\"\n"
 			   "[1] \"S1\"[1]\n"
 			   "Hca 1 \"H2\"\n"
 			   "[1] \"S1\"[2]\n";
@@ -107,6 +107,9 @@ static int finish(void **state)
 
 /* --- programs --- */
 
+/* the port of an adapter at which programs attach */
+static uint8_t at_port = 1;
+
 /* Ask for the slot @slot at the adapter @node; 0: any. 0, or the fabric's
  * -errno, and @p has nothing then. */
 static int ask_for(struct program *p, const char *node, uint16_t slot,
@@ -120,7 +123,7 @@ static int ask_for(struct program *p, const char *node, uint16_t slot,
 	memset(p, 0, sizeof(*p));
 	snprintf(place.fabric, sizeof(place.fabric), "%s", w.name);
 	snprintf(place.node, sizeof(place.node), "%s", node);
-	where = vb_fabric_where(VERBS_ATTACH, &place, 1);
+	where = vb_fabric_where(VERBS_ATTACH, &place, at_port);
 	where.slot = slot;
 	p->control = vb_fabric_reach(&place);
 	assert_true(p->control >= 0);
@@ -614,6 +617,32 @@ static void verbs__a_slot_that_is_asked_for(void **state)
 	leave(&other);
 }
 
+/* A program with two ports of an adapter has one slot at both, because its
+ * queue pairs have one number. */
+static void verbs__one_slot_at_two_ports(void **state)
+{
+	struct program first, second, other;
+	int fds[VERBS_FDS];
+
+	attach_as(&first, "H1", 417);
+	at_port = 2;
+	attach_as(&second, "H1", 417);
+	assert_int_equal(ask_for(&other, "H1", 417, fds), -EADDRINUSE);
+	leave(&first);
+	assert_int_equal(ask_for(&other, "H1", 417, fds), -EADDRINUSE);
+	/* a program that asks for none gets one that is free at all ports */
+	attach_as(&first, "H1", 418);
+	at_port = 1;
+	for (unsigned i = 0; i < 5; i++) {
+		attach(&other, "H1");
+		assert_int_not_equal(other.port.slot, 417);
+		assert_int_not_equal(other.port.slot, 418);
+		leave(&other);
+	}
+	leave(&first);
+	leave(&second);
+}
+
 static void verbs__places_differ(void **state)
 {
 	struct program one, two, other;
@@ -633,6 +662,7 @@ int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, start, finish)
 	const struct CMUnitTest tests[] = {
+		TEST(verbs__one_slot_at_two_ports),
 		TEST(verbs__frames_cross_the_switch),
 		TEST(verbs__two_of_one_adapter),
 		TEST(verbs__only_what_a_program_may_send),

@@ -74,6 +74,7 @@ static struct vb_grant VB_UNCHECKED grant(struct registries *t, uint32_t index,
 	static struct vb_qp qp;
 
 	qp.adapter = &t->a;
+	qp.port = &t->a.ports[0];
 	qp.pd = &(struct vb_pd){ .id = 9 };
 	/* Showing a queue pair writes key_mask and key_inv of the adapter. */
 	vb_registry_show(t->own, &qp, &(struct vb_registry_name){ .life = 1 });
@@ -182,7 +183,9 @@ static void VB_UNCHECKED view__follows_the_queue_pair(void **state)
 {
 	struct registries *t = *state;
 	struct vb_pd pd = { .id = 4 };
-	struct vb_qp qp = { .adapter = &t->a, .pd = &pd, .index = 77 };
+	struct vb_qp qp = {
+		.adapter = &t->a, .port = &t->a.ports[0], .pd = &pd, .index = 77
+	};
 	uint32_t qpn = SLOT << VB_QPN_BITS | 77;
 	struct vb_registry_view v;
 

@@ -20,20 +20,22 @@
 
 static struct vb_nl_device devices[] = {
 	{ .name = "roce_a",
-	  .netdev = "a",
+	  .ports = 1,
+	  .port = { { .netdev = "a",
+		      .ifindex = 3,
+		      .state = 4,
+		      .phys_state = 5 } },
 	  .index = 3,
-	  .ifindex = 3,
 	  .node_type = 1,
-	  .state = 4,
-	  .phys_state = 5,
 	  .guid = 0x1122 },
 	{ .name = "iw_a",
-	  .netdev = "a",
+	  .ports = 1,
+	  .port = { { .netdev = "a",
+		      .ifindex = 3,
+		      .state = 1,
+		      .phys_state = 3 } },
 	  .index = 1000003,
-	  .ifindex = 3,
-	  .node_type = 4,
-	  .state = 1,
-	  .phys_state = 3 },
+	  .node_type = 4 },
 };
 static struct vb_census_row rows[QPS + 1];
 static struct vb_census_sum sums[] = {

@@ -76,6 +76,7 @@ struct rcm_id *fake_id(struct rdma_event_channel *channel,
 	id->device = &fake_device;
 	pub->verbs = &context;
 	pub->pd = &pd;
+	pub->port_num = FAKE_PORT;
 	id->state = state;
 	id->in_broker = true;
 	memcpy(&pub->route.addr.src_storage, &from, sizeof(from));

@@ -52,6 +52,8 @@ extern struct fake fake;
 int fake_setup(void **state);
 
 /* The device, and a queue pair and a context that belong to it. */
+/* the port of fake ids: not the first one, which is every number's default */
+#define FAKE_PORT 2
 extern struct rcm_device fake_device;
 extern struct ibv_qp fake_qp;
 

@@ -97,7 +97,7 @@ static void init__access_by_granted_depth(void **state)
 
 	(void)mask_of(rc, IBV_QPS_INIT, &a);
 	assert_int_equal(a.qp_access_flags, all);
-	assert_int_equal(a.port_num, 1);
+	assert_int_equal(a.port_num, FAKE_PORT);
 	rc->responder_resources = 0;
 	(void)mask_of(rc, IBV_QPS_INIT, &a);
 	assert_int_equal(a.qp_access_flags, IBV_ACCESS_REMOTE_WRITE);
@@ -120,7 +120,7 @@ static void rtr_rts__values(void **state)
 	assert_int_equal(a.path_mtu, IBV_MTU_1024);
 	assert_int_equal(a.max_dest_rd_atomic, 4);
 	assert_int_equal(a.ah_attr.is_global, 1);
-	assert_int_equal(a.ah_attr.port_num, 1);
+	assert_int_equal(a.ah_attr.port_num, FAKE_PORT);
 	assert_int_equal(a.ah_attr.grh.sgid_index, 3);
 	assert_int_equal(a.ah_attr.grh.hop_limit, 64);
 	assert_int_equal(a.ah_attr.grh.traffic_class, 0x20);
