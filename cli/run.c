@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "base/defs.h"
+#include "cli/commands.h"
 #include "cli/program.h"
 #include "engine/sysfs_tree.h"
 
@@ -371,45 +372,32 @@ int vb_cli_run_program(char *devices, char **argv)
 	const struct wish w = { 0 };
 
 	if (!choose_devices(devices) || !set_up(argv[0], &w))
-		return EXIT_USAGE;
+		return EXIT_NO_START;
 	return become(argv);
-}
-
-static int usage(void)
-{
-	fprintf(stderr, "usage: verbena run [--device SPEC]... "
-			"[--rsockets[=all]] [--namespace] [--] "
-			"PROGRAM [ARG]...\n");
-	return EXIT_USAGE;
 }
 
 int vb_cli_run(int argc, char **argv)
 {
-	static const struct option options[] = {
-		{ "device", required_argument, NULL, 'd' },
-		{ "rsockets", optional_argument, NULL, 'r' },
-		{ "namespace", no_argument, NULL, 'n' },
-		{ 0 },
-	};
 	char *devices = NULL;
 	struct wish w = { 0 };
 	int o;
 
-	/* The leading + ends the options at the program's name, because later
-	 * options are the program's. */
-	while ((o = getopt_long(argc, argv, "+d:", options, NULL)) != -1) {
-		if (o == 'r' && (!optarg || strcmp(optarg, "all") == 0))
-			w.rsockets = optarg ? optarg : "tcp";
-		else if (o == 'n')
+	while ((o = vb_cli_next_option("run", argc, argv)) != -1) {
+		if (o == '?')
+			return EXIT_USAGE;
+		if (o == 'n')
 			w.namespace = true;
-		else if (o != 'd' || !vb_cli_add_device(&devices, optarg))
-			return usage();
+		else if (o == 'd' && !vb_cli_add_device(&devices, optarg))
+			return EXIT_NO_START;
+		else if (o == 'r' && optarg && strcmp(optarg, "all") != 0)
+			return vb_cli_refuse_value("run", "rsockets", optarg,
+						   "\"all\"");
+		else if (o == 'r')
+			w.rsockets = optarg ? optarg : "tcp";
 	}
 	if (optind == argc)
-		return usage();
-	if (!choose_devices(devices))
-		return EXIT_USAGE;
-	if (!set_up(argv[optind], &w))
-		return EXIT_USAGE;
+		return vb_cli_refuse("run", "no program was named");
+	if (!choose_devices(devices) || !set_up(argv[optind], &w))
+		return EXIT_NO_START;
 	return become(argv + optind);
 }
