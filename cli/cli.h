@@ -58,6 +58,10 @@ int vb_cli_fabric_show(int argc, char **argv, const char *name);
 /* Find this command's own path. False: the system does not say. */
 bool vb_cli_find_self(char self[PATH_MAX]);
 
+/* Find the directory of Verbena's libibverbs.so.1, which belongs to the command
+ * @self. False: it is missing. */
+bool vb_cli_find_library(const char *self, char directory[PATH_MAX]);
+
 /* Undo what a process keeps of the program that has started it: descriptors
  * above 2, ignored signals and the signal mask; and open 0 to 2 if they are
  * closed. */

@@ -39,6 +39,7 @@ static const struct vb_cli_option device_options[] = {
 static const struct vb_cli_option doctor_options[] = {
 	DEVICE_OPTION,
 	{ "json", 'j', false, NULL, "print JSON" },
+	{ "answer", 'a', false, "SECONDS", "examine nothing, and answer the doctor of another host for so long" },
 	{ 0 },
 };
 static const struct vb_cli_option broker_options[] = {

@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "base/defs.h"
+#include "cli/bundled.h"
 #include "cli/commands.h"
 #include "cli/program.h"
 #include "engine/sysfs_tree.h"
@@ -59,7 +60,7 @@ bool vb_cli_find_self(char self[PATH_MAX])
 	return true;
 }
 
-static bool find_library(const char *self, char directory[PATH_MAX])
+bool vb_cli_find_library(const char *self, char directory[PATH_MAX])
 {
 	const char *slash = strrchr(self, '/');
 	char path[PATH_MAX];
@@ -211,7 +212,7 @@ struct findings {
 static bool find_all(const char *program, struct findings *f)
 {
 	if (!vb_cli_find_self(f->self) ||
-	    !find_library(f->self, f->directory)) {
+	    !vb_cli_find_library(f->self, f->directory)) {
 		fprintf(stderr, "verbena run: Verbena's " LIBRARY
 				" is missing: it is neither in the build tree "
 				"nor installed with this command\n");
@@ -300,6 +301,20 @@ static void warn(const struct findings *f, bool as_user)
 			p->path, privileges[p->privilege]);
 }
 
+/* Python packages can bring a libibverbs of their own. */
+static void warn_of_bundled(const struct vb_program *p)
+{
+	char found[PATH_MAX];
+
+	if (p->kind == PROGRAM_PLAIN && vb_bundled_find(p->path, found))
+		fprintf(stderr,
+			"verbena run: warning: %s is a libibverbs that a "
+			"package brings along; what loads it does not see "
+			"Verbena's devices (`verbena doctor -- %s` says "
+			"more)\n",
+			found, p->path);
+}
+
 static bool enter_namespace(const struct findings *f, bool *as_user)
 {
 	if (f->root[0])
@@ -326,6 +341,7 @@ static bool set_up(const char *program, const struct wish *w)
 	if (can_load(&f.program) && !put_libraries(&f, w))
 		return false;
 	warn(&f, as_user);
+	warn_of_bundled(&f.program);
 	return true;
 }
 
