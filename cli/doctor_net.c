@@ -14,15 +14,16 @@
 #include "cli/finding.h"
 #include "engine/probe.h"
 
-#define ROCE_PORT	   4791
-#define RULES_BYTES	   (256u << 10)
-#define TOOL_PATIENCE	   VB_SEC
-#define ECHO_PATIENCE	   (300 * VB_MSEC)
-#define ECHO_TRIES	   3
-#define SMALL_ECHO	   32
-#define MTU_BYTES(code)	   (128u << (code))
-#define LEAST_USEFUL_BYTES 1120 /* an interface's MTU for a path MTU of 1024   \
-				 */
+#define ROCE_PORT	4791
+#define RULES_BYTES	(256u << 10)
+#define TOOL_PATIENCE	VB_SEC
+#define ECHO_PATIENCE	(300 * VB_MSEC)
+#define ECHO_TRIES	3
+#define SMALL_ECHO	32
+#define MTU_BYTES(code) (128u << (code))
+#define LEAST_USEFUL_BYTES                                                     \
+	1120 /* an interface's MTU for a path MTU of 1024                      \
+	      */
 
 static void say_device(const struct vb_cli_port *p)
 {
@@ -53,8 +54,8 @@ static void say_device(const struct vb_cli_port *p)
 		       "give -g %d to ibv_*_pingpong, -x %d to perftest",
 		       p->device.name, p->port.netdev_mtu,
 		       MTU_BYTES(p->port.active_mtu),
-		       vb_gid_text(&p->port.gids[best].gid, gid), best, best,
-		       best);
+		       vb_cli_address_text(&p->port.gids[best].gid, gid), best,
+		       best, best);
 	if (vb_gid_is_link_local(&p->port.gids[best].gid))
 		vb_finding_add("address", FINDING_WARNING,
 			       vb_finding_text("sudo ip address add "
@@ -209,7 +210,7 @@ static void probe_own(struct vb_probe *probe, const struct vb_cli_port *p)
 	    p->port.state != PORT_ACTIVE)
 		return;
 	gid = &p->port.gids[best].gid;
-	vb_gid_text(gid, text);
+	vb_cli_address_text(gid, text);
 	if (vb_gid_is_ipv4(gid) && try_output(gid) == EPERM)
 		vb_finding_add("firewall", FINDING_PROBLEM,
 			       "sudo nft list ruleset",

@@ -68,7 +68,7 @@ struct lookup {
 	int rc;
 };
 
-static void *look_up(void *arg)
+static void *peer_look_up(void *arg)
 {
 	const struct addrinfo hints = { .ai_socktype = SOCK_DGRAM };
 	struct lookup *l = arg;
@@ -92,7 +92,7 @@ static struct addrinfo *find_address(const char *name, const char **why)
 	l->name = name;
 	clock_gettime(CLOCK_REALTIME, &until);
 	until.tv_sec += NAME_PATIENCE;
-	if (pthread_create(&thread, NULL, look_up, l))
+	if (pthread_create(&thread, NULL, peer_look_up, l))
 		return NULL;
 	*why = "the name server does not answer";
 	if (pthread_timedjoin_np(thread, NULL, &until))
@@ -146,6 +146,18 @@ static void find_gid(struct peer *p, const struct vb_cli_ports *ports)
 	}
 }
 
+/* The peer is this host by a loopback address, which most devices do not have:
+ * packets go to an address that a device has, as librdmacm's do. */
+static void use_own_address(struct peer *p, const struct vb_cli_ports *ports)
+{
+	if (ports->count && vb_cli_best_gid(&ports->ports[0]->port) >= 0) {
+		const struct vb_port *port = &ports->ports[0]->port;
+
+		p->from_gid = port->gids[vb_cli_best_gid(port)].gid;
+		p->to_gid = p->from_gid;
+	}
+}
+
 static bool locate(struct peer *p, const struct vb_cli_ports *ports)
 {
 	const char *why;
@@ -162,7 +174,7 @@ static bool locate(struct peer *p, const struct vb_cli_ports *ports)
 	memcpy(&p->to, a->ai_addr, VB_MIN(a->ai_addrlen, sizeof(p->to)));
 	freeaddrinfo(a);
 	p->to_gid = gid_of_address(&p->to.any);
-	vb_gid_text(&p->to_gid, p->text);
+	vb_cli_address_text(&p->to_gid, p->text);
 	rc = find_route(p);
 	if (rc) {
 		vb_finding_add("peer-route", FINDING_PROBLEM,
@@ -172,6 +184,8 @@ static bool locate(struct peer *p, const struct vb_cli_ports *ports)
 		return false;
 	}
 	p->from_gid = gid_of_address(&p->from.any);
+	if (vb_gid_is_loopback(&p->from_gid))
+		use_own_address(p, ports);
 	find_gid(p, ports);
 	return true;
 }
@@ -187,7 +201,7 @@ static void plan_sizes(struct survey *s, const struct peer *p)
 				       PAYLOAD(MTU_BYTES(code)), 0, 0, false };
 }
 
-static void take_answer(struct survey *s, const struct vb_probe_answer *a)
+static void peer_take_answer(struct survey *s, const struct vb_probe_answer *a)
 {
 	unsigned i = a->number & SIZE_BITS;
 
@@ -226,7 +240,7 @@ static void ask_round(struct vb_probe *probe, const struct peer *p,
 			z->asked++;
 	}
 	while (vb_probe_hear(probe, until, &a))
-		take_answer(s, &a);
+		peer_take_answer(s, &a);
 }
 
 static bool all_answered(const struct survey *s)
@@ -258,7 +272,7 @@ static void survey_peer(struct vb_probe *probe, const struct peer *p,
 
 /* Connects to a TCP port of the peer that is most likely closed. True: the host
  * itself has answered. */
-static bool is_there(const struct peer *p)
+static bool peer_is_there(const struct peer *p)
 {
 	int fd = socket(p->to.any.sa_family,
 			SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -282,7 +296,7 @@ static bool is_there(const struct peer *p)
 
 static void say_silence(const struct peer *p)
 {
-	if (is_there(p))
+	if (peer_is_there(p))
 		vb_finding_add(
 			"peer", FINDING_PROBLEM,
 			"nft list ruleset   # there and here; then: nft insert "

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 static void cli_fill_port(struct vb_cli_port *p, const struct vb_netif *list,
 			  unsigned count)
@@ -110,6 +111,18 @@ int vb_cli_gid_index(const struct vb_port *p, const struct vb_gid *gid)
 		    p->gids[i].type == GID_ROCE_V2)
 			return (int)i;
 	return -1;
+}
+
+const char *vb_cli_address_text(const struct vb_gid *gid,
+				char text[VB_GID_TEXT])
+{
+	static const char mapped[] = "::ffff:";
+
+	vb_gid_text(gid, text);
+	if (vb_gid_is_ipv4(gid))
+		memmove(text, text + strlen(mapped),
+			strlen(text + strlen(mapped)) + 1);
+	return text;
 }
 
 const char *vb_cli_gid_type(const struct vb_gid_entry *e)

@@ -29,6 +29,10 @@ void vb_cli_ports_free(struct vb_cli_ports *p);
 int vb_cli_best_gid(const struct vb_port *p);
 /* Returns the index of RoCEv2's GID of the address @gid; -1: there is none. */
 int vb_cli_gid_index(const struct vb_port *p, const struct vb_gid *gid);
+/* The address that a GID is, as people write it: IPv4 without ::ffff:. Returns
+ * @text. */
+const char *vb_cli_address_text(const struct vb_gid *gid,
+				char text[VB_GID_TEXT]);
 const char *vb_cli_gid_type(const struct vb_gid_entry *e);
 
 #endif
