@@ -182,11 +182,16 @@ static bool turn_sockets(const char *directory, const char *which)
  * next are its own, so it checks as much. Preloading the sanitizer before them
  * would check the shells and tools that the program starts, too. A value that
  * the user has set stands behind this one, and so overrides it.
+ *
+ * ThreadSanitizer sees the C library's functions that Verbena calls, but not
+ * the locks around them, so it is told to look at the program's calls only.
  */
 static bool calm_sanitizer(void)
 {
-	return !getenv("LD_PRELOAD") ||
-	       put_first("ASAN_OPTIONS", "verify_asan_link_order=0", ':');
+	return (!getenv("LD_PRELOAD") ||
+		put_first("ASAN_OPTIONS", "verify_asan_link_order=0", ':')) &&
+	       put_first("TSAN_OPTIONS", "ignore_noninstrumented_modules=1",
+			 ':');
 }
 
 /* The options that the user has given. */

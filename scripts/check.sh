@@ -494,6 +494,7 @@ layer events "asynchronous events by their causes" program events
 layer sysfs "what programs read in /sys and find in /dev/infiniband" program sysfs
 layer users "programs that fork, change users, or load nothing" program users
 layer doctor "the command: help, refusals, what verbena doctor finds" program doctor
+layer tools "sanitizers, valgrind, gdb: no false report" program tools
 layer mpi "Open MPI and MPICH, over UCX and libfabric" program mpi
 layer raw "whole Ethernet frames, and what steers them" program raw
 layer capture "what tshark and a second ICRC say" program capture

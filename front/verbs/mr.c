@@ -62,6 +62,10 @@ static struct ibv_mr *wrap_new(struct ibv_pd *pd, int rc, struct vb_mr *core,
 	return vb_front_null(rc ? rc : -ENOMEM);
 }
 
+/* rights by which the library or another program writes to a region */
+#define WRITABLE                                                               \
+	(ACCESS_LOCAL_WRITE | ACCESS_REMOTE_WRITE | ACCESS_REMOTE_ATOMIC)
+
 /* Register a region. With IBV_ACCESS_ON_DEMAND, address NULL and length
  * SIZE_MAX mean the whole address space (ibv_reg_mr(3)). */
 struct ibv_mr *vb_front_register(struct ibv_pd *pd, void *addr, size_t length,
@@ -80,6 +84,8 @@ struct ibv_mr *vb_front_register(struct ibv_pd *pd, void *addr, size_t length,
 		vb_log(LOG_INFO,
 		       "pd %u: cannot register %zu bytes at %p with access 0x%x: %s",
 		       pd->handle, length, addr, access, strerror(-rc));
+	else if (rights & WRITABLE)
+		vb_tools_lend(addr, length);
 	return wrap_new(pd, rc, core, FRONT_MR_PLAIN, addr);
 }
 

@@ -113,6 +113,7 @@ int ibv_query_device(struct ibv_context *context, struct ibv_device_attr *attr)
 		set_what_hcas_have(attr);
 	if (adapter->rnic)
 		clear_what_rnics_lack(attr);
+	vb_tools_wrote(attr, sizeof(*attr));
 	return 0;
 }
 
@@ -185,6 +186,7 @@ int vb_front_query_device_ex(struct ibv_context *context,
 	 * library does not know to 0. */
 	memset(attr, 0, size);
 	memcpy(attr, &all, VB_MIN(size, sizeof(all)));
+	vb_tools_wrote(attr, size);
 	return 0;
 }
 
@@ -273,6 +275,7 @@ int vb_front_query_port(struct ibv_context *context, uint8_t port_num,
 	fill_port(vb_front_context(context)->adapter, &all);
 	memset(attr, 0, size);
 	memcpy(attr, &all, VB_MIN(size, sizeof(all)));
+	vb_tools_wrote(attr, size);
 	return 0;
 }
 
@@ -334,6 +337,7 @@ int ibv_query_gid(struct ibv_context *context, uint8_t port_num, int index,
 	else if (rc)
 		return errno = rc, -1;
 	*gid = e.gid;
+	vb_tools_wrote(gid, sizeof(*gid));
 	return 0;
 }
 
@@ -351,6 +355,7 @@ int _ibv_query_gid_ex(struct ibv_context *context, uint32_t port_num,
 		return rc;
 	memset(entry, 0, entry_size);
 	memcpy(entry, &e, sizeof(e));
+	vb_tools_wrote(entry, entry_size);
 	return 0;
 }
 
@@ -372,6 +377,7 @@ ssize_t _ibv_query_gid_table(struct ibv_context *context,
 			return -EINVAL;
 		memset(to, 0, entry_size);
 		memcpy(to, &e, sizeof(e));
+		vb_tools_wrote(to, entry_size);
 		n++;
 	}
 	return (ssize_t)n;
@@ -399,6 +405,7 @@ int ibv_query_pkey(struct ibv_context *context, uint8_t port_num, int index,
 	    index >= atomic_load(&p->pkey_count) || vb_front_is_rnic(context))
 		return errno = EINVAL, -1;
 	*pkey = htobe16(vb_port_pkey(p, (unsigned)index));
+	vb_tools_wrote(pkey, sizeof(*pkey));
 	return 0;
 }
 
