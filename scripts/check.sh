@@ -146,6 +146,8 @@ style() {
 	one "files and functions that documents name exist" \
 		found_none scripts/docs.py names
 	one "what documents link to exists" found_none scripts/docs.py links
+	one "each environment variable is in the tables" \
+		found_none scripts/docs.py variables
 	one "the checks of includes, lines and names fail where they must" \
 		found_none scripts/rooms.py self-test
 	one "the checks of documents fail where they must" \
