@@ -24,7 +24,7 @@ struct holder {
 };
 
 /* Look for the port in a table of /proc/net. */
-static void find_socket(const char *path, struct holder *h)
+static void find_port_in(const char *path, struct holder *h)
 {
 	char *text = malloc(TABLE_BYTES), *rest = text, *line;
 	unsigned port, uid;
@@ -96,9 +96,9 @@ static struct holder find_holder_of_port(void)
 {
 	struct holder h = { 0 };
 
-	find_socket("/proc/net/udp", &h);
+	find_port_in("/proc/net/udp", &h);
 	if (!h.inode)
-		find_socket("/proc/net/udp6", &h);
+		find_port_in("/proc/net/udp6", &h);
 	if (h.inode)
 		find_process(&h);
 	return h;
