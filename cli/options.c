@@ -192,6 +192,7 @@ static void print_options_table(const struct vb_cli_command *c)
 		       o->has_letter ? letter : "", o->value ? o->value : "",
 		       o->help);
 	}
+	printf("option\t%s\t--help\t-h\t\tprint this text\n", c->name);
 }
 
 void vb_cli_print_tables(void)
