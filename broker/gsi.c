@@ -19,7 +19,9 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/log.h"
+#include "broker/echo.h"
 #include "link/roce1.h"
 #include "link/udp.h"
 
@@ -37,6 +39,7 @@ struct vb_gsi {
 	struct vb_link *v1;
 	int fd; /* epoll descriptor of the two links */
 	uint32_t psn;
+	struct vb_echo_limit echoes;
 	struct vb_txq txq;
 	struct vb_rxq rxq;
 };
@@ -140,22 +143,24 @@ int vb_gsi_fd(const struct vb_gsi *g)
 	return g->fd;
 }
 
-static void gsi_put_frame(struct vb_gsi *g, const struct vb_route *route,
-			  const uint8_t mad[VB_MAD_BYTES])
+/* Begins a frame to @dqpn in the batch. Returns where its payload begins; the
+ * caller writes @len bytes there. */
+static uint8_t *gsi_put_frame(struct vb_gsi *g, const struct vb_route *route,
+			      uint32_t dqpn, uint32_t len)
 {
 	const struct vb_ib_pkt pkt = {
 		.bth = { .opcode = UD_SEND_ONLY,
 			 .migrated = true,
 			 .pkey = DEFAULT_PKEY,
-			 .dqpn = VB_GSI_QPN,
+			 .dqpn = dqpn,
 			 .psn = g->psn++ & VB_PSN_MASK },
 		.deth = { VB_GSI_QKEY, VB_GSI_QPN },
 	};
 	uint8_t *at = vb_txq_begin(&g->txq);
 	size_t head = vb_ib_put_headers(at, &pkt);
 
-	memcpy(at + head, mad, VB_MAD_BYTES);
-	vb_txq_commit(&g->txq, (uint32_t)head + VB_MAD_BYTES, route);
+	vb_txq_commit(&g->txq, (uint32_t)head + len, route);
+	return at + head;
 }
 
 /* Send the batch, which has one MAD. Without room for it the MAD is lost; the
@@ -187,8 +192,31 @@ void vb_gsi_send(struct vb_gsi *g, const struct vb_mad_path *path,
 
 	if (!l || l->ops->route(l, &route))
 		return;
-	gsi_put_frame(g, &route, mad);
+	memcpy(gsi_put_frame(g, &route, VB_GSI_QPN, VB_MAD_BYTES), mad,
+	       VB_MAD_BYTES);
 	gsi_send_one(g, l);
+}
+
+/* Answers an echo. Without room for the answer it is lost, as on a wire. */
+static void gsi_answer_echo(struct vb_gsi *g, struct vb_link *l,
+			    const struct vb_frame *f,
+			    const struct vb_echo *answer, uint32_t len,
+			    uint32_t qpn)
+{
+	struct vb_route route = { .sgid = *f->dst,
+				  .dgid = *f->src,
+				  .ifindex = f->ifindex,
+				  .v1 = f->v1,
+				  .dqpn = qpn,
+				  .sqpn = VB_GSI_QPN };
+
+	len &= ~3u; /* without pad */
+	if (!vb_echo_may(&g->echoes, vb_clock_read()) ||
+	    l->ops->route(l, &route))
+		return;
+	vb_echo_put(gsi_put_frame(g, &route, qpn, len), len, answer);
+	if (!l->ops->send(l, &g->txq))
+		l->ops->drop(l, &g->txq);
 }
 
 static bool is_mad(const uint8_t *bytes, uint32_t len, struct vb_ib_pkt *pkt)
@@ -206,7 +234,9 @@ static void gsi_recv_from(struct vb_gsi *g, struct vb_link *l,
 				       const uint8_t *bytes, size_t len),
 			  void *arg)
 {
+	struct vb_echo answer;
 	struct vb_ib_pkt pkt;
+	uint32_t len, qpn;
 
 	if (l->ops->recv(l, &g->rxq) < 0)
 		return;
@@ -217,9 +247,13 @@ static void gsi_recv_from(struct vb_gsi *g, struct vb_link *l,
 						  .ifindex = f->ifindex,
 						  .v1 = f->v1 };
 
-		if (!vb_gid_is_multicast(f->dst) &&
-		    is_mad(f->bytes, f->len, &pkt))
+		if (vb_gid_is_multicast(f->dst))
+			continue;
+		if (is_mad(f->bytes, f->len, &pkt))
 			take(arg, &back, pkt.payload, pkt.payload_bytes);
+		else if (vb_ib_parse(f->bytes, f->len, &pkt) == PARSE_OK &&
+			 vb_echo_is_asked(f, &pkt, &answer, &len, &qpn))
+			gsi_answer_echo(g, l, f, &answer, len, qpn);
 	}
 }
 

@@ -6,26 +6,29 @@
 #include <limits.h>
 #include <stdbool.h>
 
-/* Exit statuses, the same as those of env(1). */
-#define EXIT_USAGE     125
+/* The command line is wrong. The others are those of env(1). */
+#define EXIT_USAGE     2
+#define EXIT_NO_START  125
 #define EXIT_NOT_RUN   126
 #define EXIT_NOT_FOUND 127
 
-/* The subcommand: verbena run [--device SPEC]... [--rsockets[=all]]
- * [--namespace] [--] PROGRAM [ARG]... */
+/* The subcommands; cli/commands.c has their options. argv[0] is the name. */
 int vb_cli_run(int argc, char **argv);
+int vb_cli_devices(int argc, char **argv);
+int vb_cli_doctor(int argc, char **argv);
+int vb_cli_counters(int argc, char **argv);
+int vb_cli_status(int argc, char **argv);
+int vb_cli_broker(int argc, char **argv);
+int vb_cli_fabric(int argc, char **argv);
+int vb_cli_ipoib(int argc, char **argv);
+int vb_cli_eoib(int argc, char **argv);
+int vb_cli_help(int argc, char **argv);
+int vb_cli_version(int argc, char **argv);
 
 /* Become the program argv[0] with the devices in @devices, which is the value
  * of VERBENA_DEVICES and which this frees, as `verbena run` does. Returns an
  * exit status if that fails. */
 int vb_cli_run_program(char *devices, char **argv);
-
-/* The subcommand: verbena ipoib --device ib[:NODE] [--name NAME] [--pkey PKEY]
- * [--daemon] [ADDRESS/LENGTH]... */
-int vb_cli_ipoib(int argc, char **argv);
-/* The subcommand: verbena eoib, with the same arguments and --network NUMBER.
- */
-int vb_cli_eoib(int argc, char **argv);
 
 /*
  * Move this process, which must have one thread, into a new mount namespace. In
@@ -42,20 +45,11 @@ bool vb_cli_enter_namespace(const char *root, bool *as_user);
  * VERBENA_DEVICES, which the caller frees. False: no memory. */
 bool vb_cli_add_device(char **devices, const char *spec);
 
-/* The subcommand: verbena counters [DEVICE] */
-int vb_cli_counters(int argc, char **argv);
-
-/* The subcommand: verbena broker [--daemon] [--linger SECONDS] */
-int vb_cli_broker(int argc, char **argv);
-
-/* The subcommand: verbena fabric [--name NAME] [--sm] TOPOLOGY | --make KIND |
- * ctl | show */
-int vb_cli_fabric(int argc, char **argv);
 /* Say why the fabric @name did not do what it was asked: @error, or the error
  * number @rc if @error is empty. Returns EXIT_FAILURE. */
 int vb_cli_fabric_failed(const char *name, int rc, const char *error);
-/* `verbena fabric capture`: argv[0] is "verbena fabric", for the errors of
- * options; @name is the fabric's name unless an option says another. */
+/* `verbena fabric capture`: @name is the fabric's name unless an option says
+ * another. */
 int vb_cli_fabric_capture(int argc, char **argv, const char *name);
 /* Runs `verbena fabric show`; the arguments are those of
  * vb_cli_fabric_capture(). */
@@ -63,6 +57,10 @@ int vb_cli_fabric_show(int argc, char **argv, const char *name);
 
 /* Find this command's own path. False: the system does not say. */
 bool vb_cli_find_self(char self[PATH_MAX]);
+
+/* Find the directory of Verbena's libibverbs.so.1, which belongs to the command
+ * @self. False: it is missing. */
+bool vb_cli_find_library(const char *self, char directory[PATH_MAX]);
 
 /* Undo what a process keeps of the program that has started it: descriptors
  * above 2, ignored signals and the signal mask; and open 0 to 2 if they are
@@ -72,6 +70,7 @@ void vb_cli_leave_starter(void);
  * the child serves. The child leaves terminal, session and working directory. 0
  * or -errno. */
 int vb_cli_enter_background(void);
+#define VB_CLI_SECONDS "a number of seconds from 0 to 1000000"
 /* Read a number of seconds. False: it is none, or is above a million. */
 bool vb_cli_parse_seconds(const char *text, double *seconds);
 

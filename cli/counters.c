@@ -4,11 +4,13 @@
 #include "cli/cli.h"
 
 #include <errno.h>
+#include <getopt.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/commands.h"
 #include "engine/counters.h"
 
 static void print_row(const struct vb_counter_file *t)
@@ -21,15 +23,19 @@ static void print_row(const struct vb_counter_file *t)
 
 int vb_cli_counters(int argc, char **argv)
 {
-	const char *device = argc > 1 ? argv[1] : NULL;
+	const char *device;
 	struct vb_counter_file *rows = NULL;
 	unsigned count = 0, printed = 0;
 	int rc;
 
-	if (argc > 2) {
-		fprintf(stderr, "usage: verbena counters [DEVICE]\n");
+	if (vb_cli_next_option("counters", argc, argv) != -1)
 		return EXIT_USAGE;
-	}
+	if (argc - optind > 1)
+		return vb_cli_refuse("counters",
+				     "\"%s\" is too much: one "
+				     "device at most",
+				     argv[optind + 1]);
+	device = argv[optind];
 	rc = vb_counter_file_read(&rows, &count);
 	if (rc) {
 		fprintf(stderr,

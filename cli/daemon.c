@@ -20,6 +20,7 @@
 
 #include "base/log.h"
 #include "broker/broker.h"
+#include "cli/commands.h"
 
 #define DEFAULT_LINGER 3.0 /* how long an idle broker stays, in seconds */
 #define LONGEST_TIME   1e6
@@ -158,24 +159,24 @@ static int serve(int listener, bool daemon, double linger)
 
 int vb_cli_broker(int argc, char **argv)
 {
-	static const struct option options[] = {
-		{ "daemon", no_argument, NULL, 'd' },
-		{ "linger", required_argument, NULL, 'l' },
-		{ 0 },
-	};
 	double linger = DEFAULT_LINGER;
 	bool daemon = false;
 	int inherited, o;
 
-	while ((o = getopt_long(argc, argv, "", options, NULL)) != -1) {
-		if (o == 'd') {
+	while ((o = vb_cli_next_option("broker", argc, argv)) != -1) {
+		if (o == 'b')
 			daemon = true;
-		} else if (o != 'l' || !vb_cli_parse_seconds(optarg, &linger)) {
-			fprintf(stderr, "usage: verbena broker [--daemon] "
-					"[--linger SECONDS]\n");
+		else if (o != 'l')
 			return EXIT_USAGE;
-		}
+		else if (!vb_cli_parse_seconds(optarg, &linger))
+			return vb_cli_refuse_value("broker", "linger", optarg,
+						   VB_CLI_SECONDS);
 	}
+	if (optind < argc)
+		return vb_cli_refuse("broker",
+				     "\"%s\" is too much: the "
+				     "command takes options only",
+				     argv[optind]);
 	/* Look first, because all other descriptors are closed then. */
 	inherited = vb_broker_inherit();
 	if (inherited < 0 && inherited != -ENOENT) {

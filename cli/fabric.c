@@ -12,6 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "cli/commands.h"
 #include "engine/fabric_path.h"
 #include "fabricd/fabricd.h"
 
@@ -29,72 +30,42 @@ struct wish {
 	double linger;
 };
 
-static int fabric_usage(void)
+/* Reads the options --part and --linger. */
+static bool read_valued(int o, struct wish *w)
 {
-	fprintf(stderr,
-		"usage: verbena fabric [--name NAME] [--sm] [--part NODE]... "
-		"TOPOLOGY\n"
-		"       verbena fabric [--name NAME] [--sm] --make KIND\n"
-		"       verbena fabric --write [--make KIND | TOPOLOGY]\n"
-		"       verbena fabric [--name NAME] ctl [--json] COMMAND...\n"
-		"       verbena fabric [--name NAME] show [--json] "
-		"[--html FILE] [--svg FILE] [--path LID:LID]\n"
-		"       verbena fabric [--name NAME] capture [--flow] NODE "
-		"PORT|all FILE\n"
-		"--sm starts a subnet manager (opensm) in the fabric, in a "
-		"switch if there is one.\n"
-		"--daemon runs the fabric in the background, --linger SECONDS "
-		"ends it when no\nprogram has used it for so long.\n"
-		"TOPOLOGY is a file as ibnetdiscover prints it. KIND is one "
-		"of\n%s"
-		"COMMAND is one of\n"
-		"  unlink NODE PORT           pull a cable\n"
-		"  link NODE PORT             plug it in again\n"
-		"  adaptive NODE on|off       spread flows over shortest "
-		"paths\n"
-		"  tune NODE PORT P=VALUE...  delay, rate, buf, credits, ber, "
-		"lose, corrupt\n"
-		"                             (also lose_flow, corrupt_flow)\n"
-		"  node NODE P=VALUE...       latency, forward, adaptive, target, "
-		"service\n"
-		"  topology                   print the topology as a file\n",
-		vb_topo_kinds);
-	return EXIT_USAGE;
+	if (o == 'p' && w->parts < PARTS_MOST) {
+		w->part[w->parts++] = optarg;
+		return true;
+	}
+	if (o == 'p')
+		vb_cli_refuse("fabric", "--part: %u nodes at most", PARTS_MOST);
+	else if (vb_cli_parse_seconds(optarg, &w->linger))
+		return true;
+	else
+		vb_cli_refuse_value("fabric", "linger", optarg, VB_CLI_SECONDS);
+	return false;
 }
 
 /* Read the options up to the first word that is none. Call it again for options
  * behind that word. */
 static bool read_options(int argc, char **argv, struct wish *w)
 {
-	static const struct option options[] = {
-		{ "name", required_argument, NULL, 'n' },
-		{ "make", required_argument, NULL, 'm' },
-		{ "part", required_argument, NULL, 'p' },
-		{ "write", no_argument, NULL, 'w' },
-		{ "sm", no_argument, NULL, 's' },
-		{ "daemon", no_argument, NULL, 'd' },
-		{ "linger", required_argument, NULL, 'l' },
-		{ "json", no_argument, NULL, 'j' },
-		{ 0 },
-	};
 	int o;
 
-	while ((o = getopt_long(argc, argv, "+", options, NULL)) != -1) {
+	while ((o = vb_cli_next_option("fabric", argc, argv)) != -1) {
+		if (o == '?')
+			return false;
 		if (o == 'n')
 			w->name = optarg;
 		else if (o == 'm')
 			w->make = optarg;
 		else if (o == 'w')
 			w->write = true;
-		else if (o == 'p' && w->parts < PARTS_MOST)
-			w->part[w->parts++] = optarg;
 		else if (o == 's')
 			w->sm = true;
-		else if (o == 'j')
-			w->json = true;
-		else if (o == 'd')
+		else if (o == 'b')
 			w->daemon = true;
-		else if (o != 'l' || !vb_cli_parse_seconds(optarg, &w->linger))
+		else if (!read_valued(o, w))
 			return false;
 	}
 	return true;
@@ -158,19 +129,20 @@ static int ask_for_json(const char *name, const char *command)
 	return rc ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
-static int control(int argc, char **argv, struct wish *w)
+static int control(int argc, char **argv, const struct wish *w)
 {
 	char command[COMMAND_BYTES];
 	size_t len = 0;
 
-	if (!is_question(w) || optind == argc)
-		return fabric_usage();
+	if (optind == argc)
+		return vb_cli_refuse("fabric ctl", "no command was named");
 	for (int i = optind; i < argc; i++) {
 		int n = snprintf(command + len, sizeof(command) - len, "%s%s",
 				 len ? "\n" : "", argv[i]);
 
 		if (n < 0 || (size_t)n >= sizeof(command) - len)
-			return fabric_usage();
+			return vb_cli_refuse("fabric ctl",
+					     "the command is too long");
 		len += (size_t)n;
 	}
 	return w->json ? ask_for_json(w->name, command) : ask(w->name, command);
@@ -312,8 +284,9 @@ static int start(int argc, char **argv, struct wish *w)
 	struct vb_topo topo = { 0 };
 	int rc;
 
-	if (w->json || (w->make ? optind != argc : optind + 1 != argc))
-		return fabric_usage();
+	if (w->make ? optind != argc : optind + 1 != argc)
+		return vb_cli_refuse("fabric", "give one file with a topology, "
+					       "or --make KIND");
 	if (w->daemon)
 		vb_cli_leave_starter();
 	rc = w->make ? vb_topo_make(&topo, w->make, error)
@@ -336,9 +309,10 @@ int vb_cli_fabric(int argc, char **argv)
 	struct wish w = { .name = VB_FABRIC_DEFAULT };
 	int (*command)(int, char **, const char *) = NULL;
 	const char *word;
+	int o;
 
 	if (!read_options(argc, argv, &w))
-		return fabric_usage();
+		return EXIT_USAGE;
 	word = optind < argc ? argv[optind] : "";
 	if (strcmp(word, "show") == 0)
 		command = vb_cli_fabric_show;
@@ -346,21 +320,25 @@ int vb_cli_fabric(int argc, char **argv)
 		command = vb_cli_fabric_capture;
 	else if (strcmp(word, "ctl") != 0)
 		return start(argc, argv, &w);
-	if (command && (w.json || !is_question(&w)))
-		return fabric_usage();
+	if (!is_question(&w))
+		return vb_cli_refuse("fabric", "only --name goes with %s",
+				     word);
 	if (command) {
 		int at = optind;
 
 		/* 0 makes getopt_long() start a new scan, at the command's
 		 * options */
 		optind = 0;
-		/* getopt_long() prints argv[0] of the command in its
-		 * messages. */
-		argv[at] = argv[0];
 		return command(argc - at, argv + at, w.name);
 	}
 	optind++;
-	if (!read_options(argc, argv, &w))
-		return fabric_usage();
+	while ((o = vb_cli_next_option("fabric ctl", argc, argv)) != -1) {
+		if (o == '?')
+			return EXIT_USAGE;
+		if (o == 'j')
+			w.json = true;
+		else
+			w.name = optarg;
+	}
 	return control(argc, argv, &w);
 }

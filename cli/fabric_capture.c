@@ -12,6 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cli/commands.h"
 #include "engine/fabric_path.h"
 #include "fabricd/fabricd.h"
 
@@ -25,22 +26,6 @@ struct capture_wish {
 };
 
 static volatile sig_atomic_t ended;
-
-static int capture_usage(void)
-{
-	fprintf(stderr,
-		"usage: verbena fabric capture [--name NAME] [--flow] "
-		"[--bytes N[K|M|G]]\n"
-		"                              [--seconds N] NODE PORT|all "
-		"FILE\n"
-		"Frames that pass the port, both ways, go to FILE as pcapng; - "
-		"is standard output.\n"
-		"It ends with Ctrl-C, after N seconds, or N bytes (1G). --flow: "
-		"link packets, too;\n"
-		"%s shows them in tshark -X lua_script:FILE.\n",
-		VB_DATADIR "/ib_link.lua");
-	return EXIT_USAGE;
-}
 
 /* Reads a number of bytes that may end in K, M or G (1024 and its powers). */
 static bool read_bytes(const char *text, uint64_t *bytes)
@@ -77,12 +62,20 @@ static bool take_option(int o, struct capture_wish *w)
 		w->flow = true;
 		return true;
 	case 'b':
-		return read_bytes(optarg, &w->bytes);
+		if (read_bytes(optarg, &w->bytes))
+			return true;
+		vb_cli_refuse_value("fabric capture", "bytes", optarg,
+				    "a number of bytes, perhaps with K, M or "
+				    "G");
+		return false;
 	case 's':
-		if (!read_bytes(optarg, &seconds) || seconds > 1u << 30)
-			return false;
-		w->seconds = (unsigned)seconds;
-		return true;
+		if (read_bytes(optarg, &seconds) && seconds <= 1u << 30) {
+			w->seconds = (unsigned)seconds;
+			return true;
+		}
+		vb_cli_refuse_value("fabric capture", "seconds", optarg,
+				    "a whole number of seconds above 0");
+		return false;
 	default:
 		return false;
 	}
@@ -90,21 +83,17 @@ static bool take_option(int o, struct capture_wish *w)
 
 static bool read_wish(int argc, char **argv, struct capture_wish *w)
 {
-	static const struct option options[] = {
-		{ "name", required_argument, NULL, 'n' },
-		{ "flow", no_argument, NULL, 'f' },
-		{ "bytes", required_argument, NULL, 'b' },
-		{ "seconds", required_argument, NULL, 's' },
-		{ 0 },
-	};
 	int o;
 
 	w->bytes = BYTES_DEFAULT;
-	while ((o = getopt_long(argc, argv, "+", options, NULL)) != -1)
+	while ((o = vb_cli_next_option("fabric capture", argc, argv)) != -1)
 		if (!take_option(o, w))
 			return false;
-	if (optind + 3 != argc)
+	if (optind + 3 != argc) {
+		vb_cli_refuse("fabric capture", "it needs three words, NODE "
+						"PORT|all FILE");
 		return false;
+	}
 	w->node = argv[optind];
 	w->port = argv[optind + 1];
 	w->file = argv[optind + 2];
@@ -173,7 +162,7 @@ int vb_cli_fabric_capture(int argc, char **argv, const char *name)
 	int file, rc;
 
 	if (!read_wish(argc, argv, &w))
-		return capture_usage();
+		return EXIT_USAGE;
 	file = open_capture(w.file);
 	if (file < 0)
 		return capture_fail(w.file, strerror(errno));

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cli/commands.h"
 #include "engine/fabric_path.h"
 #include "fabricd/fabricd.h"
 
@@ -23,40 +24,19 @@ struct show_wish {
 	const char *path; /* the two LIDs of --path as "LID:LID"; or NULL */
 };
 
-static int show_usage(void)
-{
-	fprintf(stderr,
-		"usage: verbena fabric show [--name NAME] [--json | --html FILE "
-		"| --svg FILE]\n"
-		"                           [--path LID:LID]\n"
-		"--html, --svg: a picture, with the use of links in half a "
-		"second; - is standard\n"
-		"output. --path: the way from one LID to another, alone or in "
-		"the picture.\n");
-	return EXIT_USAGE;
-}
-
 static bool read_show(int argc, char **argv, struct show_wish *w)
 {
-	static const struct option options[] = {
-		{ "name", required_argument, NULL, 'n' },
-		{ "json", no_argument, NULL, 'j' },
-		{ "html", required_argument, NULL, 'h' },
-		{ "svg", required_argument, NULL, 's' },
-		{ "path", required_argument, NULL, 'p' },
-		{ 0 },
-	};
 	unsigned ways = 0;
 	int o;
 
 	w->how = "text";
-	while ((o = getopt_long(argc, argv, "+", options, NULL)) != -1) {
+	while ((o = vb_cli_next_option("fabric show", argc, argv)) != -1) {
 		if (o == 'n') {
 			w->name = optarg;
 		} else if (o == 'p') {
 			w->path = optarg;
-		} else if (o == 'j' || o == 'h' || o == 's') {
-			w->how = o == 'j' ? "json" : o == 'h' ? "html" : "svg";
+		} else if (o == 'j' || o == 't' || o == 's') {
+			w->how = o == 'j' ? "json" : o == 't' ? "html" : "svg";
 			w->file = o == 'j' ? NULL : optarg;
 			ways++;
 		} else {
@@ -65,8 +45,16 @@ static bool read_show(int argc, char **argv, struct show_wish *w)
 	}
 	if (w->path && !ways)
 		w->how = "path";
-	return optind == argc && ways <= 1 &&
-	       !(w->path && strcmp(w->how, "json") == 0);
+	if (optind < argc)
+		vb_cli_refuse("fabric show", "\"%s\" is too much",
+			      argv[optind]);
+	else if (ways > 1 || (w->path && strcmp(w->how, "json") == 0))
+		vb_cli_refuse("fabric show",
+			      "--json, --html and --svg exclude each other, "
+			      "and --json and --path, too");
+	else
+		return true;
+	return false;
 }
 
 static int ask_show(const struct show_wish *w, FILE *to)
@@ -92,7 +80,7 @@ int vb_cli_fabric_show(int argc, char **argv, const char *name)
 	int rc;
 
 	if (!read_show(argc, argv, &w))
-		return show_usage();
+		return EXIT_USAGE;
 	if (w.file && strcmp(w.file, "-") != 0)
 		to = fopen(w.file, "we");
 	if (!to)

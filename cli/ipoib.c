@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/defs.h"
+#include "cli/commands.h"
 #include "engine/fabric_places.h"
 
 #define PROGRAM "verbena-ipoib"
@@ -29,23 +30,6 @@ struct ipoib_wish {
 	const char *name, *pkey, *network;
 	bool daemon;
 };
-
-static int ipoib_usage(bool ethernet)
-{
-	const char *command = ethernet ? "eoib" : "ipoib";
-	const char *kind = ethernet ? "eib0" : "ib0";
-
-	fprintf(stderr,
-		"usage: verbena %s --device ib[:NODE] [--name NAME] "
-		"[--pkey 0xPKEY]\n\t%s[--daemon] [ADDRESS/LENGTH]...\n"
-		"Makes the network interface NAME (%s), which carries %s over "
-		"the\nfabric's adapter. It has the partition PKEY (0xffff), "
-		"or, if another one is\ngiven, that one and the name "
-		"%s.PKEY.\n",
-		command, ethernet ? "[--network NUMBER] " : "", kind,
-		ethernet ? "Ethernet frames" : "IPv4 and IPv6", kind);
-	return EXIT_USAGE;
-}
 
 static bool find_ipoib(char path[PATH_MAX])
 {
@@ -110,7 +94,7 @@ static int start_ipoib(char *devices, const struct ipoib_wish *w,
 			w->ethernet ? "eoib" : "ipoib");
 		free(words);
 		free(devices);
-		return EXIT_USAGE;
+		return EXIT_NO_START;
 	}
 	words[0] = path;
 	n += fill_words(words + 1, w);
@@ -121,35 +105,55 @@ static int start_ipoib(char *devices, const struct ipoib_wish *w,
 	return n;
 }
 
+/* Is @text a number from @least to 65535? */
+static bool is_number(const char *text, unsigned long least)
+{
+	char *end;
+	unsigned long v = strtoul(text, &end, 0);
+
+	return end != text && !*end && *text != '-' && v >= least &&
+	       v <= UINT16_MAX;
+}
+
+/* Says which value of an option is wrong. 0 if all are right. */
+static int ipoib_check(const char *command, const struct ipoib_wish *w)
+{
+	if (w->pkey && !is_number(w->pkey, 1))
+		return vb_cli_refuse_value(command, "pkey", w->pkey,
+					   "a number from 1 to 0xffff");
+	if (w->network && !is_number(w->network, 0))
+		return vb_cli_refuse_value(command, "network", w->network,
+					   "a number from 0 to 65535");
+	return 0;
+}
+
 static int make_interface(int argc, char **argv, bool ethernet)
 {
-	static const struct option options[] = {
-		{ "device", required_argument, NULL, 'v' },
-		{ "name", required_argument, NULL, 'n' },
-		{ "network", required_argument, NULL, 'w' },
-		{ "pkey", required_argument, NULL, 'p' },
-		{ "daemon", no_argument, NULL, 'd' },
-		{ 0 },
-	};
+	const char *command = ethernet ? "eoib" : "ipoib";
 	struct ipoib_wish w = { .ethernet = ethernet };
 	char *devices = NULL;
 	int o;
 
-	while ((o = getopt_long(argc, argv, "", options, NULL)) != -1) {
+	while ((o = vb_cli_next_option(command, argc, argv)) != -1) {
 		if (o == 'n')
 			w.name = optarg;
 		else if (o == 'p')
 			w.pkey = optarg;
-		else if (o == 'd')
+		else if (o == 'b')
 			w.daemon = true;
-		else if (o == 'w' && ethernet)
+		else if (o == 'w')
 			w.network = optarg;
-		else if (o != 'v' || !vb_cli_add_device(&devices, optarg))
-			return ipoib_usage(ethernet);
+		else if (o != 'd' || !vb_cli_add_device(&devices, optarg))
+			return EXIT_USAGE;
+	}
+	if (ipoib_check(command, &w)) {
+		free(devices);
+		return EXIT_USAGE;
 	}
 	if (!is_one_place(devices)) {
 		free(devices);
-		return ipoib_usage(ethernet);
+		return vb_cli_refuse(command, "give one adapter of a fabric, "
+					      "--device ib or ib:NODE");
 	}
 	return start_ipoib(devices, &w, argv + optind, argc - optind);
 }

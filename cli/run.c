@@ -18,6 +18,8 @@
 #include <unistd.h>
 
 #include "base/defs.h"
+#include "cli/bundled.h"
+#include "cli/commands.h"
 #include "cli/program.h"
 #include "engine/fabric_places.h"
 #include "engine/sysfs_tree.h"
@@ -59,7 +61,7 @@ bool vb_cli_find_self(char self[PATH_MAX])
 	return true;
 }
 
-static bool find_library(const char *self, char directory[PATH_MAX])
+bool vb_cli_find_library(const char *self, char directory[PATH_MAX])
 {
 	const char *slash = strrchr(self, '/');
 	char path[PATH_MAX];
@@ -181,11 +183,16 @@ static bool turn_sockets(const char *directory, const char *which)
  * next are its own, so it checks as much. Preloading the sanitizer before them
  * would check the shells and tools that the program starts, too. A value that
  * the user has set stands behind this one, and so overrides it.
+ *
+ * ThreadSanitizer sees the C library's functions that Verbena calls, but not
+ * the locks around them, so it is told to look at the program's calls only.
  */
 static bool calm_sanitizer(void)
 {
-	return !getenv("LD_PRELOAD") ||
-	       put_first("ASAN_OPTIONS", "verify_asan_link_order=0", ':');
+	return (!getenv("LD_PRELOAD") ||
+		put_first("ASAN_OPTIONS", "verify_asan_link_order=0", ':')) &&
+	       put_first("TSAN_OPTIONS", "ignore_noninstrumented_modules=1",
+			 ':');
 }
 
 /* The options that the user has given. */
@@ -211,7 +218,7 @@ struct findings {
 static bool find_all(const char *program, struct findings *f)
 {
 	if (!vb_cli_find_self(f->self) ||
-	    !find_library(f->self, f->directory)) {
+	    !vb_cli_find_library(f->self, f->directory)) {
 		fprintf(stderr, "verbena run: Verbena's " LIBRARY
 				" is missing: it is neither in the build tree "
 				"nor installed with this command\n");
@@ -300,6 +307,20 @@ static void warn(const struct findings *f, bool as_user)
 			p->path, privileges[p->privilege]);
 }
 
+/* Python packages can bring a libibverbs of their own. */
+static void warn_of_bundled(const struct vb_program *p)
+{
+	char found[PATH_MAX];
+
+	if (p->kind == PROGRAM_PLAIN && vb_bundled_find(p->path, found))
+		fprintf(stderr,
+			"verbena run: warning: %s is a libibverbs that a "
+			"package brings along; what loads it does not see "
+			"Verbena's devices (`verbena doctor -- %s` says "
+			"more)\n",
+			found, p->path);
+}
+
 static bool enter_namespace(const struct findings *f, bool *as_user)
 {
 	if (f->root[0])
@@ -326,6 +347,7 @@ static bool set_up(const char *program, const struct wish *w)
 	if (can_load(&f.program) && !put_libraries(&f, w))
 		return false;
 	warn(&f, as_user);
+	warn_of_bundled(&f.program);
 	return true;
 }
 
@@ -393,45 +415,32 @@ int vb_cli_run_program(char *devices, char **argv)
 	const struct wish w = { 0 };
 
 	if (!choose_devices(devices) || !set_up(argv[0], &w))
-		return EXIT_USAGE;
+		return EXIT_NO_START;
 	return become(argv);
-}
-
-static int usage(void)
-{
-	fprintf(stderr, "usage: verbena run [--device SPEC]... "
-			"[--rsockets[=all]] [--namespace] [--] "
-			"PROGRAM [ARG]...\n");
-	return EXIT_USAGE;
 }
 
 int vb_cli_run(int argc, char **argv)
 {
-	static const struct option options[] = {
-		{ "device", required_argument, NULL, 'd' },
-		{ "rsockets", optional_argument, NULL, 'r' },
-		{ "namespace", no_argument, NULL, 'n' },
-		{ 0 },
-	};
 	char *devices = NULL;
 	struct wish w = { 0 };
 	int o;
 
-	/* The leading + ends the options at the program's name, because later
-	 * options are the program's. */
-	while ((o = getopt_long(argc, argv, "+d:", options, NULL)) != -1) {
-		if (o == 'r' && (!optarg || strcmp(optarg, "all") == 0))
-			w.rsockets = optarg ? optarg : "tcp";
-		else if (o == 'n')
+	while ((o = vb_cli_next_option("run", argc, argv)) != -1) {
+		if (o == '?')
+			return EXIT_USAGE;
+		if (o == 'n')
 			w.namespace = true;
-		else if (o != 'd' || !vb_cli_add_device(&devices, optarg))
-			return usage();
+		else if (o == 'd' && !vb_cli_add_device(&devices, optarg))
+			return EXIT_NO_START;
+		else if (o == 'r' && optarg && strcmp(optarg, "all") != 0)
+			return vb_cli_refuse_value("run", "rsockets", optarg,
+						   "\"all\"");
+		else if (o == 'r')
+			w.rsockets = optarg ? optarg : "tcp";
 	}
 	if (optind == argc)
-		return usage();
-	if (!choose_devices(devices))
-		return EXIT_USAGE;
-	if (!set_up(argv[optind], &w))
-		return EXIT_USAGE;
+		return vb_cli_refuse("run", "no program was named");
+	if (!choose_devices(devices) || !set_up(argv[optind], &w))
+		return EXIT_NO_START;
 	return become(argv + optind);
 }

@@ -135,6 +135,10 @@ enum vb_counter {
 	CNT_DROP_TOO_LONG,
 	CNT_DROP_BROKEN,
 	CNT_DROP_REFUSED,
+	/* requests to other programs of this host that went without packets,
+	 * and the bytes of their messages; the requester counts them */
+	CNT_NEAR_REQUESTS,
+	CNT_NEAR_BYTES,
 	CNT_COUNT,
 };
 /* Returns the file name of a counter in hw_counters; a static string. */

@@ -542,7 +542,7 @@ int vb_service_start(struct vb_engine *e)
 
 void vb_service_stop(struct vb_engine *e)
 {
-	const uint64_t one = 1;
+	static const uint64_t one = 1;
 
 	if (!e->serving)
 		return;

@@ -115,6 +115,8 @@ void vb_near_answered(struct vb_near *n, struct vb_qp *qp,
 	 * that has been sent again since. */
 	if (nth && a->kind != ANSWER_DONE && a->kind != ANSWER_PART)
 		return;
+	/* The program sees its request counted once it sees it complete. */
+	vb_near_count(qp);
 	retire_some(qp, nth);
 	if (nth)
 		vb_near_progress(qp);

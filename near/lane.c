@@ -130,8 +130,10 @@ static void note_sent(struct vb_qp *qp, const struct vb_send_wqe *wqe)
 
 	nq->atomics += (vb_near_rule(wqe)->traits & ATOMIC) != 0;
 	nq->placed = 0;
-	if (nq->sent++ == nq->begun)
-		nq->begun++;
+	if (nq->sent++ != nq->begun)
+		return;
+	nq->begun++;
+	vb_near_note(nq, wqe);
 }
 
 enum put {

@@ -121,6 +121,9 @@ struct vb_near_qp {
 	 * done to sent are on the lane; their sequence numbers begin at
 	 * @acked. */
 	uint32_t sent, begun;
+	/* requests, and their bytes, that the adapter's counters lack */
+	uint32_t noted;
+	uint64_t noted_bytes;
 	uint32_t acked;
 	/* The index behind the last long SEND whose memory this program has
 	 * begun to touch before it tells the peer to fetch the message, and how

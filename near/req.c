@@ -306,8 +306,14 @@ enum vb_next vb_near_finish_here(struct vb_qp *qp)
 	struct vb_near_qp *nq = vb_nq(qp);
 
 	nq->placed = 0;
-	if (nq->sent++ == nq->begun)
+	if (nq->sent == nq->begun) {
+		const struct vb_send_wqe *wqe = vb_sq_at(&qp->sq, nq->sent);
+
 		nq->begun++;
+		if (!(vb_near_rule(wqe)->traits & LOCAL))
+			vb_near_note(nq, wqe);
+	}
+	nq->sent++;
 	vb_qp_send_done(qp, WC_SUCCESS);
 	return NEXT_GOES;
 }
@@ -543,6 +549,18 @@ static void begin_step(struct vb_near_qp *nq, vb_time now)
 	nq->step_left = nq->light ? LIGHT_BYTES : STEP_BYTES;
 }
 
+void vb_near_count(struct vb_qp *qp)
+{
+	struct vb_near_qp *nq = vb_nq(qp);
+
+	if (!nq->noted)
+		return;
+	vb_count(qp->adapter, CNT_NEAR_REQUESTS, nq->noted);
+	vb_count(qp->adapter, CNT_NEAR_BYTES, nq->noted_bytes);
+	nq->noted = 0;
+	nq->noted_bytes = 0;
+}
+
 bool vb_near_run(struct vb_near *n, struct vb_qp *qp, vb_time now)
 {
 	struct vb_near_qp *nq = vb_nq(qp);
@@ -556,6 +574,7 @@ bool vb_near_run(struct vb_near *n, struct vb_qp *qp, vb_time now)
 	while (next == NEXT_GOES && vb_near_sends(qp) && !nq->denied &&
 	       nq->rnr_at == VB_NEVER && nq->retry_at == VB_NEVER)
 		next = run_next(qp, now);
+	vb_near_count(qp);
 	if (VB_UNLIKELY(nq->denied) && vb_near_sends(qp))
 		leave_near(qp);
 	return next == NEXT_LATER;

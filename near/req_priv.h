@@ -59,6 +59,15 @@ static inline bool vb_near_sends(const struct vb_qp *qp) VB_REQUIRES(qp->drive)
 	return s == QPS_RTS || s == QPS_SQD;
 }
 
+/* The request @wqe has begun, for the first time: vb_near_count() will count
+ * it. */
+static inline void vb_near_note(struct vb_near_qp *nq,
+				const struct vb_send_wqe *wqe)
+{
+	nq->noted++;
+	nq->noted_bytes += wqe->length;
+}
+
 /* Returns the number of requests on the lane that are not complete. */
 static inline uint32_t vb_near_outstanding(const struct vb_qp *qp)
 	VB_REQUIRES(qp->drive)
@@ -67,6 +76,9 @@ static inline uint32_t vb_near_outstanding(const struct vb_qp *qp)
 }
 
 /* Functions of near/req.c. */
+/* Add what was noted to the adapter's counters: once for each step and each
+ * answer, because atomic additions for each request would take longer. */
+void vb_near_count(struct vb_qp *qp) VB_REQUIRES(qp->drive);
 /* Requests stand on the lane: start to check from time to time that the peer
  * still runs. */
 void vb_near_start_clock(struct vb_qp *qp, vb_time now) VB_REQUIRES(qp->drive);

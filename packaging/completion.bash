@@ -5,13 +5,14 @@
 
 # The subcommands, one a line.
 _verbena_commands() {
-	"$1" --help 2>/dev/null | sed -n 's/^  verbena \([a-z-]*\)\( .*\)\?$/\1/p' | sort -u
+	"$1" help --all 2>/dev/null | sed -n 's/^command\t\([a-z-]*\)\t.*/\1/p' | sort -u
 }
 
 # _verbena_options VERBENA SUBCOMMAND [WORD]: the options in its help.
 _verbena_options() {
-	"$@" --help 2>&1 </dev/null | sed '1{/unrecognized option/d}' |
-		grep -oE -e '--[a-z][a-z-]*' | sort -u
+	"$1" help --all 2>/dev/null |
+		awk -F'\t' -v c="$2" '$1 == "option" && ($2 == c || index($2, c " ") == 1) { print $3 }' |
+		sort -u
 }
 
 # The specs of --device: the devices there are, and the forms.

@@ -9,8 +9,8 @@ _verbena() {
 	local i
 
 	if (( CURRENT == 2 )); then
-		found=(${(f)"$($command --help 2>/dev/null |
-			sed -n 's/^  verbena \([a-z-]*\)\( .*\)\{0,1\}$/\1/p' | sort -u)"})
+		found=(${(f)"$($command help --all 2>/dev/null |
+			sed -n 's/^command\t\([a-z-]*\)\t.*/\1/p' | sort -u)"})
 		compadd -a found
 		return
 	fi

@@ -150,6 +150,8 @@ style() {
 		found_none scripts/errors.py check
 	one "the check of docs/ERRORS.md fails where it must" \
 		found_none scripts/errors.py self-test
+	one "each environment variable is in the tables" \
+		found_none scripts/docs.py variables
 	one "the checks of includes, lines and names fail where they must" \
 		found_none scripts/rooms.py self-test
 	one "the checks of documents fail where they must" \
@@ -498,6 +500,8 @@ layer tags "tag matching as message passing uses it" program tags
 layer events "asynchronous events by their causes" program events
 layer sysfs "what programs read in /sys and find in /dev/infiniband" program sysfs
 layer users "programs that fork, change users, or load nothing" program users
+layer doctor "the command: help, refusals, what verbena doctor finds" program doctor
+layer tools "sanitizers, valgrind, gdb: no false report" program tools
 layer mpi "Open MPI and MPICH, over UCX and libfabric" program mpi
 layer raw "whole Ethernet frames, and what steers them" program raw
 layer capture "what tshark and a second ICRC say" program capture

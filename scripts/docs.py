@@ -5,6 +5,8 @@
     scripts/docs.py size        ARCHITECTURE.md has at most 2,500 words
     scripts/docs.py names       files and functions that documents name exist
     scripts/docs.py links       files and headings that documents link to exist
+    scripts/docs.py variables   the table of the command and docs/COMMAND.md have
+                                each environment variable that sources read
     scripts/docs.py self-test   the checks fail where they must
 
 Each finding is one line, FILE:LINE: what is wrong. The exit status is 1 when
@@ -122,13 +124,54 @@ def check_size(root):
         yield f'ARCHITECTURE.md:{last}: {words} words, {MOST_WORDS} at most'
 
 
+VARIABLE = re.compile(r'getenv\("(VERBENA_\w+)"\)')
+NO_ROOMS = ('tests', 'bench', 'demo', 'lab', 'scripts', 'docs')
+VARIABLE_TABLE = 'cli/commands.c'
+VARIABLE_DOCUMENT = 'docs/COMMAND.md'
+
+
+def variables_read(root):
+    names = set()
+    for where, dirs, files in os.walk(root):
+        if where == root:
+            dirs[:] = [d for d in dirs if d not in NO_ROOMS and
+                       not d.startswith(('.', 'build'))]
+        for name in files:
+            if name.endswith(('.c', '.h')):
+                names.update(VARIABLE.findall(read(where, name)))
+    return names
+
+
+def check_variables(root):
+    """A variable whose name a source has as a macro is not found."""
+    if not os.path.exists(os.path.join(root, VARIABLE_TABLE)):
+        return
+    names = variables_read(root)
+    for path, row in ((VARIABLE_TABLE, r'\{ "(VERBENA_\w+)",'),
+                      (VARIABLE_DOCUMENT, r'(?m)^\| `(VERBENA_\w+)` \|')):
+        there = set(re.findall(row, read(root, path)))
+        for name in sorted(names - there):
+            yield f'{path}:1: {name} is missing, which a source reads'
+        for name in sorted(there - names):
+            yield f'{path}:1: no source reads {name}'
+
+
 def self_test():
     """Yield what the checks say that they should not, or do not say."""
     good = {'ARCHITECTURE.md': '`a/b.c` `vb_b()` `a/b.c:turn` `x.c` `vb_`\n',
             'a/b.c': 'static int turn(void)\n{\n\tcalled();\n}\n'
                      'int vb_b(void);\n'}
+    variables = {'cli/commands.c': '{ "VERBENA_A",\n',
+                 'docs/COMMAND.md': '| `VERBENA_A` | x |\n'}
+    reads = {'a/e.c': 'x = getenv("VERBENA_A");\n'}
     cases = [
         ({}, None),
+        ({**variables, **reads}, None),
+        ({**variables}, 'cli/commands.c:1: no source reads VERBENA_A'),
+        ({**variables, **reads, 'a/f.c': 'getenv("VERBENA_B")'},
+         'cli/commands.c:1: VERBENA_B is missing'),
+        ({**variables, **reads, 'docs/COMMAND.md': ''},
+         'docs/COMMAND.md:1: VERBENA_A is missing'),
         ({'ARCHITECTURE.md': 'word ' * (MOST_WORDS + 1)},
          'ARCHITECTURE.md:0: 2501 words'),
         ({'docs/X.md': '\n`a/c.c`\n'}, 'docs/X.md:2: there is no a/c.c'),
@@ -147,7 +190,8 @@ def self_test():
                 os.makedirs(os.path.dirname(full), exist_ok=True)
                 with open(full, 'w', encoding='utf-8') as f:
                     f.write(text)
-            said = [*check_size(root), *check_names(root), *check_links(root)]
+            said = [*check_size(root), *check_names(root), *check_links(root),
+                    *check_variables(root)]
         if expected is None and said:
             yield f'self-test: good documents are refused: {said[0]}'
         elif expected and not any(s.startswith(expected) for s in said):
@@ -160,6 +204,7 @@ def main():
         'size': lambda: check_size(root),
         'names': lambda: check_names(root),
         'links': lambda: check_links(root),
+        'variables': lambda: check_variables(root),
         'self-test': self_test,
     }
     if len(sys.argv) != 2 or sys.argv[1] not in checks:

@@ -15,6 +15,7 @@
 #pragma GCC visibility pop
 
 #include "base/chain.h"
+#include "base/tools.h"
 #include "core/mw.h"
 #include "core/tag.h"
 #include "core/xrc.h"

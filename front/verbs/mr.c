@@ -83,6 +83,10 @@ static void tell_region(const struct ibv_pd *pd, const void *addr,
 		      access, why);
 }
 
+/* rights by which the library or another program writes to a region */
+#define WRITABLE                                                               \
+	(ACCESS_LOCAL_WRITE | ACCESS_REMOTE_WRITE | ACCESS_REMOTE_ATOMIC)
+
 /* Register a region. With IBV_ACCESS_ON_DEMAND, address NULL and length
  * SIZE_MAX mean the whole address space (ibv_reg_mr(3)). */
 struct ibv_mr *vb_front_register(struct ibv_pd *pd, void *addr, size_t length,
@@ -99,6 +103,8 @@ struct ibv_mr *vb_front_register(struct ibv_pd *pd, void *addr, size_t length,
 			    &core);
 	if (rc)
 		tell_region(pd, addr, length, access, rc);
+	else if (rights & WRITABLE)
+		vb_tools_lend(addr, length);
 	return wrap_new(pd, rc, core, FRONT_MR_PLAIN, addr);
 }
 

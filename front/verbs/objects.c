@@ -88,6 +88,7 @@ int ibv_get_async_event(struct ibv_context *context,
 		event->element.qp = e.object;
 	else
 		event->element.port_num = e.port;
+	vb_tools_wrote(event, sizeof(*event));
 	return 0;
 }
 
@@ -196,6 +197,8 @@ int ibv_get_cq_event(struct ibv_comp_channel *ibv, struct ibv_cq **cq,
 		return errno = -rc, -1;
 	*cq = &((struct vb_front_cq *)core->owner)->ibv;
 	*cq_context = (*cq)->cq_context;
+	vb_tools_wrote(cq, sizeof(struct ibv_cq *));
+	vb_tools_wrote(cq_context, sizeof(void *));
 	return 0;
 }
 
@@ -543,6 +546,7 @@ int ibv_query_srq(struct ibv_srq *ibv, struct ibv_srq_attr *attr)
 	attr->max_wr = core->rq.cap;
 	attr->srq_limit = core->limit;
 	vb_mutex_unlock(&core->rq.lock);
+	vb_tools_wrote(attr, sizeof(*attr));
 	return 0;
 }
 

@@ -39,6 +39,7 @@ int vb_front_poll_cq(struct ibv_cq *ibv, int count, struct ibv_wc *wc)
 			return done ? done : got;
 		for (int i = 0; i < got; i++)
 			wc_out(&batch[i], &wc[done + i]);
+		vb_tools_wrote(&wc[done], (size_t)got * sizeof(*wc));
 		done += got;
 		if (got < want)
 			break;

@@ -510,6 +510,8 @@ int ibv_query_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int attr_mask,
 		.qp_type = ibv->qp_type,
 		.sq_sig_all = qp->sig_all,
 	};
+	vb_tools_wrote(attr, sizeof(*attr));
+	vb_tools_wrote(init_attr, sizeof(*init_attr));
 	return 0;
 }
 

@@ -138,6 +138,7 @@ int ibv_query_device(struct ibv_context *context, struct ibv_device_attr *attr)
 		attr->device_cap_flags |= IBV_DEVICE_AUTO_PATH_MIG;
 	if (adapter->rnic)
 		clear_what_rnics_lack(attr);
+	vb_tools_wrote(attr, sizeof(*attr));
 	return 0;
 }
 
@@ -210,6 +211,7 @@ int vb_front_query_device_ex(struct ibv_context *context,
 	 * library does not know to 0. */
 	memset(attr, 0, size);
 	memcpy(attr, &all, VB_MIN(size, sizeof(all)));
+	vb_tools_wrote(attr, size);
 	return 0;
 }
 
@@ -293,6 +295,7 @@ int vb_front_query_port(struct ibv_context *context, uint8_t port_num,
 	fill_port(p, vb_front_is_rnic(context), &all);
 	memset(attr, 0, size);
 	memcpy(attr, &all, VB_MIN(size, sizeof(all)));
+	vb_tools_wrote(attr, size);
 	return 0;
 }
 
@@ -356,6 +359,7 @@ int ibv_query_gid(struct ibv_context *context, uint8_t port_num, int index,
 	else if (rc)
 		return errno = rc, -1;
 	*gid = e.gid;
+	vb_tools_wrote(gid, sizeof(*gid));
 	return 0;
 }
 
@@ -373,6 +377,7 @@ int _ibv_query_gid_ex(struct ibv_context *context, uint32_t port_num,
 		return rc;
 	memset(entry, 0, entry_size);
 	memcpy(entry, &e, sizeof(e));
+	vb_tools_wrote(entry, entry_size);
 	return 0;
 }
 
@@ -396,6 +401,7 @@ ssize_t _ibv_query_gid_table(struct ibv_context *context,
 			return -EINVAL;
 		memset(to, 0, entry_size);
 		memcpy(to, &e, sizeof(e));
+		vb_tools_wrote(to, entry_size);
 		n++;
 	}
 	return (ssize_t)n;
@@ -423,6 +429,7 @@ int ibv_query_pkey(struct ibv_context *context, uint8_t port_num, int index,
 	    vb_front_is_rnic(context))
 		return errno = EINVAL, -1;
 	*pkey = htobe16(vb_port_pkey(p, (unsigned)index));
+	vb_tools_wrote(pkey, sizeof(*pkey));
 	return 0;
 }
 

@@ -267,8 +267,8 @@ wrong "an absent file" 'No such file' "$work/absent"
 wrong "an unknown kind" 'no topology that can be made' --make ring:4
 wrong "a fabric that does not run" 'no fabric "nothing" is running' \
 	show --name nothing
-wrong "an unknown option" '^verbena fabric: unrecognized option' --nothing
-wrong "an unknown option of show" '^verbena fabric: unrecognized option' \
+wrong "an unknown option" '^verbena fabric: there is no option --nothing' --nothing
+wrong "an unknown option of show" '^verbena fabric show: there is no option' \
 	show --nothing
 wrong "a name before the word show" 'no fabric "nothing" is running' \
 	--name nothing show

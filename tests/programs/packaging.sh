@@ -12,24 +12,9 @@ tests_begin "$0" "$@"
 # The page with the options' hyphens as they are typed.
 page=$work/page
 sed -e 's/\\-/-/g' -e '/systemctl/d' "$top/packaging/verbena.1" >"$page"
-mapfile -t commands < <("$verbena" --help | sed -n 's/^  verbena \([a-z-]*\)\( .*\)\?$/\1/p' | sort -u)
-
-# helps: all that the command says of its use.
-helps() {
-	local sub
-
-	"$verbena" --help
-	for sub in "${commands[@]}"; do
-		case $sub in
-		--* | status | counters) continue ;;
-		esac
-		"$verbena" "$sub" --help </dev/null 2>&1 | sed '/unrecognized option/d'
-	done
-	for sub in show capture; do
-		"$verbena" fabric $sub --help </dev/null 2>&1 | sed '/unrecognized option/d'
-	done
-}
-helps >"$work/help"
+# All that the command says of its use, as a table.
+"$verbena" help --all >"$work/help"
+mapfile -t commands < <(sed -n 's/^command\t\([a-z-]*\)\t.*/\1/p' "$work/help" | sort -u)
 words() {
 	grep -oE -e "$1" "$2" | sort -u
 }
@@ -42,8 +27,8 @@ lists() {
 	if [ -n "$(words "$2" "$work/help")" ] && [ -z "$missing$extra" ]; then
 		ok "verbena(1): $1 are those of the help"
 	else
-		not_ok "verbena(1): $1: missing: $(xargs <<<"$missing");\
- not in the help: $(xargs <<<"$extra")"
+		not_ok "verbena(1): $1: missing: ${missing//$'\n'/ };\
+ not in the help: ${extra//$'\n'/ }"
 	fi
 }
 lists options '--[a-z][a-z-]*'

@@ -592,9 +592,41 @@ static void request__of_many_small_writes(void **state)
 	stage_close(t);
 }
 
+static uint64_t near_count(struct stage *t, unsigned side, enum vb_counter c)
+{
+	return atomic_load(&t->pair.qp[side]->adapter->counters[c]);
+}
+
+static void request__is_counted_by_its_requester(void **state)
+{
+	struct stage *t = begin();
+	uint64_t requests = near_count(t, 0, CNT_NEAR_REQUESTS);
+	uint64_t bytes = near_count(t, 0, CNT_NEAR_BYTES);
+	const enum vb_wr_op ops[] = { WR_WRITE, WR_READ };
+	struct ends e = { .sends = 1 };
+
+	assert_int_equal(requests, 1); /* the SEND of begin() */
+	assert_int_equal(bytes, 10);
+	for (unsigned i = 0; i < 2; i++) {
+		struct vb_send_wqe wqe = stage_wqe(t, ops[i], 0, 300);
+
+		wqe.remote_addr = (uintptr_t)t->mem[1] + AT;
+		wqe.rkey = t->mr[1]->key;
+		stage_post(t, &wqe, 0, t->mr[0]->key);
+	}
+	sim_settle(&t->sim, t->sim.now + VB_SEC);
+	stage_poll(t, 0, &e);
+	assert_int_equal(e.sends, 3);
+	assert_int_equal(near_count(t, 0, CNT_NEAR_REQUESTS), requests + 2);
+	assert_int_equal(near_count(t, 0, CNT_NEAR_BYTES), bytes + 600);
+	assert_int_equal(near_count(t, 1, CNT_NEAR_REQUESTS), 0);
+	stage_close(t);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(request__is_counted_by_its_requester),
 		cmocka_unit_test(request__becomes_a_record),
 		cmocka_unit_test(request__waits_for_what_is_before_it),
 		cmocka_unit_test(request__of_many_small_writes),

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The parts of `verbena doctor`. Each adds its findings (cli/finding.h), and
+ * works as an ordinary user, without /proc and without a broker. */
+#ifndef CLI_DOCTOR_H
+#define CLI_DOCTOR_H
+
+#include "cli/ports.h"
+
+/* Kernel, /proc, limits, namespaces, the directory of the user's files. */
+void vb_doctor_host(void);
+/* The path between two programs of this host. */
+void vb_doctor_one_host(void);
+/* Who has UDP port 4791, and the broker. */
+void vb_doctor_port(void);
+/* Devices, addresses, MTU. */
+void vb_doctor_devices(const struct vb_cli_ports *p);
+/* The firewall, and packets from an address of this host to itself. */
+void vb_doctor_firewall(const struct vb_cli_ports *p);
+/* Packets to @peer, a name or an address, and back. */
+void vb_doctor_peer(const struct vb_cli_ports *p, const char *peer);
+/* The libraries that @program would load. */
+void vb_doctor_program(const char *program);
+
+/* Claim a slot and let the broker answer others for @seconds. Returns an exit
+ * status. */
+int vb_doctor_answer(double seconds);
+
+/* Read the file @path, at most @room - 1 bytes, and end it with a NUL. False:
+ * it cannot be read. */
+bool vb_doctor_read(const char *path, char *text, size_t room);
+/* Run argv[0] with its output into @text, at most @room - 1 bytes, for at most
+ * @limit. False: it cannot be run, or fails, or takes
+ * longer. */
+bool vb_doctor_run(const char *const argv[], const char *const env[],
+		   vb_time limit, char *text, size_t room);
+
+#endif

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What `verbena doctor` has found: a list that is printed as text or as JSON
+ * (docs/COMMAND.md). */
+#ifndef CLI_FINDING_H
+#define CLI_FINDING_H
+
+#include <stdio.h>
+
+#include "base/defs.h"
+
+enum vb_finding_status {
+	FINDING_OK,
+	FINDING_NOTE,	 /* good to know; nothing is wrong */
+	FINDING_WARNING, /* some programs fail, or are slow */
+	FINDING_PROBLEM, /* programs cannot work */
+};
+
+/* Add a finding. @id: a word that scripts look for, and that stays the same.
+ * @mend: the command that mends it, which this copies; NULL: none. The rest is
+ * a sentence. Any thread. */
+void vb_finding_add(const char *id, enum vb_finding_status status,
+		    const char *mend, const char *format, ...) VB_PRINTF(4, 5);
+/* Make a text that lasts as long as the process: for @mend. */
+const char *vb_finding_text(const char *format, ...) VB_PRINTF(1, 2);
+
+/* Print all findings. Returns the worst status. */
+enum vb_finding_status vb_findings_print(FILE *to, bool json);
+
+/* Print the list, and end the process with the exit status of `verbena doctor`
+ * in @limit from now, unless the process ends before. */
+void vb_findings_end_after(vb_time limit, bool json);
+
+#endif

@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Which packets the broker sends back, and how many. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "broker/echo.h"
+#include "wire/ipc.h"
+#include "wire/mad.h"
+
+#define SQPN (3u << VB_QPN_BITS | 2)
+
+static uint8_t payload[600];
+static struct vb_gid host = { { [10] = 0xff, [11] = 0xff, [12] = 10 } };
+static struct vb_gid group = { { 0xff, 0x0e } };
+
+static struct vb_ib_pkt question(uint32_t back)
+{
+	const struct vb_echo ask = {
+		.kind = ECHO_ASK, .token = 5, .number = 9, .bytes = back
+	};
+
+	vb_echo_put(payload, sizeof(payload), &ask);
+	return (struct vb_ib_pkt){ .bth = { .opcode = 0x64,
+					    .dqpn = VB_GSI_QPN },
+				   .deth = { VB_GSI_QKEY, SQPN },
+				   .payload = payload,
+				   .payload_bytes = sizeof(payload) };
+}
+
+static bool asked(const struct vb_ib_pkt *pkt, const struct vb_gid *to,
+		  struct vb_echo *answer, uint32_t *len)
+{
+	const struct vb_frame f = { .src = &host, .dst = to, .ifindex = 1 };
+	uint32_t qpn;
+
+	return vb_echo_is_asked(&f, pkt, answer, len, &qpn) && qpn == SQPN;
+}
+
+static void question__has_an_answer(void **state)
+{
+	struct vb_ib_pkt pkt = question(80);
+	struct vb_echo answer;
+	uint32_t len;
+
+	assert_true(asked(&pkt, &host, &answer, &len));
+	assert_int_equal(len, 80);
+	assert_int_equal(answer.kind, ECHO_ANSWER);
+	assert_int_equal(answer.token, 5);
+	assert_int_equal(answer.number, 9);
+	assert_int_equal(answer.bytes, sizeof(payload));
+	assert_true(answer.mtu >= 1500); /* loopback's */
+}
+
+static void packet__of_another_kind_has_none(void **state)
+{
+	struct vb_ib_pkt pkt = question(80);
+	struct vb_echo answer;
+	uint32_t len;
+
+	assert_false(asked(&pkt, &group, &answer, &len));
+	pkt.deth.qkey++;
+	assert_false(asked(&pkt, &host, &answer, &len));
+	pkt = question(80);
+	pkt.bth.dqpn = 2;
+	assert_false(asked(&pkt, &host, &answer, &len));
+	pkt = question(80);
+	pkt.bth.opcode = 0x04;
+	assert_false(asked(&pkt, &host, &answer, &len));
+	/* a broker, which would answer the answer */
+	pkt = question(80);
+	pkt.deth.sqpn = VB_GSI_QPN;
+	assert_false(asked(&pkt, &host, &answer, &len));
+	pkt = question(80);
+	payload[7] = ECHO_ANSWER;
+	assert_false(asked(&pkt, &host, &answer, &len));
+	pkt = question(sizeof(payload) + 4);
+	assert_false(asked(&pkt, &host, &answer, &len));
+}
+
+static unsigned answers(struct vb_echo_limit *l, vb_time from, vb_time until,
+			vb_time step)
+{
+	unsigned n = 0;
+
+	for (vb_time t = from; t < until; t += step)
+		n += vb_echo_may(l, t);
+	return n;
+}
+
+static void answers__are_few(void **state)
+{
+	const vb_time start = 1000 * VB_SEC;
+	struct vb_echo_limit l = { 0 };
+	unsigned n;
+
+	/* A flood: a burst, and then the rate. */
+	n = answers(&l, start, start + VB_SEC, 100 * VB_USEC);
+	assert_in_range(n, VB_ECHO_RATE, VB_ECHO_RATE + VB_ECHO_BURST);
+	n = answers(&l, start + VB_SEC, start + 2 * VB_SEC, 100 * VB_USEC);
+	assert_in_range(n, VB_ECHO_RATE - 1, VB_ECHO_RATE + 1);
+	/* After a pause there is a burst again, and no more than one. */
+	n = answers(&l, start + 100 * VB_SEC,
+		    start + 100 * VB_SEC + 100 * VB_USEC, VB_USEC / 10);
+	assert_int_equal(n, VB_ECHO_BURST);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(question__has_an_answer),
+		cmocka_unit_test(packet__of_another_kind_has_none),
+		cmocka_unit_test(answers__are_few),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
