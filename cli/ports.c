@@ -45,8 +45,8 @@ static int add_ports(struct vb_cli_ports *p, const struct vb_device *devices,
 
 	if (rc)
 		return rc;
-	p->ports = calloc(count * VB_VPI_PORTS + 1,
-			  sizeof(struct vb_cli_port *));
+	p->ports =
+		calloc(count * VB_VPI_PORTS + 1, sizeof(struct vb_cli_port *));
 	if (!p->ports)
 		rc = -ENOMEM;
 	for (unsigned i = 0; rc == 0 && i < count; i++)
