@@ -381,9 +381,9 @@ vb_time vb_host_cm_places_deadline(const struct vb_host_cm *cm)
 	return VB_MIN(vb_sa_deadline(cm->sa), cm->adapters_until);
 }
 
-/* Gives up adapters that no program uses, so that a fabric that nobody uses
- * ends in its time; but the ends of connections are still told to their peers.
- */
+/* Gives up the adapters that no program uses, because a fabric ends only when
+ * nobody uses it any more. While connections still tell their ends to their
+ * peers, the adapters are kept, but for STAY at most. */
 static void reap_places(struct vb_host_cm *cm)
 {
 	if (!vb_place_is_idle(cm->adapters)) {

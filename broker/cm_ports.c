@@ -226,8 +226,10 @@ void vb_cm_ports_close(struct vb_cm_ports *t)
 
 #define MOST_KEYS 4
 
-/* Computes the keys of the counters that include @p. The last one without a
- * secret is where @p listens. */
+/* Writes to @keys under which keys @p is counted: its port number with the kind
+ * of its address; if it has a single address, the same with that address; and
+ * if it has a secret (rdma_cm's REUSEADDR group), each of these with the secret.
+ * Returns their number. */
 static unsigned keys_of(const struct vb_cm_port *p, struct key keys[MOST_KEYS])
 {
 	enum kind kind = kind_of(&p->address, p->flags);

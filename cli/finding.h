@@ -26,8 +26,9 @@ const char *vb_finding_text(const char *format, ...) VB_PRINTF(1, 2);
 /* Print all findings. Returns the worst status. */
 enum vb_finding_status vb_findings_print(FILE *to, bool json);
 
-/* Print the list, and end the process with the exit status of `verbena doctor`
- * in @limit from now, unless the process ends before. */
+/* An examination may hang, for example in a file system. So if the process
+ * still runs after @limit, a thread prints the findings so far and ends the
+ * process with the exit status of `verbena doctor`. */
 void vb_findings_end_after(vb_time limit, bool json);
 
 #endif

@@ -47,8 +47,8 @@ static int open_counter(void)
 	return fd < 0 ? -errno : fd;
 }
 
-/* Write one count to the eventfd. The caller holds the queue's lock, so that
- * the equation above stays true. */
+/* Write one count to the eventfd. The caller holds the lock of the channel or of
+ * the event queue, so that the equation at the top of this file stays true. */
 static void add_token(int fd)
 {
 	/* static: MemorySanitizer knows that this is initialized */

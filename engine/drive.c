@@ -337,8 +337,8 @@ bool vb_drive_can_wait(struct vb_qp *qp)
 #define BEGIN_NAPS 200
 
 static __thread struct {
-	/* destroyed queue pairs may be among these, because their memory is
-	 * type-stable */
+	/* A queue pair in this list may have been destroyed. Its memory is
+	 * type-stable, so a reader locks drive and then looks at qpn. */
 	struct vb_qp *at[LEFT_MOST];
 	unsigned next;
 } left;

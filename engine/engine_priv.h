@@ -435,9 +435,9 @@ void vb_mux_follow(struct vb_near *n, struct vb_qp *qp) VB_REQUIRES(qp->drive);
 /* Functions of engine/host_slot.c, which engine/engine.c calls, or has others
  * call, while it opens or closes devices: one call at a time. */
 /* Returns the slot by which programs of this host find this process, or -errno:
- * no slot is free. The answer does not change, since peers that know a process
- * by a slot that it has chosen go on with that one after it opens a RoCE
- * device. */
+ * no slot is free. The answer does not change: a process that opens a RoCE
+ * device later keeps the slot that it has chosen before, because peers know it by
+ * that one. */
 VB_MUST_CHECK int vb_host_slot(struct vb_engine *e);
 /* Is @slot one of this process's, which has two if it opens its first RoCE
  * device later? Any thread, at any time. */

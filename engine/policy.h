@@ -375,9 +375,9 @@ unsigned vb_answer_counts(unsigned slowdown, vb_time sent, vb_time now,
 /* The last @answers answers came soon, and @wary are required: shall a poll
  * look for the next one? */
 bool vb_answer_is_worth(unsigned answers, unsigned wary);
-/* A poll has looked since @since: shall it look further? Shall it yield after
- * each look? */
+/* A poll has looked since @since: shall it look further? */
 bool vb_answer_looks_on(unsigned slowdown, vb_time since, vb_time now);
+/* A poll has looked since @since: shall it yield after each look? */
 bool vb_answer_yields(unsigned slowdown, vb_time since, vb_time now);
 /* Returns how many soon answers in a row a poll requires before it looks again;
  * after a look without a result (@found false), more of them. */
@@ -492,7 +492,8 @@ enum vb_lanes {
 	LANES_WAITER, /* a thread that waits in ibv_get_cq_event */
 	LANES_RING    /* no thread, so peers ring */
 };
-/* @waiter: a thread in ibv_get_cq_event serves the lanes. *@until: the latest
+/* Returns which thread serves the lanes while the engine's thread sleeps. @waiter:
+ * a thread in ibv_get_cq_event serves the lanes. *@until: the latest
  * end of the thread's sleep, which this function can make earlier. If it
  * returns LANES_WAITER or LANES_RING, the program no longer spins, and the
  * caller publishes that. */

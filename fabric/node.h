@@ -461,8 +461,9 @@ unsigned vb_fab_mtu_bytes(uint8_t code);
  * VB_NEVER above 19. */
 vb_time vb_fab_life_ns(uint8_t code);
 
-/* Widths and speeds of links, each with its name in topologies. A port that has
- * one has those of @with, too, and in the table of speeds all rows before. */
+/* Widths and speeds of links, each with its name in topologies. A port that
+ * supports a width supports those in @with, too; a port that supports a speed
+ * supports the speeds of all rows before it. */
 struct vb_fab_width_row {
 	const char *name;
 	uint8_t bit, with, lanes;

@@ -43,8 +43,8 @@ struct vb_topo_unit {
 	const char *name;
 	double factor;
 };
-/* The units of times, which are converted to nanoseconds; and the list for
- * numbers without a unit. */
+/* The units of times, which are converted to nanoseconds; and an empty list, for
+ * numbers that have no unit. */
 extern const struct vb_topo_unit vb_topo_times[], vb_topo_plain[];
 /* Read a number that has one of @units behind it. False: @text is something
  * else. */

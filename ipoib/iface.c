@@ -257,8 +257,8 @@ static void follow_port(struct iface *f)
 		begin_groups(f);
 }
 
-/* The interface can be used now: for the first time it comes up, with its
- * addresses. */
+/* The interface has joined its broadcast group and can be used. The first time,
+ * set it up and give it its addresses. */
 static void follow_begin(struct iface *f)
 {
 	const struct vb_sa_mcmember *all = vb_groups_broadcast(f->groups);

@@ -11,8 +11,8 @@
 #include "wire/sa.h"
 
 /* Write the question whether @g->port_gid may join the group @g->mgid with
- * @g->join_state. @as: a group after which this one is made if there is none;
- * NULL: it is not made. */
+ * @g->join_state. If that group does not exist, it is created with the
+ * parameters of the group @as; @as NULL: it is not created. */
 void ipoib_sa_put_join(uint8_t mad[VB_MAD_BYTES], uint64_t tid,
 		       const struct vb_sa_mcmember *g,
 		       const struct vb_sa_mcmember *as);

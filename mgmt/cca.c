@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The agent's table of attributes, its key (as B_Keys are: IBA 16.2.4), and the
- * trap. The settings of adapters are in struct vb_fab_cc, where the data plane
- * reads them; those of switches are here, and each change of them is worked out
- * for every port.
+ * The agent of congestion control (IBA annex A10): its table of attributes, its
+ * key, which protects it as a B_Key protects baseboard management (IBA 16.2.4),
+ * and the trap that reports a wrong key. The settings of adapters are in struct
+ * vb_fab_cc, where the data plane reads them. Those of switches are here; after
+ * each change this file computes the threshold of every port from them.
  */
 #include "mgmt/cca_priv.h"
 

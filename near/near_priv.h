@@ -244,8 +244,9 @@ struct vb_near {
 		unsigned count;
 	} watch;
 
-	/* A reference to the only peer that has answers for which it was not
-	 * woken, if peer->owed is still true. */
+	/* The creditor is the peer that has answers for which it was not woken,
+	 * if peer->owed is still true. There is one at most: before another peer
+	 * becomes the creditor, this one is woken. A reference. */
 	struct vb_peer *_Atomic creditor;
 };
 

@@ -40,7 +40,8 @@ const unsigned vb_near_rule_count = VB_COUNT(vb_near_rules);
 /* The pause between retries doubles this often, up to 10 ms. */
 #define RETRY_DOUBLES 9
 /* A retry that comes late adds to the time of silence its interval and at most
- * this time. */
+ * this time, because a program that had no processor must not take its own delay
+ * for the peer's silence. */
 #define LATE_MOST (20 * VB_MSEC)
 /* the most bytes that one step copies, before other queue pairs have a turn */
 #define STEP_BYTES (1u << 20)

@@ -82,8 +82,8 @@ void vb_near_count(struct vb_qp *qp) VB_REQUIRES(qp->drive);
 /* Requests stand on the lane: start to check from time to time that the peer
  * still runs. */
 void vb_near_start_clock(struct vb_qp *qp, vb_time now) VB_REQUIRES(qp->drive);
-/* The peer has carried out something for @qp: end the count of silence and
- * RNR. */
+/* The peer has carried out a request of @qp: set the counts of silences and of
+ * RNR retries back to 0. */
 void vb_near_progress(struct vb_qp *qp) VB_REQUIRES(qp->drive);
 /* Send all requests that stand on the lane again, because the peer will answer
  * them as not executed. */

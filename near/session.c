@@ -181,8 +181,8 @@ static void forget_caller(struct vb_near *n, struct vb_peer *p)
 		*at = p->next;
 }
 
-/* End the session with @p, and release the reference of the table or of the
- * list of callers. */
+/* End the session with @p, and release the reference that the table of peers or
+ * the list of programs without HELLO (near->callers) has. */
 static void near_drop(struct vb_near *n, struct vb_peer *p, vb_time now)
 {
 	n->shut_out -= p->shut_out;

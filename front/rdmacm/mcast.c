@@ -54,8 +54,9 @@ static struct rcm_group **find(struct rcm_id *id, const void *gid)
 	return at;
 }
 
-/* As find(), for a name of the program's: the address zero names the group that
- * was asked for by it, though that has a GID by now. */
+/* As find(), for a GID that the program gives. The GID zero names the group that
+ * the program joined by the GID zero ("any group"), although the subnet
+ * administrator has given that group a GID. */
 static struct rcm_group **find_named(struct rcm_id *id,
 				     const struct vb_gid *gid)
 {

@@ -427,8 +427,8 @@ bool rcm_device_first_gid(const struct rcm_device *d, struct ibv_gid_entry *e);
 
 /* Functions of places.c. */
 
-/* Gives the broker at the other end of @fd, to which nobody else speaks yet,
- * all adapters of fabrics that this process has. An adapter that the broker
+/* Gives the broker at the other end of @fd, a session that no other thread uses
+ * yet, all adapters of fabrics that this process has. An adapter that the broker
  * cannot use has d->place 0 then, and the log says why. -errno: the session
  * failed. */
 int rcm_places_tell(int fd);

@@ -25,7 +25,7 @@ int rcm_removals_fd(void)
 }
 
 /* Opens @d a second time, so that the thread that polls `removals` notices the
- * device's removal. NULL: it could not be opened, and no thread will notice.
+ * device's removal: the events of the first context are the program's. NULL: it could not be opened, and no thread will notice.
  * The caller holds rcm.lock. */
 static struct ibv_context *open_watch(struct rcm_device *d)
 {
