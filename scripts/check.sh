@@ -434,11 +434,12 @@ alone build "gcc, warnings are errors" \
 	one "build with gcc" build "$VERBENA_BUILD" -Dwerror=true
 # All others stand on it.
 [ $failed -eq 0 ] || wanted=(none)
-# The layers that run alone come before the others: until all that run have
-# ended, processors are idle. ib_near reads counters that programs of other layers
-# would add to, and loaded takes all processors.
+# A layer that runs alone comes before the others, because processors are idle
+# until all that run have ended. ib_near reads counters that programs of other
+# layers would add to.
 alone ib_near "two programs of one host at one adapter of a fabric" program ib_near
-[ "$quick" = yes ] ||
+# It takes all processors for a quarter of an hour.
+[ -z "$full" ] && [[ " ${wanted[*]} " != *" loaded "* ]] ||
 	alone loaded "other layers, each beside 16 busy loops" program loaded
 # The longest come first.
 layer style "rooms, lengths, and what documents say of the sources" style

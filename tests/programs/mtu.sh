@@ -10,10 +10,12 @@ need_hosts 9000
 
 data=("$programs/data_test" -d roce_veth0 -a 12)
 
-# mtus A B: of the interfaces, from now on.
+# mtus A B: of the interfaces, from now on. Packets of the end that is slower to
+# change are lost meanwhile, so both change at a time.
 mtus() {
-	on a ip link set veth0 mtu "$1"
+	on a ip link set veth0 mtu "$1" &
 	on b ip link set veth0 mtu "$2"
+	wait $!
 }
 
 # fall_to A B: as soon as data flows.
