@@ -291,12 +291,11 @@ void vb_drive_step(struct vb_engine *e, struct vb_qp *qp, vb_time now)
 }
 
 /*
- * Has a poster set @kick? Call this after releasing qp->drive. A poster sets
- * @kick before it tries the lock (take_or_kick()): either the poster gets the
- * lock, or this function sees @kick. It is a read-modify-write because a plain
- * load could be executed before the unlock is visible.
+ * A poster sets @kick before it tries the lock (take_or_kick()): either the
+ * poster gets the lock, or this function sees @kick. It is a read-modify-write
+ * because a plain load could be executed before the unlock is visible.
  */
-static bool is_kicked(struct vb_qp *qp)
+bool vb_drive_is_kicked(struct vb_qp *qp)
 {
 	return atomic_fetch_or(&vb_eq(qp)->kick, 0);
 }
@@ -304,7 +303,7 @@ static bool is_kicked(struct vb_qp *qp)
 void vb_drive_release(struct vb_engine *e, struct vb_qp *qp)
 {
 	vb_mutex_unlock(&qp->drive);
-	if (VB_UNLIKELY(is_kicked(qp)))
+	if (VB_UNLIKELY(vb_drive_is_kicked(qp)))
 		vb_drive(qp);
 }
 
@@ -481,7 +480,7 @@ static bool take_or_kick(struct vb_qp *qp) VB_TRY_ACQUIRE(true, qp->drive)
 {
 	if (VB_LIKELY(vb_mutex_trylock(&qp->drive)))
 		return true;
-	/* pairs with the read-modify-write in is_kicked() */
+	/* pairs with the read-modify-write in vb_drive_is_kicked() */
 	(void)atomic_exchange(&vb_eq(qp)->kick, 1);
 	if (vb_mutex_trylock(&qp->drive))
 		return true;
@@ -503,7 +502,7 @@ void vb_drive(struct vb_qp *qp)
 		more = e && atomic_load(&qp->qpn) && step_or_gather(e, qp) &&
 		       goes_on(e, qp, turn++);
 		vb_mutex_unlock(&qp->drive);
-		if (VB_LIKELY(!is_kicked(qp) && !more))
+		if (VB_LIKELY(!vb_drive_is_kicked(qp) && !more))
 			return;
 	}
 }
@@ -533,7 +532,7 @@ void vb_drive_release_light(struct vb_engine *e, struct vb_qp *qp)
 	unsigned turn = 0;
 
 	vb_mutex_unlock(&qp->drive);
-	while (VB_UNLIKELY(is_kicked(qp)) && take_or_kick(qp)) {
+	while (VB_UNLIKELY(vb_drive_is_kicked(qp)) && take_or_kick(qp)) {
 		atomic_store(&vb_eq(qp)->kick, 0);
 		step_light(e, qp, turn++);
 		vb_mutex_unlock(&qp->drive);

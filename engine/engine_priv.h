@@ -341,6 +341,9 @@ bool vb_drive_can_wait(struct vb_qp *qp) VB_REQUIRES(qp->drive);
 /* Release qp->drive, and then serve posters that found the lock held. */
 void vb_drive_release(struct vb_engine *e, struct vb_qp *qp)
 	VB_RELEASE(qp->drive);
+/* Called after releasing qp->drive: has a poster left work to the thread that
+ * held the lock? */
+bool vb_drive_is_kicked(struct vb_qp *qp) VB_EXCLUDES(qp->drive);
 /* Like vb_drive_release(), for a thread that serves the lanes of peers of this
  * host: it copies little for each poster, and leaves the rest to a later step,
  * since other peers wait. */

@@ -53,8 +53,11 @@ void vb_port_walk_hear(struct vb_engine *e, struct vb_qp *qp, vb_time now)
  * the queue pair has heard the news, arm_timer() sets no later time. */
 static void hear_soon(struct vb_engine *e, struct vb_qp *qp, vb_time now)
 {
+	struct vb_timer *timer = &vb_eq(qp)->timer;
+
 	vb_mutex_lock(&e->timer_lock);
-	if (vb_timer_set(&e->timers, &vb_eq(qp)->timer, now + HEAR_AGAIN))
+	if (timer->at > now + HEAR_AGAIN &&
+	    vb_timer_set(&e->timers, timer, now + HEAR_AGAIN))
 		vb_log(LOG_ERROR, "qp 0x%x: no memory for its timer",
 		       atomic_load(&qp->qpn));
 	atomic_store_explicit(&e->due, vb_timers_next(&e->timers),
@@ -71,7 +74,10 @@ static void tell_qp(struct vb_engine *e, struct vb_qp *qp,
 		return;
 	}
 	vb_port_walk_hear(e, qp, now);
-	vb_drive_release(e, qp);
+	vb_mutex_unlock(&qp->drive);
+	/* A post may copy for long, and this thread holds list_lock. */
+	if (VB_UNLIKELY(vb_drive_is_kicked(qp)))
+		hear_soon(e, qp, now);
 }
 
 /* Is @qpn a number of @a, as far as it tells? Adapters may share a slot. */

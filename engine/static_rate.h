@@ -33,9 +33,10 @@ static inline void vb_rate_begin(const struct vb_qp *qp, struct vb_txq *q)
 {
 	uint32_t ps = qp->route.ps_per_byte;
 
-	if (VB_UNLIKELY(ps))
-		q->less = VB_TXQ_BYTES -
-			  VB_MIN(VB_TXQ_SLOW_PS / ps, VB_TXQ_BYTES);
+	/* An earlier batch that stayed empty may have left a limit here. */
+	q->less = VB_UNLIKELY(ps) ? VB_TXQ_BYTES - VB_MIN(VB_TXQ_SLOW_PS / ps,
+							  VB_TXQ_BYTES)
+				  : 0;
 }
 
 /* The batch @q leaves: note when the next one may. Datagrams have noted their

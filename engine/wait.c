@@ -28,6 +28,7 @@
 struct watch {
 	struct vb_engine *e;
 	struct vb_channel *ch;
+	int rc; /* 0, or what the last sleep returned */
 };
 
 /*
@@ -184,22 +185,35 @@ static struct vb_cq *eng_wait_attend(struct watch *w)
 	return cq;
 }
 
+/* While this thread looks at the lanes, peers need not ring; before it sleeps,
+ * it sets the bells. False: it cannot sleep by bells. The thread may release
+ * the last reference to a peer here, so it is not cancelled meanwhile. */
+static bool eng_wait_bells(struct vb_near *near, bool looks)
+{
+	int cancel = vb_cancel_off();
+	bool can = true;
+
+	if (looks)
+		vb_near_clear_bells(near);
+	else
+		can = vb_near_set_bells(near);
+	vb_cancel_back(cancel);
+	return can;
+}
+
 /* Watch the lanes and wait. Returns 0: *@cq has an event, or is NULL and the
  * caller continues with vb_channel_take(). -EINTR: a signal came. */
 static int eng_wait_watch(struct watch *w, struct vb_cq **cq)
 {
 	struct vb_near *near = w->e->near;
-	int rc = 0;
 
+	w->rc = 0;
 	*cq = NULL;
 	pthread_cleanup_push(end_watch, w);
-	while (rc == 0) {
+	while (w->rc == 0) {
 		bool looks = vb_wait_looks(&w->e->wait);
 
-		/* While this thread looks at the lanes, peers need not ring. */
-		if (looks) {
-			vb_near_clear_bells(near);
-		} else if (!vb_near_set_bells(near)) {
+		if (!eng_wait_bells(near, looks)) {
 			vb_wait_is_elsewhere(&w->e->wait);
 			break;
 		}
@@ -215,12 +229,12 @@ static int eng_wait_watch(struct watch *w, struct vb_cq **cq)
 		}
 		eng_wait_ring(w->e);
 		if (!looks)
-			rc = eng_sleep_by_bells(w->e);
+			w->rc = eng_sleep_by_bells(w->e);
 		else
 			eng_wait_linger(w);
 	}
 	pthread_cleanup_pop(1);
-	return rc;
+	return w->rc;
 }
 
 /* Record that the program has polled since it armed its queue: the engine
