@@ -94,8 +94,10 @@ static void look_at_limit(const struct limit_rule *r)
 	if (l.rlim_cur == RLIM_INFINITY || l.rlim_cur >= r->wanted)
 		return;
 	vb_finding_add(r->id, r->status,
-		       vb_finding_text("ulimit -%s %llu", r->option,
-				       in_units(r, r->wanted)),
+		       r->status == FINDING_NOTE
+			       ? NULL
+			       : vb_finding_text("ulimit -%s %llu", r->option,
+						 in_units(r, r->wanted)),
 		       "%s is limited to %llu%s: %s", r->unit,
 		       in_units(r, l.rlim_cur),
 		       r->resource == RLIMIT_NOFILE ? "" : " KiB", r->effect);

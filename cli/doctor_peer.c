@@ -341,6 +341,7 @@ static void say_too_long(const struct peer *p, const struct survey *s)
 		else if (!bad)
 			bad = &s->sizes[i];
 	}
+	/* Below 1280 the kernel takes an interface's IPv6 addresses away. */
 	vb_finding_add(
 		"peer-mtu", FINDING_PROBLEM,
 		good && good->mtu
@@ -349,7 +350,7 @@ static void say_too_long(const struct peer *p, const struct survey *s)
 					  "or: sudo ip link set %s mtu "
 					  "%u",
 					  good->mtu, p->port->at.netdev,
-					  good->mtu + 96)
+					  VB_MAX(s->peer_mtu, 1280u))
 			: vb_finding_text("ip link   # compare the MTU "
 					  "here and there"),
 		"packets with %u bytes or more %s %s (%s): this "

@@ -110,7 +110,8 @@ static int open_totals(struct totals *t)
 	t->base = vb_runtime_dir_open(path);
 	if (t->base < 0)
 		return t->base;
-	snprintf(name, sizeof(name), "%s.totals", t->prefix);
+	/* A program of another version has records of another length. */
+	snprintf(name, sizeof(name), "%s.%u.totals", t->prefix, CNT_COUNT);
 	t->fd = openat(t->base, name,
 		       O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK,
 		       0600);

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/fdmail.h"
@@ -393,6 +394,19 @@ static int take(int fd, struct ib_user_mad *mad, int *length)
 	return rc;
 }
 
+/* The fabric's process has ended, so each further call fails at once, too. Some
+ * programs call again without a pause: opensm fills its disk with a line for
+ * each call. So this thread sleeps for as long as it wanted to wait, at most a
+ * second. */
+static void pause_at_end(int timeout_ms)
+{
+	const unsigned second = 1000;
+	unsigned ms = timeout_ms < 0 ? second : (unsigned)timeout_ms;
+
+	ms = VB_MIN(ms, second);
+	nanosleep(&(struct timespec){ ms / 1000, ms % 1000 * 1000000l }, NULL);
+}
+
 UMAD_EXPORT int umad_recv(int portid, void *umad, int *length, int timeout_ms)
 {
 	struct ib_user_mad *mad = umad;
@@ -416,6 +430,8 @@ UMAD_EXPORT int umad_recv(int portid, void *umad, int *length, int timeout_ms)
 	} while (rc == -EAGAIN && timeout_ms < 0);
 	if (rc == 0)
 		return (int)mad->agent_id;
+	if (rc == -EIO)
+		pause_at_end(timeout_ms);
 	errno = -rc;
 	return rc;
 }

@@ -139,7 +139,7 @@ finds "a broker that runs" ok broker 'a broker runs' -- \
 	"$verbena"
 
 # Limits.
-finds "little locked memory" note memlock 'limited to 64 KiB' 'ulimit -l' -- \
+finds "little locked memory" note memlock 'limited to 64 KiB' -- \
 	a bash -c 'ulimit -l 64 && exec "$@"' sh "${doctor[@]}"
 finds "few descriptors" warning nofile 'limited to 100:' 'ulimit -n' -- \
 	a bash -c 'ulimit -n 100 && exec "$@"' sh "${doctor[@]}"
