@@ -313,7 +313,9 @@ static void word_error(char *error, const char *name, int rc)
 {
 	if (rc == -EADDRINUSE)
 		snprintf(error, VB_TOPO_ERROR,
-			 "a fabric \"%s\" runs already; choose another --name",
+			 "a fabric \"%s\" runs already; choose another --name, "
+			 "or end that one (--device ib starts one, which ends "
+			 "10 s after its last program)",
 			 name);
 	else if (rc == -EINVAL)
 		snprintf(

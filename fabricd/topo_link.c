@@ -65,6 +65,9 @@ static bool set_delay(struct vb_fab_link_spec *s, const char *text)
 	return true;
 }
 
+/* The slowest rate: a smaller number most likely lacks its unit. */
+#define RATE_LEAST (1000. / 8)
+
 /* Set the rate of a link from its text. "0": the rate of width and speed;
  * "free": frames take no time. */
 static bool take_rate(struct vb_fab_link_spec *s, const char *text)
@@ -74,7 +77,8 @@ static bool take_rate(struct vb_fab_link_spec *s, const char *text)
 	s->unpaced = strcmp(text, "free") == 0;
 	if (s->unpaced)
 		return true;
-	if (!vb_topo_number(text, rates, &v) || v > 1e12)
+	if (!vb_topo_number(text, rates, &v) || v > 1e12 ||
+	    (v > 0 && v < RATE_LEAST))
 		return false;
 	s->bytes_per_sec = (uint64_t)v;
 	return true;
@@ -153,7 +157,7 @@ static const struct {
 	const char *what;
 } parameters[] = {
 	{ "delay", set_delay, "a time of at most 10 s: 500ns, 50us, 1ms" },
-	{ "rate", take_rate, "bits a second: 8G, 2.5G, 100M; or free" },
+	{ "rate", take_rate, "bits a second, 1k at least: 8G, 2.5G, 100M; or free" },
 	{ "buf", set_buffer, "blocks of 64 bytes for each VL" },
 	{ "credits", set_credits, "std or ext" },
 	{ "ber", set_ber, "a bit error rate from 0 to 1" },
