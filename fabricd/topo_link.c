@@ -157,7 +157,7 @@ static const struct {
 	const char *what;
 } parameters[] = {
 	{ "delay", set_delay, "a time of at most 10 s: 500ns, 50us, 1ms" },
-	{ "rate", take_rate, "bits a second, 1k at least: 8G, 2.5G, 100M; or free" },
+	{ "rate", take_rate, "bits a second, 1K at least: 8G, 2.5G, 100M; or free" },
 	{ "buf", set_buffer, "blocks of 64 bytes for each VL" },
 	{ "credits", set_credits, "std or ext" },
 	{ "ber", set_ber, "a bit error rate from 0 to 1" },
