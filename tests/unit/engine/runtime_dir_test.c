@@ -41,7 +41,8 @@ static void space__of_a_namespace_that_is_entered_again(void **state)
 	close(here);
 }
 
-/* The totals of this namespace are in the file that has both numbers. */
+/* The totals of this namespace are in the file that has both numbers, and the
+ * number of counters, on which the layout depends. */
 static void space__names_the_totals(void **state)
 {
 	struct vb_adapter *a = calloc(1, sizeof(*a));
@@ -49,9 +50,9 @@ static void space__names_the_totals(void **state)
 	char path[PATH_MAX], name[64];
 
 	assert_non_null(a);
-	snprintf(name, sizeof(name), "%llu.%016llx.totals",
+	snprintf(name, sizeof(name), "%llu.%016llx.%u.totals",
 		 (unsigned long long)vb_runtime_dir_namespace(proc, "self"),
-		 (unsigned long long)vb_runtime_dir_space());
+		 (unsigned long long)vb_runtime_dir_space(), CNT_COUNT);
 	assert_int_equal(vb_adapter_init(a, "life_test"), 0);
 	vb_counter_file_open(a);
 	vb_counter_file_close(a);
