@@ -594,8 +594,7 @@ VB_MUST_CHECK int vb_ports_setup(struct vb_engine *e,
 	VB_REQUIRES(e->list_lock);
 /* Post the events for @changes of port @p, bits of enum vb_port_change, to the
  * contexts of the adapter, whose list of contexts does not change meanwhile.
- * The device is lost when a port is gone while all others are. The caller holds
- * list_lock. */
+ * The device is lost when a port is gone while all others are. */
 void vb_ports_tell(struct vb_open_adapter *oa, const struct vb_port *p,
 		   unsigned changes);
 /* A function of engine/adapters.c: call @f with the list of adapters locked. */

@@ -93,7 +93,7 @@ static struct vb_group *take_group(struct vb_engine *e, const struct vb_qp *qp,
 
 /* A queue pair of an adapter with several ports has its port from INIT on; in
  * RESET vb_qp_port() is the first one. */
-static bool has_port(const struct vb_qp *qp)
+static bool knows_port(const struct vb_qp *qp)
 {
 	return qp->adapter->port_count == 1 ||
 	       atomic_load(&qp->state) != QPS_RESET;
@@ -107,7 +107,7 @@ int vb_engine_attach(struct vb_qp *qp, const struct vb_gid *gid, uint16_t mlid)
 
 	if (qp->type != QPT_UD || !vb_gid_is_multicast(gid))
 		return -EINVAL;
-	if (!has_port(qp)) {
+	if (!knows_port(qp)) {
 		vb_log(LOG_WARN,
 		       "qp 0x%x: cannot join group %s in RESET: %s has %u ports, and the move to INIT names the queue pair's",
 		       atomic_load(&qp->qpn), vb_gid_text(gid, text),

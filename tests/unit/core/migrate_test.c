@@ -353,9 +353,9 @@ static void modify__another_port_has_no_alternate(void **state)
 	assert_int_equal(r.qp->migrations, 0);
 	assert_quiet(&r);
 	/* with a path of the new port, to be agreed on anew */
-	assert_int_equal(to_port(&r, 1, QPM_ALT_PATH | QPM_PATH_MIG_STATE,
-				 MIG_REARM),
-			 0);
+	assert_int_equal(
+		to_port(&r, 1, QPM_ALT_PATH | QPM_PATH_MIG_STATE, MIG_REARM),
+		0);
 	assert_int_equal(state_of(&r), MIG_REARM);
 	assert_int_equal(r.qp->attr.alt_port_num, 1);
 	assert_int_equal(to_port(&r, 2, 0, MIG_MIGRATED), 0);

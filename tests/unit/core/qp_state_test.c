@@ -625,8 +625,8 @@ static void port__the_new_one_has_what_is_kept(void **state)
 	assert_ptr_equal(vb_qp_port(qp), first);
 	second->active_mtu = attr.path_mtu;
 	attr.pkey_index = 1;
-	assert_int_equal(
-		vb_qp_modify(qp, &attr, QPM_STATE | QPM_PKEY_INDEX, 0), 0);
+	assert_int_equal(vb_qp_modify(qp, &attr, QPM_STATE | QPM_PKEY_INDEX, 0),
+			 0);
 	assert_int_equal(vb_qp_modify(qp, &attr, mask, 0), -EINVAL);
 	attr.pkey_index = 0;
 	assert_int_equal(vb_qp_modify(qp, &attr, mask | QPM_PKEY_INDEX, 0), 0);
