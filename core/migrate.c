@@ -67,18 +67,22 @@ struct vb_mig_row vb_mig_hear(enum vb_mig_state state, bool requested,
 
 /* --- the move to the other path --- */
 
-/* Make the alternate path in @a the primary one. The program must load another
- * alternate path before it can rearm. */
+void vb_mig_unload(struct vb_qp_attr *a)
+{
+	a->alt_av = (struct vb_av){ .port_num = 0 };
+	a->alt_port_num = a->alt_timeout = 0;
+	a->alt_pkey_index = 0;
+	a->path_mig_state = MIG_MIGRATED;
+}
+
+/* Make the alternate path in @a the primary one. */
 static void promote(struct vb_qp_attr *a)
 {
 	a->av = a->alt_av;
 	a->port_num = a->alt_port_num;
 	a->pkey_index = a->alt_pkey_index;
 	a->timeout = a->alt_timeout;
-	a->alt_av = (struct vb_av){ .port_num = 0 };
-	a->alt_port_num = a->alt_timeout = 0;
-	a->alt_pkey_index = 0;
-	a->path_mig_state = MIG_MIGRATED;
+	vb_mig_unload(a);
 }
 
 static const char *route_of(struct vb_qp *qp, const struct vb_qp_attr *a,
@@ -102,7 +106,8 @@ void vb_mig_switched(struct vb_qp *qp)
 
 /* Move to the alternate path. What was valid when the program loaded the path
  * may be gone: its GID or its P_Key. Then the queue pair stays where it is,
- * without an alternate path. */
+ * without an alternate path: in Migrated, the program loads a path before it
+ * sets Rearm (IBA 17.2.8), and a stale path would fail again. */
 static bool migrate(struct vb_qp *qp) VB_REQUIRES(qp->drive)
 {
 	struct vb_route r;
@@ -114,7 +119,7 @@ static bool migrate(struct vb_qp *qp) VB_REQUIRES(qp->drive)
 		vb_log(LOG_WARN,
 		       "qp 0x%x: cannot migrate to the alternate path: %s",
 		       atomic_load(&qp->qpn), why);
-		qp->attr.path_mig_state = MIG_MIGRATED;
+		vb_mig_unload(&qp->attr);
 		vb_qp_event(qp, EVENT_PATH_MIG_ERR);
 		return false;
 	}
@@ -210,8 +215,10 @@ const char *vb_mig_modify(struct vb_qp *qp, const struct vb_qp_attr *asked,
 		return why;
 	if (asked->path_mig_state == MIG_REARM && !vb_mig_is_loaded(attr))
 		return "no alternate path is loaded that Rearm could use";
+	/* An armed queue pair whose port changes has no path loaded. */
 	*switches = asked->path_mig_state == MIG_MIGRATED &&
-		    qp->attr.path_mig_state == MIG_ARMED;
+		    qp->attr.path_mig_state == MIG_ARMED &&
+		    vb_mig_is_loaded(attr);
 	attr->path_mig_state = asked->path_mig_state;
 	if (!*switches)
 		return NULL;

@@ -52,6 +52,10 @@ static inline bool vb_mig_is_loaded(const struct vb_qp_attr *a)
 	return a->alt_port_num != 0;
 }
 
+/* Unload the alternate path of @a: the state is Migrated, and the program must
+ * load a path before it can set Rearm. */
+void vb_mig_unload(struct vb_qp_attr *a);
+
 /* The attributes of ibv_modify_qp() that concern paths: in @attr, which has the
  * new attributes of @qp except these, set what @asked and @mask say, with the
  * effect on the state. @alt: the route of the alternate path. *@switches: the

@@ -416,6 +416,36 @@ static int check_values(const struct change *c)
 	return 0;
 }
 
+static bool moves_port(const struct change *c)
+{
+	return c->port != vb_qp_port(c->qp);
+}
+
+/* Is what the queue pair keeps valid at its new port: its path MTU, and the
+ * index of its P_Key? */
+static int check_kept(const struct change *c)
+{
+	uint8_t active;
+
+	if (!moves_port(c))
+		return 0;
+	if (!(c->mask & QPM_PKEY_INDEX) &&
+	    c->qp->attr.pkey_index >= atomic_load(&c->port->pkey_count))
+		return core_refuse(c, WHY_ATTR_MISSING,
+				   "changes the port, which has no P_Key at "
+				   "the index of the old one, and needs",
+				   QPM_PKEY_INDEX);
+	vb_mutex_lock(&c->port->lock);
+	active = c->port->active_mtu;
+	vb_mutex_unlock(&c->port->lock);
+	if (c->qp->mtu > vb_mtu_bytes(active))
+		return core_refuse(c, WHY_ATTR_RANGE,
+				   "keeps a path MTU above that of the new "
+				   "port in",
+				   QPM_PORT);
+	return 0;
+}
+
 /* Frames of raw packets go by the packet socket of one port. A connection
  * leaves its port only together with its address. */
 static int check_port(const struct change *c)
@@ -430,12 +460,12 @@ static int check_port(const struct change *c)
 				   "is of raw packets, and names another port "
 				   "than the first Ethernet one in",
 				   QPM_PORT);
-	if (c->from == QPS_SQD && c->port != vb_qp_port(c->qp) &&
-	    !(c->mask & QPM_AV))
+	if (c->from == QPS_SQD && moves_port(c) && !(c->mask & QPM_AV))
 		return core_refuse(c, WHY_ATTR_MISSING,
 				   "changes the port, and needs", QPM_AV);
-	return 0;
+	return check_kept(c);
 }
+
 /* attributes that vb_mig_modify() applies */
 #define PATHS ((uint32_t)(QPM_ALT_PATH | QPM_PATH_MIG_STATE))
 
@@ -451,6 +481,9 @@ static void apply(struct change *c)
 	}
 	c->attr.rq_psn &= VB_PSN_MASK;
 	c->attr.sq_psn &= VB_PSN_MASK;
+	/* An alternate path is one of the port for which it was loaded. */
+	if (moves_port(c) && !(c->mask & QPM_ALT_PATH))
+		vb_mig_unload(&c->attr);
 	if (c->to != QPS_SQD)
 		c->attr.sq_draining = false;
 	if (c->from != QPS_RTS || c->to != QPS_SQD)

@@ -400,7 +400,13 @@ static unsigned dispatch_run(struct vb_engine *e, const struct vb_link *link,
 		     ? vb_idtab_get(e->qps, dqpn & ((1u << VB_QPN_BITS) - 1))
 		     : NULL;
 	/* Two adapters of this process can have equal slots, but not equal
-	 * numbers below. The ports of one adapter have one slot. */
+	 * numbers below. The ports of one adapter have one slot.
+	 *
+	 * The port and its link are read without drive, and the queue pair may
+	 * be destroyed meanwhile. Both stay as long as this thread holds rx:
+	 * drop_adapter() takes rx in take_fabric(), after the adapter's last
+	 * queue pair has left the table and before the link and the ports are
+	 * freed. If the port changes now, the frames count for either port. */
 	if (qp && link_hears(e, vb_qp_port(qp)->link, link))
 		eng_dispatch_serve(e, qp, dqpn, f, end - first, now);
 	else

@@ -60,10 +60,11 @@ void vb_drive_settle(struct vb_qp *qp) VB_EXCLUDES(qp->drive);
 /*
  * Multicast, for UD (IBA 10.5). Attaching joins the group on the port's
  * interface (IGMP, MLD); on InfiniBand the program has joined it, and @mlid is
- * its LID. Attaching a second time does nothing. -EINVAL: not UD, no multicast
- * GID or LID, or, when detaching, not attached; otherwise the system's
- * -errno. The caller detaches a queue pair from all groups before destroying
- * it.
+ * its LID. The port is the one that the queue pair has at that time. Attaching
+ * a second time does nothing. -EINVAL: not UD, no multicast GID or LID, in
+ * RESET on an adapter with several ports, or, when detaching, not attached;
+ * otherwise the system's -errno. The caller detaches a queue pair from all
+ * groups before destroying it.
  */
 VB_MUST_CHECK int vb_engine_attach(struct vb_qp *qp, const struct vb_gid *gid,
 				   uint16_t mlid) VB_EXCLUDES(qp->drive);

@@ -32,8 +32,8 @@ struct vb_open_adapter {
 	struct vb_adapter adapter;
 	struct vb_device device;
 	unsigned refs;
-	/* guarded by list_lock: the bit 1 << i is set while the interface or
-	 * the fabric of port i + 1 is gone */
+	/* guarded by list_lock: the bit 1 << i is set while port i + 1 has no
+	 * interface, or its fabric has ended (engine/ports.c) */
 	unsigned gone;
 	struct vb_watcher *watchers;
 	struct vb_open_adapter *next;
@@ -403,6 +403,11 @@ bool vb_held_send(struct vb_engine *e, struct vb_qp *qp, vb_time now)
 /* Returns the time for the next vb_held_send() of @qp, which holds a batch. */
 vb_time vb_held_at(const struct vb_qp *qp) VB_REQUIRES(qp->drive);
 void vb_held_drop(struct vb_engine *e, struct vb_qp *qp) VB_REQUIRES(qp->drive);
+/* The port of @qp may have changed: drop a batch for the link of the old port,
+ * so that packets of the new port need not wait. The transport repeats what was
+ * in the batch. */
+void vb_held_follow(struct vb_engine *e, struct vb_qp *qp)
+	VB_REQUIRES(qp->drive);
 /* Wait until the batch that @qp holds has been sent, for at most VB_HELD_LASTS.
  * Takes qp->drive. */
 void vb_held_settle(struct vb_engine *e, struct vb_qp *qp)
@@ -589,7 +594,7 @@ VB_MUST_CHECK int vb_ports_setup(struct vb_engine *e,
 	VB_REQUIRES(e->list_lock);
 /* Post the events for @changes of port @p, bits of enum vb_port_change, to the
  * contexts of the adapter, whose list of contexts does not change meanwhile.
- * The device is lost when the last of its ports is gone. */
+ * The device is lost when a port is gone while all others are. */
 void vb_ports_tell(struct vb_open_adapter *oa, const struct vb_port *p,
 		   unsigned changes);
 /* A function of engine/adapters.c: call @f with the list of adapters locked. */

@@ -344,7 +344,10 @@ static void free_fabric(struct vb_fabric *f)
 	free(f);
 }
 
-/* Take a port of @oa off the list. NULL: there is none any more. */
+/* Take a port of @oa off the list. NULL: there is none any more. Every call
+ * takes rx, also for an adapter without a fabric: a thread that holds rx may
+ * have found a queue pair of @oa before the program destroyed it, and still
+ * read its port (engine/dispatch.c). */
 static struct vb_fabric *take_fabric(struct vb_engine *e,
 				     const struct vb_open_adapter *oa)
 {

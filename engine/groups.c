@@ -50,11 +50,14 @@ static int join(struct vb_engine *e, struct vb_qp *qp, const struct vb_gid *gid,
 	if (!g)
 		return -ENOMEM;
 	*g = (struct vb_group){
-		.to = { .gid = *gid, .mlid = mlid },
+		.to = { .gid = *gid },
 		.link = link,
 		.qp = qp,
 	};
 	g->qpn = atomic_load(&qp->qpn);
+	/* only InfiniBand's groups have LIDs */
+	if (vb_port_is_ib(port))
+		g->to.mlid = mlid;
 	vb_mutex_lock(&port->lock);
 	g->to.ifindex = port->ifindex;
 	vb_mutex_unlock(&port->lock);
@@ -88,10 +91,12 @@ static struct vb_group *take_group(struct vb_engine *e, const struct vb_qp *qp,
 	return g;
 }
 
-/* Only InfiniBand's groups have LIDs. */
-static uint16_t mlid_of(const struct vb_qp *qp, uint16_t mlid)
+/* A queue pair of an adapter with several ports has its port from INIT on; in
+ * RESET vb_qp_port() is the first one. */
+static bool knows_port(const struct vb_qp *qp)
 {
-	return vb_port_is_ib(vb_qp_port(qp)) ? mlid : 0;
+	return qp->adapter->port_count == 1 ||
+	       atomic_load(&qp->state) != QPS_RESET;
 }
 
 int vb_engine_attach(struct vb_qp *qp, const struct vb_gid *gid, uint16_t mlid)
@@ -102,7 +107,13 @@ int vb_engine_attach(struct vb_qp *qp, const struct vb_gid *gid, uint16_t mlid)
 
 	if (qp->type != QPT_UD || !vb_gid_is_multicast(gid))
 		return -EINVAL;
-	mlid = mlid_of(qp, mlid);
+	if (!knows_port(qp)) {
+		vb_log(LOG_WARN,
+		       "qp 0x%x: cannot join group %s in RESET: %s has %u ports, and the move to INIT names the queue pair's",
+		       atomic_load(&qp->qpn), vb_gid_text(gid, text),
+		       qp->adapter->name, qp->adapter->port_count);
+		return -EINVAL;
+	}
 	vb_mutex_lock(&e->group_lock);
 	/* a queue pair that is attached already stays attached once */
 	if (!is_member(e, qp, gid, mlid))

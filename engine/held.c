@@ -15,6 +15,9 @@
 
 struct vb_held {
 	struct vb_txq *q;
+	/* of the port that the queue pair had when it made the batch: the
+	 * routes are that link's, and the port may change */
+	struct vb_link *link;
 	vb_time at, nap; /* the time of the next try, and the pause before it */
 	vb_time until;
 	/* Copies of the routes, since the owners of the routes can free the
@@ -50,8 +53,11 @@ bool vb_held_keep(struct vb_engine *e, struct vb_qp *qp, struct vb_txq *q,
 		atomic_fetch_sub(&e->held, 1);
 		return false;
 	}
-	*h = (struct vb_held){ q, now + VB_HELD_SOON, VB_HELD_SOON,
-			       now + VB_HELD_LASTS };
+	*h = (struct vb_held){ .q = q,
+			       .link = vb_held_link(e, qp),
+			       .at = now + VB_HELD_SOON,
+			       .nap = VB_HELD_SOON,
+			       .until = now + VB_HELD_LASTS };
 	keep_routes(h);
 	vb_eq(qp)->held = h;
 	return true;
@@ -70,13 +76,12 @@ static void eng_let_go(struct vb_engine *e, struct vb_qp *qp)
 
 bool vb_held_send(struct vb_engine *e, struct vb_qp *qp, vb_time now)
 {
-	struct vb_link *link = vb_held_link(e, qp);
 	struct vb_held *h = vb_eq(qp)->held;
 	unsigned first = h->q->first;
 
 	if (now < h->at)
 		return false;
-	if (!link->ops->send(link, h->q)) {
+	if (!h->link->ops->send(h->link, h->q)) {
 		bool some = h->q->first != first;
 
 		if (some)
@@ -85,7 +90,7 @@ bool vb_held_send(struct vb_engine *e, struct vb_qp *qp, vb_time now)
 		h->at = now + h->nap;
 		if (now < h->until)
 			return false;
-		link->ops->drop(link, h->q);
+		h->link->ops->drop(h->link, h->q);
 	}
 	eng_let_go(e, qp);
 	return true;
@@ -98,13 +103,20 @@ vb_time vb_held_at(const struct vb_qp *qp)
 
 void vb_held_drop(struct vb_engine *e, struct vb_qp *qp)
 {
-	struct vb_link *link = vb_held_link(e, qp);
 	struct vb_held *h = vb_eq(qp)->held;
 
 	if (!h)
 		return;
-	link->ops->drop(link, h->q);
+	h->link->ops->drop(h->link, h->q);
 	eng_let_go(e, qp);
+}
+
+void vb_held_follow(struct vb_engine *e, struct vb_qp *qp)
+{
+	const struct vb_held *h = vb_eq(qp)->held;
+
+	if (h && h->link != vb_held_link(e, qp))
+		vb_held_drop(e, qp);
 }
 
 static bool has_settled(struct vb_engine *e, struct vb_qp *qp)

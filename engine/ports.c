@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "engine/sysfs_tree.h"
 #include "engine/port_update.h"
+#include "link/ib.h"
 #include "link/netif.h"
 
 static const struct vb_netif *find_netif(const struct vb_netif *list,
@@ -21,19 +22,26 @@ static const struct vb_netif *find_netif(const struct vb_netif *list,
 	return NULL;
 }
 
-/* Note which ports are gone. Returns @changes, without PORT_GONE while the
- * adapter has a port that is not gone. */
+/* Has the port no interface now, or has its fabric ended? The caller holds
+ * list_lock; only its holders change either. */
+static bool is_gone(const struct vb_port *p)
+{
+	return vb_port_is_ib(p) ? vb_ib_has_ended(p->link) : !p->present;
+}
+
+/* Note whether the port is gone. Returns @changes, without PORT_GONE while the
+ * adapter has another port. PORT_GONE does not say that the port is gone: it
+ * also comes when an interface was deleted and made again since the last
+ * look. */
 static unsigned note_gone(struct vb_open_adapter *oa, const struct vb_port *p,
 			  unsigned changes)
 {
 	const unsigned all = (1u << oa->adapter.port_count) - 1;
 	const unsigned bit = 1u << (p->number - 1);
 
-	if (changes & PORT_UP)
-		oa->gone &= ~bit;
-	if (changes & PORT_GONE)
-		oa->gone |= bit;
-	return oa->gone == all ? changes : changes & ~(unsigned)PORT_GONE;
+	oa->gone = is_gone(p) ? oa->gone | bit : oa->gone & ~bit;
+	return (oa->gone | bit) == all ? changes
+				       : changes & ~(unsigned)PORT_GONE;
 }
 
 void vb_ports_tell(struct vb_open_adapter *oa, const struct vb_port *p,

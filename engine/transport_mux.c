@@ -203,6 +203,14 @@ void vb_mux_follow(struct vb_near *n, struct vb_qp *qp)
 		       vb_port_is_active(vb_qp_port(qp)) && is_own_address(qp));
 }
 
+static void follow_port(struct vb_qp *qp) VB_REQUIRES(qp->drive)
+{
+	struct vb_engine *e = vb_engine_running();
+
+	if (e)
+		vb_held_follow(e, qp);
+}
+
 static void mux_enter(struct vb_qp *qp, enum vb_qp_state from,
 		      enum vb_qp_state to, vb_time now) VB_REQUIRES(qp->drive)
 {
@@ -214,6 +222,7 @@ static void mux_enter(struct vb_qp *qp, enum vb_qp_state from,
 		    !vb_mig_is_loaded(&qp->attr);
 
 	mux_forget_peer(qp, to);
+	follow_port(qp);
 	vb_ib_transport.enter(qp, from, to, now);
 	if (!n || qp->type != QPT_RC)
 		return;

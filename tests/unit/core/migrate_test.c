@@ -299,7 +299,70 @@ static void fail_over__a_path_that_is_invalid_now(void **state)
 	assert_event(r.f, EVENT_PATH_MIG_ERR);
 	assert_int_equal(r.qp->route.ib.dlid, PRIMARY);
 	assert_int_equal(state_of(&r), MIG_MIGRATED);
+	/* The path is unloaded, also when the P_Key comes back. */
 	atomic_store(&r.f->a.ports[0].pkeys[0], VB_PKEY_ALL);
+	assert_int_equal(r.qp->attr.alt_port_num, 0);
+	assert_int_equal(set(&r, QPM_PATH_MIG_STATE, alternate(MIG_REARM)),
+			 -EINVAL);
+	assert_int_equal(rearm(&r), 0);
+	rig_down(&r);
+}
+
+/* In SQD, move to port @number with the attributes of @mask besides, among
+ * which is the state @asked. */
+static int to_port(struct rig *r, uint8_t number, uint32_t mask,
+		   enum vb_mig_state asked)
+{
+	struct vb_qp_attr attr = alternate(asked);
+
+	attr.qp_state = QPS_SQD;
+	attr.port_num = attr.alt_port_num = number;
+	attr.av = av_of(PRIMARY, 0);
+	attr.av.port_num = attr.alt_av.port_num = number;
+	return set(r, QPM_STATE | QPM_PORT | QPM_AV | mask, attr);
+}
+
+/* An alternate path belongs to the port for which it was loaded. */
+static void modify__another_port_has_no_alternate(void **state)
+{
+	struct rig r = rig_up(state);
+	struct vb_port *second = &r.f->a.ports[1];
+	const uint8_t none[sizeof(struct vb_av)] = { 0 };
+
+	r.f->a.port_count = 2;
+	second->addressing = &vb_addressing_ib;
+	second->active_mtu = 5;
+	arm(&r);
+	assert_int_equal(modify(r.qp, QPS_SQD, QPM_STATE), 0);
+	/* the same port: the path stays */
+	assert_int_equal(to_port(&r, 1, 0, MIG_REARM), 0);
+	assert_int_equal(state_of(&r), MIG_ARMED);
+	assert_int_equal(r.qp->attr.alt_port_num, 1);
+	/* Rearm would need a path of the new port. */
+	assert_int_equal(to_port(&r, 2, QPM_PATH_MIG_STATE, MIG_REARM),
+			 -EINVAL);
+	assert_int_equal(state_of(&r), MIG_ARMED);
+	assert_int_equal(to_port(&r, 2, QPM_PATH_MIG_STATE, MIG_MIGRATED), 0);
+	assert_ptr_equal(vb_qp_port(r.qp), second);
+	assert_int_equal(state_of(&r), MIG_MIGRATED);
+	assert_int_equal(r.qp->attr.alt_port_num, 0);
+	assert_int_equal(r.qp->attr.alt_timeout, 0);
+	assert_memory_equal(&r.qp->attr.alt_av, none, sizeof(none));
+	assert_int_equal(r.qp->attr.av.port_num, 2);
+	assert_int_equal(r.qp->route.ib.dlid, PRIMARY);
+	assert_int_equal(r.qp->migrations, 0);
+	assert_quiet(&r);
+	/* with a path of the new port, to be agreed on anew */
+	assert_int_equal(
+		to_port(&r, 1, QPM_ALT_PATH | QPM_PATH_MIG_STATE, MIG_REARM),
+		0);
+	assert_int_equal(state_of(&r), MIG_REARM);
+	assert_int_equal(r.qp->attr.alt_port_num, 1);
+	assert_int_equal(to_port(&r, 2, 0, MIG_MIGRATED), 0);
+	assert_int_equal(state_of(&r), MIG_MIGRATED);
+	assert_int_equal(r.qp->attr.alt_port_num, 0);
+	second->addressing = &vb_addressing_roce;
+	r.f->a.port_count = 1;
 	rig_down(&r);
 }
 
@@ -315,6 +378,7 @@ int main(void)
 		TEST(arrive__another_path_is_an_error_once),
 		TEST(fail_over__only_an_armed_one),
 		TEST(fail_over__a_path_that_is_invalid_now),
+		TEST(modify__another_port_has_no_alternate),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -592,6 +592,7 @@ static void port__changes_with_the_address(void **state)
 	assert_int_equal(vb_qp_modify(qp, &attr, QPM_STATE | QPM_PORT, 0),
 			 -EINVAL);
 	f->a.ports[1].addressing = &vb_addressing_ib;
+	f->a.ports[1].active_mtu = 5;
 	attr.av.dlid = 5;
 	attr.av.is_global = false;
 	assert_int_equal(
@@ -599,6 +600,38 @@ static void port__changes_with_the_address(void **state)
 	assert_ptr_equal(vb_qp_port(qp), &f->a.ports[1]);
 	assert_int_equal(qp->route.ib.dlid, 5);
 	f->a.ports[1].addressing = &vb_addressing_roce;
+	f->a.port_count = 1;
+	vb_qp_destroy(qp);
+}
+
+/* What a connection keeps at the change must be valid at the new port: its MTU,
+ * and the index of its P_Key. */
+static void port__the_new_one_has_what_is_kept(void **state)
+{
+	const uint32_t mask = QPM_STATE | QPM_PORT | QPM_AV;
+	struct fixture *f = *state;
+	struct vb_port *first = &f->a.ports[0], *second = &f->a.ports[1];
+	struct vb_qp *qp = make(f, init_of(f));
+	struct vb_qp_attr attr = good_attr(QPS_SQD);
+
+	f->a.port_count = 2;
+	atomic_store(&first->pkey_count, 2);
+	second->addressing = &vb_addressing_ib;
+	bring_to(qp, QPS_SQD);
+	attr.av = (struct vb_av){ .dlid = 5, .port_num = 2 };
+	attr.port_num = 2;
+	second->active_mtu = attr.path_mtu - 1;
+	assert_int_equal(vb_qp_modify(qp, &attr, mask, 0), -EINVAL);
+	assert_ptr_equal(vb_qp_port(qp), first);
+	second->active_mtu = attr.path_mtu;
+	attr.pkey_index = 1;
+	assert_int_equal(vb_qp_modify(qp, &attr, QPM_STATE | QPM_PKEY_INDEX, 0),
+			 0);
+	assert_int_equal(vb_qp_modify(qp, &attr, mask, 0), -EINVAL);
+	attr.pkey_index = 0;
+	assert_int_equal(vb_qp_modify(qp, &attr, mask | QPM_PKEY_INDEX, 0), 0);
+	assert_ptr_equal(vb_qp_port(qp), second);
+	second->addressing = &vb_addressing_roce;
 	f->a.port_count = 1;
 	vb_qp_destroy(qp);
 }
@@ -630,6 +663,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(port__of_two),
 		TEST(port__changes_with_the_address),
+		TEST(port__the_new_one_has_what_is_kept),
 		TEST(port__of_raw_packets),
 		TEST(moves__each_pair_with_what_it_needs),
 		TEST(modify__a_group_is_no_peer),

@@ -336,6 +336,49 @@ static void held__there_is_none(void **state)
 	assert_int_equal(fake.lost, 0);
 }
 
+static bool take_none(struct vb_link *l, struct vb_txq *q)
+{
+	fail_msg("a batch went to another port's link");
+	return false;
+}
+
+static void lose_none(struct vb_link *l, struct vb_txq *q)
+{
+	fail_msg("another port's link dropped a batch");
+}
+
+/* RESET returns a queue pair to the first port. The batch that it holds still
+ * goes by the link for which its routes are. */
+static void held__goes_by_the_old_port(void **state)
+{
+	static const struct vb_link_ops others = { .send = take_none,
+						   .drop = lose_none };
+	struct vb_link other = { .ops = &others };
+	struct vb_engine *e = *state;
+	struct vb_qp *qp = &fake.qp[0];
+
+	fake.adapter.ports[1].link = &other;
+	for (int drops = 0; drops < 2; drops++) {
+		fake.frames = 8;
+		fake.room = fake.sent = fake.lost = 0;
+		step_now(e, qp);
+		assert_non_null(vb_eq(qp)->held);
+		atomic_store(&qp->port, &fake.adapter.ports[1]);
+		fake.frames = 0;
+		fake.room = 100;
+		fake.now += VB_HELD_SOON;
+		vb_mutex_lock(&qp->drive);
+		if (drops)
+			vb_held_drop(e, qp);
+		else
+			assert_true(vb_held_send(e, qp, fake.now));
+		vb_mutex_unlock(&qp->drive);
+		assert_int_equal(fake.sent, drops ? 0 : 8);
+		assert_int_equal(fake.lost, drops ? 8 : 0);
+		atomic_store(&qp->port, &fake.adapter.ports[0]);
+	}
+}
+
 /* A queue pair that holds a batch is destroyed. */
 static void held__none_for_one_that_goes(void **state)
 {
@@ -499,6 +542,8 @@ int main(void)
 						set_up, tear_down),
 		cmocka_unit_test_setup_teardown(held__there_is_none, set_up,
 						tear_down),
+		cmocka_unit_test_setup_teardown(held__goes_by_the_old_port,
+						set_up, tear_down),
 		cmocka_unit_test_setup_teardown(held__none_for_one_that_goes,
 						set_up, tear_down),
 		cmocka_unit_test_setup_teardown(held__for_so_many_batches,

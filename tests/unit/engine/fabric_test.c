@@ -133,6 +133,8 @@ static int start(void **state)
 	r.oa.watchers = &r.watcher;
 	make_fabric();
 	(void)apply_port(&r.fabric, &p);
+	r.fabric.port->link = r.fabric.link;
+	r.fabric.port->addressing = &vb_addressing_ib;
 	make_qp();
 	return 0;
 }
@@ -198,6 +200,17 @@ static unsigned port_told(enum vb_event_type type)
 	return e.port;
 }
 
+/* The engine's thread has looked at the interface of @p, whose index is
+ * @ifindex. 0: there is none. */
+static void see_interface(struct vb_port *p, uint32_t ifindex)
+{
+	const struct vb_port_update update = { .ifindex = ifindex,
+					       .up = ifindex != 0 };
+
+	vb_ports_tell(&r.oa, p,
+		      vb_port_update(p, &update) & ~(unsigned)PORT_GIDS);
+}
+
 /* An adapter is lost only with the last of its ports. */
 static void fabric__the_other_port_goes_on(void **state)
 {
@@ -209,9 +222,36 @@ static void fabric__the_other_port_goes_on(void **state)
 	end_process();
 	assert_int_equal(port_told(EVENT_PORT_ERR), 1);
 	assert_false(is_readable(r.f->async.fd));
-	vb_ports_tell(&r.oa, other, PORT_UP);
+	see_interface(other, 7);
 	assert_int_equal(port_told(EVENT_PORT_ACTIVE), 2);
-	vb_ports_tell(&r.oa, other, PORT_WENT_DOWN | PORT_GONE);
+	see_interface(other, 0);
+	assert_int_equal(port_told(EVENT_PORT_ERR), 2);
+	assert_int_equal(port_told(EVENT_DEVICE_FATAL), 2);
+	assert_false(is_readable(r.f->async.fd));
+	vb_port_fini(other);
+}
+
+/* An interface that was deleted and made again between two looks is there, so
+ * the adapter is not lost when its other port ends. */
+static void fabric__the_other_port_was_made_again(void **state)
+{
+	struct vb_port *other = &r.oa.adapter.ports[1];
+
+	r.oa.adapter.port_count = 2;
+	vb_port_init(other);
+	other->number = 2;
+	see_interface(other, 7);
+	assert_int_equal(port_told(EVENT_PORT_ACTIVE), 2);
+	see_interface(other, 8);
+	assert_false(is_readable(r.f->async.fd));
+	end_process();
+	assert_int_equal(port_told(EVENT_PORT_ERR), 1);
+	assert_false(is_readable(r.f->async.fd));
+	/* Made again, it has lost what the program had there, and so has the
+	 * adapter now. */
+	see_interface(other, 9);
+	assert_int_equal(port_told(EVENT_DEVICE_FATAL), 2);
+	see_interface(other, 0);
 	assert_int_equal(port_told(EVENT_PORT_ERR), 2);
 	assert_int_equal(port_told(EVENT_DEVICE_FATAL), 2);
 	assert_false(is_readable(r.f->async.fd));
@@ -358,6 +398,7 @@ int main(void)
 		OF_FABRIC(fabric__nothing_is_polled_of_one_that_ended),
 		OF_FABRIC(fabric__its_end_is_an_error_of_port_and_device),
 		OF_FABRIC(fabric__the_other_port_goes_on),
+		OF_FABRIC(fabric__the_other_port_was_made_again),
 		OF_FABRIC(fabric__its_end_flushes_queue_pairs),
 		OF_FABRIC(fabric__its_end_waits_for_no_lock),
 		OF_FABRIC(fabric__a_broken_ring_is_its_end),

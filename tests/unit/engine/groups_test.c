@@ -66,6 +66,7 @@ static int start(void **state)
 	init.type = QPT_UD;
 	r.qp = make(r.f, init);
 	r.f->a.ports[0].link = &r.link;
+	assert_int_equal(modify(r.qp, QPS_INIT, UD_TO_INIT), 0);
 	return 0;
 }
 
@@ -96,12 +97,54 @@ static void groups__one_that_cannot_be_joined(void **state)
 	assert_int_equal(r.left, 0);
 }
 
+/* A queue pair of an adapter with several ports has none before INIT, so there
+ * is none to join at. */
+static void groups__not_before_there_is_a_port(void **state)
+{
+	assert_int_equal(modify(r.qp, QPS_RESET, QPM_STATE), 0);
+	r.f->a.port_count = 2;
+	assert_int_equal(vb_engine_attach(r.qp, &group, 0), -EINVAL);
+	assert_int_equal(r.joined, 0);
+	assert_false(vb_engine_is_attached(r.qp));
+	assert_int_equal(modify(r.qp, QPS_INIT, UD_TO_INIT), 0);
+	assert_int_equal(vb_engine_attach(r.qp, &group, 0), 0);
+	assert_int_equal(vb_engine_detach(r.qp, &group, 0), 0);
+	r.f->a.port_count = 1;
+	assert_int_equal(modify(r.qp, QPS_RESET, QPM_STATE), 0);
+	assert_int_equal(vb_engine_attach(r.qp, &group, 0), 0);
+	assert_int_equal(vb_engine_detach(r.qp, &group, 0), 0);
+}
+
+/* A queue pair leaves its group also after RESET, when it is at the first port
+ * again, which has no LIDs. */
+static void groups__left_after_reset(void **state)
+{
+	struct vb_port *second = &r.f->a.ports[1];
+	struct vb_qp_attr attr = good_attr(QPS_INIT);
+
+	r.f->a.port_count = 2;
+	second->addressing = &vb_addressing_ib;
+	second->link = &r.link;
+	attr.port_num = 2;
+	assert_int_equal(vb_qp_modify(r.qp, &attr, UD_TO_INIT, 0), 0);
+	assert_int_equal(vb_engine_attach(r.qp, &group, 0xc001), 0);
+	assert_int_equal(modify(r.qp, QPS_RESET, QPM_STATE), 0);
+	assert_ptr_equal(vb_qp_port(r.qp), &r.f->a.ports[0]);
+	assert_int_equal(vb_engine_detach(r.qp, &group, 0xc002), -EINVAL);
+	assert_int_equal(vb_engine_detach(r.qp, &group, 0xc001), 0);
+	assert_int_equal(r.left, 1);
+	second->addressing = &vb_addressing_roce;
+	r.f->a.port_count = 1;
+}
+
 int main(void)
 {
 #define OF_GROUPS(t) cmocka_unit_test_setup_teardown(t, start, finish)
 	const struct CMUnitTest tests[] = {
 		OF_GROUPS(groups__receiving_goes_on),
 		OF_GROUPS(groups__one_that_cannot_be_joined),
+		OF_GROUPS(groups__not_before_there_is_a_port),
+		OF_GROUPS(groups__left_after_reset),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -209,6 +209,60 @@ static void enter__a_peer_here_until_reset(void **state)
 	vb_qp_destroy(qp);
 }
 
+static struct vb_link *dropped_at;
+
+static void drop_batch(struct vb_link *l, struct vb_txq *q)
+{
+	dropped_at = l;
+}
+
+/* In SQD, modify @qp to have the address of port @number. */
+static int to_port(struct vb_qp *qp, uint8_t number)
+{
+	struct vb_qp_attr attr = good_attr(QPS_SQD);
+
+	attr.av = (struct vb_av){ .dlid = 5, .port_num = number };
+	attr.port_num = number;
+	return vb_qp_modify(qp, &attr, QPM_STATE | QPM_PORT | QPM_AV, 1000);
+}
+
+/* A connection goes to the other port while it holds a batch with routes of the
+ * old one: the batch is lost, and the transport repeats it. */
+static void enter__another_port_has_no_batch(void **state)
+{
+	static const struct vb_link_ops ops = { .route = fake_route,
+						.drop = drop_batch };
+	struct vb_link links[2] = { { .ops = &ops }, { .ops = &ops } };
+	struct fixture *f = begin(state, &vb_mux_transport);
+	struct vb_txq *q = calloc(1, sizeof(*q));
+	struct vb_qp *qp;
+
+	assert_non_null(q);
+	f->a.port_count = 2;
+	for (unsigned i = 0; i < 2; i++) {
+		f->a.ports[i].link = &links[i];
+		f->a.ports[i].addressing = &vb_addressing_ib;
+		f->a.ports[i].active_mtu = 5;
+	}
+	qp = make(f, init_of(f));
+	bring_to(qp, QPS_SQD);
+	vb_txq_reset(q);
+	vb_txq_commit(q, 16, &qp->route);
+	vb_mutex_lock(&qp->drive);
+	assert_true(vb_held_keep(&fake.e, qp, q, 1000));
+	vb_mutex_unlock(&qp->drive);
+	assert_int_equal(to_port(qp, 1), 0);
+	assert_non_null(vb_eq(qp)->held);
+	assert_int_equal(to_port(qp, 2), 0);
+	assert_null(vb_eq(qp)->held);
+	assert_ptr_equal(dropped_at, &links[0]);
+	assert_int_equal(atomic_load(&fake.e.held), 0);
+	for (unsigned i = 0; i < 2; i++)
+		f->a.ports[i].addressing = &vb_addressing_roce;
+	f->a.port_count = 1;
+	vb_qp_destroy(qp);
+}
+
 #define OWN_LID	  7
 #define OTHER_LID 9
 
@@ -390,6 +444,7 @@ int main(void)
 		TEST(attach__the_engine_keeps_what_is_its_own),
 		TEST(enter__a_peer_elsewhere),
 		TEST(enter__a_peer_here_until_reset),
+		TEST(enter__another_port_has_no_batch),
 		TEST(enter__a_peer_at_the_own_lid),
 		TEST(enter__one_with_an_alternate_path),
 		TEST(follow__the_port),
