@@ -95,21 +95,6 @@ static bool check_place(const char *spec)
 
 /* Functions for the fabric that `--device ib` starts and joins. */
 
-/* Returns a number that identifies this network namespace; 0: unknown. */
-static uint64_t own_space(void)
-{
-	uint64_t space = vb_runtime_dir_space();
-	int proc;
-
-	if (space)
-		return space;
-	proc = open("/proc", O_DIRECTORY | O_RDONLY | O_CLOEXEC);
-	space = proc < 0 ? 0 : vb_runtime_dir_namespace(proc, "self");
-	if (proc >= 0)
-		close(proc);
-	return space;
-}
-
 /* Start the daemon, and wait until it listens. False: the daemon does not, and
  * stderr says why. */
 static bool start_own(const char *self)
@@ -132,17 +117,25 @@ static bool start_own(const char *self)
  * reason in @error. */
 static int ask_to_join(int fd, unsigned which, struct answer *a, char *error)
 {
+	const uint64_t host = vb_runtime_dir_host();
 	char command[40], *said = NULL;
 	size_t len = 0;
-	FILE *to = open_memstream(&said, &len);
-	int rc = -ENOMEM;
+	FILE *to;
+	int rc;
 
+	if (!host) {
+		snprintf(error, VB_TOPO_ERROR,
+			 "nothing tells this network namespace from others: "
+			 "mount /proc");
+		return -EINVAL;
+	}
+	to = open_memstream(&said, &len);
 	if (!to)
-		return rc;
+		return -ENOMEM;
 	/* For another adapter the fabric takes this namespace for another
 	 * host. */
 	snprintf(command, sizeof(command), "join\n%" PRIu64,
-		 own_space() + (uint64_t)which * 0x9e3779b97f4a7c15u);
+		 host + (uint64_t)which * 0x9e3779b97f4a7c15u);
 	rc = vb_fabricd_ask(fd, command, to, error);
 	fclose(to);
 	if (!rc && (!said || sscanf(said, "%64s %15s %15s", a->node, a->state,

@@ -22,16 +22,19 @@
 static int find_socket(const char *name, char file[FILE_BYTES],
 		       struct sockaddr_un *a)
 {
+	const uint64_t host = vb_runtime_dir_host();
 	char path[PATH_MAX];
 	int dir;
 
 	if (!name[0] || strlen(name) >= IFNAMSIZ || strchr(name, '/'))
 		return -EINVAL;
+	if (!host)
+		return -EOPNOTSUPP;
 	dir = vb_runtime_dir_open(path);
 	if (dir < 0)
 		return dir;
-	snprintf(file, FILE_BYTES, "ipoib-%llx-%s",
-		 (unsigned long long)vb_runtime_dir_space(), name);
+	snprintf(file, FILE_BYTES, "ipoib-%llx-%s", (unsigned long long)host,
+		 name);
 	*a = (struct sockaddr_un){ .sun_family = AF_UNIX };
 	snprintf(a->sun_path, sizeof(a->sun_path), "/proc/self/fd/%d/%s", dir,
 		 file);

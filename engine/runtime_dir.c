@@ -168,6 +168,21 @@ uint64_t vb_runtime_dir_space(void)
 	return space;
 }
 
+uint64_t vb_runtime_dir_host(void)
+{
+	uint64_t space = vb_runtime_dir_space();
+	int proc;
+
+	if (space)
+		return space;
+	proc = vb_runtime_dir_enter(AT_FDCWD, "/proc");
+	if (proc < 0)
+		return 0;
+	space = vb_runtime_dir_namespace(proc, "self");
+	close(proc);
+	return space;
+}
+
 int vb_runtime_dir_lock(int fd)
 {
 	static const struct timespec nap = { .tv_nsec = LOCK_NAP };

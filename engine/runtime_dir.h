@@ -34,6 +34,13 @@ uint64_t vb_runtime_dir_namespace(int proc, const char *pid);
  * reused after the namespace is gone. 0 where the kernel does not tell. */
 uint64_t vb_runtime_dir_space(void);
 
+/* Returns a number that tells the calling process's network namespace from all
+ * others that exist now: vb_runtime_dir_space()'s, or
+ * vb_runtime_dir_namespace()'s before Linux 5.14, which has no
+ * SO_NETNS_COOKIE. 0: the kernel has no such socket option, and there is no
+ * /proc. */
+uint64_t vb_runtime_dir_host(void);
+
 /* Lock @fd exclusively (flock()), as long as it is open in this process; a
  * child of fork closes it. Waits for at most 2 s: then -ETIMEDOUT; else
  * -errno. */

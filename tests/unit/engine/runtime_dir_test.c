@@ -9,7 +9,10 @@
 
 #include <cmocka.h>
 
+#include <sys/syscall.h>
+
 #include "engine/counters.h"
+#include "engine/ipoib_path.h"
 #include "engine/runtime_dir.h"
 #include "tests/unit/netns.h"
 
@@ -39,6 +42,73 @@ static void space__of_a_namespace_that_is_entered_again(void **state)
 	assert_int_equal(setns(here, CLONE_NEWNET), 0);
 	assert_int_equal(vb_runtime_dir_space(), space);
 	close(here);
+}
+
+/* Before Linux 5.14 there is no SO_NETNS_COOKIE. */
+static bool kernel_is_old;
+static bool proc_is_missing;
+
+int getsockopt(int fd, int level, int option, void *value, socklen_t *len)
+{
+	if (kernel_is_old && level == SOL_SOCKET && option == 71) {
+		errno = ENOPROTOOPT;
+		return -1;
+	}
+	return (int)syscall(SYS_getsockopt, fd, level, option, value, len);
+}
+
+ssize_t readlinkat(int at, const char *path, char *to, size_t room)
+{
+	if (proc_is_missing) {
+		errno = ENOENT;
+		return -1;
+	}
+	return syscall(SYS_readlinkat, at, path, to, room);
+}
+
+static int has_new_kernel(void **state)
+{
+	kernel_is_old = proc_is_missing = false;
+	return 0;
+}
+
+/* Interfaces of one name in two namespaces have a process each. */
+static void host__of_an_old_kernel(void **state)
+{
+	int here = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC), a, b, to;
+	uint64_t host;
+
+	kernel_is_old = true;
+	assert_int_equal(vb_runtime_dir_space(), 0);
+	host = vb_runtime_dir_host();
+	assert_int_not_equal(host, 0);
+	a = vb_ipoib_listen("t0", 1);
+	assert_true(a >= 0);
+	assert_true(netns_next());
+	assert_int_not_equal(vb_runtime_dir_host(), host);
+	assert_int_equal(vb_ipoib_connect("t0"), -ECONNREFUSED);
+	b = vb_ipoib_listen("t0", 1);
+	assert_true(b >= 0);
+	close(b);
+	vb_ipoib_remove("t0");
+	assert_int_equal(setns(here, CLONE_NEWNET), 0);
+	assert_int_equal(vb_runtime_dir_host(), host);
+	to = vb_ipoib_connect("t0");
+	assert_true(to >= 0);
+	close(to);
+	close(a);
+	vb_ipoib_remove("t0");
+	close(here);
+}
+
+/* Without any number, a name would belong to all namespaces. */
+static void host__is_not_known(void **state)
+{
+	kernel_is_old = proc_is_missing = true;
+	assert_int_equal(vb_runtime_dir_host(), 0);
+	assert_int_equal(vb_ipoib_listen("t0", 1), -EOPNOTSUPP);
+	assert_int_equal(vb_ipoib_connect("t0"), -EOPNOTSUPP);
+	vb_ipoib_remove("t0");
 }
 
 /* The totals of this namespace are in the file that has both numbers, and the
@@ -113,6 +183,9 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(space__of_each_namespace),
 		cmocka_unit_test(space__of_a_namespace_that_is_entered_again),
+		cmocka_unit_test_teardown(host__of_an_old_kernel,
+					  has_new_kernel),
+		cmocka_unit_test_teardown(host__is_not_known, has_new_kernel),
 		cmocka_unit_test(counts__in_a_file_that_is_cut),
 		cmocka_unit_test(space__names_the_totals),
 	};
