@@ -345,7 +345,7 @@ void fab_adaptive_free(struct vb_fab_node *node)
 
 int vb_fab_set_adaptive(struct vb_fab_node *node, bool on)
 {
-	if (node->kind != FAB_SWITCH || !node->sw.linear_cap)
+	if (node->kind != FAB_SWITCH || (on && !node->sw.linear_cap))
 		return -EINVAL;
 	if (!on)
 		fab_adaptive_free(node);

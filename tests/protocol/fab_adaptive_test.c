@@ -242,7 +242,10 @@ static void adaptive__only_switches_with_a_linear_table(void **state)
 						      .ports = 2,
 						      .random_cap = 8 });
 	assert_int_equal(vb_fab_set_adaptive(ca, true), -EINVAL);
+	assert_int_equal(vb_fab_set_adaptive(ca, false), -EINVAL);
 	assert_int_equal(vb_fab_set_adaptive(sw, true), -EINVAL);
+	/* as the command "node" asks when it changes another value */
+	assert_int_equal(vb_fab_set_adaptive(sw, false), 0);
 	sw = fabt_switch(&t, 2);
 	assert_int_equal(vb_fab_set_adaptive(sw, true), 0);
 	assert_int_equal(vb_fab_set_adaptive(sw, true), 0);
