@@ -7,26 +7,43 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/bytes.h"
+#include "base/hash.h"
 #include "wire/ipc.h"
 #include "wire/mad.h"
 
 #define UD_SEND_ONLY_CODE 0x64
 
-bool vb_echo_may(struct vb_echo_limit *l, vb_time now)
+/* Is there an allowance, of one in @each? Unused ones are kept, up to @burst.
+ */
+static bool is_allowed(vb_time *since, vb_time each, unsigned burst,
+		       vb_time now)
+{
+	if (now > *since + burst * each)
+		*since = now - burst * each;
+	return *since + each <= now;
+}
+
+/* A question that is not answered takes no allowance. */
+bool vb_echo_may(struct vb_echo_limit *l, const struct vb_gid *source,
+		 vb_time now)
 {
 	const vb_time each = VB_SEC / VB_ECHO_RATE;
+	const vb_time its = VB_SEC / VB_ECHO_SOURCE_RATE;
+	uint64_t h = vb_hash(l->seed, vb_load_be(source->raw, 8));
+	vb_time *one;
 
-	/* Unused allowances are kept, up to VB_ECHO_BURST. */
-	if (now > l->since + VB_ECHO_BURST * each)
-		l->since = now - VB_ECHO_BURST * each;
-	if (l->since + each > now)
+	h = vb_hash(h, vb_load_be(source->raw + 8, 8));
+	one = &l->sources[h % VB_ECHO_SOURCES];
+	if (!is_allowed(one, its, VB_ECHO_SOURCE_BURST, now) ||
+	    !is_allowed(&l->since, each, VB_ECHO_BURST, now))
 		return false;
+	*one += its;
 	l->since += each;
 	return true;
 }
 
-/* Returns the MTU of an interface; 0: not known. */
-static uint32_t mtu_of(uint32_t ifindex)
+uint32_t vb_echo_mtu(uint32_t ifindex)
 {
 	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	struct ifreq r = { 0 };
@@ -58,6 +75,5 @@ bool vb_echo_is_asked(const struct vb_frame *f, const struct vb_ib_pkt *pkt,
 	*answer = ask;
 	answer->kind = ECHO_ANSWER;
 	answer->bytes = pkt->payload_bytes;
-	answer->mtu = mtu_of(f->ifindex);
 	return true;
 }

@@ -21,6 +21,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/rand.h"
 #include "broker/echo.h"
 #include "link/roce1.h"
 #include "link/udp.h"
@@ -118,6 +119,7 @@ int vb_gsi_open(int rx_fd, struct vb_gsi **gsi)
 		free(g);
 		return rc;
 	}
+	g->echoes.seed = (uint64_t)vb_rand32() << 32 | vb_rand32();
 	vb_udp_want_returns(g->link);
 	open_v1(g);
 	*gsi = g;
@@ -199,9 +201,8 @@ void vb_gsi_send(struct vb_gsi *g, const struct vb_mad_path *path,
 
 /* Answers an echo. Without room for the answer it is lost, as on a wire. */
 static void gsi_answer_echo(struct vb_gsi *g, struct vb_link *l,
-			    const struct vb_frame *f,
-			    const struct vb_echo *answer, uint32_t len,
-			    uint32_t qpn)
+			    const struct vb_frame *f, struct vb_echo *answer,
+			    uint32_t len, uint32_t qpn)
 {
 	struct vb_route route = { .sgid = *f->dst,
 				  .dgid = *f->src,
@@ -211,9 +212,10 @@ static void gsi_answer_echo(struct vb_gsi *g, struct vb_link *l,
 				  .sqpn = VB_GSI_QPN };
 
 	len &= ~3u; /* without pad */
-	if (!vb_echo_may(&g->echoes, vb_clock_read()) ||
+	if (!vb_echo_may(&g->echoes, f->src, vb_clock_read()) ||
 	    l->ops->route(l, &route))
 		return;
+	answer->mtu = vb_echo_mtu(f->ifindex);
 	vb_echo_put(gsi_put_frame(g, &route, qpn, len), len, answer);
 	if (!l->ops->send(l, &g->txq))
 		l->ops->drop(l, &g->txq);

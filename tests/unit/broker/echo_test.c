@@ -52,7 +52,7 @@ static void question__has_an_answer(void **state)
 	assert_int_equal(answer.token, 5);
 	assert_int_equal(answer.number, 9);
 	assert_int_equal(answer.bytes, sizeof(payload));
-	assert_true(answer.mtu >= 1500); /* loopback's */
+	assert_true(vb_echo_mtu(1) >= 1500); /* loopback's */
 }
 
 static void packet__of_another_kind_has_none(void **state)
@@ -81,13 +81,19 @@ static void packet__of_another_kind_has_none(void **state)
 	assert_false(asked(&pkt, &host, &answer, &len));
 }
 
-static unsigned answers(struct vb_echo_limit *l, vb_time from, vb_time until,
-			vb_time step)
+/* The questions come from @sources addresses in turn. */
+static unsigned answers(struct vb_echo_limit *l, unsigned sources, vb_time from,
+			vb_time until, vb_time step)
 {
-	unsigned n = 0;
+	struct vb_gid source = host;
+	unsigned n = 0, next = 0;
 
-	for (vb_time t = from; t < until; t += step)
-		n += vb_echo_may(l, t);
+	for (vb_time t = from; t < until; t += step) {
+		source.raw[14] = (uint8_t)(next >> 8);
+		source.raw[15] = (uint8_t)next;
+		next = (next + 1) % sources;
+		n += vb_echo_may(l, &source, t);
+	}
 	return n;
 }
 
@@ -98,14 +104,33 @@ static void answers__are_few(void **state)
 	unsigned n;
 
 	/* A flood: a burst, and then the rate. */
-	n = answers(&l, start, start + VB_SEC, 100 * VB_USEC);
+	n = answers(&l, 1000, start, start + VB_SEC, 100 * VB_USEC);
 	assert_in_range(n, VB_ECHO_RATE, VB_ECHO_RATE + VB_ECHO_BURST);
-	n = answers(&l, start + VB_SEC, start + 2 * VB_SEC, 100 * VB_USEC);
+	n = answers(&l, 1000, start + VB_SEC, start + 2 * VB_SEC,
+		    100 * VB_USEC);
 	assert_in_range(n, VB_ECHO_RATE - 1, VB_ECHO_RATE + 1);
 	/* After a pause there is a burst again, and no more than one. */
-	n = answers(&l, start + 100 * VB_SEC,
+	n = answers(&l, 1000, start + 100 * VB_SEC,
 		    start + 100 * VB_SEC + 100 * VB_USEC, VB_USEC / 10);
 	assert_int_equal(n, VB_ECHO_BURST);
+}
+
+/* A host that asks all the time leaves answers for another one. */
+static void answers__to_one_source_are_fewer(void **state)
+{
+	const vb_time start = 1000 * VB_SEC;
+	struct vb_gid other = host;
+	struct vb_echo_limit l = { 0 };
+	unsigned n;
+
+	n = answers(&l, 1, start, start + VB_SEC, 100 * VB_USEC);
+	assert_in_range(n, VB_ECHO_SOURCE_RATE,
+			VB_ECHO_SOURCE_RATE + VB_ECHO_SOURCE_BURST);
+	other.raw[15] = 77; /* has another place than the first source */
+	n = 0;
+	for (unsigned i = 0; i < VB_ECHO_SOURCE_BURST; i++)
+		n += vb_echo_may(&l, &other, start + VB_SEC);
+	assert_int_equal(n, VB_ECHO_SOURCE_BURST);
 }
 
 int main(void)
@@ -114,6 +139,7 @@ int main(void)
 		cmocka_unit_test(question__has_an_answer),
 		cmocka_unit_test(packet__of_another_kind_has_none),
 		cmocka_unit_test(answers__are_few),
+		cmocka_unit_test(answers__to_one_source_are_fewer),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
