@@ -66,6 +66,15 @@ void lookup_told(struct lookup *l, const struct vb_gid *ip,
 	}
 }
 
+static unsigned count_waiting(const struct lookup *l)
+{
+	unsigned count = 0;
+
+	for (unsigned i = 0; i < LOOKUP_CLIENTS; i++)
+		count += l->clients[i].fd >= 0 && l->clients[i].waits;
+	return count;
+}
+
 /* A client has one question at a time; the next one waits in its socket. */
 static void take_question(struct lookup *l, struct lookup_client *c)
 {
@@ -84,6 +93,10 @@ static void take_question(struct lookup *l, struct lookup_client *c)
 	if (m.op == IPOIB_OWN) {
 		l->own(l->arg, &m);
 		answer_client(c, &m);
+		return;
+	}
+	if (count_waiting(l) == LOOKUP_WAITING) {
+		close_client(c);
 		return;
 	}
 	c->waits = true;

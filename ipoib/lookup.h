@@ -9,7 +9,12 @@
 #include "ipoib/packet.h"
 #include "wire/ipoib.h"
 
-#define LOOKUP_CLIENTS 32
+/* how many programs may wait for a neighbour at a time; others are hung up on
+ * and ask again */
+#define LOOKUP_WAITING 32
+/* The other places are for questions that are answered at once: programs that
+ * wait do not take them. */
+#define LOOKUP_CLIENTS (2 * LOOKUP_WAITING)
 /* the most descriptors to poll */
 #define LOOKUP_FDS (LOOKUP_CLIENTS + 1)
 
