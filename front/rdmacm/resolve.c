@@ -212,7 +212,8 @@ static bool is_foreign(const struct sockaddr *a)
 }
 
 /* Chooses the device that has the address @a. -EADDRNOTAVAIL: this host does
- * not have the address; -ENODEV: no device has it. */
+ * not have the address; -ENODEV: no device has it; -EAGAIN, -ETIMEDOUT: as of
+ * rcm_ipoib_choose(). */
 static int choose_at(struct rcm_id *id, const struct sockaddr *a,
 		     enum rcm_kind kind)
 {
@@ -403,6 +404,9 @@ static void take_peer(struct rcm_id *id, int error, const struct vb_gid *gid)
 		error = finish_path(id, gid);
 	else
 		id->state = RCM_BOUND;
+	/* Before the event: the program may resolve another address then. */
+	if (error)
+		rcm_why_address(&id->pub.route.addr.dst_addr, error);
 	if (tell_resolved(id, error))
 		vb_log(LOG_WARN,
 		       "rdmacm: the end of rdma_resolve_addr() was not reported: out of memory");

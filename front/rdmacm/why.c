@@ -17,6 +17,8 @@
 #include "wire/mad.h"
 
 #define ANSWER_LATE (4 * VB_SEC)
+/* how many late ids one stretch under rcm.lock copies */
+#define LATE_MOST 8
 
 /* A timer that expires when a request may be late; -1: not made yet. Under
  * rcm.lock; the thread of the session reads it without. */
@@ -64,14 +66,14 @@ void rcm_why_asks(struct rcm_id *id)
 	pthread_mutex_unlock(&rcm.lock);
 }
 
-/* A number for the peer and port that @id is to be connected to: a program that
- * tries again and again does so with new ids. */
-static uint64_t object_of(const struct rcm_id *id)
+/* A number for the peer and port that @path leads to: a program that tries
+ * again and again does so with new ids. */
+static uint64_t object_of(const struct vb_ipc_cm *path)
 {
-	uint64_t h = id->path.dst_port;
+	uint64_t h = path->dst_port;
 
-	for (unsigned i = 0; i < sizeof(id->path.dst.raw); i++)
-		h = h * 31 + id->path.dst.raw[i];
+	for (unsigned i = 0; i < sizeof(path->dst.raw); i++)
+		h = h * 31 + path->dst.raw[i];
 	return h;
 }
 
@@ -80,19 +82,20 @@ static const struct vb_gid *name_of(const struct vb_ipc_cm *path)
 	return vb_gid_is_zero(&path->dst_name) ? &path->dst : &path->dst_name;
 }
 
-static void tell_late(const struct rcm_id *id, const char *how)
+static void tell_late(const struct vb_ipc_cm *path, const char *how)
 {
 	char text[VB_GID_TEXT];
 
-	vb_why(WHY_CM_SILENCE, object_of(id),
+	vb_why(WHY_CM_SILENCE, object_of(path),
 	       "rdmacm: asked %s port %u for a connection, no answer %s",
-	       vb_gid_address(name_of(&id->path), text), id->path.dst_port,
-	       how);
+	       vb_gid_address(name_of(path), text), path->dst_port, how);
 }
 
-/* Tell of the ids that wait for too long; returns for how long the next one may
- * still wait, or VB_NEVER. The caller holds rcm.lock. */
-static vb_time look_at_ids(vb_time now)
+/* Copy the paths of ids that wait for too long to @paths, LATE_MOST at most,
+ * and set *@count to their number. Returns for how long the next id may still
+ * wait, or VB_NEVER. The caller holds rcm.lock. */
+static vb_time find_late(vb_time now, struct vb_ipc_cm paths[LATE_MOST],
+			 unsigned *count)
 {
 	vb_time next = VB_NEVER;
 
@@ -106,23 +109,34 @@ static vb_time look_at_ids(vb_time now)
 				next = VB_MIN(next, ANSWER_LATE - waited);
 				continue;
 			}
-			tell_late(id, "for 4 s");
+			if (*count == LATE_MOST)
+				continue;
+			paths[(*count)++] = id->path;
 			id->asked_at = 0;
 		}
 	return next;
 }
 
+/* The thread writes without rcm.lock: standard error may be a pipe that nobody
+ * reads, and the program's other calls must go on. */
 void rcm_why_take(void)
 {
+	struct vb_ipc_cm paths[LATE_MOST];
+	unsigned count;
 	uint64_t times;
 	vb_time next;
 
 	(void)!read(late, &times, sizeof(times));
-	pthread_mutex_lock(&rcm.lock);
-	next = look_at_ids(vb_clock_read());
-	if (next != VB_NEVER)
-		arm(next);
-	pthread_mutex_unlock(&rcm.lock);
+	do {
+		count = 0;
+		pthread_mutex_lock(&rcm.lock);
+		next = find_late(vb_clock_read(), paths, &count);
+		if (next != VB_NEVER)
+			arm(next);
+		pthread_mutex_unlock(&rcm.lock);
+		for (unsigned i = 0; i < count; i++)
+			tell_late(&paths[i], "for 4 s");
+	} while (count == LATE_MOST);
 }
 
 void rcm_why_rejected(const struct rcm_id *id, int status)
@@ -134,12 +148,12 @@ void rcm_why_rejected(const struct rcm_id *id, int status)
 		return;
 	vb_gid_address(name_of(&id->path), text);
 	if (status == CM_REJ_INVALID_SERVICE_ID || status == -ECONNREFUSED)
-		vb_why(WHY_CM_NOBODY, object_of(id),
+		vb_why(WHY_CM_NOBODY, object_of(&id->path),
 		       "rdmacm: %s port %u refuses a connection: no program "
 		       "listens there",
 		       text, id->path.dst_port);
 	else if (status > 0)
-		vb_why(WHY_CM_PEER, object_of(id),
+		vb_why(WHY_CM_PEER, object_of(&id->path),
 		       "rdmacm: %s port %u rejects a connection with reason %d "
 		       "of the connection manager",
 		       text, id->path.dst_port, status);
@@ -148,7 +162,7 @@ void rcm_why_rejected(const struct rcm_id *id, int status)
 void rcm_why_unreachable(const struct rcm_id *id, int status)
 {
 	if (status == -ETIMEDOUT)
-		tell_late(id, "to any try");
+		tell_late(&id->path, "to any try");
 }
 
 int rcm_why_call(const struct rcm_id *id, const char *call, int error)
