@@ -2,9 +2,11 @@
 /*
  * The questions that programs put to the process of an IPoIB interface
  * (`verbena ipoib`): which adapter it uses, and which GID a neighbour has. They
- * go over a SOCK_SEQPACKET UNIX socket (engine/ipoib_path.h). The process
- * answers its own user alone, and root. Each question gets one answer of the
- * same kind, in order.
+ * go over a SOCK_SEQPACKET UNIX socket (engine/ipoib_path.h). Only programs of
+ * the same user with the same XDG_RUNTIME_DIR find that socket: root's programs
+ * do not find a user's process. Each question gets one answer of the same kind,
+ * in order. A process that has no place for one more program that waits for a
+ * neighbour closes the connection: the program asks again.
  */
 #ifndef WIRE_IPOIB_H
 #define WIRE_IPOIB_H

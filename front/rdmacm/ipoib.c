@@ -84,10 +84,10 @@ static int hear_answer(int fd, struct vb_ipoib *m, vb_time due)
 	return m->error;
 }
 
-/* Asks the process of the interface @name which adapter it has. */
-static int ask_own(const char *name, struct vb_ipoib *m)
+/* Asks the process of the interface @name once which adapter it has. -EAGAIN:
+ * the process has no place for one more program. */
+static int ask_own_once(const char *name, struct vb_ipoib *m, vb_time due)
 {
-	const vb_time due = vb_clock_read() + OWN_WAIT;
 	int fd = ipoib_connect(name), rc;
 
 	*m = (struct vb_ipoib){ .op = IPOIB_OWN, .version = VB_IPOIB_VERSION };
@@ -97,6 +97,20 @@ static int ask_own(const char *name, struct vb_ipoib *m)
 	if (rc == 0)
 		rc = hear_answer(fd, m, due);
 	close(fd);
+	return rc == -EPIPE || rc == -ECONNRESET ? -EAGAIN : rc;
+}
+
+/* Asks the process of the interface @name which adapter it has, again and again
+ * until OWN_WAIT is over if the process serves many others. -EAGAIN: it still
+ * does; -ETIMEDOUT: it does not answer. */
+static int ask_own(const char *name, struct vb_ipoib *m)
+{
+	const vb_time due = vb_clock_read() + OWN_WAIT;
+	int rc;
+
+	while ((rc = ask_own_once(name, m, due)) == -EAGAIN &&
+	       vb_clock_read() + NAP < due)
+		nanosleep(&(struct timespec){ 0, (long)NAP }, NULL);
 	return rc;
 }
 
@@ -133,8 +147,11 @@ int rcm_ipoib_choose(struct rcm_id *id, const struct vb_gid *ip)
 	struct vb_ipoib own;
 	int rc;
 
-	if (!rcm.has_ib || !ipoib_interface(ip, name) || ask_own(name, &own))
+	if (!rcm.has_ib || !ipoib_interface(ip, name))
 		return -ENODEV;
+	rc = ask_own(name, &own);
+	if (rc)
+		return rc == -EAGAIN || rc == -ETIMEDOUT ? rc : -ENODEV;
 	rc = rcm_device_choose(id, &own.gid, RCM_IB);
 	if (rc)
 		return rc;

@@ -428,9 +428,9 @@ bool rcm_device_first_gid(const struct rcm_device *d, struct ibv_gid_entry *e);
 /* Functions of places.c. */
 
 /* Gives the broker at the other end of @fd, a session that no other thread uses
- * yet, all adapters of fabrics that this process has. An adapter that the broker
- * cannot use has d->place 0 then, and the log says why. -errno: the session
- * failed. */
+ * yet, all adapters of fabrics that this process has. An adapter that the
+ * broker cannot use has d->place 0 then, and the log says why. -errno: the
+ * session failed. */
 int rcm_places_tell(int fd);
 /* Another broker may have given the devices other numbers than those @was, by
  * the index of the device: changes what ids and unread requests have noted. The
@@ -441,8 +441,10 @@ void rcm_places_follow(const uint8_t *was);
 
 /* Sets the device of @id to the adapter whose IPoIB interface has the address
  * @ip, the P_Key of the path to the interface's, and in the port space IPoIB
- * the Q_Key to the interface's. -ENODEV: no interface of this process's
- * adapters has it. */
+ * the Q_Key to the interface's. Waits up to 1 s for the interface's process.
+ * -ENODEV: no interface of this process's adapters has @ip; -EAGAIN: the
+ * interface's process serves too many programs; -ETIMEDOUT: that process does
+ * not answer. */
 int rcm_ipoib_choose(struct rcm_id *id, const struct vb_gid *ip);
 /* Takes the GID of the neighbour for which rcm_ipoib_ask() was called. @error:
  * 0 or -errno. */

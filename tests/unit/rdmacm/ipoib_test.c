@@ -5,6 +5,7 @@
 
 #include <arpa/inet.h>
 #include <endian.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -23,7 +24,8 @@ static struct rcm_id *id;
 static int listener;
 static pthread_t process;
 static unsigned asks;
-static long slow;	  /* how long the process takes to answer, in ns */
+static long slow;     /* how long the process takes for a neighbour, in ns */
+static long slow_own; /* and for the interface itself */
 static unsigned refusals; /* connections that the process closes at first */
 
 /* The GID that the fake device has. */
@@ -41,6 +43,9 @@ static void answer(int fd)
 		return;
 	peer = vb_gid_from_ipv4((const uint8_t[]){ 192, 0, 2, 7 });
 	if (m.op == IPOIB_OWN) {
+		nanosleep(&(struct timespec){ slow_own / (long)VB_SEC,
+					      slow_own % (long)VB_SEC },
+			  NULL);
 		m.gid = own_gid;
 		m.pkey = 0x8002;
 		m.qkey = 0xb1b;
@@ -76,7 +81,7 @@ static int setup(void **state)
 	fake_device.place = 3;
 	rcm.has_ib = true;
 	asks = refusals = 0;
-	slow = 0;
+	slow = slow_own = 0;
 	channel = fake_channel();
 	id = fake_id(channel, RDMA_PS_TCP, IBV_QPT_RC, RCM_NEW);
 	listener = vb_ipoib_listen("lo", 8);
@@ -150,6 +155,32 @@ static void choose__nothing_without_the_process(void **state)
 	assert_int_equal(rcm_ipoib_choose(id, &own), -ENODEV);
 }
 
+/* The process serves a bounded number of programs at a time, and has a place
+ * soon. */
+static void choose__of_a_busy_process(void **state)
+{
+	const struct vb_gid own = ip(OWN);
+
+	(void)state;
+	refusals = 5;
+	assert_int_equal(rcm_ipoib_choose(id, &own), 0);
+	assert_int_equal(refusals, 0);
+	refusals = UINT_MAX;
+	assert_int_equal(rcm_ipoib_choose(id, &own), -EAGAIN);
+}
+
+/* The process is stopped. */
+static void choose__of_a_process_that_hangs(void **state)
+{
+	const struct vb_gid own = ip(OWN);
+	const vb_time start = vb_clock_read();
+
+	(void)state;
+	slow_own = 1300 * (long)VB_MSEC;
+	assert_int_equal(rcm_ipoib_choose(id, &own), -ETIMEDOUT);
+	assert_in_range(vb_clock_read() - start, 900 * VB_MSEC, 3 * VB_SEC);
+}
+
 /* In the port space IPoIB datagrams have the Q_Key of the interface. */
 static void choose__the_qkey_of_the_interface(void **state)
 {
@@ -211,6 +242,26 @@ static void resolve__asks_for_the_neighbour(void **state)
 	(void)begin(OWN, 2000);
 	hears(RDMA_CM_EVENT_ADDR_RESOLVED, 0);
 	assert_int_equal(asks, 2);
+}
+
+/* Standard error has a sentence about a neighbour that nobody answers for. */
+static void resolve__says_why_it_failed(void **state)
+{
+	int screen = dup(STDERR_FILENO), ends[2];
+	char said[1024] = "";
+
+	(void)state;
+	assert_int_equal(pipe2(ends, O_CLOEXEC | O_NONBLOCK), 0);
+	dup2(ends[1], STDERR_FILENO);
+	(void)begin("192.0.2.9", 2000);
+	hears(RDMA_CM_EVENT_ADDR_ERROR, -EHOSTUNREACH);
+	dup2(screen, STDERR_FILENO);
+	(void)!read(ends[0], said, sizeof(said) - 1);
+	assert_non_null(strstr(said, "rdmacm: 192.0.2.9 is not resolved to a "
+				     "device: No route to host"));
+	close(screen);
+	close(ends[0]);
+	close(ends[1]);
 }
 
 /* The program goes on meanwhile. */
@@ -281,8 +332,11 @@ int main(void)
 		TEST(choose__the_adapter_of_the_interface),
 		TEST(choose__nothing_of_a_killed_process),
 		TEST(choose__nothing_without_the_process),
+		TEST(choose__of_a_busy_process),
+		TEST(choose__of_a_process_that_hangs),
 		TEST(choose__the_qkey_of_the_interface),
 		TEST(resolve__asks_for_the_neighbour),
+		TEST(resolve__says_why_it_failed),
 		TEST(resolve__does_not_wait),
 		TEST(resolve__ends_in_its_time),
 		TEST(resolve__of_a_busy_process),
