@@ -288,7 +288,7 @@ unreachable() {
 	cat "$work/none"
 	grep -q "ADDR_ERROR, error -110" "$work/none" # in rping's 2 s
 }
-if ! "$verbena" --help 2>&1 | grep -q 'verbena ipoib' ||
+if ! "$verbena" help 2>&1 | grep -q '^  ipoib ' ||
 	[ ! -c /dev/net/tun ]; then
 	skip "ib_cm: IP addresses" "no verbena ipoib here, or no /dev/net/tun"
 else
