@@ -83,9 +83,10 @@ enum vb_why vb_av_why(int rc, const struct vb_av *av, struct vb_port *port)
 
 	if (rc != -EINVAL)
 		return WHY_ROUTE;
-	return !port || vb_port_gid(port, av->sgid_index, &source)
-		       ? WHY_ADDRESS
-		       : WHY_GID_INDEX;
+	if (!port || !av->is_global)
+		return WHY_ADDRESS;
+	return vb_port_gid(port, av->sgid_index, &source) ? WHY_ADDRESS
+							  : WHY_GID_INDEX;
 }
 
 /* Tell why there is no address handle; but not that a route is missing, since

@@ -38,8 +38,7 @@ struct vb_cqe {
 		/* with tm_tag: application context of a message that matched a
 		 * tagged buffer */
 		uint32_t tm_app_ctx;
-		/* with a status other than WC_SUCCESS: the cause, an enum
-		 * vb_why */
+		/* with vb_cqe_failed(): the cause, an enum vb_why */
 		uint32_t why;
 	};
 	uint64_t tm_tag;
@@ -50,6 +49,13 @@ _Static_assert(sizeof(struct vb_cqe) == 64, "a cache line");
 static inline bool vb_cqe_is_recv(const struct vb_cqe *e)
 {
 	return e->opcode & WC_OP_RECV;
+}
+
+/* Does the entry report an error, so that it has a cause? The program finishes
+ * a WC_TM_RNDV_INCOMPLETE message by itself, which is no error. */
+static inline bool vb_cqe_failed(const struct vb_cqe *e)
+{
+	return e->status != WC_SUCCESS && e->status != WC_TM_RNDV_INCOMPLETE;
 }
 
 enum vb_cq_arm { CQ_UNARMED, CQ_ARMED_SOLICITED, CQ_ARMED_ANY };

@@ -339,16 +339,16 @@ static int refuse_move(const struct change *c)
 	return -EINVAL;
 }
 
-static int refuse_value(const struct change *c, const struct field *f,
-			uint32_t value)
+static int refuse_number(const struct change *c, const char *name,
+			 uint32_t value, uint32_t min, uint32_t max)
 {
 	uint32_t qpn = atomic_load(&c->qp->qpn);
 
 	vb_why(WHY_ATTR_RANGE, qpn,
 	       "qp 0x%x: ibv_modify_qp from %s to %s: %s is %u, allowed is "
 	       "%u to %u",
-	       qpn, vb_qp_state_name(c->from), vb_qp_state_name(c->to), f->name,
-	       value, f->min, f->max);
+	       qpn, vb_qp_state_name(c->from), vb_qp_state_name(c->to), name,
+	       value, min, max);
 	return -EINVAL;
 }
 
@@ -399,12 +399,11 @@ static int check_values(const struct change *c)
 			return core_refuse(c, WHY_NO_SUPPORT,
 					   "does not support", f->bit);
 		if (value < f->min || value > f->max)
-			return refuse_value(c, f, value);
+			return refuse_number(c, f->name, value, f->min, f->max);
 	}
 	if (!c->port)
-		return core_refuse(c, WHY_ATTR_RANGE,
-				   "names a port that the device has not:",
-				   QPM_PORT);
+		return refuse_number(c, "PORT", c->asked->port_num, 1,
+				     c->qp->adapter->port_count);
 	if (c->mask & QPM_PKEY_INDEX &&
 	    c->asked->pkey_index >= atomic_load(&c->port->pkey_count))
 		return core_refuse(c, WHY_ATTR_RANGE,
@@ -573,6 +572,23 @@ static int apply_av(struct change *c)
 	return rc;
 }
 
+/* Tell why the alternate path is refused. @why is a sentence of
+ * vb_mig_modify(). */
+static int refuse_paths(const struct change *c, const char *why)
+{
+	uint32_t qpn = atomic_load(&c->qp->qpn);
+	enum vb_why code = WHY_ADDRESS;
+
+	if (!(c->mask & QPM_ALT_PATH))
+		code = c->asked->path_mig_state == MIG_REARM ? WHY_ATTR_MISSING
+							     : WHY_ROUTE;
+	else if (!vb_port_is_ib(c->port))
+		code = WHY_NO_SUPPORT;
+	vb_why(code, qpn, "qp 0x%x: ibv_modify_qp from %s to %s: %s", qpn,
+	       vb_qp_state_name(c->from), vb_qp_state_name(c->to), why);
+	return -EINVAL;
+}
+
 static int apply_paths(struct change *c)
 {
 	struct vb_qp *qp = c->qp;
@@ -584,7 +600,7 @@ static int apply_paths(struct change *c)
 	why = vb_mig_modify(qp, c->asked, c->mask, &c->attr, &c->alt_route,
 			    &c->migrates);
 	if (why)
-		return core_refuse(c, WHY_ATTR_RANGE, why, c->mask & PATHS);
+		return refuse_paths(c, why);
 	if (c->migrates)
 		c->route = c->alt_route;
 	return 0;

@@ -418,7 +418,9 @@ void vb_tag_fill(struct vb_qp *qp, struct vb_cqe *e)
 		e->opcode = WC_OP_TM_RECV;
 		e->wc_flags |= WC_TM_MATCH | WC_TM_DATA_VALID;
 		e->tm_tag = note->tag;
-		e->tm_app_ctx = note->app_ctx;
+		/* With an error this field has the cause, which stays. */
+		if (!vb_cqe_failed(e))
+			e->tm_app_ctx = note->app_ctx;
 		break;
 	case TAG_LONG:
 		e->opcode = WC_OP_TM_RECV;

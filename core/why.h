@@ -36,6 +36,7 @@ enum vb_why {
 	WHY_QKEY = 116,
 	WHY_CQ_FULL = 117,
 	WHY_RECV_NONE = 118,
+	WHY_XRC_FORWARD = 119,
 	/* 200: a request of this end has failed. */
 	WHY_REM_ACCESS = 201,
 	WHY_REM_INVALID = 202,

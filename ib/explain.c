@@ -34,10 +34,9 @@ static const struct {
 	[KIND_ATOMIC_WRITE] = { "ATOMIC WRITE", ACCESS_REMOTE_WRITE },
 };
 
-void vb_rc_explain_fault(struct vb_qp *qp, enum vb_fault fault,
-			 const struct vb_ib_pkt *pkt)
+void vb_rc_explain_fault(struct vb_qp *qp, const struct vb_inbound *in,
+			 enum vb_fault fault, const struct vb_ib_pkt *pkt)
 {
-	const struct vb_inbound *in = &vb_rc(qp)->resp.in;
 	uint8_t kind = pkt->op->kind;
 	struct vb_why_ask ask = { .what = kinds[kind].name,
 				  .need = kinds[kind].need };
@@ -58,4 +57,22 @@ void vb_rc_explain_fault(struct vb_qp *qp, enum vb_fault fault,
 	if (fault == FAULT_LENGTH)
 		vb_rc_explain_length(qp, pkt->payload_bytes);
 	(void)vb_qp_why_fault(qp, fault, &ask);
+}
+
+bool vb_rc_is_known_here(enum vb_fault fault)
+{
+	return fault == FAULT_XRC_SRQ || fault == FAULT_XRC_DOMAIN ||
+	       fault == FAULT_XRC_FORWARD;
+}
+
+void vb_rc_explain_forwarded(struct vb_qp *qp, enum vb_fault fault)
+{
+	char peer[VB_WHY_PEER];
+
+	if (!vb_rc_is_known_here(fault) &&
+	    vb_fault_rc(fault)->action != ACT_NAK_ONCE)
+		vb_qp_why(qp, WHY_XRC_FORWARD,
+			  "refused a request of %s: the process that has the "
+			  "shared receive queue refused it",
+			  vb_why_peer(qp, peer));
 }

@@ -59,7 +59,7 @@ static void ib_refuse(struct vb_qp *qp, enum vb_fault fault,
 	const struct vb_fault_row *row = vb_fault_rc(fault);
 
 	if (row->action != ACT_NAK_ONCE) {
-		vb_rc_explain_fault(qp, fault, pkt);
+		vb_rc_explain_fault(qp, &vb_rc(qp)->resp.in, fault, pkt);
 		vb_resp_die(qp, fault, pkt->bth.psn);
 		return;
 	}
@@ -552,9 +552,8 @@ static void ib_resp_take_kept(struct vb_qp *qp) VB_REQUIRES(qp->drive)
 		vb_ooo_clear(qp->adapter, &resp->ooo);
 }
 
-/* A forwarded request waits for the other process's verdict, and later requests
- * wait for the forwarded one. When the requester repeats the forwarded request,
- * check that the other process still exists. */
+/* A forwarded request and all later ones wait for the other process's verdict.
+ * When the requester repeats that request, check that the process is there. */
 static void wait_for_verdict(struct vb_qp *qp, const struct vb_ib_pkt *pkt,
 			     int32_t ahead) VB_REQUIRES(qp->drive)
 {
@@ -580,6 +579,7 @@ void vb_forward_verdict(struct vb_qp *qp, uint64_t serial, enum vb_fault fault,
 		return;
 	resp->forwarded.pending = false;
 	if (fault) {
+		vb_rc_explain_forwarded(qp, fault);
 		ib_refuse(qp, fault, pkt);
 	} else {
 		if (pkt->op->kind == KIND_READ)

@@ -168,6 +168,18 @@ static void check_order(struct vb_uc *uc, const struct vb_ib_pkt *pkt)
 	uc->epsn = vb_psn_add(pkt->bth.psn, 1);
 }
 
+/* Tell why the packet is dropped. The queue pair lives on, so it keeps the
+ * cause that it had: in SQE, that of a send. */
+static void explain_drop(struct vb_qp *qp, const struct vb_ib_pkt *pkt)
+	VB_REQUIRES(qp->drive)
+{
+	uint16_t before = qp->why;
+
+	qp->why = WHY_NONE;
+	vb_rc_explain_length(qp, pkt->payload_bytes);
+	qp->why = before;
+}
+
 static void uc_recv(struct vb_qp *qp, const struct vb_ib_pkt *pkt, vb_time now)
 	VB_REQUIRES(qp->drive)
 {
@@ -186,9 +198,7 @@ static void uc_recv(struct vb_qp *qp, const struct vb_ib_pkt *pkt, vb_time now)
 	uc->prev = fault ? NULL : pkt->op;
 	if (VB_UNLIKELY(fault == FAULT_LENGTH && !uc->explained)) {
 		uc->explained = true;
-		vb_rc_explain_length(qp, pkt->payload_bytes);
-		/* The packet is dropped, and the queue pair lives on. */
-		qp->why = WHY_NONE;
+		explain_drop(qp, pkt);
 	}
 	if (fault)
 		vb_unrel_refuse(qp, fault);

@@ -5,6 +5,7 @@
  * target queue pair of this process had received it; the other process sends
  * the response. */
 #include "core/mr.h"
+#include "core/why_qp.h"
 #include "ib/xrc_forward.h"
 #include "ib/rc.h"
 
@@ -52,13 +53,24 @@ static enum vb_fault take(struct vb_forward_qp *f, const struct vb_ib_pkt *pkt,
 	}
 }
 
+/* Tell why the request is refused, while the shared receive queue is in use;
+ * the other process tells only that it was refused. end_recv() gives the cause
+ * to the completion, and then this queue pair serves the next request. */
+static void tell_fault(struct vb_forward_qp *f, enum vb_fault fault,
+		       const struct vb_ib_pkt *pkt) VB_REQUIRES(f->qp.drive)
+{
+	if (!vb_rc_is_known_here(fault))
+		vb_rc_explain_fault(&f->qp, &f->in, fault, pkt);
+}
+
 /* Complete the receive in progress, as a responder does. The other process
  * decides whether the target queue pair moves to ERR. */
 static void end_recv(struct vb_forward_qp *f, enum vb_wc_status status)
 	VB_REQUIRES(f->qp.drive)
 {
 	const struct vb_recv_done done = { .status = status,
-					   .opcode = WC_OP_RECV };
+					   .opcode = WC_OP_RECV,
+					   .why = f->qp.why };
 
 	f->prev = NULL;
 	vb_qp_recv_done(&f->qp, &done);
@@ -73,12 +85,20 @@ enum vb_fault vb_forward_read(struct vb_forward_qp *f,
 			      const struct vb_xrc_key *domain,
 			      const struct vb_forward_piece *piece, uint8_t *to)
 {
+	const struct vb_why_ask ask = { .what = "RDMA READ",
+					.key = piece->rkey,
+					.need = ACCESS_REMOTE_READ,
+					.va = piece->va,
+					.len = piece->length };
 	struct vb_qp *qp = &f->qp;
 	enum vb_fault fault = vb_xrc_enter_by_key(&f->qp, domain, piece->srqn);
 
 	if (fault == FAULT_NONE)
 		fault = vb_mr_read(qp->adapter, qp->pd, vb_rc_qpn(&f->qp),
 				   piece->rkey, piece->va, to, piece->length);
+	if (fault && !vb_rc_is_known_here(fault))
+		(void)vb_qp_why_fault(&f->qp, fault, &ask);
+	qp->why = WHY_NONE;
 	vb_xrc_leave(&f->qp);
 	return fault;
 }
@@ -89,6 +109,7 @@ enum vb_fault vb_forward_take(struct vb_forward_qp *f,
 {
 	struct vb_qp *qp = &f->qp;
 	enum vb_fault fault;
+	bool ends;
 
 	/* This is a first packet, but a receive is in use: the other process's
 	 * queue pair was reset in the middle of a message. Flush that
@@ -106,11 +127,15 @@ enum vb_fault vb_forward_take(struct vb_forward_qp *f,
 	}
 	if (fault == FAULT_NONE)
 		f->prev = pkt->op;
+	ends = fault && vb_fault_rc(fault)->action != ACT_NAK_ONCE;
+	if (ends)
+		tell_fault(f, fault, pkt);
 	if (!ib_is_ours(f))
 		/* End the use of the SRQ from which the receive came. */
 		vb_xrc_leave(&f->qp);
-	if (fault && vb_fault_rc(fault)->action != ACT_NAK_ONCE)
+	if (ends)
 		end_recv(f, (enum vb_wc_status)vb_fault_rc(fault)->status);
+	qp->why = WHY_NONE;
 	vb_xrc_leave(&f->qp);
 	return fault;
 }

@@ -69,6 +69,8 @@ enum vb_fault vb_xrc_read_take(struct vb_qp *qp, uint8_t *to, uint32_t len)
 
 	if (fault || len > f->length - f->used) {
 		f->state = XRC_READ_NOT;
+		if (fault)
+			vb_rc_explain_forwarded(qp, fault);
 		return fault ? fault : FAULT_LENGTH;
 	}
 	memcpy(to, f->bytes + f->used, len);

@@ -49,7 +49,7 @@ brackets a code with its name.
   100th and so on, with the count.
 - `VERBENA_LOG=off` switches all messages off, `VERBENA_LOG=error` these.
   `VERBENA_LOG=info` adds what programs provoke in normal work: features that a
-  device does not have, full receive queues, addresses without a route.
+  device does not have, full queues, addresses without a route.
 
 Codes do not change.
 """

@@ -104,7 +104,7 @@ static uint32_t cq_read_vendor_err(struct ibv_cq_ex *ex)
 {
 	const struct vb_cqe *e = &cq_of(ex)->at;
 
-	return e->status == WC_SUCCESS ? 0 : e->why;
+	return vb_cqe_failed(e) ? e->why : 0;
 }
 
 /* The VLAN tag is always 0, since the adapter removes none. */
@@ -115,8 +115,10 @@ static uint16_t cq_read_zero16(struct ibv_cq_ex *ex)
 
 static void cq_read_tm_info(struct ibv_cq_ex *ex, struct ibv_wc_tm_info *info)
 {
-	*info = (struct ibv_wc_tm_info){ cq_of(ex)->at.tm_tag,
-					 cq_of(ex)->at.tm_app_ctx };
+	const struct vb_cqe *e = &cq_of(ex)->at;
+
+	*info = (struct ibv_wc_tm_info){ e->tm_tag,
+					 vb_cqe_failed(e) ? 0 : e->tm_app_ctx };
 }
 
 static uint64_t cq_read_completion_ts(struct ibv_cq_ex *ex)

@@ -20,7 +20,7 @@ static void wc_out(const struct vb_cqe *e, struct ibv_wc *wc)
 		.sl = e->sl,
 		.dlid_path_bits = e->path_bits,
 	};
-	if (VB_UNLIKELY(e->status != WC_SUCCESS))
+	if (VB_UNLIKELY(vb_cqe_failed(e)))
 		wc->vendor_err = e->why;
 }
 

@@ -17,6 +17,9 @@ int vb_wqe_refuse(const struct vb_front_qp *qp, int err, enum vb_why why,
 	char text[200];
 	va_list args;
 
+	/* The caller may hold sq->lock. */
+	if (!vb_why_wanted())
+		return err;
 	va_start(args, format);
 	vsnprintf(text, sizeof(text), format, args);
 	va_end(args);
@@ -37,9 +40,20 @@ int vb_wqe_refuse_state(const struct vb_front_qp *qp, const char *call)
 
 int vb_wqe_refuse_full(const struct vb_front_qp *qp)
 {
-	return vb_wqe_refuse(qp, ENOMEM, WHY_SEND_FULL,
-			     "the send queue is full: max_send_wr is %u",
-			     qp->core->sq.open);
+	const struct vb_sq *sq = &qp->core->sq;
+
+	/* A queue that has worked may be full: programs post until it is, and
+	 * wait for a completion then. */
+	if (atomic_load(&sq->released) == 0)
+		return vb_wqe_refuse(qp, ENOMEM, WHY_SEND_FULL,
+				     "the send queue is full: max_send_wr is "
+				     "%u",
+				     sq->open);
+	vb_log(LOG_INFO,
+	       "qp 0x%x: work request refused: the send queue is full: "
+	       "max_send_wr is %u",
+	       qp->ibv.qp_num, sq->open);
+	return ENOMEM;
 }
 
 static int put_inline_list(const struct vb_front_qp *qp,

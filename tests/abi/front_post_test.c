@@ -246,6 +246,42 @@ static void cq_ex__walks_entries(void **state)
 	assert_int_equal(ibv_start_poll(ex, &attr), EINVAL);
 }
 
+/* The cause of an error and the application context of a tagged message share a
+ * field of the completion. */
+static void vendor_err__of_errors_only(void **state)
+{
+	static const struct {
+		enum vb_wc_status status;
+		uint32_t vendor_err, app_ctx;
+	} rows[] = {
+		{ WC_SUCCESS, 0, 108 },
+		{ WC_TM_RNDV_INCOMPLETE, 0, 108 },
+		{ WC_LOC_LEN_ERR, 108, 0 },
+	};
+	struct bench *b = *state;
+	struct ibv_cq_ex *ex = &vb_front_cq(b->cq)->ex;
+	struct ibv_poll_cq_attr attr = { 0 };
+	struct ibv_wc_tm_info info;
+	struct ibv_wc wc;
+
+	for (unsigned i = 0; i < VB_COUNT(rows); i++) {
+		struct vb_cqe e = { .status = (uint8_t)rows[i].status,
+				    .opcode = WC_OP_TM_RECV,
+				    .why = 108 };
+
+		assert_true(vb_cq_push(vb_front_cq(b->cq)->core, &e, false));
+		assert_int_equal(ibv_poll_cq(b->cq, 1, &wc), 1);
+		assert_int_equal(wc.vendor_err, rows[i].vendor_err);
+		assert_true(vb_cq_push(vb_front_cq(b->cq)->core, &e, false));
+		assert_int_equal(ibv_start_poll(ex, &attr), 0);
+		assert_int_equal(ibv_wc_read_vendor_err(ex),
+				 rows[i].vendor_err);
+		ibv_wc_read_tm_info(ex, &info);
+		assert_int_equal(info.priv, rows[i].app_ctx);
+		ibv_end_poll(ex);
+	}
+}
+
 /* Two completions are as far apart by the wall clock as by the raw clock. */
 static void cq_ex__wallclock_keeps_distances(void **state)
 {
@@ -381,6 +417,7 @@ int front_post_tests(void)
 		ON_BENCH(poll_cq__link_only_when_empty),
 		ON_BENCH(poll_cq__overrun),
 		ON_BENCH(cq_ex__walks_entries),
+		ON_BENCH(vendor_err__of_errors_only),
 		ON_BENCH(cq_ex__wallclock_keeps_distances),
 		ON_BENCH(wr__nothing_before_complete),
 		ON_BENCH(wr__atomic_write_takes_the_word_along),

@@ -14,7 +14,7 @@ struct mistake {
 	void (*make)(void);
 	unsigned where;
 	/* extended regular expressions: each must match one line, and there
-	 * are no other lines */
+	 * are no other lines. None: nothing is told */
 	const char *lines[2];
 };
 

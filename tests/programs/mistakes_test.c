@@ -73,7 +73,8 @@ static bool matches(const char *pattern, const char *line)
 /* Does each expected sentence stand there once, and nothing else? */
 static bool is_as_expected(const struct mistake *m, const char *text)
 {
-	unsigned wanted = m->lines[1] ? 2 : 1, lines = 0, seen[2] = { 0 };
+	unsigned wanted = !!m->lines[0] + !!m->lines[1];
+	unsigned lines = 0, seen[2] = { 0 };
 	char copy[1 << 16], *rest = copy, *line;
 
 	snprintf(copy, sizeof(copy), "%s", text);
@@ -91,7 +92,10 @@ static bool is_as_expected(const struct mistake *m, const char *text)
 			continue;
 		lines += *line != 0;
 	}
-	return lines == wanted && seen[0] == 1 && (wanted == 1 || seen[1] == 1);
+	for (unsigned i = 0; i < wanted; i++)
+		if (seen[i] != 1)
+			return false;
+	return lines == wanted;
 }
 
 static bool report(const struct mistake *m, const char *how, bool good,

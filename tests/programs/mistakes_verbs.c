@@ -50,6 +50,25 @@ static void attribute_range(void)
 	move(a.qp, attr, RTR);
 }
 
+static void no_port(void)
+{
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_INIT, .port_num = 9 };
+
+	move(a.qp, attr,
+	     IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
+		     IBV_QP_ACCESS_FLAGS);
+}
+
+static void alternate_path(void)
+{
+	struct ibv_qp_attr attr = to_rtr();
+
+	must(!rc_to_init(a.qp, RC_ALL_ACCESS), "to INIT");
+	attr.alt_ah_attr = attr.ah_attr;
+	attr.alt_port_num = 1;
+	move(a.qp, attr, RTR | IBV_QP_ALT_PATH);
+}
+
 static void gid_index(void)
 {
 	struct ibv_qp_attr attr = to_rtr();
@@ -108,6 +127,25 @@ static void overfill(unsigned times)
 static void send_queue_full(void)
 {
 	overfill(1);
+}
+
+/* A program that posts until its queue is full, and then polls, makes no
+ * mistake: nothing is told of a send queue that has worked. */
+static void send_queue_full_again(void)
+{
+	struct ibv_sge sge = piece(&a, 0, 8);
+	struct ibv_send_wr wr = rdma(IBV_WR_SEND, &sge, 0, 0);
+	struct ibv_sge into = piece(&b, 0, 8);
+	unsigned posted = 0;
+	struct ibv_wc wc;
+
+	connect_with(RC_ALL_ACCESS, 7, 7);
+	must(!receive(&b, &into, 1), "ibv_post_recv");
+	must(!post(&a, &wr), "post");
+	must(rc_wait(a.cq, 5, &wc) && !wc.status, "the first completion");
+	while (posted < 64 && !post(&a, &wr))
+		posted++;
+	refused(post(&a, &wr), ENOMEM, "post to a full queue");
 }
 
 static void thousand_times(void)
@@ -397,6 +435,11 @@ const struct mistake verb_mistakes[] = {
 	  { MODIFY " does not take SQ_PSN;.*303 ATTR_EXTRA" } },
 	{ "min_rnr_timer of 40", attribute_range, ON_IB,
 	  { MODIFY ": MIN_RNR_TIMER is 40, allowed is 0 to 31;.*304" } },
+	{ "a port that is not there", no_port, ON_IB,
+	  { QP "ibv_modify_qp from RESET to INIT: PORT is 9, allowed is 1 to "
+	       "[0-9]+;.*304" } },
+	{ "an alternate path on RoCE", alternate_path, ON_IB,
+	  { MODIFY ": only InfiniBand has alternate paths; .*325 NO_SUPP" } },
 	{ "a sgid_index without a GID", gid_index, ON_IB,
 	  { MODIFY ": no route .*sgid_index 200: .*305 GID_INDEX" } },
 	{ "an address without GRH", no_grh, ON_IB,
@@ -409,6 +452,8 @@ const struct mistake verb_mistakes[] = {
 	  { QP "post_recv refused: .*in RESET; .*308 STATE" } },
 	{ "a full send queue", send_queue_full, ON_IB,
 	  { POST "the send queue is full: max_send_wr is 16;.*309" } },
+	{ "a full send queue that has worked", send_queue_full_again, ON_IB,
+	  { NULL } },
 	{ "99 times the same", thousand_times, ANYWHERE,
 	  { QP "post_send refused: the queue pair is in RESET;.*308 STATE",
 	    QP "post_send .*RESET .10 times so far.;.*308 STATE" } },

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "core/fault.h"
+#include "core/why.h"
 #include "wire/grh.h"
 
 #define MTU	 1024 /* path MTU of sim_attr in bytes */
@@ -285,6 +286,24 @@ static void uc__a_message_cut_short_is_dropped(void **state)
 	bench_close(b);
 }
 
+/* A packet of another length is explained and dropped, and the queue pair keeps
+ * the cause that it had. */
+static void uc__a_dropped_packet_leaves_the_cause(void **state)
+{
+	struct bench *b = open_as(QPT_UC);
+	struct vb_ib_pkt first = request(b, CODE_SEND_FIRST, 0);
+	struct vb_qp *qp = b->pair.qp[1];
+
+	vb_mutex_lock(&qp->drive);
+	qp->why = WHY_LKEY_UNKNOWN;
+	vb_mutex_unlock(&qp->drive);
+	bench_post_recv(b, 1, 77, 0, 4096);
+	bench_inject(b, 1, &first, MTU / 2, 0xaa);
+	nothing_arrived(b);
+	assert_int_equal(qp->why, WHY_LKEY_UNKNOWN);
+	bench_close(b);
+}
+
 static void uc__write_needs_key_and_right(void **state)
 {
 	struct vb_qp_attr no_right = sim_attr;
@@ -515,6 +534,7 @@ int main(void)
 		cmocka_unit_test(chance__hostile_packets_harm_nobody),
 		cmocka_unit_test(uc__a_gap_drops_the_message),
 		cmocka_unit_test(uc__a_message_cut_short_is_dropped),
+		cmocka_unit_test(uc__a_dropped_packet_leaves_the_cause),
 		cmocka_unit_test(uc__write_needs_key_and_right),
 		cmocka_unit_test(uc__write_with_immediate),
 		cmocka_unit_test(uc__too_long_for_its_receive),

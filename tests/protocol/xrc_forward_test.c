@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* XRC packets for an SRQ that belongs to another process of the host. */
 #include "core/lock_order.h"
+#include "core/why.h"
 #include "tests/protocol/xrc_fixture.h"
 
 /* An SRQ of another process: what is forwarded, and what comes back. Side 1
@@ -214,15 +215,22 @@ static void far__verdicts_become_answers(void **state)
 		enum vb_fault fault;
 		uint8_t syndrome;
 		int event;
+		/* This process does not know the other one's keys. */
+		enum vb_why why;
 	} rows[] = {
-		{ FAULT_NONE, VB_SYN_ACK, -1 },
-		{ FAULT_NO_RQE, VB_SYN_RNR | 12, -1 },
-		{ FAULT_RKEY, VB_SYN_NAK_ACCESS, EVENT_QP_ACCESS_ERR },
-		{ FAULT_RQE_LKEY, VB_SYN_NAK_OP, -1 },
-		{ FAULT_RQE_TOO_SMALL, VB_SYN_NAK_INVALID, EVENT_QP_REQ_ERR },
-		{ FAULT_XRC_SRQ, VB_SYN_NAK_INVALID, EVENT_QP_REQ_ERR },
-		{ FAULT_XRC_DOMAIN, VB_SYN_NAK_INVALID, EVENT_QP_REQ_ERR },
-		{ FAULT_XRC_FORWARD, VB_SYN_NAK_OP, EVENT_QP_FATAL },
+		{ FAULT_NONE, VB_SYN_ACK, -1, WHY_NONE },
+		{ FAULT_NO_RQE, VB_SYN_RNR | 12, -1, WHY_NONE },
+		{ FAULT_RKEY, VB_SYN_NAK_ACCESS, EVENT_QP_ACCESS_ERR,
+		  WHY_XRC_FORWARD },
+		{ FAULT_RQE_LKEY, VB_SYN_NAK_OP, -1, WHY_XRC_FORWARD },
+		{ FAULT_RQE_TOO_SMALL, VB_SYN_NAK_INVALID, EVENT_QP_REQ_ERR,
+		  WHY_XRC_FORWARD },
+		{ FAULT_XRC_SRQ, VB_SYN_NAK_INVALID, EVENT_QP_REQ_ERR,
+		  WHY_XRC_SRQ },
+		{ FAULT_XRC_DOMAIN, VB_SYN_NAK_INVALID, EVENT_QP_REQ_ERR,
+		  WHY_XRC_SRQ },
+		{ FAULT_XRC_FORWARD, VB_SYN_NAK_OP, EVENT_QP_FATAL,
+		  WHY_XRC_SRQ },
 	};
 
 	for (unsigned i = 0; i < VB_COUNT(rows); i++) {
@@ -237,6 +245,7 @@ static void far__verdicts_become_answers(void **state)
 		bench_wait(t.b, 10);
 		bench_expect_aeth(t.b, 1, rows[i].syndrome, 0);
 		assert_int_equal(sim_event(&t.b->sim, 1), rows[i].event);
+		assert_int_equal(t.b->pair.qp[1]->why, rows[i].why);
 		close_xrc(&t);
 	}
 }
@@ -253,6 +262,10 @@ static void far__the_message_ends_with_its_receive(void **state)
 	assert_true(sim_poll(t.cq, &e));
 	assert_int_equal(e.wr_id, 8);
 	assert_int_equal(e.status, WC_LOC_LEN_ERR);
+	assert_int_equal(e.why, WHY_RECV_SHORT);
+	assert_int_equal(t.b->pair.qp[1]->why, WHY_XRC_FORWARD);
+	/* The next request has a cause of its own. */
+	assert_int_equal(far.guest.qp.why, WHY_NONE);
 	bench_expect_wc(t.b->pair.send_cq[0], 0, WC_REM_INV_REQ_ERR);
 	close_xrc(&t);
 }
@@ -396,11 +409,12 @@ static void far__a_read_that_fails_in_the_middle(void **state)
 		uint8_t syndrome;
 		enum vb_wc_status status;
 		int event;
+		enum vb_why why;
 	} rows[] = {
 		{ FAULT_RKEY, VB_SYN_NAK_ACCESS, WC_REM_ACCESS_ERR,
-		  EVENT_QP_ACCESS_ERR },
+		  EVENT_QP_ACCESS_ERR, WHY_XRC_FORWARD },
 		{ FAULT_XRC_SRQ, VB_SYN_NAK_INVALID, WC_REM_INV_REQ_ERR,
-		  EVENT_QP_REQ_ERR },
+		  EVENT_QP_REQ_ERR, WHY_XRC_SRQ },
 	};
 
 	for (unsigned i = 0; i < VB_COUNT(rows); i++) {
@@ -421,6 +435,7 @@ static void far__a_read_that_fails_in_the_middle(void **state)
 				VB_FORWARD_BYTES / t.b->pair.qp[1]->mtu);
 		bench_expect_wc(t.b->pair.send_cq[0], 0, rows[i].status);
 		assert_int_equal(sim_event(&t.b->sim, 1), rows[i].event);
+		assert_int_equal(t.b->pair.qp[1]->why, rows[i].why);
 		close_xrc(&t);
 	}
 }

@@ -596,9 +596,58 @@ static void destroy__beside_a_thread_that_looks(void **state)
 	vb_idtab_destroy(r.qps);
 }
 
+/* The cause of an error and the application context of a tagged message share a
+ * field of the completion. */
+static void tag_fill__an_error_keeps_its_cause(void **state)
+{
+	static const struct {
+		enum vb_wc_status status;
+		uint32_t field;
+	} rows[] = {
+		{ WC_SUCCESS, 0xabc },
+		{ WC_TM_RNDV_INCOMPLETE, 0xabc },
+		{ WC_LOC_PROT_ERR, 113 },
+		{ WC_FLUSH_ERR, 113 },
+	};
+	struct fixture *f = *state;
+	struct vb_qp *qp = make(f, init_of(f));
+
+	vb_mutex_lock(&qp->drive);
+	for (unsigned i = 0; i < VB_COUNT(rows); i++) {
+		struct vb_cqe e = { .status = (uint8_t)rows[i].status,
+				    .why = 113 };
+
+		qp->tagged.kind = TAG_WHOLE;
+		qp->tagged.app_ctx = 0xabc;
+		vb_tag_fill(qp, &e);
+		assert_int_equal(e.why, rows[i].field);
+		assert_int_equal(vb_cqe_failed(&e), i >= 2);
+	}
+	vb_mutex_unlock(&qp->drive);
+	vb_qp_destroy(qp);
+}
+
+/* Without a GRH the index of a GID says nothing. */
+static void av_why__looks_at_the_index_with_a_grh_only(void **state)
+{
+	struct fixture *f = *state;
+	struct vb_port *port = &f->a.ports[0];
+	struct vb_av av = good_attr(QPS_RTR).av;
+
+	assert_int_equal(vb_av_why(-EINVAL, &av, port), WHY_ADDRESS);
+	av.sgid_index = 200;
+	assert_int_equal(vb_av_why(-EINVAL, &av, port), WHY_GID_INDEX);
+	assert_int_equal(vb_av_why(-ENETUNREACH, &av, port), WHY_ROUTE);
+	assert_int_equal(vb_av_why(-EINVAL, &av, NULL), WHY_ADDRESS);
+	av.is_global = false;
+	assert_int_equal(vb_av_why(-EINVAL, &av, port), WHY_ADDRESS);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		TEST(av_why__looks_at_the_index_with_a_grh_only),
+		TEST(tag_fill__an_error_keeps_its_cause),
 		TEST(create__refusals),
 		TEST(create__full_table),
 		TEST(create__caps_given_are_at_least_asked),
