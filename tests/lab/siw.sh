@@ -261,8 +261,11 @@ terminate_pair() {
 	siw_pair "$at" "$programs/terminate_test" -s "$(address_of "$at")" -- \
 		"$programs/terminate_test" "$(address_of "$at")" || return
 	[ "$at" = guest ] || sed -i 's/LOC_QP_OP_ERR/SUCCESS/' "$work/client"
-	diff <(grep . <<<"$asks") "$work/client" >"$work/differs" &&
-		diff <(grep . <<<"$refuses") <(grep -v @ "$work/server") \
+	# Not the sentences on standard error.
+	diff <(grep . <<<"$asks") <(grep -v '^verbena: ' "$work/client") \
+		>"$work/differs" &&
+		diff <(grep . <<<"$refuses") \
+			<(grep -vE '@|^verbena: ' "$work/server") \
 			>>"$work/differs" &&
 		terminates_seen "$at" && return
 	cat "$work/differs" >>"$work/client"
