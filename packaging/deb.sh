@@ -8,7 +8,8 @@
 # of the copy do not appear.
 set -eu
 top=$(cd "$(dirname "$(readlink -f "$0")")/.." && pwd)
-to=$1
+mkdir -p "$1"
+to=$(cd "$1" && pwd)
 
 version() {
 	sed -n '1s/.*(\(.*\)).*/\1/p' "$top/debian/changelog"
@@ -32,7 +33,6 @@ command -v dpkg-buildpackage >/dev/null && command -v dh >/dev/null || {
 	exit 1
 }
 source=$to/verbena-$(version)
-mkdir -p "$to"
 rm -rf "$source"
 mkdir "$source"
 list | tar -C "$top" --null -T - -cf - | tar -C "$source" -xf -

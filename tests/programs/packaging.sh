@@ -109,14 +109,21 @@ else
 	lines_of() {
 		unshare -n -- sh -c 'ip link set lo up && exec "$@"' sh \
 			python3 "$here/packaging_socket.py" "$verbena" \
-			"$top/packaging/verbena.socket" 2>/dev/null
+			"$top/packaging/verbena.socket"
 	}
+	# The lines go to a file first: a Python that ends early must not pass.
+	lines_of >"$work/socket" 2>"$work/socket.err"
+	status=$?
 	while read -r line; do
 		case $line in
 		"ok "*) ok "${line#ok }" ;;
 		*) not_ok "the broker at a socket of systemd: $line" ;;
 		esac
-	done < <(lines_of)
+	done <"$work/socket"
+	if [ $status -ne 0 ] || [ "$(grep -c '^ok ' "$work/socket")" -ne 5 ]; then
+		not_ok "the broker at a socket of systemd: status $status, 5 cases" \
+			"$work/socket" "$work/socket.err"
+	fi
 fi
 if command -v systemd-analyze >/dev/null; then
 	mkdir "$work/units"
@@ -157,6 +164,21 @@ for goal in install "all DEPS=0"; do
 	fi
 	rm -f "$work/asked"
 done
+# The packages, built by a tool that writes an empty one, in a directory whose
+# name is relative, as the Makefile gives it.
+printf '#!/bin/sh\n: >"../verbena_%s_all.deb"\n' \
+	"$(sed -n '1s/.*(\(.*\)).*/\1/p' "$top/debian/changelog")" \
+	>"$work/bin/dpkg-buildpackage"
+printf '#!/bin/sh\n' >"$work/bin/dh"
+chmod 755 "$work/bin/dpkg-buildpackage" "$work/bin/dh"
+if (cd "$work" && PATH=$work/bin:$PATH "$top/packaging/deb.sh" debs) \
+	>"$work/deb.txt" 2>&1 && grep -q '^verbena_.*_all.deb$' "$work/deb.txt" &&
+	[ -z "$(find "$work/debs" -mindepth 1 -type d)" ]; then
+	ok "deb.sh removes its copy of the sources"
+else
+	find "$work/debs" -maxdepth 1 >>"$work/deb.txt"
+	not_ok "deb.sh removes its copy of the sources" "$work/deb.txt"
+fi
 files() {
 	find "$work/stage" -mindepth 1 ! -type d | wc -l
 }
