@@ -26,11 +26,20 @@ if [ "${3:-}" = dev ] &&
 	! echo '#include <infiniband/verbs.h>' | ${CC:-cc} -E - >/dev/null 2>&1; then
 	mkdir -p "$to/dev"
 	cd "$to/dev"
-	apt-get download -qq libibverbs-dev libibverbs1 librdmacm-dev librdmacm1
+	# An image may have no lists of packages, and only root may fetch them to
+	# the system's directories.
+	mkdir -p apt/state/lists/partial apt/cache/archives/partial
+	apt() {
+		apt-get -qq -o Dir::State="$to/dev/apt/state" \
+			-o Dir::Cache="$to/dev/apt/cache" -o Debug::NoLocking=1 \
+			-o APT::Sandbox::User=root "$@"
+	}
+	apt update
+	apt download libibverbs-dev libibverbs1 librdmacm-dev librdmacm1
 	for deb in *.deb; do
 		dpkg -x "$deb" .
 	done
-	rm -f ./*.deb
+	rm -rf ./*.deb apt
 	libraries=$(dirname "$(find "$PWD/usr" -name libibverbs.so | head -n 1)")
 	{
 		echo "export CPATH=\"$to/dev/usr/include\${CPATH:+:\$CPATH}\""
