@@ -10,6 +10,12 @@
 
 #define FINDINGS_MOST 128
 #define TEXT_MOST     1024
+/* A mend has up to three names, each a text of its own. */
+#define TEXTS_MOST (4 * FINDINGS_MOST)
+/* the characters that no shell takes for anything but themselves */
+#define PLAIN_CHARACTERS                                                       \
+	"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"       \
+	"_./:@%+,-"
 
 struct finding {
 	const char *id, *mend;
@@ -30,21 +36,53 @@ static const char *const status_names[] = {
 	[FINDING_PROBLEM] = "problem",
 };
 
-const char *vb_finding_text(const char *format, ...)
+/* Takes @text, which may be NULL. Returns @text or NULL. */
+static const char *keep_text(char *text)
 {
 	/* Texts last as long as the process; leak checkers find them here. */
-	static char *texts[FINDINGS_MOST];
+	static char *texts[TEXTS_MOST];
 	static unsigned count;
-	char text[TEXT_MOST];
-	va_list args;
 
-	if (count == FINDINGS_MOST)
+	if (count == TEXTS_MOST) {
+		free(text);
 		return NULL;
-	va_start(args, format);
-	vsnprintf(text, sizeof(text), format, args);
-	va_end(args);
-	texts[count] = strdup(text);
+	}
+	texts[count] = text;
 	return texts[count++];
+}
+
+const char *vb_finding_text(const char *format, ...)
+{
+	char *text = NULL;
+	va_list args;
+	int n;
+
+	va_start(args, format);
+	n = vasprintf(&text, format, args);
+	va_end(args);
+	return keep_text(n < 0 ? NULL : text);
+}
+
+const char *vb_finding_quoted(const char *name)
+{
+	char *text, *to;
+	const char *kept;
+
+	if (*name && *name != '-' &&
+	    name[strspn(name, PLAIN_CHARACTERS)] == '\0')
+		return name;
+	/* A quote in the name becomes four characters. */
+	text = malloc(4 * strlen(name) + 3);
+	to = text;
+	if (text) {
+		*to++ = '\'';
+		for (; *name; name++)
+			to = *name == '\'' ? stpcpy(to, "'\\''")
+					   : (*to = *name, to + 1);
+		strcpy(to, "'");
+	}
+	kept = keep_text(text);
+	return kept ? kept : "NAME";
 }
 
 void vb_finding_add(const char *id, enum vb_finding_status status,
@@ -64,18 +102,21 @@ void vb_finding_add(const char *id, enum vb_finding_status status,
 	pthread_mutex_unlock(&list_mutex);
 }
 
-/* Writes @text as a JSON string. Bytes that are no printable ASCII, which names
- * of files and programs can have, become question marks. */
+/* Returns the byte, or a question mark for one that could command a terminal or
+ * is no ASCII. */
+static int printable(char byte)
+{
+	return byte < 0x20 || byte > 0x7e ? '?' : byte;
+}
+
+/* Writes @text as a JSON string. */
 static void put_json(FILE *to, const char *text)
 {
 	fputc('"', to);
 	for (; text && *text; text++) {
-		unsigned char c = (unsigned char)*text;
-
-		if (c == '"' || c == '\\')
-			fprintf(to, "\\%c", c);
-		else
-			fputc(c < 0x20 || c > 0x7e ? '?' : c, to);
+		if (*text == '"' || *text == '\\')
+			fputc('\\', to);
+		fputc(printable(*text), to);
 	}
 	fputc('"', to);
 }
@@ -102,13 +143,23 @@ static void print_json(FILE *to, enum vb_finding_status worst)
 	fprintf(to, "\n ]\n}\n");
 }
 
+static void put_line(FILE *to, const char *text)
+{
+	for (; text && *text; text++)
+		fputc(printable(*text), to);
+	fputc('\n', to);
+}
+
 static void print_text(FILE *to)
 {
 	for (unsigned i = 0; i < list_count; i++) {
-		fprintf(to, "%-8s%-12s%s\n", status_names[list[i].status],
-			list[i].id, list[i].text ? list[i].text : "");
-		if (list[i].mend)
-			fprintf(to, "%20smend: %s\n", "", list[i].mend);
+		fprintf(to, "%-8s%-12s", status_names[list[i].status],
+			list[i].id);
+		put_line(to, list[i].text);
+		if (list[i].mend) {
+			fprintf(to, "%20smend: ", "");
+			put_line(to, list[i].mend);
+		}
 	}
 }
 

@@ -22,8 +22,13 @@ void vb_finding_add(const char *id, enum vb_finding_status status,
 		    const char *mend, const char *format, ...) VB_PRINTF(4, 5);
 /* Make a text that lasts as long as the process: for @mend. */
 const char *vb_finding_text(const char *format, ...) VB_PRINTF(1, 2);
+/* Returns @name as one word of a shell, in single quotes where it needs them:
+ * for names in @mend, which other users may have chosen. The text lasts as long
+ * as the process. */
+const char *vb_finding_quoted(const char *name);
 
-/* Print all findings. Returns the worst status. */
+/* Print all findings. Bytes that are no printable ASCII, which names of files
+ * and programs can have, become question marks. Returns the worst status. */
 enum vb_finding_status vb_findings_print(FILE *to, bool json);
 
 /* An examination may hang, for example in a file system. So if the process
