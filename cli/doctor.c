@@ -57,8 +57,8 @@ static bool hear_tool(int fd, vb_time until, char *text, size_t room)
 			return false;
 		n = read(fd, text + len, room - 1 - len);
 		len += n > 0 ? (size_t)n : 0;
+		text[len] = '\0';
 	}
-	text[len] = '\0';
 	return true;
 }
 
@@ -69,6 +69,7 @@ bool vb_doctor_run(const char *const argv[], const char *const env[],
 	bool heard;
 	pid_t pid;
 
+	text[0] = '\0';
 	if (pipe2(pipes, O_CLOEXEC) < 0)
 		return false;
 	pid = fork();

@@ -14,6 +14,8 @@ void vb_doctor_one_host(void);
 void vb_doctor_port(void);
 /* Devices, addresses, MTU. */
 void vb_doctor_devices(const struct vb_cli_ports *p);
+/* The rules of this host's firewall (cli/doctor_rules.c). */
+void vb_doctor_rules(void);
 /* The firewall, and packets from an address of this host to itself. */
 void vb_doctor_firewall(const struct vb_cli_ports *p);
 /* Packets to @peer, a name or an address, and back. */
@@ -29,8 +31,8 @@ int vb_doctor_answer(double seconds);
  * it cannot be read. */
 bool vb_doctor_read(const char *path, char *text, size_t room);
 /* Run argv[0] with its output into @text, at most @room - 1 bytes, for at most
- * @limit. False: it cannot be run, or fails, or takes
- * longer. */
+ * @limit. False: it cannot be run, or fails, or takes longer, or writes more;
+ * @text then has what it wrote. */
 bool vb_doctor_run(const char *const argv[], const char *const env[],
 		   vb_time limit, char *text, size_t room);
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* `verbena doctor`: devices, addresses, MTU, and the firewall of this host. */
+/* `verbena doctor`: devices, addresses, MTU, and packets from an address of
+ * this host to itself. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <net/if.h>
@@ -15,8 +16,6 @@
 #include "engine/probe.h"
 
 #define ROCE_PORT	4791
-#define RULES_BYTES	(256u << 10)
-#define TOOL_PATIENCE	VB_SEC
 #define ECHO_PATIENCE	(300 * VB_MSEC)
 #define ECHO_TRIES	3
 #define SMALL_ECHO	32
@@ -42,7 +41,7 @@ static void say_device(const struct vb_cli_port *p)
 	if (p->port.state != PORT_ACTIVE) {
 		vb_finding_add("device", FINDING_PROBLEM,
 			       vb_finding_text("sudo ip link set %s up",
-					       p->at.netdev),
+					       vb_finding_quoted(p->at.netdev)),
 			       "%s: its interface %s is down", p->device.name,
 			       p->at.netdev);
 		return;
@@ -60,14 +59,14 @@ static void say_device(const struct vb_cli_port *p)
 		vb_finding_add("address", FINDING_WARNING,
 			       vb_finding_text("sudo ip address add "
 					       "ADDRESS/LENGTH dev %s",
-					       p->at.netdev),
+					       vb_finding_quoted(p->at.netdev)),
 			       "%s has link-local addresses only; librdmacm "
 			       "wants others",
 			       p->at.netdev);
 	if (p->port.netdev_mtu < LEAST_USEFUL_BYTES)
 		vb_finding_add("mtu", FINDING_WARNING,
 			       vb_finding_text("sudo ip link set %s mtu 1500",
-					       p->at.netdev),
+					       vb_finding_quoted(p->at.netdev)),
 			       "%s has an MTU of %u, so a packet carries %u "
 			       "bytes at most",
 			       p->at.netdev, p->port.netdev_mtu,
@@ -83,84 +82,6 @@ void vb_doctor_devices(const struct vb_cli_ports *p)
 			       "an IP address");
 	for (unsigned i = 0; i < p->count; i++)
 		say_device(p->ports[i]);
-}
-
-/* The firewall. */
-
-/* Returns a line of @rules that drops packets to the port; NULL: there is
- * none. It understands what nft and iptables-save print. */
-static const char *find_rule(char *rules)
-{
-	char *rest = rules, *line;
-
-	while ((line = strsep(&rest, "\n"))) {
-		if (!strstr(line, "4791"))
-			continue;
-		if (strstr(line, "drop") || strstr(line, "DROP") ||
-		    strstr(line, "reject") || strstr(line, "REJECT"))
-			return line + strspn(line, " \t");
-	}
-	return NULL;
-}
-
-static bool has_drop_policy(const char *rules)
-{
-	return strstr(rules, "hook input priority filter; policy drop") ||
-	       strstr(rules, ":INPUT DROP");
-}
-
-/* A program that prints the firewall's rules. */
-struct rule_tool {
-	const char *const words[4];
-	const char *mend_rule, *mend_policy;
-};
-
-/* Let @tool list its rules, which needs CAP_NET_ADMIN. True: they were read,
- * and if one stands in the way, this has said so. */
-static bool read_rules(const struct rule_tool *tool, char *rules)
-{
-	static const char *const env[] = { "PATH=/usr/sbin:/sbin:/usr/bin:/bin",
-					   NULL };
-	const char *rule, *name = tool->words[0];
-	bool policy;
-
-	if (!vb_doctor_run(tool->words, env, TOOL_PATIENCE, rules, RULES_BYTES))
-		return false;
-	policy = has_drop_policy(rules);
-	rule = find_rule(rules);
-	if (rule)
-		vb_finding_add("firewall", FINDING_PROBLEM, tool->mend_rule,
-			       "a rule of %s stops RoCE's packets: %s", name,
-			       rule);
-	else if (policy)
-		vb_finding_add("firewall", FINDING_WARNING, tool->mend_policy,
-			       "the firewall drops what no rule accepts (%s); "
-			       "UDP port 4791 must be accepted",
-			       name);
-	return true;
-}
-
-/* Returns whether this user may see the rules of a firewall. */
-static bool see_rules(void)
-{
-	static const struct rule_tool tools[] = {
-		{ { "nft", "list", "ruleset" },
-		  "sudo nft -a list ruleset   # then: sudo nft delete rule "
-		  "TABLE CHAIN handle N",
-		  "sudo nft insert rule inet filter input udp dport 4791 "
-		  "accept" },
-		{ { "iptables-save" },
-		  "sudo iptables-save | grep 4791   # then: sudo iptables -D "
-		  "...",
-		  "sudo iptables -I INPUT -p udp --dport 4791 -j ACCEPT" },
-	};
-	char *rules = malloc(RULES_BYTES);
-	bool seen = false;
-
-	for (unsigned i = 0; rules && i < VB_COUNT(tools); i++)
-		seen |= read_rules(&tools[i], rules);
-	free(rules);
-	return seen;
 }
 
 /* Sends a datagram from an address of this host to itself: an output rule that
@@ -244,11 +165,7 @@ void vb_doctor_firewall(const struct vb_cli_ports *p)
 	struct vb_probe *probe;
 	int rc;
 
-	if (!see_rules())
-		vb_finding_add("firewall", FINDING_NOTE,
-			       "sudo nft list ruleset",
-			       "this user may not see the firewall's rules; "
-			       "they are found by packets only");
+	vb_doctor_rules();
 	rc = vb_probe_open(&probe);
 	if (rc) {
 		say_no_probe(rc);

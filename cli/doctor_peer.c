@@ -166,7 +166,8 @@ static bool locate(struct peer *p, const struct vb_cli_ports *ports)
 
 	if (!a) {
 		vb_finding_add("peer-name", FINDING_PROBLEM,
-			       vb_finding_text("getent hosts %s", p->name),
+			       vb_finding_text("getent hosts %s",
+					       vb_finding_quoted(p->name)),
 			       "%s is no address and no known name: %s",
 			       p->name, why);
 		return false;
@@ -178,7 +179,8 @@ static bool locate(struct peer *p, const struct vb_cli_ports *ports)
 	rc = find_route(p);
 	if (rc) {
 		vb_finding_add("peer-route", FINDING_PROBLEM,
-			       vb_finding_text("ip route get %s", p->name),
+			       vb_finding_text("ip route get %s",
+					       vb_finding_quoted(p->name)),
 			       "this host has no route to %s (%s): %s", p->name,
 			       p->text, strerror(-rc));
 		return false;
@@ -308,7 +310,7 @@ static void say_silence(const struct peer *p)
 	else
 		vb_finding_add(
 			"peer", FINDING_PROBLEM,
-			vb_finding_text("ping %s", p->name),
+			vb_finding_text("ping %s", vb_finding_quoted(p->name)),
 			"nothing was heard from %s (%s): the host is off, or "
 			"a firewall drops all packets",
 			p->name, p->text);
@@ -324,10 +326,11 @@ static void say_returned(const struct peer *p, int error)
 			       "a firewall rejects packets",
 			       p->name, p->text);
 	else
-		vb_finding_add("peer", FINDING_PROBLEM,
-			       vb_finding_text("ping %s", p->name),
-			       "packets to %s (%s) do not arrive: %s", p->name,
-			       p->text, strerror(error));
+		vb_finding_add(
+			"peer", FINDING_PROBLEM,
+			vb_finding_text("ping %s", vb_finding_quoted(p->name)),
+			"packets to %s (%s) do not arrive: %s", p->name,
+			p->text, strerror(error));
 }
 
 /* The sizes above some MTU are lost. */
@@ -349,7 +352,8 @@ static void say_too_long(const struct peer *p, const struct survey *s)
 					  "(ibv_*_pingpong, perftest); "
 					  "or: sudo ip link set %s mtu "
 					  "%u",
-					  good->mtu, p->port->at.netdev,
+					  good->mtu,
+					  vb_finding_quoted(p->port->at.netdev),
 					  VB_MAX(s->peer_mtu, 1280u))
 			: vb_finding_text("ip link   # compare the MTU "
 					  "here and there"),
@@ -377,7 +381,8 @@ static void say_loss(const struct peer *p, const struct survey *s)
 			       p->text);
 	else
 		vb_finding_add("peer", FINDING_WARNING,
-			       vb_finding_text("ping -f %s", p->name),
+			       vb_finding_text("ping -f %s",
+					       vb_finding_quoted(p->name)),
 			       "%u of %u packets to %s (%s) and back were "
 			       "lost; programs work, but slowly",
 			       asked - answered, asked, p->name, p->text);
@@ -401,7 +406,8 @@ static void judge_survey(const struct peer *p, const struct survey *s)
 		say_returned(p, s->error);
 	else if (s->refused)
 		vb_finding_add("peer", FINDING_PROBLEM,
-			       vb_finding_text("ip route get %s", p->name),
+			       vb_finding_text("ip route get %s",
+					       vb_finding_quoted(p->name)),
 			       "packets to %s (%s) cannot be sent: %s", p->name,
 			       p->text, strerror(s->refused));
 	else

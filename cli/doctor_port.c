@@ -14,7 +14,7 @@
 
 #define ROCE_PORT     4791
 #define TABLE_BYTES   (1u << 20)
-#define PROGRAM_NAMES "@verbena/slot"
+#define PROGRAM_NAMES "@verbena/slot/"
 
 struct holder {
 	unsigned long inode; /* 0: no socket has the port */
@@ -104,14 +104,23 @@ static struct holder find_holder_of_port(void)
 	return h;
 }
 
-/* Do programs of Verbena run here whose broker has ended? */
+/* Do programs with RoCE devices run here whose broker has ended? Programs
+ * without a RoCE device have names, too, but no socket of the port. */
 static bool has_programs(void)
 {
 	char *text = malloc(TABLE_BYTES);
-	bool has = text &&
-		   vb_doctor_read("/proc/net/unix", text, TABLE_BYTES) &&
-		   strstr(text, PROGRAM_NAMES);
+	const char *at = NULL;
+	bool has = false;
 
+	if (text && vb_doctor_read("/proc/net/unix", text, TABLE_BYTES))
+		at = strstr(text, PROGRAM_NAMES);
+	for (; at && !has; at = strstr(at, PROGRAM_NAMES)) {
+		unsigned long slot;
+
+		at += strlen(PROGRAM_NAMES);
+		slot = strtoul(at, NULL, 10);
+		has = slot > 0 && slot < VB_SLOT_ALONE;
+	}
 	free(text);
 	return has;
 }

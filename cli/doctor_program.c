@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* `verbena doctor -- PROGRAM`: the libraries that a program would load under
- * `verbena run`. The system's loader is asked, which runs nothing of the
- * program. */
+ * `verbena run`. The doctor executes neither the program nor the loader that
+ * the program names, since the file may be anybody's: it asks the loader of its
+ * own file, or the system's, which runs nothing of the program (--list). */
 #include <errno.h>
 #include <limits.h>
 #include <stdlib.h>
@@ -19,25 +20,34 @@
 #define LIST_LIMIT  (1500 * VB_MSEC)
 #define OWN_LIBRARY "libibverbs.so.1"
 
+/* the system's loader, for a doctor that is linked statically */
+#if defined(__aarch64__)
+#define SYSTEM_LOADER "/lib/ld-linux-aarch64.so.1"
+#else
+#define SYSTEM_LOADER "/lib64/ld-linux-x86-64.so.2"
+#endif
+
 static void say_bundled(const char *found)
 {
-	vb_finding_add("program", FINDING_PROBLEM,
-		       vb_finding_text("mv %s %s.unused   # and: patchelf "
-				       "--replace-needed %s " OWN_LIBRARY
-				       " FILE-THAT-NEEDS-IT",
-				       found, found,
-				       strrchr(found, '/')
-					       ? strrchr(found, '/') + 1
-					       : found),
-		       "%s is a libibverbs that a package (a Python wheel) "
-		       "brings along; what loads it does not see Verbena's "
-		       "devices",
-		       found);
+	const char *quoted = vb_finding_quoted(found);
+	const char *slash = strrchr(found, '/');
+
+	vb_finding_add(
+		"program", FINDING_PROBLEM,
+		vb_finding_text("mv %s %s.unused   # and: patchelf "
+				"--replace-needed %s " OWN_LIBRARY
+				" FILE-THAT-NEEDS-IT",
+				quoted, quoted,
+				vb_finding_quoted(slash ? slash + 1 : found)),
+		"%s is a libibverbs that a package (a Python wheel) "
+		"brings along; what loads it does not see Verbena's "
+		"devices",
+		found);
 }
 
 static bool say_kind(const struct vb_program *p)
 {
-	static const char *const kinds[] = {
+	static const char *const kinds[PROGRAM_KINDS] = {
 		[PROGRAM_STATIC] =
 			"is statically linked, so it cannot load "
 			"Verbena's " OWN_LIBRARY ": link it dynamically",
@@ -48,11 +58,42 @@ static bool say_kind(const struct vb_program *p)
 				    "libraries",
 	};
 
-	if (p->kind == PROGRAM_PLAIN)
+	if (!kinds[p->kind])
 		return false;
 	vb_finding_add("program", FINDING_PROBLEM, NULL, "%s %s", p->path,
 		       kinds[p->kind]);
 	return true;
+}
+
+/* Nothing is known of what such a program loads. */
+static bool say_unknown(const struct vb_program *p)
+{
+	switch (p->kind) {
+	case PROGRAM_OTHER_LOADER:
+		vb_finding_add(
+			"program", FINDING_NOTE, NULL,
+			"%s names a loader that is not glibc's, %s, and the "
+			"doctor runs no such loader, so the libraries that "
+			"the program loads are not known",
+			p->path, p->loader);
+		return true;
+	case PROGRAM_UNREADABLE:
+		vb_finding_add("program", FINDING_NOTE, NULL,
+			       "this user may execute %s, but not read it, so "
+			       "the libraries that the program loads are not "
+			       "known",
+			       p->path);
+		return true;
+	case PROGRAM_NO_ELF:
+		vb_finding_add("program", FINDING_NOTE, NULL,
+			       "%s is neither an ELF program nor a script that "
+			       "begins with #!, so the libraries that it "
+			       "loads are not known",
+			       p->path);
+		return true;
+	default:
+		return false;
+	}
 }
 
 static bool say_privilege(const struct vb_program *p)
@@ -63,12 +104,14 @@ static bool say_privilege(const struct vb_program *p)
 		[PRIVILEGE_CAPABILITIES] = "has file capabilities",
 	};
 
+	const char *quoted = vb_finding_quoted(p->path);
+
 	if (p->privilege == PRIVILEGE_NONE)
 		return false;
 	vb_finding_add("program", FINDING_PROBLEM,
 		       p->privilege == PRIVILEGE_CAPABILITIES
-			       ? vb_finding_text("sudo setcap -r %s", p->path)
-			       : vb_finding_text("sudo chmod ug-s %s", p->path),
+			       ? vb_finding_text("sudo setcap -r %s", quoted)
+			       : vb_finding_text("sudo chmod ug-s %s", quoted),
 		       "%s %s, so the loader ignores Verbena's library path; "
 		       "run it as a user to whom the file gives no privilege "
 		       "(root, for example)",
@@ -90,24 +133,35 @@ static void say_library(const struct vb_program *p, const char *line,
 	}
 	if (!realpath(path, real) ||
 	    strncmp(real, directory, strlen(directory)) != 0)
-		vb_finding_add(
-			"program", FINDING_PROBLEM,
-			vb_finding_text("patchelf --remove-rpath %s", p->path),
-			"%s would load %s, not Verbena's: an rpath of "
-			"the program comes before the library path",
-			p->path, path);
+		vb_finding_add("program", FINDING_PROBLEM,
+			       vb_finding_text("patchelf --remove-rpath %s",
+					       vb_finding_quoted(p->path)),
+			       "%s would load %s, not Verbena's: an rpath of "
+			       "the program comes before the library path",
+			       p->path, path);
 	else
 		vb_finding_add("program", FINDING_OK, NULL,
 			       "%s loads Verbena's %s (%s)", p->path,
 			       OWN_LIBRARY, path);
 }
 
+/* Returns the loader to ask: that of this command, whose file is @self. */
+static const char *own_loader(const char *self)
+{
+	static struct vb_program own;
+
+	vb_program_look(self, &own);
+	return own.kind == PROGRAM_PLAIN && own.loader[0] == '/'
+		       ? own.loader
+		       : SYSTEM_LOADER;
+}
+
 static void ask_loader(const struct vb_program *p)
 {
-	char self[PATH_MAX], directory[PATH_MAX], *list = malloc(LIST_BYTES);
-	const char *const argv[] = { p->path, NULL };
-	const char *env[3] = { "LD_TRACE_LOADED_OBJECTS=1" };
-	char *line;
+	char self[PATH_MAX], directory[PATH_MAX], path[PATH_MAX];
+	char *list = malloc(LIST_BYTES), *line;
+	const char *argv[] = { NULL, "--list", path, NULL };
+	const char *env[2] = { NULL };
 
 	if (!list || !vb_cli_find_self(self) ||
 	    !vb_cli_find_library(self, directory)) {
@@ -116,13 +170,17 @@ static void ask_loader(const struct vb_program *p)
 		free(list);
 		return;
 	}
-	env[1] = vb_finding_text("LD_LIBRARY_PATH=%s:%s/../rdmacm", directory,
+	argv[0] = own_loader(self);
+	env[0] = vb_finding_text("LD_LIBRARY_PATH=%s:%s/../rdmacm", directory,
 				 directory);
-	if (!vb_doctor_run(argv, env, LIST_LIMIT, list, LIST_BYTES)) {
+	/* The loader searches for a name without a slash among libraries. */
+	if (!realpath(p->path, path) ||
+	    !vb_doctor_run(argv, env, LIST_LIMIT, list, LIST_BYTES)) {
 		vb_finding_add("program", FINDING_NOTE,
-			       vb_finding_text("ldd %s", p->path),
-			       "the loader does not say what %s loads",
-			       p->path);
+			       vb_finding_text("%s --list %s", argv[0],
+					       vb_finding_quoted(p->path)),
+			       "the loader %s does not say what %s loads",
+			       argv[0], p->path);
 		free(list);
 		return;
 	}
@@ -162,7 +220,7 @@ void vb_doctor_program(const char *name)
 			       strerror(errno ? errno : ENOENT));
 		return;
 	}
-	if (say_kind(&p) || say_privilege(&p))
+	if (say_kind(&p) || say_privilege(&p) || say_unknown(&p))
 		return;
 	if (vb_bundled_find(p.path, found))
 		say_bundled(found);

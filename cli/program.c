@@ -31,6 +31,7 @@
 /* the directories that execvp() searches when PATH is not set */
 #define DEFAULT_PATH	"/bin:/usr/bin"
 #define MUSL		"ld-musl"
+#define GLIBC		"ld-linux"
 #define CAPABILITY_NAME "security.capability"
 
 /* ELF's number for the machine that this command and the libraries were built
@@ -51,8 +52,7 @@ static bool is_program_file(const char *path)
 	       S_ISREG(s.st_mode);
 }
 
-/* Find the program file in the directories of PATH, like execvp(). */
-static bool program_find(const char *name, char path[PATH_MAX])
+bool vb_program_find(const char *name, char path[PATH_MAX])
 {
 	const char *list = getenv("PATH");
 
@@ -108,7 +108,7 @@ static bool follow_script(int fd, char path[PATH_MAX])
 		return false;
 	argument = is_env(program) ? next_word(&rest) : NULL;
 	if (argument && *argument != '-' && !strchr(argument, '='))
-		return program_find(argument, path);
+		return vb_program_find(argument, path);
 	snprintf(path, PATH_MAX, "%s", program);
 	return true;
 }
@@ -117,7 +117,7 @@ static bool follow_script(int fd, char path[PATH_MAX])
  * script's interpreter. -1: not found; exec() will report why. */
 static int open_program(const char *name, char path[PATH_MAX])
 {
-	if (!program_find(name, path))
+	if (!vb_program_find(name, path))
 		return -1;
 	for (unsigned i = 0; i < MOST_SCRIPTS; i++) {
 		int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
@@ -141,16 +141,24 @@ static bool read_at(int fd, void *to, size_t size, uint64_t at)
 	       pread(fd, to, size, (off_t)at) == (ssize_t)size;
 }
 
-static bool is_musl(int fd, const Elf64_Phdr *h)
+/* Read the loader's name, and judge the program by it. */
+static enum vb_program_kind judge_loader(int fd, const Elf64_Phdr *h,
+					 char loader[PATH_MAX])
 {
-	char name[PATH_MAX], *slash;
-	size_t size = VB_MIN(h->p_filesz, sizeof(name) - 1);
+	size_t size = VB_MIN(h->p_filesz, PATH_MAX - 1);
+	const char *slash, *base;
 
-	if (!read_at(fd, name, size, h->p_offset))
-		return false;
-	name[size] = '\0';
-	slash = strrchr(name, '/');
-	return strncmp(slash ? slash + 1 : name, MUSL, strlen(MUSL)) == 0;
+	if (!read_at(fd, loader, size, h->p_offset)) {
+		loader[0] = '\0';
+		return PROGRAM_NO_ELF;
+	}
+	loader[size] = '\0';
+	slash = strrchr(loader, '/');
+	base = slash ? slash + 1 : loader;
+	if (strncmp(base, MUSL, strlen(MUSL)) == 0)
+		return PROGRAM_MUSL;
+	return strncmp(base, GLIBC, strlen(GLIBC)) == 0 ? PROGRAM_PLAIN
+							: PROGRAM_OTHER_LOADER;
 }
 
 /* Does the dynamic section have a DT_SONAME? Then the file is a shared object,
@@ -170,18 +178,19 @@ static bool has_soname(int fd, const Elf64_Phdr *h)
 	return false;
 }
 
-static enum vb_program_kind judge_headers(int fd, const Elf64_Ehdr *e)
+static enum vb_program_kind judge_headers(int fd, const Elf64_Ehdr *e,
+					  char loader[PATH_MAX])
 {
 	bool shared = false;
 	Elf64_Phdr h;
 
 	if (e->e_phentsize != sizeof(h) || e->e_phnum > MOST_HEADERS)
-		return PROGRAM_PLAIN;
+		return PROGRAM_NO_ELF;
 	for (unsigned i = 0; i < e->e_phnum; i++) {
 		if (!read_at(fd, &h, sizeof(h), e->e_phoff + i * sizeof(h)))
-			return PROGRAM_PLAIN;
+			return PROGRAM_NO_ELF;
 		if (h.p_type == PT_INTERP)
-			return is_musl(fd, &h) ? PROGRAM_MUSL : PROGRAM_PLAIN;
+			return judge_loader(fd, &h, loader);
 		if (h.p_type == PT_DYNAMIC)
 			shared = shared || has_soname(fd, &h);
 	}
@@ -198,14 +207,17 @@ static bool is_machine(const Elf64_Ehdr *e)
 	       (OUR_MACHINE == EM_NONE || e->e_machine == OUR_MACHINE);
 }
 
-static enum vb_program_kind judge(int fd)
+static enum vb_program_kind judge(int fd, char loader[PATH_MAX])
 {
+	int flags = fcntl(fd, F_GETFL);
 	Elf64_Ehdr e;
 
+	if (flags < 0 || flags & O_PATH)
+		return PROGRAM_UNREADABLE;
 	if (!read_at(fd, &e, sizeof(e), 0) ||
 	    memcmp(e.e_ident, ELFMAG, SELFMAG) != 0)
-		return PROGRAM_PLAIN;
-	return is_machine(&e) ? judge_headers(fd, &e) : PROGRAM_FOREIGN;
+		return PROGRAM_NO_ELF;
+	return is_machine(&e) ? judge_headers(fd, &e, loader) : PROGRAM_FOREIGN;
 }
 
 /* Functions that look for privileges that a program's file gives. */
@@ -241,11 +253,12 @@ void vb_program_look(const char *name, struct vb_program *p)
 {
 	int fd = open_program(name, p->path);
 
-	p->kind = PROGRAM_PLAIN;
+	p->loader[0] = '\0';
+	p->kind = PROGRAM_UNREADABLE;
 	p->privilege = PRIVILEGE_NONE;
 	if (fd < 0)
 		return;
-	p->kind = judge(fd);
+	p->kind = judge(fd, p->loader);
 	p->privilege = privilege_of(fd);
 	close(fd);
 }

@@ -263,10 +263,11 @@ static bool is_privileged(const struct vb_program *p, bool as_user)
 	       (p->privilege != PRIVILEGE_NONE && !as_user);
 }
 
-static void warn(const struct findings *f, bool as_user)
+/* Returns what keeps programs of the kind from Verbena's libraries; NULL:
+ * nothing that this command can know. */
+static const char *fault_of_kind(enum vb_program_kind kind)
 {
-	const struct vb_program *p = &f->program;
-	static const char *const kinds[] = {
+	static const char *const kinds[PROGRAM_KINDS] = {
 		[PROGRAM_STATIC] =
 			"is statically linked and cannot load "
 			"Verbena's " LIBRARY "; programs that it starts can",
@@ -279,6 +280,14 @@ static void warn(const struct findings *f, bool as_user)
 			"processor and cannot load Verbena's " LIBRARY
 			"; it runs without that library",
 	};
+
+	return kinds[kind];
+}
+
+static void warn(const struct findings *f, bool as_user)
+{
+	const struct vb_program *p = &f->program;
+	const char *fault = fault_of_kind(p->kind);
 	static const char *const privileges[] = {
 		[PRIVILEGE_USER] = "is set-user-ID",
 		[PRIVILEGE_GROUP] = "is set-group-ID",
@@ -294,9 +303,9 @@ static void warn(const struct findings *f, bool as_user)
 			"verbena run: warning: programs that look into "
 			"/dev/infiniband or /sys/class/infiniband (UCX, for "
 			"one) will find no device: " NO_TREE "\n");
-	if (p->kind != PROGRAM_PLAIN)
+	if (fault)
 		fprintf(stderr, "verbena run: warning: %s %s\n", p->path,
-			kinds[p->kind]);
+			fault);
 	else if (is_privileged(p, as_user))
 		fprintf(stderr,
 			"verbena run: warning: %s %s, so the loader ignores "
@@ -312,7 +321,7 @@ static void warn_of_bundled(const struct vb_program *p)
 {
 	char found[PATH_MAX];
 
-	if (p->kind == PROGRAM_PLAIN && vb_bundled_find(p->path, found))
+	if (!fault_of_kind(p->kind) && vb_bundled_find(p->path, found))
 		fprintf(stderr,
 			"verbena run: warning: %s is a libibverbs that a "
 			"package brings along; what loads it does not see "

@@ -183,6 +183,18 @@ port_is a -z
 become a "$programs/hold_port" >"$work/holder" < <(exec sleep 60) &
 holder=$!
 port_is a
+# with_slot N COMMAND...: while a program has the name of that slot.
+with_slot() {
+	python3 -c 'import socket, subprocess, sys
+s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+s.bind("\0verbena/slot/" + sys.argv[1])
+sys.exit(subprocess.call(sys.argv[2:]))' "$@"
+}
+export -f with_slot
+finds "programs without RoCE do not have the port" problem port \
+	'taken by hold_port' -- a bash -c 'with_slot 300 "$@"' sh "${doctor[@]}"
+finds "programs with RoCE have it" note port 'whose broker has ended' -- \
+	a bash -c 'with_slot 200 "$@"' sh "${doctor[@]}"
 finds "the port is another program's" problem port \
 	'taken by hold_port \(PID [0-9]+' '^kill [0-9]+' -- a "${doctor[@]}"
 says "doctor: a problem is status 1" 1 '^problem +port' a "$verbena" doctor
@@ -193,6 +205,17 @@ says "devices, the port taken" 0 'GID 1: ::ffff:10.77.0.1, RoCE v2' \
 	a "$verbena" devices
 kill $holder
 wait $holder 2>/dev/null
+# A program that holds the port chooses its own name.
+printf -v name 'h\033]0;x\a'
+cp "$programs/hold_port" "$work/$name"
+become a "$work/$name" >"$work/holder" < <(exec sleep 60) &
+holder=$!
+port_is a
+says "doctor: no byte of a program's name commands the terminal" 1 \
+	'taken by h\?\]0;x\?' a "$verbena" doctor
+kill $holder
+wait $holder 2>/dev/null
+port_is a -z
 
 # Devices.
 says "devices: the port" 0 'port 1: ACTIVE, link layer Ethernet' \
@@ -284,15 +307,86 @@ else
 			chain c {
 				type filter hook input priority 0;
 				policy drop;
-				udp dport 4791 accept
+				tcp dport 4791 accept
 			}
 		}
 	END
 	finds "a policy of drop" warning firewall 'drops what no rule' accept \
 		-- b "${doctor[@]}"
 	pass b
+	# judged WANTED RULE [SET]: of the doctor's findings "firewall", where
+	# the input chain has the policy drop and this rule.
+	judged() {
+		local got
+
+		on b nft -f - <<-END
+			table inet test {
+				${3:-}
+				chain c {
+					type filter hook input priority 0; policy drop;
+					$2
+				}
+			}
+		END
+		# Without the port's own directory in PATH, as ordinary users.
+		got=$(on b env PATH=/usr/bin:/bin "$verbena" doctor |
+			awk '$2 == "firewall" { print $1 }')
+		[ "${got:-none}" = "$1" ] && ok "doctor: nft: $2" ||
+			not_ok "doctor: nft: $2: ${got:-none}, not $1"
+		pass b
+	}
+	judged none 'udp dport 4791 accept'
+	judged none 'udp dport { 53, 4790-4792 } accept'
+	judged none 'udp dport @s accept' \
+		'set s { type inet_service; elements = { 53, 4791 }; }'
+	judged warning 'udp dport @s drop' \
+		'set s { type inet_service; elements = { 53, 14791 }; }'
+	judged problem 'udp dport { 53, 4791 } counter packets 1 bytes 2 drop'
+	judged problem 'udp dport 4000-5000 reject'
+	judged warning 'udp dport 53 counter packets 4791 bytes 4791 drop'
+	judged warning 'udp dport 14791 drop'
+	judged warning 'tcp dport 4791 drop'
+	judged warning 'udp sport 4791 drop'
+	judged warning 'udp dport 53 drop comment "udp dport 4791 drop"'
 fi
 silent
+# with_tool SCRIPT: the doctor's line of the firewall where iptables-save, which
+# this shell script plays, is the only tool.
+with_tool() {
+	on b unshare -m sh -c 'mount -t tmpfs none /usr/sbin &&
+		{ [ -z "$1" ] || { printf "#!/bin/sh\n%s\n" "$1" \
+			>/usr/sbin/iptables-save &&
+			chmod 755 /usr/sbin/iptables-save; }; } &&
+		PATH=/usr/bin:/bin && exec "$2" doctor' sh "$1" "$verbena"
+}
+if [ -e /usr/bin/nft ] || [ -e /usr/bin/iptables-save ] || [ ! -L /sbin ]; then
+	skip "doctor: iptables" "tools are elsewhere"
+else
+	# tool NAME PATTERN SCRIPT
+	tool() {
+		with_tool "$3" >"$work/said" 2>&1
+		grep -E '^[a-z]+ +firewall' "$work/said" >"$work/line" ||
+			echo none >"$work/line"
+		grep -qE "$2" "$work/line" && ok "doctor: $1" ||
+			not_ok "doctor: $1" "$work/said"
+	}
+	tool "no tool" 'note .*no nft or iptables here' ''
+	tool "a tool that refuses" 'note .*may not see' 'exit 1'
+	tool "many rules" 'note .*too many to read' \
+		'yes -- "-A INPUT -p udp --dport 53 -j DROP"'
+	while IFS='|' read -r wanted rule; do
+		tool "iptables: $rule" "$wanted" "echo ':INPUT DROP [4791:4791]'
+			echo '$rule'"
+	done <<-'END'
+		^problem .*stops|-A INPUT -p udp -m udp --dport 4791 -m comment --comment "no x" -j DROP
+		^problem .*stops|-A INPUT -p udp -m multiport --dports 53,4790:4795 -j REJECT
+		^none|-A INPUT -p udp -m udp --dport 4791 -j ACCEPT
+		^warning|-A INPUT -p tcp -m tcp --dport 4791 -j DROP
+		^warning|-A INPUT -p udp -m udp ! --dport 4791 -j ACCEPT
+		^warning|-A INPUT -p udp -m udp --dport 53 -m comment --comment DROP -j ACCEPT
+		^warning|-A INPUT -p udp -m udp --dport 14791 -c 4791 4791 -j DROP
+	END
+fi
 
 #
 # Programs.
@@ -316,6 +410,37 @@ if compile musl-gcc; then
 else
 	skip "doctor: a program for musl" "no musl-gcc"
 fi
+# The doctor executes nothing of these, of which each would make a file.
+mkdir -m 777 "$work/ran"
+echo "#include <fcntl.h>
+int main(void) { return creat(\"$work/ran/file\", 0666) < 0; }" >"$work/ran.c"
+# untouched NAME PATTERN COMMAND...: and no file is there afterwards.
+untouched() {
+	local name=$1 pattern=$2
+
+	shift 2
+	finds "$name" note program "$pattern" -- "$@"
+	[ ! -e "$work/ran/file" ] && ok "doctor: $name: not executed" ||
+		not_ok "doctor: $name: executed"
+	rm -f "$work/ran/file"
+}
+gcc -static -o "$work/loader" "$work/ran.c" &&
+	gcc -Wl,--dynamic-linker="$work/loader" -o "$work/odd" "$work/ran.c"
+untouched "a loader of its own" "names a loader that is not glibc's, $work/lo" \
+	a "${doctor[@]}" -- "$work/odd"
+cp "$work/loader" "$work/ld-linux-x.so"
+gcc -Wl,--dynamic-linker="$work/ld-linux-x.so" -o "$work/odd" "$work/ran.c"
+finds "a loader with glibc's name" ok program 'is not linked' -- \
+	a "${doctor[@]}" -- "$work/odd"
+[ ! -e "$work/ran/file" ] && ok "doctor: a loader with glibc's name: not executed" ||
+	not_ok "doctor: a loader with glibc's name: executed"
+rm -f "$work/ran/file"
+gcc -o "$work/unread" "$work/ran.c" && chmod 111 "$work/unread"
+untouched "a program that may not be read" 'may execute .*, but not read it' \
+	a bash -c 'as user "$@"' as "${doctor[@]}" -- "$work/unread"
+echo ": >$work/ran/file" >"$work/text" && chmod 755 "$work/text"
+untouched "a text" 'neither an ELF program nor a script' \
+	a "${doctor[@]}" -- "$work/text"
 if [ -n "${VERBENA_USERNS:-}" ]; then
 	skip "doctor: privileges of files" "not root"
 else
@@ -353,6 +478,11 @@ finds "a wheel in a Python's packages" problem program \
 	patchelf -- a "${doctor[@]}" -- "$work/venv/bin/python3"
 finds "a directory with a wheel" problem program 'libibverbs-1a2b' -- \
 	a "${doctor[@]}" -- "$work/venv"
+mkdir -p "$work/it's \$(x)/a.libs"
+touch "$work/it's \$(x)/a.libs/libibverbs.so.1"
+finds "names in a mend are words of a shell" problem program 'a package' \
+	"^mv '$work/it'.''s .\(x\)/a.libs/libibverbs.so.1' '" -- \
+	a "${doctor[@]}" -- "$work/it's \$(x)"
 finds "a directory without one" ok program 'nothing in' -- \
 	a "${doctor[@]}" -- "$work/dist"
 says "run warns of the wheel" 0 'warning: .*libibverbs-1a2b.* a package' \

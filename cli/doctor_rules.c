@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* `verbena doctor`: the rules of this host's firewall, as nft and iptables-save
+ * print them. */
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/doctor.h"
+#include "cli/finding.h"
+#include "cli/program.h"
+
+#define ROCE_PORT     4791
+#define RULES_BYTES   (256u << 10)
+#define TOOL_PATIENCE VB_SEC
+#define WORD_MOST     128
+
+/* What the rules say of UDP port 4791. */
+struct verdict {
+	const char *drops; /* the rule that stops packets; NULL: none */
+	bool accepts;	   /* a rule lets packets pass */
+	bool drop_policy;  /* what no rule accepts is dropped */
+};
+
+/* Returns the length of the string at @at with its quotes, of which a backslash
+ * takes the meaning. */
+static size_t string_length(const char *at)
+{
+	size_t length = 1;
+
+	while (at[length] && at[length] != '\n' && at[length] != '"')
+		length += at[length] == '\\' && at[length + 1] ? 2 : 1;
+	return length + (at[length] == '"');
+}
+
+/* Copy the next word of the line at *@rest; a comma and a brace end a word, and
+ * a brace is one, as is a string in quotes, such as a comment. False: the line
+ * has no more. */
+static bool rules_word(const char **rest, char word[WORD_MOST])
+{
+	const char *at = *rest + strspn(*rest, " \t,");
+	size_t length = strcspn(at, " \t,{}\n");
+
+	if (*at == '{' || *at == '}')
+		length = 1;
+	else if (*at == '"')
+		length = string_length(at);
+	*rest = at + length;
+	snprintf(word, WORD_MOST, "%.*s", (int)length, at);
+	return length > 0;
+}
+
+/* Is the port the number @word, or in the range "A-B" or "A:B"? */
+static bool word_has_port(const char *word)
+{
+	char *end;
+	unsigned long from = strtoul(word, &end, 10), to = from;
+
+	if (!isdigit((unsigned char)*word))
+		return false;
+	if ((*end == '-' || *end == ':') && isdigit((unsigned char)end[1]))
+		to = strtoul(end + 1, &end, 10);
+	return *end == '\0' && from <= ROCE_PORT && ROCE_PORT <= to;
+}
+
+/* Has the list at @rest, behind its brace, the port? It may have several
+ * lines. */
+static bool list_has_port(const char *rest)
+{
+	char word[WORD_MOST];
+
+	for (;;) {
+		while (rules_word(&rest, word)) {
+			if (strcmp(word, "}") == 0)
+				return false;
+			if (word_has_port(word))
+				return true;
+		}
+		if (*rest != '\n')
+			return false;
+		rest++;
+	}
+}
+
+/* Has the set of nft that is called @name the port? All of @rules is searched,
+ * because a set stands before the rules that use it, in its table. */
+static bool set_has_port(const char *rules, const char *name)
+{
+	char head[WORD_MOST + 8];
+	const char *set, *end, *list;
+
+	snprintf(head, sizeof(head), "\tset %s {", name);
+	for (set = strstr(rules, head); set; set = strstr(set + 1, head)) {
+		end = strstr(set, "\n\t}");
+		list = strstr(set, "elements = {");
+		if (list && (!end || list < end) &&
+		    list_has_port(list + strlen("elements = {")))
+			return true;
+	}
+	return false;
+}
+
+/* Does the condition behind the word "dport" of nft hold for the port? */
+static bool nft_has_port(const char *rules, const char *rest)
+{
+	char word[WORD_MOST];
+
+	if (!rules_word(&rest, word))
+		return false;
+	if (word[0] == '@')
+		return set_has_port(rules, word + 1);
+	return strcmp(word, "{") == 0 ? list_has_port(rest)
+				      : word_has_port(word);
+}
+
+/* Does the condition behind the word "--dport" or "--dports" of iptables hold
+ * for the port? A word that has no digit ends the list. */
+static bool iptables_has_port(const char *rest)
+{
+	char word[WORD_MOST];
+
+	while (rules_word(&rest, word) && isdigit((unsigned char)word[0]))
+		if (word_has_port(word))
+			return true;
+	return false;
+}
+
+static bool is_one_of(const char *word, const char *a, const char *b)
+{
+	return strcmp(word, a) == 0 || strcmp(word, b) == 0;
+}
+
+/* Judge a rule, which is the line at @line of @rules. */
+static void judge_rule(const char *rules, const char *line, struct verdict *v)
+{
+	bool udp = false, port = false, drop = false, accept = false;
+	char word[WORD_MOST], before[WORD_MOST] = "";
+	const char *rest = line;
+
+	while (rules_word(&rest, word)) {
+		if (is_one_of(before, "--comment", "--log-prefix"))
+			word[0] = '\0'; /* a text of the user's */
+		if (is_one_of(word, "udp", "th"))
+			udp = true;
+		else if (strcmp(word, "dport") == 0 &&
+			 is_one_of(before, "udp", "th"))
+			port = port || nft_has_port(rules, rest);
+		else if (is_one_of(word, "--dport", "--dports") &&
+			 strcmp(before, "!") != 0)
+			port = port || iptables_has_port(rest);
+		drop = drop || is_one_of(word, "drop", "DROP") ||
+		       is_one_of(word, "reject", "REJECT");
+		accept = accept || is_one_of(word, "accept", "ACCEPT");
+		snprintf(before, sizeof(before), "%s", word);
+	}
+	if (udp && port && drop && !v->drops)
+		v->drops = line + strspn(line, " \t");
+	v->accepts = v->accepts || (udp && port && accept);
+}
+
+static struct verdict judge_rules(const char *rules)
+{
+	struct verdict v = { 0 };
+	char line[512];
+
+	for (const char *at = rules; at; at = strchr(at, '\n')) {
+		at += *at == '\n';
+		snprintf(line, sizeof(line), "%.*s", (int)strcspn(at, "\n"),
+			 at);
+		v.drop_policy = v.drop_policy ||
+				(strstr(line, "hook input ") &&
+				 strstr(line, "policy drop")) ||
+				strncmp(line, ":INPUT DROP", 11) == 0;
+		judge_rule(rules, at, &v);
+	}
+	return v;
+}
+
+/* A program that prints the firewall's rules. */
+struct rule_tool {
+	const char *name;
+	const char *const words[2]; /* its arguments */
+	const char *mend_rule, *mend_policy;
+};
+
+enum rules_read { RULES_NO_TOOL, RULES_REFUSED, RULES_TOO_MANY, RULES_READ };
+
+/* Find the tool where administrators' tools are, which an ordinary user's PATH
+ * often lacks, and then in PATH. */
+static bool find_tool(const char *name, char path[PATH_MAX])
+{
+	static const char *const places[] = { "/usr/sbin", "/sbin" };
+
+	for (unsigned i = 0; i < VB_COUNT(places); i++) {
+		snprintf(path, PATH_MAX, "%s/%s", places[i], name);
+		if (access(path, X_OK) == 0)
+			return true;
+	}
+	return vb_program_find(name, path);
+}
+
+static void say_verdict(const struct rule_tool *tool, const struct verdict *v)
+{
+	if (v->drops)
+		vb_finding_add("firewall", FINDING_PROBLEM, tool->mend_rule,
+			       "a rule of %s stops RoCE's packets: %.*s",
+			       tool->name, (int)strcspn(v->drops, "\n"),
+			       v->drops);
+	else if (v->drop_policy && !v->accepts)
+		vb_finding_add("firewall", FINDING_WARNING, tool->mend_policy,
+			       "the firewall drops what no rule accepts (%s); "
+			       "UDP port 4791 must be accepted",
+			       tool->name);
+}
+
+/* Let @tool list its rules, which needs CAP_NET_ADMIN, and say what stands in
+ * the way. */
+static enum rules_read read_rules(const struct rule_tool *tool, char *rules)
+{
+	static const char *const env[] = { "PATH=/usr/sbin:/sbin:/usr/bin:/bin",
+					   NULL };
+	char path[PATH_MAX];
+	const char *argv[] = { path, tool->words[0], tool->words[1], NULL };
+	struct verdict v;
+
+	if (!find_tool(tool->name, path))
+		return RULES_NO_TOOL;
+	if (!vb_doctor_run(argv, env, TOOL_PATIENCE, rules, RULES_BYTES)) {
+		if (strlen(rules) < RULES_BYTES - 1)
+			return RULES_REFUSED;
+		vb_finding_add("firewall", FINDING_NOTE, NULL,
+			       "the rules of %s are too many to read (more "
+			       "than %u KiB); they are found by packets only",
+			       tool->name, RULES_BYTES >> 10);
+		return RULES_TOO_MANY;
+	}
+	v = judge_rules(rules);
+	say_verdict(tool, &v);
+	return RULES_READ;
+}
+
+void vb_doctor_rules(void)
+{
+	static const struct rule_tool tools[] = {
+		{ "nft",
+		  { "list", "ruleset" },
+		  "sudo nft -a list ruleset   # then: sudo nft delete rule "
+		  "TABLE CHAIN handle N",
+		  "sudo nft insert rule inet filter input udp dport 4791 "
+		  "accept" },
+		{ "iptables-save",
+		  { NULL },
+		  "sudo iptables-save | grep 4791   # then: sudo iptables -D "
+		  "...",
+		  "sudo iptables -I INPUT -p udp --dport 4791 -j ACCEPT" },
+	};
+	enum rules_read best = RULES_NO_TOOL;
+	char *rules = malloc(RULES_BYTES);
+
+	if (!rules)
+		return;
+	for (unsigned i = 0; i < VB_COUNT(tools); i++) {
+		enum rules_read read = read_rules(&tools[i], rules);
+
+		best = VB_MAX(best, read);
+	}
+	free(rules);
+	if (best == RULES_NO_TOOL)
+		vb_finding_add("firewall", FINDING_NOTE, NULL,
+			       "no nft or iptables here: rules of a firewall "
+			       "are found by packets only");
+	else if (best == RULES_REFUSED)
+		vb_finding_add("firewall", FINDING_NOTE,
+			       "sudo nft list ruleset",
+			       "this user may not see the firewall's rules; "
+			       "they are found by packets only");
+}
