@@ -425,17 +425,17 @@ untouched() {
 	rm -f "$work/ran/file"
 }
 gcc -static -o "$work/loader" "$work/ran.c" &&
-	gcc -Wl,--dynamic-linker="$work/loader" -o "$work/odd" "$work/ran.c"
+	gcc -no-pie -Wl,--dynamic-linker="$work/loader" -o "$work/odd" "$work/ran.c"
 untouched "a loader of its own" "names a loader that is not glibc's, $work/lo" \
 	a "${doctor[@]}" -- "$work/odd"
 cp "$work/loader" "$work/ld-linux-x.so"
-gcc -Wl,--dynamic-linker="$work/ld-linux-x.so" -o "$work/odd" "$work/ran.c"
+gcc -no-pie -Wl,--dynamic-linker="$work/ld-linux-x.so" -o "$work/odd" "$work/ran.c"
 finds "a loader with glibc's name" ok program 'is not linked' -- \
 	a "${doctor[@]}" -- "$work/odd"
 [ ! -e "$work/ran/file" ] && ok "doctor: a loader with glibc's name: not executed" ||
 	not_ok "doctor: a loader with glibc's name: executed"
 rm -f "$work/ran/file"
-gcc -o "$work/unread" "$work/ran.c" && chmod 111 "$work/unread"
+cp "$work/loader" "$work/unread" && chmod 111 "$work/unread"
 untouched "a program that may not be read" 'may execute .*, but not read it' \
 	a bash -c 'as user "$@"' as "${doctor[@]}" -- "$work/unread"
 echo ": >$work/ran/file" >"$work/text" && chmod 755 "$work/text"
