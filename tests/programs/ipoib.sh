@@ -302,7 +302,7 @@ check "that is all" test "$(wc -l <"$work/said")" = 1
 for words in "--device eth0" "" "--device ib:$name/Hca1 --pkey 0x18001" \
 	"--device ib:$name/Hca1 10.9.0.3" "--device ib:$name/Hca1 10.9.0.3/33"; do
 	# shellcheck disable=SC2086 # words
-	check "refused: ${words:-no device}" fails 'usage|not an address' \
+	check "refused: ${words:-no device}" fails 'help ipoib|not an address' \
 		on a timeout 20 "$verbena" ipoib $words
 done
 check "a node that is not there" fails 'has no node "Hca99"' \
