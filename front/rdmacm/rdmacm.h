@@ -136,7 +136,9 @@ struct rcm_id {
 	/* number of the id in messages to and from the broker */
 	uint32_t number;
 	unsigned forks; /* the value of rcm.forks when the id was made */
-	enum rcm_state state;
+	/* Atomic: a thread of this library ends rdma_resolve_addr() (take_peer()
+	 * in resolve.c), and the program may call meanwhile. */
+	_Atomic enum rcm_state state;
 	bool sync; /* synchronous: the id's calls wait for their event */
 	/* the broker knows the id and must be told to close it */
 	bool in_broker;

@@ -133,6 +133,7 @@ fabric_is_killed() {
 	r Hca3 ib_write_bw -d ib0 -F -D 50 -p $port >"$work/server" 2>&1 &
 	server=$!
 	listening here $port 20 $server
+	rm -f "$work/client" # the last case's has the same words
 	r Hca3 ib_write_bw -d ib0 -F -D 50 -p $port localhost \
 		>"$work/client" 2>&1 &
 	client=$!

@@ -23,10 +23,12 @@ static struct rdma_event_channel *channel;
 static struct rcm_id *id;
 static int listener;
 static pthread_t process;
-static unsigned asks;
-static long slow;     /* how long the process takes for a neighbour, in ns */
-static long slow_own; /* and for the interface itself */
-static unsigned refusals; /* connections that the process closes at first */
+static _Atomic unsigned asks;
+/* how long the process takes for a neighbour, and for the interface itself, in
+ * ns */
+static _Atomic long slow, slow_own;
+/* connections that the process closes at first */
+static _Atomic unsigned refusals;
 
 /* The GID that the fake device has. */
 static const struct vb_gid own_gid = { { [10] = 0xff, 0xff, 10, 77, 0, 1 } };
@@ -210,17 +212,6 @@ static vb_time begin(const char *to, int timeout_ms)
 	return vb_clock_read() - start;
 }
 
-/* Another thread may change the state meanwhile. */
-static int state_of(struct rcm_id *i)
-{
-	int state;
-
-	pthread_mutex_lock(&rcm.lock);
-	state = i->state;
-	pthread_mutex_unlock(&rcm.lock);
-	return state;
-}
-
 /* The event of @what comes, with @status. */
 static void hears(enum rdma_cm_event_type what, int status)
 {
@@ -281,7 +272,7 @@ static void resolve__does_not_wait(void **state)
 	(void)state;
 	slow = 400 * VB_MSEC;
 	assert_in_range(begin(PEER, 2000), 0, 300 * VB_MSEC);
-	assert_int_equal(state_of(id), RCM_RESOLVING);
+	assert_int_equal(id->state, RCM_RESOLVING);
 	assert_false(fake_is_readable(channel->fd));
 	hears(RDMA_CM_EVENT_ADDR_RESOLVED, 0);
 	assert_true(vb_gid_equal(&id->path.dst, &peer_gid));
