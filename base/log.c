@@ -19,6 +19,18 @@ static const char prefix[] = "verbena: ";
 static const char *const level_names[] = { "quiet", "error", "warn", "info",
 					   "debug" };
 
+/* (vb_log() would ask for the level again.) */
+static void refuse_level(const char *name)
+{
+	char line[200];
+	int len = snprintf(line, sizeof(line),
+			   "%sVERBENA_LOG=%.80s is none of off, error, warn, "
+			   "info and debug; using warn\n",
+			   prefix, name);
+
+	(void)vb_file_write(STDERR_FILENO, line, (size_t)len, -1);
+}
+
 static int level_from_environment(void)
 {
 	const char *name = getenv("VERBENA_LOG");
@@ -28,6 +40,8 @@ static int level_from_environment(void)
 	for (size_t i = 0; name && i < VB_COUNT(level_names); i++)
 		if (strcmp(name, level_names[i]) == 0)
 			return (int)i;
+	if (name && name[0])
+		refuse_level(name);
 	return LOG_WARN;
 }
 

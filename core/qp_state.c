@@ -328,14 +328,12 @@ static int core_refuse(const struct change *c, enum vb_why why,
 static int refuse_move(const struct change *c)
 {
 	uint32_t qpn = atomic_load(&c->qp->qpn);
-	const char *hint = "";
+	bool iwarp = c->qp->adapter->rnic && c->to != QPS_INIT;
 
-	if (c->qp->adapter->rnic && c->to != QPS_INIT)
-		hint = "; on an iWARP device rdma_connect and rdma_accept do "
-		       "that";
-	vb_why(WHY_TRANSITION, qpn,
+	vb_why(iwarp ? WHY_IWARP_MOVE : WHY_TRANSITION, qpn,
 	       "qp 0x%x: ibv_modify_qp from %s to %s is no legal transition%s",
-	       qpn, vb_qp_state_name(c->from), vb_qp_state_name(c->to), hint);
+	       qpn, vb_qp_state_name(c->from), vb_qp_state_name(c->to),
+	       iwarp ? " on an iWARP device" : "");
 	return -EINVAL;
 }
 
@@ -406,9 +404,9 @@ static int check_values(const struct change *c)
 				     c->qp->adapter->port_count);
 	if (c->mask & QPM_PKEY_INDEX &&
 	    c->asked->pkey_index >= atomic_load(&c->port->pkey_count))
-		return core_refuse(c, WHY_ATTR_RANGE,
-				   "names an entry that is not there:",
-				   QPM_PKEY_INDEX);
+		return core_refuse(
+			c, WHY_ATTR_RANGE,
+			"names an entry that is not there:", QPM_PKEY_INDEX);
 	if (c->mask & QPM_CUR_STATE && c->asked->cur_qp_state != c->from)
 		return core_refuse(c, WHY_ATTR_RANGE, "has another state than",
 				   QPM_CUR_STATE);
@@ -531,9 +529,9 @@ static int check_mtu(const struct change *c)
 	active = c->port->active_mtu;
 	vb_mutex_unlock(&c->port->lock);
 	if (c->asked->path_mtu > active)
-		return core_refuse(c, WHY_ATTR_RANGE,
-				   "asks for more than the port carries:",
-				   QPM_PATH_MTU);
+		return core_refuse(
+			c, WHY_ATTR_RANGE,
+			"asks for more than the port carries:", QPM_PATH_MTU);
 	return 0;
 }
 
@@ -557,8 +555,8 @@ static int apply_av(struct change *c)
 				   "has another port than the queue pair in",
 				   QPM_AV);
 	if (av_is_group(c))
-		return core_refuse(c, WHY_ADDRESS,
-				   "takes no multicast LID in", QPM_AV);
+		return core_refuse(c, WHY_ADDRESS, "takes no multicast LID in",
+				   QPM_AV);
 	rc = vb_av_route(c->qp->adapter, av, qpn, c->attr.dest_qp_num,
 			 &c->route, &why);
 

@@ -84,6 +84,7 @@ enum vb_why {
 	WHY_BUSY = 323,
 	WHY_RESIZE = 324,
 	WHY_NO_SUPPORT = 325,
+	WHY_IWARP_MOVE = 326,
 	/* 400: the connection manager. */
 	WHY_CM_SILENCE = 401,
 	WHY_CM_NOBODY = 402,

@@ -428,7 +428,7 @@ const struct mistake verb_mistakes[] = {
 	{ "RESET to RTS", no_transition, ON_IB,
 	  { QP "ibv_modify_qp from RESET to RTS is no.*301 TRANSITION" } },
 	{ "RESET to RTS on iWARP", no_transition, ON_RNIC,
-	  { QP ".*RESET to RTS is no.*rdma_connect.*301 TRANSITION" } },
+	  { QP ".*RESET to RTS is no.*rdma_connect.*326 IWARP_MOVE" } },
 	{ "to RTR without path_mtu", attribute_missing, ON_IB,
 	  { MODIFY " needs PATH_MTU, RQ_PSN;.*IBV_QP_.*302 ATTR_MISSING" } },
 	{ "to RTR with sq_psn", attribute_extra, ON_IB,

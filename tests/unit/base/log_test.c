@@ -58,6 +58,7 @@ static void log__levels(void **state)
 	char text[4096];
 
 	assert_int_equal(child_says("quiet", text, sizeof(text)), 0);
+	assert_int_equal(child_says("off", text, sizeof(text)), 0);
 	child_says("error", text, sizeof(text));
 	assert_string_equal(text, ERROR_LINE);
 	child_says("warn", text, sizeof(text));
@@ -73,6 +74,10 @@ static void log__unset_or_nonsense_is_warn(void **state)
 	child_says(NULL, text, sizeof(text));
 	assert_string_equal(text, ERROR_LINE WARN_LINE);
 	child_says("loud", text, sizeof(text));
+	assert_string_equal(text, "verbena: VERBENA_LOG=loud is none of off, "
+				  "error, warn, info and debug; using "
+				  "warn\n" ERROR_LINE WARN_LINE);
+	child_says("", text, sizeof(text));
 	assert_string_equal(text, ERROR_LINE WARN_LINE);
 }
 
