@@ -15,12 +15,20 @@
 #include <valgrind/memcheck.h>
 #else
 #define VALGRIND_MAKE_MEM_DEFINED_IF_ADDRESSABLE(at, len) ((void)0)
+#define RUNNING_ON_VALGRIND				  0
 #endif
 
 /* Longer regions, of which most is not mapped, are left alone. */
 #define VB_TOOLS_MOST ((size_t)1 << 40)
 
 void __msan_unpoison(const volatile void *at, size_t len) __attribute__((weak));
+
+/* Does valgrind run this program? It warns of each system call that it does not
+ * know. */
+static inline bool vb_tools_is_valgrind(void)
+{
+	return RUNNING_ON_VALGRIND != 0;
+}
 
 /* The library has written @len bytes for the program. */
 static inline void vb_tools_wrote(const void *at, size_t len)
