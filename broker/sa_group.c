@@ -133,8 +133,9 @@ static void free_members(struct sa_group *g)
 	}
 }
 
-/* The administrator has given a GID to a group whose owner asked for any. From
- * now on this is the group's name: a rejoin must not make another group. */
+/* A program joined by the GID zero, and the subnet administrator has chosen a
+ * GID for the group. From now on the group has this GID, because a rejoin by
+ * the GID zero would make another group. */
 static void name_group(struct sa_group *g)
 {
 	g->want.mgid = g->record.mgid;

@@ -10,7 +10,7 @@
 void vb_doctor_host(void);
 /* The path between two programs of this host. */
 void vb_doctor_one_host(void);
-/* Who has UDP port 4791, and the broker. */
+/* The programs that hold UDP port 4791, and the broker. */
 void vb_doctor_port(void);
 /* Devices, addresses, MTU. */
 void vb_doctor_devices(const struct vb_cli_ports *p);

@@ -79,7 +79,7 @@ struct limit_rule {
 	const char *id, *option, *unit, *effect;
 };
 
-/* Returns the value for ulimit(1), whose units are KiB for memory. */
+/* Returns @value in the unit of ulimit(1): descriptors, or KiB of memory. */
 static unsigned long long in_units(const struct limit_rule *r, rlim_t value)
 {
 	return r->resource == RLIMIT_NOFILE ? value : value >> 10;

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* `verbena doctor`: who has UDP port 4791 in this network namespace. */
+/* `verbena doctor`: which program holds UDP port 4791 in this network
+ * namespace.
+ */
 #include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
@@ -104,8 +106,11 @@ static struct holder find_holder_of_port(void)
 	return h;
 }
 
-/* Do programs with RoCE devices run here whose broker has ended? Programs
- * without a RoCE device have names, too, but no socket of the port. */
+/* Does a program with a RoCE device run in this network namespace? Such a
+ * program has bound the name of its slot. A program without a RoCE device has
+ * bound a name, too, with a number from VB_SLOT_ALONE on, but has no socket of
+ * the port.
+ */
 static bool has_programs(void)
 {
 	char *text = malloc(TABLE_BYTES);

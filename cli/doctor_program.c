@@ -145,7 +145,9 @@ static void say_library(const struct vb_program *p, const char *line,
 			       OWN_LIBRARY, path);
 }
 
-/* Returns the loader to ask: that of this command, whose file is @self. */
+/* Returns the path of the loader that lists libraries: the one with which this
+ * command, the file @self, was linked; or the system's, if it was linked
+ * statically. */
 static const char *own_loader(const char *self)
 {
 	static struct vb_program own;

@@ -162,9 +162,9 @@ static inline struct vb_port *vb_adapter_port(struct vb_adapter *a,
  * none. */
 struct vb_port *vb_adapter_ethernet(struct vb_adapter *a);
 
-/* Zero @a and initialize it, with one port whose addresses are RoCE's. The
- * caller then sets guid, qps, qpn_base, transport, key_ops, number, port_count
- * and the links of the ports. 0 or -ENOMEM. */
+/* Initialize @a, whatever it held before, with one port that has RoCE's
+ * addressing. The caller then sets guid, qps, qpn_base, transport, key_ops,
+ * number, port_count and the links of the ports. 0 or -ENOMEM. */
 VB_MUST_CHECK int vb_adapter_init(struct vb_adapter *a, const char *name);
 /* Free what vb_adapter_init() made, after every object of @a is destroyed. */
 void vb_adapter_fini(struct vb_adapter *a);

@@ -91,7 +91,8 @@ static bool ib_comes_from_peer(const struct vb_qp *qp, const struct vb_frame *f)
 			   vb_gid_equal(f->dst, &r->sgid));
 }
 
-/* Did @f come by exactly the path whose route is @r? */
+/* Has the frame @f the addresses that the peer uses on the path with the route
+ * @r? */
 static bool is_by(const struct vb_qp *qp, const struct vb_frame *f,
 		  const struct vb_route *r)
 {

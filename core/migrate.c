@@ -215,7 +215,8 @@ const char *vb_mig_modify(struct vb_qp *qp, const struct vb_qp_attr *asked,
 		return why;
 	if (asked->path_mig_state == MIG_REARM && !vb_mig_is_loaded(attr))
 		return "no alternate path is loaded that Rearm could use";
-	/* An armed queue pair whose port changes has no path loaded. */
+	/* If the port changes in the same call, vb_mig_unload() has removed the
+	 * path, and there is nothing to switch to. */
 	*switches = asked->path_mig_state == MIG_MIGRATED &&
 		    qp->attr.path_mig_state == MIG_ARMED &&
 		    vb_mig_is_loaded(attr);

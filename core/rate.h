@@ -21,9 +21,8 @@ bool vb_rate_is_known(uint8_t code);
 
 /* Returns the time in picoseconds that a byte takes at the static rate @code on
  * the port @p; 0: packets are not slowed, because the rate is 0 or not below
- * that of the port. As in hardware, whose static rate is a fraction of the
- * port's, a rate includes the port's coding: of 10 signals 8 are data up to
- * QDR, and 64 of 66 above. Takes p->lock. */
+ * the port's. A rate counts signals, as a hardware adapter's does: up to QDR 8
+ * of 10 signals are data, above QDR 64 of 66. Takes p->lock. */
 uint32_t vb_rate_ps(struct vb_port *p, uint8_t code) VB_EXCLUDES(p->lock);
 
 #endif

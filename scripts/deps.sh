@@ -68,6 +68,8 @@ need_test() {
 	need iperf3 have iperf3
 	need iputils-ping have ping
 	need valgrind have valgrind
+	need gdb have gdb
+	need man-db have man
 	need python3-pyverbs pyverbs
 	need rdmacm-utils have rping
 	need libfabric-bin have fi_pingpong

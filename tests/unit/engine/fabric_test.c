@@ -211,14 +211,22 @@ static void see_interface(struct vb_port *p, uint32_t ifindex)
 		      vb_port_update(p, &update) & ~(unsigned)PORT_GIDS);
 }
 
-/* An adapter is lost only with the last of its ports. */
-static void fabric__the_other_port_goes_on(void **state)
+/* Give the adapter a second port, which has no interface yet. */
+static struct vb_port *add_second_port(void)
 {
 	struct vb_port *other = &r.oa.adapter.ports[1];
 
 	r.oa.adapter.port_count = 2;
 	vb_port_init(other);
 	other->number = 2;
+	return other;
+}
+
+/* An adapter is lost only with the last of its ports. */
+static void fabric__the_other_port_goes_on(void **state)
+{
+	struct vb_port *other = add_second_port();
+
 	end_process();
 	assert_int_equal(port_told(EVENT_PORT_ERR), 1);
 	assert_false(is_readable(r.f->async.fd));
@@ -235,11 +243,8 @@ static void fabric__the_other_port_goes_on(void **state)
  * the adapter is not lost when its other port ends. */
 static void fabric__the_other_port_was_made_again(void **state)
 {
-	struct vb_port *other = &r.oa.adapter.ports[1];
+	struct vb_port *other = add_second_port();
 
-	r.oa.adapter.port_count = 2;
-	vb_port_init(other);
-	other->number = 2;
 	see_interface(other, 7);
 	assert_int_equal(port_told(EVENT_PORT_ACTIVE), 2);
 	see_interface(other, 8);
