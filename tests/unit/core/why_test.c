@@ -7,11 +7,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
 #include <cmocka.h>
 
 #include "core/why.h"
+#include "tests/support/child_says.h"
 
 static void tell_often(void)
 {
@@ -44,29 +43,9 @@ static void tell_nothing(void)
 static int lines_of(void (*tell)(void), const char *level, char *text,
 		    size_t room)
 {
-	size_t used = 0;
-	int lines = 0, fds[2];
-	ssize_t got;
-	pid_t pid;
+	int lines = 0;
 
-	assert_int_equal(pipe(fds), 0);
-	pid = fork();
-	if (pid == 0) {
-		dup2(fds[1], 2);
-		close(fds[0]);
-		close(fds[1]);
-		setenv("VERBENA_LOG", level, 1);
-		errno = 42;
-		tell();
-		_exit(errno == 42 ? 0 : 1);
-	}
-	close(fds[1]);
-	while ((got = read(fds[0], text + used, room - 1 - used)) > 0)
-		used += (size_t)got;
-	text[used] = 0;
-	close(fds[0]);
-	assert_int_equal(waitpid(pid, &fds[0], 0), pid);
-	assert_int_equal(fds[0], 0);
+	(void)child_says(tell, level, text, room);
 	for (const char *at = text; (at = strchr(at, '\n')); at++)
 		lines++;
 	return lines;
@@ -103,8 +82,7 @@ static void why__off_tells_nothing(void **state)
 
 	assert_int_equal(lines_of(tell_each, "off", text, sizeof(text)), 0);
 	assert_int_equal(lines_of(tell_each, "error", text, sizeof(text)), 0);
-	assert_int_equal(lines_of(tell_nothing, "warn", text, sizeof(text)),
-			 0);
+	assert_int_equal(lines_of(tell_nothing, "warn", text, sizeof(text)), 0);
 }
 
 static void why__rows_are_sentences(void **state)
