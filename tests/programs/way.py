@@ -73,13 +73,23 @@ class Output:
                 yield file
 
 
+def in_tree(path):
+    """The file's name from the top of the tree; None: it is not of this tree. A
+    compiler's cache keeps the directory where the object was first made, so what
+    counts is the longest end of the path that names a file here."""
+    parts = os.path.normpath(path).strip('/').split('/')
+    for start in range(len(parts)):
+        name = '/'.join(parts[start:])
+        if os.path.isfile(os.path.join(TOP, name)):
+            return name
+    return None
+
+
 def of_tree(paths):
     """The .c and .S files of the rooms, from the top of the tree."""
-    for path in paths:
-        path = os.path.relpath(os.path.normpath(path), TOP)
-        if path.endswith(('.c', '.S')) and \
-                os.path.exists(os.path.join(TOP, path)) and \
-                not path.startswith(('..', 'bench/', 'tests/')):
+    for path in map(in_tree, paths):
+        if path and path.endswith(('.c', '.S')) and \
+                not path.startswith(('bench/', 'tests/')):
             yield path
 
 
