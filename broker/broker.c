@@ -128,16 +128,6 @@ static struct session *find_holder(struct broker *b, unsigned slot)
 	return NULL;
 }
 
-/* The program that had @slot has closed the slot's name: it no longer has the
- * slot, even if its session still lives. */
-static void disown(struct broker *b, unsigned slot)
-{
-	struct session *before = find_holder(b, slot);
-
-	if (before)
-		before->slot = 0;
-}
-
 static void drop_holder(struct broker *b, unsigned slot)
 {
 	struct vb_user *u = b->holders[slot];
@@ -152,8 +142,12 @@ static void drop_holder(struct broker *b, unsigned slot)
 static void broker_hold(struct broker *b, struct session *s, unsigned slot)
 {
 	struct vb_user *u = vb_user_enter(&b->users, s->who.uid, s->trusted);
+	struct session *before = find_holder(b, slot);
 
-	disown(b, slot);
+	/* The program that had the slot has closed the slot's name: it no
+	 * longer has the slot, even if its session still lives. */
+	if (before)
+		before->slot = 0;
 	drop_holder(b, slot);
 	b->restless[slot] = false;
 	b->holders[slot] = u;
@@ -231,12 +225,30 @@ static int refuse_claim(struct session *s, struct vb_ipc *m, int error)
 	return rc;
 }
 
-/* Grant a slot. Only trusted programs get the vault, because it opens the
- * sockets of all programs. */
+/* Sends @slot with its descriptors. Only trusted programs get the vault, because
+ * it opens the sockets of all programs. A program that the answer cannot reach
+ * with its descriptors gets the reason instead. */
+static int send_slot(struct broker *b, struct session *s, unsigned slot,
+		     int name)
+{
+	struct vb_ipc m = vb_mail_compose(IPC_GRANT);
+	const int fds[IPC_FDS] = { [IPC_FD_SOCKET] = b->slots.fds[slot],
+				   [IPC_FD_NAME] = name,
+				   [IPC_FD_VAULT] = b->slots.vault };
+	int rc;
+
+	m.slot = (uint16_t)slot;
+	rc = broker_reply(s, &m, fds, s->trusted ? IPC_FDS : IPC_FD_VAULT);
+	if (rc)
+		return refuse_claim(s, NULL, -rc);
+	broker_hold(b, s, slot);
+	return 0;
+}
+
+/* Grants a slot, or refuses the claim. */
 static int grant(struct broker *b, struct session *s, vb_time now)
 {
-	struct vb_ipc m = vb_mail_compose(IPC_GRANT),
-		      no = vb_mail_compose(IPC_REFUSE);
+	struct vb_ipc no = vb_mail_compose(IPC_REFUSE);
 	struct vb_claimant who = { s->who.uid, s->trusted };
 	unsigned slot;
 	int name, rc;
@@ -251,15 +263,8 @@ static int grant(struct broker *b, struct session *s, vb_time now)
 		(void)count_taken(b, now);
 	if (rc)
 		return refuse_claim(s, NULL, -rc);
-	m.slot = (uint16_t)slot;
-	rc = broker_reply(s, &m,
-			  (int[]){ [IPC_FD_SOCKET] = b->slots.fds[slot],
-				   [IPC_FD_NAME] = name,
-				   [IPC_FD_VAULT] = b->slots.vault },
-			  s->trusted ? IPC_FDS : IPC_FD_VAULT);
+	rc = send_slot(b, s, slot, name);
 	close(name);
-	if (rc == 0)
-		broker_hold(b, s, slot);
 	return rc;
 }
 

@@ -19,6 +19,10 @@
 
 #define CLAIM_PATIENCE	(5 * VB_SEC)
 #define CLAIM_RETRY	(5 * VB_MSEC)
+/* The fewest tries while brokers end and can be started, however slow each
+ * is: a program that was stopped, or that a full machine did not run, may have
+ * met only one broker in CLAIM_PATIENCE, which was just ending. */
+#define CLAIM_TRIES 3
 #define STATUS_PATIENCE VB_SEC
 #define REJOIN_ANSWER	VB_SEC
 #define REJOIN_SPREAD	(VB_MSEC / 2)
@@ -251,7 +255,7 @@ int vb_lease_claim(struct vb_lease *l)
 	vb_time give_up = vb_now() + CLAIM_PATIENCE;
 	int spawned = 0, rc;
 
-	for (;;) {
+	for (unsigned tries = 1;; tries++) {
 		rc = claim_once(l);
 		if (!may_come(rc))
 			return rc;
@@ -264,7 +268,8 @@ int vb_lease_claim(struct vb_lease *l)
 			       "VERBENA_BROKER to its path");
 			return -ENOENT;
 		}
-		if (vb_now() >= give_up)
+		if (vb_now() >= give_up &&
+		    (tries >= CLAIM_TRIES || spawned || rc == -EAGAIN))
 			break;
 		if (rc != -ECONNREFUSED || spawned)
 			eng_lease_nap(CLAIM_RETRY);

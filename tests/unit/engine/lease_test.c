@@ -304,6 +304,39 @@ static int squat(void)
 	return fd;
 }
 
+/* Reads a claim of @squatter's next session, and ends the session while the
+ * program that claims is stopped for longer than a claim may take. */
+static void end_late(int squatter, pid_t claimer)
+{
+	int fd = accept(squatter, NULL, NULL);
+	char byte;
+
+	assert_true(fd >= 0);
+	assert_true(recv(fd, &byte, 1, 0) > 0);
+	kill(claimer, SIGSTOP);
+	nap_ms(5200);
+	close(fd);
+	close(squatter);
+	kill(claimer, SIGCONT);
+}
+
+/* A program is stopped while it claims, and the broker ends meanwhile: the
+ * program starts the next broker, although the time of a claim is over. */
+static void lease_claim__stopped_while_a_broker_ended(void **state)
+{
+	int squatter = squat(), status;
+	struct vb_lease l;
+	pid_t pid = fork();
+
+	if (pid == 0) {
+		close(squatter);
+		_exit(vb_lease_claim(&l) ? 1 : 0);
+	}
+	end_late(squatter, pid);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+}
+
 /* A process accepts and does not answer: rejoining must not block the engine
  * thread. */
 static void lease_rejoin__a_silent_broker(void **state)
@@ -417,6 +450,7 @@ int main(void)
 		ALONE(lease_claim__no_command),
 		ALONE(lease_claim__no_broker),
 		ALONE(lease_claim__a_crowd),
+		ALONE(lease_claim__stopped_while_a_broker_ended),
 		ALONE(lease_rejoin__after_kill),
 		ALONE(lease_rejoin__a_newcomer_is_first),
 		ALONE(lease_rejoin__nobody_to_rejoin),
