@@ -121,7 +121,7 @@ CHECK_PAIR(vb_deth, deth, 8, { 0x80010000, 0xfffffe })
 static void aeth__round_trip_and_truncation(void **state)
 {
 	const struct vb_aeth a = { 0x1f, 0xfedcba };
-	uint8_t bytes[4];
+	uint8_t bytes[4] = { 0 };
 	struct vb_writer w = { bytes };
 	struct vb_reader r = vb_reader(bytes, 4);
 	struct vb_aeth b;
@@ -142,7 +142,7 @@ static void atomic_eth__round_trip_and_truncation(void **state)
 	const struct vb_atomic_eth a = { 0x1122334455667788, 0x99aabbcc,
 					 0x0102030405060708,
 					 0xf1f2f3f4f5f6f7f8 };
-	uint8_t bytes[28];
+	uint8_t bytes[28] = { 0 };
 	struct vb_writer w = { bytes };
 	struct vb_reader r = vb_reader(bytes, 28);
 	struct vb_atomic_eth b;
