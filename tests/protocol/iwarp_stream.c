@@ -372,7 +372,7 @@ static void cut_everywhere(const struct vb_mpa_terms *terms)
 {
 	size_t len = play_usual(terms, 0, SIZE_MAX);
 
-	for (size_t at = 1; at < len; at++)
+	for (size_t at = 1; at < len; at += seeds_stride())
 		play_usual(terms, at, SIZE_MAX);
 	for (size_t most = 1; most < 600; most = most * 4 / 3 + 1)
 		play_usual(terms, 0, most);
@@ -413,7 +413,7 @@ static void harm_everywhere(const struct vb_mpa_terms *terms)
 	size_t len = play_usual(terms, 0, SIZE_MAX);
 
 	for (unsigned from = 0; from < SIM_SIDES; from++)
-		for (size_t at = 0; at < len; at++) {
+		for (size_t at = 0; at < len; at += seeds_stride()) {
 			if (terms->crc)
 				damage_at(terms, from, at);
 			if (at % LOSE_STEP == 0)

@@ -170,7 +170,7 @@ static bool play(const struct victim *v, const struct peer_kind *k,
 static void play_steps(const struct victim *v, const struct peer_kind *k,
 		       enum taking how)
 {
-	const unsigned stride = v->stride * seeds_divisor();
+	const unsigned stride = v->stride * seeds_stride();
 
 	for (uint64_t step = 1; step < MOST_STEPS; step += stride)
 		if (!play(v, k, how, step, 1 + step / stride % 3))
@@ -211,7 +211,8 @@ static bool play_death(const struct victim *v, uint64_t step)
 static void death__of_the_owner_ends_copies(void **state)
 {
 	for (unsigned i = 0; i < VB_COUNT(victims); i++)
-		for (uint64_t step = 1; step < MOST_STEPS; step++)
+		for (uint64_t step = 1; step < MOST_STEPS;
+		     step += seeds_stride())
 			if (!play_death(&victims[i], step))
 				break;
 }

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#if defined(__SANITIZE_ADDRESS__)
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define SEEDS_ARE_SLOW 1
 #elif defined(__has_feature)
 #if __has_feature(address_sanitizer)
@@ -18,9 +18,8 @@
 #endif
 
 /* Returns 1, or in `make check`, which sets VERBENA_QUICK (scripts/check.sh), 4;
- * with AddressSanitizer, whose build is not optimized there, 16. A test divides
- * its number of seeds by this, or multiplies the distance between two steps
- * that it plays. */
+ * with AddressSanitizer or ThreadSanitizer, whose builds are not optimized
+ * there, 16. A test divides its number of seeds by this. */
 static inline unsigned seeds_divisor(void)
 {
 	const char *quick = getenv("VERBENA_QUICK");
@@ -28,6 +27,13 @@ static inline unsigned seeds_divisor(void)
 	if (!quick || strcmp(quick, "no") == 0)
 		return 1;
 	return SEEDS_ARE_SLOW ? 16 : 4;
+}
+
+/* The distance between two steps, or two places, that a test plays: odd, so that
+ * the test meets all places of a structure whose size is a power of two. */
+static inline unsigned seeds_stride(void)
+{
+	return seeds_divisor() | 1;
 }
 
 #endif

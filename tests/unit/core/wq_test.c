@@ -5,6 +5,7 @@
 #include "fixture.h"
 
 #include "core/wq.h"
+#include "tests/support/seeds.h"
 
 /* A queue index that wraps after six more requests. */
 #define NEAR_WRAP 0xfffffffau
@@ -150,7 +151,7 @@ static void VB_UNCHECKED *post_deferred(void *arg)
 {
 	struct vb_sq *sq = &deferral.sq;
 
-	for (unsigned round = 1; round <= DEFER_ROUNDS; round++) {
+	for (unsigned round = 1; round <= DEFER_ROUNDS / seeds_divisor(); round++) {
 		while (atomic_load(&deferral.round) != round)
 			;
 		for (uint32_t i = 1; i <= DEFER_POSTS; i++) {
@@ -171,7 +172,7 @@ static void sq__what_is_left_alone_is_seen(void **state)
 
 	assert_int_equal(vb_sq_init(sq, 256, 1, 0, false, false, NULL), 0);
 	assert_int_equal(pthread_create(&thread, NULL, post_deferred, NULL), 0);
-	for (unsigned round = 1; round <= DEFER_ROUNDS; round++) {
+	for (unsigned round = 1; round <= DEFER_ROUNDS / seeds_divisor(); round++) {
 		uint32_t end;
 
 		atomic_store(&sq->posted, 0);
