@@ -43,6 +43,7 @@ static void probe(struct rs_sock *rs)
 {
 	int count = rs_number(rs, IPPROTO_TCP, TCP_KEEPCNT), rc = 0;
 
+	rs->probed = vb_clock_read();
 	if (rs->probes++ >= (unsigned)count)
 		rc = -ETIMEDOUT;
 	else if (rs->stream.controls == 0)
@@ -53,10 +54,13 @@ static void probe(struct rs_sock *rs)
 		rs_ring(rs);
 }
 
+/* An interval begins when the last probe was sent, and not when it was due: a
+ * program that was stopped for minutes must hear the answer to a probe before it
+ * sends the next one. */
 static uint64_t due(const struct rs_sock *rs)
 {
-	return rs->heard + seconds(rs, TCP_KEEPIDLE) +
-	       rs->probes * seconds(rs, TCP_KEEPINTVL);
+	return rs->probes ? rs->probed + seconds(rs, TCP_KEEPINTVL)
+			  : rs->heard + seconds(rs, TCP_KEEPIDLE);
 }
 
 static void visit(struct rs_sock *rs)

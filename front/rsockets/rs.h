@@ -130,6 +130,7 @@ struct rs_sock {
 	/* ns: when the peer last showed life; 0: the socket has no keepalive */
 	uint64_t heard;
 	unsigned probes; /* number of keepalive messages sent since @heard */
+	uint64_t probed; /* ns: the time of the last of them */
 	/* A datagram socket's state; such a socket does not use the fields of a
 	 * connection. */
 	struct rs_dgram *dgram;

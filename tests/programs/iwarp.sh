@@ -136,6 +136,10 @@ keepalive() {
 	b "$verbena" run --rsockets -- $quiet idle >"$work/client" 2>&1
 	told "rsockets: a silent peer stays" "^nothing" "$work/client"
 	# shellcheck disable=SC2086
+	b "$verbena" run --rsockets -- $quiet stopped >"$work/client" 2>&1
+	told "rsockets: it stays for one who was stopped, too" "^nothing" \
+		"$work/client"
+	# shellcheck disable=SC2086
 	become b "$verbena" run --rsockets -- $quiet watch \
 		>"$work/client" 2>&1 &
 	until grep -q '^quiet' "$work/client"; do

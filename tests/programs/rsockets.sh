@@ -358,6 +358,9 @@ alive() {
 	# shellcheck disable=SC2086
 	call b $quiet idle && grep -q '^nothing' "$work/client"
 	verdict "keepalive: a silent peer stays"
+	# shellcheck disable=SC2086
+	call b $quiet stopped && grep -q '^nothing' "$work/client"
+	verdict "keepalive: it stays for one who was stopped, too"
 	: >"$work/client"
 	# shellcheck disable=SC2086
 	call b $quiet watch &

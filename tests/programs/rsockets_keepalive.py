@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """A connection on which nobody says anything, under `verbena run --rsockets`.
-usage: rsockets_keepalive.py ADDRESS serve | idle | watch"""
+usage: rsockets_keepalive.py ADDRESS serve | idle | stopped | watch"""
 import errno
+import os
+import signal
 import socket
 import sys
 import time
@@ -17,6 +19,15 @@ if what == 'serve':
         c.recv(1)
         c.close()
 
+if what == 'stopped':  # for longer than all probes together would take
+    me = os.getpid()
+    if os.fork() == 0:
+        time.sleep(2)
+        os.kill(me, signal.SIGSTOP)
+        time.sleep(5)
+        os.kill(me, signal.SIGCONT)
+        os._exit(0)
+
 c = socket.create_connection(address, 5)
 c.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
 c.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, 1)
@@ -25,6 +36,8 @@ c.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPCNT, 2)
 print('quiet', flush=True)
 if what == 'idle':  # the other end is there, and says so
     c.settimeout(4.5)
+elif what == 'stopped':
+    c.settimeout(9)
 else:
     c.settimeout(15)
 before = time.time()
