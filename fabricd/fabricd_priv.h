@@ -106,6 +106,8 @@ void vb_fabricd_unwatch(struct vb_fabricd *f, struct fd_watch *w);
 /* Add the node @t, the last one of the topology, to the network and to the
  * management. Returns 0, or -errno, and then nothing has changed. */
 int vb_fabricd_add_node(struct vb_fabricd *f, const struct vb_topo_node *t);
+/* Give a router the routes of @s; does nothing to other nodes. */
+void vb_fabricd_set_routes(struct vb_fab_node *n, const struct vb_topo_spec *s);
 
 /* Functions of fabricd/due.c. */
 void vb_fabricd_later_init(struct fd_later *l,

@@ -58,7 +58,8 @@ static bool is_plain_node(const struct vb_topo_spec *s)
 	return !s->mtu_cap && !s->vl_cap && !s->pkeys && !s->linear_cap &&
 	       !s->random_cap && !s->mcast_cap && !s->latency_ns &&
 	       !s->store_and_forward && !s->adaptive &&
-	       !(s->unit && s->unit->controllers);
+	       !(s->unit && s->unit->controllers) &&
+	       !(s->routes && s->routes->count);
 }
 
 /* Write the line "#! link" of the link at @port of @n, unless all its
@@ -121,6 +122,22 @@ static void put_services(FILE *to, const struct vb_topo_node *n)
 	}
 }
 
+static void put_routes(FILE *to, const struct vb_topo_node *n)
+{
+	const struct vb_topo_routes *r = n->spec.routes;
+
+	for (unsigned i = 0; r && i < r->count; i++) {
+		fputs("#! node ", to);
+		put_id(to, n->kind, n->guid);
+		if (r->route[i].any)
+			fputs(" route=any", to);
+		else
+			fprintf(to, " route=%#018jx",
+				(uintmax_t)r->route[i].prefix);
+		fprintf(to, ":%u\n", r->route[i].port);
+	}
+}
+
 static void put_node_tuning(FILE *to, const struct vb_topo_node *n)
 {
 	if (is_plain_node(&n->spec))
@@ -130,6 +147,7 @@ static void put_node_tuning(FILE *to, const struct vb_topo_node *n)
 	vb_topo_node_put(to, &n->spec);
 	fputc('\n', to);
 	put_services(to, n);
+	put_routes(to, n);
 }
 
 bool vb_topo_write(const struct vb_topo *t, FILE *to)

@@ -10,7 +10,7 @@
 
 #include <stdio.h>
 
-#include "fabric/net.h"
+#include "fabric/router.h"
 #include "mgmt/iou.h"
 
 /* most bytes of a node's id, with the NUL at its end */
@@ -57,6 +57,12 @@ struct vb_topo_port {
 	struct vb_topo_far *far;
 };
 
+/* The routes of a router to subnets that it is not linked to. */
+struct vb_topo_routes {
+	unsigned count;
+	struct vb_fab_prefix route[VB_FAB_PREFIXES];
+};
+
 /* Parameters of a node. 0 in a field stands for the default of
  * vb_fab_node_create(). */
 struct vb_topo_spec {
@@ -67,6 +73,8 @@ struct vb_topo_spec {
 	bool adaptive; /* a switch spreads flows over all shortest paths */
 	/* what an adapter consists of that is a target; NULL: it is none */
 	struct vb_iou_unit *unit;
+	/* a router's routes; NULL: it has none but those to its own subnets */
+	struct vb_topo_routes *routes;
 };
 
 struct vb_topo_node {
