@@ -404,7 +404,7 @@ struct vb_fabricd *vb_fabricd_create(struct vb_topo *topo, const char *name,
 
 void vb_fabricd_destroy(struct vb_fabricd *f)
 {
-	vb_fabricd_end_manager(f);
+	vb_fabricd_end_managers(f);
 	vb_fabricd_close_clients(f);
 	vb_fabricd_issm_close(f);
 	vb_fabricd_verbs_free(f);
@@ -566,7 +566,7 @@ static int see_manager_off(struct vb_fabricd *f)
 	const struct stop_watch nothing = { .seen = false };
 
 	f->ended = false;
-	if (!vb_fabricd_stop_manager(f))
+	if (!vb_fabricd_stop_managers(f))
 		return 0;
 	vb_fabric_remove(f->dir);
 	return serve_until(f, &nothing, vb_clock_read() + MANAGER_ENDS);

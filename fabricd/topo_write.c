@@ -58,8 +58,7 @@ static bool is_plain_node(const struct vb_topo_spec *s)
 	return !s->mtu_cap && !s->vl_cap && !s->pkeys && !s->linear_cap &&
 	       !s->random_cap && !s->mcast_cap && !s->latency_ns &&
 	       !s->store_and_forward && !s->adaptive &&
-	       !(s->unit && s->unit->controllers) &&
-	       !(s->routes && s->routes->count);
+	       !(s->unit && s->unit->controllers);
 }
 
 /* Write the line "#! link" of the link at @port of @n, unless all its
@@ -140,6 +139,7 @@ static void put_routes(FILE *to, const struct vb_topo_node *n)
 
 static void put_node_tuning(FILE *to, const struct vb_topo_node *n)
 {
+	put_routes(to, n);
 	if (is_plain_node(&n->spec))
 		return;
 	fputs("#! node ", to);
@@ -147,7 +147,6 @@ static void put_node_tuning(FILE *to, const struct vb_topo_node *n)
 	vb_topo_node_put(to, &n->spec);
 	fputc('\n', to);
 	put_services(to, n);
-	put_routes(to, n);
 }
 
 bool vb_topo_write(const struct vb_topo *t, FILE *to)
