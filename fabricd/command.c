@@ -146,6 +146,8 @@ static int do_node(struct command *c)
 		rc = vb_topo_node_spec(c->words[i], t->kind, true, &spec,
 				       c->error);
 	if (!rc)
+		rc = vb_topo_check_routes(&spec, t->ports, c->error);
+	if (!rc)
 		rc = retune_node(c, n, &spec);
 	if (rc) {
 		vb_topo_spec_free(&spec);

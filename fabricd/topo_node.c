@@ -298,6 +298,20 @@ int vb_topo_node_spec(const char *text, uint8_t kind, bool running,
 	return 0;
 }
 
+int vb_topo_check_routes(const struct vb_topo_spec *spec, unsigned ports,
+			 char error[VB_TOPO_ERROR])
+{
+	const struct vb_topo_routes *r = spec->routes;
+
+	for (unsigned i = 0; r && i < r->count; i++)
+		if (r->route[i].port > ports)
+			return vb_topo_fail(error,
+					    "a route leads to port %u, and the "
+					    "router has %u",
+					    r->route[i].port, ports);
+	return 0;
+}
+
 int vb_topo_spec_copy(const struct vb_topo_spec *from, struct vb_topo_spec *to)
 {
 	*to = *from;

@@ -172,6 +172,12 @@ VB_MUST_CHECK int vb_topo_node_spec(const char *text, uint8_t kind,
 				    bool running, struct vb_topo_spec *spec,
 				    char error[VB_TOPO_ERROR]);
 
+/* Check that the routes of @spec lead to ports of a router that has @ports.
+ * Returns 0; -EINVAL and @error. */
+VB_MUST_CHECK int vb_topo_check_routes(const struct vb_topo_spec *spec,
+				       unsigned ports,
+				       char error[VB_TOPO_ERROR]);
+
 /* Copy @from to @to, which the caller ends with vb_topo_spec_free(). Returns 0
  * or -ENOMEM. */
 VB_MUST_CHECK int vb_topo_spec_copy(const struct vb_topo_spec *from,
