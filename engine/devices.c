@@ -310,8 +310,8 @@ static unsigned count_specs(const char *specs)
 }
 
 /* Ask the fabric about the place. *@has_port: it is an adapter; switches and
- * routers have no queue pairs for programs. @spec: the device, for the log. 0; -ENODEV: there
- * is no such place (logged). */
+ * routers have no queue pairs for programs. @spec: the device, for the log. 0;
+ * -ENODEV: there is no such place (logged). */
 static int find_place(const char *spec, struct vb_device_port *p,
 		      bool *has_port)
 {

@@ -11,7 +11,8 @@
 #define WAYS	4
 #define SETS	256
 #define PLACES	(SETS * WAYS)
-#define SERIALS (1u << 22) /* a question's number has PLACES * SERIALS values */
+#define SERIALS (1u << 22) /* a question's number has PLACES * SERIALS values  \
+			    */
 /* most frames that wait for one answer, and for all; most open questions */
 #define WAIT_MOST     128
 #define WAIT_MOST_ALL 1024
@@ -48,7 +49,7 @@ struct vb_fab_hops {
 	unsigned waits; /* frames that wait, for all answers */
 };
 
-static bool is_open(const struct hop *h)
+static bool is_hop_open(const struct hop *h)
 {
 	return h->state == HOP_ASKED || h->state == HOP_RENEWED;
 }
@@ -73,8 +74,8 @@ static struct hop *set_of(struct vb_fab_hops *all, uint8_t port,
 /* Find the place of a destination, or make it: of the places of its set that
  * have no open question the free one, or the one used longest ago. NULL: all
  * have one. */
-static struct hop *place_of(struct vb_fab_hops *all, uint8_t port,
-			    const struct vb_gid *gid)
+static struct hop *hop_of(struct vb_fab_hops *all, uint8_t port,
+			  const struct vb_gid *gid)
 {
 	struct hop *set = set_of(all, port, gid), *best = NULL;
 
@@ -84,7 +85,7 @@ static struct hop *place_of(struct vb_fab_hops *all, uint8_t port,
 		if (h->state != HOP_FREE && h->port == port &&
 		    vb_gid_equal(&h->gid, gid))
 			return h;
-		if (!is_open(h) && (!best || h->used < best->used))
+		if (!is_hop_open(h) && (!best || h->used < best->used))
 			best = h;
 	}
 	if (best)
@@ -116,8 +117,8 @@ static bool own_bytes(struct item *it)
 }
 
 /* Send the frame, which came in at @in, on the path of @h. */
-static void send_on(struct vb_fab_end *in, struct item *it,
-		    const struct hop *h, vb_time now)
+static void send_on(struct vb_fab_end *in, struct item *it, const struct hop *h,
+		    vb_time now)
 {
 	struct vb_fab_node *node = in->node;
 	struct vb_fab_end *out = node->port[h->port].end;
@@ -140,7 +141,7 @@ static void send_on(struct vb_fab_end *in, struct item *it,
 	fab_enqueue(out, it, now);
 }
 
-static void ask(struct vb_fab_end *in, struct hop *h, enum hop_state state)
+static void ask_hop(struct vb_fab_end *in, struct hop *h, enum hop_state state)
 {
 	struct vb_fab_hops *all = in->node->router->hops;
 	struct vb_fab_end *out = in->node->port[h->port].end;
@@ -148,8 +149,8 @@ static void ask(struct vb_fab_end *in, struct hop *h, enum hop_state state)
 					  .dgid = h->gid };
 
 	h->state = state;
-	h->question = (all->serial++ % SERIALS) * PLACES +
-		      (uint32_t)(h - all->hop);
+	h->question =
+		(all->serial++ % SERIALS) * PLACES + (uint32_t)(h - all->hop);
 	all->asked++;
 	info.question = h->question;
 	fab_event(out, &info);
@@ -186,7 +187,7 @@ static void ask_first(struct vb_fab_end *in, struct hop *h, struct item *it,
 		return;
 	}
 	let_wait(in, h, it);
-	ask(in, h, HOP_ASKED);
+	ask_hop(in, h, HOP_ASKED);
 }
 
 static void go_by(struct vb_fab_end *in, struct hop *h, struct item *it,
@@ -206,7 +207,7 @@ static void go_by(struct vb_fab_end *in, struct hop *h, struct item *it,
 	case HOP_KNOWN:
 		send_on(in, it, h, now);
 		if (may_ask && now >= h->answered + FRESH)
-			ask(in, h, HOP_RENEWED);
+			ask_hop(in, h, HOP_RENEWED);
 		break;
 	case HOP_RENEWED:
 		send_on(in, it, h, now);
@@ -230,7 +231,7 @@ bool fab_router_take(struct vb_fab_end *e, struct item *it, vb_time now)
 		return true;
 	}
 	all = hops_of(e->node->router);
-	h = all ? place_of(all, w.port, &w.dgid) : NULL;
+	h = all ? hop_of(all, w.port, &w.dgid) : NULL;
 	if (h)
 		go_by(e, h, it, now);
 	else
@@ -239,8 +240,8 @@ bool fab_router_take(struct vb_fab_end *e, struct item *it, vb_time now)
 }
 
 /* The frames that waited for @h leave, or are dropped. */
-static void release(struct vb_fab_net *net, struct vb_fab_node *node,
-		    struct hop *h)
+static void release_hop(struct vb_fab_net *net, struct vb_fab_node *node,
+			struct hop *h)
 {
 	struct item *it;
 
@@ -262,14 +263,14 @@ void vb_fab_path_is(struct vb_fab_net *net, struct vb_fab_node *node,
 	struct vb_fab_hops *all = node->router ? node->router->hops : NULL;
 	struct hop *h = all ? &all->hop[question % PLACES] : NULL;
 
-	if (!h || !is_open(h) || h->question != question)
+	if (!h || !is_hop_open(h) || h->question != question)
 		return;
 	all->asked--;
 	h->answered = net->now;
 	h->state = path ? HOP_KNOWN : HOP_NONE;
 	if (path)
 		h->path = *path;
-	release(net, node, h);
+	release_hop(net, node, h);
 }
 
 void fab_hops_free(struct vb_fab_end *e)

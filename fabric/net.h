@@ -30,8 +30,8 @@ enum vb_fab_taken {
 
 enum vb_fab_event {
 	FAB_EV_STATE, /* the port's state (port->state) has changed */
-	/* trap 129 is due: the damaged packets that came exceed the good ones by
-	 * more than LocalPhyErrors (fabric/threshold.h) */
+	/* trap 129 is due: the damaged packets that came exceed the good ones
+	 * by more than LocalPhyErrors (fabric/threshold.h) */
 	FAB_EV_INTEGRITY,
 	/* trap 130 is due: frames came for which the buffer had no room, in
 	 * OverrunErrors periods of flow control updates in a row */
@@ -248,12 +248,6 @@ void vb_fab_watch(struct vb_fab_node *node, uint8_t port, bool on);
 void vb_fab_resume(struct vb_fab_net *net, struct vb_fab_node *node,
 		   uint8_t port, vb_time now);
 
-/* A path into the next subnet, as its subnet administrator knows it. */
-struct vb_fab_path {
-	uint16_t dlid; /* a unicast LID: the destination's, or a router's */
-	uint8_t sl;    /* 4 bits */
-	uint8_t mtu;   /* the code of the path's MTU, 1..5 */
-};
 /* Answer the question @question of the router @node, which FAB_EV_PATH asked.
  * @path NULL: there is none. The frames that wait for the answer leave, or are
  * dropped, at the time of the network's latest event. Does nothing if the

@@ -324,6 +324,14 @@ struct vb_fab_port {
 	struct vb_fab_end *end;
 };
 
+/* A path of a router into the next subnet, as its subnet administrator knows
+ * it. */
+struct vb_fab_path {
+	uint16_t dlid; /* a unicast LID: the destination's, or a router's */
+	uint8_t sl;    /* 4 bits */
+	uint8_t mtu;   /* the code of the path's MTU, 1..5 */
+};
+
 /* One entry of a random forwarding table: 2^lmc LIDs from @lid. */
 struct vb_fab_random {
 	uint16_t lid;

@@ -29,8 +29,8 @@ static bool is_gid_of(const struct vb_fab_port *p, const struct vb_gid *gid)
 
 /* Is the frame for a port of this router? A link-local GID is one of the port
  * where the frame came in. */
-static bool is_own_gid(const struct vb_fab_node *node, uint8_t in,
-		       const struct vb_gid *gid)
+static bool is_router_gid(const struct vb_fab_node *node, uint8_t in,
+			  const struct vb_gid *gid)
 {
 	for (unsigned p = 1; p <= node->ports; p++)
 		if ((p == in || !vb_gid_is_link_local(gid)) &&
@@ -62,8 +62,7 @@ static uint8_t port_to(const struct vb_fab_node *node, uint64_t prefix)
 static bool stays_in_subnet(const struct vb_grh *g)
 {
 	return vb_gid_is_link_local(&g->sgid) ||
-	       vb_gid_is_link_local(&g->dgid) ||
-	       vb_gid_is_multicast(&g->dgid);
+	       vb_gid_is_link_local(&g->dgid) || vb_gid_is_multicast(&g->dgid);
 }
 
 static enum vb_fab_drop route(const struct vb_fab_node *node,
@@ -100,7 +99,7 @@ void vb_fab_router_way(const struct vb_fab_node *node, uint8_t in,
 		w->drop = DROP_GRH;
 		return;
 	}
-	w->here = is_own_gid(node, in, &g.dgid);
+	w->here = is_router_gid(node, in, &g.dgid);
 	if (!w->here)
 		w->drop = route(node, &g, w);
 }
@@ -110,8 +109,8 @@ enum vb_fab_drop vb_fab_router_out(const struct vb_fab_node *node, uint8_t out,
 				   const struct vb_fab_view *v, uint8_t *vl)
 {
 	const struct vb_fab_port *p = &node->port[out];
-	unsigned mtu = VB_MIN(vb_fab_mtu_bytes(p->mtu),
-			      vb_fab_mtu_bytes(path->mtu));
+	unsigned mtu =
+		VB_MIN(vb_fab_mtu_bytes(p->mtu), vb_fab_mtu_bytes(path->mtu));
 
 	if (p->state != FAB_ACTIVE)
 		return DROP_INACTIVE;

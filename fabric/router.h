@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What a router does with a frame that comes in (IBA 19.2): whether the frame is
- * for the router itself, and by which port it leaves into another subnet. Pure
- * functions of the node's fields, like those of fabric/switch.h. The next hop in
- * that subnet is in fabric/hops.h.
+ * What a router does with a frame that comes in (IBA 19.2): whether the frame
+ * is for the router itself, and by which port it leaves into another subnet.
+ * Pure functions of the node's fields, like those of fabric/switch.h. The next
+ * hop in that subnet is in fabric/hops.h.
  */
 #ifndef FABRIC_ROUTER_H
 #define FABRIC_ROUTER_H
@@ -46,8 +46,8 @@ struct vb_fab_way {
 void vb_fab_router_way(const struct vb_fab_node *node, uint8_t in,
 		       const struct vb_fab_view *v, struct vb_fab_way *w);
 
-/* May the frame leave by @out on the path @path, and on which lane? Sets *@vl to
- * the lane when it returns DROP_NOT. */
+/* May the frame leave by @out on the path @path, and on which lane? Sets *@vl
+ * to the lane when it returns DROP_NOT. */
 enum vb_fab_drop vb_fab_router_out(const struct vb_fab_node *node, uint8_t out,
 				   const struct vb_fab_path *path,
 				   const struct vb_fab_view *v, uint8_t *vl);

@@ -38,7 +38,7 @@ enum vb_fab_drop {
 	DROP_HOP_LIMIT, /* the frame may pass no further router */
 	DROP_NO_PREFIX, /* no port leads to the subnet of the DGID */
 	DROP_NO_PATH,	/* the next subnet has no path to the DGID */
-	DROP_UNASKED, /* too many frames wait for answers about paths */
+	DROP_UNASKED,	/* too many frames wait for answers about paths */
 	/* The checks of the output port find the errors below. */
 	DROP_PKEY_OUT,
 	DROP_RAW_OUT,

@@ -29,9 +29,9 @@ VB_MUST_CHECK bool vb_fabricd_find_opensm(char path[PATH_MAX]);
 /* Start the program @opensm as the subnet manager of each subnet, in a switch,
  * or in an adapter if there is no switch, by `@self run`. The process starts
  * opensm again when it dies, and ends it with the fabric. @log: where this
- * writes the name of the log of the first subnet's opensm, which is the fabric's
- * directory with ".log" behind it; that of the second one has "-2.log", and so
- * on. Returns 0; or -EINVAL and @error. */
+ * writes the name of the log of the first subnet's opensm, which is the
+ * fabric's directory with ".log" behind it; that of the second one has
+ * "-2.log", and so on. Returns 0; or -EINVAL and @error. */
 VB_MUST_CHECK int vb_fabricd_manage(struct vb_fabricd *f, const char *self,
 				    const char *opensm, char log[PATH_MAX],
 				    char error[VB_TOPO_ERROR]);

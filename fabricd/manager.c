@@ -2,8 +2,8 @@
 /*
  * The subnet managers that a fabric starts by itself: opensm, one in each
  * subnet, in a switch if there is a switch. The fabric starts opensm by
- * `verbena run`, with caches, configuration and log of its own. The kernel kills
- * opensm when this process dies.
+ * `verbena run`, with caches, configuration and log of its own. The kernel
+ * kills opensm when this process dies.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -308,7 +308,7 @@ bool vb_fabricd_stop_managers(struct vb_fabricd *f)
 	return any;
 }
 
-static void end_manager(struct vb_fabricd *f, struct fd_manager *m)
+static void end_one_manager(struct vb_fabricd *f, struct fd_manager *m)
 {
 	vb_fabricd_never(f, &m->again);
 	if (m->pid > 0) {
@@ -327,7 +327,7 @@ void vb_fabricd_end_managers(struct vb_fabricd *f)
 		struct fd_manager *m = f->managers;
 
 		f->managers = m->next;
-		end_manager(f, m);
+		end_one_manager(f, m);
 	}
 }
 

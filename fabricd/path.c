@@ -132,8 +132,8 @@ static int walk_on(const struct vb_fabricd *f, struct fd_path *w, char *error)
 }
 
 /* Find the way that begins at @port of @from. As vb_fabricd_path(). */
-static int walk(const struct vb_fabricd *f, struct vb_fab_node *from,
-		unsigned port, struct fd_path *w, char *error)
+static int walk_way(const struct vb_fabricd *f, struct vb_fab_node *from,
+		    unsigned port, struct fd_path *w, char *error)
 {
 	int rc;
 
@@ -147,8 +147,8 @@ static int walk(const struct vb_fabricd *f, struct vb_fab_node *from,
 	return rc;
 }
 
-/* Try the way from each port that has the LID w->from: each subnet may have one.
- * As vb_fabricd_path(). */
+/* Try the way from each port that has the LID w->from: each subnet may have
+ * one. As vb_fabricd_path(). */
 static int walk_from_lid(const struct vb_fabricd *f, struct fd_path *w,
 			 char error[VB_TOPO_ERROR])
 {
@@ -161,7 +161,7 @@ static int walk_from_lid(const struct vb_fabricd *f, struct fd_path *w,
 
 		if (port < 0)
 			continue;
-		if (!walk(f, n, (unsigned)port, w, tried ? why : error))
+		if (!walk_way(f, n, (unsigned)port, w, tried ? why : error))
 			return 0;
 		tried = true;
 	}
@@ -185,7 +185,7 @@ int vb_fabricd_path(const struct vb_fabricd *f, const char *text,
 		return walk_from_lid(f, w, error);
 	first = from->kind == FAB_SWITCH ? 0 : 1;
 	w->from = from->port[first].lid;
-	return walk(f, from, first, w, error);
+	return walk_way(f, from, first, w, error);
 }
 
 /* Write a name for a terminal. Bytes that are not printable ASCII become "?",

@@ -8,7 +8,7 @@
 #ifndef MGMT_NODES_H
 #define MGMT_NODES_H
 
-#include "fabric/net.h"
+#include "fabric/node.h"
 #include "mgmt/agents.h"
 #include "mgmt/iou.h"
 #include "mgmt/trap.h"

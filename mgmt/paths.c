@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A router's questions to the subnet administrators of its ports (IBA 15.2.5.16):
- * by which path does it reach a destination in that subnet? */
+/* A router's questions to the subnet administrators of its ports
+ * (IBA 15.2.5.16): by which path does it reach a destination in that subnet? */
 #include "mgmt/nodes_priv.h"
 #include "wire/sa.h"
 
@@ -20,8 +20,9 @@ static int path_agent_of(struct mgmt_port *p, struct vb_agents *a)
 	return p->path_agent;
 }
 
-static void put_question(const struct vb_fab_port *p, const struct vb_gid *dgid,
-			 uint32_t question, uint8_t mad[VB_MAD_BYTES])
+static void put_path_question(const struct vb_fab_port *p,
+			      const struct vb_gid *dgid, uint32_t question,
+			      uint8_t mad[VB_MAD_BYTES])
 {
 	const struct vb_sa_hdr h = {
 		.method = SA_GET,
@@ -63,7 +64,7 @@ static bool ask_sa(struct vb_mgmt *m, struct vb_fab_node *node, uint8_t port,
 
 	if (agent < 0 || !p->sm_lid)
 		return false;
-	put_question(p, dgid, question, mad);
+	put_path_question(p, dgid, question, mad);
 	return vb_agents_send(a, &n->port[port], &s, now) == 0;
 }
 

@@ -115,10 +115,9 @@ static void answer(const struct question *q, uint16_t lid)
 
 static struct vb_fab_node *add(uint8_t kind, uint8_t ports, uint64_t guid)
 {
-	const struct vb_fab_node_spec spec = { .kind = kind,
-					       .ports = ports,
-					       .guid = guid,
-					       .linear_cap = 16 };
+	const struct vb_fab_node_spec spec = {
+		.kind = kind, .ports = ports, .guid = guid, .linear_cap = 16
+	};
 	struct vb_fab_node *n = vb_fab_node_create(&spec);
 
 	assert_non_null(n);
@@ -508,9 +507,8 @@ static void play_run(uint32_t seed)
 		struct vb_gid to = some_gid(side);
 		uint16_t len = (uint16_t)(72 + 4 * draw(1000));
 
-		sent += send_frame(side, draw(2), &to,
-				   (uint8_t)(1 + draw(8)), i | side << 31,
-				   len) == 0;
+		sent += send_frame(side, draw(2), &to, (uint8_t)(1 + draw(8)),
+				   i | side << 31, len) == 0;
 		fab_run(w.net, w.now += draw(20) * VB_USEC);
 		answer_due();
 		for (unsigned k = 0; k < 4; k++)

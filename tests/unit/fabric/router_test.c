@@ -28,8 +28,8 @@ static struct vb_gid gid(uint64_t prefix, uint64_t id)
 	return g;
 }
 
-/* A router of three ports with LIDs 11, 12 and 13, in the subnets 0xfec0::1, ::2
- * and ::3; the last port is not active. */
+/* A router of three ports with LIDs 11, 12 and 13, in the subnets 0xfec0::1,
+ * ::2 and ::3; the last port is not active. */
 static int set_up(void **state)
 {
 	const struct vb_fab_node_spec spec = { .kind = FAB_ROUTER,

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The subnets of topologies with routers, and the routes between them. */
+/* Routers in topologies: the routes that a file gives them, the subnets that
+ * they separate, and the routes between these. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -14,9 +15,10 @@
 
 static char error[VB_TOPO_ERROR];
 
-static void read_text(struct vb_topo *t, const char *text)
+static char path[64];
+
+static int read_text(struct vb_topo *t, const char *text)
 {
-	char path[64];
 	FILE *f;
 
 	memset(t, 0, sizeof(*t));
@@ -25,8 +27,21 @@ static void read_text(struct vb_topo *t, const char *text)
 	assert_non_null(f);
 	fputs(text, f);
 	fclose(f);
-	assert_int_equal(vb_topo_read(t, path, error), 0);
-	unlink(path);
+	return vb_topo_read(t, path, error);
+}
+
+static int remove_file(void **state)
+{
+	return unlink(path);
+}
+
+static void says(const char *text, const char *why)
+{
+	struct vb_topo t;
+
+	assert_int_equal(read_text(&t, text), -EINVAL);
+	assert_string_equal(error + strlen(path) + 1, why);
+	vb_topo_free(&t);
 }
 
 /* Three subnets in a row; the second router does not know the first subnet. */
@@ -63,7 +78,7 @@ static void subnets__are_what_routers_separate(void **state)
 	struct vb_subnets s;
 	struct vb_topo t;
 
-	read_text(&t, row);
+	assert_int_equal(read_text(&t, row), 0);
 	assert_int_equal(vb_subnets_find(&t, &s, error), 0);
 	assert_true(s.routed);
 	assert_int_equal(s.count, 4);
@@ -97,7 +112,7 @@ static void routes__of_the_file_with_those_for_all_last(void **state)
 	snprintf(text, sizeof(text),
 		 "%s#! node \"R\" route=any:2 route=0xfec0000000000009:2\n",
 		 row);
-	read_text(&t, text);
+	assert_int_equal(read_text(&t, text), 0);
 	assert_int_equal(vb_subnets_find(&t, &s, error), 0);
 	routes_are(&s, 1,
 		   "0xfec0000000000002 0x701\n0xfec0000000000009 0x701\n"
@@ -116,7 +131,8 @@ static void subnets__without_a_router(void **state)
 	struct vb_subnets s;
 	struct vb_topo t;
 
-	read_text(&t, "Switch 2 \"A\"\n\nSwitch 2 \"B\"\n");
+	assert_int_equal(read_text(&t, "Switch 2 \"A\"\n\nSwitch 2 \"B\"\n"),
+			 0);
 	assert_int_equal(vb_subnets_find(&t, &s, error), 0);
 	assert_false(s.routed);
 	assert_int_equal(s.count, 1);
@@ -138,12 +154,73 @@ static void subnets__have_an_end(void **state)
 	for (unsigned i = 0; i <= VB_SUBNETS_MOST; i++)
 		fprintf(f, "Switch 1 \"S%u\"\n\n", i);
 	fclose(f);
-	read_text(&t, text);
+	assert_int_equal(read_text(&t, text), 0);
 	free(text);
 	assert_int_equal(vb_subnets_find(&t, &s, error), -EINVAL);
 	assert_non_null(strstr(error, "more than 16 subnets"));
 	vb_subnets_free(&s);
 	vb_topo_free(&t);
+}
+
+#define ROUTE_IS                                                               \
+	"route is 0xPREFIX:PORT with the 64 bits of a subnet prefix, "         \
+	"any:PORT, or none; a router has 64 at most"
+
+static void read__routes(void **state)
+{
+	static const char *const bad[] = {
+		"route=",	 "route=0x1",
+		"route=0x1:",	 "route=0x1:0",
+		"route=0x1:255", "route=1:1",
+		"route=any",	 "route=any:x",
+		"route=0x1z:1",	 "route=0x1ffffffffffffffff:1",
+	};
+	const struct vb_topo_routes *r;
+	char text[256], wanted[512];
+	struct vb_topo t;
+
+	assert_int_equal(read_text(&t, "Rt 3 \"R\"\n"
+				       "#! node \"R\" route=any:1 "
+				       "route=0xfec0000000000003:2 "
+				       "route=0xfec0000000000003:3\n"),
+			 0);
+	r = t.nodes[0].spec.routes;
+	assert_int_equal(r->count, 2);
+	assert_true(r->route[0].any && r->route[0].port == 1);
+	/* a prefix that has a route already gets another port */
+	assert_false(r->route[1].any);
+	assert_int_equal(r->route[1].prefix, 0xfec0000000000003);
+	assert_int_equal(r->route[1].port, 3);
+	assert_int_equal(vb_topo_node_spec("route=none", FAB_ROUTER, true,
+					   &t.nodes[0].spec, error),
+			 0);
+	assert_int_equal(r->count, 0);
+	vb_topo_free(&t);
+	says("Switch 1 \"A\"\n#! node \"A\" route=any:1\n",
+	     "2: \"route=any:1\": only routers have route");
+	says("Rt 2 \"A\"\n#! node \"A\" route=any:3\n",
+	     "2: a route leads to port 3, and the router has 2");
+	for (unsigned i = 0; i < VB_COUNT(bad); i++) {
+		snprintf(text, sizeof(text), "Rt 2 \"A\"\n#! node \"A\" %s\n",
+			 bad[i]);
+		snprintf(wanted, sizeof(wanted), "2: \"%s\": " ROUTE_IS,
+			 bad[i]);
+		says(text, wanted);
+	}
+}
+
+static void node_spec__routes_have_an_end(void **state)
+{
+	struct vb_topo_spec s = { 0 };
+	char text[64];
+
+	for (unsigned i = 0; i <= VB_FAB_PREFIXES; i++) {
+		snprintf(text, sizeof(text), "route=%#x:1", i + 1);
+		assert_int_equal(
+			vb_topo_node_spec(text, FAB_ROUTER, true, &s, error),
+			i < VB_FAB_PREFIXES ? 0 : -EINVAL);
+	}
+	vb_topo_spec_free(&s);
 }
 
 int main(void)
@@ -153,7 +230,9 @@ int main(void)
 		cmocka_unit_test(routes__of_the_file_with_those_for_all_last),
 		cmocka_unit_test(subnets__without_a_router),
 		cmocka_unit_test(subnets__have_an_end),
+		cmocka_unit_test(read__routes),
+		cmocka_unit_test(node_spec__routes_have_an_end),
 	};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests(tests, NULL, remove_file);
 }

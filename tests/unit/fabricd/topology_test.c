@@ -237,66 +237,6 @@ static void read__targets(void **state)
 	     "2: \"target=1.5\": target is 0 to 16 I/O controllers");
 }
 
-#define ROUTE_IS                                                               \
-	"route is 0xPREFIX:PORT with the 64 bits of a subnet prefix, "         \
-	"any:PORT, or none; a router has 64 at most"
-
-static void read__routes(void **state)
-{
-	static const char *const bad[] = {
-		"route=", "route=0x1", "route=0x1:", "route=0x1:0",
-		"route=0x1:255", "route=1:1", "route=any", "route=any:x",
-		"route=0x1z:1", "route=0x1ffffffffffffffff:1",
-	};
-	const struct vb_topo_routes *r;
-	char text[256], wanted[512];
-	struct vb_topo t;
-
-	assert_int_equal(
-		read_text(&t, "Rt 3 \"R\"\n"
-			      "#! node \"R\" route=any:1 "
-			      "route=0xfec0000000000003:2 "
-			      "route=0xfec0000000000003:3\n"),
-		0);
-	r = t.nodes[0].spec.routes;
-	assert_int_equal(r->count, 2);
-	assert_true(r->route[0].any && r->route[0].port == 1);
-	/* a prefix that has a route already gets another port */
-	assert_false(r->route[1].any);
-	assert_int_equal(r->route[1].prefix, 0xfec0000000000003);
-	assert_int_equal(r->route[1].port, 3);
-	assert_int_equal(vb_topo_node_spec("route=none", FAB_ROUTER, true,
-					   &t.nodes[0].spec, error),
-			 0);
-	assert_int_equal(r->count, 0);
-	vb_topo_free(&t);
-	says("Switch 1 \"A\"\n#! node \"A\" route=any:1\n",
-	     "2: \"route=any:1\": only routers have route");
-	says("Rt 2 \"A\"\n#! node \"A\" route=any:3\n",
-	     "2: a route leads to port 3, and the router has 2");
-	for (unsigned i = 0; i < VB_COUNT(bad); i++) {
-		snprintf(text, sizeof(text), "Rt 2 \"A\"\n#! node \"A\" %s\n",
-			 bad[i]);
-		snprintf(wanted, sizeof(wanted), "2: \"%s\": " ROUTE_IS,
-			 bad[i]);
-		says(text, wanted);
-	}
-}
-
-static void node_spec__routes_have_an_end(void **state)
-{
-	struct vb_topo_spec s = { 0 };
-	char text[64];
-
-	for (unsigned i = 0; i <= VB_FAB_PREFIXES; i++) {
-		snprintf(text, sizeof(text), "route=%#x:1", i + 1);
-		assert_int_equal(vb_topo_node_spec(text, FAB_ROUTER, true, &s,
-						   error),
-				 i < VB_FAB_PREFIXES ? 0 : -EINVAL);
-	}
-	vb_topo_spec_free(&s);
-}
-
 #define SERVICE_IS                                                             \
 	"SLOT:NAME:ID, with a controller that target= gives before it, a "     \
 	"name of 1 to 39 characters, and a number; a node has 64 at most"
@@ -696,8 +636,6 @@ int main(void)
 		cmocka_unit_test(read__parameters_of_links),
 		cmocka_unit_test(read__parameters_of_nodes),
 		cmocka_unit_test(read__targets),
-		cmocka_unit_test(read__routes),
-		cmocka_unit_test(node_spec__routes_have_an_end),
 		cmocka_unit_test(read__bad_services),
 		cmocka_unit_test(node_spec__target_shrinks),
 		cmocka_unit_test(add__last_node_can_go_again),
