@@ -257,8 +257,18 @@ static void release_hop(struct vb_fab_net *net, struct vb_fab_node *node,
 	}
 }
 
+/* Returns the state of @h after an answer. */
+static enum hop_state state_by(const struct hop *h, enum vb_fab_answer answer)
+{
+	if (answer == PATH_KNOWN ||
+	    (answer == PATH_UNANSWERED && h->state == HOP_RENEWED))
+		return HOP_KNOWN;
+	return HOP_NONE;
+}
+
 void vb_fab_path_is(struct vb_fab_net *net, struct vb_fab_node *node,
-		    uint32_t question, const struct vb_fab_path *path)
+		    uint32_t question, enum vb_fab_answer answer,
+		    const struct vb_fab_path *path)
 {
 	struct vb_fab_hops *all = node->router ? node->router->hops : NULL;
 	struct hop *h = all ? &all->hop[question % PLACES] : NULL;
@@ -267,8 +277,8 @@ void vb_fab_path_is(struct vb_fab_net *net, struct vb_fab_node *node,
 		return;
 	all->asked--;
 	h->answered = net->now;
-	h->state = path ? HOP_KNOWN : HOP_NONE;
-	if (path)
+	h->state = state_by(h, answer);
+	if (answer == PATH_KNOWN)
 		h->path = *path;
 	release_hop(net, node, h);
 }

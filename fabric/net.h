@@ -249,11 +249,13 @@ void vb_fab_resume(struct vb_fab_net *net, struct vb_fab_node *node,
 		   uint8_t port, vb_time now);
 
 /* Answer the question @question of the router @node, which FAB_EV_PATH asked.
- * @path NULL: there is none. The frames that wait for the answer leave, or are
- * dropped, at the time of the network's latest event. Does nothing if the
+ * @path counts if @answer is PATH_KNOWN. The frames that wait for the answer
+ * leave, or are dropped, at the time of the network's latest event. Without an
+ * answer a path that the router knows stays as it is. Does nothing if the
  * question is answered already. Callbacks may call this. */
 void vb_fab_path_is(struct vb_fab_net *net, struct vb_fab_node *node,
-		    uint32_t question, const struct vb_fab_path *path);
+		    uint32_t question, enum vb_fab_answer answer,
+		    const struct vb_fab_path *path);
 
 /* Count the waits of a port that still last, up to @now, in its XmitWait
  * counters. Otherwise a wait is counted only when it ends. */

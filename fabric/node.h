@@ -324,6 +324,13 @@ struct vb_fab_port {
 	struct vb_fab_end *end;
 };
 
+/* What became of a router's question about a path. */
+enum vb_fab_answer {
+	PATH_KNOWN,
+	PATH_NONE, /* the subnet administrator says that there is none */
+	PATH_UNANSWERED, /* nobody could be asked, or no answer came */
+};
+
 /* A path of a router into the next subnet, as its subnet administrator knows
  * it. */
 struct vb_fab_path {

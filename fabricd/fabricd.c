@@ -143,11 +143,11 @@ static void port_configured(void *arg, struct vb_fab_node *node, uint8_t port)
 }
 
 static void path_is(void *arg, struct vb_fab_node *node, uint32_t question,
-		    const struct vb_fab_path *path)
+		    enum vb_fab_answer answer, const struct vb_fab_path *path)
 {
 	struct vb_fabricd *f = arg;
 
-	vb_fab_path_is(f->net, node, question, path);
+	vb_fab_path_is(f->net, node, question, answer, path);
 }
 
 static void count_port_waits(void *arg, struct vb_fab_node *node, uint8_t port,

@@ -51,6 +51,7 @@ struct vb_mgmt_ops {
 	void (*configured)(void *arg, struct vb_fab_node *node, uint8_t port);
 	/* Answers a question of a router, like vb_fab_path_is(). */
 	void (*path_is)(void *arg, struct vb_fab_node *node, uint32_t question,
+			enum vb_fab_answer answer,
 			const struct vb_fab_path *path);
 	void *arg;
 };

@@ -72,38 +72,46 @@ void vb_mgmt_ask_path(struct vb_mgmt *m, struct vb_fab_node *node, uint8_t port,
 		      const struct vb_gid *dgid, uint32_t question, vb_time now)
 {
 	if (!ask_sa(m, node, port, dgid, question, now))
-		m->ops.path_is(m->ops.arg, node, question, NULL);
+		m->ops.path_is(m->ops.arg, node, question, PATH_UNANSWERED,
+			       NULL);
 }
 
-/* Does the message @d tell a path? */
-static bool tells_path(const struct vb_mad_delivery *d, struct vb_fab_path *to)
+/* Read what the message @d tells. A status that is not the class's own, such as
+ * "unsupported", is no administrator's word about the path. */
+static enum vb_fab_answer read_path_answer(const struct vb_mad_delivery *d,
+					   struct vb_fab_path *to)
 {
 	struct vb_sa_path path;
 	struct vb_sa_hdr h;
 
 	if (d->status || !vb_sa_hdr_get(d->bytes, d->len, &h) ||
-	    h.method != SA_GET_RESP || h.status || h.attr_id != SA_PATH ||
-	    !vb_sa_path_get(d->bytes, &path))
-		return false;
+	    h.method != SA_GET_RESP || h.attr_id != SA_PATH)
+		return PATH_UNANSWERED;
+	if (h.status)
+		return h.status >> 8 ? PATH_NONE : PATH_UNANSWERED;
+	if (!vb_sa_path_get(d->bytes, &path))
+		return PATH_NONE;
 	*to = (struct vb_fab_path){ .dlid = path.dlid,
 				    .sl = path.sl,
 				    .mtu = path.mtu };
-	return true;
+	return PATH_KNOWN;
 }
 
 void vb_mgmt_deliver(void *arg, void *client, const struct vb_mad_delivery *d)
 {
 	struct mgmt_port *p = arg;
 	const struct vb_mgmt_ops *o = &p->owner->m->ops;
+	enum vb_fab_answer answer;
 	struct vb_fab_path path;
 
 	if (client != p) {
 		o->deliver(o->arg, client, d);
 		return;
 	}
+	if (d->len < VB_MAD_HDR_BYTES)
+		return;
+	answer = read_path_answer(d, &path);
 	/* The lower half of the transaction ID is the question's number. */
-	if (d->len >= VB_MAD_HDR_BYTES)
-		o->path_is(o->arg, p->owner->node,
-			   (uint32_t)vb_load_be(d->bytes + 12, 4),
-			   tells_path(d, &path) ? &path : NULL);
+	o->path_is(o->arg, p->owner->node,
+		   (uint32_t)vb_load_be(d->bytes + 12, 4), answer, &path);
 }

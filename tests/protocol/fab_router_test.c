@@ -110,7 +110,8 @@ static void answer(const struct question *q, uint16_t lid)
 {
 	const struct vb_fab_path path = { .dlid = lid, .sl = 1, .mtu = 5 };
 
-	vb_fab_path_is(w.net, q->node, q->number, lid ? &path : NULL);
+	vb_fab_path_is(w.net, q->node, q->number, lid ? PATH_KNOWN : PATH_NONE,
+		       &path);
 }
 
 static struct vb_fab_node *add(uint8_t kind, uint8_t ports, uint64_t guid)
@@ -293,7 +294,13 @@ static void path__none(void **state)
 	w.now += VB_SEC;
 	sends(1, &to, 64);
 	assert_int_equal(w.questions, 2);
-	answer(&w.question[1], 1);
+	vb_fab_path_is(w.net, w.rt, w.question[1].number, PATH_UNANSWERED,
+		       NULL);
+	assert_int_equal(dropped(DROP_NO_PATH), 5);
+	w.now += VB_SEC;
+	sends(1, &to, 64);
+	assert_int_equal(w.questions, 3);
+	answer(&w.question[2], 1);
 	fab_run(w.net, w.now += VB_MSEC);
 	assert_int_equal(w.got[1][0], 1);
 	end();
@@ -316,11 +323,19 @@ static void path__is_renewed(void **state)
 	answer(&w.question[1], 2); /* the adapter has another LID now */
 	sends(2, &to, 64);
 	assert_int_equal(w.got[1][1], 2);
+	/* the subnet manager is away: the path stays, and is asked for later */
 	w.now += 4 * VB_SEC;
 	sends(1, &to, 64);
-	answer(&w.question[2], 0);
-	sends(1, &to, 64);
+	vb_fab_path_is(w.net, w.rt, w.question[2].number, PATH_UNANSWERED,
+		       NULL);
+	sends(2, &to, 64);
+	assert_int_equal(w.got[1][1], 5);
 	assert_int_equal(w.questions, 3);
+	w.now += 4 * VB_SEC;
+	sends(1, &to, 64);
+	assert_int_equal(w.questions, 4);
+	answer(&w.question[3], 0);
+	sends(1, &to, 64);
 	assert_int_equal(dropped(DROP_NO_PATH), 1);
 	end();
 }

@@ -25,7 +25,7 @@ static struct world {
 	/* the last answer */
 	unsigned answers;
 	uint32_t question;
-	bool known;
+	enum vb_fab_answer answer;
 	struct vb_fab_path path;
 	vb_time now;
 } w;
@@ -44,13 +44,13 @@ static int send_frame(void *arg, struct vb_fab_node *node, uint8_t port,
 }
 
 static void path_is(void *arg, struct vb_fab_node *node, uint32_t question,
-		    const struct vb_fab_path *path)
+		    enum vb_fab_answer answer, const struct vb_fab_path *path)
 {
 	assert_ptr_equal(node, w.rt);
 	w.answers++;
 	w.question = question;
-	w.known = path;
-	if (path)
+	w.answer = answer;
+	if (answer == PATH_KNOWN)
 		w.path = *path;
 }
 
@@ -154,7 +154,7 @@ static void ask__the_administrator_of_the_port(void **state)
 	answer(0, &path, SA_PATH);
 	assert_int_equal(w.answers, 1);
 	assert_int_equal(w.question, 77);
-	assert_true(w.known);
+	assert_int_equal(w.answer, PATH_KNOWN);
 	assert_int_equal(w.path.dlid, 0x21);
 	assert_int_equal(w.path.sl, 5);
 	assert_int_equal(w.path.mtu, 4);
@@ -171,25 +171,30 @@ static void answer__that_tells_no_path(void **state)
 	answer(SA_NO_RECORDS, &path, SA_PATH);
 	assert_int_equal(w.answers, 1);
 	assert_int_equal(w.question, 1);
-	assert_false(w.known);
+	assert_int_equal(w.answer, PATH_NONE);
 	ask(2, 2);
 	answer(0, &path, SA_MCMEMBER);
 	assert_int_equal(w.answers, 2);
-	assert_false(w.known);
+	assert_int_equal(w.answer, PATH_UNANSWERED);
+	/* nobody serves there */
+	ask(2, 2);
+	answer(MAD_BAD_ATTRIBUTE, &path, SA_PATH);
+	assert_int_equal(w.answers, 3);
+	assert_int_equal(w.answer, PATH_UNANSWERED);
 	ask(2, 3);
 	bad.dlid = 0xc001;
 	answer(0, &bad, SA_PATH);
-	assert_int_equal(w.answers, 3);
-	assert_false(w.known);
+	assert_int_equal(w.answers, 4);
+	assert_int_equal(w.answer, PATH_NONE);
 	ask(2, 4);
 	bad = path;
 	bad.mtu = 9;
 	answer(0, &bad, SA_PATH);
-	assert_int_equal(w.answers, 4);
-	assert_false(w.known);
+	assert_int_equal(w.answers, 5);
+	assert_int_equal(w.answer, PATH_NONE);
 	ask(2, 5);
 	answer(0, &path, SA_PATH);
-	assert_true(w.known);
+	assert_int_equal(w.answer, PATH_KNOWN);
 }
 
 static void ask__nobody_answers(void **state)
@@ -199,7 +204,7 @@ static void ask__nobody_answers(void **state)
 	assert_int_equal(w.sent, 0);
 	assert_int_equal(w.answers, 1);
 	assert_int_equal(w.question, 5);
-	assert_false(w.known);
+	assert_int_equal(w.answer, PATH_UNANSWERED);
 	ask(2, 6);
 	for (unsigned i = 0; i < 20 && vb_mgmt_next(w.m) != VB_NEVER; i++) {
 		w.now = VB_MAX(w.now, vb_mgmt_next(w.m));
@@ -208,7 +213,7 @@ static void ask__nobody_answers(void **state)
 	assert_int_equal(w.sent, 4); /* with three repetitions */
 	assert_int_equal(w.answers, 2);
 	assert_int_equal(w.question, 6);
-	assert_false(w.known);
+	assert_int_equal(w.answer, PATH_UNANSWERED);
 	assert_int_equal(w.now, 2 * VB_SEC);
 }
 
