@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What a router does with a frame that comes in (IBA 19.2): whether the frame
+ * What a router does with a frame that comes in (IBA 8.3): whether the frame
  * is for the router itself, and by which port it leaves into another subnet.
  * Pure functions of the node's fields, like those of fabric/switch.h. The next
  * hop in that subnet is in fabric/hops.h.
