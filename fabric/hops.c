@@ -14,8 +14,8 @@
 #define SERIALS (1u << 22) /* a question's number has PLACES * SERIALS values  \
 			    */
 /* most frames that wait for one answer, and for all; most open questions */
-#define WAIT_MOST     128
-#define WAIT_MOST_ALL 1024
+#define WAIT_MOST     1024
+#define WAIT_MOST_ALL 4096
 #define ASK_MOST      64
 /* A path in use is asked for again after this time: the LID may have moved. */
 #define FRESH (4 * VB_SEC)

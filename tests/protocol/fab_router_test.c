@@ -341,7 +341,7 @@ static void path__is_renewed(void **state)
 }
 
 /* Frames to a destination about which nobody answers take no credits from
- * others, and not more memory than 128 frames. */
+ * others, and not more memory than 1024 frames. */
 static void wait__takes_no_credits(void **state)
 {
 	const struct vb_fab_link_spec link = { .buffer = 80 };
@@ -350,11 +350,11 @@ static void wait__takes_no_credits(void **state)
 	begin(&link);
 	known = gid(1, id_of(1, 0));
 	silent = gid(1, 0x12345);
-	for (unsigned i = 0; i < 200; i++) {
+	for (unsigned i = 0; i < 1100; i++) {
 		assert_int_equal(send_frame(0, 0, &silent, 64, i, LEN), 0);
 		fab_run(w.net, w.now += 10 * VB_USEC);
 	}
-	assert_int_equal(dropped(DROP_UNASKED), 200 - 128);
+	assert_int_equal(dropped(DROP_UNASKED), 1100 - 1024);
 	sends(3, &known, 64);
 	answer(&w.question[1], 1);
 	fab_run(w.net, w.now += VB_MSEC);
