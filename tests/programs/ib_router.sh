@@ -82,7 +82,7 @@ learn_lids() {
 lid_to() { echo "${lids[$(subnet_of "$1"),$2]}"; }
 
 router_of() { # NODE NODE: the LID of the router between them, for the first one
-	local gids=("" $gid1 $gid3 $gid5)
+	local gids=("" "$gid1" "$gid3" "$gid5")
 
 	lid_to "$1" "${gids[$(subnet_of "$2")]}"
 }
@@ -96,17 +96,24 @@ print(node["forwarded"] if sys.argv[2] == "forwarded"
       else node["dropped"].get(sys.argv[2], 0))' "$1" "$2"
 }
 
-# across NAME CLIENT SERVER PROGRAM...: perftest by GIDs, with the LID of each
-# one's router, which perftest does not ask for.
-across() {
-	local what=$1 from=$2 at=$3 to back
+# plays PLAY CLIENT SERVER PROGRAM...: perftest by GIDs, with the LID of each
+# one's router, which perftest does not ask for. PLAY is play or play_once.
+plays() {
+	local play=$1 from=$2 at=$3 to back
 
 	shift 3
 	to=$(router_of "$from" "$at")
 	back=$(router_of "$at" "$from")
 	port=$((port + 1))
 	words=("$@" -F -x 0 -p "$port")
-	if play across_serve ib_pair_ready across_call; then
+	"$play" across_serve ib_pair_ready across_call
+}
+# across NAME CLIENT SERVER PROGRAM...: that succeeds.
+across() {
+	local what=$1
+
+	shift
+	if plays play "$@"; then
 		ok "$layer: $what"
 	else
 		not_ok "$layer: $what" "$work/client" "$work/server" \
@@ -190,6 +197,40 @@ says "its performance agent has counted, too" \
 	'PortXmitPkts:\.*[1-9][0-9]{3}' Hca5 \
 	perfquery -x "$(lid_to Hca5 $gid1)" 2
 
+# --- the frames on both sides of a router ---
+# What came in at one port with the hop limit 255 leaves by the other one with
+# 254, the same ICRC and another VCRC.
+captured() {
+	local capture status=0
+
+	"$verbena" fabric capture --name "$name" Near all "$work/x.pcapng" \
+		2>"$work/said" &
+	capture=$!
+	within 5 test -s "$work/x.pcapng"
+	plays play Hca1 Hca3 ib_write_bw -s 4096 -n 10 || status=1
+	sleep 0.3
+	kill -INT $capture
+	wait $capture
+	tshark -r "$work/x.pcapng" -Y 'infiniband.bth.opcode == 10' -T fields \
+		-e frame.interface_name -e infiniband.grh.hoplmt \
+		-e infiniband.invariant.crc -e infiniband.variant.crc \
+		2>"$work/tshark" | awk '
+		$1 == "Near[1]" && $2 == 255 { icrc[$3] = $4; came++ }
+		$1 == "Near[2]" && $2 == 254 && $3 in icrc {
+			left++
+			same += $4 == icrc[$3]
+		}
+		END {
+			print came + 0, "came,", left + 0, "left"
+			exit !(came >= 10 && left == came && !same)
+		}' || status=1
+	cat "$work/said" "$work/tshark"
+	return $status
+}
+if [ "$quick" = no ] && command -v tshark >/dev/null; then
+	check "the ICRC stays, the hop limit and the VCRC do not" captured
+fi
+
 # --- connections ---
 meets "over two routers: ucmatose" Hca5 Hca1 ucmatose -c 3
 if [ "$quick" = no ]; then
@@ -264,14 +305,8 @@ blue() {
 }
 # Requests have no answer, so perftest fails after its retries.
 no_way() {
-	local at=Hca3 from=Hca1 to back
-
-	to=$(router_of $from $at)
-	back=$(router_of $at $from)
-	port=$((port + 1))
-	words=(ib_write_bw -F -x 0 -n 5 --pkey_index 1 -p "$port")
-	! play_once across_serve ib_pair_ready across_call
-	grep 'Completion with error' "$work/client"
+	! plays play_once Hca1 Hca3 ib_write_bw -n 5 --pkey_index 1 &&
+		grep 'Completion with error' "$work/client"
 }
 if [ "$quick" = no ]; then
 	fabric_up "$work/three.topo"
