@@ -69,7 +69,7 @@ static const struct vb_cli_option show_options[] = {
 	{ "json", 'j', false, NULL, "print JSON" },
 	{ "html", 't', false, "FILE", "write a picture with the use of links in half a second; - is standard output" },
 	{ "svg", 's', false, "FILE", "the same as SVG" },
-	{ "path", 'p', false, "LID:LID", "the way from one LID to another, alone or in the picture" },
+	{ "path", 'p', false, "FROM:LID", "the way from a LID or a node to a LID, alone or in the picture" },
 	{ 0 },
 };
 static const struct vb_cli_option capture_options[] = {

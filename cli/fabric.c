@@ -171,6 +171,16 @@ static int open_stop(void)
 	return signalfd(-1, &ends, SFD_CLOEXEC);
 }
 
+/* Returns the id of a node for a program: of the last one that is no router. */
+static const char *example_of(const struct vb_topo *topo)
+{
+	uint32_t i = topo->count - 1;
+
+	while (i > 0 && topo->nodes[i].kind == FAB_ROUTER)
+		i--;
+	return topo->nodes[i].id;
+}
+
 /* Prints how to use the fabric, for a person at a terminal; the caller does not
  * call this in a daemon. */
 static void say_start(const struct vb_topo *topo, const char *name,
@@ -181,7 +191,7 @@ static void say_start(const struct vb_topo *topo, const char *name,
 	printf("fabric \"%s\": %u nodes; a program takes the place of one by\n"
 	       "  verbena run --device ib:%s%s%s -- PROGRAM\n",
 	       name, topo->count, is_default ? "" : name, is_default ? "" : "/",
-	       topo->nodes[topo->count - 1].id);
+	       example_of(topo));
 	if (log[0])
 		printf("the log of its subnet manager is %s\n", log);
 	fflush(stdout);

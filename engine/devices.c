@@ -14,6 +14,7 @@
 
 #include "base/log.h"
 #include "link/netif.h"
+#include "wire/smp.h"
 
 #define SPEC_BYTES 400
 /* no interface and no device has a name as long as this */
@@ -308,9 +309,9 @@ static unsigned count_specs(const char *specs)
 	return count;
 }
 
-/* Ask the fabric about the place. *@has_port: it is no switch, which has no
- * queue pairs for programs. @spec: the device, for the log. 0; -ENODEV: there
- * is no such place (logged). */
+/* Ask the fabric about the place. *@has_port: it is an adapter; switches and
+ * routers have no queue pairs for programs. @spec: the device, for the log. 0;
+ * -ENODEV: there is no such place (logged). */
 static int find_place(const char *spec, struct vb_device_port *p,
 		      bool *has_port)
 {
@@ -324,7 +325,7 @@ static int find_place(const char *spec, struct vb_device_port *p,
 					   : strerror(-rc));
 		return -ENODEV;
 	}
-	*has_port = info.has_port;
+	*has_port = info.has_port && info.kind == NODE_CA;
 	p->kind = DEVICE_IB;
 	p->guid = info.guid;
 	return 0;

@@ -47,20 +47,16 @@ struct vb_fab_adaptive {
 
 /* Functions for groups: the ports on shortest paths to a LID. */
 
-/* Returns the node that has the LID @lid; NULL: no node has it. */
-static const struct vb_fab_node *node_of(const struct vb_fab_net *net,
-					 uint16_t lid)
+/* Returns the port by which the node has the LID @lid; -1: it has it not. */
+static int port_of_lid(const struct vb_fab_node *n, uint16_t lid)
 {
-	for (uint32_t i = 0; i < net->nodes; i++) {
-		const struct vb_fab_node *n = net->node[i];
-		bool is_switch = n->kind == FAB_SWITCH;
+	bool is_switch = n->kind == FAB_SWITCH;
+	unsigned last = is_switch ? 0 : n->ports;
 
-		for (unsigned p = is_switch ? 0 : 1;
-		     p <= (is_switch ? 0u : n->ports); p++)
-			if (vb_fab_is_own_lid(n, (uint8_t)p, lid))
-				return n;
-	}
-	return NULL;
+	for (unsigned p = is_switch ? 0 : 1; p <= last; p++)
+		if (vb_fab_is_own_lid(n, (uint8_t)p, lid))
+			return (int)p;
+	return -1;
 }
 
 /* Returns the node at the other end of the port's link; NULL: the port is not
@@ -74,11 +70,11 @@ static const struct vb_fab_node *neighbour(const struct vb_fab_node *n,
 							    : NULL;
 }
 
-/* Hops from each switch to @to, in @hops by index. @queue has room for all
- * nodes. */
+/* Hops from each switch to the port @port of @to, in @hops by index; 0: all of
+ * its ports. @queue has room for all nodes. */
 static void measure_hops(const struct vb_fab_net *net,
-			 const struct vb_fab_node *to, uint8_t *hops,
-			 const struct vb_fab_node **queue)
+			 const struct vb_fab_node *to, unsigned port,
+			 uint8_t *hops, const struct vb_fab_node **queue)
 {
 	uint32_t head = 0, tail = 0;
 
@@ -92,6 +88,7 @@ static void measure_hops(const struct vb_fab_net *net,
 			const struct vb_fab_node *m = neighbour(n, p);
 
 			if (!m || m->kind != FAB_SWITCH ||
+			    (n == to && port && p != port) ||
 			    hops[m->index] != UNREACHED ||
 			    hops[n->index] == UNREACHED - 1)
 				continue;
@@ -136,27 +133,45 @@ static void fill_group(const struct vb_fab_node *n, uint16_t lid,
 	}
 }
 
-/* Work out the groups for @lid in all switches that route adaptively, since
- * most of the work is the same. False: no memory, or nobody has the LID. */
-static bool fill_groups(struct vb_fab_net *net, uint16_t lid, vb_time now)
+/* Fill the groups for @lid in the switches from which a node that has the LID
+ * is reached, or (@hops NULL) make all groups for @lid empty. */
+static void fill_reached(struct vb_fab_net *net, uint16_t lid,
+			 const uint8_t *hops, vb_time now)
 {
-	const struct vb_fab_node *to = node_of(net, lid);
-	uint8_t *hops = malloc(net->nodes);
-	const struct vb_fab_node **queue =
-		reallocarray(NULL, net->nodes, sizeof(*queue));
-	bool done = to && hops && queue;
-
-	if (done)
-		measure_hops(net, to, hops, queue);
-	for (uint32_t i = 0; done && i < net->nodes; i++) {
+	for (uint32_t i = 0; i < net->nodes; i++) {
 		const struct vb_fab_node *n = net->node[i];
 		struct vb_fab_adaptive *a = n->sw.adaptive;
 
 		if (!a || lid >= a->groups)
 			continue;
-		fill_group(n, lid, hops, &a->group[lid]);
-		a->group[lid].changes = net->changes;
-		a->group[lid].until = now + GROUP_LIFE;
+		if (!hops)
+			a->group[lid] =
+				(struct group){ .changes = net->changes,
+						.until = now + GROUP_LIFE };
+		else if (hops[i] != UNREACHED)
+			fill_group(n, lid, hops, &a->group[lid]);
+	}
+}
+
+/* Work out the groups for @lid in all switches that route adaptively, since
+ * most of the work is the same. Each subnet may have a node with the LID.
+ * False: no memory. */
+static bool fill_groups(struct vb_fab_net *net, uint16_t lid, vb_time now)
+{
+	uint8_t *hops = malloc(net->nodes);
+	const struct vb_fab_node **queue =
+		reallocarray(NULL, net->nodes, sizeof(*queue));
+	bool done = hops && queue;
+
+	if (done)
+		fill_reached(net, lid, NULL, now);
+	for (uint32_t i = 0; done && i < net->nodes; i++) {
+		int port = port_of_lid(net->node[i], lid);
+
+		if (port < 0)
+			continue;
+		measure_hops(net, net->node[i], (unsigned)port, hops, queue);
+		fill_reached(net, lid, hops, now);
 	}
 	free(hops);
 	free(queue);

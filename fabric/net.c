@@ -8,6 +8,7 @@
 
 #include "fabric/adaptive.h"
 #include "fabric/congest.h"
+#include "fabric/hops.h"
 
 /* the longest send queue of a VL, in blocks of 64 bytes */
 #define SEND_BLOCKS_MOST 2048
@@ -111,6 +112,7 @@ static void free_queues(struct vb_fab_net *net, struct vb_fab_end *e)
 {
 	e->port->phys = FAB_DISABLED;
 	free_queue(net, &e->wire);
+	fab_hops_free(e);
 	for (unsigned vl = 0; vl < VB_FAB_VLS; vl++) {
 		free_queue(net, &e->lane[vl].items);
 		free_queue(net, &e->held[vl]);

@@ -12,6 +12,7 @@
 #define FABRIC_NET_H
 
 #include "fabric/node.h"
+#include "wire/gid.h"
 
 struct vb_fab_net;
 
@@ -29,8 +30,8 @@ enum vb_fab_taken {
 
 enum vb_fab_event {
 	FAB_EV_STATE, /* the port's state (port->state) has changed */
-	/* trap 129 is due: the damaged packets that came exceed the good ones by
-	 * more than LocalPhyErrors (fabric/threshold.h) */
+	/* trap 129 is due: the damaged packets that came exceed the good ones
+	 * by more than LocalPhyErrors (fabric/threshold.h) */
 	FAB_EV_INTEGRITY,
 	/* trap 130 is due: frames came for which the buffer had no room, in
 	 * OverrunErrors periods of flow control updates in a row */
@@ -46,6 +47,10 @@ enum vb_fab_event {
 	 * again. The owner tells the other process; nothing leaves by on_far()
 	 * before vb_fab_far_ready(). */
 	FAB_EV_FAR,
+	/* A router needs the path from this port to the GID @dgid. The owner
+	 * asks the port's subnet administrator and ends with vb_fab_path_is().
+	 */
+	FAB_EV_PATH,
 };
 
 struct vb_fab_event_info {
@@ -58,6 +63,9 @@ struct vb_fab_event_info {
 	/* of FAB_EV_PKEY: the discarded frame, LRH to ICRC */
 	const uint8_t *frame;
 	size_t len;
+	/* of FAB_EV_PATH: the destination, and the number of the question */
+	struct vb_gid dgid;
+	uint32_t question;
 };
 
 /* Which way a frame goes that on_wire() shows. */
@@ -239,6 +247,15 @@ void vb_fab_watch(struct vb_fab_node *node, uint8_t port, bool on);
  * hand out the frames to which on_local() said FAB_HELD. */
 void vb_fab_resume(struct vb_fab_net *net, struct vb_fab_node *node,
 		   uint8_t port, vb_time now);
+
+/* Answer the question @question of the router @node, which FAB_EV_PATH asked.
+ * @path counts if @answer is PATH_KNOWN. The frames that wait for the answer
+ * leave, or are dropped, at the time of the network's latest event. Without an
+ * answer a path that the router knows stays as it is. Does nothing if the
+ * question is answered already. Callbacks may call this. */
+void vb_fab_path_is(struct vb_fab_net *net, struct vb_fab_node *node,
+		    uint32_t question, enum vb_fab_answer answer,
+		    const struct vb_fab_path *path);
 
 /* Count the waits of a port that still last, up to @now, in its XmitWait
  * counters. Otherwise a wait is counted only when it ends. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Makes nodes, and translates the codes of PortInfo and SwitchInfo. */
-#include "fabric/node.h"
+#include "fabric/router.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -165,7 +165,8 @@ static bool fill_ports(struct vb_fab_node *n, const struct vb_fab_node_spec *s)
 
 		if (!fill_port(p, s))
 			return false;
-		p->guid = p->guids[0] = s->guid + (s->kind == FAB_CA ? i : 0);
+		p->guid = p->guids[0] =
+			s->guid + (s->kind == FAB_SWITCH ? 0 : i);
 	}
 	if (s->kind == FAB_SWITCH) {
 		n->port[0].state = FAB_ACTIVE;
@@ -199,6 +200,14 @@ static bool fill_switch(struct vb_fab_node *n, const struct vb_fab_node_spec *s)
 	for (size_t i = 0; i < pairs; i++)
 		fill_sl2vl(sw->sl2vl + i * VB_FAB_SLS, s->vl_cap);
 	return true;
+}
+
+static bool fill_router(struct vb_fab_node *n, const struct vb_fab_node_spec *s)
+{
+	n->router = calloc(1, sizeof(*n->router));
+	if (n->router)
+		n->router->latency_ns = s->latency_ns;
+	return n->router;
 }
 
 #define DEFAULT(field, value)                                                  \
@@ -243,7 +252,8 @@ struct vb_fab_node *vb_fab_node_create(const struct vb_fab_node_spec *spec)
 	memcpy(n->desc, s.desc, strnlen(s.desc, sizeof(n->desc)));
 	n->port = calloc(s.ports + 1u, sizeof(*n->port));
 	if (!n->port || !fill_ports(n, &s) ||
-	    (s.kind == FAB_SWITCH && !fill_switch(n, &s))) {
+	    (s.kind == FAB_SWITCH && !fill_switch(n, &s)) ||
+	    (s.kind == FAB_ROUTER && !fill_router(n, &s))) {
 		vb_fab_node_destroy(n);
 		return NULL;
 	}
@@ -262,5 +272,6 @@ void vb_fab_node_destroy(struct vb_fab_node *n)
 	free(n->sw.random);
 	free(n->sw.mcast);
 	free(n->sw.sl2vl);
+	free(n->router);
 	free(n);
 }

@@ -324,6 +324,21 @@ struct vb_fab_port {
 	struct vb_fab_end *end;
 };
 
+/* What became of a router's question about a path. */
+enum vb_fab_answer {
+	PATH_KNOWN,
+	PATH_NONE, /* the subnet administrator says that there is none */
+	PATH_UNANSWERED, /* nobody could be asked, or no answer came */
+};
+
+/* A path of a router into the next subnet, as its subnet administrator knows
+ * it. */
+struct vb_fab_path {
+	uint16_t dlid; /* a unicast LID: the destination's, or a router's */
+	uint8_t sl;    /* 4 bits */
+	uint8_t mtu;   /* the code of the path's MTU, 1..5 */
+};
+
 /* One entry of a random forwarding table: 2^lmc LIDs from @lid. */
 struct vb_fab_random {
 	uint16_t lid;
@@ -401,6 +416,8 @@ struct vb_fab_node {
 	/* the ports, @ports + 1 of them; an adapter does not use [0] */
 	struct vb_fab_port *port;
 	struct vb_fab_switch sw;
+	/* what only a router has (fabric/router.h); NULL in other nodes */
+	struct vb_fab_router *router;
 	/* the node's index in the network, set by vb_fab_add() */
 	uint32_t index;
 	void *mgmt; /* state of the node's management agents (mgmt/nodes.c) */
@@ -410,8 +427,8 @@ struct vb_fab_node {
  * the default, which stands in brackets. */
 struct vb_fab_node_spec {
 	uint8_t kind, ports;
-	/* NodeGUID, which has no default; port p of an adapter gets the GUID +
-	 * p */
+	/* NodeGUID, which has no default; port p of an adapter or router gets
+	 * the GUID + p */
 	uint64_t guid;
 	const char *desc; /* NodeDescription, cut at 64 bytes [empty] */
 	/* entries of the linear table [0xc000; none if @random_cap is given] */
@@ -426,7 +443,8 @@ struct vb_fab_node_spec {
 	 * speed] */
 	uint8_t width, speed, speed_ext;
 	bool store_and_forward;
-	uint32_t latency_ns; /* latency of a switch in nanoseconds [100] */
+	/* latency of a switch or router in nanoseconds [100] */
+	uint32_t latency_ns;
 };
 
 /*

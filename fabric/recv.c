@@ -6,6 +6,7 @@
 
 #include "fabric/adaptive.h"
 #include "fabric/congest.h"
+#include "fabric/hops.h"
 
 static bool cuts_through(const struct vb_fab_node *n)
 {
@@ -294,7 +295,7 @@ static void accept_frame(struct vb_fab_end *e, struct item *it, vb_time now)
 		fab_state_by_link(e, FAB_ACTIVE);
 	if (e->node->kind == FAB_SWITCH)
 		fab_relay(e, it, now);
-	else
+	else if (e->node->kind == FAB_CA || !fab_router_take(e, it, now))
 		deliver(e, it, now);
 }
 

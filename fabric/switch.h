@@ -30,6 +30,15 @@ enum vb_fab_drop {
 	DROP_NO_ROUTE,
 	DROP_LOOP,
 	DROP_SL, /* SL2VL maps the frame's SL to no usable VL */
+	/* A router finds the errors below (fabric/router.h). */
+	DROP_NO_GRH, /* the frame is raw, or for a LID that this port lacks */
+	DROP_GRH,    /* version, length or next header of the GRH is wrong */
+	/* a GID is link-local or of a group, which stay in their subnet */
+	DROP_SCOPE,
+	DROP_HOP_LIMIT, /* the frame may pass no further router */
+	DROP_NO_PREFIX, /* no port leads to the subnet of the DGID */
+	DROP_NO_PATH,	/* the next subnet has no path to the DGID */
+	DROP_UNASKED,	/* too many frames wait for answers about paths */
 	/* The checks of the output port find the errors below. */
 	DROP_PKEY_OUT,
 	DROP_RAW_OUT,
@@ -42,6 +51,7 @@ enum vb_fab_drop {
  * detail counter grows. */
 struct vb_fab_drop_row {
 	enum vb_fab_counter count, detail;
+	const char *name; /* a word for people and JSON */
 };
 extern const struct vb_fab_drop_row vb_fab_drops[DROPS];
 

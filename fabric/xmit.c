@@ -135,7 +135,7 @@ static vb_time later(vb_time t, vb_time span)
 
 /* Returns the time at which the lane must discard its first item as too old,
  * and the counter that grows then. Only switches have these limits (IBA
- * 18.2.5.4), and VL15 has none. */
+ * 18.2.5.4), routers have that of HOQLife, and VL15 has none. */
 static vb_time deadline(const struct vb_fab_end *e, unsigned vl,
 			enum vb_fab_counter *why)
 {
@@ -144,11 +144,13 @@ static vb_time deadline(const struct vb_fab_end *e, unsigned vl,
 	vb_time life, hoq;
 
 	*why = FAB_XMIT_HOQ;
-	if (e->node->kind != FAB_SWITCH || vl == VB_VL_MGMT)
+	if (e->node->kind == FAB_CA || vl == VB_VL_MGMT)
 		return VB_NEVER;
 	if (l->stalled > l->since)
 		return l->since;
-	life = later(it->entered, vb_fab_life_ns(e->node->sw.life));
+	life = e->node->kind == FAB_SWITCH
+		       ? later(it->entered, vb_fab_life_ns(e->node->sw.life))
+		       : VB_NEVER;
 	hoq = later(VB_MAX(l->since, it->head),
 		    vb_fab_life_ns(e->port->hoq_life));
 	if (life <= hoq)

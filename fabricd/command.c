@@ -122,6 +122,7 @@ static int retune_node(struct command *c, struct vb_fab_node *n,
 		return rc;
 	for (unsigned p = 1; spec->unit && p <= n->ports; p++)
 		vb_fabricd_verbs_changed(c->f, n, (uint8_t)p);
+	vb_fabricd_set_routes(n, spec);
 	if (spec->latency_ns)
 		n->sw.latency_ns = spec->latency_ns;
 	n->sw.store_and_forward = spec->store_and_forward;
@@ -144,6 +145,8 @@ static int do_node(struct command *c)
 	for (unsigned i = 2; i < c->count && !rc; i++)
 		rc = vb_topo_node_spec(c->words[i], t->kind, true, &spec,
 				       c->error);
+	if (!rc)
+		rc = vb_topo_check_routes(&spec, t->ports, c->error);
 	if (!rc)
 		rc = retune_node(c, n, &spec);
 	if (rc) {
@@ -246,6 +249,33 @@ static void show_port(const struct command *c, const struct vb_fab_node *n,
 	fputc('\n', c->to);
 }
 
+/* Write how many frames a router has forwarded, and how many not, by the
+ * reason. */
+static void show_router(const struct command *c, const struct vb_fab_router *r)
+{
+	fprintf(c->to, ", %ju frames forwarded", (uintmax_t)r->routed);
+	for (unsigned i = 0; i < DROPS; i++)
+		if (r->dropped[i])
+			fprintf(c->to, ", %ju dropped (%s)",
+				(uintmax_t)r->dropped[i], vb_fab_drops[i].name);
+}
+
+static void json_router(const struct command *c, const struct vb_fab_router *r)
+{
+	const char *comma = "";
+
+	fprintf(c->to, "\"forwarded\": %ju, \"dropped\": {",
+		(uintmax_t)r->routed);
+	for (unsigned i = 0; i < DROPS; i++) {
+		if (!r->dropped[i])
+			continue;
+		fprintf(c->to, "%s\"%s\": %ju", comma, vb_fab_drops[i].name,
+			(uintmax_t)r->dropped[i]);
+		comma = ", ";
+	}
+	fputs("}, ", c->to);
+}
+
 static void show_text(const struct command *c)
 {
 	for (uint32_t i = 0; i < vb_fab_nodes(c->f->net); i++) {
@@ -259,6 +289,8 @@ static void show_text(const struct command *c)
 		if (controllers_of(&c->f->topo->nodes[i]))
 			fprintf(c->to, ", target, %u I/O controllers",
 				controllers_of(&c->f->topo->nodes[i]));
+		if (n->router)
+			show_router(c, n->router);
 		fputc('\n', c->to);
 		for (unsigned p = 1; p <= n->ports; p++)
 			show_port(c, n, p);
@@ -369,9 +401,12 @@ static void show_json(const struct command *c)
 		vb_fabricd_put_string(c->to, c->f->topo->nodes[i].desc);
 		fprintf(c->to,
 			", \"guid\": \"%#jx\", \"lid\": %u, "
-			"\"controllers\": %u, \"ports\": [",
+			"\"controllers\": %u, ",
 			(uintmax_t)n->guid, lid_of(n),
 			controllers_of(&c->f->topo->nodes[i]));
+		if (n->router)
+			json_router(c, n->router);
+		fputs("\"ports\": [", c->to);
 		for (unsigned p = 1; p <= n->ports; p++)
 			json_port(c, n, p, &any);
 		fputs("]}", c->to);

@@ -23,7 +23,8 @@ struct fd_path {
 };
 
 /* Follow the switches' forwarding tables from one LID to another; @text is
- * "FROM:TO", such as "5:6". Sets *@w to the nodes that a frame passes. Returns
+ * "FROM:TO", such as "5:6"; FROM may be a node, for LIDs are not the same in
+ * each subnet. Sets *@w to the nodes that a frame passes. Returns
  * 0; -EINVAL: no port has the LID, or the tables do not lead to it, and @error
  * says where they end. */
 int vb_fabricd_path(const struct vb_fabricd *f, const char *text,

@@ -18,6 +18,7 @@
 #include "base/prompt.h"
 #include "base/rand.h"
 #include "engine/fabric_path.h"
+#include "fabric/router.h"
 #include "fabricd/capture.h"
 #include "wire/smp.h"
 
@@ -93,6 +94,10 @@ static void on_event(void *arg, struct vb_fab_node *node, uint8_t port,
 	case FAB_EV_FAR:
 		vb_fabricd_far_changed(f, node, port, now);
 		break;
+	case FAB_EV_PATH:
+		vb_mgmt_ask_path(f->mgmt, node, port, &i->dgid, i->question,
+				 now);
+		break;
 	case FAB_EV_ROOM:
 		vb_mgmt_room(f->mgmt, node, port, now);
 		vb_fabricd_verbs_room(f, node, port, now);
@@ -137,6 +142,14 @@ static void port_configured(void *arg, struct vb_fab_node *node, uint8_t port)
 	vb_fabricd_verbs_changed(arg, node, port);
 }
 
+static void path_is(void *arg, struct vb_fab_node *node, uint32_t question,
+		    enum vb_fab_answer answer, const struct vb_fab_path *path)
+{
+	struct vb_fabricd *f = arg;
+
+	vb_fab_path_is(f->net, node, question, answer, path);
+}
+
 static void count_port_waits(void *arg, struct vb_fab_node *node, uint8_t port,
 			     vb_time now)
 {
@@ -179,6 +192,14 @@ static void fill_node(struct vb_fab_node *n, const struct vb_topo_node *t)
 	}
 }
 
+void vb_fabricd_set_routes(struct vb_fab_node *n, const struct vb_topo_spec *s)
+{
+	if (!n->router || !s->routes)
+		return;
+	n->router->routes = s->routes->count;
+	memcpy(n->router->route, s->routes->route, sizeof(n->router->route));
+}
+
 int vb_fabricd_add_node(struct vb_fabricd *f, const struct vb_topo_node *t)
 {
 	const struct vb_fab_node_spec spec = {
@@ -200,6 +221,7 @@ int vb_fabricd_add_node(struct vb_fabricd *f, const struct vb_topo_node *t)
 	if (!n)
 		return -ENOMEM;
 	fill_node(n, t);
+	vb_fabricd_set_routes(n, &t->spec);
 	if (vb_mgmt_add(f->mgmt, n)) {
 		vb_fab_node_destroy(n);
 		return -ENOMEM;
@@ -253,6 +275,7 @@ static int build(struct vb_fabricd *f)
 		.count_waits = count_port_waits,
 		.deliver = vb_fabricd_deliver,
 		.configured = port_configured,
+		.path_is = path_is,
 		.arg = f,
 	};
 	vb_time now = vb_clock_read();
@@ -381,7 +404,7 @@ struct vb_fabricd *vb_fabricd_create(struct vb_topo *topo, const char *name,
 
 void vb_fabricd_destroy(struct vb_fabricd *f)
 {
-	vb_fabricd_end_manager(f);
+	vb_fabricd_end_managers(f);
 	vb_fabricd_close_clients(f);
 	vb_fabricd_issm_close(f);
 	vb_fabricd_verbs_free(f);
@@ -543,7 +566,7 @@ static int see_manager_off(struct vb_fabricd *f)
 	const struct stop_watch nothing = { .seen = false };
 
 	f->ended = false;
-	if (!vb_fabricd_stop_manager(f))
+	if (!vb_fabricd_stop_managers(f))
 		return 0;
 	vb_fabric_remove(f->dir);
 	return serve_until(f, &nothing, vb_clock_read() + MANAGER_ENDS);

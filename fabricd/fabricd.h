@@ -21,16 +21,17 @@ struct vb_fabricd;
 struct vb_fabricd *vb_fabricd_create(struct vb_topo *topo, const char *name,
 				     char error[VB_TOPO_ERROR]);
 /* Let the fabric end by itself when no program has been connected for @linger.
- * The subnet manager of vb_fabricd_manage() does not count as a program. */
+ * The subnet managers of vb_fabricd_manage() do not count as programs. */
 void vb_fabricd_linger(struct vb_fabricd *f, vb_time linger);
 /* Write to @path where opensm is: in a directory of PATH or in one for
  * administrators. False: opensm is not installed. */
 VB_MUST_CHECK bool vb_fabricd_find_opensm(char path[PATH_MAX]);
-/* Start the program @opensm as the subnet manager, in a switch, or in an
- * adapter if there is no switch, by `@self run`. The process starts opensm
- * again when it dies, and ends it with the fabric. @log: where this writes the
- * name of opensm's log, which is the fabric's directory with ".log" behind it.
- * Returns 0; or -EINVAL and @error. */
+/* Start the program @opensm as the subnet manager of each subnet, in a switch,
+ * or in an adapter if there is no switch, by `@self run`. The process starts
+ * opensm again when it dies, and ends it with the fabric. @log: where this
+ * writes the name of the log of the first subnet's opensm, which is the
+ * fabric's directory with ".log" behind it; that of the second one has
+ * "-2.log", and so on. Returns 0; or -EINVAL and @error. */
 VB_MUST_CHECK int vb_fabricd_manage(struct vb_fabricd *f, const char *self,
 				    const char *opensm, char log[PATH_MAX],
 				    char error[VB_TOPO_ERROR]);

@@ -29,7 +29,8 @@ struct fd_later {
 	struct vb_timer timer;
 	void (*fire)(struct fd_later *l, vb_time now);
 };
-#define VB_FABRICD_LATERS 3 /* most timers that are set at a time */
+/* most timers that are set at a time, without one for each subnet manager */
+#define VB_FABRICD_LATERS 2
 
 struct fd_host;
 struct fd_manager;
@@ -82,9 +83,9 @@ struct vb_fabricd {
 	bool ended; /* the fabric has been idle for @linger and is to end */
 	struct vb_timers due;
 	struct vb_chain *hosts; /* list of the hosts that have joined */
-	/* the subnet manager that the fabric has started; NULL: it was not
-	 * asked to */
-	struct fd_manager *manager;
+	/* list of the subnet managers that the fabric has started, one for
+	 * each subnet; NULL: it was not asked to */
+	struct fd_manager *managers;
 	struct vb_chain *issms;
 	struct vb_chain *remotes; /* list of the links to other processes */
 	struct vb_chain *captures;
@@ -106,6 +107,8 @@ void vb_fabricd_unwatch(struct vb_fabricd *f, struct fd_watch *w);
 /* Add the node @t, the last one of the topology, to the network and to the
  * management. Returns 0, or -errno, and then nothing has changed. */
 int vb_fabricd_add_node(struct vb_fabricd *f, const struct vb_topo_node *t);
+/* Give a router the routes of @s; does nothing to other nodes. */
+void vb_fabricd_set_routes(struct vb_fab_node *n, const struct vb_topo_spec *s);
 
 /* Functions of fabricd/due.c. */
 void vb_fabricd_later_init(struct fd_later *l,
@@ -131,17 +134,17 @@ int vb_fabricd_join(struct vb_fabricd *f, struct fd_host **host,
 void vb_fabricd_leave(struct fd_host *host, vb_time now);
 void vb_fabricd_free_hosts(struct vb_fabricd *f);
 
-/* fabricd/manager.c: the subnet manager that the fabric has started. True if
- * there is one and it has not been given up. */
+/* fabricd/manager.c: the subnet managers that the fabric has started. True if
+ * there are some and none has been given up. */
 bool vb_fabricd_is_managed(const struct vb_fabricd *f);
-/* True if @pid is the subnet manager's process. */
+/* True if @pid is a subnet manager's process. */
 bool vb_fabricd_is_manager(const struct vb_fabricd *f, pid_t pid);
-/* Ask the subnet manager to end. When it has ended, f->ended becomes true.
- * False: it does not run. */
-bool vb_fabricd_stop_manager(struct vb_fabricd *f);
-/* Kill the subnet manager if it still runs, and remove its files but for its
- * log. */
-void vb_fabricd_end_manager(struct vb_fabricd *f);
+/* Ask the subnet managers to end. When all have ended, f->ended becomes true.
+ * False: none runs. */
+bool vb_fabricd_stop_managers(struct vb_fabricd *f);
+/* Kill the subnet managers that still run, and remove their files but for their
+ * logs. */
+void vb_fabricd_end_managers(struct vb_fabricd *f);
 
 /* Functions of fabricd/query.c. */
 /* True if the node has a management agent at @port: an adapter has one at each

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The subnet manager that a fabric starts by itself: opensm, in a switch if
- * there is a switch. The fabric starts opensm by `verbena run`, with caches,
- * configuration and log of its own. The kernel kills opensm when this
- * process dies.
+ * The subnet managers that a fabric starts by itself: opensm, one in each
+ * subnet, in a switch if there is a switch. The fabric starts opensm by
+ * `verbena run`, with caches, configuration and log of its own. The kernel
+ * kills opensm when this process dies.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -22,6 +22,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "fabricd/fabricd_priv.h"
+#include "fabricd/subnets.h"
 #include "fabricd/topology_priv.h"
 
 #define PROGRAM "opensm"
@@ -35,6 +36,8 @@
 #define FIRST_PAUSE (200 * VB_MSEC)
 
 struct fd_manager {
+	struct fd_manager *next; /* the manager of the next subnet */
+	unsigned subnet;	 /* from 1 on */
 	/* watches a pidfd of opensm; fd -1: opensm does not run */
 	struct fd_watch watch;
 	struct fd_later again;
@@ -47,6 +50,7 @@ struct fd_manager {
 	bool stopping;
 	char self[PATH_MAX], opensm[PATH_MAX], place[256];
 	char files[PATH_MAX], config[PATH_MAX], log[PATH_MAX];
+	char routes[PATH_MAX]; /* the file of opensm's prefix routes */
 };
 
 /* opensm's configuration, as far as it differs from opensm's defaults. The
@@ -84,47 +88,58 @@ bool vb_fabricd_find_opensm(char path[PATH_MAX])
 	       find_in("/usr/local/sbin:/usr/sbin:/sbin", path);
 }
 
-/* Choose the node for opensm: the first switch, or else the first adapter,
- * whose id may stand in a list of places. NULL: there is no such node. */
-static const struct vb_topo_node *choose_node(const struct vb_topo *t)
-{
-	const struct vb_topo_node *found = NULL;
-
-	for (uint32_t i = 0; i < t->count; i++) {
-		const struct vb_topo_node *n = &t->nodes[i];
-
-		if (strchr(n->id, ',') || n->kind == FAB_ROUTER)
-			continue;
-		if (n->kind == FAB_SWITCH)
-			return n;
-		found = found ? found : n;
-	}
-	return found;
-}
-
 /* --- opensm's files --- */
 
-static int write_config(const struct fd_manager *m)
+static int write_config(const struct fd_manager *m, const struct vb_subnets *s)
 {
 	FILE *to = fopen(m->config, "we");
 
 	if (!to)
 		return -errno;
 	fputs(config_text, to);
+	if (s->routed)
+		fprintf(to, "subnet_prefix %#jx\nprefix_routes_file %s\n",
+			(uintmax_t)(VB_SUBNETS_PREFIX + m->subnet - 1),
+			m->routes);
 	return fclose(to) ? -errno : 0;
+}
+
+static int write_routes(const struct fd_manager *m, const struct vb_subnets *s)
+{
+	FILE *to = fopen(m->routes, "we");
+
+	if (!to)
+		return -errno;
+	vb_subnets_put_routes(s, m->subnet, to);
+	return fclose(to) ? -errno : 0;
+}
+
+/* Name the files of opensm. Those of the first subnet have no number. */
+static bool name_files(struct fd_manager *m)
+{
+	const char *dir = m->f->dir;
+	char number[16] = "", behind[16] = "";
+
+	if (m->subnet > 1) {
+		snprintf(number, sizeof(number), "%u", m->subnet);
+		snprintf(behind, sizeof(behind), "-%u", m->subnet);
+	}
+	return snprintf(m->files, PATH_MAX, "%s/" FILES "%s", dir, number) <
+		       PATH_MAX &&
+	       snprintf(m->config, PATH_MAX, "%s/" FILES "%s/opensm.conf", dir,
+			number) < PATH_MAX &&
+	       snprintf(m->routes, PATH_MAX, "%s/" FILES "%s/prefix-routes",
+			dir, number) < PATH_MAX &&
+	       snprintf(m->log, PATH_MAX, "%s%s.log", dir, behind) < PATH_MAX;
 }
 
 /* Make the directory and the files for opensm. The log of an earlier fabric is
  * emptied. */
-static int make_files(struct fd_manager *m)
+static int make_files(struct fd_manager *m, const struct vb_subnets *s)
 {
-	const char *dir = m->f->dir;
-	int log;
+	int log, rc;
 
-	if (snprintf(m->files, PATH_MAX, "%s/" FILES, dir) >= PATH_MAX ||
-	    snprintf(m->config, PATH_MAX, "%s/" FILES "/opensm.conf", dir) >=
-		    PATH_MAX ||
-	    snprintf(m->log, PATH_MAX, "%s.log", dir) >= PATH_MAX)
+	if (!name_files(m))
 		return -ENAMETOOLONG;
 	if (mkdir(m->files, 0700) < 0 && errno != EEXIST)
 		return -errno;
@@ -133,7 +148,8 @@ static int make_files(struct fd_manager *m)
 	if (log < 0)
 		return -errno;
 	close(log);
-	return write_config(m);
+	rc = write_config(m, s);
+	return rc ? rc : write_routes(m, s);
 }
 
 static void remove_files(const struct fd_manager *m)
@@ -231,6 +247,14 @@ static void say_end(const struct fd_manager *m, int status)
 		       WEXITSTATUS(status), m->log);
 }
 
+static bool is_any_running(const struct vb_fabricd *f)
+{
+	for (const struct fd_manager *m = f->managers; m; m = m->next)
+		if (m->pid > 0)
+			return true;
+	return false;
+}
+
 static void manager_ended(struct fd_watch *w, uint32_t events, vb_time now)
 {
 	struct fd_manager *m = VB_CONTAINER_OF(w, struct fd_manager, watch);
@@ -242,7 +266,7 @@ static void manager_ended(struct fd_watch *w, uint32_t events, vb_time now)
 	w->fd = -1;
 	m->pid = 0;
 	if (m->stopping) {
-		m->f->ended = true;
+		m->f->ended = !is_any_running(m->f);
 		return;
 	}
 	say_end(m, status);
@@ -258,32 +282,34 @@ static void manager_ended(struct fd_watch *w, uint32_t events, vb_time now)
 
 bool vb_fabricd_is_managed(const struct vb_fabricd *f)
 {
-	return f->manager && f->manager->deaths <= DEATHS_MOST;
+	for (const struct fd_manager *m = f->managers; m; m = m->next)
+		if (m->deaths > DEATHS_MOST)
+			return false;
+	return f->managers;
 }
 
 bool vb_fabricd_is_manager(const struct vb_fabricd *f, pid_t pid)
 {
-	return f->manager && pid > 0 && f->manager->pid == pid;
+	for (const struct fd_manager *m = f->managers; m; m = m->next)
+		if (pid > 0 && m->pid == pid)
+			return true;
+	return false;
 }
 
-bool vb_fabricd_stop_manager(struct vb_fabricd *f)
+bool vb_fabricd_stop_managers(struct vb_fabricd *f)
 {
-	struct fd_manager *m = f->manager;
+	bool any = false;
 
-	if (!m)
-		return false;
-	m->stopping = true;
-	vb_fabricd_never(f, &m->again);
-	return m->pid > 0 && kill(m->pid, SIGTERM) == 0;
+	for (struct fd_manager *m = f->managers; m; m = m->next) {
+		m->stopping = true;
+		vb_fabricd_never(f, &m->again);
+		any |= m->pid > 0 && kill(m->pid, SIGTERM) == 0;
+	}
+	return any;
 }
 
-void vb_fabricd_end_manager(struct vb_fabricd *f)
+static void end_one_manager(struct vb_fabricd *f, struct fd_manager *m)
 {
-	struct fd_manager *m = f->manager;
-
-	if (!m)
-		return;
-	f->manager = NULL;
 	vb_fabricd_never(f, &m->again);
 	if (m->pid > 0) {
 		kill(m->pid, SIGKILL);
@@ -295,10 +321,20 @@ void vb_fabricd_end_manager(struct vb_fabricd *f)
 	free(m);
 }
 
-static int fill_manager(struct fd_manager *m, const char *self,
-			const char *opensm, char *error)
+void vb_fabricd_end_managers(struct vb_fabricd *f)
 {
-	const struct vb_topo_node *n = choose_node(m->f->topo);
+	while (f->managers) {
+		struct fd_manager *m = f->managers;
+
+		f->managers = m->next;
+		end_one_manager(f, m);
+	}
+}
+
+static int fill_manager(struct fd_manager *m, const struct vb_subnets *s,
+			const char *self, const char *opensm, char *error)
+{
+	const struct vb_topo_node *n = vb_subnets_manager(s, m->subnet);
 	int rc;
 
 	if (!n)
@@ -306,7 +342,7 @@ static int fill_manager(struct fd_manager *m, const char *self,
 	snprintf(m->self, PATH_MAX, "%s", self);
 	snprintf(m->opensm, PATH_MAX, "%s", opensm);
 	snprintf(m->place, sizeof(m->place), "ib:%s/%s", m->f->name, n->id);
-	rc = make_files(m);
+	rc = make_files(m, s);
 	if (!rc)
 		rc = start_manager(m);
 	return rc ? vb_topo_fail(error, "cannot start %.300s: %s", opensm,
@@ -314,23 +350,58 @@ static int fill_manager(struct fd_manager *m, const char *self,
 		  : 0;
 }
 
-int vb_fabricd_manage(struct vb_fabricd *f, const char *self,
-		      const char *opensm, char log[PATH_MAX],
-		      char error[VB_TOPO_ERROR])
+/* Add the manager of @subnet behind *@last. */
+static struct fd_manager *add_manager(struct vb_fabricd *f, unsigned subnet,
+				      struct fd_manager **last)
 {
 	struct fd_manager *m = calloc(1, sizeof(*m));
 
 	if (!m)
-		return vb_topo_fail(error, "no memory");
+		return NULL;
 	m->f = f;
+	m->subnet = subnet;
 	m->watch.fd = -1;
 	m->watch.ready = manager_ended;
 	vb_fabricd_later_init(&m->again, start_again);
-	f->manager = m;
-	if (fill_manager(m, self, opensm, error)) {
-		vb_fabricd_end_manager(f);
+	*last = m;
+	return m;
+}
+
+static int start_managers(struct vb_fabricd *f, const struct vb_subnets *s,
+			  const char *self, const char *opensm, char *error)
+{
+	struct fd_manager **last = &f->managers;
+
+	if (vb_timers_reserve(&f->due, VB_FABRICD_LATERS + s->count))
+		return vb_topo_fail(error, "no memory");
+	for (unsigned subnet = 1; subnet <= s->count; subnet++) {
+		struct fd_manager *m = add_manager(f, subnet, last);
+
+		if (!m)
+			return vb_topo_fail(error, "no memory");
+		if (fill_manager(m, s, self, opensm, error))
+			return -EINVAL;
+		last = &m->next;
+	}
+	return s->count ? 0
+			: vb_topo_fail(error,
+				       "no node can have a subnet manager");
+}
+
+int vb_fabricd_manage(struct vb_fabricd *f, const char *self,
+		      const char *opensm, char log[PATH_MAX],
+		      char error[VB_TOPO_ERROR])
+{
+	struct vb_subnets s;
+	int rc = vb_subnets_find(f->topo, &s, error);
+
+	if (!rc)
+		rc = start_managers(f, &s, self, opensm, error);
+	vb_subnets_free(&s);
+	if (rc) {
+		vb_fabricd_end_managers(f);
 		return -EINVAL;
 	}
-	snprintf(log, PATH_MAX, "%s", m->log);
+	snprintf(log, PATH_MAX, "%s", f->managers->log);
 	return 0;
 }

@@ -13,35 +13,63 @@ static bool port_has(const struct vb_fab_port *p, unsigned lid)
 	return p->lid && lid >= p->lid && lid < p->lid + (1u << p->lmc);
 }
 
-/* Returns the node that has the LID, and sets *@port to the port that has it; a
- * switch has its LID at port 0. NULL: no port has the LID. */
-static struct vb_fab_node *find_lid(const struct vb_fabricd *f, unsigned lid,
-				    uint8_t *port)
+/* Returns the port of the node that has the LID; a switch has its LID at port
+ * 0. -1: the node has it not. */
+static int port_with(const struct vb_fab_node *n, unsigned lid)
 {
-	for (uint32_t i = 0; i < vb_fab_nodes(f->net); i++) {
-		struct vb_fab_node *n = vb_fab_node(f->net, i);
-		unsigned last = n->kind == FAB_SWITCH ? 0 : n->ports;
+	unsigned last = n->kind == FAB_SWITCH ? 0 : n->ports;
 
-		for (unsigned p = n->kind == FAB_SWITCH ? 0 : 1; p <= last; p++)
-			if (port_has(&n->port[p], lid)) {
-				*port = (uint8_t)p;
-				return n;
-			}
-	}
-	return NULL;
+	for (unsigned p = n->kind == FAB_SWITCH ? 0 : 1; p <= last; p++)
+		if (port_has(&n->port[p], lid))
+			return (int)p;
+	return -1;
 }
 
-static bool read_lids(const char *text, struct fd_path *w)
+/* Has the way come to the node that has the LID? LIDs of other subnets do not
+ * count. */
+static bool is_end(const struct hop *h, uint16_t lid)
 {
-	unsigned from, to;
+	const struct vb_fab_node *n = h->node;
+	unsigned own = n->kind == FAB_SWITCH ? 0 : h->in ? h->in : h->out;
+
+	return port_has(&n->port[own], lid);
+}
+
+static bool read_lid(const char *text, size_t len, uint16_t *lid)
+{
+	char digits[8] = "";
+	unsigned v;
 	int end = 0;
 
-	if (sscanf(text, "%u:%u%n", &from, &to, &end) != 2 || text[end] ||
-	    from < 1 || from >= VB_FAB_LIDS || to < 1 || to >= VB_FAB_LIDS)
+	if (len >= sizeof(digits))
 		return false;
-	w->from = (uint16_t)from;
-	w->to = (uint16_t)to;
+	memcpy(digits, text, len);
+	if (sscanf(digits, "%u%n", &v, &end) != 1 || digits[end] || v < 1 ||
+	    v >= VB_FAB_LIDS)
+		return false;
+	*lid = (uint16_t)v;
 	return true;
+}
+
+/* Read "LID:LID" or "NODE:LID"; *@from: the node, or NULL. False: @text is
+ * neither. */
+static bool read_ends(const struct vb_fabricd *f, const char *text,
+		      struct fd_path *w, struct vb_fab_node **from)
+{
+	const char *colon = strrchr(text, ':');
+	char name[VB_TOPO_ID];
+	size_t len = colon ? (size_t)(colon - text) : 0;
+
+	*from = NULL;
+	if (!colon || !read_lid(colon + 1, strlen(colon + 1), &w->to) ||
+	    len >= sizeof(name))
+		return false;
+	if (read_lid(text, len, &w->from))
+		return true;
+	memcpy(name, text, len);
+	name[len] = '\0';
+	*from = vb_fabricd_node(f, name);
+	return *from;
 }
 
 static const char *desc_of(const struct vb_fabricd *f,
@@ -63,14 +91,13 @@ static unsigned forwards_by(const struct vb_fab_node *sw, uint16_t lid)
 
 /* Add the node behind the last hop to the way. Returns 1: the way goes on; 0:
  * the last hop has the LID; -EINVAL and @error: the way ends before. */
-static int walk_on(const struct vb_fabricd *f, struct fd_path *w,
-		   const struct vb_fab_node *end, char *error)
+static int walk_on(const struct vb_fabricd *f, struct fd_path *w, char *error)
 {
 	struct hop *h = &w->hop[w->count - 1];
 	struct vb_fab_node *peer;
 	uint8_t in;
 
-	if (h->node == end)
+	if (is_end(h, w->to))
 		return 0;
 	if (h->node->kind == FAB_SWITCH) {
 		unsigned out = forwards_by(h->node, w->to);
@@ -104,30 +131,61 @@ static int walk_on(const struct vb_fabricd *f, struct fd_path *w,
 	return 1;
 }
 
-int vb_fabricd_path(const struct vb_fabricd *f, const char *text,
-		    struct fd_path *w, char error[VB_TOPO_ERROR])
+/* Find the way that begins at @port of @from. As vb_fabricd_path(). */
+static int walk_way(const struct vb_fabricd *f, struct vb_fab_node *from,
+		    unsigned port, struct fd_path *w, char *error)
 {
-	struct vb_fab_node *from, *end;
-	uint8_t port, end_port;
 	int rc;
 
-	memset(w, 0, sizeof(*w));
-	if (!read_lids(text, w))
-		return vb_topo_fail(error,
-				    "\"%.40s\" is not LID:LID, each from 1 to "
-				    "%u",
-				    text, VB_FAB_LIDS - 1);
-	from = find_lid(f, w->from, &port);
-	end = find_lid(f, w->to, &end_port);
-	if (!from)
-		return vb_topo_fail(error, "no port has LID %u", w->from);
-	w->hop[0] = (struct hop){ .node = from, .out = port };
+	memset(w->hop, 0, sizeof(w->hop));
+	w->hop[0] = (struct hop){ .node = from, .out = (uint8_t)port };
 	w->count = 1;
 	do
-		rc = walk_on(f, w, end, error);
+		rc = walk_on(f, w, error);
 	while (rc == 1);
 	w->hop[w->count - 1].out = 0;
 	return rc;
+}
+
+/* Try the way from each port that has the LID w->from: each subnet may have
+ * one. As vb_fabricd_path(). */
+static int walk_from_lid(const struct vb_fabricd *f, struct fd_path *w,
+			 char error[VB_TOPO_ERROR])
+{
+	bool tried = false;
+
+	for (uint32_t i = 0; i < vb_fab_nodes(f->net); i++) {
+		struct vb_fab_node *n = vb_fab_node(f->net, i);
+		int port = port_with(n, w->from);
+		char why[VB_TOPO_ERROR];
+
+		if (port < 0)
+			continue;
+		if (!walk_way(f, n, (unsigned)port, w, tried ? why : error))
+			return 0;
+		tried = true;
+	}
+	return tried ? -EINVAL
+		     : vb_topo_fail(error, "no port has LID %u", w->from);
+}
+
+int vb_fabricd_path(const struct vb_fabricd *f, const char *text,
+		    struct fd_path *w, char error[VB_TOPO_ERROR])
+{
+	struct vb_fab_node *from;
+	unsigned first;
+
+	memset(w, 0, sizeof(*w));
+	if (!read_ends(f, text, w, &from))
+		return vb_topo_fail(error,
+				    "\"%.40s\" is not LID:LID or NODE:LID, "
+				    "with LIDs from 1 to %u",
+				    text, VB_FAB_LIDS - 1);
+	if (!from)
+		return walk_from_lid(f, w, error);
+	first = from->kind == FAB_SWITCH ? 0 : 1;
+	w->from = from->port[first].lid;
+	return walk_way(f, from, first, w, error);
 }
 
 /* Write a name for a terminal. Bytes that are not printable ASCII become "?",

@@ -169,6 +169,38 @@ static bool set_service(struct vb_topo_spec *s, const char *text)
 	return true;
 }
 
+/* Add a route, PREFIX:PORT; a prefix that has one gets another port. */
+static bool set_route(struct vb_topo_spec *s, const char *text)
+{
+	struct vb_topo_routes *r = s->routes;
+	const char *port = strrchr(text, ':');
+	struct vb_fab_prefix new = { .any = strncmp(text, "any:", 4) == 0 };
+	unsigned at = 0;
+	char *end;
+
+	if (strcmp(text, "none") == 0) {
+		r->count = 0;
+		return true;
+	}
+	if (!port)
+		return false;
+	errno = 0;
+	new.port = (uint8_t)take_number(port + 1, 1, VB_FAB_PORTS_MAX);
+	if (!new.any)
+		new.prefix = strtoull(text, &end, 16);
+	if (!new.port || errno ||
+	    (!new.any && (strncmp(text, "0x", 2) != 0 || end != port)))
+		return false;
+	while (at < r->count && (r->route[at].any != new.any ||
+				 r->route[at].prefix != new.prefix))
+		at++;
+	if (at == VB_FAB_PREFIXES)
+		return false;
+	r->route[at] = new;
+	r->count = VB_MAX(r->count, at + 1);
+	return true;
+}
+
 static const struct node_parameter {
 	const char *name;
 	bool (*set)(struct vb_topo_spec *s, const char *text);
@@ -190,7 +222,30 @@ static const struct node_parameter {
 	{ "service", set_service, FAB_CA, true,
 	  "SLOT:NAME:ID, with a controller that target= gives before it, a "
 	  "name of 1 to 39 characters, and a number; a node has 64 at most" },
+	{ "route", set_route, FAB_ROUTER, true,
+	  "0xPREFIX:PORT with the 64 bits of a subnet prefix, any:PORT, or "
+	  "none; a router has 64 at most" },
 };
+
+/* The nodes that have a parameter, by their kind. */
+static const char *const owners[] = {
+	[FAB_CA] = "adapters",
+	[FAB_SWITCH] = "switches",
+	[FAB_ROUTER] = "routers",
+};
+
+/* Make room for what parameters of the kind fill in. */
+static int make_spec_room(struct vb_topo_spec *s, uint8_t kind)
+{
+	if (kind == FAB_CA && !s->unit)
+		s->unit = calloc(1, sizeof(*s->unit));
+	if (kind == FAB_ROUTER && !s->routes)
+		s->routes = calloc(1, sizeof(*s->routes));
+	return (kind == FAB_CA && !s->unit) ||
+			       (kind == FAB_ROUTER && !s->routes)
+		       ? -ENOMEM
+		       : 0;
+}
 
 static int set_node_parameter(const char *word, struct vb_topo_spec *spec,
 			      uint8_t kind, bool running, char *error)
@@ -205,22 +260,19 @@ static int set_node_parameter(const char *word, struct vb_topo_spec *spec,
 		return vb_topo_fail(error,
 				    "\"%s\" is no parameter of a node: mtu, "
 				    "vls, pkeys, linear, random, mcast, "
-				    "latency, forward, adaptive, target and "
-				    "service are",
+				    "latency, forward, adaptive, target, "
+				    "service and route are",
 				    word);
 	if (p->kind && p->kind != kind)
 		return vb_topo_fail(error, "\"%s\": only %s have %s", word,
-				    p->kind == FAB_CA ? "adapters" : "switches",
-				    p->name);
+				    owners[p->kind], p->name);
 	if (running && !p->any_time)
 		return vb_topo_fail(error,
 				    "\"%s\": %s stays as it is while the "
 				    "fabric runs; latency, forward, adaptive, "
-				    "target and service change",
+				    "target, service and route change",
 				    word, p->name);
-	if (p->kind == FAB_CA && !spec->unit)
-		spec->unit = calloc(1, sizeof(*spec->unit));
-	if (p->kind == FAB_CA && !spec->unit)
+	if (make_spec_room(spec, p->kind))
 		return -ENOMEM;
 	if (word[len] && p->set(spec, word + len + 1))
 		return 0;
@@ -246,22 +298,41 @@ int vb_topo_node_spec(const char *text, uint8_t kind, bool running,
 	return 0;
 }
 
+int vb_topo_check_routes(const struct vb_topo_spec *spec, unsigned ports,
+			 char error[VB_TOPO_ERROR])
+{
+	const struct vb_topo_routes *r = spec->routes;
+
+	for (unsigned i = 0; r && i < r->count; i++)
+		if (r->route[i].port > ports)
+			return vb_topo_fail(error,
+					    "a route leads to port %u, and the "
+					    "router has %u",
+					    r->route[i].port, ports);
+	return 0;
+}
+
 int vb_topo_spec_copy(const struct vb_topo_spec *from, struct vb_topo_spec *to)
 {
 	*to = *from;
-	if (!from->unit)
-		return 0;
-	to->unit = malloc(sizeof(*to->unit));
-	if (!to->unit)
+	to->unit = NULL;
+	to->routes = NULL;
+	if ((from->unit && make_spec_room(to, FAB_CA)) ||
+	    (from->routes && make_spec_room(to, FAB_ROUTER)))
 		return -ENOMEM;
-	*to->unit = *from->unit;
+	if (from->unit)
+		*to->unit = *from->unit;
+	if (from->routes)
+		*to->routes = *from->routes;
 	return 0;
 }
 
 void vb_topo_spec_free(struct vb_topo_spec *s)
 {
 	free(s->unit);
+	free(s->routes);
 	s->unit = NULL;
+	s->routes = NULL;
 }
 
 void vb_topo_node_put(FILE *to, const struct vb_topo_spec *s)

@@ -618,6 +618,8 @@ static int tune_one(struct parser *p, const struct tuned *t)
 		int rc = vb_topo_node_spec(t->text, n->kind, false, &n->spec,
 					   p->error);
 
+		if (!rc)
+			rc = vb_topo_check_routes(&n->spec, n->ports, p->error);
 		return rc == -EINVAL ? fail_at(p, t->file, t->line) : rc;
 	}
 	a = t->port <= n->ports ? &n->port[t->port] : NULL;

@@ -121,8 +121,25 @@ static void put_services(FILE *to, const struct vb_topo_node *n)
 	}
 }
 
+static void put_routes(FILE *to, const struct vb_topo_node *n)
+{
+	const struct vb_topo_routes *r = n->spec.routes;
+
+	for (unsigned i = 0; r && i < r->count; i++) {
+		fputs("#! node ", to);
+		put_id(to, n->kind, n->guid);
+		if (r->route[i].any)
+			fputs(" route=any", to);
+		else
+			fprintf(to, " route=%#018jx",
+				(uintmax_t)r->route[i].prefix);
+		fprintf(to, ":%u\n", r->route[i].port);
+	}
+}
+
 static void put_node_tuning(FILE *to, const struct vb_topo_node *n)
 {
+	put_routes(to, n);
 	if (is_plain_node(&n->spec))
 		return;
 	fputs("#! node ", to);

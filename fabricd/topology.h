@@ -10,7 +10,7 @@
 
 #include <stdio.h>
 
-#include "fabric/net.h"
+#include "fabric/router.h"
 #include "mgmt/iou.h"
 
 /* most bytes of a node's id, with the NUL at its end */
@@ -57,6 +57,12 @@ struct vb_topo_port {
 	struct vb_topo_far *far;
 };
 
+/* The routes of a router to subnets that it is not linked to. */
+struct vb_topo_routes {
+	unsigned count;
+	struct vb_fab_prefix route[VB_FAB_PREFIXES];
+};
+
 /* Parameters of a node. 0 in a field stands for the default of
  * vb_fab_node_create(). */
 struct vb_topo_spec {
@@ -67,6 +73,8 @@ struct vb_topo_spec {
 	bool adaptive; /* a switch spreads flows over all shortest paths */
 	/* what an adapter consists of that is a target; NULL: it is none */
 	struct vb_iou_unit *unit;
+	/* a router's routes; NULL: it has none but those to its own subnets */
+	struct vb_topo_routes *routes;
 };
 
 struct vb_topo_node {
@@ -163,6 +171,12 @@ VB_MUST_CHECK int vb_topo_link_spec(const char *text,
 VB_MUST_CHECK int vb_topo_node_spec(const char *text, uint8_t kind,
 				    bool running, struct vb_topo_spec *spec,
 				    char error[VB_TOPO_ERROR]);
+
+/* Check that the routes of @spec lead to ports of a router that has @ports.
+ * Returns 0; -EINVAL and @error. */
+VB_MUST_CHECK int vb_topo_check_routes(const struct vb_topo_spec *spec,
+				       unsigned ports,
+				       char error[VB_TOPO_ERROR]);
 
 /* Copy @from to @to, which the caller ends with vb_topo_spec_free(). Returns 0
  * or -ENOMEM. */

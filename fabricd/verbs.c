@@ -344,7 +344,7 @@ int vb_fabricd_verbs_attach(struct vb_fabricd *f, void *client, int fd,
 	uint8_t port = w->port;
 	int rc;
 
-	if (node->kind == FAB_SWITCH || port < 1 || port > node->ports)
+	if (node->kind != FAB_CA || port < 1 || port > node->ports)
 		return -ENODEV;
 	a = verbs_adapter_of(f, node);
 	p = calloc(1, sizeof(*p));

@@ -49,6 +49,10 @@ struct vb_mgmt_ops {
 	/* Tells of a change of a port's settings, like configured() of struct
 	 * vb_sma_ops. */
 	void (*configured)(void *arg, struct vb_fab_node *node, uint8_t port);
+	/* Answers a question of a router, like vb_fab_path_is(). */
+	void (*path_is)(void *arg, struct vb_fab_node *node, uint32_t question,
+			enum vb_fab_answer answer,
+			const struct vb_fab_path *path);
 	void *arg;
 };
 
@@ -85,6 +89,15 @@ void vb_mgmt_pkey_violated(struct vb_mgmt *m, struct vb_fab_node *node,
 /* Port @port has room for frames again, after send() had returned -EAGAIN. */
 void vb_mgmt_room(struct vb_mgmt *m, struct vb_fab_node *node, uint8_t port,
 		  vb_time now);
+
+/*
+ * The router @node needs the path from @port to @dgid (FAB_EV_PATH): ask the
+ * port's subnet administrator. path_is() gets the answer; that may be before
+ * this returns, if nobody can be asked.
+ */
+void vb_mgmt_ask_path(struct vb_mgmt *m, struct vb_fab_node *node, uint8_t port,
+		      const struct vb_gid *dgid, uint32_t question,
+		      vb_time now);
 
 /* Change bits of a port's CapabilityMask, and tell the subnet manager by a
  * trap. */

@@ -135,6 +135,7 @@ int vb_mgmt_add(struct vb_mgmt *m, struct vb_fab_node *node)
 	for (unsigned i = 0; i <= node->ports; i++) {
 		n->port[i].owner = n;
 		n->port[i].port = (uint8_t)i;
+		n->port[i].path_agent = -1;
 		n->port[i].last = &n->port[i].first;
 		vb_timer_init(&n->port[i].move);
 	}
@@ -168,9 +169,9 @@ struct vb_agents *vb_mgmt_agents(struct vb_mgmt *m, struct vb_fab_node *node,
 	if (!p->agents) {
 		const struct vb_agents_ops ops = {
 			.transmit = vb_mgmt_transmit,
-			.deliver = m->ops.deliver,
+			.deliver = vb_mgmt_deliver,
 			.transmit_arg = p,
-			.deliver_arg = m->ops.arg,
+			.deliver_arg = p,
 		};
 
 		p->agents = vb_agents_create(&ops, &m->exchanges);

@@ -39,6 +39,9 @@ struct mgmt_port {
 	/* The timer @move expires when the answer to the Set has left. */
 	bool answer_leaves;
 	struct vb_timer move;
+	/* of a router: the agent that asks for paths has this number; -1: it
+	 * has not been registered yet */
+	int path_agent;
 };
 
 struct mgmt_node {
@@ -65,5 +68,9 @@ struct vb_mgmt {
 /* vb_agents_ops.transmit for the agents of a port; @arg is its mgmt_port. */
 void vb_mgmt_transmit(void *arg, unsigned qpn, const struct vb_mad_addr *to,
 		      const uint8_t mad[VB_MAD_BYTES], vb_time now);
+
+/* vb_agents_ops.deliver for the agents of a port; @arg is its mgmt_port. Takes
+ * the answers to a router's questions, and gives all else to the owner. */
+void vb_mgmt_deliver(void *arg, void *client, const struct vb_mad_delivery *d);
 
 #endif

@@ -495,6 +495,7 @@ layer fabric_reports "traps of an InfiniBand subnet, and opensm's reports" progr
 layer infiniband_doc "the commands of docs/INFINIBAND.md" program infiniband_doc
 layer ib_mpi "Open MPI on the adapters of a fat tree" program ib_mpi
 layer ib_ports "what programs see of a fabric's ports" program ib_ports
+layer ib_router "three subnets with routers between them" program ib_router
 layer ib_apm "path migration between routes of a fabric, static rates" program ib_apm
 layer ib_data "every byte compared over links that damage frames" program ib_data
 layer ib_cm "rdma_cm over a fabric, by its subnet administrator" program ib_cm

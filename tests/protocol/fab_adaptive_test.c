@@ -24,11 +24,18 @@ static const struct vb_fab_link_spec gb1 = { .bytes_per_sec = GB };
 struct tree {
 	struct fabt t;
 	struct vb_fab_node *leaf[2], *spine[SPINES], *host[2][HOSTS];
+	/* routers of another subnet, which are the first nodes of the net */
+	struct vb_fab_node *foreign[HOSTS];
 };
 
 static void plant(struct tree *w, bool adaptive)
 {
+	const struct vb_fab_node_spec router = { .kind = FAB_ROUTER,
+						 .ports = 2 };
+
 	fabt_init(&w->t, 1);
+	for (unsigned h = 0; h < HOSTS; h++)
+		w->foreign[h] = fabt_add(&w->t, &router);
 	for (unsigned i = 0; i < 2; i++)
 		w->leaf[i] = fabt_switch(&w->t, HOSTS + SPINES);
 	for (unsigned s = 0; s < SPINES; s++)
@@ -98,6 +105,23 @@ static void trunk__that_is_hot_spreads(void **state)
 		      rate[0], rate[1]);
 	assert_true(rate[0] < 1.01);
 	assert_true(rate[1] > 3.8);
+}
+
+/* Another subnet has ports with the same LIDs. */
+static void trunk__spreads_where_lids_are_not_unique(void **state)
+{
+	struct tree w;
+	double rate;
+
+	plant(&w, true);
+	for (unsigned h = 0; h < HOSTS; h++)
+		w.foreign[h]->port[1].lid = fabt_lid(w.host[1][h]);
+	send_across(&w);
+	rate = throughput(&w);
+	print_message("with equal LIDs in another subnet: %.2f GB/s\n", rate);
+	assert_true(rate > 3.8);
+	assert_int_equal(w.t.disordered, 0);
+	fabt_fini(&w.t);
 }
 
 /* A flow stays where it is, even though another trunk has become empty, and
@@ -258,6 +282,7 @@ int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(trunk__that_is_hot_spreads),
+		cmocka_unit_test(trunk__spreads_where_lids_are_not_unique),
 		cmocka_unit_test(flow__moves_only_after_silence),
 		cmocka_unit_test(flows__leave_a_trunk_that_is_cut),
 		cmocka_unit_test(detour__is_obeyed),

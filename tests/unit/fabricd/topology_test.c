@@ -195,8 +195,8 @@ static void read__parameters_of_nodes(void **state)
 	     "2: the node is missing: \"NODE\"");
 	says("Hca 1 \"A\"\n#! node \"A\" speed=1\n",
 	     "2: \"speed=1\" is no parameter of a node: mtu, vls, pkeys, "
-	     "linear, random, mcast, latency, forward, adaptive, target "
-	     "and service are");
+	     "linear, random, mcast, latency, forward, adaptive, target, "
+	     "service and route are");
 	says("Hca 1 \"A\"\n#! node \"A\" adaptive=on\n",
 	     "2: \"adaptive=on\": only switches have adaptive");
 	says("Switch 1 \"A\"\n#! node \"A\" adaptive=yes\n",
@@ -302,7 +302,7 @@ static void node_spec__target_shrinks(void **state)
 	assert_int_equal(
 		vb_topo_node_spec("pkeys=5", FAB_CA, true, &copy, error),
 		-EINVAL);
-	assert_non_null(strstr(error, "target and service change"));
+	assert_non_null(strstr(error, "target, service and route change"));
 	vb_topo_spec_free(&s);
 	vb_topo_spec_free(&copy);
 }
@@ -481,6 +481,7 @@ static void write__round_trip(void **state)
 {
 	struct vb_topo a = { 0 }, b;
 	const struct vb_iou_unit *unit;
+	uint32_t router;
 	char *first = NULL, *second = NULL;
 	size_t len;
 	FILE *f;
@@ -504,6 +505,13 @@ static void write__round_trip(void **state)
 					   FAB_CA, false,
 					   &a.nodes[a.count - 1].spec, error),
 			 0);
+	assert_int_equal(
+		vb_topo_add(&a, FAB_ROUTER, 2, "Router", &router, error), 0);
+	assert_int_equal(vb_topo_finish(&a, error), 0);
+	assert_int_equal(vb_topo_node_spec("route=0x5:2 route=any:1",
+					   FAB_ROUTER, false,
+					   &a.nodes[router].spec, error),
+			 0);
 	a.nodes[1].port[5].width = FAB_1X | FAB_4X;
 	a.nodes[1].port[5].speed = FAB_SDR;
 	f = open_memstream(&first, &len);
@@ -512,11 +520,12 @@ static void write__round_trip(void **state)
 	assert_int_equal(read_text(&b, first), 0);
 	assert_int_equal(b.nodes[0].port[1].spec.lose, 12345);
 	assert_same_spec(&b.nodes[2].spec, &a.nodes[2].spec);
-	unit = b.nodes[b.count - 1].spec.unit;
+	unit = b.nodes[router - 1].spec.unit;
 	assert_int_equal(unit->controllers, 2);
 	assert_int_equal(unit->entries, 2);
 	assert_string_equal(unit->entry[0].service.name, "SRP.T10:1");
 	assert_int_equal(unit->entry[0].service.id, 0xff);
+	assert_int_equal(b.nodes[router].spec.routes->count, 2);
 	f = open_memstream(&second, &len);
 	assert_true(vb_topo_write(&b, f));
 	fclose(f);
