@@ -38,6 +38,12 @@ until grep -q listening "$work/root"; do
 	sleep 0.02
 done
 
+for pid in $(pgrep -f 'verbena broker'); do
+	[ "$(readlink "/proc/$pid/ns/net")" != \
+		"$(readlink "/proc/$HOSTS_PID_a/ns/net")" ] || broker=$pid
+done
+export BROKER=$broker
+
 # Root's programs get a slot, a port and a connection.
 root_works() {
 	on a timeout -k 5 20 "$verbena" run -- "$programs/cm_many" \
@@ -106,10 +112,6 @@ case_of binds "25000 binds of one port: 16384, and soon"
 case_of unread "a session that does not read is closed"
 
 # The next broker knows nobody: who is first?
-for pid in $(pgrep -f 'verbena broker'); do
-	[ "$(readlink "/proc/$pid/ns/net")" != \
-		"$(readlink "/proc/$HOSTS_PID_a/ns/net")" ] || broker=$pid
-done
 (sleep 0.5 && kill -9 "$broker") &
 case_of rejoin_first "nor after the broker was killed"
 summary

@@ -163,18 +163,26 @@ def slots():
     return others_work()
 
 
+def broker_seconds():
+    """The processor time of the broker, which other work does not lengthen."""
+    with open(f"/proc/{os.environ['BROKER']}/stat") as f:
+        fields = f.read().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
 def binds():
     """One port at as many addresses of loopback as may be; then more."""
-    s, refused, begun = connect(), 0, time.monotonic()
+    s, refused = connect(), 0
+    begun = broker_seconds()
     for i in range(25000):
         say(s, BIND, i + 1, 7000, ipv4(f"127.1.{i >> 8}.{i & 255}"))
         status = hear(s)
         refused += status == errno.ENOBUFS
         if status not in (0, errno.ENOBUFS):
             return f"error {status}"
-    took = time.monotonic() - begun
-    if refused != 25000 - 16384 or took > 30:
-        return f"{refused} refused, after {took:.1f} s"
+    took = broker_seconds() - begun
+    if refused != 25000 - 16384 or took > 10:
+        return f"{refused} refused, after {took:.1f} s of the broker"
     return others_work()
 
 
