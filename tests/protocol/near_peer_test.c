@@ -159,6 +159,29 @@ static void follow__a_partition_that_it_leaves(void **state)
 	}
 }
 
+/* The requester's program is stopped for longer than all its retries last, and
+ * the peer answers only some time after it continues: the time for which it was
+ * stopped does not count as the peer's silence. */
+static void silence__of_the_peer_while_this_program_is_stopped(void **state)
+{
+	struct stage *t = stage_open(&near_sim_path, 1, NULL);
+	struct vb_cqe wc;
+
+	assert_int_equal(write_for(t, AT, VB_SEC), WC_SUCCESS);
+	follow(t, 1, false);
+	assert_int_equal(write_for(t, 2 * AT, 20 * VB_MSEC), -1);
+	near_sim_stop(&t->sim, 0);
+	t->sim.now += 100 * VB_SEC;
+	near_sim_go_on(&t->sim, 0);
+	sim_settle(&t->sim, t->sim.now + 20 * VB_MSEC);
+	assert_false(sim_poll(t->pair.send_cq[0], &wc));
+	follow(t, 1, true);
+	sim_settle(&t->sim, t->sim.now + VB_SEC);
+	assert_true(sim_poll(t->pair.send_cq[0], &wc));
+	assert_int_equal(wc.status, WC_SUCCESS);
+	stage_close(t);
+}
+
 /* Another thread has driven the queue pair at @at. */
 static void drive_at(struct stage *t, unsigned side, vb_time at)
 {
@@ -314,6 +337,8 @@ int main(void)
 		cmocka_unit_test(follow__a_port_that_reaches_nobody),
 		cmocka_unit_test(follow__a_request_that_is_on_the_lane),
 		cmocka_unit_test(follow__a_partition_that_it_leaves),
+		cmocka_unit_test(
+			silence__of_the_peer_while_this_program_is_stopped),
 		cmocka_unit_test(peer__that_ended_is_still_heard),
 		cmocka_unit_test(
 			enter__reset_keeps_the_count_of_threads_that_wait),
