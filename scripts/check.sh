@@ -432,11 +432,13 @@ lab() {
 }
 
 mkdir -p "$logs"
-scripts/deps.sh build || {
-	echo "0 passed, 1 failed, 0 skipped"
-	exit 1
+scripts/deps.sh build test || {
+	scripts/deps.sh build || {
+		echo "0 passed, 1 failed, 0 skipped"
+		exit 1
+	}
+	echo "== some tests will be skipped for want of these"
 }
-scripts/deps.sh test || echo "== some tests will be skipped for want of these"
 [ "$quick" = yes ] || ! is_wanted sources || scripts/deps.sh sources ||
 	echo "== some suites cannot be built from their sources"
 ! is_wanted lab || scripts/deps.sh lab ||
