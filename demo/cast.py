@@ -23,8 +23,8 @@ from html import escape
 from termios import TIOCSWINSZ
 
 COLUMNS, ROWS = 92, 28
-SPEED = 4           # the build plays so much faster than it ran
 LONGEST = 0.6       # seconds that nothing changes in the picture
+PLAYS = 20          # seconds that the whole of a longer recording plays
 FRAME = 0.5         # seconds between two states of one line
 WIDTH, HEIGHT, MARGIN = 7.83, 17, 14    # of a character; of the frame
 CONTROL = re.compile(r'\x1b\[[0-9;?]*[A-Za-z]')
@@ -35,6 +35,7 @@ def record(path, command):
     begin = time.monotonic()
     pid, terminal = pty.fork()
     if pid == 0:
+        os.environ['TERM'] = 'xterm'    # ninja has one line for its progress
         os.execvp(command[0], command)
     ioctl(terminal, TIOCSWINSZ, struct.pack('HHHH', ROWS, COLUMNS, 0, 0))
     with open(path, 'w', encoding='utf-8') as f:
@@ -92,16 +93,17 @@ def play(path):
     """The terminal after the recording, by the picture's clock."""
     terminal, before = Terminal(), 0.0
     with open(path, encoding='utf-8') as f:
-        header = json.loads(f.readline())
-        terminal.write('$ ')
-        for letter in header['title']:
-            terminal.now += 0.08
-            terminal.write(letter)
-        terminal.write('\n')
-        for when, _, text in map(json.loads, f):
-            terminal.now += min((when - before) / SPEED, LONGEST)
-            before = when
-            terminal.write(text)
+        header, *events = map(json.loads, f)
+    speed = max(1, events[-1][0] / PLAYS)
+    terminal.write('$ ')
+    for letter in header['title']:
+        terminal.now += 0.08
+        terminal.write(letter)
+    terminal.write('\n')
+    for when, _, text in events:
+        terminal.now += min((when - before) / speed, LONGEST)
+        before = when
+        terminal.write(text)
     while terminal.rows and not terminal.rows[-1][-1][1].strip():
         terminal.rows.pop()
     return terminal
