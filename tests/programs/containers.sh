@@ -1,0 +1,132 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-2-Clause
+# What docs/CONTAINERS.md says of two containers, each made by bubblewrap: what
+# they share, and whether their programs then exchange packets or copy directly.
+# tests/programs/containers.sh
+here=$(dirname "$(readlink -f "$0")")
+# shellcheck source=tests/programs/lib.sh
+. "$here/lib.sh"
+tests_begin "$0" "$@"
+
+no_containers() {
+	skip "containers" "$1"
+	summary
+	exit
+}
+[ "$hosts" = yes ] || no_containers "no namespaces here"
+command -v bwrap >/dev/null || no_containers "bubblewrap is not installed"
+bwrap --ro-bind / / --unshare-all true 2>"$work/bwrap" ||
+	no_containers "$(tail -n 1 "$work/bwrap")"
+[ -n "${VERBENA_USERNS:-}" ] || user_can_reach_build ||
+	no_containers "an ordinary user cannot reach the build"
+need_hosts 1500
+export VERBENA_LOG=info
+command=$verbena
+
+# No capability, every directory read-only, /dev/shm too, nothing of the
+# caller's environment but Verbena's.
+confined=(--ro-bind / / --dev /dev --remount-ro /dev --proc /proc --cap-drop ALL
+	--unshare-ipc --unshare-uts --unshare-cgroup-try --die-with-parent
+	--unsetenv XDG_RUNTIME_DIR --setenv HOME /)
+
+# Each end of a pair is in a container with these options. The client's last
+# word is an address.
+cat >"$work/verbena" <<-'END'
+	#!/bin/bash
+	end=server
+	[[ ${*: -1} != *[.:]*[.:]* ]] || end=client
+	mapfile -t options <"$(dirname "$0")/$end.options"
+	exec "${options[@]}" "$COMMAND" "$@"
+END
+chmod 755 "$work/verbena"
+export COMMAND=$command
+
+# boxes SERVER... -- CLIENT...: the command that makes each one's container.
+boxes() {
+	local server client
+
+	ends "$@"
+	printf '%s\n' "${server[@]}" >"$work/server.options"
+	printf '%s\n' "${client[@]}" >"$work/client.options"
+}
+
+# tries NAME near|packets AT FROM [ADDRESS]: two programs in those containers,
+# on these hosts.
+tries() {
+	local name=$1 way=$2 address=${5:-127.0.0.1} verbena=$work/verbena
+
+	if pair root "$3" "$4" "$programs/data_test" -n 200 -- \
+		"$programs/data_test" -n 200 "$address" && went "$way"; then
+		ok "$name"
+	else
+		not_ok "$name" "$work/server" "$work/client"
+	fi
+}
+went() {
+	if grep -q 'no packets to slot' "$work/client"; then
+		[ "$1" = near ]
+	else
+		[ "$1" = packets ]
+	fi
+}
+
+# user N: that user, in the caller's user namespace, without any way back.
+user() {
+	echo setpriv --no-new-privs --reuid="$1" --regid="$1" --clear-groups --
+}
+rootless=(bwrap "${confined[@]}" --unshare-user --uid 1000 --gid 1000)
+
+boxes "${rootless[@]}" --unshare-pid -- "${rootless[@]}" --unshare-pid
+tries "no privilege, nothing writable, no /dev/shm; two networks" packets a b "$HOST_A"
+tries "two containers of one network" packets a a "$HOST_A"
+tries "the same, by 127.0.0.1" packets a a
+
+boxes "${rootless[@]}" -- "${rootless[@]}"
+tries "one network, one PID namespace, two user namespaces" packets a a
+
+# Docker's containers are in one user namespace, and so are those that a
+# rootless podman makes.
+if [ -n "${VERBENA_USERNS:-}" ]; then
+	skip "containers of one user namespace" "needs root"
+else
+	read -ra one < <(user 1000)
+	read -ra other < <(user 1001)
+	box=(bwrap "${confined[@]}")
+	boxes "${box[@]}" "${one[@]}" -- "${box[@]}" "${one[@]}"
+	tries "one network, one PID namespace, one user: copies" near a a
+	boxes "${box[@]}" "${one[@]}" -- "${box[@]}" "${other[@]}"
+	tries "the same, two users" packets a a
+	boxes "${box[@]}" "${one[@]}" -- \
+		"${box[@]}" "${one[@]}" "$programs/deny"
+	tries "the same, one may not call process_vm_readv" packets a a
+fi
+
+# The broker is of the container whose program came first, and ends with it.
+survives() {
+	local first second
+
+	boxes "${rootless[@]}" --unshare-pid -- "${rootless[@]}" --unshare-pid
+	verbena=$work/verbena
+	mkfifo "$work/first"
+	# An ended container takes along what ran in it, the broker too.
+	a "$verbena" run -- sh -c 'ibv_devinfo >&2; echo up >&2; cat' \
+		<"$work/first" 2>"$work/first.log" &
+	first=$!
+	exec {hold_first}>"$work/first"
+	until grep -q up "$work/first.log"; do sleep 0.1; done
+	a "$verbena" run -- "$programs/data_test" -n 200 </dev/null \
+		>"$work/server" 2>&1 {hold_first}>&- &
+	second=$!
+	listening a "$port" 20 $second || return
+	exec {hold_first}>&-
+	wait $first
+	a "$verbena" run -- "$programs/data_test" -n 200 127.0.0.1 </dev/null \
+		>"$work/client" 2>&1 && wait $second
+}
+if survives; then
+	ok "the container that has the broker ends, and another one goes on"
+else
+	not_ok "the container that has the broker ends" "$work/first.log" \
+		"$work/server" "$work/client"
+fi
+summary
