@@ -76,6 +76,14 @@ user() {
 }
 rootless=(bwrap "${confined[@]}" --unshare-user --uid 1000 --gid 1000)
 
+# A test of confinement that is none would pass always.
+if "${rootless[@]}" --unshare-pid sh -c 'touch /tmp/x || touch /dev/shm/x ||
+	touch /dev/x || touch /run/x || unshare -n true' 2>/dev/null ||
+	! "${rootless[@]}" grep -q '^CapBnd:[[:space:]]*0*$' /proc/self/status; then
+	not_ok "containers: they confine"
+else
+	ok "containers: they confine"
+fi
 boxes "${rootless[@]}" --unshare-pid -- "${rootless[@]}" --unshare-pid
 tries "no privilege, nothing writable, no /dev/shm; two networks" packets a b "$HOST_A"
 tries "two containers of one network" packets a a "$HOST_A"
@@ -91,7 +99,7 @@ if [ -n "${VERBENA_USERNS:-}" ]; then
 else
 	read -ra one < <(user 1000)
 	read -ra other < <(user 1001)
-	box=(bwrap "${confined[@]}")
+	box=(bwrap "${confined[@]}" --cap-add CAP_SETUID --cap-add CAP_SETGID)
 	boxes "${box[@]}" "${one[@]}" -- "${box[@]}" "${one[@]}"
 	tries "one network, one PID namespace, one user: copies" near a a
 	boxes "${box[@]}" "${one[@]}" -- "${box[@]}" "${other[@]}"
@@ -128,5 +136,50 @@ if survives; then
 else
 	not_ok "the container that has the broker ends" "$work/first.log" \
 		"$work/server" "$work/client"
+fi
+
+# Addresses that a network translates, as for a published port, are in the
+# invariant CRC.
+translates() {
+	a ip route add 10.77.1.2 via "$HOST_B" && b nft -f - <<-END
+		table ip published {
+			chain in {
+				type filter hook prerouting priority -300
+				ip daddr 10.77.1.2 ip daddr set $HOST_B
+			}
+			chain out {
+				type filter hook output priority 300
+				ip daddr $HOST_A ip saddr set 10.77.1.2
+			}
+		}
+	END
+}
+# pings ADDRESS: rping's client on host a.
+pings() {
+	a timeout -k 5 12 "$command" run -- rping -c -a "$1" -C 1 \
+		</dev/null >"$work/client" 2>&1
+}
+serve_pings() {
+	become b timeout -k 5 30 "$command" run -- rping -s -P </dev/null \
+		>"$work/server" 2>&1 &
+	for ((i = 0; i < 100; i++)); do
+		[ -z "$(b ss -Hlun "sport = :4791")" ] || break
+		sleep 0.1
+	done
+	sleep 1 # it listens soon after
+}
+if ! command -v rping >/dev/null || ! command -v nft >/dev/null; then
+	skip "a network that translates addresses" "no rping or nft here"
+else
+	serve_pings
+	if ! pings "$HOST_B"; then
+		not_ok "rping by the container's own address" "$work/client"
+	elif ! translates 2>"$work/nft"; then
+		skip "a network that translates addresses" "$(head -n 1 "$work/nft")"
+	elif ! pings 10.77.1.2 && grep -q 'no answer for 4 s' "$work/client"; then
+		ok "a network that translates addresses: the sentence"
+	else
+		not_ok "a network that translates addresses" "$work/client"
+	fi
 fi
 summary
