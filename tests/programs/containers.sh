@@ -89,6 +89,17 @@ tries "no privilege, nothing writable, no /dev/shm; two networks" packets a b "$
 tries "two containers of one network" packets a a "$HOST_A"
 tries "the same, by 127.0.0.1" packets a a
 
+# Root of a container may see the host's directory for files, and not write it.
+if on a bwrap "${confined[@]}" --unshare-user --uid 0 --gid 0 --tmpfs /run \
+	--dir /run/verbena --remount-ro /run --perms 0700 --tmpfs /mnt \
+	--setenv XDG_RUNTIME_DIR /mnt "$command" run -- \
+	ls /sys/class/infiniband >"$work/files" 2>&1 &&
+	grep -qx roce_veth0 "$work/files"; then
+	ok "root, read-only but for XDG_RUNTIME_DIR: the devices' files"
+else
+	not_ok "root, read-only but for XDG_RUNTIME_DIR" "$work/files"
+fi
+
 boxes "${rootless[@]}" -- "${rootless[@]}"
 tries "one network, one PID namespace, two user namespaces" packets a a
 
