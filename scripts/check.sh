@@ -496,6 +496,7 @@ layer fabric_show "pictures of an InfiniBand subnet" program fabric_show
 layer fabric_target "storage targets of an InfiniBand subnet" program fabric_target
 layer fabric_reports "traps of an InfiniBand subnet, and opensm's reports" program fabric_reports
 layer infiniband_doc "the commands of docs/INFINIBAND.md" program infiniband_doc
+layer getting_started "the commands of docs/GETTING-STARTED.md" program getting_started
 layer ib_mpi "Open MPI on the adapters of a fat tree" program ib_mpi
 layer ib_ports "what programs see of a fabric's ports" program ib_ports
 layer ib_router "three subnets with routers between them" program ib_router
