@@ -483,6 +483,7 @@ layer packaging "manual page, completions, units, make uninstall" program packag
 if [ "$quick" = no ]; then
 	layer deb "Debian's packages in bare systems" program deb
 	layer bundle "the tar for any image, in bare systems" program bundle
+	layer first_hour "the README's first screen in bare systems" program first_hour
 	layer containers "what containers share, and what they need" program containers
 	layer ci "what other projects' jobs need" program ci
 	layer arm64 "built for arm64, under qemu's emulation" program arm64
