@@ -20,6 +20,7 @@ import sys
 import time
 from fcntl import ioctl
 from html import escape
+from select import select
 from termios import TIOCSWINSZ
 
 COLUMNS, ROWS = 92, 28
@@ -27,7 +28,25 @@ LONGEST = 0.6       # seconds that nothing changes in the picture
 PLAYS = 20          # seconds that the whole of a longer recording plays
 FRAME = 0.5         # seconds between two states of one line
 WIDTH, HEIGHT, MARGIN = 7.83, 17, 14    # of a character; of the frame
+OVERWRITTEN = re.compile(r'\r[^\r\n]*(?=\r[^\n])')
 CONTROL = re.compile(r'\x1b\[[0-9;?]*[A-Za-z]')
+
+
+def pieces(terminal):
+    """Yield what is printed, about five times a second, without the lines that
+    others have overwritten by then."""
+    ended = False
+    while not ended:
+        select([terminal], [], [])
+        text, until = b'', time.monotonic() + 0.2
+        while not ended and select([terminal], [], [],
+                                   max(0, until - time.monotonic()))[0]:
+            try:
+                text += os.read(terminal, 65536)
+            except OSError:     # the command has ended
+                ended = True
+        if text:
+            yield OVERWRITTEN.sub('', text.decode(errors='replace'))
 
 
 def record(path, command):
@@ -42,12 +61,7 @@ def record(path, command):
         header = {'version': 2, 'width': COLUMNS, 'height': ROWS,
                   'title': ' '.join(command)}
         print(json.dumps(header), file=f)
-        while True:
-            try:
-                piece = os.read(terminal, 65536)
-            except OSError:     # the command has ended
-                break
-            text = piece.decode(errors='replace')
+        for text in pieces(terminal):
             sys.stdout.write(text)
             print(json.dumps([round(time.monotonic() - begin, 2), 'o', text]),
                   file=f)

@@ -517,6 +517,7 @@ layer datagrams "datagrams, address handles, groups" program datagrams
 [ "$quick" = yes ] ||
 	layer sources "test suites built from Debian's sources" program sources
 layer ucx "UCX: its perftest over RC and UD, its examples over rdma_cm" program ucx
+layer troubleshooting "rows of docs/TROUBLESHOOTING.md" program troubleshooting
 layer tags "tag matching as message passing uses it" program tags
 layer events "asynchronous events by their causes" program events
 layer sysfs "what programs read in /sys and find in /dev/infiniband" program sysfs
