@@ -253,6 +253,9 @@ if [ $check = yes ]; then
 	echo "deps: missing: ${missing[*]} (these are names of Debian's packages)" >&2
 	exit 1
 fi
-install_missing
-# What was installed may be too old, or not be all of it.
-exec "$0" --check "$@"
+install_missing || exec "$0" --check "$@"
+"$0" --check "$@" || {
+	echo "deps: apt has installed what it has, which is too old: Verbena" \
+		"needs Meson $oldest_meson and rdma-core 44 (docs/INSTALL.md)" >&2
+	exit 1
+}
