@@ -41,16 +41,25 @@ done
 	ok "verbena(1): all commands are there" ||
 	not_ok "verbena(1): missing commands:${missing_commands:-}"
 version=$(sed -n "s/^  version: '\(.*\)',/\1/p" "$top/meson.build")
-grep -q "^\.TH VERBENA 1 .*verbena $version" "$page" &&
-	ok "verbena(1): the version" || not_ok "verbena(1): the version is not $version"
-if command -v man >/dev/null; then
+for file in "$top"/packaging/*.[1-8]; do
+	name=${file##*/}
+	grep -q "^\.TH .*\"verbena $version\"" "$file" && ok "$name: the version" ||
+		not_ok "$name: the version is not $version"
+	if ! command -v man >/dev/null; then
+		skip "$name: groff" "man is not installed"
+		continue
+	fi
 	warned=$(LC_ALL=C.UTF-8 MANROFFSEQ='' MANWIDTH=80 man --warnings -E UTF-8 \
-		-l -Tutf8 -Z "$top/packaging/verbena.1" 2>&1 >/dev/null)
-	[ -z "$warned" ] && ok "verbena(1): groff has nothing to say" ||
-		not_ok "verbena(1): $warned"
-else
-	skip "verbena(1): groff" "man is not installed"
-fi
+		-l -Tutf8 -Z "$file" 2>&1 >/dev/null)
+	[ -z "$warned" ] && ok "$name: groff has nothing to say" ||
+		not_ok "$name: $warned"
+done
+"$build/ipoib/verbena-ipoib" --walk >"$work/usage" 2>&1
+sed 's/\\-/-/g' "$top/packaging/verbena-ipoib.8" >"$work/ipoib.8"
+[ "$(words '--[a-z]+' "$work/ipoib.8" | xargs)" = \
+	"$(sed 1d "$work/usage" | words '--[a-z]+' - | xargs)" ] &&
+	ok "verbena-ipoib(8): options are those of the program" ||
+	not_ok "verbena-ipoib(8): options are not those of the program" "$work/usage"
 
 # completes WORD...: what bash offers for the last of these words.
 completes() {
