@@ -166,8 +166,8 @@ def draw(path):
         f'font-family="ui-monospace,Menlo,Consolas,DejaVu Sans Mono,monospace">',
         '<title>make demo, in a terminal</title>',
         '<rect width="100%" height="100%" rx="8" fill="#1c2128"/>',
-        f'<svg y="{MARGIN - 2}" height="{height - 2 * MARGIN + 4}" '
-        f'width="100%"><g transform="translate(0 {-MARGIN + 2})">',
+        f'<svg y="{MARGIN}" height="{height - 2 * MARGIN}" '
+        f'width="100%"><g transform="translate(0 {-MARGIN})">',
         f'<g fill="#d6dde4" xml:space="preserve" transform="translate(0 {end})">']
     if len(rows) > shown:
         lines.append(scroll(rows, duration))

@@ -151,6 +151,8 @@ style() {
 		found_none scripts/errors.py check
 	one "the check of docs/ERRORS.md fails where it must" \
 		found_none scripts/errors.py self-test
+	one "docs/demo.svg is the picture of its recording" \
+		found_none demo/cast.py check docs/demo.cast docs/demo.svg
 	one "each environment variable is in the tables" \
 		found_none scripts/docs.py variables
 	one "the checks of includes, lines and names fail where they must" \
