@@ -65,7 +65,7 @@ first_hour() {
 wants() {
 	case $1 in
 	*/01) echo '^one host +ib_write_lat .* us$' ;;
-	*) echo '^Final: +1000 ' ;;
+	*) echo 'one_host_requests +[1-9]' ;;
 	esac
 }
 first_hour bookworm
