@@ -52,7 +52,8 @@ first_hour() {
 		name="first hour: $suite: $(head -n 1 "$root$step")"
 		if grep -qE 'Failed to fetch|Unable to fetch' "$root$step.out"; then
 			skip "$name" "apt reaches no archive"
-		elif [ "$status" = 0 ] && shows "$root$step.out" "$(wants "$step")"; then
+		elif [ "$status" = 0 ] && untold "$root$step.out" &&
+			shows "$root$step.out" "$(wants "$step")"; then
 			ok "$name"
 		else
 			not_ok "$name (status $status)" "$root$step.out"
