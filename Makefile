@@ -4,8 +4,12 @@ BUILD ?= build
 PREFIX ?= /usr/local
 DESTDIR ?=
 ROOM ?=
-# 0: never ask a package manager; say what is missing, and stop.
+# 0: never ask a package manager; say what is missing, and stop. scripts/deps.sh
+# reads it, for the scripts too that call it.
 DEPS ?= 1
+export DEPS
+# What a goal needs is installed by one call of the package manager.
+NEEDS = build
 MESONFLAGS ?=
 export VERBENA_BUILD = $(abspath $(BUILD))
 
@@ -30,7 +34,7 @@ help:
 	@echo 'make clean'
 
 deps:
-	@scripts/deps.sh $(if $(filter 0,$(DEPS)),--check) build
+	@scripts/deps.sh $(NEEDS)
 
 check-deps:
 	@scripts/deps.sh --check build
@@ -41,14 +45,15 @@ $(BUILD)/build.ninja: | deps
 build: deps $(BUILD)/build.ninja
 	@ninja -C $(BUILD)
 
-demo: build
-	@scripts/deps.sh demo
+demo: NEEDS += demo
+demo: deps $(BUILD)/build.ninja
+	@ninja -C $(BUILD) installed
 	@demo/demo.sh
 
-check: deps
+check:
 	@scripts/check.sh --quick
 
-check-all: deps
+check-all:
 	@scripts/check.sh
 
 check-room: build
@@ -80,8 +85,8 @@ uninstall:
 	@meson configure $(BUILD) -Dprefix=$(abspath $(PREFIX))
 	@DESTDIR='$(DESTDIR)' scripts/uninstall.py $(BUILD)
 
-deb:
-	@scripts/deps.sh $(if $(filter 0,$(DEPS)),--check) build deb
+deb: NEEDS += deb
+deb: deps
 	@packaging/deb.sh $(BUILD)-deb
 
 # CROSS=aarch64 SYSROOT=DIRECTORY: for another processor.

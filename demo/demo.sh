@@ -75,22 +75,24 @@ table() {
 	done <"$rows"
 }
 
+# hint COMMAND WHAT: a line of what to try next.
+hint() {
+	printf '  %-47s %s\n' "$1" "$2"
+}
+
 next() {
 	local run=${verbena#"$top/"}
 
-	cat <<-END
-
-	These were Debian's programs as they are; only their libibverbs was
-	Verbena's, put there by \`verbena run\`. What to try next:
-
-	  $run run -- ibv_devinfo -v         the devices there are now
-	  $run run -- YOUR-PROGRAM ARGS      anything that uses verbs
-	  scripts/netns.sh                              a shell with two hosts, a and b:
-	    a verbena run -- ib_send_lat &              the server on one
-	    b verbena run -- ib_send_lat $HOST_A      the client on the other
-	  make check                                    the tests
-
-	END
+	say
+	say "These were Debian's programs as they are; only their libibverbs was"
+	say "Verbena's, put there by \`verbena run\`. What to try next:"
+	say
+	hint "$run run -- ibv_devinfo -v" "the devices there are now"
+	hint "$run run -- YOUR-PROGRAM ARGS" "anything that uses verbs"
+	hint "scripts/netns.sh" "a shell with two hosts, a and b:"
+	hint "  a verbena run -- ib_send_lat &" "the server on one"
+	hint "  b verbena run -- ib_send_lat $HOST_A" "the client on the other"
+	hint "make check" "the tests"
 }
 
 say "Verbena: RDMA in software, without a special card, driver or privilege."

@@ -71,7 +71,8 @@ static int open_ours(const char *path, mode_t others)
 }
 
 /* Open a directory of this user, and create it if necessary. Other users may
- * pass through it, whatever the umask is, but not list it. */
+ * pass through it, whatever the umask is, but not list it. -EROFS if it is on a
+ * file system that cannot be written, as a host's in a container. */
 static int make_ours(const char *path)
 {
 	int fd;
@@ -79,8 +80,15 @@ static int make_ours(const char *path)
 	if (mkdir(path, 0711) < 0 && errno != EEXIST)
 		return -errno;
 	fd = open_ours(path, 022);
-	if (fd >= 0)
-		(void)fchmod(fd, 0711);
+	if (fd < 0)
+		return fd;
+	if (faccessat(fd, ".", W_OK, AT_EACCESS) < 0) {
+		int rc = -errno;
+
+		close(fd);
+		return rc;
+	}
+	(void)fchmod(fd, 0711);
 	return fd;
 }
 

@@ -151,6 +151,8 @@ style() {
 		found_none scripts/errors.py check
 	one "the check of docs/ERRORS.md fails where it must" \
 		found_none scripts/errors.py self-test
+	one "docs/demo.svg is the picture of its recording" \
+		found_none demo/cast.py check docs/demo.cast docs/demo.svg
 	one "each environment variable is in the tables" \
 		found_none scripts/docs.py variables
 	one "the checks of includes, lines and names fail where they must" \
@@ -432,11 +434,13 @@ lab() {
 }
 
 mkdir -p "$logs"
-scripts/deps.sh build || {
-	echo "0 passed, 1 failed, 0 skipped"
-	exit 1
+scripts/deps.sh build test || {
+	scripts/deps.sh build || {
+		echo "0 passed, 1 failed, 0 skipped"
+		exit 1
+	}
+	echo "== some tests will be skipped for want of these"
 }
-scripts/deps.sh test || echo "== some tests will be skipped for want of these"
 [ "$quick" = yes ] || ! is_wanted sources || scripts/deps.sh sources ||
 	echo "== some suites cannot be built from their sources"
 ! is_wanted lab || scripts/deps.sh lab ||
@@ -481,6 +485,8 @@ layer packaging "manual page, completions, units, make uninstall" program packag
 if [ "$quick" = no ]; then
 	layer deb "Debian's packages in bare systems" program deb
 	layer bundle "the tar for any image, in bare systems" program bundle
+	layer first_hour "the README's first screen in bare systems" program first_hour
+	layer containers "what containers share, and what they need" program containers
 	layer ci "what other projects' jobs need" program ci
 	layer arm64 "built for arm64, under qemu's emulation" program arm64
 fi
@@ -493,6 +499,7 @@ layer fabric_show "pictures of an InfiniBand subnet" program fabric_show
 layer fabric_target "storage targets of an InfiniBand subnet" program fabric_target
 layer fabric_reports "traps of an InfiniBand subnet, and opensm's reports" program fabric_reports
 layer infiniband_doc "the commands of docs/INFINIBAND.md" program infiniband_doc
+layer getting_started "the commands of docs/GETTING-STARTED.md" program getting_started
 layer ib_mpi "Open MPI on the adapters of a fat tree" program ib_mpi
 layer ib_ports "what programs see of a fabric's ports" program ib_ports
 layer ib_router "three subnets with routers between them" program ib_router
@@ -512,6 +519,7 @@ layer datagrams "datagrams, address handles, groups" program datagrams
 [ "$quick" = yes ] ||
 	layer sources "test suites built from Debian's sources" program sources
 layer ucx "UCX: its perftest over RC and UD, its examples over rdma_cm" program ucx
+layer troubleshooting "rows of docs/TROUBLESHOOTING.md" program troubleshooting
 layer tags "tag matching as message passing uses it" program tags
 layer events "asynchronous events by their causes" program events
 layer sysfs "what programs read in /sys and find in /dev/infiniband" program sysfs

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # Installs what is missing:
 # scripts/deps.sh [--check] [build] [demo] [test] [sources] [lab] [bench] [deb]
-# With --check it installs nothing, but says what is missing, and fails.
+# With --check, or with DEPS=0 in the environment, it installs nothing, but says
+# what is missing, and fails.
 #
 # Each need is tested by use, so that nothing is asked of a package manager
 # where it is met already; Debian's and Ubuntu's package names stand beside.
@@ -19,7 +20,10 @@ need() {
 }
 
 have() { PATH=$PATH:/usr/sbin:/sbin command -v "$1"; }
-library() { have pkg-config && pkg-config --exists "$1"; }
+library() { have pkg-config && pkg-config --exists "$@"; }
+# is_least WANTED VERSION: VERSION is that or newer.
+is_least() { [ "$(printf '%s\n' "$1" "$2" | sort -V | head -n 1)" = "$1" ]; }
+meson_works() { have meson && is_least "$oldest_meson" "$(meson --version)"; }
 compiles() { echo "#include <$1>" | gcc -E -; }
 compiles_cpp() { echo "#include <$1>" | g++ -x c++ -E -; }
 loads() { PATH=$PATH:/usr/sbin:/sbin ldconfig -p | grep -q "^[[:space:]]$1 "; }
@@ -38,13 +42,31 @@ clang_links() {
 		clang -x c -fsanitize=fuzzer,address -o /dev/null -
 }
 
+# As in meson.build, which cannot say what a reader should do.
+oldest_glibc=2.33
+oldest_meson=1.0.0
+oldest_verbs=1.14.44 # rdma-core 44: the values of ATOMIC WRITE
+
+# What no package of this release can mend is said before any is installed.
+can_build() {
+	local glibc
+
+	glibc=$(getconf GNU_LIBC_VERSION 2>/dev/null | cut -d' ' -f2)
+	[ -n "$glibc" ] && ! is_least "$oldest_glibc" "$glibc" || return 0
+	echo "deps: this system has glibc $glibc, and Verbena needs" \
+		"$oldest_glibc or newer: use Debian 12 or newer" \
+		"(docs/INSTALL.md#debian-11 says why)" >&2
+	return 1
+}
+
 need_build() {
+	can_build || exit 1
 	need gcc have gcc
 	need libc6-dev compiles stdio.h
-	need meson have meson
+	need meson meson_works
 	need ninja-build have ninja
 	need pkg-config have pkg-config
-	need libibverbs-dev library libibverbs
+	need libibverbs-dev library "libibverbs >= $oldest_verbs"
 	need librdmacm-dev library librdmacm
 	need libibumad-dev library libibumad
 	need libdeflate-dev library libdeflate
@@ -158,9 +180,9 @@ need_bench() {
 	need ucx-utils have ucx_perftest
 }
 
-install_missing() {
-	local as=()
-
+# Root's rights for apt into ${as[@]}; false: there is no way to them.
+find_root() {
+	as=()
 	if ! have apt-get >/dev/null; then
 		echo "deps: missing, and there is no apt-get here." \
 			"Install what these Debian packages hold: ${missing[*]}" >&2
@@ -175,17 +197,42 @@ install_missing() {
 		fi
 		as=(sudo)
 	fi
-	echo "deps: installing ${missing[*]}"
 	as+=(env DEBIAN_FRONTEND=noninteractive)
+}
+
+# One package that a release lacks must not cost the others.
+drop_unknown() {
+	local package known=() unknown=()
+
+	for package in "${missing[@]}"; do
+		if apt-get install -s --no-install-recommends "$package" \
+			>/dev/null 2>&1; then
+			known+=("$package")
+		else
+			unknown+=("$package")
+		fi
+	done
+	missing=("${known[@]}")
+	[ ${#unknown[@]} -eq 0 ] ||
+		echo "deps: apt cannot install these here: ${unknown[*]}" >&2
+}
+
+install_missing() {
+	local as install=(apt-get install -y -qq --no-install-recommends)
+
+	find_root || return
+	echo "deps: installing ${missing[*]}"
 	# The package lists may be absent or old; fetch them only then.
-	"${as[@]}" apt-get install -y -qq --no-install-recommends \
-		"${missing[@]}" >/dev/null 2>&1 && return
-	"${as[@]}" apt-get update -qq &&
-		"${as[@]}" apt-get install -y -qq --no-install-recommends \
-			"${missing[@]}" >/dev/null
+	"${as[@]}" "${install[@]}" "${missing[@]}" >/dev/null 2>&1 && return
+	"${as[@]}" apt-get update -qq
+	"${as[@]}" "${install[@]}" "${missing[@]}" >/dev/null 2>&1 && return
+	drop_unknown
+	[ ${#missing[@]} -gt 0 ] &&
+		"${as[@]}" "${install[@]}" "${missing[@]}" >/dev/null
 }
 
 check=no
+[ "${DEPS:-1}" != 0 ] || check=yes
 if [ "${1:-}" = --check ]; then
 	check=yes
 	shift
@@ -206,4 +253,9 @@ if [ $check = yes ]; then
 	echo "deps: missing: ${missing[*]} (these are names of Debian's packages)" >&2
 	exit 1
 fi
-install_missing
+install_missing || exec "$0" --check "$@"
+"$0" --check "$@" || {
+	echo "deps: apt has installed what it has, which is too old: Verbena" \
+		"needs Meson $oldest_meson and rdma-core 44 (docs/INSTALL.md)" >&2
+	exit 1
+}

@@ -218,7 +218,8 @@ struct ibv_mr *ibv_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset,
 	if (rc == 0)
 		rc = map_fd(fd, offset, length, rights, &map);
 	if (rc) {
-		VB_FRONT_TELL(rc, WHY_REGISTER, pd,
+		/* UCX asks with no descriptor whether there is dmabuf. */
+		VB_FRONT_TELL(fd < 0 ? -EOPNOTSUPP : rc, WHY_REGISTER, pd,
 		       "pd %u: cannot register the dmabuf fd %d, %zu bytes from offset %llu: %s",
 		       pd->handle, fd, length, (unsigned long long)offset,
 		       strerror(-rc));

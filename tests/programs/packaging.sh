@@ -41,16 +41,25 @@ done
 	ok "verbena(1): all commands are there" ||
 	not_ok "verbena(1): missing commands:${missing_commands:-}"
 version=$(sed -n "s/^  version: '\(.*\)',/\1/p" "$top/meson.build")
-grep -q "^\.TH VERBENA 1 .*verbena $version" "$page" &&
-	ok "verbena(1): the version" || not_ok "verbena(1): the version is not $version"
-if command -v man >/dev/null; then
+for file in "$top"/packaging/*.[1-8]; do
+	name=${file##*/}
+	grep -q "^\.TH .*\"verbena $version\"" "$file" && ok "$name: the version" ||
+		not_ok "$name: the version is not $version"
+	if ! command -v man >/dev/null; then
+		skip "$name: groff" "man is not installed"
+		continue
+	fi
 	warned=$(LC_ALL=C.UTF-8 MANROFFSEQ='' MANWIDTH=80 man --warnings -E UTF-8 \
-		-l -Tutf8 -Z "$top/packaging/verbena.1" 2>&1 >/dev/null)
-	[ -z "$warned" ] && ok "verbena(1): groff has nothing to say" ||
-		not_ok "verbena(1): $warned"
-else
-	skip "verbena(1): groff" "man is not installed"
-fi
+		-l -Tutf8 -Z "$file" 2>&1 >/dev/null)
+	[ -z "$warned" ] && ok "$name: groff has nothing to say" ||
+		not_ok "$name: $warned"
+done
+"$build/ipoib/verbena-ipoib" --walk >"$work/usage" 2>&1
+sed 's/\\-/-/g' "$top/packaging/verbena-ipoib.8" >"$work/ipoib.8"
+[ "$(words '--[a-z]+' "$work/ipoib.8" | xargs)" = \
+	"$(sed 1d "$work/usage" | words '--[a-z]+' - | xargs)" ] &&
+	ok "verbena-ipoib(8): options are those of the program" ||
+	not_ok "verbena-ipoib(8): options are not those of the program" "$work/usage"
 
 # completes WORD...: what bash offers for the last of these words.
 completes() {
@@ -164,6 +173,41 @@ for goal in install "all DEPS=0"; do
 	fi
 	rm -f "$work/asked"
 done
+# deps.sh where apt lacks one of two packages, and where the system is too old.
+mkdir "$work/old"
+cat >"$work/old/apt-get" <<-'END'
+	#!/bin/sh
+	case "$*" in
+	*update*) ;;
+	*libisal-dev*) exit 100 ;;
+	*-s*) ;;
+	*) echo "installed ${*##*recommends }" >>"$ASKED" ;;
+	esac
+END
+printf '#!/bin/sh\ncase "$2" in libisal | libdeflate) exit 1 ;; esac\nexec %s "$@"\n' \
+	"$(command -v pkg-config)" >"$work/old/pkg-config"
+printf '#!/bin/sh\nexec "$@"\n' >"$work/old/sudo"
+chmod 755 "$work/old"/*
+ASKED=$work/asked PATH=$work/old:$PATH DEPS=1 "$top/scripts/deps.sh" build \
+	>"$work/asks" 2>&1
+if [ $? -eq 1 ] && [ "$(cat "$work/asked")" = "installed libdeflate-dev" ] &&
+	grep -q '^deps: apt cannot install these here: libisal-dev' "$work/asks" &&
+	grep -q '^deps: missing: libdeflate-dev libisal-dev' "$work/asks"; then
+	ok "deps.sh installs the others where apt lacks a package, and names it"
+else
+	not_ok "deps.sh where apt lacks a package" "$work/asks" "$work/asked"
+fi
+rm -f "$work/asked"
+printf '#!/bin/sh\necho glibc 2.31\n' >"$work/old/getconf"
+chmod 755 "$work/old/getconf"
+ASKED=$work/asked PATH=$work/old:$PATH DEPS=1 "$top/scripts/deps.sh" build \
+	>"$work/asks" 2>&1
+if [ $? -eq 1 ] && [ ! -e "$work/asked" ] &&
+	grep -q '^deps: this system has glibc 2.31, and Verbena needs 2.33' "$work/asks"; then
+	ok "deps.sh says that the system is too old, and installs nothing"
+else
+	not_ok "deps.sh on a system that is too old" "$work/asks" "$work/asked"
+fi
 # The packages, built by a tool that writes an empty one, in a directory whose
 # name is relative, as the Makefile gives it.
 printf '#!/bin/sh\n: >"../verbena_%s_all.deb"\n' \

@@ -57,6 +57,7 @@ at_root() {
 		DEBIAN_FRONTEND=noninteractive ${http_proxy:+http_proxy="$http_proxy"} \
 		unshare -m -p -f --kill-child bash -c '
 			mount --make-rprivate / && mount -t proc proc "$1/proc" &&
+				mount -t sysfs -o ro sysfs "$1/sys" &&
 				mount -t tmpfs tmpfs "$1/run" && root=$1 && shift &&
 				exec chroot "$root" "$@"' bash "$root" "$@" </dev/null
 }

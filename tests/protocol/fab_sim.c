@@ -96,18 +96,21 @@ static void join(struct run *r, unsigned a, struct vb_fab_node *b, unsigned bp)
 /* Make a random tree of switches with some additional links, and adapters. */
 static void build(struct run *r)
 {
-	r->switches = 1 + below(r, SWITCHES_MOST);
-	for (unsigned i = 0; i < r->switches; i++) {
+	/* a local, so that the compiler knows its bound */
+	const unsigned switches = 1 + below(r, SWITCHES_MOST);
+
+	r->switches = switches;
+	for (unsigned i = 0; i < switches; i++) {
 		r->sw[i] = fabt_switch(&r->t, 12);
 		r->sw[i]->sw.store_and_forward = below(r, 2);
 	}
-	for (unsigned i = 1; i < r->switches; i++) {
+	for (unsigned i = 1; i < switches; i++) {
 		unsigned up = below(r, i);
 
 		join(r, up, r->sw[i], ++r->used[i]);
 	}
-	for (unsigned i = 0; r->switches > 2 && i < below(r, 3); i++) {
-		unsigned a = below(r, r->switches), b = below(r, r->switches);
+	for (unsigned i = 0; switches > 2 && i < below(r, 3); i++) {
+		unsigned a = below(r, switches), b = below(r, switches);
 
 		if (a != b)
 			join(r, a, r->sw[b], ++r->used[b]);

@@ -353,7 +353,7 @@ static void held__goes_by_the_old_port(void **state)
 {
 	static const struct vb_link_ops others = { .send = take_none,
 						   .drop = lose_none };
-	struct vb_link other = { .ops = &others };
+	static struct vb_link other = { .ops = &others };
 	struct vb_engine *e = *state;
 	struct vb_qp *qp = &fake.qp[0];
 

@@ -3,7 +3,7 @@
 """Run the commands of a document as its reader would, in one shell, and compare
 what they print with what the document shows.
 
-    infiniband_doc.py DOCUMENT [--show]
+    doc_commands.py DOCUMENT [--show]
 
 A fenced block that begins with `sh` is typed into the shell, in order. A fenced
 block that begins with `text` and follows it is what the reader shall see. Further
@@ -29,7 +29,7 @@ FENCE = re.compile(r'^```(\S*)\s*(.*)$')
 NUMBER = re.compile(r'\d+(?:\.\d+)?')
 PATIENCE = 30       # seconds until a block marked `again` must have succeeded
 LONGEST = 90        # seconds for one block
-MARK = '@@infiniband_doc'
+MARK = '@@doc_commands'
 
 
 class Block:
@@ -172,11 +172,11 @@ def play(shell, block, count):
         time.sleep(0.5)
 
 
-def report(block, got, wrong):
+def report(document, block, got, wrong):
     if not wrong:
-        print(f'ok infiniband_doc: {block.name()}', flush=True)
+        print(f'ok {document}: {block.name()}', flush=True)
         return
-    print(f'not ok infiniband_doc: {block.name()} ({wrong})')
+    print(f'not ok {document}: {block.name()} ({wrong})')
     for title, text in (('shown', block.expected or ''), ('got', got)):
         print(f'    ---- {title}')
         for line in text.splitlines()[-60:]:
@@ -186,13 +186,14 @@ def report(block, got, wrong):
 
 def main():
     shell, failed = Shell(), 0
+    document = os.path.basename(sys.argv[1])
     show = '--show' in sys.argv
     for count, block in enumerate(read_blocks(sys.argv[1])):
         got, wrong = play(shell, block, count)
         if show:
             print(f'$$$ {block.text}\n{got}### {wrong or "good"}', flush=True)
         else:
-            report(block, got, wrong)
+            report(document, block, got, wrong)
         failed += wrong is not None
     shell.close()
     return failed > 0
