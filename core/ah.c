@@ -100,8 +100,8 @@ static void refuse_ah(struct vb_adapter *a, const struct vb_av *av, int rc,
 
 	vb_gid_text(&av->dgid, text);
 	if (code == WHY_ROUTE)
-		vb_log(LOG_INFO, "%s: no address handle for %s: %s: %s",
-		       a->name, text, why, strerror(-rc));
+		vb_why_quietly("%s: no address handle for %s: %s: %s", a->name,
+			       text, why, strerror(-rc));
 	else
 		vb_why(code, (uintptr_t)a,
 		       "%s: no address handle for %s from sgid_index %u: %s",

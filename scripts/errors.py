@@ -29,6 +29,8 @@ GROUPS = (
      'The call returns an errno; nothing has changed.'),
     (400, 'The connection manager',
      'Programs of librdmacm print these.'),
+    (500, 'A fabric',
+     'A program that opens a device `ib:` of a fabric prints these.'),
 )
 HEAD = """# Errors
 

@@ -438,7 +438,7 @@ VB_EXPORT struct ibv_context **rdma_get_devices(int *num_devices)
 		if (rcm.devices[i].port == 1)
 			list[count++] = rcm.devices[i].verbs;
 	if (!list)
-		errno = rc ? -rc : ENOMEM;
+		(void)rcm_fail(rc ? -rc : ENOMEM);
 	if (num_devices)
 		*num_devices = count;
 	return list;

@@ -13,7 +13,6 @@
 
 #include "base/clock.h"
 #include "base/fork.h"
-#include "core/why.h"
 #include "wire/mad.h"
 
 #define ANSWER_LATE (4 * VB_SEC)
@@ -184,7 +183,32 @@ int rcm_why_call(const struct rcm_id *id, const char *call, int error)
 	else if (error == EADDRINUSE)
 		vb_why(WHY_CM_PORT, (uintptr_t)id,
 		       "rdmacm: %s refused: another id has the port", call);
-	return rcm_fail(error);
+	return rcm_fail_of(error, call);
+}
+
+int rcm_why_refuse(const struct rcm_id *id, const char *call, const char *why)
+{
+	vb_why(WHY_CM_CALL, (uintptr_t)id ^ (uintptr_t)why,
+	       "rdmacm: %s refused: %s", call, why);
+	return rcm_fail_of(EINVAL, call);
+}
+
+/* What errnos mean of an address; NULL: what strerror() says. */
+static const char *address_reason(int error)
+{
+	switch (error) {
+	case EADDRNOTAVAIL:
+		return "this host does not have the address";
+	case ENODEV:
+		return "no RDMA device of this process has the address";
+	case EINVAL:
+		return "the address families of the two ends differ, or the "
+		       "port space does not fit the address";
+	case EPROTONOSUPPORT:
+		return "the port space does not fit the address";
+	default:
+		return strerror(error);
+	}
 }
 
 void rcm_why_address(const struct sockaddr *to, int rc)
@@ -197,5 +221,5 @@ void rcm_why_address(const struct sockaddr *to, int rc)
 		object = object * 31 + gid.raw[i];
 	vb_why(WHY_CM_ADDRESS, object,
 	       "rdmacm: %s is not resolved to a device: %s",
-	       vb_gid_address(&gid, text), strerror(-rc));
+	       vb_gid_address(&gid, text), address_reason(-rc));
 }

@@ -185,7 +185,7 @@ VB_EXPORT int ibv_read_sysfs_file(const char *dir, const char *file, char *buf,
 
 	if (snprintf(path, sizeof(path), "%s/%s", dir, file) >=
 	    (int)sizeof(path))
-		return errno = ENAMETOOLONG, -1;
+		return vb_front_minus(-ENAMETOOLONG);
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
 		return -1;

@@ -418,6 +418,10 @@ int vb_front_post_srq_ops(struct ibv_srq *ibv, struct ibv_ops_wr *wr,
 {
 	if (!vb_front_srq(ibv)->core->tags) {
 		*bad_wr = wr;
+		vb_why(WHY_TAGS, (uintptr_t)ibv,
+		       "srq %u: ibv_post_srq_ops on a shared queue without tag "
+		       "matching (IBV_SRQT_TM)",
+		       ibv->handle);
 		return EINVAL;
 	}
 	for (; wr; wr = wr->next) {

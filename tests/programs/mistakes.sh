@@ -85,6 +85,7 @@ if [ "$hosts" = yes ]; then
 	VERBENA_NEAR=off mistakes "packets, IPv6" -d roce_veth0 -6
 	mistakes "one host" -d roce_veth0 -4
 	mistakes "another host" -d roce_veth0 -4 -n "$HOST_B"
+	mistakes "calls" -d roce_veth0 -c "$HOST_A"
 	nobody_listens
 	behind_firewall
 	export VERBENA_DEVICES=iw_veth0

@@ -494,7 +494,7 @@ const struct mistake verb_mistakes[] = {
 	  { "^verbena: pd [0-9]+: cannot register 4096 bytes at 0x.*access "
 	    "REMOTE_WRITE .*need LOCAL_WRITE.*321 REGISTER" } },
 	{ "a region deregistered twice", twice_deregistered, ANYWHERE,
-	  { "^verbena: 0x[0-9a-f]+ is not a .*region.*once only.*322 HANDLE" } },
+	  { "^verbena: 0x[0-9a-f]+ is no .*region.*once only.*322 HANDLE" } },
 	{ "a protection domain in use", pd_in_use, ANYWHERE,
 	  { "^verbena: pd [0-9]+: not deallocated: [0-9]+ objects .*323" } },
 	{ "a completion queue in use", cq_in_use, ANYWHERE,
