@@ -63,6 +63,8 @@ int vb_av_route(struct vb_adapter *a, const struct vb_av *av, uint32_t sqpn,
 	struct vb_port *p = vb_adapter_port(a, av->port_num);
 	int rc;
 
+	if (p)
+		vb_port_ib_tell(p, a->name);
 	*why = p ? p->addressing->route(p, av, r)
 		 : "the device has no port of its port number";
 	if (*why)

@@ -163,9 +163,9 @@ ROW(CM_CALL, "A call of librdmacm was refused.",
 ROW(CM_PEER, "The peer rejected a connection request.",
     "read what the peer prints"),
 ROW(NO_SM, "A port of an InfiniBand device waits for a subnet manager.",
-    "start a subnet manager: \"verbena run --device ib -- opensm\" on one node of the fabric, or none of your own where the fabric has one (docs/INFINIBAND.md)"),
+    "start a subnet manager on one node of the fabric (\"verbena run --device ib:NODE -- opensm\", or the fabric with \"verbena fabric --sm\"), or wait until it has found the port"),
 ROW(PORT_DOWN, "A port of an InfiniBand device is not connected to a fabric that runs.",
-    "is the fabric's process there (\"verbena fabric show\"), and is the port's link up?"),
+    "compare \"verbena fabric show\": is the port's other end in the topology, and its link up?"),
 };
 #undef ROW
 // clang-format on

@@ -315,6 +315,7 @@ int vb_front_query_port(struct ibv_context *context, uint8_t port_num,
 	if (!p)
 		return vb_front_errno(-no_port(context, port_num));
 	fill_port(p, vb_front_is_rnic(context), &all);
+	vb_port_ib_tell(p, context->device->name);
 	memset(attr, 0, size);
 	memcpy(attr, &all, VB_MIN(size, sizeof(all)));
 	vb_tools_wrote(attr, size);
