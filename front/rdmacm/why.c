@@ -162,6 +162,9 @@ void rcm_why_unreachable(const struct rcm_id *id, int status)
 {
 	if (status == -ETIMEDOUT)
 		tell_late(&id->path, "to any try");
+	else if (status == -ECONNREFUSED && id->state == RCM_CONNECTING)
+		tell_late(&id->path,
+			  "(heard nothing: its UDP port 4791 is closed)");
 }
 
 int rcm_why_call(const struct rcm_id *id, const char *call, int error)

@@ -587,6 +587,9 @@ uint32_t vb_front_port_mbits(struct ibv_context *context, uint32_t port_num);
 int vb_front_gid_type(struct ibv_context *context, uint8_t port_num,
 		      unsigned index, int *type);
 
+/* IBV_WR_FLUSH of newer headers. This device has no FLUSH: it does not announce
+ * it, and refuses it with a sentence. */
+#define VB_FRONT_WR_FLUSH 14
 /* A function of names.c: returns the name of the operation @opcode of a work
  * request, which may be any number. */
 const char *vb_front_wr_name(unsigned opcode);

@@ -120,6 +120,7 @@ const char *vb_front_wr_name(unsigned opcode)
 		[IBV_WR_SEND_WITH_INV] = "send-with-inv",
 		[IBV_WR_TSO] = "tso",
 		[IBV_WR_DRIVER1] = "driver1",
+		[VB_FRONT_WR_FLUSH] = "flush",
 		[IBV_WR_ATOMIC_WRITE] = "atomic-write",
 	};
 

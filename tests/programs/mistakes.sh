@@ -80,6 +80,21 @@ nobody_listens() {
 	fi
 }
 
+# nobody_there: a host on which no program uses RDMA.
+nobody_there() {
+	local name="rdma_cm to a host without RoCE"
+
+	on a timeout 20 "$verbena" run -- rping -c -a "$HOST_B" -C 1 \
+		</dev/null >"$work/rping" 2>&1
+	if [ "$(grep -c "verbena: " "$work/rping")" -eq 1 ] &&
+		grep -q "rdmacm: asked $HOST_B port 7174 .*heard nothing: .*closed.*CM_SILENCE" \
+			"$work/rping"; then
+		ok "$name"
+	else
+		not_ok "$name" "$work/rping"
+	fi
+}
+
 if [ "$hosts" = yes ]; then
 	need_hosts 1500
 	VERBENA_NEAR=off mistakes "packets, IPv6" -d roce_veth0 -6
@@ -87,6 +102,7 @@ if [ "$hosts" = yes ]; then
 	mistakes "another host" -d roce_veth0 -4 -n "$HOST_B"
 	mistakes "calls" -d roce_veth0 -c "$HOST_A"
 	nobody_listens
+	nobody_there
 	behind_firewall
 	export VERBENA_DEVICES=iw_veth0
 	VERBENA_NEAR=off mistakes "iWARP, TCP" -d iw_veth0 -a "$HOST_A"

@@ -217,6 +217,15 @@ static void no_opcode(void)
 	refused_post(rdma((enum ibv_wr_opcode)99, &sge, 0, 0));
 }
 
+/* IBV_WR_FLUSH of newer headers. */
+static void flush(void)
+{
+	struct ibv_sge sge = piece(&a, 0, 8);
+
+	refused_post(rdma((enum ibv_wr_opcode)14, &sge, at(&b, 0),
+			  b.mr->rkey));
+}
+
 static void no_flags(void)
 {
 	struct ibv_sge sge = piece(&a, 0, 8);
@@ -468,7 +477,9 @@ const struct mistake verb_mistakes[] = {
 	{ "too many SGEs of a receive", sges_of_receive, ANYWHERE,
 	  { QP "receive refused: num_sge is 6, and at most 4.*312 SGES" } },
 	{ "an unknown opcode", no_opcode, ANYWHERE,
-	  { POST "opcode 99 is not possible .*313 OPCODE" } },
+	  { POST "opcode 99 .unknown. is not possible .*313 OPCODE" } },
+	{ "a FLUSH", flush, ANYWHERE,
+	  { POST "opcode 14 .flush. is not possible .*325 NO_SUPPORT" } },
 	{ "unknown send flags", no_flags, ANYWHERE,
 	  { POST "unknown bits in send_flags 0x100002;.*314 FLAGS" } },
 	{ "a READ with inline data", inline_read, ANYWHERE,
