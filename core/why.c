@@ -166,6 +166,8 @@ ROW(NO_SM, "A port of an InfiniBand device waits for a subnet manager.",
     "start a subnet manager on one node of the fabric (\"verbena run --device ib:NODE -- opensm\", or the fabric with \"verbena fabric --sm\"), or wait until it has found the port"),
 ROW(PORT_DOWN, "A port of an InfiniBand device is not connected to a fabric that runs.",
     "compare \"verbena fabric show\": is the port's other end in the topology, and its link up?"),
+ROW(UMAD, "A call of libibumad was refused.",
+    "compare the adapter and port with what \"verbena doctor --device ib:NODE\" says, and class and methods with those of other agents"),
 };
 #undef ROW
 // clang-format on

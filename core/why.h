@@ -98,6 +98,7 @@ enum vb_why {
 	/* 500: a fabric. */
 	WHY_NO_SM = 501,
 	WHY_PORT_DOWN = 502,
+	WHY_UMAD = 503,
 };
 
 struct vb_why_row {

@@ -308,6 +308,7 @@ static void use_gid(struct rcm_id *id, const struct ibv_gid_entry *e,
 {
 	struct rcm_device *d = id->device;
 
+	rcm_why_served();
 	/* there is no session whose thread watches removals */
 	if (!rcm.has_roce && !rcm.has_ib)
 		rcm_iw_watch();

@@ -589,6 +589,11 @@ void rcm_why_rejected(const struct rcm_id *id, int status);
 void rcm_why_unreachable(const struct rcm_id *id, int status);
 /* The address @to was not resolved: @rc is -errno. */
 void rcm_why_address(const struct sockaddr *to, int rc);
+/* rdma_bind_addr() to @to fails with @rc: that no device has the address is told
+ * when the process ends, unless an id has a device then. */
+void rcm_why_bind(const struct sockaddr *to, int rc);
+/* An id has a device. */
+void rcm_why_served(void);
 /* The call @call on @id is refused with @error, a positive errno. Returns what
  * rcm_fail() does. */
 int rcm_why_call(const struct rcm_id *id, const char *call, int error);

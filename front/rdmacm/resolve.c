@@ -264,7 +264,7 @@ VB_EXPORT int rdma_bind_addr(struct rdma_cm_id *pub, struct sockaddr *addr)
 		id->traffic_class = rcm_address_class(addr);
 	else if (rc == -EADDRNOTAVAIL || rc == -ENODEV ||
 		 rc == -EPROTONOSUPPORT)
-		rcm_why_address(addr, rc);
+		rcm_why_bind(addr, rc);
 	return rc ? rcm_why_call(id, "rdma_bind_addr", -rc) : 0;
 }
 

@@ -28,9 +28,39 @@ int rcm_why_fd(void)
 	return late;
 }
 
+/*
+ * An address of this host that no device has. Some programs (libfabric) bind an
+ * id to each address to find those of devices, so that is no mistake before the
+ * process ends and no id has found a device. Atomic, because the thread that
+ * ends the process may not wait for a lock.
+ */
+enum { NOTHING_ASKED, ADDRESS_REFUSED, DEVICE_FOUND };
+static struct {
+	_Atomic int what;
+	_Atomic uint64_t gid[2]; /* the last address that was refused */
+} asked;
+
+void rcm_why_served(void)
+{
+	asked.what = DEVICE_FOUND;
+}
+
+static void refuse_later(const struct sockaddr *to)
+{
+	const struct vb_gid gid = rcm_gid_of(to);
+	int nothing = NOTHING_ASKED;
+	uint64_t half[2];
+
+	memcpy(half, gid.raw, sizeof(half));
+	asked.gid[0] = half[0];
+	asked.gid[1] = half[1];
+	atomic_compare_exchange_strong(&asked.what, &nothing, ADDRESS_REFUSED);
+}
+
 void rcm_why_after_fork(void)
 {
 	late = -1;
+	asked.what = NOTHING_ASKED;
 }
 
 void rcm_why_begin(void)
@@ -214,15 +244,43 @@ static const char *address_reason(int error)
 	}
 }
 
-void rcm_why_address(const struct sockaddr *to, int rc)
+static void tell_address(const struct vb_gid *gid, int rc)
 {
-	const struct vb_gid gid = rcm_gid_of(to);
 	char text[VB_GID_TEXT];
 	uint64_t object = 0;
 
-	for (unsigned i = 0; i < sizeof(gid.raw); i++)
-		object = object * 31 + gid.raw[i];
+	for (unsigned i = 0; i < sizeof(gid->raw); i++)
+		object = object * 31 + gid->raw[i];
 	vb_why(WHY_CM_ADDRESS, object,
 	       "rdmacm: %s is not resolved to a device: %s",
-	       vb_gid_address(&gid, text), address_reason(-rc));
+	       vb_gid_address(gid, text), address_reason(-rc));
+}
+
+void rcm_why_address(const struct sockaddr *to, int rc)
+{
+	const struct vb_gid gid = rcm_gid_of(to);
+
+	tell_address(&gid, rc);
+}
+
+void rcm_why_bind(const struct sockaddr *to, int rc)
+{
+	if (rc != -ENODEV) {
+		rcm_why_address(to, rc);
+		return;
+	}
+	vb_why_quietly("rdmacm: rdma_bind_addr to an address that no device "
+		       "has");
+	refuse_later(to);
+}
+
+__attribute__((destructor)) static void tell_refused(void)
+{
+	uint64_t half[2] = { asked.gid[0], asked.gid[1] };
+	struct vb_gid gid;
+
+	if (asked.what != ADDRESS_REFUSED)
+		return;
+	memcpy(gid.raw, half, sizeof(gid.raw));
+	tell_address(&gid, -ENODEV);
 }

@@ -78,6 +78,13 @@ examined() {
 counts "no subnet manager: a program hears of it, once" 1 \
 	'^verbena: ib0, port 1: INIT: no subnet manager .*501 NO_SM' Hca2 \
 	ibv_devinfo -v
+r Hca2 smpquery -P 9 -D nodeinfo 0 >"$work/got" 2>&1 </dev/null
+if [ "$(grep -c '^verbena: umad: umad_[a-z_]* of .*port 9: .*503 UMAD' \
+	"$work/got")" -eq 1 ]; then
+	ok "$layer: libibumad says why it opens no port"
+else
+	not_ok "$layer: libibumad says why it opens no port" "$work/got"
+fi
 examined "no subnet manager" \
 	'^problem +device +ib0, port 1: init, LID 0: no subnet manager' Hca2
 examined "what mends that" 'verbena run --device ib:.*/Hca2 -- opensm' Hca2

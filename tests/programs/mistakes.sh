@@ -80,6 +80,21 @@ nobody_listens() {
 	fi
 }
 
+# no_device: a server at an address that no device of its own has.
+no_device() {
+	local name="rdma_cm at an address without a device"
+
+	VERBENA_DEVICES=lo on a timeout 20 "$verbena" run -- rping -s \
+		-a "$HOST_A" -C 1 </dev/null >"$work/rping" 2>&1
+	if [ "$(grep -c "verbena: " "$work/rping")" -eq 1 ] &&
+		grep -q "rdmacm: $HOST_A is not resolved .*no RDMA device .*403" \
+			"$work/rping"; then
+		ok "$name"
+	else
+		not_ok "$name" "$work/rping"
+	fi
+}
+
 # nobody_there: a host on which no program uses RDMA.
 nobody_there() {
 	local name="rdma_cm to a host without RoCE"
@@ -103,6 +118,7 @@ if [ "$hosts" = yes ]; then
 	mistakes "calls" -d roce_veth0 -c "$HOST_A"
 	nobody_listens
 	nobody_there
+	no_device
 	behind_firewall
 	export VERBENA_DEVICES=iw_veth0
 	VERBENA_NEAR=off mistakes "iWARP, TCP" -d iw_veth0 -a "$HOST_A"
