@@ -10,7 +10,6 @@
 
 #include "cli/doctor.h"
 #include "cli/finding.h"
-#include "core/port.h"
 #include "engine/fabric_places.h"
 #include "engine/runtime_dir.h"
 
@@ -32,7 +31,7 @@ static void VB_PRINTF(3, 4) list_add(char *text, size_t room,
 	va_end(args);
 }
 
-static void put_gids(const struct vb_umad_info *info, char *text, size_t room)
+static void list_gids(const struct vb_umad_info *info, char *text, size_t room)
 {
 	*text = '\0';
 	for (unsigned i = 0; i < info->guids && i < VB_UMAD_GUIDS; i++) {
@@ -48,7 +47,7 @@ static void put_gids(const struct vb_umad_info *info, char *text, size_t room)
 }
 
 /* Returns whether the port is a full member of a partition. */
-static bool put_pkeys(const struct vb_umad_info *info, char *text, size_t room)
+static bool list_pkeys(const struct vb_umad_info *info, char *text, size_t room)
 {
 	bool full = false;
 
@@ -71,8 +70,8 @@ static void say_active(const char *name, unsigned number,
 	char gids[400], keys[400];
 	bool full;
 
-	put_gids(info, gids, sizeof(gids));
-	full = put_pkeys(info, keys, sizeof(keys));
+	list_gids(info, gids, sizeof(gids));
+	full = list_pkeys(info, keys, sizeof(keys));
 	vb_finding_add("device", FINDING_OK, NULL,
 		       "%s, port %u: active, %u Gb/sec, LID %u, subnet manager "
 		       "at LID %u, %s: programs need no -g and no -x",
@@ -134,7 +133,7 @@ static void say_fabric_port(const char *name, unsigned number,
 }
 
 /* Returns the state of the process, as /proc has it: 'T' is stopped. */
-static char state_of(pid_t pid)
+static char process_state(pid_t pid)
 {
 	char path[64], text[512];
 	const char *end;
@@ -180,7 +179,7 @@ static bool say_fabric(const char *name, const struct vb_fabric_place *p)
 	}
 	(void)getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len);
 	close(fd);
-	if (state_of(peer.pid) == 'T') {
+	if (process_state(peer.pid) == 'T') {
 		vb_finding_add("fabric", FINDING_PROBLEM,
 			       vb_finding_text("kill -CONT %d", (int)peer.pid),
 			       "%s: the process of fabric \"%s\" (PID %d) is "
