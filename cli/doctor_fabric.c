@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* `verbena doctor`: adapters of InfiniBand fabrics: whether the fabric's process
- * lives, and what its subnet manager has given the ports. */
+/* `verbena doctor`: adapters of InfiniBand fabrics: whether the fabric's
+ * process lives, and what its subnet manager has given the ports. */
 #include <errno.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -17,8 +17,8 @@
 #define KEY_FULL     0x8000 /* the bit of a P_Key that means full membership */
 
 /* Add the text to the list in @text, with commas. */
-static void VB_PRINTF(3, 4) list_add(char *text, size_t room,
-				     const char *format, ...)
+static void VB_PRINTF(3, 4)
+	list_add(char *text, size_t room, const char *format, ...)
 {
 	size_t len = strlen(text);
 	va_list args;

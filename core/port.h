@@ -148,8 +148,7 @@ unsigned vb_port_ib_end(struct vb_port *p) VB_EXCLUDES(p->lock);
 /* A program needs the port of the adapter @name, of whatever kind: if it is an
  * InfiniBand port that is not ACTIVE, tell why it is not, once for each state.
  * Takes p->lock. */
-void vb_port_ib_tell(struct vb_port *p, const char *name)
-	VB_EXCLUDES(p->lock);
+void vb_port_ib_tell(struct vb_port *p, const char *name) VB_EXCLUDES(p->lock);
 
 /* Is the port in state PORT_ACTIVE? Takes p->lock. */
 bool vb_port_is_active(struct vb_port *p) VB_EXCLUDES(p->lock);

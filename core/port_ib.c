@@ -108,8 +108,9 @@ unsigned vb_port_ib_end(struct vb_port *p)
 }
 
 static const char *const phys_names[] = {
-	[1] = "sleeps", [2] = "polls for a peer", [3] = "is disabled",
-	[4] = "trains", [5] = "is up",		  [6] = "recovers from errors",
+	[1] = "sleeps",	     [2] = "polls for a peer",
+	[3] = "is disabled", [4] = "trains",
+	[5] = "is up",	     [6] = "recovers from errors",
 	[7] = "is tested",
 };
 
@@ -136,6 +137,5 @@ void vb_port_ib_tell(struct vb_port *p, const char *name)
 		vb_why(WHY_NO_SM, (uintptr_t)p,
 		       "%s, port %u: %s: no subnet manager has configured it, "
 		       "and it carries no data",
-		       name, p->number,
-		       state == PORT_ARMED ? "ARMED" : "INIT");
+		       name, p->number, state == PORT_ARMED ? "ARMED" : "INIT");
 }

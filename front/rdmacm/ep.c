@@ -120,9 +120,10 @@ VB_EXPORT int rdma_get_request(struct rdma_cm_id *listen,
 	struct rdma_cm_event *e;
 
 	if (!l->sync)
-		return rcm_why_refuse(l, __func__,
-				      "the listener has an event channel, whose "
-				      "events rdma_get_cm_event reads");
+		return rcm_why_refuse(
+			l, __func__,
+			"the listener has an event channel, whose "
+			"events rdma_get_cm_event reads");
 	if (listen->event) {
 		(void)rdma_ack_cm_event(listen->event);
 		listen->event = NULL;

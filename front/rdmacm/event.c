@@ -135,9 +135,10 @@ VB_EXPORT int rdma_write_cm_event(struct rdma_cm_id *id,
 	if (id && id->channel && (int)event == RCM_EVENT_USER)
 		rc = push_local(rcm_id_of(id), &pub);
 	if (rc == -EINVAL)
-		return rcm_why_refuse(NULL, __func__,
-				      "it needs an id with an event channel, and "
-				      "the event RDMA_CM_EVENT_USER");
+		return rcm_why_refuse(
+			NULL, __func__,
+			"it needs an id with an event channel, and "
+			"the event RDMA_CM_EVENT_USER");
 	return rc ? rcm_fail(-rc) : 0;
 }
 
@@ -200,9 +201,10 @@ VB_EXPORT int rdma_get_cm_event(struct rdma_event_channel *channel,
 	int rc;
 
 	if (!channel || !event)
-		return rcm_why_refuse(NULL, __func__,
-				      "there is no channel, or no place for the "
-				      "event");
+		return rcm_why_refuse(
+			NULL, __func__,
+			"there is no channel, or no place for the "
+			"event");
 	c = rcm_channel_of(channel);
 	rcm_channel_enter(c);
 	pthread_cleanup_push(rcm_channel_leave, c);
@@ -228,7 +230,8 @@ int rcm_event_complete(struct rcm_id *id)
 		return rcm_pass(ECONNREFUSED);
 	/* The device has been removed, so the operation will never complete. */
 	if (id->pub.event->event == RDMA_CM_EVENT_DEVICE_REMOVAL)
-		return rcm_fail_of(ENODEV, "a call on an id whose device is gone");
+		return rcm_fail_of(ENODEV,
+				   "a call on an id whose device is gone");
 	return status ? rcm_pass(status < 0 ? -status : status) : 0;
 }
 

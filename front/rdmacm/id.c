@@ -269,11 +269,12 @@ static int put_request(struct vb_ipc_cm *m, const struct rcm_id *id,
 static int refuse_private(const struct rcm_id *id, const char *call, int rc)
 {
 	if (rc == -EINVAL)
-		return rcm_why_refuse(id, call,
-				      "private_data is longer than the message "
-				      "holds (rdma_connect(3): 56 bytes, "
-				      "rdma_accept(3): 196, rdma_reject(3): 148; "
-				      "datagrams: 180 and 136), or is NULL");
+		return rcm_why_refuse(
+			id, call,
+			"private_data is longer than the message "
+			"holds (rdma_connect(3): 56 bytes, "
+			"rdma_accept(3): 196, rdma_reject(3): 148; "
+			"datagrams: 180 and 136), or is NULL");
 	return rcm_fail_of(-rc, call);
 }
 

@@ -313,10 +313,11 @@ static int mcast_join(struct rcm_id *id, const struct sockaddr *a,
 	int rc;
 
 	if (!a || !id->device || !rcm_is_ud(id))
-		return refuse_join(id, "it needs an address, and an id of "
-				       "RDMA_PS_UDP or RDMA_PS_IPOIB that has a "
-				       "device (rdma_bind_addr, "
-				       "rdma_resolve_addr)");
+		return refuse_join(id,
+				   "it needs an address, and an id of "
+				   "RDMA_PS_UDP or RDMA_PS_IPOIB that has a "
+				   "device (rdma_bind_addr, "
+				   "rdma_resolve_addr)");
 	gid = mcast_gid(id, a);
 	if (!vb_gid_is_multicast(&gid) &&
 	    !(rcm_is_ib(id) && rcm_address_is_any(a)))

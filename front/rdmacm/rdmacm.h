@@ -263,9 +263,9 @@ static inline struct rcm_id *rcm_id_of(struct rdma_cm_id *id)
 	return VB_CONTAINER_OF(id, struct rcm_id, pub);
 }
 
-/* Sets errno to @error, which is positive, and returns -1: the result of a public
- * function of which another public function, of this library or of verbs, has
- * told why it fails; or an event has. */
+/* Sets errno to @error, which is positive, and returns -1: the result of a
+ * public function of which another public function, of this library or of
+ * verbs, has told why it fails; or an event has. */
 static inline int rcm_pass(int error)
 {
 	errno = error;
@@ -589,8 +589,8 @@ void rcm_why_rejected(const struct rcm_id *id, int status);
 void rcm_why_unreachable(const struct rcm_id *id, int status);
 /* The address @to was not resolved: @rc is -errno. */
 void rcm_why_address(const struct sockaddr *to, int rc);
-/* rdma_bind_addr() to @to fails with @rc: that no device has the address is told
- * when the process ends, unless an id has a device then. */
+/* rdma_bind_addr() to @to fails with @rc: that no device has the address is
+ * told when the process ends, unless an id has a device then. */
 void rcm_why_bind(const struct sockaddr *to, int rc);
 /* An id has a device. */
 void rcm_why_served(void);

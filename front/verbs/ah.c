@@ -143,8 +143,7 @@ static void refuse_l2(struct ibv_context *context,
 		      "%u: %s",
 		      context->device->name, vb_gid_address(&to, text),
 		      attr->grh.sgid_index, attr->port_num,
-		      rc == -EINVAL ? "it is no Ethernet port"
-				    : strerror(-rc));
+		      rc == -EINVAL ? "it is no Ethernet port" : strerror(-rc));
 }
 
 /* For programs that build Ethernet frames themselves. This library does not

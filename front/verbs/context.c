@@ -177,8 +177,9 @@ struct ibv_context *ibv_open_device(struct ibv_device *device)
 	int cancel;
 
 	if (!device) {
-		vb_why(WHY_HANDLE, 0, "ibv_open_device of no device: the list "
-				      "of devices may be empty");
+		vb_why(WHY_HANDLE, 0,
+		       "ibv_open_device of no device: the list "
+		       "of devices may be empty");
 		return vb_front_null(-EINVAL);
 	}
 	cancel = vb_cancel_off();

@@ -45,9 +45,8 @@ static int check_dm_range(const struct vb_front_memory *m, uint64_t offset,
 static void refuse_copy(const struct vb_front_memory *m, const char *call,
 			uint64_t offset, uint64_t length, int rc)
 {
-	vb_why(WHY_REFUSED, m->handle,
-	       "%s of %llu bytes at offset %llu: %s", call,
-	       (unsigned long long)length, (unsigned long long)offset,
+	vb_why(WHY_REFUSED, m->handle, "%s of %llu bytes at offset %llu: %s",
+	       call, (unsigned long long)length, (unsigned long long)offset,
 	       rc == -EFAULT ? "the program's memory is not mapped"
 	       : offset % DM_ALIGN || length % DM_ALIGN
 		       ? "both must be multiples of 4"
@@ -207,11 +206,12 @@ struct ibv_dm *vb_front_alloc_dm(struct ibv_context *context,
 	int rc = front_make_memory(context, attr, &m);
 
 	if (rc) {
-		VB_FRONT_TELL(rc, WHY_CREATE, context,
-		       "%s: cannot allocate %zu bytes of device memory, aligned to 2^%u (comp_mask 0x%x), at most %llu are possible: %s",
-		       context->device->name, attr->length,
-		       attr->log_align_req, attr->comp_mask,
-		       (unsigned long long)VB_FRONT_DM_BYTES, strerror(-rc));
+		VB_FRONT_TELL(
+			rc, WHY_CREATE, context,
+			"%s: cannot allocate %zu bytes of device memory, aligned to 2^%u (comp_mask 0x%x), at most %llu are possible: %s",
+			context->device->name, attr->length,
+			attr->log_align_req, attr->comp_mask,
+			(unsigned long long)VB_FRONT_DM_BYTES, strerror(-rc));
 		return vb_front_null(rc);
 	}
 	dm = wrap_dm(context, m);

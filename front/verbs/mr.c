@@ -69,8 +69,7 @@ static void tell_region(const struct ibv_pd *pd, const void *addr,
 	char flags[VB_ACCESS_TEXT];
 	const char *why = strerror(-rc);
 
-	if (rc == -EINVAL && access & writes &&
-		 !(access & ACCESS_LOCAL_WRITE))
+	if (rc == -EINVAL && access & writes && !(access & ACCESS_LOCAL_WRITE))
 		why = "remote writes and atomics need LOCAL_WRITE, too";
 	else if (rc == -EINVAL && known_access(access) & ~ACCESS_KNOWN)
 		why = "the access flags have unknown bits";
@@ -158,13 +157,14 @@ struct ibv_mr *vb_front_reg_dm_mr(struct ibv_pd *pd, struct ibv_dm *ibv,
 				    dm->memory->bytes + offset, length, 0,
 				    rights, &core);
 	if (rc)
-		VB_FRONT_TELL(rc, WHY_REGISTER, pd,
-		       "pd %u: cannot register %zu bytes from offset %llu of device memory of %llu bytes with access 0x%x: %s",
-		       pd->handle, length, (unsigned long long)offset,
-		       (unsigned long long)dm->memory->length, access,
-		       rights & ACCESS_ZERO_BASED
-			       ? strerror(-rc)
-			       : "it needs IBV_ACCESS_ZERO_BASED");
+		VB_FRONT_TELL(
+			rc, WHY_REGISTER, pd,
+			"pd %u: cannot register %zu bytes from offset %llu of device memory of %llu bytes with access 0x%x: %s",
+			pd->handle, length, (unsigned long long)offset,
+			(unsigned long long)dm->memory->length, access,
+			rights & ACCESS_ZERO_BASED
+				? strerror(-rc)
+				: "it needs IBV_ACCESS_ZERO_BASED");
 	mr = wrap_new(pd, rc, core, FRONT_MR_DM, NULL);
 	if (!mr)
 		return NULL;
@@ -366,8 +366,8 @@ int ibv_dereg_mr(struct ibv_mr *ibv)
 	if (rc == 0)
 		free_mr(mr);
 	else
-		vb_why(WHY_BUSY, (uintptr_t)ibv,
-		       "mr %p: not deregistered: %s", (void *)ibv,
+		vb_why(WHY_BUSY, (uintptr_t)ibv, "mr %p: not deregistered: %s",
+		       (void *)ibv,
 		       rc == -EBUSY ? "memory windows are bound to it"
 				    : strerror(-rc));
 	vb_cancel_back(cancel);
@@ -456,10 +456,10 @@ int vb_front_advise_mr(struct ibv_pd *pd, enum ibv_advise_mr_advice advice,
 	else
 		rc = prefetch(pd, list, count, advice);
 	if (rc)
-		VB_FRONT_TELL(rc, WHY_REFUSED, pd,
-			      "pd %u: ibv_advise_mr of %u ranges with advice %d "
-			      "and flags 0x%x: %s",
-			      pd->handle, count, (int)advice, flags,
-			      strerror(-rc));
+		VB_FRONT_TELL(
+			rc, WHY_REFUSED, pd,
+			"pd %u: ibv_advise_mr of %u ranges with advice %d "
+			"and flags 0x%x: %s",
+			pd->handle, count, (int)advice, flags, strerror(-rc));
 	return vb_front_errno(rc);
 }

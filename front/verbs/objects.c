@@ -249,7 +249,8 @@ static const char *cq_reason(const struct ibv_context *context,
 	const uint32_t vectors = (uint32_t)context->num_comp_vectors;
 
 	if (attr->comp_vector >= vectors)
-		snprintf(text, 80, "comp_vector is %u, and 0 to %u are possible",
+		snprintf(text, 80,
+			 "comp_vector is %u, and 0 to %u are possible",
 			 attr->comp_vector, vectors - 1);
 	else if (rc == -EINVAL && attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_PD)
 		snprintf(text, 80, "parent_domain is no parent domain");
@@ -278,10 +279,11 @@ static int create_core_cq(struct ibv_context *context,
 			vb_front_context(context)->adapter, attr->cqe, ch,
 			&vb_front_context(context)->async, m, core);
 	if (rc)
-		VB_FRONT_TELL(rc, WHY_CREATE, context,
-		       "%s: cannot create a completion queue of %u entries (1 to %u are possible): %s",
-		       context->device->name, attr->cqe, vb_limits.max_cqe,
-		       cq_reason(context, attr, rc, text));
+		VB_FRONT_TELL(
+			rc, WHY_CREATE, context,
+			"%s: cannot create a completion queue of %u entries (1 to %u are possible): %s",
+			context->device->name, attr->cqe, vb_limits.max_cqe,
+			cq_reason(context, attr, rc, text));
 	return rc;
 }
 
@@ -496,9 +498,10 @@ static struct ibv_srq *create_tagged(struct ibv_srq_init_attr_ex *attr)
 		return vb_front_null_of(-EOPNOTSUPP, "ibv_create_srq_ex");
 	if ((attr->comp_mask & needs) != needs || !attr->cq ||
 	    attr->tm_cap.max_ops > VB_TAG_MAX_OPS)
-		return vb_front_refuse_srq(attr, "tag matching needs cq and tm_cap, "
-					"their bits in comp_mask, and max_ops "
-					"within ibv_query_device_ex's tm_caps");
+		return vb_front_refuse_srq(
+			attr, "tag matching needs cq and tm_cap, "
+			      "their bits in comp_mask, and max_ops "
+			      "within ibv_query_device_ex's tm_caps");
 	if (vb_front_live(FRONT_CQ, attr->cq))
 		return vb_front_null_of(-ENOENT, "ibv_create_srq_ex");
 	srq = create_plain(attr);

@@ -71,9 +71,9 @@ static struct vb_port *port_of(struct ibv_context *context, uint32_t number)
  * EINVAL. */
 static int no_port(struct ibv_context *context, uint32_t number)
 {
-	vb_why(WHY_INDEX, (uintptr_t)context, "%s: there is no port %u of 1 to %u",
-	       context->device->name, number,
-	       vb_front_context(context)->adapter->port_count);
+	vb_why(WHY_INDEX, (uintptr_t)context,
+	       "%s: there is no port %u of 1 to %u", context->device->name,
+	       number, vb_front_context(context)->adapter->port_count);
 	return EINVAL;
 }
 

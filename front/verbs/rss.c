@@ -140,12 +140,13 @@ int vb_front_modify_wq(struct ibv_wq *ibv, struct ibv_wq_attr *a)
 		return vb_front_errno(rc);
 	rc = check_wq_attr(wq, a);
 	if (rc)
-		VB_FRONT_TELL(rc, WHY_REFUSED, ibv,
-			      "wq 0x%x: ibv_modify_wq with attr_mask 0x%x, "
-			      "wq_state %d and curr_wq_state %d, in state %d: %s",
-			      ibv->wq_num, a->attr_mask, (int)a->wq_state,
-			      (int)a->curr_wq_state, (int)wq_state(wq),
-			      strerror(-rc));
+		VB_FRONT_TELL(
+			rc, WHY_REFUSED, ibv,
+			"wq 0x%x: ibv_modify_wq with attr_mask 0x%x, "
+			"wq_state %d and curr_wq_state %d, in state %d: %s",
+			ibv->wq_num, a->attr_mask, (int)a->wq_state,
+			(int)a->curr_wq_state, (int)wq_state(wq),
+			strerror(-rc));
 	if (rc || !(a->attr_mask & IBV_WQ_ATTR_STATE))
 		return vb_front_errno(rc);
 	to.qp_state = states[a->wq_state];

@@ -188,9 +188,10 @@ struct ibv_srq *vb_front_create_xrc_srq(struct ibv_srq_init_attr_ex *attr)
 		/* This cannot fail, because no queue pair uses the SRQ yet. */
 		(void)ibv_destroy_srq(ibv);
 		if (rc == -EINVAL)
-			return vb_front_refuse_srq(attr, "its domains and its "
-							 "completion queue are "
-							 "of different devices");
+			return vb_front_refuse_srq(attr,
+						   "its domains and its "
+						   "completion queue are "
+						   "of different devices");
 		return vb_front_null_of(rc, "ibv_create_srq_ex");
 	}
 	attr->attr = init.attr;
