@@ -387,14 +387,16 @@ static inline void *vb_front_null_of(int rc, const char *call)
 #define vb_front_null(rc)  vb_front_null_of((rc), __func__)
 
 /* Tell why a call is refused with @rc, which is -errno. What the device does not
- * support is logged only, because programs find out in this way what it does. */
+ * support is logged only, because programs find out in this way what it does.
+ * Refusals of different functions are counted apart, also at one object. */
 #define VB_FRONT_TELL(rc, why, object, ...)                                    \
 	do {                                                                   \
 		if ((rc) == -EOPNOTSUPP)                                       \
 			vb_why_quietly(__VA_ARGS__);                           \
 		else                                                           \
 			vb_why((rc) == -ENOMEM ? WHY_LIMIT : (why),            \
-			       (uintptr_t)(object), __VA_ARGS__);              \
+			       (uintptr_t)(object) + (uintptr_t)__func__,     \
+			       __VA_ARGS__);                                   \
 	} while (0)
 
 /* Functions of live.c: the set of objects that exist. */

@@ -71,7 +71,7 @@ static struct vb_port *port_of(struct ibv_context *context, uint32_t number)
  * EINVAL. */
 static int no_port(struct ibv_context *context, uint32_t number)
 {
-	vb_why(WHY_INDEX, (uintptr_t)context,
+	vb_why(WHY_INDEX, (uintptr_t)context + number,
 	       "%s: there is no port %u of 1 to %u", context->device->name,
 	       number, vb_front_context(context)->adapter->port_count);
 	return EINVAL;
@@ -82,7 +82,7 @@ static int no_entry(struct ibv_context *context, uint32_t port_num,
 {
 	if (!port_of(context, port_num))
 		return no_port(context, port_num);
-	vb_why(WHY_INDEX, (uintptr_t)context,
+	vb_why(WHY_INDEX, (uintptr_t)context + (uintptr_t)table,
 	       "%s, port %u: there is no %s index %u, and the table has %u "
 	       "entries",
 	       context->device->name, port_num, table, index, count);

@@ -20,6 +20,16 @@ static void query_port_9(void)
 	REFUSED(ibv_query_port(device.context, 9, &attr));
 }
 
+/* Different refusals at one device are told each, and equal ones once. */
+static void three_creations(void)
+{
+	struct ibv_wq_init_attr none = { .wq_type = (enum ibv_wq_type)7 };
+
+	for (int i = 0; i < 3; i++)
+		NOTHING(ibv_create_cq(device.context, 0, NULL, NULL, 0));
+	NOTHING(ibv_create_wq(device.context, &none));
+}
+
 static void query_gid_far(void)
 {
 	union ibv_gid gid;
@@ -432,6 +442,9 @@ const struct mistake call_mistakes[] = {
 	  { V "import: fd 0 is not the cmd_fd.*322" } },
 	{ "port 9 queried", query_port_9, ON_CALLS,
 	  { DEVICE ": there is no port 9 of 1 to [0-9]+;.*328 INDEX" } },
+	{ "two mistakes at one device", three_creations, ON_CALLS,
+	  { DEVICE ": cannot create a completion queue of 0 .*319",
+	    DEVICE ": cannot create a work queue .*319" } },
 	{ "GID 9999 queried", query_gid_far, ON_CALLS,
 	  { DEVICE ", port 1: there is no GID index 9999, .*328 INDEX" } },
 	{ "GID 9999 queried (ex)", query_gid_ex_far, ON_CALLS,
