@@ -589,8 +589,9 @@ void rcm_why_rejected(const struct rcm_id *id, int status);
 void rcm_why_unreachable(const struct rcm_id *id, int status);
 /* The address @to was not resolved: @rc is -errno. */
 void rcm_why_address(const struct sockaddr *to, int rc);
-/* rdma_bind_addr() to @to fails with @rc: that no device has the address is
- * told when the process ends, unless an id has a device then. */
+/* rdma_bind_addr() to @to fails with @rc. That no device has the address is told
+ * when the process ends, if it has then tried no other such address, and no id
+ * has a device. */
 void rcm_why_bind(const struct sockaddr *to, int rc);
 /* An id has a device. */
 void rcm_why_served(void);

@@ -30,14 +30,14 @@ int rcm_why_fd(void)
 
 /*
  * An address of this host that no device has. Some programs (libfabric) bind an
- * id to each address to find those of devices, so that is no mistake before the
- * process ends and no id has found a device. Atomic, because the thread that
- * ends the process may not wait for a lock.
+ * id to each address to find those of devices. So it is a mistake only if the
+ * process ends, has asked for no other such address, and no id has a device.
+ * Atomic, because the thread that ends the process may not wait for a lock.
  */
-enum { NOTHING_ASKED, ADDRESS_REFUSED, DEVICE_FOUND };
+enum { NOTHING_ASKED, ADDRESS_REFUSED, ALL_TRIED, DEVICE_FOUND };
 static struct {
 	_Atomic int what;
-	_Atomic uint64_t gid[2]; /* the last address that was refused */
+	_Atomic uint64_t gid[2]; /* the first address that was refused */
 } asked;
 
 void rcm_why_served(void)
@@ -48,13 +48,19 @@ void rcm_why_served(void)
 static void refuse_later(const struct sockaddr *to)
 {
 	const struct vb_gid gid = rcm_gid_of(to);
-	int nothing = NOTHING_ASKED;
+	int was = NOTHING_ASKED;
 	uint64_t half[2];
 
 	memcpy(half, gid.raw, sizeof(half));
-	asked.gid[0] = half[0];
-	asked.gid[1] = half[1];
-	atomic_compare_exchange_strong(&asked.what, &nothing, ADDRESS_REFUSED);
+	if (atomic_compare_exchange_strong(&asked.what, &was,
+					   ADDRESS_REFUSED)) {
+		asked.gid[0] = half[0];
+		asked.gid[1] = half[1];
+	} else if (was == ADDRESS_REFUSED &&
+		   (asked.gid[0] != half[0] || asked.gid[1] != half[1])) {
+		atomic_compare_exchange_strong(&asked.what, &was,
+					       ALL_TRIED);
+	}
 }
 
 void rcm_why_after_fork(void)

@@ -283,7 +283,7 @@ static void endpoint_of_none(void)
 static void request_by_channel(void)
 {
 	struct rdma_event_channel *ch = rdma_create_event_channel();
-	struct rdma_cm_id *id, *request;
+	struct rdma_cm_id *id = NULL, *request;
 
 	must(ch && !rdma_create_id(ch, &id, NULL, RDMA_PS_TCP),
 	     "rdma_create_id");
