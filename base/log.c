@@ -59,6 +59,21 @@ bool vb_log_wants(enum vb_log_level level)
 	return level != LOG_QUIET && (int)level <= now;
 }
 
+static __thread bool noted;
+
+void vb_log_note(void)
+{
+	noted = true;
+}
+
+bool vb_log_take_note(void)
+{
+	bool was = noted;
+
+	noted = false;
+	return was;
+}
+
 void vb_log(enum vb_log_level level, const char *format, ...)
 {
 	const size_t at = sizeof(prefix) - 1, room = LINE_BYTES - at - 1;
@@ -66,6 +81,8 @@ void vb_log(enum vb_log_level level, const char *format, ...)
 	int saved = errno, len, cancel;
 	va_list args;
 
+	if (level <= LOG_WARN)
+		vb_log_note();
 	if (!vb_log_wants(level))
 		return;
 	memcpy(line, prefix, at);

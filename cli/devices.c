@@ -67,17 +67,6 @@ static void print_device(const struct vb_cli_port *p)
 	print_advice(p);
 }
 
-static struct vb_gid make_gid(uint64_t prefix, uint64_t guid)
-{
-	struct vb_gid gid;
-
-	for (unsigned i = 0; i < 8; i++) {
-		gid.raw[i] = (uint8_t)(prefix >> (56 - 8 * i));
-		gid.raw[8 + i] = (uint8_t)(guid >> (56 - 8 * i));
-	}
-	return gid;
-}
-
 /* Port @port of the node @p is port @number of the adapter. */
 static void print_place_port(const struct vb_fabric_place *p, unsigned port,
 			     unsigned number)
@@ -96,7 +85,7 @@ static void print_place_port(const struct vb_fabric_place *p, unsigned port,
 
 		if (!info.guid_table[i])
 			continue;
-		gid = make_gid(info.gid_prefix, info.guid_table[i]);
+		gid = vb_cli_make_gid(info.gid_prefix, info.guid_table[i]);
 		printf("\tGID %u: %s, InfiniBand\n", i,
 		       vb_gid_text(&gid, text));
 	}

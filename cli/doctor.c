@@ -102,10 +102,12 @@ static void set_environment(void)
 static void examine(const struct visit *v)
 {
 	struct vb_cli_ports ports;
+	unsigned adapters;
 	int rc;
 
 	vb_doctor_host();
 	vb_doctor_one_host();
+	adapters = vb_doctor_fabrics();
 	vb_doctor_port();
 	rc = vb_cli_ports_list(getenv(DEVICES_VARIABLE), &ports);
 	if (rc) {
@@ -113,10 +115,12 @@ static void examine(const struct visit *v)
 			       "the devices cannot be listed: %s",
 			       strerror(-rc));
 		ports = (struct vb_cli_ports){ 0 };
-	} else {
+	} else if (ports.count || !adapters) {
 		vb_doctor_devices(&ports);
 	}
-	vb_doctor_firewall(&ports);
+	/* a fabric's packets pass no firewall */
+	if (ports.count || !adapters)
+		vb_doctor_firewall(&ports);
 	if (v->program)
 		vb_doctor_program(v->program);
 	if (v->peer)

@@ -12,6 +12,9 @@ void vb_doctor_host(void);
 void vb_doctor_one_host(void);
 /* The programs that hold UDP port 4791, and the broker. */
 void vb_doctor_port(void);
+/* Adapters of fabrics: the fabric's process, ports, partitions. Returns how
+ * many adapters there are. */
+unsigned vb_doctor_fabrics(void);
 /* Devices, addresses, MTU. */
 void vb_doctor_devices(const struct vb_cli_ports *p);
 /* The rules of this host's firewall (cli/doctor_rules.c). */

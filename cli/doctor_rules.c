@@ -18,6 +18,8 @@
 /* What the rules say of UDP port 4791. */
 struct verdict {
 	const char *drops; /* the rule that stops packets; NULL: none */
+	/* a rule that may stop packets and that is not understood; or NULL */
+	const char *unknown;
 	bool accepts;	   /* a rule lets packets pass */
 	bool drop_policy;  /* what no rule accepts is dropped */
 };
@@ -82,21 +84,76 @@ static bool list_has_port(const char *rest)
 	}
 }
 
-/* Has the set of nft that is called @name the port? All of @rules is searched,
- * because a set stands before the rules that use it, in its table. */
-static bool set_has_port(const char *rules, const char *name)
+/* Find the elements of the next set or map (@kind) of nft that is called @name,
+ * behind their brace, from *@at on, which moves on. All rules are searched,
+ * because a set stands before the rules that use it, in its table. NULL: no
+ * more. */
+static const char *next_elements(const char **at, const char *kind,
+				 const char *name)
 {
+	static const char begin[] = "elements = {";
 	char head[WORD_MOST + 8];
 	const char *set, *end, *list;
 
-	snprintf(head, sizeof(head), "\tset %s {", name);
-	for (set = strstr(rules, head); set; set = strstr(set + 1, head)) {
+	snprintf(head, sizeof(head), "\t%s %s {", kind, name);
+	while ((set = strstr(*at, head))) {
+		*at = set + 1;
 		end = strstr(set, "\n\t}");
-		list = strstr(set, "elements = {");
-		if (list && (!end || list < end) &&
-		    list_has_port(list + strlen("elements = {")))
-			return true;
+		list = strstr(set, begin);
+		if (list && (!end || list < end))
+			return list + strlen(begin);
 	}
+	return NULL;
+}
+
+static bool set_has_port(const char *rules, const char *name)
+{
+	const char *list;
+
+	while ((list = next_elements(&rules, "set", name)))
+		if (list_has_port(list))
+			return true;
+	return false;
+}
+
+/* Write to @what the verdict of the port in the map at @rest, behind its brace:
+ * "53 : accept, 4791 : drop }". It may have several lines. False: the map has
+ * no verdict for the port. */
+static bool map_verdict(const char *rest, char what[WORD_MOST])
+{
+	char before[WORD_MOST] = "";
+	bool ours = false; /* the colon behind the port was the last word */
+
+	for (;;) {
+		while (rules_word(&rest, what)) {
+			if (strcmp(what, "}") == 0)
+				return false;
+			if (ours)
+				return true;
+			ours = strcmp(what, ":") == 0 && word_has_port(before);
+			snprintf(before, sizeof(before), "%s", what);
+		}
+		if (*rest != '\n')
+			return false;
+		rest++;
+	}
+}
+
+/* The same for the map behind the word "vmap" of nft. */
+static bool vmap_verdict(const char *rules, const char *rest,
+			 char what[WORD_MOST])
+{
+	char word[WORD_MOST];
+	const char *list;
+
+	if (!rules_word(&rest, word))
+		return false;
+	if (strcmp(word, "{") == 0)
+		return map_verdict(rest, what);
+	while (word[0] == '@' &&
+	       (list = next_elements(&rules, "map", word + 1)))
+		if (map_verdict(list, what))
+			return true;
 	return false;
 }
 
@@ -130,32 +187,76 @@ static bool is_one_of(const char *word, const char *a, const char *b)
 	return strcmp(word, a) == 0 || strcmp(word, b) == 0;
 }
 
+/* What the words of a rule say. */
+struct rule {
+	bool udp, port, drop, accept;
+	/* It looks for the port in a way that is not understood: together with
+	 * another field, in an ipset, or by a jump. */
+	bool unknown;
+};
+
+static void note_verdict(const char *word, struct rule *r)
+{
+	r->drop = r->drop || is_one_of(word, "drop", "DROP") ||
+		  is_one_of(word, "reject", "REJECT");
+	r->accept = r->accept || is_one_of(word, "accept", "ACCEPT");
+}
+
+/* Judge what follows "udp dport" of nft at @rest. @joined: a field stands in
+ * front of it, to which a dot joins it. */
+static void judge_nft_port(const char *rules, const char *rest, bool joined,
+			   struct rule *r)
+{
+	const char *behind = rest;
+	char word[WORD_MOST];
+
+	if (!rules_word(&behind, word))
+		return;
+	if (joined || strcmp(word, ".") == 0) {
+		r->unknown = true;
+	} else if (strcmp(word, "vmap") != 0) {
+		r->port = r->port || nft_has_port(rules, rest);
+	} else if (vmap_verdict(rules, behind, word)) {
+		r->port = true;
+		r->unknown = is_one_of(word, "jump", "goto");
+		note_verdict(word, r);
+	}
+}
+
 /* Judge a rule, which is the line at @line of @rules. */
 static void judge_rule(const char *rules, const char *line, struct verdict *v)
 {
-	bool udp = false, port = false, drop = false, accept = false;
-	char word[WORD_MOST], before[WORD_MOST] = "";
+	char word[WORD_MOST], before[WORD_MOST] = "", earlier[WORD_MOST] = "";
 	const char *rest = line;
+	struct rule r = { 0 };
+	bool in_map = false; /* its verdicts are not the rule's */
 
 	while (rules_word(&rest, word)) {
 		if (is_one_of(before, "--comment", "--log-prefix"))
 			word[0] = '\0'; /* a text of the user's */
 		if (is_one_of(word, "udp", "th"))
-			udp = true;
+			r.udp = true;
 		else if (strcmp(word, "dport") == 0 &&
 			 is_one_of(before, "udp", "th"))
-			port = port || nft_has_port(rules, rest);
+			judge_nft_port(rules, rest, strcmp(earlier, ".") == 0,
+				       &r);
 		else if (is_one_of(word, "--dport", "--dports") &&
 			 strcmp(before, "!") != 0)
-			port = port || iptables_has_port(rest);
-		drop = drop || is_one_of(word, "drop", "DROP") ||
-		       is_one_of(word, "reject", "REJECT");
-		accept = accept || is_one_of(word, "accept", "ACCEPT");
+			r.port = r.port || iptables_has_port(rest);
+		else if (strcmp(word, "--match-set") == 0)
+			r.udp = r.unknown = true;
+		in_map = in_map || strcmp(word, "vmap") == 0;
+		if (!in_map)
+			note_verdict(word, &r);
+		snprintf(earlier, sizeof(earlier), "%s", before);
 		snprintf(before, sizeof(before), "%s", word);
 	}
-	if (udp && port && drop && !v->drops)
-		v->drops = line + strspn(line, " \t");
-	v->accepts = v->accepts || (udp && port && accept);
+	line += strspn(line, " \t");
+	if (r.udp && r.port && r.drop && !v->drops)
+		v->drops = line;
+	if (r.udp && r.unknown && (r.drop || in_map) && !v->unknown)
+		v->unknown = line;
+	v->accepts = v->accepts || (r.udp && r.port && r.accept);
 }
 
 static struct verdict judge_rules(const char *rules)
@@ -211,6 +312,13 @@ static void say_verdict(const struct rule_tool *tool, const struct verdict *v)
 			       "the firewall drops what no rule accepts (%s); "
 			       "UDP port 4791 must be accepted",
 			       tool->name);
+	if (v->unknown && !v->drops)
+		vb_finding_add("firewall", FINDING_NOTE, tool->mend_rule,
+			       "the doctor does not understand this rule of "
+			       "%s, which may stop RoCE's packets (what it "
+			       "stops is found by packets only): %.*s",
+			       tool->name, (int)strcspn(v->unknown, "\n"),
+			       v->unknown);
 }
 
 /* Let @tool list its rules, which needs CAP_NET_ADMIN, and say what stands in

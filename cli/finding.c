@@ -109,6 +109,13 @@ static int printable(char byte)
 	return byte < 0x20 || byte > 0x7e ? '?' : byte;
 }
 
+char *vb_finding_clean(char *text)
+{
+	for (char *at = text; *at; at++)
+		*at = (char)printable(*at);
+	return text;
+}
+
 /* Writes @text as a JSON string. */
 static void put_json(FILE *to, const char *text)
 {

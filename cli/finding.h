@@ -27,6 +27,10 @@ const char *vb_finding_text(const char *format, ...) VB_PRINTF(1, 2);
  * as the process. */
 const char *vb_finding_quoted(const char *name);
 
+/* Put a question mark for each byte of @text that could command a terminal or
+ * is no ASCII, as names of files and programs can have. Returns @text. */
+char *vb_finding_clean(char *text);
+
 /* Print all findings. Bytes that are no printable ASCII, which names of files
  * and programs can have, become question marks. Returns the worst status. */
 enum vb_finding_status vb_findings_print(FILE *to, bool json);

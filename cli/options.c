@@ -103,6 +103,13 @@ static void refuse_option(const struct vb_cli_command *c, int found,
 		vb_cli_refuse(c->name, "there is no option -%c", optopt);
 }
 
+/* Was "--", which ends the options, taken for the value of one? */
+static bool is_dashes(char **argv)
+{
+	return optarg && optarg == argv[optind - 1] &&
+	       strcmp(optarg, "--") == 0;
+}
+
 int vb_cli_next_option(const char *name, int argc, char **argv)
 {
 	const struct vb_cli_command *c = vb_cli_find_command(name);
@@ -116,6 +123,10 @@ int vb_cli_next_option(const char *name, int argc, char **argv)
 	if (found == HELP_KEY) {
 		vb_cli_print_help(c);
 		exit(fflush(stdout) ? EXIT_FAILURE : EXIT_SUCCESS);
+	}
+	if (is_dashes(argv)) {
+		optopt = found;
+		found = ':';
 	}
 	if (found != '?' && found != ':')
 		return found;

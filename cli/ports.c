@@ -141,3 +141,14 @@ const char *vb_cli_gid_type(const struct vb_gid_entry *e)
 
 	return types[e->type];
 }
+
+struct vb_gid vb_cli_make_gid(uint64_t prefix, uint64_t guid)
+{
+	struct vb_gid gid;
+
+	for (unsigned i = 0; i < 8; i++) {
+		gid.raw[i] = (uint8_t)(prefix >> (56 - 8 * i));
+		gid.raw[8 + i] = (uint8_t)(guid >> (56 - 8 * i));
+	}
+	return gid;
+}

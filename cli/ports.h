@@ -34,6 +34,8 @@ int vb_cli_gid_index(const struct vb_port *p, const struct vb_gid *gid);
  * @text. */
 const char *vb_cli_address_text(const struct vb_gid *gid,
 				char text[VB_GID_TEXT]);
+/* The GID of an InfiniBand port: its subnet's prefix and a GUID. */
+struct vb_gid vb_cli_make_gid(uint64_t prefix, uint64_t guid);
 const char *vb_cli_gid_type(const struct vb_gid_entry *e);
 
 #endif

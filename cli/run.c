@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <getopt.h>
 #include <limits.h>
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,6 +21,7 @@
 #include "base/defs.h"
 #include "cli/bundled.h"
 #include "cli/commands.h"
+#include "cli/finding.h"
 #include "cli/program.h"
 #include "engine/fabric_places.h"
 #include "engine/sysfs_tree.h"
@@ -254,6 +256,19 @@ static bool put_libraries(const struct findings *f, const struct wish *w)
 	       calm_sanitizer();
 }
 
+/* Say something that names a file: whoever named the file may have put a
+ * terminal's commands there. */
+static void VB_PRINTF(1, 2) run_say(const char *format, ...)
+{
+	char text[3 * PATH_MAX];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	fprintf(stderr, "verbena run: %s\n", vb_finding_clean(text));
+}
+
 /* Does the file give a privilege when it is executed? In a user namespace that
  * this command has made there is no other user or group to become, but files'
  * capabilities are given there, too. */
@@ -270,11 +285,12 @@ static const char *fault_of_kind(enum vb_program_kind kind)
 	static const char *const kinds[PROGRAM_KINDS] = {
 		[PROGRAM_STATIC] =
 			"is statically linked and cannot load "
-			"Verbena's " LIBRARY "; programs that it starts can",
+			"Verbena's " LIBRARY ": link it dynamically (without "
+			"-static); programs that it starts can load it",
 		[PROGRAM_MUSL] =
 			"is linked for musl and cannot load Verbena's " LIBRARY
-			", which needs glibc; it runs without "
-			"that library",
+			", which needs glibc: build it on a glibc system; it "
+			"runs without that library",
 		[PROGRAM_FOREIGN] =
 			"is not a 64-bit program for this "
 			"processor and cannot load Verbena's " LIBRARY
@@ -304,16 +320,19 @@ static void warn(const struct findings *f, bool as_user)
 			"/dev/infiniband or /sys/class/infiniband (UCX, for "
 			"one) will find no device: " NO_TREE "\n");
 	if (fault)
-		fprintf(stderr, "verbena run: warning: %s %s\n", p->path,
-			fault);
+		run_say("warning: %s %s (`verbena doctor -- %s` says more)",
+			p->path, fault, vb_finding_quoted(p->path));
 	else if (is_privileged(p, as_user))
-		fprintf(stderr,
-			"verbena run: warning: %s %s, so the loader ignores "
-			"Verbena's library path and the program finds no "
-			"device of Verbena; run it as a user to whom the file "
-			"gives no privilege (root, for example), or install "
-			"Verbena's libraries in the system's library path\n",
-			p->path, privileges[p->privilege]);
+		run_say("warning: %s %s, so the loader ignores Verbena's "
+			"library path and the program finds no device of "
+			"Verbena; take the privilege from a copy of it (sudo "
+			"%s %s), or run it as a user to whom the file gives "
+			"none (root, for example); `verbena doctor -- %s` says "
+			"more",
+			p->path, privileges[p->privilege],
+			p->privilege == PRIVILEGE_CAPABILITIES ? "setcap -r"
+							       : "chmod ug-s",
+			vb_finding_quoted(p->path), vb_finding_quoted(p->path));
 }
 
 /* Python packages can bring a libibverbs of their own. */
@@ -322,12 +341,10 @@ static void warn_of_bundled(const struct vb_program *p)
 	char found[PATH_MAX];
 
 	if (!fault_of_kind(p->kind) && vb_bundled_find(p->path, found))
-		fprintf(stderr,
-			"verbena run: warning: %s is a libibverbs that a "
-			"package brings along; what loads it does not see "
-			"Verbena's devices (`verbena doctor -- %s` says "
-			"more)\n",
-			found, p->path);
+		run_say("warning: %s is a libibverbs that a package brings "
+			"along; what loads it does not see Verbena's devices "
+			"(`verbena doctor -- %s` says more)",
+			found, vb_finding_quoted(p->path));
 }
 
 static bool enter_namespace(const struct findings *f, bool *as_user)
@@ -414,8 +431,7 @@ static int become(char **argv)
 
 	execvp(argv[0], argv);
 	error = errno;
-	fprintf(stderr, "verbena run: cannot execute %s: %s\n", argv[0],
-		strerror(error));
+	run_say("cannot execute %s: %s", argv[0], strerror(error));
 	return error == ENOENT ? EXIT_NOT_FOUND : EXIT_NOT_RUN;
 }
 

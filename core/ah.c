@@ -63,6 +63,8 @@ int vb_av_route(struct vb_adapter *a, const struct vb_av *av, uint32_t sqpn,
 	struct vb_port *p = vb_adapter_port(a, av->port_num);
 	int rc;
 
+	if (p)
+		vb_port_ib_tell(p, a->name);
 	*why = p ? p->addressing->route(p, av, r)
 		 : "the device has no port of its port number";
 	if (*why)
@@ -100,8 +102,8 @@ static void refuse_ah(struct vb_adapter *a, const struct vb_av *av, int rc,
 
 	vb_gid_text(&av->dgid, text);
 	if (code == WHY_ROUTE)
-		vb_log(LOG_INFO, "%s: no address handle for %s: %s: %s",
-		       a->name, text, why, strerror(-rc));
+		vb_why_quietly("%s: no address handle for %s: %s: %s", a->name,
+			       text, why, strerror(-rc));
 	else
 		vb_why(code, (uintptr_t)a,
 		       "%s: no address handle for %s from sgid_index %u: %s",

@@ -16,13 +16,6 @@
  * only after 2^18 other keys. */
 #define REST_COUNT 1024
 
-/* Bits 29:20 are optional in the ABI: unknown bits among them are ignored. */
-#define ACCESS_OPTIONAL 0x3ff00000u
-#define ACCESS_KNOWN                                                           \
-	(ACCESS_LOCAL_WRITE | ACCESS_REMOTE_WRITE | ACCESS_REMOTE_READ |       \
-	 ACCESS_REMOTE_ATOMIC | ACCESS_MW_BIND | ACCESS_ZERO_BASED |           \
-	 ACCESS_ON_DEMAND | ACCESS_HUGETLB | ACCESS_OPTIONAL)
-
 /* Map an index one-to-one to 24 scrambled bits. The mapping is invertible
  * because the multiplier is odd; vb_key_index() is the inverse. */
 static uint32_t scramble(const struct vb_adapter *a, uint32_t index)

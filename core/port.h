@@ -72,6 +72,9 @@ struct vb_port {
 	_Atomic uint16_t pkey_count;
 	/* LMC of an InfiniBand port; written under lock, read without */
 	_Atomic uint8_t lmc;
+	/* Bits 1 << enum vb_port_state: the user knows that the port was in
+	 * this state when a program needed it. */
+	_Atomic uint32_t known;
 };
 
 /* Zero the port and set the default state: down, an empty table of GIDs, and
@@ -141,6 +144,11 @@ unsigned vb_port_ib_update(struct vb_port *p,
 /* The fabric has ended: the port is down and disabled, and its tables keep what
  * they have. Returns bits of enum vb_port_change. Takes p->lock. */
 unsigned vb_port_ib_end(struct vb_port *p) VB_EXCLUDES(p->lock);
+
+/* A program needs the port of the adapter @name, of whatever kind: if it is an
+ * InfiniBand port that is not ACTIVE, tell why it is not, once for each state.
+ * Takes p->lock. */
+void vb_port_ib_tell(struct vb_port *p, const char *name) VB_EXCLUDES(p->lock);
 
 /* Is the port in state PORT_ACTIVE? Takes p->lock. */
 bool vb_port_is_active(struct vb_port *p) VB_EXCLUDES(p->lock);

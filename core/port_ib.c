@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "core/port.h"
+#include "core/why.h"
 
 #define PHYS_DISABLED 3 /* PortPhysicalState (IBA 14.2.5.6) */
 
@@ -99,7 +100,42 @@ unsigned vb_port_ib_end(struct vb_port *p)
 
 	vb_mutex_lock(&p->lock);
 	p->ib.phys = PHYS_DISABLED;
+	/* the caller tells that the fabric has ended */
+	atomic_fetch_or(&p->known, 1u << PORT_DOWN);
 	change = note_state(p, PORT_DOWN);
 	vb_mutex_unlock(&p->lock);
 	return change | PORT_GONE;
+}
+
+static const char *const phys_names[] = {
+	[1] = "sleeps",	     [2] = "polls for a peer",
+	[3] = "is disabled", [4] = "trains",
+	[5] = "is up",	     [6] = "recovers from errors",
+	[7] = "is tested",
+};
+
+void vb_port_ib_tell(struct vb_port *p, const char *name)
+{
+	enum vb_port_state state;
+	const char *link;
+	bool is_ib;
+
+	vb_mutex_lock(&p->lock);
+	is_ib = p->ib.present;
+	state = p->state;
+	link = p->ib.phys < VB_COUNT(phys_names) ? phys_names[p->ib.phys]
+						 : NULL;
+	vb_mutex_unlock(&p->lock);
+	if (!is_ib || state == PORT_ACTIVE ||
+	    atomic_fetch_or(&p->known, 1u << state) & 1u << state)
+		return;
+	if (state == PORT_DOWN)
+		vb_why(WHY_PORT_DOWN, (uintptr_t)p,
+		       "%s, port %u: DOWN: its link %s, and carries no data",
+		       name, p->number, link ? link : "is down");
+	else
+		vb_why(WHY_NO_SM, (uintptr_t)p,
+		       "%s, port %u: %s: no subnet manager has configured it, "
+		       "and it carries no data",
+		       name, p->number, state == PORT_ARMED ? "ARMED" : "INIT");
 }

@@ -139,6 +139,13 @@ enum vb_access {
 	ACCESS_RELAXED_ORDERING = 1 << 20,
 };
 
+/* Bits 29:20 are optional in the ABI: unknown bits among them are ignored. */
+#define ACCESS_OPTIONAL 0x3ff00000u
+#define ACCESS_KNOWN                                                           \
+	(ACCESS_LOCAL_WRITE | ACCESS_REMOTE_WRITE | ACCESS_REMOTE_READ |       \
+	 ACCESS_REMOTE_ATOMIC | ACCESS_MW_BIND | ACCESS_ZERO_BASED |           \
+	 ACCESS_ON_DEMAND | ACCESS_HUGETLB | ACCESS_OPTIONAL)
+
 enum vb_event_type {
 	EVENT_CQ_ERR = 0,
 	EVENT_QP_FATAL = 1,

@@ -6,6 +6,7 @@
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "base/log.h"
 
@@ -143,6 +144,12 @@ ROW(NO_SUPPORT, "A function or flag is not supported by this device.",
     "docs/VERBS.md says what is"),
 ROW(IWARP_MOVE, "A program moved a queue pair of an iWARP device, which only a connection of librdmacm moves.",
     "let the program connect by librdmacm (rdma_connect, rdma_accept; perftest: -R), or use a RoCE device"),
+ROW(REFUSED, "A call was refused for a reason that no other code names.",
+    "compare its arguments with its manual page"),
+ROW(GROUP, "A queue pair could not enter or leave a multicast group.",
+    "attach queue pairs of type UD only, and to a GID whose first byte is ff; detach them from groups that they are in"),
+ROW(INDEX, "A port, or an entry of one of its tables, is not there.",
+    "take port numbers up to phys_port_cnt of ibv_query_device, and indices below gid_tbl_len and pkey_tbl_len of ibv_query_port"),
 ROW(CM_SILENCE, "A connection request was sent, and nothing came back.",
     "is a program there that uses RDMA, and does a firewall drop UDP port 4791?"),
 ROW(CM_NOBODY, "A connection request was refused, because no program listens at the port.",
@@ -155,6 +162,12 @@ ROW(CM_CALL, "A call of librdmacm was refused.",
     "compare the order of calls with rdma_cm(7)"),
 ROW(CM_PEER, "The peer rejected a connection request.",
     "read what the peer prints"),
+ROW(NO_SM, "A port of an InfiniBand device waits for a subnet manager.",
+    "start a subnet manager on one node of the fabric (\"verbena run --device ib:NODE -- opensm\", or the fabric with \"verbena fabric --sm\"), or wait until it has found the port"),
+ROW(PORT_DOWN, "A port of an InfiniBand device is not connected to a fabric that runs.",
+    "compare \"verbena fabric show\": is the port's other end in the topology, and its link up?"),
+ROW(UMAD, "A call of libibumad was refused.",
+    "compare the adapter and port with what \"verbena doctor --device ib:NODE\" says, and class and methods with those of other agents"),
 };
 #undef ROW
 // clang-format on
@@ -217,6 +230,64 @@ static bool is_told(uint32_t count)
 	return count == 1;
 }
 
+void vb_why_quietly(const char *format, ...)
+{
+	char text[640];
+	va_list args;
+
+	vb_log_note();
+	if (!vb_log_wants(LOG_INFO))
+		return;
+	va_start(args, format);
+	vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	vb_log(LOG_INFO, "%s", text);
+}
+
+/* Does the errno say that the device lacks something, which programs find out
+ * by trying? */
+static bool is_lack(int error)
+{
+	return error == EOPNOTSUPP || error == ENOTSUP || error == ENOSYS;
+}
+
+static bool is_limit(int error)
+{
+	return error == ENOMEM || error == ENOSPC || error == EMFILE ||
+	       error == ENFILE;
+}
+
+/* Write the public name of a function that goes by another one inside. */
+static void put_call(const char *call, char name[64])
+{
+	static const char *const inside[] = { "vb_front_", "vb_newer_" };
+
+	snprintf(name, 64, "%s", call);
+	for (size_t i = 0; i < VB_COUNT(inside); i++)
+		if (strncmp(call, inside[i], strlen(inside[i])) == 0)
+			snprintf(name, 64, "ibv_%s", call + strlen(inside[i]));
+	if (*name == '_')
+		memmove(name, name + 1, strlen(name));
+}
+
+void vb_why_refused(const char *call, int error)
+{
+	int saved = errno;
+	char name[64];
+
+	if (vb_log_take_note() || error == EAGAIN || error == EINTR)
+		return;
+	put_call(call, name);
+	if (is_lack(error))
+		vb_why_quietly("%s is refused: %s", name, strerror(error));
+	else
+		vb_why(is_limit(error) ? WHY_LIMIT : WHY_REFUSED,
+		       (uintptr_t)call + (unsigned)error, "%s is refused: %s",
+		       name, strerror(error));
+	(void)vb_log_take_note();
+	errno = saved;
+}
+
 void vb_why(enum vb_why why, uint64_t object, const char *format, ...)
 {
 	const struct vb_why_row *row = vb_why_row(why);
@@ -225,6 +296,7 @@ void vb_why(enum vb_why why, uint64_t object, const char *format, ...)
 	uint32_t count;
 	va_list args;
 
+	vb_log_note();
 	if (!row || !vb_why_wanted())
 		return;
 	count = atomic_fetch_add(why_count_of(row, object), 1) + 1;

@@ -85,6 +85,9 @@ enum vb_why {
 	WHY_RESIZE = 324,
 	WHY_NO_SUPPORT = 325,
 	WHY_IWARP_MOVE = 326,
+	WHY_REFUSED = 327,
+	WHY_INDEX = 328,
+	WHY_GROUP = 329,
 	/* 400: the connection manager. */
 	WHY_CM_SILENCE = 401,
 	WHY_CM_NOBODY = 402,
@@ -92,6 +95,10 @@ enum vb_why {
 	WHY_CM_PORT = 404,
 	WHY_CM_CALL = 405,
 	WHY_CM_PEER = 406,
+	/* 500: a fabric. */
+	WHY_NO_SM = 501,
+	WHY_PORT_DOWN = 502,
+	WHY_UMAD = 503,
 };
 
 struct vb_why_row {
@@ -111,6 +118,19 @@ const struct vb_why_row *vb_why_row(unsigned why);
  * with their count. Any thread, with or without locks; keeps errno. */
 void vb_why(enum vb_why why, uint64_t object, const char *format, ...)
 	VB_PRINTF(3, 4);
+
+/*
+ * No call is refused without a word: where a public function returns its error,
+ * it calls vb_why_refused(), which tells the call and its error unless this
+ * thread has told a better sentence (vb_log_note()).
+ */
+
+/* What programs provoke in normal work (a device lacks a feature) goes to the
+ * log only (level info). */
+void vb_why_quietly(const char *format, ...) VB_PRINTF(1, 2);
+/* The function @call is refused with @error, a positive errno. Tells nothing of
+ * EAGAIN and EINTR, which are no refusals. Keeps errno. */
+void vb_why_refused(const char *call, int error);
 
 /* Would vb_why() print anything at all? */
 bool vb_why_wanted(void);

@@ -9,7 +9,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "base/log.h"
+#include "core/why.h"
 
 static struct vb_group **find_group(struct vb_engine *e, const struct vb_qp *qp,
 				    const struct vb_gid *gid, uint16_t mlid)
@@ -99,30 +99,37 @@ static bool knows_port(const struct vb_qp *qp)
 	       atomic_load(&qp->state) != QPS_RESET;
 }
 
+static int refuse_group(const struct vb_qp *qp, const struct vb_gid *gid,
+			const char *why)
+{
+	uint32_t qpn = atomic_load(&qp->qpn);
+	char text[VB_GID_TEXT];
+
+	vb_why(WHY_GROUP, qpn, "qp 0x%x: group %s: %s", qpn,
+	       vb_gid_text(gid, text), why);
+	return -EINVAL;
+}
+
 int vb_engine_attach(struct vb_qp *qp, const struct vb_gid *gid, uint16_t mlid)
 {
 	struct vb_engine *e = vb_engine_running();
-	char text[VB_GID_TEXT];
 	int rc = 0;
 
-	if (qp->type != QPT_UD || !vb_gid_is_multicast(gid))
-		return -EINVAL;
-	if (!knows_port(qp)) {
-		vb_log(LOG_WARN,
-		       "qp 0x%x: cannot join group %s in RESET: %s has %u ports, and the move to INIT names the queue pair's",
-		       atomic_load(&qp->qpn), vb_gid_text(gid, text),
-		       qp->adapter->name, qp->adapter->port_count);
-		return -EINVAL;
-	}
+	if (qp->type != QPT_UD)
+		return refuse_group(qp, gid, "the queue pair's type is not UD");
+	if (!vb_gid_is_multicast(gid))
+		return refuse_group(qp, gid, "this is no multicast address");
+	if (!knows_port(qp))
+		return refuse_group(qp, gid,
+				    "the device has several ports, and only "
+				    "the move to INIT names the queue pair's");
 	vb_mutex_lock(&e->group_lock);
 	/* a queue pair that is attached already stays attached once */
 	if (!is_member(e, qp, gid, mlid))
 		rc = join(e, qp, gid, mlid);
 	vb_mutex_unlock(&e->group_lock);
 	if (rc)
-		vb_log(LOG_INFO, "qp 0x%x: cannot join group %s: %s",
-		       atomic_load(&qp->qpn), vb_gid_text(gid, text),
-		       strerror(-rc));
+		(void)refuse_group(qp, gid, strerror(-rc));
 	return rc;
 }
 
@@ -137,7 +144,7 @@ int vb_engine_detach(struct vb_qp *qp, const struct vb_gid *gid, uint16_t mlid)
 		g->link->ops->leave(g->link, g->member);
 	vb_mutex_unlock(&e->group_lock);
 	free(g);
-	return g ? 0 : -EINVAL;
+	return g ? 0 : refuse_group(qp, gid, "the queue pair is not in it");
 }
 
 bool vb_engine_is_attached(struct vb_qp *qp)

@@ -153,6 +153,10 @@ style() {
 		found_none scripts/errors.py self-test
 	one "docs/demo.svg is the picture of its recording" \
 		found_none demo/cast.py check docs/demo.cast docs/demo.svg
+	one "no call can be refused without a word" \
+		found_none scripts/refusals.py check
+	one "the check of refusals fails where it must" \
+		found_none scripts/refusals.py self-test
 	one "each environment variable is in the tables" \
 		found_none scripts/docs.py variables
 	one "the checks of includes, lines and names fail where they must" \

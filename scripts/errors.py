@@ -29,6 +29,8 @@ GROUPS = (
      'The call returns an errno; nothing has changed.'),
     (400, 'The connection manager',
      'Programs of librdmacm print these.'),
+    (500, 'A fabric',
+     'A program that opens a device `ib:` of a fabric prints these.'),
 )
 HEAD = """# Errors
 
@@ -47,6 +49,8 @@ brackets a code with its name.
   responder which key, bound or right was missing.
 - The same cause at the same object is told the first time, and then the 10th,
   100th and so on, with the count.
+- No call that fails is silent. What has no sentence of its own is told with the
+  function's name and the errno, as 327 `REFUSED` or 320 `LIMIT`.
 - `VERBENA_LOG=off` switches all messages off, `VERBENA_LOG=error` these.
   `VERBENA_LOG=info` adds what programs provoke in normal work: features that a
   device does not have, full queues, addresses without a route.

@@ -180,7 +180,9 @@ VB_EXPORT int rdma_getaddrinfo(const char *node, const char *service,
 	int rc;
 
 	if (!res || (!node && !service && !hints))
-		return rcm_fail(EINVAL);
+		return rcm_why_refuse(NULL, __func__,
+				      "it needs a place for the result, and "
+				      "node, service or hints");
 	if (hints && hints->ai_flags & RCM_RAI_SA)
 		return rcm_fail(EOPNOTSUPP);
 	if (!node && !service) {
@@ -188,8 +190,13 @@ VB_EXPORT int rdma_getaddrinfo(const char *node, const char *service,
 		return *res ? 0 : rcm_fail(ENOMEM);
 	}
 	rc = look_up(node, service, hints, &found);
-	if (rc)
+	if (rc) {
+		vb_why(WHY_CM_ADDRESS, (unsigned)rc,
+		       "rdmacm: rdma_getaddrinfo of %.100s, service %.40s: %s",
+		       node ? node : "(none)", service ? service : "(none)",
+		       rc == EAI_SYSTEM ? strerror(errno) : gai_strerror(rc));
 		return rc;
+	}
 	*res = NULL;
 	for (const struct addrinfo *a = found; a; a = a->ai_next) {
 		*last = convert(a, hints);
@@ -248,10 +255,15 @@ VB_EXPORT int rdma_resolve_addrinfo(struct rdma_cm_id *pub, const char *node,
 	int rc;
 
 	if (!pub)
-		return rcm_fail(EINVAL);
+		return rcm_why_refuse(NULL, __func__, "there is no id");
 	rc = begin_resolving(rcm_id_of(pub));
-	if (rc)
+	if (rc) {
+		vb_why(WHY_CM_CALL, (uintptr_t)pub,
+		       "rdmacm: rdma_resolve_addrinfo refused: the id resolves "
+		       "already, and rdma_query_addrinfo has not collected the "
+		       "result");
 		return rcm_fail(-rc);
+	}
 	rc = look_up_for(node, service, hints, &info);
 	if (rc == 0) {
 		pthread_mutex_lock(&rcm.lock);
@@ -264,7 +276,7 @@ VB_EXPORT int rdma_resolve_addrinfo(struct rdma_cm_id *pub, const char *node,
 	}
 	if (rc) {
 		end_resolving(rcm_id_of(pub));
-		return rcm_fail(-rc);
+		return rcm_pass(-rc);
 	}
 	return rcm_event_complete(rcm_id_of(pub));
 }
@@ -275,7 +287,9 @@ VB_EXPORT int rdma_query_addrinfo(struct rdma_cm_id *pub,
 	struct rcm_id *id;
 
 	if (!pub || !info)
-		return rcm_fail(EINVAL);
+		return rcm_why_refuse(NULL, __func__,
+				      "there is no id, or no place for the "
+				      "result");
 	id = rcm_id_of(pub);
 	pthread_mutex_lock(&rcm.lock);
 	*info = id->resolved;
@@ -283,5 +297,10 @@ VB_EXPORT int rdma_query_addrinfo(struct rdma_cm_id *pub,
 	if (*info)
 		id->resolving = false;
 	pthread_mutex_unlock(&rcm.lock);
-	return *info ? 0 : rcm_fail(ENOENT);
+	if (*info)
+		return 0;
+	vb_why(WHY_CM_CALL, (uintptr_t)id,
+	       "rdmacm: rdma_query_addrinfo refused: the id has resolved "
+	       "nothing, or the result is collected already");
+	return rcm_fail(ENOENT);
 }

@@ -14,23 +14,27 @@
 #include "base/log.h"
 #include "base/sync.h"
 
+static void *no_channel(int error)
+{
+	(void)rcm_fail_of(error, "rdma_create_event_channel");
+	return NULL;
+}
+
 VB_EXPORT struct rdma_event_channel *rdma_create_event_channel(void)
 {
 	struct rcm_channel *c;
 	int rc = rcm_session_start();
 
-	if (rc) {
-		errno = -rc;
-		return NULL;
-	}
+	if (rc)
+		return no_channel(-rc);
 	c = calloc(1, sizeof(*c));
 	if (!c)
-		return NULL;
+		return no_channel(ENOMEM);
 	c->last = &c->first;
 	c->pub.fd = eventfd(0, EFD_CLOEXEC);
 	if (c->pub.fd < 0) {
 		free(c);
-		return NULL;
+		return no_channel(errno);
 	}
 	(void)sem_init(&c->pushed, 0, 0);
 	return &c->pub;

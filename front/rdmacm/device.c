@@ -308,6 +308,7 @@ static void use_gid(struct rcm_id *id, const struct ibv_gid_entry *e,
 {
 	struct rcm_device *d = id->device;
 
+	rcm_why_served();
 	/* there is no session whose thread watches removals */
 	if (!rcm.has_roce && !rcm.has_ib)
 		rcm_iw_watch();
@@ -438,7 +439,7 @@ VB_EXPORT struct ibv_context **rdma_get_devices(int *num_devices)
 		if (rcm.devices[i].port == 1)
 			list[count++] = rcm.devices[i].verbs;
 	if (!list)
-		errno = rc ? -rc : ENOMEM;
+		(void)rcm_fail(rc ? -rc : ENOMEM);
 	if (num_devices)
 		*num_devices = count;
 	return list;

@@ -16,7 +16,7 @@ static int keep_attributes(struct rcm_id *id, struct ibv_pd *pd,
 		return 0;
 	id->ep_attr = malloc(sizeof(*id->ep_attr));
 	if (!id->ep_attr)
-		return -1;
+		return rcm_fail_of(ENOMEM, "rdma_create_ep");
 	*id->ep_attr = *attr;
 	id->ep_attr->qp_type = id->pub.qp_type;
 	id->ep_pd = pd;
@@ -30,7 +30,8 @@ static int keep_connect(struct rcm_id *id, const struct rdma_addrinfo *res)
 	if (res->ai_connect_len == 0)
 		return 0;
 	if (res->ai_connect_len > sizeof(id->connect) || !res->ai_connect)
-		return rcm_fail(EINVAL);
+		return rcm_why_refuse(id, "rdma_create_ep",
+				      "ai_connect_len is too large");
 	memcpy(id->connect, res->ai_connect, res->ai_connect_len);
 	id->connect_bytes = (unsigned)res->ai_connect_len;
 	return 0;
@@ -68,7 +69,7 @@ VB_EXPORT int rdma_create_ep(struct rdma_cm_id **pub, struct rdma_addrinfo *res,
 	int rc;
 
 	if (!res)
-		return rcm_fail(EINVAL);
+		return rcm_why_refuse(NULL, __func__, "there is no address");
 	rc = rcm_id_make(NULL, pub, NULL,
 			 (enum rdma_port_space)res->ai_port_space,
 			 (enum ibv_qp_type)res->ai_qp_type);
@@ -86,7 +87,7 @@ VB_EXPORT int rdma_create_ep(struct rdma_cm_id **pub, struct rdma_addrinfo *res,
 		int error = errno;
 
 		rdma_destroy_ep(*pub);
-		return rcm_fail(error);
+		return rcm_pass(error);
 	}
 	return 0;
 }
@@ -119,7 +120,10 @@ VB_EXPORT int rdma_get_request(struct rdma_cm_id *listen,
 	struct rdma_cm_event *e;
 
 	if (!l->sync)
-		return rcm_fail(EINVAL);
+		return rcm_why_refuse(
+			l, __func__,
+			"the listener has an event channel, whose "
+			"events rdma_get_cm_event reads");
 	if (listen->event) {
 		(void)rdma_ack_cm_event(listen->event);
 		listen->event = NULL;
@@ -128,6 +132,10 @@ VB_EXPORT int rdma_get_request(struct rdma_cm_id *listen,
 		return -1;
 	if (e->event != RDMA_CM_EVENT_CONNECT_REQUEST) {
 		listen->event = e;
+		vb_why(WHY_CM_CALL, (uintptr_t)l,
+		       "rdmacm: rdma_get_request: the listener got %s, status "
+		       "%d, instead of a request",
+		       rdma_event_str(e->event), e->status);
 		return rcm_fail(e->status < 0 ? -e->status : EINVAL);
 	}
 	if (equip(l, e->id)) {
@@ -135,7 +143,7 @@ VB_EXPORT int rdma_get_request(struct rdma_cm_id *listen,
 
 		rdma_destroy_ep(e->id);
 		(void)rdma_ack_cm_event(e);
-		return rcm_fail(error);
+		return rcm_pass(error);
 	}
 	*pub = e->id;
 	(*pub)->event = e;

@@ -134,6 +134,11 @@ VB_EXPORT int rdma_write_cm_event(struct rdma_cm_id *id,
 	memcpy(&pub.param, &arg, sizeof(arg));
 	if (id && id->channel && (int)event == RCM_EVENT_USER)
 		rc = push_local(rcm_id_of(id), &pub);
+	if (rc == -EINVAL)
+		return rcm_why_refuse(
+			NULL, __func__,
+			"it needs an id with an event channel, and "
+			"the event RDMA_CM_EVENT_USER");
 	return rc ? rcm_fail(-rc) : 0;
 }
 
@@ -152,7 +157,7 @@ VB_EXPORT int rdma_ack_cm_event(struct rdma_cm_event *event)
 	struct rcm_event *e;
 
 	if (!event)
-		return rcm_fail(EINVAL);
+		return rcm_why_refuse(NULL, __func__, "there is no event");
 	e = event_of(event);
 	pthread_mutex_lock(&rcm.lock);
 	e->id->acked++;
@@ -196,7 +201,10 @@ VB_EXPORT int rdma_get_cm_event(struct rdma_event_channel *channel,
 	int rc;
 
 	if (!channel || !event)
-		return rcm_fail(EINVAL);
+		return rcm_why_refuse(
+			NULL, __func__,
+			"there is no channel, or no place for the "
+			"event");
 	c = rcm_channel_of(channel);
 	rcm_channel_enter(c);
 	pthread_cleanup_push(rcm_channel_leave, c);
@@ -219,11 +227,12 @@ int rcm_event_complete(struct rcm_id *id)
 		return -1;
 	status = id->pub.event->status;
 	if (id->pub.event->event == RDMA_CM_EVENT_REJECTED)
-		return rcm_fail(ECONNREFUSED);
+		return rcm_pass(ECONNREFUSED);
 	/* The device has been removed, so the operation will never complete. */
 	if (id->pub.event->event == RDMA_CM_EVENT_DEVICE_REMOVAL)
-		return rcm_fail(ENODEV);
-	return status ? rcm_fail(status < 0 ? -status : status) : 0;
+		return rcm_fail_of(ENODEV,
+				   "a call on an id whose device is gone");
+	return status ? rcm_pass(status < 0 ? -status : status) : 0;
 }
 
 VB_EXPORT const char *rdma_event_str(enum rdma_cm_event_type event)

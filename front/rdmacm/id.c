@@ -127,8 +127,14 @@ int rcm_id_make(struct rdma_event_channel *channel, struct rdma_cm_id **pub,
 
 	if (rc)
 		return rc;
-	if (!fits(ps, type))
+	if (!fits(ps, type)) {
+		vb_why(WHY_CM_CALL, (uintptr_t)ps,
+		       "rdmacm: no id: port space 0x%x has no queue pairs of "
+		       "type %d (RDMA_PS_TCP is 0x106 and has RC, RDMA_PS_UDP "
+		       "is 0x111 and has UD, RDMA_PS_IB is 0x13f)",
+		       (unsigned)ps, (int)type);
 		return -EINVAL;
+	}
 	id = rcm_id_create(channel, context, ps, type);
 	if (!id)
 		return -errno;
@@ -182,7 +188,8 @@ VB_EXPORT int rdma_migrate_id(struct rdma_cm_id *pub,
 	struct rdma_event_channel *to;
 
 	if (was_sync && !channel)
-		return rcm_fail(EINVAL);
+		return rcm_why_refuse(id, __func__,
+				      "the id has no event channel already");
 	to = channel ? channel : rdma_create_event_channel();
 	if (!to)
 		return -1;
@@ -259,6 +266,18 @@ static int put_request(struct vb_ipc_cm *m, const struct rcm_id *id,
 			   most);
 }
 
+static int refuse_private(const struct rcm_id *id, const char *call, int rc)
+{
+	if (rc == -EINVAL)
+		return rcm_why_refuse(
+			id, call,
+			"private_data is longer than the message "
+			"holds (rdma_connect(3): 56 bytes, "
+			"rdma_accept(3): 196, rdma_reject(3): 148; "
+			"datagrams: 180 and 136), or is NULL");
+	return rcm_fail_of(-rc, call);
+}
+
 static const struct rdma_conn_param defaults = {
 	.responder_resources = RDMA_MAX_RESP_RES,
 	.initiator_depth = RDMA_MAX_INIT_DEPTH,
@@ -322,7 +341,7 @@ static int accept_stream(struct rcm_id *id, const struct rdma_conn_param *p)
 {
 	int rc = rcm_iw_accept(id, p);
 
-	return rc ? rcm_fail(-rc) : rcm_event_complete(id);
+	return rc ? rcm_fail_of(-rc, "rdma_accept") : rcm_event_complete(id);
 }
 
 VB_EXPORT int rdma_connect(struct rdma_cm_id *pub,
@@ -348,7 +367,7 @@ VB_EXPORT int rdma_connect(struct rdma_cm_id *pub,
 		id->path.retry_count = m.retry_count;
 		rc = put_request(&m, id, p);
 		if (rc)
-			return rcm_fail(-rc);
+			return refuse_private(id, __func__, rc);
 	}
 	rc = id_begin_connect(id, &m, p);
 	if (rc)
@@ -378,13 +397,17 @@ VB_EXPORT int rdma_accept(struct rdma_cm_id *pub, struct rdma_conn_param *param)
 	rc = put_private(&m, p->private_data, p->private_data_len,
 			 rcm_is_ud(id) ? MOST_PRIVATE_SIDR_REP
 				       : MOST_PRIVATE_REP);
-	if (rc == 0 && pub->qp)
+	if (rc)
+		(void)refuse_private(id, __func__, rc);
+	else if (pub->qp)
 		rc = rcm_qp_connect(id);
-	if (rc == 0)
+	if (rc == 0) {
 		rc = rcm_session_tell(&m);
+		(void)(rc && rcm_fail(-rc));
+	}
 	if (rc) {
 		rcm_qp_fail(id);
-		return rcm_fail(-rc);
+		return rcm_pass(-rc);
 	}
 	/* A SIDR exchange ends with the reply of this side: no event
 	 * follows. */
@@ -402,12 +425,12 @@ static int reject(struct rdma_cm_id *pub, const void *private_data,
 
 	m.status = reason;
 	if (id->state != RCM_CONNECTING)
-		rc = -EINVAL;
-	else if (rcm_is_iwarp(id))
+		return rcm_why_call(id, "rdma_reject", EINVAL);
+	if (rcm_is_iwarp(id))
 		rc = rcm_iw_reject(id, private_data, private_data_len);
 	else if (rc == 0)
 		rc = rcm_session_tell(&m);
-	return rc ? rcm_fail(-rc) : 0;
+	return rc ? refuse_private(id, "rdma_reject", rc) : 0;
 }
 
 VB_EXPORT int rdma_reject(struct rdma_cm_id *id, const void *private_data,
@@ -422,12 +445,16 @@ VB_EXPORT int rdma_reject_ece(struct rdma_cm_id *id, const void *private_data,
 	return reject(id, private_data, private_data_len, REJECT_ECE);
 }
 
+#define ECE_NEEDS                                                              \
+	"it needs an id without a queue pair of rdma_create_qp, and a "        \
+	"vendor_id of 24 bits"
+
 /* Sets ECE options. They apply only to a queue pair that the program makes
  * itself; the queue pairs of rdma_create_qp() have none. */
 VB_EXPORT int rdma_set_local_ece(struct rdma_cm_id *pub, struct ibv_ece *ece)
 {
 	if (!pub || pub->qp || !ece || ece->vendor_id > PSN_MASK)
-		return rcm_fail(EINVAL);
+		return rcm_why_refuse(NULL, __func__, ECE_NEEDS);
 	rcm_id_of(pub)->ece = *ece;
 	return 0;
 }
@@ -437,7 +464,7 @@ VB_EXPORT int rdma_get_remote_ece(struct rdma_cm_id *pub, struct ibv_ece *ece)
 	const struct rcm_id *id = rcm_id_of(pub);
 
 	if (!pub || pub->qp || !ece)
-		return rcm_fail(EINVAL);
+		return rcm_why_refuse(NULL, __func__, ECE_NEEDS);
 	ece->vendor_id = id->peer.vendor_id;
 	ece->options = id->peer.vendor_options;
 	ece->comp_mask = 0;
@@ -445,29 +472,36 @@ VB_EXPORT int rdma_get_remote_ece(struct rdma_cm_id *pub, struct ibv_ece *ece)
 }
 
 /* Sends the broker a message that has only a kind and the id's number. */
-static int tell_plain(struct rcm_id *id, enum vb_ipc_cm_kind kind)
+static int tell_plain(struct rcm_id *id, enum vb_ipc_cm_kind kind,
+		      const char *call)
 {
 	struct vb_ipc_cm m = rcm_message(id, kind);
-	int rc = id->state == RCM_CONNECTING ? 0 : -EINVAL;
+	int rc = 0;
+
+	if (id->state != RCM_CONNECTING)
+		return rcm_why_call(id, call, EINVAL);
 
 	/* an iWARP connection has no broker */
-	if (rc == 0 && !rcm_is_iwarp(id))
+	if (!rcm_is_iwarp(id))
 		rc = rcm_session_tell(&m);
-	return rc ? rcm_fail(-rc) : 0;
+	return rc ? rcm_fail_of(-rc, call) : 0;
 }
 
 VB_EXPORT int rdma_establish(struct rdma_cm_id *pub)
 {
 	if (pub->qp) /* the RTU was sent when the event was read */
-		return rcm_fail(EINVAL);
-	return tell_plain(rcm_id_of(pub), IPC_CM_ESTABLISH);
+		return rcm_why_refuse(rcm_id_of(pub), __func__,
+				      "only ids without a queue pair of "
+				      "rdma_create_qp are established so");
+	return tell_plain(rcm_id_of(pub), IPC_CM_ESTABLISH, __func__);
 }
 
 VB_EXPORT int rdma_notify(struct rdma_cm_id *pub, enum ibv_event_type event)
 {
 	if (event != IBV_EVENT_COMM_EST)
-		return rcm_fail(EINVAL);
-	return tell_plain(rcm_id_of(pub), IPC_CM_ESTABLISH);
+		return rcm_why_refuse(rcm_id_of(pub), __func__,
+				      "the event is not IBV_EVENT_COMM_EST");
+	return tell_plain(rcm_id_of(pub), IPC_CM_ESTABLISH, __func__);
 }
 
 VB_EXPORT int rdma_disconnect(struct rdma_cm_id *pub)
@@ -475,7 +509,7 @@ VB_EXPORT int rdma_disconnect(struct rdma_cm_id *pub)
 	struct rcm_id *id = rcm_id_of(pub);
 
 	if (id->state != RCM_CONNECTING)
-		return rcm_fail(EINVAL);
+		return rcm_why_call(id, __func__, EINVAL);
 	if (rcm_is_iwarp(id)) {
 		int rc = rcm_iw_disconnect(id);
 
@@ -484,7 +518,7 @@ VB_EXPORT int rdma_disconnect(struct rdma_cm_id *pub)
 	rcm_qp_fail(id);
 	if (rcm_is_ud(id)) /* a datagram id has no connection to end */
 		return 0;
-	if (tell_plain(id, IPC_CM_DISCONNECT))
+	if (tell_plain(id, IPC_CM_DISCONNECT, __func__))
 		return -1;
 	return rcm_event_complete(id);
 }
@@ -553,5 +587,12 @@ VB_EXPORT int rdma_set_option(struct rdma_cm_id *id, int level, int optname,
 		rc = set_option(rcm_id_of(id), optname, optval, optlen);
 	else if (level == RDMA_OPTION_IB && optname == RDMA_OPTION_IB_PATH)
 		rc = rcm_path_set(rcm_id_of(id), optval, optlen);
+	if (rc == -EINVAL)
+		vb_why(WHY_CM_CALL, (uintptr_t)id + (unsigned)optname,
+		       "rdmacm: rdma_set_option refused: level %d, option %d "
+		       "with %zu bytes: the length or value does not fit, or "
+		       "the id is too far (flags: before it is bound; a path: "
+		       "when its address is resolved)",
+		       level, optname, optlen);
 	return rc ? rcm_fail(-rc) : 0;
 }

@@ -296,6 +296,13 @@ void rcm_groups_move(struct rcm_id *id, uint8_t place)
 		g->asked.place = place;
 }
 
+static int refuse_join(const struct rcm_id *id, const char *why)
+{
+	vb_why(WHY_CM_CALL, (uintptr_t)id ^ (uintptr_t)why,
+	       "rdmacm: rdma_join_multicast refused: %s", why);
+	return -EINVAL;
+}
+
 static int mcast_join(struct rcm_id *id, const struct sockaddr *a,
 		      bool sends_only, void *context)
 {
@@ -306,11 +313,15 @@ static int mcast_join(struct rcm_id *id, const struct sockaddr *a,
 	int rc;
 
 	if (!a || !id->device || !rcm_is_ud(id))
-		return -EINVAL;
+		return refuse_join(id,
+				   "it needs an address, and an id of "
+				   "RDMA_PS_UDP or RDMA_PS_IPOIB that has a "
+				   "device (rdma_bind_addr, "
+				   "rdma_resolve_addr)");
 	gid = mcast_gid(id, a);
 	if (!vb_gid_is_multicast(&gid) &&
 	    !(rcm_is_ib(id) && rcm_address_is_any(a)))
-		return -EINVAL;
+		return refuse_join(id, "this is no multicast address");
 	if (rcm_is_ib(id))
 		return join_fabric(id, a, sends_only, context);
 	rc = mcast_enter(id, &gid, sends_only, context, NULL);
@@ -336,7 +347,9 @@ VB_EXPORT int rdma_join_multicast_ex(struct rdma_cm_id *pub,
 		return rcm_fail(ENOTSUP);
 	if (!attr || attr->comp_mask != KNOWN_ATTRS ||
 	    attr->join_flags >= RDMA_MC_JOIN_FLAG_RESERVED)
-		return rcm_fail(EINVAL);
+		return rcm_why_refuse(rcm_id_of(pub), __func__,
+				      "it needs address and join_flags, their "
+				      "bits in comp_mask, and known flags");
 	rc = mcast_join(rcm_id_of(pub), attr->addr,
 			attr->join_flags ==
 				RDMA_MC_JOIN_FLAG_SENDONLY_FULLMEMBER,
@@ -363,6 +376,11 @@ VB_EXPORT int rdma_leave_multicast(struct rdma_cm_id *pub,
 			      ? rcm_mgid_of(rcm_id_of(pub), addr)
 			      : mcast_gid(rcm_id_of(pub), addr);
 		rc = mcast_leave(rcm_id_of(pub), &gid);
+	}
+	if (rc == -EINVAL || rc == -EADDRNOTAVAIL) {
+		(void)rcm_why_refuse(rcm_id_of(pub), __func__,
+				     "the id has not joined this group");
+		return rcm_pass(-rc);
 	}
 	return rc ? rcm_fail(-rc) : 0;
 }

@@ -164,6 +164,11 @@ static void fill_rts(const struct rcm_id *id, struct ibv_qp_attr *a, int *mask)
 	a->max_rd_atomic = id->initiator_depth;
 }
 
+#define NO_DEVICE                                                              \
+	"the id has no device yet (rdma_bind_addr to an address of one, or "   \
+	"rdma_resolve_addr)"
+#define NO_STATE "qp_state must be INIT, RTR or RTS"
+
 VB_EXPORT int rdma_init_qp_attr(struct rdma_cm_id *pub, struct ibv_qp_attr *a,
 				int *mask)
 {
@@ -171,12 +176,13 @@ VB_EXPORT int rdma_init_qp_attr(struct rdma_cm_id *pub, struct ibv_qp_attr *a,
 	enum ibv_qp_state to;
 
 	if (!a || !mask)
-		return rcm_fail(EINVAL);
+		return rcm_why_refuse(id, __func__,
+				      "there is no place for the attributes");
 	to = a->qp_state;
 	memset(a, 0, sizeof(*a));
 	a->qp_state = to;
 	if (!id->device)
-		return rcm_fail(EINVAL);
+		return rcm_why_refuse(id, __func__, NO_DEVICE);
 	if (rcm_is_ud(id)) {
 		qp_fill_datagram(id, a, mask);
 		return 0;
@@ -184,10 +190,10 @@ VB_EXPORT int rdma_init_qp_attr(struct rdma_cm_id *pub, struct ibv_qp_attr *a,
 	if (rcm_is_iwarp(id)) {
 		int rc = fill_iwarp(id, a, mask);
 
-		return rc ? rcm_fail(-rc) : 0;
+		return rc ? rcm_why_refuse(id, __func__, NO_STATE) : 0;
 	}
 	if (to != IBV_QPS_INIT && id->state != RCM_CONNECTING)
-		return rcm_fail(EINVAL);
+		return rcm_why_call(id, __func__, EINVAL);
 	switch (to) {
 	case IBV_QPS_INIT:
 		fill_init(id, a, mask);
@@ -199,7 +205,7 @@ VB_EXPORT int rdma_init_qp_attr(struct rdma_cm_id *pub, struct ibv_qp_attr *a,
 		fill_rts(id, a, mask);
 		return 0;
 	default:
-		return rcm_fail(EINVAL);
+		return rcm_why_refuse(id, __func__, NO_STATE);
 	}
 }
 
@@ -338,23 +344,30 @@ static int take_xrcd(struct rcm_id *id, struct ibv_qp_init_attr_ex *a)
 	return default_xrcd(id, &a->xrcd);
 }
 
+#define OTHER_CONTEXT                                                          \
+	"its protection domain must be of the id's context (id->verbs)"
+
 VB_EXPORT int rdma_create_qp_ex(struct rdma_cm_id *pub,
 				struct ibv_qp_init_attr_ex *attr)
 {
 	struct rcm_id *id = rcm_id_of(pub);
 	int rc;
 
-	if (pub->qp || !id->device || !attr)
-		return rcm_fail(EINVAL);
+	if (pub->qp || !attr)
+		return rcm_why_refuse(id, "rdma_create_qp",
+				      pub->qp ? "the id has a queue pair"
+					      : "there are no attributes");
+	if (!id->device)
+		return rcm_why_refuse(id, "rdma_create_qp", NO_DEVICE);
 	if (!(attr->comp_mask & IBV_QP_INIT_ATTR_PD)) {
 		attr->comp_mask |= IBV_QP_INIT_ATTR_PD;
 		attr->pd = pub->pd;
 	}
 	if (attr->pd && attr->pd->context != pub->verbs)
-		return rcm_fail(EINVAL);
+		return rcm_why_refuse(id, "rdma_create_qp", OTHER_CONTEXT);
 	rc = take_xrcd(id, attr);
 	if (rc)
-		return rcm_fail(-rc);
+		return rcm_pass(-rc);
 	if (make_cqs(id, attr)) {
 		drop_cqs(id);
 		return -1;
@@ -365,7 +378,7 @@ VB_EXPORT int rdma_create_qp_ex(struct rdma_cm_id *pub,
 	rc = pub->qp ? rcm_qp_init(id) : -errno;
 	if (rc) {
 		rdma_destroy_qp(pub);
-		return rcm_fail(-rc);
+		return rcm_pass(-rc);
 	}
 	pub->pd = attr->pd;
 	return 0;
@@ -417,8 +430,12 @@ static int prepare_xrc(struct rcm_id *id, struct ibv_srq_init_attr_ex *a)
 	if (rc || (a->comp_mask & IBV_SRQ_INIT_ATTR_CQ && a->cq))
 		return rc;
 	/* the id's queue pair has made this completion queue */
-	if (id->pub.recv_cq)
+	if (id->pub.recv_cq) {
+		(void)rcm_why_refuse(id, "rdma_create_srq",
+				     "the id's queue pair has made its "
+				     "completion queue: give one in cq");
 		return -EINVAL;
+	}
 	if (make_cq(id, a->attr.max_wr, &id->pub.recv_cq_channel,
 		    &id->pub.recv_cq))
 		return -errno;
@@ -434,14 +451,19 @@ VB_EXPORT int rdma_create_srq_ex(struct rdma_cm_id *pub,
 	struct rcm_id *id = rcm_id_of(pub);
 	int rc = 0;
 
-	if (!attr || pub->srq || !id->device)
-		return rcm_fail(EINVAL);
+	if (!attr || pub->srq)
+		return rcm_why_refuse(id, "rdma_create_srq",
+				      pub->srq ? "the id has a shared receive "
+						 "queue"
+					       : "there are no attributes");
+	if (!id->device)
+		return rcm_why_refuse(id, "rdma_create_srq", NO_DEVICE);
 	if (!(attr->comp_mask & IBV_SRQ_INIT_ATTR_PD) || !attr->pd) {
 		attr->comp_mask |= IBV_SRQ_INIT_ATTR_PD;
 		attr->pd = pub->pd;
 	}
 	if (!attr->pd || attr->pd->context != pub->verbs)
-		return rcm_fail(EINVAL);
+		return rcm_why_refuse(id, "rdma_create_srq", OTHER_CONTEXT);
 	if (attr->comp_mask & IBV_SRQ_INIT_ATTR_TYPE &&
 	    attr->srq_type == IBV_SRQT_XRC)
 		rc = prepare_xrc(id, attr);
@@ -451,7 +473,7 @@ VB_EXPORT int rdma_create_srq_ex(struct rdma_cm_id *pub,
 	}
 	if (rc) {
 		rdma_destroy_srq(pub);
-		return rcm_fail(-rc);
+		return rcm_pass(-rc);
 	}
 	pub->pd = attr->pd;
 	return 0;
@@ -464,7 +486,8 @@ VB_EXPORT int rdma_create_srq(struct rdma_cm_id *id, struct ibv_pd *pd,
 					   .pd = pd ? pd : id->pd };
 
 	if (!attr)
-		return rcm_fail(EINVAL);
+		return rcm_why_refuse(rcm_id_of(id), __func__,
+				      "there are no attributes");
 	ex.srq_context = attr->srq_context;
 	ex.attr = attr->attr;
 	if (id->qp_type == IBV_QPT_XRC_RECV)

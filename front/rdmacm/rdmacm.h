@@ -21,6 +21,7 @@
 
 #include "base/clock.h"
 #include "base/defs.h"
+#include "core/why.h"
 #include "wire/ipc_cm.h"
 
 #define VB_EXPORT __attribute__((visibility("default")))
@@ -262,13 +263,24 @@ static inline struct rcm_id *rcm_id_of(struct rdma_cm_id *id)
 	return VB_CONTAINER_OF(id, struct rcm_id, pub);
 }
 
-/* Sets errno to @error, which is positive, and returns -1, the result of a
- * public function that fails. */
-static inline int rcm_fail(int error)
+/* Sets errno to @error, which is positive, and returns -1: the result of a
+ * public function of which another public function, of this library or of
+ * verbs, has told why it fails; or an event has. */
+static inline int rcm_pass(int error)
 {
 	errno = error;
 	return -1;
 }
+
+/* The same, and sees to it that the user learns of the refusal
+ * (vb_why_refused()). The macro names the function that uses it; rcm_fail_of()
+ * is for helpers. */
+static inline int rcm_fail_of(int error, const char *call)
+{
+	vb_why_refused(call, error);
+	return rcm_pass(error);
+}
+#define rcm_fail(error) rcm_fail_of((error), __func__)
 
 /* Event types that an older <rdma/rdma_cma.h> does not define. */
 enum {
@@ -577,8 +589,16 @@ void rcm_why_rejected(const struct rcm_id *id, int status);
 void rcm_why_unreachable(const struct rcm_id *id, int status);
 /* The address @to was not resolved: @rc is -errno. */
 void rcm_why_address(const struct sockaddr *to, int rc);
+/* rdma_bind_addr() to @to fails with @rc. That no device has the address is told
+ * when the process ends, if it has then tried no other such address, and no id
+ * has a device. */
+void rcm_why_bind(const struct sockaddr *to, int rc);
+/* An id has a device. */
+void rcm_why_served(void);
 /* The call @call on @id is refused with @error, a positive errno. Returns what
  * rcm_fail() does. */
 int rcm_why_call(const struct rcm_id *id, const char *call, int error);
+/* The same with EINVAL, because of @why, a clause. @id may be NULL. */
+int rcm_why_refuse(const struct rcm_id *id, const char *call, const char *why);
 
 #endif

@@ -246,18 +246,25 @@ static int choose_for(struct rcm_id *id, const struct sockaddr *a)
 	return 0;
 }
 
+#define FAMILIES "the address must be of family AF_INET, AF_INET6 or AF_IB"
+
 VB_EXPORT int rdma_bind_addr(struct rdma_cm_id *pub, struct sockaddr *addr)
 {
 	struct rcm_id *id = rcm_id_of(pub);
 	int rc;
 
-	if (rcm_address_bytes(addr) == 0 || id->state != RCM_NEW)
-		return rcm_fail(EINVAL);
+	if (rcm_address_bytes(addr) == 0)
+		return rcm_why_refuse(id, __func__, FAMILIES);
+	if (id->state != RCM_NEW)
+		return rcm_why_call(id, __func__, EINVAL);
 	rc = choose_for(id, addr);
 	if (rc == 0)
 		rc = rcm_bind(id, addr);
 	if (rc == 0)
 		id->traffic_class = rcm_address_class(addr);
+	else if (rc == -EADDRNOTAVAIL || rc == -ENODEV ||
+		 rc == -EPROTONOSUPPORT)
+		rcm_why_bind(addr, rc);
 	return rc ? rcm_why_call(id, "rdma_bind_addr", -rc) : 0;
 }
 
@@ -478,7 +485,7 @@ VB_EXPORT int rdma_resolve_addr(struct rdma_cm_id *pub,
 	int rc;
 
 	if (!dst_addr || rcm_address_bytes(dst_addr) == 0)
-		return rcm_fail(EINVAL);
+		return rcm_why_refuse(id, __func__, FAMILIES);
 	if (id->state != RCM_NEW && id->state != RCM_BOUND)
 		return rcm_why_call(id, "rdma_resolve_addr", EINVAL);
 	if (src_addr && id->state == RCM_NEW)

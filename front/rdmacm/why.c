@@ -13,7 +13,6 @@
 
 #include "base/clock.h"
 #include "base/fork.h"
-#include "core/why.h"
 #include "wire/mad.h"
 
 #define ANSWER_LATE (4 * VB_SEC)
@@ -29,9 +28,45 @@ int rcm_why_fd(void)
 	return late;
 }
 
+/*
+ * An address of this host that no device has. Some programs (libfabric) bind an
+ * id to each address to find those of devices. So it is a mistake only if the
+ * process ends, has asked for no other such address, and no id has a device.
+ * Atomic, because the thread that ends the process may not wait for a lock.
+ */
+enum { NOTHING_ASKED, ADDRESS_REFUSED, ALL_TRIED, DEVICE_FOUND };
+static struct {
+	_Atomic int what;
+	_Atomic uint64_t gid[2]; /* the first address that was refused */
+} asked;
+
+void rcm_why_served(void)
+{
+	asked.what = DEVICE_FOUND;
+}
+
+static void refuse_later(const struct sockaddr *to)
+{
+	const struct vb_gid gid = rcm_gid_of(to);
+	int was = NOTHING_ASKED;
+	uint64_t half[2];
+
+	memcpy(half, gid.raw, sizeof(half));
+	if (atomic_compare_exchange_strong(&asked.what, &was,
+					   ADDRESS_REFUSED)) {
+		asked.gid[0] = half[0];
+		asked.gid[1] = half[1];
+	} else if (was == ADDRESS_REFUSED &&
+		   (asked.gid[0] != half[0] || asked.gid[1] != half[1])) {
+		atomic_compare_exchange_strong(&asked.what, &was,
+					       ALL_TRIED);
+	}
+}
+
 void rcm_why_after_fork(void)
 {
 	late = -1;
+	asked.what = NOTHING_ASKED;
 }
 
 void rcm_why_begin(void)
@@ -163,6 +198,9 @@ void rcm_why_unreachable(const struct rcm_id *id, int status)
 {
 	if (status == -ETIMEDOUT)
 		tell_late(&id->path, "to any try");
+	else if (status == -ECONNREFUSED && id->state == RCM_CONNECTING)
+		tell_late(&id->path,
+			  "(heard nothing: its UDP port 4791 is closed)");
 }
 
 int rcm_why_call(const struct rcm_id *id, const char *call, int error)
@@ -184,18 +222,71 @@ int rcm_why_call(const struct rcm_id *id, const char *call, int error)
 	else if (error == EADDRINUSE)
 		vb_why(WHY_CM_PORT, (uintptr_t)id,
 		       "rdmacm: %s refused: another id has the port", call);
-	return rcm_fail(error);
+	return rcm_fail_of(error, call);
+}
+
+int rcm_why_refuse(const struct rcm_id *id, const char *call, const char *why)
+{
+	vb_why(WHY_CM_CALL, (uintptr_t)id ^ (uintptr_t)why,
+	       "rdmacm: %s refused: %s", call, why);
+	return rcm_fail_of(EINVAL, call);
+}
+
+/* What errnos mean of an address; NULL: what strerror() says. */
+static const char *address_reason(int error)
+{
+	switch (error) {
+	case EADDRNOTAVAIL:
+		return "this host does not have the address";
+	case ENODEV:
+		return "no RDMA device of this process has the address";
+	case EINVAL:
+		return "the address families of the two ends differ, or the "
+		       "port space does not fit the address";
+	case EPROTONOSUPPORT:
+		return "the port space does not fit the address";
+	default:
+		return strerror(error);
+	}
+}
+
+static void tell_address(const struct vb_gid *gid, int rc)
+{
+	char text[VB_GID_TEXT];
+	uint64_t object = 0;
+
+	for (unsigned i = 0; i < sizeof(gid->raw); i++)
+		object = object * 31 + gid->raw[i];
+	vb_why(WHY_CM_ADDRESS, object,
+	       "rdmacm: %s is not resolved to a device: %s",
+	       vb_gid_address(gid, text), address_reason(-rc));
 }
 
 void rcm_why_address(const struct sockaddr *to, int rc)
 {
 	const struct vb_gid gid = rcm_gid_of(to);
-	char text[VB_GID_TEXT];
-	uint64_t object = 0;
 
-	for (unsigned i = 0; i < sizeof(gid.raw); i++)
-		object = object * 31 + gid.raw[i];
-	vb_why(WHY_CM_ADDRESS, object,
-	       "rdmacm: %s is not resolved to a device: %s",
-	       vb_gid_address(&gid, text), strerror(-rc));
+	tell_address(&gid, rc);
+}
+
+void rcm_why_bind(const struct sockaddr *to, int rc)
+{
+	if (rc != -ENODEV) {
+		rcm_why_address(to, rc);
+		return;
+	}
+	vb_why_quietly("rdmacm: rdma_bind_addr to an address that no device "
+		       "has");
+	refuse_later(to);
+}
+
+__attribute__((destructor)) static void tell_refused(void)
+{
+	uint64_t half[2] = { asked.gid[0], asked.gid[1] };
+	struct vb_gid gid;
+
+	if (asked.what != ADDRESS_REFUSED)
+		return;
+	memcpy(gid.raw, half, sizeof(gid.raw));
+	tell_address(&gid, -ENODEV);
 }

@@ -116,8 +116,9 @@ static int register_agent(int fd, const struct vb_umad_wish *wish)
 	int rc = vb_fabric_call(fd, wish, sizeof(*wish));
 
 	if (rc < 0)
-		UMAD_SAY("cannot register an agent of class %#x: %s\n",
-			 wish->class, strerror(-rc));
+		vb_why(WHY_UMAD, wish->class,
+		       "umad: cannot register an agent of class 0x%x: %s",
+		       wish->class, strerror(-rc));
 	return rc;
 }
 

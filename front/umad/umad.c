@@ -174,6 +174,23 @@ static int resolve_place(const char *name, int number,
 	return rc;
 }
 
+int umad_tell(int rc, const char *call, const char *name, int port)
+{
+	const char *why = strerror(-rc);
+
+	if (rc >= 0)
+		return rc;
+	if (rc == -ENODEV)
+		why = "VERBENA_DEVICES names no such adapter, or the adapter "
+		      "has no such port in a fabric";
+	else if (rc == -ECONNREFUSED)
+		why = "its fabric does not run";
+	vb_why(WHY_UMAD, (uintptr_t)call * 31 + (unsigned)port,
+	       "umad: %s of %.32s, port %d: %s", call,
+	       name ? name : "the first adapter", port, why);
+	return rc;
+}
+
 UMAD_EXPORT int umad_get_port(const char *ca_name, int portnum,
 			      umad_port_t *port)
 {
@@ -181,7 +198,9 @@ UMAD_EXPORT int umad_get_port(const char *ca_name, int portnum,
 	unsigned number;
 	int rc = resolve(ca_name, portnum, &a, &number);
 
-	return rc ? rc : get_port(&a, number, port);
+	if (!rc)
+		rc = get_port(&a, number, port);
+	return umad_tell(rc, "umad_get_port", ca_name, portnum);
 }
 
 UMAD_EXPORT int umad_release_port(umad_port_t *port)
@@ -248,10 +267,10 @@ UMAD_EXPORT int umad_get_ca(const char *ca_name, umad_ca_t *ca)
 	int rc;
 
 	if (!umad_adapter_find(ca_name, &a))
-		return -ENODEV;
+		return umad_tell(-ENODEV, "umad_get_ca", ca_name, 0);
 	rc = ask_adapter(&a, &info);
 	if (rc)
-		return rc;
+		return umad_tell(rc, "umad_get_ca", ca_name, 0);
 	fill_ca(ca, a.name, &info);
 	rc = fill_ports(ca, &a);
 	if (rc)
@@ -373,11 +392,7 @@ UMAD_EXPORT int umad_open_port(const char *ca_name, int portnum)
 
 	if (!rc)
 		rc = vb_fabric_attach(&place, place.port);
-	if (rc < 0)
-		UMAD_SAY("cannot open port %d of %s: %s\n", portnum,
-			 ca_name ? ca_name : "the first adapter",
-			 strerror(-rc));
-	return rc;
+	return umad_tell(rc, "umad_open_port", ca_name, portnum);
 }
 
 /* Every port of InfiniBand has queue pair 0, so this is umad_open_port(). */

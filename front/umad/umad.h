@@ -22,6 +22,7 @@
 #undef umad_get_smi_gsi_pair_by_ca_name
 #include <infiniband/umad_str.h>
 
+#include "core/why.h"
 #include "engine/fabric_places.h"
 #include "wire/umad_ipc.h"
 
@@ -38,6 +39,11 @@ bool umad_adapter_find(const char *name, struct vb_fabric_adapter *a);
 /* ethernet.c: fill in @port, the Ethernet port @number of the adapter @ca, from
  * the files in /sys. 0 or -errno; -ENODEV: there is no such port. */
 int umad_ethernet_port(const char *ca, unsigned number, umad_port_t *port);
+
+/* Tell that @call on the adapter @name (NULL: the first) and its port fails
+ * with
+ * @rc, which is -errno, and return @rc; 0 and more are no failure. */
+int umad_tell(int rc, const char *call, const char *name, int port);
 
 /* The level of debugging output that umad_debug() has set. */
 extern int umad_debug_level;

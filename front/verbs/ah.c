@@ -84,7 +84,7 @@ int ibv_init_ah_from_wc(struct ibv_context *context, uint8_t port_num,
 		       rc == -ENOENT
 			       ? "its packet was sent to a GID that this device does not have"
 			       : "there is no such port, or the buffer has no network header");
-		return errno = -rc, -1;
+		return vb_front_minus(rc);
 	}
 	av.dlid = wc->slid;
 	av.sl = wc->sl; /* as in rdma-core; RoCE has no service level */
@@ -131,6 +131,21 @@ static int resolve(struct ibv_context *context, const struct ibv_ah_attr *attr,
 	return rc;
 }
 
+static void refuse_l2(struct ibv_context *context,
+		      const struct ibv_ah_attr *attr, int rc)
+{
+	char text[VB_GID_TEXT];
+	struct vb_gid to;
+
+	memcpy(to.raw, attr->grh.dgid.raw, sizeof(to.raw));
+	VB_FRONT_TELL(rc, rc == -ENODATA ? WHY_GID_INDEX : WHY_ROUTE, context,
+		      "%s: no MAC address for %s from sgid_index %u of port "
+		      "%u: %s",
+		      context->device->name, vb_gid_address(&to, text),
+		      attr->grh.sgid_index, attr->port_num,
+		      rc == -EINVAL ? "it is no Ethernet port" : strerror(-rc));
+}
+
 /* For programs that build Ethernet frames themselves. This library does not
  * need the function, because the kernel resolves the addresses of what its
  * sockets send. */
@@ -148,6 +163,8 @@ int ibv_resolve_eth_l2_from_gid(struct ibv_context *context,
 	cancel = vb_cancel_off();
 	rc = resolve(context, attr, eth_mac, vid);
 	vb_cancel_back(cancel);
+	if (rc)
+		refuse_l2(context, attr, rc);
 	return vb_front_errno(rc);
 }
 

@@ -16,7 +16,7 @@
 
 static void *refuse_compat(void)
 {
-	return vb_front_null(-EOPNOTSUPP);
+	return vb_front_null_of(-EOPNOTSUPP, "a function from before 2006");
 }
 
 /* The function table for old programs. Headers since 2006 call exported
@@ -143,11 +143,11 @@ static struct ibv_context *make_context(struct ibv_device *device, int fd)
 	int rc;
 
 	if (!c)
-		return vb_front_null(-ENOMEM);
+		return vb_front_null_of(-ENOMEM, "ibv_open_device");
 	rc = open_context(c, device, fd);
 	if (rc) {
 		free(c);
-		return vb_front_null(rc);
+		return vb_front_null_of(rc, "ibv_open_device");
 	}
 	fill_context(c, device);
 	atomic_init(&c->refs, 1);
@@ -164,7 +164,7 @@ static struct ibv_context *open_device(struct ibv_device *device)
 	fd = vb_front_file_make(
 		&VB_CONTAINER_OF(device, struct vb_front_device, ibv)->found);
 	if (fd < 0)
-		return vb_front_null(fd);
+		return vb_front_null_of(fd, "ibv_open_device");
 	context = make_context(device, fd);
 	if (!context)
 		close(fd);
@@ -176,8 +176,12 @@ struct ibv_context *ibv_open_device(struct ibv_device *device)
 	struct ibv_context *context;
 	int cancel;
 
-	if (!device)
+	if (!device) {
+		vb_why(WHY_HANDLE, 0,
+		       "ibv_open_device of no device: the list "
+		       "of devices may be empty");
 		return vb_front_null(-EINVAL);
+	}
 	cancel = vb_cancel_off();
 	context = open_device(device);
 	vb_cancel_back(cancel);
@@ -208,7 +212,7 @@ static struct ibv_context *import_device(int cmd_fd)
 	if (vb_front_file_read(cmd_fd, &file)) {
 		vb_why(WHY_HANDLE, (unsigned)cmd_fd, "import: fd %d is not the cmd_fd of a context",
 		       cmd_fd);
-		return vb_front_null(-EINVAL);
+		return vb_front_null_of(-EINVAL, "ibv_import_device");
 	}
 	list = ibv_get_device_list(NULL);
 	if (!list)
@@ -217,7 +221,7 @@ static struct ibv_context *import_device(int cmd_fd)
 	if (device)
 		context = make_context(device, cmd_fd);
 	else
-		errno = ENODEV;
+		(void)vb_front_null_of(-ENODEV, "ibv_import_device");
 	ibv_free_device_list(list);
 	return context;
 }

@@ -31,7 +31,7 @@ static int VB_UNCHECKED cq_start_poll(struct ibv_cq_ex *ex,
 	int rc;
 
 	if (attr->comp_mask)
-		return EINVAL;
+		return vb_front_errno_of(-EINVAL, "ibv_start_poll");
 	vb_mutex_lock(&cq->poll);
 	rc = next_entry(cq, true);
 	if (rc)

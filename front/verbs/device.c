@@ -168,7 +168,7 @@ static struct ibv_device **list_devices(int *num_devices)
 		*num_devices = 0;
 	rc = vb_devices_list(getenv("VERBENA_DEVICES"), &found, &count);
 	if (rc)
-		return vb_front_null(rc);
+		return vb_front_null_of(rc, "ibv_get_device_list");
 	if (count == 0)
 		warn_no_device();
 	if (!vb_sysfs_tree_write(root))
@@ -184,7 +184,7 @@ static struct ibv_device **list_devices(int *num_devices)
 	free(found);
 	if (rc) {
 		free(list);
-		return vb_front_null(rc);
+		return vb_front_null_of(rc, "ibv_get_device_list");
 	}
 	if (num_devices)
 		*num_devices = (int)count;

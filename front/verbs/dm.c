@@ -42,6 +42,17 @@ static int check_dm_range(const struct vb_front_memory *m, uint64_t offset,
 								   : -EINVAL;
 }
 
+static void refuse_copy(const struct vb_front_memory *m, const char *call,
+			uint64_t offset, uint64_t length, int rc)
+{
+	vb_why(WHY_REFUSED, m->handle, "%s of %llu bytes at offset %llu: %s",
+	       call, (unsigned long long)length, (unsigned long long)offset,
+	       rc == -EFAULT ? "the program's memory is not mapped"
+	       : offset % DM_ALIGN || length % DM_ALIGN
+		       ? "both must be multiples of 4"
+		       : "this is beyond the end of the device memory");
+}
+
 static int copy_to_dm(struct ibv_dm *dm, uint64_t offset, const void *from,
 		      size_t length)
 {
@@ -50,7 +61,9 @@ static int copy_to_dm(struct ibv_dm *dm, uint64_t offset, const void *from,
 
 	if (rc == 0 && vb_guard_copy(m->bytes + offset, from, length))
 		rc = -EFAULT;
-	return vb_front_errno(rc);
+	if (rc)
+		refuse_copy(m, "ibv_memcpy_to_dm", offset, length, rc);
+	return vb_front_errno_of(rc, "ibv_memcpy_to_dm");
 }
 
 static int copy_from_dm(void *to, struct ibv_dm *dm, uint64_t offset,
@@ -61,7 +74,9 @@ static int copy_from_dm(void *to, struct ibv_dm *dm, uint64_t offset,
 
 	if (rc == 0 && vb_guard_copy(to, m->bytes + offset, length))
 		rc = -EFAULT;
-	return vb_front_errno(rc);
+	if (rc)
+		refuse_copy(m, "ibv_memcpy_from_dm", offset, length, rc);
+	return vb_front_errno_of(rc, "ibv_memcpy_from_dm");
 }
 
 /* Map zeroed memory at an address that is aligned to @align bytes. Its pages
@@ -191,9 +206,12 @@ struct ibv_dm *vb_front_alloc_dm(struct ibv_context *context,
 	int rc = front_make_memory(context, attr, &m);
 
 	if (rc) {
-		VB_FRONT_TELL(rc, WHY_CREATE, context,
-		       "%s: cannot allocate %zu bytes of device memory: %s",
-		       context->device->name, attr->length, strerror(-rc));
+		VB_FRONT_TELL(
+			rc, WHY_CREATE, context,
+			"%s: cannot allocate %zu bytes of device memory, aligned to 2^%u (comp_mask 0x%x), at most %llu are possible: %s",
+			context->device->name, attr->length,
+			attr->log_align_req, attr->comp_mask,
+			(unsigned long long)VB_FRONT_DM_BYTES, strerror(-rc));
 		return vb_front_null(rc);
 	}
 	dm = wrap_dm(context, m);
@@ -220,14 +238,26 @@ int vb_front_free_dm(struct ibv_dm *ibv)
 	if (vb_front_is_inherited(ibv->context))
 		return 0;
 	m = vb_front_dm(ibv)->memory;
-	if (atomic_load(&m->refs) > m->is_imported)
+	if (atomic_load(&m->refs) > m->is_imported) {
+		vb_why(WHY_BUSY, (uintptr_t)ibv,
+		       "dm %u: not freed: regions or imports still use it",
+		       ibv->handle);
 		return vb_front_errno(-EBUSY);
+	}
 	if (m->is_imported)
 		vb_front_memory_put(m);
 	else
 		leave_memory(m);
 	free_dm(ibv);
 	return 0;
+}
+
+static void refuse_import(const struct ibv_context *context, uint32_t handle,
+			  int rc)
+{
+	VB_FRONT_TELL(rc, WHY_HANDLE, context,
+		      "%s: cannot import device memory %u: %s",
+		      context->device->name, handle, strerror(-rc));
 }
 
 static struct ibv_dm *import_foreign_dm(struct ibv_context *context,
@@ -238,12 +268,13 @@ static struct ibv_dm *import_foreign_dm(struct ibv_context *context,
 	int rc;
 
 	if (!m)
-		return vb_front_null(-ENOMEM);
+		return vb_front_null_of(-ENOMEM, "ibv_import_dm");
 	rc = vb_front_file_find_dm(vb_front_context(context), handle, &m->bytes,
 				   &m->length);
 	if (rc) {
 		free(m);
-		return vb_front_null(rc);
+		refuse_import(context, handle, rc);
+		return vb_front_null_of(rc, "ibv_import_dm");
 	}
 	m->device = context->device;
 	m->handle = handle;
@@ -254,7 +285,7 @@ static struct ibv_dm *import_foreign_dm(struct ibv_context *context,
 	dm = wrap_dm(context, m);
 	if (!dm)
 		vb_front_memory_put(m);
-	return dm ? dm : vb_front_null(-ENOMEM);
+	return dm ? dm : vb_front_null_of(-ENOMEM, "ibv_import_dm");
 }
 
 static struct vb_front_memory *
@@ -283,6 +314,8 @@ struct ibv_dm *ibv_import_dm(struct ibv_context *context, uint32_t handle)
 	if (m)
 		dm = wrap_dm(context, m);
 	vb_mutex_unlock(&memories.lock);
+	if (!m)
+		refuse_import(context, handle, -ENOENT);
 	return dm ? dm : vb_front_null(m ? -ENOMEM : -ENOENT);
 }
 

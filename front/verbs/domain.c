@@ -295,8 +295,12 @@ int vb_front_dealloc_td(struct ibv_td *ibv)
 		return rc;
 	if (vb_front_is_inherited(ibv->context))
 		return 0;
-	if (atomic_load(&td->refs))
+	if (atomic_load(&td->refs)) {
+		vb_why(WHY_BUSY, (uintptr_t)ibv,
+		       "thread domain not deallocated: parent domains still "
+		       "use it");
 		return vb_front_errno(-EBUSY);
+	}
 	vb_front_live_del(&td->live);
 	vb_front_context_put(ibv->context);
 	free(td);
@@ -356,6 +360,12 @@ vb_front_alloc_parent_domain(struct ibv_context *context,
 	struct vb_front_pd *pd;
 	struct ibv_pd *ibv;
 
+	if (rc)
+		VB_FRONT_TELL(rc, WHY_CREATE, context,
+			      "%s: cannot allocate a parent domain: it needs a "
+			      "pd of this device that is no parent domain, "
+			      "and both or none of alloc and free",
+			      context->device->name);
 	if (rc)
 		return vb_front_null(rc);
 	ibv = front_domain_wrap(context, vb_front_pd(attr->pd)->core,

@@ -261,10 +261,11 @@ struct ibv_flow *vb_front_create_flow(struct ibv_qp *qp,
 		rc = vb_engine_flow_create(vb_front_qp(qp)->core, &rule,
 					   &flow->core);
 	if (rc) {
-		VB_FRONT_TELL(rc, WHY_CREATE, qp,
-		       "qp 0x%x: cannot create a flow of type %d with %u specs: %s",
-		       qp->qp_num, (int)attr->type, attr->num_of_specs,
-		       strerror(-rc));
+		VB_FRONT_TELL(
+			rc, WHY_CREATE, qp,
+			"qp 0x%x: cannot create a flow of type %d with %u specs at port %u (raw packets come at port %u): %s",
+			qp->qp_num, (int)attr->type, attr->num_of_specs,
+			attr->port, raw_port(qp->context), strerror(-rc));
 		free(flow);
 		return vb_front_null(rc);
 	}
@@ -326,6 +327,9 @@ int vb_front_destroy_counters(struct ibv_counters *ibv)
 	if (vb_front_is_inherited(ibv->context))
 		return 0;
 	rc = vb_counters_destroy(counters_of(ibv)->core);
+	if (rc)
+		vb_why(WHY_BUSY, (uintptr_t)ibv,
+		       "set of counters not destroyed: flows still use it");
 	if (rc)
 		return vb_front_errno(rc);
 	vb_front_live_del(&counters_of(ibv)->live);

@@ -360,31 +360,44 @@ static inline struct vb_memory *vb_front_memory(struct ibv_pd *pd)
 					       : NULL;
 }
 
-/* Convert @rc, 0 or -errno: set errno on failure, and return the ABI's 0 or
- * positive errno. */
-static inline int vb_front_errno(int rc)
+/*
+ * How public functions return @rc, 0 or -errno: these set errno on failure, and
+ * return the ABI's 0 or positive errno, or its 0 or -1, or its NULL. They also
+ * see to it that the program's user learns of the refusal (vb_why_refused()).
+ * The macros name the function that uses them, and _of() the public function
+ * for which a helper returns.
+ */
+static inline int vb_front_errno_of(int rc, const char *call)
 {
-	if (rc)
+	if (VB_UNLIKELY(rc)) {
+		vb_why_refused(call, -rc);
 		errno = -rc;
+	}
 	return -rc;
 }
 
+static inline void *vb_front_null_of(int rc, const char *call)
+{
+	(void)vb_front_errno_of(rc, call);
+	return NULL;
+}
+
+#define vb_front_errno(rc) vb_front_errno_of((rc), __func__)
+#define vb_front_minus(rc) (vb_front_errno_of((rc), __func__) ? -1 : 0)
+#define vb_front_null(rc)  vb_front_null_of((rc), __func__)
+
 /* Tell why a call is refused with @rc, which is -errno. What the device does not
- * support is logged only, because programs find out in this way what it does. */
+ * support is logged only, because programs find out in this way what it does.
+ * Refusals of different functions are counted apart, also at one object. */
 #define VB_FRONT_TELL(rc, why, object, ...)                                    \
 	do {                                                                   \
 		if ((rc) == -EOPNOTSUPP)                                       \
-			vb_log(LOG_INFO, __VA_ARGS__);                         \
+			vb_why_quietly(__VA_ARGS__);                           \
 		else                                                           \
 			vb_why((rc) == -ENOMEM ? WHY_LIMIT : (why),            \
-			       (uintptr_t)(object), __VA_ARGS__);              \
+			       (uintptr_t)(object) + (uintptr_t)__func__,     \
+			       __VA_ARGS__);                                   \
 	} while (0)
-
-static inline void *vb_front_null(int rc)
-{
-	errno = -rc;
-	return NULL;
-}
 
 /* Functions of live.c: the set of objects that exist. */
 
@@ -489,6 +502,10 @@ struct ibv_cq_ex *vb_front_create_cq_ex(struct ibv_context *context,
 
 int vb_front_modify_cq(struct ibv_cq *cq, struct ibv_modify_cq_attr *attr);
 
+/* Tell that @attr makes no shared receive queue because of @why, a clause. Sets
+ * errno to EINVAL and returns NULL. */
+void *vb_front_refuse_srq(const struct ibv_srq_init_attr_ex *attr,
+			  const char *why);
 struct ibv_srq *vb_front_create_srq_ex(struct ibv_context *context,
 				       struct ibv_srq_init_attr_ex *attr);
 
@@ -572,6 +589,9 @@ uint32_t vb_front_port_mbits(struct ibv_context *context, uint32_t port_num);
 int vb_front_gid_type(struct ibv_context *context, uint8_t port_num,
 		      unsigned index, int *type);
 
+/* IBV_WR_FLUSH of newer headers. This device has no FLUSH: it does not announce
+ * it, and refuses it with a sentence. */
+#define VB_FRONT_WR_FLUSH 14
 /* A function of names.c: returns the name of the operation @opcode of a work
  * request, which may be any number. */
 const char *vb_front_wr_name(unsigned opcode);

@@ -162,9 +162,12 @@ int vb_front_live(enum vb_front_kind kind, const void *object)
 	vb_mutex_lock(&s->lock);
 	rc = judge(s, kind, object);
 	vb_mutex_unlock(&s->lock);
-	if (VB_UNLIKELY(rc))
+	if (VB_UNLIKELY(rc && !object))
+		vb_why(WHY_HANDLE, (uintptr_t)names[kind],
+		       "NULL was given in place of a %s", names[kind]);
+	else if (VB_UNLIKELY(rc))
 		vb_why(WHY_HANDLE, (uintptr_t)object,
-		       "%p is not a %s of this process, or was destroyed, or its handle was overwritten",
+		       "%p is no %s of this process, or was destroyed, or its handle was overwritten",
 		       object, names[kind]);
 	return rc;
 }

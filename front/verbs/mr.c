@@ -53,13 +53,13 @@ static struct ibv_mr *wrap_new(struct ibv_pd *pd, int rc, struct vb_mr *core,
 	struct ibv_mr *mr;
 
 	if (rc)
-		return vb_front_null(rc);
+		return vb_front_null_of(rc, "ibv_reg_mr");
 	mr = front_mr_wrap(pd, core, kind, addr);
 	if (mr)
 		return mr;
 	/* This cannot fail, because no peer has the region's key yet. */
 	rc = vb_mr_deregister(core);
-	return vb_front_null(rc ? rc : -ENOMEM);
+	return vb_front_null_of(rc ? rc : -ENOMEM, "ibv_reg_mr");
 }
 
 static void tell_region(const struct ibv_pd *pd, const void *addr,
@@ -69,11 +69,13 @@ static void tell_region(const struct ibv_pd *pd, const void *addr,
 	char flags[VB_ACCESS_TEXT];
 	const char *why = strerror(-rc);
 
-	if (rc == -EINVAL && length == 0)
-		why = "the length is 0";
-	else if (rc == -EINVAL && access & writes &&
-		 !(access & ACCESS_LOCAL_WRITE))
+	if (rc == -EINVAL && access & writes && !(access & ACCESS_LOCAL_WRITE))
 		why = "remote writes and atomics need LOCAL_WRITE, too";
+	else if (rc == -EINVAL && known_access(access) & ~ACCESS_KNOWN)
+		why = "the access flags have unknown bits";
+	else if (rc == -EINVAL)
+		why = "the range is too long, or goes beyond the end of the "
+		      "address space";
 	else if (rc == -EFAULT)
 		why = "not all of it is mapped with these rights";
 	VB_FRONT_TELL(rc, WHY_REGISTER, pd,
@@ -155,10 +157,14 @@ struct ibv_mr *vb_front_reg_dm_mr(struct ibv_pd *pd, struct ibv_dm *ibv,
 				    dm->memory->bytes + offset, length, 0,
 				    rights, &core);
 	if (rc)
-		VB_FRONT_TELL(rc, WHY_REGISTER, pd,
-		       "pd %u: cannot register %zu bytes from offset %llu of device memory with access 0x%x: %s",
-		       pd->handle, length, (unsigned long long)offset, access,
-		       strerror(-rc));
+		VB_FRONT_TELL(
+			rc, WHY_REGISTER, pd,
+			"pd %u: cannot register %zu bytes from offset %llu of device memory of %llu bytes with access 0x%x: %s",
+			pd->handle, length, (unsigned long long)offset,
+			(unsigned long long)dm->memory->length, access,
+			rights & ACCESS_ZERO_BASED
+				? strerror(-rc)
+				: "it needs IBV_ACCESS_ZERO_BASED");
 	mr = wrap_new(pd, rc, core, FRONT_MR_DM, NULL);
 	if (!mr)
 		return NULL;
@@ -186,6 +192,22 @@ static int check_dmabuf(uint64_t offset, uint64_t iova, unsigned access)
 	if (access & ~DMABUF_ACCESS || (offset ^ iova) & page)
 		return -EINVAL;
 	return 0;
+}
+
+/* Programs (UCX) ask for fd -1 to learn whether dmabufs are supported at
+ * all. */
+static void refuse_dmabuf(const struct ibv_pd *pd, int fd, size_t length,
+			  uint64_t offset, int rc)
+{
+	const char *why = strerror(-rc);
+
+	if (rc == -EINVAL)
+		why = "offset and iova differ within a page, the length is 0, "
+		      "or an access flag is not for dmabufs";
+	VB_FRONT_TELL(fd == -1 ? -EOPNOTSUPP : rc, WHY_REGISTER, pd,
+		      "pd %u: cannot register the dmabuf fd %d, %zu bytes from "
+		      "offset %llu: %s",
+		      pd->handle, fd, length, (unsigned long long)offset, why);
 }
 
 static int map_fd(int fd, uint64_t offset, size_t length, unsigned access,
@@ -218,15 +240,13 @@ struct ibv_mr *ibv_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset,
 	if (rc == 0)
 		rc = map_fd(fd, offset, length, rights, &map);
 	if (rc) {
-		/* UCX asks with no descriptor whether there is dmabuf. */
-		VB_FRONT_TELL(fd < 0 ? -EOPNOTSUPP : rc, WHY_REGISTER, pd,
-		       "pd %u: cannot register the dmabuf fd %d, %zu bytes from offset %llu: %s",
-		       pd->handle, fd, length, (unsigned long long)offset,
-		       strerror(-rc));
+		refuse_dmabuf(pd, fd, length, offset, rc);
 		return vb_front_null(rc);
 	}
 	rc = vb_mr_register(vb_front_pd(pd)->core, map.at + map.into, length,
 			    iova, rights, &core);
+	if (rc)
+		refuse_dmabuf(pd, fd, length, offset, rc);
 	mr = wrap_new(pd, rc, core, FRONT_MR_MAPPED, NULL);
 	if (mr)
 		vb_front_mr(mr)->map = map;
@@ -287,9 +307,12 @@ static int rereg(struct ibv_mr *ibv, int flags, struct ibv_pd *pd, void *addr,
 		rc = change_core(vb_front_mr(ibv)->core, &to,
 				 flags & IBV_REREG_MR_CHANGE_PD ? pd : NULL);
 	if (rc) {
-		VB_FRONT_TELL(rc, WHY_REGISTER, ibv, "mr %p: cannot re-register: %s", (void *)ibv,
-		       strerror(-rc));
-		errno = -rc;
+		VB_FRONT_TELL(rc, WHY_REGISTER, ibv,
+			      "mr %p: cannot re-register it with flags 0x%x, "
+			      "%zu bytes at %p, access 0x%x: %s",
+			      (void *)ibv, (unsigned)flags, length, addr,
+			      (unsigned)access, strerror(-rc));
+		(void)vb_front_errno_of(rc, "ibv_rereg_mr");
 		return IBV_REREG_MR_ERR_INPUT;
 	}
 	if (to.pd)
@@ -342,6 +365,11 @@ int ibv_dereg_mr(struct ibv_mr *ibv)
 	rc = vb_mr_deregister(mr->core);
 	if (rc == 0)
 		free_mr(mr);
+	else
+		vb_why(WHY_BUSY, (uintptr_t)ibv, "mr %p: not deregistered: %s",
+		       (void *)ibv,
+		       rc == -EBUSY ? "memory windows are bound to it"
+				    : strerror(-rc));
 	vb_cancel_back(cancel);
 	return vb_front_errno(rc);
 }
@@ -353,11 +381,16 @@ static struct ibv_mr *import_foreign(struct ibv_pd *pd, uint32_t key)
 	struct vb_front_mr *mr;
 	struct vb_grant g;
 
-	if (!vb_mr_find_imported(vb_front_pd(pd)->core, key, &g))
-		return vb_front_null(-ENOENT);
+	if (!vb_mr_find_imported(vb_front_pd(pd)->core, key, &g)) {
+		vb_why(WHY_HANDLE, key,
+		       "pd %u: cannot import a region: it has none with handle "
+		       "0x%x",
+		       pd->handle, key);
+		return vb_front_null_of(-ENOENT, "ibv_import_mr");
+	}
 	mr = calloc(1, sizeof(*mr));
 	if (!mr)
-		return vb_front_null(-ENOMEM);
+		return vb_front_null_of(-ENOMEM, "ibv_import_mr");
 	mr->kind = FRONT_MR_IMPORTED;
 	mr->ibv = (struct ibv_mr){
 		.context = pd->context,
@@ -419,10 +452,14 @@ int vb_front_advise_mr(struct ibv_pd *pd, enum ibv_advise_mr_advice advice,
 	if (advice > IBV_ADVISE_MR_ADVICE_PREFETCH_NO_FAULT)
 		return vb_front_errno(-ENOTSUP);
 	if (flags & ~(uint32_t)IBV_ADVISE_MR_FLAG_FLUSH || count == 0)
-		return vb_front_errno(-EINVAL);
-	rc = prefetch(pd, list, count, advice);
+		rc = -EINVAL;
+	else
+		rc = prefetch(pd, list, count, advice);
 	if (rc)
-		vb_log(LOG_INFO, "pd %u: cannot follow advice %d: %s",
-		       pd->handle, (int)advice, strerror(-rc));
+		VB_FRONT_TELL(
+			rc, WHY_REFUSED, pd,
+			"pd %u: ibv_advise_mr of %u ranges with advice %d "
+			"and flags 0x%x: %s",
+			pd->handle, count, (int)advice, flags, strerror(-rc));
 	return vb_front_errno(rc);
 }

@@ -120,6 +120,7 @@ const char *vb_front_wr_name(unsigned opcode)
 		[IBV_WR_SEND_WITH_INV] = "send-with-inv",
 		[IBV_WR_TSO] = "tso",
 		[IBV_WR_DRIVER1] = "driver1",
+		[VB_FRONT_WR_FLUSH] = "flush",
 		[IBV_WR_ATOMIC_WRITE] = "atomic-write",
 	};
 
@@ -185,7 +186,7 @@ VB_EXPORT int ibv_read_sysfs_file(const char *dir, const char *file, char *buf,
 
 	if (snprintf(path, sizeof(path), "%s/%s", dir, file) >=
 	    (int)sizeof(path))
-		return errno = ENAMETOOLONG, -1;
+		return vb_front_minus(-ENAMETOOLONG);
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
 		return -1;

@@ -21,19 +21,19 @@
 VB_EXPORT int vb_newer_refuse(void);
 int vb_newer_refuse(void)
 {
-	return EOPNOTSUPP;
+	return vb_front_errno_of(-EOPNOTSUPP, "a call of a newer rdma-core");
 }
 
 VB_EXPORT void *vb_newer_null(void);
 void *vb_newer_null(void)
 {
-	return vb_front_null(-EOPNOTSUPP);
+	return vb_front_null_of(-EOPNOTSUPP, "a call of a newer rdma-core");
 }
 
 VB_EXPORT int vb_newer_no_fd(void);
 int vb_newer_no_fd(void)
 {
-	return errno = EOPNOTSUPP, -1;
+	return vb_front_minus(-EOPNOTSUPP);
 }
 
 VB_EXPORT int vb_newer_port_speed(struct ibv_context *context,

@@ -6,6 +6,7 @@
 #include "core/lock_order.h"
 #include "front/verbs/front.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/log.h"
@@ -80,7 +81,7 @@ int ibv_get_async_event(struct ibv_context *context,
 	int rc = vb_async_take(&vb_front_context(context)->async, &e);
 
 	if (rc)
-		return errno = -rc, -1;
+		return vb_front_minus(rc);
 	event->event_type = (enum ibv_event_type)e.type;
 	/* The first member of an owner is its public struct, whatever its
 	 * kind. */
@@ -176,7 +177,7 @@ int ibv_destroy_comp_channel(struct ibv_comp_channel *ibv)
 		vb_why(WHY_BUSY, (uintptr_t)ibv,
 		       "completion channel of fd %d: not destroyed: completion queues still use it",
 		       ibv->fd);
-		return EBUSY;
+		return vb_front_errno(-EBUSY);
 	}
 	vb_front_live_del(&ch->live);
 	vb_channel_fini(&ch->core);
@@ -194,7 +195,7 @@ int ibv_get_cq_event(struct ibv_comp_channel *ibv, struct ibv_cq **cq,
 	int rc = vb_engine_wait(&ch->core, &core);
 
 	if (rc)
-		return errno = -rc, -1;
+		return vb_front_minus(rc);
 	*cq = &((struct vb_front_cq *)core->owner)->ibv;
 	*cq_context = (*cq)->cq_context;
 	vb_tools_wrote(cq, sizeof(struct ibv_cq *));
@@ -240,6 +241,24 @@ static int check_cq_attr(struct ibv_context *context,
 	return 0;
 }
 
+/* Returns why there is no queue: what the limits in the sentence do not say. */
+static const char *cq_reason(const struct ibv_context *context,
+			     const struct ibv_cq_init_attr_ex *attr, int rc,
+			     char text[80])
+{
+	const uint32_t vectors = (uint32_t)context->num_comp_vectors;
+
+	if (attr->comp_vector >= vectors)
+		snprintf(text, 80,
+			 "comp_vector is %u, and 0 to %u are possible",
+			 attr->comp_vector, vectors - 1);
+	else if (rc == -EINVAL && attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_PD)
+		snprintf(text, 80, "parent_domain is no parent domain");
+	else
+		snprintf(text, 80, "%s", strerror(-rc));
+	return text;
+}
+
 static int create_core_cq(struct ibv_context *context,
 			  const struct ibv_cq_init_attr_ex *attr,
 			  struct vb_cq **core)
@@ -247,6 +266,7 @@ static int create_core_cq(struct ibv_context *context,
 	int rc = check_cq_attr(context, attr);
 	struct vb_channel *ch = NULL;
 	struct vb_memory *m = NULL;
+	char text[80];
 
 	if (attr->channel)
 		ch = &VB_CONTAINER_OF(attr->channel, struct vb_front_channel,
@@ -259,10 +279,11 @@ static int create_core_cq(struct ibv_context *context,
 			vb_front_context(context)->adapter, attr->cqe, ch,
 			&vb_front_context(context)->async, m, core);
 	if (rc)
-		VB_FRONT_TELL(rc, WHY_CREATE, context,
-		       "%s: cannot create a completion queue of %u entries (1 to %u are possible): %s",
-		       context->device->name, attr->cqe, vb_limits.max_cqe,
-		       strerror(-rc));
+		VB_FRONT_TELL(
+			rc, WHY_CREATE, context,
+			"%s: cannot create a completion queue of %u entries (1 to %u are possible): %s",
+			context->device->name, attr->cqe, vb_limits.max_cqe,
+			cq_reason(context, attr, rc, text));
 	return rc;
 }
 
@@ -341,8 +362,13 @@ int vb_front_modify_cq(struct ibv_cq *ibv, struct ibv_modify_cq_attr *attr)
 
 	if (rc)
 		return rc;
-	if (!attr->attr_mask || attr->attr_mask & ~IBV_CQ_ATTR_MODERATE)
+	if (!attr->attr_mask || attr->attr_mask & ~IBV_CQ_ATTR_MODERATE) {
+		vb_why(WHY_REFUSED, (uintptr_t)ibv,
+		       "cq %u: ibv_modify_cq with attr_mask 0x%x, and only "
+		       "IBV_CQ_ATTR_MODERATE is possible",
+		       ibv->handle, attr->attr_mask);
 		return vb_front_errno(-EINVAL);
+	}
 	vb_engine_moderate(vb_front_cq(ibv)->core, attr->moderate.cq_count,
 			   attr->moderate.cq_period * VB_USEC);
 	return 0;
@@ -441,6 +467,17 @@ struct ibv_srq *ibv_create_srq(struct ibv_pd *pd,
 	return &srq->ibv;
 }
 
+void *vb_front_refuse_srq(const struct ibv_srq_init_attr_ex *attr,
+			  const char *why)
+{
+	vb_why(WHY_CREATE, (uintptr_t)attr->pd,
+	       "cannot create a shared receive queue of type %d: %s",
+	       attr->comp_mask & IBV_SRQ_INIT_ATTR_TYPE ? (int)attr->srq_type
+							: IBV_SRQT_BASIC,
+	       why);
+	return vb_front_null_of(-EINVAL, "ibv_create_srq_ex");
+}
+
 static struct ibv_srq *create_plain(struct ibv_srq_init_attr_ex *attr)
 {
 	struct ibv_srq_init_attr init = { attr->srq_context, attr->attr };
@@ -458,12 +495,15 @@ static struct ibv_srq *create_tagged(struct ibv_srq_init_attr_ex *attr)
 	int rc;
 
 	if (vb_front_is_rnic(attr->pd->context))
-		return vb_front_null(-EOPNOTSUPP);
+		return vb_front_null_of(-EOPNOTSUPP, "ibv_create_srq_ex");
 	if ((attr->comp_mask & needs) != needs || !attr->cq ||
 	    attr->tm_cap.max_ops > VB_TAG_MAX_OPS)
-		return vb_front_null(-EINVAL);
+		return vb_front_refuse_srq(
+			attr, "tag matching needs cq and tm_cap, "
+			      "their bits in comp_mask, and max_ops "
+			      "within ibv_query_device_ex's tm_caps");
 	if (vb_front_live(FRONT_CQ, attr->cq))
-		return vb_front_null(-ENOENT);
+		return vb_front_null_of(-ENOENT, "ibv_create_srq_ex");
 	srq = create_plain(attr);
 	if (!srq)
 		return NULL;
@@ -475,7 +515,7 @@ static struct ibv_srq *create_tagged(struct ibv_srq_init_attr_ex *attr)
 	       srq->handle, attr->tm_cap.max_num_tags, strerror(-rc));
 	/* This cannot fail, because no queue pair uses the SRQ yet. */
 	(void)ibv_destroy_srq(srq);
-	return vb_front_null(rc);
+	return vb_front_null_of(rc, "ibv_create_srq_ex");
 }
 
 struct ibv_srq *vb_front_create_srq_ex(struct ibv_context *context,
@@ -491,11 +531,13 @@ struct ibv_srq *vb_front_create_srq_ex(struct ibv_context *context,
 	if (attr->comp_mask & ~known || type > IBV_SRQT_TM)
 		return vb_front_null(-EOPNOTSUPP);
 	if (!(attr->comp_mask & IBV_SRQ_INIT_ATTR_PD) || !attr->pd)
-		return vb_front_null(-EINVAL);
+		return vb_front_refuse_srq(attr, "it needs pd, and its bit in "
+						 "comp_mask");
 	if (vb_front_live(FRONT_PD, attr->pd))
 		return vb_front_null(-ENOENT);
 	if (attr->pd->context != context)
-		return vb_front_null(-EINVAL);
+		return vb_front_refuse_srq(attr, "its protection domain is of "
+						 "another context");
 	switch (type) {
 	case IBV_SRQT_XRC:
 		return vb_front_create_xrc_srq(attr);
@@ -516,8 +558,13 @@ int ibv_modify_srq(struct ibv_srq *ibv, struct ibv_srq_attr *attr, int mask)
 		return rc;
 	core = vb_front_srq(ibv)->core;
 	cap = mask & IBV_SRQ_MAX_WR ? attr->max_wr : core->rq.cap;
-	if (mask & ~(IBV_SRQ_LIMIT | IBV_SRQ_MAX_WR))
+	if (mask & ~(IBV_SRQ_LIMIT | IBV_SRQ_MAX_WR)) {
+		vb_why(WHY_REFUSED, (uintptr_t)ibv,
+		       "srq %u: ibv_modify_srq with mask 0x%x, and only "
+		       "IBV_SRQ_LIMIT and IBV_SRQ_MAX_WR are possible",
+		       ibv->handle, (unsigned)mask);
 		return vb_front_errno(-EINVAL);
+	}
 	if (mask & IBV_SRQ_LIMIT && attr->srq_limit > cap)
 		rc = -EINVAL;
 	if (rc == 0 && mask & IBV_SRQ_MAX_WR)

@@ -116,10 +116,14 @@ static int fill_wqe(const struct vb_front_qp *qp, struct vb_send_wqe *wqe,
 	int err;
 
 	if (!r)
-		return vb_wqe_refuse(qp, EINVAL, WHY_OPCODE,
-				     "opcode %d is not possible on a queue "
-				     "pair of type %d",
-				     (int)wr->opcode, (int)qp->ibv.qp_type);
+		return vb_wqe_refuse(
+			qp, EINVAL,
+			(int)wr->opcode == VB_FRONT_WR_FLUSH ? WHY_NO_SUPPORT
+							     : WHY_OPCODE,
+			"opcode %d (%s) is not possible on a "
+			"queue pair of type %d",
+			(int)wr->opcode, vb_front_wr_name(wr->opcode),
+			(int)qp->ibv.qp_type);
 	if (wr->send_flags & ~SEND_FLAGS)
 		return vb_wqe_refuse(qp, EINVAL, WHY_FLAGS,
 				     "unknown bits in send_flags 0x%x",
@@ -418,6 +422,10 @@ int vb_front_post_srq_ops(struct ibv_srq *ibv, struct ibv_ops_wr *wr,
 {
 	if (!vb_front_srq(ibv)->core->tags) {
 		*bad_wr = wr;
+		vb_why(WHY_TAGS, (uintptr_t)ibv,
+		       "srq %u: ibv_post_srq_ops on a shared queue without tag "
+		       "matching (IBV_SRQT_TM)",
+		       ibv->handle);
 		return EINVAL;
 	}
 	for (; wr; wr = wr->next) {

@@ -221,10 +221,35 @@ static bool is_probe(const struct ibv_qp_init_attr_ex *a)
 	       a->cap.max_inline_data > vb_limits.max_inline;
 }
 
-/* Writes which of the capacities is beyond its limit, or the errno's text. */
-static void put_excess(const struct ibv_qp_cap *c, int rc, char *text,
+/* A type that verbs do not have is a mistake, and not a question what the
+ * device can do. */
+static bool is_type(enum ibv_qp_type type)
+{
+	return type == IBV_QPT_RC || type == IBV_QPT_UC || type == IBV_QPT_UD ||
+	       type == IBV_QPT_RAW_PACKET || type == IBV_QPT_XRC_SEND ||
+	       type == IBV_QPT_XRC_RECV || type == IBV_QPT_DRIVER;
+}
+
+/* Returns which part of the queue pair is missing, or the errno's text. */
+static const char *missing_part(const struct ibv_qp_init_attr_ex *a, int rc)
+{
+	if (!is_type(a->qp_type))
+		return "there is no such qp_type (IBV_QPT_RC is 2, IBV_QPT_UD 4)";
+	if (rc != -EINVAL || parts_are_there(a))
+		return strerror(-rc);
+	if (a->qp_type == IBV_QPT_XRC_RECV)
+		return "it needs xrcd, and its bit in comp_mask";
+	if (!(a->comp_mask & IBV_QP_INIT_ATTR_PD) || !a->pd)
+		return "it needs pd, and its bit in comp_mask";
+	return a->send_cq ? "it needs recv_cq" : "it needs send_cq";
+}
+
+/* Writes which of the capacities is beyond its limit, or why else there is no
+ * queue pair. */
+static void put_excess(const struct ibv_qp_init_attr_ex *a, int rc, char *text,
 		       size_t room)
 {
+	const struct ibv_qp_cap *c = &a->cap;
 	const struct {
 		const char *name;
 		uint32_t asked, most;
@@ -236,7 +261,7 @@ static void put_excess(const struct ibv_qp_cap *c, int rc, char *text,
 		{ "max_inline_data", c->max_inline_data, vb_limits.max_inline },
 	};
 
-	snprintf(text, room, "%s", strerror(-rc));
+	snprintf(text, room, "%s", missing_part(a, rc));
 	for (size_t i = 0; i < VB_COUNT(caps); i++)
 		if (caps[i].asked > caps[i].most)
 			snprintf(text, room, "%s is %u, at most %u is possible",
@@ -248,9 +273,11 @@ static void refuse_qp(struct ibv_context *context,
 {
 	char text[120];
 
-	put_excess(&a->cap, rc, text, sizeof(text));
+	put_excess(a, rc, text, sizeof(text));
 	if (probe)
 		rc = -EOPNOTSUPP;
+	else if (!is_type(a->qp_type))
+		rc = -EINVAL;
 	VB_FRONT_TELL(rc, WHY_CREATE, context,
 		      "%s: cannot create a queue pair of type %d with a send "
 		      "queue of %u entries of %u SGEs, a receive queue of %u "
@@ -443,8 +470,13 @@ int ibv_modify_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int attr_mask)
 	core = vb_front_qp(ibv)->core;
 	/* A queue pair over a table has no state; only its work queues have
 	 * one. */
-	if (core->rss)
+	if (core->rss) {
+		vb_why(WHY_NO_SUPPORT, ibv->qp_num,
+		       "qp 0x%x: ibv_modify_qp of a queue pair over a table of "
+		       "work queues: ibv_modify_wq moves those",
+		       ibv->qp_num);
 		return vb_front_errno(-EOPNOTSUPP);
+	}
 	cancel = vb_cancel_off();
 	/* Send the ACK that waits for the program's next reply before the state
 	 * changes. */

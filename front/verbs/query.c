@@ -67,6 +67,28 @@ static struct vb_port *port_of(struct ibv_context *context, uint32_t number)
 	return vb_adapter_port(vb_front_context(context)->adapter, number);
 }
 
+/* Tell that a port, or an entry of one of its tables, is not there. Returns
+ * EINVAL. */
+static int no_port(struct ibv_context *context, uint32_t number)
+{
+	vb_why(WHY_INDEX, (uintptr_t)context + number,
+	       "%s: there is no port %u of 1 to %u", context->device->name,
+	       number, vb_front_context(context)->adapter->port_count);
+	return EINVAL;
+}
+
+static int no_entry(struct ibv_context *context, uint32_t port_num,
+		    const char *table, uint32_t index, uint32_t count)
+{
+	if (!port_of(context, port_num))
+		return no_port(context, port_num);
+	vb_why(WHY_INDEX, (uintptr_t)context + (uintptr_t)table,
+	       "%s, port %u: there is no %s index %u, and the table has %u "
+	       "entries",
+	       context->device->name, port_num, table, index, count);
+	return EINVAL;
+}
+
 /* Returns the number of entries of the longest P_Key table. */
 static uint16_t count_pkeys(const struct vb_adapter *a)
 {
@@ -185,7 +207,7 @@ int vb_front_query_device_ex(struct ibv_context *context,
 	struct ibv_device_attr_ex all = { 0 };
 
 	if ((input && input->comp_mask) || size < sizeof(all.orig_attr))
-		return EINVAL;
+		return vb_front_errno(-EINVAL);
 	(void)ibv_query_device(context, &all.orig_attr);
 	all.device_cap_flags_ex =
 		(vb_device_caps(vb_front_is_rnic(context)) & ~0xffffffffull) |
@@ -291,8 +313,9 @@ int vb_front_query_port(struct ibv_context *context, uint8_t port_num,
 	struct ibv_port_attr all = { 0 };
 
 	if (!p)
-		return vb_front_errno(-EINVAL);
+		return vb_front_errno(-no_port(context, port_num));
 	fill_port(p, vb_front_is_rnic(context), &all);
+	vb_port_ib_tell(p, context->device->name);
 	memset(attr, 0, size);
 	memcpy(attr, &all, VB_MIN(size, sizeof(all)));
 	vb_tools_wrote(attr, size);
@@ -335,7 +358,7 @@ static int find_gid(struct ibv_context *context, uint32_t port_num,
 	struct vb_gid_entry e;
 
 	if (!p || index >= VB_MAX_GIDS)
-		return EINVAL;
+		return no_entry(context, port_num, "GID", index, VB_MAX_GIDS);
 	if (!vb_port_gid(p, index, &e))
 		return ENODATA;
 	memcpy(out->gid.raw, e.gid.raw, sizeof(out->gid.raw));
@@ -357,7 +380,7 @@ int ibv_query_gid(struct ibv_context *context, uint8_t port_num, int index,
 	if (rc == ENODATA)
 		memset(&e.gid, 0, sizeof(e.gid));
 	else if (rc)
-		return errno = rc, -1;
+		return vb_front_minus(-rc);
 	*gid = e.gid;
 	vb_tools_wrote(gid, sizeof(*gid));
 	return 0;
@@ -371,10 +394,13 @@ int _ibv_query_gid_ex(struct ibv_context *context, uint32_t port_num,
 	int rc;
 
 	if (flags || entry_size < sizeof(e))
-		return EINVAL;
+		return vb_front_errno(-EINVAL);
 	rc = find_gid(context, port_num, gid_index, &e);
+	if (rc == ENODATA) /* programs find out in this way what is there */
+		vb_why_quietly("%s, port %u: GID index %u is empty",
+			       context->device->name, port_num, gid_index);
 	if (rc)
-		return rc;
+		return vb_front_errno(-rc);
 	memset(entry, 0, entry_size);
 	memcpy(entry, &e, sizeof(e));
 	vb_tools_wrote(entry, entry_size);
@@ -390,7 +416,7 @@ ssize_t _ibv_query_gid_table(struct ibv_context *context,
 	size_t n = 0;
 
 	if (flags || max_entries == 0 || entry_size < sizeof(e))
-		return -EINVAL;
+		return -vb_front_errno(-EINVAL);
 	for (uint32_t i = 0; i < ports * VB_MAX_GIDS; i++) {
 		char *to = (char *)entries + n * entry_size;
 
@@ -398,7 +424,7 @@ ssize_t _ibv_query_gid_table(struct ibv_context *context,
 			     &e) != 0)
 			continue;
 		if (n == max_entries)
-			return -EINVAL;
+			return -vb_front_errno(-EINVAL);
 		memset(to, 0, entry_size);
 		memcpy(to, &e, sizeof(e));
 		vb_tools_wrote(to, entry_size);
@@ -414,10 +440,17 @@ int vb_front_gid_type(struct ibv_context *context, uint8_t port_num,
 	int rc = find_gid(context, port_num, index, &e);
 
 	if (rc)
-		return errno = rc, -1;
+		return vb_front_minus(-rc);
 	*type = e.gid_type == IBV_GID_TYPE_ROCE_V2 ? SYSFS_GID_ROCE_V2
 						   : SYSFS_GID_IB;
 	return 0;
+}
+
+/* iWARP has no partitions. */
+static uint32_t pkey_count(struct ibv_context *context, const struct vb_port *p)
+{
+	return p && !vb_front_is_rnic(context) ? atomic_load(&p->pkey_count)
+					       : 0;
 }
 
 int ibv_query_pkey(struct ibv_context *context, uint8_t port_num, int index,
@@ -425,9 +458,10 @@ int ibv_query_pkey(struct ibv_context *context, uint8_t port_num, int index,
 {
 	const struct vb_port *p = port_of(context, port_num);
 
-	if (!p || index < 0 || index >= atomic_load(&p->pkey_count) ||
-	    vb_front_is_rnic(context))
-		return errno = EINVAL, -1;
+	if (index < 0 || (uint32_t)index >= pkey_count(context, p))
+		return vb_front_minus(-no_entry(context, port_num, "P_Key",
+						(uint32_t)index,
+						pkey_count(context, p)));
 	*pkey = htobe16(vb_port_pkey(p, (unsigned)index));
 	vb_tools_wrote(pkey, sizeof(*pkey));
 	return 0;
@@ -437,11 +471,16 @@ int ibv_get_pkey_index(struct ibv_context *context, uint8_t port_num,
 		       __be16 pkey)
 {
 	const struct vb_port *p = port_of(context, port_num);
-	unsigned count = p ? atomic_load(&p->pkey_count) : 0;
+	uint32_t count = pkey_count(context, p);
 
-	if (!vb_front_is_rnic(context))
-		for (unsigned i = 0; i < count; i++)
-			if (htobe16(vb_port_pkey(p, i)) == pkey)
-				return (int)i;
-	return errno = EINVAL, -1;
+	for (unsigned i = 0; i < count; i++)
+		if (htobe16(vb_port_pkey(p, i)) == pkey)
+			return (int)i;
+	if (p)
+		vb_why(WHY_INDEX, be16toh(pkey),
+		       "%s, port %u: P_Key 0x%04x is not in its table",
+		       context->device->name, port_num, be16toh(pkey));
+	else
+		(void)no_port(context, port_num);
+	return vb_front_minus(-EINVAL);
 }

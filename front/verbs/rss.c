@@ -136,8 +136,17 @@ int vb_front_modify_wq(struct ibv_wq *ibv, struct ibv_wq_attr *a)
 	struct vb_qp_attr to = { 0 };
 	int cancel, rc = vb_front_live(FRONT_WQ, ibv);
 
-	if (rc == 0)
-		rc = check_wq_attr(wq, a);
+	if (rc)
+		return vb_front_errno(rc);
+	rc = check_wq_attr(wq, a);
+	if (rc)
+		VB_FRONT_TELL(
+			rc, WHY_REFUSED, ibv,
+			"wq 0x%x: ibv_modify_wq with attr_mask 0x%x, "
+			"wq_state %d and curr_wq_state %d, in state %d: %s",
+			ibv->wq_num, a->attr_mask, (int)a->wq_state,
+			(int)a->curr_wq_state, (int)wq_state(wq),
+			strerror(-rc));
 	if (rc || !(a->attr_mask & IBV_WQ_ATTR_STATE))
 		return vb_front_errno(rc);
 	to.qp_state = states[a->wq_state];
@@ -160,8 +169,12 @@ int vb_front_destroy_wq(struct ibv_wq *ibv)
 		return rc;
 	if (vb_front_is_inherited(ibv->context))
 		return 0;
-	if (atomic_load(&wq->refs))
+	if (atomic_load(&wq->refs)) {
+		vb_why(WHY_BUSY, ibv->wq_num,
+		       "wq 0x%x: not destroyed: tables of work queues have it",
+		       ibv->wq_num);
 		return vb_front_errno(-EBUSY);
+	}
 	vb_front_live_del(&wq->live);
 	cancel = vb_cancel_off();
 	vb_drive_forget(wq->core);
@@ -198,8 +211,14 @@ vb_front_create_rwq_table(struct ibv_context *context,
 	uint32_t count;
 	int rc = check_table(context, a);
 
-	if (rc)
+	if (rc) {
+		vb_why(WHY_CREATE, (uintptr_t)context,
+		       "%s: cannot create a table of 2^%u work queues (2^%u at "
+		       "most), which all must be of its context",
+		       context->device->name, a->log_ind_tbl_size,
+		       MAX_LOG_TABLE);
 		return vb_front_null(rc);
+	}
 	count = 1u << a->log_ind_tbl_size;
 	t = calloc(1, sizeof(*t) + count * sizeof(t->queues[0]));
 	if (!t)
@@ -226,8 +245,13 @@ int vb_front_destroy_rwq_table(struct ibv_rwq_ind_table *ibv)
 		return rc;
 	if (vb_front_is_inherited(ibv->context))
 		return 0;
-	if (atomic_load(&t->refs))
+	if (atomic_load(&t->refs)) {
+		vb_why(WHY_BUSY, (uintptr_t)ibv,
+		       "table of work queues %d: not destroyed: queue pairs "
+		       "still use it",
+		       ibv->ind_tbl_num);
 		return vb_front_errno(-EBUSY);
+	}
 	vb_front_live_del(&t->live);
 	for (uint32_t i = 0; i < t->count; i++)
 		atomic_fetch_sub(&t->queues[i]->refs, 1);

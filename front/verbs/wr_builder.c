@@ -247,7 +247,13 @@ static void wr_set_xrc_srqn(struct ibv_qp_ex *ex, uint32_t remote_srqn)
 static void wr_flush(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t addr,
 		     size_t len, uint8_t type, uint8_t level)
 {
-	refuse_wr(ex);
+	struct vb_front_qp *qp = qp_of(ex);
+
+	fail_build(qp, vb_wqe_refuse(qp, EINVAL, WHY_NO_SUPPORT,
+				     "ibv_wr_flush of %zu bytes, and the "
+				     "device has no FLUSH: device_cap_flags_ex "
+				     "does not announce it",
+				     len));
 }
 
 static void set_length(struct vb_front_qp *qp, int err, uint64_t total)

@@ -104,8 +104,13 @@ struct ibv_xrcd *vb_front_open_xrcd(struct ibv_context *context,
 
 	if (attr->comp_mask & ~masks || vb_front_is_rnic(context))
 		return vb_front_null(-EOPNOTSUPP);
-	if (attr->comp_mask != masks)
+	if (attr->comp_mask != masks) {
+		vb_why(WHY_CREATE, (uintptr_t)context,
+		       "%s: cannot open an XRC domain: it needs fd and oflags, "
+		       "and their bits in comp_mask",
+		       context->device->name);
 		return vb_front_null(-EINVAL);
+	}
 	x = calloc(1, sizeof(*x));
 	if (!x)
 		return vb_front_null(-ENOMEM);
@@ -165,13 +170,14 @@ struct ibv_srq *vb_front_create_xrc_srq(struct ibv_srq_init_attr_ex *attr)
 	int rc;
 
 	if (vb_front_is_rnic(attr->pd->context))
-		return vb_front_null(-EOPNOTSUPP);
+		return vb_front_null_of(-EOPNOTSUPP, "ibv_create_srq_ex");
 	if (!(attr->comp_mask & IBV_SRQ_INIT_ATTR_XRCD) || !attr->xrcd ||
 	    !(attr->comp_mask & IBV_SRQ_INIT_ATTR_CQ) || !attr->cq)
-		return vb_front_null(-EINVAL);
+		return vb_front_refuse_srq(attr, "XRC needs xrcd and cq, and "
+						 "their bits in comp_mask");
 	if (vb_front_live(FRONT_XRCD, attr->xrcd) ||
 	    vb_front_live(FRONT_CQ, attr->cq))
-		return vb_front_null(-ENOENT);
+		return vb_front_null_of(-ENOENT, "ibv_create_srq_ex");
 	ibv = ibv_create_srq(attr->pd, &init);
 	if (!ibv)
 		return NULL;
@@ -181,7 +187,12 @@ struct ibv_srq *vb_front_create_xrc_srq(struct ibv_srq_init_attr_ex *attr)
 	if (rc) {
 		/* This cannot fail, because no queue pair uses the SRQ yet. */
 		(void)ibv_destroy_srq(ibv);
-		return vb_front_null(rc);
+		if (rc == -EINVAL)
+			return vb_front_refuse_srq(attr,
+						   "its domains and its "
+						   "completion queue are "
+						   "of different devices");
+		return vb_front_null_of(rc, "ibv_create_srq_ex");
 	}
 	attr->attr = init.attr;
 	return ibv;
@@ -191,8 +202,13 @@ int vb_front_get_srq_num(struct ibv_srq *ibv, uint32_t *number)
 {
 	const struct vb_srq *core = vb_front_srq(ibv)->core;
 
-	if (!core->xrcd)
+	if (!core->xrcd) {
+		vb_why(WHY_REFUSED, (uintptr_t)ibv,
+		       "srq %u: ibv_get_srq_num of a shared receive queue that "
+		       "is not of type XRC",
+		       ibv->handle);
 		return vb_front_errno(-EINVAL);
+	}
 	*number = core->number;
 	return 0;
 }
@@ -233,8 +249,14 @@ struct ibv_qp *vb_front_open_qp(struct ibv_context *context,
 	    vb_front_is_rnic(context))
 		return vb_front_null(-EOPNOTSUPP);
 	if ((attr->comp_mask & needs) != needs || !attr->xrcd ||
-	    attr->qp_type != IBV_QPT_XRC_RECV)
+	    attr->qp_type != IBV_QPT_XRC_RECV) {
+		vb_why(WHY_HANDLE, (uintptr_t)context,
+		       "%s: cannot open a queue pair: it needs qp_num, xrcd "
+		       "and qp_type IBV_QPT_XRC_RECV, and their bits in "
+		       "comp_mask",
+		       context->device->name);
 		return vb_front_null(-EINVAL);
+	}
 	if (vb_front_live(FRONT_XRCD, attr->xrcd))
 		return vb_front_null(-ENOENT);
 	qp = calloc(1, sizeof(*qp));

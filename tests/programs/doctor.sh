@@ -78,6 +78,9 @@ refused "a word" '"x" is too much' devices x
 refused "a second device" '"y" is too much' counters x y
 refused "a second peer" '"y" is too much' doctor x y
 refused "no program" 'no program follows' doctor --
+refused "-- for a device" '--device needs a value, SPEC' run --device -- ls
+refused "-- for another value" '--bytes needs a value' \
+	fabric capture --bytes -- a
 refused "no program to run" 'no program was named' run
 refused "two forms" 'exclude each other' fabric show --json --svg x
 refused "a fabric's command" 'no command was named' fabric ctl
@@ -330,7 +333,7 @@ else
 		END
 		# Without the port's own directory in PATH, as ordinary users.
 		got=$(on b env PATH=/usr/bin:/bin "$verbena" doctor |
-			awk '$2 == "firewall" { print $1 }')
+			awk '$2 == "firewall" { print $1 }' | xargs)
 		[ "${got:-none}" = "$1" ] && ok "doctor: nft: $2" ||
 			not_ok "doctor: nft: $2: ${got:-none}, not $1"
 		pass b
@@ -348,6 +351,18 @@ else
 	judged warning 'tcp dport 4791 drop'
 	judged warning 'udp sport 4791 drop'
 	judged warning 'udp dport 53 drop comment "udp dport 4791 drop"'
+	# Verdict maps, and what is not understood.
+	judged none 'udp dport vmap { 53 : drop, 4791 : accept }'
+	judged problem 'udp dport vmap { 53 : accept, 4000-5000 : drop }'
+	judged warning 'udp dport vmap { 53 : drop, 14791 : accept }'
+	judged problem 'udp dport vmap @m' \
+		'map m { type inet_service : verdict; elements = { 53 : accept, 4791 : drop }; }'
+	judged none 'udp dport vmap @m' \
+		'map m { type inet_service : verdict; elements = { 4791 : accept }; }'
+	judged "warning note" 'ip saddr . udp dport vmap { 10.0.0.1 . 4791 : drop }'
+	judged "warning note" 'udp dport . ip saddr @s drop' \
+		'set s { type inet_service . ipv4_addr; elements = { 4791 . 10.0.0.1 }; }'
+	judged "warning note" 'udp dport vmap { 4791 : jump d }' 'chain d { }'
 fi
 silent
 # with_tool SCRIPT: the doctor's line of the firewall where iptables-save, which
@@ -385,6 +400,7 @@ else
 		^warning|-A INPUT -p udp -m udp ! --dport 4791 -j ACCEPT
 		^warning|-A INPUT -p udp -m udp --dport 53 -m comment --comment DROP -j ACCEPT
 		^warning|-A INPUT -p udp -m udp --dport 14791 -c 4791 4791 -j DROP
+		^note .*not understand|-A INPUT -p udp -m set --match-set blocked dst -j DROP
 	END
 fi
 

@@ -64,7 +64,38 @@ says "the vendor, as the topology has it" 'vendor_id:.*0x02c9' Hca2 \
 	ibv_devinfo
 says "the device" "vendor_part_id:[[:space:]]*$((0x1004))" Hca2 ibv_devinfo
 says "no raw packets" 'max_raw_ethy_qp:[[:space:]]*0$' Hca2 ibv_devinfo -v
+
+# --- no subnet manager, and the doctor ---
+# examined NAME PATTERN NODE: the doctor says so of the node.
+examined() {
+	"$verbena" doctor --device "ib:$name/$3" >"$work/got" 2>&1 </dev/null
+	if grep -Eq -- "$2" "$work/got"; then
+		ok "$layer: doctor: $1"
+	else
+		not_ok "$layer: doctor: $1 (wanted: $2)" "$work/got"
+	fi
+}
+counts "no subnet manager: a program hears of it, once" 1 \
+	'^verbena: ib0, port 1: INIT: no subnet manager .*501 NO_SM' Hca2 \
+	ibv_devinfo -v
+r Hca2 smpquery -P 9 -D nodeinfo 0 >"$work/got" 2>&1 </dev/null
+if [ "$(grep -c '^verbena: umad: umad_[a-z_]* of .*port 9: .*503 UMAD' \
+	"$work/got")" -eq 1 ]; then
+	ok "$layer: libibumad says why it opens no port"
+else
+	not_ok "$layer: libibumad says why it opens no port" "$work/got"
+fi
+examined "no subnet manager" \
+	'^problem +device +ib0, port 1: init, LID 0: no subnet manager' Hca2
+examined "what mends that" 'verbena run --device ib:.*/Hca2 -- opensm' Hca2
+examined "no node" '^problem +device +ib0: .* has no node Hca77' Hca77
+kill -STOP "$fabric"
+examined "a stopped fabric" \
+	"^problem +fabric +ib0: .*PID $fabric. is stopped" Hca2
+kill -CONT "$fabric"
 fabric_down
+examined "no fabric" '^problem +fabric +ib0: no fabric .* runs at .*/socket' \
+	Hca2
 
 # --- events ---
 # told PATTERN: the program that watches Hca3 has said so since mark_events.
@@ -76,6 +107,11 @@ END
 subnet_begins "$topology" -P "$work/partitions"
 r Hca3 "$programs/ib_verbs_test" events >"$work/events" 2>&1 &
 watcher=$!
+examined "a fabric that runs" "^ok +fabric +ib0: .*PID $fabric, user" Hca3
+examined "an active port" '^ok +device +ib0, port 1: active, 40 Gb/sec, LID [1-9]' \
+	Hca3
+examined "a port without a cable" '^note +device +ib0, port 2: down' Hca3
+examined "its partitions" '^ok +partition +ib0, port 1: .*0: 0xffff .full' Hca3
 check "a program watches" within 5 grep -q watching "$work/events"
 mark_events
 check "another LID is set" r Hca1 ibportstate -D 0,1,2 1 lid 77

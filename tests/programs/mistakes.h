@@ -7,7 +7,13 @@
 #include "bad_input.h"
 
 /* Where a mistake can be made. */
-enum { ON_IB = 1, ON_RNIC = 2, ON_WIRE = 4, ANYWHERE = ON_IB | ON_RNIC };
+enum {
+	ON_IB = 1,
+	ON_RNIC = 2,
+	ON_WIRE = 4,
+	ON_CALLS = 8, /* calls that send nothing: one device is enough */
+	ANYWHERE = ON_IB | ON_RNIC
+};
 
 struct mistake {
 	const char *name;
@@ -19,10 +25,25 @@ struct mistake {
 };
 
 extern const struct mistake request_mistakes[], verb_mistakes[];
+extern const struct mistake call_mistakes[], memory_mistakes[], cm_mistakes[];
 extern const unsigned request_mistake_count, verb_mistake_count;
+extern const unsigned call_mistake_count, memory_mistake_count,
+	cm_mistake_count;
+
+/* the IP address of the device, for librdmacm; or NULL */
+extern const char *address;
 
 /* an address of another host, on which no program uses RDMA; or NULL */
 extern const char *nobody;
+
+/* A call that must fail: with an errno or -1; with NULL. */
+#define MUST_FAIL(failed)                                                      \
+	do {                                                                   \
+		if (!(failed))                                                 \
+			wrong("this must fail: %s", #failed);                  \
+	} while (0)
+#define REFUSED(call) MUST_FAIL((call) != 0)
+#define NOTHING(call) MUST_FAIL((call) == NULL)
 
 /* The next completion of @s must have this status and vendor_err. */
 void fails_with(struct side *s, enum ibv_wc_status status, unsigned code);

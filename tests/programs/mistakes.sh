@@ -80,12 +80,46 @@ nobody_listens() {
 	fi
 }
 
+# no_device: a server at an address that no device of its own has.
+no_device() {
+	local name="rdma_cm at an address without a device"
+
+	VERBENA_DEVICES=lo on a timeout 20 "$verbena" run -- rping -s \
+		-a "$HOST_A" -C 1 </dev/null >"$work/rping" 2>&1
+	if [ "$(grep -c "verbena: " "$work/rping")" -eq 1 ] &&
+		grep -q "rdmacm: $HOST_A is not resolved .*no RDMA device .*403" \
+			"$work/rping"; then
+		ok "$name"
+	else
+		not_ok "$name" "$work/rping"
+	fi
+}
+
+# nobody_there: a host on which no program uses RDMA. Its kernel says so, on a busy
+# host after the 4 s.
+nobody_there() {
+	local name="rdma_cm to a host without RoCE"
+
+	on a timeout 20 "$verbena" run -- rping -c -a "$HOST_B" -C 1 \
+		</dev/null >"$work/rping" 2>&1
+	if [ "$(grep -c "verbena: " "$work/rping")" -eq 1 ] &&
+		grep -Eq "rdmacm: asked $HOST_B port 7174 .*(heard nothing: .*closed|no answer for 4 s).*CM_SILENCE" \
+			"$work/rping"; then
+		ok "$name"
+	else
+		not_ok "$name" "$work/rping"
+	fi
+}
+
 if [ "$hosts" = yes ]; then
 	need_hosts 1500
 	VERBENA_NEAR=off mistakes "packets, IPv6" -d roce_veth0 -6
 	mistakes "one host" -d roce_veth0 -4
 	mistakes "another host" -d roce_veth0 -4 -n "$HOST_B"
+	mistakes "calls" -d roce_veth0 -c "$HOST_A"
 	nobody_listens
+	nobody_there
+	no_device
 	behind_firewall
 	export VERBENA_DEVICES=iw_veth0
 	VERBENA_NEAR=off mistakes "iWARP, TCP" -d iw_veth0 -a "$HOST_A"

@@ -4,17 +4,18 @@
  * its table expects and in no other, and with VERBENA_LOG=off in none. Each is
  * made by a process of its own.
  *
- *	mistakes_test [-d DEVICE] [-4|-6] [-a ADDRESS] [-n ADDRESS]
+ *	mistakes_test [-d DEVICE] [-4|-6] [-a ADDRESS] [-n ADDRESS] [-c ADDRESS]
  *
  * -a: the device's address, for iWARP; -n: one at which no program answers, and
- * only the mistakes that need it are made.
+ * only the mistakes that need it are made; -c: the address of a RoCE device, and
+ * only calls are made that send nothing.
  */
 #include <getopt.h>
 #include <regex.h>
 
 #include "mistakes.h"
 
-static const char *address;
+const char *address;
 
 static void make_mistake(const struct mistake *m)
 {
@@ -151,11 +152,15 @@ int main(int argc, char **argv)
 	bool good;
 	int c;
 
-	while ((c = getopt(argc, argv, RC_LETTERS "a:n:")) != -1)
+	while ((c = getopt(argc, argv, RC_LETTERS "a:n:c:")) != -1)
 		switch (c) {
 		case 'a':
 			address = optarg;
 			where = ON_RNIC;
+			break;
+		case 'c':
+			address = optarg;
+			where = ON_CALLS;
 			break;
 		case 'n':
 			nobody = optarg;
@@ -166,5 +171,8 @@ int main(int argc, char **argv)
 		}
 	good = try_all(request_mistakes, request_mistake_count, where);
 	good &= try_all(verb_mistakes, verb_mistake_count, where);
+	good &= try_all(call_mistakes, call_mistake_count, where);
+	good &= try_all(memory_mistakes, memory_mistake_count, where);
+	good &= try_all(cm_mistakes, cm_mistake_count, where);
 	return good ? 0 : 1;
 }

@@ -217,6 +217,15 @@ static void no_opcode(void)
 	refused_post(rdma((enum ibv_wr_opcode)99, &sge, 0, 0));
 }
 
+/* IBV_WR_FLUSH of newer headers. */
+static void flush(void)
+{
+	struct ibv_sge sge = piece(&a, 0, 8);
+
+	refused_post(rdma((enum ibv_wr_opcode)14, &sge, at(&b, 0),
+			  b.mr->rkey));
+}
+
 static void no_flags(void)
 {
 	struct ibv_sge sge = piece(&a, 0, 8);
@@ -468,7 +477,9 @@ const struct mistake verb_mistakes[] = {
 	{ "too many SGEs of a receive", sges_of_receive, ANYWHERE,
 	  { QP "receive refused: num_sge is 6, and at most 4.*312 SGES" } },
 	{ "an unknown opcode", no_opcode, ANYWHERE,
-	  { POST "opcode 99 is not possible .*313 OPCODE" } },
+	  { POST "opcode 99 .unknown. is not possible .*313 OPCODE" } },
+	{ "a FLUSH", flush, ANYWHERE,
+	  { POST "opcode 14 .flush. is not possible .*325 NO_SUPPORT" } },
 	{ "unknown send flags", no_flags, ANYWHERE,
 	  { POST "unknown bits in send_flags 0x100002;.*314 FLAGS" } },
 	{ "a READ with inline data", inline_read, ANYWHERE,
@@ -494,7 +505,7 @@ const struct mistake verb_mistakes[] = {
 	  { "^verbena: pd [0-9]+: cannot register 4096 bytes at 0x.*access "
 	    "REMOTE_WRITE .*need LOCAL_WRITE.*321 REGISTER" } },
 	{ "a region deregistered twice", twice_deregistered, ANYWHERE,
-	  { "^verbena: 0x[0-9a-f]+ is not a .*region.*once only.*322 HANDLE" } },
+	  { "^verbena: 0x[0-9a-f]+ is no .*region.*once only.*322 HANDLE" } },
 	{ "a protection domain in use", pd_in_use, ANYWHERE,
 	  { "^verbena: pd [0-9]+: not deallocated: [0-9]+ objects .*323" } },
 	{ "a completion queue in use", cq_in_use, ANYWHERE,

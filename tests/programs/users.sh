@@ -158,6 +158,13 @@ if [ -x "$work/static" ]; then
 	chmod 755 "$work/script"
 	says "a script's interpreter" "/static is statically linked" \
 		"$verbena" run -- "$work/script"
+	says "a static program: the remedy" \
+		"link it dynamically .*verbena doctor -- .*/static" \
+		"$verbena" run -- "$work/static"
+	printf -v odd '%s/s\033]0;x\a' "$work"
+	cp "$work/static" "$odd"
+	says "no byte of a file's name commands the terminal" \
+		'/s[?][]]0;x[?] is statically linked' "$verbena" run -- "$odd"
 fi
 
 # Sanitizers, which would be loaded first, and what a script starts.
@@ -215,7 +222,8 @@ else
 	chown 65534 "$work/setuid"
 	chmod 4755 "$work/setuid"
 	on a "$verbena" run -- "$work/setuid" >"$work/out" 2>&1 </dev/null
-	if grep -q "^verbena run: warning: .* is set-user-ID" "$work/out"; then
+	if grep -q "^verbena run: warning: .* is set-user-ID.*chmod ug-s" \
+		"$work/out"; then
 		ok "users: set-user-ID: a sentence"
 	else
 		not_ok "users: set-user-ID: a sentence" "$work/out"

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* core/port: the GID table as addresses come and go; MTU and state. */
 #include "fixture.h"
+#include "tests/support/child_says.h"
 
 static struct vb_port port;
 static struct vb_port_update update;
@@ -321,12 +322,45 @@ static void ib__the_lmc_follows(void **state)
 	assert_true(port.ib.present);
 }
 
+/* A program needs the port while it starts, three times in each state. */
+static void need_port(void)
+{
+	struct vb_port_ib_update is = ib_update();
+
+	vb_port_ib_tell(&port, "roce_x"); /* no InfiniBand port yet */
+	for (enum vb_port_state s = PORT_DOWN; s <= PORT_ACTIVE; s++) {
+		is.state = s;
+		(void)vb_port_ib_update(&port, &is);
+		for (int i = 0; i < 3; i++)
+			vb_port_ib_tell(&port, "ib0");
+	}
+	/* of the fabric's end the engine tells */
+	(void)vb_port_ib_end(&port);
+	vb_port_ib_tell(&port, "ib0");
+}
+
+static void ib__a_port_that_is_not_active_is_told_once(void **state)
+{
+	char text[1 << 12];
+	const char *at = text;
+	int lines = 0;
+
+	(void)child_says(need_port, "warn", text, sizeof(text));
+	while ((at = strchr(at, '\n')) && *at++)
+		lines++;
+	/* ARMED is no other cause than INIT. */
+	assert_int_equal(lines, 2);
+	assert_non_null(strstr(text, ": DOWN: its link is up, and carries no"));
+	assert_non_null(strstr(text, "ib0, port 1: INIT: no subnet manager"));
+}
+
 #define PORT_TEST(name) cmocka_unit_test_setup_teardown(name, fresh, gone)
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(mtu__fits_with_headers),
+		PORT_TEST(ib__a_port_that_is_not_active_is_told_once),
 		PORT_TEST(init__is_down_and_empty),
 		PORT_TEST(update__default_gid_first),
 		PORT_TEST(update__an_interface_goes),

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include "base/log.h"
 #include "core/why.h"
 #include "tests/support/child_says.h"
 
@@ -37,6 +38,34 @@ static void tell_nothing(void)
 {
 	vb_why(WHY_NONE, 1, "x");
 	vb_why((enum vb_why)9999, 1, "x");
+}
+
+static void refuse_silently(void)
+{
+	vb_why_refused("vb_front_create_x", EINVAL);
+	vb_why_refused("rdma_x", ENOMEM);
+}
+
+/* What is no refusal, what the device lacks, and what was told already. */
+static void refuse_what_is_known(void)
+{
+	vb_why_refused("ibv_x", EAGAIN);
+	vb_why_refused("ibv_x", EINTR);
+	vb_why_refused("ibv_x", EOPNOTSUPP);
+	vb_why_quietly("pd 1: no %s", "feature");
+	vb_why_refused("ibv_x", EINVAL);
+	vb_log(LOG_ERROR, "said");
+	vb_why_refused("ibv_x", EINVAL);
+	vb_why(WHY_LIMIT, 1, "pd 1: told");
+	vb_why_refused("ibv_x", EINVAL);
+}
+
+/* A note serves one refusal only. */
+static void refuse_twice(void)
+{
+	vb_why(WHY_LIMIT, 1, "pd 1: told");
+	vb_why_refused("ibv_x", EINVAL);
+	vb_why_refused("_ibv_y", EINVAL);
 }
 
 /* Returns how many lines a child that calls @tell writes. */
@@ -85,6 +114,32 @@ static void why__off_tells_nothing(void **state)
 	assert_int_equal(lines_of(tell_nothing, "warn", text, sizeof(text)), 0);
 }
 
+static void why__no_refusal_is_silent(void **state)
+{
+	char text[1 << 12];
+
+	assert_int_equal(lines_of(refuse_silently, "warn", text, sizeof(text)),
+			 2);
+	assert_non_null(strstr(text, "verbena: ibv_create_x is refused: Inv"));
+	assert_non_null(strstr(text, "[327 REFUSED]\n"));
+	assert_non_null(strstr(text, "verbena: rdma_x is refused: Cannot al"));
+	assert_non_null(strstr(text, "[320 LIMIT]\n"));
+}
+
+static void why__no_refusal_is_told_twice(void **state)
+{
+	char text[1 << 12];
+
+	assert_int_equal(
+		lines_of(refuse_what_is_known, "warn", text, sizeof(text)), 2);
+	assert_int_equal(
+		lines_of(refuse_what_is_known, "info", text, sizeof(text)), 4);
+	assert_non_null(strstr(text, "verbena: ibv_x is refused: Operation"));
+	assert_non_null(strstr(text, "verbena: pd 1: no feature\n"));
+	assert_int_equal(lines_of(refuse_twice, "warn", text, sizeof(text)), 2);
+	assert_non_null(strstr(text, "verbena: ibv_y is refused: Inv"));
+}
+
 static void why__rows_are_sentences(void **state)
 {
 	unsigned rows = 0;
@@ -110,6 +165,8 @@ int main(void)
 		cmocka_unit_test(why__each_object_and_cause_has_its_own),
 		cmocka_unit_test(why__many_objects_share_a_count),
 		cmocka_unit_test(why__off_tells_nothing),
+		cmocka_unit_test(why__no_refusal_is_silent),
+		cmocka_unit_test(why__no_refusal_is_told_twice),
 		cmocka_unit_test(why__rows_are_sentences),
 	};
 
