@@ -5,8 +5,8 @@
 #ifndef IPOIB_IFACE_H
 #define IPOIB_IFACE_H
 
+#include "base/macs.h"
 #include "ipoib/lookup.h"
-#include "ipoib/mac.h"
 #include "ipoib/port.h"
 #include "ipoib/route.h"
 #include "ipoib/tun.h"

@@ -15,10 +15,17 @@
 #define TYPE_ETHERNET 0x6558
 #define MGID_SCOPE    0x12 /* not permanent, link-local */
 #define SIGNATURE     0xe01b
+/* Where an address is: a queue pair, above it a LID, above that an SL. */
+#define QPN_MASK  0xffffffu
+#define LID_SHIFT 24
+#define SL_SHIFT  40
 
 static bool mac_prepare(void *arg, struct vb_mac *m)
 {
-	const struct vb_ipoib_path path = { .dlid = m->at.lid, .sl = m->at.sl };
+	const struct vb_ipoib_path path = {
+		.dlid = (uint16_t)(m->at >> LID_SHIFT),
+		.sl = (uint8_t)(m->at >> SL_SHIFT),
+	};
 	static const struct vb_gid none;
 	struct iface *f = arg;
 
@@ -68,7 +75,7 @@ void iface_eth_send(struct iface *f, uint8_t *frame, size_t len)
 	vb_store_be(frame, (uint32_t)TYPE_ETHERNET << 16, VB_IPOIB_HEADER);
 	m = vb_macs_find(f->macs, to, f->now);
 	if (m)
-		ipoib_port_send(&f->port, m->handle, m->at.qpn, frame, len);
+		ipoib_port_send(&f->port, m->handle, m->at & QPN_MASK, frame, len);
 	else
 		vb_groups_send(f->groups, &mgid, frame, len, f->now);
 }
@@ -76,13 +83,13 @@ void iface_eth_send(struct iface *f, uint8_t *frame, size_t len)
 bool iface_eth_take(struct iface *f, const struct ibv_wc *wc, unsigned type,
 		    const uint8_t *frame, size_t len)
 {
-	const struct vb_mac_port from = { .qpn = wc->src_qp,
-					  .lid = wc->slid,
-					  .sl = wc->sl };
+	uint64_t from = wc->src_qp & QPN_MASK;
 
 	if (type != TYPE_ETHERNET || len < ETH_BYTES)
 		return false;
-	vb_macs_learn(f->macs, frame + 6, &from, f->now);
+	from |= (uint64_t)wc->slid << LID_SHIFT;
+	from |= (uint64_t)wc->sl << SL_SHIFT;
+	vb_macs_learn(f->macs, frame + 6, from, f->now);
 	return true;
 }
 
