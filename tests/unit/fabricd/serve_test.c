@@ -189,7 +189,7 @@ static void serve__mad_that_is_refused_comes_back(void **state)
 static int command(const char *words)
 {
 	FILE *to = fopen("/dev/null", "w");
-	int rc = vb_fabricd_do(w.f, words, to, w.error, vb_clock_read());
+	int rc = vb_fabricd_do(w.f, words, -1, to, w.error, vb_clock_read());
 
 	fclose(to);
 	return rc;
