@@ -167,7 +167,7 @@ static void forget_old(struct vb_gw *g, enum vb_gw_side side,
 {
 	const struct vb_nbr *n = vb_nbrs_find(g->side[side].nbrs, ip);
 
-	if (n && n->state == NBR_READY &&
+	if (n && n->state >= NBR_READY &&
 	    n->confirmed + VB_NBR_FRESH <= g->now)
 		vb_nbrs_forget(g->side[side].nbrs, ip);
 }
