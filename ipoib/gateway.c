@@ -218,15 +218,6 @@ static bool stays_on_host(const struct vb_gid *ip)
 	       (ip->raw[1] & 0x0f) <= 1;
 }
 
-static void enter_group(void *arg, const struct vb_gid *group, bool joins)
-{
-	struct vb_gw *g = arg;
-
-	/* Others of the side may still hear what one host leaves. */
-	if (joins)
-		g->ops.ib_enter(g->arg, group);
-}
-
 static void pass_on(struct vb_gw *g, enum vb_gw_side from,
 		    const struct vb_ip *ip, uint8_t *packet, size_t len)
 {
@@ -262,8 +253,8 @@ static void take_packet(struct vb_gw *g, enum vb_gw_side from, uint8_t *packet,
 		return;
 	}
 	vb_nbrs_heard(g->side[from].nbrs, &ip.src, sender, g->now);
-	if (ip.kind == IP_REPORT && from == GW_ETH)
-		vb_ip_report_read(&ip, enter_group, g);
+	if (from == GW_ETH)
+		gw_take_report(g, &ip, packet, len);
 	if (!vb_ip_nets_have(&g->config.nets, &ip.dst))
 		pass_on(g, from, &ip, packet, len);
 	else if (vb_icmp_echo(packet, len))
@@ -417,6 +408,7 @@ void vb_gw_begin(struct vb_gw *g, const struct vb_ipoib_hw *hw, unsigned mtu,
 		gw_announce(g, GW_IB, &g->config.nets.list[i].ip);
 		gw_announce(g, GW_ETH, &g->config.nets.list[i].ip);
 	}
+	gw_enter_groups(g);
 }
 
 void vb_gw_tick(struct vb_gw *g, vb_time now)
@@ -424,11 +416,15 @@ void vb_gw_tick(struct vb_gw *g, vb_time now)
 	g->now = now;
 	vb_nbrs_tick(g->side[GW_ETH].nbrs, now);
 	gw_give_paths(g);
+	if (g->side[GW_IB].mtu)
+		gw_tick_groups(g);
 }
 
 vb_time vb_gw_next(const struct vb_gw *g)
 {
-	return vb_nbrs_next(g->side[GW_ETH].nbrs);
+	vb_time ask = g->side[GW_IB].mtu ? g->ask_at : VB_NEVER;
+
+	return VB_MIN(ask, vb_nbrs_next(g->side[GW_ETH].nbrs));
 }
 
 const struct vb_gw_counters *vb_gw_counters(const struct vb_gw *g)

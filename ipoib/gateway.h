@@ -17,6 +17,8 @@
  * - A packet that is too long for the other side is cut, or its sender is told
  * - A packet for a group, or for all, leaves by the other side for the same
  *   group
+ * - The gateway asks the Ethernet's hosts which groups they hear, and is a
+ *   member of these on the IPoIB side
  * - A host that says that an address is its own is believed, as on any link;
  *   the other side is told, and forgets what it knew
  *
@@ -37,6 +39,8 @@
 /* the questions that wait for an answer of the other side; of more, the oldest
  * is forgotten, and its host asks again */
 #define VB_GW_WAITING 64
+/* the most groups of the Ethernet side that the gateway hears for its hosts */
+#define VB_GW_GROUPS 128
 /* the most messages about packets that are too long, each second */
 #define VB_GW_ERRORS 100
 /* the least MTU of the Ethernet side, which is IPv6's */
@@ -72,8 +76,10 @@ struct vb_gw_ops {
 	 * group @group; 255.255.255.255 is all. */
 	void (*ib_group)(void *arg, const struct vb_gid *group,
 			 const uint8_t *frame, size_t len);
-	/* A host of the Ethernet side has said that it hears @group. */
+	/* Become a member of @group on the IPoIB side, since a host of the
+	 * Ethernet side hears it; or be none any more. */
 	void (*ib_enter)(void *arg, const struct vb_gid *group);
+	void (*ib_leave)(void *arg, const struct vb_gid *group);
 };
 
 struct vb_gw;

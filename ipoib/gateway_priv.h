@@ -21,6 +21,12 @@ struct gw_question {
 	struct vb_ipoib_hw hw; /* the host's */
 };
 
+/* A group that hosts of the Ethernet side hear. */
+struct gw_group {
+	struct vb_gid ip; /* zero: a free place */
+	vb_time heard;	  /* when a host last said so */
+};
+
 struct vb_gw {
 	struct vb_gw_ops ops;
 	void *arg;
@@ -32,6 +38,8 @@ struct vb_gw {
 	 * be called while it asks for it: numbers of queries. */
 	uint32_t paths[VB_NBR_TABLE];
 	unsigned path_count;
+	struct gw_group groups[VB_GW_GROUPS];
+	vb_time ask_at; /* when to ask the Ethernet side for groups again */
 	vb_time second; /* the beginning of the second of @errors */
 	unsigned errors;
 	struct vb_gw_counters count;
@@ -60,6 +68,15 @@ void gw_send_group(struct vb_gw *g, enum vb_gw_side side,
 /* Give the Ethernet side's neighbours that are known the path that they need
  * not have. After each call of that table. */
 void gw_give_paths(struct vb_gw *g);
+
+/* gateway_groups.c: which groups the Ethernet side's hosts hear. */
+/* Take a packet of the Ethernet side that may be a report, or a question of
+ * somebody else who asks for reports. */
+void gw_take_report(struct vb_gw *g, const struct vb_ip *ip,
+		    const uint8_t *packet, size_t len);
+/* The IPoIB side is up: enter the groups there, and ask for more at once. */
+void gw_enter_groups(struct vb_gw *g);
+void gw_tick_groups(struct vb_gw *g);
 
 /* gateway_resolve.c: what hosts say and ask about addresses. */
 void gw_take_arp(struct vb_gw *g, enum vb_gw_side side, const uint8_t *bytes,

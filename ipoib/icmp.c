@@ -49,8 +49,7 @@ static uint16_t invert(uint32_t sum)
 	return (uint16_t)(~sum & 0xffff);
 }
 
-/* Set the checksum of an IPv4 header. */
-static void seal_head(uint8_t *head)
+void vb_ip_seal(uint8_t *head)
 {
 	vb_store_be(head + 10, 0, 2);
 	vb_store_be(head + 10, invert(ipoib_sum(0, head, head_bytes(head))), 2);
@@ -104,7 +103,7 @@ void vb_ip_cut(uint8_t *packet, size_t len, unsigned mtu,
 			    ((field & OFFSET_MASK) + at / 8) |
 				    (more ? MORE : 0),
 			    2);
-		seal_head(fragment);
+		vb_ip_seal(fragment);
 		each(arg, fragment, head + piece);
 		if (at == 0)
 			keep_copied_options(copy);
@@ -139,7 +138,7 @@ static size_t too_big_v4(uint8_t *m, const struct vb_gid *from,
 	m[9] = PROTO_ICMP;
 	memcpy(m + 12, from->raw + 12, 4);
 	memcpy(m + 16, packet + 12, 4);
-	seal_head(m);
+	vb_ip_seal(m);
 	body[0] = ICMP_UNREACHABLE;
 	body[1] = UNREACHABLE_TOO_BIG;
 	vb_store_be(body + 6, mtu, 2);
@@ -206,7 +205,7 @@ static bool echo_v4(uint8_t *p, size_t len)
 		return false;
 	swap(p + 12, p + 16, 4);
 	p[8] = HOPS;
-	seal_head(p);
+	vb_ip_seal(p);
 	body[0] = ICMP_ECHO_REPLY;
 	vb_store_be(body + 2, 0, 2);
 	vb_store_be(body + 2, invert(ipoib_sum(0, body, len - head)), 2);

@@ -14,6 +14,9 @@
  * checked: an Ethernet frame has padding behind it. */
 size_t vb_ip_bytes(const uint8_t *packet);
 
+/* Set the checksum of the IPv4 header @head. */
+void vb_ip_seal(uint8_t *head);
+
 /* May the IPv4 or IPv6 packet be cut into fragments? */
 bool vb_ip_may_be_cut(const uint8_t *packet);
 /* Cut the IPv4 packet of @len bytes into fragments of at most @mtu bytes, which

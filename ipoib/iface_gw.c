@@ -53,10 +53,20 @@ static void hear_group(void *arg, const struct vb_gid *group)
 		vb_groups_enter(f->groups, &mgid, f->now);
 }
 
+static void leave_group(void *arg, const struct vb_gid *group)
+{
+	struct iface *f = arg;
+	struct vb_gid mgid = vb_ip_mgid(group, f->pkey);
+
+	if (f->groups)
+		vb_groups_leave(f->groups, &mgid);
+}
+
 static const struct vb_gw_ops gw_ops = {
 	.eth_send = send_to_switch,
 	.ib_group = send_to_group,
 	.ib_enter = hear_group,
+	.ib_leave = leave_group,
 };
 
 /* --- the kind --- */

@@ -42,7 +42,7 @@ static struct bed {
 	unsigned path_count;
 	unsigned ib_asked; /* questions of the IPoIB side's table */
 	struct vb_gid last_asked, entered;
-	unsigned entered_count;
+	unsigned entered_count, left_count;
 } b;
 
 static const uint8_t gw_mac[6] = { 2, 0, 0, 0, 3, 1 };
@@ -129,6 +129,11 @@ static inline void on_enter(void *arg, const struct vb_gid *group)
 	b.entered_count++;
 }
 
+static inline void on_leave(void *arg, const struct vb_gid *group)
+{
+	b.left_count++;
+}
+
 static inline void ib_ask(void *arg, const struct vb_gid *ip)
 {
 	b.last_asked = *ip;
@@ -171,7 +176,8 @@ static inline int make_bed(void **state)
 	static const struct vb_nbr_ops nbr_ops = { ib_ask,     ib_find_path,
 						   ib_prepare, ib_release,
 						   ib_send,    ib_told };
-	static const struct vb_gw_ops ops = { on_eth, on_ib_group, on_enter };
+	static const struct vb_gw_ops ops = { on_eth, on_ib_group, on_enter,
+					      on_leave };
 	struct vb_gw_config c = { .eth_mtu = 1500, .seed = 7 };
 	const struct vb_ipoib_hw own = { .qpn = GW_QPN,
 					 .gid = { { 0xfe, 0x80, [15] = 0xfe } } };

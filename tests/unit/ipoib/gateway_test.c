@@ -105,6 +105,63 @@ static void report__of_the_ethernet_lets_the_gateway_hear_the_group(void **state
 	assert_int_equal(b.entered_count, 1);
 }
 
+/* Does the last frame ask the Ethernet's hosts for groups, and is its checksum
+ * right? */
+static void assert_query(const struct sent *s, const char *mac, size_t at,
+			 uint8_t type)
+{
+	assert_int_equal(s->side, GW_ETH);
+	assert_memory_equal(s->mac, mac, 6);
+	assert_int_equal(s->packet[at], type);
+}
+
+/* A host that was there before the gateway is heard of, and one that is gone is
+ * forgotten, in the time of its other tables. */
+static void hosts__are_asked_for_groups(void **state)
+{
+	struct vb_ip ip;
+
+	pass_time(VB_MSEC);
+	assert_int_equal(b.sent, 2);
+	assert_query(&b.list[0], "\x01\x00\x5e\x00\x00\x01", 24, 0x11);
+	assert_query(&b.list[1], "\x33\x33\x00\x00\x00\x01", 48, 130);
+	assert_true(vb_ip_get(b.list[0].packet, b.list[0].len, &ip));
+	assert_int_equal(ip.kind, IP_REPORT); /* IGMP, and its sum is right */
+	assert_true(vb_ip_get(b.list[1].packet, b.list[1].len, &ip));
+	assert_int_equal(b.list[1].len, 76);
+	pass_time(124 * VB_SEC);
+	assert_int_equal(b.sent, 2);
+	pass_time(VB_SEC);
+	assert_int_equal(b.sent, 4);
+	/* another one asks: the gateway does not, for a while */
+	b.list[0] = b.list[2];
+	come(GW_ETH, IPOIB_IPV4, all_mac, &(struct vb_ipoib_hw){ .qpn = 1 },
+	     b.list[0].packet, b.list[0].len);
+	b.sent = 0;
+	pass_time(250 * VB_SEC);
+	assert_int_equal(b.sent, 0);
+	pass_time(11 * VB_SEC);
+	assert_int_equal(b.sent, 2);
+}
+
+static void group__that_nobody_reports_is_left(void **state)
+{
+	report__of_the_ethernet_lets_the_gateway_hear_the_group(NULL);
+	for (unsigned i = 0; i < 2; i++) {
+		pass_time(125 * VB_SEC);
+		assert_int_equal(b.left_count, 0);
+	}
+	pass_time(125 * VB_SEC);
+	assert_int_equal(b.left_count, 1);
+	/* the IPoIB side begins anew: nothing is entered again */
+	b.entered_count = 0;
+	vb_gw_begin(b.g, &(struct vb_ipoib_hw){ .qpn = GW_QPN }, 2044, b.now);
+	assert_int_equal(b.entered_count, 0);
+	report__of_the_ethernet_lets_the_gateway_hear_the_group(NULL);
+	vb_gw_begin(b.g, &(struct vb_ipoib_hw){ .qpn = GW_QPN }, 2044, b.now);
+	assert_int_equal(b.entered_count, 2);
+}
+
 /* --- lengths --- */
 
 static void packet__that_is_too_long_leaves_in_fragments(void **state)
@@ -246,6 +303,8 @@ int main(void)
 		TEST(frame__for_another_host_is_not_taken),
 		TEST(group__passes_both_ways),
 		TEST(report__of_the_ethernet_lets_the_gateway_hear_the_group),
+		TEST(hosts__are_asked_for_groups),
+		TEST(group__that_nobody_reports_is_left),
 		TEST(packet__that_is_too_long_leaves_in_fragments),
 		TEST(sender__is_told_of_a_packet_that_may_not_be_cut),
 		TEST(sender__of_ipv6_is_told),
