@@ -78,10 +78,13 @@ static size_t put_mld_query(uint8_t *p, const struct vb_gid *from)
 	return IPV6_BYTES + HOP_OPTION + MLD_QUERY;
 }
 
+/* MLD is link-local: hosts ignore a question from another address. */
 static void ask_for_groups(struct vb_gw *g, const struct vb_gid *to)
 {
-	const struct vb_gid *from = vb_ip_nets_source(&g->config.nets, to);
+	static const struct vb_gid link_local = { { 0xfe, 0x80 } };
 	bool v4 = vb_gid_is_ipv4(to);
+	const struct vb_gid *from = vb_ip_nets_source(&g->config.nets,
+						      v4 ? to : &link_local);
 	uint8_t frame[VB_GW_ETH_HEADER + IPV6_BYTES + HOP_OPTION + MLD_QUERY];
 	size_t head = gw_put_head(g, GW_ETH, frame,
 				  v4 ? IPOIB_IPV4 : IPOIB_IPV6);

@@ -185,9 +185,10 @@ static inline int make_bed(void **state)
 	memset(&b, 0, sizeof(b));
 	b.now = 1000 * VB_SEC;
 	memcpy(c.mac, gw_mac, 6);
-	c.nets.count = 2;
+	c.nets.count = 3;
 	c.nets.list[0] = (struct vb_ip_net){ v4(254), 96 + 24 };
-	c.nets.list[1] = (struct vb_ip_net){ v6(254), 64 };
+	c.nets.list[1] = (struct vb_ip_net){ address("fe80::fe"), 64 };
+	c.nets.list[2] = (struct vb_ip_net){ v6(254), 64 };
 	c.router[0] = v4(1);
 	b.ib = vb_nbrs_create(&nbr_ops, NULL, 0x1234);
 	b.g = vb_gw_create(&ops, NULL, &c, b.ib);

@@ -129,6 +129,7 @@ static void hosts__are_asked_for_groups(void **state)
 	assert_int_equal(ip.kind, IP_REPORT); /* IGMP, and its sum is right */
 	assert_true(vb_ip_get(b.list[1].packet, b.list[1].len, &ip));
 	assert_int_equal(b.list[1].len, 76);
+	assert_ip(&ip.src, address("fe80::fe"));
 	pass_time(124 * VB_SEC);
 	assert_int_equal(b.sent, 2);
 	pass_time(VB_SEC);
