@@ -25,7 +25,7 @@ static struct vb_mac *set_of(const struct vb_macs *t, const uint8_t mac[6])
 	return (struct vb_mac *)t->sets[h % SETS];
 }
 
-static struct vb_mac *find_mac(const struct vb_macs *t, const uint8_t mac[6])
+static struct vb_mac *known_mac(const struct vb_macs *t, const uint8_t mac[6])
 {
 	struct vb_mac *set = set_of(t, mac);
 
@@ -55,10 +55,10 @@ static struct vb_mac *make_place(struct vb_macs *t, const uint8_t mac[6])
 }
 
 /* The address of a group is not learned: it is in no one place. */
-void vb_macs_learn(struct vb_macs *t, const uint8_t mac[6],
-		   uint64_t at, vb_time now)
+void vb_macs_learn(struct vb_macs *t, const uint8_t mac[6], uint64_t at,
+		   vb_time now)
 {
-	struct vb_mac *m = find_mac(t, mac);
+	struct vb_mac *m = known_mac(t, mac);
 
 	if (mac[0] & 1)
 		return;
@@ -79,7 +79,7 @@ void vb_macs_learn(struct vb_macs *t, const uint8_t mac[6],
 const struct vb_mac *vb_macs_find(const struct vb_macs *t, const uint8_t mac[6],
 				  vb_time now)
 {
-	const struct vb_mac *m = find_mac(t, mac);
+	const struct vb_mac *m = known_mac(t, mac);
 
 	return m && m->seen + VB_MAC_AGE > now ? m : NULL;
 }

@@ -38,8 +38,8 @@ struct vb_macs *vb_macs_create(const struct vb_mac_ops *ops, void *arg,
 void vb_macs_destroy(struct vb_macs *t);
 
 /* Remember that a frame with the source @mac came from @at. */
-void vb_macs_learn(struct vb_macs *t, const uint8_t mac[6],
-		   uint64_t at, vb_time now);
+void vb_macs_learn(struct vb_macs *t, const uint8_t mac[6], uint64_t at,
+		   vb_time now);
 /* Find where @mac is. NULL: nothing has come from it for VB_MAC_AGE, so a frame
  * to @mac goes to all. */
 const struct vb_mac *vb_macs_find(const struct vb_macs *t, const uint8_t mac[6],

@@ -43,7 +43,7 @@ struct ipoib_wish {
 	bool daemon;
 };
 
-static const char **value_of(struct ipoib_wish *w, int key)
+static const char **wish_value(struct ipoib_wish *w, int key)
 {
 	for (unsigned i = 0; i < VB_COUNT(passed_on); i++)
 		if (passed_on[i].key == key)
@@ -167,14 +167,14 @@ static const struct {
 static int ipoib_check(struct ipoib_wish *w, const char *devices)
 {
 	for (unsigned i = 0; i < VB_COUNT(numbers); i++) {
-		const char *text = *value_of(w, numbers[i].key);
+		const char *text = *wish_value(w, numbers[i].key);
 
 		if (text && !is_number(text, numbers[i].least, numbers[i].most))
 			return vb_cli_refuse_value(w->command,
 						   numbers[i].option, text,
 						   numbers[i].expected);
 	}
-	if (is_command(w, "gateway") && !is_named_place(*value_of(w, 's')))
+	if (is_command(w, "gateway") && !is_named_place(*wish_value(w, 's')))
 		return vb_cli_refuse(w->command,
 				     "give the switch, --switch ib:SWITCH");
 	if (is_command(w, "ether") &&
@@ -191,10 +191,10 @@ static int ipoib_check(struct ipoib_wish *w, const char *devices)
 /* A gateway may have a router of each family: the option comes twice. */
 static void keep_value(struct ipoib_wish *w, int key, const char *value)
 {
-	const char **to = value_of(w, key);
+	const char **to = wish_value(w, key);
 
 	if (key == 'r' && *to)
-		to = value_of(w, 'R');
+		to = wish_value(w, 'R');
 	*to = value;
 }
 
@@ -208,7 +208,7 @@ static int make_interface(int argc, char **argv, struct ipoib_wish *w)
 			w->daemon = true;
 		else if (o == 'd' && vb_cli_add_device(&devices, optarg))
 			continue;
-		else if (o != 'd' && value_of(w, o))
+		else if (o != 'd' && wish_value(w, o))
 			keep_value(w, o, optarg);
 		else
 			return EXIT_USAGE;

@@ -38,7 +38,7 @@ static struct waiting_frame *oldest_of(struct bridge_port *p)
 	return &p->queue[p->first];
 }
 
-static void drop_oldest(struct bridge_port *p)
+static void unqueue_oldest(struct bridge_port *p)
 {
 	p->bytes -= oldest_of(p)->len;
 	free(oldest_of(p)->bytes);
@@ -84,8 +84,8 @@ static int try_port(struct vb_bridge *b, unsigned port, const uint8_t *frame,
 }
 
 /* A frame must not overtake those that wait. */
-static void leave_by(struct vb_bridge *b, unsigned port, const uint8_t *frame,
-		     size_t len)
+static void depart(struct vb_bridge *b, unsigned port, const uint8_t *frame,
+		   size_t len)
 {
 	struct bridge_port *p = &b->port[port];
 
@@ -104,7 +104,7 @@ bool vb_bridge_ready(struct vb_bridge *b, unsigned port)
 
 		if (try_port(b, port, w->bytes, w->len) == -EAGAIN)
 			return true;
-		drop_oldest(p);
+		unqueue_oldest(p);
 	}
 	return false;
 }
@@ -125,7 +125,7 @@ static void flood(struct vb_bridge *b, unsigned from, const uint8_t *frame,
 	b->port[from].count.flooded++;
 	for (unsigned port = 1; port <= b->ports; port++)
 		if (port != from && b->port[port].up)
-			leave_by(b, port, frame, len);
+			depart(b, port, frame, len);
 }
 
 void vb_bridge_take(struct vb_bridge *b, unsigned port, const uint8_t *frame,
@@ -149,7 +149,7 @@ void vb_bridge_take(struct vb_bridge *b, unsigned port, const uint8_t *frame,
 	if (ends_here(frame) || (to && to->at == port))
 		c->filtered++;
 	else if (to)
-		leave_by(b, (unsigned)to->at, frame, len);
+		depart(b, (unsigned)to->at, frame, len);
 	else
 		flood(b, port, frame, len);
 }
@@ -165,7 +165,7 @@ void vb_bridge_set_up(struct vb_bridge *b, unsigned port, bool up)
 		return;
 	vb_macs_forget_at(b->macs, port);
 	while (p->waiting)
-		drop_oldest(p);
+		unqueue_oldest(p);
 }
 
 bool vb_bridge_is_up(const struct vb_bridge *b, unsigned port)

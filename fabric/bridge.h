@@ -65,8 +65,8 @@ bool vb_bridge_ready(struct vb_bridge *b, unsigned port);
 /* Returns how many frames wait for @port. */
 unsigned vb_bridge_waiting(const struct vb_bridge *b, unsigned port);
 
-const struct vb_bridge_counters *
-vb_bridge_counters(const struct vb_bridge *b, unsigned port);
+const struct vb_bridge_counters *vb_bridge_counters(const struct vb_bridge *b,
+						    unsigned port);
 /* The addresses that are known; each one's @at is its port. */
 const struct vb_macs *vb_bridge_macs(const struct vb_bridge *b);
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The Ethernet ports of switches: a bridge in each such switch (fabric/bridge.h),
- * and what is at the other end of each port's cable. That is a descriptor that
- * a program has passed: a TAP interface of its host, which may be in another
- * network namespace, or a socket of a program such as a gateway. One read of it
- * is one frame.
+ * The Ethernet ports of switches: a bridge in each such switch
+ * (fabric/bridge.h), and what is at the other end of each port's cable. That is
+ * a descriptor that a program has passed: a TAP interface of its host, which
+ * may be in another network namespace, or a socket of a program such as a
+ * gateway. One read of it is one frame.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -67,8 +67,8 @@ static void watch_port_fd(struct ether_port *p, bool again)
 	(void)!vb_fabricd_watch(p->of->f, &p->watch, events, again);
 }
 
-static int send_frame(void *arg, unsigned port, const uint8_t *frame,
-		      size_t len)
+static int write_ether(void *arg, unsigned port, const uint8_t *frame,
+		       size_t len)
 {
 	struct ether_switch *s = arg;
 	struct ether_port *p = &s->port[port];
@@ -99,7 +99,7 @@ static void release_port(struct ether_port *p)
 
 /* Read a frame. Its length; -EAGAIN: there is none; 0 or another -errno: what
  * was attached is gone. */
-static ssize_t read_frame(const struct ether_port *p, uint8_t *bytes,
+static ssize_t read_ether(const struct ether_port *p, uint8_t *bytes,
 			  size_t room)
 {
 	ssize_t n = p->is_tap ? read(p->watch.fd, bytes, room)
@@ -121,7 +121,7 @@ static void serve_port(struct fd_watch *w, uint32_t events, vb_time now)
 		watch_port_fd(p, true);
 	}
 	for (unsigned i = 0; i < FRAMES_RUN; i++) {
-		ssize_t n = read_frame(p, bytes, sizeof(bytes));
+		ssize_t n = read_ether(p, bytes, sizeof(bytes));
 
 		if (n == -EAGAIN)
 			break;
@@ -194,9 +194,9 @@ static int attach_fd(struct ether_port *p, int fd, const char *name,
 
 /* Find the port that @text names, "E2" or "2"; "" is the first free one. NULL,
  * and @error: there is none. */
-static struct ether_port *find_port(const struct vb_fabricd *f,
-				    const struct vb_fab_node *node,
-				    const char *text, char *error)
+static struct ether_port *find_ether(const struct vb_fabricd *f,
+				     const struct vb_fab_node *node,
+				     const char *text, char *error)
 {
 	struct ether_switch *s = switch_of(f, node->index);
 	const char *digits = text + (*text == 'E');
@@ -230,7 +230,7 @@ int vb_fabricd_ether_attach(struct vb_fabricd *f,
 			    int fd, const char *name, FILE *to,
 			    char error[VB_TOPO_ERROR])
 {
-	struct ether_port *p = find_port(f, node, port, error);
+	struct ether_port *p = find_ether(f, node, port, error);
 	int rc;
 
 	if (!p)
@@ -249,7 +249,7 @@ static struct ether_port *find_attached(const struct vb_fabricd *f,
 					const struct vb_fab_node *node,
 					const char *port, char *error)
 {
-	struct ether_port *p = find_port(f, node, port, error);
+	struct ether_port *p = find_ether(f, node, port, error);
 
 	if (p && p->watch.fd < 0) {
 		vb_topo_fail(error, "nothing is attached to E%u", p->number);
@@ -285,7 +285,7 @@ int vb_fabricd_ether_plug(struct vb_fabricd *f, const struct vb_fab_node *node,
 
 /* --- show --- */
 
-static const char *state_of(const struct ether_port *p)
+static const char *ether_state(const struct ether_port *p)
 {
 	if (p->watch.fd < 0)
 		return "free";
@@ -327,7 +327,7 @@ void vb_fabricd_ether_text(const struct vb_fabricd *f,
 		if (p->watch.fd < 0)
 			continue;
 		fprintf(to, "  [E%u] ethernet, %s, %u MAC address%s - %s\n", i,
-			state_of(p), macs.of[i], macs.of[i] == 1 ? "" : "es",
+			ether_state(p), macs.of[i], macs.of[i] == 1 ? "" : "es",
 			p->name);
 	}
 }
@@ -340,7 +340,7 @@ static void json_ether(const struct ether_switch *s, unsigned i, unsigned macs,
 
 	fprintf(to,
 		"%s\n      {\"port\": %u, \"state\": \"%s\", \"interface\": ",
-		i > 1 ? "," : "", i, state_of(p));
+		i > 1 ? "," : "", i, ether_state(p));
 	vb_fabricd_put_string(to, p->watch.fd < 0 ? "" : p->name);
 	fprintf(to,
 		", \"macs\": %u, \"waiting\": %u, \"rcv_frames\": %ju, "
@@ -403,7 +403,7 @@ int vb_fabricd_ether_macs(const struct vb_fabricd *f,
 
 int vb_fabricd_ether_add(struct vb_fabricd *f, uint32_t node, unsigned ports)
 {
-	static const struct vb_bridge_ops ops = { send_frame };
+	static const struct vb_bridge_ops ops = { write_ether };
 	uint64_t seed = (uint64_t)vb_rand32() << 32 | vb_rand32();
 	struct ether_switch *s =
 		calloc(1, sizeof(*s) + (ports + 1) * sizeof(*s->port));

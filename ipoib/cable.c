@@ -21,8 +21,8 @@ static int hear_answer(int fd, vb_time due, char said[CABLE_TEXT])
 
 	for (;;) {
 		unsigned none = 0;
-		ssize_t n = vb_fabric_receive(fd, &m, sizeof(m), NULL, &none,
-					      due);
+		ssize_t n =
+			vb_fabric_receive(fd, &m, sizeof(m), NULL, &none, due);
 		size_t more = m.head.length;
 
 		if (n < (ssize_t)sizeof(m.head) ||

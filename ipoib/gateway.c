@@ -10,21 +10,22 @@
 #include "ipoib/gateway_priv.h"
 #include "ipoib/icmp.h"
 
-#define SOURCE_AT	  6 /* where an Ethernet frame's source is */
-#define TYPE_AT		  12
-#define PROTO_ICMPV6	  58
-#define IPV6_BYTES	  40
-#define ROUTER_SOLICIT	  133
-#define ROUTER_ADVERTISE  134
-#define REDIRECT	  137
-#define DISCOVERY_HOPS	  255
+#define SOURCE_AT	 6 /* where an Ethernet frame's source is */
+#define TYPE_AT		 12
+#define PROTO_ICMPV6	 58
+#define IPV6_BYTES	 40
+#define ROUTER_SOLICIT	 133
+#define ROUTER_ADVERTISE 134
+#define REDIRECT	 137
+#define DISCOVERY_HOPS	 255
 
 /* --- addresses --- */
 
 bool gw_may_be_neighbour(const struct vb_gw *g, const struct vb_gid *ip)
 {
 	return !vb_gid_is_zero(ip) && !vb_gid_is_multicast(ip) &&
-	       !vb_gid_is_loopback(ip) && !vb_ip_nets_have(&g->config.nets, ip) &&
+	       !vb_gid_is_loopback(ip) &&
+	       !vb_ip_nets_have(&g->config.nets, ip) &&
 	       !vb_ip_nets_broadcast(&g->config.nets, ip) &&
 	       !(vb_gid_is_ipv4(ip) && ip->raw[12] == 0);
 }
@@ -122,7 +123,7 @@ struct gw_exit {
 	struct vb_gid to; /* a neighbour, or a group */
 };
 
-static void leave(void *arg, const uint8_t *packet, size_t len)
+static void depart(void *arg, const uint8_t *packet, size_t len)
 {
 	static uint8_t frame[VB_GW_FRAME];
 	const struct gw_exit *e = arg;
@@ -155,7 +156,7 @@ static void send_back(struct vb_gw *g, enum vb_gw_side side,
 	if (!to || !gw_may_be_neighbour(g, to))
 		return;
 	e.to = *to;
-	leave(&e, packet, len);
+	depart(&e, packet, len);
 }
 
 /* The packet is longer than the other side's MTU, @mtu. */
@@ -185,10 +186,10 @@ static void leave_fitting(struct gw_exit *e, enum vb_gw_side from,
 	unsigned mtu = g->side[e->side].mtu;
 
 	if (len <= mtu) {
-		leave(e, packet, len);
+		depart(e, packet, len);
 	} else if (vb_ip_may_be_cut(packet)) {
 		g->count.cut++;
-		vb_ip_cut(packet, len, mtu, leave, e);
+		vb_ip_cut(packet, len, mtu, depart, e);
 	} else {
 		complain(g, from, ip, packet, len, mtu);
 		return;
@@ -218,8 +219,8 @@ static bool stays_on_host(const struct vb_gid *ip)
 	       (ip->raw[1] & 0x0f) <= 1;
 }
 
-static void pass_on(struct vb_gw *g, enum vb_gw_side from,
-		    const struct vb_ip *ip, uint8_t *packet, size_t len)
+static void pass_packet(struct vb_gw *g, enum vb_gw_side from,
+			const struct vb_ip *ip, uint8_t *packet, size_t len)
 {
 	struct gw_exit e = { .g = g, .side = gw_other(from), .type = ip->type };
 	const struct vb_gid *hop;
@@ -256,7 +257,7 @@ static void take_packet(struct vb_gw *g, enum vb_gw_side from, uint8_t *packet,
 	if (from == GW_ETH)
 		gw_take_report(g, &ip, packet, len);
 	if (!vb_ip_nets_have(&g->config.nets, &ip.dst))
-		pass_on(g, from, &ip, packet, len);
+		pass_packet(g, from, &ip, packet, len);
 	else if (vb_icmp_echo(packet, len))
 		send_back(g, from, &ip, packet, len);
 }
@@ -343,7 +344,7 @@ static void eth_nbr_release(void *arg, struct vb_nbr *n)
 }
 
 static void eth_nbr_send(void *arg, const struct vb_nbr *n, const void *frame,
-		     size_t len)
+			 size_t len)
 {
 	struct vb_gw *g = arg;
 
@@ -351,7 +352,7 @@ static void eth_nbr_send(void *arg, const struct vb_nbr *n, const void *frame,
 }
 
 static void eth_nbr_told(void *arg, const struct vb_gid *ip,
-		     const struct vb_ipoib_hw *hw)
+			 const struct vb_ipoib_hw *hw)
 {
 	gw_answer_waiting(arg, GW_ETH, ip, hw);
 }
@@ -378,8 +379,8 @@ struct vb_gw *vb_gw_create(const struct vb_gw_ops *ops, void *arg,
 	g->ops = *ops;
 	g->arg = arg;
 	g->config = *config;
-	g->side[GW_IB] = (struct gw_side){ .nbrs = ib,
-					   .link = LINK_INFINIBAND };
+	g->side[GW_IB] =
+		(struct gw_side){ .nbrs = ib, .link = LINK_INFINIBAND };
 	g->side[GW_ETH] = (struct gw_side){
 		.nbrs = vb_nbrs_create(&eth_nbr_ops, g, config->seed),
 		.link = LINK_ETHERNET,

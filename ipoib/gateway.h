@@ -50,10 +50,10 @@ enum vb_gw_side { GW_IB, GW_ETH };
 
 struct vb_gw_counters {
 	uint64_t passed[2]; /* packets that came from each side and left */
-	uint64_t proxied;   /* addresses that were answered for the other side */
-	uint64_t cut;	    /* packets that left in fragments */
-	uint64_t too_big;   /* packets of whose length the sender was told */
-	uint64_t dropped;   /* packets that could not pass */
+	uint64_t proxied; /* addresses that were answered for the other side */
+	uint64_t cut;	  /* packets that left in fragments */
+	uint64_t too_big; /* packets of whose length the sender was told */
+	uint64_t dropped; /* packets that could not pass */
 };
 
 struct vb_gw_config {
@@ -84,9 +84,9 @@ struct vb_gw_ops {
 
 struct vb_gw;
 
-/* Make a gateway. @ib: the table of the IPoIB side's neighbours, which stays the
- * caller's and outlives the gateway; the caller passes what it is told()
- * to vb_gw_told(). NULL: no memory. */
+/* Make a gateway. @ib: the table of the IPoIB side's neighbours, which stays
+ * the caller's and outlives the gateway; the caller passes what it is told() to
+ * vb_gw_told(). NULL: no memory. */
 struct vb_gw *vb_gw_create(const struct vb_gw_ops *ops, void *arg,
 			   const struct vb_gw_config *config,
 			   struct vb_nbrs *ib);

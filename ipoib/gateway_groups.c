@@ -57,8 +57,9 @@ static size_t put_igmp_query(uint8_t *p, const struct vb_gid *from)
 /* The same of MLD's version 2, behind a router alert. */
 static size_t put_mld_query(uint8_t *p, const struct vb_gid *from)
 {
-	static const uint8_t alert[HOP_OPTION] = { PROTO_ICMPV6, 0, 5, 2, 0, 0,
-						   1,		 0 };
+	static const uint8_t alert[HOP_OPTION] = {
+		PROTO_ICMPV6, 0, 5, 2, 0, 0, 1, 0
+	};
 	uint8_t *body = p + IPV6_BYTES + HOP_OPTION;
 	uint32_t sum;
 
@@ -83,11 +84,11 @@ static void ask_for_groups(struct vb_gw *g, const struct vb_gid *to)
 {
 	static const struct vb_gid link_local = { { 0xfe, 0x80 } };
 	bool v4 = vb_gid_is_ipv4(to);
-	const struct vb_gid *from = vb_ip_nets_source(&g->config.nets,
-						      v4 ? to : &link_local);
+	const struct vb_gid *from =
+		vb_ip_nets_source(&g->config.nets, v4 ? to : &link_local);
 	uint8_t frame[VB_GW_ETH_HEADER + IPV6_BYTES + HOP_OPTION + MLD_QUERY];
-	size_t head = gw_put_head(g, GW_ETH, frame,
-				  v4 ? IPOIB_IPV4 : IPOIB_IPV6);
+	size_t head =
+		gw_put_head(g, GW_ETH, frame, v4 ? IPOIB_IPV4 : IPOIB_IPV6);
 
 	if (!from)
 		return;

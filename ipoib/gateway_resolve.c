@@ -167,8 +167,7 @@ static void forget_old(struct vb_gw *g, enum vb_gw_side side,
 {
 	const struct vb_nbr *n = vb_nbrs_find(g->side[side].nbrs, ip);
 
-	if (n && n->state >= NBR_READY &&
-	    n->confirmed + VB_NBR_FRESH <= g->now)
+	if (n && n->state >= NBR_READY && n->confirmed + VB_NBR_FRESH <= g->now)
 		vb_nbrs_forget(g->side[side].nbrs, ip);
 }
 
@@ -202,7 +201,7 @@ static bool concerns(const struct vb_gw *g, const struct gw_question *q)
 		!has_it_itself(g, q->side, &q->target));
 }
 
-static void take_question(struct vb_gw *g, const struct gw_question *q)
+static void serve_question(struct vb_gw *g, const struct gw_question *q)
 {
 	if (vb_ip_nets_have(&g->config.nets, &q->target))
 		answer_question(g, q);
@@ -255,7 +254,7 @@ void gw_take_arp(struct vb_gw *g, enum vb_gw_side side, const uint8_t *bytes,
 	if (host)
 		learn(g, side, &arp.from_ip, &arp.from_hw, arp.reply, wanted);
 	if (wanted)
-		take_question(g, &q);
+		serve_question(g, &q);
 }
 
 /* RFC 4861, 7.2.6: an advertisement that nobody has asked for announces. */
@@ -290,5 +289,5 @@ void gw_take_nd(struct vb_gw *g, enum vb_gw_side side, const struct vb_ip *ip)
 		return;
 	if (host && nd.has_hw)
 		learn(g, side, &nd.src, &nd.hw, false, true);
-	take_question(g, &q);
+	serve_question(g, &q);
 }

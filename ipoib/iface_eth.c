@@ -76,7 +76,8 @@ static void eth_send(struct iface *f, uint8_t *frame, size_t len)
 	vb_store_be(frame, (uint32_t)TYPE_ETHERNET << 16, VB_IPOIB_HEADER);
 	m = vb_macs_find(f->macs, to, f->now);
 	if (m)
-		ipoib_port_send(&f->port, m->handle, m->at & QPN_MASK, frame, len);
+		ipoib_port_send(&f->port, m->handle, m->at & QPN_MASK, frame,
+				len);
 	else
 		vb_groups_send(f->groups, &mgid, frame, len, f->now);
 }

@@ -6,9 +6,9 @@
 #define ARP_REQUEST 1
 #define ARP_REPLY   2
 
-#define ND_BODY	   24 /* type to target */
-#define OPT_SOURCE 1
-#define OPT_TARGET 2
+#define ND_BODY	       24 /* type to target */
+#define OPT_SOURCE     1
+#define OPT_TARGET     2
 #define FLAG_SOLICITED 0x40
 #define FLAG_OVERRIDE  0x20
 

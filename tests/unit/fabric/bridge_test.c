@@ -187,8 +187,8 @@ static void frame__for_a_bridge_ends_here(void **state)
 	assert_sent(0, 1, 1, 1);
 }
 
-static void port__that_is_full_gets_all_in_order_and_the_rest_is_dropped(
-	void **state)
+static void
+port__that_is_full_gets_all_in_order_and_the_rest_is_dropped(void **state)
 {
 	t.full[2] = true;
 	come(2, ALL, 0x020000000002, 0);

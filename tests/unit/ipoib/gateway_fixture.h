@@ -76,8 +76,9 @@ static inline struct vb_gid v6(unsigned n)
 
 static struct vb_ipoib_hw ib_hw(unsigned n)
 {
-	return (struct vb_ipoib_hw){ .qpn = 0x1000 + n,
-				     .gid = { { 0xfe, 0x80, [15] = (uint8_t)n } } };
+	return (struct vb_ipoib_hw){
+		.qpn = 0x1000 + n, .gid = { { 0xfe, 0x80, [15] = (uint8_t)n } }
+	};
 }
 
 static struct vb_ipoib_hw eth_hw(unsigned n)
@@ -105,7 +106,7 @@ static struct sent *keep(enum vb_gw_side side, const uint8_t *frame, size_t len,
 }
 
 static inline void on_eth(void *arg, const uint8_t to[6], const uint8_t *frame,
-		   size_t len)
+			  size_t len)
 {
 	struct sent *s = keep(GW_ETH, frame, len, VB_GW_ETH_HEADER);
 
@@ -115,7 +116,7 @@ static inline void on_eth(void *arg, const uint8_t to[6], const uint8_t *frame,
 }
 
 static inline void on_ib_group(void *arg, const struct vb_gid *group,
-			const uint8_t *frame, size_t len)
+			       const uint8_t *frame, size_t len)
 {
 	struct sent *s = keep(GW_IB, frame, len, VB_IPOIB_HEADER);
 
@@ -157,7 +158,7 @@ static inline void ib_release(void *arg, struct vb_nbr *n)
 }
 
 static inline void ib_send(void *arg, const struct vb_nbr *n, const void *frame,
-		    size_t len)
+			   size_t len)
 {
 	struct sent *s = keep(GW_IB, frame, len, VB_IPOIB_HEADER);
 
@@ -166,7 +167,7 @@ static inline void ib_send(void *arg, const struct vb_nbr *n, const void *frame,
 }
 
 static inline void ib_told(void *arg, const struct vb_gid *ip,
-		    const struct vb_ipoib_hw *hw)
+			   const struct vb_ipoib_hw *hw)
 {
 	vb_gw_told(b.g, ip, hw);
 }
@@ -179,8 +180,9 @@ static inline int make_bed(void **state)
 	static const struct vb_gw_ops ops = { on_eth, on_ib_group, on_enter,
 					      on_leave };
 	struct vb_gw_config c = { .eth_mtu = 1500, .seed = 7 };
-	const struct vb_ipoib_hw own = { .qpn = GW_QPN,
-					 .gid = { { 0xfe, 0x80, [15] = 0xfe } } };
+	const struct vb_ipoib_hw own = {
+		.qpn = GW_QPN, .gid = { { 0xfe, 0x80, [15] = 0xfe } }
+	};
 
 	memset(&b, 0, sizeof(b));
 	b.now = 1000 * VB_SEC;
@@ -223,8 +225,8 @@ static inline void pass_time(vb_time t)
 }
 
 static inline void come(enum vb_gw_side side, unsigned type, const uint8_t *to,
-		 const struct vb_ipoib_hw *from, const uint8_t *packet,
-		 size_t len)
+			const struct vb_ipoib_hw *from, const uint8_t *packet,
+			size_t len)
 {
 	static uint8_t frame[VB_GW_FRAME + 1];
 
@@ -248,7 +250,7 @@ static struct vb_ipoib_hw hw_on(enum vb_gw_side side, unsigned n)
 }
 
 static inline void arp(enum vb_gw_side side, bool reply, unsigned host,
-		struct vb_gid from, struct vb_gid to)
+		       struct vb_gid from, struct vb_gid to)
 {
 	const struct vb_ipoib_hw hw = hw_on(side, host);
 	struct vb_arp a = { .link = side == GW_IB ? LINK_INFINIBAND
@@ -277,7 +279,7 @@ static inline void nd(enum vb_gw_side side, unsigned host, struct vb_nd n)
 
 /* An IPv4 packet of @len bytes from host @from to host @to; UDP says it is. */
 static inline size_t put_v4(uint8_t *p, struct vb_gid from, struct vb_gid to,
-		     size_t len, unsigned flags)
+			    size_t len, unsigned flags)
 {
 	memset(p, 0, 20);
 	for (size_t i = 20; i < len; i++)
@@ -293,7 +295,7 @@ static inline size_t put_v4(uint8_t *p, struct vb_gid from, struct vb_gid to,
 }
 
 static inline void packet(enum vb_gw_side side, unsigned from, struct vb_gid to,
-		   size_t len, unsigned flags)
+			  size_t len, unsigned flags)
 {
 	static uint8_t p[VB_GW_PACKET + 1];
 	const struct vb_ipoib_hw hw = hw_on(side, from);

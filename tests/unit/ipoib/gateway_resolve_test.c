@@ -118,7 +118,8 @@ static void question__about_other_networks_or_from_them_is_ignored(void **state)
 	assert_int_equal(vb_nbrs_count(vb_gw_neighbours(b.g)), 0);
 }
 
-static void announcement__moves_an_address_and_tells_the_other_side(void **state)
+static void
+announcement__moves_an_address_and_tells_the_other_side(void **state)
 {
 	struct vb_gid seven = v4(7);
 	struct vb_arp a;

@@ -86,7 +86,8 @@ static void group__passes_both_ways(void **state)
 	assert_int_equal(b.sent, 4);
 }
 
-static void report__of_the_ethernet_lets_the_gateway_hear_the_group(void **state)
+static void
+report__of_the_ethernet_lets_the_gateway_hear_the_group(void **state)
 {
 	const struct vb_ipoib_hw hw = eth_hw(7);
 	struct vb_gid group = address("239.1.2.3");

@@ -51,9 +51,8 @@ static void assert_whole(size_t head, size_t len, unsigned mtu, unsigned field)
 
 		assert_in_range(cut[i].len, head + 1, mtu);
 		assert_int_equal(vb_load_be(f + 2, 2), cut[i].len);
-		assert_int_equal(got, (more ? 0x2000 : 0) |
-					      ((field & 0x1fff) +
-					       (at - head) / 8));
+		assert_int_equal(got, (more ? 0x2000 : 0) | ((field & 0x1fff) +
+							     (at - head) / 8));
 		assert_int_equal(ipoib_sum(0, f, head), 0xffff);
 		assert_memory_equal(f + head, sent + at, cut[i].len - head);
 		at += cut[i].len - head;

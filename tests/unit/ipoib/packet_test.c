@@ -82,8 +82,8 @@ static void arp__of_an_ethernet_has_mac_addresses(void **state)
 {
 	static const uint8_t mac[6] = { 2, 0, 0, 0xab, 0xcd, 0xef };
 	static const uint8_t wanted[VB_ARP_ETH_BYTES] = {
-		0, 1, 8, 0, 6, 4, 0, 1, 2, 0, 0, 0xab, 0xcd, 0xef,
-		10, 9, 0, 3, 0, 0, 0, 0, 0, 0, 10, 9, 0, 4,
+		0,  1, 8, 0, 6, 4, 0, 1, 2, 0, 0,  0xab, 0xcd, 0xef,
+		10, 9, 0, 3, 0, 0, 0, 0, 0, 0, 10, 9,	 0,    4,
 	};
 	const struct vb_arp arp = { .link = LINK_ETHERNET,
 				    .from_hw = vb_hw_of_mac(mac),
