@@ -289,18 +289,19 @@ check "frames of any kind do no harm" \
 check "the gateway still passes packets" pings a 10.9.0.4
 check "and the switch" pings b 10.9.0.5
 check "the gateway still runs" kill -0 "$gateway"
-moves() { # 10.9.0.5 goes from the Ethernet to IPoIB, and back
+# 10.9.0.5 goes from the Ethernet to IPoIB, where the interface announces it, and
+# back, where its host's first question shows it.
+moves() {
 	on c ip addr del 10.9.0.5/24 dev eth1 &&
 		on a ip addr add 10.9.0.5/24 dev ib0 &&
 		pings b 10.9.0.5 &&
 		on a ip addr del 10.9.0.5/24 dev ib0 &&
 		on c ip addr add 10.9.0.5/24 dev eth1 &&
-		on c arping -U -c 1 -I eth1 10.9.0.5 &&
+		on c ip neigh flush dev eth1 &&
+		pings c 10.9.0.254 -I 10.9.0.5 &&
 		pings a 10.9.0.5
 }
-if command -v arping >/dev/null; then
-	check "an address moves from one side to the other, and back" moves
-fi
+check "an address moves from one side to the other, and back" moves
 check "a gateway needs an address" refuses 'give the gateway an address' \
 	"$verbena" gateway --device "ib:$name/Hca2" --switch "ib:$name/Left"
 check "and a switch" refuses 'give the switch, --switch ib:SWITCH' \
