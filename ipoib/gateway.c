@@ -10,14 +10,8 @@
 #include "ipoib/gateway_priv.h"
 #include "ipoib/icmp.h"
 
-#define SOURCE_AT	 6 /* where an Ethernet frame's source is */
-#define TYPE_AT		 12
-#define PROTO_ICMPV6	 58
-#define IPV6_BYTES	 40
-#define ROUTER_SOLICIT	 133
-#define ROUTER_ADVERTISE 134
-#define REDIRECT	 137
-#define DISCOVERY_HOPS	 255
+#define SOURCE_AT 6 /* where an Ethernet frame's source is */
+#define TYPE_AT	  12
 
 /* --- addresses --- */
 
@@ -36,7 +30,8 @@ bool gw_is_near(const struct vb_gw *g, const struct vb_gid *ip)
 }
 
 /* Returns the neighbour to which a packet for @ip goes: a router, if @ip is
- * not near. NULL: no router is named. */
+ * not near, the one that the user has named, or one of IPv6 that has advertised
+ * itself. NULL: there is none. */
 static const struct vb_gid *next_hop(const struct vb_gw *g,
 				     const struct vb_gid *ip)
 {
@@ -44,7 +39,9 @@ static const struct vb_gid *next_hop(const struct vb_gw *g,
 
 	if (gw_is_near(g, ip))
 		return ip;
-	return vb_gid_is_zero(router) ? NULL : router;
+	if (!vb_gid_is_zero(router))
+		return router;
+	return vb_gid_is_ipv4(ip) ? NULL : gw_default_router(g);
 }
 
 /* --- frames --- */
@@ -197,21 +194,6 @@ static void leave_fitting(struct gw_exit *e, enum vb_gw_side from,
 	g->count.passed[from]++;
 }
 
-/* Messages of router discovery name link-layer addresses in a way of their own,
- * and a router's address is the gateway's to the other side. */
-static bool is_of_routers(const struct vb_ip *ip, const uint8_t *packet,
-			  size_t len)
-{
-	uint8_t type;
-
-	if (ip->type != IPOIB_IPV6 || len <= IPV6_BYTES ||
-	    packet[6] != PROTO_ICMPV6 || packet[7] != DISCOVERY_HOPS)
-		return false;
-	type = packet[IPV6_BYTES];
-	return type == ROUTER_SOLICIT || type == ROUTER_ADVERTISE ||
-	       type == REDIRECT;
-}
-
 /* Is @ip a group that reaches no other host, or (RFC 4291, 2.7) none at all? */
 static bool stays_on_host(const struct vb_gid *ip)
 {
@@ -225,11 +207,12 @@ static void pass_packet(struct vb_gw *g, enum vb_gw_side from,
 	struct gw_exit e = { .g = g, .side = gw_other(from), .type = ip->type };
 	const struct vb_gid *hop;
 
+	if (gw_is_of_routers(ip, packet, len))
+		len = gw_translate_discovery(g, ip, packet, len);
 	e.group = vb_gid_is_multicast(&ip->dst) ||
 		  vb_ip_nets_broadcast(&g->config.nets, &ip->dst);
 	hop = e.group ? &ip->dst : next_hop(g, &ip->dst);
-	if (!g->side[e.side].mtu || !hop || stays_on_host(&ip->dst) ||
-	    is_of_routers(ip, packet, len) ||
+	if (!len || !g->side[e.side].mtu || !hop || stays_on_host(&ip->dst) ||
 	    (!e.group && !gw_may_be_neighbour(g, hop))) {
 		g->count.dropped++;
 		return;

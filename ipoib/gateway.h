@@ -19,6 +19,8 @@
  *   group
  * - The gateway asks the Ethernet's hosts which groups they hear, and is a
  *   member of these on the IPoIB side
+ * - Router solicitations and advertisements of IPv6 pass without link-layer
+ *   addresses
  * - A host that says that an address is its own is believed, as on any link;
  *   the other side is told, and forgets what it knew
  *
@@ -41,6 +43,8 @@
 #define VB_GW_WAITING 64
 /* the most groups of the Ethernet side that the gateway hears for its hosts */
 #define VB_GW_GROUPS 128
+/* the most routers of IPv6 whose advertisements are remembered */
+#define VB_GW_ROUTERS 16
 /* the most messages about packets that are too long, each second */
 #define VB_GW_ERRORS 100
 /* the least MTU of the Ethernet side, which is IPv6's */

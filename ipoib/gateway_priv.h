@@ -27,6 +27,12 @@ struct gw_group {
 	vb_time heard;	  /* when a host last said so */
 };
 
+/* A default router of IPv6 that has advertised itself. */
+struct gw_router {
+	struct vb_gid ip;
+	vb_time until;
+};
+
 struct vb_gw {
 	struct vb_gw_ops ops;
 	void *arg;
@@ -39,6 +45,7 @@ struct vb_gw {
 	uint32_t paths[VB_NBR_TABLE];
 	unsigned path_count;
 	struct gw_group groups[VB_GW_GROUPS];
+	struct gw_router routers[VB_GW_ROUTERS];
 	vb_time ask_at; /* when to ask the Ethernet side for groups again */
 	vb_time second; /* the beginning of the second of @errors */
 	unsigned errors;
@@ -77,6 +84,19 @@ void gw_take_report(struct vb_gw *g, const struct vb_ip *ip,
 /* The IPoIB side is up: enter the groups there, and ask for more at once. */
 void gw_enter_groups(struct vb_gw *g);
 void gw_tick_groups(struct vb_gw *g);
+
+/* gateway_routers.c: IPv6 router discovery. */
+/* Is the packet one of its messages? */
+bool gw_is_of_routers(const struct vb_ip *ip, const uint8_t *packet,
+		      size_t len);
+/* Make of such a message what passes to the other side. Returns its length; 0:
+ * it does not pass. */
+size_t gw_translate_discovery(struct vb_gw *g, const struct vb_ip *ip,
+			      uint8_t *packet, size_t len);
+bool gw_is_router(const struct vb_gw *g, const struct vb_gid *ip);
+/* Returns the router that has advertised itself for the longest time to come;
+ * NULL: none has. */
+const struct vb_gid *gw_default_router(const struct vb_gw *g);
 
 /* gateway_resolve.c: what hosts say and ask about addresses. */
 void gw_take_arp(struct vb_gw *g, enum vb_gw_side side, const uint8_t *bytes,

@@ -80,6 +80,7 @@ void gw_announce(struct vb_gw *g, enum vb_gw_side side, const struct vb_gid *ip)
 {
 	struct vb_arp arp = { .from_ip = *ip, .to_ip = *ip };
 	struct vb_nd nd = { .advertise = true,
+			    .router = gw_is_router(g, ip),
 			    .override = true,
 			    .src = *ip,
 			    .dst = all_nodes,
@@ -118,6 +119,7 @@ static void answer_by_nd(struct vb_gw *g, const struct gw_question *q)
 {
 	bool nobody = is_nobody(&q->from);
 	struct vb_nd nd = { .advertise = true,
+			    .router = gw_is_router(g, &q->target),
 			    .solicited = !nobody,
 			    .src = q->target,
 			    .dst = nobody ? all_nodes : q->from,

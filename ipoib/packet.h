@@ -88,7 +88,7 @@ struct vb_nd {
 	enum vb_link link; /* of the option with an address */
 	bool advertise;	   /* else a solicitation */
 	/* flags of an advertisement */
-	bool solicited, override;
+	bool router, solicited, override;
 	struct vb_gid src, dst; /* addresses of the IPv6 packet */
 	struct vb_gid target;
 	bool has_hw; /* the option is there, with the sender's address */

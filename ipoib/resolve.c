@@ -9,6 +9,7 @@
 #define ND_BODY	       24 /* type to target */
 #define OPT_SOURCE     1
 #define OPT_TARGET     2
+#define FLAG_ROUTER    0x80
 #define FLAG_SOLICITED 0x40
 #define FLAG_OVERRIDE  0x20
 
@@ -123,7 +124,8 @@ static size_t nd_put_body(uint8_t *body, const struct vb_nd *nd)
 	uint8_t flags = 0;
 
 	if (nd->advertise)
-		flags = (nd->solicited ? FLAG_SOLICITED : 0) |
+		flags = (nd->router ? FLAG_ROUTER : 0) |
+			(nd->solicited ? FLAG_SOLICITED : 0) |
 			(nd->override ? FLAG_OVERRIDE : 0);
 	vb_put_be(&w, nd->advertise ? ICMPV6_ADVERTISE : ICMPV6_SOLICIT, 1);
 	vb_put_be(&w, 0, 3); /* code, checksum */
@@ -206,6 +208,7 @@ bool vb_nd_get(const struct vb_ip *ip, struct vb_nd *nd)
 	if (!body || body[1] != 0)
 		return false;
 	if (nd->advertise) {
+		nd->router = body[4] & FLAG_ROUTER;
 		nd->solicited = body[4] & FLAG_SOLICITED;
 		nd->override = body[4] & FLAG_OVERRIDE;
 	}

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* How a gateway answers for addresses of the other side. */
+#include "ipoib/packet_priv.h"
 #include "tests/unit/ipoib/gateway_fixture.h"
 
 /* --- ARP --- */
@@ -252,26 +253,142 @@ static void address__of_another_kind_of_link_is_not_believed(void **state)
 	assert_int_equal(vb_nbrs_count(b.ib), 0);
 }
 
-static void discovery__of_routers_does_not_pass(void **state)
+/* Write a message of router discovery with an option of the sender's address
+ * and one of the MTU. Returns its length. */
+static size_t put_discovery(uint8_t *p, uint8_t type, unsigned lifetime)
 {
-	const struct vb_ipoib_hw hw = eth_hw(7);
-	uint8_t p[48] = { 0x60 };
+	static const uint8_t options[16] = { 1, 1, 2, 0, 0, 0xee, 0, 7,
+					     5, 1, 0, 0, 0, 0,	  5, 0xdc };
+	size_t head = type == 134 ? 16 : 8, len = head + sizeof(options);
+	struct vb_gid src = address("fe80::7"), dst = address("ff02::1");
+	uint32_t sum;
 
-	p[5] = 8;
+	memset(p, 0, 40 + head);
+	p[0] = 0x60;
+	vb_store_be(p + 4, len, 2);
 	p[6] = 58;
 	p[7] = 255;
-	memcpy(p + 8, v6(7).raw, 16);
-	memcpy(p + 24, address("ff02::2").raw, 16);
-	for (unsigned type = 133; type <= 137; type++) {
-		p[40] = (uint8_t)type;
-		if (type != 135 && type != 136)
-			come(GW_ETH, IPOIB_IPV6, all_mac, &hw, p, sizeof(p));
-	}
-	assert_int_equal(b.sent, 0);
-	assert_int_equal(vb_gw_counters(b.g)->dropped, 3);
-	p[40] = 128; /* an echo request to the group passes */
-	come(GW_ETH, IPOIB_IPV6, all_mac, &hw, p, sizeof(p));
+	memcpy(p + 8, src.raw, 16);
+	memcpy(p + 24, dst.raw, 16);
+	p[40] = type;
+	if (type == 134)
+		vb_store_be(p + 46, lifetime, 2);
+	memcpy(p + 40 + head, options, sizeof(options));
+	sum = ipoib_sum(ipoib_pseudo_sum(&src, &dst, len), p + 40, len);
+	vb_store_be(p + 42, ~sum & 0xffff, 2);
+	return 40 + len;
+}
+
+static void discover(uint8_t type, unsigned lifetime)
+{
+	const struct vb_ipoib_hw hw = eth_hw(7);
+	uint8_t p[128];
+	size_t len = put_discovery(p, type, lifetime);
+
+	come(GW_ETH, IPOIB_IPV6, all_mac, &hw, p, len);
+}
+
+/* The gateway answers for fe80::7: does it say that that is a router? */
+static bool answers_for_a_router(void)
+{
+	struct vb_gid seven = address("fe80::7");
+	struct vb_nd n;
+	struct vb_ip ip;
+
+	nd(GW_IB, 3,
+	   (struct vb_nd){ .src = v6(3),
+			   .dst = vb_ip_solicited_node(&seven),
+			   .target = seven,
+			   .has_hw = true });
+	nd(GW_ETH, 7,
+	   (struct vb_nd){ .advertise = true,
+			   .solicited = true,
+			   .router = true,
+			   .src = seven,
+			   .dst = address("fe80::fe"),
+			   .target = seven,
+			   .has_hw = true });
+	assert_int_equal(last()->side, GW_IB);
+	assert_true(vb_ip_get(last()->packet, last()->len, &ip));
+	assert_true(vb_nd_get(&ip, &n));
+	assert_ip(&n.target, seven);
+	return n.router;
+}
+
+static void discovery__of_routers_passes_without_addresses(void **state)
+{
+	struct vb_ip ip;
+
+	discover(134, 1800);
 	assert_int_equal(b.sent, 1);
+	assert_int_equal(last()->side, GW_IB);
+	assert_ip(&last()->to, address("ff02::1"));
+	assert_int_equal(last()->len, 40 + 16 + 8);
+	assert_int_equal(last()->packet[45], 0x04);
+	assert_int_equal(last()->packet[56], 5);
+	assert_true(vb_ip_get(last()->packet, last()->len, &ip));
+	assert_int_equal(ipoib_sum(ipoib_pseudo_sum(&ip.src, &ip.dst, 24),
+				   last()->packet + 40, 24),
+			 0xffff);
+	assert_true(answers_for_a_router());
+	discover(133, 0);
+	assert_int_equal(last()->len, 40 + 8 + 8);
+}
+
+/* A packet for another network goes to the router that was heard of. */
+static void router__gets_packets_for_other_networks(void **state)
+{
+	const struct vb_ipoib_hw hw = ib_hw(3);
+	uint8_t p[60] = { 0x60, 0, 0, 0, 0, 20, 17, 64 };
+	struct vb_gid far_away = address("2001:db8::1");
+
+	memcpy(p + 8, v6(3).raw, 16);
+	memcpy(p + 24, far_away.raw, 16);
+	come(GW_IB, IPOIB_IPV6, NULL, &hw, p, sizeof(p));
+	assert_int_equal(vb_gw_counters(b.g)->dropped, 1);
+	discover(134, 100);
+	answers_for_a_router();
+	come(GW_IB, IPOIB_IPV6, NULL, &hw, p, sizeof(p));
+	assert_int_equal(last()->side, GW_ETH);
+	assert_memory_equal(last()->mac, eth_hw(7).gid.raw, 6);
+	assert_memory_equal(last()->packet, p, sizeof(p));
+}
+
+static void router__is_one_for_its_time(void **state)
+{
+	assert_false(answers_for_a_router());
+	discover(134, 100);
+	assert_true(answers_for_a_router());
+	pass_time(99 * VB_SEC);
+	assert_true(answers_for_a_router());
+	pass_time(2 * VB_SEC);
+	assert_false(answers_for_a_router());
+	discover(134, 100);
+	discover(134, 0);
+	assert_false(answers_for_a_router());
+}
+
+/* Redirects, what another proxy has passed, wrong sums, broken options. */
+static void discovery__that_may_not_pass_is_dropped(void **state)
+{
+	const struct vb_ipoib_hw hw = eth_hw(7);
+	uint8_t p[128];
+	size_t len;
+
+	discover(137, 0);
+	discover(134, 1800);
+	b.sent = 0;
+	len = put_discovery(p, 134, 1800);
+	p[45] = 0x04; /* its checksum is wrong, too */
+	come(GW_ETH, IPOIB_IPV6, all_mac, &hw, p, len);
+	vb_store_be(p + 42, vb_load_be(p + 42, 2) - 4, 2);
+	come(GW_ETH, IPOIB_IPV6, all_mac, &hw, p, len);
+	len = put_discovery(p, 134, 1800);
+	p[57] = 0; /* an option without a length */
+	vb_store_be(p + 42, vb_load_be(p + 42, 2) + 1, 2);
+	come(GW_ETH, IPOIB_IPV6, all_mac, &hw, p, len);
+	assert_int_equal(b.sent, 0);
+	assert_int_equal(vb_gw_counters(b.g)->dropped, 4);
 }
 
 int main(void)
@@ -289,7 +406,10 @@ int main(void)
 		TEST(solicitation__is_answered_for_the_other_side),
 		TEST(solicitation__of_nobody_is_answered_to_all),
 		TEST(address__of_another_kind_of_link_is_not_believed),
-		TEST(discovery__of_routers_does_not_pass),
+		TEST(discovery__of_routers_passes_without_addresses),
+		TEST(router__gets_packets_for_other_networks),
+		TEST(router__is_one_for_its_time),
+		TEST(discovery__that_may_not_pass_is_dropped),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
