@@ -218,9 +218,9 @@ check "the Ethernet's host sees the gateway's MAC address" \
 	seen "10.9.0.3 .*$gateway_mac" on c ip neigh
 check "a packet of IPoIB's length that may not be cut: its sender is told" \
 	seen 'Frag needed and DF set \(mtu = 1500\)' \
-	on a ping -c 1 -W 2 -M do -s 1900 10.9.0.4
+	on a ping -c 1 -W 2 -M 'do' -s 1900 10.9.0.4
 check "by IPv6, too" seen 'Packet too big: mtu=1500' \
-	on a ping -c 1 -W 2 -M do -s 1900 fd09::5
+	on a ping -c 1 -W 2 -M 'do' -s 1900 fd09::5
 
 flow() { # FROM TO ADDRESS [OPTION...]: iperf3; its words are in $work/client
 	local from=$1 at=$2 address=$3 server
@@ -288,7 +288,7 @@ check "and the hosts go on" pings a 10.9.0.4
 check "by IPv6, too" pings a fd09::4
 check "frames of any kind do no harm" \
 	on c python3 "$here/gateway_garbage.py" eth1 "$gateway_mac" \
-	$([ "$quick" = yes ] && echo 3000 || echo 30000)
+	"$([ "$quick" = yes ] && echo 3000 || echo 30000)"
 check "the gateway still passes packets" pings a 10.9.0.4
 check "and the switch" pings b 10.9.0.5
 check "the gateway still runs" kill -0 "$gateway"
