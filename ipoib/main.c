@@ -293,12 +293,14 @@ static void serve_sources(struct iface *f, const struct pollfd *fds,
 
 /* Returns why the process cannot go on, or NULL. A connection that has ended
  * would be readable for ever. */
-static const char *lost_source(const struct pollfd *fds)
+static const char *lost_source(const struct iface *f, const struct pollfd *fds)
 {
 	if (fds[SA].revents & (POLLHUP | POLLERR))
 		return "the fabric has ended";
 	if (fds[TUN].revents & (POLLERR | POLLHUP))
-		return "the interface was removed";
+		return f->kind == &iface_gateway
+			       ? "its Ethernet port was detached"
+			       : "the interface was removed";
 	return NULL;
 }
 
@@ -346,7 +348,7 @@ static int serve(struct iface *f, int stop, int ready)
 		if (fds[STOP].revents)
 			return EXIT_SUCCESS;
 		f->now = vb_clock_read();
-		f->failure = lost_source(fds);
+		f->failure = lost_source(f, fds);
 		if (f->failure)
 			return fail(f);
 		serve_sources(f, fds, count, &more);

@@ -332,6 +332,12 @@ advertises() {
 		pings a 2001:db8:9::1
 }
 check "a router of IPv6 advertises itself to the other side" advertises
+detached() {
+	ctl detach Left E3 && ! wait "$gateway" &&
+		grep -q 'its Ethernet port was detached' "$work/gateway"
+}
+check "a gateway whose port is detached ends, and says so" detached
+gateway_begins
 gateway_ends
 check "the gateway ends, and its port is free" \
 	within 5 sh -c "! '$verbena' fabric show --name '$name' | grep -q E3"
