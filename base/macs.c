@@ -18,7 +18,7 @@ struct vb_macs {
 	struct vb_mac sets[SETS][WAYS];
 };
 
-static struct vb_mac *set_of(const struct vb_macs *t, const uint8_t mac[6])
+static struct vb_mac *places_of(const struct vb_macs *t, const uint8_t mac[6])
 {
 	uint64_t h = vb_hash(t->seed, vb_load_be(mac, 6));
 
@@ -27,7 +27,7 @@ static struct vb_mac *set_of(const struct vb_macs *t, const uint8_t mac[6])
 
 static struct vb_mac *known_mac(const struct vb_macs *t, const uint8_t mac[6])
 {
-	struct vb_mac *set = set_of(t, mac);
+	struct vb_mac *set = places_of(t, mac);
 
 	for (unsigned i = 0; i < WAYS; i++)
 		if (set[i].seen && memcmp(set[i].mac, mac, 6) == 0)
@@ -45,7 +45,7 @@ static void free_mac(struct vb_macs *t, struct vb_mac *m)
 /* Returns a free place, or that of the address seen longest ago. */
 static struct vb_mac *make_place(struct vb_macs *t, const uint8_t mac[6])
 {
-	struct vb_mac *set = set_of(t, mac), *oldest = set;
+	struct vb_mac *set = places_of(t, mac), *oldest = set;
 
 	for (unsigned i = 1; i < WAYS; i++)
 		if (set[i].seen < oldest->seen)

@@ -119,8 +119,8 @@ static bool ends_here(const uint8_t *mac)
 	return memcmp(mac, first, sizeof(first)) == 0 && mac[5] <= 0x0f;
 }
 
-static void flood(struct vb_bridge *b, unsigned from, const uint8_t *frame,
-		  size_t len)
+static void flood_frame(struct vb_bridge *b, unsigned from,
+			const uint8_t *frame, size_t len)
 {
 	b->port[from].count.flooded++;
 	for (unsigned port = 1; port <= b->ports; port++)
@@ -151,7 +151,7 @@ void vb_bridge_take(struct vb_bridge *b, unsigned port, const uint8_t *frame,
 	else if (to)
 		depart(b, (unsigned)to->at, frame, len);
 	else
-		flood(b, port, frame, len);
+		flood_frame(b, port, frame, len);
 }
 
 /* --- ports --- */
