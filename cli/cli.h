@@ -22,6 +22,8 @@ int vb_cli_broker(int argc, char **argv);
 int vb_cli_fabric(int argc, char **argv);
 int vb_cli_ipoib(int argc, char **argv);
 int vb_cli_eoib(int argc, char **argv);
+int vb_cli_gateway(int argc, char **argv);
+int vb_cli_ether(int argc, char **argv);
 int vb_cli_help(int argc, char **argv);
 int vb_cli_version(int argc, char **argv);
 

@@ -50,7 +50,7 @@ static void send_packet(struct iface *f, uint8_t *frame, size_t len)
 {
 	struct vb_ip ip;
 
-	if (!f->groups ||
+	if (!f->groups || len > f->longest ||
 	    !vb_ip_get(frame + VB_IPOIB_HEADER, len - VB_IPOIB_HEADER, &ip) ||
 	    ip.kind == IP_SOLICIT || ip.kind == IP_ADVERTISE)
 		return;
@@ -67,22 +67,16 @@ static void send_packet(struct iface *f, uint8_t *frame, size_t len)
  * if somebody has given the interface a larger one. */
 void iface_from_tun(struct iface *f)
 {
-	uint8_t frame[PORT_LONGEST];
+	static uint8_t frame[IFACE_LONGEST];
 
 	for (unsigned i = 0; i < IFACE_BATCH && ipoib_port_has_room(&f->port);
 	     i++) {
 		ssize_t n = read(f->tun.fd, frame + VB_IPOIB_HEADER,
 				 sizeof(frame) - VB_IPOIB_HEADER);
-		size_t len = (size_t)n + VB_IPOIB_HEADER;
 
 		if (n <= 0)
 			break;
-		if (len > f->longest)
-			continue;
-		if (f->macs)
-			iface_eth_send(f, frame, len);
-		else
-			send_packet(f, frame, len);
+		f->kind->send(f, frame, (size_t)n + VB_IPOIB_HEADER);
 	}
 	ipoib_port_flush(&f->port);
 }
@@ -90,7 +84,7 @@ void iface_from_tun(struct iface *f)
 /* --- from the fabric --- */
 
 /* A packet for which the host has no room is lost, as on any link. */
-static void give_to_host(struct iface *f, const uint8_t *packet, size_t len)
+void iface_to_host(struct iface *f, const uint8_t *packet, size_t len)
 {
 	if (write(f->tun.fd, packet, len) < 0 && errno == EIO)
 		vb_log(LOG_DEBUG, "%s: the interface is down", f->tun.name);
@@ -108,7 +102,16 @@ static void take_ip(struct iface *f, const struct ibv_wc *wc,
 		return;
 	}
 	vb_nbrs_heard(f->nbrs, &ip.src, wc->src_qp, f->now);
-	give_to_host(f, packet, len);
+	iface_to_host(f, packet, len);
+}
+
+static void take_packet_of(struct iface *f, const struct ibv_wc *wc,
+			   unsigned type, const uint8_t *packet, size_t len)
+{
+	if (type == IPOIB_ARP)
+		iface_take_arp(f, packet, len);
+	else if (type == IPOIB_IPV4 || type == IPOIB_IPV6)
+		take_ip(f, wc, packet, len);
 }
 
 /* Has this interface sent the packet itself? A group's packets come back to
@@ -124,18 +127,10 @@ static void take_frame(void *arg, const struct ibv_wc *wc, const uint8_t *frame,
 	unsigned type = vb_ipoib_header_get(frame, len);
 	struct iface *f = arg;
 
-	if (is_own(f, wc) || !f->groups)
+	if (len < VB_IPOIB_HEADER || is_own(f, wc) || !f->groups)
 		return;
-	frame += VB_IPOIB_HEADER;
-	len -= VB_IPOIB_HEADER;
-	if (f->macs) {
-		if (iface_eth_take(f, wc, type, frame, len))
-			give_to_host(f, frame, len);
-	} else if (type == IPOIB_ARP) {
-		iface_take_arp(f, frame, len);
-	} else if (type == IPOIB_IPV4 || type == IPOIB_IPV6) {
-		take_ip(f, wc, frame, len);
-	}
+	f->kind->take(f, wc, type, frame + VB_IPOIB_HEADER,
+		      len - VB_IPOIB_HEADER);
 }
 
 /* The channel is armed first, so that what comes later makes an event. */
@@ -170,7 +165,7 @@ void iface_from_sa(struct iface *f)
 
 /* Become a member of the groups that every host is a member of, and of those by
  * which neighbours ask for the host's IPv6 addresses. */
-static void enter_own_groups(struct iface *f)
+void iface_enter_groups(struct iface *f)
 {
 	static const struct vb_gid all_nodes = { { 0xff, 0x02, [15] = 1 } };
 	static const uint8_t all_hosts[4] = { 224, 0, 0, 1 };
@@ -193,12 +188,8 @@ void iface_from_netlink(struct iface *f)
 {
 	tun_drain(&f->tun);
 	route_forget(&f->routes);
-	if (!tun_refresh(&f->tun) || f->macs)
-		return;
-	if (f->groups && f->mtu) {
-		enter_own_groups(f);
-		iface_announce(f);
-	}
+	if (tun_refresh(&f->tun) && f->groups && f->mtu)
+		f->kind->enter(f);
 	ipoib_port_flush(&f->port);
 }
 
@@ -243,8 +234,7 @@ static void follow_port(struct iface *f)
 	if (f->groups && fit && vb_gid_equal(&f->groups_gid, &f->port.gid)) {
 		vb_groups_rejoin(f->groups, f->now);
 		vb_nbrs_forget_paths(f->nbrs, f->now);
-		if (f->macs)
-			vb_macs_forget(f->macs);
+		f->kind->moved(f);
 		return;
 	}
 	tun_carrier(&f->tun, false);
@@ -269,22 +259,15 @@ static void follow_begin(struct iface *f)
 		return;
 	f->longest = vb_sa_mtu_bytes(all->mtu);
 	mtu = f->longest - VB_IPOIB_HEADER;
-	if (f->macs)
-		mtu = iface_eth_mtu(mtu);
-	if (mtu != f->mtu && iface_bring_up(f, mtu))
+	if (f->kind->bring_up(f, mtu))
 		return;
-	tun_carrier(&f->tun, true);
-	tun_refresh(&f->tun);
-	if (f->macs) {
-		iface_eth_enter(f);
-		return;
-	}
-	enter_own_groups(f);
-	iface_announce(f);
+	f->kind->enter(f);
 }
 
 vb_time iface_tick(struct iface *f)
 {
+	vb_time due;
+
 	if (f->news && !f->failure)
 		follow_port(f);
 	if (f->groups)
@@ -292,7 +275,38 @@ vb_time iface_tick(struct iface *f)
 	vb_nbrs_tick(f->nbrs, f->now);
 	if (f->begun && f->groups && !f->failure)
 		follow_begin(f);
+	if (f->gw)
+		vb_gw_tick(f->gw, f->now);
 	ipoib_port_flush(&f->port);
-	return VB_MIN(vb_nbrs_next(f->nbrs),
-		      f->groups ? vb_groups_next(f->groups) : VB_NEVER);
+	due = VB_MIN(vb_nbrs_next(f->nbrs),
+		     f->gw ? vb_gw_next(f->gw) : VB_NEVER);
+	return VB_MIN(due, f->groups ? vb_groups_next(f->groups) : VB_NEVER);
 }
+
+/* --- IPoIB --- */
+
+static void enter_host(struct iface *f)
+{
+	iface_enter_groups(f);
+	iface_announce(f);
+}
+
+static void forget_nothing(struct iface *f)
+{
+}
+
+static void tell_program(struct iface *f, const struct vb_gid *ip,
+			 const struct vb_ipoib_hw *hw)
+{
+	lookup_told(&f->lookup, ip, hw);
+}
+
+const struct iface_kind iface_ip = {
+	.open = iface_ip_open,
+	.send = send_packet,
+	.take = take_packet_of,
+	.bring_up = iface_bring_up,
+	.enter = enter_host,
+	.moved = forget_nothing,
+	.told = tell_program,
+};

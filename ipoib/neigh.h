@@ -107,6 +107,10 @@ void vb_nbrs_path(struct vb_nbrs *t, uint32_t query,
 /* Ask for every path again, because LIDs may have changed. */
 void vb_nbrs_forget_paths(struct vb_nbrs *t, vb_time now);
 
+/* Forget what is known of @ip, because it is known to be elsewhere. Its packets
+ * that wait are dropped, and nobody is told. */
+void vb_nbrs_forget(struct vb_nbrs *t, const struct vb_gid *ip);
+
 /* Do what is due. */
 void vb_nbrs_tick(struct vb_nbrs *t, vb_time now);
 /* Returns when vb_nbrs_tick() has something to do; VB_NEVER: it is not known
