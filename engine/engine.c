@@ -122,7 +122,7 @@ static void stand_alone(struct vb_engine *e)
 		.retry_at = VB_NEVER,
 	};
 	e->link = &no_link;
-	e->soon_fd = e->slot_fd = -1;
+	e->soon.fd = e->back.fd = e->slot_fd = -1;
 	atomic_init(&e->slowdown, 1);
 	vb_poll_init(&e->poll, 1);
 }
@@ -285,6 +285,7 @@ static int start_engine(bool in_network)
 	}
 	if (rc)
 		goto close_wake;
+	vb_wait_open(e);
 	vb_mux_open(e);
 	rc = vb_service_start(e);
 	if (rc)
@@ -295,6 +296,7 @@ static int start_engine(bool in_network)
 
 close_paths:
 	vb_mux_close(e);
+	vb_wait_close(e);
 	vb_host_slot_close(e);
 	close_link(e);
 close_wake:
@@ -320,6 +322,7 @@ static void stop_engine(struct vb_engine *e)
 	if (atomic_load(&e->forward))
 		vb_forward_destroy(atomic_load(&e->forward));
 	vb_mux_close(e);
+	vb_wait_close(e);
 	vb_host_slot_close(e);
 	vb_engine_roce1_close(e);
 	close_link(e);

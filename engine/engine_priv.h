@@ -15,6 +15,7 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
+#include "base/nudge.h"
 #include "base/timer.h"
 #include "core/transport.h"
 #include "engine/engine.h"
@@ -118,6 +119,21 @@ struct vb_group {
 };
 
 struct vb_iw_rxq;
+
+/* What a thread in vb_engine_wait() watches in place of the engine thread. */
+enum vb_watch {
+	WATCHES_NOTHING, /* no thread waits */
+	WATCHES_LANES,	 /* the lanes of peers of this host */
+	WATCHES_LINK	 /* the engine's own link */
+};
+
+/* What the engine thread does if a thread of the program is not back in time:
+ * it sleeps by the timer @fd. */
+struct vb_owed {
+	int fd;		     /* a timerfd; -1: none */
+	_Atomic bool is_set; /* the timer runs */
+	_Atomic vb_time set_at;
+};
 
 struct vb_engine {
 	/* The fields below do not change while the engine thread runs. */
@@ -228,14 +244,17 @@ struct vb_engine {
 	 * whether it rests. A program that is about to sleep ends the rest by
 	 * storing THREAD_WATCHES, and wakes the thread. */
 	_Atomic enum vb_thread thread_does;
-	/* A thread of the program sleeps in vb_engine_wait(), and serves the
-	 * lanes meanwhile. */
-	_Atomic bool watched;
-	int soon_fd;	   /* timerfd of vb_wait_soon(); -1: none */
-	_Atomic bool soon; /* the timer @soon_fd is set */
-	_Atomic vb_time soon_set;
-	/* policy of the thread that has set @watched */
+	/* A thread of the program sleeps in vb_engine_wait(), and serves this
+	 * meanwhile. */
+	_Atomic enum vb_watch watched;
+	struct vb_owed soon; /* rings: vb_wait_soon() */
+	/* The thread that watched the link, and most often returns to it: if it
+	 * does not, the engine thread watches the link again. */
+	struct vb_owed back;
+	/* The fields below belong to the thread that has set @watched. */
 	struct vb_wait_policy wait;
+	struct vb_nudge nudge; /* by which packets wake that thread */
+	bool no_nudges;	       /* the host denies them */
 
 	struct vb_mutex timer_lock;
 	/* timers of queue pairs; guarded by timer_lock */
@@ -563,15 +582,41 @@ void vb_poll_hint_sent(struct vb_engine *e, struct vb_poll_hint *a,
 void vb_poll_hint_came(struct vb_engine *e, struct vb_poll_hint *a,
 		       vb_time now);
 
-/* Functions of engine/wait.c: let the engine thread call vb_near_wake_peers()
- * in 2 ms, unless this is called again before. */
+/* Functions of engine/poll.c. */
+/* Take the frames that have arrived at the link, for a thread that waits for an
+ * event. Waits for rx. True: there were some. */
+VB_MUST_CHECK bool vb_poll_for_waiter(struct vb_engine *e) VB_EXCLUDES(e->rx);
+/* The program is about to sleep, perhaps for long, so no reply will take the
+ * delayed ACK along: send it. */
+void vb_poll_before_sleep(struct vb_engine *e) VB_EXCLUDES(e->rx);
+
+/* Functions of engine/wait.c. */
+/* Make or close what a wait needs. The caller has set the descriptors to -1
+ * before. Without memory or descriptors, programs are woken by the engine
+ * thread. */
+void vb_wait_open(struct vb_engine *e);
+void vb_wait_close(struct vb_engine *e);
+/* Let the engine thread call vb_near_wake_peers() in 2 ms, unless this is called
+ * again before. */
 void vb_wait_soon(struct vb_engine *e);
-/* The engine thread calls this when the 2 ms of vb_wait_soon() are over. */
+/* The engine thread calls these when the timers of @soon and @back have
+ * expired. */
 void vb_wait_over(struct vb_engine *e);
+void vb_wait_is_late(struct vb_engine *e);
 /* Does a program's thread serve the lanes, or will it be back within 2 ms? */
 static inline bool vb_wait_attends(struct vb_engine *e)
 {
-	return atomic_load(&e->watched) || atomic_load(&e->soon);
+	enum vb_watch watched = atomic_load(&e->watched);
+
+	return watched == WATCHES_LANES ||
+	       (watched == WATCHES_NOTHING && atomic_load(&e->soon.is_set));
+}
+/* Does a program's thread watch the link, or will it be back before @back's
+ * timer expires? The waiter sets the timer before it clears @watched. */
+static inline bool vb_wait_has_link(struct vb_engine *e)
+{
+	return atomic_load(&e->watched) == WATCHES_LINK ||
+	       atomic_load(&e->back.is_set);
 }
 /* End every wait in vb_engine_wait(), because the engine thread has ended. */
 void vb_wait_stop(struct vb_engine *e);

@@ -33,6 +33,20 @@ static bool drain_others(struct vb_engine *e) VB_REQUIRES(e->rx)
 	return found;
 }
 
+/* Serve the frames of the engine's own link. */
+static bool drain_frames(struct vb_engine *e, vb_time now) VB_REQUIRES(e->rx)
+{
+	if (e->link->ops->recv(e->link, &e->rxq) < 0 || e->rxq.count == 0)
+		return false;
+	vb_engine_at_work(e, now + vb_engine_span(e, VB_WORK_LASTS));
+	e->polled = true;
+	/* Read the clock again: the time of arrival must not be before a time
+	 * at which other threads have sent meanwhile. */
+	vb_dispatch(e, vb_now());
+	e->polled = false;
+	return true;
+}
+
 static bool eng_drain_link(struct vb_engine *e, vb_time now) VB_REQUIRES(e->rx)
 {
 	bool found = VB_UNLIKELY(e->raws != NULL) && vb_raw_drain(e, now);
@@ -48,15 +62,7 @@ static bool eng_drain_link(struct vb_engine *e, vb_time now) VB_REQUIRES(e->rx)
 		found = true;
 	}
 	e->polled = false;
-	if (e->link->ops->recv(e->link, &e->rxq) < 0 || e->rxq.count == 0)
-		return found;
-	vb_engine_at_work(e, now + vb_engine_span(e, VB_WORK_LASTS));
-	e->polled = true;
-	/* Read the clock again: the time of arrival must not be before a time
-	 * at which other threads have sent meanwhile. */
-	vb_dispatch(e, vb_now());
-	e->polled = false;
-	return true;
+	return drain_frames(e, now) || found;
 }
 
 /* The program polls all the time: from now on it serves the lanes of peers of
@@ -163,10 +169,26 @@ static enum vb_poll_next drain_for_program(struct vb_engine *e)
 	return drain_locked(e, near, now);
 }
 
-/* Send the delayed ACK, because the program may sleep for long. */
-static void eng_send_delayed(struct vb_engine *e)
+bool vb_poll_for_waiter(struct vb_engine *e)
 {
-	if (!vb_mutex_trylock(&e->rx))
+	vb_time now = vb_now();
+	bool found;
+
+	vb_mutex_lock(&e->rx);
+	vb_drive_delayed_acks(e, now);
+	found = drain_frames(e, now);
+	if (found)
+		vb_engine_note(e, vb_now(), PROGRAM_WORKS);
+	vb_mutex_unlock(&e->rx);
+	return found;
+}
+
+/* If another thread has rx, it drains the link now, which sends the ACK too, or
+ * the engine thread sends the ACK within a millisecond. */
+void vb_poll_before_sleep(struct vb_engine *e)
+{
+	if (!atomic_load_explicit(&e->attentive, memory_order_relaxed) ||
+	    !vb_mutex_trylock(&e->rx))
 		return;
 	vb_drive_delayed_acks(e, vb_now());
 	vb_mutex_unlock(&e->rx);
@@ -185,10 +207,10 @@ static void armed(struct vb_engine *e)
 {
 	uint64_t before = atomic_fetch_and(&e->program, ~VB_PROGRAM_BITS);
 
-	if (atomic_load_explicit(&e->attentive, memory_order_relaxed))
-		eng_send_delayed(e);
 	/* The program is about to sleep, so the engine thread must serve the
-	 * packets. */
+	 * packets. A delayed ACK can still leave with the reply to what the
+	 * program has just been told of; vb_engine_wait(), the next poll, or the
+	 * engine thread sends it otherwise. */
 	if (ends_rest(e))
 		vb_engine_wake(e);
 	/* Ask peers to ring. The program polls once more after arming, and
