@@ -41,6 +41,14 @@ static __thread struct {
 	bool count;
 } hand;
 
+/* see vb_channel_from_link() */
+static __thread bool from_link;
+
+void vb_channel_from_link(bool yes)
+{
+	from_link = yes;
+}
+
 static int open_counter(void)
 {
 	int fd = eventfd(0, EFD_SEMAPHORE | EFD_CLOEXEC);
@@ -158,6 +166,7 @@ void vb_channel_signal(struct vb_channel *ch, struct vb_cq *cq)
 	vb_mutex_lock(&ch->lock);
 	if (cq->events_queued++ == 0)
 		append_cq(ch, cq);
+	atomic_store_explicit(&ch->from_link, from_link, memory_order_relaxed);
 	if (hand.ch == ch && !hand.count)
 		hand.count = true;
 	else

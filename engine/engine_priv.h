@@ -124,7 +124,10 @@ struct vb_iw_rxq;
 enum vb_watch {
 	WATCHES_NOTHING, /* no thread waits */
 	WATCHES_LANES,	 /* the lanes of peers of this host */
-	WATCHES_LINK	 /* the engine's own link */
+	WATCHES_LINK,	 /* the engine's own link */
+	/* the same, but the program sleeps by the channel's descriptor
+	 * (engine/lend.c) */
+	WATCHES_LENT
 };
 
 /* What the engine thread does if a thread of the program is not back in time:
@@ -139,6 +142,7 @@ struct vb_engine {
 	/* The fields below do not change while the engine thread runs. */
 	struct vb_lease lease;
 	struct vb_link *link;
+	_Atomic int link_fd; /* readable while frames have arrived; or -1 */
 	/* The lanes to peers of this host; NULL: all peers get packets. Opening
 	 * a RoCE device can set this while the program polls an iWARP
 	 * device. */
@@ -255,6 +259,12 @@ struct vb_engine {
 	struct vb_wait_policy wait;
 	struct vb_nudge nudge; /* by which packets wake that thread */
 	bool no_nudges;	       /* the host denies them */
+	struct {
+		struct vb_mutex lock;
+		/* The fields below are protected by lock. */
+		struct vb_channel *channel; /* has the link; or NULL */
+		struct vb_lend_policy policy;
+	} lend;
 
 	struct vb_mutex timer_lock;
 	/* timers of queue pairs; guarded by timer_lock */
@@ -618,6 +628,33 @@ static inline bool vb_wait_has_link(struct vb_engine *e)
 	return atomic_load(&e->watched) == WATCHES_LINK ||
 	       atomic_load(&e->back.is_set);
 }
+/* Can packets nudge a program here? The caller has set @watched. */
+bool vb_wait_can_nudge(struct vb_engine *e);
+/* Let the next packet nudge @ch. False: it does not. None is awaited yet. */
+VB_MUST_CHECK bool vb_wait_asks(struct vb_engine *e, struct vb_channel *ch);
+/* The nudge of @ch is not wanted any more: its descriptor does not become
+ * readable by it later. */
+void vb_nudge_end(struct vb_engine *e, struct vb_channel *ch);
+/* The engine thread does not watch the link for so long. */
+void vb_wait_leaves_link(struct vb_engine *e, vb_time lasts, vb_time now);
+
+/* Functions of engine/lend.c. */
+void vb_lend_init(struct vb_engine *e);
+/* The program has armed a queue of @ch: lend the link to @ch if that is likely
+ * to save a wake-up. True: packets nudge @ch. */
+bool vb_lend_begin(struct vb_engine *e, struct vb_channel *ch)
+	VB_EXCLUDES(e->lend.lock);
+bool vb_lend_is_lent(struct vb_engine *e, const struct vb_channel *ch)
+	VB_EXCLUDES(e->lend.lock);
+/* A thread has read a count of @ch for which there was no event: was it a
+ * nudge? Then the caller takes the packets. */
+bool vb_lend_is_nudged(struct vb_engine *e, struct vb_channel *ch)
+	VB_EXCLUDES(e->lend.lock);
+/* A packet has woken the engine thread: does it leave the packet to the
+ * program? */
+bool vb_lend_leaves(struct vb_engine *e, vb_time now)
+	VB_EXCLUDES(e->lend.lock);
+
 /* End every wait in vb_engine_wait(), because the engine thread has ended. */
 void vb_wait_stop(struct vb_engine *e);
 

@@ -141,6 +141,10 @@
 /* How long the engine's thread leaves the link to such a thread after it has
  * taken a packet, if it does not always come back soon; not scaled. */
 #define VB_BACK_SOON (200 * VB_USEC)
+/* A program that lets a packet wait which was left to it does not get the link
+ * again for this time, twice as long each time; not scaled. */
+#define VB_LEND_PAUSE_MIN (10 * VB_MSEC)
+#define VB_LEND_PAUSE_MAX (640 * VB_MSEC)
 /* Looks between two yields; measured as a group. */
 #define VB_LOOKS      64
 #define VB_WARY_LEAST 4	  /* measured as a group */
@@ -388,6 +392,26 @@ static inline bool vb_wait_by_link(unsigned score)
 /* The thread has taken an event and leaves the link. Returns how long the engine
  * thread does not watch the link meanwhile. */
 vb_time vb_wait_is_back_in(const struct vb_wait_policy *w);
+
+/* The policy of lending the link to a channel (engine/lend.c). */
+struct vb_lend_policy {
+	/* The engine thread has left a packet to the program, which has not
+	 * come since. */
+	bool left;
+	/* Nothing is lent before @paused_until; @pause is the length of the
+	 * last such pause. */
+	vb_time pause, paused_until;
+};
+/* May the link be lent? */
+static inline bool vb_lend_may(const struct vb_lend_policy *l, vb_time now)
+{
+	return now >= l->paused_until;
+}
+/* The program has come, for a packet or to sleep again. */
+void vb_lend_comes(struct vb_lend_policy *l);
+/* A packet has woken the engine thread. False: it leaves the packet to the
+ * program. True: the program has let packets wait, and loses the link. */
+bool vb_lend_neglected(struct vb_lend_policy *l, vb_time now);
 
 /* The program's thread holds back an event whose completion is not there: what
  * shall it do after @looks looks since @since without a result? */

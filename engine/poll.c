@@ -47,7 +47,10 @@ static bool drain_frames(struct vb_engine *e, vb_time now) VB_REQUIRES(e->rx)
 	return true;
 }
 
-static bool eng_drain_link(struct vb_engine *e, vb_time now) VB_REQUIRES(e->rx)
+/* @before: as of drain_locked(). A program that has armed a queue polls once
+ * more before it sleeps, in vain most often, and may reply after that. */
+static bool eng_drain_link(struct vb_engine *e, enum vb_program before,
+			   vb_time now) VB_REQUIRES(e->rx)
 {
 	bool found = VB_UNLIKELY(e->raws != NULL) && vb_raw_drain(e, now);
 
@@ -55,7 +58,8 @@ static bool eng_drain_link(struct vb_engine *e, vb_time now) VB_REQUIRES(e->rx)
 		found = true;
 	if (!vb_poll_looks(&e->poll, now))
 		return found;
-	vb_drive_delayed_acks(e, now);
+	if (before != PROGRAM_AWAY)
+		vb_drive_delayed_acks(e, now);
 	e->polled = true;
 	if (drain_others(e)) {
 		vb_engine_at_work(e, now + vb_engine_span(e, VB_WORK_LASTS));
@@ -87,7 +91,7 @@ static enum vb_poll_next note_poll(struct vb_engine *e, enum vb_program before,
 
 	if (spins && e->near && VB_UNLIKELY(!vb_program_spins(word)))
 		begin_spinning(e);
-	return vb_poll_ends(&e->poll, found || before == PROGRAM_TOOK, now);
+	return vb_poll_ends(&e->poll, found || before <= PROGRAM_TOOK, now);
 }
 
 /* Step timers after a poll that found nothing. A poll that found a message does
@@ -117,7 +121,7 @@ static enum vb_poll_next drain_locked(struct vb_engine *e, bool near,
 
 	if (near || before == PROGRAM_TOOK)
 		vb_poll_near(&e->poll, now);
-	found = eng_drain_link(e, now) || near;
+	found = eng_drain_link(e, before, now) || near;
 	if (found)
 		now = vb_now();
 	else
@@ -203,7 +207,7 @@ static bool ends_rest(struct vb_engine *e)
 					      THREAD_WATCHES);
 }
 
-static void armed(struct vb_engine *e)
+static void armed(struct vb_engine *e, struct vb_channel *ch)
 {
 	uint64_t before = atomic_fetch_and(&e->program, ~VB_PROGRAM_BITS);
 
@@ -211,7 +215,7 @@ static void armed(struct vb_engine *e)
 	 * packets. A delayed ACK can still leave with the reply to what the
 	 * program has just been told of; vb_engine_wait(), the next poll, or the
 	 * engine thread sends it otherwise. */
-	if (ends_rest(e))
+	if (!(ch && vb_lend_begin(e, ch)) && ends_rest(e))
 		vb_engine_wake(e);
 	/* Ask peers to ring. The program polls once more after arming, and
 	 * finds what peers sent before this. */
@@ -219,7 +223,7 @@ static void armed(struct vb_engine *e)
 		(void)vb_near_sleep(e->near);
 }
 
-void vb_engine_armed(void)
+void vb_engine_armed(struct vb_channel *ch)
 {
 	struct vb_engine *e = vb_engine_running();
 	int cancel;
@@ -227,7 +231,7 @@ void vb_engine_armed(void)
 	if (!e)
 		return;
 	cancel = vb_cancel_off();
-	armed(e);
+	armed(e, ch);
 	vb_cancel_back(cancel);
 }
 

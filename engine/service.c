@@ -358,11 +358,12 @@ static int sleep_until(struct vb_service *s, vb_time until, vb_time now)
 	return ppoll(s->fds, FD_COUNT, until == VB_NEVER ? NULL : &ts, NULL);
 }
 
-/* If a packet has woken this thread as well as one that waits by the link, that
- * thread takes it. */
+/* A packet has woken this thread: perhaps a thread of the program that waits by
+ * the link, or sleeps in poll(2), takes it. */
 static void leave_link(struct vb_service *s)
 {
-	if (s->fds[FD_LINK].revents && vb_wait_has_link(s->e))
+	if (s->fds[FD_LINK].revents &&
+	    (vb_wait_has_link(s->e) || vb_lend_leaves(s->e, vb_now())))
 		s->fds[FD_LINK].revents = 0;
 }
 

@@ -152,8 +152,7 @@ static void eng_wait_came(struct vb_channel *ch, enum vb_came how)
 			      memory_order_relaxed);
 }
 
-/* Can this thread, which has set @watched, sleep by the link? */
-static bool can_sleep_by_link(struct vb_engine *e)
+bool vb_wait_can_nudge(struct vb_engine *e)
 {
 	if (!e->nudge.context && !e->no_nudges)
 		e->no_nudges = vb_nudge_open(&e->nudge) != 0;
@@ -170,7 +169,7 @@ static enum vb_watch begin_watch(struct vb_engine *e, struct vb_channel *ch)
 		return WATCHES_NOTHING;
 	if (vb_wait_by_link(atomic_load_explicit(&ch->by_link,
 						 memory_order_relaxed)) &&
-	    can_sleep_by_link(e))
+	    vb_wait_can_nudge(e))
 		watch = WATCHES_LINK;
 	else if (e->near)
 		watch = WATCHES_LANES;
@@ -328,6 +327,29 @@ static int eng_wait_watch(struct watch *w, struct vb_cq **cq)
 	return w->rc;
 }
 
+void vb_nudge_end(struct vb_engine *e, struct vb_channel *ch)
+{
+	if (!e->nudge.awaited)
+		return;
+	if (!vb_nudge_came(&e->nudge))
+		vb_nudge_call_off(&e->nudge);
+	vb_channel_nudged(ch);
+}
+
+bool vb_wait_asks(struct vb_engine *e, struct vb_channel *ch)
+{
+	int fd = atomic_load(&e->link_fd);
+
+	return fd >= 0 && vb_nudge_ask(&e->nudge, fd, ch->fd) == 0;
+}
+
+/* A long time is set seldom, as vb_wait_soon() does. */
+void vb_wait_leaves_link(struct vb_engine *e, vb_time lasts, vb_time now)
+{
+	if (lasts < VB_OWED_LASTS || !owes_already(e, &e->back, now))
+		(void)owe(&e->back, lasts, now);
+}
+
 /* The wait by the link is over. While this thread is away the engine thread
  * leaves the link alone; but it is told if this thread is late. This function
  * also runs when the program cancels the thread. */
@@ -338,16 +360,9 @@ static void end_link(void *arg)
 	vb_time now = vb_now();
 	int cancel = vb_cancel_off();
 
-	/* A nudge must not make the channel readable later: the program may
-	 * take that for an event, and block. */
-	if (e->nudge.awaited) {
-		if (!vb_nudge_came(&e->nudge))
-			vb_nudge_call_off(&e->nudge);
-		vb_channel_nudged(w->ch);
-	}
+	vb_nudge_end(e, w->ch);
 	vb_wait_ends(&e->wait, now);
-	if (!vb_wait_is_prompt(&e->wait) || !owes_already(e, &e->back, now))
-		(void)owe(&e->back, vb_wait_is_back_in(&e->wait), now);
+	vb_wait_leaves_link(e, vb_wait_is_back_in(&e->wait), now);
 	atomic_store(&e->watched, WATCHES_NOTHING);
 	/* The timer may have expired while @watched was still set. */
 	if (!atomic_load(&e->back.is_set))
@@ -355,27 +370,19 @@ static void end_link(void *arg)
 	vb_cancel_back(cancel);
 }
 
-/* Before the thread sleeps by the link: peers ring the engine thread, and the
- * kernel nudges this one for each packet. False: it does not. */
+/* Let the kernel nudge this thread for the next packet. False: it does not. */
 static bool ask_for_nudge(struct watch *w)
 {
-	struct vb_engine *e = w->e;
-	int fd, rc = 0, cancel = vb_cancel_off();
+	int cancel = vb_cancel_off();
+	bool asked = w->e->nudge.awaited || vb_wait_asks(w->e, w->ch);
 
-	vb_mutex_lock(&e->rx);
-	fd = e->link->ops->fd(e->link);
-	vb_mutex_unlock(&e->rx);
-	if (fd < 0)
-		rc = -EBADF;
-	else if (!e->nudge.awaited)
-		rc = vb_nudge_ask(&e->nudge, fd, w->ch->fd);
 	vb_cancel_back(cancel);
-	return rc == 0;
+	return asked;
 }
 
 /* A nudge has come: take the packets, and the first event that they raise for
  * this channel. */
-static struct vb_cq *attend_link(struct watch *w)
+static struct vb_cq *attend_link(struct watch *w, bool lent)
 {
 	int cancel = vb_cancel_off();
 	struct vb_cq *cq;
@@ -386,7 +393,9 @@ static struct vb_cq *attend_link(struct watch *w)
 	cq = vb_channel_end(w->ch);
 	if (cq)
 		eng_wait_came(w->ch, CAME_BY_LINK);
-	else if (!found)
+	else if (!found && !lent)
+		/* Where the program sleeps in poll(2), its own poll may have
+		 * taken the packet after that had woken it. */
 		eng_wait_came(w->ch, CAME_IN_VAIN);
 	vb_cancel_back(cancel);
 	return cq;
@@ -401,7 +410,7 @@ static void eng_wait_read(struct watch *w, struct vb_cq **cq)
 	}
 	if (vb_nudge_came(&w->e->nudge))
 		vb_channel_nudged(w->ch);
-	*cq = attend_link(w);
+	*cq = attend_link(w, false);
 }
 
 /* Watch the link and wait: as eng_wait_watch(). */
@@ -442,13 +451,52 @@ static bool has_polled(struct vb_engine *e)
 	       atomic_load(&e->thread_does) == THREAD_RESTS;
 }
 
+/* Note how an event came that this thread has not waited for by lanes or link:
+ * whether packets raise the channel's events, and whether the program sleeps in
+ * poll(2). */
+static void eng_wait_elsewhere(struct vb_engine *e, struct vb_channel *ch)
+{
+	bool poll;
+
+	if (!atomic_load_explicit(&ch->from_link, memory_order_relaxed)) {
+		eng_wait_came(ch, CAME_BY_LANE);
+		return;
+	}
+	if (vb_wait_by_link(
+		    atomic_load_explicit(&ch->by_link, memory_order_relaxed)))
+		return;
+	poll = !blocks(ch->fd);
+	atomic_store(&ch->elsewhere, poll);
+	if (poll || !e->near)
+		eng_wait_came(ch, CAME_BY_OTHERS);
+}
+
 /* Wait without watching anything. */
 static int eng_wait_plain(struct watch *w, struct vb_cq **cq)
 {
 	int rc = vb_channel_take(w->ch, cq);
 
-	if (rc == 0 && w->e && !w->e->near && blocks(w->ch->fd))
-		eng_wait_came(w->ch, CAME_BY_OTHERS);
+	if (rc == 0 && w->e)
+		eng_wait_elsewhere(w->e, w->ch);
+	return rc;
+}
+
+/* The channel has the link, so a packet may have woken the program. */
+static int wait_lent(struct watch *w, struct vb_cq **cq)
+{
+	int rc;
+
+	*cq = NULL;
+	do {
+		rc = vb_channel_next(w->ch, cq);
+		if (*cq && !atomic_load(&w->ch->from_link))
+			eng_wait_came(w->ch, CAME_BY_OTHERS);
+		if (rc == 0 && !*cq && vb_lend_is_nudged(w->e, w->ch))
+			*cq = attend_link(w, true);
+	} while (rc == 0 && !*cq);
+	/* The program sleeps again, without arming a queue before. */
+	if (rc == -EAGAIN)
+		(void)vb_lend_begin(w->e, w->ch);
 	return rc;
 }
 
@@ -460,10 +508,12 @@ static int wait_event(struct vb_channel *ch, struct vb_cq **cq)
 
 	if (w.e && w.e->near)
 		eng_wait_ring(w.e);
+	if (w.e && vb_lend_is_lent(w.e, ch))
+		return wait_lent(&w, cq);
 	watch = begin_watch(w.e, ch);
 	if (watch != WATCHES_LINK && w.e && has_polled(w.e) &&
 	    !vb_channel_has_events(ch) && blocks(ch->fd))
-		vb_engine_armed();
+		vb_engine_armed(NULL);
 	if (watch == WATCHES_NOTHING)
 		return eng_wait_plain(&w, cq);
 	if (watch == WATCHES_LINK)
