@@ -48,7 +48,8 @@ static bool drain_frames(struct vb_engine *e, vb_time now) VB_REQUIRES(e->rx)
 }
 
 /* @before: as of drain_locked(). A program that has armed a queue polls once
- * more before it sleeps, in vain most often, and may reply after that. */
+ * more before it sleeps, in vain most often, and may reply after that. If it has
+ * the link, a packet nudges it from now on, so it need not look. */
 static bool eng_drain_link(struct vb_engine *e, enum vb_program before,
 			   vb_time now) VB_REQUIRES(e->rx)
 {
@@ -56,6 +57,8 @@ static bool eng_drain_link(struct vb_engine *e, enum vb_program before,
 
 	if (VB_UNLIKELY(e->streams != NULL) && drain_streams(e, now))
 		found = true;
+	if (before == PROGRAM_AWAY && atomic_load(&e->watched) == WATCHES_LENT)
+		return found;
 	if (!vb_poll_looks(&e->poll, now))
 		return found;
 	if (before != PROGRAM_AWAY)

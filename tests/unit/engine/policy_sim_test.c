@@ -402,7 +402,7 @@ static void changes_mode(void)
 	sim.slept_at = 0;
 	if (sim.mode != SLEEPS)
 		return;
-	armed(&sim.e);
+	armed(&sim.e, NULL);
 	polls();
 	sim.slept_at = sim.now;
 }

@@ -351,9 +351,9 @@ static void attend__only_who_is_called(void **state)
 	spins(s, true);
 	look(s, true);
 	spins(s, false);
-	atomic_store(&s->e->watched, true);
+	atomic_store(&s->e->watched, WATCHES_LANES);
 	look(s, true);
-	atomic_store(&s->e->watched, false);
+	atomic_store(&s->e->watched, WATCHES_NOTHING);
 	assert_int_equal(fake.stood_by, 0);
 	assert_int_equal(fake.looks, 0);
 	look(s, true);
