@@ -41,12 +41,12 @@ static __thread struct {
 	bool count;
 } hand;
 
-/* see vb_channel_from_link() */
-static __thread bool from_link;
+/* see vb_channel_raises() */
+static __thread enum vb_raised raised;
 
-void vb_channel_from_link(bool yes)
+void vb_channel_raises(enum vb_raised by)
 {
-	from_link = yes;
+	raised = by;
 }
 
 static int open_counter(void)
@@ -166,7 +166,7 @@ void vb_channel_signal(struct vb_channel *ch, struct vb_cq *cq)
 	vb_mutex_lock(&ch->lock);
 	if (cq->events_queued++ == 0)
 		append_cq(ch, cq);
-	atomic_store_explicit(&ch->from_link, from_link, memory_order_relaxed);
+	atomic_store_explicit(&ch->raised, raised, memory_order_relaxed);
 	if (hand.ch == ch && !hand.count)
 		hand.count = true;
 	else

@@ -20,6 +20,15 @@ struct vb_tokens {
 	int32_t surplus;
 };
 
+/* What raises the events that a thread signals. */
+enum vb_raised {
+	RAISED_OTHERWISE,
+	/* packets of the engine's link, which a thread of the program has
+	 * taken, or the engine thread */
+	RAISED_BY_PROGRAM,
+	RAISED_BY_ENGINE
+};
+
 struct vb_channel {
 	/* the eventfd: readable while an event waits; programs may poll(2)
 	 * it */
@@ -35,18 +44,18 @@ struct vb_channel {
 	/* of engine/wait.c: by what the events of this channel come
 	 * (vb_wait_by_link()); a hint */
 	_Atomic unsigned by_link;
-	/* hints as well: a packet raised the last event; the program sleeps in
+	/* hints as well: what raised the last event; the program sleeps in
 	 * poll(2) */
-	_Atomic bool from_link, elsewhere;
+	_Atomic enum vb_raised raised;
+	_Atomic bool elsewhere;
 };
 
 /* Create the channel's eventfd. 0 or -errno. */
 VB_MUST_CHECK int vb_channel_init(struct vb_channel *ch);
 void vb_channel_fini(struct vb_channel *ch);
 
-/* From now on packets of the engine's link raise the events that the calling
- * thread signals, or no longer. */
-void vb_channel_from_link(bool yes);
+/* From now on @by raises the events that the calling thread signals. */
+void vb_channel_raises(enum vb_raised by);
 /* Queue an event for @cq and wake one waiting thread. Any thread may call this;
  * takes ch->lock. */
 void vb_channel_signal(struct vb_channel *ch, struct vb_cq *cq)

@@ -456,18 +456,22 @@ static bool has_polled(struct vb_engine *e)
  * poll(2). */
 static void eng_wait_elsewhere(struct vb_engine *e, struct vb_channel *ch)
 {
-	bool poll;
+	unsigned score =
+		atomic_load_explicit(&ch->by_link, memory_order_relaxed);
+	bool polls;
 
-	if (!atomic_load_explicit(&ch->from_link, memory_order_relaxed)) {
+	switch (atomic_load_explicit(&ch->raised, memory_order_relaxed)) {
+	case RAISED_OTHERWISE:
 		eng_wait_came(ch, CAME_BY_LANE);
 		return;
-	}
-	if (vb_wait_by_link(
-		    atomic_load_explicit(&ch->by_link, memory_order_relaxed)))
+	case RAISED_BY_PROGRAM:
 		return;
-	poll = !blocks(ch->fd);
-	atomic_store(&ch->elsewhere, poll);
-	if (poll || !e->near)
+	case RAISED_BY_ENGINE:
+		break;
+	}
+	polls = !blocks(ch->fd);
+	atomic_store(&ch->elsewhere, polls);
+	if ((polls || !e->near) && !vb_wait_by_link(score))
 		eng_wait_came(ch, CAME_BY_OTHERS);
 }
 
@@ -489,7 +493,7 @@ static int wait_lent(struct watch *w, struct vb_cq **cq)
 	*cq = NULL;
 	do {
 		rc = vb_channel_next(w->ch, cq);
-		if (*cq && !atomic_load(&w->ch->from_link))
+		if (*cq && atomic_load(&w->ch->raised) == RAISED_OTHERWISE)
 			eng_wait_came(w->ch, CAME_BY_OTHERS);
 		if (rc == 0 && !*cq && vb_lend_is_nudged(w->e, w->ch))
 			*cq = attend_link(w, true);
