@@ -17,6 +17,16 @@ while read -r line; do
 	esac
 done <"$work/events"
 
+# Programs that sleep until a message comes.
+if pair root a b "$programs/sleep_test" -d roce_veth0 -- \
+	"$programs/sleep_test" -d roce_veth0 "$HOST_A"; then
+	while read -r line; do
+		ok "sleeping: ${line#ok }"
+	done < <(grep '^ok ' "$work/server")
+else
+	not_ok "programs that sleep" "$work/server" "$work/client"
+fi
+
 # Windows, between two hosts and between two programs of one.
 for from in b a; do
 	for family in 4 6; do
