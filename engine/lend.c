@@ -29,7 +29,7 @@ void vb_lend_init(struct vb_engine *e)
 
 /* Take the link back. The channel's descriptor is then readable only while the
  * channel has events. */
-static void take_back(struct vb_engine *e) VB_REQUIRES(e->lend.lock)
+static void lend_end(struct vb_engine *e) VB_REQUIRES(e->lend.lock)
 {
 	struct vb_channel *ch = e->lend.channel;
 
@@ -95,7 +95,7 @@ bool vb_lend_begin(struct vb_engine *e, struct vb_channel *ch)
 	if (wanted && vb_lend_may(&e->lend.policy, now) && claim(e, ch))
 		lent = keep_lent(e, ch, now);
 	if (!lent && e->lend.channel == ch)
-		take_back(e);
+		lend_end(e);
 	vb_mutex_unlock(&e->lend.lock);
 	return lent;
 }
@@ -137,7 +137,7 @@ bool vb_lend_leaves(struct vb_engine *e, vb_time now)
 	if (leaves)
 		vb_wait_leaves_link(e, VB_BACK_SOON, now);
 	else if (e->lend.channel)
-		take_back(e);
+		lend_end(e);
 	vb_mutex_unlock(&e->lend.lock);
 	return leaves;
 }
@@ -152,7 +152,7 @@ void vb_engine_forget_channel(struct vb_channel *ch)
 	cancel = vb_cancel_off();
 	vb_mutex_lock(&e->lend.lock);
 	if (e->lend.channel == ch)
-		take_back(e);
+		lend_end(e);
 	vb_mutex_unlock(&e->lend.lock);
 	vb_cancel_back(cancel);
 }

@@ -66,7 +66,7 @@ void vb_wait_close(struct vb_engine *e)
 
 /* Set the timer of @o, which expires @in nanoseconds from now. False: it does
  * not run. */
-static bool owe(struct vb_owed *o, vb_time in, vb_time now)
+static bool set_owed(struct vb_owed *o, vb_time in, vb_time now)
 {
 	struct itimerspec at = { .it_value.tv_nsec = (long)in };
 
@@ -110,7 +110,7 @@ void vb_wait_soon(struct vb_engine *e)
 	vb_time now = vb_now();
 
 	if (!owes_already(e, &e->soon, now) &&
-	    !owe(&e->soon, VB_OWED_LASTS, now))
+	    !set_owed(&e->soon, VB_OWED_LASTS, now))
 		vb_engine_wake(e);
 }
 
@@ -347,7 +347,7 @@ bool vb_wait_asks(struct vb_engine *e, struct vb_channel *ch)
 void vb_wait_leaves_link(struct vb_engine *e, vb_time lasts, vb_time now)
 {
 	if (lasts < VB_OWED_LASTS || !owes_already(e, &e->back, now))
-		(void)owe(&e->back, lasts, now);
+		(void)set_owed(&e->back, lasts, now);
 }
 
 /* The wait by the link is over. While this thread is away the engine thread

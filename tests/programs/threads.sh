@@ -46,7 +46,7 @@ windows() {
 # Two programs sleep, in ibv_get_cq_event() and in epoll, while packets and the
 # engine's thread wake them.
 sleepers() {
-	local test=("$programs/sleep_test" -d roce_veth0) server
+	local test=("$programs/sleep_test" -s -d roce_veth0) server
 
 	on a timeout -k 5 120 "${test[@]}" >"$work/server" 2>&1 &
 	server=$!
