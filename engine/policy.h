@@ -135,14 +135,17 @@
 #define VB_LOOK_LASTS  (30 * VB_USEC)
 /* A thread that waits sleeps by the link after so many events in a row that
  * packets brought, and by the lanes again when fewer of the last MOST came so.
- * ib_send_lat -e over veth: see docs/PERFORMANCE.md, "Programs that sleep". */
+ * ib_send_lat -e over veth took 9.8 us with this rule, and 54.8 without; a
+ * program in epoll, to which the link is lent, 10.3 and 64.3 us. */
 #define VB_BY_LINK_LEAST 2
 #define VB_BY_LINK_MOST	 6
 /* How long the engine's thread leaves the link to such a thread after it has
- * taken a packet, if it does not always come back soon; not scaled. */
+ * taken a packet, if it does not always come back soon; not scaled, measured as
+ * a group. */
 #define VB_BACK_SOON (200 * VB_USEC)
 /* A program that lets a packet wait which was left to it does not get the link
- * again for this time, twice as long each time; not scaled. */
+ * again for this time, twice as long each time; not scaled, measured as a
+ * group. */
 #define VB_LEND_PAUSE_MIN (10 * VB_MSEC)
 #define VB_LEND_PAUSE_MAX (640 * VB_MSEC)
 /* Looks between two yields; measured as a group. */
