@@ -27,10 +27,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
+#include <string.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
 
 #include "base/fork.h"
+#include "base/log.h"
 
 #define STOP_PATIENCE VB_SEC
 struct watch {
@@ -154,9 +156,17 @@ static void eng_wait_came(struct vb_channel *ch, enum vb_came how)
 
 bool vb_wait_can_nudge(struct vb_engine *e)
 {
-	if (!e->nudge.context && !e->no_nudges)
-		e->no_nudges = vb_nudge_open(&e->nudge) != 0;
-	return !e->no_nudges;
+	int rc;
+
+	if (e->nudge.context || e->no_nudges)
+		return !e->no_nudges;
+	rc = vb_nudge_open(&e->nudge);
+	e->no_nudges = rc != 0;
+	if (rc)
+		vb_log(LOG_INFO,
+		       "engine: packets wake the engine thread before programs: no asynchronous I/O here: %s",
+		       strerror(-rc));
+	return rc == 0;
 }
 
 /* Decide what this thread watches while it waits, and announce it. */
@@ -306,7 +316,8 @@ static int eng_wait_watch(struct watch *w, struct vb_cq **cq)
 		*cq = eng_wait_attend(w);
 		if (*cq)
 			eng_wait_came(w->ch, CAME_BY_LANE);
-		else if (w->slept && vb_channel_has_events(w->ch))
+		else if (w->slept && vb_channel_has_events(w->ch) &&
+			 atomic_load(&w->ch->raised) != RAISED_OTHERWISE)
 			eng_wait_came(w->ch, CAME_BY_OTHERS);
 		if (*cq || vb_channel_has_events(w->ch) || is_over(w->e))
 			break;
@@ -587,13 +598,13 @@ static void hold_back(struct vb_channel *ch, struct vb_cq *cq)
 }
 
 /* The program has called to wait, so it does not reply now to what it was last
- * told of. */
+ * told of. Who sleeps in poll(2) asks only whether there are more events. */
 static void settle(struct vb_channel *ch)
 {
 	struct vb_engine *e = vb_engine_running();
 	int cancel;
 
-	if (!e || vb_channel_has_events(ch))
+	if (!e || vb_channel_has_events(ch) || atomic_load(&ch->elsewhere))
 		return;
 	cancel = vb_cancel_off();
 	vb_poll_before_sleep(e);
@@ -617,7 +628,8 @@ void vb_wait_stop(struct vb_engine *e)
 	vb_time until = vb_now() + STOP_PATIENCE;
 
 	while (atomic_load(&e->watched) && vb_now() < until) {
-		vb_bell_wake(vb_near_bell(e->near));
+		if (e->near)
+			vb_bell_wake(vb_near_bell(e->near));
 		sched_yield();
 	}
 }
