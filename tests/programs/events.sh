@@ -27,6 +27,17 @@ else
 	not_ok "programs that sleep" "$work/server" "$work/client"
 fi
 
+# The same where the kernel has no asynchronous I/O, by which packets wake them.
+if [ "$quick" = no ]; then
+	denied=("$programs/deny" -a "$programs/sleep_test" -s -d roce_veth0)
+	if pair root a b "${denied[@]}" -- "${denied[@]}" "$HOST_A"; then
+		ok "sleeping without asynchronous I/O"
+	else
+		not_ok "sleeping without asynchronous I/O" "$work/server" \
+			"$work/client"
+	fi
+fi
+
 # Windows, between two hosts and between two programs of one.
 for from in b a; do
 	for family in 4 6; do
