@@ -430,6 +430,24 @@ static void ends_wait(void)
 	atomic_store(&sim.e.watched, WATCHES_NOTHING);
 }
 
+static bool is_free(struct vb_mutex *m)
+{
+	if (!vb_mutex_trylock(m))
+		return false;
+	vb_mutex_unlock(m);
+	return true;
+}
+
+/* Does the thread hold no lock? Both are one thread of this test, which can
+ * wait for no lock of its own. */
+static bool holds_nothing(void)
+{
+	for (unsigned i = 0; i < QPS; i++)
+		if (!is_free(&sim.qp[i].drive))
+			return false;
+	return is_free(&sim.e.rx);
+}
+
 /* Returns the time of the program's next action. */
 static vb_time waits(void)
 {
@@ -446,10 +464,8 @@ static vb_time waits(void)
 				      ? VB_MAX(p->at[p->come], sim.now) +
 						sim.wake_takes
 				      : VB_NEVER);
-	/* The thread of the program would wait for rx. */
-	if (!vb_mutex_trylock(&sim.e.rx))
+	if (!holds_nothing())
 		return sim.now + 500;
-	vb_mutex_unlock(&sim.e.rx);
 	if (!vb_poll_for_waiter(&sim.e))
 		return sim.now + 500;
 	sim.waits += p->taken - before;
