@@ -425,5 +425,7 @@ void vb_dispatch_from(struct vb_engine *e, const struct vb_link *link,
 
 void vb_dispatch(struct vb_engine *e, vb_time now)
 {
+	vb_channel_raises(e->polled ? RAISED_BY_PROGRAM : RAISED_BY_ENGINE);
 	vb_dispatch_from(e, e->link, e->lease.slot, now);
+	vb_channel_raises(RAISED_OTHERWISE);
 }

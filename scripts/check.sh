@@ -257,7 +257,8 @@ asan_dir() {
 
 build_tsan() {
 	local targets=("$@" tests/programs/threads_test \
-		tests/programs/windows_test cli/verbena \
+		tests/programs/windows_test tests/programs/sleep_test \
+		cli/verbena \
 		front/verbs/libibverbs.so.1)
 
 	# shellcheck disable=SC2046 # words
