@@ -102,13 +102,15 @@ serve() {
 		;;
 	esac >>"$work/served" 2>&1
 }
+# migrations CASES DEVICE DEVICE ARGUMENT...: apm_test between the two devices.
 migrations() {
-	local line status=0
+	local line status=0 cases=$1 one=$2 other=$3
 
+	shift 3
+	rm -f "$work/answers"
 	mkfifo "$work/answers"
-	timeout 120 "$verbena" run --device "ib:$name/Hca3" \
-		--device "ib:$name/Hca4" -- "$programs/apm_test" \
-		"$bits3" "$bits4" <"$work/answers" 2>&1 >"$work/apm" &
+	timeout 120 "$verbena" run --device "$one" --device "$other" -- \
+		"$programs/apm_test" "$@" <"$work/answers" 2>&1 >"$work/apm" &
 	exec 7>"$work/answers"
 	tail -n +1 -f --pid=$! "$work/apm" | while read -r line; do
 		echo "$line"
@@ -123,15 +125,15 @@ migrations() {
 	exec 7>&-
 	passed=$((passed + $(grep -c '^ok ' "$work/apm")))
 	failed=$((failed + $(grep -c '^not ok ' "$work/apm")))
-	[ "$status $(grep -c '^ok ' "$work/apm")" = "0 $1" ] ||
-		not_ok "ib_apm: $1 cases of apm_test (status $status)" \
+	[ "$status $(grep -c '^ok ' "$work/apm")" = "0 $cases" ] ||
+		not_ok "ib_apm: $cases cases of apm_test (status $status)" \
 			"$work/apm" "$work/served" "$work/ways" "$work/fabric"
 }
 
 subnet_begins "$work/two.topo" -l 1
 if check "the LIDs of a port lead over two trunks" within 10 ways; then
 	cat "$work/ways"
-	migrations 20
+	migrations 20 "ib:$name/Hca3" "ib:$name/Hca4" "$bits3" "$bits4"
 fi
 
 # --- static rates ---
@@ -178,5 +180,43 @@ if [ "${free:-0}" -ge 800 ]; then
 else
 	skip "ib_apm: a rate of 5 Gbit/s" "this machine is too busy"
 fi
+subnet_ends
+
+# --- two ports of one adapter ---
+# Each port has a switch of its own. The switches are joined, so that the subnet
+# manager sees all, but no way between equal ports uses that cable.
+cat >"$work/ports.topo" <<-END
+	Switch 8 "Switch1"
+	[1] "Hca1"[1]
+	[2] "Hca3"[1]
+	[3] "Hca4"[1]
+	[4] "Switch2"[4]
+
+	Switch 8 "Switch2"
+	[2] "Hca3"[2]
+	[3] "Hca4"[2]
+
+	Hca 1 "Hca1"
+	Hca 2 "Hca3"
+	Hca 2 "Hca4"
+END
+two_ports_of() { echo "vpi:ib:$name/$1/1,ib:$name/$1/2"; }
+four_ports() { [ "$(r Hca1 iblinkinfo 2>/dev/null | grep -cE 'Active/ *LinkUp')" = 12 ]; }
+serve() {
+	case $1 in
+	pull) kill -STOP "$opensm" && ctl unlink Hca3 1 ;;
+	pull-other) ctl unlink Hca4 2 ;;
+	plug)
+		ctl link Hca3 1
+		ctl link Hca4 2
+		kill -CONT "$opensm"
+		within 20 four_ports
+		;;
+	esac >>"$work/served" 2>&1
+}
+: >"$work/served"
+subnet_begins "$work/ports.topo"
+check "two ports: all links are active" within 20 four_ports &&
+	migrations 12 "$(two_ports_of Hca3)" "$(two_ports_of Hca4)" ports
 subnet_ends
 summary
