@@ -104,6 +104,7 @@ void both__disconnect_at_once(void **state);
 void both__disconnect_without_an_answer(void **state);
 void dreq__for_nobody_is_answered(void **state);
 void dreq__for_another_queue_pair_is_not_ours(void **state);
+void lap__is_answered(void **state);
 
 /* The REP of an XRC target has its number in another field (IBA annex A14), and
  * a DREQ for it must still match. */

@@ -48,6 +48,7 @@ int main(void)
 		TEST(both__disconnect_without_an_answer),
 		TEST(dreq__for_nobody_is_answered),
 		TEST(dreq__for_another_queue_pair_is_not_ours),
+		TEST(lap__is_answered),
 		TEST(xrc__target_is_disconnected),
 		TEST(xrc__target_is_named_in_a_disconnect),
 		TEST(stale__peer_came_back),
