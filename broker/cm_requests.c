@@ -163,6 +163,7 @@ static void fill_request(struct vb_cm_msg *msg, const struct vb_cm_id *id,
 	q->max_cm_retries = VB_CM_RETRIES;
 	fill_path(&q->path, m);
 	fill_route(id->client->cm, &q->path, m);
+	vb_cm_alternate_fill(id->client->cm, &q->alternate, m);
 }
 
 static void fill_look_up(struct vb_cm_msg *msg, const struct vb_cm_id *id,
@@ -232,7 +233,7 @@ static int cm_requests_begin(struct vb_cm_client *c, struct vb_cm_id *id,
 		return -EPERM;
 	if (m->place && !vb_cm_client_has_place(c, m->place))
 		return -EPERM;
-	if (!has_source(c, m))
+	if (!has_source(c, m) || !vb_cm_alternate_is_own(c, m))
 		return -EADDRNOTAVAIL;
 	if (!is_named_rightly(c, m))
 		return -EADDRNOTAVAIL;
@@ -321,6 +322,7 @@ static void fill_reply(struct vb_cm_msg *msg, const struct vb_cm_id *id,
 	p->responder_resources = m->responder_resources;
 	p->initiator_depth = m->initiator_depth;
 	p->ack_delay = ACK_DELAY;
+	p->failover = (uint8_t)vb_cm_alternate_answer(id, m);
 	p->flow_control = m->flow_control;
 	p->rnr_retry = m->rnr_retry;
 	p->srq = m->srq || id->type == IPC_CM_XRC;

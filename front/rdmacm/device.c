@@ -387,6 +387,21 @@ int rcm_device_choose_place(struct rcm_id *id, const struct vb_gid *src,
 	return -ENODEV;
 }
 
+struct rcm_device *rcm_device_sibling(const struct rcm_id *id,
+				      const struct vb_gid *gid, uint8_t place,
+				      struct ibv_gid_entry *e)
+{
+	for (unsigned i = 0; i < rcm.device_count; i++) {
+		struct rcm_device *d = &rcm.devices[i];
+
+		if (d->ib && d->place && d->verbs == id->pub.verbs &&
+		    (!place || d->place == place) &&
+		    has_gid(d, gid, RCM_GID_V2, e))
+			return d;
+	}
+	return NULL;
+}
+
 /* Rates @gid of an active port as the source of a path to @dst: 2 if it is @dst
  * itself, 1 if it has the same subnet prefix, else 0. */
 static unsigned rate_source(const union ibv_gid *gid, const struct vb_gid *dst)

@@ -308,6 +308,7 @@ static void put_qp(struct vb_ipc_cm *m, struct rcm_id *id,
 		   const struct rdma_conn_param *p)
 {
 	m->place = id->path.place;
+	m->alternate = id->path.alternate;
 	m->guid = id->device->guid;
 	m->qpn = id->pub.qp ? id->pub.qp->qp_num : p->qp_num & PSN_MASK;
 	m->srq = id->pub.qp ? id->pub.qp->srq != NULL : p->srq;

@@ -425,6 +425,12 @@ int rcm_device_choose(struct rcm_id *id, const struct vb_gid *src,
  * port has the GID @src. Errors as of rcm_device_choose(). */
 int rcm_device_choose_place(struct rcm_id *id, const struct vb_gid *src,
 			    uint8_t place);
+/* Finds the port of the id's adapter that has the GID @gid, and its entry *@e;
+ * @place: only the port that the broker knows by this number, 0: any. NULL:
+ * there is none that the broker knows. */
+struct rcm_device *rcm_device_sibling(const struct rcm_id *id,
+				      const struct vb_gid *gid, uint8_t place,
+				      struct ibv_gid_entry *e);
 /* Finds the GID from which an adapter of a fabric reaches @dst: @dst itself if
  * it is an adapter's, else one of the same subnet, of a port that is active.
  * False: there is none. */
@@ -487,9 +493,29 @@ int rcm_route_ask(struct rcm_id *id, int timeout_ms);
 bool rcm_route_take(struct rcm_id *id, const struct vb_ipc_cm *m);
 /* Makes the path record of @id. Without memory the id gets none. */
 void rcm_route_describe(struct rcm_id *id);
-/* Takes the path from a record of the program. -EINVAL: it is none of the
- * fabric's. */
-int rcm_route_set(struct rcm_id *id, const struct ibv_path_record *path);
+/* Takes the path from a record of the program, and an alternate path from
+ * @alternate if that is not NULL. -EINVAL: one is none of the fabric's; then
+ * nothing has changed. */
+int rcm_route_set(struct rcm_id *id, const struct ibv_path_record *path,
+		  const struct ibv_path_record *alternate);
+
+/* Functions of alternate.c: alternate paths of InfiniBand. They are in
+ * id->path.alternate. */
+
+/* Takes the alternate path from a record of the program. -EINVAL: no port of
+ * the id's adapter has the path's end, or the primary path's P_Key or MTU is
+ * not possible there. */
+int rcm_alternate_set(struct rcm_id *id, const struct ibv_path_record *path);
+/* Returns the port of the alternate path; 0: the id has no such path, or its
+ * adapter cannot use it. */
+uint8_t rcm_alternate_port(const struct rcm_id *id);
+/* Returns the path of @id with the alternate one in place of the primary one.
+ */
+struct vb_ipc_cm rcm_alternate_path(const struct rcm_id *id);
+/* Adds the alternate path to the attributes of RTR, and the state Rearm to
+ * those of RTS, if the id has such a path. */
+void rcm_alternate_fill(const struct rcm_id *id, struct ibv_qp_attr *a,
+			int *mask);
 
 /* Functions of resolve.c. */
 
@@ -561,6 +587,12 @@ void rcm_removals_after_fork(void);
 
 /* Functions of qp.c. */
 
+/* Returns the index of the path's P_Key at a port of the id's adapter, or
+ * -1. */
+int rcm_pkey_index(const struct rcm_id *id, uint8_t port);
+/* Fills in @ah with the path @w by @port, whose GID is at @gid_index. */
+void rcm_fill_way(const struct vb_ipc_cm *w, uint8_t port, uint8_t gid_index,
+		  struct ibv_ah_attr *ah);
 /* Fills in @ah with the path of @id, but to @dgid: the peer or a group. */
 void rcm_fill_ah(const struct rcm_id *id, struct ibv_ah_attr *ah,
 		 const struct vb_gid *dgid);
