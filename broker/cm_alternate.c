@@ -35,6 +35,26 @@ void vb_cm_alternate_fill(const struct vb_host_cm *cm, struct vb_cm_path *p,
 	p->subnet_local = a->hop_limit <= 1;
 }
 
+void vb_cm_alternate_use(const struct vb_cm_id *id, const struct vb_ipc_cm *m)
+{
+	const struct vb_ipc_cm_alternate *a = &m->alternate;
+	struct vb_mad_path path = id->conn->path;
+
+	if (!a->place)
+		return;
+	path.place = a->place;
+	path.sgid = a->src;
+	path.dgid = a->dst;
+	path.dlid = a->dlid;
+	path.sl = a->sl;
+	path.path_bits = a->path_bits;
+	path.tclass = a->tclass;
+	path.flow_label = a->flow_label;
+	path.hop_limit = a->hop_limit;
+	path.global = a->hop_limit > 1;
+	vb_cm_add_path(id->conn, &path);
+}
+
 /* Returns the place of the program at which the path @p ends: @first, the place
  * of the primary path, rather than another one. 0: there is none. */
 static unsigned end_of(const struct vb_cm_client *c, const struct vb_cm_path *p,

@@ -154,6 +154,9 @@ void vb_cm_alternate_fill(const struct vb_host_cm *cm, struct vb_cm_path *p,
  * for @id. */
 void vb_cm_alternate_offer(struct vb_cm_id *id, const struct vb_cm_req *q,
 			   struct vb_ipc_cm *e);
+/* The messages of the connection of @id may use the alternate path in @m, if
+ * there is one. */
+void vb_cm_alternate_use(const struct vb_cm_id *id, const struct vb_ipc_cm *m);
 /* Returns what the REP says of the path. @m: the program's ACCEPT, which has
  * the path again if the queue pair has it. */
 enum vb_cm_failover vb_cm_alternate_answer(const struct vb_cm_id *id,

@@ -416,10 +416,12 @@ static void on_other(struct vb_cm *cm, const struct vb_mad_path *path,
 	struct vb_cm_conn *c = vb_cm_find_ours(cm, path, m->remote_id);
 	handler h = NULL;
 
-	if (c && is_from_peer(c, m))
+	if (c && is_from_peer(c, m)) {
+		vb_cm_follow(c, path);
 		h = handlers[c->state][m->attr - CM_REQ];
-	else
+	} else {
 		c = NULL;
+	}
 	if (h)
 		h(c, m, now);
 	else if (m->attr == CM_DREQ && !c)

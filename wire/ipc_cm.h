@@ -67,6 +67,9 @@ enum vb_ipc_cm_kind {
 	IPC_CM_GROUP_JOIN,
 	/* program to broker: the id leaves the group dst of place */
 	IPC_CM_GROUP_LEAVE,
+	/* program to broker: the connection has migrated to its alternate
+	 * path */
+	IPC_CM_MIGRATED,
 
 	/* broker's answer to a question; fields: error, port, tid */
 	IPC_CM_DONE,

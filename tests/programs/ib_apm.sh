@@ -136,6 +136,55 @@ if check "the LIDs of a port lead over two trunks" within 10 ways; then
 	migrations 20 "ib:$name/Hca3" "ib:$name/Hca4" "$bits3" "$bits4"
 fi
 
+# --- the alternate path of a request of rdma_cm ---
+gid_of() { r "$1" cat /sys/class/infiniband/ib0/ports/1/gids/0; }
+test=$programs/ib_cm_test
+# said NAME PATTERN FILE: a line of the file matches.
+said() {
+	if grep -Eq -- "$2" "$3"; then
+		ok "ib_apm: $1"
+	else
+		not_ok "ib_apm: $1 (wanted: $2)" "$3"
+	fi
+}
+# Two programs connect by the first way, with the second one as the alternate
+# path, and the first way's cable is pulled under their messages.
+rdma_cm_migrates() {
+	local watcher caller status=0 gid3 gid4
+
+	gid3=$(gid_of Hca3)
+	gid4=$(gid_of Hca4)
+	r Hca4 "$test" watch "$gid4" 7000 >"$work/watcher" 2>&1 &
+	watcher=$!
+	within 10 grep -q listening "$work/watcher" || return
+	r Hca3 "$test" migrate "$gid3" "$gid4" 7000 $((lid3 + bits3)) \
+		$((lid4 + bits4)) $((lid3 + !bits3)) $((lid4 + !bits4)) \
+		>"$work/caller" 2>&1 &
+	caller=$!
+	within 10 grep -Eq 'armed|state 2' "$work/watcher" &&
+		within 10 grep -Eq 'armed|state 2' "$work/caller" || status=1
+	serve pull
+	wait "$caller" || status=1
+	wait "$watcher" || status=1
+	serve plug
+	cat "$work/watcher" "$work/caller" "$work/served"
+	return $status
+}
+if [ "${bits3:-}" ]; then
+	check "rdma_cm: a pulled cable under a connection" rdma_cm_migrates
+	said "rdma_cm: the caller has the alternate path" \
+		"^alternate: dlid $((lid4 + !bits4)) bits $((!bits3)) port 1 state 1" \
+		"$work/caller"
+	said "rdma_cm: the other end has it, too" \
+		"^alternate: dlid $((lid3 + !bits3)) bits $((!bits4)) port 1 state [12]" \
+		"$work/watcher"
+	said "rdma_cm: both records are in its route" '^paths: 2' "$work/watcher"
+	said "rdma_cm: the caller has migrated" \
+		"^way: dlid $((lid4 + !bits4)) " "$work/caller"
+	said "rdma_cm: the other end has migrated" \
+		"^way: dlid $((lid3 + !bits3)) " "$work/watcher"
+fi
+
 # --- static rates ---
 # Gbit/s times 100 of the last line of the client.
 hundredths() { awk 'NF >= 5 && $1 ~ /^[0-9]+$/ { r = $4 } END { print int(r * 100) }' "$work/client"; }

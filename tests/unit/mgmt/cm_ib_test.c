@@ -12,6 +12,8 @@ int main(void)
 		TEST(passive__gives_up),
 		TEST(lids__identify_a_peer_without_gids),
 		TEST(lids__identify_who_looks_up),
+		TEST(alternate__a_dreq_goes_by_both_paths),
+		TEST(alternate__answers_go_the_peers_way),
 		TEST(resume__knows_its_peer),
 		TEST(resume__answers_a_request),
 		TEST(active__asks_for_less),
