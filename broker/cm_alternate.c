@@ -57,8 +57,9 @@ void vb_cm_alternate_use(const struct vb_cm_id *id, const struct vb_ipc_cm *m)
 
 /* Returns the place of the program at which the path @p ends: @first, the place
  * of the primary path, rather than another one. 0: there is none. */
-static unsigned end_of(const struct vb_cm_client *c, const struct vb_cm_path *p,
-		       unsigned first, uint8_t *bits)
+static unsigned own_end_of(const struct vb_cm_client *c,
+			   const struct vb_cm_path *p, unsigned first,
+			   uint8_t *bits)
 {
 	const struct vb_places *all = c->cm->adapters;
 
@@ -87,7 +88,7 @@ void vb_cm_alternate_offer(struct vb_cm_id *id, const struct vb_cm_req *q,
 	if (!e->place || !p->local_lid)
 		return;
 	if (p->subnet_local && p->local_lid < VB_LID_MCAST)
-		place = end_of(id->client, p, e->place, &bits);
+		place = own_end_of(id->client, p, e->place, &bits);
 	id->alternate = place ? ALTERNATE_OFFERED : ALTERNATE_REFUSED;
 	if (!place)
 		return;

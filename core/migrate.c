@@ -167,7 +167,7 @@ bool vb_mig_fail_over(struct vb_qp *qp)
 
 /* Has @pkey the P_Key of the primary path or, if @alternate, that of the
  * alternate one? */
-static bool has_pkey(const struct vb_qp *qp, bool alternate, uint16_t pkey)
+static bool path_has_pkey(const struct vb_qp *qp, bool alternate, uint16_t pkey)
 	VB_REQUIRES(qp->drive)
 {
 	const struct vb_qp_attr *a = &qp->attr;
@@ -188,7 +188,7 @@ enum vb_counter vb_mig_arrive(struct vb_qp *qp, const struct vb_link *link,
 
 	if (row.act == MIG_REFUSE)
 		return CNT_DROP_ADDRESS;
-	if (!has_pkey(qp, path == BY_ALTERNATE, pkey))
+	if (!path_has_pkey(qp, path == BY_ALTERNATE, pkey))
 		return CNT_DROP_PKEY;
 	if (row.act == MIG_SWITCH)
 		return migrate(qp) ? CNT_COUNT : CNT_DROP_ADDRESS;

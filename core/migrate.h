@@ -55,6 +55,7 @@ static inline bool vb_mig_is_loaded(const struct vb_qp_attr *a)
 /* Returns the port of the alternate path, which may be another one than that of
  * the primary path; NULL: no path is loaded. */
 static inline struct vb_port *vb_mig_port(const struct vb_qp *qp)
+	VB_REQUIRES(qp->drive)
 {
 	return vb_adapter_port(qp->adapter, qp->attr.alt_port_num);
 }
