@@ -171,23 +171,20 @@ static struct rdma_addrinfo *convert(const struct addrinfo *a,
 	return r;
 }
 
-VB_EXPORT int rdma_getaddrinfo(const char *node, const char *service,
-			       const struct rdma_addrinfo *hints,
-			       struct rdma_addrinfo **res)
+/* Makes the results for @node and @service; NULL, with 0: no memory. Returns 0,
+ * or an EAI_* number. */
+static int find_all(const char *node, const char *service,
+		    const struct rdma_addrinfo *hints,
+		    struct rdma_addrinfo **res)
 {
 	struct rdma_addrinfo **last = res;
 	struct addrinfo *found;
 	int rc;
 
-	if (!res || (!node && !service && !hints))
-		return rcm_why_refuse(NULL, __func__,
-				      "it needs a place for the result, and "
-				      "node, service or hints");
-	if (hints && hints->ai_flags & RCM_RAI_SA)
-		return rcm_fail(EOPNOTSUPP);
+	*res = NULL;
 	if (!node && !service) {
 		*res = convert(NULL, hints);
-		return *res ? 0 : rcm_fail(ENOMEM);
+		return 0;
 	}
 	rc = look_up(node, service, hints, &found);
 	if (rc) {
@@ -197,7 +194,6 @@ VB_EXPORT int rdma_getaddrinfo(const char *node, const char *service,
 		       rc == EAI_SYSTEM ? strerror(errno) : gai_strerror(rc));
 		return rc;
 	}
-	*res = NULL;
 	for (const struct addrinfo *a = found; a; a = a->ai_next) {
 		*last = convert(a, hints);
 		if (!*last)
@@ -205,7 +201,29 @@ VB_EXPORT int rdma_getaddrinfo(const char *node, const char *service,
 		last = &(*last)->ai_next;
 	}
 	freeaddrinfo(found);
-	return *res ? 0 : rcm_fail(ENOMEM);
+	return 0;
+}
+
+VB_EXPORT int rdma_getaddrinfo(const char *node, const char *service,
+			       const struct rdma_addrinfo *hints,
+			       struct rdma_addrinfo **res)
+{
+	int rc;
+
+	if (!res || (!node && !service && !hints))
+		return rcm_why_refuse(NULL, __func__,
+				      "it needs a place for the result, and "
+				      "node, service or hints");
+	if (hints && hints->ai_flags & RCM_RAI_SA)
+		return rcm_fail(EOPNOTSUPP);
+	rc = find_all(node, service, hints, res);
+	if (rc)
+		return rc;
+	if (!*res)
+		return rcm_fail(ENOMEM);
+	if (!is_passive(hints))
+		rcm_acm_resolve(res, hints);
+	return 0;
 }
 
 /* Begins a resolution of @id. An id has one resolution at a time, which lasts

@@ -363,6 +363,16 @@ int rcm_device_choose(struct rcm_id *id, const struct vb_gid *src,
 	return choose(id, src, kind, has_address);
 }
 
+bool rcm_device_is_ib(const struct vb_gid *gid)
+{
+	struct ibv_gid_entry e;
+
+	for (unsigned i = 0; i < rcm.device_count; i++)
+		if (has_address(&rcm.devices[i], gid, RCM_IB, RCM_GID_V2, &e))
+			return true;
+	return false;
+}
+
 int rcm_device_choose_home(struct rcm_id *id, const struct vb_gid *src,
 			   enum rcm_kind kind)
 {

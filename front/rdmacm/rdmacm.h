@@ -435,6 +435,8 @@ struct rcm_device *rcm_device_sibling(const struct rcm_id *id,
  * it is an adapter's, else one of the same subnet, of a port that is active.
  * False: there is none. */
 bool rcm_device_source(const struct vb_gid *dst, struct vb_gid *src);
+/* True if an adapter of InfiniBand that the broker knows has @gid. */
+bool rcm_device_is_ib(const struct vb_gid *gid);
 /* Sets the device of @id to the first that is up, for a path from the loopback
  * address @src, which no device has, to this host itself. The path leads from
  * an address of that device to this very address. Errors as of
@@ -516,6 +518,12 @@ struct vb_ipc_cm rcm_alternate_path(const struct rcm_id *id);
  * those of RTS, if the id has such a path. */
 void rcm_alternate_fill(const struct rcm_id *id, struct ibv_qp_attr *a,
 			int *mask);
+
+/* A function of acm.c: asks ibacm, if it runs here and this process has an
+ * adapter of InfiniBand, for the path to the first result of *@list, and puts a
+ * result with GIDs before it. Waits for up to 3 s. */
+void rcm_acm_resolve(struct rdma_addrinfo **list,
+		     const struct rdma_addrinfo *hints);
 
 /* Functions of resolve.c. */
 
