@@ -33,7 +33,7 @@
  * the network. */
 #define VERSION	     1
 #define RESOLVE	     0x01
-#define ANSWERS	     0x80 /* bit of @opcode */
+#define OPERATION    0x0f /* bits of @opcode; another bit marks an answer */
 #define MOST_ENTRIES 8
 #define NO_DELAY     (1u << 30) /* flag of an entry: only what is known */
 
@@ -168,7 +168,7 @@ static bool ask_daemon(int fd, struct acm_message *m)
 		return false;
 	rest = m->header.length - sizeof(m->header);
 	return m->header.version == VERSION &&
-	       m->header.opcode == (RESOLVE | ANSWERS) &&
+	       (m->header.opcode & OPERATION) == RESOLVE &&
 	       m->header.tid == tid && m->header.length >= sizeof(m->header) &&
 	       rest <= sizeof(m->entries) && rest % sizeof(*m->entries) == 0 &&
 	       transfer(fd, m->entries, rest, true, until);

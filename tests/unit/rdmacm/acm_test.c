@@ -22,7 +22,7 @@ static int setup(void **state)
 	rcm.has_ib = true;
 	says = (struct acm_message){
 		.header = { .version = 1,
-			    .opcode = 0x81,
+			    .opcode = 1,
 			    .length = 16 + 2 * 72 },
 	};
 	says.entries[0].flags = IBV_PATH_FLAG_GMP | IBV_PATH_FLAG_PRIMARY |
@@ -178,7 +178,7 @@ static void an_answer__to_another_question(void **state)
 static void an_answer__of_another_form(void **state)
 {
 	(void)state;
-	says.header.opcode = 1;
+	says.header.opcode = 2;
 	assert_unchanged();
 }
 
