@@ -38,7 +38,7 @@ struct vb_cm_id {
 	unsigned backlog, pending;
 	uint32_t listener; /* the listening id that counts this one, or 0 */
 	struct vb_cm_conn *conn;
-	/* the path for which the id has asked; NULL: none */
+	/* the path, or the service, for which the id has asked; NULL: none */
 	struct vb_cm_route *route;
 	struct vb_cm_id *next; /* the next id in the bucket of the hash table */
 	/* links in the client's list of ids */
@@ -122,6 +122,7 @@ vb_time vb_host_cm_places_deadline(const struct vb_host_cm *cm);
 VB_MUST_CHECK int vb_cm_on_place(struct vb_cm_client *c,
 				 const struct vb_ipc_cm *m, int *fd);
 int vb_cm_on_path(struct vb_cm_client *c, const struct vb_ipc_cm *m);
+int vb_cm_on_service(struct vb_cm_client *c, const struct vb_ipc_cm *m);
 int vb_cm_on_group_join(struct vb_cm_client *c, const struct vb_ipc_cm *m);
 int vb_cm_on_group_leave(struct vb_cm_client *c, const struct vb_ipc_cm *m);
 /* The program @c no longer uses its places. */

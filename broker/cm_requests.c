@@ -581,6 +581,7 @@ int vb_host_cm_take(struct vb_cm_client *client, struct vb_mail *mail,
 		[IPC_CM_GROUP_JOIN - IPC_CM_BIND] = vb_cm_on_group_join,
 		[IPC_CM_GROUP_LEAVE - IPC_CM_BIND] = vb_cm_on_group_leave,
 		[IPC_CM_MIGRATED - IPC_CM_BIND]	  = on_migrated,
+		[IPC_CM_SERVICE - IPC_CM_BIND]	  = vb_cm_on_service,
 	};
 	// clang-format on
 	struct vb_ipc_cm m;

@@ -70,6 +70,11 @@ enum vb_ipc_cm_kind {
 	/* program to broker: the connection has migrated to its alternate
 	 * path */
 	IPC_CM_MIGRATED,
+	/* Program to broker: asks the subnet administrator for the ports that
+	 * have a service. Fields: place, src, timeout_ms; guid, the service's
+	 * ID, or in the private data its name, without a final 0. The event
+	 * SERVICES follows. */
+	IPC_CM_SERVICE,
 
 	/* broker's answer to a question; fields: error, port, tid */
 	IPC_CM_DONE,
@@ -99,7 +104,14 @@ enum vb_ipc_cm_event {
 	/* the group dst is joined, and dlid is its multicast LID; or status, as
 	 * of IPC_CM_ROUTE */
 	IPC_CM_GROUP,
+	/* The services, each in VB_IPC_CM_SERVICE_BYTES bytes of the private
+	 * data: its ID, P_Key and GID; or status, as of IPC_CM_ROUTE. */
+	IPC_CM_SERVICES,
 };
+
+/* bytes of a service in IPC_CM_SERVICES, and the most of them in one event */
+#define VB_IPC_CM_SERVICE_BYTES 26
+#define VB_IPC_CM_SERVICES	8
 
 /* The kind of connection for which an id listens, or which it makes. */
 enum vb_ipc_cm_type {

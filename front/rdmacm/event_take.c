@@ -325,6 +325,9 @@ bool rcm_event_take(struct rcm_event *e)
 		return event_take_address(e);
 	case IPC_CM_ROUTE:
 		return event_take_route(e);
+	case IPC_CM_SERVICES:
+		rcm_service_take(e->id, &e->m, &e->pub);
+		return true;
 	case IPC_CM_GROUP:
 		return rcm_group_take(e->id, &e->m, &e->pub);
 	case IPC_CM_ESTABLISHED:

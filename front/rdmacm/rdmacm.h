@@ -127,8 +127,8 @@ struct rcm_record {
 	/* the request or reply that arrived, with the communication ids of both
 	 * ends */
 	struct vb_ipc_cm ticket;
-	/* the PATH that this side has sent, while no answer has arrived; else
-	 * kind 0 */
+	/* the PATH or SERVICE that this side has sent, while no answer has
+	 * arrived; else kind 0 */
 	struct vb_ipc_cm path;
 };
 
@@ -518,6 +518,25 @@ struct vb_ipc_cm rcm_alternate_path(const struct rcm_id *id);
  * those of RTS, if the id has such a path. */
 void rcm_alternate_fill(const struct rcm_id *id, struct ibv_qp_attr *a,
 			int *mask);
+
+/* Flags of rdma_getaddrinfo() that an older <rdma/rdma_cma.h> does not define:
+ * ask the subnet administrator for a service, or DNS for an address. */
+#define RCM_RAI_SA  0x10
+#define RCM_RAI_DNS 0x20
+
+/* Functions of service.c: services that ports of InfiniBand have. */
+
+/* Asks the subnet administrator for the service, an ID or a name; an event
+ * follows. -EINVAL: @id is not bound to a port; -EOPNOTSUPP: the port is not
+ * one of InfiniBand. */
+int rcm_service_ask(const struct rcm_id *id, const char *service);
+/* The answer @m has arrived: keeps the result, and fills in the event @pub. */
+void rcm_service_take(struct rcm_id *id, const struct vb_ipc_cm *m,
+		      struct rdma_cm_event *pub);
+/* Asks the administrators of this process's adapters, one after the other,
+ * until one has the service. *@res is the result. -ENOENT: there is no
+ * adapter. */
+int rcm_service_find(const char *service, struct rdma_addrinfo **res);
 
 /* A function of acm.c: asks ibacm, if it runs here and this process has an
  * adapter of InfiniBand, for the path to the first result of *@list, and puts a

@@ -12,10 +12,14 @@
  *						first path, with the second one
  *						as the alternate path, until the
  *						connection has migrated
+ *	ib_cm_test find GID SERVICE		the ports that have the service,
+ *						a name or an ID
+ *	ib_cm_test reach SERVICE		connect to the first of them
  *	ib_cm_test receive GID GROUP COUNT	join, and take COUNT datagrams
  *	ib_cm_test send GID GROUP COUNT		join, and send them
  */
 #include <arpa/inet.h>
+#include <dlfcn.h>
 #include <endian.h>
 #include <errno.h>
 #include <infiniband/ib.h>
@@ -318,6 +322,76 @@ static int do_migrate(char **args)
 	return 0;
 }
 
+/* --- services --- */
+
+#define RAI_SERVICE 0x10 /* RAI_SA, which an older header has not */
+
+static void print_services(const struct rdma_addrinfo *list)
+{
+	char gid[INET6_ADDRSTRLEN];
+
+	for (const struct rdma_addrinfo *r = list; r; r = r->ai_next) {
+		const struct sockaddr_ib *sib =
+			(const struct sockaddr_ib *)r->ai_dst_addr;
+
+		inet_ntop(AF_INET6, &sib->sib_addr, gid, sizeof(gid));
+		printf("service %#llx at %s pkey %#x\n",
+		       (unsigned long long)be64toh(sib->sib_sid), gid,
+		       be16toh(sib->sib_pkey));
+	}
+}
+
+/* The two functions are younger than the library that this program was built
+ * with may be. */
+static int do_find(char **args)
+{
+	struct sockaddr_ib own = address(args[0], NULL, NULL);
+	const struct rdma_addrinfo hints = { .ai_flags = RAI_SERVICE };
+	int (*resolve_info)(struct rdma_cm_id *, const char *, const char *,
+			    const struct rdma_addrinfo *) =
+		dlsym(RTLD_DEFAULT, "rdma_resolve_addrinfo");
+	int (*query_info)(struct rdma_cm_id *, struct rdma_addrinfo **) =
+		dlsym(RTLD_DEFAULT, "rdma_query_addrinfo");
+	struct rdma_addrinfo *found;
+	struct rdma_cm_event *e;
+	struct rdma_cm_id *id;
+	int status;
+
+	if (rdma_create_id(channel, &id, NULL, RDMA_PS_IB) ||
+	    rdma_bind_addr(id, (struct sockaddr *)&own))
+		die("rdma_bind_addr");
+	if (resolve_info(id, NULL, args[1], &hints))
+		die("rdma_resolve_addrinfo");
+	e = next();
+	status = e->status;
+	rdma_ack_cm_event(e);
+	if (status == 0 && !query_info(id, &found)) {
+		print_services(found);
+		rdma_freeaddrinfo(found);
+	}
+	rdma_destroy_id(id);
+	return status != 0;
+}
+
+static int do_reach(char **args)
+{
+	const struct rdma_addrinfo hints = { .ai_flags = RAI_SERVICE };
+	struct ibv_qp_init_attr a = { .cap = { DEPTH, DEPTH, 1, 1, 0 } };
+	struct rdma_addrinfo *found;
+	struct rdma_cm_id *id;
+
+	if (rdma_getaddrinfo(NULL, args[0], &hints, &found))
+		die("rdma_getaddrinfo");
+	print_services(found);
+	if (rdma_create_ep(&id, found, NULL, &a) || rdma_connect(id, NULL))
+		die("rdma_connect");
+	printf("connected\n");
+	rdma_freeaddrinfo(found);
+	rdma_disconnect(id);
+	rdma_destroy_ep(id);
+	return 0;
+}
+
 /* --- groups --- */
 
 struct group {
@@ -417,6 +491,7 @@ int main(int argc, char **argv)
 	} modes[] = {
 		{ "listen", 4, do_listen },   { "connect", 5, do_connect },
 		{ "watch", 4, do_watch },     { "migrate", 9, do_migrate },
+		{ "find", 4, do_find },	      { "reach", 3, do_reach },
 		{ "receive", 5, do_receive }, { "send", 5, do_send },
 	};
 

@@ -310,6 +310,89 @@ static void request__by_lids(void **state)
 	assert_true(vb_gid_equal(&m.dst, &peer));
 }
 
+/* --- services --- */
+
+/* The administrator answers the question for a service with @count records. */
+static struct vb_sa_service service_answers(unsigned count, uint16_t status)
+{
+	static uint8_t table[56 + 10 * VB_SA_SERVICE_BYTES];
+	struct vb_sa_service s = { .pkey = 0xffff }, asked;
+	uint8_t mad[VB_MAD_BYTES];
+	struct ib_user_mad u;
+	struct vb_sa_hdr h;
+
+	assert_true(fake_hear(&fabric, &u, mad));
+	assert_int_equal(u.agent_id, SA_AGENT);
+	assert_true(vb_sa_hdr_get(mad, sizeof(mad), &h));
+	assert_int_equal(h.attr_id, SA_SERVICE);
+	assert_int_equal(h.method, SA_GET_TABLE);
+	assert_true(vb_sa_service_get(mad, &(struct vb_sa_hdr){ 0 }, 0,
+				      &asked) == false);
+	h.method = SA_GET_TABLE_RESP;
+	h.status = status;
+	for (unsigned i = count; i-- > 0;) {
+		s.id = 100 + i;
+		s.gid = fake_gid(PEER_GUID + i);
+		vb_sa_service_put(mad, &h, &s);
+		memcpy(table + 56 + i * VB_SA_SERVICE_BYTES, mad + 56,
+		       VB_SA_SERVICE_BYTES);
+	}
+	vb_sa_service_put(mad, &h, &s);
+	memcpy(table, mad, 56);
+	fake_say_mad(&fabric, SA_AGENT, 0, SM_LID, table,
+		     56 + count * VB_SA_SERVICE_BYTES);
+	vb_host_cm_poll(cm, now);
+	return asked;
+}
+
+static void service__by_id_and_name(void **state)
+{
+	struct vb_ipc_cm m = path_of(CALLER, IPC_CM_SERVICE), e;
+	const struct vb_gid first = fake_gid(PEER_GUID);
+	struct vb_sa_service asked;
+
+	(void)state;
+	give();
+	bind_to(CALLER, fake_gid(PORT_GUID), 0, 0);
+	m.guid = 0x1234;
+	say(&m, -1);
+	asked = service_answers(2, 0);
+	assert_int_equal(asked.id, 0x1234);
+	e = answer();
+	assert_int_equal(e.event, IPC_CM_SERVICES);
+	assert_int_equal(e.status, 0);
+	assert_int_equal(e.private_bytes, 2 * VB_IPC_CM_SERVICE_BYTES);
+	assert_int_equal(vb_load_be(e.private_data, 8), 100);
+	assert_int_equal(vb_load_be(e.private_data + 8, 2), 0xffff);
+	assert_memory_equal(e.private_data + 10, first.raw, 16);
+	assert_int_equal(vb_load_be(e.private_data + 26, 8), 101);
+	/* by name; and there is room for eight only */
+	m.private_bytes = 4;
+	memcpy(m.private_data, "name", 4);
+	say(&m, -1);
+	asked = service_answers(10, 0);
+	assert_string_equal(asked.name, "name");
+	assert_int_equal(answer().private_bytes, 8 * VB_IPC_CM_SERVICE_BYTES);
+}
+
+static void service__that_there_is_not(void **state)
+{
+	struct vb_ipc_cm m = path_of(CALLER, IPC_CM_SERVICE);
+
+	(void)state;
+	give();
+	bind_to(CALLER, fake_gid(PORT_GUID), 0, 0);
+	say(&m, -1);
+	(void)service_answers(0, 0);
+	assert_int_equal(answer().status, EINVAL);
+	say(&m, -1);
+	(void)service_answers(1, SA_NO_RECORDS);
+	assert_int_equal(answer().status, EINVAL);
+	m.place = 2;
+	say(&m, -1);
+	assert_int_equal(answer().status, EPERM);
+}
+
 /* --- alternate paths --- */
 
 static void alternate__is_in_the_req(void **state)
@@ -489,6 +572,8 @@ int main(void)
 		TEST(connect__by_lids),
 		TEST(connect__not_with_queue_pairs_of_management),
 		TEST(request__by_lids),
+		TEST(service__by_id_and_name),
+		TEST(service__that_there_is_not),
 		TEST(alternate__is_in_the_req),
 		TEST(alternate__is_of_the_programs_own_port),
 		TEST(alternate__is_offered_to_the_program),

@@ -242,6 +242,102 @@ static void route__of_the_programs_own(void **state)
 	assert_int_equal(fake.tells, 0);
 }
 
+/* --- services --- */
+
+int rdma_query_addrinfo(struct rdma_cm_id *cm_id, struct rdma_addrinfo **info);
+int rdma_resolve_addrinfo(struct rdma_cm_id *cm_id, const char *node,
+			  const char *service,
+			  const struct rdma_addrinfo *hints);
+
+static const struct rdma_addrinfo by_sa = { .ai_flags = RCM_RAI_SA };
+
+static void service__is_asked_for(void **state)
+{
+	const struct vb_ipc_cm *m = &fake.told[0];
+	struct rdma_addrinfo both = { .ai_flags = RCM_RAI_SA | RCM_RAI_DNS };
+	char longest[65] = { 0 };
+
+	(void)state;
+	id->state = RCM_BOUND;
+	assert_int_equal(rdma_resolve_addrinfo(&id->pub, NULL, "0x12", &by_sa),
+			 0);
+	assert_int_equal(m->kind, IPC_CM_SERVICE);
+	assert_int_equal(m->place, 3);
+	assert_int_equal(m->guid, 0x12);
+	assert_int_equal(m->private_bytes, 0);
+	assert_int_equal(rdma_resolve_addrinfo(&id->pub, NULL, "1", &by_sa),
+			 -1);
+	assert_int_equal(errno, EBUSY);
+	id->resolving = false;
+	assert_int_equal(rdma_resolve_addrinfo(&id->pub, NULL, "12x", &by_sa),
+			 0);
+	assert_int_equal(fake.told[1].guid, 0);
+	assert_int_equal(fake.told[1].private_bytes, 3);
+	id->resolving = false;
+	memset(longest, 'a', 64);
+	assert_int_equal(rdma_resolve_addrinfo(&id->pub, NULL, longest, &by_sa),
+			 -1);
+	assert_int_equal(errno, EINVAL);
+	assert_int_equal(rdma_resolve_addrinfo(&id->pub, "node", "1", &by_sa),
+			 -1);
+	assert_int_equal(errno, EOPNOTSUPP);
+	assert_int_equal(rdma_resolve_addrinfo(&id->pub, NULL, "1", &both), -1);
+	assert_int_equal(errno, EOPNOTSUPP);
+	id->state = RCM_NEW;
+	assert_int_equal(rdma_resolve_addrinfo(&id->pub, NULL, "1", &by_sa),
+			 -1);
+	assert_int_equal(errno, EINVAL);
+	id->state = RCM_BOUND;
+	fake_device.ib = false;
+	assert_int_equal(rdma_resolve_addrinfo(&id->pub, NULL, "1", &by_sa),
+			 -1);
+	assert_int_equal(errno, EOPNOTSUPP);
+	fake_device.ib = true;
+}
+
+static void service__becomes_a_result(void **state)
+{
+	struct vb_ipc_cm m = rcm_message(id, IPC_CM_EVENT);
+	struct vb_writer w = { m.private_data };
+	const struct sockaddr_ib *sib;
+	struct rdma_addrinfo *r;
+	struct rdma_cm_event *e;
+
+	(void)state;
+	id->state = RCM_BOUND;
+	assert_int_equal(rdma_resolve_addrinfo(&id->pub, NULL, "a", &by_sa), 0);
+	assert_int_equal(rdma_query_addrinfo(&id->pub, &r), -1);
+	m.event = IPC_CM_SERVICES;
+	for (unsigned i = 0; i < 2; i++) {
+		vb_put_be(&w, 0x1234 + i, 8);
+		vb_put_be(&w, 0x8001, 2);
+		memset(w.at, 0x40 + (int)i, 16);
+		w.at += 16;
+	}
+	m.private_bytes = 2 * VB_IPC_CM_SERVICE_BYTES;
+	rcm_event_arrived(&m);
+	e = next();
+	assert_int_equal(e->event, RCM_EVENT_ADDRINFO_RESOLVED);
+	assert_int_equal(rdma_ack_cm_event(e), 0);
+	assert_int_equal(rdma_query_addrinfo(&id->pub, &r), 0);
+	sib = (const struct sockaddr_ib *)r->ai_next->ai_dst_addr;
+	assert_int_equal(be64toh(sib->sib_sid), 0x1235);
+	assert_int_equal(sib->sib_pkey, htobe16(0x8001));
+	assert_int_equal(sib->sib_addr.sib_raw[7], 0x41);
+	assert_null(r->ai_next->ai_next);
+	rdma_freeaddrinfo(r);
+	/* no such service; the id may ask again */
+	assert_int_equal(rdma_resolve_addrinfo(&id->pub, NULL, "a", &by_sa), 0);
+	m.status = EINVAL;
+	rcm_event_arrived(&m);
+	e = next();
+	assert_int_equal(e->event, RCM_EVENT_ADDRINFO_ERROR);
+	assert_int_equal(e->status, -EINVAL);
+	assert_int_equal(rdma_ack_cm_event(e), 0);
+	assert_int_equal(rdma_resolve_addrinfo(&id->pub, NULL, "a", &by_sa), 0);
+	id->resolving = false;
+}
+
 /* --- alternate paths --- */
 
 /* Two records: the primary path, and an alternate one from the GID that the
@@ -541,6 +637,8 @@ int main(void)
 		RC(route__that_nobody_has_asked_for),
 		RC(route__is_the_queue_pairs_way),
 		RC(route__of_the_programs_own),
+		RC(service__is_asked_for),
+		RC(service__becomes_a_result),
 		RC(alternate__of_the_programs_own),
 		RC(alternate__that_the_adapter_has_not),
 		RC(alternate__is_the_queue_pairs),
