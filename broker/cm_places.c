@@ -256,7 +256,7 @@ int vb_cm_on_path(struct vb_cm_client *c, const struct vb_ipc_cm *m)
 
 /* Puts the services of the answer into the event, as many as there is room
  * for. */
-static void list_services(struct vb_ipc_cm *e, const uint8_t *mad, size_t len)
+static void pack_services(struct vb_ipc_cm *e, const uint8_t *mad, size_t len)
 {
 	struct vb_writer w = { e->private_data };
 	struct vb_sa_service s;
@@ -283,7 +283,7 @@ static void tell_services(const struct vb_cm_id *id, int error,
 	struct vb_ipc_cm e = vb_cm_id_event(id, IPC_CM_SERVICES);
 
 	if (error == 0)
-		list_services(&e, mad, len);
+		pack_services(&e, mad, len);
 	e.status = error == 0 && !e.private_bytes ? EINVAL : -error;
 	vb_cm_client_tell(id->client, &e);
 }
