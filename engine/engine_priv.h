@@ -191,7 +191,9 @@ struct vb_engine {
 	struct vb_mutex group_lock;
 
 	struct vb_mutex rx;
-	struct vb_rxq rxq; /* guarded by rx: the frames read from the link */
+	/* guarded by rx: the frames read from a link, and that link */
+	struct vb_rxq rxq;
+	const struct vb_link *rx_link;
 	/* guarded by rx: number of frames for no queue pair of this process */
 	uint64_t strays;
 	/* Memberships in multicast groups. Changed with group_lock and rx. */

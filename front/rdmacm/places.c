@@ -223,12 +223,29 @@ static void put_place(struct vb_ipc_cm *m, uint8_t place)
 		m->place = place;
 }
 
-static void follow_id(struct rcm_id *id)
+/* The alternate path's port may be another one than the id's. */
+static void follow_alternate(struct vb_ipc_cm *m, const uint8_t *was)
+{
+	uint8_t *place = &m->alternate.place;
+
+	for (unsigned i = 0; *place && i < rcm.device_count; i++) {
+		const struct rcm_device *d = &rcm.devices[i];
+
+		if (!d->ib || was[i] != *place)
+			continue;
+		*place = d->place ? d->place : no_place();
+		return;
+	}
+}
+
+static void follow_id(struct rcm_id *id, const uint8_t *was)
 {
 	uint8_t place;
 
 	if (!rcm_is_ib(id))
 		return;
+	follow_alternate(&id->path, was);
+	follow_alternate(&id->record.said, was);
 	place = id->device->place ? id->device->place : no_place();
 	put_place(&id->path, place);
 	put_place(&id->peer, place);
@@ -242,6 +259,7 @@ static void follow_id(struct rcm_id *id)
 /* Requests that the program has not read have no device yet. */
 static void follow_request(struct rcm_event *e, const uint8_t *was)
 {
+	follow_alternate(&e->m, was);
 	for (unsigned i = 0; i < rcm.device_count; i++) {
 		const struct rcm_device *d = &rcm.devices[i];
 
@@ -256,7 +274,7 @@ void rcm_places_follow(const uint8_t *was)
 {
 	for (unsigned i = 0; i < VB_COUNT(rcm.ids); i++)
 		for (struct rcm_id *id = rcm.ids[i]; id; id = id->next)
-			follow_id(id);
+			follow_id(id, was);
 	for (struct rcm_event *e = rcm.unseen; e; e = e->next_unseen)
 		follow_request(e, was);
 }
