@@ -30,7 +30,7 @@
 #define DEFAULT_PKEY 0xffff
 /* The most returned MADs that one call handles. */
 #define MOST_RETURNS 64
-/* Tries to send while the socket has no room. */
+/* The number of attempts to send while the socket has no room. */
 #define SEND_TRIES 20
 #define SEND_NAP   1000000 /* pause between tries, in nanoseconds */
 

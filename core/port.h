@@ -48,8 +48,9 @@ struct vb_port {
 	uint8_t number;
 	struct vb_link *link;
 	const struct vb_addressing *addressing;
-	/* A random number of the fabric's port that this is, which all programs
-	 * there have; 0: no port of a fabric. */
+	/* A random number that identifies a port of a fabric: all programs that
+	 * use the same port have the same number. 0: this port is in no
+	 * fabric. */
 	uint64_t place;
 	struct vb_mutex lock;
 	/* The fields below are protected by lock. */
