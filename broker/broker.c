@@ -73,8 +73,7 @@ struct broker {
 	/* the time since when the broker is idle; VB_NEVER: it is not idle */
 	vb_time idle_since;
 	vb_time accept_after; /* the time before which no session is accepted */
-	/* the time of the next check of restless slots (@restless); VB_NEVER:
-	 * no check is due */
+	/* the next check of restless slots (see below), or VB_NEVER */
 	vb_time rest_at;
 	/* the time when a claim last caused such a check */
 	vb_time rested_at;

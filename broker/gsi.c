@@ -55,7 +55,7 @@ static int watch_link(const struct vb_gsi *g, const struct vb_link *l)
 }
 
 /* Open the link of RoCEv1. It needs CAP_NET_RAW; without that capability the
- * broker goes on with RoCEv2 alone. */
+ * broker uses only RoCEv2. */
 static void open_v1(struct vb_gsi *g)
 {
 	int rc = vb_roce1_open(0, false, &g->v1);

@@ -15,7 +15,7 @@
 #define TOOL_PATIENCE VB_SEC
 #define WORD_MOST     128
 
-/* What the rules say of UDP port 4791. */
+/* What the rules say about UDP port 4791. */
 struct verdict {
 	const char *drops; /* the rule that stops packets; NULL: none */
 	/* a rule that may stop packets and that is not understood; or NULL */

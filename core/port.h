@@ -68,7 +68,7 @@ struct vb_port {
 	uint8_t mac[6];
 	struct vb_port_ib ib;
 	/* Written under lock, read without: an entry is 0 if it is unused. An
-	 * Ethernet port has VB_PKEY_ALL alone. */
+	 * Ethernet port has only VB_PKEY_ALL. */
 	_Atomic uint16_t pkeys[VB_MAX_PKEYS];
 	_Atomic uint16_t pkey_count;
 	/* LMC of an InfiniBand port; written under lock, read without */
@@ -95,7 +95,7 @@ struct vb_port_update {
 	/* the only GID of an iWARP device's port; zero on other devices */
 	struct vb_gid only;
 	/* Each address has two entries in the GID table: RoCEv1's at an even
-	 * index, and RoCEv2's behind it. False: it has RoCEv2's alone. */
+	 * index, and RoCEv2's behind it. False: it has only RoCEv2's. */
 	bool both_types;
 	/* number of `addresses`, which do not include the default GID */
 	unsigned count;

@@ -22,7 +22,7 @@ static void follow_report(void *arg, const struct vb_gid *group, bool joins)
 		vb_groups_leave(f->groups, &mgid);
 }
 
-/* Is the group @ip the host's alone (RFC 4291, 2.7)? */
+/* Must packets to the group @ip stay on this host (RFC 4291, 2.7)? */
 static bool stays_here(const struct vb_gid *ip)
 {
 	return !vb_gid_is_ipv4(ip) && (ip->raw[1] & 0x0f) <= 1;
