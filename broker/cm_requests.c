@@ -548,7 +548,7 @@ bool vb_host_cm_needs_roce(const struct vb_cm_client *client,
 	return !client->only_places && mail->bytes[0] != IPC_CM_PLACE;
 }
 
-/* The message PLACE alone has a descriptor. */
+/* Only the message PLACE has a descriptor. */
 static int take_place(struct vb_cm_client *c, const struct vb_ipc_cm *m,
 		      struct vb_mail *mail)
 {

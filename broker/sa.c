@@ -95,7 +95,7 @@ static void sa_enter(struct vb_sa *sa, struct vb_sa_request *r, unsigned place,
 
 /* A request that cannot be sent ends like one that nobody answers: at its
  * timer, since the caller does not expect the end yet. Without memory for the
- * timer the answer alone ends the request. */
+ * timer only the answer ends the request. */
 void vb_sa_ask(struct vb_sa *sa, struct vb_sa_request *r, unsigned place,
 	       const struct vb_sa_hdr *h, uint8_t mad[VB_MAD_BYTES],
 	       uint32_t timeout_ms, vb_time now)

@@ -25,8 +25,8 @@ struct sa_group {
 	unsigned place;
 	bool joined; /* the administrator has answered, and @record is valid */
 	uint64_t mask;
-	/* The new group shall be like IPoIB's broadcast group, of which the
-	 * administrator has not told yet. */
+	/* The new group shall be like IPoIB's broadcast group, and the
+	 * administrator has not yet answered about that group. */
 	bool needs_model;
 	/* what was asked for, and what the group has */
 	struct vb_sa_mcmember want, record;

@@ -195,8 +195,8 @@ enum vb_program {
 	/* one of its polls sleeps until the receive lock is free */
 	PROGRAM_AWAITS
 };
-/* A flag in the word beside enum vb_program: the program polls all the time,
- * and so serves the lanes of peers of this host, whatever its last poll
+/* A flag in the same word as enum vb_program: the program polls all the time.
+ * Such a program serves the lanes of peers of this host, whatever its last poll
  * found. */
 #define VB_PROGRAM_SPINS ((uint64_t)8)
 #define VB_PROGRAM_STATE ((uint64_t)7)

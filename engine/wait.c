@@ -375,7 +375,8 @@ static void end_link(void *arg)
 	vb_wait_ends(&e->wait, now);
 	vb_wait_leaves_link(e, vb_wait_is_back_in(&e->wait), now);
 	atomic_store(&e->watched, WATCHES_NOTHING);
-	/* The timer may have expired while @watched was still set. */
+	/* If the timer expired while @watched was still set, the engine thread
+	 * left the link to this thread, and must now take it back. */
 	if (!atomic_load(&e->back.is_set))
 		vb_engine_wake(e);
 	vb_cancel_back(cancel);

@@ -42,8 +42,8 @@
 /* If sched_yield() takes longer than this, another process has run on this
  * processor. */
 #define ALONE (4 * VB_USEC)
-/* How much later than due link packets may leave, while a program shares the
- * processor (vb_fab_next_frame()). */
+/* The longest delay of link packets after their due time, while a program
+ * shares the processor (vb_fab_next_frame()). */
 #define FC_LATE (100 * VB_USEC)
 /* how long after the last such sched_yield() this process assumes that a
  * program shares its processor */

@@ -88,8 +88,9 @@ struct vb_gw_ops {
 
 struct vb_gw;
 
-/* Make a gateway. @ib: the table of the IPoIB side's neighbours, which stays
- * the caller's and outlives the gateway; the caller passes what it is told() to
+/* Make a gateway. @ib is the table of the neighbours on the IPoIB side. The
+ * caller owns this table, and destroys it after the gateway. The table's told()
+ * function (struct vb_nbr_ops), which is the caller's, passes its arguments to
  * vb_gw_told(). NULL: no memory. */
 struct vb_gw *vb_gw_create(const struct vb_gw_ops *ops, void *arg,
 			   const struct vb_gw_config *config,
@@ -108,7 +109,8 @@ void vb_gw_from_eth(struct vb_gw *g, const uint8_t *frame, size_t len,
 		    vb_time now);
 void vb_gw_from_ib(struct vb_gw *g, unsigned type, const uint8_t *packet,
 		   size_t len, uint32_t qpn, vb_time now);
-/* The table @ib has found @ip at @hw, or, NULL, has not found it. */
+/* The table @ib has found the neighbour @ip at @hw. @hw NULL: the table has not
+ * found @ip. */
 void vb_gw_told(struct vb_gw *g, const struct vb_gid *ip,
 		const struct vb_ipoib_hw *hw);
 

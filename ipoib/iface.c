@@ -22,7 +22,7 @@ static void follow_report(void *arg, const struct vb_gid *group, bool joins)
 		vb_groups_leave(f->groups, &mgid);
 }
 
-/* Is the group @ip the host's alone (RFC 4291, 2.7)? */
+/* Must packets to the group @ip stay on this host (RFC 4291, 2.7)? */
 static bool stays_here(const struct vb_gid *ip)
 {
 	return !vb_gid_is_ipv4(ip) && (ip->raw[1] & 0x0f) <= 1;
@@ -63,8 +63,9 @@ static void send_packet(struct iface *f, uint8_t *frame, size_t len)
 			     frame, len, f->now);
 }
 
-/* A frame longer than the group's MTU is dropped, which the kernel sends only
- * if somebody has given the interface a larger one. */
+/* Sends on what the kernel has sent to the interface. A frame that is longer
+ * than the group's MTU is dropped: the kernel sends such a frame only if
+ * somebody has given the interface a larger MTU than the group's. */
 void iface_from_tun(struct iface *f)
 {
 	static uint8_t frame[IFACE_LONGEST];

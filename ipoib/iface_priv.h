@@ -9,7 +9,7 @@
 extern const struct vb_nbr_ops iface_nbr_ops;
 extern const struct vb_group_ops iface_group_ops;
 
-/* iface_resolve.c: what neighbours say of addresses. */
+/* Functions of iface_resolve.c. They take what neighbours say of addresses. */
 void iface_take_arp(struct iface *f, const uint8_t *bytes, size_t len);
 void iface_take_nd(struct iface *f, const struct vb_ip *ip);
 /* Ask the link for the address of @ip. */

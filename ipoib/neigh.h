@@ -71,7 +71,7 @@ struct vb_nbr_ops {
 	void (*release)(void *arg, struct vb_nbr *n);
 	void (*send)(void *arg, const struct vb_nbr *n, const void *packet,
 		     size_t len);
-	/* @ip has been found at @hw; or, NULL, does not answer. */
+	/* The table has found @ip at @hw. @hw NULL: @ip does not answer. */
 	void (*told)(void *arg, const struct vb_gid *ip,
 		     const struct vb_ipoib_hw *hw);
 };

@@ -62,8 +62,8 @@ void vb_cm_follow(struct vb_cm_conn *c, const struct vb_mad_path *path);
 struct vb_cm_conn *vb_cm_find_ours(struct vb_cm *cm,
 				   const struct vb_mad_path *path,
 				   uint32_t local_id);
-/* Finds a connection by our communication ID alone; resumed connections are not
- * found. */
+/* Finds a connection by this side's communication ID, whatever its path is.
+ * Resumed connections are not found. */
 struct vb_cm_conn *vb_cm_find_number(struct vb_cm *cm, uint32_t local_id);
 /* Finds a passive connection by the peer's GUID and communication ID, which
  * identify a repeated REQ. */

@@ -46,7 +46,7 @@ enum vb_umad_kind {
 	/* The command "capture" is answered by heads with bytes, for as long as
 	 * the program likes; a further UMAD_COMMAND ends it. The last head has
 	 * the result VB_UMAD_DONE and text for people. */
-	/* A head alone, on a connection that is a port. The fabric answers with
+	/* Only a head, on a connection that is a port. The fabric answers with
 	 * struct vb_verbs_port (wire/verbs_ipc.h), whose slot is 0, and sends
 	 * another one whenever the port has changed. */
 	UMAD_WATCH,

@@ -133,7 +133,7 @@ static int copy_hint(struct sockaddr *hint, socklen_t bytes,
 }
 
 /* Makes one result. @a is an address that was found; if @a is NULL, the caller
- * gave neither node nor service, and the result is made of @hints alone.
+ * gave neither node nor service, and the result is made only of @hints.
  * Returns NULL without memory, or if an address in @hints is too long. */
 static struct rdma_addrinfo *convert(const struct addrinfo *a,
 				     const struct rdma_addrinfo *hints)

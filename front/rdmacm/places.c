@@ -3,7 +3,7 @@
  * Gives the broker the adapters of InfiniBand fabrics that this process has.
  * The process connects to the fabric, which serves its user, and passes the
  * connection on; from then on the broker is the connection manager of the
- * adapter for all programs of the host. One broker alone can be that.
+ * adapter for all programs of the host. Only one broker can be the manager.
  */
 #include "front/rdmacm/rdmacm.h"
 
@@ -51,8 +51,9 @@ static int read_guid(struct rcm_device *d, const struct vb_fabric_place *place)
 	return rc;
 }
 
-/* Asks the fabric how the port is, and how it will change. The answer has come
- * when this returns, and stays unread: it is for the broker. */
+/* Asks the fabric for the state of the port, and for each later change. When
+ * this function returns, the answer has come, but nobody has read it: it is for
+ * the broker. */
 static int watch_port(int umad)
 {
 	const struct vb_umad_head watch = { .magic = VB_UMAD_MAGIC,
@@ -203,8 +204,8 @@ int rcm_places_tell(int fd)
 	return rc;
 }
 
-/* Returns a number of a place that this process has not. The broker refuses
- * what ids say of an adapter that it cannot use. */
+/* Returns the number of a place that this process does not have. The broker
+ * then refuses the requests of ids whose adapter it cannot use. */
 static uint8_t no_place(void)
 {
 	uint64_t taken = 0;

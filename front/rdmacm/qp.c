@@ -127,11 +127,12 @@ static int repeats(const struct rcm_id *id)
 	}
 }
 
-/* Fills in attributes for iWARP. rcm_iw_establish() brings an iWARP queue pair
- * to RTS when it hands over the socket, so a program's own moves to RTR and RTS
- * have an empty mask. A program that creates its queue pair itself can ask for
- * INIT even after that (`rping -c -q` does): then INIT sets the access rights
- * and no state. */
+/* Fills in attributes for iWARP. rcm_iw_establish() hands over the socket, and
+ * that brings an iWARP queue pair to RTS. So the masks for RTR and RTS are
+ * empty: a program that changes the state itself has nothing left to change. A
+ * program that creates its queue pair itself may ask for INIT even after the
+ * hand-over, as `rping -c -q` does: then the mask has the access rights, and
+ * not the state. */
 static int fill_iwarp(const struct rcm_id *id, struct ibv_qp_attr *a, int *mask)
 {
 	const enum ibv_qp_state to = a->qp_state;
