@@ -84,8 +84,7 @@ int vb_shm_map(int fd, size_t bytes, bool writable, void **at)
 	struct stat st;
 
 	if (seals < 0 || !(seals & F_SEAL_SHRINK) || fstat(fd, &st) < 0 ||
-	    st.st_size < 0 || (size_t)st.st_size < bytes ||
-	    has_huge_pages(fd))
+	    st.st_size < 0 || (size_t)st.st_size < bytes || has_huge_pages(fd))
 		return -EPROTO;
 	return map_shared(fd, bytes, writable, at);
 }
