@@ -53,7 +53,7 @@ def ipv4(address):
     return bytes(10) + b"\xff\xff" + socket.inet_aton(address)
 
 
-CM_BYTES = 416  # VB_IPC_CM_BYTES of wire/ipc_cm.h
+CM_BYTES = 448  # VB_IPC_CM_BYTES of wire/ipc_cm.h
 
 
 def say(s, kind, number=0, port=0, src=bytes(16), qpn=0, flags=0):
