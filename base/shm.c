@@ -4,9 +4,11 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <stdio.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "base/file_limit.h"
@@ -67,13 +69,22 @@ int vb_shm_share_readable(int fd, int *readable)
 	return 0;
 }
 
+/* Is the file of huge pages? Reading a page of it raises SIGBUS if the host has
+ * none left. */
+static bool has_huge_pages(int fd)
+{
+	struct statfs fs;
+
+	return fstatfs(fd, &fs) < 0 || fs.f_type == HUGETLBFS_MAGIC;
+}
+
 int vb_shm_map(int fd, size_t bytes, bool writable, void **at)
 {
 	int seals = fcntl(fd, F_GET_SEALS);
 	struct stat st;
 
 	if (seals < 0 || !(seals & F_SEAL_SHRINK) || fstat(fd, &st) < 0 ||
-	    st.st_size < 0 || (size_t)st.st_size < bytes)
+	    st.st_size < 0 || (size_t)st.st_size < bytes || has_huge_pages(fd))
 		return -EPROTO;
 	return map_shared(fd, bytes, writable, at);
 }

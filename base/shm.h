@@ -17,8 +17,8 @@ VB_MUST_CHECK int vb_shm_create(const char *name, size_t bytes, int *fd,
  * caller owns both descriptors. 0 or -errno. */
 VB_MUST_CHECK int vb_shm_share_readable(int fd, int *readable);
 /* Map memory that another program sent as @fd, which the caller still owns.
- * -EPROTO: the memory is not sealed against shrinking, or has fewer than @bytes
- * bytes; other -errno. */
+ * -EPROTO: the memory is not sealed against shrinking, is of huge pages, or has
+ * fewer than @bytes bytes; other -errno. */
 VB_MUST_CHECK int vb_shm_map(int fd, size_t bytes, bool writable, void **at);
 /* Unmap memory that one of the functions above mapped; @bytes is the length
  * that was mapped. */

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "base/apart.h"
 #include "base/clock.h"
 #include "base/fdmail.h"
 #include "base/log.h"
@@ -655,12 +656,12 @@ static void serve_until_idle(struct broker *b)
 
 	b->idle_since = now;
 	do {
-		int ready = wait_for_event(b, fds, now);
-
-		now = vb_clock_read();
-		if (ready < 0)
+		if (wait_for_event(b, fds, now) < 0)
 			memset(fds, 0, sizeof(fds));
+		now = vb_clock_read();
+		vb_apart_limit(true);
 		broker_serve_all(b, fds, now);
+		vb_apart_limit(false);
 	} while (!broker_is_over(b, now));
 }
 

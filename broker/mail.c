@@ -8,11 +8,12 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/apart.h"
 #include "base/fdmail.h"
 
 void vb_mail_close(struct vb_mail *mail)
 {
-	vb_fdmail_close(mail->fds, mail->fd_count);
+	vb_apart_close(mail->fds, mail->fd_count);
 	mail->fd_count = 0;
 }
 
@@ -25,7 +26,7 @@ int vb_mail_read(int fd, struct vb_mail *mail)
 {
 	ssize_t n;
 
-	mail->fd_count = VB_COUNT(mail->fds);
+	mail->fd_count = vb_apart_has_room() ? VB_COUNT(mail->fds) : 0;
 	n = vb_fdmail_recv(fd, mail->bytes, sizeof(mail->bytes), mail->fds,
 			   &mail->fd_count, MSG_DONTWAIT);
 	if (n < 0)

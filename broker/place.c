@@ -10,6 +10,7 @@
 
 #include <infiniband/umad.h>
 
+#include "base/apart.h"
 #include "base/fdmail.h"
 #include "base/log.h"
 #include "wire/lrh.h"
@@ -452,7 +453,7 @@ static bool read_fabric(struct vb_places *all, struct place *p)
 {
 	/* static, because the broker has only one thread */
 	static struct fabric_message m;
-	unsigned count = 1;
+	unsigned count = vb_apart_has_room();
 	int fd = -1;
 	ssize_t n = vb_fdmail_recv(p->fd, m.bytes, sizeof(m.bytes), &fd, &count,
 				   MSG_DONTWAIT);
@@ -464,8 +465,7 @@ static bool read_fabric(struct vb_places *all, struct place *p)
 			  n ? strerror((int)-n) : "its fabric has ended");
 		return false;
 	}
-	if (count)
-		close(fd);
+	vb_apart_close(&fd, count);
 	take_fabric_message(all, p, &m, (size_t)n);
 	return p->fd >= 0;
 }

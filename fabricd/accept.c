@@ -11,6 +11,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/apart.h"
 #include "base/fdmail.h"
 #include "base/log.h"
 #include "fabricd/fabricd_priv.h"
@@ -93,6 +94,9 @@ void vb_fabricd_accept(struct fd_watch *w, uint32_t events, vb_time now)
 		return;
 	if (!vb_fdmail_trusts_peer(fd, &uid) ||
 	    !vb_fabricd_take_client(
-		    f, fd, vb_fabricd_is_manager(f, peer_pid(fd)), now))
+		    f, fd, vb_fabricd_is_manager(f, peer_pid(fd)), now)) {
+		vb_apart_limit(true);
 		close(fd);
+		vb_apart_limit(false);
+	}
 }

@@ -308,7 +308,10 @@ bool vb_near_is_drained(struct vb_near *n, uint32_t key, struct vb_age *age)
 
 int vb_near_attach(struct vb_qp *qp)
 {
-	qp->priv[PRIV_NEAR] = calloc(1, sizeof(struct vb_near_qp));
+	/* It stays with the queue pair's memory: threads that process a lane
+	 * count themselves there without drive (take_drive()). */
+	if (!vb_nq(qp))
+		qp->priv[PRIV_NEAR] = calloc(1, sizeof(struct vb_near_qp));
 	if (!vb_nq(qp))
 		return -ENOMEM;
 	vb_near_req_reset(qp);
@@ -345,7 +348,8 @@ static void near_forget_peer(struct vb_near *n, struct vb_qp *qp)
 	struct vb_near_qp *nq = vb_nq(qp);
 	const size_t from = offsetof(struct vb_near_qp, life);
 
-	vb_near_unlist(n, qp);
+	if (n)
+		vb_near_unlist(n, qp);
 	vb_peer_put(nq->peer);
 	memset((char *)nq + from, 0, sizeof(*nq) - from);
 	vb_near_req_reset(qp);
@@ -353,12 +357,9 @@ static void near_forget_peer(struct vb_near *n, struct vb_qp *qp)
 
 void vb_near_detach(struct vb_near *n, struct vb_qp *qp)
 {
-	if (n) {
+	if (n)
 		vb_near_hide(n, qp);
-		near_forget_peer(n, qp);
-	}
-	free(vb_nq(qp));
-	qp->priv[PRIV_NEAR] = NULL;
+	near_forget_peer(n, qp);
 }
 
 /* Returns a random number for a connection: by chance only, an earlier

@@ -163,9 +163,11 @@ enum vb_fault vb_near_imported_pd_copy(struct vb_near *n,
  * qp->drive, unless a comment says otherwise. The first request of a queue pair
  * decides which way all its requests go until RESET; qp->way has the result.
  */
-/* Allocate the state that near/ keeps for @qp. 0 or -ENOMEM. */
+/* Allocate the state that near/ keeps for @qp, unless an earlier queue pair in
+ * the same memory has left it. 0 or -ENOMEM. */
 VB_MUST_CHECK int vb_near_attach(struct vb_qp *qp) VB_REQUIRES(qp->drive);
-/* Free what vb_near_attach() allocated. @n NULL: this process has no near/. */
+/* Clear that state, which stays, because a thread that processes a lane reads
+ * it without drive. @n NULL: this process has no near/. */
 void vb_near_detach(struct vb_near *n, struct vb_qp *qp) VB_REQUIRES(qp->drive);
 /* The engine calls this after the state of @qp has changed. @here: the
  * destination address of @qp belongs to this host. */

@@ -6,9 +6,11 @@ import ctypes
 import errno
 import os
 import select
+import signal
 import socket
 import struct
 import sys
+import tempfile
 import time
 
 CLAIM, GRANT, REFUSE, REJOIN, WELCOME, STATUS = 1, 2, 3, 4, 5, 6
@@ -51,7 +53,7 @@ def ipv4(address):
     return bytes(10) + b"\xff\xff" + socket.inet_aton(address)
 
 
-CM_BYTES = 416  # VB_IPC_CM_BYTES of wire/ipc_cm.h
+CM_BYTES = 448  # VB_IPC_CM_BYTES of wire/ipc_cm.h
 
 
 def say(s, kind, number=0, port=0, src=bytes(16), qpn=0, flags=0):
@@ -316,6 +318,120 @@ def addresses():
     return None
 
 
+def lingering():
+    """A TCP socket whose close() waits an hour for a peer that does not read."""
+    with socket.create_server(("127.0.0.1", 0)) as l:
+        c = socket.create_connection(l.getsockname())
+        reader = l.accept()[0]
+    c.setblocking(False)
+    try:
+        while True:
+            c.send(bytes(1 << 16))
+    except BlockingIOError:
+        pass
+    c.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER,
+                 struct.pack("ii", 1, 3600))
+    return c, reader
+
+
+def linger():
+    """Sockets that linger: one that the broker reads, and one that waits unread
+    in a session that the broker closes."""
+    readers, open_sessions = [], []
+    for before in ([], [bytes(20)]):
+        s = connect()
+        open_sessions.append(s)
+        c, reader = lingering()
+        readers.append(reader)
+        for m in before:
+            s.send(m)
+        try:
+            socket.send_fds(s, [bytes(20)], [c.fileno()])
+        except OSError:
+            pass  # closed already
+        c.close()
+    return others_work()
+
+
+FUSE_INIT, FUSE_LOOKUP, FUSE_GETATTR, FUSE_OPEN, FUSE_FLUSH = 26, 1, 3, 14, 25
+
+
+def fuse_attributes(node):
+    mode = 0o40755 if node == 1 else 0o100666
+    return struct.pack("<6Q10I", node, *[0] * 8, mode, 1, *[0] * 3, 4096, 0)
+
+
+def serve_fuse(fd, asks):
+    """A file system with one file, which answers all but FLUSH."""
+    answers = {
+        FUSE_INIT: lambda n: struct.pack("<4I2H2I2H8I", 7, 31, 65536, 0, 12, 10,
+                                         4096, 1, 1, *[0] * 9),
+        FUSE_LOOKUP: lambda n: struct.pack("<4Q2I", 2, 0, 100, 100, 0, 0) +
+        fuse_attributes(2),
+        FUSE_GETATTR: lambda n: struct.pack("<Q2I", 100, 0, 0) +
+        fuse_attributes(n),
+        FUSE_OPEN: lambda n: struct.pack("<Q2I", 1, 0, 0),
+    }
+    while True:
+        _, op, unique, node = struct.unpack("<2I2Q", os.read(fd, 1 << 19)[:24])
+        if op == FUSE_FLUSH:
+            os.write(asks, b"f")
+        elif op in answers:
+            b = answers[op](node)
+            os.write(fd, struct.pack("<IiQ", 16 + len(b), 0, unique) + b)
+        elif op not in (2, 36, 42):  # these have no answer
+            os.write(fd, struct.pack("<IiQ", 16, -errno.ENOSYS, unique))
+
+
+def mount_fuse(at):
+    """Mounts at @at in a mount namespace of this process. None: no FUSE."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    user = os.getuid()
+    if libc.unshare(0x10000000 | 0x20000):  # CLONE_NEWUSER | CLONE_NEWNS
+        return None
+    try:
+        with open("/proc/self/uid_map", "w", encoding="ascii") as f:
+            f.write(f"0 {user} 1")
+        with open("/proc/self/setgroups", "w", encoding="ascii") as f:
+            f.write("deny")
+        with open("/proc/self/gid_map", "w", encoding="ascii") as f:
+            f.write(f"0 {user} 1")
+        fd = os.open("/dev/fuse", os.O_RDWR)
+    except OSError:
+        return None
+    options = f"fd={fd},rootmode=40000,user_id=0,group_id=0"
+    return None if libc.mount(b"x", at.encode(), b"fuse", 6,
+                              options.encode()) else fd
+
+
+def flush():
+    """Files of a file system of this user's that never answers FLUSH: more than
+    the broker has threads for."""
+    at = tempfile.mkdtemp(dir="/dev/shm")
+    fd = mount_fuse(at)
+    if fd is None:
+        return "skip: FUSE cannot be mounted here"
+    heard, asks = os.pipe()
+    server = os.fork()
+    if not server:
+        serve_fuse(fd, asks)
+    sender = os.fork()
+    if not sender:
+        os.close(fd)  # or the file system would outlive its server
+        for _ in range(80):
+            with connect() as s:
+                f = os.open(at + "/f", os.O_RDWR)
+                socket.send_fds(s, [bytes(20)], [f])
+            # The file stays open here: closing it would wait, too.
+        signal.pause()
+    os.read(heard, 1)
+    why = others_work()
+    os.kill(server, signal.SIGKILL)
+    os.kill(sender, signal.SIGKILL)
+    os.close(fd)  # now the file system has ended, and nobody waits for it
+    return why
+
+
 def others_work():
     """While all of that is held: the tests' shell looks, and says so."""
     print("look", flush=True)
@@ -331,6 +447,9 @@ def main():
             why = globals()[name]()
         except (OSError, Refused) as e:
             why = repr(e)
+        if why and why.startswith("skip"):
+            print(why, flush=True)
+            continue
         print(f"not ok {name}: {why}" if why else f"ok {name}", flush=True)
         failed |= bool(why)
     sys.exit(failed)

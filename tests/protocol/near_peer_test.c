@@ -70,6 +70,27 @@ static void peer__is_the_one_that_is_connected(void **state)
 	}
 }
 
+/* A thread that processes a lane counts itself, and waits, while another thread
+ * destroys the queue pair. */
+static void detach__keeps_what_a_waiting_thread_uses(void **state)
+{
+	struct stage *t = stage_open(&near_sim_path, 1, NULL);
+	struct vb_near *n = near_sim_near(&t->sim, 1);
+	struct vb_qp *qp = t->pair.qp[1];
+	struct vb_near_qp *nq = vb_nq(qp);
+
+	atomic_fetch_add(&nq->awaited, 1);
+	vb_mutex_lock(&qp->drive);
+	vb_near_detach(n, qp);
+	assert_ptr_equal(vb_nq(qp), nq);
+	assert_int_equal(atomic_load(&nq->awaited), 1);
+	assert_int_equal(vb_near_attach(qp), 0);
+	vb_mutex_unlock(&qp->drive);
+	assert_ptr_equal(vb_nq(qp), nq);
+	atomic_fetch_sub(&nq->awaited, 1);
+	stage_close(t);
+}
+
 /* The port of @side does, or does not, reach the other one any more. */
 static void follow(struct stage *t, unsigned side, bool reaches)
 {
@@ -334,6 +355,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(peer__is_the_one_that_is_connected),
+		cmocka_unit_test(detach__keeps_what_a_waiting_thread_uses),
 		cmocka_unit_test(follow__a_port_that_reaches_nobody),
 		cmocka_unit_test(follow__a_request_that_is_on_the_lane),
 		cmocka_unit_test(follow__a_partition_that_it_leaves),

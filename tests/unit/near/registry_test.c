@@ -225,6 +225,21 @@ static void map__only_what_cannot_shrink(void **state)
 	assert_int_equal(vb_registry_map(t->fd, SLOT, &y), -EPROTO);
 }
 
+/* A page of such a file is missing where the host has none left: SIGBUS. */
+static void map__no_huge_pages(void **state)
+{
+	const size_t bytes = (size_t)4 << 20;
+	int fd = memfd_create("huge", MFD_CLOEXEC | MFD_ALLOW_SEALING |
+					      MFD_HUGETLB);
+	void *at;
+
+	if (fd < 0 || ftruncate(fd, (off_t)bytes) < 0)
+		skip();
+	assert_int_equal(fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK), 0);
+	assert_int_equal(vb_shm_map(fd, bytes, false, &at), -EPROTO);
+	close(fd);
+}
+
 static void map__readers_cannot_write(void **state)
 {
 	struct registries *t = *state;
@@ -310,6 +325,7 @@ int main(void)
 		TEST(open__permits_until_the_owner_ends),
 		TEST(view__follows_the_queue_pair),
 		TEST(map__only_what_cannot_shrink),
+		TEST(map__no_huge_pages),
 		TEST(map__readers_cannot_write),
 		TEST(alive__until_killed),
 		TEST(alive__until_it_says_so),
