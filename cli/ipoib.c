@@ -15,8 +15,8 @@
 #include "engine/fabric_places.h"
 
 #define PROGRAM "verbena-ipoib"
-/* the program's name, 8 words of options, and NULL */
-#define WORDS 10
+/* the program's name, 10 words of options, and NULL */
+#define WORDS 12
 
 /* Where the program is, relative to this command's directory. */
 static const char *const ipoib_places[] = {
@@ -27,7 +27,7 @@ static const char *const ipoib_places[] = {
 
 struct ipoib_wish {
 	bool ethernet;
-	const char *name, *pkey, *network;
+	const char *name, *pkey, *network, *mode;
 	bool daemon;
 };
 
@@ -74,6 +74,10 @@ static int fill_words(const char **words, const struct ipoib_wish *w)
 	if (w->pkey) {
 		words[n++] = "--pkey";
 		words[n++] = w->pkey;
+	}
+	if (w->mode) {
+		words[n++] = "--mode";
+		words[n++] = w->mode;
 	}
 	if (w->daemon)
 		words[n++] = "--daemon";
@@ -124,6 +128,10 @@ static int ipoib_check(const char *command, const struct ipoib_wish *w)
 	if (w->network && !is_number(w->network, 0))
 		return vb_cli_refuse_value(command, "network", w->network,
 					   "a number from 0 to 65535");
+	if (w->mode && strcmp(w->mode, "datagram") != 0 &&
+	    strcmp(w->mode, "connected") != 0)
+		return vb_cli_refuse_value(command, "mode", w->mode,
+					   "datagram or connected");
 	return 0;
 }
 
@@ -143,6 +151,8 @@ static int make_interface(int argc, char **argv, bool ethernet)
 			w.daemon = true;
 		else if (o == 'w')
 			w.network = optarg;
+		else if (o == 'm')
+			w.mode = optarg;
 		else if (o != 'd' || !vb_cli_add_device(&devices, optarg))
 			return EXIT_USAGE;
 	}

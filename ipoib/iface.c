@@ -11,6 +11,13 @@
 
 /* --- from the host --- */
 
+/* A packet for which the host has no room is lost, as on any link. */
+static void give_to_host(const struct iface *f, const uint8_t *packet, size_t len)
+{
+	if (write(f->tun.fd, packet, len) < 0 && errno == EIO)
+		vb_log(LOG_DEBUG, "%s: the interface is down", f->tun.name);
+}
+
 static void follow_report(void *arg, const struct vb_gid *group, bool joins)
 {
 	struct iface *f = arg;
@@ -34,6 +41,8 @@ static void send_to_groups(struct iface *f, const struct vb_ip *ip,
 	struct vb_gid all = vb_ip_broadcast();
 	struct vb_gid mgid = vb_ip_mgid(&ip->dst, f->pkey);
 
+	if (len > f->longest)
+		return;
 	if (vb_ip_nets_broadcast(&f->tun.nets, &ip->dst))
 		mgid = vb_ip_mgid(&all, f->pkey);
 	else if (stays_here(&ip->dst))
@@ -41,6 +50,33 @@ static void send_to_groups(struct iface *f, const struct vb_ip *ip,
 	if (ip->kind == IP_REPORT)
 		vb_ip_report_read(ip, follow_report, f);
 	vb_groups_send(f->groups, &mgid, frame, len, f->now);
+}
+
+/* Tell the host that sent the packet in @frame to send at most @most bytes,
+ * which count the header, as a frame. */
+static void tell_too_long(const struct iface *f, const uint8_t *frame,
+			  size_t len, unsigned most)
+{
+	uint8_t bytes[VB_TOO_LONG_BYTES];
+	size_t n = vb_ip_too_long(bytes, frame + VB_IPOIB_HEADER,
+				  len - VB_IPOIB_HEADER,
+				  most - VB_IPOIB_HEADER);
+
+	if (n)
+		give_to_host(f, bytes, n);
+}
+
+void iface_send_to(struct iface *f, const struct vb_ipoib_hw *hw,
+		   struct ibv_ah *ah, const void *frame, size_t len)
+{
+	unsigned most;
+	enum vb_conn_way way = ipoib_cm_send(&f->cm, hw, frame, len, f->longest,
+					     f->now, &most);
+
+	if (way == CONN_DATAGRAM)
+		ipoib_port_send(&f->port, ah, hw->qpn, frame, len);
+	else if (way == CONN_TOO_LONG)
+		tell_too_long(f, frame, len, most);
 }
 
 /* Send an IP packet, before which @frame has room for the header. The kernel's
@@ -63,41 +99,36 @@ static void send_packet(struct iface *f, uint8_t *frame, size_t len)
 			     frame, len, f->now);
 }
 
-/* A frame longer than the group's MTU is dropped, which the kernel sends only
- * if somebody has given the interface a larger one. */
+bool iface_has_room(const struct iface *f)
+{
+	return ipoib_port_has_room(&f->port) &&
+	       ipoib_cm_has_room(&f->cm, f->now);
+}
+
+/* An Ethernet frame longer than the group's MTU is dropped, which the kernel
+ * sends only if somebody has given the interface a larger one. */
 void iface_from_tun(struct iface *f)
 {
-	uint8_t frame[PORT_LONGEST];
-
-	for (unsigned i = 0; i < IFACE_BATCH && ipoib_port_has_room(&f->port);
-	     i++) {
-		ssize_t n = read(f->tun.fd, frame + VB_IPOIB_HEADER,
-				 sizeof(frame) - VB_IPOIB_HEADER);
+	for (unsigned i = 0; i < IFACE_BATCH && iface_has_room(f); i++) {
+		ssize_t n = read(f->tun.fd, f->frame + VB_IPOIB_HEADER,
+				 sizeof(f->frame) - VB_IPOIB_HEADER);
 		size_t len = (size_t)n + VB_IPOIB_HEADER;
 
 		if (n <= 0)
 			break;
-		if (len > f->longest)
-			continue;
-		if (f->macs)
-			iface_eth_send(f, frame, len);
-		else
-			send_packet(f, frame, len);
+		if (!f->macs)
+			send_packet(f, f->frame, len);
+		else if (len <= f->longest)
+			iface_eth_send(f, f->frame, len);
 	}
 	ipoib_port_flush(&f->port);
 }
 
 /* --- from the fabric --- */
 
-/* A packet for which the host has no room is lost, as on any link. */
-static void give_to_host(struct iface *f, const uint8_t *packet, size_t len)
-{
-	if (write(f->tun.fd, packet, len) < 0 && errno == EIO)
-		vb_log(LOG_DEBUG, "%s: the interface is down", f->tun.name);
-}
-
-static void take_ip(struct iface *f, const struct ibv_wc *wc,
-		    const uint8_t *packet, size_t len)
+/* @qpn: the queue pair from which the sender's datagrams come. */
+static void take_ip(struct iface *f, uint32_t qpn, const uint8_t *packet,
+		    size_t len)
 {
 	struct vb_ip ip;
 
@@ -107,7 +138,7 @@ static void take_ip(struct iface *f, const struct ibv_wc *wc,
 		iface_take_nd(f, &ip);
 		return;
 	}
-	vb_nbrs_heard(f->nbrs, &ip.src, wc->src_qp, f->now);
+	vb_nbrs_heard(f->nbrs, &ip.src, qpn, f->now);
 	give_to_host(f, packet, len);
 }
 
@@ -118,37 +149,51 @@ static bool is_own(const struct iface *f, const struct ibv_wc *wc)
 	return wc->src_qp == f->port.qp->qp_num && wc->slid == f->port.lid;
 }
 
-static void take_frame(void *arg, const struct ibv_wc *wc, const uint8_t *frame,
-		       size_t len)
+static void take_packet(void *arg, uint32_t qpn, const uint8_t *frame,
+			size_t len)
+{
+	unsigned type = vb_ipoib_header_get(frame, len);
+	struct iface *f = arg;
+
+	if (!f->groups)
+		return;
+	if (type == IPOIB_ARP)
+		iface_take_arp(f, frame + VB_IPOIB_HEADER,
+			       len - VB_IPOIB_HEADER);
+	else if (type == IPOIB_IPV4 || type == IPOIB_IPV6)
+		take_ip(f, qpn, frame + VB_IPOIB_HEADER, len - VB_IPOIB_HEADER);
+}
+
+static void take_datagram(void *arg, const struct ibv_wc *wc,
+			  const uint8_t *frame, size_t len)
 {
 	unsigned type = vb_ipoib_header_get(frame, len);
 	struct iface *f = arg;
 
 	if (is_own(f, wc) || !f->groups)
 		return;
-	frame += VB_IPOIB_HEADER;
-	len -= VB_IPOIB_HEADER;
-	if (f->macs) {
-		if (iface_eth_take(f, wc, type, frame, len))
-			give_to_host(f, frame, len);
-	} else if (type == IPOIB_ARP) {
-		iface_take_arp(f, frame, len);
-	} else if (type == IPOIB_IPV4 || type == IPOIB_IPV6) {
-		take_ip(f, wc, frame, len);
-	}
+	if (!f->macs)
+		take_packet(f, wc->src_qp, frame, len);
+	else if (iface_eth_take(f, wc, type, frame + VB_IPOIB_HEADER,
+				len - VB_IPOIB_HEADER))
+		give_to_host(f, frame + VB_IPOIB_HEADER, len - VB_IPOIB_HEADER);
 }
 
 /* The channel is armed first, so that what comes later makes an event. */
 bool iface_from_fabric(struct iface *f)
 {
+	unsigned frames = 0;
 	int n;
 
 	ipoib_port_arm(&f->port);
-	n = ipoib_port_poll(&f->port, take_frame, f);
+	ipoib_cm_arm(&f->cm);
+	n = ipoib_port_poll(&f->port, take_datagram, f);
 	if (n < 0)
 		f->failure = "the fabric has ended";
+	else if (f->cm.channel)
+		frames = ipoib_cm_poll(&f->cm, take_packet, f, f->now);
 	ipoib_port_flush(&f->port);
-	return n >= PORT_RECVS;
+	return n >= PORT_RECVS || frames >= CM_RECVS;
 }
 
 /* --- answers, addresses, events --- */
@@ -165,6 +210,12 @@ void iface_from_sa(struct iface *f)
 			vb_groups_answer(f->groups, (uint32_t)a.tid,
 					 a.good ? &a.group : NULL, f->now);
 	}
+	ipoib_port_flush(&f->port);
+}
+
+void iface_from_cm(struct iface *f)
+{
+	ipoib_cm_events(&f->cm, f->now);
 	ipoib_port_flush(&f->port);
 }
 
@@ -252,6 +303,7 @@ static void follow_port(struct iface *f)
 			  f->port.pkey_index < 0)) {
 		vb_groups_destroy(f->groups);
 		f->groups = NULL;
+		ipoib_cm_hush(&f->cm);
 	}
 	if (fit && !f->groups)
 		begin_groups(f);
@@ -268,7 +320,9 @@ static void follow_begin(struct iface *f)
 	if (!all)
 		return;
 	f->longest = vb_sa_mtu_bytes(all->mtu);
-	mtu = f->longest - VB_IPOIB_HEADER;
+	mtu = (ipoib_cm_listen(&f->cm, f->pkey, f->now) ? VB_CONN_LONGEST
+							: f->longest) -
+	      VB_IPOIB_HEADER;
 	if (f->macs)
 		mtu = iface_eth_mtu(mtu);
 	if (mtu != f->mtu && iface_bring_up(f, mtu))
@@ -285,6 +339,8 @@ static void follow_begin(struct iface *f)
 
 vb_time iface_tick(struct iface *f)
 {
+	vb_time due;
+
 	if (f->news && !f->failure)
 		follow_port(f);
 	if (f->groups)
@@ -292,7 +348,8 @@ vb_time iface_tick(struct iface *f)
 	vb_nbrs_tick(f->nbrs, f->now);
 	if (f->begun && f->groups && !f->failure)
 		follow_begin(f);
+	due = ipoib_cm_tick(&f->cm, f->now);
 	ipoib_port_flush(&f->port);
-	return VB_MIN(vb_nbrs_next(f->nbrs),
-		      f->groups ? vb_groups_next(f->groups) : VB_NEVER);
+	due = VB_MIN(due, vb_nbrs_next(f->nbrs));
+	return VB_MIN(due, f->groups ? vb_groups_next(f->groups) : VB_NEVER);
 }

@@ -5,6 +5,7 @@
 #ifndef IPOIB_IFACE_H
 #define IPOIB_IFACE_H
 
+#include "ipoib/cm.h"
 #include "ipoib/lookup.h"
 #include "ipoib/mac.h"
 #include "ipoib/port.h"
@@ -17,6 +18,8 @@
 struct iface {
 	struct tun tun;
 	struct ipoib_port port;
+	struct ipoib_cm cm;
+	bool connected; /* connected mode is wanted */
 	struct lookup lookup;
 	struct routes routes;
 	struct vb_nbrs *nbrs;
@@ -28,13 +31,14 @@ struct iface {
 	const struct vb_ip_net *wanted; /* the addresses to add */
 	unsigned wanted_count;
 	unsigned mtu;	  /* of the interface; 0: it is not up yet */
-	unsigned longest; /* the broadcast group's MTU: of a whole frame */
+	unsigned longest; /* the broadcast group's MTU: of a whole datagram */
 	bool news;	  /* the port may have changed */
 	/* The broadcast group was joined, which is to be followed by an
 	 * announcement. */
 	bool begun;
 	/* Why the interface cannot go on: a sentence; NULL: it can. */
 	const char *failure;
+	uint8_t frame[VB_CONN_LONGEST]; /* what is read from the TUN */
 	vb_time now;		  /* the time of what is being done */
 	struct vb_gid groups_gid; /* the GID with which @groups began */
 };
@@ -48,8 +52,11 @@ void iface_close(struct iface *f);
 /* Each function takes what waits at its source, at the time f->now. */
 void iface_from_tun(struct iface *f);
 void iface_from_sa(struct iface *f);
+void iface_from_cm(struct iface *f);
 void iface_from_netlink(struct iface *f);
 void iface_from_events(struct iface *f);
+/* Is there room for what the TUN has? */
+bool iface_has_room(const struct iface *f);
 /* Take what waits from the fabric. True: more waits, for which no event will
  * come. */
 bool iface_from_fabric(struct iface *f);

@@ -31,11 +31,12 @@ struct options {
 	int network; /* number of the Ethernet network; -1: IPoIB */
 	uint16_t pkey;
 	bool daemon;
+	bool connected;
 	struct vb_ip_net addresses[VB_IP_NETS];
 	unsigned count;
 };
 
-enum source { TUN, CHANNEL, EVENTS, SA, NETLINK, STOP, SOURCES };
+enum source { TUN, CHANNEL, EVENTS, SA, CM, NETLINK, STOP, SOURCES };
 
 /* --- options --- */
 
@@ -46,7 +47,8 @@ static int usage(void)
 {
 	fprintf(stderr,
 		"usage: verbena-ipoib [--ethernet NETWORK] [--name NAME] "
-		"[--pkey 0xPKEY]\n\t[--daemon] [ADDRESS/LENGTH]...\n"
+		"[--pkey 0xPKEY]\n\t[--mode datagram|connected] [--daemon] "
+		"[ADDRESS/LENGTH]...\n"
 		"It is started by verbena ipoib and verbena eoib.\n");
 	return USAGE;
 }
@@ -71,6 +73,13 @@ static bool parse_network(const char *text, int *network)
 	return end != text && !*end && v <= 0xffff;
 }
 
+/* Read the mode, by the words of Linux's file `mode`. */
+static bool parse_mode(const char *text, bool *connected)
+{
+	*connected = strcmp(text, "connected") == 0;
+	return *connected || strcmp(text, "datagram") == 0;
+}
+
 static bool parse_addresses(int argc, char **argv, struct options *o)
 {
 	for (int i = optind; i < argc; i++) {
@@ -93,6 +102,7 @@ static bool parse_options(int argc, char **argv, struct options *o)
 		{ "ethernet", required_argument, NULL, 'e' },
 		{ "name", required_argument, NULL, 'n' },
 		{ "pkey", required_argument, NULL, 'p' },
+		{ "mode", required_argument, NULL, 'm' },
 		{ "daemon", no_argument, NULL, 'd' },
 		{ 0 },
 	};
@@ -105,9 +115,13 @@ static bool parse_options(int argc, char **argv, struct options *o)
 			o->daemon = true;
 		else if (c == 'e' && parse_network(optarg, &o->network))
 			continue;
+		else if (c == 'm' && parse_mode(optarg, &o->connected))
+			continue;
 		else if (c != 'p' || !parse_pkey(optarg, &o->pkey))
 			return false;
 	}
+	if (o->connected && o->network >= 0)
+		return false;
 	return !o->name || (o->name[0] && strlen(o->name) < IFNAMSIZ);
 }
 
@@ -197,10 +211,11 @@ static unsigned fill_polls(const struct iface *f, int stop,
 			   struct pollfd fds[SOURCES + LOOKUP_FDS])
 {
 	const int list[SOURCES] = {
-		[TUN] = ipoib_port_has_room(&f->port) ? f->tun.fd : -1,
+		[TUN] = iface_has_room(f) ? f->tun.fd : -1,
 		[CHANNEL] = f->port.channel->fd,
 		[EVENTS] = f->port.context->async_fd,
 		[SA] = f->port.umad,
+		[CM] = f->cm.channel ? f->cm.channel->fd : -1,
 		[NETLINK] = f->tun.netlink,
 		[STOP] = stop,
 	};
@@ -217,6 +232,8 @@ static void serve_sources(struct iface *f, const struct pollfd *fds,
 		iface_from_events(f);
 	if (fds[SA].revents)
 		iface_from_sa(f);
+	if (fds[CM].revents)
+		iface_from_cm(f);
 	if (fds[NETLINK].revents)
 		iface_from_netlink(f);
 	if (fds[CHANNEL].revents || *more)
@@ -325,6 +342,7 @@ int main(int argc, char **argv)
 	stop = open_stop_signals();
 	f.pkey = o.pkey;
 	f.network = o.network;
+	f.connected = o.connected;
 	f.wanted = o.addresses;
 	f.wanted_count = o.count;
 	rc = iface_open(&f, name, &what);

@@ -25,10 +25,18 @@ void vb_ipoib_header_put(uint8_t bytes[VB_IPOIB_HEADER],
 /* Returns the type in the header of @len bytes, 0 if they are too few. */
 unsigned vb_ipoib_header_get(const uint8_t *bytes, size_t len);
 
+/* What else than datagrams the owner of a link-layer address takes (RFC 4755,
+ * 3.1). */
+enum vb_ipoib_hw_flag {
+	IPOIB_HW_RC = 0x80, /* reliable connections */
+	IPOIB_HW_UC = 0x40, /* unreliable ones, which Verbena does not make */
+};
+
 /* A link-layer address: a queue pair of datagrams, at a port. */
 struct vb_ipoib_hw {
 	uint32_t qpn;
 	struct vb_gid gid;
+	uint8_t flags; /* bits of enum vb_ipoib_hw_flag */
 };
 
 /* What an IP packet is to IPoIB. */
@@ -51,6 +59,17 @@ struct vb_ip {
 /* Parse an IP packet of @len bytes. False: it is no IPv4 or IPv6 packet, or
  * shorter than it says. An ICMPv6 message with a wrong checksum is IP_PLAIN. */
 bool vb_ip_get(const uint8_t *packet, size_t len, struct vb_ip *ip);
+
+/* An IP header, the head of an ICMP message, and the most that it quotes */
+#define VB_TOO_LONG_BYTES (40 + 8 + 1232)
+
+/* Write the whole ICMP packet that tells the sender of @packet, which has @len
+ * bytes, to send at most @mtu bytes: "fragmentation needed" (RFC 1191), or
+ * "packet too big" (RFC 4443, 3.2). It comes from the destination of @packet,
+ * since a host drops what seems to come from itself. Returns its length; 0:
+ * such a packet has no answer, as a group's, or another ICMP error. */
+size_t vb_ip_too_long(uint8_t bytes[VB_TOO_LONG_BYTES], const uint8_t *packet,
+		      size_t len, unsigned mtu);
 
 /* --- ARP (RFC 4391, 9.1) --- */
 
