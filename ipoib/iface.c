@@ -337,6 +337,15 @@ static void follow_begin(struct iface *f)
 	iface_announce(f);
 }
 
+/* When to try again to let neighbours call; VB_NEVER: they can, or need not. */
+static vb_time next_listen(const struct iface *f)
+{
+	return f->cm.channel && !f->cm.listener && f->groups &&
+			       vb_groups_broadcast(f->groups)
+		       ? f->cm.retry
+		       : VB_NEVER;
+}
+
 vb_time iface_tick(struct iface *f)
 {
 	vb_time due;
@@ -346,10 +355,11 @@ vb_time iface_tick(struct iface *f)
 	if (f->groups)
 		vb_groups_tick(f->groups, f->now);
 	vb_nbrs_tick(f->nbrs, f->now);
-	if (f->begun && f->groups && !f->failure)
+	if ((f->begun || next_listen(f) <= f->now) && f->groups && !f->failure)
 		follow_begin(f);
 	due = ipoib_cm_tick(&f->cm, f->now);
 	ipoib_port_flush(&f->port);
 	due = VB_MIN(due, vb_nbrs_next(f->nbrs));
+	due = VB_MIN(due, next_listen(f));
 	return VB_MIN(due, f->groups ? vb_groups_next(f->groups) : VB_NEVER);
 }
