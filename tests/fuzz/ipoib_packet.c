@@ -12,6 +12,7 @@
 static void same_hw(const struct vb_ipoib_hw *a, const struct vb_ipoib_hw *b)
 {
 	MUST(a->qpn == b->qpn && a->qpn <= 0xffffff);
+	MUST(a->flags == b->flags);
 	MUST(vb_gid_equal(&a->gid, &b->gid));
 }
 
@@ -60,11 +61,26 @@ static void check_group(void *arg, const struct vb_gid *group, bool joins)
 	++*(unsigned *)arg;
 }
 
+static void fuzz_too_long(const uint8_t *bytes, size_t len)
+{
+	uint8_t answer[VB_TOO_LONG_BYTES];
+	size_t n = vb_ip_too_long(answer, bytes, len, 2044);
+	struct vb_ip asked, ip;
+
+	if (n == 0)
+		return;
+	MUST(n <= sizeof(answer) && vb_ip_get(answer, n, &ip));
+	MUST(vb_ip_get(bytes, len, &asked) && ip.type == asked.type);
+	MUST(vb_gid_equal(&ip.src, &asked.dst));
+	MUST(vb_gid_equal(&ip.dst, &asked.src));
+}
+
 static void fuzz_ip(const uint8_t *bytes, size_t len)
 {
 	unsigned groups = 0;
 	struct vb_ip ip;
 
+	fuzz_too_long(bytes, len);
 	if (!vb_ip_get(bytes, len, &ip))
 		return;
 	if (ip.kind != IP_PLAIN)
