@@ -199,7 +199,7 @@ struct cm_said {
 	unsigned mtu;
 };
 
-static int take_answer(struct cm_line *l, const struct cm_said *said)
+static int take_rep(struct cm_line *l, const struct cm_said *said)
 {
 	int rc = said->valid ? ready_line(l) : -EPROTO;
 
@@ -220,7 +220,7 @@ static int step(struct cm_line *l, enum rdma_cm_event_type event,
 	case RDMA_CM_EVENT_ROUTE_RESOLVED:
 		return ask_peer(l);
 	case RDMA_CM_EVENT_CONNECT_RESPONSE:
-		return take_answer(l, said);
+		return take_rep(l, said);
 	case RDMA_CM_EVENT_ESTABLISHED:
 	case RDMA_CM_EVENT_TIMEWAIT_EXIT:
 		return 0;
