@@ -33,7 +33,9 @@ struct line {
 	unsigned from, to;
 	uint32_t query, from_qpn, to_qpn;
 	bool at_from, at_to;
-	int place; /* in the table of @to */
+	bool answered; /* @from has heard the REP */
+	bool mute;     /* @from never hears that @to has ended it */
+	int place;     /* in the table of @to */
 };
 
 struct event {
@@ -41,6 +43,7 @@ struct event {
 	struct line *line;
 	vb_time at; /* 0: a free place */
 	bool to_caller;
+	size_t len; /* of a FRAME */
 };
 
 struct host {
@@ -60,6 +63,7 @@ struct run {
 	struct host hosts[HOSTS];
 	struct event events[EVENTS];
 	struct line lines[LINES];
+	/* @long_ones: long frames that arrived, by sender and receiver */
 	unsigned line_count, long_ones[HOSTS][HOSTS];
 	uint32_t next_qpn;
 };
@@ -72,22 +76,24 @@ static uint32_t draw(struct run *r, uint32_t below)
 	return (uint32_t)(r->seed >> 32) % below;
 }
 
-static void schedule(struct run *r, enum what what, struct line *l,
-		     bool to_caller, vb_time after)
+static struct event *schedule(struct run *r, enum what what, struct line *l,
+			      bool to_caller, vb_time after)
 {
 	unsigned i = 0;
 
 	while (i < EVENTS && r->events[i].at)
 		i++;
 	MUST(i < EVENTS);
-	r->events[i] = (struct event){ what, l, r->now + after, to_caller };
+	r->events[i] = (struct event){ what, l, r->now + after, to_caller, 0 };
+	return &r->events[i];
 }
 
 /* A message takes up to 30 ms, and may be lost. */
 static void post(struct run *r, enum what what, struct line *l, bool to_caller)
 {
 	if (!r->chaos || draw(r, 10))
-		schedule(r, what, l, to_caller, draw(r, 30) * VB_MSEC + 1);
+		(void)schedule(r, what, l, to_caller,
+			       draw(r, 30) * VB_MSEC + 1);
 }
 
 /* --- what the tables want done --- */
@@ -106,7 +112,8 @@ static bool on_call(void *arg, struct vb_conn *c)
 			    .query = c->query,
 			    .from_qpn = h->qpn,
 			    .to_qpn = c->peer.qpn,
-			    .at_from = true };
+			    .at_from = true,
+			    .mute = r->chaos && draw(r, 2) };
 	c->handle = l;
 	post(r, REQ, l, false);
 	return true;
@@ -118,9 +125,10 @@ static bool on_send(void *arg, const struct vb_conn *c, const void *bytes,
 	struct host *h = arg;
 	struct line *l = c->handle;
 
-	MUST(l->at_from && len <= c->mtu && c->under_way < VB_CONN_DEPTH);
-	schedule(h->run, FRAME, l, false, draw(h->run, 5) * VB_MSEC + 1);
-	h->run->long_ones[h->number][l->to] += len > DATAGRAM;
+	MUST(l->at_from && l->answered);
+	MUST(len <= c->mtu && c->under_way < VB_CONN_DEPTH);
+	schedule(h->run, FRAME, l, false, draw(h->run, 5) * VB_MSEC + 1)->len =
+		len;
 	return true;
 }
 
@@ -141,7 +149,8 @@ static void on_caller_end(void *arg, void *handle)
 
 	MUST(l->at_to);
 	l->at_to = false;
-	post(h->run, BYE, l, true);
+	if (!l->mute)
+		post(h->run, BYE, l, true);
 }
 
 static const struct vb_conn_ops ops = {
@@ -212,14 +221,19 @@ static void on_req(struct run *r, struct host *h, struct line *l)
 	post(r, l->at_to ? REP : FAIL, l, true);
 }
 
-/* A frame for a queue pair that is gone ends the sender's after some tries. */
-static void on_frame(struct run *r, struct host *h, struct line *l)
+/* A frame for a queue pair that is gone ends the sender's after some tries,
+ * unless a receiver without buffers had asked the sender to wait. */
+static void on_frame(struct run *r, struct host *h, const struct event *e)
 {
+	struct line *l = e->line;
+
 	if (l->at_to) {
 		vb_callers_heard(h->callers, l->place, r->now);
-		schedule(r, DONE, l, true, draw(r, 5) * VB_MSEC + 1);
-	} else {
-		schedule(r, FAIL, l, true, VB_SEC + draw(r, 3000) * VB_MSEC);
+		r->long_ones[l->from][l->to] += e->len > DATAGRAM;
+		(void)schedule(r, DONE, l, true, draw(r, 5) * VB_MSEC + 1);
+	} else if (!l->mute) {
+		(void)schedule(r, FAIL, l, true,
+			       VB_SEC + draw(r, 3000) * VB_MSEC);
 	}
 }
 
@@ -230,7 +244,7 @@ static void to_callee(struct run *r, const struct event *e)
 	if (e->what == REQ)
 		on_req(r, h, e->line);
 	else if (e->what == FRAME)
-		on_frame(r, h, e->line);
+		on_frame(r, h, e);
 	else if (e->line->at_to)
 		vb_callers_remove(h->callers, e->line->place);
 }
@@ -239,8 +253,10 @@ static void to_caller(struct run *r, const struct event *e)
 {
 	struct host *h = &r->hosts[e->line->from];
 
-	if (!e->line->at_from)
+	/* The process that has called is another one now. */
+	if (e->line->from_qpn != h->qpn)
 		return;
+	e->line->answered |= e->what == REP;
 	if (e->what == REP)
 		vb_conns_up(h->conns, e->line->query, VB_CONN_LONGEST, r->now);
 	else if (e->what == DONE)
