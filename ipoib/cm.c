@@ -406,11 +406,12 @@ bool ipoib_cm_listen(struct ipoib_cm *cm, uint16_t pkey, vb_time now)
 	cm->gid = cm->port->gid;
 	cm->pkey = pkey;
 	rc = begin_to_listen(cm);
-	if (rc)
+	if (rc && rc != cm->refused)
 		vb_log(LOG_WARN,
 		       "no connected mode: the connection manager does not "
 		       "listen at the adapter: %s; datagrams until it does",
 		       strerror(rc));
+	cm->refused = rc;
 	cm->retry = rc ? now + CM_RETRY : 0;
 	return rc == 0;
 }

@@ -48,6 +48,7 @@ struct ipoib_cm {
 	struct vb_conns *conns;
 	struct vb_callers *callers;
 	vb_time retry; /* when to try again to listen */
+	int refused;   /* the errno of the last try; 0: there was none */
 	vb_time now;   /* the time of what is being done */
 };
 

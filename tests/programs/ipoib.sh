@@ -139,16 +139,17 @@ fi
 
 # --- multicast ---
 # A program on host b is a member, one on host a sends until it is heard.
-multicast() { # FAMILY GROUP MGID
+multicast() { # FAMILY GROUP MGID [BYTES]
 	become b python3 "$here/ipoib_multicast.py" receive "$1" "$2" ib0 \
 		>"$work/heard" 2>&1 &
 	local receiver=$!
 	within 10 grep -q member "$work/heard" || return
 	within 10 seen "MGID.*$3\$" groups || return
-	on a timeout 30 python3 "$here/ipoib_multicast.py" send "$1" "$2" ib0 &
+	on a timeout 30 python3 "$here/ipoib_multicast.py" send "$1" "$2" ib0 \
+		"${4:-5}" &
 	wait $receiver || return
 	wait $!
-	grep -q 'heard' "$work/heard"
+	grep -q "heard ${4:-5} bytes hello" "$work/heard"
 }
 check "a group of IPv4" multicast 4 239.255.1.2 ff12:401b:ffff::fff:102
 check "a group of IPv6" multicast 6 ff05::1234 ff12:601b:ffff::1234
@@ -286,6 +287,13 @@ check "connected: a group of IPv6" multicast 6 ff05::1235 \
 	ff12:601b:ffff::1235
 check "connected: a packet to a group that no datagram takes is lost" \
 	seen '100% packet loss' on a ping -b -c 1 -W 1 -s 5000 10.9.0.255
+on a ip route add 224.0.0.0/4 dev ib0 mtu 2044
+on a ip -6 route replace multicast ff00::/8 dev ib0 table local metric 256 \
+	mtu 2044
+check "connected: a long packet to a group, where a route says its MTU" \
+	multicast 4 239.255.1.4 ff12:401b:ffff::fff:104 9000
+check "connected: by IPv6, too" multicast 6 ff05::1236 \
+	ff12:601b:ffff::1236 9000
 {
 	kill -KILL "$iface_b"
 	wait "$iface_b"
@@ -326,6 +334,19 @@ check "mixed: a large ping, in fragments" pings a 10.9.0.4 -s 20000
 check "mixed: by IPv6, the other way" pings b fd09::3 -s 20000
 check "mixed: TCP, every byte right" same_bytes 8 ||
 	cat "$work/sent" "$work/received"
+# One network namespace has the adapter's connection manager. This comes last:
+# the guest's end takes the port out of the groups of both interfaces.
+become b "$verbena" ipoib --device "ib:$name/Hca1" --mode connected --name ib2 \
+	10.9.8.5/24 >"$work/iface_guest" 2>&1 &
+guest=$!
+within 20 grep -q 'MTU' "$work/iface_guest"
+check "mixed: without a connection manager there are datagrams" \
+	grep -q '^ib2: MTU 2044' "$work/iface_guest"
+check "mixed: and it says why" grep -q \
+	'no connected mode: the connection manager' "$work/iface_guest"
+on a ip addr add 10.9.8.3/24 dev ib0
+check "mixed: by which it is reached" pings a 10.9.8.5
+iface_ends "$guest"
 neither
 
 # --- Ethernet over InfiniBand ---
