@@ -281,10 +281,6 @@ if command -v iperf3 >/dev/null; then
 	check "connected: iperf3, UDP" carries -u -b 50M -l 30000 \
 		-t "$seconds" || cat "$work/client"
 fi
-check "connected: a group of IPv4" multicast 4 239.255.1.3 \
-	ff12:401b:ffff::fff:103
-check "connected: a group of IPv6" multicast 6 ff05::1235 \
-	ff12:601b:ffff::1235
 check "connected: a packet to a group that no datagram takes is lost" \
 	seen '100% packet loss' on a ping -b -c 1 -W 1 -s 5000 10.9.0.255
 on a ip route add 224.0.0.0/4 dev ib0 mtu 2044
@@ -302,6 +298,12 @@ check "connected: a peer that was killed comes back" \
 	iface b Hca2 --mode connected 10.9.0.4/24 fd09::4/64
 iface_b=$iface
 check "connected: a new connection" whole a 10.9.0.4
+# A third program calls as no interface does.
+check "connected: a neighbour that calls too often loses its own connections" \
+	seen '16 of 20 connections ended' on b "$verbena" run \
+	--device "ib:$name/Hca4" -- "$build/tests/programs/ipoib_callers_test" \
+	fe80::200:ca00:0:101 "$(qpn a)" fe80::200:ca00:0:401
+check "connected: and takes nothing from others" whole a 10.9.0.4
 # A stopped peer takes nothing; its neighbours' other traffic goes on.
 on a ip addr add 10.9.7.3/24 dev ib0
 become b "$verbena" ipoib --device "ib:$name/Hca3" --mode connected --name ib1 \
