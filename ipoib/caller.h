@@ -6,8 +6,8 @@
  * A queue pair has one connection: a new one ends the old one, since the
  * neighbour may have forgotten that. A port has a few, and then a new one ends
  * the one heard longest ago. In a full table a new one takes the place of the
- * one heard longest ago, but of none that was heard just now. So a port can take
- * little from others, and who is refused sends datagrams.
+ * one heard longest ago, but of none that was heard just now. So a port can
+ * take little from others, and who is refused sends datagrams.
  */
 #ifndef IPOIB_CALLER_H
 #define IPOIB_CALLER_H

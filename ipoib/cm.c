@@ -255,8 +255,13 @@ static bool is_welcome(const struct ipoib_cm *cm, const struct rdma_cm_id *id,
 }
 
 /* Refuse a call: the neighbour sends datagrams. */
-static void refuse(struct rdma_cm_id *id)
+static void refuse(struct rdma_cm_id *id, const struct vb_ipoib_hw *peer,
+		   const char *why)
 {
+	char gid[VB_GID_TEXT];
+
+	vb_log(LOG_INFO, "refused a connection of %s, QPN %#x: %s",
+	       vb_gid_text(&peer->gid, gid), peer->qpn, why);
 	(void)rdma_reject(id, NULL, 0);
 	rdma_destroy_id(id);
 }
@@ -268,16 +273,19 @@ static void take_call(struct ipoib_cm *cm, struct rdma_cm_id *id,
 	struct cm_line *l = NULL;
 
 	memcpy(peer.gid.raw, id->route.addr.addr.ibaddr.dgid.raw, 16);
-	if (is_welcome(cm, id, said))
-		l = make_line(cm, &peer);
-	if (!l) {
-		refuse(id);
+	if (!is_welcome(cm, id, said)) {
+		refuse(id, &peer,
+		       "it lacks the private data of RFC 4755, or has another "
+		       "P_Key than the interface");
 		return;
 	}
-	l->place = vb_callers_enter(cm->callers, &peer, l, cm->now);
-	if (l->place < 0) {
-		end_line(l);
-		refuse(id);
+	l = make_line(cm, &peer);
+	if (l)
+		l->place = vb_callers_enter(cm->callers, &peer, l, cm->now);
+	if (!l || l->place < 0) {
+		if (l)
+			end_line(l);
+		refuse(id, &peer, "there are as many as the interface keeps");
 		return;
 	}
 	l->id = id;

@@ -24,9 +24,8 @@ static int post_srq(const struct ipoib_cm *cm, unsigned slot)
 int ipoib_cm_data_open(struct ipoib_cm *cm)
 {
 	size_t bytes = (size_t)(CM_RECVS + CM_SENDS) * CM_SLOT;
-	struct ibv_srq_init_attr srq = {
-		.attr = { .max_wr = CM_RECVS, .max_sge = 1 }
-	};
+	struct ibv_srq_init_attr srq = { .attr = { .max_wr = CM_RECVS,
+						   .max_sge = 1 } };
 	int rc = 0;
 
 	cm->memory = aligned_alloc(CM_SLOT, bytes);

@@ -62,9 +62,9 @@ static void remove_conn(struct vb_conns *t, struct vb_conn *c)
 	*c = (struct vb_conn){ .state = CONN_NONE };
 }
 
-/* Returns a free place. In a full table the connection used longest ago
- * ends. */
-static struct vb_conn *conn_place(struct vb_conns *t)
+/* Returns a free place. In a full table the connection used longest ago ends;
+ * NULL: that was just now. */
+static struct vb_conn *conn_place(struct vb_conns *t, vb_time now)
 {
 	struct vb_conn *oldest = t->list;
 
@@ -74,6 +74,8 @@ static struct vb_conn *conn_place(struct vb_conns *t)
 		if (t->list[i].used < oldest->used)
 			oldest = &t->list[i];
 	}
+	if (oldest->used + VB_CONN_FRESH > now)
+		return NULL;
 	remove_conn(t, oldest);
 	return oldest;
 }
@@ -105,7 +107,8 @@ static void enter_calling(struct vb_conns *t, struct vb_conn *c, vb_time now)
 static void put_frame(struct vb_conns *t, struct vb_conn *c, const void *frame,
 		      size_t len, vb_time now)
 {
-	if (c->under_way == VB_CONN_DEPTH || !t->ops.send(t->arg, c, frame, len))
+	if (c->under_way == VB_CONN_DEPTH ||
+	    !t->ops.send(t->arg, c, frame, len))
 		return;
 	if (c->under_way++ == 0)
 		c->progress = now;
@@ -135,17 +138,20 @@ enum vb_conn_way vb_conns_send(struct vb_conns *t,
 	struct vb_conn *c = conn_find(t, peer);
 
 	if (!c) {
-		c = conn_place(t);
-		*c = (struct vb_conn){ .peer = *peer };
-		enter_calling(t, c, now);
+		c = conn_place(t, now);
+		if (c) {
+			*c = (struct vb_conn){ .peer = *peer };
+			enter_calling(t, c, now);
+		}
 	}
-	c->used = now;
-	if (c->state == CONN_UP)
+	if (c)
+		c->used = now;
+	if (c && c->state == CONN_UP)
 		return send_up(t, c, frame, len, datagram, now, most);
 	if (len <= datagram)
 		return CONN_DATAGRAM;
 	*most = datagram;
-	if (c->failures >= VB_CONN_HOPELESS)
+	if (!c || c->failures >= VB_CONN_HOPELESS)
 		return CONN_TOO_LONG;
 	if (c->state == CONN_CALLING)
 		vb_waiting_add(&c->waiting, frame, len);

@@ -16,7 +16,9 @@
  *
  * While there is no connection, frames that fit into a datagram go by
  * datagrams. Of longer ones three wait for a call, and the others are lost;
- * after some failures the sender is told to send shorter ones.
+ * after some failures the sender is told to send shorter ones. So it is while
+ * the table is full of connections that were used just now: more neighbours
+ * than that do not take the connections from each other.
  */
 #ifndef IPOIB_CONN_H
 #define IPOIB_CONN_H
@@ -28,11 +30,13 @@
 /* the longest frame, with its header: an IP packet of 65520 bytes */
 #define VB_CONN_LONGEST 65524
 /* the most frames of one connection that are under way */
-#define VB_CONN_DEPTH 64
+#define VB_CONN_DEPTH  64
 #define VB_CONN_ANSWER (10 * VB_SEC) /* how long a call may take */
 #define VB_CONN_IDLE   (60 * VB_SEC)
-#define VB_CONN_FIRST  VB_SEC
-#define VB_CONN_LAST   (32 * VB_SEC)
+/* how long one that was used keeps its place in a full table */
+#define VB_CONN_FRESH (5 * VB_SEC)
+#define VB_CONN_FIRST VB_SEC
+#define VB_CONN_LAST  (32 * VB_SEC)
 /* A connection with the most frames under way holds up the others for this
  * long. After that its own frames are dropped. */
 #define VB_CONN_STALL (200 * VB_MSEC)

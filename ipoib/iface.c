@@ -12,7 +12,8 @@
 /* --- from the host --- */
 
 /* A packet for which the host has no room is lost, as on any link. */
-static void give_to_host(const struct iface *f, const uint8_t *packet, size_t len)
+static void give_to_host(const struct iface *f, const uint8_t *packet,
+			 size_t len)
 {
 	if (write(f->tun.fd, packet, len) < 0 && errno == EIO)
 		vb_log(LOG_DEBUG, "%s: the interface is down", f->tun.name);
@@ -58,9 +59,9 @@ static void tell_too_long(const struct iface *f, const uint8_t *frame,
 			  size_t len, unsigned most)
 {
 	uint8_t bytes[VB_TOO_LONG_BYTES];
-	size_t n = vb_ip_too_long(bytes, frame + VB_IPOIB_HEADER,
-				  len - VB_IPOIB_HEADER,
-				  most - VB_IPOIB_HEADER);
+	size_t n =
+		vb_ip_too_long(bytes, frame + VB_IPOIB_HEADER,
+			       len - VB_IPOIB_HEADER, most - VB_IPOIB_HEADER);
 
 	if (n)
 		give_to_host(f, bytes, n);

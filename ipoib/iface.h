@@ -39,8 +39,8 @@ struct iface {
 	/* Why the interface cannot go on: a sentence; NULL: it can. */
 	const char *failure;
 	uint8_t frame[VB_CONN_LONGEST]; /* what is read from the TUN */
-	vb_time now;		  /* the time of what is being done */
-	struct vb_gid groups_gid; /* the GID with which @groups began */
+	vb_time now;			/* the time of what is being done */
+	struct vb_gid groups_gid;	/* the GID with which @groups began */
 };
 
 /* Make the network interface @name, and open the adapter. 0 or -errno; *@what

@@ -61,8 +61,8 @@ static size_t too_long_ipv4(uint8_t *bytes, const uint8_t *packet, size_t len,
 	icmp[1] = NEEDS_PIECES;
 	vb_store_be(icmp + 6, mtu, 2);
 	memcpy(icmp + ICMP_HEAD, packet, quoted);
-	vb_store_be(icmp + 2,
-		    ~ipoib_sum(0, icmp, ICMP_HEAD + quoted) & 0xffff, 2);
+	vb_store_be(icmp + 2, ~ipoib_sum(0, icmp, ICMP_HEAD + quoted) & 0xffff,
+		    2);
 	return total;
 }
 

@@ -190,9 +190,9 @@ struct vb_ipc_cm {
 
 /*
  * A service ID of InfiniBand is told by @space and a port. Those of rdma_cm are
- * @space << 16 + port (IBA A11.4). The others that programs can use are those of
- * IPoIB's connected mode, 0x1000000000000000 + the number of a queue pair (RFC
- * 4755, 3.5): the port space 0xf000 and more has the upper 12 bits of that
+ * @space << 16 + port (IBA A11.4). The others that programs can use are those
+ * of IPoIB's connected mode, 0x1000000000000000 + the number of a queue pair
+ * (RFC 4755, 3.5): the port space 0xf000 and more has the upper 12 bits of that
  * number, and the port the lower 12 below VB_IPC_CM_IETF_PORT, so that no port
  * is 0 or needs a privilege.
  */

@@ -140,9 +140,9 @@ bool rcm_address_is_loopback(const struct sockaddr *a)
 }
 
 /* Returns the port space of an address. The program may use an id of RDMA_PS_IB
- * with ports of TCP and UDP and with service IDs of IPoIB as well, and any other
- * id only with ports of its own space. Only the bits of the service ID that the
- * mask of @a names are used. */
+ * with ports of TCP and UDP and with service IDs of IPoIB as well, and any
+ * other id only with ports of its own space. Only the bits of the service ID
+ * that the mask of @a names are used. */
 int rcm_space_of(const struct sockaddr *a, enum rdma_port_space own)
 {
 	uint16_t space, port;

@@ -471,8 +471,15 @@ become a "$verbena" ipoib --device "ib:$name/Hca4" --pkey 0x8002 --name not \
 check "a port without the P_Key waits, and says so" within 15 \
 	grep -q 'waiting for the P_Key 0x8002' "$work/waits"
 kill $!
-iface_ends "$iface_a"
-iface_ends "$iface_b"
+neither
+check "connected: a partition" iface a Hca2 --pkey 0x8002 --mode connected \
+	10.9.2.3/24
+iface_a=$iface
+check "connected: and its peer" iface b Hca3 --pkey 0x8002 --mode connected \
+	10.9.2.4/24
+iface_b=$iface
+check "connected: a packet of 60000 bytes within a partition" whole a 10.9.2.4
+neither
 kill "$opensm"
 wait "$opensm" 2>/dev/null
 fabric_down

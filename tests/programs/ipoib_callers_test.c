@@ -91,10 +91,9 @@ static bool has_ended(struct rdma_cm_id *id, int ms)
 static void send_no_packets(struct rdma_cm_id *id)
 {
 	static const size_t lengths[] = { 0, 1, 3, 4, 5, 24, 60, LONGEST };
-	static const uint8_t heads[][4] = { { 0 },
-					    { 0x08, 0x00 },
-					    { 0x08, 0x06 },
-					    { 0x86, 0xdd } };
+	static const uint8_t heads[][4] = {
+		{ 0 }, { 0x08, 0x00 }, { 0x08, 0x06 }, { 0x86, 0xdd }
+	};
 	static uint8_t bytes[LONGEST];
 	struct ibv_mr *mr = rdma_reg_msgs(id, bytes, sizeof(bytes));
 	struct ibv_wc wc;

@@ -190,8 +190,8 @@ static void host_send(struct run *r, unsigned from, unsigned to)
 {
 	struct host *h = &r->hosts[from];
 	const struct vb_ipoib_hw hw = { .qpn = h->known[to],
-					.gid = { { 0xfe, 0x80,
-						   [15] = (uint8_t)to } },
+					.gid = { { 0xfe,
+						   0x80, [15] = (uint8_t)to } },
 					.flags = IPOIB_HW_RC };
 	size_t len = draw(r, 2) ? 100 : 60000;
 	unsigned most;
@@ -208,9 +208,10 @@ static void host_send(struct run *r, unsigned from, unsigned to)
 
 static void on_req(struct run *r, struct host *h, struct line *l)
 {
-	const struct vb_ipoib_hw hw = { .qpn = l->from_qpn,
-					.gid = { { 0xfe, 0x80,
-						   [15] = (uint8_t)l->from } } };
+	const struct vb_ipoib_hw hw = {
+		.qpn = l->from_qpn,
+		.gid = { { 0xfe, 0x80, [15] = (uint8_t)l->from } }
+	};
 
 	if (h->qpn != l->to_qpn) {
 		post(r, FAIL, l, true);

@@ -147,8 +147,9 @@ static void group__of_any_gid_keeps_its_gid(void **state)
 	assert_true(vb_gid_equal(&g.mgid, &given));
 }
 
-static const struct vb_gid broadcast = { { 0xff, 0x12, 0x40, 0x1b, 0xff, 0xff,
-					   [12] = 0xff, 0xff, 0xff, 0xff } };
+static const struct vb_gid broadcast = {
+	{ 0xff, 0x12, 0x40, 0x1b, 0xff, 0xff, [12] = 0xff, 0xff, 0xff, 0xff }
+};
 
 /* The administrator tells of the broadcast group, and then of the group that
  * was to be like it. Returns what the port has asked for. */
@@ -183,8 +184,8 @@ static void group__of_ipoib_follows_the_broadcast_group(void **state)
 	give();
 	bind_to(CALLER, fake_gid(PORT_GUID), 0, 0);
 	m.space = VB_IPC_CM_IPOIB;
-	m.dst = (struct vb_gid){ { 0xff, 0x12, 0x40, 0x1b, 0xff, 0xff,
-				   [15] = 5 } };
+	m.dst = (struct vb_gid){ { 0xff, 0x12, 0x40, 0x1b, 0xff,
+				   0xff, [15] = 5 } };
 	say(&m, -1);
 	(void)sa_joins_alike(0xb1b, 2);
 	assert_int_equal(answer().qkey, 0xb1b);

@@ -308,7 +308,12 @@ static void table__the_one_used_longest_ago_makes_room(void **state)
 		b.now += VB_MSEC;
 	}
 	(void)send_to(1000, 100);
-	b.now += VB_MSEC;
+	/* a crowd does not take the places of those that are used */
+	assert_int_equal(send_to(1, 100), CONN_DATAGRAM);
+	assert_int_equal(send_to(1, LONG), CONN_TOO_LONG);
+	assert_int_equal(b.most, DATAGRAM);
+	assert_int_equal(state_of(1), CONN_NONE);
+	b.now += VB_CONN_FRESH - 100 * VB_MSEC;
 	(void)send_to(1, 100);
 	assert_int_equal(state_of(1), CONN_CALLING);
 	assert_int_equal(state_of(1000), CONN_UP);

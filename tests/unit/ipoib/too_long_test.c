@@ -16,11 +16,10 @@ static uint8_t packet[LEN], answer[VB_TOO_LONG_BYTES];
 
 static void make_ipv4(uint8_t protocol)
 {
-	static const uint8_t head[20] = { 0x45,	   0,	 LEN >> 8, LEN & 0xff,
-					  1,	   2,	 0x40,	   0,
-					  64,	   0,	 0,	   0,
-					  10,	   9,	 0,	   3,
-					  10,	   9,	 0,	   4 };
+	static const uint8_t head[20] = { 0x45, 0,    LEN >> 8, LEN & 0xff, 1,
+					  2,	0x40, 0,	64,	    0,
+					  0,	0,    10,	9,	    0,
+					  3,	10,   9,	0,	    4 };
 
 	memset(packet, 0x5a, sizeof(packet));
 	memcpy(packet, head, sizeof(head));

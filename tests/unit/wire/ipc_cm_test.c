@@ -148,12 +148,10 @@ static void ipc_cm__service(void **state)
 						    &port));
 		assert_int_equal(space, cases[i].space);
 		assert_int_equal(port, cases[i].port);
-		assert_true(vb_ipc_cm_service(space, port) ==
-			    cases[i].service);
+		assert_true(vb_ipc_cm_service(space, port) == cases[i].service);
 	}
 	for (unsigned i = 0; i < VB_COUNT(others); i++)
-		assert_false(
-			vb_ipc_cm_service_split(others[i], &space, &port));
+		assert_false(vb_ipc_cm_service_split(others[i], &space, &port));
 }
 
 static void ipc_cm__out_of_range(void **state)
