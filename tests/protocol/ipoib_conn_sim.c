@@ -19,11 +19,12 @@
 #include "tests/support/must.h"
 #include "tests/support/seeds.h"
 
-#define HOSTS	 5
-#define DATAGRAM 2048
-#define STEP	 (10 * VB_MSEC)
-#define EVENTS	 4096
-#define LINES	 20000
+#define HOSTS	  5
+#define DATAGRAM  2048
+#define STEP	  (10 * VB_MSEC)
+#define IDLE_STEP (100 * VB_MSEC)
+#define EVENTS	  4096
+#define LINES	  20000
 
 /* What a message is, or what a queue pair or the connection manager says. */
 enum what { REQ, REP, FRAME, DONE, FAIL, BYE };
@@ -62,6 +63,7 @@ struct run {
 	bool chaos;
 	struct host hosts[HOSTS];
 	struct event events[EVENTS];
+	unsigned most_events; /* no event is behind this place */
 	struct line lines[LINES];
 	/* @long_ones: long frames that arrived, by sender and receiver */
 	unsigned line_count, long_ones[HOSTS][HOSTS];
@@ -84,6 +86,7 @@ static struct event *schedule(struct run *r, enum what what, struct line *l,
 	while (i < EVENTS && r->events[i].at)
 		i++;
 	MUST(i < EVENTS);
+	r->most_events = VB_MAX(r->most_events, i + 1);
 	r->events[i] = (struct event){ what, l, r->now + after, to_caller, 0 };
 	return &r->events[i];
 }
@@ -269,7 +272,7 @@ static void to_caller(struct run *r, const struct event *e)
 /* A stopped host takes nothing until it goes on. */
 static void deliver(struct run *r)
 {
-	for (unsigned i = 0; i < EVENTS; i++) {
+	for (unsigned i = 0; i < r->most_events; i++) {
 		struct event e = r->events[i];
 		unsigned host;
 
@@ -299,7 +302,7 @@ static void disturb(struct run *r)
 
 static void step(struct run *r, unsigned sends)
 {
-	r->now += STEP;
+	r->now += sends ? STEP : IDLE_STEP;
 	deliver(r);
 	if (r->chaos)
 		disturb(r);
