@@ -88,7 +88,8 @@ int vb_bell_wait_any(struct vb_bell_waiter *list, unsigned count)
 
 bool vb_bell_can_wait_any(void)
 {
-	/* A call without waiters fails: the kernel says EINVAL. */
+	/* EINVAL shows that the kernel has futex_waitv(2): it refuses a call
+	 * without waiters with EINVAL. An older kernel says ENOSYS. */
 	return !vb_tools_is_valgrind() &&
 	       syscall(SYS_futex_waitv, NULL, 0, 0, NULL, 0) < 0 &&
 	       errno == EINVAL;

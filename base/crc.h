@@ -10,7 +10,7 @@
  * crc32(). */
 uint32_t vb_crc32(uint32_t crc, const void *bytes, size_t len);
 
-/* Computes vb_crc32() by shifts and exclusive-ors alone; vb_crc32() uses this
+/* Computes vb_crc32() only by shifts and exclusive-ors; vb_crc32() uses this
  * function where the processor has no instruction that multiplies
  * polynomials. */
 uint32_t vb_crc32_folded(uint32_t crc, const void *bytes, size_t len);
@@ -19,8 +19,8 @@ uint32_t vb_crc32_folded(uint32_t crc, const void *bytes, size_t len);
  * of vb_crc32(). */
 uint32_t vb_crc32c(uint32_t crc, const void *bytes, size_t len);
 
-/* Compute vb_crc32c() without ISA-L: by the processor's instruction where there
- * is one, and by a table alone. */
+/* Compute vb_crc32c() without ISA-L: the first uses the processor's instruction
+ * where there is one, and the second only a table. */
 uint32_t vb_crc32c_plain(uint32_t crc, const void *bytes, size_t len);
 uint32_t vb_crc32c_table(uint32_t crc, const void *bytes, size_t len);
 

@@ -38,14 +38,14 @@
  * because it uses a place that another program may need. */
 #define SILENCE (5 * VB_SEC)
 /* When a session has ended and the name of its slot is still bound, the broker
- * checks this often whether the slot is free. */
+ * checks at this interval whether the slot is free. */
 #define REST_RETRY (100 * VB_MSEC)
-/* Claims make it check so at most once in this time. */
+/* Claims also make the broker check this, but at most once in this time. */
 #define REST_PAUSE (10 * VB_MSEC)
 /* The broker ends a session when it has refused this many of its claims. */
 #define MOST_REFUSALS 8
 /* While users have limited sockets, the broker attaches the steering program
- * anew this often, because each holder can detach it. */
+ * again at this interval, because each holder can detach it. */
 #define STEER_RETRY VB_SEC
 /* The shortest linger. The broker looks for taken slots once in each linger,
  * and must not spin while a slot stays taken without a session. */
@@ -73,12 +73,13 @@ struct broker {
 	/* the time since when the broker is idle; VB_NEVER: it is not idle */
 	vb_time idle_since;
 	vb_time accept_after; /* the time before which no session is accepted */
-	vb_time rest_at; /* the next check of restless slots, or VB_NEVER */
-	/* the time when a claim last made the broker check restless slots */
+	/* the next check of restless slots (see below), or VB_NEVER */
+	vb_time rest_at;
+	/* the time when a claim last caused such a check */
 	vb_time rested_at;
 	vb_time steer_at; /* the next time to steer packets, or VB_NEVER */
-	/* for each slot: its program's session has ended, but the slot's name
-	 * in the abstract socket namespace is still bound */
+	/* A slot is restless if its program's session has ended, but the slot's
+	 * name in the abstract socket namespace is still bound. */
 	bool restless[VB_SLOTS_MADE];
 	/* For each slot, the user of the program that holds the slot. NULL: the
 	 * slot is free, or an earlier broker granted it to a program that has

@@ -113,6 +113,8 @@ static void describe_reply(struct vb_ipc_cm *m, const struct vb_cm_msg *msg)
 	m->rnr_retry = p->rnr_retry;
 	m->flow_control = p->flow_control;
 	m->srq = p->srq;
+	if (p->failover != CM_FAILOVER_ACCEPTED)
+		m->flags |= IPC_CM_NO_ALTERNATE;
 	attach_private(m, msg->private_data, vb_cm_private_bytes(CM_REP));
 }
 
@@ -351,6 +353,8 @@ unsigned vb_host_cm_on_request(void *arg, struct vb_cm_conn *c,
 	if (c->sidr)
 		id->service = m->sidr.service_id;
 	describe_path(&e, c, m, path_bits);
+	if (!c->sidr)
+		vb_cm_alternate_offer(id, &m->req, &e);
 	name_ends(arg, m, &header, &e);
 	attach_ticket(&e, c);
 	skip = vb_cm_header_room(l->port.flags);

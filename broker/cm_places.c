@@ -146,7 +146,8 @@ static bool is_wanted(const struct vb_host_cm *cm, unsigned place,
 	       vb_place_has_lid(cm->adapters, place, path->slid, &bits);
 }
 
-static void take_path(struct vb_sa_request *r, int error, const uint8_t *mad)
+static void take_path(struct vb_sa_request *r, int error, const uint8_t *mad,
+		      size_t len)
 {
 	struct vb_cm_route *route =
 		VB_CONTAINER_OF(r, struct vb_cm_route, request);
@@ -164,6 +165,23 @@ static void take_path(struct vb_sa_request *r, int error, const uint8_t *mad)
 	free(route);
 }
 
+/* Begins a request of @id about its place, which @done ends. NULL: no memory.
+ */
+static struct vb_cm_route *begin_route(struct vb_cm_id *id, unsigned place,
+				       void (*done)(struct vb_sa_request *, int,
+						    const uint8_t *, size_t))
+{
+	struct vb_cm_route *route = calloc(1, sizeof(*route));
+
+	if (!route)
+		return NULL;
+	route->id = id;
+	route->place = place;
+	route->request.done = done;
+	id->route = route;
+	return route;
+}
+
 /* Asks as Linux's rdma_cm does. */
 static int ask_path(struct vb_cm_id *id, const struct vb_ipc_cm *m,
 		    const struct vb_sa_path *want)
@@ -178,16 +196,12 @@ static int ask_path(struct vb_cm_id *id, const struct vb_ipc_cm *m,
 						     : SA_PATH_TCLASS),
 	};
 	struct vb_host_cm *cm = id->client->cm;
-	struct vb_cm_route *route = calloc(1, sizeof(*route));
+	struct vb_cm_route *route = begin_route(id, m->place, take_path);
 	uint8_t mad[VB_MAD_BYTES];
 
 	if (!route)
 		return -ENOMEM;
-	route->id = id;
-	route->place = m->place;
 	route->want = *want;
-	route->request.done = take_path;
-	id->route = route;
 	vb_sa_path_put(mad, &h, want);
 	vb_sa_ask(cm->sa, &route->request, m->place, &h, mad, m->timeout_ms,
 		  cm->now);
@@ -235,6 +249,84 @@ int vb_cm_on_path(struct vb_cm_client *c, const struct vb_ipc_cm *m)
 		rc = ask_path(id, m, &want);
 	if (rc)
 		tell_route(id, m->place, rc, NULL);
+	return 0;
+}
+
+/* --- services --- */
+
+/* Puts the services of the answer into the event, as many as there is room
+ * for. */
+static void pack_services(struct vb_ipc_cm *e, const uint8_t *mad, size_t len)
+{
+	struct vb_writer w = { e->private_data };
+	struct vb_sa_service s;
+	struct vb_sa_hdr h;
+	unsigned count;
+
+	if (!vb_sa_hdr_get(mad, len, &h))
+		return;
+	count = VB_MIN(vb_sa_service_count(&h, len), VB_IPC_CM_SERVICES);
+	for (unsigned i = 0; i < count; i++) {
+		if (!vb_sa_service_get(mad, &h, i, &s))
+			continue;
+		vb_put_be(&w, s.id, 8);
+		vb_put_be(&w, s.pkey, 2);
+		memcpy(w.at, s.gid.raw, sizeof(s.gid.raw));
+		w.at += sizeof(s.gid.raw);
+	}
+	e->private_bytes = (uint8_t)(w.at - e->private_data);
+}
+
+static void tell_services(const struct vb_cm_id *id, int error,
+			  const uint8_t *mad, size_t len)
+{
+	struct vb_ipc_cm e = vb_cm_id_event(id, IPC_CM_SERVICES);
+
+	if (error == 0)
+		pack_services(&e, mad, len);
+	e.status = error == 0 && !e.private_bytes ? EINVAL : -error;
+	vb_cm_client_tell(id->client, &e);
+}
+
+static void take_services(struct vb_sa_request *r, int error,
+			  const uint8_t *mad, size_t len)
+{
+	struct vb_cm_route *route =
+		VB_CONTAINER_OF(r, struct vb_cm_route, request);
+
+	route->id->route = NULL;
+	tell_services(route->id, error, mad, len);
+	free(route);
+}
+
+int vb_cm_on_service(struct vb_cm_client *c, const struct vb_ipc_cm *m)
+{
+	const bool named = m->private_bytes != 0;
+	const struct vb_sa_hdr h = {
+		.method = SA_GET_TABLE,
+		.attr_id = SA_SERVICE,
+		.mask = named ? SA_SERVICE_NAME : SA_SERVICE_ID,
+	};
+	struct vb_cm_id *id = vb_cm_id_find(c, m->id);
+	struct vb_sa_service want = { .id = m->guid };
+	uint8_t mad[VB_MAD_BYTES];
+	struct vb_cm_route *route;
+
+	if (!id || id->route || m->private_bytes >= sizeof(want.name))
+		return -EPROTO;
+	if (!vb_cm_client_has_place(c, m->place)) {
+		tell_services(id, -EPERM, NULL, 0);
+		return 0;
+	}
+	route = begin_route(id, m->place, take_services);
+	if (!route) {
+		tell_services(id, -ENOMEM, NULL, 0);
+		return 0;
+	}
+	memcpy(want.name, m->private_data, m->private_bytes);
+	vb_sa_service_put(mad, &h, &want);
+	vb_sa_ask(c->cm->sa, &route->request, m->place, &h, mad, m->timeout_ms,
+		  c->cm->now);
 	return 0;
 }
 

@@ -17,6 +17,13 @@
 
 enum vb_cm_id_state { ID_BOUND, ID_LISTENING, ID_CONN };
 
+/* What became of the alternate path in a REQ that came. */
+enum vb_cm_alternate {
+	ALTERNATE_NONE,	   /* the REQ has none */
+	ALTERNATE_REFUSED, /* no port of the program has its end */
+	ALTERNATE_OFFERED, /* the program was told of it */
+};
+
 /* An id of a program: one struct rdma_cm_id. */
 struct vb_cm_id {
 	struct vb_cm_client *client;
@@ -27,10 +34,11 @@ struct vb_cm_id {
 	 * made for an incoming REQ uses its listener's port. */
 	struct vb_cm_port port;
 	uint64_t service; /* ID of the service for which a SIDR REQ asks */
+	enum vb_cm_alternate alternate;
 	unsigned backlog, pending;
 	uint32_t listener; /* the listening id that counts this one, or 0 */
 	struct vb_cm_conn *conn;
-	/* the path for which the id has asked; NULL: none */
+	/* the path, or the service, for which the id has asked; NULL: none */
 	struct vb_cm_route *route;
 	struct vb_cm_id *next; /* the next id in the bucket of the hash table */
 	/* links in the client's list of ids */
@@ -114,6 +122,7 @@ vb_time vb_host_cm_places_deadline(const struct vb_host_cm *cm);
 VB_MUST_CHECK int vb_cm_on_place(struct vb_cm_client *c,
 				 const struct vb_ipc_cm *m, int *fd);
 int vb_cm_on_path(struct vb_cm_client *c, const struct vb_ipc_cm *m);
+int vb_cm_on_service(struct vb_cm_client *c, const struct vb_ipc_cm *m);
 int vb_cm_on_group_join(struct vb_cm_client *c, const struct vb_ipc_cm *m);
 int vb_cm_on_group_leave(struct vb_cm_client *c, const struct vb_ipc_cm *m);
 /* The program @c no longer uses its places. */
@@ -133,6 +142,26 @@ bool vb_cm_client_has_gid(const struct vb_cm_client *c,
 /* Returns whether the program may connect its queue pair @qpn by @place. */
 bool vb_cm_client_owns(const struct vb_cm_client *c, unsigned place,
 		       uint32_t qpn);
+
+/* Functions of cm_alternate.c: alternate paths (IBA 12.6.5). */
+/* Returns whether the alternate path in @m, a message of the program, leads
+ * from a port that the program may use, or @m has none. */
+bool vb_cm_alternate_is_own(const struct vb_cm_client *c,
+			    const struct vb_ipc_cm *m);
+/* Fills in the path @p of a REQ from the one in @m. */
+void vb_cm_alternate_fill(const struct vb_host_cm *cm, struct vb_cm_path *p,
+			  const struct vb_ipc_cm *m);
+/* Describes the alternate path of the REQ @q, if it has one, in @e, the event
+ * for @id. */
+void vb_cm_alternate_offer(struct vb_cm_id *id, const struct vb_cm_req *q,
+			   struct vb_ipc_cm *e);
+/* The messages of the connection of @id may use the alternate path in @m, if
+ * there is one. */
+void vb_cm_alternate_use(const struct vb_cm_id *id, const struct vb_ipc_cm *m);
+/* Returns what the REP says of the path. @m: the program's ACCEPT, which has
+ * the path again if the queue pair has it. */
+enum vb_cm_failover vb_cm_alternate_answer(const struct vb_cm_id *id,
+					   const struct vb_ipc_cm *m);
 
 /* The codes by which a REQ names the transport of a queue pair's type (IBA
  * 12.6.5). */

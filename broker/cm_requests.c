@@ -163,6 +163,7 @@ static void fill_request(struct vb_cm_msg *msg, const struct vb_cm_id *id,
 	q->max_cm_retries = VB_CM_RETRIES;
 	fill_path(&q->path, m);
 	fill_route(id->client->cm, &q->path, m);
+	vb_cm_alternate_fill(id->client->cm, &q->alternate, m);
 }
 
 static void fill_look_up(struct vb_cm_msg *msg, const struct vb_cm_id *id,
@@ -232,7 +233,7 @@ static int cm_requests_begin(struct vb_cm_client *c, struct vb_cm_id *id,
 		return -EPERM;
 	if (m->place && !vb_cm_client_has_place(c, m->place))
 		return -EPERM;
-	if (!has_source(c, m))
+	if (!has_source(c, m) || !vb_cm_alternate_is_own(c, m))
 		return -EADDRNOTAVAIL;
 	if (!is_named_rightly(c, m))
 		return -EADDRNOTAVAIL;
@@ -250,9 +251,12 @@ static int cm_requests_begin(struct vb_cm_client *c, struct vb_cm_id *id,
 	       m->private_bytes);
 	rc = (ud ? vb_cm_look_up : vb_cm_connect)(c->cm->engine, &msg, &path,
 						  id, c->cm->now, &id->conn);
-	if (rc == 0 && m->flags & IPC_CM_AGAIN)
+	if (rc)
+		return rc;
+	if (m->flags & IPC_CM_AGAIN)
 		vb_cm_insist(id->conn);
-	return rc;
+	vb_cm_alternate_use(id, m);
+	return 0;
 }
 
 /* Returns the most bytes of private data, from which rdma_cm's header is
@@ -321,6 +325,7 @@ static void fill_reply(struct vb_cm_msg *msg, const struct vb_cm_id *id,
 	p->responder_resources = m->responder_resources;
 	p->initiator_depth = m->initiator_depth;
 	p->ack_delay = ACK_DELAY;
+	p->failover = (uint8_t)vb_cm_alternate_answer(id, m);
 	p->flow_control = m->flow_control;
 	p->rnr_retry = m->rnr_retry;
 	p->srq = m->srq || id->type == IPC_CM_XRC;
@@ -350,13 +355,15 @@ static int on_accept(struct vb_cm_client *c, const struct vb_ipc_cm *m)
 	}
 	if (!id ||
 	    m->private_bytes > vb_cm_private_bytes(ud ? CM_SIDR_REP : CM_REP) ||
-	    !vb_cm_client_owns(c, conn->path.place, m->qpn))
+	    !vb_cm_client_owns(c, conn->path.place, m->qpn) ||
+	    !vb_cm_alternate_is_own(c, m))
 		return -EPROTO;
 	if (ud)
 		fill_address(&msg, id, m);
 	else
 		fill_reply(&msg, id, m);
 	memcpy(msg.private_data, m->private_data, m->private_bytes);
+	vb_cm_alternate_use(id, m);
 	vb_cm_id_leave_backlog(id);
 	if ((ud ? vb_cm_answer : vb_cm_accept)(conn, &msg, c->cm->now))
 		tell_too_late(c, m->id);
@@ -405,6 +412,16 @@ static int on_disconnect(struct vb_cm_client *c, const struct vb_ipc_cm *m)
 	if (!conn)
 		return is_unknown(c, m);
 	(void)!vb_cm_disconnect(conn, c->cm->now);
+	return 0;
+}
+
+static int on_migrated(struct vb_cm_client *c, const struct vb_ipc_cm *m)
+{
+	struct vb_cm_conn *conn = find_conn(c, m->id);
+
+	if (!conn)
+		return is_unknown(c, m);
+	(void)!vb_cm_migrate(conn);
 	return 0;
 }
 
@@ -468,9 +485,14 @@ static int resume(struct vb_cm_client *c, struct vb_cm_id *id,
 		.tid = m->tid,
 	};
 
-	if (!may_resume(c, m))
+	int rc;
+
+	if (!may_resume(c, m) || !vb_cm_alternate_is_own(c, m))
 		return -EPERM;
-	return vb_cm_resume(c->cm->engine, &t, &path, id, &id->conn);
+	rc = vb_cm_resume(c->cm->engine, &t, &path, id, &id->conn);
+	if (rc == 0)
+		vb_cm_alternate_use(id, m);
+	return rc;
 }
 
 /* Binds the connection's port again, unless another program has bound it. */
@@ -526,7 +548,7 @@ bool vb_host_cm_needs_roce(const struct vb_cm_client *client,
 	return !client->only_places && mail->bytes[0] != IPC_CM_PLACE;
 }
 
-/* The message PLACE alone has a descriptor. */
+/* Only the message PLACE has a descriptor. */
 static int take_place(struct vb_cm_client *c, const struct vb_ipc_cm *m,
 		      struct vb_mail *mail)
 {
@@ -558,6 +580,8 @@ int vb_host_cm_take(struct vb_cm_client *client, struct vb_mail *mail,
 		[IPC_CM_PATH - IPC_CM_BIND]	  = vb_cm_on_path,
 		[IPC_CM_GROUP_JOIN - IPC_CM_BIND] = vb_cm_on_group_join,
 		[IPC_CM_GROUP_LEAVE - IPC_CM_BIND] = vb_cm_on_group_leave,
+		[IPC_CM_MIGRATED - IPC_CM_BIND]	  = on_migrated,
+		[IPC_CM_SERVICE - IPC_CM_BIND]	  = vb_cm_on_service,
 	};
 	// clang-format on
 	struct vb_ipc_cm m;

@@ -30,7 +30,7 @@
 #define DEFAULT_PKEY 0xffff
 /* The most returned MADs that one call handles. */
 #define MOST_RETURNS 64
-/* Tries to send while the socket has no room. */
+/* The number of attempts to send while the socket has no room. */
 #define SEND_TRIES 20
 #define SEND_NAP   1000000 /* pause between tries, in nanoseconds */
 
@@ -55,7 +55,7 @@ static int watch_link(const struct vb_gsi *g, const struct vb_link *l)
 }
 
 /* Open the link of RoCEv1. It needs CAP_NET_RAW; without that capability the
- * broker goes on with RoCEv2 alone. */
+ * broker uses only RoCEv2. */
 static void open_v1(struct vb_gsi *g)
 {
 	int rc = vb_roce1_open(0, false, &g->v1);

@@ -166,8 +166,9 @@ static bool place_is_sane(const struct place *p, const struct vb_verbs_port *to)
 	       to->guids <= VB_VERBS_GUIDS;
 }
 
-/* Reads how the port is. The program has asked for that before it registered
- * its agents, so no other message has come earlier. */
+/* Reads the state of the port, which is the first message on the connection:
+ * before the program registered its agents, it asked the fabric for this
+ * message, and waited until it came. */
 static int place_read_port(struct place *p)
 {
 	unsigned none = 0;

@@ -71,9 +71,9 @@ VB_MUST_CHECK int vb_place_find(const struct vb_places *all, int fd, uid_t uid,
 				const struct vb_place_claim *claim);
 /* Makes the place, and returns its number. The table then owns @fd, and closes
  * it when nobody uses the place. The first message that can be read from @fd
- * says how the port is (UMAD_WATCH, wire/umad_ipc.h). -EPROTO: it does not;
- * -ENOSPC: the table is full; -EDQUOT: the user has given too many places; else
- * as vb_place_find(). */
+ * has the state of the port (UMAD_WATCH, wire/umad_ipc.h). -EPROTO: it does
+ * not; -ENOSPC: the table is full; -EDQUOT: the user has given too many places;
+ * else as vb_place_find(). */
 VB_MUST_CHECK int vb_place_add(struct vb_places *all, int fd, uid_t uid,
 			       const struct vb_place_claim *claim);
 /* A program begins to use the place, or stops. After the last one has stopped,

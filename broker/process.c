@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Identifies processes. A process number alone does not suffice: a session
- * outlives its process if a child has it, and the kernel reuses the number.
- * Number and user together suffice, since users can harm only themselves that
- * way. A program that becomes another user between two sessions is recognized
- * by its start time. The broker reads the start time when it accepts the
- * session. It uses the time only if the kernel then says that the process
- * belongs to the same user as the session's socket.
+ * Identifies processes. A process number alone does not identify a process. If
+ * a child inherits the session, the session outlives its process, and the
+ * kernel may give the number to another process. The number and the user
+ * together are enough: the other process then belongs to the same user, and so
+ * a user can only harm their own processes. A program that becomes another user
+ * between two sessions is recognized by its start time. The broker reads the
+ * start time when it accepts the session. It uses the time only if the kernel
+ * then says that the process belongs to the same user as the session's socket.
  */
 #include "broker/process.h"
 

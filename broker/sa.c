@@ -64,14 +64,16 @@ void vb_sa_cancel(struct vb_sa_request *r)
 }
 
 static void finish_request(struct vb_sa_request *r, int error,
-			   const uint8_t *mad)
+			   const uint8_t *mad, size_t len)
 {
 	vb_sa_cancel(r);
-	r->done(r, error, mad);
+	r->done(r, error, mad, len);
 }
 
 static uint8_t answer_to(uint8_t method)
 {
+	if (method == SA_GET_TABLE)
+		return SA_GET_TABLE_RESP;
 	return method == SA_DELETE ? SA_DELETE_RESP : SA_GET_RESP;
 }
 
@@ -93,7 +95,7 @@ static void sa_enter(struct vb_sa *sa, struct vb_sa_request *r, unsigned place,
 
 /* A request that cannot be sent ends like one that nobody answers: at its
  * timer, since the caller does not expect the end yet. Without memory for the
- * timer the answer alone ends the request. */
+ * timer only the answer ends the request. */
 void vb_sa_ask(struct vb_sa *sa, struct vb_sa_request *r, unsigned place,
 	       const struct vb_sa_hdr *h, uint8_t mad[VB_MAD_BYTES],
 	       uint32_t timeout_ms, vb_time now)
@@ -143,13 +145,13 @@ void vb_sa_hear(struct vb_sa *sa, unsigned place, bool silent,
 	if (!r)
 		return;
 	if (silent) {
-		finish_request(r, -ETIMEDOUT, NULL);
+		finish_request(r, -ETIMEDOUT, NULL, 0);
 		return;
 	}
 	if (!vb_sa_hdr_get(bytes, len, &h) || h.method != r->answer ||
 	    h.attr_id != r->attr_id)
 		return;
-	finish_request(r, h.status ? -EINVAL : 0, h.status ? NULL : bytes);
+	finish_request(r, h.status ? -EINVAL : 0, h.status ? NULL : bytes, len);
 }
 
 vb_time vb_sa_deadline(const struct vb_sa *sa)
@@ -165,7 +167,7 @@ void vb_sa_tick(struct vb_sa *sa, vb_time now)
 		struct vb_sa_request *r =
 			VB_CONTAINER_OF(t, struct vb_sa_request, timer);
 
-		finish_request(r, r->error ? r->error : -ETIMEDOUT, NULL);
+		finish_request(r, r->error ? r->error : -ETIMEDOUT, NULL, 0);
 	}
 }
 
@@ -176,7 +178,7 @@ void vb_sa_end(struct vb_sa *sa, unsigned place)
 	/* A request that ends may end others, so the search begins anew. */
 	while (r) {
 		if (r->place == place) {
-			finish_request(r, -ENODEV, NULL);
+			finish_request(r, -ENODEV, NULL, 0);
 			r = sa->requests;
 		} else {
 			r = r->next;

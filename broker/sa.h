@@ -32,10 +32,12 @@ struct vb_sa_request {
 	uint8_t answer; /* the method of the answer, an enum vb_sa_method */
 	int error; /* the -errno of sending it, which ends it at once; or 0 */
 	struct vb_timer timer;
-	/* The request has ended. @error: 0, and @mad is the answer; -ETIMEDOUT:
+	/* The request has ended. @error: 0, and @mad is the answer, of @len
+	 * bytes; -ETIMEDOUT:
 	 * there was none; -EINVAL: the administrator refused; else as of
 	 * vb_place_ask(). May free @r. */
-	void (*done)(struct vb_sa_request *r, int error, const uint8_t *mad);
+	void (*done)(struct vb_sa_request *r, int error, const uint8_t *mad,
+		     size_t len);
 };
 
 /* Sends @mad, a request for the record @h->attr_id, in which this function puts

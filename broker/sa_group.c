@@ -167,7 +167,7 @@ static bool is_the_group(const struct sa_group *g,
 }
 
 static void take_membership(struct vb_sa_request *r, int error,
-			    const uint8_t *mad)
+			    const uint8_t *mad, size_t len)
 {
 	struct sa_group *g = VB_CONTAINER_OF(r, struct sa_group, request);
 	const bool again = g->joined;
@@ -202,7 +202,8 @@ static void send_join(struct sa_group *g, uint32_t timeout_ms, vb_time now)
 	vb_sa_ask(g->all->sa, &g->request, g->place, &h, mad, timeout_ms, now);
 }
 
-static void take_model(struct vb_sa_request *r, int error, const uint8_t *mad)
+static void take_model(struct vb_sa_request *r, int error, const uint8_t *mad,
+		       size_t len)
 {
 	struct sa_group *g = VB_CONTAINER_OF(r, struct sa_group, request);
 	struct vb_sa_mcmember m;

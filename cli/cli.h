@@ -22,6 +22,8 @@ int vb_cli_broker(int argc, char **argv);
 int vb_cli_fabric(int argc, char **argv);
 int vb_cli_ipoib(int argc, char **argv);
 int vb_cli_eoib(int argc, char **argv);
+int vb_cli_gateway(int argc, char **argv);
+int vb_cli_ether(int argc, char **argv);
 int vb_cli_help(int argc, char **argv);
 int vb_cli_version(int argc, char **argv);
 
@@ -75,10 +77,11 @@ int vb_cli_enter_background(void);
 bool vb_cli_parse_seconds(const char *text, double *seconds);
 
 /*
- * In *@devices, which is the value of VERBENA_DEVICES and which the caller
- * frees, put the place of this host's adapter for each "ib": in the user's own
- * fabric, which this starts by @self if it does not run. Check that there are
- * the other places, too. False: one cannot be had, and stderr says why.
+ * Replace each "ib" in *@devices, the value of VERBENA_DEVICES, by the place of
+ * this host's adapter in the user's own fabric. The caller frees *@devices. If
+ * that fabric does not run, this function starts it by the program @self. It
+ * also checks that the other places exist. False: a place cannot be had, and
+ * stderr says why.
  */
 bool vb_cli_join_fabrics(const char *self, char **devices);
 

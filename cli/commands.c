@@ -83,7 +83,7 @@ static const struct vb_cli_option ipoib_options[] = {
 	{ "device", 'd', true, "ib[:NODE]", "the fabric's adapter" },
 	{ "name", 'n', false, "NAME", "the interface's name (ib0)" },
 	{ "pkey", 'p', false, "PKEY", "the partition (0xffff); with another one the interface is NAME.PKEY" },
-	{ "mode", 'm', false, "datagram|connected", "connected: packets of up to 65520 bytes, by reliable connections (datagram)" },
+	{ "mode", 'M', false, "datagram|connected", "connected: packets of up to 65520 bytes, by reliable connections (datagram)" },
 	{ "daemon", 'b', false, NULL, "run in the background" },
 	{ 0 },
 };
@@ -93,6 +93,24 @@ static const struct vb_cli_option eoib_options[] = {
 	{ "pkey", 'p', false, "PKEY", "the partition (0xffff); with another one the interface is NAME.PKEY" },
 	{ "network", 'w', false, "NUMBER", "the Ethernet's number (0)" },
 	{ "daemon", 'b', false, NULL, "run in the background" },
+	{ 0 },
+};
+static const struct vb_cli_option gateway_options[] = {
+	{ "device", 'd', true, "ib[:NODE]", "the fabric's adapter, for the IPoIB side" },
+	{ "switch", 's', false, "ib:SWITCH", "the switch, for the Ethernet side" },
+	{ "port", 'o', false, "PORT", "its Ethernet port: E1, E2 ... (the first free one)" },
+	{ "mtu", 'm', false, "BYTES", "the Ethernet's MTU (1500)" },
+	{ "router", 'r', false, "ADDRESS", "where packets for other networks go; once for IPv4, once for IPv6" },
+	{ "pkey", 'p', false, "PKEY", "the partition (0xffff)" },
+	{ "name", 'n', false, "NAME", "what `verbena fabric show` calls it (gateway)" },
+	{ "daemon", 'b', false, NULL, "run in the background" },
+	{ 0 },
+};
+static const struct vb_cli_option ether_options[] = {
+	{ "device", 'd', true, "ib:SWITCH", "the switch" },
+	{ "port", 'o', false, "PORT", "its Ethernet port: E1, E2 ... (the first free one)" },
+	{ "name", 'n', false, "NAME", "the interface's name (eth0, eth1 ...)" },
+	{ "mtu", 'm', false, "BYTES", "the interface's MTU (1500)" },
 	{ 0 },
 };
 static const struct vb_cli_option help_options[] = {
@@ -145,7 +163,10 @@ const struct vb_cli_command vb_cli_commands[] = {
 	  "                             (also lose_flow, corrupt_flow)\n"
 	  "  node NODE P=VALUE...       latency, forward, adaptive, target, "
 	  "service\n"
-	  "  topology                   print the topology as a file\n",
+	  "  macs NODE                  addresses behind its Ethernet ports\n"
+	  "  detach NODE PORT           take an interface off an Ethernet port\n"
+	  "  topology                   print the topology as a file\n"
+	  "An Ethernet port is E1, E2 and so on, in unlink and link, too.\n",
 	  NULL },
 	{ "fabric show", "",
 	  "show a fabric that runs as text, JSON or a picture", show_options,
@@ -162,6 +183,18 @@ const struct vb_cli_command vb_cli_commands[] = {
 	{ "eoib", "[ADDRESS/LENGTH]...",
 	  "make an Ethernet interface on an InfiniBand fabric", eoib_options,
 	  false, NULL, vb_cli_eoib },
+	{ "ether", "[ADDRESS/LENGTH]...",
+	  "make an interface at an Ethernet port of a fabric's switch",
+	  ether_options, false,
+	  "The command ends at once; the fabric holds the interface, until "
+	  "`verbena fabric ctl\ndetach SWITCH PORT`.\n",
+	  vb_cli_ether },
+	{ "gateway", "ADDRESS/LENGTH...",
+	  "make one IP subnet of IPoIB and a switch's Ethernet ports",
+	  gateway_options, false,
+	  "The addresses are the gateway's own, and say which network it "
+	  "passes.\n",
+	  vb_cli_gateway },
 	{ "help", "[COMMAND]",
 	  "print this text, or that of a command", help_options, false, NULL,
 	  vb_cli_help },

@@ -15,7 +15,7 @@
 #define TOOL_PATIENCE VB_SEC
 #define WORD_MOST     128
 
-/* What the rules say of UDP port 4791. */
+/* What the rules say about UDP port 4791. */
 struct verdict {
 	const char *drops; /* the rule that stops packets; NULL: none */
 	/* a rule that may stop packets and that is not understood; or NULL */
@@ -24,8 +24,9 @@ struct verdict {
 	bool drop_policy;  /* what no rule accepts is dropped */
 };
 
-/* Returns the length of the string at @at with its quotes, of which a backslash
- * takes the meaning. */
+/* Returns the length of the quoted string at @at, with its quotes. A backslash
+ * takes the special meaning from the next character, so \" does not end the
+ * string. */
 static size_t string_length(const char *at)
 {
 	size_t length = 1;
@@ -35,9 +36,9 @@ static size_t string_length(const char *at)
 	return length + (at[length] == '"');
 }
 
-/* Copy the next word of the line at *@rest; a comma and a brace end a word, and
- * a brace is one, as is a string in quotes, such as a comment. False: the line
- * has no more. */
+/* Copy the next word of the line at *@rest to @word. A space, a comma or a
+ * brace ends a word. A brace is a word of its own, and so is a string in
+ * quotes, such as a comment. False: the line has no more words. */
 static bool rules_word(const char **rest, char word[WORD_MOST])
 {
 	const char *at = *rest + strspn(*rest, " \t,");
@@ -65,8 +66,8 @@ static bool word_has_port(const char *word)
 	return *end == '\0' && from <= ROCE_PORT && ROCE_PORT <= to;
 }
 
-/* Has the list at @rest, behind its brace, the port? It may have several
- * lines. */
+/* Does the list contain the port? @rest points behind the opening brace of the
+ * list, which may have several lines. */
 static bool list_has_port(const char *rest)
 {
 	char word[WORD_MOST];
@@ -84,10 +85,10 @@ static bool list_has_port(const char *rest)
 	}
 }
 
-/* Find the elements of the next set or map (@kind) of nft that is called @name,
- * behind their brace, from *@at on, which moves on. All rules are searched,
- * because a set stands before the rules that use it, in its table. NULL: no
- * more. */
+/* Find the next nft set or map (@kind) with the name @name at or behind *@at.
+ * Returns the address behind the opening brace of its elements, and moves *@at
+ * behind the start of the set. NULL: there is no more such set. The search must
+ * cover all rules, because a set stands before the rules that use it. */
 static const char *next_elements(const char **at, const char *kind,
 				 const char *name)
 {
@@ -116,9 +117,9 @@ static bool set_has_port(const char *rules, const char *name)
 	return false;
 }
 
-/* Write to @what the verdict of the port in the map at @rest, behind its brace:
- * "53 : accept, 4791 : drop }". It may have several lines. False: the map has
- * no verdict for the port. */
+/* Write the verdict of the port in a map to @what. @rest points behind the
+ * opening brace of the map, as in "53 : accept, 4791 : drop }"; the map may
+ * have several lines. False: the map has no verdict for the port. */
 static bool map_verdict(const char *rest, char what[WORD_MOST])
 {
 	char before[WORD_MOST] = "";

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The places in fabrics that `verbena run` is asked for. Named nodes must be
- * there. `--device ib` means this host's adapter in the user's own fabric:
- * network namespaces are hosts, the first program that asks starts the fabric,
- * and a connection that the program inherits keeps the fabric running as long
+ * Finds the places in fabrics that the user names in `verbena run --device`. A
+ * node that the user names must exist in a running fabric. `--device ib` means
+ * this host's adapter in the user's own fabric: each network namespace counts
+ * as a host, and the first program that asks starts the fabric. The program
+ * inherits a connection to the fabric, which keeps the fabric running as long
  * as the program lives.
  */
 #include "cli/cli.h"
@@ -69,7 +70,7 @@ static bool refuse_fabric(const char *spec, const char *name)
 	return false;
 }
 
-/* Is there the node, in a fabric that runs? */
+/* Does the place's node exist in a running fabric? If not, stderr says why. */
 static bool check_node(const char *spec, const struct vb_fabric_place *p)
 {
 	char error[VB_TOPO_ERROR] = "", command[VB_UMAD_NAME + 8];
@@ -225,7 +226,7 @@ static bool join_own(const char *self, unsigned which, char node[VB_TOPO_ID])
 
 /* Functions for the ports of VPI adapters. */
 
-/* Is there the interface? It may be down, because the adapter has another
+/* Does the interface exist? It may be down, because the adapter has another
  * port. */
 static bool vpi_check_interface(const char *spec, const char *name)
 {

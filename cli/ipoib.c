@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* `verbena ipoib` and `verbena eoib`: start the program behind a network
- * interface on a fabric, as `verbena run` would, at one place in the fabric. */
+/* `verbena ipoib`, `eoib`, `gateway` and `ether`: start the program behind a
+ * network interface on a fabric, as `verbena run` would, at one place in the
+ * fabric. */
 #include "cli/cli.h"
 
 #include <getopt.h>
@@ -15,8 +16,6 @@
 #include "engine/fabric_places.h"
 
 #define PROGRAM "verbena-ipoib"
-/* the program's name, 10 words of options, and NULL */
-#define WORDS 12
 
 /* Where the program is, relative to this command's directory. */
 static const char *const ipoib_places[] = {
@@ -25,11 +24,39 @@ static const char *const ipoib_places[] = {
 	"../libexec",
 };
 
+/* What a value of an option is; the program's option has the same name. */
+static const struct {
+	const char *name;
+	char key;
+} passed_on[] = {
+	{ "ethernet", 'w' }, { "gateway", 's' }, { "name", 'n' },
+	{ "pkey", 'p' },     { "port", 'o' },	 { "mtu", 'm' },
+	{ "router", 'r' },   { "router", 'R' },	 { "mode", 'M' },
+};
+
+/* the program's name, --plug and its value, --daemon, the options with values,
+ * and NULL */
+#define WORDS (5 + 2 * VB_COUNT(passed_on))
+
 struct ipoib_wish {
-	bool ethernet;
-	const char *name, *pkey, *network, *mode;
+	const char *command; /* "ipoib" or another */
+	/* by the index in @passed_on; NULL: the option is not given */
+	const char *value[VB_COUNT(passed_on)];
 	bool daemon;
 };
+
+static const char **wish_value(struct ipoib_wish *w, int key)
+{
+	for (unsigned i = 0; i < VB_COUNT(passed_on); i++)
+		if (passed_on[i].key == key)
+			return &w->value[i];
+	return NULL;
+}
+
+static bool is_command(const struct ipoib_wish *w, const char *name)
+{
+	return strcmp(w->command, name) == 0;
+}
 
 static bool find_ipoib(char path[PATH_MAX])
 {
@@ -59,25 +86,24 @@ static bool is_one_place(const char *devices)
 
 /* Fills in the program's arguments behind its name. Returns how many they
  * are. */
-static int fill_words(const char **words, const struct ipoib_wish *w)
+static int fill_words(const char **words, const struct ipoib_wish *w,
+		      const char *place)
 {
 	int n = 0;
 
-	if (w->ethernet) {
-		words[n++] = "--ethernet";
-		words[n++] = w->network ? w->network : "0";
+	if (is_command(w, "ether")) {
+		words[n++] = "--plug";
+		words[n++] = place;
 	}
-	if (w->name) {
-		words[n++] = "--name";
-		words[n++] = w->name;
-	}
-	if (w->pkey) {
-		words[n++] = "--pkey";
-		words[n++] = w->pkey;
-	}
-	if (w->mode) {
-		words[n++] = "--mode";
-		words[n++] = w->mode;
+	for (unsigned i = 0; i < VB_COUNT(passed_on); i++) {
+		static char option[VB_COUNT(passed_on)][16];
+
+		if (!w->value[i])
+			continue;
+		snprintf(option[i], sizeof(option[i]), "--%s",
+			 passed_on[i].name);
+		words[n++] = option[i];
+		words[n++] = w->value[i];
 	}
 	if (w->daemon)
 		words[n++] = "--daemon";
@@ -88,92 +114,162 @@ static int start_ipoib(char *devices, const struct ipoib_wish *w,
 		       char **addresses, int count)
 {
 	const char **words = calloc(WORDS + (size_t)count, sizeof(*words));
-	char path[PATH_MAX];
+	char path[PATH_MAX], *place = strdup(devices);
 	int n = 1;
 
-	if (!words || !find_ipoib(path)) {
+	if (!words || !place || !find_ipoib(path)) {
 		fprintf(stderr,
 			"verbena %s: " PROGRAM " is missing: it is neither in "
 			"the build tree nor installed with this command\n",
-			w->ethernet ? "eoib" : "ipoib");
+			w->command);
 		free(words);
+		free(place);
 		free(devices);
 		return EXIT_NO_START;
 	}
 	words[0] = path;
-	n += fill_words(words + 1, w);
+	n += fill_words(words + 1, w, place);
 	for (int i = 0; i < count; i++)
 		words[n++] = addresses[i];
 	n = vb_cli_run_program(devices, (char **)(uintptr_t)words);
 	free(words);
+	free(place);
 	return n;
 }
 
-/* Is @text a number from @least to 65535? */
-static bool is_number(const char *text, unsigned long least)
+/* Is @text a number from @least to @most? */
+static bool is_number(const char *text, unsigned long least, unsigned long most)
 {
 	char *end;
 	unsigned long v = strtoul(text, &end, 0);
 
-	return end != text && !*end && *text != '-' && v >= least &&
-	       v <= UINT16_MAX;
+	return end != text && !*end && *text != '-' && v >= least && v <= most;
 }
 
-/* Says which value of an option is wrong. 0 if all are right. */
-static int ipoib_check(const char *command, const struct ipoib_wish *w)
+/* Is @text one place, which has a name of its own, not "ib"? */
+static bool is_named_place(const char *text)
 {
-	if (w->pkey && !is_number(w->pkey, 1))
-		return vb_cli_refuse_value(command, "pkey", w->pkey,
-					   "a number from 1 to 0xffff");
-	if (w->network && !is_number(w->network, 0))
-		return vb_cli_refuse_value(command, "network", w->network,
-					   "a number from 0 to 65535");
-	if (w->mode && strcmp(w->mode, "datagram") != 0 &&
-	    strcmp(w->mode, "connected") != 0)
-		return vb_cli_refuse_value(command, "mode", w->mode,
+	struct vb_fabric_place p;
+
+	return text && vb_fabric_place_get(text, strlen(text), &p);
+}
+
+/* What the values of options may be. */
+static const struct {
+	char key;
+	unsigned long least, most;
+	const char *option, *expected;
+} numbers[] = {
+	{ 'p', 1, UINT16_MAX, "pkey", "a number from 1 to 0xffff" },
+	{ 'w', 0, UINT16_MAX, "network", "a number from 0 to 65535" },
+	{ 'm', 1280, 9216, "mtu", "a number of bytes from 1280 to 9216" },
+};
+
+/* Says which value of an option is wrong. 0 if all are right. */
+static int ipoib_check_values(struct ipoib_wish *w)
+{
+	const char *mode = *wish_value(w, 'M');
+
+	for (unsigned i = 0; i < VB_COUNT(numbers); i++) {
+		const char *text = *wish_value(w, numbers[i].key);
+
+		if (text && !is_number(text, numbers[i].least, numbers[i].most))
+			return vb_cli_refuse_value(w->command,
+						   numbers[i].option, text,
+						   numbers[i].expected);
+	}
+	if (mode && strcmp(mode, "datagram") != 0 &&
+	    strcmp(mode, "connected") != 0)
+		return vb_cli_refuse_value(w->command, "mode", mode,
 					   "datagram or connected");
 	return 0;
 }
 
-static int make_interface(int argc, char **argv, bool ethernet)
+/* Says what is wrong with the values of options, or missing. 0 if nothing is.
+ */
+static int ipoib_check(struct ipoib_wish *w, const char *devices)
 {
-	const char *command = ethernet ? "eoib" : "ipoib";
-	struct ipoib_wish w = { .ethernet = ethernet };
+	int rc = ipoib_check_values(w);
+
+	if (rc)
+		return rc;
+	if (is_command(w, "gateway") && !is_named_place(*wish_value(w, 's')))
+		return vb_cli_refuse(w->command,
+				     "give the switch, --switch ib:SWITCH");
+	if (is_command(w, "ether") &&
+	    (!is_one_place(devices) || !is_named_place(devices)))
+		return vb_cli_refuse(w->command,
+				     "give the switch, --device ib:SWITCH");
+	if (!is_one_place(devices))
+		return vb_cli_refuse(w->command,
+				     "give one adapter of a fabric, --device "
+				     "ib or ib:NODE");
+	return 0;
+}
+
+/* A gateway may have a router of each family: the option comes twice. */
+static void keep_value(struct ipoib_wish *w, int key, const char *value)
+{
+	const char **to = wish_value(w, key);
+
+	if (key == 'r' && *to)
+		to = wish_value(w, 'R');
+	*to = value;
+}
+
+static int make_interface(int argc, char **argv, struct ipoib_wish *w)
+{
 	char *devices = NULL;
 	int o;
 
-	while ((o = vb_cli_next_option(command, argc, argv)) != -1) {
-		if (o == 'n')
-			w.name = optarg;
-		else if (o == 'p')
-			w.pkey = optarg;
-		else if (o == 'b')
-			w.daemon = true;
-		else if (o == 'w')
-			w.network = optarg;
-		else if (o == 'm')
-			w.mode = optarg;
-		else if (o != 'd' || !vb_cli_add_device(&devices, optarg))
+	while ((o = vb_cli_next_option(w->command, argc, argv)) != -1) {
+		if (o == 'b')
+			w->daemon = true;
+		else if (o == 'd' && vb_cli_add_device(&devices, optarg))
+			continue;
+		else if (o != 'd' && wish_value(w, o))
+			keep_value(w, o, optarg);
+		else
 			return EXIT_USAGE;
 	}
-	if (ipoib_check(command, &w)) {
+	if (ipoib_check(w, devices)) {
 		free(devices);
 		return EXIT_USAGE;
 	}
-	if (!is_one_place(devices)) {
+	if (is_command(w, "gateway") && optind == argc) {
 		free(devices);
-		return vb_cli_refuse(command, "give one adapter of a fabric, "
-					      "--device ib or ib:NODE");
+		return vb_cli_refuse(w->command,
+				     "give the gateway an address with the "
+				     "length of its network, 10.9.0.254/24");
 	}
-	return start_ipoib(devices, &w, argv + optind, argc - optind);
+	return start_ipoib(devices, w, argv + optind, argc - optind);
 }
 
 int vb_cli_ipoib(int argc, char **argv)
 {
-	return make_interface(argc, argv, false);
+	struct ipoib_wish w = { .command = "ipoib" };
+
+	return make_interface(argc, argv, &w);
 }
 
 int vb_cli_eoib(int argc, char **argv)
 {
-	return make_interface(argc, argv, true);
+	struct ipoib_wish w = { .command = "eoib" };
+
+	keep_value(&w, 'w', "0");
+	return make_interface(argc, argv, &w);
+}
+
+int vb_cli_gateway(int argc, char **argv)
+{
+	struct ipoib_wish w = { .command = "gateway" };
+
+	return make_interface(argc, argv, &w);
+}
+
+int vb_cli_ether(int argc, char **argv)
+{
+	struct ipoib_wish w = { .command = "ether" };
+
+	return make_interface(argc, argv, &w);
 }

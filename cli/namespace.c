@@ -40,7 +40,8 @@
 #include "base/log.h"
 #include "engine/spawn.h"
 
-/* the most bytes that are copied from one file of the tree */
+/* the most bytes that this command copies from one file in the tree of
+ * device files */
 #define MOST_TEXT (64 * 1024)
 /* the most levels of nested directories that are copied */
 #define DEEPEST 16

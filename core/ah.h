@@ -35,9 +35,10 @@ struct vb_addressing {
 	bool (*reply)(struct vb_port *p, const struct vb_grh *grh,
 		      const struct vb_wc_from *from, struct vb_av *av);
 	/* Did @f come from the peer of the connected queue pair @qp, or, to a
-	 * datagram queue pair, to an address of its port? RoCE's is asked for
-	 * datagrams alone: engine/dispatch.c compares the addresses of a
-	 * connection itself, on the way of each packet. */
+	 * datagram queue pair, to an address of its port? For RoCE,
+	 * engine/dispatch.c calls this function only for datagrams. It compares
+	 * the addresses of a connection itself, because that code is on the
+	 * path of every packet. */
 	bool (*comes_from_peer)(const struct vb_qp *qp,
 				const struct vb_frame *f);
 	/* A path MTU that the port does not carry is refused; else the queue

@@ -92,14 +92,13 @@ static bool ib_comes_from_peer(const struct vb_qp *qp, const struct vb_frame *f)
 }
 
 /* Has the frame @f the addresses that the peer uses on the path with the route
- * @r? */
-static bool is_by(const struct vb_qp *qp, const struct vb_frame *f,
+ * @r by port @p? */
+static bool is_by(const struct vb_port *p, const struct vb_frame *f,
 		  const struct vb_route *r)
 {
-	uint16_t mask =
-		(uint16_t)((1u << atomic_load_explicit(&vb_qp_port(qp)->lmc,
-						       memory_order_relaxed)) -
-			   1);
+	uint16_t mask = (uint16_t)((1u << atomic_load_explicit(
+					    &p->lmc, memory_order_relaxed)) -
+				   1);
 
 	if (f->slid != r->ib.dlid || !f->src != !r->ib.global ||
 	    (f->dlid & mask) != (r->ib.path_bits & mask))
@@ -108,13 +107,20 @@ static bool is_by(const struct vb_qp *qp, const struct vb_frame *f,
 			   vb_gid_equal(f->dst, &r->sgid));
 }
 
-enum vb_mig_path vb_ib_path_of(const struct vb_qp *qp, const struct vb_frame *f)
+/* Two ports can have equal LIDs, because they can be in different subnets. So
+ * the link tells by which port the frame came. */
+enum vb_mig_path vb_ib_path_of(const struct vb_qp *qp,
+			       const struct vb_link *link,
+			       const struct vb_frame *f)
 {
-	if (is_by(qp, f, &qp->route))
+	const struct vb_port *port = vb_qp_port(qp), *alt = vb_mig_port(qp);
+	bool here = link == port->link;
+
+	if (here && is_by(port, f, &qp->route))
 		return BY_PRIMARY;
-	if (vb_mig_is_loaded(&qp->attr) && is_by(qp, f, &qp->alt_route))
+	if (alt && link == alt->link && is_by(alt, f, &qp->alt_route))
 		return BY_ALTERNATE;
-	return ib_comes_from_peer(qp, f) ? BY_PEER : BY_STRANGER;
+	return here && ib_comes_from_peer(qp, f) ? BY_PEER : BY_STRANGER;
 }
 
 const struct vb_addressing vb_addressing_ib = {

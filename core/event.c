@@ -8,8 +8,9 @@
  *
  *     counts in the fd + counts held by threads = events + surplus
  *
- * The surplus comes from events that were dropped. A thread that will take an
- * event which it queues itself holds that count without using the fd. A waiter
+ * The surplus comes from events that were dropped, and from nudges, by which a
+ * packet wakes the program (base/nudge.h). A thread that will take an event
+ * which it queues itself holds that count without using the fd. A waiter
  * that finds no event held a count of the surplus. When no waiter is inside
  * read(2), this code reads the surplus, so that poll(2) reports only events.
  */
@@ -40,6 +41,14 @@ static __thread struct {
 	bool count;
 } hand;
 
+/* see vb_channel_raises() */
+static __thread enum vb_raised raised;
+
+void vb_channel_raises(enum vb_raised by)
+{
+	raised = by;
+}
+
 static int open_counter(void)
 {
 	int fd = eventfd(0, EFD_SEMAPHORE | EFD_CLOEXEC);
@@ -67,21 +76,26 @@ static int read_token(int fd)
 }
 
 /* Read the surplus counts from the eventfd. The caller holds the lock. This
- * function asks poll(2) first, because a forked child may have read counts of
- * this process. */
-static void drop_surplus(int fd, struct vb_tokens *t)
+ * function asks poll(2) first, for @wait ms, because a forked child may have read
+ * counts of this process. */
+static void drop_surplus_for(int fd, struct vb_tokens *t, int wait)
 {
 	struct pollfd p = { .fd = fd, .events = POLLIN };
 	int cancel;
 
-	if (t->readers || t->surplus == 0)
+	if (t->readers || t->surplus <= 0)
 		return;
 	cancel = vb_cancel_off();
 	for (; t->surplus > 0; t->surplus--)
-		if (poll(&p, 1, 0) != 1 || read_token(fd) != 0)
+		if (poll(&p, 1, wait) != 1 || read_token(fd) != 0)
 			vb_log(LOG_DEBUG,
 			       "event fd %d: fewer counts than expected", fd);
 	vb_cancel_back(cancel);
+}
+
+static void drop_surplus(int fd, struct vb_tokens *t)
+{
+	drop_surplus_for(fd, t, 0);
 }
 
 static void stop_reading(void *arg)
@@ -115,7 +129,7 @@ static int wait_token(struct waiter *w)
 static void core_event_end_wait(struct waiter *w, int rc, bool found)
 {
 	w->tokens->readers--;
-	if (rc == 0 && !found && w->tokens->surplus > 0)
+	if (rc == 0 && !found)
 		w->tokens->surplus--;
 	drop_surplus(w->fd, w->tokens);
 }
@@ -152,6 +166,7 @@ void vb_channel_signal(struct vb_channel *ch, struct vb_cq *cq)
 	vb_mutex_lock(&ch->lock);
 	if (cq->events_queued++ == 0)
 		append_cq(ch, cq);
+	atomic_store_explicit(&ch->raised, raised, memory_order_relaxed);
 	if (hand.ch == ch && !hand.count)
 		hand.count = true;
 	else
@@ -217,23 +232,39 @@ struct vb_cq *vb_channel_end(struct vb_channel *ch)
 	return cq;
 }
 
-int vb_channel_take(struct vb_channel *ch, struct vb_cq **out)
+int vb_channel_next(struct vb_channel *ch, struct vb_cq **out)
 {
 	struct waiter w = { ch->fd, &ch->lock, &ch->tokens };
 	struct vb_cq *cq = NULL;
+	int rc = wait_token(&w);
+
+	vb_mutex_lock(&ch->lock);
+	if (rc == 0)
+		cq = pop_cq(ch);
+	core_event_end_wait(&w, rc, cq);
+	vb_mutex_unlock(&ch->lock);
+	*out = cq;
+	return rc;
+}
+
+int vb_channel_take(struct vb_channel *ch, struct vb_cq **out)
+{
+	struct vb_cq *cq = NULL;
 	int rc = 0;
 
-	while (!rc && !cq) {
-		rc = wait_token(&w);
-		vb_mutex_lock(&ch->lock);
-		if (rc == 0)
-			cq = pop_cq(ch);
-		core_event_end_wait(&w, rc, cq);
-		vb_mutex_unlock(&ch->lock);
-	}
+	while (!rc && !cq)
+		rc = vb_channel_next(ch, &cq);
 	if (rc == 0)
 		*out = cq;
 	return rc;
+}
+
+void vb_channel_nudged(struct vb_channel *ch)
+{
+	vb_mutex_lock(&ch->lock);
+	ch->tokens.surplus++;
+	drop_surplus_for(ch->fd, &ch->tokens, 1);
+	vb_mutex_unlock(&ch->lock);
 }
 
 /* Remove the completion queue @cq from the channel's list. The caller holds the
@@ -258,7 +289,7 @@ void vb_channel_forget(struct vb_channel *ch, struct vb_cq *cq)
 {
 	vb_mutex_lock(&ch->lock);
 	unlink_cq(ch, cq);
-	ch->tokens.surplus += cq->events_queued;
+	ch->tokens.surplus += (int32_t)cq->events_queued;
 	cq->events_queued = 0;
 	drop_surplus(ch->fd, &ch->tokens);
 	vb_mutex_unlock(&ch->lock);

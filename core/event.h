@@ -14,7 +14,19 @@ struct vb_cq;
  * (core/event.c). Under the lock of the channel or event queue. */
 struct vb_tokens {
 	uint32_t readers; /* number of threads that may be blocked in read(2) */
-	uint32_t surplus; /* counts that are left of events that were dropped */
+	/* counts that stand for no event: of events that were dropped, and of
+	 * nudges; -1: a thread has read the count of a nudge of which
+	 * vb_channel_nudged() has not been told yet */
+	int32_t surplus;
+};
+
+/* What raises the events that a thread signals. */
+enum vb_raised {
+	RAISED_OTHERWISE,
+	/* packets of the engine's link, which a thread of the program has
+	 * taken, or the engine thread */
+	RAISED_BY_PROGRAM,
+	RAISED_BY_ENGINE
 };
 
 struct vb_channel {
@@ -29,12 +41,21 @@ struct vb_channel {
 	struct vb_cq *first, *last;
 	/* protected by lock: the bell of a waiter that sleeps, or NULL */
 	struct vb_bell *bell;
+	/* of engine/wait.c: by what the events of this channel come
+	 * (vb_wait_by_link()); a hint */
+	_Atomic unsigned by_link;
+	/* hints as well: what raised the last event; the program sleeps in
+	 * poll(2) */
+	_Atomic enum vb_raised raised;
+	_Atomic bool elsewhere;
 };
 
 /* Create the channel's eventfd. 0 or -errno. */
 VB_MUST_CHECK int vb_channel_init(struct vb_channel *ch);
 void vb_channel_fini(struct vb_channel *ch);
 
+/* From now on @by raises the events that the calling thread signals. */
+void vb_channel_raises(enum vb_raised by);
 /* Queue an event for @cq and wake one waiting thread. Any thread may call this;
  * takes ch->lock. */
 void vb_channel_signal(struct vb_channel *ch, struct vb_cq *cq)
@@ -45,6 +66,15 @@ void vb_channel_signal(struct vb_channel *ch, struct vb_cq *cq)
  * cq->events_taken of the event's completion queue. */
 VB_MUST_CHECK int vb_channel_take(struct vb_channel *ch, struct vb_cq **cq)
 	VB_EXCLUDES(ch->lock);
+
+/* Remove one count from the eventfd, as vb_channel_take() does, and one event.
+ * 0 and *@cq, which is NULL if there was none: the count came from a nudge
+ * (base/nudge.h), or was left of an event that another thread has removed. */
+VB_MUST_CHECK int vb_channel_next(struct vb_channel *ch, struct vb_cq **cq)
+	VB_EXCLUDES(ch->lock);
+/* A nudge has added a count to the eventfd, or is about to. Unless a thread has
+ * read it, this removes it. May wait 1 ms for the count. */
+void vb_channel_nudged(struct vb_channel *ch) VB_EXCLUDES(ch->lock);
 
 /* From now on, ring @bell for each event that is queued, in addition to the
  * eventfd: the waiter sleeps on the bell instead of in read(2). NULL: from now

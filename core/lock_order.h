@@ -32,6 +32,7 @@ enum vb_lock_order {
 	RANK_MR,   /* lock of an adapter's memory keys */
 	RANK_NEAR, /* lock of near: the list of peers */
 	RANK_MODERATION,
+	RANK_LEND, /* lock of the engine: the channel that has the link */
 	RANK_CQ,
 	RANK_CHANNEL,
 };

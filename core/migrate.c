@@ -85,11 +85,38 @@ static void promote(struct vb_qp_attr *a)
 	vb_mig_unload(a);
 }
 
+/* Returns why the queue pair cannot use port @p, that of the alternate path in
+ * @a; NULL: it can. */
+static const char *port_fault(struct vb_port *p, const struct vb_qp_attr *a)
+{
+	uint8_t active;
+
+	if (!p)
+		return "the adapter does not have the alternate path's port";
+	/* Linux refuses alternate paths of RoCE ports as well. */
+	if (!vb_port_is_ib(p))
+		return "only InfiniBand has alternate paths";
+	if (a->alt_pkey_index >= atomic_load(&p->pkey_count))
+		return "the alternate path's P_Key index is out of range";
+	vb_mutex_lock(&p->lock);
+	active = p->active_mtu;
+	vb_mutex_unlock(&p->lock);
+	if (a->path_mtu > active)
+		return "the path MTU is above that of the alternate path's "
+		       "port";
+	return NULL;
+}
+
+/* Returns why there is no route for the alternate path in @a; NULL: *@r is
+ * it. */
 static const char *route_of(struct vb_qp *qp, const struct vb_qp_attr *a,
 			    struct vb_route *r)
 {
-	const char *why;
+	const char *why =
+		port_fault(vb_adapter_port(qp->adapter, a->alt_port_num), a);
 
+	if (why)
+		return why;
 	return vb_av_route(qp->adapter, &a->alt_av, atomic_load(&qp->qpn),
 			   a->dest_qp_num, r, &why)
 		       ? why
@@ -99,8 +126,8 @@ static const char *route_of(struct vb_qp *qp, const struct vb_qp_attr *a,
 void vb_mig_switched(struct vb_qp *qp)
 {
 	qp->migrations++;
-	vb_log(LOG_INFO, "qp 0x%x: migrated to LID %u", atomic_load(&qp->qpn),
-	       qp->route.ib.dlid);
+	vb_log(LOG_INFO, "qp 0x%x: migrated to LID %u by port %u",
+	       atomic_load(&qp->qpn), qp->route.ib.dlid, qp->attr.port_num);
 	vb_qp_event(qp, EVENT_PATH_MIG);
 }
 
@@ -110,21 +137,25 @@ void vb_mig_switched(struct vb_qp *qp)
  * sets Rearm (IBA 17.2.8), and a stale path would fail again. */
 static bool migrate(struct vb_qp *qp) VB_REQUIRES(qp->drive)
 {
+	struct vb_port *p = vb_mig_port(qp);
 	struct vb_route r;
 	const char *why = route_of(qp, &qp->attr, &r);
 
-	if (!vb_port_pkey(vb_qp_port(qp), qp->attr.alt_pkey_index))
+	if (!why && !vb_port_pkey(p, qp->attr.alt_pkey_index))
 		why = "there is no P_Key at its index";
 	if (why) {
 		vb_log(LOG_WARN,
 		       "qp 0x%x: cannot migrate to the alternate path: %s",
 		       atomic_load(&qp->qpn), why);
 		vb_mig_unload(&qp->attr);
+		vb_mig_note_port(qp);
 		vb_qp_event(qp, EVENT_PATH_MIG_ERR);
 		return false;
 	}
 	promote(&qp->attr);
+	vb_mig_note_port(qp);
 	qp->route = r;
+	atomic_store(&qp->port, p);
 	vb_mig_switched(qp);
 	return true;
 }
@@ -134,19 +165,30 @@ bool vb_mig_fail_over(struct vb_qp *qp)
 	return qp->attr.path_mig_state == MIG_ARMED && migrate(qp);
 }
 
-enum vb_counter vb_mig_arrive(struct vb_qp *qp, const struct vb_frame *f,
-			      bool requested, uint16_t pkey)
+/* Has @pkey the P_Key of the primary path or, if @alternate, that of the
+ * alternate one? */
+static bool path_has_pkey(const struct vb_qp *qp, bool alternate, uint16_t pkey)
+	VB_REQUIRES(qp->drive)
+{
+	const struct vb_qp_attr *a = &qp->attr;
+	struct vb_port *p = alternate ? vb_mig_port(qp) : vb_qp_port(qp);
+	uint16_t index = alternate ? a->alt_pkey_index : a->pkey_index;
+
+	return vb_pkeys_match(vb_port_pkey(p, index), pkey);
+}
+
+enum vb_counter vb_mig_arrive(struct vb_qp *qp, const struct vb_link *link,
+			      const struct vb_frame *f, bool requested,
+			      uint16_t pkey)
 {
 	struct vb_qp_attr *a = &qp->attr;
-	struct vb_mig_row row =
-		vb_mig_hear((enum vb_mig_state)a->path_mig_state, requested,
-			    vb_ib_path_of(qp, f));
-	uint16_t index =
-		row.act == MIG_SWITCH ? a->alt_pkey_index : a->pkey_index;
+	enum vb_mig_path path = vb_ib_path_of(qp, link, f);
+	struct vb_mig_row row = vb_mig_hear(
+		(enum vb_mig_state)a->path_mig_state, requested, path);
 
 	if (row.act == MIG_REFUSE)
 		return CNT_DROP_ADDRESS;
-	if (!vb_pkeys_match(vb_port_pkey(vb_qp_port(qp), index), pkey))
+	if (!path_has_pkey(qp, path == BY_ALTERNATE, pkey))
 		return CNT_DROP_PKEY;
 	if (row.act == MIG_SWITCH)
 		return migrate(qp) ? CNT_COUNT : CNT_DROP_ADDRESS;
@@ -163,19 +205,16 @@ enum vb_counter vb_mig_arrive(struct vb_qp *qp, const struct vb_frame *f,
 
 /* --- what the program sets --- */
 
-/* @p: the queue pair's port. The alternate path is one of that port, too. */
+/* @p: the queue pair's port. The alternate path may be one of another port of
+ * the adapter (IBA 11.2.5.2). */
 static const char *alternate_fault(const struct vb_port *p,
 				   const struct vb_qp_attr *asked)
 {
-	/* Linux refuses alternate paths of RoCE ports as well. */
 	if (!vb_port_is_ib(p))
 		return "only InfiniBand has alternate paths";
-	if (asked->alt_port_num != p->number ||
-	    asked->alt_av.port_num != p->number)
-		return "the alternate path's port is not that of the queue "
-		       "pair";
-	if (asked->alt_pkey_index >= atomic_load(&p->pkey_count))
-		return "the alternate path's P_Key index is out of range";
+	if (asked->alt_av.port_num != asked->alt_port_num)
+		return "the alternate path's address has another port than the "
+		       "path";
 	if (asked->alt_timeout > 31)
 		return "the alternate path's timeout is above 31";
 	if (asked->alt_av.dlid >= VB_LID_MCAST)

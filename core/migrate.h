@@ -52,6 +52,23 @@ static inline bool vb_mig_is_loaded(const struct vb_qp_attr *a)
 	return a->alt_port_num != 0;
 }
 
+/* Returns the port of the alternate path, which may be another one than that of
+ * the primary path; NULL: no path is loaded. */
+static inline struct vb_port *vb_mig_port(const struct vb_qp *qp)
+	VB_REQUIRES(qp->drive)
+{
+	return vb_adapter_port(qp->adapter, qp->attr.alt_port_num);
+}
+
+/* Makes qp->alt_port follow the attributes: packets come by the alternate path
+ * in Rearm and Armed only. */
+static inline void vb_mig_note_port(struct vb_qp *qp) VB_REQUIRES(qp->drive)
+{
+	atomic_store(&qp->alt_port, qp->attr.path_mig_state == MIG_MIGRATED
+					    ? NULL
+					    : vb_mig_port(qp));
+}
+
 /* Unload the alternate path of @a: the state is Migrated, and the program must
  * load a path before it can set Rearm. */
 void vb_mig_unload(struct vb_qp_attr *a);
@@ -72,13 +89,14 @@ const char *vb_mig_modify(struct vb_qp *qp, const struct vb_qp_attr *asked,
  * PATH_MIG, and let the transport begin anew there. */
 void vb_mig_switched(struct vb_qp *qp) VB_REQUIRES(qp->drive);
 
-/* A packet with P_Key @pkey has arrived, with MigReq (@requested) or without:
- * advance the state, which is not MIG_MIGRATED. Returns CNT_COUNT if the queue
- * pair takes the packet; otherwise the counter of the reason why it does not.
+/* A packet with P_Key @pkey has arrived by the port whose link is @link, with
+ * MigReq (@requested) or without: advance the state, which is not MIG_MIGRATED.
+ * Returns CNT_COUNT if the queue pair takes the packet; otherwise the counter
+ * of the reason why it does not.
  */
-enum vb_counter vb_mig_arrive(struct vb_qp *qp, const struct vb_frame *f,
-			      bool requested, uint16_t pkey)
-	VB_REQUIRES(qp->drive);
+enum vb_counter vb_mig_arrive(struct vb_qp *qp, const struct vb_link *link,
+			      const struct vb_frame *f, bool requested,
+			      uint16_t pkey) VB_REQUIRES(qp->drive);
 
 /* The peer does not answer by the primary path, although requests were repeated
  * as often as the program permits: move to the alternate path, if the queue
@@ -86,8 +104,9 @@ enum vb_counter vb_mig_arrive(struct vb_qp *qp, const struct vb_frame *f,
  */
 bool vb_mig_fail_over(struct vb_qp *qp) VB_REQUIRES(qp->drive);
 
-/* core/ah_ib.c: by which path did @f come? */
-enum vb_mig_path vb_ib_path_of(const struct vb_qp *qp, const struct vb_frame *f)
-	VB_REQUIRES(qp->drive);
+/* core/ah_ib.c: by which path did @f, of the port whose link is @link, come? */
+enum vb_mig_path vb_ib_path_of(const struct vb_qp *qp,
+			       const struct vb_link *link,
+			       const struct vb_frame *f) VB_REQUIRES(qp->drive);
 
 #endif

@@ -48,8 +48,9 @@ struct vb_port {
 	uint8_t number;
 	struct vb_link *link;
 	const struct vb_addressing *addressing;
-	/* A random number of the fabric's port that this is, which all programs
-	 * there have; 0: no port of a fabric. */
+	/* A random number that identifies a port of a fabric: all programs that
+	 * use the same port have the same number. 0: this port is in no
+	 * fabric. */
 	uint64_t place;
 	struct vb_mutex lock;
 	/* The fields below are protected by lock. */
@@ -67,7 +68,7 @@ struct vb_port {
 	uint8_t mac[6];
 	struct vb_port_ib ib;
 	/* Written under lock, read without: an entry is 0 if it is unused. An
-	 * Ethernet port has VB_PKEY_ALL alone. */
+	 * Ethernet port has only VB_PKEY_ALL. */
 	_Atomic uint16_t pkeys[VB_MAX_PKEYS];
 	_Atomic uint16_t pkey_count;
 	/* LMC of an InfiniBand port; written under lock, read without */
@@ -94,7 +95,7 @@ struct vb_port_update {
 	/* the only GID of an iWARP device's port; zero on other devices */
 	struct vb_gid only;
 	/* Each address has two entries in the GID table: RoCEv1's at an even
-	 * index, and RoCEv2's behind it. False: it has RoCEv2's alone. */
+	 * index, and RoCEv2's behind it. False: it has only RoCEv2's. */
 	bool both_types;
 	/* number of `addresses`, which do not include the default GID */
 	unsigned count;

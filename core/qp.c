@@ -193,6 +193,7 @@ static void core_forget_peer(struct vb_qp *qp)
 	memset(&qp->attr, 0, sizeof(qp->attr));
 	memset(&qp->route, 0, sizeof(qp->route));
 	memset(&qp->alt_route, 0, sizeof(qp->alt_route));
+	atomic_store(&qp->alt_port, NULL);
 	qp->mtu = 0;
 	qp->comm_est_sent = false;
 	qp->last_wqe_sent = false;

@@ -137,6 +137,9 @@ struct vb_qp {
 	 * that the program chooses. Written under drive; read without by
 	 * threads that post or look at a frame. */
 	struct vb_port *_Atomic port;
+	/* the port of the alternate path while packets may come by it
+	 * (core/migrate.h), or NULL; written and read as @port */
+	struct vb_port *_Atomic alt_port;
 	enum vb_qp_type type;
 	uint32_t index; /* index of this queue pair in adapter->qps */
 

@@ -599,8 +599,10 @@ static int apply_paths(struct change *c)
 			    &c->migrates);
 	if (why)
 		return refuse_paths(c, why);
-	if (c->migrates)
-		c->route = c->alt_route;
+	if (!c->migrates)
+		return 0;
+	c->route = c->alt_route;
+	c->port = vb_adapter_port(qp->adapter, c->attr.port_num);
 	return 0;
 }
 
@@ -655,6 +657,7 @@ static void core_carry_out(const struct change *c, vb_time now)
 	qp->alt_route = c->alt_route;
 	qp->mtu = c->mtu;
 	atomic_store(&qp->port, c->port);
+	vb_mig_note_port(qp);
 	atomic_store(&qp->state, c->to);
 	if (c->from == QPS_SQE)
 		qp->why = 0;

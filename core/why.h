@@ -120,13 +120,13 @@ void vb_why(enum vb_why why, uint64_t object, const char *format, ...)
 	VB_PRINTF(3, 4);
 
 /*
- * No call is refused without a word: where a public function returns its error,
- * it calls vb_why_refused(), which tells the call and its error unless this
- * thread has told a better sentence (vb_log_note()).
+ * Every refused call leaves a message. When a public function returns an error,
+ * it calls vb_why_refused(). That function reports the call and its error,
+ * unless this thread has already reported a more exact reason (vb_log_note()).
  */
 
-/* What programs provoke in normal work (a device lacks a feature) goes to the
- * log only (level info). */
+/* Report a refusal to the log only (level info). For refusals that programs
+ * cause in normal work, for example because a device lacks a feature. */
 void vb_why_quietly(const char *format, ...) VB_PRINTF(1, 2);
 /* The function @call is refused with @error, a positive errno. Tells nothing of
  * EAGAIN and EINTR, which are no refusals. Keeps errno. */

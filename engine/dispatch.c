@@ -149,12 +149,13 @@ static bool side_fits(const struct vb_qp *qp, bool response)
 
 /* Compare addresses and P_Key. A queue pair that may migrate takes packets by
  * two paths. Returns as eng_refusal() does. */
-static enum vb_counter check_path(struct vb_qp *qp, const struct vb_frame *f,
+static enum vb_counter check_path(struct vb_qp *qp, const struct vb_link *link,
+				  const struct vb_frame *f,
 				  const struct vb_bth *bth)
 	VB_REQUIRES(qp->drive)
 {
 	if (VB_UNLIKELY(qp->attr.path_mig_state != MIG_MIGRATED))
-		return vb_mig_arrive(qp, f, bth->migrated, bth->pkey);
+		return vb_mig_arrive(qp, link, f, bth->migrated, bth->pkey);
 	if (!comes_from_peer(qp, f))
 		return CNT_DROP_ADDRESS;
 	return pkey_matches(qp, bth->pkey) ? CNT_COUNT : CNT_DROP_PKEY;
@@ -174,7 +175,7 @@ static enum vb_counter eng_refusal(struct vb_engine *e, struct vb_qp *qp,
 		return CNT_DROP_TRANSPORT;
 	if (!state_takes(atomic_load(&qp->state), pkt->op->response))
 		return CNT_DROP_STATE;
-	why = check_path(qp, f, &pkt->bth);
+	why = check_path(qp, e->rx_link, f, &pkt->bth);
 	if (why != CNT_COUNT)
 		return why;
 	if (f->if_ip_id >= 0 &&
@@ -368,6 +369,25 @@ static bool link_hears(const struct vb_engine *e, const struct vb_link *own,
 	       (own == e->roce.both && (link == e->link || link == e->roce.v1));
 }
 
+/* Do the frames of @link come to a port of @qp: its own, or that of its
+ * alternate path?
+ *
+ * Ports and links are read without drive, and the queue pair may be destroyed
+ * meanwhile. Both stay as long as this thread holds rx: drop_adapter() takes rx
+ * in take_fabric(), after the adapter's last queue pair has left the table and
+ * before the link and the ports are freed. If a port changes now, the frames
+ * count for either port. */
+static bool qp_hears(const struct vb_engine *e, const struct vb_qp *qp,
+		     const struct vb_link *link) VB_REQUIRES(e->rx)
+{
+	const struct vb_port *alt;
+
+	if (VB_LIKELY(link_hears(e, vb_qp_port(qp)->link, link)))
+		return true;
+	alt = atomic_load_explicit(&qp->alt_port, memory_order_relaxed);
+	return alt && alt->link == link;
+}
+
 /* Serve a packet to a multicast group: each queue pair in the group gets a copy
  * (IBA 10.5.2). */
 static void serve_group(struct vb_engine *e, const struct vb_link *link,
@@ -400,14 +420,8 @@ static unsigned dispatch_run(struct vb_engine *e, const struct vb_link *link,
 		     ? vb_idtab_get(e->qps, dqpn & ((1u << VB_QPN_BITS) - 1))
 		     : NULL;
 	/* Two adapters of this process can have equal slots, but not equal
-	 * numbers below. The ports of one adapter have one slot.
-	 *
-	 * The port and its link are read without drive, and the queue pair may
-	 * be destroyed meanwhile. Both stay as long as this thread holds rx:
-	 * drop_adapter() takes rx in take_fabric(), after the adapter's last
-	 * queue pair has left the table and before the link and the ports are
-	 * freed. If the port changes now, the frames count for either port. */
-	if (qp && link_hears(e, vb_qp_port(qp)->link, link))
+	 * numbers below. The ports of one adapter have one slot. */
+	if (qp && qp_hears(e, qp, link))
 		eng_dispatch_serve(e, qp, dqpn, f, end - first, now);
 	else
 		e->strays += end - first;
@@ -419,11 +433,14 @@ void vb_dispatch_from(struct vb_engine *e, const struct vb_link *link,
 {
 	unsigned i = 0;
 
+	e->rx_link = link;
 	while (i < e->rxq.count)
 		i = dispatch_run(e, link, slot, i, now);
 }
 
 void vb_dispatch(struct vb_engine *e, vb_time now)
 {
+	vb_channel_raises(e->polled ? RAISED_BY_PROGRAM : RAISED_BY_ENGINE);
 	vb_dispatch_from(e, e->link, e->lease.slot, now);
+	vb_channel_raises(RAISED_OTHERWISE);
 }

@@ -122,7 +122,8 @@ static void stand_alone(struct vb_engine *e)
 		.retry_at = VB_NEVER,
 	};
 	e->link = &no_link;
-	e->soon_fd = e->slot_fd = -1;
+	atomic_init(&e->link_fd, -1);
+	e->soon.fd = e->back.fd = e->slot_fd = -1;
 	atomic_init(&e->slowdown, 1);
 	vb_poll_init(&e->poll, 1);
 }
@@ -211,6 +212,7 @@ static int eng_open_link(struct vb_engine *e)
 	vb_mutex_lock(&e->rx);
 	e->lease = lease;
 	e->link = link;
+	atomic_store(&e->link_fd, link->ops->fd(link));
 	set_slowdown(e);
 	vb_mutex_unlock(&e->rx);
 	return 0;
@@ -270,6 +272,7 @@ static int start_engine(bool in_network)
 	vb_mutex_init(&e->rx, RANK_RX);
 	vb_mutex_init(&e->fabric_lock, VB_RANK_LEAF);
 	vb_mutex_init(&e->timer_lock, VB_RANK_LEAF);
+	vb_lend_init(e);
 	vb_timers_init(&e->timers);
 	atomic_init(&e->due, VB_NEVER);
 	vb_mutex_init(&e->moderation, RANK_MODERATION);
@@ -285,6 +288,7 @@ static int start_engine(bool in_network)
 	}
 	if (rc)
 		goto close_wake;
+	vb_wait_open(e);
 	vb_mux_open(e);
 	rc = vb_service_start(e);
 	if (rc)
@@ -295,6 +299,7 @@ static int start_engine(bool in_network)
 
 close_paths:
 	vb_mux_close(e);
+	vb_wait_close(e);
 	vb_host_slot_close(e);
 	close_link(e);
 close_wake:
@@ -320,6 +325,7 @@ static void stop_engine(struct vb_engine *e)
 	if (atomic_load(&e->forward))
 		vb_forward_destroy(atomic_load(&e->forward));
 	vb_mux_close(e);
+	vb_wait_close(e);
 	vb_host_slot_close(e);
 	vb_engine_roce1_close(e);
 	close_link(e);
@@ -340,6 +346,7 @@ static void stop_engine(struct vb_engine *e)
 	vb_mutex_fini(&e->fabric_lock);
 	vb_mutex_fini(&e->timer_lock);
 	vb_mutex_fini(&e->moderation);
+	vb_mutex_fini(&e->lend.lock);
 	free(e);
 }
 

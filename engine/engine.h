@@ -123,8 +123,11 @@ void vb_engine_poll_hint(struct vb_cq *cq);
 VB_MUST_CHECK int vb_engine_wait(struct vb_channel *ch, struct vb_cq **cq);
 
 /* A program armed a completion queue and is about to sleep: the engine thread
- * resumes watching the sockets. */
-void vb_engine_armed(void);
+ * resumes watching the sockets, or packets wake the program by @ch, the queue's
+ * channel, or NULL. */
+void vb_engine_armed(struct vb_channel *ch);
+/* Call this before @ch is destroyed. */
+void vb_engine_forget_channel(struct vb_channel *ch);
 
 /* Signal one event for every @count entries of @cq, or @period ns after the
  * first of them (ibv_modify_cq()). The caller calls vb_engine_forget_cq()

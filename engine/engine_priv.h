@@ -15,6 +15,7 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
+#include "base/nudge.h"
 #include "base/timer.h"
 #include "core/transport.h"
 #include "engine/engine.h"
@@ -119,10 +120,29 @@ struct vb_group {
 
 struct vb_iw_rxq;
 
+/* What a thread in vb_engine_wait() watches in place of the engine thread. */
+enum vb_watch {
+	WATCHES_NOTHING, /* no thread waits */
+	WATCHES_LANES,	 /* the lanes of peers of this host */
+	WATCHES_LINK,	 /* the engine's own link */
+	/* the same, but the program sleeps by the channel's descriptor
+	 * (engine/lend.c) */
+	WATCHES_LENT
+};
+
+/* What the engine thread does if a thread of the program is not back in time:
+ * it sleeps by the timer @fd. */
+struct vb_owed {
+	int fd;		     /* a timerfd; -1: none */
+	_Atomic bool is_set; /* the timer runs */
+	_Atomic vb_time set_at;
+};
+
 struct vb_engine {
 	/* The fields below do not change while the engine thread runs. */
 	struct vb_lease lease;
 	struct vb_link *link;
+	_Atomic int link_fd; /* readable while frames have arrived; or -1 */
 	/* The lanes to peers of this host; NULL: all peers get packets. Opening
 	 * a RoCE device can set this while the program polls an iWARP
 	 * device. */
@@ -171,7 +191,9 @@ struct vb_engine {
 	struct vb_mutex group_lock;
 
 	struct vb_mutex rx;
-	struct vb_rxq rxq; /* guarded by rx: the frames read from the link */
+	/* guarded by rx: the frames read from a link, and that link */
+	struct vb_rxq rxq;
+	const struct vb_link *rx_link;
 	/* guarded by rx: number of frames for no queue pair of this process */
 	uint64_t strays;
 	/* Memberships in multicast groups. Changed with group_lock and rx. */
@@ -228,14 +250,23 @@ struct vb_engine {
 	 * whether it rests. A program that is about to sleep ends the rest by
 	 * storing THREAD_WATCHES, and wakes the thread. */
 	_Atomic enum vb_thread thread_does;
-	/* A thread of the program sleeps in vb_engine_wait(), and serves the
-	 * lanes meanwhile. */
-	_Atomic bool watched;
-	int soon_fd;	   /* timerfd of vb_wait_soon(); -1: none */
-	_Atomic bool soon; /* the timer @soon_fd is set */
-	_Atomic vb_time soon_set;
-	/* policy of the thread that has set @watched */
+	/* A thread of the program sleeps in vb_engine_wait(), and serves this
+	 * meanwhile. */
+	_Atomic enum vb_watch watched;
+	struct vb_owed soon; /* rings: vb_wait_soon() */
+	/* The thread that watched the link, and most often returns to it: if it
+	 * does not, the engine thread watches the link again. */
+	struct vb_owed back;
+	/* The fields below belong to the thread that has set @watched. */
 	struct vb_wait_policy wait;
+	struct vb_nudge nudge; /* by which packets wake that thread */
+	bool no_nudges;	       /* the host denies them */
+	struct {
+		struct vb_mutex lock;
+		/* The fields below are protected by lock. */
+		struct vb_channel *channel; /* has the link; or NULL */
+		struct vb_lend_policy policy;
+	} lend;
 
 	struct vb_mutex timer_lock;
 	/* timers of queue pairs; guarded by timer_lock */
@@ -563,16 +594,69 @@ void vb_poll_hint_sent(struct vb_engine *e, struct vb_poll_hint *a,
 void vb_poll_hint_came(struct vb_engine *e, struct vb_poll_hint *a,
 		       vb_time now);
 
-/* Functions of engine/wait.c: let the engine thread call vb_near_wake_peers()
- * in 2 ms, unless this is called again before. */
+/* Functions of engine/poll.c. */
+/* Take the frames that have arrived at the link, for a thread that waits for an
+ * event. Waits for rx. True: there were some. */
+VB_MUST_CHECK bool vb_poll_for_waiter(struct vb_engine *e) VB_EXCLUDES(e->rx);
+/* The program is about to sleep, perhaps for long, so no reply will take the
+ * delayed ACK along: send it. */
+void vb_poll_before_sleep(struct vb_engine *e) VB_EXCLUDES(e->rx);
+
+/* Functions of engine/wait.c. */
+/* Make or close what a wait needs. The caller has set the descriptors to -1
+ * before. Without memory or descriptors, programs are woken by the engine
+ * thread. */
+void vb_wait_open(struct vb_engine *e);
+void vb_wait_close(struct vb_engine *e);
+/* Let the engine thread call vb_near_wake_peers() in 2 ms, unless this is called
+ * again before. */
 void vb_wait_soon(struct vb_engine *e);
-/* The engine thread calls this when the 2 ms of vb_wait_soon() are over. */
+/* The engine thread calls these when the timers of @soon and @back have
+ * expired. */
 void vb_wait_over(struct vb_engine *e);
+void vb_wait_is_late(struct vb_engine *e);
 /* Does a program's thread serve the lanes, or will it be back within 2 ms? */
 static inline bool vb_wait_attends(struct vb_engine *e)
 {
-	return atomic_load(&e->watched) || atomic_load(&e->soon);
+	enum vb_watch watched = atomic_load(&e->watched);
+
+	return watched == WATCHES_LANES ||
+	       (watched == WATCHES_NOTHING && atomic_load(&e->soon.is_set));
 }
+/* Does a program's thread watch the link, or will it be back before @back's
+ * timer expires? The waiter sets the timer before it clears @watched. */
+static inline bool vb_wait_has_link(struct vb_engine *e)
+{
+	return atomic_load(&e->watched) == WATCHES_LINK ||
+	       atomic_load(&e->back.is_set);
+}
+/* Can packets nudge a program here? The caller has set @watched. */
+bool vb_wait_can_nudge(struct vb_engine *e);
+/* Let the next packet nudge @ch. False: it does not. None is awaited yet. */
+VB_MUST_CHECK bool vb_wait_asks(struct vb_engine *e, struct vb_channel *ch);
+/* The nudge of @ch is not wanted any more: its descriptor does not become
+ * readable by it later. */
+void vb_nudge_end(struct vb_engine *e, struct vb_channel *ch);
+/* The engine thread does not watch the link for so long. */
+void vb_wait_leaves_link(struct vb_engine *e, vb_time lasts, vb_time now);
+
+/* Functions of engine/lend.c. */
+void vb_lend_init(struct vb_engine *e);
+/* The program has armed a queue of @ch: lend the link to @ch if that is likely
+ * to save a wake-up. True: packets nudge @ch. */
+bool vb_lend_begin(struct vb_engine *e, struct vb_channel *ch)
+	VB_EXCLUDES(e->lend.lock);
+bool vb_lend_is_lent(struct vb_engine *e, const struct vb_channel *ch)
+	VB_EXCLUDES(e->lend.lock);
+/* A thread has read a count of @ch for which there was no event: was it a
+ * nudge? Then the caller takes the packets. */
+bool vb_lend_is_nudged(struct vb_engine *e, struct vb_channel *ch)
+	VB_EXCLUDES(e->lend.lock);
+/* A packet has woken the engine thread: does it leave the packet to the
+ * program? */
+bool vb_lend_leaves(struct vb_engine *e, vb_time now)
+	VB_EXCLUDES(e->lend.lock);
+
 /* End every wait in vb_engine_wait(), because the engine thread has ended. */
 void vb_wait_stop(struct vb_engine *e);
 

@@ -76,7 +76,7 @@ struct vb_umad_where vb_fabric_where(uint32_t kind,
  * Returns a descriptor that the caller closes, or -errno. */
 VB_MUST_CHECK int vb_fabric_attach(const struct vb_fabric_place *place,
 				   unsigned port);
-/* Ask @w by @fd, and read the answer: @room bytes, or a head alone that has the
+/* Ask @w by @fd, and read the answer: @room bytes, or only a head that has the
  * error. @count, @fds: as vb_fdmail_recv(). 0 or -errno. */
 int vb_fabric_ask(int fd, const struct vb_umad_where *w, void *answer,
 		  size_t room, int *fds, unsigned *count);

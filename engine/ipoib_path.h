@@ -10,9 +10,9 @@
 
 #include "base/defs.h"
 
-/* Listen for the programs of the interface @name, of which the caller is the
- * one process. Returns a descriptor that the caller closes, or -errno;
- * -EOPNOTSUPP: nothing tells this network namespace from others
+/* Listen for the programs that ask about the interface @name. The caller is the
+ * interface's only process. Returns a descriptor that the caller closes, or
+ * -errno; -EOPNOTSUPP: nothing tells this network namespace from others
  * (vb_runtime_dir_host()). */
 VB_MUST_CHECK int vb_ipoib_listen(const char *name, int backlog);
 /* Remove the socket's file. The caller has closed the descriptor. */

@@ -17,8 +17,9 @@ struct vb_lease {
 	/* A socket bound to the slot's abstract name, which shows that this
 	 * program lives. */
 	int name_fd;
-	/* A socket that keeps every slot's socket open (broker/broker.h); -1:
-	 * the broker belongs to another user, and this program not to root. */
+	/* The vault: a socket whose queue keeps every slot's socket open
+	 * (broker/broker.h). -1: the broker did not give it, because this
+	 * program belongs neither to the broker's user nor to root. */
 	int vault_fd;
 	/* the session with the broker; end of file: the broker has ended */
 	int broker_fd;

@@ -21,10 +21,27 @@
  *    100 ms (hold_back() in engine/wait.c): it looks 50 times with a yield in
  *    between, then every 50 us. After doing so in vain it holds back none of
  *    the next 64 events.
+ * 4. By the link. To be woken by the engine's thread, which a packet has woken, is
+ *    one wake-up too many. When two events in a row were signalled by another
+ *    thread while the thread slept by the lanes, the next wait sleeps by the
+ *    link: the packet wakes the thread, which takes it and finds its event. A
+ *    message on a lane leads back to the lanes; so do, each one step, an event
+ *    that another thread signalled and a packet that another had taken. While
+ *    the thread is away with its event, the engine's thread leaves the link
+ *    alone, for 200 us, or 2 ms if the program is prompt (rule 1): to be woken
+ *    for each packet is what is to be spared.
+ *
+ * 5. Lend the link. A program that sleeps in poll(2) by a channel's descriptor is
+ *    nudged by packets in the same way, from the second event on that the
+ *    engine's thread signalled for a packet. The engine's thread then leaves the
+ *    link alone for 2 ms after the program was last active. A packet that comes
+ *    later wakes both: the engine's thread leaves it to the program for 200 us.
+ *    If it is there still, the engine's thread takes it, and the link is not
+ *    lent for 10 ms, twice as long each time, up to 640 ms.
  *
  * A poll that looks for the answer to an iWARP WRITE:
  *
- * 4. When the answers of a queue pair reached the engine's thread within 200 us
+ * 6. When the answers of a queue pair reached the engine's thread within 200 us
  *    of what was sent, 4 times in a row, a poll that would only return send
  *    completions looks for the answer first, for up to 200 us; after 30 us it
  *    yields between looks. After a look in vain the next one needs twice as
@@ -99,6 +116,49 @@ void vb_wait_slept(struct vb_wait_policy *w, unsigned slowdown, vb_time took)
 bool vb_wait_owes_already(unsigned slowdown, vb_time set, vb_time now)
 {
 	return now - set < vb_span(slowdown, VB_OWED_AGAIN);
+}
+
+unsigned vb_wait_came(unsigned score, enum vb_came how)
+{
+	switch (how) {
+	case CAME_BY_LINK:
+		return VB_BY_LINK_MOST;
+	case CAME_BY_OTHERS:
+		if (!vb_wait_by_link(score))
+			return score + 1;
+		return score - 1;
+	case CAME_IN_VAIN:
+		return score - (score > 0);
+	case CAME_BY_LANE:
+		break;
+	}
+	return 0;
+}
+
+vb_time vb_wait_is_back_in(const struct vb_wait_policy *w)
+{
+	return vb_wait_is_prompt(w) ? VB_OWED_LASTS : VB_BACK_SOON;
+}
+
+void vb_lend_comes(struct vb_lend_policy *l)
+{
+	if (!l->left)
+		return;
+	l->left = false;
+	l->pause /= 2;
+}
+
+bool vb_lend_neglected(struct vb_lend_policy *l, vb_time now)
+{
+	if (!l->left) {
+		l->left = true;
+		return false;
+	}
+	l->left = false;
+	l->pause = VB_MIN(VB_MAX(2 * l->pause, VB_LEND_PAUSE_MIN),
+			  VB_LEND_PAUSE_MAX);
+	l->paused_until = now + l->pause;
+	return true;
 }
 
 enum vb_held_event vb_wait_holds(unsigned looks, vb_time since, vb_time now)

@@ -33,23 +33,11 @@ static bool drain_others(struct vb_engine *e) VB_REQUIRES(e->rx)
 	return found;
 }
 
-static bool eng_drain_link(struct vb_engine *e, vb_time now) VB_REQUIRES(e->rx)
+/* Serve the frames of the engine's own link. */
+static bool drain_frames(struct vb_engine *e, vb_time now) VB_REQUIRES(e->rx)
 {
-	bool found = VB_UNLIKELY(e->raws != NULL) && vb_raw_drain(e, now);
-
-	if (VB_UNLIKELY(e->streams != NULL) && drain_streams(e, now))
-		found = true;
-	if (!vb_poll_looks(&e->poll, now))
-		return found;
-	vb_drive_delayed_acks(e, now);
-	e->polled = true;
-	if (drain_others(e)) {
-		vb_engine_at_work(e, now + vb_engine_span(e, VB_WORK_LASTS));
-		found = true;
-	}
-	e->polled = false;
 	if (e->link->ops->recv(e->link, &e->rxq) < 0 || e->rxq.count == 0)
-		return found;
+		return false;
 	vb_engine_at_work(e, now + vb_engine_span(e, VB_WORK_LASTS));
 	e->polled = true;
 	/* Read the clock again: the time of arrival must not be before a time
@@ -57,6 +45,31 @@ static bool eng_drain_link(struct vb_engine *e, vb_time now) VB_REQUIRES(e->rx)
 	vb_dispatch(e, vb_now());
 	e->polled = false;
 	return true;
+}
+
+/* @before: as of drain_locked(). A program that has armed a queue polls once
+ * more before it sleeps, in vain most often, and may reply after that. If it has
+ * the link, a packet nudges it from now on, so it need not look. */
+static bool eng_drain_link(struct vb_engine *e, enum vb_program before,
+			   vb_time now) VB_REQUIRES(e->rx)
+{
+	bool found = VB_UNLIKELY(e->raws != NULL) && vb_raw_drain(e, now);
+
+	if (VB_UNLIKELY(e->streams != NULL) && drain_streams(e, now))
+		found = true;
+	if (before == PROGRAM_AWAY && atomic_load(&e->watched) == WATCHES_LENT)
+		return found;
+	if (!vb_poll_looks(&e->poll, now))
+		return found;
+	if (before != PROGRAM_AWAY)
+		vb_drive_delayed_acks(e, now);
+	e->polled = true;
+	if (drain_others(e)) {
+		vb_engine_at_work(e, now + vb_engine_span(e, VB_WORK_LASTS));
+		found = true;
+	}
+	e->polled = false;
+	return drain_frames(e, now) || found;
 }
 
 /* The program polls all the time: from now on it serves the lanes of peers of
@@ -81,7 +94,7 @@ static enum vb_poll_next note_poll(struct vb_engine *e, enum vb_program before,
 
 	if (spins && e->near && VB_UNLIKELY(!vb_program_spins(word)))
 		begin_spinning(e);
-	return vb_poll_ends(&e->poll, found || before == PROGRAM_TOOK, now);
+	return vb_poll_ends(&e->poll, found || before <= PROGRAM_TOOK, now);
 }
 
 /* Step timers after a poll that found nothing. A poll that found a message does
@@ -111,7 +124,7 @@ static enum vb_poll_next drain_locked(struct vb_engine *e, bool near,
 
 	if (near || before == PROGRAM_TOOK)
 		vb_poll_near(&e->poll, now);
-	found = eng_drain_link(e, now) || near;
+	found = eng_drain_link(e, before, now) || near;
 	if (found)
 		now = vb_now();
 	else
@@ -163,10 +176,26 @@ static enum vb_poll_next drain_for_program(struct vb_engine *e)
 	return drain_locked(e, near, now);
 }
 
-/* Send the delayed ACK, because the program may sleep for long. */
-static void eng_send_delayed(struct vb_engine *e)
+bool vb_poll_for_waiter(struct vb_engine *e)
 {
-	if (!vb_mutex_trylock(&e->rx))
+	vb_time now = vb_now();
+	bool found;
+
+	vb_mutex_lock(&e->rx);
+	vb_drive_delayed_acks(e, now);
+	found = drain_frames(e, now);
+	if (found)
+		vb_engine_note(e, vb_now(), PROGRAM_WORKS);
+	vb_mutex_unlock(&e->rx);
+	return found;
+}
+
+/* If another thread has rx, it drains the link now, which sends the ACK too, or
+ * the engine thread sends the ACK within a millisecond. */
+void vb_poll_before_sleep(struct vb_engine *e)
+{
+	if (!atomic_load_explicit(&e->attentive, memory_order_relaxed) ||
+	    !vb_mutex_trylock(&e->rx))
 		return;
 	vb_drive_delayed_acks(e, vb_now());
 	vb_mutex_unlock(&e->rx);
@@ -181,15 +210,15 @@ static bool ends_rest(struct vb_engine *e)
 					      THREAD_WATCHES);
 }
 
-static void armed(struct vb_engine *e)
+static void armed(struct vb_engine *e, struct vb_channel *ch)
 {
 	uint64_t before = atomic_fetch_and(&e->program, ~VB_PROGRAM_BITS);
 
-	if (atomic_load_explicit(&e->attentive, memory_order_relaxed))
-		eng_send_delayed(e);
 	/* The program is about to sleep, so the engine thread must serve the
-	 * packets. */
-	if (ends_rest(e))
+	 * packets. A delayed ACK can still leave with the reply to what the
+	 * program has just been told of; vb_engine_wait(), the next poll, or the
+	 * engine thread sends it otherwise. */
+	if (!(ch && vb_lend_begin(e, ch)) && ends_rest(e))
 		vb_engine_wake(e);
 	/* Ask peers to ring. The program polls once more after arming, and
 	 * finds what peers sent before this. */
@@ -197,7 +226,7 @@ static void armed(struct vb_engine *e)
 		(void)vb_near_sleep(e->near);
 }
 
-void vb_engine_armed(void)
+void vb_engine_armed(struct vb_channel *ch)
 {
 	struct vb_engine *e = vb_engine_running();
 	int cancel;
@@ -205,7 +234,7 @@ void vb_engine_armed(void)
 	if (!e)
 		return;
 	cancel = vb_cancel_off();
-	armed(e);
+	armed(e, ch);
 	vb_cancel_back(cancel);
 }
 

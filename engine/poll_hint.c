@@ -9,7 +9,7 @@
  *
  * So, when a queue pair's answers reached the engine thread soon after this
  * process had sent, several times in a row, a poll that would only return such
- * completions looks for the answer first (rule 4 in engine/policy_program.c).
+ * completions looks for the answer first (rule 6 in engine/policy_program.c).
  *
  * All fields of struct vb_poll_hint are hints: threads read and write them
  * without a lock, and they are not exact where many threads poll. They lie in

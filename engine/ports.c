@@ -22,8 +22,9 @@ static const struct vb_netif *find_netif(const struct vb_netif *list,
 	return NULL;
 }
 
-/* Has the port no interface now, or has its fabric ended? The caller holds
- * list_lock; only its holders change either. */
+/* Does the port have no interface now, or has its fabric ended? The caller
+ * holds list_lock, and the answer stays valid until the caller releases it,
+ * because only a holder of list_lock changes these two facts. */
 static bool is_gone(const struct vb_port *p)
 {
 	return vb_port_is_ib(p) ? vb_ib_has_ended(p->link) : !p->present;

@@ -54,7 +54,8 @@ enum {
 	FD_ROCE1,   /* the packet socket of RoCEv1 */
 	FD_FABRIC,  /* epoll descriptor of the bells of InfiniBand adapters */
 	FD_CONTROL, /* epoll descriptor of their connections to fabrics */
-	FD_SOON,    /* the timerfd of vb_wait_soon() */
+	FD_SOON,    /* the timer of vb_wait_over() */
+	FD_BACK,    /* the timer of vb_wait_is_late() */
 	FD_FORWARD, /* XRC requests of other processes */
 	FD_COUNT
 };
@@ -118,7 +119,9 @@ static void publish(struct vb_service *s)
 	bool watches = vb_thread_watches(&s->policy);
 	struct vb_engine *e = s->e;
 
-	s->fds[FD_LINK].fd = watches ? e->link->ops->fd(e->link) : -1;
+	s->fds[FD_LINK].fd = watches && !vb_wait_has_link(e)
+				     ? e->link->ops->fd(e->link)
+				     : -1;
 	s->fds[FD_RAW].fd = watches ? atomic_load(&e->raw_fd) : -1;
 	s->fds[FD_STREAM].fd = watches ? atomic_load(&e->stream_fd) : -1;
 	s->fds[FD_ROCE1].fd = watches ? atomic_load(&e->roce.fd) : -1;
@@ -355,6 +358,15 @@ static int sleep_until(struct vb_service *s, vb_time until, vb_time now)
 	return ppoll(s->fds, FD_COUNT, until == VB_NEVER ? NULL : &ts, NULL);
 }
 
+/* A packet has woken this thread: perhaps a thread of the program that waits by
+ * the link, or sleeps in poll(2), takes it. */
+static void leave_link(struct vb_service *s)
+{
+	if (s->fds[FD_LINK].revents &&
+	    (vb_wait_has_link(s->e) || vb_lend_leaves(s->e, vb_now())))
+		s->fds[FD_LINK].revents = 0;
+}
+
 static bool has_packets(const struct vb_service *s)
 {
 	return s->fds[FD_LINK].revents || s->fds[FD_STREAM].revents ||
@@ -371,6 +383,9 @@ static void eng_service_serve(struct vb_service *s, vb_time now)
 		vb_log(LOG_DEBUG, "engine: cannot read the wake-up eventfd");
 	if (fds[FD_SOON].revents)
 		vb_wait_over(s->e);
+	if (fds[FD_BACK].revents)
+		vb_wait_is_late(s->e);
+	leave_link(s);
 	if (is_called_back(s))
 		vb_thread_called_back(&s->policy);
 	if (fds[FD_CONTROL].revents)
@@ -421,7 +436,7 @@ static int eng_service_sleep(struct vb_service *s, vb_time until, vb_time now)
 		vb_fabric_wake(s->e, s->fds[FD_FABRIC].revents);
 	if (before)
 		vb_thread_slept(&s->policy, count_sleeps(s) - before);
-	if (ready > 0 && has_packets(s))
+	if (ready > 0 && has_packets(s) && !vb_wait_has_link(s->e))
 		vb_thread_woke(&s->policy, now, vb_now());
 	return ready;
 }
@@ -508,7 +523,8 @@ static void *service_main(void *arg)
 	s.fds[FD_ROCE1] = (struct pollfd){ -1, POLLIN, 0 };
 	s.fds[FD_FABRIC] = (struct pollfd){ -1, POLLIN, 0 };
 	s.fds[FD_CONTROL] = (struct pollfd){ -1, POLLIN, 0 };
-	s.fds[FD_SOON] = (struct pollfd){ e->soon_fd, POLLIN, 0 };
+	s.fds[FD_SOON] = (struct pollfd){ e->soon.fd, POLLIN, 0 };
+	s.fds[FD_BACK] = (struct pollfd){ e->back.fd, POLLIN, 0 };
 	s.fds[FD_FORWARD] = (struct pollfd){ -1, POLLIN, 0 };
 	if (e->near)
 		vb_near_begin(e->near);

@@ -418,9 +418,6 @@ void vb_mux_open(struct vb_engine *e)
 	 * packets reach every peer. */
 	if (vb_near_create(&c, &near))
 		return;
-	e->soon_fd =
-		timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
-	/* Set @near last: a thread that sees @near also uses the timer. */
 	atomic_store(&e->near, near);
 }
 
@@ -443,7 +440,5 @@ void vb_mux_close(struct vb_engine *e)
 {
 	if (e->near)
 		vb_near_destroy(e->near);
-	if (e->soon_fd >= 0)
-		close(e->soon_fd);
 	e->near = NULL;
 }

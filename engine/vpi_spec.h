@@ -7,8 +7,8 @@
  * A PORT is "ib" (an adapter of the user's own fabric), "ib:NODE" or
  * "ib:FABRIC/NODE" (the first port of a node), "ib:FABRIC/NODE/NUMBER", or
  * "eth=INTERFACE" or "rocev1=INTERFACE" (RoCE of both versions). In lists,
- *where commas separate devices, "+" between the ports is clearer than a comma.
- * This file reads text alone, and asks no fabric.
+ * where commas separate devices, "+" between the ports is clearer than a comma.
+ * This file only reads text, and asks no fabric.
  */
 #ifndef ENGINE_VPI_SPEC_H
 #define ENGINE_VPI_SPEC_H

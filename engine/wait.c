@@ -11,7 +11,13 @@
  *    one, too. All other waiting threads, and those whose channel does not
  * block, sleep in read(2) or poll(2), and the engine thread serves the lanes.
  *
- * 2. When a prompt program stops waiting, the engine thread takes the lanes
+ * 2. Link. Where packets bring a channel's events, the thread that waits serves
+ *    the link instead, and the engine thread leaves the link alone. The thread
+ *    sleeps in read(2), and the kernel nudges it when a packet arrives
+ *    (base/nudge.h); a thread that queues an event wakes it as well. The engine
+ *    thread serves the lanes and all other sources of work meanwhile.
+ *
+ * 3. When a prompt program stops waiting, the engine thread takes the lanes
  *    later, and its peers are owed rings meanwhile. A thread whose sleeps were
  *    short looks before it sleeps. hold_back() holds back an event that comes
  *    too early. engine/policy_program.c decides all of these.
@@ -21,15 +27,79 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
+#include <string.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
+
+#include "base/fork.h"
+#include "base/log.h"
 
 #define STOP_PATIENCE VB_SEC
 struct watch {
 	struct vb_engine *e;
 	struct vb_channel *ch;
 	int rc; /* 0, or what the last sleep returned */
+	bool slept;
 };
+
+static int eng_wait_timer(void)
+{
+	int fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+
+	if (fd >= 0)
+		vb_fork_closes(fd);
+	return fd;
+}
+
+void vb_wait_open(struct vb_engine *e)
+{
+	e->soon.fd = eng_wait_timer();
+	e->back.fd = eng_wait_timer();
+}
+
+void vb_wait_close(struct vb_engine *e)
+{
+	vb_nudge_close(&e->nudge);
+	if (e->soon.fd >= 0)
+		close(e->soon.fd);
+	if (e->back.fd >= 0)
+		close(e->back.fd);
+}
+
+/* Set the timer of @o, which expires @in nanoseconds from now. False: it does
+ * not run. */
+static bool set_owed(struct vb_owed *o, vb_time in, vb_time now)
+{
+	struct itimerspec at = { .it_value.tv_nsec = (long)in };
+
+	atomic_store_explicit(&o->set_at, now, memory_order_relaxed);
+	atomic_store(&o->is_set, true);
+	if (timerfd_settime(o->fd, 0, &at, NULL) == 0)
+		return true;
+	atomic_store(&o->is_set, false);
+	return false;
+}
+
+static bool owes_already(struct vb_engine *e, struct vb_owed *o, vb_time now)
+{
+	return atomic_load(&o->is_set) &&
+	       vb_wait_owes_already(
+		       vb_engine_slowdown(e),
+		       atomic_load_explicit(&o->set_at, memory_order_relaxed),
+		       now);
+}
+
+/* The timer of @o has made its descriptor readable. False: it was set again
+ * meanwhile. */
+static bool owed_is_due(struct vb_owed *o)
+{
+	uint64_t drop;
+
+	if (read(o->fd, &drop, sizeof(drop)) < 0)
+		return false;
+	atomic_store(&o->is_set, false);
+	return true;
+}
 
 /*
  * Delay the rings that are owed to peers. Setting a kernel timer wakes no
@@ -39,32 +109,22 @@ struct watch {
  */
 void vb_wait_soon(struct vb_engine *e)
 {
-	static const struct itimerspec in = { .it_value.tv_nsec =
-						      VB_OWED_LASTS };
 	vb_time now = vb_now();
 
-	if (atomic_load(&e->soon) &&
-	    vb_wait_owes_already(
-		    vb_engine_slowdown(e),
-		    atomic_load_explicit(&e->soon_set, memory_order_relaxed),
-		    now))
-		return;
-	atomic_store_explicit(&e->soon_set, now, memory_order_relaxed);
-	atomic_store(&e->soon, true);
-	if (timerfd_settime(e->soon_fd, 0, &in, NULL) == 0)
-		return;
-	atomic_store(&e->soon, false);
-	vb_engine_wake(e);
+	if (!owes_already(e, &e->soon, now) &&
+	    !set_owed(&e->soon, VB_OWED_LASTS, now))
+		vb_engine_wake(e);
 }
 
 void vb_wait_over(struct vb_engine *e)
 {
-	uint64_t drop;
+	if (owed_is_due(&e->soon) && e->near)
+		vb_near_wake_peers(e->near);
+}
 
-	if (read(e->soon_fd, &drop, sizeof(drop)) < 0)
-		return;
-	atomic_store(&e->soon, false);
-	vb_near_wake_peers(e->near);
+void vb_wait_is_late(struct vb_engine *e)
+{
+	(void)owed_is_due(&e->back);
 }
 
 /* Ring the peers that are owed a ring. Cancellation is off meanwhile: a ring
@@ -84,16 +144,51 @@ static bool blocks(int fd)
 	return flags >= 0 && !(flags & O_NONBLOCK);
 }
 
-static bool begin_watch(struct vb_engine *e, struct vb_channel *ch)
+/* Record how an event of the channel came. */
+static void eng_wait_came(struct vb_channel *ch, enum vb_came how)
 {
-	bool none = false;
+	unsigned score =
+		atomic_load_explicit(&ch->by_link, memory_order_relaxed);
 
-	if (!e || !e->near || vb_engine_spins(e) || vb_channel_has_events(ch) ||
-	    !atomic_compare_exchange_strong(&e->watched, &none, true))
-		return false;
-	vb_wait_begins(&e->wait, vb_engine_slowdown(e), vb_now());
-	vb_channel_watch(ch, vb_near_bell(e->near));
-	return true;
+	atomic_store_explicit(&ch->by_link, vb_wait_came(score, how),
+			      memory_order_relaxed);
+}
+
+bool vb_wait_can_nudge(struct vb_engine *e)
+{
+	int rc;
+
+	if (e->nudge.context || e->no_nudges)
+		return !e->no_nudges;
+	rc = vb_nudge_open(&e->nudge);
+	e->no_nudges = rc != 0;
+	if (rc)
+		vb_log(LOG_INFO,
+		       "engine: packets wake the engine thread before programs: no asynchronous I/O here: %s",
+		       strerror(-rc));
+	return rc == 0;
+}
+
+/* Decide what this thread watches while it waits, and announce it. */
+static enum vb_watch begin_watch(struct vb_engine *e, struct vb_channel *ch)
+{
+	enum vb_watch watch = WATCHES_NOTHING;
+
+	if (!e || vb_engine_spins(e) || vb_channel_has_events(ch) ||
+	    !atomic_compare_exchange_strong(&e->watched, &watch, WATCHES_LANES))
+		return WATCHES_NOTHING;
+	if (vb_wait_by_link(atomic_load_explicit(&ch->by_link,
+						 memory_order_relaxed)) &&
+	    vb_wait_can_nudge(e))
+		watch = WATCHES_LINK;
+	else if (e->near)
+		watch = WATCHES_LANES;
+	atomic_store(&e->watched, watch);
+	if (watch != WATCHES_NOTHING)
+		vb_wait_begins(&e->wait, vb_engine_slowdown(e), vb_now());
+	if (watch == WATCHES_LANES)
+		vb_channel_watch(ch, vb_near_bell(e->near));
+	return watch;
 }
 
 /* The wait is over: the engine thread serves the lanes again and what has
@@ -113,8 +208,8 @@ static void end_watch(void *arg)
 		vb_wait_soon(e);
 	/* Clear @watched only now: the engine thread, if it was woken
 	 * meanwhile, left the lanes to this one. */
-	atomic_store(&e->watched, false);
-	if (prompt ? !atomic_load(&e->soon) : !vb_near_sleep(e->near))
+	atomic_store(&e->watched, WATCHES_NOTHING);
+	if (prompt ? !atomic_load(&e->soon.is_set) : !vb_near_sleep(e->near))
 		vb_engine_wake(e);
 	vb_cancel_back(cancel);
 }
@@ -219,6 +314,11 @@ static int eng_wait_watch(struct watch *w, struct vb_cq **cq)
 		}
 		vb_near_awake(near);
 		*cq = eng_wait_attend(w);
+		if (*cq)
+			eng_wait_came(w->ch, CAME_BY_LANE);
+		else if (w->slept && vb_channel_has_events(w->ch) &&
+			 atomic_load(&w->ch->raised) != RAISED_OTHERWISE)
+			eng_wait_came(w->ch, CAME_BY_OTHERS);
 		if (*cq || vb_channel_has_events(w->ch) || is_over(w->e))
 			break;
 		/* The channel does not block, so the program sleeps in
@@ -228,11 +328,126 @@ static int eng_wait_watch(struct watch *w, struct vb_cq **cq)
 			break;
 		}
 		eng_wait_ring(w->e);
+		w->slept = true;
 		if (!looks)
 			w->rc = eng_sleep_by_bells(w->e);
 		else
 			eng_wait_linger(w);
 	}
+	pthread_cleanup_pop(1);
+	return w->rc;
+}
+
+void vb_nudge_end(struct vb_engine *e, struct vb_channel *ch)
+{
+	if (!e->nudge.awaited)
+		return;
+	if (!vb_nudge_came(&e->nudge))
+		vb_nudge_call_off(&e->nudge);
+	vb_channel_nudged(ch);
+}
+
+bool vb_wait_asks(struct vb_engine *e, struct vb_channel *ch)
+{
+	int fd = atomic_load(&e->link_fd);
+
+	return fd >= 0 && vb_nudge_ask(&e->nudge, fd, ch->fd) == 0;
+}
+
+/* A long time is set seldom, as vb_wait_soon() does. */
+void vb_wait_leaves_link(struct vb_engine *e, vb_time lasts, vb_time now)
+{
+	if (lasts < VB_OWED_LASTS || !owes_already(e, &e->back, now))
+		(void)set_owed(&e->back, lasts, now);
+}
+
+/* The wait by the link is over. While this thread is away the engine thread
+ * leaves the link alone; but it is told if this thread is late. This function
+ * also runs when the program cancels the thread. */
+static void end_link(void *arg)
+{
+	struct watch *w = arg;
+	struct vb_engine *e = w->e;
+	vb_time now = vb_now();
+	int cancel = vb_cancel_off();
+
+	vb_nudge_end(e, w->ch);
+	vb_wait_ends(&e->wait, now);
+	vb_wait_leaves_link(e, vb_wait_is_back_in(&e->wait), now);
+	atomic_store(&e->watched, WATCHES_NOTHING);
+	/* If the timer expired while @watched was still set, the engine thread
+	 * left the link to this thread, and must now take it back. */
+	if (!atomic_load(&e->back.is_set))
+		vb_engine_wake(e);
+	vb_cancel_back(cancel);
+}
+
+/* Let the kernel nudge this thread for the next packet. False: it does not. */
+static bool ask_for_nudge(struct watch *w)
+{
+	int cancel = vb_cancel_off();
+	bool asked = w->e->nudge.awaited || vb_wait_asks(w->e, w->ch);
+
+	vb_cancel_back(cancel);
+	return asked;
+}
+
+/* A nudge has come: take the packets, and the first event that they raise for
+ * this channel. */
+static struct vb_cq *attend_link(struct watch *w, bool lent)
+{
+	int cancel = vb_cancel_off();
+	struct vb_cq *cq;
+	bool found;
+
+	vb_channel_begin(w->ch);
+	found = vb_poll_for_waiter(w->e);
+	cq = vb_channel_end(w->ch);
+	if (cq)
+		eng_wait_came(w->ch, CAME_BY_LINK);
+	else if (!found && !lent)
+		/* Where the program sleeps in poll(2), its own poll may have
+		 * taken the packet after that had woken it. */
+		eng_wait_came(w->ch, CAME_IN_VAIN);
+	vb_cancel_back(cancel);
+	return cq;
+}
+
+/* The thread has read a count of the channel's eventfd, and got *@cq or not. */
+static void eng_wait_read(struct watch *w, struct vb_cq **cq)
+{
+	if (*cq) {
+		eng_wait_came(w->ch, CAME_BY_OTHERS);
+		return;
+	}
+	if (vb_nudge_came(&w->e->nudge))
+		vb_channel_nudged(w->ch);
+	*cq = attend_link(w, false);
+}
+
+/* Watch the link and wait: as eng_wait_watch(). */
+static int wait_by_link(struct watch *w, struct vb_cq **cq)
+{
+	struct vb_near *near = w->e->near;
+
+	w->rc = 0;
+	*cq = NULL;
+	pthread_cleanup_push(end_link, w);
+	if (near && !vb_near_sleep(near))
+		vb_engine_wake(w->e);
+	while (w->rc == 0 && !*cq && !is_over(w->e) &&
+	       vb_wait_by_link(atomic_load(&w->ch->by_link))) {
+		if (!ask_for_nudge(w)) {
+			atomic_store(&w->ch->by_link, 0);
+			break;
+		}
+		w->rc = vb_channel_next(w->ch, cq);
+		if (w->rc == 0)
+			eng_wait_read(w, cq);
+	}
+	/* The channel does not block. */
+	if (w->rc == -EAGAIN)
+		atomic_store(&w->ch->by_link, 0);
 	pthread_cleanup_pop(1);
 	return w->rc;
 }
@@ -248,19 +463,79 @@ static bool has_polled(struct vb_engine *e)
 	       atomic_load(&e->thread_does) == THREAD_RESTS;
 }
 
+/* Note how an event came that this thread has not waited for by lanes or link:
+ * whether packets raise the channel's events, and whether the program sleeps in
+ * poll(2). */
+static void eng_wait_elsewhere(struct vb_engine *e, struct vb_channel *ch)
+{
+	unsigned score =
+		atomic_load_explicit(&ch->by_link, memory_order_relaxed);
+	bool polls;
+
+	switch (atomic_load_explicit(&ch->raised, memory_order_relaxed)) {
+	case RAISED_OTHERWISE:
+		eng_wait_came(ch, CAME_BY_LANE);
+		return;
+	case RAISED_BY_PROGRAM:
+		return;
+	case RAISED_BY_ENGINE:
+		break;
+	}
+	polls = !blocks(ch->fd);
+	atomic_store(&ch->elsewhere, polls);
+	if ((polls || !e->near) && !vb_wait_by_link(score))
+		eng_wait_came(ch, CAME_BY_OTHERS);
+}
+
+/* Wait without watching anything. */
+static int eng_wait_plain(struct watch *w, struct vb_cq **cq)
+{
+	int rc = vb_channel_take(w->ch, cq);
+
+	if (rc == 0 && w->e)
+		eng_wait_elsewhere(w->e, w->ch);
+	return rc;
+}
+
+/* The channel has the link, so a packet may have woken the program. */
+static int wait_lent(struct watch *w, struct vb_cq **cq)
+{
+	int rc;
+
+	*cq = NULL;
+	do {
+		rc = vb_channel_next(w->ch, cq);
+		if (*cq && atomic_load(&w->ch->raised) == RAISED_OTHERWISE)
+			eng_wait_came(w->ch, CAME_BY_OTHERS);
+		if (rc == 0 && !*cq && vb_lend_is_nudged(w->e, w->ch))
+			*cq = attend_link(w, true);
+	} while (rc == 0 && !*cq);
+	/* The program sleeps again, without arming a queue before. */
+	if (rc == -EAGAIN)
+		(void)vb_lend_begin(w->e, w->ch);
+	return rc;
+}
+
 static int wait_event(struct vb_channel *ch, struct vb_cq **cq)
 {
 	struct watch w = { vb_engine_running(), ch };
+	enum vb_watch watch;
 	int rc;
 
 	if (w.e && w.e->near)
 		eng_wait_ring(w.e);
-	if (w.e && has_polled(w.e) && !vb_channel_has_events(ch) &&
-	    blocks(ch->fd))
-		vb_engine_armed();
-	if (!begin_watch(w.e, ch))
-		return vb_channel_take(ch, cq);
-	rc = eng_wait_watch(&w, cq);
+	if (w.e && vb_lend_is_lent(w.e, ch))
+		return wait_lent(&w, cq);
+	watch = begin_watch(w.e, ch);
+	if (watch != WATCHES_LINK && w.e && has_polled(w.e) &&
+	    !vb_channel_has_events(ch) && blocks(ch->fd))
+		vb_engine_armed(NULL);
+	if (watch == WATCHES_NOTHING)
+		return eng_wait_plain(&w, cq);
+	if (watch == WATCHES_LINK)
+		rc = wait_by_link(&w, cq);
+	else
+		rc = eng_wait_watch(&w, cq);
 	return rc || *cq ? rc : vb_channel_take(ch, cq);
 }
 
@@ -323,9 +598,26 @@ static void hold_back(struct vb_channel *ch, struct vb_cq *cq)
 	vb_cancel_back(cancel);
 }
 
+/* The program has called to wait, so it does not reply now to what it was last
+ * told of. Who sleeps in poll(2) asks only whether there are more events. */
+static void settle(struct vb_channel *ch)
+{
+	struct vb_engine *e = vb_engine_running();
+	int cancel;
+
+	if (!e || vb_channel_has_events(ch) || atomic_load(&ch->elsewhere))
+		return;
+	cancel = vb_cancel_off();
+	vb_poll_before_sleep(e);
+	vb_cancel_back(cancel);
+}
+
 int vb_engine_wait(struct vb_channel *ch, struct vb_cq **cq)
 {
-	int rc = wait_event(ch, cq);
+	int rc;
+
+	settle(ch);
+	rc = wait_event(ch, cq);
 
 	if (rc == 0 && VB_UNLIKELY(is_empty(*cq)) && blocks(ch->fd))
 		hold_back(ch, *cq);
@@ -337,7 +629,8 @@ void vb_wait_stop(struct vb_engine *e)
 	vb_time until = vb_now() + STOP_PATIENCE;
 
 	while (atomic_load(&e->watched) && vb_now() < until) {
-		vb_bell_wake(vb_near_bell(e->near));
+		if (e->near)
+			vb_bell_wake(vb_near_bell(e->near));
 		sched_yield();
 	}
 }

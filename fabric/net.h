@@ -275,9 +275,10 @@ vb_time vb_fab_mgmt_through(struct vb_fab_net *net,
 /* Returns the time of the earliest event; VB_NEVER: no event is due at any
  * time. */
 vb_time vb_fab_next(const struct vb_fab_net *net);
-/* Returns the time of the earliest event other than sending a link packet that
- * is owed or repeated; VB_NEVER: there is none. A link packet may leave up to
- * 100 us late: the link watchdog (IBA 7.9.4) does not expire for that. */
+/* Returns the time of the earliest event that is not the sending of a link
+ * packet; VB_NEVER: there is none. Link packets do not count here because a
+ * link packet may leave up to 100 us late: that does not make the link watchdog
+ * (IBA 7.9.4) expire. */
 vb_time vb_fab_next_frame(const struct vb_fab_net *net);
 /* Handle the earliest event, if it is due at @now or before. Callbacks get the
  * time of the event that caused them. False: no event is due. */

@@ -20,8 +20,9 @@
 #define DATA_VLS 15
 #define FRACTION 20 /* bits of a nanosecond in byte_time */
 
-/* A frame's bytes, which its copies share. Copies have different VLs, so a
- * function that reads the bytes first writes the copy's VL into them. */
+/* The bytes of a frame; all copies of the frame share them. The copies may have
+ * different VLs, so a function must write the VL of its copy into the bytes
+ * before it reads them. The bytes of an altered frame are not changed. */
 struct frame {
 	uint32_t refs;
 	/* bytes from LRH to ICRC; @bytes has room for the VCRC behind them */

@@ -39,8 +39,9 @@ static bool is_router_gid(const struct vb_fab_node *node, uint8_t in,
 	return false;
 }
 
-/* Find the port that leads to the subnet of @prefix: one in that subnet, or
- * else the one that the routes of the file name. 0: none does. */
+/* Find the port that leads to the subnet of @prefix: a port in that subnet, or
+ * else the port that the routes of the topology file name. 0: no port leads
+ * there. */
 static uint8_t port_to(const struct vb_fab_node *node, uint64_t prefix)
 {
 	const struct vb_fab_router *r = node->router;

@@ -11,7 +11,7 @@
 #include "fabric/net.h"
 #include "fabric/switch.h"
 
-#define VB_FAB_PREFIXES 64 /* most routes of a router that a file gives */
+#define VB_FAB_PREFIXES 64 /* most routes of a router in a topology file */
 
 /* Frames to GIDs of @prefix leave by @port. */
 struct vb_fab_prefix {

@@ -300,11 +300,11 @@ static void post_answer(struct client *c, const char *text, size_t len)
 
 /* Carry out a command. After "join" the program's host keeps its adapter for as
  * long as the program's connection lives. */
-static int do_command(struct client *c, const char *text, FILE *to, char *error,
-		      vb_time now)
+static int do_command(struct client *c, const char *text, int fd, FILE *to,
+		      char *error, vb_time now)
 {
 	if (strncmp(text, JOIN, strlen(JOIN)) != 0)
-		return vb_fabricd_do(c->f, text, to, error, now);
+		return vb_fabricd_do(c->f, text, fd, to, error, now);
 	return vb_fabricd_join(c->f, &c->host, text + strlen(JOIN), to, error,
 			       now);
 }
@@ -312,7 +312,8 @@ static int do_command(struct client *c, const char *text, FILE *to, char *error,
 /* Carry out a command and answer it. A command that comes while the client
  * reads a capture ends the capture. The program gets either the whole answer or
  * an error; if not even the error has room, the connection ends. */
-static void run_client_command(struct client *c, const char *text, vb_time now)
+static void run_client_command(struct client *c, const char *text, int fd,
+			       vb_time now)
 {
 	char error[VB_TOPO_ERROR] = "", *said = NULL;
 	int rc = -ENOMEM;
@@ -329,7 +330,7 @@ static void run_client_command(struct client *c, const char *text, vb_time now)
 	}
 	to = open_memstream(&said, &len);
 	if (to) {
-		rc = do_command(c, text, to, error, now);
+		rc = do_command(c, text, fd, to, error, now);
 		if (fclose(to) && !rc)
 			rc = -ENOMEM;
 	}
@@ -415,7 +416,8 @@ static void take_message(struct client *c, struct message *m, vb_time now)
 		attach(c, &m->where);
 	} else if (m->head.kind == UMAD_COMMAND) {
 		m->bytes[m->len] = '\0';
-		run_client_command(c, (char *)m->bytes + sizeof(m->head), now);
+		run_client_command(c, (char *)m->bytes + sizeof(m->head), m->fd,
+				   now);
 	} else {
 		c->gone = true;
 	}

@@ -15,6 +15,7 @@ struct command {
 	struct vb_fabricd *f;
 	char **words;
 	unsigned count;
+	int fd; /* the descriptor that came with the command; -1: none */
 	FILE *to;
 	char *error;
 	vb_time now;
@@ -74,8 +75,12 @@ static struct vb_fab_node *find_link(const struct command *c, uint8_t *port)
 static int plug(struct command *c, bool in)
 {
 	uint8_t port;
-	struct vb_fab_node *n = find_link(c, &port);
+	struct vb_fab_node *n = vb_fabricd_node(c->f, c->words[1]);
 
+	if (n && c->words[2][0] == 'E')
+		return vb_fabricd_ether_plug(c->f, n, c->words[2], in,
+					     c->error);
+	n = find_link(c, &port);
 	return n ? vb_fab_plug(c->f->net, n, port, in, c->now) : -EINVAL;
 }
 
@@ -176,6 +181,38 @@ static int do_adaptive(struct command *c)
 	return rc == -EINVAL ? vb_topo_fail(c->error, "\"%.80s\" is no switch",
 					    c->words[1])
 			     : rc;
+}
+
+/* --- Ethernet ports --- */
+
+static int do_attach(struct command *c)
+{
+	struct vb_fab_node *n = vb_fabricd_node(c->f, c->words[1]);
+
+	if (!n)
+		return refuse_node(c->f->topo, c->words[1], c->error);
+	if (c->fd < 0)
+		return vb_topo_fail(c->error,
+				    "attach: no interface was passed; `verbena "
+				    "ether` and `verbena gateway` pass one");
+	return vb_fabricd_ether_attach(c->f, n, c->words[2], c->fd, c->words[3],
+				       c->to, c->error);
+}
+
+static int do_detach(struct command *c)
+{
+	struct vb_fab_node *n = vb_fabricd_node(c->f, c->words[1]);
+
+	return n ? vb_fabricd_ether_detach(c->f, n, c->words[2], c->error)
+		 : refuse_node(c->f->topo, c->words[1], c->error);
+}
+
+static int do_macs(struct command *c)
+{
+	struct vb_fab_node *n = vb_fabricd_node(c->f, c->words[1]);
+
+	return n ? vb_fabricd_ether_macs(c->f, n, c->to, c->error, c->now)
+		 : refuse_node(c->f->topo, c->words[1], c->error);
 }
 
 /* --- show --- */
@@ -294,6 +331,7 @@ static void show_text(const struct command *c)
 		fputc('\n', c->to);
 		for (unsigned p = 1; p <= n->ports; p++)
 			show_port(c, n, p);
+		vb_fabricd_ether_text(c->f, n, c->to, c->now);
 	}
 }
 
@@ -409,7 +447,9 @@ static void show_json(const struct command *c)
 		fputs("\"ports\": [", c->to);
 		for (unsigned p = 1; p <= n->ports; p++)
 			json_port(c, n, p, &any);
-		fputs("]}", c->to);
+		fputc(']', c->to);
+		vb_fabricd_ether_json(c->f, n, c->to, c->now);
+		fputc('}', c->to);
 	}
 	fputs("\n]}\n", c->to);
 }
@@ -461,6 +501,9 @@ static const struct {
 	{ "adaptive", 3, 3, do_adaptive, "adaptive NODE on|off" },
 	{ "show", 1, 3, do_show, "show [json|svg|html|path] [LID:LID]" },
 	{ "mark", 1, 1, do_mark, "mark" },
+	{ "attach", 4, 4, do_attach, "attach NODE PORT NAME" },
+	{ "detach", 3, 3, do_detach, "detach NODE PORT" },
+	{ "macs", 2, 2, do_macs, "macs NODE" },
 	{ "topology", 1, 1, do_topology, "topology" },
 	{ "has", 2, 2, do_has, "has NODE" },
 };
@@ -484,15 +527,15 @@ static int run_words(struct command *c)
 	return vb_topo_fail(
 		c->error,
 		"\"%.40s\" is no command: unlink, link, tune, node, "
-		"adaptive, show, mark, topology and has are",
+		"adaptive, show, mark, detach, macs, topology and has are",
 		c->words[0]);
 }
 
-int vb_fabricd_do(struct vb_fabricd *f, const char *text, FILE *to,
+int vb_fabricd_do(struct vb_fabricd *f, const char *text, int fd, FILE *to,
 		  char error[VB_TOPO_ERROR], vb_time now)
 {
 	char *copy = strdup(text), *words[WORDS_MOST], *rest = copy, *word;
-	struct command c = { f, words, 0, to, error, now };
+	struct command c = { f, words, 0, fd, to, error, now };
 	int rc;
 
 	if (!copy)

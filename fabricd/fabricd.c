@@ -42,8 +42,8 @@
 /* If sched_yield() takes longer than this, another process has run on this
  * processor. */
 #define ALONE (4 * VB_USEC)
-/* How much later than due link packets may leave, while a program shares the
- * processor (vb_fab_next_frame()). */
+/* The longest delay of link packets after their due time, while a program
+ * shares the processor (vb_fab_next_frame()). */
 #define FC_LATE (100 * VB_USEC)
 /* how long after the last such sched_yield() this process assumes that a
  * program shares its processor */
@@ -289,6 +289,10 @@ static int build(struct vb_fabricd *f)
 		rc = vb_fabricd_add_node(f, &f->topo->nodes[i]);
 	for (uint32_t i = 0; i < f->topo->count && !rc; i++)
 		rc = add_links(f, i, now);
+	for (uint32_t i = 0; i < f->topo->count && !rc; i++)
+		if (f->topo->nodes[i].spec.ethernet)
+			rc = vb_fabricd_ether_add(
+				f, i, f->topo->nodes[i].spec.ethernet);
 	return rc;
 }
 
@@ -409,6 +413,7 @@ void vb_fabricd_destroy(struct vb_fabricd *f)
 	vb_fabricd_issm_close(f);
 	vb_fabricd_verbs_free(f);
 	vb_fabricd_remotes_close(f);
+	vb_fabricd_ethers_close(f);
 	vb_fabricd_free_hosts(f);
 	vb_mgmt_destroy(f->mgmt);
 	if (f->net)

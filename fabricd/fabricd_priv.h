@@ -88,6 +88,7 @@ struct vb_fabricd {
 	struct fd_manager *managers;
 	struct vb_chain *issms;
 	struct vb_chain *remotes; /* list of the links to other processes */
+	struct vb_chain *ethers;  /* list of the switches with Ethernet ports */
 	struct vb_chain *captures;
 	/* The 4-byte words that each port had sent at the time @marked_at, port
 	 * 0 of a node first, in the order of the nodes; NULL: no mark. */
@@ -273,9 +274,48 @@ const struct vb_far_status *
 vb_fabricd_remote_status(const struct vb_fabricd *f,
 			 const struct vb_fab_node *node, uint8_t port);
 
+/* Functions of fabricd/ether.c: the Ethernet ports of switches. A port is named
+ * by a text, "E2" or "2". */
+/* Give the switch with the index @node @ports Ethernet ports. Returns 0 or
+ * -ENOMEM. */
+VB_MUST_CHECK int vb_fabricd_ether_add(struct vb_fabricd *f, uint32_t node,
+				       unsigned ports);
+void vb_fabricd_ethers_close(struct vb_fabricd *f);
+/* Attach a copy of @fd, a TAP interface or a SOCK_SEQPACKET socket of frames
+ * that is called @name, to @port; "" is the first free one. Writes the port's
+ * name to @to. Returns 0; -EINVAL and @error. */
+VB_MUST_CHECK int vb_fabricd_ether_attach(struct vb_fabricd *f,
+					  const struct vb_fab_node *node,
+					  const char *port, int fd,
+					  const char *name, FILE *to,
+					  char error[VB_TOPO_ERROR]);
+/* Take off what is attached: a TAP interface is gone then. Returns 0; -EINVAL
+ * and @error. */
+int vb_fabricd_ether_detach(struct vb_fabricd *f,
+			    const struct vb_fab_node *node, const char *port,
+			    char error[VB_TOPO_ERROR]);
+/* Pull the cable, or plug it in again. Returns 0; -EINVAL and @error. */
+int vb_fabricd_ether_plug(struct vb_fabricd *f, const struct vb_fab_node *node,
+			  const char *port, bool in, char error[VB_TOPO_ERROR]);
+/* Write to @to what the node's Ethernet ports are: for people those that
+ * something is attached to, a line each; as a member of a JSON object all of
+ * them. Nothing for a node that has none. */
+void vb_fabricd_ether_text(const struct vb_fabricd *f,
+			   const struct vb_fab_node *node, FILE *to,
+			   vb_time now);
+void vb_fabricd_ether_json(const struct vb_fabricd *f,
+			   const struct vb_fab_node *node, FILE *to,
+			   vb_time now);
+/* Write the addresses that the switch has learned, a line each. Returns 0;
+ * -EINVAL and @error: it has no Ethernet ports. */
+int vb_fabricd_ether_macs(const struct vb_fabricd *f,
+			  const struct vb_fab_node *node, FILE *to,
+			  char error[VB_TOPO_ERROR], vb_time now);
+
 /* fabricd/command.c: carry out the command @text, and write its answer to @to.
+ * @fd: the descriptor that came with it, which stays the caller's; -1: none.
  * Returns 0; -EINVAL and @error. */
-int vb_fabricd_do(struct vb_fabricd *f, const char *text, FILE *to,
+int vb_fabricd_do(struct vb_fabricd *f, const char *text, int fd, FILE *to,
 		  char error[VB_TOPO_ERROR], vb_time now);
 
 /* Returns the node of the network that @name means by the rules of

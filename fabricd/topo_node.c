@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "fabric/bridge.h"
 #include "fabricd/topology_priv.h"
 
 #define LATENCY_MOST 1e9 /* longest latency of a switch, in nanoseconds */
@@ -90,6 +91,12 @@ static bool set_forward(struct vb_topo_spec *s, const char *text)
 {
 	s->store_and_forward = strcmp(text, "store") == 0;
 	return s->store_and_forward || strcmp(text, "cut") == 0;
+}
+
+static bool set_ethernet(struct vb_topo_spec *s, const char *text)
+{
+	s->ethernet = (uint8_t)take_number(text, 1, VB_BRIDGE_PORTS);
+	return s->ethernet;
 }
 
 static bool set_adaptive(struct vb_topo_spec *s, const char *text)
@@ -217,6 +224,7 @@ static const struct node_parameter {
 	{ "mcast", set_mcast, FAB_SWITCH, false, "1 to 16383 entries" },
 	{ "latency", set_latency, FAB_SWITCH, true, "a time of 1 ns to 1 s" },
 	{ "forward", set_forward, FAB_SWITCH, true, "cut or store" },
+	{ "ethernet", set_ethernet, FAB_SWITCH, false, "1 to 32 ports" },
 	{ "adaptive", set_adaptive, FAB_SWITCH, true, "on or off" },
 	{ "target", set_target, FAB_CA, true, "0 to 16 I/O controllers" },
 	{ "service", set_service, FAB_CA, true,
@@ -260,8 +268,8 @@ static int set_node_parameter(const char *word, struct vb_topo_spec *spec,
 		return vb_topo_fail(error,
 				    "\"%s\" is no parameter of a node: mtu, "
 				    "vls, pkeys, linear, random, mcast, "
-				    "latency, forward, adaptive, target, "
-				    "service and route are",
+				    "latency, forward, ethernet, adaptive, "
+				    "target, service and route are",
 				    word);
 	if (p->kind && p->kind != kind)
 		return vb_topo_fail(error, "\"%s\": only %s have %s", word,
@@ -344,6 +352,7 @@ void vb_topo_node_put(FILE *to, const struct vb_topo_spec *s)
 		{ "mtu", mtu_of[s->mtu_cap] }, { "vls", vls_of[s->vl_cap] },
 		{ "pkeys", s->pkeys },	       { "linear", s->linear_cap },
 		{ "random", s->random_cap },   { "mcast", s->mcast_cap },
+		{ "ethernet", s->ethernet },
 	};
 
 	for (unsigned i = 0; i < VB_COUNT(numbers); i++)

@@ -581,8 +581,9 @@ static int link_ports(struct parser *p, const struct wanted *w)
 	return 0;
 }
 
-/* Give the port a width and a speed; what is not given is as before. One of
- * them alone is written with the other's default, 4x or QDR. */
+/* Give the port a width and a speed; what @rate does not give stays as it
+ * was. If the port then has only one of the two, it gets the default of the
+ * other: 4x or QDR. */
 static void set_port_rate(struct vb_topo_port *p,
 			  const struct vb_topo_port *rate)
 {

@@ -57,7 +57,7 @@ static bool is_plain_node(const struct vb_topo_spec *s)
 {
 	return !s->mtu_cap && !s->vl_cap && !s->pkeys && !s->linear_cap &&
 	       !s->random_cap && !s->mcast_cap && !s->latency_ns &&
-	       !s->store_and_forward && !s->adaptive &&
+	       !s->store_and_forward && !s->ethernet && !s->adaptive &&
 	       !(s->unit && s->unit->controllers);
 }
 

@@ -70,6 +70,7 @@ struct vb_topo_spec {
 	uint16_t pkeys, linear_cap, random_cap, mcast_cap;
 	uint32_t latency_ns;
 	bool store_and_forward;
+	uint8_t ethernet; /* number of a switch's Ethernet ports */
 	bool adaptive; /* a switch spreads flows over all shortest paths */
 	/* what an adapter consists of that is a target; NULL: it is none */
 	struct vb_iou_unit *unit;

@@ -28,8 +28,9 @@
 #define FEW_PART 16 /* losses are few up to 1/FEW_PART of the window */
 #define FEW_CUT	 32
 
-/* After such a loss, the path is assumed to lose single packets during this
- * many further packets. */
+/* After a loss of few packets, the window grows in steps of EASY_STEP until
+ * this many further packets are acknowledged: the path probably loses single
+ * packets, and is not congested. */
 #define LOSSY_PKTS 8192u
 
 #define NEAR_RTT (1 * VB_MSEC)

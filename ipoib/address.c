@@ -70,6 +70,14 @@ bool vb_ip_nets_broadcast(const struct vb_ip_nets *n, const struct vb_gid *ip)
 	return host_bits_set(ip, VB_IPV4_PREFIX);
 }
 
+bool vb_ip_nets_near(const struct vb_ip_nets *n, const struct vb_gid *ip)
+{
+	for (unsigned i = 0; i < n->count; i++)
+		if (same_network(ip, &n->list[i].ip, n->list[i].prefix))
+			return true;
+	return false;
+}
+
 const struct vb_gid *vb_ip_nets_source(const struct vb_ip_nets *n,
 				       const struct vb_gid *ip)
 {

@@ -29,6 +29,8 @@ bool vb_ip_net_parse(const char *text, struct vb_ip_net *a);
 bool vb_ip_nets_have(const struct vb_ip_nets *n, const struct vb_gid *ip);
 /* Is @ip 255.255.255.255, or the broadcast address of one of the networks? */
 bool vb_ip_nets_broadcast(const struct vb_ip_nets *n, const struct vb_gid *ip);
+/* Is @ip in one of the networks? */
+bool vb_ip_nets_near(const struct vb_ip_nets *n, const struct vb_gid *ip);
 /* Choose the interface's address from which a question for @ip is sent. NULL:
  * the interface has no address of that family. */
 const struct vb_gid *vb_ip_nets_source(const struct vb_ip_nets *n,

@@ -4,8 +4,8 @@
 #define IPOIB_BACKGROUND_H
 
 /* Fork, before the process has a second thread. The parent waits until the
- * child is ready or has failed, and ends with that status. Returns in the child
- * alone: a descriptor for background_ready(), or -errno. */
+ * child is ready or has failed, and ends with that status. Returns only in
+ * the child: a descriptor for background_ready(), or -errno. */
 int background_fork(void);
 /* Tell the parent that this process serves, and leave the terminal. */
 void background_ready(int fd);

@@ -71,8 +71,8 @@ struct vb_group_ops {
 
 struct vb_groups;
 
-/* Make a table with the broadcast group alone, whose GID is @mgid, and ask to
- * join that. @port_gid: the port's GID. NULL: no memory. */
+/* Make a table that has only the broadcast group, with the GID @mgid, and ask
+ * to join this group. @port_gid: the port's GID. NULL: no memory. */
 struct vb_groups *vb_groups_create(const struct vb_group_ops *ops, void *arg,
 				   const struct vb_gid *mgid,
 				   const struct vb_gid *port_gid, uint16_t pkey,

@@ -8,16 +8,9 @@
 
 #include "base/bytes.h"
 #include "base/log.h"
+#include "ipoib/icmp.h"
 
 /* --- from the host --- */
-
-/* A packet for which the host has no room is lost, as on any link. */
-static void give_to_host(const struct iface *f, const uint8_t *packet,
-			 size_t len)
-{
-	if (write(f->tun.fd, packet, len) < 0 && errno == EIO)
-		vb_log(LOG_DEBUG, "%s: the interface is down", f->tun.name);
-}
 
 static void follow_report(void *arg, const struct vb_gid *group, bool joins)
 {
@@ -30,7 +23,7 @@ static void follow_report(void *arg, const struct vb_gid *group, bool joins)
 		vb_groups_leave(f->groups, &mgid);
 }
 
-/* Is the group @ip the host's alone (RFC 4291, 2.7)? */
+/* Must packets to the group @ip stay on this host (RFC 4291, 2.7)? */
 static bool stays_here(const struct vb_gid *ip)
 {
 	return !vb_gid_is_ipv4(ip) && (ip->raw[1] & 0x0f) <= 1;
@@ -54,17 +47,23 @@ static void send_to_groups(struct iface *f, const struct vb_ip *ip,
 }
 
 /* Tell the host that sent the packet in @frame to send at most @most bytes,
- * which count the header, as a frame. */
-static void tell_too_long(const struct iface *f, const uint8_t *frame,
-			  size_t len, unsigned most)
+ * which count the header, as a frame. The message comes from the destination of
+ * the packet, since a host drops what seems to come from itself. */
+static void tell_too_long(struct iface *f, const uint8_t *frame, size_t len,
+			  unsigned most)
 {
-	uint8_t bytes[VB_TOO_LONG_BYTES];
-	size_t n =
-		vb_ip_too_long(bytes, frame + VB_IPOIB_HEADER,
-			       len - VB_IPOIB_HEADER, most - VB_IPOIB_HEADER);
+	const uint8_t *packet = frame + VB_IPOIB_HEADER;
+	uint8_t message[VB_ICMP_MOST];
+	struct vb_ip ip;
+	size_t n;
 
+	len -= VB_IPOIB_HEADER;
+	if (!vb_ip_get(packet, len, &ip))
+		return;
+	n = vb_icmp_too_big(message, &ip.dst, packet, len,
+			    most - VB_IPOIB_HEADER);
 	if (n)
-		give_to_host(f, bytes, n);
+		iface_to_host(f, message, n);
 }
 
 void iface_send_to(struct iface *f, const struct vb_ipoib_hw *hw,
@@ -106,26 +105,30 @@ bool iface_has_room(const struct iface *f)
 	       ipoib_cm_has_room(&f->cm, f->now);
 }
 
-/* An Ethernet frame longer than the group's MTU is dropped, which the kernel
- * sends only if somebody has given the interface a larger one. */
+/* Sends on what the kernel has sent to the interface. The kind's send() looks
+ * whether a frame is too long: an MTU that somebody has set may be larger than
+ * the group's, and so is that of connected mode. */
 void iface_from_tun(struct iface *f)
 {
 	for (unsigned i = 0; i < IFACE_BATCH && iface_has_room(f); i++) {
 		ssize_t n = read(f->tun.fd, f->frame + VB_IPOIB_HEADER,
 				 sizeof(f->frame) - VB_IPOIB_HEADER);
-		size_t len = (size_t)n + VB_IPOIB_HEADER;
 
 		if (n <= 0)
 			break;
-		if (!f->macs)
-			send_packet(f, f->frame, len);
-		else if (len <= f->longest)
-			iface_eth_send(f, f->frame, len);
+		f->kind->send(f, f->frame, (size_t)n + VB_IPOIB_HEADER);
 	}
 	ipoib_port_flush(&f->port);
 }
 
 /* --- from the fabric --- */
+
+/* A packet for which the host has no room is lost, as on any link. */
+void iface_to_host(struct iface *f, const uint8_t *packet, size_t len)
+{
+	if (write(f->tun.fd, packet, len) < 0 && errno == EIO)
+		vb_log(LOG_DEBUG, "%s: the interface is down", f->tun.name);
+}
 
 /* @qpn: the queue pair from which the sender's datagrams come. */
 static void take_ip(struct iface *f, uint32_t qpn, const uint8_t *packet,
@@ -140,7 +143,22 @@ static void take_ip(struct iface *f, uint32_t qpn, const uint8_t *packet,
 		return;
 	}
 	vb_nbrs_heard(f->nbrs, &ip.src, qpn, f->now);
-	give_to_host(f, packet, len);
+	iface_to_host(f, packet, len);
+}
+
+static void take_typed(struct iface *f, uint32_t qpn, unsigned type,
+		       const uint8_t *packet, size_t len)
+{
+	if (type == IPOIB_ARP)
+		iface_take_arp(f, packet, len);
+	else if (type == IPOIB_IPV4 || type == IPOIB_IPV6)
+		take_ip(f, qpn, packet, len);
+}
+
+static void take_packet_of(struct iface *f, const struct ibv_wc *wc,
+			   unsigned type, const uint8_t *packet, size_t len)
+{
+	take_typed(f, wc->src_qp, type, packet, len);
 }
 
 /* Has this interface sent the packet itself? A group's packets come back to
@@ -150,19 +168,16 @@ static bool is_own(const struct iface *f, const struct ibv_wc *wc)
 	return wc->src_qp == f->port.qp->qp_num && wc->slid == f->port.lid;
 }
 
-static void take_packet(void *arg, uint32_t qpn, const uint8_t *frame,
-			size_t len)
+/* Only IPoIB has connections. */
+static void take_connected(void *arg, uint32_t qpn, const uint8_t *frame,
+			   size_t len)
 {
 	unsigned type = vb_ipoib_header_get(frame, len);
 	struct iface *f = arg;
 
-	if (!f->groups)
-		return;
-	if (type == IPOIB_ARP)
-		iface_take_arp(f, frame + VB_IPOIB_HEADER,
-			       len - VB_IPOIB_HEADER);
-	else if (type == IPOIB_IPV4 || type == IPOIB_IPV6)
-		take_ip(f, qpn, frame + VB_IPOIB_HEADER, len - VB_IPOIB_HEADER);
+	if (len >= VB_IPOIB_HEADER && f->groups)
+		take_typed(f, qpn, type, frame + VB_IPOIB_HEADER,
+			   len - VB_IPOIB_HEADER);
 }
 
 static void take_datagram(void *arg, const struct ibv_wc *wc,
@@ -171,13 +186,10 @@ static void take_datagram(void *arg, const struct ibv_wc *wc,
 	unsigned type = vb_ipoib_header_get(frame, len);
 	struct iface *f = arg;
 
-	if (is_own(f, wc) || !f->groups)
+	if (len < VB_IPOIB_HEADER || is_own(f, wc) || !f->groups)
 		return;
-	if (!f->macs)
-		take_packet(f, wc->src_qp, frame, len);
-	else if (iface_eth_take(f, wc, type, frame + VB_IPOIB_HEADER,
-				len - VB_IPOIB_HEADER))
-		give_to_host(f, frame + VB_IPOIB_HEADER, len - VB_IPOIB_HEADER);
+	f->kind->take(f, wc, type, frame + VB_IPOIB_HEADER,
+		      len - VB_IPOIB_HEADER);
 }
 
 /* The channel is armed first, so that what comes later makes an event. */
@@ -192,7 +204,7 @@ bool iface_from_fabric(struct iface *f)
 	if (n < 0)
 		f->failure = "the fabric has ended";
 	else if (f->cm.channel)
-		frames = ipoib_cm_poll(&f->cm, take_packet, f, f->now);
+		frames = ipoib_cm_poll(&f->cm, take_connected, f, f->now);
 	ipoib_port_flush(&f->port);
 	return n >= PORT_RECVS || frames >= CM_RECVS;
 }
@@ -222,7 +234,7 @@ void iface_from_cm(struct iface *f)
 
 /* Become a member of the groups that every host is a member of, and of those by
  * which neighbours ask for the host's IPv6 addresses. */
-static void enter_own_groups(struct iface *f)
+void iface_enter_groups(struct iface *f)
 {
 	static const struct vb_gid all_nodes = { { 0xff, 0x02, [15] = 1 } };
 	static const uint8_t all_hosts[4] = { 224, 0, 0, 1 };
@@ -245,12 +257,8 @@ void iface_from_netlink(struct iface *f)
 {
 	tun_drain(&f->tun);
 	route_forget(&f->routes);
-	if (!tun_refresh(&f->tun) || f->macs)
-		return;
-	if (f->groups && f->mtu) {
-		enter_own_groups(f);
-		iface_announce(f);
-	}
+	if (tun_refresh(&f->tun) && f->groups && f->mtu)
+		f->kind->enter(f);
 	ipoib_port_flush(&f->port);
 }
 
@@ -295,8 +303,7 @@ static void follow_port(struct iface *f)
 	if (f->groups && fit && vb_gid_equal(&f->groups_gid, &f->port.gid)) {
 		vb_groups_rejoin(f->groups, f->now);
 		vb_nbrs_forget_paths(f->nbrs, f->now);
-		if (f->macs)
-			vb_macs_forget(f->macs);
+		f->kind->moved(f);
 		return;
 	}
 	tun_carrier(&f->tun, false);
@@ -321,21 +328,10 @@ static void follow_begin(struct iface *f)
 	if (!all)
 		return;
 	f->longest = vb_sa_mtu_bytes(all->mtu);
-	mtu = (ipoib_cm_listen(&f->cm, f->pkey, f->now) ? VB_CONN_LONGEST
-							: f->longest) -
-	      VB_IPOIB_HEADER;
-	if (f->macs)
-		mtu = iface_eth_mtu(mtu);
-	if (mtu != f->mtu && iface_bring_up(f, mtu))
+	mtu = f->longest - VB_IPOIB_HEADER;
+	if (f->kind->bring_up(f, mtu))
 		return;
-	tun_carrier(&f->tun, true);
-	tun_refresh(&f->tun);
-	if (f->macs) {
-		iface_eth_enter(f);
-		return;
-	}
-	enter_own_groups(f);
-	iface_announce(f);
+	f->kind->enter(f);
 }
 
 /* When to try again to let neighbours call; VB_NEVER: they can, or need not. */
@@ -359,8 +355,47 @@ vb_time iface_tick(struct iface *f)
 	if ((f->begun || next_listen(f) <= f->now) && f->groups && !f->failure)
 		follow_begin(f);
 	due = ipoib_cm_tick(&f->cm, f->now);
+	if (f->gw)
+		vb_gw_tick(f->gw, f->now);
 	ipoib_port_flush(&f->port);
 	due = VB_MIN(due, vb_nbrs_next(f->nbrs));
 	due = VB_MIN(due, next_listen(f));
+	due = VB_MIN(due, f->gw ? vb_gw_next(f->gw) : VB_NEVER);
 	return VB_MIN(due, f->groups ? vb_groups_next(f->groups) : VB_NEVER);
 }
+
+/* --- IPoIB --- */
+
+/* Connections carry longer packets than datagrams. */
+static int bring_up_host(struct iface *f, unsigned mtu)
+{
+	if (ipoib_cm_listen(&f->cm, f->pkey, f->now))
+		mtu = VB_CONN_LONGEST - VB_IPOIB_HEADER;
+	return iface_bring_up(f, mtu);
+}
+
+static void enter_host(struct iface *f)
+{
+	iface_enter_groups(f);
+	iface_announce(f);
+}
+
+static void forget_nothing(struct iface *f)
+{
+}
+
+static void tell_program(struct iface *f, const struct vb_gid *ip,
+			 const struct vb_ipoib_hw *hw)
+{
+	lookup_told(&f->lookup, ip, hw);
+}
+
+const struct iface_kind iface_ip = {
+	.open = iface_ip_open,
+	.send = send_packet,
+	.take = take_packet_of,
+	.bring_up = bring_up_host,
+	.enter = enter_host,
+	.moved = forget_nothing,
+	.told = tell_program,
+};

@@ -5,6 +5,7 @@
  * A frame goes to the queue pair from which its destination has been heard, or
  * to all.
  */
+#include <errno.h>
 #include <string.h>
 
 #include "base/bytes.h"
@@ -15,10 +16,17 @@
 #define TYPE_ETHERNET 0x6558
 #define MGID_SCOPE    0x12 /* not permanent, link-local */
 #define SIGNATURE     0xe01b
+/* Where an address is: a queue pair, above it a LID, above that an SL. */
+#define QPN_MASK  0xffffffu
+#define LID_SHIFT 24
+#define SL_SHIFT  40
 
 static bool mac_prepare(void *arg, struct vb_mac *m)
 {
-	const struct vb_ipoib_path path = { .dlid = m->at.lid, .sl = m->at.sl };
+	const struct vb_ipoib_path path = {
+		.dlid = (uint16_t)(m->at >> LID_SHIFT),
+		.sl = (uint8_t)(m->at >> SL_SHIFT),
+	};
 	static const struct vb_gid none;
 	struct iface *f = arg;
 
@@ -33,7 +41,7 @@ static void mac_release(void *arg, struct vb_mac *m)
 	ipoib_port_forget(&f->port, m->handle);
 }
 
-const struct vb_mac_ops iface_mac_ops = {
+static const struct vb_mac_ops mac_ops = {
 	.prepare = mac_prepare,
 	.release = mac_release,
 };
@@ -50,40 +58,41 @@ static struct vb_gid eth_mgid(const struct iface *f)
 	return mgid;
 }
 
-void iface_eth_enter(struct iface *f)
+static void eth_enter(struct iface *f)
 {
 	struct vb_gid mgid = eth_mgid(f);
 
 	vb_groups_enter(f->groups, &mgid, f->now);
 }
 
-void iface_eth_send(struct iface *f, uint8_t *frame, size_t len)
+static void eth_send(struct iface *f, uint8_t *frame, size_t len)
 {
 	const uint8_t *to = frame + VB_IPOIB_HEADER;
 	struct vb_gid mgid = eth_mgid(f);
 	const struct vb_mac *m;
 
-	if (!f->groups || len < VB_IPOIB_HEADER + ETH_BYTES)
+	if (!f->groups || len < VB_IPOIB_HEADER + ETH_BYTES || len > f->longest)
 		return;
 	vb_store_be(frame, (uint32_t)TYPE_ETHERNET << 16, VB_IPOIB_HEADER);
 	m = vb_macs_find(f->macs, to, f->now);
 	if (m)
-		ipoib_port_send(&f->port, m->handle, m->at.qpn, frame, len);
+		ipoib_port_send(&f->port, m->handle, m->at & QPN_MASK, frame,
+				len);
 	else
 		vb_groups_send(f->groups, &mgid, frame, len, f->now);
 }
 
-bool iface_eth_take(struct iface *f, const struct ibv_wc *wc, unsigned type,
-		    const uint8_t *frame, size_t len)
+static void eth_take(struct iface *f, const struct ibv_wc *wc, unsigned type,
+		     const uint8_t *frame, size_t len)
 {
-	const struct vb_mac_port from = { .qpn = wc->src_qp,
-					  .lid = wc->slid,
-					  .sl = wc->sl };
+	uint64_t from = wc->src_qp & QPN_MASK;
 
 	if (type != TYPE_ETHERNET || len < ETH_BYTES)
-		return false;
-	vb_macs_learn(f->macs, frame + 6, &from, f->now);
-	return true;
+		return;
+	from |= (uint64_t)wc->slid << LID_SHIFT;
+	from |= (uint64_t)wc->sl << SL_SHIFT;
+	vb_macs_learn(f->macs, frame + 6, from, f->now);
+	iface_to_host(f, frame, len);
 }
 
 /* A MAC address takes the last 40 bits of the port's GUID, and the bit that
@@ -94,8 +103,45 @@ void iface_eth_mac(const struct iface *f, uint8_t mac[6])
 	memcpy(mac + 1, f->port.gid.raw + 11, 5);
 }
 
-/* An Ethernet header with a VLAN tag takes its bytes from the MTU. */
-unsigned iface_eth_mtu(unsigned mtu)
+/* The kernel resolves an Ethernet's addresses, so programs need not ask. */
+static int eth_open(struct iface *f, const char *name, uint64_t seed,
+		    const char **what)
 {
-	return mtu - ETH_BYTES - 4;
+	int rc;
+
+	*what = "the network interface";
+	rc = tun_open(&f->tun, name, true);
+	if (rc)
+		return rc;
+	*what = "memory";
+	f->macs = vb_macs_create(&mac_ops, f, seed);
+	return f->macs ? 0 : -ENOMEM;
 }
+
+/* An Ethernet header with a VLAN tag takes its bytes from the MTU. */
+static int eth_bring_up(struct iface *f, unsigned mtu)
+{
+	return iface_bring_up(f, mtu - ETH_BYTES - 4);
+}
+
+static void eth_moved(struct iface *f)
+{
+	vb_macs_forget(f->macs);
+}
+
+/* Nobody asks for IP neighbours here. */
+static void eth_told(struct iface *f, const struct vb_gid *ip,
+		     const struct vb_ipoib_hw *hw)
+{
+}
+
+const struct iface_kind iface_eth = {
+	.open = eth_open,
+	.send = eth_send,
+	.take = eth_take,
+	.bring_up = eth_bring_up,
+	.enter = eth_enter,
+	.moved = eth_moved,
+	.told = eth_told,
+	.hears_no_broadcast = true,
+};

@@ -38,21 +38,17 @@ static void want_neighbour(void *arg, const struct vb_gid *ip)
 		vb_nbrs_want(f->nbrs, ip, f->now);
 }
 
-/* The kernel resolves an Ethernet's addresses, so programs need not ask. */
-static int open_tables(struct iface *f, uint64_t seed, const char **what)
+int iface_ip_open(struct iface *f, const char *name, uint64_t seed,
+		  const char **what)
 {
-	int rc = 0;
+	int rc;
 
-	*what = "the socket for questions about neighbours";
-	if (f->network < 0)
-		rc = lookup_open(&f->lookup, f->tun.name);
+	*what = "the network interface";
+	rc = tun_open(&f->tun, name, false);
 	if (rc)
 		return rc;
-	*what = "memory";
-	f->nbrs = vb_nbrs_create(&iface_nbr_ops, f, seed);
-	if (f->network >= 0)
-		f->macs = vb_macs_create(&iface_mac_ops, f, seed);
-	return f->nbrs && (f->network < 0 || f->macs) ? 0 : -ENOMEM;
+	*what = "the socket for questions about neighbours";
+	return lookup_open(&f->lookup, f->tun.name);
 }
 
 int iface_open(struct iface *f, const char *name, const char **what)
@@ -64,9 +60,13 @@ int iface_open(struct iface *f, const char *name, const char **what)
 				     .own = tell_own,
 				     .want = want_neighbour,
 				     .arg = f };
+	f->tun = (struct tun){ .fd = -1, .netlink = -1 };
 	f->news = true;
-	*what = "the network interface";
-	rc = tun_open(&f->tun, name, f->network >= 0);
+	*what = "memory";
+	f->nbrs = vb_nbrs_create(&iface_nbr_ops, f, seed);
+	if (!f->nbrs)
+		return -ENOMEM;
+	rc = f->kind->open(f, name, seed, what);
 	if (rc)
 		return rc;
 	rc = ipoib_port_open(&f->port, what);
@@ -77,14 +77,13 @@ int iface_open(struct iface *f, const char *name, const char **what)
 	if (rc)
 		return rc;
 	*what = "the socket for questions about routes";
-	rc = route_open(&f->routes, f->tun.name, seed);
-	if (rc)
-		return rc;
-	return open_tables(f, seed, what);
+	return route_open(&f->routes, f->tun.name, seed);
 }
 
 void iface_close(struct iface *f)
 {
+	if (f->gw)
+		vb_gw_destroy(f->gw);
 	if (f->nbrs)
 		vb_nbrs_destroy(f->nbrs);
 	if (f->macs)
@@ -101,7 +100,7 @@ void iface_close(struct iface *f)
 
 /* The link-local address of RFC 4391, 8: the port's GUID with the bit that says
  * that it is unique (RFC 4291, appendix A). */
-static struct vb_ip_net link_local_of(const struct iface *f)
+struct vb_ip_net iface_link_local(const struct iface *f)
 {
 	struct vb_ip_net a = { .ip = { { 0xfe, 0x80 } }, .prefix = 64 };
 
@@ -112,7 +111,7 @@ static struct vb_ip_net link_local_of(const struct iface *f)
 
 static int add_addresses(struct iface *f)
 {
-	struct vb_ip_net local = link_local_of(f);
+	struct vb_ip_net local = iface_link_local(f);
 
 	/* A host without IPv6 has no such address; an Ethernet gets one from
 	 * the kernel. */
@@ -131,18 +130,22 @@ int iface_bring_up(struct iface *f, unsigned mtu)
 {
 	bool first = !f->mtu;
 	uint8_t mac[6];
-	int rc;
+	int rc = 0;
 
 	iface_eth_mac(f, mac);
-	rc = tun_up(&f->tun, mtu, first && f->macs ? mac : NULL);
-
+	if (mtu != f->mtu)
+		rc = tun_up(&f->tun, mtu, first && f->macs ? mac : NULL);
 	if (rc) {
 		f->failure = "the interface cannot be brought up";
 		return rc;
 	}
 	f->mtu = mtu;
 	rc = first ? add_addresses(f) : 0;
-	if (rc)
+	if (rc) {
 		f->failure = "the kernel refuses an address";
-	return rc;
+		return rc;
+	}
+	tun_carrier(&f->tun, true);
+	tun_refresh(&f->tun);
+	return 0;
 }

@@ -56,7 +56,7 @@ static void nbr_told(void *arg, const struct vb_gid *ip,
 {
 	struct iface *f = arg;
 
-	lookup_told(&f->lookup, ip, hw);
+	f->kind->told(f, ip, hw);
 }
 
 const struct vb_nbr_ops iface_nbr_ops = {
@@ -106,7 +106,7 @@ static bool is_only_read(const struct iface *f, const struct vb_group *g)
 	struct vb_gid all = vb_ip_broadcast();
 	struct vb_gid mgid = vb_ip_mgid(&all, f->pkey);
 
-	return f->macs && vb_gid_equal(&g->mgid, &mgid);
+	return f->kind->hears_no_broadcast && vb_gid_equal(&g->mgid, &mgid);
 }
 
 /* The broadcast group is attached first, and the queue pair begins then, with

@@ -14,7 +14,7 @@ extern const struct vb_group_ops iface_group_ops;
 void iface_send_to(struct iface *f, const struct vb_ipoib_hw *hw,
 		   struct ibv_ah *ah, const void *frame, size_t len);
 
-/* iface_resolve.c: what neighbours say of addresses. */
+/* Functions of iface_resolve.c. They take what neighbours say of addresses. */
 void iface_take_arp(struct iface *f, const uint8_t *bytes, size_t len);
 void iface_take_nd(struct iface *f, const struct vb_ip *ip);
 /* Ask the link for the address of @ip. */
@@ -23,23 +23,22 @@ void iface_ask(struct iface *f, const struct vb_gid *ip);
  */
 void iface_announce(struct iface *f);
 
-/* iface_eth.c: Ethernet over InfiniBand. */
-extern const struct vb_mac_ops iface_mac_ops;
-/* Become a member of the network's group. */
-void iface_eth_enter(struct iface *f);
-/* Send an Ethernet frame, before which @frame has room for the header. */
-void iface_eth_send(struct iface *f, uint8_t *frame, size_t len);
-/* Learn where a frame came from. @type: what its header says. False: it is no
- * Ethernet frame. */
-bool iface_eth_take(struct iface *f, const struct ibv_wc *wc, unsigned type,
-		    const uint8_t *frame, size_t len);
-/* Set @mac to the MAC address that belongs to the port's GUID. */
-void iface_eth_mac(const struct iface *f, uint8_t mac[6]);
-/* Returns the interface's MTU, where that of IPoIB is @mtu. */
-unsigned iface_eth_mtu(unsigned mtu);
+/* iface.c: become a member of the groups that every host is a member of. */
+void iface_enter_groups(struct iface *f);
+/* iface.c: write a frame to the TUN. */
+void iface_to_host(struct iface *f, const uint8_t *packet, size_t len);
 
-/* iface_open.c: set the MTU, and the first time add the addresses. 0 or
- * -errno; f->failure says why. */
+/* iface_eth.c: set @mac to the MAC address that belongs to the port's GUID. */
+void iface_eth_mac(const struct iface *f, uint8_t mac[6]);
+
+/* iface_open.c: IPoIB's open(). */
+int iface_ip_open(struct iface *f, const char *name, uint64_t seed,
+		  const char **what);
+/* iface_open.c: returns the link-local address of the port (RFC 4391, 8). */
+struct vb_ip_net iface_link_local(const struct iface *f);
+/* iface_open.c: set the MTU if it is another one, and the first time add the
+ * addresses; then the interface has a carrier. 0 or -errno; f->failure says
+ * why. */
 int iface_bring_up(struct iface *f, unsigned mtu);
 
 #endif

@@ -28,8 +28,7 @@ static size_t make_arp(uint8_t frame[VB_IPOIB_HEADER + VB_ARP_BYTES],
 		       const struct vb_arp *arp)
 {
 	vb_ipoib_header_put(frame, IPOIB_ARP);
-	vb_arp_put(frame + VB_IPOIB_HEADER, arp);
-	return VB_IPOIB_HEADER + VB_ARP_BYTES;
+	return VB_IPOIB_HEADER + vb_arp_put(frame + VB_IPOIB_HEADER, arp);
 }
 
 static void ask_by_arp(struct iface *f, const struct vb_gid *from,
@@ -77,7 +76,7 @@ void iface_take_arp(struct iface *f, const uint8_t *bytes, size_t len)
 	struct vb_arp arp;
 	bool mine;
 
-	if (!vb_arp_get(bytes, len, &arp))
+	if (!vb_arp_get(bytes, len, &arp) || arp.link != LINK_INFINIBAND)
 		return;
 	mine = vb_ip_nets_have(&f->tun.nets, &arp.to_ip);
 	if (may_be_neighbour(f, &arp.from_ip))
@@ -141,7 +140,8 @@ void iface_take_nd(struct iface *f, const struct vb_ip *ip)
 		return;
 	mine = vb_ip_nets_have(&f->tun.nets, &nd.target);
 	told = nd.advertise ? &nd.target : &nd.src;
-	if (nd.has_hw && may_be_neighbour(f, told))
+	if (nd.has_hw && nd.link == LINK_INFINIBAND &&
+	    may_be_neighbour(f, told))
 		vb_nbrs_learn(f->nbrs, told, &nd.hw,
 			      nd.advertise && nd.solicited,
 			      !nd.advertise && mine, f->now);

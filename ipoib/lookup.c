@@ -122,7 +122,8 @@ static void accept_client(struct lookup *l)
 	close(fd);
 }
 
-/* The descriptor of a client that waits is polled for its end alone. */
+/* For a client that waits, its descriptor is polled only to see that the client
+ * has ended. */
 unsigned lookup_poll(const struct lookup *l, struct pollfd fds[LOOKUP_FDS])
 {
 	unsigned count = 0;

@@ -27,9 +27,12 @@
 #define PATIENCE (5 * VB_SEC)
 
 struct options {
+	const struct iface_kind *kind;
 	const char *name;
-	int network; /* number of the Ethernet network; -1: IPoIB */
+	int network; /* number of the Ethernet network */
 	uint16_t pkey;
+	struct iface_gateway_wish gateway;
+	bool plug; /* only an Ethernet interface at a switch, no IPoIB */
 	bool daemon;
 	bool connected;
 	struct vb_ip_net addresses[VB_IP_NETS];
@@ -46,10 +49,12 @@ static const char *command = "verbena ipoib";
 static int usage(void)
 {
 	fprintf(stderr,
-		"usage: verbena-ipoib [--ethernet NETWORK] [--name NAME] "
-		"[--pkey 0xPKEY]\n\t[--mode datagram|connected] [--daemon] "
+		"usage: verbena-ipoib [--ethernet NETWORK | --gateway SWITCH "
+		"| --plug SWITCH]\n\t[--port PORT] [--mtu BYTES] [--router "
+		"ADDRESS] [--name NAME]\n\t[--pkey 0xPKEY] "
+		"[--mode datagram|connected] [--daemon]\n\t"
 		"[ADDRESS/LENGTH]...\n"
-		"It is started by verbena ipoib and verbena eoib.\n");
+		"It is started by verbena ipoib, eoib, gateway and ether.\n");
 	return USAGE;
 }
 
@@ -63,13 +68,14 @@ static bool parse_pkey(const char *text, uint16_t *pkey)
 }
 
 /* Read the number of a network, which has 16 bits. */
-static bool parse_network(const char *text, int *network)
+static bool parse_network(const char *text, struct options *o)
 {
 	char *end;
 	unsigned long v = strtoul(text, &end, 0);
 
 	command = "verbena eoib";
-	*network = (int)(v & 0xffff);
+	o->kind = &iface_eth;
+	o->network = (int)(v & 0xffff);
 	return end != text && !*end && v <= 0xffff;
 }
 
@@ -78,6 +84,39 @@ static bool parse_mode(const char *text, bool *connected)
 {
 	*connected = strcmp(text, "connected") == 0;
 	return *connected || strcmp(text, "datagram") == 0;
+}
+
+/* Read the switch of a gateway, or (@plug) of an Ethernet interface. */
+static bool parse_switch(const char *text, bool plug, struct options *o)
+{
+	command = plug ? "verbena ether" : "verbena gateway";
+	o->kind = &iface_gateway;
+	o->plug = plug;
+	return vb_fabric_place_get(text, strlen(text), &o->gateway.place);
+}
+
+static bool parse_mtu(const char *text, unsigned *mtu)
+{
+	char *end;
+	unsigned long v = strtoul(text, &end, 10);
+
+	*mtu = (unsigned)v;
+	return end != text && !*end && v >= VB_GW_MTU_LEAST &&
+	       v <= VB_GW_PACKET;
+}
+
+/* Read the address of a router, of either family. */
+static bool parse_router(const char *text, struct vb_gid router[2])
+{
+	char with_prefix[64];
+	struct vb_ip_net a;
+	int n = snprintf(with_prefix, sizeof(with_prefix), "%s/%u", text,
+			 strchr(text, ':') ? 128 : 32);
+
+	if (n >= (int)sizeof(with_prefix) || !vb_ip_net_parse(with_prefix, &a))
+		return false;
+	router[!vb_gid_is_ipv4(&a.ip)] = a.ip;
+	return true;
 }
 
 static bool parse_addresses(int argc, char **argv, struct options *o)
@@ -96,32 +135,66 @@ static bool parse_addresses(int argc, char **argv, struct options *o)
 	return true;
 }
 
+/* A gateway and an Ethernet have datagrams only. */
+static bool check_mode(const struct options *o)
+{
+	if (!o->connected || o->kind == &iface_ip)
+		return true;
+	fprintf(stderr, "%s: connected mode is for interfaces of IPoIB only\n",
+		command);
+	return false;
+}
+
+static bool parse_option(int c, struct options *o)
+{
+	switch (c) {
+	case 'n':
+		o->name = optarg;
+		return true;
+	case 'd':
+		o->daemon = true;
+		return true;
+	case 'e':
+		return parse_network(optarg, o);
+	case 'g':
+	case 'l':
+		return parse_switch(optarg, c == 'l', o);
+	case 'o':
+		o->gateway.port = optarg;
+		return true;
+	case 'm':
+		return parse_mtu(optarg, &o->gateway.mtu);
+	case 'r':
+		return parse_router(optarg, o->gateway.router);
+	case 'p':
+		return parse_pkey(optarg, &o->pkey);
+	case 'c':
+		return parse_mode(optarg, &o->connected);
+	default:
+		return false;
+	}
+}
+
 static bool parse_options(int argc, char **argv, struct options *o)
 {
 	static const struct option options[] = {
 		{ "ethernet", required_argument, NULL, 'e' },
+		{ "gateway", required_argument, NULL, 'g' },
+		{ "plug", required_argument, NULL, 'l' },
+		{ "port", required_argument, NULL, 'o' },
+		{ "mtu", required_argument, NULL, 'm' },
+		{ "router", required_argument, NULL, 'r' },
 		{ "name", required_argument, NULL, 'n' },
 		{ "pkey", required_argument, NULL, 'p' },
-		{ "mode", required_argument, NULL, 'm' },
+		{ "mode", required_argument, NULL, 'c' },
 		{ "daemon", no_argument, NULL, 'd' },
 		{ 0 },
 	};
 	int c;
 
-	while ((c = getopt_long(argc, argv, "", options, NULL)) != -1) {
-		if (c == 'n')
-			o->name = optarg;
-		else if (c == 'd')
-			o->daemon = true;
-		else if (c == 'e' && parse_network(optarg, &o->network))
-			continue;
-		else if (c == 'm' && parse_mode(optarg, &o->connected))
-			continue;
-		else if (c != 'p' || !parse_pkey(optarg, &o->pkey))
+	while ((c = getopt_long(argc, argv, "", options, NULL)) != -1)
+		if (!parse_option(c, o))
 			return false;
-	}
-	if (o->connected && o->network >= 0)
-		return false;
 	return !o->name || (o->name[0] && strlen(o->name) < IFNAMSIZ);
 }
 
@@ -245,12 +318,14 @@ static void serve_sources(struct iface *f, const struct pollfd *fds,
 
 /* Returns why the process cannot go on, or NULL. A connection that has ended
  * would be readable for ever. */
-static const char *lost_source(const struct pollfd *fds)
+static const char *lost_source(const struct iface *f, const struct pollfd *fds)
 {
 	if (fds[SA].revents & (POLLHUP | POLLERR))
 		return "the fabric has ended";
-	if (fds[TUN].revents & POLLERR)
-		return "the interface was removed";
+	if (fds[TUN].revents & (POLLERR | POLLHUP))
+		return f->kind == &iface_gateway
+			       ? "its Ethernet port was detached"
+			       : "the interface was removed";
 	return NULL;
 }
 
@@ -298,7 +373,7 @@ static int serve(struct iface *f, int stop, int ready)
 		if (fds[STOP].revents)
 			return EXIT_SUCCESS;
 		f->now = vb_clock_read();
-		f->failure = lost_source(fds);
+		f->failure = lost_source(f, fds);
 		if (f->failure)
 			return fail(f);
 		serve_sources(f, fds, count, &more);
@@ -309,7 +384,9 @@ static int serve(struct iface *f, int stop, int ready)
  * default one. */
 static void choose_name(const struct options *o, char name[IFNAMSIZ])
 {
-	const char *kind = o->network < 0 ? "ib0" : "eib0";
+	const char *kind = o->kind == &iface_ip	   ? "ib0"
+			   : o->kind == &iface_eth ? "eib0"
+						   : "gateway";
 
 	if (o->name)
 		snprintf(name, IFNAMSIZ, "%s", o->name);
@@ -321,7 +398,9 @@ static void choose_name(const struct options *o, char name[IFNAMSIZ])
 
 int main(int argc, char **argv)
 {
-	static struct options o = { .pkey = DEFAULT_PKEY, .network = -1 };
+	static struct options o = { .kind = &iface_ip,
+				    .pkey = DEFAULT_PKEY,
+				    .gateway = { .port = "", .mtu = 1500 } };
 	static struct iface f;
 	char name[IFNAMSIZ];
 	const char *what;
@@ -329,8 +408,10 @@ int main(int argc, char **argv)
 
 	if (!parse_options(argc, argv, &o))
 		return usage();
-	if (!parse_addresses(argc, argv, &o))
+	if (!check_mode(&o) || !parse_addresses(argc, argv, &o))
 		return USAGE;
+	if (o.plug)
+		return ether_plug(&o.gateway, o.name, o.addresses, o.count);
 	choose_name(&o, name);
 	if (o.daemon) {
 		ready = background_fork();
@@ -341,13 +422,19 @@ int main(int argc, char **argv)
 	 * inherit that. */
 	stop = open_stop_signals();
 	f.pkey = o.pkey;
+	f.kind = o.kind;
 	f.network = o.network;
 	f.connected = o.connected;
+	f.gateway = o.gateway;
 	f.wanted = o.addresses;
 	f.wanted_count = o.count;
 	rc = iface_open(&f, name, &what);
-	rc = rc || stop < 0 ? say_refused(name, what, rc)
-			    : serve(&f, stop, ready);
+	if (f.failure)
+		rc = fail(&f);
+	else if (rc || stop < 0)
+		rc = say_refused(name, what, rc);
+	else
+		rc = serve(&f, stop, ready);
 	iface_close(&f);
 	return rc;
 }

@@ -311,6 +311,14 @@ void vb_nbrs_path(struct vb_nbrs *t, uint32_t query,
 		enter_ready(t, n, now);
 }
 
+void vb_nbrs_forget(struct vb_nbrs *t, const struct vb_gid *ip)
+{
+	struct vb_nbr *n = find_nbr(t, ip);
+
+	if (n)
+		remove_nbr(t, n);
+}
+
 void vb_nbrs_forget_paths(struct vb_nbrs *t, vb_time now)
 {
 	for (unsigned i = 0; i < VB_NBR_TABLE; i++) {

@@ -71,7 +71,7 @@ struct vb_nbr_ops {
 	void (*release)(void *arg, struct vb_nbr *n);
 	void (*send)(void *arg, const struct vb_nbr *n, const void *packet,
 		     size_t len);
-	/* @ip has been found at @hw; or, NULL, does not answer. */
+	/* The table has found @ip at @hw. @hw NULL: @ip does not answer. */
 	void (*told)(void *arg, const struct vb_gid *ip,
 		     const struct vb_ipoib_hw *hw);
 };
@@ -106,6 +106,10 @@ void vb_nbrs_path(struct vb_nbrs *t, uint32_t query,
 		  const struct vb_ipoib_path *path, vb_time now);
 /* Ask for every path again, because LIDs may have changed. */
 void vb_nbrs_forget_paths(struct vb_nbrs *t, vb_time now);
+
+/* Forget what is known of @ip, because it is known to be elsewhere. Its packets
+ * that wait are dropped, and nobody is told. */
+void vb_nbrs_forget(struct vb_nbrs *t, const struct vb_gid *ip);
 
 /* Do what is due. */
 void vb_nbrs_tick(struct vb_nbrs *t, vb_time now);

@@ -42,6 +42,14 @@ void ipoib_hw_get(const uint8_t bytes[VB_IPOIB_HW], struct vb_ipoib_hw *hw)
 	memcpy(hw->gid.raw, bytes + 4, 16);
 }
 
+struct vb_ipoib_hw vb_hw_of_mac(const uint8_t mac[VB_MAC_BYTES])
+{
+	struct vb_ipoib_hw hw = { .qpn = (uint32_t)vb_load_be(mac + 3, 3) };
+
+	memcpy(hw.gid.raw, mac, VB_MAC_BYTES);
+	return hw;
+}
+
 /* The checksum of RFC 1071 is the sum of 16-bit words, with the carries added.
  */
 uint32_t ipoib_sum(uint32_t sum, const uint8_t *bytes, size_t len)

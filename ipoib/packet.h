@@ -32,7 +32,13 @@ enum vb_ipoib_hw_flag {
 	IPOIB_HW_UC = 0x40, /* unreliable ones, which Verbena does not make */
 };
 
-/* A link-layer address: a queue pair of datagrams, at a port. */
+/* The kinds of links. The zero of a message is InfiniBand's. */
+enum vb_link { LINK_INFINIBAND, LINK_ETHERNET };
+
+#define VB_MAC_BYTES 6
+
+/* A link-layer address: a queue pair of datagrams, at a port. On an Ethernet
+ * the first bytes of @gid are the MAC address, and @qpn its last 24 bits. */
 struct vb_ipoib_hw {
 	uint32_t qpn;
 	struct vb_gid gid;
@@ -56,34 +62,29 @@ struct vb_ip {
 	size_t body_bytes;
 };
 
+struct vb_ipoib_hw vb_hw_of_mac(const uint8_t mac[VB_MAC_BYTES]);
+
 /* Parse an IP packet of @len bytes. False: it is no IPv4 or IPv6 packet, or
  * shorter than it says. An ICMPv6 message with a wrong checksum is IP_PLAIN. */
 bool vb_ip_get(const uint8_t *packet, size_t len, struct vb_ip *ip);
 
-/* An IP header, the head of an ICMP message, and the most that it quotes */
-#define VB_TOO_LONG_BYTES (40 + 8 + 1232)
+/* --- ARP (RFC 826; RFC 4391, 9.1) --- */
 
-/* Write the whole ICMP packet that tells the sender of @packet, which has @len
- * bytes, to send at most @mtu bytes: "fragmentation needed" (RFC 1191), or
- * "packet too big" (RFC 4443, 3.2). It comes from the destination of @packet,
- * since a host drops what seems to come from itself. Returns its length; 0:
- * such a packet has no answer, as a group's, or another ICMP error. */
-size_t vb_ip_too_long(uint8_t bytes[VB_TOO_LONG_BYTES], const uint8_t *packet,
-		      size_t len, unsigned mtu);
-
-/* --- ARP (RFC 4391, 9.1) --- */
-
-#define VB_ARP_BYTES 56
+#define VB_ARP_BYTES	 56 /* on InfiniBand, the longest */
+#define VB_ARP_ETH_BYTES 28
 
 struct vb_arp {
+	enum vb_link link;
 	bool reply;
 	struct vb_ipoib_hw from_hw, to_hw;
 	struct vb_gid from_ip, to_ip; /* IPv4-mapped */
 };
 
-void vb_arp_put(uint8_t bytes[VB_ARP_BYTES], const struct vb_arp *arp);
+/* Returns the length. */
+size_t vb_arp_put(uint8_t bytes[VB_ARP_BYTES], const struct vb_arp *arp);
 /* Parse an ARP packet of @len bytes. False: it is no request or reply for IPv4
- * over InfiniBand. */
+ * over InfiniBand or Ethernet; arp->link says which, and the caller whether
+ * that is its link's. */
 bool vb_arp_get(const uint8_t *bytes, size_t len, struct vb_arp *arp);
 
 /* --- IPv6 neighbour discovery (RFC 4861, RFC 4391, 9.3) --- */
@@ -92,9 +93,10 @@ bool vb_arp_get(const uint8_t *bytes, size_t len, struct vb_arp *arp);
 #define VB_ND_BYTES (40 + 24 + 24)
 
 struct vb_nd {
-	bool advertise; /* else a solicitation */
+	enum vb_link link; /* of the option with an address */
+	bool advertise;	   /* else a solicitation */
 	/* flags of an advertisement */
-	bool solicited, override;
+	bool router, solicited, override;
 	struct vb_gid src, dst; /* addresses of the IPv6 packet */
 	struct vb_gid target;
 	bool has_hw; /* the option is there, with the sender's address */

@@ -266,7 +266,7 @@ static void link_drop_frames(struct vb_link *l, struct vb_txq *q)
 	vb_txq_reset(q);
 }
 
-/* Messages for sendmmsg(), of which each is a frame. */
+/* Messages for sendmmsg(): each message is one frame. */
 struct packet_out {
 	struct mmsghdr msgs[VB_TXQ_FRAMES];
 	struct iovec iov[VB_TXQ_FRAMES];

@@ -90,9 +90,9 @@ static void leave_both(struct roce *r, int v1, int v2)
 		r->v2->ops->leave(r->v2, v2);
 }
 
-/* Nothing says of which version the group is, so join it by both. A group that
- * is no IP address, or whose IP version the host does not have, is RoCEv1's
- * alone. */
+/* Nothing says whether the group is one of RoCEv1 or of RoCEv2, so join it by
+ * both. A group that is no IP address, or whose IP version the host does not
+ * have, is joined only by RoCEv1. */
 static int roce_join(struct vb_link *l, const struct vb_link_group *group)
 {
 	struct roce *r = roce_of(l);

@@ -16,7 +16,7 @@ static uint32_t blocks_of(unsigned code)
 	return code ? LONGEST_QUEUE * (CODES - code) / CODES : 0;
 }
 
-/* Port @port in a mask of 256 bits, of which port 0 is the last. */
+/* Is the bit of @port set in a mask of 256 bits? Port 0 has the last bit. */
 static bool has_port(const uint8_t mask[VB_CC_MASK_BYTES], unsigned port)
 {
 	return mask[VB_CC_MASK_BYTES - 1 - port / 8] >> port % 8 & 1;

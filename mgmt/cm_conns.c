@@ -160,11 +160,40 @@ bool vb_cm_is_same_peer(const struct vb_mad_path *a,
 	return a->place ? a->dlid == b->dlid : vb_gid_equal(&a->dgid, &b->dgid);
 }
 
+static bool is_same_path(const struct vb_mad_path *a,
+			 const struct vb_mad_path *b)
+{
+	return vb_cm_is_same_peer(a, b) &&
+	       (b->place ||
+		(vb_gid_equal(&a->sgid, &b->sgid) && a->v1 == b->v1));
+}
+
 bool vb_cm_is_on(const struct vb_cm_conn *c, const struct vb_mad_path *path)
 {
-	return vb_cm_is_same_peer(&c->path, path) &&
-	       (path->place || (vb_gid_equal(&c->path.sgid, &path->sgid) &&
-				c->path.v1 == path->v1));
+	return is_same_path(&c->path, path) ||
+	       (c->alternate.place && is_same_path(&c->alternate, path));
+}
+
+void vb_cm_add_path(struct vb_cm_conn *c, const struct vb_mad_path *path)
+{
+	c->alternate = *path;
+}
+
+int vb_cm_migrate(struct vb_cm_conn *c)
+{
+	const struct vb_mad_path was = c->path;
+
+	if (!c->alternate.place)
+		return -EINVAL;
+	c->path = c->alternate;
+	c->alternate = was;
+	return 0;
+}
+
+void vb_cm_follow(struct vb_cm_conn *c, const struct vb_mad_path *path)
+{
+	if (!is_same_path(&c->path, path))
+		(void)!vb_cm_migrate(c);
 }
 
 bool vb_cm_is_pausing(struct vb_cm_conn *c)

@@ -106,6 +106,22 @@ static void answer_unknown_dreq(struct vb_cm *cm,
 	cm->ops.out.send(cm->ops.out.arg, path, mad);
 }
 
+/* Answers a LAP that loads no path (IBA 12.8.2). */
+static void refuse_lap(struct vb_cm *cm, const struct vb_mad_path *path,
+		       const struct vb_cm_msg *lap,
+		       enum vb_cm_apr_status status)
+{
+	struct vb_cm_msg m = { .attr = CM_APR,
+			       .tid = lap->tid,
+			       .local_id = lap->remote_id,
+			       .remote_id = lap->local_id,
+			       .apr = { .status = (uint8_t)status } };
+	uint8_t mad[VB_MAD_BYTES];
+
+	vb_cm_put(mad, &m);
+	cm->ops.out.send(cm->ops.out.arg, path, mad);
+}
+
 /*
  * The peer asks to connect with a queue pair that is connected here, so it must
  * have lost that connection. The caller refuses the new request and this
@@ -321,6 +337,19 @@ static void take_drep(struct vb_cm_conn *c, const struct vb_cm_msg *m,
 	vb_cm_tell(c, CM_IS_DISCONNECTED, NULL);
 }
 
+/*
+ * The peer offers another alternate path. Only the program may change its queue
+ * pair, and rdma_cm has no event by which it would hear of the path; Linux's
+ * leaves a LAP without an answer. IBA 12.8 demands one.
+ */
+static void answer_lap(struct vb_cm_conn *c, const struct vb_cm_msg *m,
+		       vb_time now)
+{
+	refuse_lap(c->cm, &c->path, m,
+		   m->lap.remote_qpn == c->local_qpn ? CM_APR_UNSUPPORTED
+						     : CM_APR_INVALID_QPN);
+}
+
 typedef void (*handler)(struct vb_cm_conn *c, const struct vb_cm_msg *m,
 			vb_time now);
 
@@ -328,7 +357,7 @@ typedef void (*handler)(struct vb_cm_conn *c, const struct vb_cm_msg *m,
  * manager ignores it. */
 // clang-format off
 #define COLUMN(message) [CM_##message - CM_REQ]
-static const handler handlers[CM_STATES][CM_SIDR_REP - CM_REQ + 1] = {
+static const handler handlers[CM_STATES][CM_LAST - CM_REQ + 1] = {
 	[CM_REQ_SENT] = {
 		COLUMN(REP)  = cm_ib_take_reply,
 		COLUMN(MRA)  = extend,
@@ -355,6 +384,7 @@ static const handler handlers[CM_STATES][CM_SIDR_REP - CM_REQ + 1] = {
 		COLUMN(REP)  = repeat_rtu,
 		COLUMN(REJ)  = take_late_rejection,
 		COLUMN(DREQ) = take_dreq,
+		COLUMN(LAP)  = answer_lap,
 	},
 	[CM_DREQ_SENT] = {
 		COLUMN(REJ)  = take_late_rejection,
@@ -386,14 +416,18 @@ static void on_other(struct vb_cm *cm, const struct vb_mad_path *path,
 	struct vb_cm_conn *c = vb_cm_find_ours(cm, path, m->remote_id);
 	handler h = NULL;
 
-	if (c && is_from_peer(c, m))
+	if (c && is_from_peer(c, m)) {
+		vb_cm_follow(c, path);
 		h = handlers[c->state][m->attr - CM_REQ];
-	else
+	} else {
 		c = NULL;
+	}
 	if (h)
 		h(c, m, now);
 	else if (m->attr == CM_DREQ && !c)
 		answer_unknown_dreq(cm, path, m);
+	else if (m->attr == CM_LAP && !c)
+		refuse_lap(cm, path, m, CM_APR_INVALID_COMM_ID);
 }
 
 /* Finds the connection that a REJ "timeout" ends, by the GUID of the peer in

@@ -81,7 +81,9 @@ struct vb_cm_conn {
 	uint8_t mtu;
 	/* Only the communication manager uses the fields below. */
 	struct vb_cm *cm;
-	struct vb_mad_path path;
+	/* @alternate: another path to the peer (vb_cm_add_path()); place 0:
+	 * there is none */
+	struct vb_mad_path path, alternate;
 	uint64_t tid, disconnect_tid;
 	uint32_t index;
 	unsigned tries_left, max_tries;
@@ -198,6 +200,13 @@ struct vb_cm_ticket {
 VB_MUST_CHECK int vb_cm_resume(struct vb_cm *cm, const struct vb_cm_ticket *t,
 			       const struct vb_mad_path *path, void *owner,
 			       struct vb_cm_conn **conn);
+/* The connection has an alternate path on InfiniBand: messages of the peer may
+ * come by @path as well, which is then the one that this side answers by. A
+ * DREQ that is not answered is repeated by the two paths in turn. */
+void vb_cm_add_path(struct vb_cm_conn *c, const struct vb_mad_path *path);
+/* The queue pair has migrated: messages go by the other path from now on.
+ * -EINVAL: there is none. */
+VB_MUST_CHECK int vb_cm_migrate(struct vb_cm_conn *c);
 /* Lets the REQ of @c survive a REJ "stale connection": the peer may still have
  * an earlier connection of the same queue pair, so the REQ is repeated until
  * the peer has ended that. */

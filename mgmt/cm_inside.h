@@ -52,16 +52,18 @@ void vb_cm_unlink(struct vb_cm_conn *c);
 /* True if both paths lead to one peer, by the same port on InfiniBand. */
 bool vb_cm_is_same_peer(const struct vb_mad_path *a,
 			const struct vb_mad_path *b);
-/* True if @path leads between the same two ports as @c's: it has the same GIDs,
- * or on InfiniBand the same LIDs. */
+/* True if @path leads between the same two ports as @c's or its alternate path:
+ * it has the same GIDs, or on InfiniBand the same LIDs. */
 bool vb_cm_is_on(const struct vb_cm_conn *c, const struct vb_mad_path *path);
+/* A message of the peer has come by @path: @c uses this one of its paths. */
+void vb_cm_follow(struct vb_cm_conn *c, const struct vb_mad_path *path);
 /* Finds a connection by our communication ID, but only if @path leads to the
  * connection's peer. */
 struct vb_cm_conn *vb_cm_find_ours(struct vb_cm *cm,
 				   const struct vb_mad_path *path,
 				   uint32_t local_id);
-/* Finds a connection by our communication ID alone; resumed connections are not
- * found. */
+/* Finds a connection by this side's communication ID, whatever its path is.
+ * Resumed connections are not found. */
 struct vb_cm_conn *vb_cm_find_number(struct vb_cm *cm, uint32_t local_id);
 /* Finds a passive connection by the peer's GUID and communication ID, which
  * identify a repeated REQ. */

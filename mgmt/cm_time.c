@@ -124,6 +124,9 @@ static void expire(struct vb_cm_conn *c, vb_time now)
 	}
 	c->sent_at = now;
 	c->came_back = false;
+	if (c->state == CM_DREQ_SENT)
+		/* The connection may have migrated away from a broken path. */
+		(void)!vb_cm_migrate(c);
 	vb_cm_send_mad(c, c->mad);
 	vb_cm_set_timer(c, now + c->pause);
 }

@@ -217,8 +217,8 @@ static unsigned get_profile(struct iou_ask *q)
 		p.protocol_version = VB_IOU_SRP_PROTOCOL_VERSION;
 	}
 	vb_iou_profile_put(q->data, &p);
-	/* 40 of the 64 bytes that a description may have leave room for the
-	 * rest. */
+	/* The text has room for 64 bytes. At most 40 of them are the node's
+	 * description, so that the words after it fit, too. */
 	snprintf((char *)q->data + VB_IOU_TEXT_AT, VB_IOU_TEXT_BYTES,
 		 "%.40s I/O controller %u", n->desc, q->mod);
 	return MAD_OK;

@@ -37,8 +37,8 @@ void vb_copy_helper_destroy(struct vb_copy_helper *h);
  * Copy @c together with the helper's thread, its last 256 bytes last, because
  * programs poll the last byte. False: the thread does not help now, or the
  * kernel did not copy all bytes. Then no copy is under way any more, some bytes
- * may already be copied, and the caller copies all of @c alone, which finds the
- * error.
+ * may already be copied, and the caller copies all of @c without the helper, to
+ * find the error.
  */
 bool vb_copy_helper_copy(struct vb_copy_helper *h, const struct vb_copy *c);
 

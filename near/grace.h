@@ -23,8 +23,9 @@
  */
 #define VB_GRACE_UNSEEN (1 * VB_SEC)
 #define VB_GRACE_RUNS	(10 * VB_SEC)
-/* A thread that polls asks the kernel at most this often whether a peer still
- * copies, because it then reads a file of /proc for every thread of the peer. */
+/* A thread that polls asks the kernel at most once in this time whether a peer
+ * still copies, because the thread then reads a file of /proc for every thread
+ * of the peer. */
 #define VB_GRACE_ASK_EVERY (1 * VB_MSEC)
 
 /*

@@ -112,8 +112,8 @@ void vb_near_clear_bells(struct vb_near *n);
 /* Returns the bell by which threads of this program wake the thread that
  * watches the lanes. No other process can write it. */
 struct vb_bell *vb_near_bell(const struct vb_near *n);
-/* Process each lane once. @unhurried: do not wake sleeping peers for answers
- * alone; the caller calls vb_near_wake_peers() later. Returns whether a lane
+/* Process each lane once. @unhurried: do not wake sleeping peers only for
+ * answers; the caller calls vb_near_wake_peers() later. Returns whether a lane
  * had a request or an answer. */
 bool vb_near_attend(struct vb_near *n, vb_time now, bool unhurried);
 /* Does any lane have a request or an answer that this thread could process?

@@ -406,7 +406,7 @@ bool vb_near_is_there(struct vb_qp *qp) VB_REQUIRES(qp->drive);
 
 /* Functions of near/coalesce.c. Copy the small WRITEs, from index nq->sent on,
  * into the peer's memory with one system call. Returns the number of WRITEs
- * copied. 0: the caller must try the first one alone, which finds the error. */
+ * copied. 0: the caller must try only the first one, to find the error. */
 unsigned vb_near_coalesce(struct vb_qp *qp) VB_REQUIRES(qp->drive);
 /* Is @wqe a WRITE so small that it is copied together with others? */
 bool vb_near_is_small(const struct vb_send_wqe *wqe);

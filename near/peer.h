@@ -154,7 +154,7 @@ void vb_peer_join(struct vb_peer *p, struct vb_lane *lane, unsigned end);
 
 /* Create a peer, to which the caller has one reference. NULL: no memory. @world
  * and @helper outlive the peer. @helper NULL: the calling thread makes large
- * copies alone. */
+ * copies without help. */
 struct vb_peer *vb_peer_create(unsigned slot, const struct vb_near_world *world,
 			       struct vb_copy_helper *helper);
 /* Take one more reference to @p. Returns @p. */

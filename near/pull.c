@@ -10,7 +10,7 @@
 #include "near/resp_priv.h"
 #include "wire/ib_hdr.h"
 
-/* bytes; the receiver copies a shorter message alone */
+/* bytes; the receiver copies a shorter message without the sender's help */
 #define SPLIT_LEAST (128u * 1024)
 /* bytes of one message that are copied before the other lanes have their
  * turn */

@@ -37,7 +37,7 @@ const unsigned vb_near_rule_count = VB_COUNT(vb_near_rules);
 /* The slack of time-outs, as for packets (ib/req_timer.c). */
 #define TIMEOUT_SLACK (250 * VB_MSEC)
 #define RETRY_FIRST   (20 * VB_USEC)
-/* The pause between retries doubles this often, up to 10 ms. */
+/* The pause between retries doubles at most this many times: up to 10 ms. */
 #define RETRY_DOUBLES 9
 /* A retry that comes late adds to the time of silence its interval and at most
  * this time, because a program that had no processor must not take its own delay

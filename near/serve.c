@@ -31,7 +31,7 @@ static void put_answer(struct vb_peer *p, const struct vb_answer_note *a)
 }
 
 /*
- * Do not wake the peer for an answer alone: a program that receives a message
+ * Do not wake the peer only for an answer: a program that receives a message
  * most often replies to it, and its reply wakes the peer, so one wake-up is
  * saved. If no reply follows soon, vb_near_wake_peers() wakes the peer.
  */

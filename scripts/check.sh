@@ -257,7 +257,8 @@ asan_dir() {
 
 build_tsan() {
 	local targets=("$@" tests/programs/threads_test \
-		tests/programs/windows_test cli/verbena \
+		tests/programs/windows_test tests/programs/sleep_test \
+		cli/verbena \
 		front/verbs/libibverbs.so.1)
 
 	# shellcheck disable=SC2046 # words
@@ -510,7 +511,9 @@ layer ib_router "three subnets with routers between them" program ib_router
 layer ib_apm "path migration between routes of a fabric, static rates" program ib_apm
 layer ib_data "every byte compared over links that damage frames" program ib_data
 layer ib_cm "rdma_cm over a fabric, by its subnet administrator" program ib_cm
+layer ibacm "the unmodified ibacm on a fabric, and who asks it" program ibacm
 layer vpi "one adapter with an InfiniBand and an Ethernet port" program vpi
+layer gateway "Ethernet ports of a fabric's switch, and IPoIB joined with them" program gateway
 layer near "two programs of one host, without packets" program near
 layer garbage "hostile datagrams while traffic runs" program garbage
 layer pyverbs "rdma-core's own test suite" program pyverbs

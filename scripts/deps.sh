@@ -106,6 +106,7 @@ need_test() {
 	need opensm have opensm
 	need ibsim-utils have ibsim
 	need srptools have ibsrpdm
+	need ibacm have ib_acme
 	need ucx-utils have ucx_info
 	need libwrap0 loads libwrap.so.0 # its server's, which is only unpacked
 	need redis-tools have redis-benchmark

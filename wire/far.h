@@ -48,7 +48,8 @@ struct vb_far_hello {
 };
 
 struct vb_far_data {
-	/* the receiver's nonce, which proves that the sender knows it */
+	/* The receiver's nonce. It shows that the sender has received a hello
+	 * of the receiver: nothing else tells the nonce. */
 	uint64_t to;
 	uint64_t seq; /* number of the message in its session, from 1 */
 };

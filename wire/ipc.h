@@ -72,9 +72,10 @@ socklen_t vb_ipc_address(struct sockaddr_un *a, const char *name);
 
 /*
  * The process that holds a slot has a socket bound to the slot's name. The
- * broker gives the slots up to VB_MAX_PROGRAMS, each with a socket of port
- * 4791. Programs without a RoCE device choose a slot from VB_SLOT_ALONE on
- * themselves, so that other programs of their host find them.
+ * broker grants the slots up to VB_MAX_PROGRAMS, each with a socket of port
+ * 4791. A program without a RoCE device does not ask the broker: it takes a
+ * free slot at or above VB_SLOT_ALONE, so that other programs of the host find
+ * it.
  */
 #define VB_SLOT_ALONE (VB_MAX_PROGRAMS + 1)
 socklen_t vb_ipc_slot_address(struct sockaddr_un *a, unsigned slot);

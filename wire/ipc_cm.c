@@ -46,6 +46,44 @@ static void get_gid(struct vb_reader *r, struct vb_gid *gid)
 		memcpy(gid->raw, p, sizeof(gid->raw));
 }
 
+static void put_alternate(struct vb_writer *w,
+			  const struct vb_ipc_cm_alternate *a)
+{
+	vb_put_be(w, a->place, 1);
+	vb_put_be(w, a->sl, 1);
+	vb_put_be(w, a->path_bits, 1);
+	vb_put_be(w, a->rate, 1);
+	vb_put_be(w, a->tclass, 1);
+	vb_put_be(w, a->hop_limit, 1);
+	vb_put_be(w, a->ack_timeout, 1);
+	vb_put_be(w, a->dlid, 2);
+	vb_put_be(w, a->flow_label, 4);
+	put_gid(w, &a->src);
+	put_gid(w, &a->dst);
+}
+
+static void get_alternate(struct vb_reader *r, struct vb_ipc_cm_alternate *a)
+{
+	a->place = vb_get_u8(r);
+	a->sl = vb_get_u8(r);
+	a->path_bits = vb_get_u8(r);
+	a->rate = vb_get_u8(r);
+	a->tclass = vb_get_u8(r);
+	a->hop_limit = vb_get_u8(r);
+	a->ack_timeout = vb_get_u8(r);
+	a->dlid = vb_get_be16(r);
+	a->flow_label = vb_get_be32(r);
+	get_gid(r, &a->src);
+	get_gid(r, &a->dst);
+}
+
+static bool alternate_in_range(const struct vb_ipc_cm_alternate *a)
+{
+	return a->place <= VB_IPC_CM_PLACES && a->sl <= 15 &&
+	       a->path_bits <= 127 && a->rate <= 63 && a->ack_timeout <= 31 &&
+	       a->flow_label <= 0xfffff;
+}
+
 size_t vb_ipc_cm_put(uint8_t bytes[VB_IPC_CM_BYTES], const struct vb_ipc_cm *m)
 {
 	struct vb_writer w = { bytes };
@@ -95,6 +133,7 @@ size_t vb_ipc_cm_put(uint8_t bytes[VB_IPC_CM_BYTES], const struct vb_ipc_cm *m)
 	vb_put_be(&w, m->rate, 1);
 	vb_put_be(&w, m->dlid, 2);
 	vb_put_be(&w, m->pkey, 2);
+	put_alternate(&w, &m->alternate);
 	vb_put_be(&w, m->timeout_ms, 4);
 	vb_put_be(&w, m->private_bytes, 1);
 	memcpy(w.at, m->private_data, VB_IPC_CM_PRIVATE);
@@ -117,7 +156,8 @@ static bool in_range(const struct vb_ipc_cm *m)
 	       m->place <= VB_IPC_CM_PLACES && m->sl <= 15 &&
 	       m->path_bits <= 127 && m->rate <= 63 &&
 	       m->private_bytes <= VB_IPC_CM_PRIVATE &&
-	       is_name(m, &m->src_name) && is_name(m, &m->dst_name);
+	       alternate_in_range(&m->alternate) && is_name(m, &m->src_name) &&
+	       is_name(m, &m->dst_name);
 }
 
 bool vb_ipc_cm_get(const uint8_t *bytes, size_t len, struct vb_ipc_cm *m)
@@ -172,6 +212,7 @@ bool vb_ipc_cm_get(const uint8_t *bytes, size_t len, struct vb_ipc_cm *m)
 	m->rate = vb_get_u8(&r);
 	m->dlid = vb_get_be16(&r);
 	m->pkey = vb_get_be16(&r);
+	get_alternate(&r, &m->alternate);
 	m->timeout_ms = vb_get_be32(&r);
 	m->private_bytes = vb_get_u8(&r);
 	data = vb_take(&r, VB_IPC_CM_PRIVATE);

@@ -67,6 +67,14 @@ enum vb_ipc_cm_kind {
 	IPC_CM_GROUP_JOIN,
 	/* program to broker: the id leaves the group dst of place */
 	IPC_CM_GROUP_LEAVE,
+	/* program to broker: the connection has migrated to its alternate
+	 * path */
+	IPC_CM_MIGRATED,
+	/* Program to broker: asks the subnet administrator for the ports that
+	 * have a service. Fields: place, src, timeout_ms; guid, the service's
+	 * ID, or in the private data its name, without a final 0. The event
+	 * SERVICES follows. */
+	IPC_CM_SERVICE,
 
 	/* broker's answer to a question; fields: error, port, tid */
 	IPC_CM_DONE,
@@ -96,7 +104,14 @@ enum vb_ipc_cm_event {
 	/* the group dst is joined, and dlid is its multicast LID; or status, as
 	 * of IPC_CM_ROUTE */
 	IPC_CM_GROUP,
+	/* The services, each in VB_IPC_CM_SERVICE_BYTES bytes of the private
+	 * data: its ID, P_Key and GID; or status, as of IPC_CM_ROUTE. */
+	IPC_CM_SERVICES,
 };
+
+/* bytes of a service in IPC_CM_SERVICES, and the most of them in one event */
+#define VB_IPC_CM_SERVICE_BYTES 26
+#define VB_IPC_CM_SERVICES	8
 
 /* The kind of connection for which an id listens, or which it makes. */
 enum vb_ipc_cm_type {
@@ -129,6 +144,8 @@ enum vb_ipc_cm_flag {
 	/* flag of PLACE: the program has adapters of fabrics only, so the
 	 * broker needs no UDP port for it */
 	IPC_CM_ONLY_PLACES = 64,
+	/* flag of the event REPLY: the peer has not taken the alternate path */
+	IPC_CM_NO_ALTERNATE = 64,
 	/* flag of GROUP_JOIN: the program only sends to the group */
 	IPC_CM_SENDS_ONLY = 128,
 };
@@ -141,13 +158,23 @@ enum vb_ipc_cm_stage {
 	IPC_CM_AT_STAGES
 };
 
-#define VB_IPC_CM_VERSION 5
+#define VB_IPC_CM_VERSION 6
 #define VB_IPC_CM_PRIVATE 224
-#define VB_IPC_CM_BYTES	  416
+#define VB_IPC_CM_BYTES	  448
 /* the port space IPoIB of rdma_cm */
 #define VB_IPC_CM_IPOIB 0x0002
 /* Places are ports of fabrics' adapters, numbered from 1; 0 is RoCEv2. */
 #define VB_IPC_CM_PLACES 64
+
+/* The alternate path of a connection on InfiniBand (IBA 17.2.8), with the P_Key
+ * of the primary path. @place may be another port of the same adapter; 0: there
+ * is no such path. The other fields are as those of struct vb_ipc_cm. */
+struct vb_ipc_cm_alternate {
+	uint8_t place, sl, path_bits, rate, tclass, hop_limit, ack_timeout;
+	uint16_t dlid;
+	uint32_t flow_label;
+	struct vb_gid src, dst;
+};
 
 struct vb_ipc_cm {
 	uint8_t kind, version;
@@ -183,6 +210,8 @@ struct vb_ipc_cm {
 	 * static rate, 0: none. */
 	uint8_t place, sl, path_bits, rate;
 	uint16_t dlid, pkey;
+	/* of CONNECT, ACCEPT and the event REQUEST */
+	struct vb_ipc_cm_alternate alternate;
 	uint32_t timeout_ms;
 	uint8_t private_bytes;
 	uint8_t private_data[VB_IPC_CM_PRIVATE];

@@ -56,36 +56,57 @@ bool vb_mad_hdr_get(struct vb_reader *r, struct vb_mad_hdr *h)
 	return !r->overrun;
 }
 
-static void put_path(struct vb_writer *w, const struct vb_cm_path *p)
+/* A path in a REQ and one in a LAP begin and end alike; the rate stands in
+ * another place. */
+static void put_ends(struct vb_writer *w, const struct vb_cm_path *p)
 {
 	vb_put_be(w, p->local_lid, 2);
 	vb_put_be(w, p->remote_lid, 2);
 	put_bytes(w, p->local_gid.raw, sizeof(p->local_gid.raw));
 	put_bytes(w, p->remote_gid.raw, sizeof(p->remote_gid.raw));
 	vb_put_be(w, (p->flow_label & 0xfffff) << 4, 3);
-	vb_put_be(w, p->rate & 0x3f, 1);
-	vb_put_be(w, p->tclass, 1);
-	vb_put_be(w, p->hop_limit, 1);
-	vb_put_be(w, (uint8_t)(p->sl << 4 | p->subnet_local << 3), 1);
-	vb_put_be(w, (uint8_t)(p->ack_timeout << 3), 1);
 }
 
-static void get_path(struct vb_reader *r, struct vb_cm_path *p)
+static void get_ends(struct vb_reader *r, struct vb_cm_path *p)
 {
-	uint8_t bits;
-
 	p->local_lid = vb_get_be16(r);
 	p->remote_lid = vb_get_be16(r);
 	get_bytes(r, p->local_gid.raw, sizeof(p->local_gid.raw));
 	get_bytes(r, p->remote_gid.raw, sizeof(p->remote_gid.raw));
 	p->flow_label = vb_get_be24(r) >> 4;
-	p->rate = vb_get_u8(r) & 0x3f;
-	p->tclass = vb_get_u8(r);
-	p->hop_limit = vb_get_u8(r);
-	bits = vb_get_u8(r);
+}
+
+static void put_level(struct vb_writer *w, const struct vb_cm_path *p)
+{
+	vb_put_be(w, (uint8_t)(p->sl << 4 | p->subnet_local << 3), 1);
+	vb_put_be(w, (uint8_t)(p->ack_timeout << 3), 1);
+}
+
+static void get_level(struct vb_reader *r, struct vb_cm_path *p)
+{
+	uint8_t bits = vb_get_u8(r);
+
 	p->sl = bits >> 4;
 	p->subnet_local = bits & 0x08;
 	p->ack_timeout = vb_get_u8(r) >> 3;
+}
+
+static void put_path(struct vb_writer *w, const struct vb_cm_path *p)
+{
+	put_ends(w, p);
+	vb_put_be(w, p->rate & 0x3f, 1);
+	vb_put_be(w, p->tclass, 1);
+	vb_put_be(w, p->hop_limit, 1);
+	put_level(w, p);
+}
+
+static void get_path(struct vb_reader *r, struct vb_cm_path *p)
+{
+	get_ends(r, p);
+	p->rate = vb_get_u8(r) & 0x3f;
+	p->tclass = vb_get_u8(r);
+	p->hop_limit = vb_get_u8(r);
+	get_level(r, p);
 }
 
 /* Write the message REQ (IBA 12.6.5). */
@@ -301,6 +322,58 @@ static void get_sidr_rep(struct vb_reader *r, struct vb_cm_msg *m)
 	(void)vb_take(r, VB_CM_INFO_BYTES);
 }
 
+/* Write the message LAP (IBA 12.8.1). */
+static void put_lap(struct vb_writer *w, const struct vb_cm_msg *m)
+{
+	const struct vb_cm_path *p = &m->lap.alternate;
+
+	put_ids(w, m);
+	put_zeros(w, 4);
+	vb_put_be(w, m->lap.remote_qpn, 3);
+	vb_put_be(w, (uint8_t)(m->lap.remote_timeout << 3), 1);
+	put_zeros(w, 4);
+	put_ends(w, p);
+	vb_put_be(w, p->tclass, 1);
+	vb_put_be(w, p->hop_limit, 1);
+	vb_put_be(w, p->rate & 0x3f, 1);
+	put_level(w, p);
+}
+
+static void get_lap(struct vb_reader *r, struct vb_cm_msg *m)
+{
+	struct vb_cm_path *p = &m->lap.alternate;
+
+	get_ids(r, m);
+	(void)vb_take(r, 4);
+	m->lap.remote_qpn = vb_get_be24(r);
+	m->lap.remote_timeout = vb_get_u8(r) >> 3;
+	(void)vb_take(r, 4);
+	get_ends(r, p);
+	p->tclass = vb_get_u8(r);
+	p->hop_limit = vb_get_u8(r);
+	p->rate = vb_get_u8(r) & 0x3f;
+	get_level(r, p);
+}
+
+/* Write the message APR (IBA 12.8.2). */
+static void put_apr(struct vb_writer *w, const struct vb_cm_msg *m)
+{
+	put_ids(w, m);
+	vb_put_be(w, m->apr.info_bytes, 1);
+	vb_put_be(w, m->apr.status, 1);
+	put_zeros(w, 2);
+	put_bytes(w, m->apr.info, VB_CM_INFO_BYTES);
+}
+
+static void get_apr(struct vb_reader *r, struct vb_cm_msg *m)
+{
+	get_ids(r, m);
+	m->apr.info_bytes = vb_get_u8(r);
+	m->apr.status = vb_get_u8(r);
+	(void)vb_take(r, 2);
+	get_bytes(r, m->apr.info, VB_CM_INFO_BYTES);
+}
+
 /* For each message, where its private data begins: private data is at the end
  * of a MAD. */
 static const struct {
@@ -318,6 +391,8 @@ static const struct {
 	[CM_DREP - CM_REQ]     = { 224, put_ids,      get_ids },
 	[CM_SIDR_REQ - CM_REQ] = { 216, put_sidr_req, get_sidr_req },
 	[CM_SIDR_REP - CM_REQ] = { 136, put_sidr_rep, get_sidr_rep },
+	[CM_LAP - CM_REQ]      = { 168, put_lap,      get_lap },
+	[CM_APR - CM_REQ]      = { 148, put_apr,      get_apr },
 	// clang-format on
 };
 

@@ -35,6 +35,9 @@ enum vb_cm_attr {
 	CM_DREP,
 	CM_SIDR_REQ,
 	CM_SIDR_REP,
+	CM_LAP,
+	CM_APR,
+	CM_LAST = CM_APR,
 };
 
 /* The message that an MRA or a REJ answers (IBA 12.6.6, 12.6.7). */
@@ -61,6 +64,20 @@ enum vb_cm_reason {
 	CM_REJ_VENDOR_OPTION = 35,
 };
 
+/* What a REP says of the alternate path that the REQ has (IBA 12.6.8). */
+enum vb_cm_failover {
+	CM_FAILOVER_ACCEPTED = 0, /* also if the REQ has no such path */
+	CM_FAILOVER_UNSUPPORTED = 1,
+	CM_FAILOVER_REJECTED = 2,
+};
+
+/* The status codes of an APR (IBA 12.8.2) that Verbena uses. */
+enum vb_cm_apr_status {
+	CM_APR_INVALID_COMM_ID = 1,
+	CM_APR_UNSUPPORTED = 2,
+	CM_APR_INVALID_QPN = 6,
+};
+
 enum vb_cm_transport { CM_RC = 0, CM_UC = 1, CM_RD = 2, CM_EXTENDED = 3 };
 
 struct vb_cm_path {
@@ -85,6 +102,7 @@ struct vb_cm_req {
 	uint8_t retry_count, rnr_retry; /* counts of 3 bits each */
 	uint8_t mtu, max_cm_retries;	/* fields of 4 bits each */
 	uint16_t pkey;
+	/* @alternate.local_lid 0: there is no alternate path */
 	struct vb_cm_path path, alternate;
 };
 
@@ -93,7 +111,7 @@ struct vb_cm_rep {
 	uint32_t qkey, qpn, eecn, psn;
 	uint8_t responder_resources, initiator_depth;
 	uint8_t ack_delay; /* Target ACK Delay code, 5 bits */
-	uint8_t failover;  /* Failover Accepted, 2 bits */
+	uint8_t failover;  /* Failover Accepted, an enum vb_cm_failover */
 	bool flow_control, srq;
 	uint8_t rnr_retry; /* count of 3 bits */
 	uint64_t ca_guid;
@@ -135,6 +153,20 @@ struct vb_cm_sidr {
 	uint32_t qpn, qkey;
 };
 
+/* The contents of LAP: the receiver's queue pair, and a new alternate path, in
+ * which "local" is the sender. */
+struct vb_cm_lap {
+	uint32_t remote_qpn;
+	uint8_t remote_timeout; /* timeout code of 5 bits */
+	struct vb_cm_path alternate;
+};
+
+struct vb_cm_apr {
+	uint8_t status; /* an enum vb_cm_apr_status; 0: the path is loaded */
+	uint8_t info_bytes;
+	uint8_t info[VB_CM_INFO_BYTES];
+};
+
 /* One message of the communication manager. REQ and the SIDR messages have no
  * @remote_id; the request number of SIDR messages is @local_id in both
  * directions. */
@@ -150,6 +182,8 @@ struct vb_cm_msg {
 		struct vb_cm_answer answer;
 		uint32_t remote_qpn; /* contents of the message DREQ */
 		struct vb_cm_sidr sidr;
+		struct vb_cm_lap lap;
+		struct vb_cm_apr apr;
 	};
 	/* Private data; the message uses vb_cm_private_bytes(attr) bytes of
 	 * this array. */

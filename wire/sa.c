@@ -12,9 +12,11 @@
 
 #define HDR(member, byte, bits) VB_FIELD(vb_sa_hdr, member, byte, 0, bits)
 static const struct vb_field sa_hdr_fields[] = {
-	HDR(base_version, 0, 8), HDR(class, 1, 8),   HDR(class_version, 2, 8),
-	HDR(method, 3, 8),	 HDR(status, 4, 16), HDR(tid, 8, 64),
-	HDR(attr_id, 16, 16),	 HDR(mask, 48, 64),
+	HDR(base_version, 0, 8),  HDR(class, 1, 8),
+	HDR(class_version, 2, 8), HDR(method, 3, 8),
+	HDR(status, 4, 16),	  HDR(tid, 8, 64),
+	HDR(attr_id, 16, 16),	  HDR(attr_offset, 44, 16),
+	HDR(mask, 48, 64),
 };
 
 #define PATH(member, byte, bit, bits)                                          \
@@ -56,6 +58,16 @@ static const struct vb_field group_fields[] = {
 #define GROUP_MGID_AT (DATA_AT + 0)
 #define GROUP_PORT_AT (DATA_AT + 16)
 
+#define SERVICE(member, byte, bits)                                            \
+	VB_FIELD(vb_sa_service, member, byte, 0, bits)
+static const struct vb_field service_fields[] = {
+	SERVICE(id, 0, 64),
+	SERVICE(pkey, 24, 16),
+	SERVICE(lease, 28, 32),
+};
+#define SERVICE_GID_AT	8
+#define SERVICE_NAME_AT 48
+
 static void sa_begin_request(uint8_t mad[VB_MAD_BYTES],
 			     const struct vb_sa_hdr *h)
 {
@@ -88,13 +100,26 @@ void vb_sa_mcmember_put(uint8_t mad[VB_MAD_BYTES], const struct vb_sa_hdr *h,
 	memcpy(mad + GROUP_PORT_AT, m->port_gid.raw, sizeof(m->port_gid.raw));
 }
 
+void vb_sa_service_put(uint8_t mad[VB_MAD_BYTES], const struct vb_sa_hdr *h,
+		       const struct vb_sa_service *s)
+{
+	uint8_t *record = mad + DATA_AT;
+
+	sa_begin_request(mad, h);
+	vb_fields_put(service_fields, VB_COUNT(service_fields), record, s);
+	memcpy(record + SERVICE_GID_AT, s->gid.raw, sizeof(s->gid.raw));
+	memcpy(record + SERVICE_NAME_AT, s->name, sizeof(s->name));
+}
+
 bool vb_sa_hdr_get(const uint8_t *mad, size_t len, struct vb_sa_hdr *h)
 {
 	memset(h, 0, sizeof(*h));
-	if (len < VB_MAD_BYTES)
+	if (len < DATA_AT)
 		return false;
 	vb_fields_get(sa_hdr_fields, VB_COUNT(sa_hdr_fields), mad, h);
-	return h->base_version == VB_MAD_BASE_VERSION &&
+	/* A table is as long as its records. */
+	return (len >= VB_MAD_BYTES || h->method == SA_GET_TABLE_RESP) &&
+	       h->base_version == VB_MAD_BASE_VERSION &&
 	       h->class == MAD_CLASS_SA &&
 	       h->class_version == VB_SA_CLASS_VERSION;
 }
@@ -127,6 +152,36 @@ bool vb_sa_mcmember_get(const uint8_t mad[VB_MAD_BYTES],
 	memcpy(m->port_gid.raw, mad + GROUP_PORT_AT, sizeof(m->port_gid.raw));
 	return m->mgid.raw[0] == 0xff && vb_lid_is_mcast(m->mlid) &&
 	       sa_is_mtu(m->mtu);
+}
+
+/* The bytes from one record of an answer to the next. An answer with one record
+ * need not say them. */
+static size_t service_step(const struct vb_sa_hdr *h)
+{
+	return h->attr_offset ? 8u * h->attr_offset : VB_SA_SERVICE_BYTES;
+}
+
+unsigned vb_sa_service_count(const struct vb_sa_hdr *h, size_t len)
+{
+	size_t step = service_step(h), records = len - DATA_AT;
+
+	if (step < VB_SA_SERVICE_BYTES || len < DATA_AT + VB_SA_SERVICE_BYTES)
+		return 0;
+	if (h->method != SA_GET_TABLE_RESP)
+		return 1;
+	return (unsigned)((records - VB_SA_SERVICE_BYTES) / step + 1);
+}
+
+bool vb_sa_service_get(const uint8_t *mad, const struct vb_sa_hdr *h,
+		       unsigned i, struct vb_sa_service *s)
+{
+	const uint8_t *record = mad + DATA_AT + i * service_step(h);
+
+	memset(s, 0, sizeof(*s));
+	vb_fields_get(service_fields, VB_COUNT(service_fields), record, s);
+	memcpy(s->gid.raw, record + SERVICE_GID_AT, sizeof(s->gid.raw));
+	memcpy(s->name, record + SERVICE_NAME_AT, sizeof(s->name));
+	return !vb_gid_is_zero(&s->gid) && !vb_gid_is_multicast(&s->gid);
 }
 
 unsigned vb_sa_mtu_bytes(unsigned code)

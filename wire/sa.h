@@ -18,12 +18,14 @@
 enum vb_sa_method {
 	SA_GET = MAD_GET,
 	SA_SET = MAD_SET,
+	SA_GET_TABLE = MAD_GET_TABLE,
 	SA_DELETE = 0x15,
 	SA_GET_RESP = MAD_GET_RESP,
+	SA_GET_TABLE_RESP = 0x92,
 	SA_DELETE_RESP = 0x95,
 };
 
-enum vb_sa_attr { SA_PATH = 0x35, SA_MCMEMBER = 0x38 };
+enum vb_sa_attr { SA_SERVICE = 0x31, SA_PATH = 0x35, SA_MCMEMBER = 0x38 };
 
 /* The status codes of the class (IBA 15.2.5), as the whole field has them. */
 enum vb_sa_status {
@@ -42,6 +44,9 @@ struct vb_sa_hdr {
 	uint16_t status;  /* 0, an enum vb_sa_status or enum vb_mad_status */
 	uint16_t attr_id; /* an enum vb_sa_attr */
 	uint64_t tid;
+	/* of an answer with several records: the bytes from one to the next,
+	 * divided by 8 */
+	uint16_t attr_offset;
 	uint64_t mask; /* the components of the record that count */
 };
 
@@ -109,11 +114,30 @@ struct vb_sa_mcmember {
 	uint8_t proxy_join;
 };
 
+/* Components of a ServiceRecord (IBA 15.2.5.14). */
+enum vb_sa_service_component {
+	SA_SERVICE_ID = 1 << 0,
+	SA_SERVICE_NAME = 1 << 6,
+};
+
+#define VB_SA_SERVICE_BYTES 176 /* bytes of a ServiceRecord */
+#define VB_SA_SERVICE_NAME  64
+
+struct vb_sa_service {
+	uint64_t id;
+	struct vb_gid gid; /* of the port where the service is */
+	uint16_t pkey;
+	uint32_t lease;		       /* seconds; 0xffffffff: for ever */
+	char name[VB_SA_SERVICE_NAME]; /* the last byte may be other than 0 */
+};
+
 /* Each writes a whole MAD of VB_MAD_BYTES bytes: header @h and the record. */
 void vb_sa_path_put(uint8_t mad[VB_MAD_BYTES], const struct vb_sa_hdr *h,
 		    const struct vb_sa_path *p);
 void vb_sa_mcmember_put(uint8_t mad[VB_MAD_BYTES], const struct vb_sa_hdr *h,
 			const struct vb_sa_mcmember *m);
+void vb_sa_service_put(uint8_t mad[VB_MAD_BYTES], const struct vb_sa_hdr *h,
+		       const struct vb_sa_service *s);
 /* Reads the header of a MAD of @len bytes. False: the MAD is too short, or not
  * of the subnet administrator's class and version. */
 VB_MUST_CHECK bool vb_sa_hdr_get(const uint8_t *mad, size_t len,
@@ -127,6 +151,15 @@ VB_MUST_CHECK bool vb_sa_path_get(const uint8_t mad[VB_MAD_BYTES],
  * MTU does not exist. */
 VB_MUST_CHECK bool vb_sa_mcmember_get(const uint8_t mad[VB_MAD_BYTES],
 				      struct vb_sa_mcmember *m);
+
+/* Returns the number of ServiceRecords in the answer @mad of @len bytes, whose
+ * header vb_sa_hdr_get() has accepted as @h. An answer to SA_GET_TABLE may have
+ * any number of them. */
+unsigned vb_sa_service_count(const struct vb_sa_hdr *h, size_t len);
+/* Reads record number @i of them, from 0. False: its GID is no port's. */
+VB_MUST_CHECK bool vb_sa_service_get(const uint8_t *mad,
+				     const struct vb_sa_hdr *h, unsigned i,
+				     struct vb_sa_service *s);
 
 /* Returns the bytes of an MTU's code; 0 if the code does not exist. */
 unsigned vb_sa_mtu_bytes(unsigned code);

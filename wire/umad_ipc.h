@@ -40,12 +40,13 @@ enum vb_umad_kind {
 	UMAD_UNREGISTER,
 	UMAD_MAD, /* a MAD in either direction */
 	/* A command in text. The answer is several heads, each with a part of
-	 * the text; the last one has no text. */
+	 * the text; the last one has no text. The command "attach" comes with
+	 * the descriptor that is to be at a switch's Ethernet port. */
 	UMAD_COMMAND,
 	/* The command "capture" is answered by heads with bytes, for as long as
 	 * the program likes; a further UMAD_COMMAND ends it. The last head has
 	 * the result VB_UMAD_DONE and text for people. */
-	/* A head alone, on a connection that is a port. The fabric answers with
+	/* Only a head, on a connection that is a port. The fabric answers with
 	 * struct vb_verbs_port (wire/verbs_ipc.h), whose slot is 0, and sends
 	 * another one whenever the port has changed. */
 	UMAD_WATCH,

@@ -7,10 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Flag for service records of the subnet administrator, which RoCE does not
- * have. Older rdma_cm headers do not define it. */
-#define RCM_RAI_SA 0x10
-
 int rdma_query_addrinfo(struct rdma_cm_id *id, struct rdma_addrinfo **info);
 int rdma_resolve_addrinfo(struct rdma_cm_id *id, const char *node,
 			  const char *service,
@@ -137,7 +133,7 @@ static int copy_hint(struct sockaddr *hint, socklen_t bytes,
 }
 
 /* Makes one result. @a is an address that was found; if @a is NULL, the caller
- * gave neither node nor service, and the result is made of @hints alone.
+ * gave neither node nor service, and the result is made only of @hints.
  * Returns NULL without memory, or if an address in @hints is too long. */
 static struct rdma_addrinfo *convert(const struct addrinfo *a,
 				     const struct rdma_addrinfo *hints)
@@ -171,23 +167,20 @@ static struct rdma_addrinfo *convert(const struct addrinfo *a,
 	return r;
 }
 
-VB_EXPORT int rdma_getaddrinfo(const char *node, const char *service,
-			       const struct rdma_addrinfo *hints,
-			       struct rdma_addrinfo **res)
+/* Makes the results for @node and @service; NULL, with 0: no memory. Returns 0,
+ * or an EAI_* number. */
+static int find_all(const char *node, const char *service,
+		    const struct rdma_addrinfo *hints,
+		    struct rdma_addrinfo **res)
 {
 	struct rdma_addrinfo **last = res;
 	struct addrinfo *found;
 	int rc;
 
-	if (!res || (!node && !service && !hints))
-		return rcm_why_refuse(NULL, __func__,
-				      "it needs a place for the result, and "
-				      "node, service or hints");
-	if (hints && hints->ai_flags & RCM_RAI_SA)
-		return rcm_fail(EOPNOTSUPP);
+	*res = NULL;
 	if (!node && !service) {
 		*res = convert(NULL, hints);
-		return *res ? 0 : rcm_fail(ENOMEM);
+		return 0;
 	}
 	rc = look_up(node, service, hints, &found);
 	if (rc) {
@@ -197,7 +190,6 @@ VB_EXPORT int rdma_getaddrinfo(const char *node, const char *service,
 		       rc == EAI_SYSTEM ? strerror(errno) : gai_strerror(rc));
 		return rc;
 	}
-	*res = NULL;
 	for (const struct addrinfo *a = found; a; a = a->ai_next) {
 		*last = convert(a, hints);
 		if (!*last)
@@ -205,7 +197,55 @@ VB_EXPORT int rdma_getaddrinfo(const char *node, const char *service,
 		last = &(*last)->ai_next;
 	}
 	freeaddrinfo(found);
-	return *res ? 0 : rcm_fail(ENOMEM);
+	return 0;
+}
+
+/* A service of the subnet administrator is at no node that the program knows,
+ * and DNS does not know it. */
+static bool asks_badly(const char *node, const struct rdma_addrinfo *hints)
+{
+	return node || hints->ai_flags & RCM_RAI_DNS;
+}
+
+/* Says why a service is not found; @rc is -errno. Returns what rcm_fail() does.
+ */
+static int refuse_service(const struct rcm_id *id, const char *call, int rc)
+{
+	vb_why(WHY_CM_CALL, (uintptr_t)id,
+	       "rdmacm: %s of a service of an InfiniBand subnet: %s", call,
+	       rc == -EOPNOTSUPP
+		       ? "the id's port is of no such subnet, or the call has "
+			 "a node or RAI_DNS"
+	       : rc == -ENOENT ? "this program has no InfiniBand adapter"
+	       : rc == -EINVAL ? "no port has the service, its name is too "
+				 "long, or the id is not bound to a port"
+			       : strerror(-rc));
+	return rcm_pass(-rc);
+}
+
+VB_EXPORT int rdma_getaddrinfo(const char *node, const char *service,
+			       const struct rdma_addrinfo *hints,
+			       struct rdma_addrinfo **res)
+{
+	int rc;
+
+	if (!res || (!node && !service && !hints))
+		return rcm_why_refuse(NULL, __func__,
+				      "it needs a place for the result, and "
+				      "node, service or hints");
+	if (hints && hints->ai_flags & RCM_RAI_SA) {
+		rc = asks_badly(node, hints) ? -EOPNOTSUPP
+					     : rcm_service_find(service, res);
+		return rc ? refuse_service(NULL, __func__, rc) : 0;
+	}
+	rc = find_all(node, service, hints, res);
+	if (rc)
+		return rc;
+	if (!*res)
+		return rcm_fail(ENOMEM);
+	if (!is_passive(hints))
+		rcm_acm_resolve(res, hints);
+	return 0;
 }
 
 /* Begins a resolution of @id. An id has one resolution at a time, which lasts
@@ -247,11 +287,26 @@ static int look_up_for(const char *node, const char *service,
 	return rc == -1 || rc == EAI_SYSTEM ? -errno : -ENODATA;
 }
 
+/* Looks up at once, and queues the event. */
+static int resolve_here(struct rcm_id *id, const char *node,
+			const char *service, const struct rdma_addrinfo *hints)
+{
+	struct rdma_addrinfo *info;
+	int rc = look_up_for(node, service, hints, &info);
+
+	if (rc)
+		return rc;
+	pthread_mutex_lock(&rcm.lock);
+	id->resolved = info;
+	pthread_mutex_unlock(&rcm.lock);
+	return rcm_event_local(
+		id, (enum rdma_cm_event_type)RCM_EVENT_ADDRINFO_RESOLVED, 0);
+}
+
 VB_EXPORT int rdma_resolve_addrinfo(struct rdma_cm_id *pub, const char *node,
 				    const char *service,
 				    const struct rdma_addrinfo *hints)
 {
-	struct rdma_addrinfo *info;
 	int rc;
 
 	if (!pub)
@@ -264,15 +319,15 @@ VB_EXPORT int rdma_resolve_addrinfo(struct rdma_cm_id *pub, const char *node,
 		       "result");
 		return rcm_fail(-rc);
 	}
-	rc = look_up_for(node, service, hints, &info);
-	if (rc == 0) {
-		pthread_mutex_lock(&rcm.lock);
-		rcm_id_of(pub)->resolved = info;
-		pthread_mutex_unlock(&rcm.lock);
-		rc = rcm_event_local(
-			rcm_id_of(pub),
-			(enum rdma_cm_event_type)RCM_EVENT_ADDRINFO_RESOLVED,
-			0);
+	if (!hints || !(hints->ai_flags & RCM_RAI_SA))
+		rc = resolve_here(rcm_id_of(pub), node, service, hints);
+	else if (asks_badly(node, hints))
+		rc = -EOPNOTSUPP;
+	else
+		rc = rcm_service_ask(rcm_id_of(pub), service);
+	if (rc && hints && hints->ai_flags & RCM_RAI_SA) {
+		end_resolving(rcm_id_of(pub));
+		return refuse_service(rcm_id_of(pub), __func__, rc);
 	}
 	if (rc) {
 		end_resolving(rcm_id_of(pub));

@@ -363,6 +363,16 @@ int rcm_device_choose(struct rcm_id *id, const struct vb_gid *src,
 	return choose(id, src, kind, has_address);
 }
 
+bool rcm_device_is_ib(const struct vb_gid *gid)
+{
+	struct ibv_gid_entry e;
+
+	for (unsigned i = 0; i < rcm.device_count; i++)
+		if (has_address(&rcm.devices[i], gid, RCM_IB, RCM_GID_V2, &e))
+			return true;
+	return false;
+}
+
 int rcm_device_choose_home(struct rcm_id *id, const struct vb_gid *src,
 			   enum rcm_kind kind)
 {
@@ -385,6 +395,21 @@ int rcm_device_choose_place(struct rcm_id *id, const struct vb_gid *src,
 		return 0;
 	}
 	return -ENODEV;
+}
+
+struct rcm_device *rcm_device_sibling(const struct rcm_id *id,
+				      const struct vb_gid *gid, uint8_t place,
+				      struct ibv_gid_entry *e)
+{
+	for (unsigned i = 0; i < rcm.device_count; i++) {
+		struct rcm_device *d = &rcm.devices[i];
+
+		if (d->ib && d->place && d->verbs == id->pub.verbs &&
+		    (!place || d->place == place) &&
+		    has_gid(d, gid, RCM_GID_V2, e))
+			return d;
+	}
+	return NULL;
 }
 
 /* Rates @gid of an active port as the source of a path to @dst: 2 if it is @dst

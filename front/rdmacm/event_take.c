@@ -138,6 +138,10 @@ static struct rcm_id *adopt(struct rcm_id *listener, const struct rcm_event *e)
 	id->responder_resources = m->responder_resources;
 	id->initiator_depth = m->initiator_depth;
 	put_addresses(listener, id, m);
+	if (!rcm_alternate_port(id))
+		id->path.alternate.place = 0;
+	if (!e->stream && !rcm_is_ud(id))
+		rcm_route_describe(id);
 	return id;
 }
 
@@ -250,6 +254,8 @@ static bool take_reply(struct rcm_event *e)
 		if (id->pub.route.path_rec)
 			id->pub.route.path_rec->mtu = e->m.mtu;
 	}
+	if (e->m.flags & IPC_CM_NO_ALTERNATE)
+		id->path.alternate.place = 0;
 	fill_connection(e);
 	e->pub.event = RDMA_CM_EVENT_CONNECT_RESPONSE;
 	if (!id->pub.qp)
@@ -319,6 +325,9 @@ bool rcm_event_take(struct rcm_event *e)
 		return event_take_address(e);
 	case IPC_CM_ROUTE:
 		return event_take_route(e);
+	case IPC_CM_SERVICES:
+		rcm_service_take(e->id, &e->m, &e->pub);
+		return true;
 	case IPC_CM_GROUP:
 		return rcm_group_take(e->id, &e->m, &e->pub);
 	case IPC_CM_ESTABLISHED:

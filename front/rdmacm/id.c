@@ -308,6 +308,7 @@ static void put_qp(struct vb_ipc_cm *m, struct rcm_id *id,
 		   const struct rdma_conn_param *p)
 {
 	m->place = id->path.place;
+	m->alternate = id->path.alternate;
 	m->guid = id->device->guid;
 	m->qpn = id->pub.qp ? id->pub.qp->qp_num : p->qp_num & PSN_MASK;
 	m->srq = id->pub.qp ? id->pub.qp->srq != NULL : p->srq;
@@ -498,10 +499,18 @@ VB_EXPORT int rdma_establish(struct rdma_cm_id *pub)
 
 VB_EXPORT int rdma_notify(struct rdma_cm_id *pub, enum ibv_event_type event)
 {
-	if (event != IBV_EVENT_COMM_EST)
-		return rcm_why_refuse(rcm_id_of(pub), __func__,
-				      "the event is not IBV_EVENT_COMM_EST");
-	return tell_plain(rcm_id_of(pub), IPC_CM_ESTABLISH, __func__);
+	struct rcm_id *id = rcm_id_of(pub);
+
+	if (event == IBV_EVENT_COMM_EST)
+		return tell_plain(id, IPC_CM_ESTABLISH, __func__);
+	if (event != IBV_EVENT_PATH_MIG)
+		return rcm_why_refuse(id, __func__,
+				      "the event is neither IBV_EVENT_COMM_EST "
+				      "nor IBV_EVENT_PATH_MIG");
+	if (!id->path.alternate.place)
+		return rcm_why_refuse(id, __func__,
+				      "the connection has no alternate path");
+	return tell_plain(id, IPC_CM_MIGRATED, __func__);
 }
 
 VB_EXPORT int rdma_disconnect(struct rdma_cm_id *pub)

@@ -22,11 +22,12 @@
 #include "engine/ipoib_path.h"
 #include "wire/ipoib.h"
 
-/* How long to wait for the answer about the interface itself, which its process
- * knows. */
+/* How long to wait for an answer about the interface itself. The interface's
+ * process already knows this answer. */
 #define OWN_WAIT VB_SEC
-/* How long to wait for the answer about a neighbour before a thread waits: the
- * process knows most neighbours. */
+/* How long to wait for an answer about a neighbour before a thread waits
+ * instead. The process already knows most neighbours, so most answers come in
+ * this time. */
 #define SHORT_WAIT (2 * VB_MSEC)
 #define DEFAULT_MS 2000
 /* pause between two questions, when the process has no place for one more

@@ -3,7 +3,7 @@
  * Gives the broker the adapters of InfiniBand fabrics that this process has.
  * The process connects to the fabric, which serves its user, and passes the
  * connection on; from then on the broker is the connection manager of the
- * adapter for all programs of the host. One broker alone can be that.
+ * adapter for all programs of the host. Only one broker can be the manager.
  */
 #include "front/rdmacm/rdmacm.h"
 
@@ -51,8 +51,9 @@ static int read_guid(struct rcm_device *d, const struct vb_fabric_place *place)
 	return rc;
 }
 
-/* Asks the fabric how the port is, and how it will change. The answer has come
- * when this returns, and stays unread: it is for the broker. */
+/* Asks the fabric for the state of the port, and for each later change. When
+ * this function returns, the answer has come, but nobody has read it: it is for
+ * the broker. */
 static int watch_port(int umad)
 {
 	const struct vb_umad_head watch = { .magic = VB_UMAD_MAGIC,
@@ -203,8 +204,8 @@ int rcm_places_tell(int fd)
 	return rc;
 }
 
-/* Returns a number of a place that this process has not. The broker refuses
- * what ids say of an adapter that it cannot use. */
+/* Returns the number of a place that this process does not have. The broker
+ * then refuses the requests of ids whose adapter it cannot use. */
 static uint8_t no_place(void)
 {
 	uint64_t taken = 0;
@@ -223,12 +224,29 @@ static void put_place(struct vb_ipc_cm *m, uint8_t place)
 		m->place = place;
 }
 
-static void follow_id(struct rcm_id *id)
+/* The alternate path's port may be another one than the id's. */
+static void follow_alternate(struct vb_ipc_cm *m, const uint8_t *was)
+{
+	uint8_t *place = &m->alternate.place;
+
+	for (unsigned i = 0; *place && i < rcm.device_count; i++) {
+		const struct rcm_device *d = &rcm.devices[i];
+
+		if (!d->ib || was[i] != *place)
+			continue;
+		*place = d->place ? d->place : no_place();
+		return;
+	}
+}
+
+static void follow_id(struct rcm_id *id, const uint8_t *was)
 {
 	uint8_t place;
 
 	if (!rcm_is_ib(id))
 		return;
+	follow_alternate(&id->path, was);
+	follow_alternate(&id->record.said, was);
 	place = id->device->place ? id->device->place : no_place();
 	put_place(&id->path, place);
 	put_place(&id->peer, place);
@@ -242,6 +260,7 @@ static void follow_id(struct rcm_id *id)
 /* Requests that the program has not read have no device yet. */
 static void follow_request(struct rcm_event *e, const uint8_t *was)
 {
+	follow_alternate(&e->m, was);
 	for (unsigned i = 0; i < rcm.device_count; i++) {
 		const struct rcm_device *d = &rcm.devices[i];
 
@@ -256,7 +275,7 @@ void rcm_places_follow(const uint8_t *was)
 {
 	for (unsigned i = 0; i < VB_COUNT(rcm.ids); i++)
 		for (struct rcm_id *id = rcm.ids[i]; id; id = id->next)
-			follow_id(id);
+			follow_id(id, was);
 	for (struct rcm_event *e = rcm.unseen; e; e = e->next_unseen)
 		follow_request(e, was);
 }

@@ -13,17 +13,16 @@
 
 #define FULL_MEMBER 0x8000 /* the bit of a P_Key */
 
-/* Returns the index of the path's P_Key, or -1. The highest bit of a P_Key
- * tells a full member from a limited one: it is the port's own, whatever the
- * path's record has, and a full membership is preferred (IBA 10.9.1.2). */
-static int pkey_index(const struct rcm_id *id)
+/* The highest bit of a P_Key tells a full member from a limited one: it is the
+ * port's own, whatever the path's record has, and a full membership is
+ * preferred (IBA 10.9.1.2). */
+int rcm_pkey_index(const struct rcm_id *id, uint8_t port)
 {
 	const uint16_t full = id->path.pkey | FULL_MEMBER;
 	const uint16_t limited = id->path.pkey & (FULL_MEMBER - 1);
-	int index = ibv_get_pkey_index(id->pub.verbs, id->pub.port_num,
-				       htobe16(full));
+	int index = ibv_get_pkey_index(id->pub.verbs, port, htobe16(full));
 
-	return index < 0 ? ibv_get_pkey_index(id->pub.verbs, id->pub.port_num,
+	return index < 0 ? ibv_get_pkey_index(id->pub.verbs, port,
 					      htobe16(limited))
 			 : index;
 }
@@ -32,7 +31,7 @@ static int pkey_index(const struct rcm_id *id)
  * since the path was found; then the verbs call refuses the state. */
 static uint16_t index_of_pkey(const struct rcm_id *id)
 {
-	int index = rcm_is_ib(id) ? pkey_index(id) : 0;
+	int index = rcm_is_ib(id) ? rcm_pkey_index(id, id->pub.port_num) : 0;
 
 	return index < 0 ? UINT16_MAX : (uint16_t)index;
 }
@@ -67,27 +66,36 @@ static void qp_fill_datagram(const struct rcm_id *id, struct ibv_qp_attr *a,
 	a->qkey = id->qkey;
 }
 
-void rcm_fill_ah(const struct rcm_id *id, struct ibv_ah_attr *ah,
-		 const struct vb_gid *dgid)
+void rcm_fill_way(const struct vb_ipc_cm *w, uint8_t port, uint8_t gid_index,
+		  struct ibv_ah_attr *ah)
 {
 	memset(ah, 0, sizeof(*ah));
 	ah->is_global = 1;
-	ah->port_num = id->pub.port_num;
-	if (rcm_is_ib(id)) {
+	ah->port_num = port;
+	if (w->place) {
 		/* Within a subnet LIDs lead there, and a GRH is not needed. */
-		ah->is_global = id->path.hop_limit > 1;
-		ah->dlid = id->path.dlid;
-		ah->sl = id->path.sl;
-		ah->src_path_bits = id->path.path_bits;
-		ah->static_rate = id->path.rate;
+		ah->is_global = w->hop_limit > 1;
+		ah->dlid = w->dlid;
+		ah->sl = w->sl;
+		ah->src_path_bits = w->path_bits;
+		ah->static_rate = w->rate;
 	}
 	if (!ah->is_global)
 		return;
-	memcpy(ah->grh.dgid.raw, dgid->raw, sizeof(ah->grh.dgid.raw));
-	ah->grh.sgid_index = id->gid_index;
-	ah->grh.hop_limit = id->path.hop_limit;
-	ah->grh.traffic_class = id->path.tclass;
-	ah->grh.flow_label = id->path.flow_label;
+	memcpy(ah->grh.dgid.raw, w->dst.raw, sizeof(ah->grh.dgid.raw));
+	ah->grh.sgid_index = gid_index;
+	ah->grh.hop_limit = w->hop_limit;
+	ah->grh.traffic_class = w->tclass;
+	ah->grh.flow_label = w->flow_label;
+}
+
+void rcm_fill_ah(const struct rcm_id *id, struct ibv_ah_attr *ah,
+		 const struct vb_gid *dgid)
+{
+	struct vb_ipc_cm w = id->path;
+
+	w.dst = *dgid;
+	rcm_fill_way(&w, id->pub.port_num, id->gid_index, ah);
 }
 
 /* Returns the mask of the RTR attributes of a responder: only transports that
@@ -119,11 +127,12 @@ static int repeats(const struct rcm_id *id)
 	}
 }
 
-/* Fills in attributes for iWARP. rcm_iw_establish() brings an iWARP queue pair
- * to RTS when it hands over the socket, so a program's own moves to RTR and RTS
- * have an empty mask. A program that creates its queue pair itself can ask for
- * INIT even after that (`rping -c -q` does): then INIT sets the access rights
- * and no state. */
+/* Fills in attributes for iWARP. rcm_iw_establish() hands over the socket, and
+ * that brings an iWARP queue pair to RTS. So the masks for RTR and RTS are
+ * empty: a program that changes the state itself has nothing left to change. A
+ * program that creates its queue pair itself may ask for INIT even after the
+ * hand-over, as `rping -c -q` does: then the mask has the access rights, and
+ * not the state. */
 static int fill_iwarp(const struct rcm_id *id, struct ibv_qp_attr *a, int *mask)
 {
 	const enum ibv_qp_state to = a->qp_state;
@@ -152,6 +161,7 @@ static void fill_rtr(const struct rcm_id *id, struct ibv_qp_attr *a, int *mask)
 	a->rq_psn = id->psn;
 	a->max_dest_rd_atomic = id->responder_resources;
 	rcm_fill_ah(id, &a->ah_attr, &id->path.dst);
+	rcm_alternate_fill(id, a, mask);
 }
 
 static void fill_rts(const struct rcm_id *id, struct ibv_qp_attr *a, int *mask)
@@ -162,6 +172,7 @@ static void fill_rts(const struct rcm_id *id, struct ibv_qp_attr *a, int *mask)
 	a->retry_cnt = id->path.retry_count;
 	a->rnr_retry = id->peer.rnr_retry;
 	a->max_rd_atomic = id->initiator_depth;
+	rcm_alternate_fill(id, a, mask);
 }
 
 #define NO_DEVICE                                                              \

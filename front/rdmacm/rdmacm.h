@@ -127,8 +127,8 @@ struct rcm_record {
 	/* the request or reply that arrived, with the communication ids of both
 	 * ends */
 	struct vb_ipc_cm ticket;
-	/* the PATH that this side has sent, while no answer has arrived; else
-	 * kind 0 */
+	/* the PATH or SERVICE that this side has sent, while no answer has
+	 * arrived; else kind 0 */
 	struct vb_ipc_cm path;
 };
 
@@ -425,10 +425,18 @@ int rcm_device_choose(struct rcm_id *id, const struct vb_gid *src,
  * port has the GID @src. Errors as of rcm_device_choose(). */
 int rcm_device_choose_place(struct rcm_id *id, const struct vb_gid *src,
 			    uint8_t place);
+/* Finds the port of the id's adapter that has the GID @gid, and its entry *@e;
+ * @place: only the port that the broker knows by this number, 0: any. NULL:
+ * there is none that the broker knows. */
+struct rcm_device *rcm_device_sibling(const struct rcm_id *id,
+				      const struct vb_gid *gid, uint8_t place,
+				      struct ibv_gid_entry *e);
 /* Finds the GID from which an adapter of a fabric reaches @dst: @dst itself if
  * it is an adapter's, else one of the same subnet, of a port that is active.
  * False: there is none. */
 bool rcm_device_source(const struct vb_gid *dst, struct vb_gid *src);
+/* True if an adapter of InfiniBand that the broker knows has @gid. */
+bool rcm_device_is_ib(const struct vb_gid *gid);
 /* Sets the device of @id to the first that is up, for a path from the loopback
  * address @src, which no device has, to this host itself. The path leads from
  * an address of that device to this very address. Errors as of
@@ -487,9 +495,54 @@ int rcm_route_ask(struct rcm_id *id, int timeout_ms);
 bool rcm_route_take(struct rcm_id *id, const struct vb_ipc_cm *m);
 /* Makes the path record of @id. Without memory the id gets none. */
 void rcm_route_describe(struct rcm_id *id);
-/* Takes the path from a record of the program. -EINVAL: it is none of the
- * fabric's. */
-int rcm_route_set(struct rcm_id *id, const struct ibv_path_record *path);
+/* Takes the path from a record of the program, and an alternate path from
+ * @alternate if that is not NULL. -EINVAL: one is none of the fabric's; then
+ * nothing has changed. */
+int rcm_route_set(struct rcm_id *id, const struct ibv_path_record *path,
+		  const struct ibv_path_record *alternate);
+
+/* Functions of alternate.c: alternate paths of InfiniBand. They are in
+ * id->path.alternate. */
+
+/* Takes the alternate path from a record of the program. -EINVAL: no port of
+ * the id's adapter has the path's end, or the primary path's P_Key or MTU is
+ * not possible there. */
+int rcm_alternate_set(struct rcm_id *id, const struct ibv_path_record *path);
+/* Returns the port of the alternate path; 0: the id has no such path, or its
+ * adapter cannot use it. */
+uint8_t rcm_alternate_port(const struct rcm_id *id);
+/* Returns the path of @id with the alternate one in place of the primary one.
+ */
+struct vb_ipc_cm rcm_alternate_path(const struct rcm_id *id);
+/* Adds the alternate path to the attributes of RTR, and the state Rearm to
+ * those of RTS, if the id has such a path. */
+void rcm_alternate_fill(const struct rcm_id *id, struct ibv_qp_attr *a,
+			int *mask);
+
+/* Flags of rdma_getaddrinfo() that an older <rdma/rdma_cma.h> does not define:
+ * ask the subnet administrator for a service, or DNS for an address. */
+#define RCM_RAI_SA  0x10
+#define RCM_RAI_DNS 0x20
+
+/* Functions of service.c: services that ports of InfiniBand have. */
+
+/* Asks the subnet administrator for the service, an ID or a name; an event
+ * follows. -EINVAL: @id is not bound to a port; -EOPNOTSUPP: the port is not
+ * one of InfiniBand. */
+int rcm_service_ask(const struct rcm_id *id, const char *service);
+/* The answer @m has arrived: keeps the result, and fills in the event @pub. */
+void rcm_service_take(struct rcm_id *id, const struct vb_ipc_cm *m,
+		      struct rdma_cm_event *pub);
+/* Asks the administrators of this process's adapters, one after the other,
+ * until one has the service. *@res is the result. -ENOENT: there is no
+ * adapter. */
+int rcm_service_find(const char *service, struct rdma_addrinfo **res);
+
+/* A function of acm.c: asks ibacm, if it runs here and this process has an
+ * adapter of InfiniBand, for the path to the first result of *@list, and puts a
+ * result with GIDs before it. Waits for up to 3 s. */
+void rcm_acm_resolve(struct rdma_addrinfo **list,
+		     const struct rdma_addrinfo *hints);
 
 /* Functions of resolve.c. */
 
@@ -561,6 +614,12 @@ void rcm_removals_after_fork(void);
 
 /* Functions of qp.c. */
 
+/* Returns the index of the path's P_Key at a port of the id's adapter, or
+ * -1. */
+int rcm_pkey_index(const struct rcm_id *id, uint8_t port);
+/* Fills in @ah with the path @w by @port, whose GID is at @gid_index. */
+void rcm_fill_way(const struct vb_ipc_cm *w, uint8_t port, uint8_t gid_index,
+		  struct ibv_ah_attr *ah);
 /* Fills in @ah with the path of @id, but to @dgid: the peer or a group. */
 void rcm_fill_ah(const struct rcm_id *id, struct ibv_ah_attr *ah,
 		 const struct vb_gid *dgid);

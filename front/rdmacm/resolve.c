@@ -523,20 +523,26 @@ VB_EXPORT int rdma_resolve_route(struct rdma_cm_id *pub, int timeout_ms)
 	return rc ? rcm_fail(-rc) : rcm_event_complete(id);
 }
 
-/* Finds the path record whose flags make it the one path for management,
- * primary traffic and both directions, as Linux demands. @value: @len bytes of
- * struct ibv_path_data. */
-static bool choose_path(const void *value, size_t len, struct ibv_path_data *d)
+/* the path for management, primary traffic and both directions that Linux
+ * demands */
+#define PRIMARY                                                                \
+	(IBV_PATH_FLAG_GMP | IBV_PATH_FLAG_PRIMARY |                           \
+	 IBV_PATH_FLAG_BIDIRECTIONAL)
+/* an alternate path; whether it is one for management does not matter */
+#define ALTERNATE (IBV_PATH_FLAG_ALTERNATE | IBV_PATH_FLAG_BIDIRECTIONAL)
+
+/* Finds the path record that has the flags @wanted and none but @allowed
+ * besides. @value: @len bytes of struct ibv_path_data. */
+static bool choose_path(const void *value, size_t len, uint32_t wanted,
+			uint32_t allowed, struct ibv_path_data *d)
 {
-	const uint32_t all = IBV_PATH_FLAG_GMP | IBV_PATH_FLAG_PRIMARY |
-			     IBV_PATH_FLAG_BIDIRECTIONAL;
 	const uint8_t *at = value;
 
 	if (!value || len % sizeof(*d))
 		return false;
 	for (; len; len -= sizeof(*d), at += sizeof(*d)) {
 		memcpy(d, at, sizeof(*d));
-		if (d->flags == all)
+		if ((d->flags & ~allowed) == wanted)
 			return true;
 	}
 	return false;
@@ -546,17 +552,19 @@ static bool choose_path(const void *value, size_t len, struct ibv_path_data *d)
  * addresses are resolved already, so the record must have equal ones. */
 int rcm_path_set(struct rcm_id *id, const void *value, size_t len)
 {
-	struct ibv_path_data d;
+	struct ibv_path_data d, other;
 	uint32_t label;
 
 	if (id->state != RCM_RESOLVED || rcm_is_iwarp(id) ||
-	    !choose_path(value, len, &d))
+	    !choose_path(value, len, PRIMARY, 0, &d))
 		return -EINVAL;
 	if (memcmp(d.path.dgid.raw, id->path.dst.raw, 16) != 0 ||
 	    memcmp(d.path.sgid.raw, id->path.src.raw, 16) != 0)
 		return -EINVAL;
 	if (rcm_is_ib(id)) {
-		int rc = rcm_route_set(id, &d.path);
+		bool two = choose_path(value, len, ALTERNATE, IBV_PATH_FLAG_GMP,
+				       &other);
+		int rc = rcm_route_set(id, &d.path, two ? &other.path : NULL);
 
 		return rc ? rc
 			  : rcm_event_local(id, RDMA_CM_EVENT_ROUTE_RESOLVED,

@@ -53,6 +53,7 @@ void rcm_note_said(const struct vb_ipc_cm *m)
 		r->stage = RCM_IDLE;
 		break;
 	case IPC_CM_PATH:
+	case IPC_CM_SERVICE:
 		r->path = *m;
 		break;
 	default:
@@ -88,6 +89,7 @@ void rcm_note_heard(struct rcm_id *id, const struct vb_ipc_cm *m)
 		r->stage = RCM_UP;
 		break;
 	case IPC_CM_ROUTE:
+	case IPC_CM_SERVICES:
 		r->path.kind = 0;
 		break;
 	case IPC_CM_GROUP:

@@ -69,30 +69,25 @@ bool rcm_route_take(struct rcm_id *id, const struct vb_ipc_cm *m)
 	return true;
 }
 
-/* Returns the LID of the id's port, from which the path leads; 0: RoCE. */
-static uint16_t source_lid(const struct rcm_id *id)
+/* Returns the LID of the port from which the path @w leads; 0: RoCE. */
+static uint16_t source_lid(const struct rcm_id *id, uint8_t port,
+			   const struct vb_ipc_cm *w)
 {
 	struct ibv_port_attr p;
 
-	if (!rcm_is_ib(id) ||
-	    ibv_query_port(id->pub.verbs, id->pub.port_num, &p))
+	if (!rcm_is_ib(id) || ibv_query_port(id->pub.verbs, port, &p))
 		return 0;
-	return (uint16_t)(p.lid | id->path.path_bits);
+	return (uint16_t)(p.lid | w->path_bits);
 }
 
-/* For RoCE this is the record that a subnet administrator would return (IBA
- * 15.2.5.16). */
-void rcm_route_describe(struct rcm_id *id)
+/* Makes the record of the path @w by the port @port of the id's adapter. */
+static void describe_way(const struct rcm_id *id, uint8_t port,
+			 const struct vb_ipc_cm *w, struct ibv_sa_path_rec *p)
 {
-	struct ibv_sa_path_rec *p = calloc(1, sizeof(*p));
-	const struct vb_ipc_cm *w = &id->path;
-
-	if (!p)
-		return;
 	memcpy(p->dgid.raw, w->dst.raw, 16);
 	memcpy(p->sgid.raw, w->src.raw, 16);
 	p->dlid = htobe16(w->dlid);
-	p->slid = htobe16(source_lid(id));
+	p->slid = htobe16(source_lid(id, port, w));
 	p->flow_label = htobe32(w->flow_label);
 	p->hop_limit = w->hop_limit;
 	p->traffic_class = w->tclass;
@@ -103,12 +98,28 @@ void rcm_route_describe(struct rcm_id *id)
 	p->mtu = w->mtu;
 	p->rate = w->rate;
 	p->packet_life_time = w->ack_timeout ? w->ack_timeout - 1 : 0;
-	free(id->pub.route.path_rec);
-	id->pub.route.path_rec = p;
-	id->pub.route.num_paths = 1;
 }
 
-int rcm_route_set(struct rcm_id *id, const struct ibv_path_record *path)
+/* For RoCE this is the record that a subnet administrator would return (IBA
+ * 15.2.5.16). */
+void rcm_route_describe(struct rcm_id *id)
+{
+	const struct vb_ipc_cm alternate = rcm_alternate_path(id);
+	uint8_t other = rcm_alternate_port(id);
+	int count = other ? 2 : 1;
+	struct ibv_sa_path_rec *p = calloc((size_t)count, sizeof(*p));
+
+	if (!p)
+		return;
+	describe_way(id, id->pub.port_num, &id->path, p);
+	if (other)
+		describe_way(id, other, &alternate, p + 1);
+	free(id->pub.route.path_rec);
+	id->pub.route.path_rec = p;
+	id->pub.route.num_paths = count;
+}
+
+static int set_primary(struct rcm_id *id, const struct ibv_path_record *path)
 {
 	const uint32_t label = be32toh(path->flowlabel_hoplimit);
 	const uint16_t dlid = be16toh(path->dlid), slid = be16toh(path->slid);
@@ -133,6 +144,21 @@ int rcm_route_set(struct rcm_id *id, const struct ibv_path_record *path)
 	w->ack_timeout = id->timeout_set
 				 ? id->ack_timeout
 				 : (uint8_t)VB_MIN(life + 1, MOST_TIMEOUT);
+	return 0;
+}
+
+int rcm_route_set(struct rcm_id *id, const struct ibv_path_record *path,
+		  const struct ibv_path_record *alternate)
+{
+	const struct vb_ipc_cm was = id->path;
+	int rc = set_primary(id, path);
+
+	if (rc == 0 && alternate)
+		rc = rcm_alternate_set(id, alternate);
+	if (rc) {
+		id->path = was;
+		return rc;
+	}
 	rcm_route_describe(id);
 	id->state = RCM_ROUTED;
 	return 0;

@@ -180,6 +180,7 @@ int ibv_destroy_comp_channel(struct ibv_comp_channel *ibv)
 		return vb_front_errno(-EBUSY);
 	}
 	vb_front_live_del(&ch->live);
+	vb_engine_forget_channel(&ch->core);
 	vb_channel_fini(&ch->core);
 	vb_front_context_put(ibv->context);
 	free(ch);

@@ -49,7 +49,9 @@ int vb_front_poll_cq(struct ibv_cq *ibv, int count, struct ibv_wc *wc)
 
 int vb_front_req_notify_cq(struct ibv_cq *ibv, int solicited_only)
 {
-	vb_cq_arm(vb_front_cq(ibv)->core, solicited_only != 0);
-	vb_engine_armed();
+	struct vb_cq *cq = vb_front_cq(ibv)->core;
+
+	vb_cq_arm(cq, solicited_only != 0);
+	vb_engine_armed(cq->channel);
 	return 0;
 }

@@ -148,7 +148,11 @@ bool vb_sysfs_tree_write(char root[PATH_MAX])
 	return fake.tree;
 }
 
-void vb_engine_armed(void)
+void vb_engine_forget_channel(struct vb_channel *ch)
+{
+}
+
+void vb_engine_armed(struct vb_channel *ch)
 {
 }
 

@@ -6,6 +6,7 @@
 
 #include <string.h>
 
+#include "ipoib/icmp.h"
 #include "ipoib/packet.h"
 #include "ipoib/sa.h"
 
@@ -61,18 +62,19 @@ static void check_group(void *arg, const struct vb_gid *group, bool joins)
 	++*(unsigned *)arg;
 }
 
-static void fuzz_too_long(const uint8_t *bytes, size_t len)
+static void fuzz_too_long(const struct vb_ip *asked, const uint8_t *bytes,
+			  size_t len)
 {
-	uint8_t answer[VB_TOO_LONG_BYTES];
-	size_t n = vb_ip_too_long(answer, bytes, len, 2044);
-	struct vb_ip asked, ip;
+	uint8_t answer[VB_ICMP_MOST];
+	size_t n = vb_icmp_too_big(answer, &asked->dst, bytes, len, 2044);
+	struct vb_ip ip;
 
 	if (n == 0)
 		return;
 	MUST(n <= sizeof(answer) && vb_ip_get(answer, n, &ip));
-	MUST(vb_ip_get(bytes, len, &asked) && ip.type == asked.type);
-	MUST(vb_gid_equal(&ip.src, &asked.dst));
-	MUST(vb_gid_equal(&ip.dst, &asked.src));
+	MUST(ip.type == asked->type);
+	MUST(vb_gid_equal(&ip.src, &asked->dst));
+	MUST(vb_gid_equal(&ip.dst, &asked->src));
 }
 
 static void fuzz_ip(const uint8_t *bytes, size_t len)
@@ -80,9 +82,9 @@ static void fuzz_ip(const uint8_t *bytes, size_t len)
 	unsigned groups = 0;
 	struct vb_ip ip;
 
-	fuzz_too_long(bytes, len);
 	if (!vb_ip_get(bytes, len, &ip))
 		return;
+	fuzz_too_long(&ip, bytes, len);
 	if (ip.kind != IP_PLAIN)
 		MUST(ip.body >= bytes &&
 		     ip.body + ip.body_bytes <= bytes + len);

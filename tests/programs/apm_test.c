@@ -6,7 +6,9 @@
  * way, which shares no cable with it. The program prints "do WORD" when the
  * caller shall do something, and goes on when it reads a line: pull: the first
  * way's cable; plug: plug it in again; pull-other: the second way's cable. One
- * line for each case. With the argument "rate": static rates of datagrams; it
+ * line for each case. With the argument "ports" the devices have two ports each,
+ * the first way leads from port 1 to port 1, and the second one from port 2 to
+ * port 2. With the argument "rate": static rates of datagrams; it
  * prints "busy" if other programs leave too little of this machine to tell.
  */
 #include <errno.h>
@@ -41,7 +43,7 @@ static void result(int good, const char *name)
 
 struct side {
 	struct ibv_context *context;
-	struct ibv_port_attr port;
+	struct ibv_port_attr port[WAYS];
 	struct ibv_pd *pd;
 	struct ibv_cq *cq;
 	struct ibv_mr *mr;
@@ -53,6 +55,7 @@ struct side {
 	uint8_t out[SLOTS][BYTES], in[SLOTS][BYTES];
 };
 static struct side sides[SIDES];
+static bool by_ports; /* the ways differ by their ports, not by path bits */
 /* The longest time without a completion, and when the last one came. */
 static double stall, last;
 static int wrong; /* messages with a wrong status or a wrong byte */
@@ -66,7 +69,9 @@ static void open_side(struct side *s, struct ibv_device *device)
 {
 	s->context = ibv_open_device(device);
 	must(s->context != NULL, "open");
-	must(!ibv_query_port(s->context, 1, &s->port), "query_port");
+	for (uint8_t i = 0; i < (by_ports ? WAYS : 1); i++)
+		must(!ibv_query_port(s->context, i + 1, &s->port[i]),
+		     "query_port");
 	s->pd = ibv_alloc_pd(s->context);
 	s->cq = ibv_create_cq(s->context, 512, NULL, NULL, 0);
 	must(s->pd && s->cq, "PD, CQ");
@@ -100,8 +105,13 @@ static struct ibv_ah_attr path_of(unsigned side, unsigned way)
 {
 	const struct side *mine = &sides[side], *peer = &sides[!side];
 
+	if (by_ports)
+		return (struct ibv_ah_attr){
+			.dlid = peer->port[way].lid,
+			.port_num = (uint8_t)(way + 1),
+		};
 	return (struct ibv_ah_attr){
-		.dlid = (uint16_t)(peer->port.lid + (peer->bits ^ way)),
+		.dlid = (uint16_t)(peer->port[0].lid + (peer->bits ^ way)),
 		.src_path_bits = (uint8_t)(mine->bits ^ way),
 		.port_num = 1,
 	};
@@ -111,7 +121,7 @@ static struct ibv_qp_attr alternate(unsigned side, unsigned way)
 {
 	return (struct ibv_qp_attr){
 		.alt_ah_attr = path_of(side, way),
-		.alt_port_num = 1,
+		.alt_port_num = path_of(side, way).port_num,
 		.alt_timeout = 12,
 		.path_mig_state = IBV_MIG_REARM,
 	};
@@ -308,8 +318,8 @@ static struct ibv_qp_attr query(unsigned side)
 	struct ibv_qp_attr attr;
 
 	must(!ibv_query_qp(sides[side].qp, &attr,
-			   IBV_QP_STATE | IBV_QP_AV | IBV_QP_ALT_PATH |
-				   IBV_QP_PATH_MIG_STATE,
+			   IBV_QP_STATE | IBV_QP_PORT | IBV_QP_AV |
+				   IBV_QP_ALT_PATH | IBV_QP_PATH_MIG_STATE,
 			   &init),
 	     "query");
 	return attr;
@@ -338,6 +348,8 @@ static bool on_way(unsigned way)
 		struct ibv_ah_attr want = path_of(i, way);
 
 		if (attr.ah_attr.dlid != want.dlid ||
+		    attr.port_num != want.port_num ||
+		    attr.ah_attr.port_num != want.port_num ||
 		    attr.ah_attr.src_path_bits != want.src_path_bits ||
 		    attr.path_mig_state != IBV_MIG_MIGRATED)
 			return false;
@@ -610,15 +622,23 @@ int main(int argc, char **argv)
 	struct ibv_device **list = ibv_get_device_list(NULL);
 
 	bool rates = argc > 1 && strcmp(argv[1], "rate") == 0;
+	bool bits = argc > SIDES;
 
-	must((rates || argc > SIDES) && list && list[0] && list[1],
+	by_ports = argc > 1 && strcmp(argv[1], "ports") == 0;
+	must((rates || by_ports || bits) && list && list[0] && list[1],
 	     "path bits, devices");
 	for (int i = 0; i < SIDES; i++) {
 		open_side(&sides[i], list[i]);
-		sides[i].bits = rates ? 0 : (unsigned)atoi(argv[1 + i]) & 1;
+		sides[i].bits = bits ? (unsigned)atoi(argv[1 + i]) & 1 : 0;
 	}
 	if (rates) {
 		rates_of_datagrams();
+		return failed;
+	}
+	if (by_ports) {
+		a_pulled_cable();
+		back_by_hand();
+		unreliable();
 		return failed;
 	}
 	what_is_refused();

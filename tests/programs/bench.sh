@@ -43,6 +43,7 @@ if command -v opensm >/dev/null; then
 else
 	skip "bench infiniband" "opensm is not installed"
 fi
+table sleep 2 0 '^ib_send_lat -e -s 8, veth$|^epoll, one host$'
 table growth 2 0 'idle|each has'
 if grep -q '<circle' "$work/out/performance.svg"; then
 	ok "bench: the plot has points"

@@ -176,18 +176,32 @@ bool does_not_block(void)
 }
 typedef int query_ai(struct rdma_cm_id *id, struct rdma_addrinfo **info);
 
+/* Services are those of an InfiniBand subnet: an id must have a port, and this
+ * one's port is of no subnet. */
+static bool service_is_refused(resolve_ai *resolve, const char *ip)
+{
+	const struct rdma_addrinfo of_a_subnet = { .ai_flags = 0x10 };
+	struct sockaddr_storage a = address_of(ip, 0);
+	struct rdma_cm_id *id = new_id(RDMA_PS_TCP);
+	bool well =
+		HOLDS(fails(resolve(id, NULL, PORT, &of_a_subnet), EINVAL)) &&
+		HOLDS(!rdma_bind_addr(id, (struct sockaddr *)&a)) &&
+		HOLDS(fails(resolve(id, NULL, PORT, &of_a_subnet), EOPNOTSUPP));
+
+	rdma_destroy_id(id);
+	return well;
+}
+
 bool addrinfo_by_event(const char *ip)
 {
 	resolve_ai *resolve = dlsym(RTLD_DEFAULT, "rdma_resolve_addrinfo");
 	query_ai *query = dlsym(RTLD_DEFAULT, "rdma_query_addrinfo");
-	const struct rdma_addrinfo of_a_subnet = { .ai_flags = 0x10 };
 	struct rdma_cm_id *id = new_id(RDMA_PS_TCP);
 	struct rdma_addrinfo *info = NULL;
 	struct rdma_cm_event *e;
 	bool well = HOLDS(resolve && query) &&
 		    HOLDS(fails(query(id, &info), ENOENT)) &&
-		    HOLDS(fails(resolve(id, NULL, PORT, &of_a_subnet),
-				EOPNOTSUPP)) &&
+		    HOLDS(service_is_refused(resolve, ip)) &&
 		    HOLDS(!resolve(id, ip, PORT, NULL)) &&
 		    HOLDS(fails(resolve(id, ip, PORT, NULL), EBUSY)) &&
 		    HOLDS((int)next_event(channel, &e) == 16) &&

@@ -4,6 +4,8 @@
  * deny PROGRAM [ARGS]. They fail with EPERM, as Docker's filter makes them.
  * deny -w PROGRAM [ARGS]: only futex_waitv(2) fails, with ENOSYS, as before
  * Linux 5.16.
+ * deny -a PROGRAM [ARGS]: only io_setup(2) fails, with ENOSYS, as on kernels
+ * without asynchronous I/O.
  */
 #include <errno.h>
 #include <linux/audit.h>
@@ -38,6 +40,7 @@ static const unsigned denied[] = {
 };
 #define COUNT (sizeof(denied) / sizeof(*denied))
 static const unsigned newer[] = { SYS_futex_waitv };
+static const unsigned asynchronous[] = { SYS_io_setup };
 
 static int filter(const unsigned *calls, unsigned count, unsigned error)
 {
@@ -62,11 +65,14 @@ static int filter(const unsigned *calls, unsigned count, unsigned error)
 int main(int argc, char **argv)
 {
 	int waits = argc > 1 && strcmp(argv[1], "-w") == 0;
+	int asks = argc > 1 && strcmp(argv[1], "-a") == 0;
 
-	if (argc < 2 + waits)
+	if (argc < 2 + waits + asks)
 		return 2;
-	argv += waits;
-	if (waits ? filter(newer, 1, ENOSYS) : filter(denied, COUNT, EPERM)) {
+	argv += waits + asks;
+	if (waits  ? filter(newer, 1, ENOSYS)
+	    : asks ? filter(asynchronous, 1, ENOSYS)
+		   : filter(denied, COUNT, EPERM)) {
 		perror("deny");
 		return 126;
 	}

@@ -17,6 +17,27 @@ while read -r line; do
 	esac
 done <"$work/events"
 
+# Programs that sleep until a message comes.
+if pair root a b "$programs/sleep_test" -d roce_veth0 -- \
+	"$programs/sleep_test" -d roce_veth0 "$HOST_A"; then
+	while read -r line; do
+		ok "sleeping: ${line#ok }"
+	done < <(grep '^ok ' "$work/server")
+else
+	not_ok "programs that sleep" "$work/server" "$work/client"
+fi
+
+# The same where the kernel has no asynchronous I/O, by which packets wake them.
+if [ "$quick" = no ]; then
+	denied=("$programs/deny" -a "$programs/sleep_test" -s -d roce_veth0)
+	if pair root a b "${denied[@]}" -- "${denied[@]}" "$HOST_A"; then
+		ok "sleeping without asynchronous I/O"
+	else
+		not_ok "sleeping without asynchronous I/O" "$work/server" \
+			"$work/client"
+	fi
+fi
+
 # Windows, between two hosts and between two programs of one.
 for from in b a; do
 	for family in 4 6; do

@@ -102,13 +102,15 @@ serve() {
 		;;
 	esac >>"$work/served" 2>&1
 }
+# migrations CASES DEVICE DEVICE ARGUMENT...: apm_test between the two devices.
 migrations() {
-	local line status=0
+	local line status=0 cases=$1 one=$2 other=$3
 
+	shift 3
+	rm -f "$work/answers"
 	mkfifo "$work/answers"
-	timeout 120 "$verbena" run --device "ib:$name/Hca3" \
-		--device "ib:$name/Hca4" -- "$programs/apm_test" \
-		"$bits3" "$bits4" <"$work/answers" 2>&1 >"$work/apm" &
+	timeout 120 "$verbena" run --device "$one" --device "$other" -- \
+		"$programs/apm_test" "$@" <"$work/answers" 2>&1 >"$work/apm" &
 	exec 7>"$work/answers"
 	tail -n +1 -f --pid=$! "$work/apm" | while read -r line; do
 		echo "$line"
@@ -123,15 +125,64 @@ migrations() {
 	exec 7>&-
 	passed=$((passed + $(grep -c '^ok ' "$work/apm")))
 	failed=$((failed + $(grep -c '^not ok ' "$work/apm")))
-	[ "$status $(grep -c '^ok ' "$work/apm")" = "0 $1" ] ||
-		not_ok "ib_apm: $1 cases of apm_test (status $status)" \
+	[ "$status $(grep -c '^ok ' "$work/apm")" = "0 $cases" ] ||
+		not_ok "ib_apm: $cases cases of apm_test (status $status)" \
 			"$work/apm" "$work/served" "$work/ways" "$work/fabric"
 }
 
 subnet_begins "$work/two.topo" -l 1
 if check "the LIDs of a port lead over two trunks" within 10 ways; then
 	cat "$work/ways"
-	migrations 20
+	migrations 20 "ib:$name/Hca3" "ib:$name/Hca4" "$bits3" "$bits4"
+fi
+
+# --- the alternate path of a request of rdma_cm ---
+gid_of() { r "$1" cat /sys/class/infiniband/ib0/ports/1/gids/0; }
+test=$programs/ib_cm_test
+# said NAME PATTERN FILE: a line of the file matches.
+said() {
+	if grep -Eq -- "$2" "$3"; then
+		ok "ib_apm: $1"
+	else
+		not_ok "ib_apm: $1 (wanted: $2)" "$3"
+	fi
+}
+# Two programs connect by the first way, with the second one as the alternate
+# path, and the first way's cable is pulled under their messages.
+rdma_cm_migrates() {
+	local watcher caller status=0 gid3 gid4
+
+	gid3=$(gid_of Hca3)
+	gid4=$(gid_of Hca4)
+	r Hca4 "$test" watch "$gid4" 7000 >"$work/watcher" 2>&1 &
+	watcher=$!
+	within 10 grep -q listening "$work/watcher" || return
+	r Hca3 "$test" migrate "$gid3" "$gid4" 7000 $((lid3 + bits3)) \
+		$((lid4 + bits4)) $((lid3 + !bits3)) $((lid4 + !bits4)) \
+		>"$work/caller" 2>&1 &
+	caller=$!
+	within 10 grep -Eq 'armed|state 2' "$work/watcher" &&
+		within 10 grep -Eq 'armed|state 2' "$work/caller" || status=1
+	serve pull
+	wait "$caller" || status=1
+	wait "$watcher" || status=1
+	serve plug
+	cat "$work/watcher" "$work/caller" "$work/served"
+	return $status
+}
+if [ "${bits3:-}" ]; then
+	check "rdma_cm: a pulled cable under a connection" rdma_cm_migrates
+	said "rdma_cm: the caller has the alternate path" \
+		"^alternate: dlid $((lid4 + !bits4)) bits $((!bits3)) port 1 state 1" \
+		"$work/caller"
+	said "rdma_cm: the other end has it, too" \
+		"^alternate: dlid $((lid3 + !bits3)) bits $((!bits4)) port 1 state [12]" \
+		"$work/watcher"
+	said "rdma_cm: both records are in its route" '^paths: 2' "$work/watcher"
+	said "rdma_cm: the caller has migrated" \
+		"^way: dlid $((lid4 + !bits4)) " "$work/caller"
+	said "rdma_cm: the other end has migrated" \
+		"^way: dlid $((lid3 + !bits3)) " "$work/watcher"
 fi
 
 # --- static rates ---
@@ -178,5 +229,43 @@ if [ "${free:-0}" -ge 800 ]; then
 else
 	skip "ib_apm: a rate of 5 Gbit/s" "this machine is too busy"
 fi
+subnet_ends
+
+# --- two ports of one adapter ---
+# Each port has a switch of its own. The switches are joined, so that the subnet
+# manager sees all, but no way between equal ports uses that cable.
+cat >"$work/ports.topo" <<-END
+	Switch 8 "Switch1"
+	[1] "Hca1"[1]
+	[2] "Hca3"[1]
+	[3] "Hca4"[1]
+	[4] "Switch2"[4]
+
+	Switch 8 "Switch2"
+	[2] "Hca3"[2]
+	[3] "Hca4"[2]
+
+	Hca 1 "Hca1"
+	Hca 2 "Hca3"
+	Hca 2 "Hca4"
+END
+two_ports_of() { echo "vpi:ib:$name/$1/1,ib:$name/$1/2"; }
+four_ports() { [ "$(r Hca1 iblinkinfo 2>/dev/null | grep -cE 'Active/ *LinkUp')" = 12 ]; }
+serve() {
+	case $1 in
+	pull) kill -STOP "$opensm" && ctl unlink Hca3 1 ;;
+	pull-other) ctl unlink Hca4 2 ;;
+	plug)
+		ctl link Hca3 1
+		ctl link Hca4 2
+		kill -CONT "$opensm"
+		within 20 four_ports
+		;;
+	esac >>"$work/served" 2>&1
+}
+: >"$work/served"
+subnet_begins "$work/ports.topo"
+check "two ports: all links are active" within 20 four_ports &&
+	migrations 12 "$(two_ports_of Hca3)" "$(two_ports_of Hca4)" ports
 subnet_ends
 summary

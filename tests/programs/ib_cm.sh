@@ -238,6 +238,50 @@ no_members() {
 }
 check "who leaves is no member any more" within 5 no_members
 
+# --- services ---
+# The ID of a port of the port space IB.
+service=0x13f1d58
+reports() {
+	local at=$1
+
+	shift
+	r "$at" "$programs/umad_reports" "$@" >"$work/reports" 2>&1
+}
+services() { r Hca1 saquery -S 2>/dev/null; }
+check "a program registers a service" reports Hca4 service $service verbena 10
+check "and another one" reports Hca3 service 0x77 other 1000
+says "saquery -S lists the first" 'ServiceName\.+verbena$' Hca1 saquery -S
+says "and the second" 'ServiceID\.+0x0*77$' Hca1 saquery -S
+finds() { # PATTERN SERVICE
+	(node a Hca3 "$test" find $gid3 "$2") >"$work/find" 2>&1
+	cat "$work/find"
+	grep -Eq -- "$1" "$work/find"
+}
+check "RAI_SA: a name leads to a port" \
+	finds "^service $service at $gid4 pkey 0xffff" verbena
+check "RAI_SA: so does an ID" finds "^service $service at $gid4" $service
+check "RAI_SA: an unknown service" finds '^RDMA_CM_EVENT_ADDRINFO_ERROR -22' \
+	nobody
+reaches() {
+	local server status=0
+
+	node b Hca4 "$test" listen $gid4 $((service & 0xffff)) \
+		>"$work/listener" 2>&1 &
+	server=$!
+	within 10 grep -q listening "$work/listener" &&
+		(node a Hca3 "$test" reach verbena) >"$work/reach" 2>&1 ||
+		status=1
+	wait $server || status=1
+	cat "$work/listener" "$work/reach"
+	return $status
+}
+check "RAI_SA: a connection to what has been found" reaches
+check "the end of a registration" reports Hca3 no-service 0x77 other
+none_left() { ! services | grep -q ServiceName; }
+check "the end of a lease" within 15 none_left
+check "RAI_SA: the service is gone" \
+	finds '^RDMA_CM_EVENT_ADDRINFO_ERROR -22' verbena
+
 # --- IP addresses ---
 interface() { # HOST NODE ADDRESS...
 	local host=$1 at=$2

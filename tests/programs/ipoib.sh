@@ -252,6 +252,7 @@ whole() { # HOST ADDRESS: packets of 60000 bytes, each in one frame
 }
 # Random bytes by TCP from a to b, which arrive as they were.
 same_bytes() { # MEGABYTES
+	: >"$work/received" # without the last receiver's word
 	become b python3 "$here/ipoib_stream.py" receive "$port" \
 		>"$work/received" 2>&1 &
 	local receiver=$!

@@ -43,8 +43,27 @@ windows() {
 	fi
 }
 
+# Two programs sleep, in ibv_get_cq_event() and in epoll, while packets and the
+# engine's thread wake them.
+sleepers() {
+	local test=("$programs/sleep_test" -s -d roce_veth0) server
+
+	on a timeout -k 5 120 "${test[@]}" >"$work/server" 2>&1 &
+	server=$!
+	if listening a "$port" 20 $server &&
+		on b timeout -k 5 120 "${test[@]}" "$HOST_A" \
+			>"$work/out" 2>&1 && wait $server; then
+		ok "threads, two programs that sleep"
+	else
+		kill $server 2>/dev/null
+		not_ok "threads, two programs that sleep" \
+			"$work/server" "$work/out"
+	fi
+}
+
 VERBENA_DEVICES=lo crowd "no packets" near -d roce_lo
 VERBENA_DEVICES=lo crowd "packets, IPv4" packets -d roce_lo
 crowd "packets, IPv6" packets -d roce_veth0 -6
 windows
+sleepers
 summary

@@ -7,6 +7,9 @@
  *   umad_reports group                    create a multicast group, and leave
  *   umad_reports join                     create or join that group, and stay
  *   umad_reports send LID Q_KEY P_KEY_INDEX  send a request with these keys
+ *   umad_reports service ID NAME LEASE    register a service of this port, for
+ *                                         LEASE seconds
+ *   umad_reports no-service ID NAME       end the registration
  *
  * The program runs as the adapter ib0. Its last line says whether it succeeded.
  */
@@ -32,6 +35,7 @@
 #define REPORT_RESP  0x86
 #define CLASS_INFO   0x01
 #define INFORM_INFO  0x03
+#define SERVICE	     0x31
 #define MEMBER	     0x38
 #define ANSWER_MS    2000
 #define SEND_RETRIES 5
@@ -41,6 +45,10 @@
 #define GROUP_MASK                                                             \
 	(1u << 0 | 1u << 1 | 1u << 2 | 1u << 6 | 1u << 7 | 1u << 12 |          \
 	 1u << 13 | 1u << 16)
+
+/* ComponentMask of ServiceRecord: ServiceID, ServiceGID, ServiceP_Key,
+ * ServiceLease, ServiceKey, ServiceName. */
+#define SERVICE_MASK (1u << 0 | 1u << 1 | 1u << 2 | 1u << 4 | 1u << 5 | 1u << 6)
 
 static uint8_t umad[sizeof(struct ib_user_mad) + MAD];
 static umad_port_t own;
@@ -159,6 +167,25 @@ static int make_group(bool leaves)
 	return 0;
 }
 
+static int tell_service(uint8_t method, const char *id, const char *name,
+			const char *lease)
+{
+	uint8_t *mad = begin(own.sm_lid, SA, method, SERVICE);
+	uint8_t *record = mad + DATA_AT;
+
+	store(mad + MASK_AT, SERVICE_MASK, 8);
+	store(record, strtoull(id, NULL, 0), 8);
+	memcpy(record + 8, &own.gid_prefix, 8);
+	memcpy(record + 16, &own.port_guid, 8);
+	store(record + 24, 0xffff, 2);
+	store(record + 28, strtoul(lease, NULL, 0), 4);
+	strncpy((char *)record + 48, name, 63);
+	if (ask() != 0)
+		return fail("the subnet administrator refuses");
+	puts("done");
+	return 0;
+}
+
 /* The receiver drops the request if it does not have its keys. */
 static int send_with_keys(unsigned lid, unsigned qkey, int pkey_index)
 {
@@ -193,10 +220,14 @@ int main(int argc, char **argv)
 		return make_group(true);
 	if (strcmp(what, "join") == 0)
 		return make_group(false);
+	if (strcmp(what, "service") == 0 && argc == 5)
+		return tell_service(SET, argv[2], argv[3], argv[4]);
+	if (strcmp(what, "no-service") == 0 && argc == 4)
+		return tell_service(DELETE, argv[2], argv[3], "0");
 	if (sends)
 		return send_with_keys((unsigned)strtoul(argv[2], NULL, 0),
 				      (unsigned)strtoul(argv[3], NULL, 0),
 				      atoi(argv[4]));
-	return fail(
-		"usage: listen, group, join, or send LID Q_KEY P_KEY_INDEX");
+	return fail("usage: listen, group, join, send LID Q_KEY P_KEY_INDEX, "
+		    "service ID NAME LEASE, or no-service ID NAME");
 }

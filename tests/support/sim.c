@@ -263,8 +263,8 @@ static bool is_admitted(struct vb_qp *qp, const struct sim_frame *f,
 	const struct vb_frame frame = { .slid = f->slid, .dlid = f->dlid };
 
 	return !vb_port_is_ib(vb_qp_port(qp)) ||
-	       vb_mig_arrive(qp, &frame, pkt->bth.migrated, pkt->bth.pkey) ==
-		       CNT_COUNT;
+	       vb_mig_arrive(qp, vb_qp_port(qp)->link, &frame,
+			     pkt->bth.migrated, pkt->bth.pkey) == CNT_COUNT;
 }
 
 static void deliver(struct sim_side *side, const struct sim_frame *f)

@@ -361,6 +361,208 @@ static void connect__to_ipoib(void **state)
 	assert_true(heard_cm().req.service_id == 0x1000000000e6b112);
 }
 
+/* --- services --- */
+
+/* The administrator answers the question for a service with @count records. */
+static struct vb_sa_service service_answers(unsigned count, uint16_t status)
+{
+	static uint8_t table[56 + 10 * VB_SA_SERVICE_BYTES];
+	struct vb_sa_service s = { .pkey = 0xffff }, asked;
+	uint8_t mad[VB_MAD_BYTES];
+	struct ib_user_mad u;
+	struct vb_sa_hdr h;
+
+	assert_true(fake_hear(&fabric, &u, mad));
+	assert_int_equal(u.agent_id, SA_AGENT);
+	assert_true(vb_sa_hdr_get(mad, sizeof(mad), &h));
+	assert_int_equal(h.attr_id, SA_SERVICE);
+	assert_int_equal(h.method, SA_GET_TABLE);
+	assert_true(vb_sa_service_get(mad, &(struct vb_sa_hdr){ 0 }, 0,
+				      &asked) == false);
+	h.method = SA_GET_TABLE_RESP;
+	h.status = status;
+	for (unsigned i = count; i-- > 0;) {
+		s.id = 100 + i;
+		s.gid = fake_gid(PEER_GUID + i);
+		vb_sa_service_put(mad, &h, &s);
+		memcpy(table + 56 + i * VB_SA_SERVICE_BYTES, mad + 56,
+		       VB_SA_SERVICE_BYTES);
+	}
+	vb_sa_service_put(mad, &h, &s);
+	memcpy(table, mad, 56);
+	fake_say_mad(&fabric, SA_AGENT, 0, SM_LID, table,
+		     56 + count * VB_SA_SERVICE_BYTES);
+	vb_host_cm_poll(cm, now);
+	return asked;
+}
+
+static void service__by_id_and_name(void **state)
+{
+	struct vb_ipc_cm m = path_of(CALLER, IPC_CM_SERVICE), e;
+	const struct vb_gid first = fake_gid(PEER_GUID);
+	struct vb_sa_service asked;
+
+	(void)state;
+	give();
+	bind_to(CALLER, fake_gid(PORT_GUID), 0, 0);
+	m.guid = 0x1234;
+	say(&m, -1);
+	asked = service_answers(2, 0);
+	assert_int_equal(asked.id, 0x1234);
+	e = answer();
+	assert_int_equal(e.event, IPC_CM_SERVICES);
+	assert_int_equal(e.status, 0);
+	assert_int_equal(e.private_bytes, 2 * VB_IPC_CM_SERVICE_BYTES);
+	assert_int_equal(vb_load_be(e.private_data, 8), 100);
+	assert_int_equal(vb_load_be(e.private_data + 8, 2), 0xffff);
+	assert_memory_equal(e.private_data + 10, first.raw, 16);
+	assert_int_equal(vb_load_be(e.private_data + 26, 8), 101);
+	/* by name; and there is room for eight only */
+	m.private_bytes = 4;
+	memcpy(m.private_data, "name", 4);
+	say(&m, -1);
+	asked = service_answers(10, 0);
+	assert_string_equal(asked.name, "name");
+	assert_int_equal(answer().private_bytes, 8 * VB_IPC_CM_SERVICE_BYTES);
+}
+
+static void service__that_there_is_not(void **state)
+{
+	struct vb_ipc_cm m = path_of(CALLER, IPC_CM_SERVICE);
+
+	(void)state;
+	give();
+	bind_to(CALLER, fake_gid(PORT_GUID), 0, 0);
+	say(&m, -1);
+	(void)service_answers(0, 0);
+	assert_int_equal(answer().status, EINVAL);
+	say(&m, -1);
+	(void)service_answers(1, SA_NO_RECORDS);
+	assert_int_equal(answer().status, EINVAL);
+	m.place = 2;
+	say(&m, -1);
+	assert_int_equal(answer().status, EPERM);
+}
+
+/* --- alternate paths --- */
+
+static void alternate__is_in_the_req(void **state)
+{
+	struct vb_ipc_cm m = path_of(CALLER, IPC_CM_CONNECT);
+	struct vb_cm_msg req, rep;
+
+	(void)state;
+	give();
+	bind_to(CALLER, fake_gid(PORT_GUID), 0, 0);
+	m.qpn = OWN_QPN;
+	m.dlid = PEER_LID;
+	m.alternate = (struct vb_ipc_cm_alternate){ .place = 1,
+						    .dlid = PEER_LID + 1,
+						    .sl = 4,
+						    .rate = 3,
+						    .ack_timeout = 20,
+						    .src = m.src,
+						    .dst = m.dst };
+	say(&m, -1);
+	req = heard_cm();
+	assert_int_equal(req.req.alternate.local_lid, OWN_LID & ~1);
+	assert_int_equal(req.req.alternate.remote_lid, PEER_LID + 1);
+	assert_true(vb_gid_equal(&req.req.alternate.local_gid, &m.src));
+	assert_true(vb_gid_equal(&req.req.alternate.remote_gid, &m.dst));
+	assert_int_equal(req.req.alternate.sl, 4);
+	assert_int_equal(req.req.alternate.rate, 3);
+	assert_int_equal(req.req.alternate.ack_timeout, 20);
+	assert_true(req.req.alternate.subnet_local);
+	rep = (struct vb_cm_msg){ .attr = CM_REP,
+				  .tid = req.tid,
+				  .local_id = 77,
+				  .remote_id = req.local_id };
+	rep.rep.qpn = PEER_QPN;
+	rep.rep.failover = CM_FAILOVER_REJECTED;
+	peer_says(&rep, PEER_LID);
+	m = answer();
+	assert_int_equal(m.event, IPC_CM_REPLY);
+	assert_true(m.flags & IPC_CM_NO_ALTERNATE);
+}
+
+static void alternate__is_of_the_programs_own_port(void **state)
+{
+	struct vb_ipc_cm m = path_of(CALLER, IPC_CM_CONNECT);
+
+	(void)state;
+	give();
+	bind_to(CALLER, fake_gid(PORT_GUID), 0, 0);
+	m.qpn = OWN_QPN;
+	m.dlid = PEER_LID;
+	m.alternate.dlid = PEER_LID;
+	m.alternate.place = 2;
+	m.alternate.src = m.src;
+	say(&m, -1);
+	assert_int_equal(answer().status, EADDRNOTAVAIL);
+	m.alternate.place = 1;
+	m.alternate.src = m.dst;
+	say(&m, -1);
+	assert_int_equal(answer().status, EADDRNOTAVAIL);
+}
+
+/* A request with an alternate path from the peer's LID @local to @remote, which
+ * the program accepts, with the path or without. Returns Failover Accepted. */
+static unsigned failover(uint16_t local, uint16_t remote, bool takes,
+			 struct vb_ipc_cm *m)
+{
+	static uint32_t number = 100;
+	struct vb_ipc_cm accept = message(IPC_CM_ACCEPT, 0);
+	struct vb_cm_msg req = request(), rep;
+
+	req.local_id = number++;
+	req.req.qpn += req.local_id;
+	req.req.alternate = req.req.path;
+	req.req.alternate.local_lid = local;
+	req.req.alternate.remote_lid = remote;
+	req.req.alternate.sl = 6;
+	peer_says(&req, PEER_LID);
+	*m = answer();
+	assert_int_equal(m->event, IPC_CM_REQUEST);
+	accept.id = m->id;
+	accept.place = 1;
+	accept.qpn = OWN_QPN;
+	if (takes)
+		accept.alternate = m->alternate;
+	say(&accept, -1);
+	rep = heard_cm();
+	assert_int_equal(rep.attr, CM_REP);
+	return rep.rep.failover;
+}
+
+static void alternate__is_offered_to_the_program(void **state)
+{
+	const struct vb_gid peer = fake_gid(PEER_GUID);
+	struct vb_ipc_cm m;
+
+	(void)state;
+	listen_at(fake_gid(PORT_GUID));
+	assert_int_equal(failover(PEER_LID + 1, OWN_LID, true, &m),
+			 CM_FAILOVER_ACCEPTED);
+	assert_int_equal(m.alternate.place, 1);
+	assert_int_equal(m.alternate.dlid, PEER_LID + 1);
+	assert_int_equal(m.alternate.path_bits, 1);
+	assert_int_equal(m.alternate.sl, 6);
+	assert_true(vb_gid_equal(&m.alternate.dst, &peer));
+	assert_int_equal(failover(PEER_LID + 1, OWN_LID, false, &m),
+			 CM_FAILOVER_REJECTED);
+	/* The connection is made without a path to a LID that is not this
+	 * port's, or from a group's. */
+	assert_int_equal(failover(PEER_LID, PEER_LID, true, &m),
+			 CM_FAILOVER_REJECTED);
+	assert_int_equal(m.alternate.place, 0);
+	assert_int_equal(failover(0xc001, OWN_LID, true, &m),
+			 CM_FAILOVER_REJECTED);
+	assert_int_equal(m.alternate.place, 0);
+	/* no such path */
+	assert_int_equal(failover(0, 0, true, &m), CM_FAILOVER_ACCEPTED);
+	assert_int_equal(m.alternate.place, 0);
+}
+
 static unsigned refused(struct vb_cm_msg req)
 {
 	struct vb_cm_msg m;
@@ -423,6 +625,11 @@ int main(void)
 		TEST(request__by_lids),
 		TEST(request__for_ipoib),
 		TEST(connect__to_ipoib),
+		TEST(service__by_id_and_name),
+		TEST(service__that_there_is_not),
+		TEST(alternate__is_in_the_req),
+		TEST(alternate__is_of_the_programs_own_port),
+		TEST(alternate__is_offered_to_the_program),
 		TEST(request__of_a_path_that_it_did_not_take),
 		TEST(program__needs_no_roce),
 	};

@@ -80,7 +80,7 @@ static inline void fake_say_mad(const struct fake_fabric *f, uint32_t agent,
 				uint32_t status, uint16_t lid,
 				const uint8_t *mad, size_t len)
 {
-	uint8_t bytes[sizeof(struct vb_umad_mad) + VB_MAD_BYTES];
+	uint8_t bytes[sizeof(struct vb_umad_mad) + 8 * VB_MAD_BYTES];
 	struct vb_umad_mad m = { .head = { .magic = VB_UMAD_MAGIC,
 					   .kind = UMAD_MAD,
 					   .length = (uint32_t)len } };

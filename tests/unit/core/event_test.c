@@ -89,6 +89,54 @@ static void channel__nonblocking_says_again(void **state)
 	assert_int_equal(ch.tokens.readers, 0);
 }
 
+/* What a nudge does (base/nudge.h). */
+static void nudge(void)
+{
+	uint64_t one = 1;
+
+	assert_int_equal(write(ch.fd, &one, sizeof(one)), sizeof(one));
+}
+
+static void channel__a_nudge_is_no_event(void **state)
+{
+	struct vb_cq *cq = &cqs[2];
+
+	/* a thread reads the nudge's count before it is told of the nudge */
+	nudge();
+	assert_int_equal(vb_channel_next(&ch, &cq), 0);
+	assert_null(cq);
+	vb_channel_nudged(&ch);
+	assert_int_equal(ch.tokens.surplus, 0);
+	assert_false(is_readable(ch.fd));
+	/* no thread has read the count */
+	nudge();
+	vb_channel_nudged(&ch);
+	assert_int_equal(ch.tokens.surplus, 0);
+	assert_false(is_readable(ch.fd));
+	/* the count is still on its way, and comes never */
+	vb_channel_nudged(&ch);
+	assert_int_equal(ch.tokens.surplus, 0);
+	/* an event beside it */
+	nudge();
+	vb_channel_signal(&ch, &cqs[1]);
+	assert_int_equal(vb_channel_next(&ch, &cq), 0);
+	assert_ptr_equal(cq, &cqs[1]);
+	vb_channel_nudged(&ch);
+	assert_false(is_readable(ch.fd));
+	set_nonblocking(ch.fd);
+	assert_int_equal(vb_channel_next(&ch, &cq), -EAGAIN);
+}
+
+static void channel__knows_what_raised_an_event(void **state)
+{
+	vb_channel_raises(RAISED_BY_ENGINE);
+	vb_channel_signal(&ch, &cqs[1]);
+	assert_int_equal(atomic_load(&ch.raised), RAISED_BY_ENGINE);
+	vb_channel_raises(RAISED_OTHERWISE);
+	vb_channel_signal(&ch, &cqs[1]);
+	assert_int_equal(atomic_load(&ch.raised), RAISED_OTHERWISE);
+}
+
 static void channel__forgotten_events_leave_the_fd(void **state)
 {
 	vb_channel_signal(&ch, &cqs[0]);
@@ -353,6 +401,8 @@ int main(void)
 		EVENT_TEST(channel__one_count_for_each_event),
 		EVENT_TEST(channel__turns_between_queues),
 		EVENT_TEST(channel__nonblocking_says_again),
+		EVENT_TEST(channel__a_nudge_is_no_event),
+		EVENT_TEST(channel__knows_what_raised_an_event),
 		EVENT_TEST(channel__forgotten_events_leave_the_fd),
 		EVENT_TEST(channel__what_a_waiter_queues_is_in_its_hand),
 		EVENT_TEST(channel__forgotten_in_the_hand),

@@ -71,16 +71,23 @@ static int state_of(const struct rig *r)
 	return r->qp->attr.path_mig_state;
 }
 
-static enum vb_counter arrive(struct rig *r, uint16_t slid, uint16_t dlid,
-			      bool requested, uint16_t pkey)
+static enum vb_counter arrive_by(struct rig *r, const struct vb_link *link,
+				 uint16_t slid, uint16_t dlid, bool requested,
+				 uint16_t pkey)
 {
 	const struct vb_frame f = { .slid = slid, .dlid = dlid };
 	enum vb_counter got;
 
 	vb_mutex_lock(&r->qp->drive);
-	got = vb_mig_arrive(r->qp, &f, requested, pkey);
+	got = vb_mig_arrive(r->qp, link, &f, requested, pkey);
 	vb_mutex_unlock(&r->qp->drive);
 	return got;
+}
+
+static enum vb_counter arrive(struct rig *r, uint16_t slid, uint16_t dlid,
+			      bool requested, uint16_t pkey)
+{
+	return arrive_by(r, r->f->a.ports[0].link, slid, dlid, requested, pkey);
 }
 
 static void arm(struct rig *r)
@@ -366,6 +373,144 @@ static void modify__another_port_has_no_alternate(void **state)
 	rig_down(&r);
 }
 
+/* --- an alternate path by the adapter's other port --- */
+
+static int any_route(struct vb_link *l, struct vb_route *r)
+{
+	return 0;
+}
+
+static const struct vb_link_ops link_ops = { .route = any_route };
+static struct vb_link links[2] = { { .ops = &link_ops }, { .ops = &link_ops } };
+
+/* The second port has another P_Key than the first one, and the same LIDs, as
+ * it may have in another subnet. */
+static struct rig rig_up_two(void **state)
+{
+	struct rig r = rig_up(state);
+	struct vb_port *ports = r.f->a.ports;
+
+	r.f->a.port_count = 2;
+	ports[1].addressing = &vb_addressing_ib;
+	ports[1].active_mtu = 5;
+	atomic_store(&ports[1].lmc, 1);
+	atomic_store(&ports[1].pkey_count, 1);
+	atomic_store(&ports[1].pkeys[0], 0x8007);
+	ports[0].link = &links[0];
+	ports[1].link = &links[1];
+	return r;
+}
+
+static void rig_down_two(struct rig *r)
+{
+	struct vb_port *ports = r->f->a.ports;
+
+	rig_down(r);
+	ports[0].link = ports[1].link = NULL;
+	ports[1].addressing = &vb_addressing_roce;
+	atomic_store(&ports[1].lmc, 0);
+	atomic_store(&ports[1].pkeys[0], VB_PKEY_ALL);
+	r->f->a.port_count = 1;
+}
+
+/* The alternate path leads to the peer's LID PRIMARY as well: only the own port
+ * differs. */
+static int rearm_two(struct rig *r)
+{
+	struct vb_qp_attr attr = alternate(MIG_REARM);
+
+	attr.alt_av = av_of(PRIMARY, 0);
+	attr.alt_port_num = attr.alt_av.port_num = 2;
+	return set(r, QPM_ALT_PATH | QPM_PATH_MIG_STATE, attr);
+}
+
+static void assert_on_second(struct rig *r)
+{
+	assert_ptr_equal(vb_qp_port(r->qp), &r->f->a.ports[1]);
+	assert_null(atomic_load(&r->qp->alt_port));
+	assert_int_equal(r->qp->attr.port_num, 2);
+	assert_int_equal(r->qp->attr.av.port_num, 2);
+	assert_int_equal(r->qp->attr.alt_port_num, 0);
+	assert_int_equal(state_of(r), MIG_MIGRATED);
+	assert_event(r->f, EVENT_PATH_MIG);
+	assert_quiet(r);
+}
+
+static void two_ports__a_peer_is_followed(void **state)
+{
+	struct rig r = rig_up_two(state);
+
+	assert_null(atomic_load(&r.qp->alt_port));
+	assert_int_equal(rearm_two(&r), 0);
+	assert_ptr_equal(atomic_load(&r.qp->alt_port), &r.f->a.ports[1]);
+	assert_int_equal(arrive_by(&r, &links[0], PRIMARY, 0x10, false, 0xffff),
+			 CNT_COUNT);
+	assert_int_equal(state_of(&r), MIG_ARMED);
+	/* By the first port MigReq moves nothing, since the path is primary. */
+	assert_int_equal(arrive_by(&r, &links[0], PRIMARY, 0x10, true, 0xffff),
+			 CNT_COUNT);
+	assert_int_equal(state_of(&r), MIG_ARMED);
+	/* By the second port another LID is a stranger's, and the P_Key is one
+	 * of that port. */
+	assert_int_equal(
+		arrive_by(&r, &links[1], ALTERNATE, 0x10, true, 0x8007),
+		CNT_DROP_ADDRESS);
+	assert_int_equal(arrive_by(&r, &links[1], PRIMARY, 0x10, true, 0xfffe),
+			 CNT_DROP_PKEY);
+	assert_quiet(&r);
+	assert_int_equal(arrive_by(&r, &links[1], PRIMARY, 0x10, true, 0x8007),
+			 CNT_COUNT);
+	assert_on_second(&r);
+	rig_down_two(&r);
+}
+
+static void two_ports__fail_over_and_force(void **state)
+{
+	struct rig r = rig_up_two(state);
+
+	assert_int_equal(rearm_two(&r), 0);
+	assert_int_equal(arrive_by(&r, &links[0], PRIMARY, 0x10, false, 0xffff),
+			 CNT_COUNT);
+	assert_true(fail_over(&r));
+	assert_on_second(&r);
+	rig_down_two(&r);
+
+	r = rig_up_two(state);
+	assert_int_equal(rearm_two(&r), 0);
+	assert_int_equal(arrive_by(&r, &links[0], PRIMARY, 0x10, false, 0xffff),
+			 CNT_COUNT);
+	assert_int_equal(set(&r, QPM_PATH_MIG_STATE, alternate(MIG_MIGRATED)),
+			 0);
+	assert_on_second(&r);
+	rig_down_two(&r);
+}
+
+static void two_ports__what_is_refused(void **state)
+{
+	struct rig r = rig_up_two(state);
+	struct vb_port *second = &r.f->a.ports[1];
+
+	/* a port with a smaller MTU than the path's, which is code 3 */
+	second->active_mtu = 2;
+	assert_int_equal(rearm_two(&r), -EINVAL);
+	/* an Ethernet port */
+	second->active_mtu = 5;
+	second->addressing = &vb_addressing_roce;
+	assert_int_equal(rearm_two(&r), -EINVAL);
+	assert_null(atomic_load(&r.qp->alt_port));
+	second->addressing = &vb_addressing_ib;
+	/* The port's MTU shrinks after the path was loaded. */
+	assert_int_equal(rearm_two(&r), 0);
+	assert_int_equal(arrive_by(&r, &links[0], PRIMARY, 0x10, false, 0xffff),
+			 CNT_COUNT);
+	second->active_mtu = 2;
+	assert_false(fail_over(&r));
+	assert_event(r.f, EVENT_PATH_MIG_ERR);
+	assert_ptr_equal(vb_qp_port(r.qp), &r.f->a.ports[0]);
+	assert_null(atomic_load(&r.qp->alt_port));
+	rig_down_two(&r);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -379,6 +524,9 @@ int main(void)
 		TEST(fail_over__only_an_armed_one),
 		TEST(fail_over__a_path_that_is_invalid_now),
 		TEST(modify__another_port_has_no_alternate),
+		TEST(two_ports__a_peer_is_followed),
+		TEST(two_ports__fail_over_and_force),
+		TEST(two_ports__what_is_refused),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

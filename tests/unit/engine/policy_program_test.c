@@ -194,6 +194,66 @@ static void wait__holds_an_early_event(void **state)
 			 HELD_GIVES_UP);
 }
 
+static void wait__by_the_link_after_2_events_of_packets(void **state)
+{
+	unsigned score = 0;
+
+	assert_false(vb_wait_by_link(score));
+	score = vb_wait_came(score, CAME_BY_OTHERS);
+	assert_false(vb_wait_by_link(score));
+	score = vb_wait_came(score, CAME_BY_OTHERS);
+	assert_true(vb_wait_by_link(score));
+	/* one that did not come by the link leads back */
+	assert_false(vb_wait_by_link(vb_wait_came(score, CAME_BY_OTHERS)));
+	assert_false(vb_wait_by_link(vb_wait_came(score, CAME_IN_VAIN)));
+	/* many did come so: 5 others lead back */
+	score = vb_wait_came(score, CAME_BY_LINK);
+	for (unsigned i = 0; i < 4; i++) {
+		score = vb_wait_came(score,
+				     i % 2 ? CAME_BY_OTHERS : CAME_IN_VAIN);
+		assert_true(vb_wait_by_link(score));
+	}
+	assert_false(vb_wait_by_link(vb_wait_came(score, CAME_BY_OTHERS)));
+	/* a message on a lane leads back at once */
+	assert_int_equal(vb_wait_came(VB_BY_LINK_MOST, CAME_BY_LANE), 0);
+	assert_int_equal(vb_wait_came(0, CAME_IN_VAIN), 0);
+}
+
+static void wait__how_long_the_link_is_left(void **state)
+{
+	assert_int_equal(vb_wait_is_back_in(&w), US(200));
+	w.prompt = 8;
+	assert_int_equal(vb_wait_is_back_in(&w), MS(2));
+}
+
+static void lend__not_to_who_lets_packets_wait(void **state)
+{
+	struct vb_lend_policy l = { 0 };
+	vb_time now = START, pause = MS(10);
+
+	assert_true(vb_lend_may(&l, now));
+	/* the program comes for each packet that is left to it */
+	for (unsigned i = 0; i < 3; i++) {
+		assert_false(vb_lend_neglected(&l, now));
+		vb_lend_comes(&l);
+	}
+	assert_true(vb_lend_may(&l, now));
+	/* it does not come, again and again */
+	for (unsigned i = 0; i < 9; i++) {
+		assert_false(vb_lend_neglected(&l, now));
+		assert_true(vb_lend_neglected(&l, now));
+		assert_false(vb_lend_may(&l, now + pause - 1));
+		now += pause;
+		assert_true(vb_lend_may(&l, now));
+		pause = pause < MS(640) ? 2 * pause : pause;
+	}
+	/* once it has come, the next pause is no longer than the last */
+	assert_false(vb_lend_neglected(&l, now));
+	vb_lend_comes(&l);
+	vb_lend_comes(&l);
+	assert_int_equal(l.pause, MS(320));
+}
+
 static void answers__4_soon_are_worth_a_look(void **state)
 {
 	assert_int_equal(vb_answer_counts(1, START, START + US(200), 6), 7);
@@ -261,6 +321,9 @@ int main(void)
 		TEST(wait__looks_in_vain),
 		TEST(wait__how_long_it_looks),
 		TEST(wait__holds_an_early_event),
+		TEST(wait__by_the_link_after_2_events_of_packets),
+		TEST(wait__how_long_the_link_is_left),
+		TEST(lend__not_to_who_lets_packets_wait),
 		TEST(answers__4_soon_are_worth_a_look),
 		TEST(answers__are_looked_for_200_us),
 		TEST(table__of_callers),

@@ -2,7 +2,8 @@
 /*
  * The policy at work: the engine thread's real loop, real polls and real
  * timers, on two processors that share one virtual clock. The seed decides when
- * the program spins, computes, polls now and then, or arms and sleeps. For
+ * the program spins, computes, polls now and then, arms and sleeps, or waits by
+ * the link as engine/wait.c does. For
  * every seed, no packet, timer or message of a peer may wait longer than the
  * rules allow, and the thread never sleeps without end while it has left work
  * to a program.
@@ -47,7 +48,7 @@ struct arrivals {
 	unsigned count, come, taken;
 };
 
-enum mode { SPINS, POLLS, COMPUTES, SLEEPS, MODES };
+enum mode { SPINS, POLLS, COMPUTES, SLEEPS, WAITS, MODES };
 
 static struct {
 	uint64_t seed;
@@ -61,7 +62,11 @@ static struct {
 	unsigned wakes;
 	/* what the simulated program does at present */
 	enum mode mode;
-	bool only_spins;
+	bool only_spins, only_waits;
+	/* the time of the timer @back; VB_NEVER: it is not set. @left_until: the
+	 * last such time. */
+	vb_time back_at, left_until;
+	unsigned waits; /* packets that a waiting program took */
 	vb_time acts_at, polled_at, mode_until;
 	/* time at which the program fell asleep; 0: the program is awake */
 	vb_time slept_at;
@@ -113,8 +118,12 @@ static vb_time fake_now(void)
  * later polls only. */
 static void must_be_in_time(const char *what, vb_time at)
 {
-	vb_time waited = sim.now - VB_MAX(at, VB_MIN(sim.polled_at, sim.now));
+	vb_time since = VB_MAX(at, VB_MIN(sim.polled_at, sim.now)), waited;
 
+	/* The thread leaves the link to a program that waited, for a time. */
+	if (since <= sim.left_until)
+		since = VB_MIN(sim.left_until, sim.now);
+	waited = sim.now - since;
 	if (waited > MUST_BE_SERVED)
 		fail_msg("%s waited for %lu us", what,
 			 (unsigned long)(waited / VB_USEC));
@@ -126,6 +135,7 @@ static void must_be_in_time(const char *what, vb_time at)
 static void must_come_soon(const char *what, vb_time at)
 {
 	must_be_in_time(what, at);
+	at = VB_MAX(at, VB_MIN(sim.left_until, sim.now));
 	if (!sim.slept_at || at < sim.slept_at + IS_ASLEEP)
 		return;
 	if (sim.now - at > SERVED_SOON)
@@ -247,6 +257,12 @@ static void VB_UNCHECKED fake_unlock(struct vb_mutex *m) VB_RELEASE(m)
 static int fake_ppoll(struct pollfd *fds, nfds_t n, const struct timespec *t,
 		      const sigset_t *mask);
 
+static void fake_is_late(struct vb_engine *e)
+{
+	atomic_store(&e->back.is_set, false);
+	sim.back_at = VB_NEVER;
+}
+
 static bool fake_near_sees_off(const struct vb_near *n)
 {
 	return false;
@@ -267,6 +283,7 @@ static bool fake_near_sees_off(const struct vb_near *n)
 #define vb_near_meet	  fake_near_meet
 #define vb_near_sees_off  fake_near_sees_off
 #define vb_dispatch	  fake_dispatch
+#define vb_wait_is_late	  fake_is_late
 #define vb_mutex_unlock	  fake_unlock
 #include "engine/drive.c"
 #include "engine/poll.c"
@@ -281,14 +298,15 @@ static bool must_wake(struct pollfd *fds)
 	fds[FD_LINK].revents = packets ? POLLIN : 0;
 	fds[FD_NEAR].revents = sim.rung ? POLLIN : 0;
 	fds[FD_WAKE].revents = sim.woken ? POLLIN : 0;
-	return packets || sim.rung || sim.woken;
+	fds[FD_BACK].revents = sim.back_at <= sim.now ? POLLIN : 0;
+	return packets || sim.rung || sim.woken || fds[FD_BACK].revents;
 }
 
 /* Returns when a sleep may end: something arrives, the program acts, or
  * @until. */
 static vb_time next_event(vb_time until)
 {
-	vb_time at = VB_MIN(until, sim.acts_at);
+	vb_time at = VB_MIN(VB_MIN(until, sim.acts_at), sim.back_at);
 
 	if (sim.packets.come < sim.packets.count)
 		at = VB_MIN(at, sim.packets.at[sim.packets.come]);
@@ -309,8 +327,8 @@ static int fake_ppoll(struct pollfd *fds, nfds_t n, const struct timespec *t,
 	if (t)
 		until = sim.now + (vb_time)t->tv_sec * VB_SEC +
 			(vb_time)t->tv_nsec;
-	else if (fds[FD_LINK].fd < 0 || vb_engine_spins(&sim.e) ||
-		 atomic_load(&sim.e.attentive))
+	else if ((fds[FD_LINK].fd < 0 && !vb_wait_has_link(&sim.e)) ||
+		 vb_engine_spins(&sim.e) || atomic_load(&sim.e.attentive))
 		fail_msg("the thread sleeps for ever, with work left to polls");
 	sim.switches += until > sim.now;
 	while (!(ready = must_wake(fds)) && sim.now < until &&
@@ -392,17 +410,85 @@ static void posts(void)
 	sim.in_program = false;
 }
 
+/* The program waits by the link from now on. */
+static void begins_wait(void)
+{
+	atomic_store(&sim.e.watched, WATCHES_LINK);
+	if (!fake_near_sleep(NULL))
+		fake_wake(&sim.e);
+}
+
+/* The program has its event, and is away for a while. */
+static void ends_wait(void)
+{
+	vb_time lasts = sim_rand(2) ? VB_BACK_SOON : VB_OWED_LASTS;
+
+	if (atomic_load(&sim.e.watched) != WATCHES_LINK)
+		return;
+	sim.back_at = sim.left_until = sim.now + lasts;
+	atomic_store(&sim.e.back.is_set, true);
+	atomic_store(&sim.e.watched, WATCHES_NOTHING);
+}
+
+static bool is_free(struct vb_mutex *m)
+{
+	if (!vb_mutex_trylock(m))
+		return false;
+	vb_mutex_unlock(m);
+	return true;
+}
+
+/* Does the thread hold no lock? Both are one thread of this test, which can
+ * wait for no lock of its own. */
+static bool holds_nothing(void)
+{
+	for (unsigned i = 0; i < QPS; i++)
+		if (!is_free(&sim.qp[i].drive))
+			return false;
+	return is_free(&sim.e.rx);
+}
+
+/* Returns the time of the program's next action. */
+static vb_time waits(void)
+{
+	const struct arrivals *p = &sim.packets;
+	unsigned before = p->taken;
+
+	if (atomic_load(&sim.e.watched) != WATCHES_LINK) {
+		begins_wait();
+		return sim.now + 500;
+	}
+	if (p->taken == p->come)
+		return VB_MIN(sim.mode_until,
+			      p->come < p->count
+				      ? VB_MAX(p->at[p->come], sim.now) +
+						sim.wake_takes
+				      : VB_NEVER);
+	if (!holds_nothing())
+		return sim.now + 500;
+	if (!vb_poll_for_waiter(&sim.e))
+		return sim.now + 500;
+	sim.waits += p->taken - before;
+	sim.polled_at = sim.now;
+	ends_wait();
+	return sim.now + sim_rand(sim_rand(8) ? 60 * VB_USEC : 4 * VB_MSEC);
+}
+
 static void changes_mode(void)
 {
 	static const vb_time longest[MODES] = { 8 * VB_MSEC, 4 * VB_MSEC,
-						5 * VB_MSEC, 4 * VB_MSEC };
+						5 * VB_MSEC, 4 * VB_MSEC,
+						8 * VB_MSEC };
 
-	sim.mode = sim.only_spins ? SPINS : (enum mode)sim_rand(MODES);
+	ends_wait();
+	sim.mode = sim.only_spins   ? SPINS
+		   : sim.only_waits ? WAITS
+				    : (enum mode)sim_rand(MODES);
 	sim.mode_until = sim.now + 10 * VB_USEC + sim_rand(longest[sim.mode]);
 	sim.slept_at = 0;
 	if (sim.mode != SLEEPS)
 		return;
-	armed(&sim.e);
+	armed(&sim.e, NULL);
 	polls();
 	sim.slept_at = sim.now;
 }
@@ -416,6 +502,8 @@ static vb_time acts(void)
 		sets_timer();
 	if (sim.mode == COMPUTES || sim.mode == SLEEPS)
 		return sim.mode_until;
+	if (sim.mode == WAITS)
+		return waits();
 	polls();
 	return sim.now + 100 +
 	       sim_rand(sim.mode == SPINS ? VB_USEC : 900 * VB_USEC);
@@ -456,6 +544,7 @@ static void begin(uint64_t seed)
 	sim.wake_takes = 2 * VB_USEC + sim_rand(18 * VB_USEC);
 	sim.crowded = sim_rand(3) == 0;
 	sim.acts_at = sim.now + sim_rand(VB_MSEC);
+	sim.back_at = VB_NEVER;
 	/* with a fabric's adapter, to which no frames come here, or without */
 	atomic_store(&e->fabric_fd, sim_rand(2) ? SOME_FD : -1);
 	sim.mode = COMPUTES;
@@ -576,6 +665,22 @@ static void sim__a_program_that_spins_is_left_alone(void **state)
 	}
 }
 
+/* Nor for the packets of a program that waits by the link. */
+static void sim__a_program_that_waits_is_left_alone(void **state)
+{
+	for (uint64_t seed = first; seed <= last; seed++) {
+		print_message("seed %lu\r", (unsigned long)seed);
+		begin(seed);
+		sim.only_waits = true;
+		sim.acts_at = sim.now;
+		arrive(&sim.packets, 30 * VB_USEC);
+		run();
+		assert_true(sim.waits > 100);
+		assert_in_range(sim.wakes, 1, sim.packets.taken);
+		end();
+	}
+}
+
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
@@ -583,6 +688,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(sim__no_timer_is_forgotten),
 		cmocka_unit_test(sim__peers_call),
 		cmocka_unit_test(sim__a_program_that_spins_is_left_alone),
+		cmocka_unit_test(sim__a_program_that_waits_is_left_alone),
 	};
 
 	if (argc > 1)

@@ -351,9 +351,9 @@ static void attend__only_who_is_called(void **state)
 	spins(s, true);
 	look(s, true);
 	spins(s, false);
-	atomic_store(&s->e->watched, true);
+	atomic_store(&s->e->watched, WATCHES_LANES);
 	look(s, true);
-	atomic_store(&s->e->watched, false);
+	atomic_store(&s->e->watched, WATCHES_NOTHING);
 	assert_int_equal(fake.stood_by, 0);
 	assert_int_equal(fake.looks, 0);
 	look(s, true);
@@ -421,6 +421,75 @@ static void attend__a_yield_takes_a_moment(void **state)
 	assert_int_equal(fake.went, 0);
 }
 
+/* Is a packet that wakes the thread served? */
+static bool serves_packet(struct vb_service *s)
+{
+	unsigned before = fake.batches;
+
+	publish(s);
+	s->fds[FD_LINK].revents = POLLIN;
+	eng_service_serve(s, fake.now);
+	s->fds[FD_LINK].revents = 0;
+	return fake.batches > before;
+}
+
+static void link__is_left_to_a_thread_that_waits(void **state)
+{
+	struct vb_service *s = *state;
+
+	assert_true(serves_packet(s));
+	assert_int_equal(s->fds[FD_LINK].fd, SOME_FD);
+	atomic_store(&s->e->watched, WATCHES_LINK);
+	/* the packet has woken both threads */
+	assert_false(serves_packet(s));
+	assert_int_equal(s->fds[FD_LINK].fd, -1);
+	/* lanes are the engine thread's meanwhile */
+	assert_false(others_serve(s->e));
+	/* the thread is away, and most often comes back */
+	atomic_store(&s->e->back.is_set, true);
+	atomic_store(&s->e->watched, WATCHES_NOTHING);
+	assert_false(serves_packet(s));
+	assert_int_equal(s->fds[FD_LINK].fd, -1);
+	/* it is late */
+	atomic_store(&s->e->back.is_set, false);
+	assert_true(serves_packet(s));
+	assert_int_equal(s->fds[FD_LINK].fd, SOME_FD);
+	/* a thread that has the lanes has not the link */
+	atomic_store(&s->e->watched, WATCHES_LANES);
+	assert_true(serves_packet(s));
+}
+
+/* The channel's program comes for no packet: the thread leaves it one, and then
+ * takes the link back. */
+static void link__is_taken_back_from_a_channel(void **state)
+{
+	struct vb_service *s = *state;
+	struct vb_engine *e = s->e;
+	struct vb_channel ch;
+
+	vb_lend_init(e);
+	vb_wait_open(e);
+	assert_int_equal(vb_channel_init(&ch), 0);
+	atomic_store(&ch.by_link, VB_BY_LINK_MOST);
+	atomic_store(&e->watched, WATCHES_LENT);
+	e->lend.channel = &ch;
+	assert_true(vb_lend_is_lent(e, &ch));
+	assert_false(serves_packet(s));
+	assert_true(atomic_load(&e->back.is_set));
+	assert_false(serves_packet(s));
+	assert_true(vb_lend_is_lent(e, &ch));
+	/* The time is over, and the packet is still there. */
+	atomic_store(&e->back.is_set, false);
+	assert_true(serves_packet(s));
+	assert_false(vb_lend_is_lent(e, &ch));
+	assert_int_equal(atomic_load(&e->watched), WATCHES_NOTHING);
+	assert_int_equal(atomic_load(&ch.by_link), 0);
+	assert_false(vb_lend_may(&e->lend.policy, fake.now));
+	vb_wait_close(e);
+	vb_channel_fini(&ch);
+	vb_mutex_fini(&e->lend.lock);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -439,6 +508,10 @@ int main(void)
 		cmocka_unit_test_setup(attend__somebody_wants_the_processor,
 				       set_up),
 		cmocka_unit_test_setup(attend__a_yield_takes_a_moment, set_up),
+		cmocka_unit_test_setup(link__is_left_to_a_thread_that_waits,
+				       set_up),
+		cmocka_unit_test_setup(link__is_taken_back_from_a_channel,
+				       set_up),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

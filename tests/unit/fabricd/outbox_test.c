@@ -11,7 +11,7 @@
 #include "fabricd/fabricd_priv.h"
 
 /* Commands whose answers the test chooses. */
-static int say_much(struct vb_fabricd *f, const char *text, FILE *to,
+static int say_much(struct vb_fabricd *f, const char *text, int fd, FILE *to,
 		    char error[VB_TOPO_ERROR], vb_time now);
 #define vb_fabricd_do say_much
 #include "fabricd/client.c"
@@ -29,7 +29,7 @@ static struct world {
 	uint8_t *data; /* MIB bytes */
 } w;
 
-static int say_much(struct vb_fabricd *f, const char *text, FILE *to,
+static int say_much(struct vb_fabricd *f, const char *text, int fd, FILE *to,
 		    char error[VB_TOPO_ERROR], vb_time now)
 {
 	for (size_t left = answer_bytes; left > 0;) {
@@ -160,11 +160,11 @@ static void outbox__answer_is_whole_or_an_error(void **state)
 	size_t len;
 
 	answer_bytes = OUTBOX_MOST - MIB;
-	run_client_command(&w.c, "show", 0);
+	run_client_command(&w.c, "show", -1, 0);
 	assert_int_equal(read_answer_of(&len), 0);
 	assert_int_equal(len, answer_bytes);
 	answer_bytes = OUTBOX_MOST + MIB;
-	run_client_command(&w.c, "show", 0);
+	run_client_command(&w.c, "show", -1, 0);
 	assert_int_equal(read_answer_of(&len), -EMSGSIZE);
 	assert_int_equal(len, 0);
 	assert_false(w.c.gone);
@@ -174,10 +174,10 @@ static void outbox__answer_is_whole_or_an_error(void **state)
 static void outbox__no_room_for_an_error_ends_it(void **state)
 {
 	answer_bytes = OUTBOX_MOST - MIB;
-	run_client_command(&w.c, "show", 0);
+	run_client_command(&w.c, "show", -1, 0);
 	assert_false(w.c.gone);
 	w.c.waiting = OUTBOX_MOST;
-	run_client_command(&w.c, "show", 0);
+	run_client_command(&w.c, "show", -1, 0);
 	assert_true(w.c.gone);
 }
 

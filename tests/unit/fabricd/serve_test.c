@@ -43,7 +43,8 @@ static const char text[] = "Switch 8 \"S1\"\n"
 			   "Hca 1 \"H1\"\n"
 			   "[1] \"S1\"[1]\n"
 			   "Hca 1 \"H2\"\n"
-			   "[1] \"S2\"[1]\n";
+			   "[1] \"S2\"[1]\n"
+			   "#! node \"S1\" ethernet=3\n";
 
 static struct fabric_host w;
 
@@ -186,13 +187,18 @@ static void serve__mad_that_is_refused_comes_back(void **state)
 	pthread_join(thread, NULL);
 }
 
-static int command(const char *words)
+static int command_with(const char *words, int fd)
 {
 	FILE *to = fopen("/dev/null", "w");
-	int rc = vb_fabricd_do(w.f, words, to, w.error, vb_clock_read());
+	int rc = vb_fabricd_do(w.f, words, fd, to, w.error, vb_clock_read());
 
 	fclose(to);
 	return rc;
+}
+
+static int command(const char *words)
+{
+	return command_with(words, -1);
 }
 
 /* A read of the counters includes XmitWait of a wait that still lasts. */
@@ -229,6 +235,121 @@ static void serve__words_too_many_are_refused(void **state)
 	strcat(words, "\nlose=1");
 	assert_int_equal(command(words), -EINVAL);
 	assert_non_null(strstr(w.error, "at most 16 words"));
+}
+
+/* --- Ethernet ports --- */
+
+/* Handle what epoll reports, for as long as there is anything. */
+static void serve_ready(void)
+{
+	struct epoll_event e[8];
+	int n;
+
+	while ((n = epoll_wait(w.f->epoll, e, 8, 0)) > 0)
+		for (int i = 0; i < n; i++) {
+			struct fd_watch *watch = e[i].data.ptr;
+
+			watch->ready(watch, e[i].events, vb_clock_read());
+		}
+}
+
+/* Attach a socket to a port. Returns its other end. */
+static int attach_ether(const char *words)
+{
+	int fds[2];
+
+	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, fds), 0);
+	assert_int_equal(command_with(words, fds[1]), 0);
+	close(fds[1]);
+	return fds[0];
+}
+
+static void refused_attach(const char *words, int fd, const char *why)
+{
+	assert_int_equal(command_with(words, fd), -EINVAL);
+	assert_non_null(strstr(w.error, why));
+}
+
+static void serve__ethernet_ports_are_a_bridge(void **state)
+{
+	int one = attach_ether("attach\nS1\n\none");
+	int two = attach_ether("attach\nS1\nE2\ntwo");
+	uint8_t frame[60], got[100];
+
+	memset(frame, 0xff, sizeof(frame));
+	memset(frame + 6, 2, 6);
+	assert_int_equal(send(one, frame, sizeof(frame), 0), sizeof(frame));
+	serve_ready();
+	assert_int_equal(recv(two, got, sizeof(got), MSG_DONTWAIT),
+			 sizeof(frame));
+	assert_memory_equal(got, frame, sizeof(frame));
+	assert_int_equal(recv(one, got, sizeof(got), MSG_DONTWAIT), -1);
+	assert_int_equal(command("unlink\nS1\nE2"), 0);
+	assert_int_equal(send(one, frame, sizeof(frame), 0), sizeof(frame));
+	serve_ready();
+	assert_int_equal(recv(two, got, sizeof(got), MSG_DONTWAIT), -1);
+	assert_int_equal(command("link\nS1\nE2"), 0);
+	/* one that goes leaves a free port */
+	close(two);
+	serve_ready();
+	refused_attach("detach\nS1\nE2", -1, "nothing is attached to E2");
+	two = attach_ether("attach\nS1\nE2\nanother");
+	assert_int_equal(command("detach\nS1\nE2"), 0);
+	assert_int_equal(recv(two, got, sizeof(got), 0), 0);
+	close(one);
+	close(two);
+}
+
+/* A program that does not read costs others neither frames nor time. */
+static void serve__ethernet_port_that_reads_nothing_loses_only_its_own(
+	void **state)
+{
+	int one = attach_ether("attach\nS1\nE1\none");
+	int two = attach_ether("attach\nS1\nE2\ntwo");
+	int slow = attach_ether("attach\nS1\nE3\nslow");
+	uint8_t frame[1514], got[1514];
+	unsigned sent = 0;
+
+	memset(frame, 0xff, sizeof(frame));
+	memset(frame + 6, 2, 6);
+	for (; sent < 2000; sent++) {
+		assert_int_equal(send(one, frame, sizeof(frame), 0),
+				 sizeof(frame));
+		if (sent % 32 == 31)
+			serve_ready();
+		while (recv(two, got, sizeof(got), MSG_DONTWAIT) > 0)
+			;
+	}
+	/* it gets what its queue and its socket have kept, and the rest from
+	 * now on */
+	for (sent = 0; sent < 2000;) {
+		if (recv(slow, got, sizeof(got), MSG_DONTWAIT) <= 0)
+			break;
+		sent++;
+		serve_ready();
+	}
+	assert_in_range(sent, 257, 1999);
+	close(one);
+	close(two);
+	close(slow);
+}
+
+static void serve__only_what_carries_frames_is_attached(void **state)
+{
+	int fds[2], file = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+	refused_attach("attach\nS1\n\nx", file, "is no TAP interface");
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, fds), 0);
+	refused_attach("attach\nS1\n\nx", fds[0], "is no TAP interface");
+	close(fds[0]);
+	close(fds[1]);
+	refused_attach("attach\nS1\n\nx", -1, "no interface was passed");
+	refused_attach("attach\nS2\n\nx", file, "has no Ethernet ports");
+	refused_attach("attach\nS1\nE4\nx", file, "E1 to E3 are");
+	refused_attach("attach\nS1\nE\nx", file, "E1 to E3 are");
+	refused_attach("attach\nS1\nE1x\nx", file, "E1 to E3 are");
+	refused_attach("unlink\nS1\nE1", -1, "nothing is attached to E1");
+	close(file);
 }
 
 /* --- subnet managers' files --- */
@@ -378,6 +499,9 @@ int main(void)
 		CASE(serve__mad_that_is_refused_comes_back),
 		CASE(serve__words_too_many_are_refused),
 		CASE(serve__wait_is_counted_for_who_reads),
+		CASE(serve__ethernet_ports_are_a_bridge),
+		CASE(serve__ethernet_port_that_reads_nothing_loses_only_its_own),
+		CASE(serve__only_what_carries_frames_is_attached),
 		CASE(serve__manager_that_follows_at_once_counts),
 		CASE(serve__hosts_join_while_it_runs),
 		CASE(serve__adapters_are_used_again),

@@ -166,7 +166,7 @@ static void read__parameters_of_nodes(void **state)
 	snprintf(
 		text, sizeof(text),
 		"#! node \"Switch1\" mtu=2048 vls=4 linear=100 mcast=16 "
-		"latency=1us forward=store adaptive=on\n#! node \"Hca2\" pkeys=64 "
+		"latency=1us forward=store ethernet=4 adaptive=on\n#! node \"Hca2\" pkeys=64 "
 		"mtu=256\n%s",
 		pair);
 	assert_int_equal(read_text(&t, text), 0);
@@ -177,6 +177,7 @@ static void read__parameters_of_nodes(void **state)
 	assert_int_equal(sw->spec.mcast_cap, 16);
 	assert_int_equal(sw->spec.latency_ns, 1000);
 	assert_true(sw->spec.store_and_forward);
+	assert_int_equal(sw->spec.ethernet, 4);
 	assert_true(sw->spec.adaptive);
 	hca = vb_topo_find(&t, "Hca2");
 	assert_int_equal(hca->spec.pkeys, 64);
@@ -195,8 +196,12 @@ static void read__parameters_of_nodes(void **state)
 	     "2: the node is missing: \"NODE\"");
 	says("Hca 1 \"A\"\n#! node \"A\" speed=1\n",
 	     "2: \"speed=1\" is no parameter of a node: mtu, vls, pkeys, "
-	     "linear, random, mcast, latency, forward, adaptive, target, "
-	     "service and route are");
+	     "linear, random, mcast, latency, forward, ethernet, adaptive, "
+	     "target, service and route are");
+	says("Hca 1 \"A\"\n#! node \"A\" ethernet=1\n",
+	     "2: \"ethernet=1\": only switches have ethernet");
+	says("Switch 1 \"A\"\n#! node \"A\" ethernet=33\n",
+	     "2: \"ethernet=33\": ethernet is 1 to 32 ports");
 	says("Hca 1 \"A\"\n#! node \"A\" adaptive=on\n",
 	     "2: \"adaptive=on\": only switches have adaptive");
 	says("Switch 1 \"A\"\n#! node \"A\" adaptive=yes\n",
@@ -473,6 +478,7 @@ static void assert_same_spec(const struct vb_topo_spec *a,
 	assert_int_equal(a->mcast_cap, b->mcast_cap);
 	assert_int_equal(a->latency_ns, b->latency_ns);
 	assert_int_equal(a->store_and_forward, b->store_and_forward);
+	assert_int_equal(a->ethernet, b->ethernet);
 	assert_int_equal(a->adaptive, b->adaptive);
 }
 

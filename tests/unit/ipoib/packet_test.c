@@ -77,6 +77,54 @@ static void arp__reply_is_read_as_it_was_written(void **state)
 	assert_int_equal(got.from_hw.qpn, 0x123456);
 }
 
+/* RFC 826: type 1, and 6 bytes of a MAC address. */
+static void arp__of_an_ethernet_has_mac_addresses(void **state)
+{
+	static const uint8_t mac[6] = { 2, 0, 0, 0xab, 0xcd, 0xef };
+	static const uint8_t wanted[VB_ARP_ETH_BYTES] = {
+		0,  1, 8, 0, 6, 4, 0, 1, 2, 0, 0,  0xab, 0xcd, 0xef,
+		10, 9, 0, 3, 0, 0, 0, 0, 0, 0, 10, 9,	 0,    4,
+	};
+	const struct vb_arp arp = { .link = LINK_ETHERNET,
+				    .from_hw = vb_hw_of_mac(mac),
+				    .from_ip = ipv4(10, 9, 0, 3),
+				    .to_ip = ipv4(10, 9, 0, 4) };
+	uint8_t bytes[VB_ARP_BYTES];
+	struct vb_arp got;
+
+	assert_int_equal(vb_arp_put(bytes, &arp), sizeof(wanted));
+	assert_memory_equal(bytes, wanted, sizeof(wanted));
+	assert_false(vb_arp_get(bytes, sizeof(wanted) - 1, &got));
+	assert_true(vb_arp_get(bytes, sizeof(wanted), &got));
+	assert_int_equal(got.link, LINK_ETHERNET);
+	assert_memory_equal(got.from_hw.gid.raw, mac, 6);
+	assert_int_equal(got.from_hw.qpn, 0xabcdef);
+	assert_true(vb_gid_equal(&got.to_ip, &arp.to_ip));
+}
+
+static void nd__of_an_ethernet_has_a_short_option(void **state)
+{
+	static const uint8_t mac[6] = { 2, 0, 0, 0xab, 0xcd, 0xef };
+	struct vb_nd nd = { .link = LINK_ETHERNET,
+			    .src = one,
+			    .target = two,
+			    .has_hw = true,
+			    .hw = vb_hw_of_mac(mac) },
+		     got;
+	uint8_t bytes[VB_ND_BYTES];
+	struct vb_ip ip;
+
+	nd.dst = vb_ip_solicited_node(&two);
+	assert_int_equal(vb_nd_put(bytes, &nd), 40 + 24 + 8);
+	assert_memory_equal(bytes + 64, "\x01\x01", 2);
+	assert_memory_equal(bytes + 66, mac, 6);
+	assert_true(vb_ip_get(bytes, 72, &ip));
+	assert_int_equal(ip.kind, IP_SOLICIT);
+	assert_true(vb_nd_get(&ip, &got));
+	assert_int_equal(got.link, LINK_ETHERNET);
+	assert_memory_equal(got.hw.gid.raw, mac, 6);
+}
+
 static void arp__that_is_wrong_is_refused(void **state)
 {
 	static const struct {
@@ -371,6 +419,8 @@ int main(void)
 		cmocka_unit_test(arp__bytes_of_a_request),
 		cmocka_unit_test(arp__reply_is_read_as_it_was_written),
 		cmocka_unit_test(arp__that_is_wrong_is_refused),
+		cmocka_unit_test(arp__of_an_ethernet_has_mac_addresses),
+		cmocka_unit_test(nd__of_an_ethernet_has_a_short_option),
 		cmocka_unit_test(nd__is_read_as_it_was_written),
 		cmocka_unit_test(nd__that_is_wrong_is_refused),
 		cmocka_unit_test(nd__group_of_an_address),

@@ -56,6 +56,56 @@ void dreq__for_another_queue_pair_is_not_ours(void **state)
 	vb_cm_release(conn, now);
 }
 
+/* Delivers a LAP for our connection @id and the queue pair @qpn, and returns
+ * the status of the APR. */
+static unsigned lap(uint32_t peer_id, uint32_t id, uint32_t qpn)
+{
+	struct vb_cm_msg m = { .attr = CM_LAP,
+			       .tid = 0x1122334455667788,
+			       .local_id = peer_id,
+			       .remote_id = id,
+			       .lap.remote_qpn = qpn };
+
+	deliver(&m);
+	expect_sent(CM_APR);
+	assert_int_equal(sent.tid, 0x1122334455667788);
+	assert_int_equal(sent.local_id, id);
+	assert_int_equal(sent.remote_id, peer_id);
+	return sent.apr.status;
+}
+
+void lap__is_answered(void **state)
+{
+	struct vb_cm_msg m = { .attr = CM_LAP, .local_id = PEER_ID };
+
+	assert_int_equal(lap(4, 5, 6), CM_APR_INVALID_COMM_ID);
+	make_passive();
+	assert_int_equal(lap(PEER_ID, conn->local_id, OUR_QPN),
+			 CM_APR_UNSUPPORTED);
+	assert_int_equal(lap(PEER_ID, conn->local_id, OUR_QPN + 1),
+			 CM_APR_INVALID_QPN);
+	/* It is not this peer's connection. */
+	assert_int_equal(lap(PEER_ID + 1, conn->local_id, OUR_QPN),
+			 CM_APR_INVALID_COMM_ID);
+	assert_int_equal(conn->state, CM_ESTABLISHED);
+	assert_int_equal(happened, -1);
+	/* An APR that nobody asked for changes nothing. */
+	m.attr = CM_APR;
+	m.remote_id = conn->local_id;
+	deliver(&m);
+	m.remote_id = 5;
+	deliver(&m);
+	assert_int_equal(sent_count, 0);
+	/* A connection that is ending takes no path, and says nothing. */
+	assert_int_equal(vb_cm_disconnect(conn, now), 0);
+	expect_sent(CM_DREQ);
+	m.attr = CM_LAP;
+	m.remote_id = conn->local_id;
+	deliver(&m);
+	assert_int_equal(sent_count, 0);
+	vb_cm_release(conn, now);
+}
+
 /* The REP of an XRC target has its number in another field (IBA annex A14), and
  * a DREQ for it must still match. */
 void xrc__target_is_disconnected(void **state)

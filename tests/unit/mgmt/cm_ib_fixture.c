@@ -8,7 +8,8 @@ vb_time now;
 /* the last message that the connection manager under test sent */
 struct vb_cm_msg sent;
 unsigned sent_count;
-int happened; /* the last event that the program got; -1: none */
+struct vb_mad_path sent_by; /* its path */
+int happened;		    /* the last event that the program got; -1: none */
 unsigned refuse_with, requests;
 struct vb_cm_conn *conn;
 int owner;
@@ -18,6 +19,7 @@ static void catch_mad(void *arg, const struct vb_mad_path *to,
 {
 	assert_true(vb_gid_equal(&to->dgid, &path.dgid));
 	assert_true(vb_cm_get(mad, VB_MAD_BYTES, &sent));
+	sent_by = *to;
 	sent_count++;
 }
 

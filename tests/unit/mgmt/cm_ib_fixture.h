@@ -25,6 +25,7 @@ extern vb_time now;
 /* the last message that the connection manager under test sent */
 extern struct vb_cm_msg sent;
 extern unsigned sent_count;
+extern struct vb_mad_path sent_by; /* the path of that message */
 extern int happened; /* the last event that the program got; -1: none */
 extern unsigned refuse_with, requests;
 extern struct vb_cm_conn *conn;
@@ -49,6 +50,9 @@ void passive__gives_up(void **state);
 /* On InfiniBand MADs need not say GIDs, and LIDs identify their senders. */
 void lids__identify_a_peer_without_gids(void **state);
 void lids__identify_who_looks_up(void **state);
+/* Messages of a connection with an alternate path. */
+void alternate__a_dreq_goes_by_both_paths(void **state);
+void alternate__answers_go_the_peers_way(void **state);
 void flood__gives_up_the_oldest(void **state);
 void flood__what_comes_later_is_as_if_lost(void **state);
 void resume__knows_its_peer(void **state);
@@ -104,6 +108,7 @@ void both__disconnect_at_once(void **state);
 void both__disconnect_without_an_answer(void **state);
 void dreq__for_nobody_is_answered(void **state);
 void dreq__for_another_queue_pair_is_not_ours(void **state);
+void lap__is_answered(void **state);
 
 /* The REP of an XRC target has its number in another field (IBA annex A14), and
  * a DREQ for it must still match. */

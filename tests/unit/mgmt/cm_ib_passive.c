@@ -67,6 +67,62 @@ void lids__identify_a_peer_without_gids(void **state)
 	vb_cm_release(conn, now);
 }
 
+/* A connection from port 2 to LID 6, with an alternate path from port 3 to LID
+ * 9. */
+static void make_two_ways(struct vb_mad_path *first, struct vb_mad_path *second)
+{
+	go_by_lids();
+	make_passive();
+	*first = *second = path;
+	second->place = 3;
+	second->dlid = 9;
+	assert_int_equal(vb_cm_migrate(conn), -EINVAL);
+	vb_cm_add_path(conn, second);
+}
+
+void alternate__a_dreq_goes_by_both_paths(void **state)
+{
+	struct vb_mad_path first, second;
+
+	make_two_ways(&first, &second);
+	assert_int_equal(vb_cm_disconnect(conn, now), 0);
+	assert_int_equal(sent_by.dlid, 6);
+	for (unsigned i = 0; i < 3; i++) {
+		run_timer();
+		expect_sent(CM_DREQ);
+		assert_int_equal(sent_by.dlid, i & 1 ? 6 : 9);
+		assert_int_equal(sent_by.place, i & 1 ? 2 : 3);
+	}
+	path = second;
+	say(CM_DREP, sent.tid);
+	assert_int_equal(happened, CM_IS_DISCONNECTED);
+	vb_cm_release(conn, now);
+}
+
+void alternate__answers_go_the_peers_way(void **state)
+{
+	struct vb_mad_path first, second;
+
+	make_two_ways(&first, &second);
+	/* port 2 has no path to LID 9 */
+	path.dlid = 9;
+	say(CM_DREQ, 5);
+	assert_int_equal(happened, -1);
+	path = second;
+	say(CM_DREQ, 5);
+	expect_sent(CM_DREP);
+	assert_int_equal(sent_by.dlid, 9);
+	assert_int_equal(happened, CM_IS_DISCONNECTED);
+	path = first;
+	say(CM_DREQ, 5);
+	expect_sent(CM_DREP);
+	assert_int_equal(sent_by.dlid, 6);
+	/* the program says that its queue pair has migrated */
+	assert_int_equal(vb_cm_migrate(conn), 0);
+	assert_int_equal(conn->path.dlid, 9);
+	vb_cm_release(conn, now);
+}
+
 static void ask_by_id(void)
 {
 	struct vb_cm_msg m = { .attr = CM_SIDR_REQ, .tid = 9, .local_id = 5 };

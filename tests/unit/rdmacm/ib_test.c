@@ -26,6 +26,7 @@ static int setup(void **state)
 	(void)fake_setup(state);
 	fake_device.ib = true;
 	fake_device.place = 3;
+	fake_device.port = FAKE_PORT;
 	rcm.has_roce = false;
 	rcm.has_ib = true;
 	begin_id(RDMA_PS_IB, IBV_QPT_RC);
@@ -241,6 +242,251 @@ static void route__of_the_programs_own(void **state)
 	assert_int_equal(fake.tells, 0);
 }
 
+/* --- services --- */
+
+int rdma_query_addrinfo(struct rdma_cm_id *cm_id, struct rdma_addrinfo **info);
+int rdma_resolve_addrinfo(struct rdma_cm_id *cm_id, const char *node,
+			  const char *service,
+			  const struct rdma_addrinfo *hints);
+
+static const struct rdma_addrinfo by_sa = { .ai_flags = RCM_RAI_SA };
+
+static void service__is_asked_for(void **state)
+{
+	const struct vb_ipc_cm *m = &fake.told[0];
+	struct rdma_addrinfo both = { .ai_flags = RCM_RAI_SA | RCM_RAI_DNS };
+	char longest[65] = { 0 };
+
+	(void)state;
+	id->state = RCM_BOUND;
+	assert_int_equal(rdma_resolve_addrinfo(&id->pub, NULL, "0x12", &by_sa),
+			 0);
+	assert_int_equal(m->kind, IPC_CM_SERVICE);
+	assert_int_equal(m->place, 3);
+	assert_int_equal(m->guid, 0x12);
+	assert_int_equal(m->private_bytes, 0);
+	assert_int_equal(rdma_resolve_addrinfo(&id->pub, NULL, "1", &by_sa),
+			 -1);
+	assert_int_equal(errno, EBUSY);
+	id->resolving = false;
+	assert_int_equal(rdma_resolve_addrinfo(&id->pub, NULL, "12x", &by_sa),
+			 0);
+	assert_int_equal(fake.told[1].guid, 0);
+	assert_int_equal(fake.told[1].private_bytes, 3);
+	id->resolving = false;
+	memset(longest, 'a', 64);
+	assert_int_equal(rdma_resolve_addrinfo(&id->pub, NULL, longest, &by_sa),
+			 -1);
+	assert_int_equal(errno, EINVAL);
+	assert_int_equal(rdma_resolve_addrinfo(&id->pub, "node", "1", &by_sa),
+			 -1);
+	assert_int_equal(errno, EOPNOTSUPP);
+	assert_int_equal(rdma_resolve_addrinfo(&id->pub, NULL, "1", &both), -1);
+	assert_int_equal(errno, EOPNOTSUPP);
+	id->state = RCM_NEW;
+	assert_int_equal(rdma_resolve_addrinfo(&id->pub, NULL, "1", &by_sa),
+			 -1);
+	assert_int_equal(errno, EINVAL);
+	id->state = RCM_BOUND;
+	fake_device.ib = false;
+	assert_int_equal(rdma_resolve_addrinfo(&id->pub, NULL, "1", &by_sa),
+			 -1);
+	assert_int_equal(errno, EOPNOTSUPP);
+	fake_device.ib = true;
+}
+
+static void service__becomes_a_result(void **state)
+{
+	struct vb_ipc_cm m = rcm_message(id, IPC_CM_EVENT);
+	struct vb_writer w = { m.private_data };
+	const struct sockaddr_ib *sib;
+	struct rdma_addrinfo *r;
+	struct rdma_cm_event *e;
+
+	(void)state;
+	id->state = RCM_BOUND;
+	assert_int_equal(rdma_resolve_addrinfo(&id->pub, NULL, "a", &by_sa), 0);
+	assert_int_equal(rdma_query_addrinfo(&id->pub, &r), -1);
+	m.event = IPC_CM_SERVICES;
+	for (unsigned i = 0; i < 2; i++) {
+		vb_put_be(&w, 0x1234 + i, 8);
+		vb_put_be(&w, 0x8001, 2);
+		memset(w.at, 0x40 + (int)i, 16);
+		w.at += 16;
+	}
+	m.private_bytes = 2 * VB_IPC_CM_SERVICE_BYTES;
+	rcm_event_arrived(&m);
+	e = next();
+	assert_int_equal(e->event, RCM_EVENT_ADDRINFO_RESOLVED);
+	assert_int_equal(rdma_ack_cm_event(e), 0);
+	assert_int_equal(rdma_query_addrinfo(&id->pub, &r), 0);
+	sib = (const struct sockaddr_ib *)r->ai_next->ai_dst_addr;
+	assert_int_equal(be64toh(sib->sib_sid), 0x1235);
+	assert_int_equal(sib->sib_pkey, htobe16(0x8001));
+	assert_int_equal(sib->sib_addr.sib_raw[7], 0x41);
+	assert_null(r->ai_next->ai_next);
+	rdma_freeaddrinfo(r);
+	/* no such service; the id may ask again */
+	assert_int_equal(rdma_resolve_addrinfo(&id->pub, NULL, "a", &by_sa), 0);
+	m.status = EINVAL;
+	rcm_event_arrived(&m);
+	e = next();
+	assert_int_equal(e->event, RCM_EVENT_ADDRINFO_ERROR);
+	assert_int_equal(e->status, -EINVAL);
+	assert_int_equal(rdma_ack_cm_event(e), 0);
+	assert_int_equal(rdma_resolve_addrinfo(&id->pub, NULL, "a", &by_sa), 0);
+	id->resolving = false;
+}
+
+/* --- alternate paths --- */
+
+/* Two records: the primary path, and an alternate one from the GID that the
+ * fake port has. */
+static void two_paths(struct ibv_path_data d[2])
+{
+	static const uint8_t own[16] = { [10] = 0xff, 0xff, 10, 77, 0, 1 };
+
+	d[0] = (struct ibv_path_data){
+		.flags = IBV_PATH_FLAG_GMP | IBV_PATH_FLAG_PRIMARY |
+			 IBV_PATH_FLAG_BIDIRECTIONAL,
+		.path = { .dlid = htobe16(7),
+			  .slid = htobe16(4),
+			  .pkey = htobe16(0xffff),
+			  .mtu = 0x80 | IBV_MTU_1024,
+			  .packetlifetime = 0x80 | 16 },
+	};
+	memcpy(d[0].path.sgid.raw, id->path.src.raw, 16);
+	memcpy(d[0].path.dgid.raw, id->path.dst.raw, 16);
+	d[1] = d[0];
+	d[1].flags = IBV_PATH_FLAG_ALTERNATE | IBV_PATH_FLAG_BIDIRECTIONAL;
+	d[1].path.dlid = htobe16(9);
+	d[1].path.slid = htobe16(5);
+	d[1].path.qosclass_sl = htobe16(6);
+	d[1].path.rate = 0x80 | 3;
+	d[1].path.packetlifetime = 0x80 | 18;
+	memcpy(d[1].path.sgid.raw, own, 16);
+}
+
+static void alternate__of_the_programs_own(void **state)
+{
+	struct ibv_path_data d[2];
+	const struct ibv_sa_path_rec *p;
+	struct rdma_conn_param none = { .qp_num = 0x18001 };
+	const struct vb_ipc_cm *m;
+
+	(void)state;
+	two_paths(d);
+	assert_int_equal(rcm_path_set(id, d, sizeof(d)), 0);
+	assert_int_equal(id->pub.route.num_paths, 2);
+	p = id->pub.route.path_rec;
+	assert_int_equal(p[0].dlid, htobe16(7));
+	assert_int_equal(p[0].slid, htobe16(4));
+	assert_int_equal(p[1].dlid, htobe16(9));
+	assert_int_equal(p[1].slid, htobe16(5));
+	assert_int_equal(p[1].sl, 6);
+	assert_int_equal(p[1].packet_life_time, 18);
+	assert_memory_equal(p[1].sgid.raw, d[1].path.sgid.raw, 16);
+	assert_int_equal(rdma_connect(&id->pub, &none), 0);
+	m = &fake.told[fake.tells - 1];
+	assert_int_equal(m->kind, IPC_CM_CONNECT);
+	assert_int_equal(m->alternate.place, 3);
+	assert_int_equal(m->alternate.dlid, 9);
+	assert_int_equal(m->alternate.path_bits, 1);
+	assert_int_equal(m->alternate.sl, 6);
+	assert_int_equal(m->alternate.rate, 3);
+	assert_int_equal(m->alternate.ack_timeout, 19);
+}
+
+/* Whatever is wrong with an alternate path, the id keeps neither path. */
+static void alternate__that_the_adapter_has_not(void **state)
+{
+	struct ibv_path_data d[2];
+
+	(void)state;
+#define REFUSED(field, value)                                                  \
+	do {                                                                   \
+		two_paths(d);                                                  \
+		d[1].path.field = (value);                                     \
+		assert_int_equal(rcm_path_set(id, d, sizeof(d)), -EINVAL);     \
+		assert_int_equal(id->state, RCM_RESOLVED);                     \
+		assert_int_equal(id->path.dlid, 0);                            \
+		assert_int_equal(id->path.alternate.place, 0);                 \
+	} while (0)
+	REFUSED(sgid.raw[15], 9);
+	REFUSED(slid, htobe16(6));
+	REFUSED(slid, htobe16(3));
+	REFUSED(dlid, 0);
+	REFUSED(dlid, htobe16(0xc001));
+	REFUSED(pkey, htobe16(0x8002));
+	REFUSED(mtu, 0x80 | IBV_MTU_512);
+#undef REFUSED
+	/* The port's own MTU is IBV_MTU_2048. */
+	two_paths(d);
+	d[0].path.mtu = d[1].path.mtu = 0x80 | IBV_MTU_4096;
+	assert_int_equal(rcm_path_set(id, d, sizeof(d)), -EINVAL);
+	/* Records of other kinds are not looked at, as on Linux. */
+	two_paths(d);
+	d[1].flags |= IBV_PATH_FLAG_PRIMARY;
+	d[1].path.slid = 0;
+	assert_int_equal(rcm_path_set(id, d, sizeof(d)), 0);
+	assert_int_equal(id->pub.route.num_paths, 1);
+}
+
+static void alternate__is_the_queue_pairs(void **state)
+{
+	struct ibv_qp_attr a = { .qp_state = IBV_QPS_RTR };
+	struct ibv_path_data d[2];
+	int mask;
+
+	(void)state;
+	two_paths(d);
+	assert_int_equal(rcm_path_set(id, d, sizeof(d)), 0);
+	id->state = RCM_CONNECTING;
+	assert_int_equal(rdma_init_qp_attr(&id->pub, &a, &mask), 0);
+	assert_true(mask & IBV_QP_ALT_PATH);
+	assert_false(mask & IBV_QP_PATH_MIG_STATE);
+	assert_int_equal(a.alt_port_num, FAKE_PORT);
+	assert_int_equal(a.alt_timeout, 19);
+	assert_int_equal(a.alt_pkey_index, 0);
+	assert_int_equal(a.alt_ah_attr.port_num, FAKE_PORT);
+	assert_int_equal(a.alt_ah_attr.dlid, 9);
+	assert_int_equal(a.alt_ah_attr.src_path_bits, 1);
+	assert_int_equal(a.alt_ah_attr.sl, 6);
+	assert_int_equal(a.alt_ah_attr.static_rate, 3);
+	assert_false(a.alt_ah_attr.is_global);
+	assert_int_equal(a.ah_attr.dlid, 7);
+	a.qp_state = IBV_QPS_RTS;
+	assert_int_equal(rdma_init_qp_attr(&id->pub, &a, &mask), 0);
+	assert_true(mask & IBV_QP_PATH_MIG_STATE);
+	assert_int_equal(a.path_mig_state, IBV_MIG_REARM);
+	/* The port has lost the GID: the connection is made without. */
+	id->path.alternate.src.raw[15] = 9;
+	assert_int_equal(rdma_init_qp_attr(&id->pub, &a, &mask), 0);
+	assert_false(mask & IBV_QP_PATH_MIG_STATE);
+}
+
+static void alternate__that_the_peer_does_not_take(void **state)
+{
+	struct vb_ipc_cm m = rcm_message(id, IPC_CM_EVENT);
+	struct rdma_conn_param none = { .qp_num = 0x18001 };
+	struct ibv_qp_attr a = { .qp_state = IBV_QPS_RTR };
+	struct ibv_path_data d[2];
+	int mask;
+
+	(void)state;
+	two_paths(d);
+	assert_int_equal(rcm_path_set(id, d, sizeof(d)), 0);
+	assert_int_equal(rdma_ack_cm_event(next()), 0);
+	assert_int_equal(rdma_connect(&id->pub, &none), 0);
+	m.event = IPC_CM_REPLY;
+	m.place = 3;
+	m.flags = IPC_CM_NO_ALTERNATE;
+	rcm_event_arrived(&m);
+	assert_int_equal(rdma_ack_cm_event(next()), 0);
+	assert_int_equal(rdma_init_qp_attr(&id->pub, &a, &mask), 0);
+	assert_false(mask & IBV_QP_ALT_PATH);
+}
+
 /* The numbers of RFC 4391, and rdma_cm's signature for the port space UDP. */
 static void group__of_ip_has_the_gid_of_its_space(void **state)
 {
@@ -391,6 +637,12 @@ int main(void)
 		RC(route__that_nobody_has_asked_for),
 		RC(route__is_the_queue_pairs_way),
 		RC(route__of_the_programs_own),
+		RC(service__is_asked_for),
+		RC(service__becomes_a_result),
+		RC(alternate__of_the_programs_own),
+		RC(alternate__that_the_adapter_has_not),
+		RC(alternate__is_the_queue_pairs),
+		RC(alternate__that_the_peer_does_not_take),
 		UD(group__of_ip_has_the_gid_of_its_space),
 		UD(group__has_the_administrators_lid_and_qkey),
 		UD(group__of_any_gid_is_left_by_that_name),

@@ -48,6 +48,17 @@ static struct vb_ipc_cm sample(uint8_t kind)
 	m.rate = 63;
 	m.dlid = 0xbfff;
 	m.pkey = 0x8001;
+	m.alternate.place = VB_IPC_CM_PLACES;
+	m.alternate.sl = 14;
+	m.alternate.path_bits = 127;
+	m.alternate.rate = 63;
+	m.alternate.tclass = 0x61;
+	m.alternate.hop_limit = 63;
+	m.alternate.ack_timeout = 31;
+	m.alternate.dlid = 0xbffe;
+	m.alternate.flow_label = 0xfffff;
+	memset(m.alternate.src.raw, 0x33, 16);
+	memset(m.alternate.dst.raw, 0x44, 16);
 	m.timeout_ms = 0xfffffffe;
 	m.private_bytes = VB_IPC_CM_PRIVATE;
 	memset(m.private_data, 0x5a, sizeof(m.private_data));
@@ -171,6 +182,12 @@ static void ipc_cm__out_of_range(void **state)
 	REFUSES(sl, 16);
 	REFUSES(path_bits, 128);
 	REFUSES(rate, 64);
+	REFUSES(alternate.place, VB_IPC_CM_PLACES + 1);
+	REFUSES(alternate.sl, 16);
+	REFUSES(alternate.path_bits, 128);
+	REFUSES(alternate.rate, 64);
+	REFUSES(alternate.ack_timeout, 32);
+	REFUSES(alternate.flow_label, 0x100000);
 }
 
 int main(void)

@@ -23,7 +23,7 @@ static void fill(uint8_t mad[VB_MAD_BYTES], unsigned attr, uint8_t step)
 
 static void mad__put_and_get_agree(void **state)
 {
-	for (unsigned attr = CM_REQ; attr <= CM_SIDR_REP; attr++)
+	for (unsigned attr = CM_REQ; attr <= CM_LAST; attr++)
 		for (unsigned step = 1; step < 255; step += 2) {
 			uint8_t a[VB_MAD_BYTES], b[VB_MAD_BYTES + 1];
 			struct vb_cm_msg m, n;
@@ -113,12 +113,79 @@ static void mad__others_are_in_place(void **state)
 	assert_int_equal(body[96], 0xdd);
 }
 
+/* A REQ has the alternate path behind the primary one. In a LAP the rate stands
+ * behind the hop limit. */
+static void mad__alternate_paths_are_in_place(void **state)
+{
+	const struct vb_cm_path path = {
+		.local_lid = 0x1234,
+		.remote_lid = 0x5678,
+		.local_gid = { { 0xfe, 0x80, [15] = 1 } },
+		.remote_gid = { { 0xfe, 0x80, [15] = 2 } },
+		.flow_label = 0xabcde,
+		.rate = 0x2a,
+		.tclass = 0x77,
+		.hop_limit = 0x42,
+		.sl = 9,
+		.subnet_local = true,
+		.ack_timeout = 19,
+	};
+	struct vb_cm_msg m = { .attr = CM_REQ, .req = { .alternate = path } };
+	uint8_t mad[VB_MAD_BYTES];
+	const uint8_t *body = mad + VB_MAD_HDR_BYTES;
+
+	vb_cm_put(mad, &m);
+	assert_int_equal(vb_load_be(body + 96, 2), 0x1234);
+	assert_int_equal(vb_load_be(body + 98, 2), 0x5678);
+	assert_int_equal(body[115], 1);
+	assert_int_equal(body[131], 2);
+	assert_int_equal(vb_load_be(body + 132, 3), 0xabcde0);
+	assert_int_equal(body[135], 0x2a);
+	assert_int_equal(body[136], 0x77);
+	assert_int_equal(body[137], 0x42);
+	assert_int_equal(body[138], 9 << 4 | 8);
+	assert_int_equal(body[139], 19 << 3);
+
+	m = (struct vb_cm_msg){ .attr = CM_LAP,
+				.local_id = 0x01020304,
+				.remote_id = 0x05060708,
+				.lap = { .remote_qpn = 0x123456,
+					 .remote_timeout = 21,
+					 .alternate = path } };
+	vb_cm_put(mad, &m);
+	assert_int_equal(vb_load_be(mad + 16, 2), 0x19);
+	assert_int_equal(vb_load_be(body, 8), 0x0102030405060708);
+	assert_int_equal(vb_load_be(body + 12, 3), 0x123456);
+	assert_int_equal(body[15], 21 << 3);
+	assert_int_equal(vb_load_be(body + 20, 2), 0x1234);
+	assert_int_equal(vb_load_be(body + 22, 2), 0x5678);
+	assert_int_equal(body[39], 1);
+	assert_int_equal(body[55], 2);
+	assert_int_equal(vb_load_be(body + 56, 3), 0xabcde0);
+	assert_int_equal(body[59], 0x77);
+	assert_int_equal(body[60], 0x42);
+	assert_int_equal(body[61], 0x2a);
+	assert_int_equal(body[62], 9 << 4 | 8);
+	assert_int_equal(body[63], 19 << 3);
+
+	m = (struct vb_cm_msg){ .attr = CM_APR,
+				.apr = { .status = 2, .info_bytes = 3 } };
+	m.apr.info[0] = 0xcc;
+	m.private_data[0] = 0xdd;
+	vb_cm_put(mad, &m);
+	assert_int_equal(vb_load_be(mad + 16, 2), 0x1a);
+	assert_int_equal(body[8], 3);
+	assert_int_equal(body[9], 2);
+	assert_int_equal(body[12], 0xcc);
+	assert_int_equal(body[84], 0xdd);
+}
+
 static void mad__refuses(void **state)
 {
 	// clang-format off
 	static const struct { unsigned at; uint8_t value; } bad[] = {
 		{ 0, 2 }, { 1, 3 }, { 2, 1 }, { 3, 0x81 },
-		{ 17, CM_REQ - 1 }, { 17, CM_SIDR_REP + 1 }, { 16, 1 },
+		{ 17, CM_REQ - 1 }, { 17, CM_LAST + 1 }, { 16, 1 },
 	};
 	// clang-format on
 	uint8_t mad[VB_MAD_BYTES];
@@ -145,6 +212,7 @@ int main(void)
 		cmocka_unit_test(mad__put_and_get_agree),
 		cmocka_unit_test(mad__req_fields_are_in_place),
 		cmocka_unit_test(mad__others_are_in_place),
+		cmocka_unit_test(mad__alternate_paths_are_in_place),
 		cmocka_unit_test(mad__refuses),
 	};
 

@@ -211,6 +211,86 @@ static void header__of_another_class_or_version_is_refused(void **state)
 		mad[bytes[i]] ^= 4;
 	}
 	assert_true(vb_sa_hdr_get(mad, sizeof(mad), &h));
+	/* Only a table may be shorter than a MAD. */
+	mad[3] = SA_GET_TABLE_RESP;
+	assert_true(vb_sa_hdr_get(mad, 56, &h));
+	assert_false(vb_sa_hdr_get(mad, 55, &h));
+}
+
+/* --- services --- */
+
+static const struct vb_sa_service service = {
+	.id = 0xa0a1a2a3a4a5a6a7,
+	.gid = { { 0xfe, 0x80, [15] = 4 } },
+	.pkey = 0x8001,
+	.lease = 0x01020304,
+	.name = "verbena",
+};
+
+static void service__is_in_place(void **state)
+{
+	const struct vb_sa_hdr h = { .method = SA_GET_TABLE,
+				     .attr_id = SA_SERVICE,
+				     .mask = SA_SERVICE_NAME };
+	uint8_t mad[VB_MAD_BYTES];
+	const uint8_t *record = mad + 56;
+	struct vb_sa_service s;
+	struct vb_sa_hdr got;
+
+	vb_sa_service_put(mad, &h, &service);
+	assert_int_equal(mad[3], 0x12);
+	assert_int_equal(vb_load_be(mad + 16, 2), 0x31);
+	assert_int_equal(vb_load_be(mad + 48, 8), 0x40);
+	assert_int_equal(vb_load_be(record, 8), 0xa0a1a2a3a4a5a6a7);
+	assert_int_equal(record[8], 0xfe);
+	assert_int_equal(record[23], 4);
+	assert_int_equal(vb_load_be(record + 24, 2), 0x8001);
+	assert_int_equal(vb_load_be(record + 28, 4), 0x01020304);
+	assert_string_equal((const char *)record + 48, "verbena");
+	assert_true(vb_sa_hdr_get(mad, sizeof(mad), &got));
+	assert_int_equal(vb_sa_service_count(&got, sizeof(mad)), 1);
+	assert_true(vb_sa_service_get(mad, &got, 0, &s));
+	assert_memory_equal(&s, &service, sizeof(s));
+}
+
+/* Answers with several records, whose distance they say. */
+static void service__tables(void **state)
+{
+	static const struct {
+		size_t len;
+		uint16_t method, offset;
+		unsigned count;
+	} rows[] = {
+		{ 56 + 3 * 176, 0x92, 22, 3 },
+		{ 56 + 3 * 176 - 1, 0x92, 22, 2 },
+		{ 56 + 3 * 176, 0x92, 0, 3 },
+		{ 56 + 3 * 184, 0x92, 23, 3 },
+		{ 56 + 3 * 176, 0x92, 21, 0 },
+		{ 56 + 3 * 176, 0x92, 0xffff, 1 },
+		{ 56 + 175, 0x92, 22, 0 },
+		{ 56, 0x92, 22, 0 },
+		{ 256, 0x81, 0, 1 },
+		{ 56 + 3 * 176, 0x81, 22, 1 },
+	};
+	uint8_t mad[1024] = { 0 };
+	struct vb_sa_service s;
+
+	for (unsigned i = 0; i < VB_COUNT(rows); i++) {
+		const struct vb_sa_hdr h = {
+			.method = (uint8_t)rows[i].method,
+			.attr_offset = rows[i].offset,
+		};
+
+		assert_int_equal(vb_sa_service_count(&h, rows[i].len),
+				 rows[i].count);
+	}
+	/* A GID of no port is refused. */
+	assert_false(vb_sa_service_get(mad, &(struct vb_sa_hdr){ 0 }, 0, &s));
+	mad[56 + 8] = 0xff;
+	assert_false(vb_sa_service_get(mad, &(struct vb_sa_hdr){ 0 }, 0, &s));
+	mad[56 + 184 + 8] = 0xfe;
+	assert_true(vb_sa_service_get(
+		mad, &(struct vb_sa_hdr){ .attr_offset = 23 }, 1, &s));
 }
 
 int main(void)
@@ -222,6 +302,8 @@ int main(void)
 		cmocka_unit_test(group__that_is_none_is_refused),
 		cmocka_unit_test(
 			header__of_another_class_or_version_is_refused),
+		cmocka_unit_test(service__is_in_place),
+		cmocka_unit_test(service__tables),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

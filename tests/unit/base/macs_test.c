@@ -7,7 +7,7 @@
 #include <cmocka.h>
 
 #include "base/bytes.h"
-#include "ipoib/mac.h"
+#include "base/macs.h"
 
 static struct bed {
 	struct vb_macs *t;
@@ -50,37 +50,36 @@ static void make_mac(uint8_t mac[6], unsigned i)
 	vb_store_be(mac, 0x020000000000 | i, 6);
 }
 
-static void learn(unsigned i, uint32_t qpn)
+static void learn(unsigned i, unsigned at)
 {
-	const struct vb_mac_port at = { .qpn = qpn, .lid = 5 };
 	uint8_t mac[6];
 
 	make_mac(mac, i);
-	vb_macs_learn(b.t, mac, &at, b.now);
+	vb_macs_learn(b.t, mac, at, b.now);
 }
 
-/* Returns the queue pair of the address, 0: unknown. */
-static uint32_t qpn_of(unsigned i)
+/* Returns where the address is, 0: unknown. */
+static uint64_t place_of(unsigned i)
 {
 	const struct vb_mac *m;
 	uint8_t mac[6];
 
 	make_mac(mac, i);
 	m = vb_macs_find(b.t, mac, b.now);
-	return m ? m->at.qpn : 0;
+	return m ? m->at : 0;
 }
 
 static void mac__is_learned_and_moves(void **state)
 {
-	assert_int_equal(qpn_of(1), 0);
+	assert_int_equal(place_of(1), 0);
 	learn(1, 0x48);
 	learn(2, 0x49);
 	learn(1, 0x48);
-	assert_int_equal(qpn_of(1), 0x48);
-	assert_int_equal(qpn_of(2), 0x49);
+	assert_int_equal(place_of(1), 0x48);
+	assert_int_equal(place_of(2), 0x49);
 	assert_int_equal(b.prepared, 2);
 	learn(1, 0x50);
-	assert_int_equal(qpn_of(1), 0x50);
+	assert_int_equal(place_of(1), 0x50);
 	assert_int_equal(b.released, 1);
 }
 
@@ -88,25 +87,24 @@ static void mac__is_forgotten_with_time(void **state)
 {
 	learn(1, 0x48);
 	b.now += VB_MAC_AGE - VB_SEC;
-	assert_int_equal(qpn_of(1), 0x48);
+	assert_int_equal(place_of(1), 0x48);
 	learn(1, 0x48);
 	b.now += VB_MAC_AGE - VB_SEC;
-	assert_int_equal(qpn_of(1), 0x48);
+	assert_int_equal(place_of(1), 0x48);
 	b.now += VB_SEC;
-	assert_int_equal(qpn_of(1), 0);
+	assert_int_equal(place_of(1), 0);
 	learn(1, 0x48);
-	assert_int_equal(qpn_of(1), 0x48);
+	assert_int_equal(place_of(1), 0x48);
 	assert_int_equal(b.prepared, 1);
 	vb_macs_forget(b.t);
-	assert_int_equal(qpn_of(1), 0);
+	assert_int_equal(place_of(1), 0);
 }
 
 static void mac__of_a_group_is_not_learned(void **state)
 {
 	static const uint8_t all[6] = { 0xff, 0xff, 0xff, 0xff, 0xff, 0xff };
-	const struct vb_mac_port at = { .qpn = 1, .lid = 5 };
 
-	vb_macs_learn(b.t, all, &at, b.now);
+	vb_macs_learn(b.t, all, 1, b.now);
 	assert_null(vb_macs_find(b.t, all, b.now));
 }
 
@@ -114,13 +112,13 @@ static void mac__that_gives_no_handle_is_unknown(void **state)
 {
 	b.unfit = true;
 	learn(1, 0x48);
-	assert_int_equal(qpn_of(1), 0);
+	assert_int_equal(place_of(1), 0);
 	b.unfit = false;
 	learn(1, 0x48);
-	assert_int_equal(qpn_of(1), 0x48);
+	assert_int_equal(place_of(1), 0x48);
 	b.unfit = true;
 	learn(1, 0x49);
-	assert_int_equal(qpn_of(1), 0);
+	assert_int_equal(place_of(1), 0);
 }
 
 static void table__is_bounded(void **state)
@@ -132,11 +130,53 @@ static void table__is_bounded(void **state)
 		learn(i, i + 1);
 	}
 	for (unsigned i = 0; i < 20 * VB_MACS; i++)
-		known += qpn_of(i) != 0;
+		known += place_of(i) != 0;
 	assert_in_range(known, VB_MACS / 2, VB_MACS);
 	assert_int_equal(b.prepared - b.released, known);
 	/* the last one is there */
-	assert_int_equal(qpn_of(20 * VB_MACS - 1), 20 * VB_MACS);
+	assert_int_equal(place_of(20 * VB_MACS - 1), 20 * VB_MACS);
+}
+
+static void count_mac(void *arg, const struct vb_mac *m)
+{
+	unsigned *count = arg;
+
+	*count += 1;
+}
+
+static void macs__of_one_place_are_forgotten(void **state)
+{
+	unsigned known = 0;
+
+	learn(1, 7);
+	learn(2, 7);
+	learn(3, 8);
+	vb_macs_each(b.t, b.now, count_mac, &known);
+	assert_int_equal(known, 3);
+	vb_macs_forget_at(b.t, 7);
+	assert_int_equal(place_of(1), 0);
+	assert_int_equal(place_of(2), 0);
+	assert_int_equal(place_of(3), 8);
+	known = 0;
+	vb_macs_each(b.t, b.now, count_mac, &known);
+	assert_int_equal(known, 1);
+	known = 0;
+	vb_macs_each(b.t, b.now + VB_MAC_AGE, count_mac, &known);
+	assert_int_equal(known, 0);
+}
+
+/* A table whose addresses need no handle, as a bridge's do. */
+static void macs__need_no_handle(void **state)
+{
+	static const uint8_t mac[6] = { 2, 0, 0, 0, 0, 9 };
+	struct vb_macs *t = vb_macs_create(NULL, NULL, 1);
+
+	assert_non_null(t);
+	vb_macs_learn(t, mac, 3, b.now);
+	assert_int_equal(vb_macs_find(t, mac, b.now)->at, 3);
+	vb_macs_learn(t, mac, 4, b.now);
+	assert_int_equal(vb_macs_find(t, mac, b.now)->at, 4);
+	vb_macs_destroy(t);
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, make_bed, end_bed)
@@ -149,6 +189,8 @@ int main(void)
 		TEST(mac__of_a_group_is_not_learned),
 		TEST(mac__that_gives_no_handle_is_unknown),
 		TEST(table__is_bounded),
+		TEST(macs__of_one_place_are_forgotten),
+		TEST(macs__need_no_handle),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

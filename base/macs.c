@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Learns and forgets where Ethernet addresses are. */
-#include "ipoib/mac.h"
+#include "base/macs.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -18,16 +18,16 @@ struct vb_macs {
 	struct vb_mac sets[SETS][WAYS];
 };
 
-static struct vb_mac *set_of(const struct vb_macs *t, const uint8_t mac[6])
+static struct vb_mac *places_of(const struct vb_macs *t, const uint8_t mac[6])
 {
 	uint64_t h = vb_hash(t->seed, vb_load_be(mac, 6));
 
 	return (struct vb_mac *)t->sets[h % SETS];
 }
 
-static struct vb_mac *find_mac(const struct vb_macs *t, const uint8_t mac[6])
+static struct vb_mac *known_mac(const struct vb_macs *t, const uint8_t mac[6])
 {
-	struct vb_mac *set = set_of(t, mac);
+	struct vb_mac *set = places_of(t, mac);
 
 	for (unsigned i = 0; i < WAYS; i++)
 		if (set[i].seen && memcmp(set[i].mac, mac, 6) == 0)
@@ -37,7 +37,7 @@ static struct vb_mac *find_mac(const struct vb_macs *t, const uint8_t mac[6])
 
 static void free_mac(struct vb_macs *t, struct vb_mac *m)
 {
-	if (m->seen)
+	if (m->seen && t->ops.release)
 		t->ops.release(t->arg, m);
 	*m = (struct vb_mac){ .seen = 0 };
 }
@@ -45,7 +45,7 @@ static void free_mac(struct vb_macs *t, struct vb_mac *m)
 /* Returns a free place, or that of the address seen longest ago. */
 static struct vb_mac *make_place(struct vb_macs *t, const uint8_t mac[6])
 {
-	struct vb_mac *set = set_of(t, mac), *oldest = set;
+	struct vb_mac *set = places_of(t, mac), *oldest = set;
 
 	for (unsigned i = 1; i < WAYS; i++)
 		if (set[i].seen < oldest->seen)
@@ -54,20 +54,15 @@ static struct vb_mac *make_place(struct vb_macs *t, const uint8_t mac[6])
 	return oldest;
 }
 
-static bool same_port(const struct vb_mac_port *a, const struct vb_mac_port *b)
+/* The address of a group is not learned: it is in no one place. */
+void vb_macs_learn(struct vb_macs *t, const uint8_t mac[6], uint64_t at,
+		   vb_time now)
 {
-	return a->qpn == b->qpn && a->lid == b->lid && a->sl == b->sl;
-}
-
-/* The address of a group is not learned: no queue pair has it. */
-void vb_macs_learn(struct vb_macs *t, const uint8_t mac[6],
-		   const struct vb_mac_port *at, vb_time now)
-{
-	struct vb_mac *m = find_mac(t, mac);
+	struct vb_mac *m = known_mac(t, mac);
 
 	if (mac[0] & 1)
 		return;
-	if (m && same_port(&m->at, at)) {
+	if (m && m->at == at) {
 		m->seen = now;
 		return;
 	}
@@ -76,24 +71,46 @@ void vb_macs_learn(struct vb_macs *t, const uint8_t mac[6],
 	else
 		m = make_place(t, mac);
 	memcpy(m->mac, mac, 6);
-	m->at = *at;
-	if (t->ops.prepare(t->arg, m))
+	m->at = at;
+	if (!t->ops.prepare || t->ops.prepare(t->arg, m))
 		m->seen = now;
 }
 
 const struct vb_mac *vb_macs_find(const struct vb_macs *t, const uint8_t mac[6],
 				  vb_time now)
 {
-	const struct vb_mac *m = find_mac(t, mac);
+	const struct vb_mac *m = known_mac(t, mac);
 
 	return m && m->seen + VB_MAC_AGE > now ? m : NULL;
 }
 
+static struct vb_mac *mac_at(const struct vb_macs *t, unsigned place)
+{
+	return (struct vb_mac *)&t->sets[place / WAYS][place % WAYS];
+}
+
 void vb_macs_forget(struct vb_macs *t)
 {
-	for (unsigned s = 0; s < SETS; s++)
-		for (unsigned i = 0; i < WAYS; i++)
-			free_mac(t, &t->sets[s][i]);
+	for (unsigned i = 0; i < VB_MACS; i++)
+		free_mac(t, mac_at(t, i));
+}
+
+void vb_macs_forget_at(struct vb_macs *t, uint64_t at)
+{
+	for (unsigned i = 0; i < VB_MACS; i++)
+		if (mac_at(t, i)->at == at)
+			free_mac(t, mac_at(t, i));
+}
+
+void vb_macs_each(const struct vb_macs *t, vb_time now,
+		  void (*each)(void *arg, const struct vb_mac *m), void *arg)
+{
+	for (unsigned i = 0; i < VB_MACS; i++) {
+		const struct vb_mac *m = mac_at(t, i);
+
+		if (m->seen && m->seen + VB_MAC_AGE > now)
+			each(arg, m);
+	}
 }
 
 struct vb_macs *vb_macs_create(const struct vb_mac_ops *ops, void *arg,
@@ -103,7 +120,8 @@ struct vb_macs *vb_macs_create(const struct vb_mac_ops *ops, void *arg,
 
 	if (!t)
 		return NULL;
-	t->ops = *ops;
+	if (ops)
+		t->ops = *ops;
 	t->arg = arg;
 	t->seed = seed;
 	return t;

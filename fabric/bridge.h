@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The Ethernet ports of a switch: a bridge between them (IEEE 802.1D), without
+ * I/O, in a time of the caller's. It shares only the box with the InfiniBand
+ * ports: no frame passes from one kind to the other.
+ *
+ * - It learns from which port each source address comes (base/macs.h), and
+ *   sends a frame to the port of its destination. A frame to a group, or to an
+ *   address that is not known, leaves by all other ports that are up
+ * - It changes no byte of a frame, so VLAN tags pass. All VLANs share what is
+ *   learned
+ * - A frame to one of the addresses that end at a bridge (01-80-C2-00-00-00 to
+ *   -0F: spanning tree, pause, LLDP) is not forwarded. It runs no spanning
+ *   tree itself
+ * - Frames wait for a port that takes none, VB_BRIDGE_QUEUE of them at most;
+ *   more are dropped, as Ethernet does
+ */
+#ifndef FABRIC_BRIDGE_H
+#define FABRIC_BRIDGE_H
+
+#include "base/macs.h"
+
+/* the most Ethernet ports of a switch */
+#define VB_BRIDGE_PORTS 32
+/* the most frames, and bytes, that wait for a port */
+#define VB_BRIDGE_QUEUE 256
+#define VB_BRIDGE_BYTES (1u << 20)
+/* the shortest frame, its addresses and type, and the longest one: 9216 bytes
+ * behind a header with two VLAN tags */
+#define VB_BRIDGE_LEAST 14
+#define VB_BRIDGE_MOST	(9216 + 14 + 8)
+
+struct vb_bridge_counters {
+	uint64_t rcv_frames, rcv_bytes, xmit_frames, xmit_bytes;
+	uint64_t flooded;  /* received frames that left by all other ports */
+	uint64_t filtered; /* received frames that needed no other port */
+	uint64_t errors;   /* received frames of a wrong length or source */
+	uint64_t discards; /* frames for which the port had no room */
+};
+
+struct vb_bridge_ops {
+	/* Send a frame by @port. 0; -EAGAIN: the port takes none now, and the
+	 * caller calls vb_bridge_ready() when it does; another -errno: the
+	 * frame is lost. It must not call the bridge. */
+	int (*send)(void *arg, unsigned port, const uint8_t *frame, size_t len);
+};
+
+struct vb_bridge;
+
+/* Make a bridge whose ports, 1 to @ports, are down. @ports is VB_BRIDGE_PORTS
+ * at most; @seed: as vb_macs_create(). NULL: no memory. */
+struct vb_bridge *vb_bridge_create(const struct vb_bridge_ops *ops, void *arg,
+				   unsigned ports, uint64_t seed);
+void vb_bridge_destroy(struct vb_bridge *b);
+
+/* A cable is at @port, or no longer. What is known and waits there is forgotten
+ * when it is pulled. */
+void vb_bridge_set_up(struct vb_bridge *b, unsigned port, bool up);
+bool vb_bridge_is_up(const struct vb_bridge *b, unsigned port);
+/* Take a frame of @len bytes, addresses to payload, that has come to @port. */
+void vb_bridge_take(struct vb_bridge *b, unsigned port, const uint8_t *frame,
+		    size_t len, vb_time now);
+/* @port takes frames again: send those that wait. True: some still wait. */
+bool vb_bridge_ready(struct vb_bridge *b, unsigned port);
+/* Returns how many frames wait for @port. */
+unsigned vb_bridge_waiting(const struct vb_bridge *b, unsigned port);
+
+const struct vb_bridge_counters *vb_bridge_counters(const struct vb_bridge *b,
+						    unsigned port);
+/* The addresses that are known; each one's @at is its port. */
+const struct vb_macs *vb_bridge_macs(const struct vb_bridge *b);
+
+#endif
