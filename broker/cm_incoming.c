@@ -121,10 +121,11 @@ static void describe_reply(struct vb_ipc_cm *m, const struct vb_cm_msg *msg)
 static struct vb_cm_id *listener_at(struct vb_host_cm *cm, uint64_t service,
 				    const struct vb_gid *address, bool plain)
 {
-	struct vb_cm_port *p =
-		vb_cm_ports_find(&cm->ports, (uint16_t)(service >> 16),
-				 (uint16_t)service, address, plain);
+	uint16_t space, number;
+	struct vb_cm_port *p = NULL;
 
+	if (vb_ipc_cm_service_split(service, &space, &number))
+		p = vb_cm_ports_find(&cm->ports, space, number, address, plain);
 	return p ? VB_CONTAINER_OF(p, struct vb_cm_id, port) : NULL;
 }
 
@@ -177,10 +178,8 @@ static struct vb_cm_id *find_listener(struct vb_host_cm *cm,
 	struct vb_cm_id *l;
 
 	*reason = CM_REJ_INVALID_SERVICE_ID;
-	if (service >> 32)
-		return NULL;
 	l = listener_at(cm, service, to, true);
-	if (l)
+	if (l || service >> 32)
 		return l;
 	if (!vb_cm_header_get(m->private_data, header)) {
 		*reason = CM_REJ_CONSUMER;

@@ -229,7 +229,7 @@ int vb_cm_on_path(struct vb_cm_client *c, const struct vb_ipc_cm *m)
 	if (!id || id->route)
 		return -EPROTO;
 	memset(&want, 0, sizeof(want));
-	want.service_id = (uint64_t)m->space << 16 | m->dst_port;
+	want.service_id = vb_ipc_cm_service(m->space, m->dst_port);
 	want.dgid = m->dst;
 	want.sgid = m->src;
 	if (m->flags & IPC_CM_QOS_CLASS)

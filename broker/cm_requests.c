@@ -127,7 +127,7 @@ static uint64_t service_of(const struct vb_cm_id *id, const struct vb_ipc_cm *m)
 {
 	uint16_t space = m->flags & IPC_CM_PLAIN ? m->space : id->port.space;
 
-	return (uint64_t)space << 16 | m->dst_port;
+	return vb_ipc_cm_service(space, m->dst_port);
 }
 
 /* Returns the P_Key of the connection; RoCEv2 has only one. */

@@ -25,9 +25,10 @@ struct sa_group {
 	unsigned place;
 	bool joined; /* the administrator has answered, and @record is valid */
 	uint64_t mask;
-	/* The new group shall be like IPoIB's broadcast group, and the
-	 * administrator has not yet answered about that group. */
-	bool needs_model;
+	/* The group shall be like IPoIB's broadcast group, which is looked up
+	 * before each join: another subnet manager may have made that
+	 * otherwise. */
+	bool has_model;
 	/* what was asked for, and what the group has */
 	struct vb_sa_mcmember want, record;
 	struct vb_sa_request request;
@@ -169,8 +170,9 @@ static void take_membership(struct vb_sa_request *r, int error,
 			    const uint8_t *mad, size_t len)
 {
 	struct sa_group *g = VB_CONTAINER_OF(r, struct sa_group, request);
-	const uint16_t before = g->joined ? g->record.mlid : 0;
+	const bool again = g->joined;
 	struct vb_sa_mcmember record;
+	bool same;
 
 	if (error == 0 &&
 	    (!vb_sa_mcmember_get(mad, &record) || !is_the_group(g, &record)))
@@ -179,12 +181,12 @@ static void take_membership(struct vb_sa_request *r, int error,
 		fail_group(g, error);
 		return;
 	}
+	same = again && g->record.mlid == record.mlid &&
+	       g->record.qkey == record.qkey;
 	g->record = record;
 	g->joined = true;
-	if (!before)
-		tell_members(g, 0);
-	else if (before != record.mlid)
-		tell_members(g, -ENETRESET);
+	if (!same)
+		tell_members(g, again ? -ENETRESET : 0);
 	name_group(g);
 }
 
@@ -212,7 +214,6 @@ static void take_model(struct vb_sa_request *r, int error, const uint8_t *mad,
 		fail_group(g, error);
 		return;
 	}
-	g->needs_model = false;
 	m.mgid = g->want.mgid;
 	m.port_gid = g->want.port_gid;
 	m.pkey = g->want.pkey;
@@ -253,7 +254,7 @@ static void ask_membership(struct sa_group *g, uint32_t timeout_ms, vb_time now)
 	vb_sa_cancel(&g->request);
 	g->timeout_ms = timeout_ms;
 	g->asked_at = now;
-	if (g->needs_model)
+	if (g->has_model)
 		ask_for_model(g, timeout_ms, now);
 	else
 		send_join(g, timeout_ms, now);
@@ -271,7 +272,7 @@ static struct sa_group *make_group(struct vb_sa_groups *all, unsigned place,
 	g->place = place;
 	g->want = *want;
 	g->mask = mask;
-	g->needs_model = !(mask & SA_MC_QKEY);
+	g->has_model = !(mask & SA_MC_QKEY);
 	g->next = all->list;
 	all->list = g;
 	return g;

@@ -15,7 +15,7 @@ struct vb_sa_groups;
 /* Tells @owner that it has joined the group that it has named @asked: @error 0,
  * and @m is the group's record. A negative @error: it has not, or is no member
  * any more, since the port could not join again; -ENETRESET: the group of an
- * owner that had joined has another multicast LID now. An owner that asked for
+ * owner that had joined has another multicast LID or Q_Key now. An owner that asked for
  * any group, by GID zero, calls the group @m->mgid from then on. */
 typedef void (*vb_sa_joined)(void *arg, void *owner, const struct vb_gid *asked,
 			     int error, const struct vb_sa_mcmember *m);

@@ -83,6 +83,7 @@ static const struct vb_cli_option ipoib_options[] = {
 	{ "device", 'd', true, "ib[:NODE]", "the fabric's adapter" },
 	{ "name", 'n', false, "NAME", "the interface's name (ib0)" },
 	{ "pkey", 'p', false, "PKEY", "the partition (0xffff); with another one the interface is NAME.PKEY" },
+	{ "mode", 'M', false, "datagram|connected", "connected: packets of up to 65520 bytes, by reliable connections (datagram)" },
 	{ "daemon", 'b', false, NULL, "run in the background" },
 	{ 0 },
 };

@@ -16,8 +16,6 @@
 #include "engine/fabric_places.h"
 
 #define PROGRAM "verbena-ipoib"
-/* the program's name, words of options, and NULL */
-#define WORDS 20
 
 /* Where the program is, relative to this command's directory. */
 static const char *const ipoib_places[] = {
@@ -33,8 +31,12 @@ static const struct {
 } passed_on[] = {
 	{ "ethernet", 'w' }, { "gateway", 's' }, { "name", 'n' },
 	{ "pkey", 'p' },     { "port", 'o' },	 { "mtu", 'm' },
-	{ "router", 'r' },   { "router", 'R' },
+	{ "router", 'r' },   { "router", 'R' },	 { "mode", 'M' },
 };
+
+/* the program's name, --plug and its value, --daemon, the options with values,
+ * and NULL */
+#define WORDS (5 + 2 * VB_COUNT(passed_on))
 
 struct ipoib_wish {
 	const char *command; /* "ipoib" or another */
@@ -164,8 +166,10 @@ static const struct {
 };
 
 /* Says which value of an option is wrong. 0 if all are right. */
-static int ipoib_check(struct ipoib_wish *w, const char *devices)
+static int ipoib_check_values(struct ipoib_wish *w)
 {
+	const char *mode = *wish_value(w, 'M');
+
 	for (unsigned i = 0; i < VB_COUNT(numbers); i++) {
 		const char *text = *wish_value(w, numbers[i].key);
 
@@ -174,6 +178,21 @@ static int ipoib_check(struct ipoib_wish *w, const char *devices)
 						   numbers[i].option, text,
 						   numbers[i].expected);
 	}
+	if (mode && strcmp(mode, "datagram") != 0 &&
+	    strcmp(mode, "connected") != 0)
+		return vb_cli_refuse_value(w->command, "mode", mode,
+					   "datagram or connected");
+	return 0;
+}
+
+/* Says what is wrong with the values of options, or missing. 0 if nothing is.
+ */
+static int ipoib_check(struct ipoib_wish *w, const char *devices)
+{
+	int rc = ipoib_check_values(w);
+
+	if (rc)
+		return rc;
 	if (is_command(w, "gateway") && !is_named_place(*wish_value(w, 's')))
 		return vb_cli_refuse(w->command,
 				     "give the switch, --switch ib:SWITCH");

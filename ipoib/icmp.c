@@ -12,6 +12,7 @@
 #define MORE	    0x2000
 #define OFFSET_MASK 0x1fff
 #define HOPS	    64
+#define CLASS_D	    224 /* the first byte of the first group's address */
 /* bytes of a packet behind its header that an error quotes (RFC 792) */
 #define QUOTED 8
 /* the most bytes of an error about IPv4 (RFC 1812, 4.3.2.3) */
@@ -112,12 +113,14 @@ void vb_ip_cut(uint8_t *packet, size_t len, unsigned mtu,
 
 /* --- messages --- */
 
-/* Is the IPv4 packet one that no error is sent about (RFC 1122, 3.2.2)? */
+/* Is the IPv4 packet one that no error is sent about (RFC 1122, 3.2.2)? Of ICMP
+ * only echoes get one. */
 static bool is_silent_v4(const uint8_t *p, size_t len)
 {
 	size_t head = head_bytes(p);
 
-	if (vb_load_be(p + 6, 2) & OFFSET_MASK)
+	if (vb_load_be(p + 6, 2) & OFFSET_MASK || p[16] >= CLASS_D ||
+	    p[12] == 0 || p[12] >= CLASS_D)
 		return true;
 	return p[9] == PROTO_ICMP &&
 	       (len <= head || (p[head] != ICMP_ECHO && p[head] != 0));
@@ -147,6 +150,16 @@ static size_t too_big_v4(uint8_t *m, const struct vb_gid *from,
 	return IPV4_BYTES + QUOTED + quoted;
 }
 
+/* The same for IPv6 (RFC 4443, 2.4). An error is recognized in a packet without
+ * extension headers. */
+static bool is_silent_v6(const uint8_t *p, size_t len)
+{
+	return p[8] == 0xff || p[24] == 0xff ||
+	       (p[6] == PROTO_ICMPV6 &&
+		(len <= IPV6_BYTES ||
+		 p[IPV6_BYTES] < ICMPV6_FIRST_INFORMATION));
+}
+
 static size_t too_big_v6(uint8_t *m, const struct vb_gid *from,
 			 const uint8_t *packet, size_t len, unsigned mtu)
 {
@@ -155,9 +168,7 @@ static size_t too_big_v6(uint8_t *m, const struct vb_gid *from,
 	struct vb_gid to;
 	uint32_t sum;
 
-	if (packet[6] == PROTO_ICMPV6 &&
-	    (len <= IPV6_BYTES ||
-	     packet[IPV6_BYTES] < ICMPV6_FIRST_INFORMATION))
+	if (is_silent_v6(packet, len))
 		return 0;
 	memset(m, 0, IPV6_BYTES + QUOTED);
 	m[0] = 0x60;

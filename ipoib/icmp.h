@@ -26,8 +26,9 @@ void vb_ip_cut(uint8_t *packet, size_t len, unsigned mtu,
 	       void *arg);
 
 /* Write the ICMP message of @from to the sender of @packet, of @len bytes, that
- * it is longer than @mtu. Returns its length; 0: none may be sent, because the
- * packet is an error itself, a later fragment, or was for a group. */
+ * it is longer than @mtu. vb_ip_get() has checked the packet. Returns its
+ * length; 0: none may be sent, because the packet is an error itself, a later
+ * fragment, or was for a group or from none of the hosts. */
 size_t vb_icmp_too_big(uint8_t message[VB_ICMP_MOST], const struct vb_gid *from,
 		       const uint8_t *packet, size_t len, unsigned mtu);
 

@@ -8,6 +8,7 @@
 
 #include "base/bytes.h"
 #include "base/log.h"
+#include "ipoib/icmp.h"
 
 /* --- from the host --- */
 
@@ -34,6 +35,8 @@ static void send_to_groups(struct iface *f, const struct vb_ip *ip,
 	struct vb_gid all = vb_ip_broadcast();
 	struct vb_gid mgid = vb_ip_mgid(&ip->dst, f->pkey);
 
+	if (len > f->longest)
+		return;
 	if (vb_ip_nets_broadcast(&f->tun.nets, &ip->dst))
 		mgid = vb_ip_mgid(&all, f->pkey);
 	else if (stays_here(&ip->dst))
@@ -43,6 +46,39 @@ static void send_to_groups(struct iface *f, const struct vb_ip *ip,
 	vb_groups_send(f->groups, &mgid, frame, len, f->now);
 }
 
+/* Tell the host that sent the packet in @frame to send at most @most bytes,
+ * which count the header, as a frame. The message comes from the destination of
+ * the packet, since a host drops what seems to come from itself. */
+static void tell_too_long(struct iface *f, const uint8_t *frame, size_t len,
+			  unsigned most)
+{
+	const uint8_t *packet = frame + VB_IPOIB_HEADER;
+	uint8_t message[VB_ICMP_MOST];
+	struct vb_ip ip;
+	size_t n;
+
+	len -= VB_IPOIB_HEADER;
+	if (!vb_ip_get(packet, len, &ip))
+		return;
+	n = vb_icmp_too_big(message, &ip.dst, packet, len,
+			    most - VB_IPOIB_HEADER);
+	if (n)
+		iface_to_host(f, message, n);
+}
+
+void iface_send_to(struct iface *f, const struct vb_ipoib_hw *hw,
+		   struct ibv_ah *ah, const void *frame, size_t len)
+{
+	unsigned most;
+	enum vb_conn_way way = ipoib_cm_send(&f->cm, hw, frame, len, f->longest,
+					     f->now, &most);
+
+	if (way == CONN_DATAGRAM)
+		ipoib_port_send(&f->port, ah, hw->qpn, frame, len);
+	else if (way == CONN_TOO_LONG)
+		tell_too_long(f, frame, len, most);
+}
+
 /* Send an IP packet, before which @frame has room for the header. The kernel's
  * own neighbour discovery is not for the fabric: it knows no link-layer
  * addresses here. */
@@ -50,7 +86,7 @@ static void send_packet(struct iface *f, uint8_t *frame, size_t len)
 {
 	struct vb_ip ip;
 
-	if (!f->groups || len > f->longest ||
+	if (!f->groups ||
 	    !vb_ip_get(frame + VB_IPOIB_HEADER, len - VB_IPOIB_HEADER, &ip) ||
 	    ip.kind == IP_SOLICIT || ip.kind == IP_ADVERTISE)
 		return;
@@ -63,21 +99,24 @@ static void send_packet(struct iface *f, uint8_t *frame, size_t len)
 			     frame, len, f->now);
 }
 
-/* Sends on what the kernel has sent to the interface. A frame that is longer
- * than the group's MTU is dropped: the kernel sends such a frame only if
- * somebody has given the interface a larger MTU than the group's. */
+bool iface_has_room(const struct iface *f)
+{
+	return ipoib_port_has_room(&f->port) &&
+	       ipoib_cm_has_room(&f->cm, f->now);
+}
+
+/* Sends on what the kernel has sent to the interface. The kind's send() looks
+ * whether a frame is too long: an MTU that somebody has set may be larger than
+ * the group's, and so is that of connected mode. */
 void iface_from_tun(struct iface *f)
 {
-	static uint8_t frame[IFACE_LONGEST];
-
-	for (unsigned i = 0; i < IFACE_BATCH && ipoib_port_has_room(&f->port);
-	     i++) {
-		ssize_t n = read(f->tun.fd, frame + VB_IPOIB_HEADER,
-				 sizeof(frame) - VB_IPOIB_HEADER);
+	for (unsigned i = 0; i < IFACE_BATCH && iface_has_room(f); i++) {
+		ssize_t n = read(f->tun.fd, f->frame + VB_IPOIB_HEADER,
+				 sizeof(f->frame) - VB_IPOIB_HEADER);
 
 		if (n <= 0)
 			break;
-		f->kind->send(f, frame, (size_t)n + VB_IPOIB_HEADER);
+		f->kind->send(f, f->frame, (size_t)n + VB_IPOIB_HEADER);
 	}
 	ipoib_port_flush(&f->port);
 }
@@ -91,8 +130,9 @@ void iface_to_host(struct iface *f, const uint8_t *packet, size_t len)
 		vb_log(LOG_DEBUG, "%s: the interface is down", f->tun.name);
 }
 
-static void take_ip(struct iface *f, const struct ibv_wc *wc,
-		    const uint8_t *packet, size_t len)
+/* @qpn: the queue pair from which the sender's datagrams come. */
+static void take_ip(struct iface *f, uint32_t qpn, const uint8_t *packet,
+		    size_t len)
 {
 	struct vb_ip ip;
 
@@ -102,17 +142,23 @@ static void take_ip(struct iface *f, const struct ibv_wc *wc,
 		iface_take_nd(f, &ip);
 		return;
 	}
-	vb_nbrs_heard(f->nbrs, &ip.src, wc->src_qp, f->now);
+	vb_nbrs_heard(f->nbrs, &ip.src, qpn, f->now);
 	iface_to_host(f, packet, len);
+}
+
+static void take_typed(struct iface *f, uint32_t qpn, unsigned type,
+		       const uint8_t *packet, size_t len)
+{
+	if (type == IPOIB_ARP)
+		iface_take_arp(f, packet, len);
+	else if (type == IPOIB_IPV4 || type == IPOIB_IPV6)
+		take_ip(f, qpn, packet, len);
 }
 
 static void take_packet_of(struct iface *f, const struct ibv_wc *wc,
 			   unsigned type, const uint8_t *packet, size_t len)
 {
-	if (type == IPOIB_ARP)
-		iface_take_arp(f, packet, len);
-	else if (type == IPOIB_IPV4 || type == IPOIB_IPV6)
-		take_ip(f, wc, packet, len);
+	take_typed(f, wc->src_qp, type, packet, len);
 }
 
 /* Has this interface sent the packet itself? A group's packets come back to
@@ -122,8 +168,20 @@ static bool is_own(const struct iface *f, const struct ibv_wc *wc)
 	return wc->src_qp == f->port.qp->qp_num && wc->slid == f->port.lid;
 }
 
-static void take_frame(void *arg, const struct ibv_wc *wc, const uint8_t *frame,
-		       size_t len)
+/* Only IPoIB has connections. */
+static void take_connected(void *arg, uint32_t qpn, const uint8_t *frame,
+			   size_t len)
+{
+	unsigned type = vb_ipoib_header_get(frame, len);
+	struct iface *f = arg;
+
+	if (len >= VB_IPOIB_HEADER && f->groups)
+		take_typed(f, qpn, type, frame + VB_IPOIB_HEADER,
+			   len - VB_IPOIB_HEADER);
+}
+
+static void take_datagram(void *arg, const struct ibv_wc *wc,
+			  const uint8_t *frame, size_t len)
 {
 	unsigned type = vb_ipoib_header_get(frame, len);
 	struct iface *f = arg;
@@ -137,14 +195,18 @@ static void take_frame(void *arg, const struct ibv_wc *wc, const uint8_t *frame,
 /* The channel is armed first, so that what comes later makes an event. */
 bool iface_from_fabric(struct iface *f)
 {
+	unsigned frames = 0;
 	int n;
 
 	ipoib_port_arm(&f->port);
-	n = ipoib_port_poll(&f->port, take_frame, f);
+	ipoib_cm_arm(&f->cm);
+	n = ipoib_port_poll(&f->port, take_datagram, f);
 	if (n < 0)
 		f->failure = "the fabric has ended";
+	else if (f->cm.channel)
+		frames = ipoib_cm_poll(&f->cm, take_connected, f, f->now);
 	ipoib_port_flush(&f->port);
-	return n >= PORT_RECVS;
+	return n >= PORT_RECVS || frames >= CM_RECVS;
 }
 
 /* --- answers, addresses, events --- */
@@ -161,6 +223,12 @@ void iface_from_sa(struct iface *f)
 			vb_groups_answer(f->groups, (uint32_t)a.tid,
 					 a.good ? &a.group : NULL, f->now);
 	}
+	ipoib_port_flush(&f->port);
+}
+
+void iface_from_cm(struct iface *f)
+{
+	ipoib_cm_events(&f->cm, f->now);
 	ipoib_port_flush(&f->port);
 }
 
@@ -243,6 +311,7 @@ static void follow_port(struct iface *f)
 			  f->port.pkey_index < 0)) {
 		vb_groups_destroy(f->groups);
 		f->groups = NULL;
+		ipoib_cm_hush(&f->cm);
 	}
 	if (fit && !f->groups)
 		begin_groups(f);
@@ -265,6 +334,15 @@ static void follow_begin(struct iface *f)
 	f->kind->enter(f);
 }
 
+/* When to try again to let neighbours call; VB_NEVER: they can, or need not. */
+static vb_time next_listen(const struct iface *f)
+{
+	return f->cm.channel && !f->cm.listener && f->groups &&
+			       vb_groups_broadcast(f->groups)
+		       ? f->cm.retry
+		       : VB_NEVER;
+}
+
 vb_time iface_tick(struct iface *f)
 {
 	vb_time due;
@@ -274,17 +352,27 @@ vb_time iface_tick(struct iface *f)
 	if (f->groups)
 		vb_groups_tick(f->groups, f->now);
 	vb_nbrs_tick(f->nbrs, f->now);
-	if (f->begun && f->groups && !f->failure)
+	if ((f->begun || next_listen(f) <= f->now) && f->groups && !f->failure)
 		follow_begin(f);
+	due = ipoib_cm_tick(&f->cm, f->now);
 	if (f->gw)
 		vb_gw_tick(f->gw, f->now);
 	ipoib_port_flush(&f->port);
-	due = VB_MIN(vb_nbrs_next(f->nbrs),
-		     f->gw ? vb_gw_next(f->gw) : VB_NEVER);
+	due = VB_MIN(due, vb_nbrs_next(f->nbrs));
+	due = VB_MIN(due, next_listen(f));
+	due = VB_MIN(due, f->gw ? vb_gw_next(f->gw) : VB_NEVER);
 	return VB_MIN(due, f->groups ? vb_groups_next(f->groups) : VB_NEVER);
 }
 
 /* --- IPoIB --- */
+
+/* Connections carry longer packets than datagrams. */
+static int bring_up_host(struct iface *f, unsigned mtu)
+{
+	if (ipoib_cm_listen(&f->cm, f->pkey, f->now))
+		mtu = VB_CONN_LONGEST - VB_IPOIB_HEADER;
+	return iface_bring_up(f, mtu);
+}
 
 static void enter_host(struct iface *f)
 {
@@ -306,7 +394,7 @@ const struct iface_kind iface_ip = {
 	.open = iface_ip_open,
 	.send = send_packet,
 	.take = take_packet_of,
-	.bring_up = iface_bring_up,
+	.bring_up = bring_up_host,
 	.enter = enter_host,
 	.moved = forget_nothing,
 	.told = tell_program,

@@ -7,6 +7,7 @@
 
 #include "base/macs.h"
 #include "engine/fabric_path.h"
+#include "ipoib/cm.h"
 #include "ipoib/gateway.h"
 #include "ipoib/lookup.h"
 #include "ipoib/port.h"
@@ -17,7 +18,9 @@
 #define IFACE_BATCH 64
 
 /* the longest frame from the host's side, behind room for a header */
-#define IFACE_LONGEST (VB_IPOIB_HEADER + VB_GW_FRAME)
+#define IFACE_LONGEST VB_CONN_LONGEST
+_Static_assert(IFACE_LONGEST >= VB_IPOIB_HEADER + VB_GW_FRAME,
+	       "a gateway takes whole frames of the switch");
 
 struct iface;
 
@@ -63,6 +66,8 @@ struct iface {
 	const struct iface_kind *kind;
 	struct tun tun;
 	struct ipoib_port port;
+	struct ipoib_cm cm;
+	bool connected; /* IPoIB's connected mode is wanted */
 	struct lookup lookup;
 	struct routes routes;
 	struct vb_nbrs *nbrs;
@@ -77,15 +82,16 @@ struct iface {
 	const struct vb_ip_net *wanted; /* the addresses to add */
 	unsigned wanted_count;
 	unsigned mtu;	  /* of the interface; 0: it is not up yet */
-	unsigned longest; /* the broadcast group's MTU: of a whole frame */
+	unsigned longest; /* the broadcast group's MTU: of a whole datagram */
 	bool news;	  /* the port may have changed */
 	/* The broadcast group was joined, which is to be followed by an
 	 * announcement. */
 	bool begun;
 	/* Why the interface cannot go on: a sentence; NULL: it can. */
 	const char *failure;
-	vb_time now;		  /* the time of what is being done */
-	struct vb_gid groups_gid; /* the GID with which @groups began */
+	uint8_t frame[IFACE_LONGEST]; /* what is read from the TUN */
+	vb_time now;		      /* the time of what is being done */
+	struct vb_gid groups_gid;     /* the GID with which @groups began */
 };
 
 /* Make the network interface @name, and open the adapter. 0 or -errno; *@what
@@ -102,8 +108,11 @@ int ether_plug(const struct iface_gateway_wish *w, const char *name,
 /* Each function takes what waits at its source, at the time f->now. */
 void iface_from_tun(struct iface *f);
 void iface_from_sa(struct iface *f);
+void iface_from_cm(struct iface *f);
 void iface_from_netlink(struct iface *f);
 void iface_from_events(struct iface *f);
+/* Is there room for what the TUN has? */
+bool iface_has_room(const struct iface *f);
 /* Take what waits from the fabric. True: more waits, for which no event will
  * come. */
 bool iface_from_fabric(struct iface *f);

@@ -27,7 +27,8 @@ static void tell_own(void *arg, struct vb_ipoib *m)
 static void want_neighbour(void *arg, const struct vb_gid *ip)
 {
 	struct iface *f = arg;
-	const struct vb_ipoib_hw own = { f->port.qp->qp_num, f->port.gid };
+	const struct vb_ipoib_hw own = { .qpn = f->port.qp->qp_num,
+					 .gid = f->port.gid };
 
 	if (vb_ip_nets_have(&f->tun.nets, ip))
 		lookup_told(&f->lookup, ip, &own);
@@ -71,6 +72,10 @@ int iface_open(struct iface *f, const char *name, const char **what)
 	rc = ipoib_port_open(&f->port, what);
 	if (rc)
 		return rc;
+	*what = "reliable connections";
+	rc = f->connected ? ipoib_cm_open(&f->cm, &f->port) : 0;
+	if (rc)
+		return rc;
 	*what = "the socket for questions about routes";
 	return route_open(&f->routes, f->tun.name, seed);
 }
@@ -85,6 +90,7 @@ void iface_close(struct iface *f)
 		vb_macs_destroy(f->macs);
 	if (f->groups)
 		vb_groups_destroy(f->groups);
+	ipoib_cm_close(&f->cm);
 	lookup_close(&f->lookup);
 	route_close(&f->routes);
 	if (f->port.memory || f->port.context)

@@ -48,7 +48,7 @@ static void nbr_send(void *arg, const struct vb_nbr *n, const void *frame,
 {
 	struct iface *f = arg;
 
-	ipoib_port_send(&f->port, n->handle, n->hw.qpn, frame, len);
+	iface_send_to(f, &n->hw, n->handle, frame, len);
 }
 
 static void nbr_told(void *arg, const struct vb_gid *ip,

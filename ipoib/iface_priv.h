@@ -9,6 +9,11 @@
 extern const struct vb_nbr_ops iface_nbr_ops;
 extern const struct vb_group_ops iface_group_ops;
 
+/* iface.c: send a frame to a neighbour's queue pair of datagrams, with the
+ * address handle @ah, or by a connection to the neighbour. */
+void iface_send_to(struct iface *f, const struct vb_ipoib_hw *hw,
+		   struct ibv_ah *ah, const void *frame, size_t len);
+
 /* Functions of iface_resolve.c. They take what neighbours say of addresses. */
 void iface_take_arp(struct iface *f, const uint8_t *bytes, size_t len);
 void iface_take_nd(struct iface *f, const struct vb_ip *ip);

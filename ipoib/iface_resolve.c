@@ -8,7 +8,9 @@
 static struct vb_ipoib_hw own_hw(const struct iface *f)
 {
 	return (struct vb_ipoib_hw){ .qpn = f->port.qp->qp_num,
-				     .gid = f->port.gid };
+				     .gid = f->port.gid,
+				     .flags =
+					     f->cm.listener ? IPOIB_HW_RC : 0 };
 }
 
 static void send_to_all(struct iface *f, const uint8_t *frame, size_t len)

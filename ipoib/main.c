@@ -34,11 +34,12 @@ struct options {
 	struct iface_gateway_wish gateway;
 	bool plug; /* only an Ethernet interface at a switch, no IPoIB */
 	bool daemon;
+	bool connected;
 	struct vb_ip_net addresses[VB_IP_NETS];
 	unsigned count;
 };
 
-enum source { TUN, CHANNEL, EVENTS, SA, NETLINK, STOP, SOURCES };
+enum source { TUN, CHANNEL, EVENTS, SA, CM, NETLINK, STOP, SOURCES };
 
 /* --- options --- */
 
@@ -50,7 +51,8 @@ static int usage(void)
 	fprintf(stderr,
 		"usage: verbena-ipoib [--ethernet NETWORK | --gateway SWITCH "
 		"| --plug SWITCH]\n\t[--port PORT] [--mtu BYTES] [--router "
-		"ADDRESS] [--name NAME]\n\t[--pkey 0xPKEY] [--daemon] "
+		"ADDRESS] [--name NAME]\n\t[--pkey 0xPKEY] "
+		"[--mode datagram|connected] [--daemon]\n\t"
 		"[ADDRESS/LENGTH]...\n"
 		"It is started by verbena ipoib, eoib, gateway and ether.\n");
 	return USAGE;
@@ -75,6 +77,13 @@ static bool parse_network(const char *text, struct options *o)
 	o->kind = &iface_eth;
 	o->network = (int)(v & 0xffff);
 	return end != text && !*end && v <= 0xffff;
+}
+
+/* Read the mode, by the words of Linux's file `mode`. */
+static bool parse_mode(const char *text, bool *connected)
+{
+	*connected = strcmp(text, "connected") == 0;
+	return *connected || strcmp(text, "datagram") == 0;
 }
 
 /* Read the switch of a gateway, or (@plug) of an Ethernet interface. */
@@ -126,6 +135,16 @@ static bool parse_addresses(int argc, char **argv, struct options *o)
 	return true;
 }
 
+/* A gateway and an Ethernet have datagrams only. */
+static bool check_mode(const struct options *o)
+{
+	if (!o->connected || o->kind == &iface_ip)
+		return true;
+	fprintf(stderr, "%s: connected mode is for interfaces of IPoIB only\n",
+		command);
+	return false;
+}
+
 static bool parse_option(int c, struct options *o)
 {
 	switch (c) {
@@ -149,6 +168,8 @@ static bool parse_option(int c, struct options *o)
 		return parse_router(optarg, o->gateway.router);
 	case 'p':
 		return parse_pkey(optarg, &o->pkey);
+	case 'c':
+		return parse_mode(optarg, &o->connected);
 	default:
 		return false;
 	}
@@ -165,6 +186,7 @@ static bool parse_options(int argc, char **argv, struct options *o)
 		{ "router", required_argument, NULL, 'r' },
 		{ "name", required_argument, NULL, 'n' },
 		{ "pkey", required_argument, NULL, 'p' },
+		{ "mode", required_argument, NULL, 'c' },
 		{ "daemon", no_argument, NULL, 'd' },
 		{ 0 },
 	};
@@ -262,10 +284,11 @@ static unsigned fill_polls(const struct iface *f, int stop,
 			   struct pollfd fds[SOURCES + LOOKUP_FDS])
 {
 	const int list[SOURCES] = {
-		[TUN] = ipoib_port_has_room(&f->port) ? f->tun.fd : -1,
+		[TUN] = iface_has_room(f) ? f->tun.fd : -1,
 		[CHANNEL] = f->port.channel->fd,
 		[EVENTS] = f->port.context->async_fd,
 		[SA] = f->port.umad,
+		[CM] = f->cm.channel ? f->cm.channel->fd : -1,
 		[NETLINK] = f->tun.netlink,
 		[STOP] = stop,
 	};
@@ -282,6 +305,8 @@ static void serve_sources(struct iface *f, const struct pollfd *fds,
 		iface_from_events(f);
 	if (fds[SA].revents)
 		iface_from_sa(f);
+	if (fds[CM].revents)
+		iface_from_cm(f);
 	if (fds[NETLINK].revents)
 		iface_from_netlink(f);
 	if (fds[CHANNEL].revents || *more)
@@ -383,7 +408,7 @@ int main(int argc, char **argv)
 
 	if (!parse_options(argc, argv, &o))
 		return usage();
-	if (!parse_addresses(argc, argv, &o))
+	if (!check_mode(&o) || !parse_addresses(argc, argv, &o))
 		return USAGE;
 	if (o.plug)
 		return ether_plug(&o.gateway, o.name, o.addresses, o.count);
@@ -399,6 +424,7 @@ int main(int argc, char **argv)
 	f.pkey = o.pkey;
 	f.kind = o.kind;
 	f.network = o.network;
+	f.connected = o.connected;
 	f.gateway = o.gateway;
 	f.wanted = o.addresses;
 	f.wanted_count = o.count;

@@ -261,7 +261,8 @@ void vb_nbrs_want(struct vb_nbrs *t, const struct vb_gid *ip, vb_time now)
 
 static bool hw_equal(const struct vb_ipoib_hw *a, const struct vb_ipoib_hw *b)
 {
-	return a->qpn == b->qpn && vb_gid_equal(&a->gid, &b->gid);
+	return a->qpn == b->qpn && a->flags == b->flags &&
+	       vb_gid_equal(&a->gid, &b->gid);
 }
 
 void vb_nbrs_learn(struct vb_nbrs *t, const struct vb_gid *ip,

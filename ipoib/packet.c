@@ -27,16 +27,17 @@ unsigned vb_ipoib_header_get(const uint8_t *bytes, size_t len)
 	return len < VB_IPOIB_HEADER ? 0 : (unsigned)vb_load_be(bytes, 2);
 }
 
-/* The flags in the first byte say what connected mode can do (RFC 4755). */
 void ipoib_hw_put(struct vb_writer *w, const struct vb_ipoib_hw *hw)
 {
-	vb_put_be(w, hw->qpn & 0xffffff, 4);
+	vb_put_be(w, hw->flags, 1);
+	vb_put_be(w, hw->qpn & 0xffffff, 3);
 	memcpy(w->at, hw->gid.raw, 16);
 	w->at += 16;
 }
 
 void ipoib_hw_get(const uint8_t bytes[VB_IPOIB_HW], struct vb_ipoib_hw *hw)
 {
+	hw->flags = bytes[0];
 	hw->qpn = (uint32_t)vb_load_be(bytes + 1, 3);
 	memcpy(hw->gid.raw, bytes + 4, 16);
 }

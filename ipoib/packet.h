@@ -25,6 +25,13 @@ void vb_ipoib_header_put(uint8_t bytes[VB_IPOIB_HEADER],
 /* Returns the type in the header of @len bytes, 0 if they are too few. */
 unsigned vb_ipoib_header_get(const uint8_t *bytes, size_t len);
 
+/* What else than datagrams the owner of a link-layer address takes (RFC 4755,
+ * 3.1). */
+enum vb_ipoib_hw_flag {
+	IPOIB_HW_RC = 0x80, /* reliable connections */
+	IPOIB_HW_UC = 0x40, /* unreliable ones, which Verbena does not make */
+};
+
 /* The kinds of links. The zero of a message is InfiniBand's. */
 enum vb_link { LINK_INFINIBAND, LINK_ETHERNET };
 
@@ -35,6 +42,7 @@ enum vb_link { LINK_INFINIBAND, LINK_ETHERNET };
 struct vb_ipoib_hw {
 	uint32_t qpn;
 	struct vb_gid gid;
+	uint8_t flags; /* bits of enum vb_ipoib_hw_flag */
 };
 
 /* What an IP packet is to IPoIB. */

@@ -63,7 +63,7 @@ static int make_qp(struct ipoib_port *p)
 	return p->qp ? 0 : -errno;
 }
 
-static int unblock(int fd)
+int ipoib_unblock(int fd)
 {
 	int flags = fcntl(fd, F_GETFL);
 
@@ -86,9 +86,9 @@ int ipoib_port_open(struct ipoib_port *p, const char **what)
 	if (rc == 0)
 		rc = make_qp(p);
 	if (rc == 0)
-		rc = unblock(p->context->async_fd);
+		rc = ipoib_unblock(p->context->async_fd);
 	if (rc == 0)
-		rc = unblock(p->channel->fd);
+		rc = ipoib_unblock(p->channel->fd);
 	if (rc)
 		return rc;
 	*what = "the adapter's management datagrams";

@@ -43,6 +43,9 @@ struct ipoib_port {
 	uint64_t dropped; /* sends for which there was no buffer */
 };
 
+/* Let no read of @fd wait. 0 or -errno. */
+int ipoib_unblock(int fd);
+
 /* Open the first device. 0 or -errno; *@what says what failed. */
 int ipoib_port_open(struct ipoib_port *p, const char **what);
 void ipoib_port_close(struct ipoib_port *p);

@@ -4,6 +4,33 @@
 #include "wire/ipc_cm.h"
 
 #define MAX_MTU 5 /* the largest code of enum ibv_mtu */
+/* what is before the queue pair's number in a service ID of IPoIB: the prefix
+ * of the IETF, the type 0, and reserved bits */
+#define IETF_SERVICE UINT64_C(0x1000000000000000)
+#define QPN_MASK     0xffffffu
+#define LOW_BITS     12 /* of a queue pair's number, in the port */
+#define LOW_MASK     ((1u << LOW_BITS) - 1)
+
+uint64_t vb_ipc_cm_service(uint16_t space, uint16_t port)
+{
+	if (space < VB_IPC_CM_IETF_SPACE)
+		return (uint64_t)space << 16 | port;
+	return IETF_SERVICE | (space & LOW_MASK) << LOW_BITS |
+	       (port & LOW_MASK);
+}
+
+bool vb_ipc_cm_service_split(uint64_t service, uint16_t *space, uint16_t *port)
+{
+	if ((service & ~(uint64_t)QPN_MASK) == IETF_SERVICE) {
+		*space = (uint16_t)(VB_IPC_CM_IETF_SPACE |
+				    (service & QPN_MASK) >> LOW_BITS);
+		*port = (uint16_t)(VB_IPC_CM_IETF_PORT | (service & LOW_MASK));
+		return true;
+	}
+	*space = (uint16_t)(service >> 16);
+	*port = (uint16_t)service;
+	return service >> 32 == 0 && *space < VB_IPC_CM_IETF_SPACE;
+}
 
 static void put_gid(struct vb_writer *w, const struct vb_gid *gid)
 {

@@ -217,6 +217,21 @@ struct vb_ipc_cm {
 	uint8_t private_data[VB_IPC_CM_PRIVATE];
 };
 
+/*
+ * A service ID of InfiniBand is told by @space and a port. Those of rdma_cm are
+ * @space << 16 + port (IBA A11.4). The others that programs can use are those
+ * of IPoIB's connected mode, 0x1000000000000000 + the number of a queue pair
+ * (RFC 4755, 3.5): the port space 0xf000 and more has the upper 12 bits of that
+ * number, and the port the lower 12 below VB_IPC_CM_IETF_PORT, so that no port
+ * is 0 or needs a privilege.
+ */
+#define VB_IPC_CM_IETF_SPACE 0xf000
+#define VB_IPC_CM_IETF_PORT  0x8000
+uint64_t vb_ipc_cm_service(uint16_t space, uint16_t port);
+/* Set *@space and *@port to those of @service. False: @service is neither of
+ * rdma_cm nor of IPoIB. */
+bool vb_ipc_cm_service_split(uint64_t service, uint16_t *space, uint16_t *port);
+
 size_t vb_ipc_cm_put(uint8_t bytes[VB_IPC_CM_BYTES], const struct vb_ipc_cm *m);
 /* Parse a message. False: its length, kind or version is wrong; it has too much
  * private data; or a number does not fit its field on the wire, or is no number

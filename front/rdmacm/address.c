@@ -2,7 +2,7 @@
 /*
  * The addresses of rdma_cm: IPv4, IPv6 and AF_IB. An AF_IB address consists of
  * a GID and a service ID, whose low 16 bits are the port and whose bits above
- * are the port space (IBA A11.4).
+ * are the port space (IBA A11.4), or which is one of IPoIB's connected mode.
  */
 #include "front/rdmacm/rdmacm.h"
 
@@ -78,12 +78,27 @@ void rcm_address_of_ib(struct sockaddr *a, const struct vb_gid *gid,
 	sib->sib_family = AF_IB;
 	sib->sib_pkey = htobe16(DEFAULT_PKEY);
 	memcpy(sib->sib_addr.sib_raw, gid->raw, sizeof(gid->raw));
-	sib->sib_sid = htobe64((uint64_t)space << 16 | port);
+	sib->sib_sid = htobe64(vb_ipc_cm_service(space, port));
 	sib->sib_sid_mask = htobe64(UINT64_MAX);
+}
+
+/* Sets *@space and *@port to those of the service ID of @a, of which only the
+ * bits count that its mask names. False: the service ID is not one that an id
+ * can have. */
+static bool split_service(const struct sockaddr *a, uint16_t *space,
+			  uint16_t *port)
+{
+	return vb_ipc_cm_service_split(
+		be64toh(ib(a)->sib_sid & ib(a)->sib_sid_mask), space, port);
 }
 
 uint16_t rcm_port_of(const struct sockaddr *a)
 {
+	uint16_t space, port;
+
+	if (a->sa_family == AF_IB && split_service(a, &space, &port) &&
+	    space >= VB_IPC_CM_IETF_SPACE)
+		return port;
 	if (a->sa_family == AF_IB)
 		return (uint16_t)be64toh(ib(a)->sib_sid);
 	/* The offset is right for IPv6 as well: sin6_port is where sin_port
@@ -94,11 +109,15 @@ uint16_t rcm_port_of(const struct sockaddr *a)
 void rcm_port_set(struct sockaddr *a, uint16_t port)
 {
 	struct sockaddr_ib *sib = (struct sockaddr_ib *)a;
+	uint16_t space, old;
 
 	if (a->sa_family != AF_IB) {
 		((struct sockaddr_in *)a)->sin_port = htons(port);
 		return;
 	}
+	/* IPoIB's service ID has no port that could change. */
+	if (split_service(a, &space, &old) && space >= VB_IPC_CM_IETF_SPACE)
+		return;
 	sib->sib_sid =
 		htobe64((be64toh(sib->sib_sid) & ~UINT64_C(0xffff)) | port);
 	sib->sib_sid_mask |= htobe64(UINT16_MAX);
@@ -121,21 +140,23 @@ bool rcm_address_is_loopback(const struct sockaddr *a)
 }
 
 /* Returns the port space of an address. The program may use an id of RDMA_PS_IB
- * with ports of TCP and UDP as well, and any other id only with ports of its
- * own space. Only the bits of the service ID that the mask of @a names are
- * used. */
+ * with ports of TCP and UDP and with service IDs of IPoIB as well, and any
+ * other id only with ports of its own space. Only the bits of the service ID
+ * that the mask of @a names are used. */
 int rcm_space_of(const struct sockaddr *a, enum rdma_port_space own)
 {
-	uint64_t sid, space;
+	uint16_t space, port;
 
 	if (a->sa_family != AF_IB)
 		return own;
-	sid = be64toh(ib(a)->sib_sid & ib(a)->sib_sid_mask);
-	space = sid >> 16;
+	if (!split_service(a, &space, &port))
+		return -EPROTONOSUPPORT;
 	if (space == 0 || space == own)
 		return own;
-	if (own == RDMA_PS_IB && (space == RDMA_PS_TCP || space == RDMA_PS_UDP))
-		return (int)space;
+	if (own == RDMA_PS_IB &&
+	    (space == RDMA_PS_TCP || space == RDMA_PS_UDP ||
+	     space >= VB_IPC_CM_IETF_SPACE))
+		return space;
 	return -EPROTONOSUPPORT;
 }
 

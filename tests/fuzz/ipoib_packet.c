@@ -6,12 +6,14 @@
 
 #include <string.h>
 
+#include "ipoib/icmp.h"
 #include "ipoib/packet.h"
 #include "ipoib/sa.h"
 
 static void same_hw(const struct vb_ipoib_hw *a, const struct vb_ipoib_hw *b)
 {
 	MUST(a->qpn == b->qpn && a->qpn <= 0xffffff);
+	MUST(a->flags == b->flags);
 	MUST(vb_gid_equal(&a->gid, &b->gid));
 }
 
@@ -60,6 +62,21 @@ static void check_group(void *arg, const struct vb_gid *group, bool joins)
 	++*(unsigned *)arg;
 }
 
+static void fuzz_too_long(const struct vb_ip *asked, const uint8_t *bytes,
+			  size_t len)
+{
+	uint8_t answer[VB_ICMP_MOST];
+	size_t n = vb_icmp_too_big(answer, &asked->dst, bytes, len, 2044);
+	struct vb_ip ip;
+
+	if (n == 0)
+		return;
+	MUST(n <= sizeof(answer) && vb_ip_get(answer, n, &ip));
+	MUST(ip.type == asked->type);
+	MUST(vb_gid_equal(&ip.src, &asked->dst));
+	MUST(vb_gid_equal(&ip.dst, &asked->src));
+}
+
 static void fuzz_ip(const uint8_t *bytes, size_t len)
 {
 	unsigned groups = 0;
@@ -67,6 +84,7 @@ static void fuzz_ip(const uint8_t *bytes, size_t len)
 
 	if (!vb_ip_get(bytes, len, &ip))
 		return;
+	fuzz_too_long(&ip, bytes, len);
 	if (ip.kind != IP_PLAIN)
 		MUST(ip.body >= bytes &&
 		     ip.body + ip.body_bytes <= bytes + len);

@@ -332,6 +332,33 @@ advertises() {
 		pings a 2001:db8:9::1
 }
 check "a router of IPv6 advertises itself to the other side" advertises
+# The gateway has datagrams only, which its neighbours in connected mode know.
+connects() {
+	kill "$ipoib"
+	wait "$ipoib"
+	become a "$verbena" ipoib --device "ib:$name/Hca1" --mode connected \
+		10.9.0.3/24 fd09::3/64 >"$work/ipoib" 2>&1 &
+	ipoib=$!
+	within 20 grep -q 'MTU 65520' "$work/ipoib" && pings a 10.9.0.4
+}
+check "a host in connected mode reaches the Ethernet" connects
+check "and the Ethernet it" pings c 10.9.0.3
+check "what fits in no datagram may not leave whole" \
+	seen 'Frag needed and DF set \(mtu = 2044\)' \
+	on a ping -c 1 -W 2 -M 'do' -s 60000 10.9.0.5
+check "by IPv6, too" seen 'Packet too big: mtu=2044' \
+	on a ping -c 1 -W 2 -M 'do' -s 60000 fd09::4
+check "but in fragments" pings a 10.9.0.4 -s 20000
+if command -v iperf3 >/dev/null && [ "$quick" != yes ]; then
+	flows "TCP from connected mode to Ethernet" a b 10.9.0.4 -t 2
+	flows "and back" b a 10.9.0.3 -t 2
+fi
+check "a gateway itself has no connected mode" \
+	refuses 'there is no option --mode' "$verbena" gateway --mode connected \
+	--device "ib:$name/Hca2" --switch "ib:$name/Left" 10.9.0.253/24
+check "nor has an Ethernet" \
+	refuses 'verbena eoib: connected mode is for interfaces of IPoIB only' \
+	"$build/ipoib/verbena-ipoib" --ethernet 0 --mode connected
 detached() {
 	ctl detach Left E3 && ! wait "$gateway" &&
 		grep -q 'its Ethernet port was detached' "$work/gateway"

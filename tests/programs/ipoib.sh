@@ -139,16 +139,17 @@ fi
 
 # --- multicast ---
 # A program on host b is a member, one on host a sends until it is heard.
-multicast() { # FAMILY GROUP MGID
+multicast() { # FAMILY GROUP MGID [BYTES]
 	become b python3 "$here/ipoib_multicast.py" receive "$1" "$2" ib0 \
 		>"$work/heard" 2>&1 &
 	local receiver=$!
 	within 10 grep -q member "$work/heard" || return
 	within 10 seen "MGID.*$3\$" groups || return
-	on a timeout 30 python3 "$here/ipoib_multicast.py" send "$1" "$2" ib0 &
+	on a timeout 30 python3 "$here/ipoib_multicast.py" send "$1" "$2" ib0 \
+		"${4:-5}" &
 	wait $receiver || return
 	wait $!
-	grep -q 'heard' "$work/heard"
+	grep -q "heard ${4:-5} bytes hello" "$work/heard"
 }
 check "a group of IPv4" multicast 4 239.255.1.2 ff12:401b:ffff::fff:102
 check "a group of IPv6" multicast 6 ff05::1234 ff12:601b:ffff::1234
@@ -235,6 +236,122 @@ check "SIGTERM ends the other one" iface_ends "$iface_a"
 gone() { ! on a ip link show ib0; }
 check "the interface is gone" gone
 
+# --- connected mode (RFC 4755) ---
+both() { # MODE MODE: interfaces on host a and host b
+	iface a Hca1 --mode "$1" 10.9.0.3/24 fd09::3/64 || return
+	iface_a=$iface
+	iface b Hca2 --mode "$2" 10.9.0.4/24 fd09::4/64 || return
+	iface_b=$iface
+}
+neither() {
+	iface_ends "$iface_a"
+	iface_ends "$iface_b"
+}
+whole() { # HOST ADDRESS: packets of 60000 bytes, each in one frame
+	pings "$1" "$2" -s 60000 -M "do"
+}
+# Random bytes by TCP from a to b, which arrive as they were.
+same_bytes() { # MEGABYTES
+	: >"$work/received" # without the last receiver's word
+	become b python3 "$here/ipoib_stream.py" receive "$port" \
+		>"$work/received" 2>&1 &
+	local receiver=$!
+	within 10 grep -q listening "$work/received" || return
+	on a timeout 90 python3 "$here/ipoib_stream.py" send 10.9.0.4 "$port" \
+		"$1" >"$work/sent" || return
+	wait $receiver || return
+	grep -q '^sum ' "$work/sent" &&
+		[ "$(grep sum "$work/sent")" = "$(grep sum "$work/received")" ]
+}
+check "connected: two interfaces" both connected connected
+check "connected: their MTU is 65520" \
+	seen 'mtu 65520 .*state UP' on a ip link show ib0
+whole b 10.9.0.3 &
+other=$!
+check "connected: both ends call at once: a packet of 60000 bytes" \
+	whole a 10.9.0.4
+check "connected: and the other way" wait $other
+check "connected: by IPv6" whole b fd09::3
+check "connected: TCP, every byte right" \
+	same_bytes "$([ "$quick" = yes ] && echo 16 || echo 256)" ||
+	cat "$work/sent" "$work/received"
+if command -v iperf3 >/dev/null; then
+	check "connected: iperf3, TCP" carries -t "$seconds" ||
+		cat "$work/client"
+	echo "# connected, TCP: $(rate) Mbit/s"
+	check "connected: iperf3, UDP" carries -u -b 50M -l 30000 \
+		-t "$seconds" || cat "$work/client"
+fi
+check "connected: a packet to a group that no datagram takes is lost" \
+	seen '100% packet loss' on a ping -b -c 1 -W 1 -s 5000 10.9.0.255
+on a ip route add 224.0.0.0/4 dev ib0 mtu 2044
+on a ip -6 route replace multicast ff00::/8 dev ib0 table local metric 256 \
+	mtu 2044
+check "connected: a long packet to a group, where a route says its MTU" \
+	multicast 4 239.255.1.4 ff12:401b:ffff::fff:104 9000
+check "connected: by IPv6, too" multicast 6 ff05::1236 \
+	ff12:601b:ffff::1236 9000
+{
+	kill -KILL "$iface_b"
+	wait "$iface_b"
+} 2>/dev/null
+check "connected: a peer that was killed comes back" \
+	iface b Hca2 --mode connected 10.9.0.4/24 fd09::4/64
+iface_b=$iface
+check "connected: a new connection" whole a 10.9.0.4
+# A third program calls as no interface does.
+check "connected: a neighbour that calls too often loses its own connections" \
+	seen '16 of 20 connections ended' on b "$verbena" run \
+	--device "ib:$name/Hca4" -- "$build/tests/programs/ipoib_callers_test" \
+	fe80::200:ca00:0:101 "$(qpn a)" fe80::200:ca00:0:401
+check "connected: and takes nothing from others" whole a 10.9.0.4
+# A stopped peer takes nothing; its neighbours' other traffic goes on.
+on a ip addr add 10.9.7.3/24 dev ib0
+become b "$verbena" ipoib --device "ib:$name/Hca3" --mode connected --name ib1 \
+	10.9.7.5/24 >"$work/iface_third" 2>&1 &
+iface_third=$!
+check "connected: a third one" whole a 10.9.7.5
+kill -STOP "$iface_b"
+become a ping -q -i 0.002 -s 60000 -M "do" -W 1 -c 600 10.9.0.4 \
+	>/dev/null 2>&1 &
+flood=$!
+sleep 0.5
+check "connected: one peer is stopped, and others are reached" \
+	on a ping -c 3 -i 0.3 -W 2 -s 60000 -M "do" 10.9.7.5
+kill -CONT "$iface_b"
+wait $flood
+check "connected: it goes on, and is reached" whole a 10.9.0.4
+iface_ends "$iface_third"
+
+# --- one end has connected mode, the other one has not ---
+iface_ends "$iface_b"
+check "mixed: a peer of datagrams" iface b Hca2 --mode datagram 10.9.0.4/24 \
+	fd09::4/64
+iface_b=$iface
+check "mixed: ping" pings a 10.9.0.4
+check "mixed: the sender is told of the peer's MTU" within 20 \
+	seen 'mtu ?= ?2044' on a ping -c 2 -W 1 -s 60000 -M "do" 10.9.0.4
+check "mixed: by IPv6" within 20 \
+	seen 'mtu[=:] ?2044' on a ping -c 2 -W 1 -s 60000 -M "do" fd09::4
+check "mixed: a large ping, in fragments" pings a 10.9.0.4 -s 20000
+check "mixed: by IPv6, the other way" pings b fd09::3 -s 20000
+check "mixed: TCP, every byte right" same_bytes 8 ||
+	cat "$work/sent" "$work/received"
+# One network namespace has the adapter's connection manager. This comes last:
+# the guest's end takes the port out of the groups of both interfaces.
+become b "$verbena" ipoib --device "ib:$name/Hca1" --mode connected --name ib2 \
+	10.9.8.5/24 >"$work/iface_guest" 2>&1 &
+guest=$!
+within 20 grep -q 'MTU' "$work/iface_guest"
+check "mixed: without a connection manager there are datagrams" \
+	grep -q '^ib2: MTU 2044' "$work/iface_guest"
+check "mixed: and it says why" grep -q \
+	'no connected mode: the connection manager' "$work/iface_guest"
+on a ip addr add 10.9.8.3/24 dev ib0
+check "mixed: by which it is reached" pings a 10.9.8.5
+iface_ends "$guest"
+neither
+
 # --- Ethernet over InfiniBand ---
 check "eoib: an Ethernet" interface eoib a Hca1 10.9.3.3/24 fd93::3/64
 iface_a=$iface
@@ -300,7 +417,8 @@ check "without CAP_NET_ADMIN one sentence says so" \
 	timeout 20 "$verbena" ipoib --device "ib:$name/Hca1"
 check "that is all" test "$(wc -l <"$work/said")" = 1
 for words in "--device eth0" "" "--device ib:$name/Hca1 --pkey 0x18001" \
-	"--device ib:$name/Hca1 10.9.0.3" "--device ib:$name/Hca1 10.9.0.3/33"; do
+	"--device ib:$name/Hca1 10.9.0.3" "--device ib:$name/Hca1 10.9.0.3/33" \
+	"--device ib:$name/Hca1 --mode fast 10.9.0.3/24"; do
 	# shellcheck disable=SC2086 # words
 	check "refused: ${words:-no device}" fails 'help ipoib|not an address' \
 		on a timeout 20 "$verbena" ipoib $words
@@ -354,8 +472,15 @@ become a "$verbena" ipoib --device "ib:$name/Hca4" --pkey 0x8002 --name not \
 check "a port without the P_Key waits, and says so" within 15 \
 	grep -q 'waiting for the P_Key 0x8002' "$work/waits"
 kill $!
-iface_ends "$iface_a"
-iface_ends "$iface_b"
+neither
+check "connected: a partition" iface a Hca2 --pkey 0x8002 --mode connected \
+	10.9.2.3/24
+iface_a=$iface
+check "connected: and its peer" iface b Hca3 --pkey 0x8002 --mode connected \
+	10.9.2.4/24
+iface_b=$iface
+check "connected: a packet of 60000 bytes within a partition" whole a 10.9.2.4
+neither
 kill "$opensm"
 wait "$opensm" 2>/dev/null
 fabric_down

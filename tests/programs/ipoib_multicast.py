@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""ipoib_multicast.py receive|send 4|6 GROUP INTERFACE
+"""ipoib_multicast.py receive|send 4|6 GROUP INTERFACE [BYTES]
 
 receive: become a member, and wait up to 20 s for a datagram. send: send ten a
 second for 3 s.
@@ -14,7 +14,8 @@ PORT = 4711
 
 
 def main():
-    what, family, group, interface = sys.argv[1:]
+    what, family, group, interface = sys.argv[1:5]
+    size = int(sys.argv[5]) if len(sys.argv) > 5 else 5
     index = socket.if_nametoindex(interface)
     v4 = family == '4'
     s = socket.socket(socket.AF_INET if v4 else socket.AF_INET6,
@@ -28,7 +29,7 @@ def main():
         else:
             s.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_MULTICAST_IF, index)
         for _ in range(30):
-            s.sendto(b'hello', (group, PORT))
+            s.sendto((b'hello' * size)[:size], (group, PORT))
             time.sleep(0.1)
         return
     s.bind(('', PORT))
@@ -40,8 +41,9 @@ def main():
                      address + struct.pack('i', index))
     print('member', flush=True)
     s.settimeout(20)
-    data, peer = s.recvfrom(100)
-    print('heard', data.decode(), 'from', peer[0], flush=True)
+    data, peer = s.recvfrom(65536)
+    print('heard', len(data), 'bytes', data[:5].decode(), 'from', peer[0],
+          flush=True)
 
 
 main()

@@ -147,13 +147,62 @@ static void group__of_any_gid_keeps_its_gid(void **state)
 	assert_true(vb_gid_equal(&g.mgid, &given));
 }
 
+static const struct vb_gid broadcast = {
+	{ 0xff, 0x12, 0x40, 0x1b, 0xff, 0xff, [12] = 0xff, 0xff, 0xff, 0xff }
+};
+
+/* The administrator tells of the broadcast group, and then of the group that
+ * was to be like it. Returns what the port has asked for. */
+static struct vb_sa_mcmember sa_joins_alike(uint32_t qkey, uint8_t sl)
+{
+	struct vb_sa_mcmember g;
+	struct vb_sa_hdr h = sa_hears_group(&g);
+
+	assert_int_equal(h.method, SA_GET);
+	assert_true(vb_gid_equal(&g.mgid, &broadcast));
+	g = (struct vb_sa_mcmember){ .mgid = broadcast,
+				     .qkey = qkey,
+				     .mlid = 0xc000,
+				     .mtu = 4,
+				     .pkey = 0xffff,
+				     .rate = 3,
+				     .sl = sl };
+	sa_says_group(h, &g, 0);
+	h = sa_hears_group(&g);
+	assert_int_equal(h.method, SA_SET);
+	g.mlid = 0xc001;
+	sa_says_group(h, &g, 0);
+	return g;
+}
+
+/* Another subnet manager may have made the broadcast group otherwise. */
+static void group__of_ipoib_follows_the_broadcast_group(void **state)
+{
+	struct vb_ipc_cm m = path_of(CALLER, IPC_CM_GROUP_JOIN);
+
+	(void)state;
+	give();
+	bind_to(CALLER, fake_gid(PORT_GUID), 0, 0);
+	m.space = VB_IPC_CM_IPOIB;
+	m.dst = (struct vb_gid){ { 0xff, 0x12, 0x40, 0x1b, 0xff,
+				   0xff, [15] = 5 } };
+	say(&m, -1);
+	(void)sa_joins_alike(0xb1b, 2);
+	assert_int_equal(answer().qkey, 0xb1b);
+	sa_asks_again();
+	assert_int_equal(sa_joins_alike(0xb1b, 3).sl, 3);
+	/* it is the same group to the program */
+	assert_false(hears(&m));
+	/* with another Q_Key it is not */
+	sa_asks_again();
+	assert_int_equal(sa_joins_alike(0xb2b, 3).qkey, 0xb2b);
+	assert_int_equal(answer().status, ENETRESET);
+}
+
 /* As Linux has it, a group of the port space IPoIB has what IPoIB's broadcast
  * group has, but P_Key and GIDs. */
 static void group__of_ipoib_is_as_the_broadcast_group(void **state)
 {
-	static const struct vb_gid broadcast = { { 0xff, 0x12, 0x40, 0x1b, 0xff,
-						   0xff, [12] = 0xff, 0xff,
-						   0xff, 0xff } };
 	struct vb_ipc_cm m = path_of(CALLER, IPC_CM_GROUP_JOIN);
 	const struct vb_gid mgid = { { 0xff, 0x12, 0x40, 0x1b, 0xff,
 				       0xff, [15] = 5 } };
@@ -218,6 +267,7 @@ int main(void)
 		TEST(group__that_cannot_be_joined_again),
 		TEST(group__of_any_gid_keeps_its_gid),
 		TEST(group__of_ipoib_is_as_the_broadcast_group),
+		TEST(group__of_ipoib_follows_the_broadcast_group),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -310,6 +310,57 @@ static void request__by_lids(void **state)
 	assert_true(vb_gid_equal(&m.dst, &peer));
 }
 
+/* The Service-ID of RFC 4755: the number of a queue pair is in it. */
+static void request__for_ipoib(void **state)
+{
+	const struct vb_ipc_cm l = message(IPC_CM_LISTEN, LISTENER);
+	struct vb_ipc_cm b = message(IPC_CM_BIND, LISTENER), m;
+	struct vb_cm_msg req = request();
+
+	(void)state;
+	give();
+	b.src = fake_gid(PORT_GUID);
+	b.space = 0xfe6b;
+	b.src_port = 0x8112;
+	b.flags = IPC_CM_PLAIN;
+	say(&b, -1);
+	assert_int_equal(answer().status, 0);
+	say(&l, -1);
+	assert_int_equal(answer().status, 0);
+	req.req.service_id = 0x1000000000e6b113;
+	peer_says(&req, PEER_LID);
+	assert_false(hears(&m));
+	req.tid++;
+	req.local_id++;
+	req.req.qpn++;
+	req.req.service_id = 0x1000000000e6b112;
+	req.private_data[3] = 7;
+	peer_says(&req, PEER_LID);
+	m = answer();
+	assert_int_equal(m.event, IPC_CM_REQUEST);
+	assert_int_equal(m.listener, LISTENER);
+	assert_int_equal(m.private_data[3], 7);
+}
+
+/* A call goes to the Service-ID that the program's address has. */
+static void connect__to_ipoib(void **state)
+{
+	struct vb_ipc_cm m = path_of(CALLER, IPC_CM_CONNECT);
+
+	(void)state;
+	give();
+	bind_to(CALLER, fake_gid(PORT_GUID), 0, 0);
+	m.qpn = OWN_QPN;
+	m.dlid = PEER_LID;
+	m.flags = IPC_CM_PLAIN;
+	m.space = 0xfe6b;
+	m.dst_port = 0x8112;
+	m.private_bytes = 8;
+	m.private_data[0] = 9;
+	say(&m, -1);
+	assert_true(heard_cm().req.service_id == 0x1000000000e6b112);
+}
+
 /* --- services --- */
 
 /* The administrator answers the question for a service with @count records. */
@@ -572,6 +623,8 @@ int main(void)
 		TEST(connect__by_lids),
 		TEST(connect__not_with_queue_pairs_of_management),
 		TEST(request__by_lids),
+		TEST(request__for_ipoib),
+		TEST(connect__to_ipoib),
 		TEST(service__by_id_and_name),
 		TEST(service__that_there_is_not),
 		TEST(alternate__is_in_the_req),

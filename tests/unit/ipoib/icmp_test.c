@@ -111,23 +111,112 @@ static void options__of_any_bytes_do_no_harm(void **state)
 		}
 }
 
-static void error__is_not_answered_by_an_error(void **state)
-{
-	uint8_t m[VB_ICMP_MOST];
-	struct vb_gid own = vb_gid_from_ipv4((const uint8_t[4]){ 10, 0, 0, 1 });
+/* --- packets that are too long --- */
 
-	put_packet(20, 1600, 0x4000);
-	assert_int_not_equal(vb_icmp_too_big(m, &own, p, 1600, 1500), 0);
-	p[9] = 1;
-	p[20] = 3;
-	assert_int_equal(vb_icmp_too_big(m, &own, p, 1600, 1500), 0);
-	p[20] = 8;
-	assert_int_equal(vb_icmp_too_big(m, &own, p, 1600, 1500), 576);
-	assert_int_equal(ipoib_sum(0, m, 20), 0xffff);
-	assert_int_equal(ipoib_sum(0, m + 20, 556), 0xffff);
-	vb_store_be(p + 6, 0x4001, 2); /* a later fragment */
-	assert_int_equal(vb_icmp_too_big(m, &own, p, 1600, 1500), 0);
+#define LEN 3000
+
+static uint8_t packet[LEN], answer[VB_ICMP_MOST];
+
+static void make_ipv4(uint8_t protocol)
+{
+	static const uint8_t head[20] = { 0x45, 0,    LEN >> 8, LEN & 0xff, 1,
+					  2,	0x40, 0,	64,	    0,
+					  0,	0,    10,	9,	    0,
+					  3,	10,   9,	0,	    4 };
+
+	memset(packet, 0x5a, sizeof(packet));
+	memcpy(packet, head, sizeof(head));
+	packet[9] = protocol;
 }
+
+static void make_ipv6(uint8_t protocol)
+{
+	memset(packet, 0x5a, sizeof(packet));
+	memset(packet, 0, 40);
+	packet[0] = 0x60;
+	vb_store_be(packet + 4, LEN - 40, 2);
+	packet[6] = protocol;
+	packet[7] = 64;
+	packet[8] = packet[24] = 0xfd;
+	packet[23] = 3;
+	packet[39] = 4;
+}
+
+static size_t ask(void)
+{
+	struct vb_ip ip;
+
+	if (!vb_ip_get(packet, LEN, &ip))
+		return 0;
+	return vb_icmp_too_big(answer, &ip.dst, packet, LEN, 2044);
+}
+
+static void ipv4__needs_fragments(void **state)
+{
+	make_ipv4(6);
+	assert_int_equal(ask(), 576);
+	assert_int_equal(ipoib_sum(0, answer, 20), 0xffff);
+	assert_int_equal(ipoib_sum(0, answer + 20, 556), 0xffff);
+	assert_int_equal(vb_load_be(answer + 2, 2), 576);
+	assert_int_equal(answer[9], 1);
+	/* from the peer to the sender */
+	assert_memory_equal(answer + 12, packet + 16, 4);
+	assert_memory_equal(answer + 16, packet + 12, 4);
+	assert_int_equal(answer[20], 3);
+	assert_int_equal(answer[21], 4);
+	assert_int_equal(vb_load_be(answer + 24, 4), 2044);
+	assert_memory_equal(answer + 28, packet, 548);
+}
+
+static void ipv6__is_too_big(void **state)
+{
+	struct vb_gid src, dst;
+
+	make_ipv6(17);
+	assert_int_equal(ask(), 1280);
+	memcpy(src.raw, answer + 8, 16);
+	memcpy(dst.raw, answer + 24, 16);
+	assert_memory_equal(src.raw, packet + 24, 16);
+	assert_memory_equal(dst.raw, packet + 8, 16);
+	assert_int_equal(ipoib_sum(ipoib_pseudo_sum(&src, &dst, 1240),
+				   answer + 40, 1240),
+			 0xffff);
+	assert_int_equal(vb_load_be(answer + 4, 2), 1240);
+	assert_int_equal(answer[40], 2);
+	assert_int_equal(vb_load_be(answer + 44, 4), 2044);
+	assert_memory_equal(answer + 48, packet, 1232);
+}
+
+/* RFC 1122, 3.2.2 and RFC 4443, 2.4. */
+static void no_answer__where_none_may_be(void **state)
+{
+	make_ipv4(1);
+	packet[20] = 8; /* an echo request has one */
+	assert_int_equal(ask(), 576);
+	packet[20] = 11; /* an error has none, */
+	assert_int_equal(ask(), 0);
+	make_ipv4(6);
+	packet[16] = 239; /* a group, */
+	assert_int_equal(ask(), 0);
+	make_ipv4(6);
+	packet[7] = 1; /* a later fragment, */
+	assert_int_equal(ask(), 0);
+	make_ipv4(6);
+	memset(packet + 12, 0, 4); /* and nobody */
+	assert_int_equal(ask(), 0);
+	make_ipv6(58);
+	packet[40] = 128;
+	assert_int_equal(ask(), 1280);
+	packet[40] = 1;
+	assert_int_equal(ask(), 0);
+	make_ipv6(17);
+	packet[24] = 0xff;
+	assert_int_equal(ask(), 0);
+	packet[0] = 0;
+	assert_int_equal(ask(), 0);
+}
+
+/* --- echo --- */
 
 static void echo__is_answered_if_it_is_whole(void **state)
 {
@@ -184,7 +273,9 @@ int main(void)
 		cmocka_unit_test(fragments__are_the_packet),
 		cmocka_unit_test(fragments__have_the_options_that_are_copied),
 		cmocka_unit_test(options__of_any_bytes_do_no_harm),
-		cmocka_unit_test(error__is_not_answered_by_an_error),
+		cmocka_unit_test(ipv4__needs_fragments),
+		cmocka_unit_test(ipv6__is_too_big),
+		cmocka_unit_test(no_answer__where_none_may_be),
 		cmocka_unit_test(echo__is_answered_if_it_is_whole),
 		cmocka_unit_test(echo__of_ipv6_is_answered),
 	};

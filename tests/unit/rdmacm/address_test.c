@@ -151,6 +151,8 @@ static void space_of__table(void **state)
 		{ RDMA_PS_IB, RDMA_PS_IB, RDMA_PS_IB },
 		{ RDMA_PS_UDP, RDMA_PS_TCP, -EPROTONOSUPPORT },
 		{ RDMA_PS_IPOIB, RDMA_PS_IB, -EPROTONOSUPPORT },
+		{ 0xfe6b, RDMA_PS_IB, 0xfe6b },
+		{ 0xfe6b, RDMA_PS_TCP, -EPROTONOSUPPORT },
 	};
 	union any x = ip("10.77.0.1", 7);
 
@@ -160,6 +162,20 @@ static void space_of__table(void **state)
 		assert_int_equal(rcm_space_of(&x.a, cases[i].own),
 				 cases[i].want);
 	}
+}
+
+/* The Service-ID of RFC 4755 is the id's whole, and keeps its bits. */
+static void service__of_ipoib(void **state)
+{
+	union any x;
+
+	rcm_address_of_ib(&x.a, &gid4, 0xfe6b, 0x8112);
+	assert_true(be64toh(x.ib.sib_sid) == 0x1000000000e6b112);
+	assert_int_equal(rcm_port_of(&x.a), 0x8112);
+	rcm_port_set(&x.a, 0x8112);
+	assert_true(be64toh(x.ib.sib_sid) == 0x1000000000e6b112);
+	x.ib.sib_sid = htobe64(0x1001000000e6b112);
+	assert_int_equal(rcm_space_of(&x.a, RDMA_PS_IB), -EPROTONOSUPPORT);
 }
 
 static void space_of__mask_hides_the_space(void **state)
@@ -182,6 +198,7 @@ int main(void)
 		cmocka_unit_test(port__read_and_set),
 		cmocka_unit_test(is_any__table),
 		cmocka_unit_test(space_of__table),
+		cmocka_unit_test(service__of_ipoib),
 		cmocka_unit_test(space_of__mask_hides_the_space),
 	};
 

@@ -134,6 +134,37 @@ static void ipc_cm__names(void **state)
 	assert_true(names(none, none, 0));
 }
 
+/* Each service ID that an id can have is one space and one port, and back. */
+static void ipc_cm__service(void **state)
+{
+	static const struct {
+		uint64_t service;
+		uint16_t space, port;
+	} cases[] = {
+		{ 0x01060001, 0x0106, 1 },
+		{ 0x013fffff, 0x013f, 0xffff },
+		{ 0x1000000000000000, 0xf000, 0x8000 },
+		{ 0x1000000000e6b112, 0xfe6b, 0x8112 },
+		{ 0x1000000000ffffff, 0xffff, 0x8fff },
+	};
+	static const uint64_t others[] = {
+		0xf0008000,	    0x100000000,	0x1000000001000000,
+		0x1001000000000001, 0x2000000000000001, UINT64_MAX,
+	};
+	uint16_t space, port;
+
+	(void)state;
+	for (unsigned i = 0; i < VB_COUNT(cases); i++) {
+		assert_true(vb_ipc_cm_service_split(cases[i].service, &space,
+						    &port));
+		assert_int_equal(space, cases[i].space);
+		assert_int_equal(port, cases[i].port);
+		assert_true(vb_ipc_cm_service(space, port) == cases[i].service);
+	}
+	for (unsigned i = 0; i < VB_COUNT(others); i++)
+		assert_false(vb_ipc_cm_service_split(others[i], &space, &port));
+}
+
 static void ipc_cm__out_of_range(void **state)
 {
 	REFUSES(kind, IPC_CM_BIND - 1);
@@ -165,6 +196,7 @@ int main(void)
 		cmocka_unit_test(ipc_cm__round_trip),
 		cmocka_unit_test(ipc_cm__other_lengths),
 		cmocka_unit_test(ipc_cm__names),
+		cmocka_unit_test(ipc_cm__service),
 		cmocka_unit_test(ipc_cm__out_of_range),
 	};
 
