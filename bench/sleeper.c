@@ -155,11 +155,11 @@ static void await_epoll(void)
 	must(n == 1, "a message within 20 s");
 }
 
-static void receive_verbs(bool edges)
+static void receive_verbs(void)
 {
 	while (!arrived) {
 		await_epoll();
-		while (take_event() && edges)
+		while (take_event())
 			;
 	}
 	arrived--;
@@ -219,7 +219,7 @@ int main(int argc, char **argv)
 		for (int turn = 0; turn < 2; turn++) {
 			if (turn == (options.host ? 1 : 0)) {
 				with_tcp ? receive_tcp()
-					 : receive_verbs(edges);
+					 : receive_verbs();
 			} else if (with_tcp) {
 				tcp_send(tcp, &memory[1], 8);
 			} else {

@@ -48,6 +48,9 @@ struct vb_channel {
 	 * poll(2) */
 	_Atomic enum vb_raised raised;
 	_Atomic bool elsewhere;
+	/* ibv_get_cq_event() has found the channel without events and returned
+	 * EAGAIN, and so the program expects that */
+	_Atomic bool met_empty;
 };
 
 /* Create the channel's eventfd. 0 or -errno. */

@@ -9,7 +9,9 @@
  * and not first the engine thread.
  *
  * A channel that blocks is never nudged for this: there the program expects an
- * event and would block.
+ * event and would block. Nor is one whose program has never met EAGAIN: such a
+ * program may take one event each time the channel is readable, and fail without
+ * one (gloo does). A program that takes events until EAGAIN meets it at once.
  *
  * Nobody knows whether the program really sleeps there. The engine thread
  * therefore leaves the link alone only while the program was active lately, and
@@ -87,7 +89,8 @@ bool vb_lend_begin(struct vb_engine *e, struct vb_channel *ch)
 
 	wanted = vb_wait_by_link(atomic_load_explicit(&ch->by_link,
 						      memory_order_relaxed)) &&
-		 atomic_load_explicit(&ch->elsewhere, memory_order_relaxed);
+		 atomic_load_explicit(&ch->elsewhere, memory_order_relaxed) &&
+		 atomic_load_explicit(&ch->met_empty, memory_order_relaxed);
 	if (!wanted && atomic_load(&e->watched) != WATCHES_LENT)
 		return false;
 	now = vb_now();

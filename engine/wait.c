@@ -618,7 +618,8 @@ int vb_engine_wait(struct vb_channel *ch, struct vb_cq **cq)
 
 	settle(ch);
 	rc = wait_event(ch, cq);
-
+	if (rc == -EAGAIN)
+		atomic_store(&ch->met_empty, true);
 	if (rc == 0 && VB_UNLIKELY(is_empty(*cq)) && blocks(ch->fd))
 		hold_back(ch, *cq);
 	return rc;
