@@ -34,11 +34,34 @@ static void try_group(const uint8_t *mad, const struct vb_sa_hdr *h)
 	MUST(memcmp(&a, &b, sizeof(a)) == 0);
 }
 
+static void try_services(const uint8_t *mad, size_t len,
+			 const struct vb_sa_hdr *h)
+{
+	unsigned count = vb_sa_service_count(h, len);
+	uint8_t again[VB_MAD_BYTES];
+	struct vb_sa_service a, b;
+	struct vb_sa_hdr one = *h;
+
+	/* What is read in a record stays within @len bytes: the sanitizer's
+	 * part. */
+	one.attr_offset = 0;
+	for (unsigned i = 0; i < count; i++) {
+		if (!vb_sa_service_get(mad, h, i, &a))
+			continue;
+		vb_sa_service_put(again, &one, &a);
+		MUST(vb_sa_service_get(again, &one, 0, &b));
+		MUST(memcmp(&a, &b, sizeof(a)) == 0);
+	}
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
 {
 	struct vb_sa_hdr h;
 
 	if (!vb_sa_hdr_get(bytes, len, &h))
+		return 0;
+	try_services(bytes, len, &h);
+	if (h.method == SA_GET_TABLE_RESP) /* may be shorter than a MAD */
 		return 0;
 	MUST(len >= VB_MAD_BYTES);
 	try_path(bytes, &h);
