@@ -517,8 +517,15 @@ VB_EXPORT int rdma_disconnect(struct rdma_cm_id *pub)
 {
 	struct rcm_id *id = rcm_id_of(pub);
 
-	if (id->state != RCM_CONNECTING)
+	if (id->state == RCM_NEW)
 		return rcm_why_call(id, __func__, EINVAL);
+	/* Programs that clean up call this whether or not there is a
+	 * connection. */
+	if (id->state != RCM_CONNECTING) {
+		vb_why_quietly("rdmacm: rdma_disconnect refused: the id has no "
+			       "connection");
+		return rcm_fail(EINVAL);
+	}
 	if (rcm_is_iwarp(id)) {
 		int rc = rcm_iw_disconnect(id);
 
