@@ -358,7 +358,7 @@ const struct mistake cm_mistakes[] = {
 	{ "a new id established", establish_new, ON_CALLS,
 	  { STATE("rdma_establish", "new") } },
 	{ "another event notified", notify_other, ON_CALLS,
-	  { R "rdma_notify refused: the event is not .*405" } },
+	  { R "rdma_notify refused: the event is neither .*405" } },
 	{ "the queue pair of a new id", qp_of_new, ON_CALLS,
 	  { R "rdma_create_qp refused: the id has no device yet .*405" } },
 	{ "the queue pair of a new id (ex)", qp_of_new_ex, ON_CALLS,
