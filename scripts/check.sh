@@ -30,11 +30,11 @@ esac
 quick=${VERBENA_QUICK:-no}
 wanted=("$@")
 declare -A layers=() # the names that is_wanted() was asked for
-# Many layers wait most of the time, so a short run has some more lanes than there
-# are processors: with one more, two processors were idle for half of the time. A
-# whole run has cases that a full machine disturbs.
-lanes=$(nproc)
-[ "$quick" = no ] || lanes=$((lanes + 3))
+# Many layers wait most of the time, so there are more lanes than processors: with
+# one more, two processors were idle for half of a short run. A whole run has cases
+# that a full machine disturbs.
+lanes=$(($(nproc) + 1))
+[ "$quick" = no ] || lanes=$((lanes + 2))
 lanes=${VERBENA_LANES:-$lanes}
 
 is_wanted() {
