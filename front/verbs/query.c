@@ -82,10 +82,15 @@ static int no_entry(struct ibv_context *context, uint32_t port_num,
 {
 	if (!port_of(context, port_num))
 		return no_port(context, port_num);
-	vb_why(WHY_INDEX, (uintptr_t)context + (uintptr_t)table,
-	       "%s, port %u: there is no %s index %u, and the table has %u "
-	       "entries",
-	       context->device->name, port_num, table, index, count);
+	/* Programs (ibsrpdm) find the end of a table so. */
+	if (index == count)
+		vb_why_quietly("%s, port %u: its %s table has %u entries",
+			       context->device->name, port_num, table, count);
+	else
+		vb_why(WHY_INDEX, (uintptr_t)context + (uintptr_t)table,
+		       "%s, port %u: there is no %s index %u, and the table has "
+		       "%u entries",
+		       context->device->name, port_num, table, index, count);
 	return EINVAL;
 }
 
