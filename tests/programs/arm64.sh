@@ -69,6 +69,7 @@ declare -A lacks=(
 	[udp]="SO_ATTACH_REUSEPORT_CBPF"
 	[slots]="SO_ATTACH_REUSEPORT_CBPF"
 	[broker]="SO_ATTACH_REUSEPORT_CBPF"
+	[limits]="SO_ATTACH_REUSEPORT_CBPF"
 	[lease]="SO_ATTACH_REUSEPORT_CBPF"
 	[runtime_dir]="SO_NETNS_COOKIE"
 	[near-session]="unshare(CLONE_NEWUSER)"

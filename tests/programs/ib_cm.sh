@@ -223,6 +223,7 @@ in_a_group() {
 	two=$!
 	within 10 grep -q joined "$work/one" &&
 		within 10 grep -q joined "$work/two" &&
+		sleep 1 && # the switches' tables come after the answer
 		(node a Hca3 "$test" send $gid3 $group 20) >"$work/sender" 2>&1 ||
 		status=1
 	wait $one || status=1
