@@ -564,6 +564,7 @@ begin_endless() {
 		done
 		grep -q REJECTED "$work/client" || return
 		wait $client
+		sleep 0.3 # the server does not listen yet
 	done
 }
 
