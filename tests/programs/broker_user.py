@@ -11,6 +11,7 @@ import socket
 import struct
 import sys
 import tempfile
+import threading
 import time
 
 CLAIM, GRANT, REFUSE, REJOIN, WELCOME, STATUS = 1, 2, 3, 4, 5, 6
@@ -349,7 +350,8 @@ def linger():
             socket.send_fds(s, [bytes(20)], [c.fileno()])
         except OSError:
             pass  # closed already
-        c.close()
+        # If the broker has closed its copy before, this close waits.
+        threading.Thread(target=c.close, daemon=True).start()
     return others_work()
 
 
