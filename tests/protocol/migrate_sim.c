@@ -340,19 +340,5 @@ static void play(uint64_t seed)
 
 int main(int argc, char **argv)
 {
-	uint64_t first = 1, count = 400 / seeds_divisor();
-
-	if (argc > 2 && strcmp(argv[1], "-n") == 0) {
-		count = strtoull(argv[2], NULL, 0);
-		first = argc > 3 ? strtoull(argv[3], NULL, 0) : 1;
-	} else if (argc > 1) {
-		first = strtoull(argv[1], NULL, 0);
-		count = 1;
-	}
-	for (uint64_t seed = first; seed < first + count; seed++) {
-		fprintf(stderr, "\rseed %llu", (unsigned long long)seed);
-		play(seed);
-	}
-	fprintf(stderr, "\r%llu seeds played\n", (unsigned long long)count);
-	return 0;
+	return seeds_main(argc, argv, 400, play);
 }

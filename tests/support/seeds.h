@@ -3,6 +3,8 @@
 #ifndef TESTS_SUPPORT_SEEDS_H
 #define TESTS_SUPPORT_SEEDS_H
 
+#include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -34,6 +36,31 @@ static inline unsigned seeds_divisor(void)
 static inline unsigned seeds_stride(void)
 {
 	return seeds_divisor() | 1;
+}
+
+/* The main() of a test that plays one run for each seed. Without arguments the
+ * test plays @count seeds, divided by seeds_divisor(). The argument SEED plays
+ * that seed, and "-n COUNT [FIRST]" plays COUNT seeds. Returns the exit status.
+ */
+static inline int seeds_main(int argc, char **argv, uint64_t count,
+			     void (*play)(uint64_t seed))
+{
+	uint64_t first = 1;
+
+	count /= seeds_divisor();
+	if (argc > 2 && strcmp(argv[1], "-n") == 0) {
+		count = strtoull(argv[2], NULL, 0);
+		first = argc > 3 ? strtoull(argv[3], NULL, 0) : 1;
+	} else if (argc > 1) {
+		first = strtoull(argv[1], NULL, 0);
+		count = 1;
+	}
+	for (uint64_t seed = first; seed < first + count; seed++) {
+		fprintf(stderr, "\rseed %llu", (unsigned long long)seed);
+		play(seed);
+	}
+	fprintf(stderr, "\r%llu seeds played\n", (unsigned long long)count);
+	return 0;
 }
 
 #endif
