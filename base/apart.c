@@ -22,7 +22,7 @@ static _Thread_local struct {
 	timer_t timer;
 	bool made;
 } ticks;
-/* number of files whose close() has begun in a thread and has not returned */
+/* The number of close() calls under way in the threads of start_close(). */
 static _Atomic unsigned waits;
 
 static void on_tick(int sig)

@@ -256,8 +256,9 @@ static bool put_libraries(const struct findings *f, const struct wish *w)
 	       calm_sanitizer();
 }
 
-/* Say something that names a file: whoever named the file may have put a
- * terminal's commands there. */
+/* Print a message that contains a file's name. The user who named the file may
+ * have put commands for the terminal into the name, so this function filters
+ * control characters. */
 static void VB_PRINTF(1, 2) run_say(const char *format, ...)
 {
 	char text[3 * PATH_MAX];

@@ -89,8 +89,9 @@ const char *vb_mig_modify(struct vb_qp *qp, const struct vb_qp_attr *asked,
  * PATH_MIG, and let the transport begin anew there. */
 void vb_mig_switched(struct vb_qp *qp) VB_REQUIRES(qp->drive);
 
-/* A packet with P_Key @pkey has arrived by the port whose link is @link, with
- * MigReq (@requested) or without: advance the state, which is not MIG_MIGRATED.
+/* The packet @f with P_Key @pkey has arrived on @link, the link of one of the
+ * adapter's ports, with MigReq (@requested) or without: advance the state. The
+ * state is not MIG_MIGRATED.
  * Returns CNT_COUNT if the queue pair takes the packet; otherwise the counter
  * of the reason why it does not.
  */
@@ -104,7 +105,8 @@ enum vb_counter vb_mig_arrive(struct vb_qp *qp, const struct vb_link *link,
  */
 bool vb_mig_fail_over(struct vb_qp *qp) VB_REQUIRES(qp->drive);
 
-/* core/ah_ib.c: by which path did @f, of the port whose link is @link, come? */
+/* core/ah_ib.c: returns the path, primary or alternate, by which the packet @f
+ * has arrived on @link. */
 enum vb_mig_path vb_ib_path_of(const struct vb_qp *qp,
 			       const struct vb_link *link,
 			       const struct vb_frame *f) VB_REQUIRES(qp->drive);

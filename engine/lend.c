@@ -8,10 +8,12 @@
  * completed nothing that the program waits for. So the packet wakes the program
  * and not first the engine thread.
  *
- * A channel that blocks is never nudged for this: there the program expects an
- * event and would block. Nor is one whose program has never met EAGAIN: such a
- * program may take one event each time the channel is readable, and fail without
- * one (gloo does). A program that takes events until EAGAIN meets it at once.
+ * The engine never lends the link to a channel that blocks: the program expects
+ * an event there and would block. It lends the link to a non-blocking channel
+ * only after ibv_get_cq_event() has returned EAGAIN on it. A program that never
+ * saw EAGAIN may take one event each time the channel is readable, and fail if
+ * there is none (gloo does). A program that takes events until EAGAIN sees it
+ * at once.
  *
  * Nobody knows whether the program really sleeps there. The engine thread
  * therefore leaves the link alone only while the program was active lately, and

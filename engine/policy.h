@@ -383,8 +383,9 @@ enum vb_came {
 	CAME_BY_OTHERS, /* another thread signalled the event */
 	CAME_IN_VAIN	/* a packet that another thread had taken already */
 };
-/* Returns the score of a channel whose score was @score: how surely its events
- * come by the link. */
+/* The next event of a channel came in the way @how. Returns the channel's new
+ * score from its old @score. The score says how surely its events come by the
+ * link. */
 unsigned vb_wait_came(unsigned score, enum vb_came how);
 /* Does a thread that waits for events of a channel with @score sleep by the
  * link, and not by the lanes? */

@@ -598,8 +598,9 @@ static void hold_back(struct vb_channel *ch, struct vb_cq *cq)
 	vb_cancel_back(cancel);
 }
 
-/* The program has called to wait, so it does not reply now to what it was last
- * told of. Who sleeps in poll(2) asks only whether there are more events. */
+/* The program is about to wait, so it will not reply soon to the messages that
+ * it has received: send the delayed ACKs. A program that sleeps in poll(2) only
+ * asks whether there are more events, and may still reply: do nothing then. */
 static void settle(struct vb_channel *ch)
 {
 	struct vb_engine *e = vb_engine_running();

@@ -47,8 +47,8 @@ struct vb_bridge_ops {
 
 struct vb_bridge;
 
-/* Make a bridge whose ports, 1 to @ports, are down. @ports is VB_BRIDGE_PORTS
- * at most; @seed: as vb_macs_create(). NULL: no memory. */
+/* Make a bridge with the ports 1 to @ports, at most VB_BRIDGE_PORTS. No cable
+ * is at any of them yet. @seed: as for vb_macs_create(). NULL: no memory. */
 struct vb_bridge *vb_bridge_create(const struct vb_bridge_ops *ops, void *arg,
 				   unsigned ports, uint64_t seed);
 void vb_bridge_destroy(struct vb_bridge *b);

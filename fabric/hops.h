@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The next hops of a router: the path to each destination in the subnet where
- * frames to it leave. The router asks its owner (FAB_EV_PATH), who asks that
- * subnet's administrator. Frames wait for the answer, in memory that belongs to
- * no port, so that a destination that nobody knows takes no credits from
- * others.
+ * The next hops of a router: for each destination, the path in the subnet into
+ * which the router sends frames to it. The router asks the program that runs
+ * the fabric for a path (FAB_EV_PATH), and that program asks the administrator
+ * of that subnet. Frames wait for the answer in memory that belongs to no port,
+ * so that frames to an unknown destination take no credits from others.
  */
 #ifndef FABRIC_HOPS_H
 #define FABRIC_HOPS_H

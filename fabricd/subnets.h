@@ -26,8 +26,8 @@ VB_MUST_CHECK int vb_subnets_find(const struct vb_topo *t, struct vb_subnets *s,
 void vb_subnets_free(struct vb_subnets *s);
 
 /* Returns the node for a subnet manager of @subnet: the first switch, or else
- * the first adapter, whose id may stand in a list of places. NULL: there is no
- * such node. */
+ * the first adapter with an id that a list of places can contain. NULL: there
+ * is no such node. */
 const struct vb_topo_node *vb_subnets_manager(const struct vb_subnets *s,
 					      unsigned subnet);
 

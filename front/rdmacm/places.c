@@ -205,7 +205,8 @@ int rcm_places_tell(int fd)
 }
 
 /* Returns the number of a place that this process does not have. The broker
- * then refuses the requests of ids whose adapter it cannot use. */
+ * refuses the requests of an id with this number, because it cannot use the
+ * id's adapter. */
 static uint8_t no_place(void)
 {
 	uint64_t taken = 0;
