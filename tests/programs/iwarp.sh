@@ -139,6 +139,7 @@ keepalive() {
 	b "$verbena" run --rsockets -- $quiet stopped >"$work/client" 2>&1
 	told "rsockets: it stays for one who was stopped, too" "^nothing" \
 		"$work/client"
+	: >"$work/client" # the last client has said "quiet", too
 	# shellcheck disable=SC2086
 	become b "$verbena" run --rsockets -- $quiet watch \
 		>"$work/client" 2>&1 &
