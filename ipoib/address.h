@@ -31,8 +31,9 @@ bool vb_ip_nets_have(const struct vb_ip_nets *n, const struct vb_gid *ip);
 bool vb_ip_nets_broadcast(const struct vb_ip_nets *n, const struct vb_gid *ip);
 /* Is @ip in one of the networks? */
 bool vb_ip_nets_near(const struct vb_ip_nets *n, const struct vb_gid *ip);
-/* Choose the interface's address from which a question for @ip is sent. NULL:
- * the interface has no address of that family. */
+/* Choose the address of the interface that is the source of an ARP request or a
+ * neighbour solicitation for @ip. NULL: the interface has no address of that
+ * family. */
 const struct vb_gid *vb_ip_nets_source(const struct vb_ip_nets *n,
 				       const struct vb_gid *ip);
 

@@ -12,7 +12,7 @@ struct cable_message {
 	char text[VB_UMAD_INLINE];
 };
 
-/* Read the parts of the answer, up to the last one, which has no text or says
+/* Read the parts of the answer. The last part has no text (success), or says
  * what is wrong. */
 static int hear_answer(int fd, vb_time due, char said[CABLE_TEXT])
 {

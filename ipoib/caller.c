@@ -43,8 +43,9 @@ static struct vb_caller *older(struct vb_caller *a, struct vb_caller *b)
 	return !a || b->heard < a->heard ? b : a;
 }
 
-/* Finds the connection that the one of @peer shall replace. NULL: none, since
- * there is room; or, if @refused, since no other one may end. */
+/* Finds the connection that must end when @peer gets a new one. NULL: no
+ * connection must end, since the table has room; or, if @refused is true, none
+ * may end, and the new one is refused. */
 static struct vb_caller *find_victim(struct vb_callers *t,
 				     const struct vb_ipoib_hw *peer,
 				     vb_time now, bool *refused)

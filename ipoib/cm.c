@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Makes, answers and ends connections by librdmacm. Each end makes its queue
- * pairs itself, since librdmacm has the adapter opened on its own. */
+/* Makes, answers and ends connections by librdmacm. Both ends create their
+ * queue pairs with ibv_create_qp() and not rdma_create_qp(), since librdmacm
+ * opens the adapter a second time, and the queue pairs must belong to the
+ * context of the interface's port. */
 #include "ipoib/cm.h"
 
 #include <endian.h>
@@ -39,7 +41,8 @@ static struct cm_line *make_line(struct ipoib_cm *cm,
 	return l;
 }
 
-/* The peer is told by the connection manager. */
+/* Destroying the id makes the connection manager tell the peer that the
+ * connection has ended. */
 static void end_line(struct cm_line *l)
 {
 	struct cm_line **at = &l->cm->lines;
@@ -60,8 +63,9 @@ static void end_caller(void *arg, void *handle)
 
 /* --- the queue pair's states --- */
 
-/* The peer neither reads nor writes this side's memory. A receiver that is late
- * is waited for, since the table ends a connection without progress. */
+/* The queue pair gives the peer no access to memory. RNR is retried without
+ * limit, because the table of connections (ipoib/conn.h) ends a connection that
+ * makes no progress. */
 static int move_line(struct cm_line *l, enum ibv_qp_state to)
 {
 	struct ibv_qp_attr a = { .qp_state = to };
@@ -97,8 +101,9 @@ static void put_private(const struct ipoib_cm *cm, uint8_t bytes[PRIVATE])
 	vb_store_be(bytes + 4, VB_CONN_LONGEST, 4);
 }
 
-/* Read the number of the peer's queue pair of datagrams, and the longest frame
- * that it takes. False: they are missing, or the frame is no frame. */
+/* Read from the private data the peer's datagram queue pair number, and the
+ * longest frame that the peer accepts. False: the private data is too short, or
+ * that length is too small for any frame. */
 static bool get_private(const struct rdma_conn_param *p, uint32_t *qpn,
 			unsigned *mtu)
 {
@@ -138,7 +143,7 @@ static struct sockaddr_ib address_of(const struct ipoib_cm *cm,
 	return a;
 }
 
-/* --- calls of this side --- */
+/* --- connections that this interface makes --- */
 
 static bool cm_call(void *arg, struct vb_conn *c)
 {
@@ -192,7 +197,8 @@ static int ask_peer(struct cm_line *l)
 	return rdma_connect(l->id, &param) ? -errno : 0;
 }
 
-/* What a peer's answer says, or what is missing in it. */
+/* The private data of a peer's request or answer; @valid false: it is malformed
+ * or missing. */
 struct cm_said {
 	bool valid;
 	uint32_t qpn;
@@ -210,7 +216,8 @@ static int take_rep(struct cm_line *l, const struct cm_said *said)
 	return rc;
 }
 
-/* The next step of a call of this side. -errno: it has failed. */
+/* Do the next step towards a connection that this interface makes, after
+ * @event. -errno: the connection has failed. */
 static int step(struct cm_line *l, enum rdma_cm_event_type event,
 		const struct cm_said *said)
 {
@@ -229,7 +236,7 @@ static int step(struct cm_line *l, enum rdma_cm_event_type event,
 	}
 }
 
-/* --- neighbours' calls --- */
+/* --- connections that neighbours make --- */
 
 static int answer_caller(struct cm_line *l)
 {
@@ -254,7 +261,8 @@ static bool is_welcome(const struct ipoib_cm *cm, const struct rdma_cm_id *id,
 	return said->valid && !((pkey ^ cm->pkey) & PKEY_NUMBER);
 }
 
-/* Refuse a call: the neighbour sends datagrams. */
+/* Refuse a neighbour's request for a connection; the neighbour then sends
+ * datagrams. */
 static void refuse(struct rdma_cm_id *id, const struct vb_ipoib_hw *peer,
 		   const char *why)
 {
@@ -312,8 +320,8 @@ static void take_event(struct ipoib_cm *cm, struct rdma_cm_id *id,
 		vb_callers_remove(cm->callers, l->place);
 }
 
-/* An event is acknowledged before it is handled, since that may destroy its
- * id. */
+/* Each event is acknowledged before it is handled, since handling may destroy
+ * the event's id, and rdma_destroy_id() waits for acknowledgements. */
 void ipoib_cm_events(struct ipoib_cm *cm, vb_time now)
 {
 	struct rdma_cm_event *e;

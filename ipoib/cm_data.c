@@ -20,7 +20,7 @@ static int post_srq(const struct ipoib_cm *cm, unsigned slot)
 	return -ibv_post_srq_recv(cm->srq, &wr, &bad);
 }
 
-/* The memory of a buffer becomes real when it is used. */
+/* The buffers take no physical memory before they are first used. */
 int ipoib_cm_data_open(struct ipoib_cm *cm)
 {
 	size_t bytes = (size_t)(CM_RECVS + CM_SENDS) * CM_SLOT;
@@ -122,7 +122,8 @@ static struct cm_line *line_of(const struct ipoib_cm *cm, uint32_t qpn)
 	return l;
 }
 
-/* The completion of a queue pair that is gone has no owner any more. */
+/* A late completion of a destroyed queue pair is ignored: ipoib_cm_data_end()
+ * has freed that queue pair's send buffers. */
 static void take_sent(struct ipoib_cm *cm, const struct ibv_wc *wc)
 {
 	unsigned slot = (uint32_t)wc->wr_id;

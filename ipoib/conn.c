@@ -4,7 +4,8 @@
 
 #include <stdlib.h>
 
-/* A query number is the place in the table, and above it a count. */
+/* The number of a call (vb_conn.query): its low bits are the index of the
+ * connection in the table, the bits above them count the calls. */
 #define PLACE_BITS 7
 #define PLACE_MASK ((1u << PLACE_BITS) - 1)
 
@@ -62,8 +63,9 @@ static void remove_conn(struct vb_conns *t, struct vb_conn *c)
 	*c = (struct vb_conn){ .state = CONN_NONE };
 }
 
-/* Returns a free place. In a full table the connection used longest ago ends;
- * NULL: that was just now. */
+/* Returns a free entry. If the table is full, the connection that was used
+ * longest ago ends, and its entry is returned; NULL: that connection was used
+ * within VB_CONN_FRESH. */
 static struct vb_conn *conn_place(struct vb_conns *t, vb_time now)
 {
 	struct vb_conn *oldest = t->list;
@@ -103,7 +105,8 @@ static void enter_calling(struct vb_conns *t, struct vb_conn *c, vb_time now)
 	conn_due(t, c, now + VB_CONN_ANSWER);
 }
 
-/* A frame that finds all places taken is lost. */
+/* Send a frame; it is dropped if VB_CONN_DEPTH frames of the connection are
+ * under way already. */
 static void put_frame(struct vb_conns *t, struct vb_conn *c, const void *frame,
 		      size_t len, vb_time now)
 {
@@ -166,7 +169,7 @@ void vb_conns_up(struct vb_conns *t, uint32_t query, unsigned mtu, vb_time now)
 		return;
 	c->state = CONN_UP;
 	c->mtu = mtu;
-	/* It counts as a failure until it has carried a frame. */
+	/* Until the connection has carried a frame, it counts as a failure. */
 	c->failures = VB_MAX(c->failures, 1u);
 	c->used = now;
 	conn_due(t, c, now + VB_CONN_DEAD);
@@ -239,7 +242,8 @@ static void tick_up(struct vb_conns *t, struct vb_conn *c, vb_time now)
 					       now + VB_CONN_DEAD));
 }
 
-/* A peer to which nobody has sent meanwhile is not worth another call. */
+/* A connection in BACKOFF is tried again only if the host has sent to the peer
+ * within VB_CONN_LAST. */
 static void tick_waiting(struct vb_conns *t, struct vb_conn *c, vb_time now)
 {
 	if (c->used + VB_CONN_LAST > now)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* `verbena ether`: an Ethernet interface of this host at a fabric's switch. The
- * process of the fabric holds the interface when this has ended. */
+/* `verbena ether`: attaches a TAP interface of this host to an Ethernet port of
+ * a fabric's switch. The process of the fabric keeps the interface after this
+ * command has ended. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

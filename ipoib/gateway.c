@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Passes IP packets between the two sides of a gateway. What it does with
- * questions for addresses is in gateway_resolve.c. */
+/* Passes IP packets between the two sides of a gateway. ARP and neighbour
+ * discovery are in gateway_resolve.c. */
 #include "ipoib/gateway.h"
 
 #include <stdlib.h>
@@ -10,7 +10,7 @@
 #include "ipoib/gateway_priv.h"
 #include "ipoib/icmp.h"
 
-#define SOURCE_AT 6 /* where an Ethernet frame's source is */
+#define SOURCE_AT 6 /* offset of the source address in an Ethernet frame */
 #define TYPE_AT	  12
 
 /* --- addresses --- */
@@ -29,9 +29,10 @@ bool gw_is_near(const struct vb_gw *g, const struct vb_gid *ip)
 	return vb_gid_is_link_local(ip) || vb_ip_nets_near(&g->config.nets, ip);
 }
 
-/* Returns the neighbour to which a packet for @ip goes: a router, if @ip is
- * not near, the one that the user has named, or one of IPv6 that has advertised
- * itself. NULL: there is none. */
+/* Returns the neighbour to which the gateway sends a packet for @ip: @ip itself
+ * if it is in the gateway's networks; else the router that the user has named,
+ * or for IPv6 a router that has advertised itself. NULL: there is no such
+ * router. */
 static const struct vb_gid *next_hop(const struct vb_gw *g,
 				     const struct vb_gid *ip)
 {
@@ -77,7 +78,8 @@ void gw_send(struct vb_gw *g, enum vb_gw_side side, const struct vb_gid *ip,
 		gw_give_paths(g);
 }
 
-/* Groups have MAC addresses of their own (RFC 1112, 6.4; RFC 2464, 7). */
+/* Multicast groups of IP have MAC addresses that follow from the group (RFC
+ * 1112, 6.4; RFC 2464, 7). */
 static void mac_of_group(const struct vb_gw *g, const struct vb_gid *group,
 			 uint8_t mac[VB_MAC_BYTES])
 {
@@ -133,7 +135,7 @@ static void depart(void *arg, const uint8_t *packet, size_t len)
 		gw_send(e->g, e->side, &e->to, frame, head + len);
 }
 
-/* May a message about a packet leave? */
+/* May the gateway send one more ICMP error in this second? */
 static bool may_complain(struct vb_gw *g)
 {
 	if (g->now >= g->second + VB_SEC) {
@@ -143,7 +145,7 @@ static bool may_complain(struct vb_gw *g)
 	return g->errors++ < VB_GW_ERRORS;
 }
 
-/* Send a packet of the gateway's own to the host that has sent @ip. */
+/* Send @packet, which the gateway itself has made, to the sender of @ip. */
 static void send_back(struct vb_gw *g, enum vb_gw_side side,
 		      const struct vb_ip *ip, const uint8_t *packet, size_t len)
 {
@@ -156,7 +158,8 @@ static void send_back(struct vb_gw *g, enum vb_gw_side side,
 	depart(&e, packet, len);
 }
 
-/* The packet is longer than the other side's MTU, @mtu. */
+/* Tell the packet's sender by ICMP that the packet is longer than the other
+ * side's MTU, @mtu. */
 static void complain(struct vb_gw *g, enum vb_gw_side from,
 		     const struct vb_ip *ip, const uint8_t *packet, size_t len,
 		     unsigned mtu)
@@ -194,7 +197,8 @@ static void leave_fitting(struct gw_exit *e, enum vb_gw_side from,
 	g->count.passed[from]++;
 }
 
-/* Is @ip a group that reaches no other host, or (RFC 4291, 2.7) none at all? */
+/* Is @ip an IPv6 group whose packets must not leave their host, or a group of
+ * the reserved scope 0 (RFC 4291, 2.7)? */
 static bool stays_on_host(const struct vb_gid *ip)
 {
 	return vb_gid_is_multicast(ip) && !vb_gid_is_ipv4(ip) &&
@@ -221,7 +225,7 @@ static void pass_packet(struct vb_gw *g, enum vb_gw_side from,
 	leave_fitting(&e, from, ip, packet, len);
 }
 
-/* Take an IP packet, which may change. */
+/* Handle an IP packet; its bytes may change. */
 static void take_packet(struct vb_gw *g, enum vb_gw_side from, uint8_t *packet,
 			size_t len, uint32_t sender)
 {
@@ -247,7 +251,8 @@ static void take_packet(struct vb_gw *g, enum vb_gw_side from, uint8_t *packet,
 
 /* --- frames from either side --- */
 
-/* The bytes are copied, since a packet that is cut changes. */
+/* Handle a frame. Its bytes are copied first, since vb_ip_cut() overwrites the
+ * packet that it cuts. */
 static void take_frame_of(struct vb_gw *g, enum vb_gw_side from, unsigned type,
 			  const uint8_t *packet, size_t len, uint32_t sender)
 {
@@ -267,7 +272,8 @@ static void take_frame_of(struct vb_gw *g, enum vb_gw_side from, unsigned type,
 	take_packet(g, from, copy, len, sender);
 }
 
-/* A switch floods frames for other hosts, too. */
+/* A switch may flood frames for other hosts to this port, so frames for other
+ * MAC addresses are ignored. */
 void vb_gw_from_eth(struct vb_gw *g, const uint8_t *frame, size_t len,
 		    vb_time now)
 {
@@ -306,7 +312,9 @@ static void eth_nbr_ask(void *arg, const struct vb_gid *ip)
 	gw_ask(arg, GW_ETH, ip);
 }
 
-/* A neighbour asks at most once before the paths are given. */
+/* Note the query; gw_give_paths() answers it later. The array has room for
+ * every neighbour, and a neighbour makes at most one query before it is
+ * answered. */
 static void eth_nbr_find_path(void *arg, const struct vb_nbr *n)
 {
 	struct vb_gw *g = arg;
@@ -315,7 +323,8 @@ static void eth_nbr_find_path(void *arg, const struct vb_nbr *n)
 		g->paths[g->path_count++] = n->query;
 }
 
-/* A MAC address needs no handle; the table wants one. */
+/* Sending to a MAC address needs no address handle, but the table takes NULL
+ * for a failure, so the handle is any pointer. */
 static bool eth_nbr_prepare(void *arg, struct vb_nbr *n)
 {
 	n->handle = arg;

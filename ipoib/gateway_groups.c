@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Which groups the Ethernet side's hosts hear. The gateway is a member of them
- * on the IPoIB side, where nobody else would get their packets. It asks the
- * hosts regularly, unless somebody else does, and forgets a group that none
- * has reported for a while (RFC 3376, RFC 3810).
+ * Learns of which multicast groups hosts of the Ethernet side are members. The
+ * gateway joins these groups on the IPoIB side, because otherwise the fabric
+ * would not bring the groups' packets here. It sends membership queries
+ * regularly, unless another router on the Ethernet does so, and leaves a group
+ * that no host has reported for a while (RFC 3376, RFC 3810).
  */
 #include <string.h>
 
@@ -13,11 +14,12 @@
 #include "ipoib/packet_priv.h"
 
 #define QUERY_INTERVAL (125 * VB_SEC)
-/* how long another one's questions take the place of the gateway's, and how
- * long a report holds */
+/* after another router's query the gateway sends none for this long; and a
+ * group is left when no host has reported it for this long */
 #define HOLD	   (260 * VB_SEC)
 #define PROTO_IGMP 2
-#define IPV4_QUERY 24 /* an IPv4 header with the option of a router alert */
+/* IPv4 header with the Router Alert option */
+#define IPV4_QUERY 24
 #define IGMP_QUERY 12
 #define MLD_QUERY  28
 #define HOP_OPTION 8
@@ -29,9 +31,9 @@ static const struct vb_gid all_hosts = {
 };
 static const struct vb_gid all_nodes = { { 0xff, 0x02, [15] = 1 } };
 
-/* --- questions --- */
+/* --- membership queries --- */
 
-/* IGMP's version 3: all groups, to be answered within a second. */
+/* Write a general query of IGMPv3, which hosts answer within a second. */
 static size_t put_igmp_query(uint8_t *p, const struct vb_gid *from)
 {
 	static const uint8_t alert[4] = { 0x94, 4, 0, 0 };
@@ -54,7 +56,7 @@ static size_t put_igmp_query(uint8_t *p, const struct vb_gid *from)
 	return IPV4_QUERY + IGMP_QUERY;
 }
 
-/* The same of MLD's version 2, behind a router alert. */
+/* Write a general query of MLDv2, behind the Router Alert option. */
 static size_t put_mld_query(uint8_t *p, const struct vb_gid *from)
 {
 	static const uint8_t alert[HOP_OPTION] = {
@@ -79,7 +81,8 @@ static size_t put_mld_query(uint8_t *p, const struct vb_gid *from)
 	return IPV6_BYTES + HOP_OPTION + MLD_QUERY;
 }
 
-/* MLD is link-local: hosts ignore a question from another address. */
+/* Send a query to the group @to. The source of an MLD query is a link-local
+ * address, because hosts ignore queries from other addresses. */
 static void ask_for_groups(struct vb_gw *g, const struct vb_gid *to)
 {
 	static const struct vb_gid link_local = { { 0xfe, 0x80 } };
@@ -97,7 +100,7 @@ static void ask_for_groups(struct vb_gw *g, const struct vb_gid *to)
 	gw_send_group(g, GW_ETH, to, frame, head);
 }
 
-/* Is the packet another one's question for groups? */
+/* Is the packet a membership query, which another router has sent? */
 static bool is_query(const struct vb_ip *ip, const uint8_t *packet, size_t len)
 {
 	if (ip->type == IPOIB_IPV4)
@@ -119,7 +122,9 @@ static struct gw_group *find_group_of(struct vb_gw *g,
 	return NULL;
 }
 
-/* What one host leaves, others may still hear, so only time ends a group. */
+/* Note that a host has reported @group. That a host leaves is ignored, because
+ * other hosts may still be members: a group ends only when no host has reported
+ * it for HOLD. */
 static void take_report(void *arg, const struct vb_gid *group, bool joins)
 {
 	static const struct vb_gid free_place;

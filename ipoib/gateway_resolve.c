@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Answers for addresses of the other side, by ARP and IPv6 neighbour
- * discovery. */
+/* ARP and IPv6 neighbour discovery: answers hosts of one side for the IP
+ * addresses of the other side. */
 #include <string.h>
 
 #include "ipoib/gateway_priv.h"
@@ -11,8 +11,8 @@ _Static_assert(VB_ARP_BYTES <= VB_ND_BYTES, "a message has room for either");
 
 static const struct vb_gid all_nodes = { { 0xff, 0x02, [15] = 1 } };
 
-/* Is @ip no address at all, which a host has that looks whether its address is
- * free? */
+/* Is @ip unspecified (all zero)? A host that probes whether its address is free
+ * has no other source address yet. */
 static bool is_nobody(const struct vb_gid *ip)
 {
 	static const uint8_t zero[4] = { 0 };
@@ -44,7 +44,7 @@ static size_t put_nd(struct vb_gw *g, enum vb_gw_side side,
 	return head + vb_nd_put(frame + head, nd);
 }
 
-/* Ask or tell everybody on @side by ARP. */
+/* Broadcast an ARP message on @side. */
 static void arp_to_all(struct vb_gw *g, enum vb_gw_side side,
 		       struct vb_arp *arp)
 {
@@ -133,8 +133,8 @@ static void answer_by_nd(struct vb_gw *g, const struct gw_question *q)
 		gw_send(g, q->side, &q->from, frame, len);
 }
 
-/* A host whose address nobody has is answered by all, since it cannot be sent
- * to. */
+/* Send the answer. A host without an address gets it by broadcast or multicast,
+ * since nothing can be sent to the host itself. */
 static void answer_question(struct vb_gw *g, const struct gw_question *q)
 {
 	if (vb_gid_is_ipv4(&q->target))
@@ -162,8 +162,9 @@ void gw_answer_waiting(struct vb_gw *g, enum vb_gw_side side,
 	}
 }
 
-/* What is known of an address of the other side is asked for anew unless the
- * host has shown it lately: it may have moved to the side that asks. */
+/* The neighbour @ip of @side was not confirmed within VB_NBR_FRESH: forget it,
+ * so that it is asked for anew, since the host may have moved to the side that
+ * asks. */
 static void forget_old(struct vb_gw *g, enum vb_gw_side side,
 		       const struct vb_gid *ip)
 {
@@ -173,7 +174,7 @@ static void forget_old(struct vb_gw *g, enum vb_gw_side side,
 		vb_nbrs_forget(g->side[side].nbrs, ip);
 }
 
-/* Does a host of @side itself have the address, as far as is known? */
+/* Does the gateway know that a host of @side itself has the address @ip? */
 static bool has_it_itself(const struct vb_gw *g, enum vb_gw_side side,
 			  const struct vb_gid *ip)
 {
@@ -194,7 +195,8 @@ static void ask_other_side(struct vb_gw *g, const struct gw_question *q)
 	vb_nbrs_want(g->side[there].nbrs, &q->target, g->now);
 }
 
-/* Should the gateway answer the question, now or when the other side has? */
+/* Should the gateway answer the question, at once or after the other side has
+ * answered? */
 static bool concerns(const struct vb_gw *g, const struct gw_question *q)
 {
 	return vb_ip_nets_have(&g->config.nets, &q->target) ||
@@ -211,8 +213,9 @@ static void serve_question(struct vb_gw *g, const struct gw_question *q)
 		ask_other_side(g, q);
 }
 
-/* A host of @side has shown where it is. @create: it is to be remembered, since
- * it will be sent to. */
+/* A message of a host of @side shows that @ip has the link-layer address @hw.
+ * @create: add the host to the table if it is missing, since the gateway will
+ * send to it. */
 static void learn(struct vb_gw *g, enum vb_gw_side side,
 		  const struct vb_gid *ip, const struct vb_ipoib_hw *hw,
 		  bool solicited, bool create)
@@ -222,7 +225,8 @@ static void learn(struct vb_gw *g, enum vb_gw_side side,
 	gw_give_paths(g);
 }
 
-/* May @from, which says that its address is @hw, be believed? */
+/* Is a message's claim that @from has the link-layer address @hw plausible: is
+ * @from a possible neighbour's address, and @hw not the gateway's own? */
 static bool is_host(const struct vb_gw *g, enum vb_gw_side side,
 		    const struct vb_gid *from, const struct vb_ipoib_hw *hw)
 {
@@ -259,7 +263,8 @@ void gw_take_arp(struct vb_gw *g, enum vb_gw_side side, const uint8_t *bytes,
 		serve_question(g, &q);
 }
 
-/* RFC 4861, 7.2.6: an advertisement that nobody has asked for announces. */
+/* Handle a neighbour advertisement. An unsolicited one announces a new
+ * link-layer address (RFC 4861, 7.2.6), so the other side is told, too. */
 static void take_advertisement(struct vb_gw *g, enum vb_gw_side side,
 			       const struct vb_nd *nd)
 {

@@ -1,22 +1,26 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * IPv6 router discovery through a gateway. Solicitations and advertisements
- * pass without the option that has the sender's link-layer address, which is of
- * a kind that the other side does not know; hosts ask for it instead. A
- * redirect does not pass, since both sides are one link. An advertisement gets
- * the flag of proxies, and one that has it already comes by another way from
- * the same router: it does not pass (RFC 4389, 4.1.3.3).
+ * IPv6 router discovery through a gateway. Router solicitations and
+ * advertisements pass without the option that has the sender's link-layer
+ * address, since the other side has link-layer addresses of another kind; hosts
+ * there ask for the sender's address instead. A redirect does not pass, since
+ * both sides are one link. The gateway sets the Proxy flag in each
+ * advertisement that it passes. An advertisement that has this flag already
+ * comes from the same router by way of another proxy, and does not pass (RFC
+ * 4389, 4.1.3.3).
  */
 #include "base/bytes.h"
 #include "ipoib/gateway_priv.h"
 #include "ipoib/packet_priv.h"
 
-#define OPT_SOURCE    1
-#define SOLICIT_BODY  8 /* bytes before the options */
-#define ADVERT_BODY   16
-#define FLAGS_AT      5
-#define FLAG_PROXY    0x04
-#define LIFETIME_AT   6 /* seconds; 0: it is no default router any more */
+#define OPT_SOURCE   1
+#define SOLICIT_BODY 8 /* bytes before the options */
+#define ADVERT_BODY  16
+#define FLAGS_AT     5
+#define FLAG_PROXY   0x04
+/* offset of the router's lifetime, in seconds; 0: the sender is no default
+ * router any more */
+#define LIFETIME_AT   6
 #define ADVERT_TYPE   134
 #define SOLICIT_TYPE  133
 #define REDIRECT_TYPE 137
@@ -53,8 +57,8 @@ static struct gw_router *first_to_end(struct vb_gw *g)
 	return first;
 }
 
-/* Remember the sender for as long as it says. In a full table the one whose
- * time ends first makes room. */
+/* Remember the router @ip for @seconds, its advertised lifetime. If the table
+ * is full, the router whose lifetime ends first is replaced. */
 static void note_router(struct vb_gw *g, const struct vb_gid *ip,
 			unsigned seconds)
 {
@@ -87,8 +91,9 @@ const struct vb_gid *gw_default_router(const struct vb_gw *g)
 
 /* --- messages --- */
 
-/* Remove the options with the sender's address from the @len bytes at @options;
- * *@kept bytes stay. False: the options are broken. */
+/* Remove the options with the sender's link-layer address from the @len bytes
+ * at @options; *@kept is the number of bytes that remain. False: the options
+ * are malformed. */
 static bool drop_source(uint8_t *options, size_t len, size_t *kept)
 {
 	*kept = 0;

@@ -5,7 +5,8 @@
 
 #include <stdlib.h>
 
-/* A query number is the place in the table, and above it a count. */
+/* The number of a join request (vb_group.query): its low bits are the index of
+ * the group in the table, the bits above them count the requests. */
 #define PLACE_BITS 8
 #define PLACE_MASK ((1u << PLACE_BITS) - 1)
 
@@ -42,7 +43,7 @@ static void group_due(struct vb_groups *t, struct vb_group *g, vb_time due)
 	t->next = VB_MIN(t->next, due);
 }
 
-/* Is the broadcast group joined? Only then others can be. */
+/* Is the broadcast group joined? Other groups are joined only after it. */
 static bool has_begun(const struct vb_groups *t)
 {
 	return t->list[0].state == GROUP_JOINED;
@@ -71,8 +72,8 @@ static void ask_to_enter(struct vb_groups *t, struct vb_group *g, vb_time now)
 	t->ops.join(t->arg, g, is_broadcast(t, g) ? NULL : &t->list[0].record);
 }
 
-/* Ask to join a group, or, while the broadcast group is not joined, let it wait
- * for that. */
+/* Ask to join the group @g; but if @g is another group than the broadcast
+ * group, and that is not joined, let @g wait until it is. */
 static void begin_group(struct vb_groups *t, struct vb_group *g, vb_time now)
 {
 	group_detach(t, g);
@@ -85,8 +86,9 @@ static void begin_group(struct vb_groups *t, struct vb_group *g, vb_time now)
 	g->due = VB_NEVER;
 }
 
-/* A group to which the host only sends is refused until it has a member, which
- * may be soon. */
+/* Wait before the next try to join. While a group has no member, the
+ * administrator refuses the join of a host that only sends; a member may join
+ * soon, so such a host tries again after a shorter time. */
 static void back_off(struct vb_groups *t, struct vb_group *g, vb_time now)
 {
 	vb_time last = g->member ? VB_GROUP_LAST : VB_GROUP_SENDER_LAST;
@@ -137,8 +139,9 @@ static void enter_joined(struct vb_groups *t, struct vb_group *g, vb_time now)
 
 /* --- the table --- */
 
-/* Make a place for a new group: a free one, or, of the groups to which the host
- * only sends, that of the one used longest ago. NULL: all are members. */
+/* Returns a free entry for a new group. If no entry is free, the group that was
+ * used longest ago, of those to which the host only sends, makes room. NULL:
+ * the host is a member of all groups in the table. */
 static struct vb_group *find_place(struct vb_groups *t)
 {
 	struct vb_group *oldest = NULL;
@@ -219,7 +222,8 @@ void vb_groups_send(struct vb_groups *t, const struct vb_gid *mgid,
 
 /* --- what happens --- */
 
-/* Is this the group that was asked for, and one that packets can be sent to? */
+/* Is @record that of the group @g, and does it have a multicast LID and a valid
+ * MTU? */
 static bool record_is_sane(const struct vb_group *g,
 			   const struct vb_sa_mcmember *record)
 {
@@ -250,7 +254,8 @@ void vb_groups_answer(struct vb_groups *t, uint32_t query,
 	enter_joined(t, g, now);
 }
 
-/* The others follow as soon as the broadcast group is joined. */
+/* Join the broadcast group now; begin_others() joins the other groups after
+ * it. */
 void vb_groups_rejoin(struct vb_groups *t, vb_time now)
 {
 	for (unsigned i = 0; i < VB_GROUP_TABLE; i++) {
@@ -269,7 +274,8 @@ void vb_groups_rejoin(struct vb_groups *t, vb_time now)
 	begin_group(t, &t->list[0], now);
 }
 
-/* A group to which nobody has sent meanwhile is not worth another try. */
+/* The time to try again has come: a group to which the host only sends is
+ * removed if the host has sent nothing to it since the last try. */
 static void tick_backoff(struct vb_groups *t, struct vb_group *g, vb_time now)
 {
 	if (g->member || g->used + g->pause > now)

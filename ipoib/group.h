@@ -1,17 +1,20 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The multicast groups of an IPoIB interface, a state machine without I/O. The
- * broadcast group comes first: it has the Q_Key, the MTU and all else of the
- * IP subnet (RFC 4391, 5), and the others are made like it.
+ * broadcast group is joined first: its record has the Q_Key, the MTU and the
+ * other parameters of the IP subnet (RFC 4391, 5), and the interface creates
+ * other groups with the same parameters.
  *
  * - BACKOFF to JOINING: it is time to ask the subnet administrator
- * - JOINING to JOINED: the answer came; full members receive as well
- * - JOINING to BACKOFF: the administrator refused, or did not answer; the next
+ * - JOINING to JOINED: the administrator has accepted. If the host is a member,
+ *   it now receives the group's packets; otherwise it only sends to the group
+ * - JOINING to BACKOFF: the administrator refused, or did not answer. The next
  *   try is 1, 2, 4, 8, then 16 s later
  *
- * All are joined anew when the subnet manager asks for that, or is another one,
- * or the port's LID has changed: the broadcast group first. A group that is
- * only sent to ends when nobody has sent to it for a while.
+ * All groups are joined anew, the broadcast group first, when the subnet
+ * manager asks for that, when another subnet manager takes over, or when the
+ * port's LID has changed. A group to which the host only sends is left when the
+ * host has sent nothing to it for VB_GROUP_IDLE.
  */
 #ifndef IPOIB_GROUP_H
 #define IPOIB_GROUP_H
@@ -24,7 +27,8 @@
 #define VB_GROUP_FIRST	VB_SEC
 #define VB_GROUP_LAST	(16 * VB_SEC)
 #define VB_GROUP_IDLE	(60 * VB_SEC)
-/* the longest distance of tries while the host only sends */
+/* the longest pause between two tries to join a group to which the host only
+ * sends */
 #define VB_GROUP_SENDER_LAST (4 * VB_SEC)
 
 enum vb_group_state {
@@ -37,30 +41,41 @@ enum vb_group_state {
 struct vb_group {
 	enum vb_group_state state;
 	struct vb_gid mgid;
-	bool member; /* the host receives; else it only sends */
-	/* How the subnet administrator counts this port, bits of enum
-	 * vb_sa_join_state: as it has said, and as it may, since a question had
-	 * no answer yet, or the manager may have forgotten the answer. A group
-	 * that ends is left in both, since a departure that nothing matches
-	 * does no harm. */
+	/* true: the host is a member and receives; false: it only sends */
+	bool member;
+	/* This port's memberships of the group at the subnet administrator,
+	 * bits of enum vb_sa_join_state. @entered: those that the administrator
+	 * has confirmed. @doubtful: those that it may have recorded, because a
+	 * request got no answer, or that it may have lost since. When the
+	 * interface leaves the group, it gives up both, since giving up a
+	 * membership that does not exist does no harm. */
 	uint8_t entered, doubtful;
-	struct vb_sa_mcmember record; /* what it has answered, if @entered */
-	void *handle;		      /* the caller's, while JOINED */
-	uint32_t query;		      /* the number of the question under way */
-	vb_time due, pause;	      /* the next try, and the last distance */
-	vb_time used;		      /* when a packet was last sent */
+	/* the administrator's answer, valid if @entered is not 0 */
+	struct vb_sa_mcmember record;
+	/* what attach() has set, for the owner of the table; valid in state
+	 * JOINED */
+	void *handle;
+	uint32_t query; /* number of the last join request */
+	/* the time of the next try, and the last pause between two tries */
+	vb_time due, pause;
+	/* when the host last sent a packet to the group */
+	vb_time used;
 	struct vb_waiting waiting;
 };
 
-/* What the table wants done. None of the functions may call the table. */
+/* The functions by which the table acts. They must not call functions of the
+ * table. */
 struct vb_group_ops {
-	/* Ask to join; the answer goes to vb_groups_answer() with g->query.
-	 * @as: the broadcast group, or NULL for that itself. */
+	/* Send a join request to the subnet administrator; the owner passes the
+	 * answer to vb_groups_answer(), with g->query. If the group does not
+	 * exist, the request creates it with the parameters of the broadcast
+	 * group, @as; NULL: @g is the broadcast group itself, which is not
+	 * created. */
 	void (*join)(void *arg, const struct vb_group *g,
 		     const struct vb_sa_mcmember *as);
 	void (*leave)(void *arg, const struct vb_group *g);
-	/* Be ready to send to the group, and if g->member to receive. False: it
-	 * cannot be done. */
+	/* Prepare for sending to the group and, if g->member is true, for
+	 * receiving from it. False: that failed. */
 	bool (*attach)(void *arg, struct vb_group *g);
 	void (*detach)(void *arg, struct vb_group *g);
 	void (*send)(void *arg, const struct vb_group *g, const void *frame,
@@ -85,11 +100,12 @@ void vb_groups_enter(struct vb_groups *t, const struct vb_gid *mgid,
 		     vb_time now);
 /* The host is no member of @mgid any more. */
 void vb_groups_leave(struct vb_groups *t, const struct vb_gid *mgid);
-/* Send a frame, with its header, to @mgid, now or when that is joined. */
+/* Send a frame, header included, to @mgid: now, or once the group is joined. */
 void vb_groups_send(struct vb_groups *t, const struct vb_gid *mgid,
 		    const void *frame, size_t len, vb_time now);
 
-/* Take the answer to the question @query: @record, or NULL for a refusal. */
+/* Handle the answer to the join request @query: @record, or NULL if the
+ * administrator has refused. */
 void vb_groups_answer(struct vb_groups *t, uint32_t query,
 		      const struct vb_sa_mcmember *record, vb_time now);
 /* Join all groups anew, because the subnet manager knows nothing of this port's
@@ -98,8 +114,8 @@ void vb_groups_rejoin(struct vb_groups *t, vb_time now);
 
 /* Do what is due. */
 void vb_groups_tick(struct vb_groups *t, vb_time now);
-/* Returns when vb_groups_tick() has something to do; VB_NEVER: it is not known
- * yet. */
+/* Returns the time at which to call vb_groups_tick(); VB_NEVER: no such
+ * time. */
 vb_time vb_groups_next(const struct vb_groups *t);
 
 /* Returns the broadcast group's record; NULL: the group is not joined. */

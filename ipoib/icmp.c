@@ -12,7 +12,7 @@
 #define MORE	    0x2000
 #define OFFSET_MASK 0x1fff
 #define HOPS	    64
-#define CLASS_D	    224 /* the first byte of the first group's address */
+#define CLASS_D	    224 /* first byte of the lowest multicast address of IPv4 */
 /* bytes of a packet behind its header that an error quotes (RFC 792) */
 #define QUOTED 8
 /* the most bytes of an error about IPv4 (RFC 1812, 4.3.2.3) */
@@ -63,9 +63,9 @@ bool vb_ip_may_be_cut(const uint8_t *packet)
 	return is_v4(packet) && !(vb_load_be(packet + 6, 2) & DONT_CUT);
 }
 
-/* Make of a header that of the fragments behind the first one: they have only
- * the options whose highest bit says so (RFC 791, 3.1). The others become
- * no-operations, so that the header keeps its length. */
+/* Change the first fragment's header into that of the later fragments, which
+ * have only the options whose highest bit is set (RFC 791, 3.1). The other
+ * options become no-operations, so that the header keeps its length. */
 static void keep_copied_options(uint8_t *head)
 {
 	size_t end = head_bytes(head), at = IPV4_BYTES;
@@ -82,8 +82,8 @@ static void keep_copied_options(uint8_t *head)
 	}
 }
 
-/* The header is written before each piece of the payload, over what has left
- * already. */
+/* Each fragment is made in place: its header is written directly before its
+ * piece of the payload, over bytes that were handed out already. */
 void vb_ip_cut(uint8_t *packet, size_t len, unsigned mtu,
 	       void (*each)(void *arg, const uint8_t *fragment, size_t len),
 	       void *arg)
@@ -113,8 +113,8 @@ void vb_ip_cut(uint8_t *packet, size_t len, unsigned mtu,
 
 /* --- messages --- */
 
-/* Is the IPv4 packet one that no error is sent about (RFC 1122, 3.2.2)? Of ICMP
- * only echoes get one. */
+/* Is the IPv4 packet one about which no ICMP error is sent (RFC 1122, 3.2.2)?
+ * Of ICMP messages, errors are sent about echoes only. */
 static bool is_silent_v4(const uint8_t *p, size_t len)
 {
 	size_t head = head_bytes(p);

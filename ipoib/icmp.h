@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What one who passes IP packets on does with one that is too long for a link:
- * cuts it (RFC 791), or says so to its sender (RFC 1191, RFC 4443); and an
- * answer to an echo request. */
+/* Functions for whoever forwards IP packets: if a packet is longer than a
+ * link's MTU, cut it into fragments (RFC 791) or write an ICMP error to its
+ * sender (RFC 1191, RFC 4443); and answer echo requests. */
 #ifndef IPOIB_ICMP_H
 #define IPOIB_ICMP_H
 
@@ -10,8 +10,8 @@
 /* the longest message that these functions write about a packet */
 #define VB_ICMP_MOST 1280
 
-/* Returns the length that an IP packet says it has, which vb_ip_get() has
- * checked: an Ethernet frame has padding behind it. */
+/* Returns the length in the header of an IP packet that vb_ip_get() has
+ * checked. A frame may be longer, because Ethernet pads short frames. */
 size_t vb_ip_bytes(const uint8_t *packet);
 
 /* Set the checksum of the IPv4 header @head. */
@@ -25,15 +25,16 @@ void vb_ip_cut(uint8_t *packet, size_t len, unsigned mtu,
 	       void (*each)(void *arg, const uint8_t *fragment, size_t len),
 	       void *arg);
 
-/* Write the ICMP message of @from to the sender of @packet, of @len bytes, that
- * it is longer than @mtu. vb_ip_get() has checked the packet. Returns its
- * length; 0: none may be sent, because the packet is an error itself, a later
- * fragment, or was for a group or from none of the hosts. */
+/* Write an ICMP message from @from to the sender of @packet, which has @len
+ * bytes and has been checked by vb_ip_get(): the packet is longer than @mtu.
+ * Returns the message's length; 0: no message may be sent, because the packet
+ * is an ICMP error itself, is not a first fragment, was sent to a group, or has
+ * a source address that no host has. */
 size_t vb_icmp_too_big(uint8_t message[VB_ICMP_MOST], const struct vb_gid *from,
 		       const uint8_t *packet, size_t len, unsigned mtu);
 
-/* Make the echo request @packet of @len bytes the answer to it. False: it is no
- * whole echo request. */
+/* Turn the echo request @packet of @len bytes into its answer. False: @packet
+ * is no complete echo request. */
 bool vb_icmp_echo(uint8_t *packet, size_t len);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What an IPoIB interface does with packets from the host and from the fabric,
- * with answers, events and time. */
+/* An IPoIB interface: handles packets from the host and from the fabric,
+ * answers of the subnet administrator, events and timers. */
 #include "ipoib/iface_priv.h"
 
 #include <errno.h>
@@ -23,7 +23,8 @@ static void follow_report(void *arg, const struct vb_gid *group, bool joins)
 		vb_groups_leave(f->groups, &mgid);
 }
 
-/* Must packets to the group @ip stay on this host (RFC 4291, 2.7)? */
+/* Is @ip an IPv6 group whose packets must not leave this host (RFC 4291,
+ * 2.7)? */
 static bool stays_here(const struct vb_gid *ip)
 {
 	return !vb_gid_is_ipv4(ip) && (ip->raw[1] & 0x0f) <= 1;
@@ -46,9 +47,10 @@ static void send_to_groups(struct iface *f, const struct vb_ip *ip,
 	vb_groups_send(f->groups, &mgid, frame, len, f->now);
 }
 
-/* Tell the host that sent the packet in @frame to send at most @most bytes,
- * which count the header, as a frame. The message comes from the destination of
- * the packet, since a host drops what seems to come from itself. */
+/* Send the host, whose packet is in @frame, an ICMP error: the host's frames
+ * must have at most @most bytes, header included. The error's source is the
+ * packet's destination, since a host drops messages that have its own address
+ * as the source. */
 static void tell_too_long(struct iface *f, const uint8_t *frame, size_t len,
 			  unsigned most)
 {
@@ -79,9 +81,10 @@ void iface_send_to(struct iface *f, const struct vb_ipoib_hw *hw,
 		tell_too_long(f, frame, len, most);
 }
 
-/* Send an IP packet, before which @frame has room for the header. The kernel's
- * own neighbour discovery is not for the fabric: it knows no link-layer
- * addresses here. */
+/* Send an IP packet from the host; @frame has room for a header before it.
+ * Neighbour discovery of the host's kernel is dropped, because its messages
+ * lack the link-layer addresses of IPoIB; ipoib/iface_resolve.c sends its
+ * own. */
 static void send_packet(struct iface *f, uint8_t *frame, size_t len)
 {
 	struct vb_ip ip;
@@ -105,9 +108,10 @@ bool iface_has_room(const struct iface *f)
 	       ipoib_cm_has_room(&f->cm, f->now);
 }
 
-/* Sends on what the kernel has sent to the interface. The kind's send() looks
- * whether a frame is too long: an MTU that somebody has set may be larger than
- * the group's, and so is that of connected mode. */
+/* Sends into the fabric what the kernel has sent to the interface. The kind's
+ * send() checks the length of each frame, since the interface's MTU may be
+ * larger than the broadcast group's: a user may have set it, and in connected
+ * mode it always is. */
 void iface_from_tun(struct iface *f)
 {
 	for (unsigned i = 0; i < IFACE_BATCH && iface_has_room(f); i++) {
@@ -130,7 +134,8 @@ void iface_to_host(struct iface *f, const uint8_t *packet, size_t len)
 		vb_log(LOG_DEBUG, "%s: the interface is down", f->tun.name);
 }
 
-/* @qpn: the queue pair from which the sender's datagrams come. */
+/* Handle an IP packet. @qpn: the queue pair from which the sender sends its
+ * datagrams. */
 static void take_ip(struct iface *f, uint32_t qpn, const uint8_t *packet,
 		    size_t len)
 {
@@ -192,7 +197,8 @@ static void take_datagram(void *arg, const struct ibv_wc *wc,
 		      len - VB_IPOIB_HEADER);
 }
 
-/* The channel is armed first, so that what comes later makes an event. */
+/* The completion queues are armed before they are polled, so that each
+ * completion that the polls miss raises an event. */
 bool iface_from_fabric(struct iface *f)
 {
 	unsigned frames = 0;
@@ -334,7 +340,8 @@ static void follow_begin(struct iface *f)
 	f->kind->enter(f);
 }
 
-/* When to try again to let neighbours call; VB_NEVER: they can, or need not. */
+/* Returns the time of the next try to listen for neighbours' connections;
+ * VB_NEVER: the interface listens already, or is not in connected mode. */
 static vb_time next_listen(const struct iface *f)
 {
 	return f->cm.channel && !f->cm.listener && f->groups &&
@@ -366,7 +373,8 @@ vb_time iface_tick(struct iface *f)
 
 /* --- IPoIB --- */
 
-/* Connections carry longer packets than datagrams. */
+/* In connected mode the MTU is that of connections, which carry longer packets
+ * than datagrams do. */
 static int bring_up_host(struct iface *f, unsigned mtu)
 {
 	if (ipoib_cm_listen(&f->cm, f->pkey, f->now))

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* An IPoIB interface: joins the TUN and the adapter's port by the tables of
- * neighbours and groups. It may be one of Ethernet over InfiniBand instead,
- * with a TAP, or a gateway, whose other side is a switch's Ethernet port. */
+/* An IPoIB interface: it connects a TUN interface of the host with a port of
+ * the adapter, with the help of the tables of neighbours and groups. Instead it
+ * may be an interface of Ethernet over InfiniBand, with a TAP; or a gateway,
+ * which has an Ethernet port of a switch in place of the host. */
 #ifndef IPOIB_IFACE_H
 #define IPOIB_IFACE_H
 
@@ -14,10 +15,11 @@
 #include "ipoib/route.h"
 #include "ipoib/tun.h"
 
-/* packets that are taken from the TUN at a time */
+/* packets that are read from the TUN before other descriptors are served */
 #define IFACE_BATCH 64
 
-/* the longest frame from the host's side, behind room for a header */
+/* room for the longest frame from the host's side, and for a header before
+ * it */
 #define IFACE_LONGEST VB_CONN_LONGEST
 _Static_assert(IFACE_LONGEST >= VB_IPOIB_HEADER + VB_GW_FRAME,
 	       "a gateway takes whole frames of the switch");
@@ -26,35 +28,37 @@ struct iface;
 
 /* What differs between IPoIB, Ethernet over InfiniBand, and a gateway. */
 struct iface_kind {
-	/* Make what has the host's side, and the tables. Returns 0 or -errno;
-	 * *@what says what failed. */
+	/* Open the host's side (a TUN, a TAP, or a socket at the switch) and
+	 * make the tables of this kind. Returns 0 or -errno; *@what says what
+	 * failed. */
 	int (*open)(struct iface *f, const char *name, uint64_t seed,
 		    const char **what);
-	/* Send a frame of the host's side, before which @frame has room for a
-	 * header, which @len counts. */
+	/* Send a frame from the host's side into the fabric. @frame begins with
+	 * room for a header, which @len includes. */
 	void (*send)(struct iface *f, uint8_t *frame, size_t len);
-	/* Take a frame from the fabric. @type: what its header says, which is
-	 * not before @frame any more. */
+	/* Handle a frame from the fabric. The header of IPoIB is removed
+	 * already; @type is the type in it. */
 	void (*take)(struct iface *f, const struct ibv_wc *wc, unsigned type,
 		     const uint8_t *frame, size_t len);
-	/* Be usable with an MTU of IPoIB of @mtu. Returns 0, or -errno, and
-	 * f->failure says why. */
+	/* Bring the interface up; @mtu is the MTU that IPoIB would have.
+	 * Returns 0; or -errno, and f->failure says why. */
 	int (*bring_up)(struct iface *f, unsigned mtu);
-	/* The broadcast group is joined: join the others, and tell the link
-	 * the own addresses. */
+	/* The broadcast group is joined: join the other groups, and announce
+	 * the interface's own addresses. */
 	void (*enter)(struct iface *f);
 	/* LIDs may have changed. */
 	void (*moved)(struct iface *f);
-	/* A neighbour was found at @hw, or, NULL, was not. */
+	/* The search for the neighbour @ip has ended: its address is @hw; NULL:
+	 * it does not answer. */
 	void (*told)(struct iface *f, const struct vb_gid *ip,
 		     const struct vb_ipoib_hw *hw);
-	/* Takes only the record of the broadcast group, and none of its
-	 * packets. */
+	/* True: this kind needs the record of the broadcast group, and does not
+	 * receive the group's packets. */
 	bool hears_no_broadcast;
 };
 extern const struct iface_kind iface_ip, iface_eth, iface_gateway;
 
-/* How a gateway's Ethernet side is. */
+/* The user's settings for the Ethernet side of a gateway. */
 struct iface_gateway_wish {
 	struct vb_fabric_place place; /* the switch */
 	const char *port;	      /* its Ethernet port; "": any */
@@ -71,27 +75,33 @@ struct iface {
 	struct lookup lookup;
 	struct routes routes;
 	struct vb_nbrs *nbrs;
-	/* Of an Ethernet interface, where its neighbours are; else NULL. */
+	/* Of an Ethernet interface: where MAC addresses are; else NULL. */
 	struct vb_macs *macs;
 	int network; /* of an Ethernet interface: its network's number */
-	/* Of a gateway, whose tun.fd is a socket at the switch; else NULL. */
+	/* The gateway; its tun.fd is a socket whose other end is at the switch.
+	 * NULL: the interface is no gateway. */
 	struct vb_gw *gw;
 	struct iface_gateway_wish gateway;
-	struct vb_groups *groups; /* NULL: the port is not fit for them yet */
-	uint16_t pkey;		  /* with the membership bit */
+	/* NULL: the port is not Active, or lacks the P_Key */
+	struct vb_groups *groups;
+	uint16_t pkey;			/* with the membership bit */
 	const struct vb_ip_net *wanted; /* the addresses to add */
 	unsigned wanted_count;
-	unsigned mtu;	  /* of the interface; 0: it is not up yet */
-	unsigned longest; /* the broadcast group's MTU: of a whole datagram */
-	bool news;	  /* the port may have changed */
-	/* The broadcast group was joined, which is to be followed by an
-	 * announcement. */
+	/* the interface's MTU; 0: the interface is not up yet */
+	unsigned mtu;
+	/* the broadcast group's MTU: the longest datagram, header included */
+	unsigned longest;
+	bool news; /* the port may have changed */
+	/* The broadcast group was joined, and follow_begin() has not acted on
+	 * that yet. */
 	bool begun;
 	/* Why the interface cannot go on: a sentence; NULL: it can. */
 	const char *failure;
-	uint8_t frame[IFACE_LONGEST]; /* what is read from the TUN */
-	vb_time now;		      /* the time of what is being done */
-	struct vb_gid groups_gid;     /* the GID with which @groups began */
+	/* buffer for a frame from the TUN, with room for a header before it */
+	uint8_t frame[IFACE_LONGEST];
+	/* the time that the functions below use as the present */
+	vb_time now;
+	struct vb_gid groups_gid; /* the port's GID when @groups was made */
 };
 
 /* Make the network interface @name, and open the adapter. 0 or -errno; *@what
@@ -100,24 +110,26 @@ int iface_open(struct iface *f, const char *name, const char **what);
 /* Leave the groups, and close all. */
 void iface_close(struct iface *f);
 
-/* ether.c: make an Ethernet interface, a TAP with the @count addresses @a, and
- * plug it into a switch, which then has it. Returns an exit status. */
+/* ether.c: make a TAP interface with the @count addresses @a, and attach it to
+ * an Ethernet port of a switch; the fabric's process then owns the TAP. Returns
+ * an exit status. */
 int ether_plug(const struct iface_gateway_wish *w, const char *name,
 	       const struct vb_ip_net *a, unsigned count);
 
-/* Each function takes what waits at its source, at the time f->now. */
+/* Each of these functions handles what has come from one source, at the time
+ * f->now. */
 void iface_from_tun(struct iface *f);
 void iface_from_sa(struct iface *f);
 void iface_from_cm(struct iface *f);
 void iface_from_netlink(struct iface *f);
 void iface_from_events(struct iface *f);
-/* Is there room for what the TUN has? */
+/* Is there a free buffer for one more frame from the TUN? */
 bool iface_has_room(const struct iface *f);
-/* Take what waits from the fabric. True: more waits, for which no event will
- * come. */
+/* Handle frames that have come from the fabric. True: more frames wait, but no
+ * event will announce them, so the caller calls this again. */
 bool iface_from_fabric(struct iface *f);
-/* Follow the port's changes, and do what is due. Returns when something is due
- * again. */
+/* Act on changes of the port, and on the timers that have expired. Returns the
+ * time at which to call this again. */
 vb_time iface_tick(struct iface *f);
 
 #endif

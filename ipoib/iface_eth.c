@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Ethernet over InfiniBand, in a form of Verbena's own: whole Ethernet frames
- * behind a header of 4 bytes, between the members of a group that is a network.
- * A frame goes to the queue pair from which its destination has been heard, or
- * to all.
+ * behind a header of 4 bytes. An Ethernet network is a multicast group, whose
+ * members exchange frames. The interface learns from which queue pair the
+ * frames of a MAC address come, and sends frames for that address there; it
+ * sends all other frames to the group.
  */
 #include <errno.h>
 #include <string.h>
@@ -12,11 +13,12 @@
 #include "ipoib/iface_priv.h"
 
 #define ETH_BYTES 14 /* a frame's two addresses and its type */
-/* "EtherType for bridged Ethernet", which has the frame behind it */
+/* "EtherType for bridged Ethernet": a whole Ethernet frame follows */
 #define TYPE_ETHERNET 0x6558
 #define MGID_SCOPE    0x12 /* not permanent, link-local */
 #define SIGNATURE     0xe01b
-/* Where an address is: a queue pair, above it a LID, above that an SL. */
+/* The numbers in the table of MAC addresses (vb_mac.at): queue pair in the low
+ * 24 bits, LID above them, service level above that. */
 #define QPN_MASK  0xffffffu
 #define LID_SHIFT 24
 #define SL_SHIFT  40
@@ -95,15 +97,16 @@ static void eth_take(struct iface *f, const struct ibv_wc *wc, unsigned type,
 	iface_to_host(f, frame, len);
 }
 
-/* A MAC address takes the last 40 bits of the port's GUID, and the bit that
- * says that no authority has assigned it (IEEE 802, 8.2). */
+/* The interface's MAC address consists of the last 40 bits of the port's GUID,
+ * and of a first byte whose bit says: locally administered (IEEE 802, 8.2). */
 void iface_eth_mac(const struct iface *f, uint8_t mac[6])
 {
 	mac[0] = 0x02;
 	memcpy(mac + 1, f->port.gid.raw + 11, 5);
 }
 
-/* The kernel resolves an Ethernet's addresses, so programs need not ask. */
+/* There is no socket for programs' questions about neighbours (ipoib/lookup.h):
+ * on an Ethernet the kernel resolves addresses. */
 static int eth_open(struct iface *f, const char *name, uint64_t seed,
 		    const char **what)
 {
@@ -118,7 +121,7 @@ static int eth_open(struct iface *f, const char *name, uint64_t seed,
 	return f->macs ? 0 : -ENOMEM;
 }
 
-/* An Ethernet header with a VLAN tag takes its bytes from the MTU. */
+/* The Ethernet header and a VLAN tag take 18 bytes of IPoIB's MTU. */
 static int eth_bring_up(struct iface *f, unsigned mtu)
 {
 	return iface_bring_up(f, mtu - ETH_BYTES - 4);
@@ -129,7 +132,7 @@ static void eth_moved(struct iface *f)
 	vb_macs_forget(f->macs);
 }
 
-/* Nobody asks for IP neighbours here. */
+/* Does nothing: an Ethernet interface does not look for IP neighbours. */
 static void eth_told(struct iface *f, const struct vb_gid *ip,
 		     const struct vb_ipoib_hw *hw)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A gateway: an IPoIB interface whose other side is not this host, but an
- * Ethernet port of a switch. */
+/* A gateway: an IPoIB interface that has an Ethernet port of a switch in place
+ * of the host. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -71,7 +71,7 @@ static const struct vb_gw_ops gw_ops = {
 
 /* --- the kind --- */
 
-/* The other end of the socket becomes the switch's. */
+/* Make a pair of sockets, and give one of them to the switch. */
 static int gw_open(struct iface *f, const char *name, uint64_t seed,
 		   const char **what)
 {
@@ -144,7 +144,7 @@ static void gw_take_frame(struct iface *f, const struct ibv_wc *wc,
 		vb_gw_from_ib(f->gw, type, packet, len, wc->src_qp, f->now);
 }
 
-/* The table of neighbours looks for the paths anew by itself. */
+/* Nothing to do: the table of neighbours asks for all paths again by itself. */
 static void gw_moved(struct iface *f)
 {
 }

@@ -23,7 +23,8 @@ static void tell_own(void *arg, struct vb_ipoib *m)
 				.gid = f->port.gid };
 }
 
-/* An address of the interface itself has its own port's GID. */
+/* Find out the link-layer address of @ip. For an address of this interface
+ * itself it is that of its own port. */
 static void want_neighbour(void *arg, const struct vb_gid *ip)
 {
 	struct iface *f = arg;
@@ -113,8 +114,9 @@ static int add_addresses(struct iface *f)
 {
 	struct vb_ip_net local = iface_link_local(f);
 
-	/* A host without IPv6 has no such address; an Ethernet gets one from
-	 * the kernel. */
+	/* Adding this address fails on a host without IPv6, which does not
+	 * matter. An Ethernet interface gets a link-local address from the
+	 * kernel. */
 	if (!f->macs)
 		(void)tun_add_address(&f->tun, &local);
 	for (unsigned i = 0; i < f->wanted_count; i++) {

@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Does for the tables of neighbours and groups what they want done: sends
- * questions and packets, makes address handles, attaches to groups. */
+/* The functions by which the tables of neighbours and groups act: they send
+ * requests and packets, make address handles, and attach the queue pair to
+ * groups. */
 #include <errno.h>
 #include <string.h>
 
 #include "base/log.h"
 #include "ipoib/iface_priv.h"
 
-#define GROUP_QPN 0xffffff /* the queue pair of every member (IBA 9.6.1) */
-/* The table of neighbours repeats its questions itself. */
+/* the QPN to which multicast datagrams are sent (IBA 9.6.1) */
+#define GROUP_QPN 0xffffff
+/* No repetitions by libibumad: the table of neighbours repeats its requests for
+ * paths itself. */
 #define PATH_RETRIES  0
 #define GROUP_RETRIES 2
 
@@ -76,8 +79,8 @@ static void group_join(void *arg, const struct vb_group *g,
 	uint8_t mad[VB_MAD_BYTES];
 	struct iface *f = arg;
 
-	/* A port that only sends makes no group, since nobody would
-	 * listen. */
+	/* A join for sending only does not create a missing group, since the
+	 * group would have no receiver. */
 	ipoib_sa_put_join(mad, g->query, &g->record, g->member ? as : NULL);
 	ipoib_sa_ask(&f->port, mad, GROUP_RETRIES);
 }
@@ -99,8 +102,9 @@ static union ibv_gid verbs_gid(const struct vb_gid *gid)
 	return to;
 }
 
-/* Is @g a group of which only the record is needed? An Ethernet makes its group
- * after IPoIB's broadcast group, and takes no packets of that. */
+/* Is @g a group whose packets the interface does not receive? An Ethernet
+ * interface joins IPoIB's broadcast group only for its record, whose parameters
+ * its own group gets. */
 static bool is_only_read(const struct iface *f, const struct vb_group *g)
 {
 	struct vb_gid all = vb_ip_broadcast();
@@ -109,10 +113,11 @@ static bool is_only_read(const struct iface *f, const struct vb_group *g)
 	return f->kind->hears_no_broadcast && vb_gid_equal(&g->mgid, &mgid);
 }
 
-/* The broadcast group is attached first, and the queue pair begins then, with
- * that group's Q_Key. All other groups must have the same (RFC 4391 section 5):
- * any program of the subnet can make a group with another one, which must not
- * end the traffic of this interface. */
+/* The broadcast group is joined first, and then the queue pair is started with
+ * the Q_Key of that group. The record of each further group must have the same
+ * Q_Key (RFC 4391 section 5). Any program of the subnet can create a group with
+ * another Q_Key: such a group is refused, and the interface goes on without
+ * it. */
 static int begin_or_check(struct iface *f, const struct vb_group *g)
 {
 	const struct vb_gid all = vb_ip_broadcast();
@@ -158,8 +163,8 @@ static bool group_attach(void *arg, struct vb_group *g)
 	return g->handle;
 }
 
-/* A queue pair that was reset is attached to no group; that is no error
- * here. */
+/* The result of ibv_detach_mcast() is ignored: after a reset the queue pair is
+ * attached to no group any more. */
 static void group_detach_port(void *arg, struct vb_group *g)
 {
 	union ibv_gid mgid = verbs_gid(&g->mgid);

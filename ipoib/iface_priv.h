@@ -5,7 +5,7 @@
 
 #include "ipoib/iface.h"
 
-/* iface_ops.c: what the tables want done; @arg is the interface. */
+/* iface_ops.c: the functions by which the tables act; @arg is the interface. */
 extern const struct vb_nbr_ops iface_nbr_ops;
 extern const struct vb_group_ops iface_group_ops;
 
@@ -14,13 +14,14 @@ extern const struct vb_group_ops iface_group_ops;
 void iface_send_to(struct iface *f, const struct vb_ipoib_hw *hw,
 		   struct ibv_ah *ah, const void *frame, size_t len);
 
-/* Functions of iface_resolve.c. They take what neighbours say of addresses. */
+/* Functions of iface_resolve.c, which handle received ARP and neighbour
+ * discovery messages. */
 void iface_take_arp(struct iface *f, const uint8_t *bytes, size_t len);
 void iface_take_nd(struct iface *f, const struct vb_ip *ip);
-/* Ask the link for the address of @ip. */
+/* Send an ARP request or a neighbour solicitation for @ip. */
 void iface_ask(struct iface *f, const struct vb_gid *ip);
-/* Tell the link the interface's own addresses, so that it forgets older ones.
- */
+/* Announce the interface's own addresses, so that other hosts forget the
+ * link-layer address that these had before. */
 void iface_announce(struct iface *f);
 
 /* iface.c: become a member of the groups that every host is a member of. */
@@ -36,9 +37,9 @@ int iface_ip_open(struct iface *f, const char *name, uint64_t seed,
 		  const char **what);
 /* iface_open.c: returns the link-local address of the port (RFC 4391, 8). */
 struct vb_ip_net iface_link_local(const struct iface *f);
-/* iface_open.c: set the MTU if it is another one, and the first time add the
- * addresses; then the interface has a carrier. 0 or -errno; f->failure says
- * why. */
+/* iface_open.c: set the MTU if it has changed; at the first call also add the
+ * addresses. Then switch the interface's carrier on. 0 or -errno; f->failure
+ * says why. */
 int iface_bring_up(struct iface *f, unsigned mtu);
 
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Asks the link for addresses, answers for the interface's own, and learns from
- * what others say. */
+/* ARP and neighbour discovery on the fabric: asks for neighbours' addresses,
+ * answers requests for the interface's own ones, and learns from the messages
+ * of neighbours. */
 #include <string.h>
 
 #include "ipoib/iface_priv.h"
@@ -42,8 +43,9 @@ static void ask_by_arp(struct iface *f, const struct vb_gid *from,
 	send_to_all(f, frame, make_arp(frame, &arp));
 }
 
-/* A host that asks without an address, whether somebody has one, is answered by
- * all, since it cannot be sent to (RFC 5227). */
+/* Answer an ARP request. A host that probes whether an address is free has no
+ * address itself, so nothing can be sent to it alone: the answer goes to the
+ * broadcast group (RFC 5227). */
 static void answer_arp(struct iface *f, const struct vb_arp *asked)
 {
 	const uint8_t zero[4] = { 0 };
@@ -124,7 +126,8 @@ static void answer_nd(struct iface *f, const struct vb_nd *asked)
 			     f->now);
 		return;
 	}
-	/* RFC 4861, 7.2.4: the neighbour that asks has no address yet. */
+	/* The host that asks has no address yet, so the answer goes to all
+	 * nodes (RFC 4861, 7.2.4). */
 	nd.solicited = false;
 	nd.dst = all_nodes;
 	send_nd_to_group(f, &nd);
@@ -149,7 +152,7 @@ void iface_take_nd(struct iface *f, const struct vb_ip *ip)
 		answer_nd(f, &nd);
 }
 
-/* --- questions and announcements --- */
+/* --- requests and announcements --- */
 
 void iface_ask(struct iface *f, const struct vb_gid *ip)
 {
@@ -168,7 +171,8 @@ void iface_ask(struct iface *f, const struct vb_gid *ip)
 	send_nd_to_group(f, &nd);
 }
 
-/* An announcement of IPv4 is RFC 5227's (2.3), of IPv6 RFC 4861's (7.2.6). */
+/* An IPv4 address is announced as RFC 5227, 2.3 says, an IPv6 address by an
+ * unsolicited advertisement (RFC 4861, 7.2.6). */
 void iface_announce(struct iface *f)
 {
 	for (unsigned i = 0; i < f->tun.nets.count && f->port.started; i++) {

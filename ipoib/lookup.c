@@ -75,7 +75,8 @@ static unsigned count_waiting(const struct lookup *l)
 	return count;
 }
 
-/* A client has one question at a time; the next one waits in its socket. */
+/* Handle the next question of a client. While a client waits for an answer, its
+ * further questions stay in its socket. */
 static void take_question(struct lookup *l, struct lookup_client *c)
 {
 	uint8_t bytes[VB_IPOIB_BYTES];
@@ -122,8 +123,8 @@ static void accept_client(struct lookup *l)
 	close(fd);
 }
 
-/* For a client that waits, its descriptor is polled only to see that the client
- * has ended. */
+/* Fill in the descriptors for poll(). That of a client that waits for an answer
+ * is watched only for the client's end. */
 unsigned lookup_poll(const struct lookup *l, struct pollfd fds[LOOKUP_FDS])
 {
 	unsigned count = 0;
@@ -146,8 +147,8 @@ static struct lookup_client *client_of(struct lookup *l, int fd)
 	return NULL;
 }
 
-/* New clients come last: a descriptor of one that has ended gets another
- * meaning only then. */
+/* New clients are accepted last: a new client may get the descriptor number of
+ * one that has just been closed, whose events are still in @fds. */
 void lookup_serve(struct lookup *l, const struct pollfd *fds, unsigned count)
 {
 	for (unsigned i = 1; i < count; i++) {

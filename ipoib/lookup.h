@@ -9,11 +9,11 @@
 #include "ipoib/packet.h"
 #include "wire/ipoib.h"
 
-/* how many programs may wait for a neighbour at a time; others are hung up on
- * and ask again */
+/* the most programs that may wait for a neighbour at a time; the connection of
+ * a further one is closed, and the program asks again */
 #define LOOKUP_WAITING 32
-/* The other places are for questions that are answered at once: programs that
- * wait do not take them. */
+/* Programs that wait take at most half of the connections. The others remain
+ * for questions that are answered at once. */
 #define LOOKUP_CLIENTS (2 * LOOKUP_WAITING)
 /* the most descriptors to poll */
 #define LOOKUP_FDS (LOOKUP_CLIENTS + 1)
@@ -24,11 +24,14 @@ struct lookup {
 	struct lookup_client {
 		int fd; /* -1: a free place */
 		bool waits;
-		struct vb_gid ip; /* the neighbour, if it waits for one */
+		/* the neighbour that the client has asked for; valid if
+		 * @waits */
+		struct vb_gid ip;
 	} clients[LOOKUP_CLIENTS];
 	/* Fill in the answer about the interface itself. */
 	void (*own)(void *arg, struct vb_ipoib *answer);
-	/* Find out the address of @ip; lookup_told() is called. */
+	/* Find out the link-layer address of @ip. The owner passes it to
+	 * lookup_told(). */
 	void (*want)(void *arg, const struct vb_gid *ip);
 	void *arg;
 };
@@ -37,9 +40,10 @@ struct lookup {
  * @l. 0 or -errno. */
 int lookup_open(struct lookup *l, const char *name);
 void lookup_close(struct lookup *l);
-/* Fill in the descriptors to poll. Returns how many they are. */
+/* Fill in the descriptors for poll(). Returns their number. */
 unsigned lookup_poll(const struct lookup *l, struct pollfd fds[LOOKUP_FDS]);
-/* Do what poll() has reported for the @count descriptors of lookup_poll(). */
+/* Handle the events that poll() has reported for the @count descriptors of
+ * lookup_poll(). */
 void lookup_serve(struct lookup *l, const struct pollfd *fds, unsigned count);
 /* Tell the programs that wait for the neighbour @ip that it has the address
  * @hw; NULL: it does not answer. */

@@ -23,7 +23,8 @@
 #define DEFAULT_PKEY 0xffff
 #define FULL_MEMBER  0x8000
 #define USAGE	     125
-/* after how long the program says what it waits for */
+/* if the interface is not up after this time, the program prints what it waits
+ * for */
 #define PATIENCE (5 * VB_SEC)
 
 struct options {
@@ -32,7 +33,9 @@ struct options {
 	int network; /* number of the Ethernet network */
 	uint16_t pkey;
 	struct iface_gateway_wish gateway;
-	bool plug; /* only an Ethernet interface at a switch, no IPoIB */
+	/* `verbena ether`: attach a TAP interface to a switch, and make no
+	 * IPoIB interface */
+	bool plug;
 	bool daemon;
 	bool connected;
 	struct vb_ip_net addresses[VB_IP_NETS];
@@ -135,7 +138,8 @@ static bool parse_addresses(int argc, char **argv, struct options *o)
 	return true;
 }
 
-/* A gateway and an Ethernet have datagrams only. */
+/* Connected mode is for IPoIB only: a gateway and an Ethernet interface have
+ * datagrams only. */
 static bool check_mode(const struct options *o)
 {
 	if (!o->connected || o->kind == &iface_ip)
@@ -279,7 +283,7 @@ static int timeout_of(vb_time due, vb_time now)
 					60000u);
 }
 
-/* The TUN is not read while there is no buffer for what it has. */
+/* The TUN is not watched while no buffer is free for a frame from it. */
 static unsigned fill_polls(const struct iface *f, int stop,
 			   struct pollfd fds[SOURCES + LOOKUP_FDS])
 {
@@ -316,8 +320,8 @@ static void serve_sources(struct iface *f, const struct pollfd *fds,
 	lookup_serve(&f->lookup, fds + SOURCES, count - SOURCES);
 }
 
-/* Returns why the process cannot go on, or NULL. A connection that has ended
- * would be readable for ever. */
+/* Returns the reason why the process must end, or NULL: poll() reports the end
+ * of a connection again and again, so the process would never sleep. */
 static const char *lost_source(const struct iface *f, const struct pollfd *fds)
 {
 	if (fds[SA].revents & (POLLHUP | POLLERR))
@@ -335,8 +339,8 @@ static int fail(const struct iface *f)
 	return EXIT_FAILURE;
 }
 
-/* Say once that the interface is up, or what it waits for. Returns when there
- * is something to say. */
+/* Print once that the interface is up, or what it waits for. Returns the time
+ * at which to call this again. */
 static vb_time report(const struct iface *f, vb_time *late, int *ready)
 {
 	if (f->mtu && *late) {

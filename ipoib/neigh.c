@@ -9,7 +9,8 @@
 
 #define BUCKETS 1024
 #define NOBODY	0xffff
-/* A query number is the place in the table, and above it a count. */
+/* The number of a request for a path (vb_nbr.query): its low bits are the index
+ * of the neighbour in the table, the bits above them count the requests. */
 #define PLACE_BITS 10
 #define PLACE_MASK ((1u << PLACE_BITS) - 1)
 
@@ -19,11 +20,13 @@ struct vb_nbrs {
 	struct vb_nbr_ops ops;
 	void *arg;
 	uint64_t seed;
-	vb_time next;		 /* no neighbour is due before */
-	uint32_t queries;	 /* paths that were asked for */
-	unsigned count;		 /* neighbours in the table */
-	uint16_t free;		 /* list of free places, by their @next */
-	uint16_t newest, oldest; /* the ends of the list by last use */
+	vb_time next;	  /* no neighbour is due before */
+	uint32_t queries; /* paths that were asked for */
+	unsigned count;	  /* neighbours in the table */
+	/* the first free entry; free entries are linked by @next */
+	uint16_t free;
+	/* the ends of the list of neighbours in the order of their last use */
+	uint16_t newest, oldest;
 	uint16_t buckets[BUCKETS];
 	struct vb_nbr list[VB_NBR_TABLE];
 };
@@ -92,8 +95,8 @@ static void remove_nbr(struct vb_nbrs *t, struct vb_nbr *n)
 	t->count--;
 }
 
-/* Enter a neighbour, in the state NONE. In a full table the one used longest
- * ago leaves. */
+/* Add a neighbour, in state NONE. If the table is full, the neighbour that was
+ * used longest ago is removed. */
 static struct vb_nbr *enter_nbr(struct vb_nbrs *t, const struct vb_gid *ip)
 {
 	uint16_t *bucket = bucket_of(t, ip);
@@ -130,7 +133,7 @@ static void set_due(struct vb_nbrs *t, struct vb_nbr *n, vb_time due)
 	t->next = VB_MIN(t->next, due);
 }
 
-/* Ask for the address once more, as one of the tries. */
+/* Ask for the address once more; this counts as one of the VB_NBR_TRIES. */
 static void ask_again(struct vb_nbrs *t, struct vb_nbr *n, vb_time now)
 {
 	n->tries++;
@@ -201,8 +204,9 @@ static void give_up(struct vb_nbrs *t, struct vb_nbr *n)
 	remove_nbr(t, n);
 }
 
-/* A neighbour that nobody sends to need not be asked: only a packet makes it
- * worth that, so its time begins anew. */
+/* The neighbour has not been confirmed for VB_NBR_FRESH: ask for its address
+ * again, but only if a packet was sent to it since; else wait for another
+ * VB_NBR_FRESH. */
 static void check_fresh(struct vb_nbrs *t, struct vb_nbr *n, vb_time now)
 {
 	if (n->confirmed + VB_NBR_FRESH > now)
@@ -305,7 +309,7 @@ void vb_nbrs_path(struct vb_nbrs *t, uint32_t query,
 	if (n->state != NBR_KNOWN || n->query != query)
 		return;
 	if (!path)
-		return; /* asked again when it is due */
+		return; /* the table asks for the path again at @due */
 	n->path = *path;
 	if (t->ops.prepare(t->arg, n))
 		enter_ready(t, n, now);

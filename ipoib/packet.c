@@ -90,7 +90,7 @@ static bool get_ipv4(const uint8_t *p, size_t len, struct vb_ip *ip)
 	ip->type = IPOIB_IPV4;
 	ip->src = vb_gid_from_ipv4(p + 12);
 	ip->dst = vb_gid_from_ipv4(p + 16);
-	/* a fragment is no message that can be read */
+	/* a fragment does not contain the whole message, so it is not parsed */
 	if (p[9] == PROTO_IGMP && !(vb_load_be(p + 6, 2) & 0x3fff)) {
 		ip->kind = IP_REPORT;
 		ip->body = p + head;
@@ -148,13 +148,15 @@ static bool packet_get_ipv6(const uint8_t *p, size_t len, struct vb_ip *ip)
 	ip->type = IPOIB_IPV6;
 	memcpy(ip->src.raw, p + 8, 16);
 	memcpy(ip->dst.raw, p + 24, 16);
-	/* No host sends these addresses (RFC 4291, 2.5.5.2), which would be
-	 * taken for IPv4's here. */
+	/* The project writes IPv4 addresses as such mapped ones. No host may
+	 * send them in IPv6 packets (RFC 4291, 2.5.5.2), so a packet with one
+	 * is refused. */
 	if (vb_gid_is_ipv4(&ip->src) || vb_gid_is_ipv4(&ip->dst))
 		return false;
 	r = vb_reader(p + IPV6_BYTES, vb_load_be(p + 4, 2));
 	next = p[6];
-	/* MLD stands behind a router alert (RFC 3810, 5). */
+	/* MLD messages have a Hop-by-Hop header with the Router Alert option
+	 * before them (RFC 3810, 5). */
 	if (next == PROTO_HOP_BY_HOP) {
 		option = vb_take(&r, 8);
 		if (!option || !vb_take(&r, option[1] * 8u))
@@ -186,8 +188,9 @@ struct vb_gid vb_ip_broadcast(void)
 	return vb_gid_from_ipv4(all);
 }
 
-/* An IPv4 group has 28 bits of its own; the broadcast address has all 32, and
- * its GID too. An IPv6 group gives its low 80 bits. */
+/* The GID of an IPv4 group contains the low 28 bits of the group's address;
+ * that of the broadcast group all 32 bits of 255.255.255.255. The GID of an
+ * IPv6 group contains the low 80 bits of the group's address. */
 struct vb_gid vb_ip_mgid(const struct vb_gid *ip, uint16_t pkey)
 {
 	struct vb_gid mgid = { { 0xff, MGID_SCOPE } };

@@ -25,14 +25,16 @@ void vb_ipoib_header_put(uint8_t bytes[VB_IPOIB_HEADER],
 /* Returns the type in the header of @len bytes, 0 if they are too few. */
 unsigned vb_ipoib_header_get(const uint8_t *bytes, size_t len);
 
-/* What else than datagrams the owner of a link-layer address takes (RFC 4755,
- * 3.1). */
+/* What a link-layer address says that its owner accepts, besides datagrams (RFC
+ * 4755, 3.1). */
 enum vb_ipoib_hw_flag {
 	IPOIB_HW_RC = 0x80, /* reliable connections */
-	IPOIB_HW_UC = 0x40, /* unreliable ones, which Verbena does not make */
+	/* unreliable connections, which Verbena does not make */
+	IPOIB_HW_UC = 0x40,
 };
 
-/* The kinds of links. The zero of a message is InfiniBand's. */
+/* The kinds of links. InfiniBand is 0, so that a message filled with zeros is
+ * one of InfiniBand. */
 enum vb_link { LINK_INFINIBAND, LINK_ETHERNET };
 
 #define VB_MAC_BYTES 6
@@ -83,8 +85,8 @@ struct vb_arp {
 /* Returns the length. */
 size_t vb_arp_put(uint8_t bytes[VB_ARP_BYTES], const struct vb_arp *arp);
 /* Parse an ARP packet of @len bytes. False: it is no request or reply for IPv4
- * over InfiniBand or Ethernet; arp->link says which, and the caller whether
- * that is its link's. */
+ * over InfiniBand or Ethernet. arp->link says over which of the two; the caller
+ * checks that it is the link from which the packet came. */
 bool vb_arp_get(const uint8_t *bytes, size_t len, struct vb_arp *arp);
 
 /* --- IPv6 neighbour discovery (RFC 4861, RFC 4391, 9.3) --- */
@@ -99,7 +101,8 @@ struct vb_nd {
 	bool router, solicited, override;
 	struct vb_gid src, dst; /* addresses of the IPv6 packet */
 	struct vb_gid target;
-	bool has_hw; /* the option is there, with the sender's address */
+	/* the message has an option with the link-layer address @hw */
+	bool has_hw;
 	struct vb_ipoib_hw hw;
 };
 

@@ -187,8 +187,8 @@ static int move_to_rts(struct ipoib_port *p, uint32_t qkey)
 	return -rc;
 }
 
-/* A queue pair keeps its P_Key's index until it is reset. What was under way
- * then has no completion. */
+/* Reset the queue pair, since only that lets it change its P_Key index.
+ * Requests that were under way get no completions. */
 static int reset_qp(struct ipoib_port *p)
 {
 	struct ibv_qp_attr a = { .qp_state = IBV_QPS_RESET };
@@ -283,8 +283,8 @@ void ipoib_port_send(struct ipoib_port *p, struct ibv_ah *ah, uint32_t qpn,
 	p->put++;
 }
 
-/* Only the last one of a chain asks for a completion, which says that those
- * before have left, too. */
+/* Only the last send of a chain is signaled: its completion says that the
+ * earlier sends of the chain have completed, too. */
 void ipoib_port_flush(struct ipoib_port *p)
 {
 	struct ibv_send_wr *first = &p->wr[p->posted % PORT_SENDS], *bad;

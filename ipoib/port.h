@@ -30,20 +30,22 @@ struct ipoib_port {
 	uint16_t lid, sm_lid;
 	uint8_t sm_sl;
 	int pkey_index; /* -1: the port has not the P_Key */
-	/* what the queue pair was started with; @started false: it was not */
+	/* The P_Key index and the Q_Key with which the queue pair was started;
+	 * invalid if @started is false. */
 	bool started;
 	int started_index;
 	uint32_t qkey;
 	uint8_t *memory; /* buffers for receives, then for sends */
-	/* Sends so far: put into the chain, posted, and completed. A send's
-	 * buffer and request are those of its number modulo PORT_SENDS. */
+	/* Numbers of sends that were put into the chain, that were posted, and
+	 * that have completed, so far. Send number n uses the buffer and the
+	 * request at index n modulo PORT_SENDS. */
 	uint32_t put, posted, done;
 	struct ibv_send_wr wr[PORT_SENDS];
 	struct ibv_sge sge[PORT_SENDS];
 	uint64_t dropped; /* sends for which there was no buffer */
 };
 
-/* Let no read of @fd wait. 0 or -errno. */
+/* Make @fd non-blocking. 0 or -errno. */
 int ipoib_unblock(int fd);
 
 /* Open the first device. 0 or -errno; *@what says what failed. */
@@ -52,8 +54,8 @@ void ipoib_port_close(struct ipoib_port *p);
 
 /* Read the state, the LIDs, the GID, and the index of @pkey. 0 or -errno. */
 int ipoib_port_refresh(struct ipoib_port *p, uint16_t pkey);
-/* Make the queue pair ready, with the P_Key's index and @qkey, unless it is. 0
- * or -errno. */
+/* Bring the queue pair to RTS, with the P_Key's index and @qkey, unless it is
+ * in RTS with these already. 0 or -errno. */
 int ipoib_port_start(struct ipoib_port *p, uint32_t qkey);
 
 /* Make an address handle for a port, or a group, with GID @gid. NULL: errno
@@ -61,7 +63,8 @@ int ipoib_port_start(struct ipoib_port *p, uint32_t qkey);
 struct ibv_ah *ipoib_port_aim(struct ipoib_port *p,
 			      const struct vb_ipoib_path *path,
 			      const struct vb_gid *gid);
-/* Destroy a handle. What was sent by it is posted before. */
+/* Destroy an address handle. Frames in the chain that use it are posted
+ * first. */
 void ipoib_port_forget(struct ipoib_port *p, struct ibv_ah *ah);
 
 /* Is there a buffer for one more send? */
@@ -72,15 +75,16 @@ void ipoib_port_send(struct ipoib_port *p, struct ibv_ah *ah, uint32_t qpn,
 		     const void *frame, size_t len);
 void ipoib_port_flush(struct ipoib_port *p);
 
-/* Takes a received datagram. @frame: what is behind the room for a GRH. */
+/* Handles a received datagram. @frame: the bytes behind the 40 bytes of the
+ * GRH. */
 typedef void ipoib_port_take(void *arg, const struct ibv_wc *wc,
 			     const uint8_t *frame, size_t len);
-/* Take completions, at most PORT_RECVS, and post their buffers again. Returns
- * how many there were, or -EIO: the queue pair is in error, since the fabric
- * has ended. */
+/* Handle at most PORT_RECVS completions, and post the receive buffers again.
+ * Returns the number of completions, or -EIO: the queue pair is in error, since
+ * the fabric has ended. */
 int ipoib_port_poll(struct ipoib_port *p, ipoib_port_take *take, void *arg);
-/* Ask for an event at the channel when the next completion comes, and forget
- * the ones that have come. */
+/* Ask for an event on the completion channel when the next completion comes,
+ * and read and acknowledge the events that have come. */
 void ipoib_port_arm(struct ipoib_port *p);
 
 /* --- port_sa.c: the subnet administrator --- */
@@ -88,7 +92,8 @@ void ipoib_port_arm(struct ipoib_port *p);
 /* 0 or -errno. */
 int ipoib_sa_open(struct ipoib_port *p);
 void ipoib_sa_close(struct ipoib_port *p);
-/* Send a question; it is repeated @retries times, each second. */
+/* Send a request to the subnet administrator. libibumad repeats it up to
+ * @retries times, a second apart. */
 void ipoib_sa_ask(struct ipoib_port *p, const uint8_t mad[VB_MAD_BYTES],
 		  int retries);
 /* Read one answer. False: there is none. */

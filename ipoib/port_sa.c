@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Sends questions to the subnet administrator, by libibumad. */
+/* Sends requests to the subnet administrator, and receives its answers, by
+ * libibumad. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -43,13 +44,14 @@ void ipoib_sa_ask(struct ipoib_port *p, const uint8_t mad[VB_MAD_BYTES],
 	memset(&m, 0, sizeof(m));
 	memcpy(m.mad, mad, VB_MAD_BYTES);
 	(void)umad_set_addr(&m, p->sm_lid, SA_QPN, p->sm_sl, (int)SA_QKEY);
-	/* A question that cannot be sent is one without an answer. */
+	/* If sending fails, the request is lost, as one that gets no answer. */
 	(void)umad_send(p->umad, p->agent, &m, VB_MAD_BYTES, TIMEOUT_MS,
 			retries);
 }
 
-/* Drop a message that is longer than any answer which was asked for, and so
- * waits in the queue. */
+/* Drop a message that is longer than every answer to the requests of this
+ * program. libibumad keeps such a message in its queue until a large enough
+ * buffer takes it. */
 static bool drop_long(struct ipoib_port *p, int len)
 {
 	void *room;

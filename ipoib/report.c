@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Reads what a host says about the groups that it is a member of: IGMP versions
- * 1 to 3, MLD versions 1 and 2. */
+/* Reads the membership reports of a host: IGMP versions 1 to 3, MLD versions 1
+ * and 2. */
 #include "ipoib/packet_priv.h"
 
 enum {
@@ -40,9 +40,9 @@ static void tell(const struct listener *l, const uint8_t *address, size_t bytes,
 		l->each(l->arg, &group, joins);
 }
 
-/* Read the records of IGMP's version 3, or of MLD's version 2, which differ in
- * the length of an address. An empty list of sources to hear means that the
- * host leaves. */
+/* Read the records of a report of IGMPv3 or MLDv2, which differ in the length
+ * of addresses. A record that includes no source means that the host leaves the
+ * group. */
 static void read_records(struct vb_reader *r, size_t address,
 			 const struct listener *l)
 {

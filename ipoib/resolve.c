@@ -17,7 +17,8 @@
 static const struct {
 	uint16_t arp_type; /* ARP's number of the link (RFC 826, RFC 4391) */
 	uint8_t hw_bytes;  /* of a link-layer address */
-	/* of the option with such an address: type, length, address, padding */
+	/* bytes of the neighbour discovery option with a link-layer address:
+	 * type, length, address, padding */
 	uint8_t option_bytes;
 } links[] = {
 	[LINK_INFINIBAND] = { 32, VB_IPOIB_HW, 24 },
@@ -75,8 +76,9 @@ size_t vb_arp_put(uint8_t bytes[VB_ARP_BYTES], const struct vb_arp *arp)
 	return (size_t)(w.at - bytes);
 }
 
-/* Read the number and the length of ARP's link-layer addresses. False: it is
- * none of the links here, or the packet is too short for it. */
+/* Read an ARP packet's hardware type and length of hardware addresses. False:
+ * they belong to neither InfiniBand nor Ethernet, or the packet is too short
+ * for such addresses. */
 static bool arp_get_link(const uint8_t *bytes, size_t len, enum vb_link *link)
 {
 	for (unsigned i = 0; i < VB_COUNT(links); i++) {
@@ -160,8 +162,8 @@ size_t vb_nd_put(uint8_t bytes[VB_ND_BYTES], const struct vb_nd *nd)
 	return IPV6_BYTES + len;
 }
 
-/* Returns the link whose addresses have options of that length, LINKS_NONE if
- * none has. */
+/* Returns the link for which an option with a link-layer address has @bytes
+ * bytes; LINKS_NONE: no link. */
 #define LINKS_NONE VB_COUNT(links)
 static unsigned link_of_option(size_t bytes)
 {
@@ -172,8 +174,8 @@ static unsigned link_of_option(size_t bytes)
 	return i;
 }
 
-/* Each option has its length in units of 8 bytes, which is never 0 (RFC 4861,
- * 4.6). */
+/* Read the options. Each has its length in units of 8 bytes, and no option has
+ * length 0 (RFC 4861, 4.6). */
 static bool get_options(struct vb_reader *r, struct vb_nd *nd)
 {
 	uint8_t wanted = nd->advertise ? OPT_TARGET : OPT_SOURCE;

@@ -15,8 +15,9 @@
 #include "base/bytes.h"
 #include "base/hash.h"
 
-#define IPV4_AT 12 /* where an IPv4 address is in a mapped one */
-/* answers that are read until the one to the last question comes */
+#define IPV4_AT 12 /* offset of the IPv4 address in an IPv4-mapped address */
+/* the most messages that are read while looking for the answer to the last
+ * request: late answers to earlier requests may come first */
 #define LATE_MOST 8
 
 int route_open(struct routes *r, const char *name, uint64_t seed)
@@ -29,7 +30,8 @@ int route_open(struct routes *r, const char *name, uint64_t seed)
 		return -ENOMEM;
 	if (nl_connect(r->nl, NETLINK_ROUTE) < 0)
 		return -EIO;
-	/* A question has one answer then. */
+	/* without acknowledgements, the kernel sends one message for each
+	 * request */
 	nl_socket_disable_auto_ack(r->nl);
 	return setsockopt(nl_socket_get_fd(r->nl), SOL_SOCKET, SO_RCVTIMEO,
 			  &longest, sizeof(longest)) < 0
@@ -49,8 +51,8 @@ void route_forget(struct routes *r)
 	memset(r->cache, 0, sizeof(r->cache));
 }
 
-/* Send a question. Returns its number, which the answer has, too; 0: it could
- * not be sent. */
+/* Send a request for the route to @ip. Returns its sequence number, which the
+ * answer repeats; 0: sending failed. */
 static uint32_t send_question(const struct routes *r, const struct vb_gid *ip)
 {
 	struct nl_msg *m = nlmsg_alloc_simple(RTM_GETROUTE, 0);
@@ -86,7 +88,8 @@ static void take_gateway(struct nlmsghdr *h, struct vb_gid *via)
 		memcpy(via->raw, nla_data(a), 16);
 }
 
-/* Read one answer. False: it is not the one to the question @number. */
+/* Read one message. True: it is the answer to request @number. *@ended: there
+ * is nothing more to read. */
 static bool take_answer(struct routes *r, uint32_t number, struct vb_gid *via,
 			bool *ended)
 {
@@ -105,8 +108,9 @@ static bool take_answer(struct routes *r, uint32_t number, struct vb_gid *via,
 	return mine;
 }
 
-/* The kernel answers before its sendmsg() returns, so this does not wait; and
- * if ever the answer does not come, for a second. */
+/* Ask the kernel for the next hop to @ip. The kernel answers before sendmsg()
+ * returns, so this does not block; if an answer should be missing, it blocks
+ * for a second at most. */
 static void ask_kernel(struct routes *r, const struct vb_gid *ip,
 		       struct vb_gid *via)
 {

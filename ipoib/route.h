@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Which neighbour takes a packet: what the kernel's routes say, which the
- * kernel itself does not tell a TUN. */
+/* Finds the next hop of a packet in the kernel's routing table, since the
+ * kernel hands packets to a TUN without saying their next hop. */
 #ifndef IPOIB_ROUTE_H
 #define IPOIB_ROUTE_H
 
 #include "wire/gid.h"
 
-/* the answers that are remembered, until a route changes */
+/* the most next hops that are cached; a change of a route empties the cache */
 #define ROUTE_CACHE 256
 
 struct nl_sock;
@@ -22,7 +22,7 @@ struct routes {
 	} cache[ROUTE_CACHE];
 };
 
-/* Open the socket for questions. @name: the interface's. 0 or -errno. */
+/* Open the netlink socket. @name: the interface's. 0 or -errno. */
 int route_open(struct routes *r, const char *name, uint64_t seed);
 void route_close(struct routes *r);
 /* Returns the next hop to @ip by the interface: a gateway, or @ip itself. It

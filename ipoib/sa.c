@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Chooses what IPoIB's questions to the subnet administrator have, and what of
- * the answers counts. */
+/* Writes the requests of IPoIB to the subnet administrator, and checks the
+ * answers. */
 #include "ipoib/sa.h"
 
 #include <string.h>

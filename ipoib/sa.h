@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The questions to the subnet administrator (IBA 15.2) that IPoIB has: to join
- * a multicast group or leave it (MCMemberRecord), and for the path to a port
- * (PathRecord). Bytes only; the caller sends the datagrams.
+ * The requests of IPoIB to the subnet administrator (IBA 15.2): to join or
+ * leave a multicast group (MCMemberRecord), and for the path to a port
+ * (PathRecord). These functions only write and read bytes; the caller sends the
+ * datagrams.
  */
 #ifndef IPOIB_SA_H
 #define IPOIB_SA_H
@@ -10,16 +11,17 @@
 #include "ipoib/neigh.h"
 #include "wire/sa.h"
 
-/* Write the question whether @g->port_gid may join the group @g->mgid with
- * @g->join_state. If that group does not exist, it is created with the
- * parameters of the group @as; @as NULL: it is not created. */
+/* Write the request of the port @g->port_gid to join the group @g->mgid with
+ * @g->join_state. If the group does not exist, the administrator creates it
+ * with the parameters of the group @as; @as NULL: it does not create the
+ * group. */
 void ipoib_sa_put_join(uint8_t mad[VB_MAD_BYTES], uint64_t tid,
 		       const struct vb_sa_mcmember *g,
 		       const struct vb_sa_mcmember *as);
-/* Write the question to end the membership that @g has. */
+/* Write the request to give up the memberships in @g->join_state. */
 void ipoib_sa_put_leave(uint8_t mad[VB_MAD_BYTES], uint64_t tid,
 			const struct vb_sa_mcmember *g);
-/* Write the question for a reversible path from @from to @to. */
+/* Write the request for a reversible path from @from to @to. */
 void ipoib_sa_put_path(uint8_t mad[VB_MAD_BYTES], uint64_t tid,
 		       const struct vb_gid *from, const struct vb_gid *to,
 		       uint16_t pkey);
@@ -27,8 +29,10 @@ void ipoib_sa_put_path(uint8_t mad[VB_MAD_BYTES], uint64_t tid,
 struct ipoib_sa_answer {
 	uint16_t attr_id; /* an enum vb_sa_attr */
 	uint64_t tid;
-	bool good; /* the administrator agrees, and the record is valid */
-	bool left; /* of SA_MCMEMBER: the answer to a departure */
+	/* the administrator has accepted the request, and the record is
+	 * valid */
+	bool good;
+	bool left; /* of SA_MCMEMBER: this answers a request to leave a group */
 	struct vb_sa_mcmember group; /* of SA_MCMEMBER */
 	struct vb_ipoib_path path;   /* of SA_PATH */
 };

@@ -40,8 +40,8 @@ static int open_watch(void)
 	return fd < 0 ? -errno : fd;
 }
 
-/* The type can change only while the interface is down, which it is after
- * TUNSETIFF. */
+/* TUNSETLINK makes the interface one of InfiniBand. The kernel permits that
+ * only while the interface is down, as it is after TUNSETIFF. */
 static int make_interface(struct tun *t, bool ethernet)
 {
 	struct ifreq r = { .ifr_flags = ethernet ? IFF_TAP : IFF_TUN };
@@ -84,7 +84,8 @@ void tun_close(struct tun *t)
 	t->fd = t->netlink = -1;
 }
 
-/* Where Linux does not know this request the carrier is always on. */
+/* A kernel that does not know TUNSETCARRIER leaves the carrier on at all
+ * times. */
 void tun_carrier(struct tun *t, bool on)
 {
 	int value = on;

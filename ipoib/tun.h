@@ -9,8 +9,10 @@
 #include "ipoib/address.h"
 
 struct tun {
-	int fd;	     /* -1: not open */
-	int netlink; /* readable when addresses or routes may have changed */
+	int fd; /* -1: not open */
+	/* netlink descriptor: readable when addresses or routes may have
+	 * changed */
+	int netlink;
 	char name[IFNAMSIZ];
 	struct vb_ip_nets nets;
 };
@@ -31,7 +33,7 @@ int tun_add_address(struct tun *t, const struct vb_ip_net *a);
 
 /* Read the interface's addresses anew. True: they have changed. */
 bool tun_refresh(struct tun *t);
-/* Drop the news that made @netlink readable. */
+/* Read and drop the notifications that made @netlink readable. */
 void tun_drain(struct tun *t);
 
 #endif

@@ -16,8 +16,8 @@ struct vb_waiting {
 	unsigned count;
 };
 
-/* Keep a copy. The oldest packet is dropped where there is no room, since a
- * program repeats what it still needs. */
+/* Keep a copy of the packet. If there is no room, the oldest packet is dropped,
+ * since programs repeat what they still need. */
 void vb_waiting_add(struct vb_waiting *w, const void *bytes, size_t len);
 void vb_waiting_drop(struct vb_waiting *w);
 
