@@ -1,25 +1,26 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * How long something lasts, for a thread that looks from time to time. Between
- * two looks the thread itself may have been stopped (a debugger, a full
- * machine), and then the others had no time either. So a long time between two
- * looks counts as a short one.
+ * Measures how long something lasts, for a thread that checks it from time to
+ * time. Between two checks the whole machine or the whole process may have been
+ * stopped (by a debugger, or because the machine is overloaded), so that
+ * nothing could make progress. So the time between two checks counts for at
+ * most VB_AGE_STEP.
  */
 #ifndef BASE_AGE_H
 #define BASE_AGE_H
 
 #include "base/defs.h"
 
-/* the most that the time between two looks counts for */
+/* the time between two checks counts for at most this long */
 #define VB_AGE_STEP (10 * VB_MSEC)
 
-/* All zero: nobody has looked yet. */
+/* All zero: not checked yet. */
 struct vb_age {
 	vb_time seen, sum;
 };
 
-/* Look at the time @now, in nanoseconds. Returns how long it has lasted since
- * the first look, at which this function returns 0. */
+/* Check at the time @now, in nanoseconds. Returns the time that has passed
+ * since the first check, counted as above; the first check returns 0. */
 static inline vb_time vb_age_look(struct vb_age *a, vb_time now)
 {
 	if (a->seen && now > a->seen)

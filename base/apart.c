@@ -32,7 +32,8 @@ static void on_tick(int sig)
 
 static int make_ticks(void)
 {
-	/* No SA_RESTART: that the handler runs ends a wait. */
+	/* No SA_RESTART, so that a system call that waits returns EINTR after
+	 * the signal. */
 	const struct sigaction act = { .sa_handler = on_tick };
 	struct sigevent to = { .sigev_notify = SIGEV_THREAD_ID,
 			       .sigev_signo = SIGVTALRM };

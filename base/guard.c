@@ -25,7 +25,8 @@
 /* bytes; the smallest page of any processor */
 #define PAGE ((uintptr_t)4096)
 #define LINE ((uintptr_t)64)
-/* Pages of which a line each is fetched at a time. */
+/* The number of pages that are touched together: one cache line of each is
+ * prefetched. */
 #define AT_ONCE 16
 
 struct action {

@@ -19,7 +19,8 @@ static const char prefix[] = "verbena: ";
 static const char *const level_names[] = { "quiet", "error", "warn", "info",
 					   "debug" };
 
-/* (vb_log() would ask for the level again.) */
+/* This function does not call vb_log(), which would call vb_log_wants()
+ * again. */
 static void refuse_level(const char *name)
 {
 	char line[200];

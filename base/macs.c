@@ -8,7 +8,7 @@
 #include "base/bytes.h"
 #include "base/hash.h"
 
-#define WAYS 4 /* places that an address may have */
+#define WAYS 4 /* entries of the table in which an address may be */
 #define SETS (VB_MACS / WAYS)
 
 struct vb_macs {
@@ -42,7 +42,8 @@ static void free_mac(struct vb_macs *t, struct vb_mac *m)
 	*m = (struct vb_mac){ .seen = 0 };
 }
 
-/* Returns a free place, or that of the address seen longest ago. */
+/* Returns a free entry of the set of @mac; if there is none, the entry of the
+ * address that was seen longest ago, which is forgotten. */
 static struct vb_mac *make_place(struct vb_macs *t, const uint8_t mac[6])
 {
 	struct vb_mac *set = places_of(t, mac), *oldest = set;
@@ -54,7 +55,7 @@ static struct vb_mac *make_place(struct vb_macs *t, const uint8_t mac[6])
 	return oldest;
 }
 
-/* The address of a group is not learned: it is in no one place. */
+/* A group address is not learned, since a group has no single place. */
 void vb_macs_learn(struct vb_macs *t, const uint8_t mac[6], uint64_t at,
 		   vb_time now)
 {

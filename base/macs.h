@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Where Ethernet addresses are, learned from frames that came from there, as a
- * switch learns its ports. What a place is only the caller knows: to the table
- * it is a number. Without I/O, in a time of the caller's. The table is bounded:
- * of a few addresses that share a place in it, the one seen longest ago makes
- * room.
+ * Learns from where frames of each Ethernet address come, as a switch learns
+ * the ports of addresses. A place is a number that only the caller understands.
+ * Without I/O, in a time of the caller's. The table has a limited size: an
+ * address can be in a few entries only, and if all of these are in use, the
+ * address seen longest ago is forgotten.
  */
 #ifndef BASE_MACS_H
 #define BASE_MACS_H
@@ -16,14 +16,15 @@
 
 struct vb_mac {
 	uint8_t mac[6];
-	uint64_t at;  /* the caller's number of where the address is */
-	vb_time seen; /* when a frame last came; 0: a free place */
-	void *handle; /* the caller's, between prepare() and release() */
+	uint64_t at; /* the place of the address, a number of the caller's */
+	/* when the last frame with this source came; 0: the entry is free */
+	vb_time seen;
+	void *handle; /* what prepare() has set, valid until release() */
 };
 
 struct vb_mac_ops {
-	/* Make m->handle of m->at. False: it cannot be made, and the address
-	 * stays unknown. */
+	/* Make m->handle from m->at. False: that failed, and the address stays
+	 * unknown. */
 	bool (*prepare)(void *arg, struct vb_mac *m);
 	void (*release)(void *arg, struct vb_mac *m);
 };
@@ -40,13 +41,13 @@ void vb_macs_destroy(struct vb_macs *t);
 /* Remember that a frame with the source @mac came from @at. */
 void vb_macs_learn(struct vb_macs *t, const uint8_t mac[6], uint64_t at,
 		   vb_time now);
-/* Find where @mac is. NULL: nothing has come from it for VB_MAC_AGE, so a frame
- * to @mac goes to all. */
+/* Find the entry of @mac. NULL: no frame has come from @mac for VB_MAC_AGE, so
+ * the caller sends a frame for @mac to all places. */
 const struct vb_mac *vb_macs_find(const struct vb_macs *t, const uint8_t mac[6],
 				  vb_time now);
 /* Forget all addresses. */
 void vb_macs_forget(struct vb_macs *t);
-/* Forget the addresses that are at @at. */
+/* Forget the addresses whose place is @at. */
 void vb_macs_forget_at(struct vb_macs *t, uint64_t at);
 /* Call @each for every address that is known at @now, in no order. It must not
  * call the table. */

@@ -6,11 +6,12 @@
 #include "base/defs.h"
 
 /* Copy @len bytes into a new memfd, which neither side can change or shorten
- * any more. A descriptor, close-on-exec, that the caller closes; or -errno. */
+ * any more. Returns a close-on-exec descriptor that the caller closes, or
+ * -errno. */
 VB_MUST_CHECK int vb_memfile_make(const void *bytes, size_t len);
 
-/* Is @fd such a memfd? Of another one, a reader could not tell that the bytes
- * stay as they are, or that reading does not wait. */
+/* Is @fd a memfd that is sealed like this? The bytes of any other file might
+ * change while a reader looks, and reading them might block. */
 bool vb_memfile_is_sealed(int fd);
 
 #endif

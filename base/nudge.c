@@ -42,7 +42,7 @@ int vb_nudge_open(struct vb_nudge *n)
 
 void vb_nudge_close(struct vb_nudge *n)
 {
-	/* The kernel calls off what is awaited. */
+	/* Destroying the context cancels the request under way. */
 	if (n->context)
 		(void)syscall(SYS_io_destroy, n->context);
 	*n = (struct vb_nudge){ 0 };
@@ -75,8 +75,8 @@ bool vb_nudge_came(struct vb_nudge *n)
 	tail = atomic_load_explicit(&r->tail, memory_order_acquire);
 	if (atomic_load_explicit(&r->head, memory_order_relaxed) == tail)
 		return false;
-	/* No more than one request is under way, so no more than one has
-	 * ended. */
+	/* At most one request is under way, so at most one completion is in the
+	 * ring. */
 	atomic_store_explicit(&r->head, tail, memory_order_release);
 	n->awaited = false;
 	return true;
@@ -89,7 +89,7 @@ void vb_nudge_call_off(struct vb_nudge *n)
 
 	if (!n->awaited)
 		return;
-	/* An error says that the nudge has come already. */
+	/* If cancelling fails, the nudge has come already. */
 	(void)syscall(SYS_io_cancel, n->context, &n->request, &event);
 	while (syscall(SYS_io_getevents, n->context, 1L, 1L, &event, &most) <
 		       0 &&

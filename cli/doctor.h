@@ -26,8 +26,8 @@ void vb_doctor_peer(const struct vb_cli_ports *p, const char *peer);
 /* The libraries that @program would load. */
 void vb_doctor_program(const char *program);
 
-/* Claim a slot and let the broker answer others for @seconds. Returns an exit
- * status. */
+/* Claim a slot for @seconds, so that this host's broker answers `verbena doctor
+ * PEER` of other hosts. Returns an exit status. */
 int vb_doctor_answer(double seconds);
 
 /* Read the file @path, at most @room - 1 bytes, and end it with a NUL. False:

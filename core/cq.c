@@ -402,8 +402,9 @@ static uint32_t poll_locked(struct vb_cq *cq, uint32_t most, struct vb_cqe *out)
 	}
 	cq->head += n;
 	set_waiting(cq, have - n);
-	/* The channel already got an event for the entries that stay in the
-	 * queue, but the program came for that event with this poll. */
+	/* For the entries that stay, an event has been raised already, but the
+	 * program has answered that event with this poll. So the next arming
+	 * raises another event for them at once. */
 	if (have > n)
 		cq->untold = cq->strongest;
 	return n;

@@ -41,15 +41,15 @@ struct vb_channel {
 	struct vb_cq *first, *last;
 	/* protected by lock: the bell of a waiter that sleeps, or NULL */
 	struct vb_bell *bell;
-	/* of engine/wait.c: by what the events of this channel come
-	 * (vb_wait_by_link()); a hint */
+	/* a hint for engine/wait.c: whether packets of the link raise the
+	 * events of this channel (vb_wait_by_link()) */
 	_Atomic unsigned by_link;
-	/* hints as well: what raised the last event; the program sleeps in
-	 * poll(2) */
+	/* hints: @raised: what raised the last event; @elsewhere: the program
+	 * sleeps in poll(2) */
 	_Atomic enum vb_raised raised;
 	_Atomic bool elsewhere;
-	/* ibv_get_cq_event() has found the channel without events and returned
-	 * EAGAIN, and so the program expects that */
+	/* ibv_get_cq_event() has returned EAGAIN before, because the channel
+	 * had no event, so the program is prepared for EAGAIN */
 	_Atomic bool met_empty;
 };
 

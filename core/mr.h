@@ -48,9 +48,10 @@ struct vb_mr {
 	uint32_t access; /* rights that the key permits, enum vb_access */
 	/* the only queue pair that may use the key; 0: any queue pair */
 	uint32_t qpn;
-	/* Of a window, under adapter->mr_lock: the region it is bound to (or
-	 * NULL); its link in vb_qp.windows; its revoked key by which accesses
-	 * may still be in progress (or 0); and for how long they are. */
+	/* Of a window, protected by adapter->mr_lock: the region that it is
+	 * bound to, or NULL; its link in vb_qp.windows; how long accesses by
+	 * its revoked key have been in progress; and that key, or 0 if no
+	 * access by it can be in progress. */
 	_Alignas(64) struct vb_mr *region;
 	struct vb_chain link;
 	struct vb_age closed_for;
@@ -98,9 +99,9 @@ struct vb_key_ops {
 	 * in another process. */
 	void (*revoke)(struct vb_adapter *a, uint32_t index, uint32_t key);
 	/* Has every access by @key, which was revoked, ended in other
-	 * processes? @age belongs to this revocation: the caller has set it to
-	 * zero since, and this function counts it, with a clock of its own.
-	 * Never waits. */
+	 * processes? @age is how long the caller has been asking: the caller
+	 * sets it to zero when it revokes the key, and each call of this
+	 * function advances it. Never waits. */
 	bool (*is_drained)(struct vb_adapter *a, uint32_t key,
 			   struct vb_age *age);
 	/* Waits until other processes have ended every access by @key. The

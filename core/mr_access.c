@@ -350,7 +350,8 @@ enum vb_fault vb_mr_atomic(struct vb_adapter *a, const struct vb_pd *pd,
 	struct vb_mr_use use;
 	enum vb_fault fault = vb_mr_begin(a, pd, qpn, rkey, va, 8,
 					  ACCESS_REMOTE_ATOMIC, &use);
-	/* may be misaligned, and is then not used */
+	/* the address may be misaligned; the function then returns before it
+	 * uses @at */
 	uint64_t *at = (uint64_t *)use.at;
 	int rc;
 

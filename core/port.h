@@ -73,8 +73,8 @@ struct vb_port {
 	_Atomic uint16_t pkey_count;
 	/* LMC of an InfiniBand port; written under lock, read without */
 	_Atomic uint8_t lmc;
-	/* Bits 1 << enum vb_port_state: the user knows that the port was in
-	 * this state when a program needed it. */
+	/* Bits 1 << enum vb_port_state: a log message has told the user that
+	 * the port was in this state when a program needed it. */
 	_Atomic uint32_t known;
 };
 

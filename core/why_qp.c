@@ -139,7 +139,7 @@ static bool asks(unsigned op)
 	       op == WR_ATOMIC_WRITE;
 }
 
-/* What the status says of a request, without its numbers. */
+/* Returns the second half of a message: what @status says about the request. */
 static const char *said(const struct vb_qp *qp, const struct vb_send_wqe *wqe,
 			enum vb_wc_status status)
 {

@@ -22,7 +22,8 @@ void vb_drive_delayed_acks(struct vb_engine *e, vb_time now)
 		return;
 	e->delayed_ack_qp = NULL;
 	vb_mutex_lock(&qp->drive);
-	/* Check that @qp was not destroyed since; its memory is type-stable. */
+	/* @qp may have been destroyed since the engine noted it; its memory is
+	 * type-stable, and its QPN is then 0. */
 	if (atomic_load(&qp->qpn))
 		send_delayed_acks(e, qp, now);
 	vb_drive_release_rx(e, qp);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Groups of ports on shortest paths, and the flows that were given one. */
+/* Finds the ports of a switch on shortest paths to a LID, and gives each flow
+ * one of these ports. */
 #include "fabric/adaptive.h"
 
 #include <errno.h>
@@ -39,7 +40,8 @@ struct vb_fab_adaptive {
 	struct flow_entry *flow;
 	uint32_t flows, room;
 	/* There was no room for a flow, which took the linear table's port.
-	 * Such a flow must not move later, so no flow gets a place any more. */
+	 * Such a flow must not move later, so from now on no flow gets an
+	 * entry. */
 	bool overflowed;
 	/* number of flows that leave by each port */
 	uint32_t on_port[VB_FAB_PORTS_MAX + 1];
@@ -47,7 +49,8 @@ struct vb_fab_adaptive {
 
 /* Functions for groups: the ports on shortest paths to a LID. */
 
-/* Returns the port by which the node has the LID @lid; -1: it has it not. */
+/* Returns the port of the node that has the LID @lid; -1: the node does not
+ * have the LID. */
 static int port_of_lid(const struct vb_fab_node *n, uint16_t lid)
 {
 	bool is_switch = n->kind == FAB_SWITCH;
@@ -98,8 +101,9 @@ static void measure_hops(const struct vb_fab_net *net,
 	}
 }
 
-/* Does the linear table of @n lead one hop nearer? Where it does not, as with
- * routes that avoid deadlocks by detours, a frame must not leave them. */
+/* Does the linear table of @n lead one hop nearer to the LID? If it does not,
+ * it sends frames by a detour, perhaps to avoid a deadlock, and adaptive
+ * routing must not send them by another way. */
 static bool goes_nearer(const struct vb_fab_node *n, uint16_t lid,
 			const uint8_t *hops)
 {

@@ -36,8 +36,9 @@ static void pass(struct vb_arb_table *t, unsigned entries, bool gives_up)
 	t->open = false;
 }
 
-/* take_turn() when @able has one lane only: it needs no turns of the others, so
- * all rounds in which it pays its debt pass at once. */
+/* Does what take_turn() does, for @able with a single lane. No other lane can
+ * use the turns in between, so the rounds in which the lane pays its debt are
+ * counted at once. */
 static int take_turn_alone(struct vb_arb_table *t, const struct vb_fab_vlarb *e,
 			   unsigned entries, uint16_t able)
 {
@@ -53,9 +54,9 @@ static int take_turn_alone(struct vb_arb_table *t, const struct vb_fab_vlarb *e,
 	return e[t->at].vl;
 }
 
-/* Returns the lane whose turn it is; the table has a lane that is in @able. The
- * loop ends, since each round adds an entry's weight to it and debts are
- * bounded. */
+/* Returns the lane whose turn it is. The caller has checked that the table has
+ * a lane of @able. The loop ends, because each round adds an entry's weight to
+ * its balance, and debts are bounded. */
 static int take_turn(struct vb_arb_table *t, const struct vb_fab_vlarb *e,
 		     unsigned entries, uint16_t able)
 {

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SOURCE_AT 6 /* where a frame's source address is */
+#define SOURCE_AT 6 /* offset of the source address in a frame */
 
 /* A frame that waits. */
 struct waiting_frame {
@@ -65,7 +65,7 @@ static bool keep_frame(struct bridge_port *p, const uint8_t *frame, size_t len)
 
 /* --- sending --- */
 
-/* Send a frame, and count it. -EAGAIN: the port takes none now. */
+/* Send a frame, and count it. -EAGAIN: the port accepts no frame now. */
 static int try_port(struct vb_bridge *b, unsigned port, const uint8_t *frame,
 		    size_t len)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The Ethernet ports of a switch: a bridge between them (IEEE 802.1D), without
- * I/O, in a time of the caller's. It shares only the box with the InfiniBand
- * ports: no frame passes from one kind to the other.
+ * I/O, in a time of the caller's. It is independent of the InfiniBand ports of
+ * the switch: no frame passes from one kind to the other.
  *
  * - It learns from which port each source address comes (base/macs.h), and
  *   sends a frame to the port of its destination. A frame to a group, or to an
@@ -12,8 +12,8 @@
  * - A frame to one of the addresses that end at a bridge (01-80-C2-00-00-00 to
  *   -0F: spanning tree, pause, LLDP) is not forwarded. It runs no spanning
  *   tree itself
- * - Frames wait for a port that takes none, VB_BRIDGE_QUEUE of them at most;
- *   more are dropped, as Ethernet does
+ * - If a port accepts no frame at the moment, up to VB_BRIDGE_QUEUE frames wait
+ *   for it; further frames are dropped, as Ethernet does
  */
 #ifndef FABRIC_BRIDGE_H
 #define FABRIC_BRIDGE_H
@@ -39,9 +39,9 @@ struct vb_bridge_counters {
 };
 
 struct vb_bridge_ops {
-	/* Send a frame by @port. 0; -EAGAIN: the port takes none now, and the
-	 * caller calls vb_bridge_ready() when it does; another -errno: the
-	 * frame is lost. It must not call the bridge. */
+	/* Send a frame by @port. 0; -EAGAIN: the port accepts no frame now, and
+	 * the owner calls vb_bridge_ready() when it does again; another -errno:
+	 * the frame is lost. It must not call the bridge. */
 	int (*send)(void *arg, unsigned port, const uint8_t *frame, size_t len);
 };
 
@@ -53,8 +53,8 @@ struct vb_bridge *vb_bridge_create(const struct vb_bridge_ops *ops, void *arg,
 				   unsigned ports, uint64_t seed);
 void vb_bridge_destroy(struct vb_bridge *b);
 
-/* A cable is at @port, or no longer. What is known and waits there is forgotten
- * when it is pulled. */
+/* A cable was plugged into @port (@up), or pulled. When it is pulled, the
+ * bridge forgets the addresses at @port and the frames that wait there. */
 void vb_bridge_set_up(struct vb_bridge *b, unsigned port, bool up);
 bool vb_bridge_is_up(const struct vb_bridge *b, unsigned port);
 /* Take a frame of @len bytes, addresses to payload, that has come to @port. */

@@ -9,12 +9,14 @@
 #include "wire/grh.h"
 #include "wire/ib_hdr.h"
 
-#define BUCKETS 256 /* of the table of a port's flows */
-/* A port forgets calm flows when it has so many, or twice as many as were left
- * the last time; and it never has more than FLOWS_MOST. */
+#define BUCKETS 256 /* hash buckets for the flows of a port */
+/* A port forgets its idle flows when it has FLOWS_FEW flows, and later when it
+ * has twice as many as it kept the last time. It never has more than
+ * FLOWS_MOST. */
 #define FLOWS_FEW  64
 #define FLOWS_MOST 4096
-/* A flow refuses frames while so many blocks of 64 bytes wait in it. */
+/* A flow accepts no more frames while this many blocks of 64 bytes wait in
+ * it. */
 #define BLOCKS_MOST 512
 #define OPCODE_CN   0x80
 #define CN_BYTES    (VB_LRH_BYTES + VB_BTH_BYTES + VB_ICRC_BYTES)
@@ -46,7 +48,8 @@ struct flow {
 struct vb_fab_pacer {
 	struct alarm alarm;
 	struct flow *waiting; /* flows with items, and maybe others */
-	/* number of flows, and the number at which calm ones are forgotten */
+	/* @flows: number of flows; @crowd: the number at which idle flows are
+	 * forgotten */
 	unsigned flows, crowd;
 	struct flow *bucket[BUCKETS];
 };
@@ -96,8 +99,9 @@ static struct flow **bucket_of(struct vb_fab_pacer *p, unsigned sl,
 	return &p->bucket[(peer + sl * 37u) % BUCKETS];
 }
 
-/* True if a new flow would do as well as @f. A flow on the list of waiting
- * flows stays, because fab_congest_fire() may be at it. */
+/* True if @f is in the state of a new flow, so that it can be forgotten. A flow
+ * on the list of waiting flows is kept, because fab_congest_fire() may be at
+ * it. */
 static bool flow_is_idle(const struct vb_fab_cc *set, struct flow *f,
 			 vb_time now)
 {
@@ -105,7 +109,7 @@ static bool flow_is_idle(const struct vb_fab_cc *set, struct flow *f,
 	       vb_cc_is_calm(&f->cc, set, f->sl, now);
 }
 
-/* Forget the flows of which nothing need be remembered. */
+/* Forget the flows that are idle. */
 static void forget_idle(struct vb_fab_pacer *p, const struct vb_fab_cc *set,
 			vb_time now)
 {

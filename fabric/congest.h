@@ -16,8 +16,8 @@
  * congestion. True: the frame is a CN packet, whose way ends here. */
 bool fab_congest_hear(struct vb_fab_end *e, const struct item *it, vb_time now);
 
-/* Has the flow of a frame with the header @h as much to send as may wait? Then
- * FAB_EV_ROOM comes when half of that has left. */
+/* Does the flow of a frame with the header @h accept no more frames for now?
+ * Then FAB_EV_ROOM comes when half of the waiting frames have left. */
 bool fab_congest_full(struct vb_fab_end *e, const struct vb_lrh *h);
 
 /* An adapter sends @it. True: the frame's flow has to wait, so this function

@@ -21,7 +21,8 @@
 /* Least time between two hellos that answer a message, since a forger may send
  * many. */
 #define LEAST_GAP (10 * VB_MSEC)
-/* No more messages than that are lost in a row before the link is silent. */
+/* The greatest jump of message numbers that is accepted: before so many
+ * messages in a row are lost, VB_FAR_SILENCE ends the session. */
 #define JUMP_MOST (1u << 24)
 
 struct vb_far {

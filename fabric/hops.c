@@ -7,13 +7,15 @@
 
 #include "fabric/router.h"
 
-/* The table: a destination may be at one of WAYS places of its set. */
+/* The table of destinations is set-associative: a destination can be in one of
+ * the WAYS entries of its set. */
 #define WAYS	4
 #define SETS	256
 #define PLACES	(SETS * WAYS)
 #define SERIALS (1u << 22) /* a question's number has PLACES * SERIALS values  \
 			    */
-/* most frames that wait for one answer, and for all; most open questions */
+/* the most frames that wait for one answer, and for all answers; the most
+ * questions without an answer */
 #define WAIT_MOST     1024
 #define WAIT_MOST_ALL 4096
 #define ASK_MOST      64
@@ -24,7 +26,7 @@
 
 enum hop_state {
 	HOP_FREE,
-	HOP_ASKED, /* the first question is open; frames wait */
+	HOP_ASKED, /* the first question has no answer yet; frames wait */
 	HOP_KNOWN,
 	HOP_RENEWED, /* the path is known, and asked for again */
 	HOP_NONE,    /* there is no path */
@@ -46,7 +48,7 @@ struct vb_fab_hops {
 	struct hop hop[PLACES];
 	uint32_t serial;
 	unsigned asked; /* open questions */
-	unsigned waits; /* frames that wait, for all answers */
+	unsigned waits; /* number of all frames that wait for answers */
 };
 
 static bool is_hop_open(const struct hop *h)
@@ -71,9 +73,10 @@ static struct hop *set_of(struct vb_fab_hops *all, uint8_t port,
 	return &all->hop[(h ^ h >> 16) % SETS * WAYS];
 }
 
-/* Find the place of a destination, or make it: of the places of its set that
- * have no open question the free one, or the one used longest ago. NULL: all
- * have one. */
+/* Returns the entry of a destination. If there is none, makes one in the
+ * destination's set: in a free entry, or in place of the destination used
+ * longest ago, but not in place of one that waits for an answer. NULL: all
+ * entries of the set wait for answers. */
 static struct hop *hop_of(struct vb_fab_hops *all, uint8_t port,
 			  const struct vb_gid *gid)
 {
@@ -101,7 +104,8 @@ static void drop_routed(struct vb_fab_end *in, struct item *it,
 	fab_item_free(in->net, it);
 }
 
-/* Frames of which a group has copies share their bytes. */
+/* Give the item a copy of its frame's bytes if other items share them, as
+ * copies of a multicast frame do. False: no memory. */
 static bool own_bytes(struct item *it)
 {
 	struct frame *f = it->frame;
@@ -156,8 +160,8 @@ static void ask_hop(struct vb_fab_end *in, struct hop *h, enum hop_state state)
 	fab_event(out, &info);
 }
 
-/* Let a frame wait for the answer about @h. Its room in the buffer of its port
- * is free from now on. */
+/* Let a frame wait for the path of @h. The buffer of the port where it came in
+ * has its room back from now on. */
 static void let_wait(struct vb_fab_end *in, struct hop *h, struct item *it)
 {
 	struct vb_fab_hops *all = in->node->router->hops;
@@ -239,7 +243,8 @@ bool fab_router_take(struct vb_fab_end *e, struct item *it, vb_time now)
 	return true;
 }
 
-/* The frames that waited for @h leave, or are dropped. */
+/* Send the frames that waited for the path of @h, or drop them if there is
+ * none. */
 static void release_hop(struct vb_fab_net *net, struct vb_fab_node *node,
 			struct hop *h)
 {

@@ -68,7 +68,7 @@ struct vb_fab_event_info {
 	uint32_t question;
 };
 
-/* Which way a frame goes that on_wire() shows. */
+/* The direction of a frame that on_wire() reports. */
 enum vb_fab_direction { FAB_SENT, FAB_RECEIVED };
 
 struct vb_fab_ops {

@@ -28,7 +28,7 @@ struct vb_fab_router {
 	/* time between a frame's last byte in and its first byte out */
 	uint32_t latency_ns;
 	uint64_t routed; /* frames that were forwarded */
-	/* frames that were not, by the reason */
+	/* frames that were dropped, indexed by the reason */
 	uint64_t dropped[DROPS];
 	/* the next hops (fabric/hops.c); NULL: no frame was forwarded yet */
 	struct vb_fab_hops *hops;
@@ -38,7 +38,8 @@ struct vb_fab_router {
 struct vb_fab_way {
 	enum vb_fab_drop drop; /* DROP_NOT, or why the frame is dropped */
 	bool here;	       /* the frame is for the router itself */
-	uint8_t port;	       /* else the port by which the frame leaves */
+	/* if @here is false: the port by which the frame leaves */
+	uint8_t port;
 	struct vb_gid dgid;
 };
 

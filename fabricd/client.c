@@ -241,7 +241,9 @@ static void post_text(struct client *c, int result, const char *text,
 	struct queued_message *l = malloc(sizeof(*l) + sizeof(h) + len);
 
 	if (!l) {
-		c->gone = true; /* an answer without its end looks whole */
+		/* the client cannot tell a truncated answer from a complete
+		 * one, so end the connection */
+		c->gone = true;
 		return;
 	}
 	l->memory = -1;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Pictures of a fabric, and the ways of frames through it. */
+/* Pictures of a fabric, and the paths of frames through it. */
 #ifndef FABRICD_DRAW_H
 #define FABRICD_DRAW_H
 
@@ -17,7 +17,7 @@ struct hop {
 };
 
 struct fd_path {
-	uint16_t from, to; /* the LIDs of the way's first and last port */
+	uint16_t from, to; /* the LIDs of the path's first and last port */
 	unsigned count;
 	struct hop hop[VB_HOPS_MOST];
 };

@@ -97,8 +97,8 @@ static void release_port(struct ether_port *p)
 	p->waits = p->pulled = false;
 }
 
-/* Read a frame. Its length; -EAGAIN: there is none; 0 or another -errno: what
- * was attached is gone. */
+/* Read a frame. Returns its length; -EAGAIN: no frame waits; 0 or another
+ * -errno: what was attached is gone. */
 static ssize_t read_ether(const struct ether_port *p, uint8_t *bytes,
 			  size_t room)
 {

@@ -496,9 +496,10 @@ static vb_time run_fabric(struct vb_fabricd *f)
 	return 0;
 }
 
-/* Wait for @wait, or until descriptors are ready: their number, or -errno. One
- * system call, since programs wait for this process to wake; two where there is
- * no epoll_pwait2(), which Linux has since 5.11. */
+/* Wait until descriptors are ready, for at most @wait. Returns the number of
+ * ready descriptors, or -errno. It makes one system call, since programs wait
+ * for this process to wake; on kernels before Linux 5.11, which lack
+ * epoll_pwait2(), it makes two. */
 static int await_events(struct vb_fabricd *f, struct epoll_event *events,
 			vb_time wait)
 {

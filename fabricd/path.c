@@ -14,7 +14,7 @@ static bool port_has(const struct vb_fab_port *p, unsigned lid)
 }
 
 /* Returns the port of the node that has the LID; a switch has its LID at port
- * 0. -1: the node has it not. */
+ * 0. -1: the node does not have the LID. */
 static int port_with(const struct vb_fab_node *n, unsigned lid)
 {
 	unsigned last = n->kind == FAB_SWITCH ? 0 : n->ports;
@@ -25,7 +25,7 @@ static int port_with(const struct vb_fab_node *n, unsigned lid)
 	return -1;
 }
 
-/* Has the way come to the node that has the LID? LIDs of other subnets do not
+/* Has the path reached the node that has the LID? LIDs of other subnets do not
  * count. */
 static bool is_end(const struct hop *h, uint16_t lid)
 {
@@ -89,8 +89,8 @@ static unsigned forwards_by(const struct vb_fab_node *sw, uint16_t lid)
 	return s->linear[lid];
 }
 
-/* Add the node behind the last hop to the way. Returns 1: the way goes on; 0:
- * the last hop has the LID; -EINVAL and @error: the way ends before. */
+/* Add the node behind the last hop to the path. Returns 1: the path goes on; 0:
+ * the last hop has the LID; -EINVAL and @error: the path ends before. */
 static int walk_on(const struct vb_fabricd *f, struct fd_path *w, char *error)
 {
 	struct hop *h = &w->hop[w->count - 1];
@@ -131,7 +131,8 @@ static int walk_on(const struct vb_fabricd *f, struct fd_path *w, char *error)
 	return 1;
 }
 
-/* Find the way that begins at @port of @from. As vb_fabricd_path(). */
+/* Find the path that begins at @port of @from. Result and @error are those of
+ * vb_fabricd_path(). */
 static int walk_way(const struct vb_fabricd *f, struct vb_fab_node *from,
 		    unsigned port, struct fd_path *w, char *error)
 {
@@ -147,8 +148,8 @@ static int walk_way(const struct vb_fabricd *f, struct vb_fab_node *from,
 	return rc;
 }
 
-/* Try the way from each port that has the LID w->from: each subnet may have
- * one. As vb_fabricd_path(). */
+/* Try the path from each port that has the LID w->from, since each subnet may
+ * have one. Result and @error are those of vb_fabricd_path(). */
 static int walk_from_lid(const struct vb_fabricd *f, struct fd_path *w,
 			 char error[VB_TOPO_ERROR])
 {

@@ -112,8 +112,8 @@ static unsigned subnet_at(const struct vb_subnets *s,
 	return p->linked ? s->of[p->peer] : 0;
 }
 
-/* Write the routes by @port of a router: with @any those for all prefixes, else
- * those for one. */
+/* Write the prefix routes that lead by @port of a router: the routes that hold
+ * for any prefix if @any is true, otherwise those for one prefix each. */
 static void put_routes_by(const struct vb_subnets *s,
 			  const struct vb_topo_node *router, unsigned port,
 			  bool any, FILE *to)
@@ -141,7 +141,8 @@ static void put_routes_by(const struct vb_subnets *s,
 	}
 }
 
-/* The first line that matches counts, so those for all prefixes are last. */
+/* opensm uses the first line that matches, so the routes for any prefix come
+ * last. */
 void vb_subnets_put_routes(const struct vb_subnets *s, unsigned subnet,
 			   FILE *to)
 {

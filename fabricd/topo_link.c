@@ -151,8 +151,8 @@ static bool set_ber(struct vb_fab_link_spec *s, const char *text)
 
 static const struct {
 	const char *name;
-	/* NULL: a running fabric cannot change the parameter, for the reason
-	 * @what */
+	/* NULL: a running fabric cannot change the parameter; @what is the
+	 * reason */
 	bool (*set)(struct vb_fab_link_spec *s, const char *text);
 	const char *what;
 } parameters[] = {
@@ -165,7 +165,8 @@ static const struct {
 	{ "corrupt", set_corrupt, "a probability from 0 to 1" },
 	{ "lose_flow", set_lose_flow, "a probability from 0 to 1" },
 	{ "corrupt_flow", set_corrupt_flow, "a probability from 0 to 1" },
-	/* vb_topo_rate_take() reads these two in a file. */
+	/* In a topology file, vb_topo_rate_take() has taken these two
+	 * before. */
 	{ "width", NULL, FIXED },
 	{ "speed", NULL, FIXED },
 };

@@ -235,14 +235,14 @@ static const struct node_parameter {
 	  "none; a router has 64 at most" },
 };
 
-/* The nodes that have a parameter, by their kind. */
+/* For error messages: the kinds of nodes that have a parameter. */
 static const char *const owners[] = {
 	[FAB_CA] = "adapters",
 	[FAB_SWITCH] = "switches",
 	[FAB_ROUTER] = "routers",
 };
 
-/* Make room for what parameters of the kind fill in. */
+/* Allocate the parts of @s that the parameters of this kind of node need. */
 static int make_spec_room(struct vb_topo_spec *s, uint8_t kind)
 {
 	if (kind == FAB_CA && !s->unit)

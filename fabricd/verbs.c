@@ -44,7 +44,8 @@ static void fill_link(struct vb_verbs_port *to, const struct vb_fab_port *p)
 					: p->speed_active;
 }
 
-/* @slot: of the program that is told; 0: it has none. */
+/* Describe the port @from for a program. @slot: the slot of that program; 0: it
+ * has none. */
 static void describe(const struct vb_fabricd_verbs_adapter *a,
 		     const struct vb_fab_port *from, unsigned slot,
 		     struct vb_verbs_port *to)
@@ -108,8 +109,9 @@ void vb_fabricd_verbs_changed(struct vb_fabricd *f,
 
 	if (!a)
 		return;
-	/* A manager asks with this bit of PortInfo. Programs are told once, and
-	 * a later Get does not return the bit (IBA 14.2.5.6). */
+	/* The subnet manager has set ClientReregister in PortInfo, which asks
+	 * clients to register again. Programs are told once, and a later Get
+	 * does not return the bit (IBA 14.2.5.6). */
 	if (p->client_reregister) {
 		p->client_reregister = false;
 		a->reregisters++;

@@ -363,7 +363,7 @@ static bool forward_frame(struct verbs_program *p, const uint8_t *shared,
 					   : send_away(p, &h, bytes, len, now);
 }
 
-/* Send up to RUN frames from the ring of @p. True: there was one. */
+/* Send up to RUN frames from the ring of @p. True: at least one was sent. */
 static bool take_frames(struct verbs_program *p, vb_time now)
 {
 	unsigned count = 0;

@@ -69,9 +69,9 @@ struct vb_req {
 	/* the queue pair's number of migrations when the requester last
 	 * compared it */
 	uint32_t migrations;
-	/* The silence of the peer, for the reader of an error: when it began
-	 * (valid once @retries or @probes is not 0), and how many packets were
-	 * sent until the last timeout. */
+	/* For messages to the user about a peer that does not answer: when its
+	 * silence began (valid once @retries or @probes is not 0), and how many
+	 * packets were sent until the last timeout. */
 	vb_time silent_at;
 	uint32_t tried;
 	/* number of responses outside [una, next), and the PSN of the last */
@@ -80,9 +80,11 @@ struct vb_req {
 	/* the time when the local ACK timeout expires; VB_NEVER: the timer does
 	 * not run */
 	vb_time ack_at;
-	/* At the time @stuck_at a timer of the packet @stuck_una expired, and
-	 * the link had not carried its frames before the position @stuck_mark
-	 * on. VB_NEVER: it had. Valid while @stuck_una is una. */
+	/* Postponement of timeouts, while the link has not forwarded the frames
+	 * that were sent. @stuck_at: the time when a timer first expired for
+	 * the packet @stuck_una, or VB_NEVER. @stuck_mark: the position of the
+	 * link then (sent() of struct vb_link_ops). Valid while @stuck_una
+	 * equals una. */
 	vb_time stuck_at;
 	uint64_t stuck_mark;
 	uint32_t stuck_una;

@@ -27,16 +27,18 @@ void vb_req_heard(struct vb_qp *qp, vb_time now)
 			now + vb_window_patience(&req->window, req->probes);
 }
 
-/* For how long a link that carries nothing on postpones timeouts. */
+/* Timeouts are postponed for at most this long while the link forwards none of
+ * the frames that were sent. */
 #define STUCK_MOST (10 * VB_SEC)
 
 /*
- * A timer has expired. True: the frames that this program had sent until a
- * timer expired first still wait in this machine, so the peer cannot have heard
- * them, and the timers begin anew: the process of an emulated fabric may wait
- * for its processor longer than all retries last. An adapter's timer starts
- * when the packet leaves. A process that is stopped postpones timeouts for
- * STUCK_MOST only.
+ * A timer has expired. If the link is one whose frames another process
+ * forwards, that process may not have forwarded the frames yet that this
+ * program has sent: then the peer cannot have received them, this function
+ * starts the timers again, and returns true. (An emulated fabric's process may
+ * wait for its processor for longer than all retries last. With an adapter, the
+ * timer starts when the packet leaves.) A process that is stopped postpones
+ * timeouts for STUCK_MOST at most.
  */
 static bool postpone(struct vb_qp *qp, vb_time now) VB_REQUIRES(qp->drive)
 {
@@ -70,7 +72,8 @@ void vb_req_migrate(struct vb_qp *qp, vb_time now)
 	vb_req_go_back(qp, now);
 }
 
-/* After this time a silence is told, though the requester still tries. */
+/* After this time without an answer the log tells the user of the silence,
+ * though the requester still tries. */
 #define TOLD_AFTER (4 * VB_SEC)
 
 /* A timer has expired for the packet at una, after @waited: note when the
@@ -83,7 +86,8 @@ static void note_silence(struct vb_req *req, vb_time now, vb_time waited)
 	req->tried = 0;
 }
 
-/* Writes what was sent and heard. True: the peer answers, to other PSNs. */
+/* Write to @text what was sent and what came back. True: the peer does answer,
+ * but its answers have other PSNs. */
 static bool silence_text(struct vb_qp *qp, vb_time now, char *text, size_t room)
 	VB_REQUIRES(qp->drive)
 {
@@ -115,7 +119,8 @@ static void tell_silence(struct vb_qp *qp, vb_time now) VB_REQUIRES(qp->drive)
 	vb_qp_why(qp, psn ? WHY_PSN : WHY_SILENCE, "%s", text);
 }
 
-/* Tell of a silence that lasts, once; the connection has not failed yet. */
+/* If the silence has lasted for TOLD_AFTER, tell the user, once for each
+ * connection; the requester still tries. */
 static void tell_early(struct vb_qp *qp, vb_time now) VB_REQUIRES(qp->drive)
 {
 	struct vb_req *req = &vb_rc(qp)->req;
@@ -140,7 +145,7 @@ static void time_out(struct vb_qp *qp, vb_time now) VB_REQUIRES(qp->drive)
 	note_silence(req, now, vb_ack_timeout_ns(qp->attr.timeout));
 	req->tried += vb_req_in_flight(req);
 	if (now - req->stuck_at < STUCK_MOST)
-		/* The frames of the next try have a position of their own. */
+		/* Begin a new postponement for the frames of the next try. */
 		req->stuck_at = VB_NEVER;
 	if (req->retries >= qp->attr.retry_cnt && vb_mig_fail_over(qp)) {
 		vb_req_migrate(qp, now);

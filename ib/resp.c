@@ -619,8 +619,10 @@ static void repeat_read(struct vb_qp *qp, const struct vb_ib_pkt *pkt,
 	    count > a->count - skipped ||
 	    still_to_come(a, pkt->bth.psn, count))
 		return;
-	/* The answer is still being sent, to an end behind these responses: let
-	 * the new run go from here to the end of the whole READ. */
+	/* The responder is still sending this answer, and its present run goes
+	 * beyond the last response that the duplicate asks for. So send from
+	 * the first response that the duplicate asks for up to the end of the
+	 * whole READ. */
 	if (a->due != DUE_NOT &&
 	    vb_psn_diff(vb_psn_add(a->run_psn, a->run_count),
 			vb_psn_add(pkt->bth.psn, count)) > 0) {

@@ -15,10 +15,11 @@ struct vb_sack {
 	uint32_t from,
 		/* @top: PSN behind the last one that the peer has, or @from */
 		top;
-	/* Packets sent again, in two sets: earlier and later ones. All PSNs
-	 * before round[i] had been sent before the last packet of set i was. If
-	 * the peer has a PSN at or after round[i] and a packet of set i is
-	 * still missing, that one is lost again; a lower PSN proves nothing. */
+	/* Packets sent again, in two sets: an earlier and a later one. When the
+	 * last packet of set i was sent, all PSNs before round[i] had been sent
+	 * already. So if the peer has a PSN at or after round[i], and a packet
+	 * of set i is still missing, that packet is lost again; a lower PSN
+	 * proves nothing. */
 	uint64_t again[2][VB_OOO_PSNS / 64];
 	uint32_t round[2];
 	bool due; /* a missing packet may have to be sent again */

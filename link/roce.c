@@ -11,7 +11,9 @@
  * in the table. */
 struct membership {
 	bool used;
-	int v1, v2; /* numbers of the two links; below 0: not joined there */
+	/* the numbers that join() of the two links returned; below 0: not
+	 * joined there */
+	int v1, v2;
 };
 
 struct roce {

@@ -118,7 +118,8 @@ static bool says_mac(const struct vb_gid *gid, uint8_t mac[6])
 	return vb_gid_equal(gid, &same);
 }
 
-/* Find the destination's address, which may mean to ask the network. */
+/* Find the Ethernet address of the destination. That may mean asking the
+ * network, and waiting. */
 static int find_hop_mac(const struct vb_roce1 *r1, struct vb_route *r,
 			const struct vb_neigh_port *is)
 {

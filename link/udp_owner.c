@@ -75,7 +75,7 @@ int vb_udp_owner_of(int fd, unsigned slot, struct vb_udp_owner *owner)
 	socklen_t count = VB_COUNT(code);
 
 	if (getsockopt(fd, SOL_SOCKET, SO_GET_FILTER, code, &count) < 0)
-		return -EINVAL; /* for one, a filter that is not classic BPF */
+		return -EINVAL; /* for example: the filter is not classic BPF */
 	if (count == 0)
 		return -ENOENT;
 	if (count != LIMIT_CODE)

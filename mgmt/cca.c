@@ -144,8 +144,9 @@ static const struct cca_attribute {
 
 /* Functions that check the key. */
 
-/* Does a request pass although its key is wrong? Asking what the key is, and
- * for the class's information, does; the others need the key. */
+/* May the agent answer the request although its key is wrong? Only Gets of
+ * CongestionKeyInfo and ClassPortInfo, which tell how the key protects and what
+ * the class can do. */
 static bool is_public(const struct vb_mad_hdr *h)
 {
 	return h->method == MAD_GET &&

@@ -52,10 +52,12 @@ void vb_cm_unlink(struct vb_cm_conn *c);
 /* True if both paths lead to one peer, by the same port on InfiniBand. */
 bool vb_cm_is_same_peer(const struct vb_mad_path *a,
 			const struct vb_mad_path *b);
-/* True if @path leads between the same two ports as @c's or its alternate path:
- * it has the same GIDs, or on InfiniBand the same LIDs. */
+/* True if @path leads between the same two ports as the primary or the
+ * alternate path of @c: it has the same GIDs, or on InfiniBand the same
+ * LIDs. */
 bool vb_cm_is_on(const struct vb_cm_conn *c, const struct vb_mad_path *path);
-/* A message of the peer has come by @path: @c uses this one of its paths. */
+/* A message of the peer has come by @path, the primary or the alternate path of
+ * @c: from now on @c sends by that path. */
 void vb_cm_follow(struct vb_cm_conn *c, const struct vb_mad_path *path);
 /* Finds a connection by our communication ID, but only if @path leads to the
  * connection's peer. */
@@ -83,8 +85,9 @@ uint64_t vb_cm_new_tid(const struct vb_cm_conn *c);
 /* Sends @m, keeps it in c->mad and starts the timer that repeats it. */
 void vb_cm_send_until_answered(struct vb_cm_conn *c, struct vb_cm_msg *m,
 			       uint64_t tid, vb_time now);
-/* Doubles the pause before the next repetition but one. Returns whether the
- * next repetition is an early one, which does not count as a try. */
+/* Called before a repetition of the message of @c. True: it is an early
+ * repetition, which does not count as a try; the pause after it is then twice
+ * as long. */
 bool vb_cm_is_pausing(struct vb_cm_conn *c);
 /* Tells the owner of @c, if there is one, that @what happened. */
 void vb_cm_tell(struct vb_cm_conn *c, enum vb_cm_happening what,

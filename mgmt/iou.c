@@ -18,7 +18,8 @@
 #define SEND_SIZE  8256 /* a command with 8 KiB of immediate data */
 #define READ_DEPTH 16
 #define RDMA_SIZE  65536
-/* A GUID of which the manufacturer's number is not that of a manufacturer. */
+/* bit of a GUID that marks it as locally administered, and not made from the
+ * number of a manufacturer */
 #define LOCAL_GUID ((uint64_t)1 << 57)
 /* the lowest bit of the manufacturer's number in a GUID */
 #define MAKER_BIT 40

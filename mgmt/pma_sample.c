@@ -24,8 +24,8 @@
 #define RESULTS_AT    4
 
 #define WIDTH_32 4u
-/* For each counter of a sample: it can count what is mandatory, and what is
- * optional. */
+/* CounterMasks: each counter of a sample can count all mandatory and optional
+ * quantities. */
 #define MASKS_0_TO_9   033333333333u
 #define MASKS_10_TO_14 033333u
 

@@ -59,7 +59,7 @@ vb_rmpp_sender_hear(struct vb_rmpp_sender *s, const uint8_t mad[VB_MAD_BYTES],
 		    uint8_t reply[VB_MAD_BYTES], bool *answer, vb_time now);
 
 /* The time s->due has passed without an ACK. RMPP_GOING: vb_rmpp_sender_next()
- * gives the segments that no ACK has named once more. RMPP_FAILED: the caller
+ * returns once more the segments that no ACK has named. RMPP_FAILED: the caller
  * sends the ABORT in @reply. */
 VB_MUST_CHECK enum vb_rmpp_verdict
 vb_rmpp_sender_expire(struct vb_rmpp_sender *s, uint8_t reply[VB_MAD_BYTES],

@@ -60,9 +60,9 @@ struct vb_traps {
 	struct vb_trap_pending {
 		bool used;
 		struct vb_traps *owner;
-		/* No trap of this number and port before: so a link that flaps
-		 * does not flood the subnet manager. Stays when the trap is
-		 * repressed. */
+		/* The node sends no trap of this number and port before this
+		 * time, so a link that flaps does not flood the subnet manager.
+		 * The value stays when the trap is repressed. */
 		vb_time not_before;
 		uint8_t own;
 		uint16_t number;
