@@ -101,8 +101,8 @@ void vb_apart_close(const int *fds, unsigned count)
 			close(fds[count]);
 			continue;
 		}
-		/* If no thread can start, the file stays open and counts as
-		 * one that waits, so at most MOST_WAITS files stay open. */
+		/* If no thread can start, the file stays open and counts in
+		 * @waits for ever, so at most MOST_WAITS files stay open. */
 		atomic_fetch_add(&waits, 1);
 		if (start_close(fds[count]))
 			vb_log(LOG_WARN, "no thread to close a file that "

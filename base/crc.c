@@ -79,11 +79,12 @@ static uint32_t shift(const struct powers *p, uint32_t v, uint64_t bytes)
 }
 
 /*
- * x^300 + x^155 + x^117 + x^89 + 1 is a multiple of P, so one can remove a word
- * from a message and add it again 145, 183, 211 and 300 bits further on. These
- * places lie in five words: @w0 is the sum of what has been added to the word
- * at @at. Afterwards @w0 is the sum for the fifth word behind, to which nothing
- * else has been added yet.
+ * Fold the word at @at into later words. Since x^300 + x^155 + x^117 + x^89 + 1
+ * is a multiple of P, the CRC stays the same if a word is removed from a
+ * message and is added (XOR) 145, 183, 211 and 300 bits behind its place. @w0
+ * is the sum of all words that were added to the word at @at before; the sums
+ * for later words are updated. Afterwards *@w0 is the sum for the fifth word
+ * behind @at, to which no other word was added yet.
  */
 #define FOLD_WORDS 5
 #define FOLD_BYTES (FOLD_WORDS * sizeof(uint64_t))

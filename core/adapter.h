@@ -52,8 +52,8 @@ struct vb_adapter {
 	/* Random values that scramble the indices in keys (core/mr.c). */
 	uint32_t key_mask, key_mul, key_inv;
 	struct vb_mutex mr_lock;
-	/* Under mr_lock: deregistered regions to recycle, the one unused for
-	 * longest first. */
+	/* Under mr_lock: the list of deregistered regions that can be used
+	 * again, the one that was deregistered longest ago first. */
 	struct vb_mr *mr_free, *mr_free_last;
 	uint32_t mr_free_count;
 	struct vb_mutex xrc_lock;
@@ -191,7 +191,8 @@ struct vb_pd {
 	 * that the ids of other processes differ, too. An imported domain has
 	 * the id of its original. */
 	uint32_t id;
-	/* The process that this one asks about keys that it does not know. */
+	/* Of an imported domain: the process that is asked about keys that this
+	 * process does not know. */
 	struct vb_pd_origin origin;
 	/* the contexts that own the domain; protected by the front end's
 	 * lock */

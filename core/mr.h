@@ -61,7 +61,8 @@ struct vb_mr {
 	uint32_t index;	 /* index of this entry in adapter->mrs */
 	uint32_t row;	 /* number of a region's row in the roster */
 	uint8_t variant; /* the latest key's bits 7:0 */
-	/* an odd number that each registration adds to @variant */
+	/* What each registration of the entry adds to @variant; odd, so that
+	 * 256 registrations have 256 different keys. */
 	uint8_t step;
 	/* the next entry of the free list; protected by adapter->mr_lock */
 	struct vb_mr *next_free;

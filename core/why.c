@@ -257,7 +257,8 @@ static bool is_limit(int error)
 	       error == ENFILE;
 }
 
-/* Write the public name of a function that goes by another one inside. */
+/* Write the public name of a function, which may have another name inside the
+ * library (vb_front_poll_cq for ibv_poll_cq). */
 static void put_call(const char *call, char name[64])
 {
 	static const char *const inside[] = { "vb_front_", "vb_newer_" };

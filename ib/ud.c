@@ -200,7 +200,7 @@ static void ib_complete(struct vb_qp *qp, const struct vb_ib_pkt *pkt)
 }
 
 /* Remember that the sender of this packet waits for an answer. If HEARD_MAX
- * others wait already, this sender gets none, and stops waiting after its
+ * senders wait already, this sender gets no answer, and stops waiting after its
  * time-out. */
 static void note_heard(struct vb_qp *qp, const struct vb_ib_pkt *pkt)
 {

@@ -61,7 +61,8 @@ bool vb_ip_nets_broadcast(const struct vb_ip_nets *n, const struct vb_gid *ip)
 {
 	if (!vb_gid_is_ipv4(ip))
 		return false;
-	/* a network of two hosts or one has no broadcast address (RFC 3021) */
+	/* a network with a prefix of 31 or 32 bits has no broadcast address
+	 * (RFC 3021) */
 	for (unsigned i = 0; i < n->count; i++)
 		if (n->list[i].prefix < 127 &&
 		    same_network(ip, &n->list[i].ip, n->list[i].prefix) &&

@@ -112,8 +112,8 @@ size_t vb_nd_put(uint8_t bytes[VB_ND_BYTES], const struct vb_nd *nd);
  * too short, an option has no length, or the hop limit was not 255. */
 bool vb_nd_get(const struct vb_ip *ip, struct vb_nd *nd);
 
-/* Returns the group to which a question for @ip is sent: its solicited-node
- * address (RFC 4291, 2.7.1). */
+/* Returns the group to which a neighbour solicitation for @ip is sent: the
+ * solicited-node address of @ip (RFC 4291, 2.7.1). */
 struct vb_gid vb_ip_solicited_node(const struct vb_gid *ip);
 
 /* --- groups --- */

@@ -46,10 +46,10 @@ struct vb_udp_owner {
 	bool kept;
 };
 /*
- * Let @fd receive packets of @slot and multicast packets only, and let nobody
- * attach programs or filters to it, for as long as the socket exists: what a
- * socket of the group needs before a user gets it who shall not read the
- * packets of others. 0 or -errno; -EPERM: @fd has a locked filter already.
+ * Let @fd receive only packets of @slot and multicast packets, and let nobody
+ * attach programs or filters to it, for as long as the socket exists. The
+ * broker does this before it gives a socket to a user who must not read the
+ * packets of other users. 0 or -errno; -EPERM: @fd has a locked filter already.
  */
 VB_MUST_CHECK int vb_udp_limit(int fd, unsigned slot,
 			       const struct vb_udp_owner *owner);

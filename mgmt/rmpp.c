@@ -272,8 +272,9 @@ static void rmpp_acknowledge(const struct vb_rmpp_receiver *r,
 	*answer = true;
 }
 
-/* Acknowledges the first and the last segment, each that is not the next, and
- * one in every half window, so that the sender need not stop. */
+/* Handles a segment. The receiver acknowledges the first and the last segment,
+ * each segment out of order, and one in every half window, so that the sender
+ * need not stop. */
 static enum vb_rmpp_verdict
 take_segment(struct vb_rmpp_receiver *r, const uint8_t *mad,
 	     const struct vb_rmpp *h, uint8_t *reply, bool *answer, vb_time now)

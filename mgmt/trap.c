@@ -133,9 +133,9 @@ void vb_traps_fini(struct vb_traps *ts, struct vb_timers *timers)
 		end_trap(&ts->list[i], timers);
 }
 
-/* Find an entry for a pending trap: the entry of the last trap of the same
- * number and port, else the entry of the oldest trap, where a repressed trap
- * goes before one that is not. */
+/* Returns the entry for a trap: the entry of the last trap of the same number
+ * and port; else the entry of the oldest repressed trap; else, if no trap is
+ * repressed, that of the oldest trap. */
 static struct vb_trap_pending *place_for(struct vb_traps *ts, unsigned number,
 					 uint8_t own)
 {
