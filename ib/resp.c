@@ -619,10 +619,8 @@ static void repeat_read(struct vb_qp *qp, const struct vb_ib_pkt *pkt,
 	    count > a->count - skipped ||
 	    still_to_come(a, pkt->bth.psn, count))
 		return;
-	/* The responder is still sending this answer, and its present run goes
-	 * beyond the last response that the duplicate asks for. So send from
-	 * the first response that the duplicate asks for up to the end of the
-	 * whole READ. */
+	/* The answer's present run ends later than the duplicate's. Send from
+	 * the duplicate's first response on to the end of the READ. */
 	if (a->due != DUE_NOT &&
 	    vb_psn_diff(vb_psn_add(a->run_psn, a->run_count),
 			vb_psn_add(pkt->bth.psn, count)) > 0) {
