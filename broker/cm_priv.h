@@ -69,7 +69,8 @@ struct vb_host_cm {
 	struct vb_places *adapters;
 	struct vb_sa *sa;
 	struct vb_sa_groups *groups;
-	/* the time until which unused adapters stay; VB_NEVER: there is none */
+	/* unused adapters of fabrics are kept until this time; VB_NEVER: there
+	 * are no such adapters */
 	vb_time adapters_until;
 	int epoll;	    /* of all descriptors from which messages come */
 	vb_time begun, now; /* @now: the argument @now of the current call */

@@ -146,7 +146,7 @@ static bool is_number(const char *text, unsigned long least, unsigned long most)
 	return end != text && !*end && *text != '-' && v >= least && v <= most;
 }
 
-/* Is @text one place, which has a name of its own, not "ib"? */
+/* Does @text name one particular adapter ("ib:NODE"), and not just "ib"? */
 static bool is_named_place(const char *text)
 {
 	struct vb_fabric_place p;

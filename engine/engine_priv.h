@@ -221,8 +221,8 @@ struct vb_engine {
 	_Atomic unsigned awaiting;
 	/* guarded by rx: the senders of recent datagrams */
 	struct vb_sender senders[1u << VB_SENDER_BITS];
-	/* The program's activity, and the time since when (vb_program_word()).
-	 * Its polls and long sends publish this word. A hint. */
+	/* A hint, packed into one word by vb_program_word(): what the program
+	 * does, and since when. Its polls and long sends write it. */
 	_Atomic uint64_t program;
 	struct vb_poll_policy poll; /* guarded by rx: the policy of polls */
 	/* the time when the program's last yield after a poll ended; a hint */

@@ -89,7 +89,7 @@ static bool parse_mode(const char *text, bool *connected)
 	return *connected || strcmp(text, "datagram") == 0;
 }
 
-/* Read the switch of a gateway, or (@plug) of an Ethernet interface. */
+/* Read the argument of --gateway or (@plug) --plug, which names a switch. */
 static bool parse_switch(const char *text, bool plug, struct options *o)
 {
 	command = plug ? "verbena ether" : "verbena gateway";

@@ -95,8 +95,9 @@ bool vb_arp_get(const uint8_t *bytes, size_t len, struct vb_arp *arp);
 #define VB_ND_BYTES (40 + 24 + 24)
 
 struct vb_nd {
-	enum vb_link link; /* of the option with an address */
-	bool advertise;	   /* else a solicitation */
+	/* the kind of link to which the address @hw in the option belongs */
+	enum vb_link link;
+	bool advertise; /* true: an advertisement; false: a solicitation */
 	/* flags of an advertisement */
 	bool router, solicited, override;
 	struct vb_gid src, dst; /* addresses of the IPv6 packet */

@@ -29,7 +29,7 @@ struct ipoib_port {
 	bool active;
 	uint16_t lid, sm_lid;
 	uint8_t sm_sl;
-	int pkey_index; /* -1: the port has not the P_Key */
+	int pkey_index; /* -1: the port lacks the P_Key */
 	/* The P_Key index and the Q_Key with which the queue pair was started;
 	 * invalid if @started is false. */
 	bool started;

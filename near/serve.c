@@ -132,7 +132,8 @@ static void near_tell(struct vb_near *n, struct vb_peer *p,
 static bool take_drive(struct vb_near *n, struct vb_peer *p, struct vb_qp *qp)
 	VB_REQUIRES(p->claim) VB_TRY_ACQUIRE(true, qp->drive)
 {
-	/* near keeps its part of a queue pair as long as its memory */
+	/* The pointer is valid without drive: near/ keeps its private part of a
+	 * queue pair even when the queue pair is destroyed. */
 	struct vb_near_qp *nq = vb_nq(qp);
 	bool taken;
 
