@@ -24,7 +24,8 @@ struct vb_foreign_names {
 void vb_foreign_names_look(struct vb_foreign_names *f, vb_time now);
 
 /* Appends to @text, of @size bytes with the final NUL, a clause with the number
- * of foreign names and their user. Appends nothing if @f has none. */
+ * of slots' names that other users hold, and one of these users. Appends
+ * nothing if @f has no such name. */
 void vb_foreign_names_word(const struct vb_foreign_names *f, char *text,
 			   size_t size);
 

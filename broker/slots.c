@@ -535,7 +535,9 @@ static int claim_new(struct vb_slots *s, const struct vb_claimant *who,
 int vb_slots_claim(struct vb_slots *s, const struct vb_claimant *who,
 		   unsigned *slot, int *name)
 {
-	/* The holder of a limited socket can take the steering away. */
+	/* Steer packets to all sockets again first: a user to whom a socket is
+	 * limited can detach the program that steers packets to the slots'
+	 * sockets. */
 	int fd = vb_slots_steer(s);
 
 	if (fd)

@@ -120,10 +120,12 @@
 #define VB_POLLS_CLOSE (20 * VB_USEC) /* measured as a group */
 #define VB_SPINS       32	      /* measured as a group */
 
-/* A program that waits for a completion event (engine/wait.c). One that is
- * prompt rings its peers later: ib_send_lat -e on one host took 2.23 us, and
- * 2.50 without. It sets the timer of owed rings seldom, since that is a system
- * call. */
+/* A program is prompt when it has begun PROMPT_MANY waits for a completion
+ * event in a row, each within PROMPT after the last wait (engine/wait.c). The
+ * rings that it owes its peers then wait until its thread sleeps again, or
+ * until a timer expires after OWED_LASTS: with this delay ib_send_lat -e on one
+ * host took 2.23 us, and 2.50 without it. A timer that was set less than
+ * OWED_AGAIN ago is not set again, since setting it is a system call. */
 #define VB_PROMPT      (50 * VB_USEC) /* measured as a group */
 #define VB_PROMPT_MANY 8
 #define VB_OWED_LASTS  (2 * VB_MSEC)   /* not scaled; measured as a group */

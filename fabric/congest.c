@@ -271,7 +271,8 @@ void fab_congest_fire(struct vb_fab_end *e, vb_time now)
 	struct flow *rest = p->waiting, *f;
 	vb_time next = VB_NEVER;
 
-	p->waiting = NULL; /* FAB_EV_ROOM may put further flows there */
+	/* handlers of FAB_EV_ROOM may add flows to p->waiting in the loop */
+	p->waiting = NULL;
 	while ((f = rest)) {
 		rest = f->next_waiting;
 		while (f->items.first && f->next <= now)

@@ -108,8 +108,9 @@ struct rs_sock {
 	uint64_t looked;
 	/* The fields below are for a listener. */
 	int backlog, waiting; /* @waiting: number of connections to accept */
-	/* the program set RS_LISTEN_LATER; this library has called
-	 * rdma_listen() */
+	/* later: the program set RS_LISTEN_LATER, so the first accept or poll,
+	 * and not rlisten(), calls rdma_listen() (private_options.h);
+	 * announced: rdma_listen() has been called */
 	bool later, announced;
 	struct rs_sock *first, **last; /* list of the connections to accept */
 	struct rs_sock *next; /* the next socket in its listener's list */
