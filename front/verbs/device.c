@@ -150,7 +150,7 @@ static void warn_no_device(void)
 
 	if (vb_fabric_adapter_nth(getenv("VERBENA_DEVICES"), 0, &adapter,
 				  &count))
-		return; /* an adapter, though none for verbs */
+		return; /* an adapter, which verbs do not list */
 	if (!atomic_exchange(&warned, true))
 		vb_log(LOG_WARN, "no RDMA device: no network interface is up "
 				 "and has an IP address");

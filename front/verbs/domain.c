@@ -41,7 +41,7 @@ static void leave_pd(struct vb_front_pd *pd)
 {
 	vb_mutex_lock(&domains.lock);
 	vb_chain_del(&pd->neighbor);
-	/* NULL means that its owner has deallocated the domain */
+	/* NULL: the domain's owner has deallocated it */
 	if (pd->core) {
 		vb_chain_del(&pd->same);
 		if (pd->is_imported && !pd->core->owners)

@@ -216,7 +216,8 @@ struct vb_front_cq {
 	};
 	struct vb_front_live live;
 	struct vb_cq *core;
-	/* asynchronous events read; protected by the context's async.lock */
+	/* number of asynchronous events about this object that the program has
+	 * read; protected by the context's async.lock */
 	uint32_t async_taken;
 	struct vb_mutex poll; /* held from ibv_start_poll to ibv_end_poll */
 	/* the entry that the program looks at; protected by poll */
@@ -236,7 +237,8 @@ struct vb_front_srq {
 	struct ibv_srq ibv;
 	struct vb_front_live live;
 	struct vb_srq *core;
-	/* asynchronous events read; protected by the context's async.lock */
+	/* number of asynchronous events about this object that the program has
+	 * read; protected by the context's async.lock */
 	uint32_t async_taken;
 };
 
@@ -247,7 +249,8 @@ struct vb_front_wq {
 	struct vb_qp *core; /* core's queue pair, of type QPT_WQ */
 	/* number of table entries that name this queue */
 	_Atomic uint32_t refs;
-	/* asynchronous events read; protected by the context's async.lock */
+	/* number of asynchronous events about this object that the program has
+	 * read; protected by the context's async.lock */
 	uint32_t async_taken;
 };
 
@@ -279,7 +282,8 @@ struct vb_front_qp {
 	struct ibv_rwq_ind_table *table; /* the table of work queues, or NULL */
 	bool extended; /* the queue pair has the ibv_wr_* calls */
 	bool sig_all;  /* sq_sig_all of the queue pair's creation */
-	/* asynchronous events read; protected by the context's async.lock */
+	/* number of asynchronous events about this object that the program has
+	 * read; protected by the context's async.lock */
 	uint32_t async_taken;
 	struct vb_front_builder build;
 };
@@ -386,9 +390,10 @@ static inline void *vb_front_null_of(int rc, const char *call)
 #define vb_front_minus(rc) (vb_front_errno_of((rc), __func__) ? -1 : 0)
 #define vb_front_null(rc)  vb_front_null_of((rc), __func__)
 
-/* Tell why a call is refused with @rc, which is -errno. What the device does not
- * support is logged only, because programs find out in this way what it does.
- * Refusals of different functions are counted apart, also at one object. */
+/* Tell the user why a call is refused with @rc, which is -errno. -EOPNOTSUPP is
+ * logged only, because programs try calls to find out what the device supports.
+ * Refusals of different functions are counted apart, even those about one
+ * object. */
 #define VB_FRONT_TELL(rc, why, object, ...)                                    \
 	do {                                                                   \
 		if ((rc) == -EOPNOTSUPP)                                       \

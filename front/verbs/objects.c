@@ -242,7 +242,8 @@ static int check_cq_attr(struct ibv_context *context,
 	return 0;
 }
 
-/* Returns why there is no queue: what the limits in the sentence do not say. */
+/* Returns why the completion queue could not be made. The sentence of the
+ * caller already names the limits, so this text leaves them out. */
 static const char *cq_reason(const struct ibv_context *context,
 			     const struct ibv_cq_init_attr_ex *attr, int rc,
 			     char text[80])

@@ -42,8 +42,9 @@ int vb_wqe_refuse_full(const struct vb_front_qp *qp)
 {
 	const struct vb_sq *sq = &qp->core->sq;
 
-	/* A queue that has worked may be full: programs post until it is, and
-	 * wait for a completion then. */
+	/* Only a queue that has never released an entry makes this a mistake:
+	 * other programs post until the queue is full, and then wait for a
+	 * completion. */
 	if (atomic_load(&sq->released) == 0)
 		return vb_wqe_refuse(qp, ENOMEM, WHY_SEND_FULL,
 				     "the send queue is full: max_send_wr is "
@@ -273,8 +274,8 @@ int vb_front_bind_mw(struct ibv_qp *ibv, struct ibv_mw *mw,
 static void refuse_recv(const struct vb_rq *rq, const char *object,
 			uint32_t number, const struct ibv_recv_wr *wr, int rc)
 {
-	/* A queue that has worked may be full: programs (libfabric) post until
-	 * it is. */
+	/* Only a queue that has never released an entry makes this a mistake:
+	 * some programs (libfabric) post until the queue is full. */
 	if (rc == -ENOMEM && atomic_load(&rq->released) == 0)
 		vb_why(WHY_RECV_FULL, (uintptr_t)rq,
 		       "%s 0x%x: receive refused: the queue of %u entries is "

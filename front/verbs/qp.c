@@ -221,8 +221,8 @@ static bool is_probe(const struct ibv_qp_init_attr_ex *a)
 	       a->cap.max_inline_data > vb_limits.max_inline;
 }
 
-/* A type that verbs do not have is a mistake, and not a question what the
- * device can do. */
+/* True if verbs define @type. Any other number is the program's mistake; with a
+ * type that verbs define, a program may test what the device supports. */
 static bool is_type(enum ibv_qp_type type)
 {
 	return type == IBV_QPT_RC || type == IBV_QPT_UC || type == IBV_QPT_UD ||

@@ -82,7 +82,8 @@ static int no_entry(struct ibv_context *context, uint32_t port_num,
 {
 	if (!port_of(context, port_num))
 		return no_port(context, port_num);
-	/* Programs (ibsrpdm) find the end of a table so. */
+	/* Only log this: some programs (ibsrpdm) read entry after entry, and
+	 * take this error for the end of the table. */
 	if (index == count)
 		vb_why_quietly("%s, port %u: its %s table has %u entries",
 			       context->device->name, port_num, table, count);
@@ -401,7 +402,7 @@ int _ibv_query_gid_ex(struct ibv_context *context, uint32_t port_num,
 	if (flags || entry_size < sizeof(e))
 		return vb_front_errno(-EINVAL);
 	rc = find_gid(context, port_num, gid_index, &e);
-	if (rc == ENODATA) /* programs find out in this way what is there */
+	if (rc == ENODATA) /* programs try each index */
 		vb_why_quietly("%s, port %u: GID index %u is empty",
 			       context->device->name, port_num, gid_index);
 	if (rc)
