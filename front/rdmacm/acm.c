@@ -35,19 +35,20 @@
 #define RESOLVE	     0x01
 #define OPERATION    0x0f /* bits of @opcode; another bit marks an answer */
 #define MOST_ENTRIES 8
-#define NO_DELAY     (1u << 30) /* flag of an entry: only what is known */
+#define NO_DELAY     (1u << 30) /* flag: answer without asking others */
 
 enum acm_type { ACM_IPV4 = 2, ACM_IPV6 = 3, ACM_PATH = 0x10 };
 enum acm_end { ACM_SOURCE = 1, ACM_DESTINATION = 2 };
 
 struct acm_header {
 	uint8_t version, opcode, status, reserved[3];
-	uint16_t length; /* of the whole message, in bytes */
+	uint16_t length; /* length of the whole message, in bytes */
 	uint64_t tid;
 };
 
 struct acm_entry {
-	/* enum acm_end; of a path in an answer: IBV_PATH_FLAG_* */
+	/* of an address: an enum acm_end; of a path in an answer: bits
+	 * IBV_PATH_FLAG_* */
 	uint32_t flags;
 	uint16_t type, reserved;
 	union {
@@ -206,8 +207,8 @@ static void add_ip(struct acm_message *m, const struct sockaddr *a,
 		memcpy(e->address, gid.raw, sizeof(gid.raw));
 }
 
-/* Adds the path that the program knows in part: of its hints, and between the
- * GIDs that are its addresses. */
+/* Adds a path that is filled in as far as the program knows it: from the route
+ * in its hints, and with the GIDs of its AF_IB addresses. */
 static void add_path(struct acm_message *m, const struct rdma_addrinfo *r,
 		     const struct rdma_addrinfo *hints)
 {

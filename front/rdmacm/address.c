@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The addresses of rdma_cm: IPv4, IPv6 and AF_IB. An AF_IB address consists of
- * a GID and a service ID, whose low 16 bits are the port and whose bits above
- * are the port space (IBA A11.4), or which is one of IPoIB's connected mode.
+ * a GID and a service ID. The low 16 bits of the service ID are the port and
+ * the bits above are the port space (IBA A11.4), unless the service ID is one
+ * of IPoIB's connected mode.
  */
 #include "front/rdmacm/rdmacm.h"
 

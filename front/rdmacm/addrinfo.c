@@ -200,8 +200,9 @@ static int find_all(const char *node, const char *service,
 	return 0;
 }
 
-/* A service of the subnet administrator is at no node that the program knows,
- * and DNS does not know it. */
+/* True if a request for a service of the subnet administrator has what does not
+ * fit: a node (the administrator's answer says which nodes have the service),
+ * or the flag for DNS, which does not know such services. */
 static bool asks_badly(const char *node, const struct rdma_addrinfo *hints)
 {
 	return node || hints->ai_flags & RCM_RAI_DNS;

@@ -27,8 +27,8 @@ static void describe(struct rcm_device *d, const struct ibv_device_attr *a)
 	d->ib = p.link_layer == IBV_LINK_LAYER_INFINIBAND;
 	rcm.has_iwarp |= d->iwarp;
 	rcm.has_ib |= d->ib;
-	/* Not of an adapter of a fabric: for RoCE the broker takes UDP port
-	 * 4791. */
+	/* An adapter of a fabric does not count: has_roce makes the broker take
+	 * UDP port 4791, which such an adapter does not need. */
 	rcm.has_roce |= !d->iwarp && !d->ib;
 }
 

@@ -37,11 +37,11 @@
 struct rcm_asker {
 	struct rcm_id *id;
 	rcm_ipoib_take *take;
-	char name[IF_NAMESIZE]; /* of the interface */
+	char name[IF_NAMESIZE]; /* name of the interface */
 	struct vb_ipoib m;	/* the question, later the answer */
 	vb_time due;		/* when to give up */
 	pthread_t thread;
-	bool started; /* there is, or was, a thread */
+	bool started; /* @thread was started */
 	/* protects @fd and @ends */
 	pthread_mutex_t lock;
 	int fd;	   /* the connection to the process; -1: none */
@@ -271,8 +271,9 @@ static struct rcm_asker *make_asker(struct rcm_id *id, int timeout_ms,
 	return a;
 }
 
-/* Fills in the question for @ip. Nobody answers for an address of this host on
- * the network: the process of that interface knows its GID. False: no interface
+/* Fills in the question for @ip. If @ip is an address of this host, no host on
+ * the network answers for it, so the question goes to the process of the IPoIB
+ * interface that has @ip, which knows the interface's GID. False: no interface
  * has @from. */
 static bool fill_question(struct rcm_asker *a, const struct vb_gid *from,
 			  const struct vb_gid *ip)

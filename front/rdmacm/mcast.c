@@ -2,10 +2,11 @@
 /*
  * Multicast groups of an id. In RoCEv2 the group's GID is its IP multicast
  * address (IBA A17), so this library asks no subnet administrator. On
- * InfiniBand the broker joins for it, and the group's LID arrives with an
- * event. Attaching the queue pair joins the group on the network
- * (ibv_attach_mcast(3)). This library does so when the program reads the event,
- * because the program may create the queue pair after it asked to join.
+ * InfiniBand the broker asks the subnet administrator for the membership, and
+ * the group's LID arrives with an event. Attaching the queue pair joins the
+ * group on the network (ibv_attach_mcast(3)). This library does so when the
+ * program reads the event, because the program may create the queue pair after
+ * it asked to join.
  */
 #include "front/rdmacm/rdmacm.h"
 
@@ -26,9 +27,10 @@ struct rcm_group {
 	bool sends_only;
 	struct ibv_qp *attached;
 	uint16_t lid;
-	void *context; /* the program's, for the event */
-	/* Of InfiniBand: the GROUP_JOIN that was sent, which names the group as
-	 * the program did; and whether it has been answered. Kind 0: RoCE. */
+	void *context; /* the program's context for the event */
+	/* Of a group of InfiniBand: @asked is the GROUP_JOIN that was sent,
+	 * which names the group as the program did; @joined: its last answer
+	 * was not an error. asked.kind 0: a group of RoCE. */
 	struct vb_ipc_cm asked;
 	bool joined;
 	bool wild; /* the program asked for any group, by address zero */
@@ -40,8 +42,9 @@ struct rcm_group {
 #define MGID_SCOPE     0x12 /* transient, link-local */
 #define SIGNATURE_IPV4 0x401b
 #define SIGNATURE_IPV6 0x601b
-#define SIGNATURE_RCM  0x01 /* in the low byte */
-#define IPV4_MASK      0x0f /* of the highest byte: 28 bits are the group's */
+#define SIGNATURE_RCM  0x01 /* low byte of the signature */
+/* of an IPv4 group's highest byte: 28 bits of the address are copied */
+#define IPV4_MASK 0x0f
 
 /* Returns the link that leads to the group, or the NULL at the list's end. The
  * caller holds rcm.lock. */
@@ -249,8 +252,8 @@ static struct rcm_group *find_asked(const struct rcm_id *id,
 	return g;
 }
 
-/* After a change of brokers the next one joins again, which is no event unless
- * it fails. */
+/* After the broker has ended, this library joins the groups again at the next
+ * broker. The answer is an event for the program only if joining failed. */
 bool rcm_group_take(struct rcm_id *id, const struct vb_ipc_cm *m,
 		    struct rdma_cm_event *pub)
 {

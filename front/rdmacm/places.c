@@ -186,8 +186,8 @@ static int tell_place(int fd, struct rcm_device *d)
 		close(umad);
 	if (error)
 		log_unusable(d, &place, error);
-	/* After a session that failed the next broker is asked for the same
-	 * number. */
+	/* If the session failed, d->place stays, so that this process asks the
+	 * next broker for the same number. */
 	if (rc < 0)
 		return rc;
 	d->place = (uint8_t)rc;

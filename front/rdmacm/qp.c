@@ -11,11 +11,11 @@
 
 #include "base/rand.h"
 
-#define FULL_MEMBER 0x8000 /* the bit of a P_Key */
+#define FULL_MEMBER 0x8000 /* the membership bit of a P_Key */
 
-/* The highest bit of a P_Key tells a full member from a limited one: it is the
- * port's own, whatever the path's record has, and a full membership is
- * preferred (IBA 10.9.1.2). */
+/* The highest bit of a P_Key tells a full member from a limited one. The port's
+ * table decides which of the two the port is, and not the path's record; if the
+ * table has both P_Keys, use the full membership (IBA 10.9.1.2). */
 int rcm_pkey_index(const struct rcm_id *id, uint8_t port)
 {
 	const uint16_t full = id->path.pkey | FULL_MEMBER;
@@ -73,7 +73,8 @@ void rcm_fill_way(const struct vb_ipc_cm *w, uint8_t port, uint8_t gid_index,
 	ah->is_global = 1;
 	ah->port_num = port;
 	if (w->place) {
-		/* Within a subnet LIDs lead there, and a GRH is not needed. */
+		/* Within a subnet the LID alone leads to the destination, so
+		 * packets need no GRH. */
 		ah->is_global = w->hop_limit > 1;
 		ah->dlid = w->dlid;
 		ah->sl = w->sl;

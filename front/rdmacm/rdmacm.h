@@ -82,14 +82,15 @@ enum rcm_gid_rule {
  * each. */
 struct rcm_device {
 	struct ibv_context *verbs;
-	uint8_t port; /* its number */
+	uint8_t port; /* number of the port at the device */
 	/* a second context, for removal.c; NULL: the device is not watched, or
 	 * its first port's entry has the context */
 	struct ibv_context *watch;
 	bool iwarp;
 	bool ib; /* a port of an InfiniBand fabric */
-	/* Of such an adapter: the number by which the broker uses it; 0: the
-	 * broker does not. Changed under rcm.lock, by rcm_places_tell(). */
+	/* Of a port of a fabric: the number by which the broker knows the port;
+	 * 0: the broker does not use the port. Changed under rcm.lock, by
+	 * rcm_places_tell(). */
 	uint8_t place;
 	/* number of removals so far; changed under rcm.lock */
 	atomic_uint removals;
@@ -97,7 +98,7 @@ struct rcm_device {
 	/* made when an id first needs XRC, before that NULL; protected by
 	 * rcm.lock */
 	struct ibv_xrcd *xrcd;
-	uint64_t guid; /* of the device, or of the node in the fabric */
+	uint64_t guid; /* GUID of the device, or of its node in the fabric */
 	uint8_t max_resources, max_depth, mtu;
 };
 
@@ -158,7 +159,7 @@ struct rcm_id {
 	/* the traffic class in the address that the program named as its
 	 * own */
 	uint8_t traffic_class;
-	uint32_t qkey; /* of the id's datagrams */
+	uint32_t qkey; /* Q_Key of the id's datagrams */
 	/* secret number of the port: a child of fork() that shows it may listen
 	 * at that port (RCM_OPTION_SECRET) */
 	uint64_t secret;
@@ -186,8 +187,9 @@ struct rcm_id {
 	struct rcm_id *next;
 	struct rcm_record record;
 	bool removed; /* the event DEVICE_REMOVAL has been queued */
-	/* when the id asked for a connection that is not answered; 0: it has
-	 * an answer, or that it has none was told */
+	/* when the id sent a connection request that the peer has not answered;
+	 * 0: there is no such request, or the user was told that the answer is
+	 * late */
 	vb_time asked_at;
 	/* numbers of events that were delivered, and acknowledged */
 	unsigned delivered, acked;
@@ -263,18 +265,19 @@ static inline struct rcm_id *rcm_id_of(struct rdma_cm_id *id)
 	return VB_CONTAINER_OF(id, struct rcm_id, pub);
 }
 
-/* Sets errno to @error, which is positive, and returns -1: the result of a
- * public function of which another public function, of this library or of
- * verbs, has told why it fails; or an event has. */
+/* Sets errno to @error, which is positive, and returns -1. For a public
+ * function that fails when the user or the program knows the reason already:
+ * another public function, of this library or of verbs, or an event has told
+ * it. */
 static inline int rcm_pass(int error)
 {
 	errno = error;
 	return -1;
 }
 
-/* The same, and sees to it that the user learns of the refusal
- * (vb_why_refused()). The macro names the function that uses it; rcm_fail_of()
- * is for helpers. */
+/* Does what rcm_pass() does, and makes sure that the user learns of the refusal
+ * (vb_why_refused()). The macro rcm_fail() passes the name of the function that
+ * uses it; a helper calls rcm_fail_of() with the public function's name. */
 static inline int rcm_fail_of(int error, const char *call)
 {
 	vb_why_refused(call, error);
@@ -454,9 +457,9 @@ bool rcm_device_first_gid(const struct rcm_device *d, struct ibv_gid_entry *e);
  * broker cannot use has d->place 0 then, and the log says why. -errno: the
  * session failed. */
 int rcm_places_tell(int fd);
-/* Another broker may have given the devices other numbers than those @was, by
- * the index of the device: changes what ids and unread requests have noted. The
- * caller holds rcm.lock. */
+/* Call this after another broker may have numbered the ports anew. @was: the
+ * old numbers, indexed like rcm.devices. Replaces the old numbers in ids and in
+ * unread requests. The caller holds rcm.lock. */
 void rcm_places_follow(const uint8_t *was);
 
 /* Functions of ipoib.c: IP addresses on InfiniBand. */
@@ -496,8 +499,8 @@ bool rcm_route_take(struct rcm_id *id, const struct vb_ipc_cm *m);
 /* Makes the path record of @id. Without memory the id gets none. */
 void rcm_route_describe(struct rcm_id *id);
 /* Takes the path from a record of the program, and an alternate path from
- * @alternate if that is not NULL. -EINVAL: one is none of the fabric's; then
- * nothing has changed. */
+ * @alternate if that is not NULL. -EINVAL: one of the two is no path of the
+ * adapter's fabric; then nothing has changed. */
 int rcm_route_set(struct rcm_id *id, const struct ibv_path_record *path,
 		  const struct ibv_path_record *alternate);
 
@@ -648,16 +651,18 @@ void rcm_why_rejected(const struct rcm_id *id, int status);
 void rcm_why_unreachable(const struct rcm_id *id, int status);
 /* The address @to was not resolved: @rc is -errno. */
 void rcm_why_address(const struct sockaddr *to, int rc);
-/* rdma_bind_addr() to @to fails with @rc. That no device has the address is told
- * when the process ends, if it has then tried no other such address, and no id
- * has a device. */
+/* rdma_bind_addr() to @to fails with @rc. If the reason is that no device has
+ * the address, the user is told only when the process ends, and only if the
+ * process has tried no other address that no device has, and no id got a
+ * device. */
 void rcm_why_bind(const struct sockaddr *to, int rc);
-/* An id has a device. */
+/* Call this when an id has got a device: see rcm_why_bind(). */
 void rcm_why_served(void);
 /* The call @call on @id is refused with @error, a positive errno. Returns what
  * rcm_fail() does. */
 int rcm_why_call(const struct rcm_id *id, const char *call, int error);
-/* The same with EINVAL, because of @why, a clause. @id may be NULL. */
+/* Does what rcm_why_call() does, with EINVAL; @why, a clause, is the reason.
+ * @id may be NULL. */
 int rcm_why_refuse(const struct rcm_id *id, const char *call, const char *why);
 
 #endif

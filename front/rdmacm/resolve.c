@@ -411,7 +411,8 @@ static void take_peer(struct rcm_id *id, int error, const struct vb_gid *gid)
 		error = finish_path(id, gid);
 	else
 		id->state = RCM_BOUND;
-	/* Before the event: the program may resolve another address then. */
+	/* Read dst_addr before the event is queued: after that the program may
+	 * resolve another address. */
 	if (error)
 		rcm_why_address(&id->pub.route.addr.dst_addr, error);
 	if (tell_resolved(id, error))

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Paths of InfiniBand: the broker asks the subnet administrator of the
- * adapter's fabric (IPC_CM_PATH), and the path arrives with an event. The path
- * records that programs see.
+ * adapter's fabric (IPC_CM_PATH), and the path arrives with an event. This file
+ * also makes the path records that programs see.
  */
 #include "front/rdmacm/rdmacm.h"
 

@@ -395,8 +395,9 @@ static void become_known(uint32_t qpn)
 }
 
 /* True if @m names a queue pair that must belong to this process. A CONNECT for
- * datagrams only looks up the queue pair of the peer; and the queue pairs of a
- * fabric's adapter are not of the broker's slots. The caller holds rcm.lock. */
+ * datagrams only looks up the peer's queue pair, and the broker does not know
+ * the queue pairs of a fabric's adapter, whose slots the fabric's process hands
+ * out. The caller holds rcm.lock. */
 static bool must_own(const struct vb_ipc_cm *m)
 {
 	const struct rcm_id *id = rcm_id_find(m->id);

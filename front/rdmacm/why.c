@@ -16,7 +16,7 @@
 #include "wire/mad.h"
 
 #define ANSWER_LATE (4 * VB_SEC)
-/* how many late ids one stretch under rcm.lock copies */
+/* the most late ids whose paths find_late() copies in one call */
 #define LATE_MOST 8
 
 /* A timer that expires when a request may be late; -1: not made yet. Under
@@ -29,10 +29,12 @@ int rcm_why_fd(void)
 }
 
 /*
- * An address of this host that no device has. Some programs (libfabric) bind an
- * id to each address to find those of devices. So it is a mistake only if the
- * process ends, has asked for no other such address, and no id has a device.
- * Atomic, because the thread that ends the process may not wait for a lock.
+ * Whether the program bound an id to an address of this host that no device
+ * has. Some programs (libfabric) bind an id to each address to find those of
+ * devices. So such a bind counts as a mistake only when the process ends, has
+ * tried no other address that no device has, and no id has got a device. The
+ * fields are atomic, because the thread that ends the process may not wait for
+ * a lock.
  */
 enum { NOTHING_ASKED, ADDRESS_REFUSED, ALL_TRIED, DEVICE_FOUND };
 static struct {
@@ -101,8 +103,9 @@ void rcm_why_asks(struct rcm_id *id)
 	pthread_mutex_unlock(&rcm.lock);
 }
 
-/* A number for the peer and port that @path leads to: a program that tries
- * again and again does so with new ids. */
+/* Returns a number for the peer and port to which @path leads. What the user is
+ * told is counted by this number and not by the id, because a program that
+ * tries to connect again makes a new id. */
 static uint64_t object_of(const struct vb_ipc_cm *path)
 {
 	uint64_t h = path->dst_port;
@@ -178,7 +181,7 @@ void rcm_why_rejected(const struct rcm_id *id, int status)
 {
 	char text[VB_GID_TEXT];
 
-	/* The peer's program has decided so: that is no mistake. */
+	/* If the peer's program rejects a connection, that is no mistake. */
 	if (status == CM_REJ_CONSUMER || id->state != RCM_CONNECTING)
 		return;
 	vb_gid_address(name_of(&id->path), text);
@@ -232,7 +235,8 @@ int rcm_why_refuse(const struct rcm_id *id, const char *call, const char *why)
 	return rcm_fail_of(EINVAL, call);
 }
 
-/* What errnos mean of an address; NULL: what strerror() says. */
+/* Returns what the errno @error means for an address that was not resolved or
+ * not bound. */
 static const char *address_reason(int error)
 {
 	switch (error) {
