@@ -27,7 +27,7 @@ static int counter_of(const char *path, char device[64])
 		"class/infiniband/%63[^/]/ports/1/hw_counters/%63[^/]%n",
 		"devices/virtual/verbena/%*[^/]/infiniband/%63[^/]"
 		"/ports/1/hw_counters/%63[^/]%n",
-		/* of an adapter with two ports */
+		/* paths of an adapter with two ports */
 		"class/infiniband/%63[^/]/hw_counters/%63[^/]%n",
 		"devices/virtual/verbena/%*[^/]/infiniband/%63[^/]"
 		"/hw_counters/%63[^/]%n",

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What MemorySanitizer does not know. It replaces asprintf(), but not the
- * function that a library built with _FORTIFY_SOURCE calls in its place. So it
- * takes a file's name that libnl-route, which every libibverbs loads, makes in
- * its constructor for memory that nobody has written, and ends the program. */
+/* Tells MemorySanitizer which memory __asprintf_chk() writes. The sanitizer
+ * replaces asprintf(), but not __asprintf_chk(), which a library built with
+ * _FORTIFY_SOURCE calls instead. The constructor of libnl-route, which every
+ * libibverbs loads, makes a file's name in this way. Without this file the
+ * sanitizer takes the name for uninitialized memory and ends the program. */
 #include "front/files/files.h"
 
 #include <stdarg.h>

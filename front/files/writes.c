@@ -35,7 +35,9 @@ bool vb_files_forbids(const char *path, int flags)
 		error = EEXIST;
 	else if (writes && is_of_tree(&s) &&
 		 (S_ISREG(s.st_mode) || (flags & O_TMPFILE) == O_TMPFILE))
-		error = EACCES; /* for directories the kernel reports EISDIR */
+		/* the kernel itself refuses to open a directory for writing
+		 * (EISDIR) */
+		error = EACCES;
 	errno = error ? error : before;
 	return error;
 }

@@ -33,7 +33,7 @@ void vb_nl_put_device(struct vb_nl_out *o, const struct vb_nl_device *d)
 	/* Dynamic interrupt moderation is off: only a program moderates its
 	 * completion queues. */
 	vb_nl_put8(o, RDMA_NLDEV_ATTR_DEV_DIM, 0);
-	/* as in Linux, that of the first port */
+	/* the protocol of the first port, as in Linux */
 	vb_nl_puts(o, RDMA_NLDEV_ATTR_DEV_PROTOCOL,
 		   is_rnic(d)		   ? "iw"
 		   : d->port[0].infiniband ? "ib"

@@ -17,10 +17,10 @@ struct vb_nl_node {
 #define VB_NL_PORTS 16
 
 struct vb_nl_port {
-	char netdev[16]; /* its interface; empty: it has none */
+	char netdev[16]; /* the port's interface; empty: none */
 	uint32_t ifindex;
 	uint8_t state, phys_state; /* as numbers in sysfs; 0: no such port */
-	bool infiniband;	   /* its link layer */
+	bool infiniband;	   /* the link layer is InfiniBand */
 	uint32_t caps, lid, lmc, sm_lid;
 	uint64_t prefix; /* subnet prefix, the upper half of GID 0 */
 	struct vb_nl_node mad;
@@ -37,7 +37,7 @@ struct vb_nl_device {
 	uint32_t ifindex;
 	unsigned mad_port; /* the port of the MAD device that was read last */
 	unsigned ports; /* the highest number of a port, at most VB_NL_PORTS */
-	/* by the number of the port, less 1 */
+	/* indexed by the number of the port, minus 1 */
 	struct vb_nl_port port[VB_NL_PORTS];
 };
 

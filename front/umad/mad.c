@@ -349,10 +349,11 @@ static int take_short(int fd, struct vb_umad_mad *m, void *data, size_t len,
 }
 
 /*
- * Returns 0, or -errno. With too little room the message stays, and *@length is
- * its length. As of the kernel's device: -ENOSPC with the header and the first
- * segment, which has RMPP's header, or -EINVAL without room for that segment.
- * The caller holds @taking.
+ * Returns 0, or -errno. If the caller has too little room, the message stays in
+ * the queue, and *@length is its length. As with the kernel's device, the
+ * result is then -ENOSPC if there is room for the header and the first segment,
+ * which has RMPP's header: these are copied; or -EINVAL if there is not. The
+ * caller holds @taking.
  */
 static int take_first(int fd, struct ib_user_mad *mad, int *length)
 {

@@ -160,8 +160,8 @@ static int resolve(const char *name, int number, struct vb_fabric_adapter *a,
 	return number == 0 ? choose_port(a, port) : 0;
 }
 
-/* The same for a port in a fabric; *@place gets its place. -ENODEV, too: it is
- * an Ethernet port. */
+/* Finds a port as resolve() does, which must be one of a fabric, and sets
+ * *@place to its place. -ENODEV also if the port is an Ethernet port. */
 static int resolve_place(const char *name, int number,
 			 struct vb_fabric_place *place)
 {
