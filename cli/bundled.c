@@ -33,11 +33,12 @@ static bool is_python(const char *path)
 
 bool vb_bundled_find(const char *path, char found[PATH_MAX])
 {
-	/* below the directory of the program */
+	/* patterns of file names, relative to the directory of the program's
+	 * file */
 	static const char *const beside[] = {
 		"/*.libs/" LIBRARY_NAMES,
 		"/../*.libs/" LIBRARY_NAMES,
-		/* of a Python only */
+		/* the rest is searched only if the program is a Python */
 		"/../lib/python3*/*-packages/*.libs/" LIBRARY_NAMES,
 		"/../lib/python3*/*-packages/*/lib/" LIBRARY_NAMES,
 	};

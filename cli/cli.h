@@ -6,7 +6,8 @@
 #include <limits.h>
 #include <stdbool.h>
 
-/* The command line is wrong. The others are those of env(1). */
+/* Exit statuses: EXIT_USAGE if the command line is wrong; the others as those
+ * of env(1). */
 #define EXIT_USAGE     2
 #define EXIT_NO_START  125
 #define EXIT_NOT_RUN   126
@@ -73,7 +74,7 @@ void vb_cli_leave_starter(void);
  * or -errno. */
 int vb_cli_enter_background(void);
 #define VB_CLI_SECONDS "a number of seconds from 0 to 1000000"
-/* Read a number of seconds. False: it is none, or is above a million. */
+/* Read a number of seconds. False: @text is no number, or above a million. */
 bool vb_cli_parse_seconds(const char *text, double *seconds);
 
 /*

@@ -51,9 +51,10 @@ const struct vb_cli_command *vb_cli_find_command(const char *name);
 
 /*
  * Read the next option of the command @name, as getopt_long() does; its value
- * is in optarg. Returns its key; -1: no more, and optind is the first word;
- * '?': it is none of the table's, or lacks its value, and standard error has
- * one sentence that says so. --help and -h print the help and end the process.
+ * is in optarg. Returns its key; -1: there is no further option, and optind is
+ * the index of the first word; '?': the command has no such option, or the
+ * option lacks its value, and this function has said so on standard error.
+ * --help and -h print the help and end the process.
  */
 int vb_cli_next_option(const char *name, int argc, char **argv);
 

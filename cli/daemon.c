@@ -177,7 +177,8 @@ int vb_cli_broker(int argc, char **argv)
 				     "\"%s\" is too much: the "
 				     "command takes options only",
 				     argv[optind]);
-	/* Look first, because all other descriptors are closed then. */
+	/* Look for an inherited socket first, because leave_starter_but()
+	 * closes all other descriptors. */
 	inherited = vb_broker_inherit();
 	if (inherited < 0 && inherited != -ENOENT) {
 		fprintf(stderr,

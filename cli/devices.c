@@ -107,8 +107,8 @@ static void print_node(const struct vb_fabric_adapter *a)
 		print_place_port(p, k, k);
 }
 
-/* An adapter of two ports: those that are ports of nodes. print_device() prints
- * the others. */
+/* Print those ports of a VPI adapter that are ports of nodes of a fabric.
+ * print_device() prints the others. */
 static void print_vpi_places(const struct vb_fabric_adapter *a)
 {
 	for (unsigned i = 0; i < a->ports; i++) {
@@ -138,8 +138,8 @@ static unsigned print_places(void)
 	return i;
 }
 
-/* Reads the options, and makes the specs those of VERBENA_DEVICES. Returns an
- * exit status that is not 0 if that fails. */
+/* Reads the options, and sets VERBENA_DEVICES to the devices that they name, if
+ * they name any. Returns an exit status that is not 0 if that fails. */
 static int choose_listed(int argc, char **argv)
 {
 	char *which = NULL;

@@ -23,7 +23,7 @@
 
 struct visit {
 	bool json;
-	double answer; /* seconds; negative: not wanted */
+	double answer; /* seconds to answer; negative: do not answer */
 	const char *peer, *program;
 };
 
@@ -88,8 +88,8 @@ bool vb_doctor_run(const char *const argv[], const char *const env[],
 	return heard && WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
-/* What the doctor asks of the library must not write to its output, and the
- * broker that it may start is this command. */
+/* Keep the library's log out of the doctor's output, and make this command the
+ * broker that the library starts if there is none. */
 static void set_environment(void)
 {
 	char self[PATH_MAX];

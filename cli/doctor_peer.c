@@ -29,7 +29,8 @@
 #define MTU_BYTES(code) (128u << (code))
 /* A payload with which the packet is as long as a WRITE's of that MTU. */
 #define PAYLOAD(mtu) ((mtu) + 8)
-/* the bits of a question's number: which size, and what it asks */
+/* bits of a question's number: the index of its size; and whether the answer is
+ * to be short */
 #define SIZE_BITS 0xfu
 #define ONE_WAY	  0x10u
 
@@ -42,8 +43,8 @@ struct peer {
 		struct sockaddr_in6 v6;
 	} to, from;
 	struct vb_gid to_gid, from_gid;
-	const struct vb_cli_port *port; /* the device that reaches it */
-	int index;			/* of its GID */
+	const struct vb_cli_port *port; /* the port that reaches the peer */
+	int index;			/* index of the port's GID */
 };
 
 struct size {
@@ -56,11 +57,11 @@ struct survey {
 	struct size sizes[SIZES];
 	unsigned count;
 	uint32_t peer_mtu;
-	int error;   /* by which a host said that packets do not arrive */
-	int refused; /* by which the kernel did not send */
+	int error;   /* errno by which a host said that packets do not arrive */
+	int refused; /* errno with which the kernel refused to send */
 };
 
-/* Finding the peer's address. */
+/* Functions that find the peer's address. */
 
 struct lookup {
 	const char *name;
@@ -123,7 +124,8 @@ static int find_route(struct peer *p)
 	int fd = socket(p->to.any.sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	int rc = 0;
 
-	p->to.v4.sin_port = htons(ROCE_PORT); /* the same place in both */
+	/* IPv6 has it at this offset, too */
+	p->to.v4.sin_port = htons(ROCE_PORT);
 	if (fd < 0)
 		return -errno;
 	if (connect(fd, &p->to.any,
@@ -192,7 +194,7 @@ static bool locate(struct peer *p, const struct vb_cli_ports *ports)
 	return true;
 }
 
-/* Asking. */
+/* Functions that ask the peer for echoes. */
 
 static void plan_sizes(struct survey *s, const struct peer *p)
 {
@@ -270,7 +272,7 @@ static void survey_peer(struct vb_probe *probe, const struct peer *p,
 		ask_round(probe, p, s, ONE_WAY, LAST_ROUND);
 }
 
-/* Saying. */
+/* Functions that add the findings. */
 
 /* Connects to a TCP port of the peer that is most likely closed. True: the host
  * itself has answered. */

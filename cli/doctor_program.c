@@ -65,7 +65,8 @@ static bool say_kind(const struct vb_program *p)
 	return true;
 }
 
-/* Nothing is known of what such a program loads. */
+/* Add the finding for a program of which the doctor cannot know what it loads.
+ * False: @p is no such program. */
 static bool say_unknown(const struct vb_program *p)
 {
 	switch (p->kind) {

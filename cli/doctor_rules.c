@@ -140,7 +140,9 @@ static bool map_verdict(const char *rest, char what[WORD_MOST])
 	}
 }
 
-/* The same for the map behind the word "vmap" of nft. */
+/* Write the verdict of the port in the map behind the word "vmap" of nft to
+ * @what. @rest points behind that word; the map stands there, or its name
+ * (@NAME). False: the map has no verdict for the port. */
 static bool vmap_verdict(const char *rules, const char *rest,
 			 char what[WORD_MOST])
 {
@@ -188,11 +190,11 @@ static bool is_one_of(const char *word, const char *a, const char *b)
 	return strcmp(word, a) == 0 || strcmp(word, b) == 0;
 }
 
-/* What the words of a rule say. */
+/* What the words of a rule say: the protocol, the port, and the verdict. */
 struct rule {
 	bool udp, port, drop, accept;
-	/* It looks for the port in a way that is not understood: together with
-	 * another field, in an ipset, or by a jump. */
+	/* The rule tests the port in a way that the doctor does not understand:
+	 * together with another field, in an ipset, or by a jump. */
 	bool unknown;
 };
 
@@ -230,11 +232,11 @@ static void judge_rule(const char *rules, const char *line, struct verdict *v)
 	char word[WORD_MOST], before[WORD_MOST] = "", earlier[WORD_MOST] = "";
 	const char *rest = line;
 	struct rule r = { 0 };
-	bool in_map = false; /* its verdicts are not the rule's */
+	bool in_map = false; /* the words are in a map */
 
 	while (rules_word(&rest, word)) {
 		if (is_one_of(before, "--comment", "--log-prefix"))
-			word[0] = '\0'; /* a text of the user's */
+			word[0] = '\0'; /* skip the user's text */
 		if (is_one_of(word, "udp", "th"))
 			r.udp = true;
 		else if (strcmp(word, "dport") == 0 &&

@@ -71,7 +71,8 @@ static bool read_options(int argc, char **argv, struct wish *w)
 	return true;
 }
 
-/* Are these options none that only a fabric that starts can have? */
+/* True if no option is set that only the start of a fabric can have: then the
+ * command asks a fabric that runs. */
 static bool is_question(const struct wish *w)
 {
 	return !w->make && !w->write && !w->sm && !w->daemon && !w->linger &&
@@ -101,8 +102,8 @@ static int ask(const char *name, const char *command)
 	return rc ? vb_cli_fabric_failed(name, rc, error) : EXIT_SUCCESS;
 }
 
-/* As ask(), but print one line of JSON: whether the fabric has obeyed, what the
- * command printed, or why it failed. */
+/* Give the fabric @name a command as ask() does, but print one line of JSON:
+ * whether the fabric has obeyed, what the command printed, or why it failed. */
 static int ask_for_json(const char *name, const char *command)
 {
 	char error[VB_TOPO_ERROR] = "", *said = NULL;
@@ -249,8 +250,9 @@ static bool other_serves(const char *name)
 	return fd >= 0;
 }
 
-/* Two programs may start one daemon at the same time; and one that is about to
- * end has its name, but serves nobody, for up to 2 s. NULL with an empty
+/* Create the fabric for a daemon, and try again for 4 s: another program may
+ * start a daemon of this name at the same time, and a daemon that is about to
+ * end keeps the name for up to 2 s, but serves nobody. NULL with an empty
  * @error: another daemon serves. */
 static struct vb_fabricd *create_daemon(struct vb_topo *topo, const char *name,
 					char error[VB_TOPO_ERROR])

@@ -255,8 +255,8 @@ static bool vpi_check_interface(const char *spec, const char *name)
 	return refuse_place(spec, why);
 }
 
-/* Find the port's place. *@own: how many adapters of the user's own fabric the
- * VPI adapter has so far. */
+/* Find the port's place. *@own: number of nodes of the user's own fabric that
+ * ports of the VPI adapter have so far. */
 static bool vpi_find_port(const char *self, const char *spec,
 			  struct vb_vpi_port *port, unsigned *own)
 {
@@ -297,7 +297,8 @@ static bool join_vpi(const char *self, const char *spec, char **list)
 	for (unsigned i = 0; i < VB_VPI_PORTS; i++)
 		if (!vpi_find_port(self, spec, &vpi.port[i], &own))
 			return false;
-	/* "ib" may be a node that the other port names */
+	/* Check the ports again: the node that "ib" stands for may be the one
+	 * that the other port names. */
 	if (!vb_vpi_put(&vpi, put, sizeof(put)) ||
 	    !vb_vpi_get(put, strlen(put), &vpi, why))
 		return refuse_place(spec, why);

@@ -10,7 +10,8 @@
 
 #define FINDINGS_MOST 128
 #define TEXT_MOST     1024
-/* A mend has up to three names, each a text of its own. */
+/* A finding keeps up to four texts: the command that mends it, and up to three
+ * quoted names in that command. */
 #define TEXTS_MOST (4 * FINDINGS_MOST)
 /* the characters that no shell takes for anything but themselves */
 #define PLAIN_CHARACTERS                                                       \
@@ -36,7 +37,8 @@ static const char *const status_names[] = {
 	[FINDING_PROBLEM] = "problem",
 };
 
-/* Takes @text, which may be NULL. Returns @text or NULL. */
+/* Keeps @text, which may be NULL, until the process ends. Returns @text, or
+ * NULL if the table is full. */
 static const char *keep_text(char *text)
 {
 	/* Texts last as long as the process; leak checkers find them here. */
@@ -71,7 +73,7 @@ const char *vb_finding_quoted(const char *name)
 	if (*name && *name != '-' &&
 	    name[strspn(name, PLAIN_CHARACTERS)] == '\0')
 		return name;
-	/* A quote in the name becomes four characters. */
+	/* A quote in the name becomes four characters: '\'' */
 	text = malloc(4 * strlen(name) + 3);
 	to = text;
 	if (text) {

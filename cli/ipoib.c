@@ -24,7 +24,8 @@ static const char *const ipoib_places[] = {
 	"../libexec",
 };
 
-/* What a value of an option is; the program's option has the same name. */
+/* The options with a value that this command passes on to the program, where
+ * they have the same names. */
 static const struct {
 	const char *name;
 	char key;
@@ -40,7 +41,8 @@ static const struct {
 
 struct ipoib_wish {
 	const char *command; /* "ipoib" or another */
-	/* by the index in @passed_on; NULL: the option is not given */
+	/* values of the options, indexed like @passed_on; NULL: the option is
+	 * not given */
 	const char *value[VB_COUNT(passed_on)];
 	bool daemon;
 };
@@ -75,7 +77,8 @@ static bool find_ipoib(char path[PATH_MAX])
 	return false;
 }
 
-/* An IPoIB interface has one adapter, and that of a fabric. */
+/* True if @devices is exactly one adapter, and one of a fabric, as an IPoIB
+ * interface needs. */
 static bool is_one_place(const char *devices)
 {
 	return devices && !strchr(devices, ',') &&
@@ -165,7 +168,8 @@ static const struct {
 	{ 'm', 1280, 9216, "mtu", "a number of bytes from 1280 to 9216" },
 };
 
-/* Says which value of an option is wrong. 0 if all are right. */
+/* Says which value of an option is wrong, and returns EXIT_USAGE; 0: all are
+ * right. */
 static int ipoib_check_values(struct ipoib_wish *w)
 {
 	const char *mode = *wish_value(w, 'M');
@@ -207,7 +211,8 @@ static int ipoib_check(struct ipoib_wish *w, const char *devices)
 	return 0;
 }
 
-/* A gateway may have a router of each family: the option comes twice. */
+/* Stores an option's value. --router may come twice, once for each IP family:
+ * the second value has the key 'R'. */
 static void keep_value(struct ipoib_wish *w, int key, const char *value)
 {
 	const char **to = wish_value(w, key);

@@ -39,7 +39,7 @@ int vb_cli_refuse_value(const char *name, const char *option, const char *value,
 			     expected);
 }
 
-/* Parsing. */
+/* Functions that parse options. */
 
 static bool is_optional(const struct vb_cli_option *o)
 {
@@ -134,13 +134,13 @@ int vb_cli_next_option(const char *name, int argc, char **argv)
 	return '?';
 }
 
-/* Help. */
+/* Functions that print help. */
 
 static void help_option(const struct vb_cli_option *o, FILE *to)
 {
 	fprintf(to, "--%s", o->name);
 	if (is_optional(o))
-		fprintf(to, "[=%s", o->value + 1); /* "[all]" */
+		fprintf(to, "[=%s", o->value + 1); /* skip the first "[" */
 	else if (o->value)
 		fprintf(to, " %s", o->value);
 }

@@ -8,7 +8,7 @@
 
 struct vb_cli_port {
 	struct vb_device device;
-	unsigned number; /* of the port at the device, from 1 */
+	unsigned number; /* number of the port at the device, from 1 */
 	struct vb_device_port at;
 	struct vb_port port; /* the port as a program would see it */
 	bool is_loopback;
@@ -30,8 +30,8 @@ void vb_cli_ports_free(struct vb_cli_ports *p);
 int vb_cli_best_gid(const struct vb_port *p);
 /* Returns the index of RoCEv2's GID of the address @gid; -1: there is none. */
 int vb_cli_gid_index(const struct vb_port *p, const struct vb_gid *gid);
-/* The address that a GID is, as people write it: IPv4 without ::ffff:. Returns
- * @text. */
+/* Writes the IP address of a GID as people write it: IPv4 without ::ffff:.
+ * Returns @text. */
 const char *vb_cli_address_text(const struct vb_gid *gid,
 				char text[VB_GID_TEXT]);
 /* The GID of an InfiniBand port: its subnet's prefix and a GUID. */
