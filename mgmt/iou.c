@@ -34,7 +34,8 @@ struct vb_iou {
 
 struct iou_ask {
 	struct vb_iou *agent;
-	struct vb_class_info *class; /* of the port that the request came to */
+	/* ClassPortInfo of the port that the request came to */
+	struct vb_class_info *class;
 	uint32_t mod;		     /* attribute modifier of the request */
 	uint8_t *data; /* the request's data, VB_IOU_DATA_BYTES long */
 };

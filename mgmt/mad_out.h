@@ -14,8 +14,9 @@ struct vb_mad_path {
 	uint32_t ifindex;
 	uint8_t tclass;
 	bool v1; /* RoCEv1 carries the datagrams */
-	/* The number of the port of a fabric's adapter; 0: packets of UDP. The
-	 * fields below are of the former only. */
+	/* The number by which the broker knows the port of a fabric's adapter;
+	 * 0: the MADs are packets of UDP. The fields below are for a fabric's
+	 * adapter only. */
 	uint8_t place;
 	uint8_t sl, path_bits;
 	uint16_t dlid; /* the peer's LID, or that of a router to it */

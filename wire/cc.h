@@ -164,7 +164,7 @@ struct vb_cc_notice {
 };
 
 /* Read and write the attributes; @data is where the attribute or its element
- * begins. Bits that have no member stay. */
+ * begins. Writing does not change bits that have no member. */
 void vb_class_info_get(const uint8_t *data, struct vb_class_info *c);
 void vb_class_info_put(uint8_t *data, const struct vb_class_info *c);
 void vb_cc_key_info_get(const uint8_t *data, struct vb_cc_key_info *k);

@@ -10,16 +10,18 @@
 #include "base/defs.h"
 
 #define VB_ECHO_BYTES 32 /* the least bytes of a payload */
-/* the most: a packet as long as the longest of an RC request */
+/* the most bytes of a payload: the packet is then as long as the longest packet
+ * of an RC request */
 #define VB_ECHO_MOST (4096 + 8)
 
 enum vb_echo_kind { ECHO_ASK = 1, ECHO_ANSWER = 2 };
 
 struct vb_echo {
 	uint8_t kind;
-	/* random, and the same in the answer: others cannot answer */
+	/* a random number that the answer repeats, so that only a host that
+	 * received the question can answer */
 	uint64_t token;
-	uint32_t number; /* of the question; the same in the answer */
+	uint32_t number; /* number of the question, which the answer repeats */
 	/* ECHO_ASK: bytes of payload that the answer shall have;
 	 * ECHO_ANSWER: bytes of payload that the question had */
 	uint32_t bytes;
@@ -30,8 +32,8 @@ struct vb_echo {
 
 /* Write the payload, of @len bytes, VB_ECHO_BYTES at least: zeros follow. */
 void vb_echo_put(uint8_t *bytes, size_t len, const struct vb_echo *e);
-/* Read a payload. False: it is none, or asks for an answer that is longer than
- * the question, or is of another version. */
+/* Read a payload. False: the bytes are no echo of this version, or ask for an
+ * answer that is longer than the question. */
 bool vb_echo_get(const uint8_t *bytes, size_t len, struct vb_echo *e);
 
 #endif

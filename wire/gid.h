@@ -43,7 +43,7 @@ struct vb_gid vb_gid_from_ipv4(const uint8_t address[4]);
 /* Returns the default GID of a MAC address: fe80:: with the modified EUI-64. */
 struct vb_gid vb_gid_from_mac(const uint8_t mac[6]);
 const char *vb_gid_text(const struct vb_gid *gid, char text[VB_GID_TEXT]);
-/* The same, but an IPv4 address as 10.0.0.1. */
+/* Does what vb_gid_text() does, but writes an IPv4 address as 10.0.0.1. */
 const char *vb_gid_address(const struct vb_gid *gid, char text[VB_GID_TEXT]);
 
 #endif

@@ -27,7 +27,8 @@ struct vb_grh {
 void vb_grh_put(uint8_t bytes[VB_GRH_BYTES], const struct vb_grh *h);
 /* Read the header. False: the bytes are neither an IPv4 nor an IPv6 header. */
 bool vb_grh_get(const uint8_t bytes[VB_GRH_BYTES], struct vb_grh *h);
-/* The same for bytes that can only be a GRH: a frame's. */
+/* Read a header that can only be a GRH, since it comes from a frame of
+ * InfiniBand or RoCEv1. False: the bytes are no GRH. */
 bool vb_grh_get_iba(const uint8_t bytes[VB_GRH_BYTES], struct vb_grh *h);
 
 #endif

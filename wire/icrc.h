@@ -27,10 +27,12 @@ struct vb_icrc_prefix {
 	bool ipv6;    /* IPv6 or a GRH, which have no Identification */
 };
 
-/* @len: the packet's bytes from BTH through pad, without the ICRC. */
+/* Compute the CRC over the headers in front of the BTH of a RoCEv2 packet.
+ * @len: the packet's bytes from BTH through pad, without the ICRC. */
 void vb_icrc_prefix_init(struct vb_icrc_prefix *p,
 			 const struct vb_icrc_path *path, uint32_t len);
-/* The same for a RoCEv1 packet, from @src to @dst, behind a GRH. */
+/* Compute the CRC over the GRH of a RoCEv1 packet from @src to @dst. @len: as
+ * of vb_icrc_prefix_init(). */
 void vb_icrc_prefix_grh(struct vb_icrc_prefix *p, const struct vb_gid *src,
 			const struct vb_gid *dst, uint32_t len);
 

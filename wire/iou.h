@@ -93,7 +93,7 @@ struct vb_iou_service {
 };
 
 /* Write the attributes; @data is where the attribute or its entry begins. Bits
- * that have no member stay. */
+ * that have no member do not change. */
 void vb_iou_info_put(uint8_t *data, const struct vb_iou_info *i);
 void vb_iou_slot_put(uint8_t *data, unsigned slot, enum vb_iou_slot what);
 void vb_iou_profile_put(uint8_t *data, const struct vb_iou_profile *p);

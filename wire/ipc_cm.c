@@ -4,11 +4,11 @@
 #include "wire/ipc_cm.h"
 
 #define MAX_MTU 5 /* the largest code of enum ibv_mtu */
-/* what is before the queue pair's number in a service ID of IPoIB: the prefix
- * of the IETF, the type 0, and reserved bits */
+/* the bits of an IPoIB service ID above the queue pair's number: the IETF's
+ * prefix, the type 0, and reserved bits */
 #define IETF_SERVICE UINT64_C(0x1000000000000000)
 #define QPN_MASK     0xffffffu
-#define LOW_BITS     12 /* of a queue pair's number, in the port */
+#define LOW_BITS     12 /* bits of a QPN that the port has */
 #define LOW_MASK     ((1u << LOW_BITS) - 1)
 
 uint64_t vb_ipc_cm_service(uint16_t space, uint16_t port)

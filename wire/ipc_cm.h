@@ -26,8 +26,7 @@ enum vb_ipc_cm_kind {
 	IPC_CM_BIND = 32,
 	/* program to broker; field: backlog; the broker answers */
 	IPC_CM_LISTEN,
-	/* the fields of BIND, and all others; space: that of the
-	 * peer */
+	/* fields: those of BIND, and all others; @space is that of the peer */
 	IPC_CM_CONNECT,
 
 	/* program to broker: accepts; fields: queue pair, depths, private

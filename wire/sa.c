@@ -117,7 +117,8 @@ bool vb_sa_hdr_get(const uint8_t *mad, size_t len, struct vb_sa_hdr *h)
 	if (len < DATA_AT)
 		return false;
 	vb_fields_get(sa_hdr_fields, VB_COUNT(sa_hdr_fields), mad, h);
-	/* A table is as long as its records. */
+	/* The answer to SA_GET_TABLE may have no record, so it may be shorter
+	 * than a MAD. */
 	return (len >= VB_MAD_BYTES || h->method == SA_GET_TABLE_RESP) &&
 	       h->base_version == VB_MAD_BASE_VERSION &&
 	       h->class == MAD_CLASS_SA &&
@@ -154,8 +155,8 @@ bool vb_sa_mcmember_get(const uint8_t mad[VB_MAD_BYTES],
 	       sa_is_mtu(m->mtu);
 }
 
-/* The bytes from one record of an answer to the next. An answer with one record
- * need not say them. */
+/* Returns the distance in bytes from one record of an answer to the next. An
+ * answer with one record need not state it. */
 static size_t service_step(const struct vb_sa_hdr *h)
 {
 	return h->attr_offset ? 8u * h->attr_offset : VB_SA_SERVICE_BYTES;

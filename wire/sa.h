@@ -125,7 +125,7 @@ enum vb_sa_service_component {
 
 struct vb_sa_service {
 	uint64_t id;
-	struct vb_gid gid; /* of the port where the service is */
+	struct vb_gid gid; /* GID of the port that has the service */
 	uint16_t pkey;
 	uint32_t lease;		       /* seconds; 0xffffffff: for ever */
 	char name[VB_SA_SERVICE_NAME]; /* the last byte may be other than 0 */
@@ -147,8 +147,9 @@ VB_MUST_CHECK bool vb_sa_hdr_get(const uint8_t *mad, size_t len,
  * unicast LID, or a code of the MTU that does not exist. */
 VB_MUST_CHECK bool vb_sa_path_get(const uint8_t mad[VB_MAD_BYTES],
 				  struct vb_sa_path *p);
-/* The same of a group. False: MGID or MLID is not a group's, or the code of the
- * MTU does not exist. */
+/* Reads the MCMemberRecord of an answer whose header vb_sa_hdr_get() has
+ * accepted. False: MGID or MLID is not that of a group, or the code of the MTU
+ * does not exist. */
 VB_MUST_CHECK bool vb_sa_mcmember_get(const uint8_t mad[VB_MAD_BYTES],
 				      struct vb_sa_mcmember *m);
 
@@ -156,7 +157,8 @@ VB_MUST_CHECK bool vb_sa_mcmember_get(const uint8_t mad[VB_MAD_BYTES],
  * header vb_sa_hdr_get() has accepted as @h. An answer to SA_GET_TABLE may have
  * any number of them. */
 unsigned vb_sa_service_count(const struct vb_sa_hdr *h, size_t len);
-/* Reads record number @i of them, from 0. False: its GID is no port's. */
+/* Reads ServiceRecord number @i of the answer, from 0. False: the record's GID
+ * is not that of a port. */
 VB_MUST_CHECK bool vb_sa_service_get(const uint8_t *mad,
 				     const struct vb_sa_hdr *h, unsigned i,
 				     struct vb_sa_service *s);

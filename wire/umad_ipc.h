@@ -31,7 +31,8 @@ enum vb_umad_kind {
 	/* asks for the state of a node and of one of its ports; the answer is a
 	 * struct vb_umad_info */
 	UMAD_QUERY = 1,
-	/* asks to send and receive MADs at a port; the answer is a head */
+	/* asks to send and receive MADs at a port; the answer is a head (struct
+	 * vb_umad_head) */
 	UMAD_ATTACH,
 	/* registers a management agent; the answer is a head whose result is
 	 * the agent's number */
@@ -46,9 +47,10 @@ enum vb_umad_kind {
 	/* The command "capture" is answered by heads with bytes, for as long as
 	 * the program likes; a further UMAD_COMMAND ends it. The last head has
 	 * the result VB_UMAD_DONE and text for people. */
-	/* Only a head, on a connection that is a port. The fabric answers with
-	 * struct vb_verbs_port (wire/verbs_ipc.h), whose slot is 0, and sends
-	 * another one whenever the port has changed. */
+	/* asks, on a connection that is a port, for the port's state; the
+	 * message is only a head. The fabric answers with struct vb_verbs_port
+	 * (wire/verbs_ipc.h), whose slot is 0, and sends another one whenever
+	 * the port has changed. */
 	UMAD_WATCH,
 };
 
