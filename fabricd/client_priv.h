@@ -46,15 +46,15 @@ struct client {
 /* Functions of fabricd/client.c. */
 void vb_queued_message_free(struct queued_message *l);
 /* Send the message @l, or queue it, or drop it. This function or the queue
- * frees
- * @l. */
+ * frees @l. */
 void vb_client_post(struct client *c, struct queued_message *l);
 
 /* Functions of fabricd/client_mads.c. */
 /* The program sends the MAD @m, whose m->head.length bytes are at @data. */
 void vb_client_send(struct client *c, const struct vb_umad_mad *m,
 		    const uint8_t *data, vb_time now);
-/* The same; the bytes are in the memfd @memory, which stays the caller's. */
+/* The program sends the MAD @m, whose bytes are in the memfd @memory, which the
+ * caller still owns. */
 void vb_client_send_long(struct client *c, const struct vb_umad_mad *m,
 			 int memory, vb_time now);
 

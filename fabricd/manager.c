@@ -37,7 +37,7 @@
 
 struct fd_manager {
 	struct fd_manager *next; /* the manager of the next subnet */
-	unsigned subnet;	 /* from 1 on */
+	unsigned subnet;	 /* number of the subnet, from 1 */
 	/* watches a pidfd of opensm; fd -1: opensm does not run */
 	struct fd_watch watch;
 	struct fd_later again;

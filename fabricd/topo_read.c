@@ -33,7 +33,7 @@ struct tuned {
 	unsigned port; /* the port of a "#! link"; 0: the line is a "#! node" */
 	char text[512];
 	struct vb_topo_far far;
-	struct vb_topo_port rate; /* only its width and speed */
+	struct vb_topo_port rate; /* only width and speed are used */
 	unsigned line;
 	const char *file;
 };

@@ -64,9 +64,9 @@ struct verbs_program {
 
 /* A client that is told how a port changes, and has no queue pairs of verbs. */
 struct verbs_watch {
-	struct vb_chain link; /* of its adapter */
+	struct vb_chain link; /* link in the adapter's list of watches */
 	struct vb_fabricd_verbs_adapter *adapter;
-	void *client; /* its connection */
+	void *client; /* the client's connection */
 	struct vb_fab_port *port;
 	struct vb_verbs_port told; /* the port, as the client knows it */
 };
@@ -78,10 +78,10 @@ struct vb_fabricd_verbs_adapter {
 	struct vb_chain *programs;
 	unsigned next_slot;
 	uint32_t reregisters;
-	uint64_t place; /* struct vb_verbs_port */
-	/* by the number of the port, less 1, and the slot: the program that has
-	 * the slot at the port. A program with two ports has one slot at
-	 * both. */
+	uint64_t place; /* the member place of struct vb_verbs_port */
+	/* The program that has a slot at a port, indexed by the number of the
+	 * port, minus 1, and by the slot. A program with two ports has the same
+	 * slot at both. */
 	struct verbs_program *slot[][VB_SLOTS];
 };
 

@@ -8,7 +8,7 @@ struct vb_callers {
 	void (*end)(void *arg, void *handle);
 	void *arg;
 	unsigned count;
-	vb_time next; /* no connection is idle before */
+	vb_time next; /* no connection is idle before this time */
 	struct vb_caller list[VB_CALLERS];
 };
 

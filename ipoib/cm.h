@@ -33,14 +33,16 @@ struct cm_line {
 	/* index in @callers, if a neighbour made the connection; -1: this
 	 * interface made it */
 	int place;
-	/* of a connection that this interface made: vb_conn.query */
+	/* the member query of struct vb_conn, if this interface made the
+	 * connection */
 	uint32_t query;
 	struct cm_line *next;
 };
 
 struct ipoib_cm {
 	struct ipoib_port *port;
-	struct rdma_event_channel *channel; /* NULL: this is datagram mode */
+	/* NULL: the interface is in datagram mode */
+	struct rdma_event_channel *channel;
 	/* NULL: the interface does not listen */
 	struct rdma_cm_id *listener;
 	uint16_t pkey;
@@ -103,7 +105,7 @@ unsigned ipoib_cm_poll(struct ipoib_cm *cm, ipoib_cm_take *take, void *arg,
 
 /* --- cm_data.c --- */
 
-/* 0 or -errno. */
+/* Returns 0 or -errno. */
 int ipoib_cm_data_open(struct ipoib_cm *cm);
 void ipoib_cm_data_close(struct ipoib_cm *cm);
 /* Create l->qp, with room for @sends frames that are sent and not completed. 0

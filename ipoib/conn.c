@@ -14,9 +14,9 @@ _Static_assert(VB_CONNS == 1 << PLACE_BITS, "a place has 7 bits");
 struct vb_conns {
 	struct vb_conn_ops ops;
 	void *arg;
-	uint32_t queries; /* calls so far */
+	uint32_t queries; /* number of calls made so far */
 	unsigned full;	  /* connections with VB_CONN_DEPTH frames under way */
-	vb_time next;	  /* no connection is due before */
+	vb_time next;	  /* no connection is due before this time */
 	struct vb_conn list[VB_CONNS];
 };
 

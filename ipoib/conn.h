@@ -58,7 +58,7 @@ enum vb_conn_state { CONN_NONE, CONN_CALLING, CONN_UP, CONN_BACKOFF };
 struct vb_conn {
 	enum vb_conn_state state;
 	struct vb_ipoib_hw peer;
-	uint32_t query; /* differs for each call */
+	uint32_t query; /* number of the call; each call has another */
 	/* in state UP: the longest frame that the peer accepts, header
 	 * included */
 	unsigned mtu;
@@ -86,7 +86,7 @@ struct vb_conn_ops {
 	 * False: the frame is lost. */
 	bool (*send)(void *arg, const struct vb_conn *c, const void *frame,
 		     size_t len);
-	/* End what call() began. */
+	/* End the call or the connection that call() began. */
 	void (*end)(void *arg, struct vb_conn *c);
 };
 
@@ -126,7 +126,7 @@ void vb_conns_forget(struct vb_conns *t);
  * host. */
 bool vb_conns_is_full(const struct vb_conns *t, vb_time now);
 
-/* Do what is due. */
+/* Act on the timers that have expired. */
 void vb_conns_tick(struct vb_conns *t, vb_time now);
 /* Returns the time at which to call vb_conns_tick(), or at which the answer of
  * vb_conns_is_full() may change; VB_NEVER: no such time. */

@@ -113,7 +113,7 @@ void gw_send_group(struct vb_gw *g, enum vb_gw_side side,
 
 /* --- passing on --- */
 
-/* Where a packet leaves. */
+/* The side by which a packet leaves, and its next receiver. */
 struct gw_exit {
 	struct vb_gw *g;
 	enum vb_gw_side side;

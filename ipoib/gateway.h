@@ -132,7 +132,7 @@ void vb_gw_tick(struct vb_gw *g, vb_time now);
 vb_time vb_gw_next(const struct vb_gw *g);
 
 const struct vb_gw_counters *vb_gw_counters(const struct vb_gw *g);
-/* The Ethernet side's neighbours. */
+/* Returns the table of the Ethernet side's neighbours. */
 const struct vb_nbrs *vb_gw_neighbours(const struct vb_gw *g);
 
 #endif

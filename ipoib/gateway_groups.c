@@ -49,8 +49,8 @@ static size_t put_igmp_query(uint8_t *p, const struct vb_gid *from)
 	memcpy(p + 20, alert, sizeof(alert));
 	vb_ip_seal(p);
 	body[0] = TYPE_IGMP_QUERY;
-	body[1] = 10; /* tenths of a second */
-	body[8] = 2;  /* robustness */
+	body[1] = 10; /* answer within 10 tenths of a second */
+	body[8] = 2;  /* querier's robustness variable */
 	body[9] = QUERY_INTERVAL / VB_SEC;
 	vb_store_be(body + 2, ~ipoib_sum(0, body, IGMP_QUERY) & 0xffff, 2);
 	return IPV4_QUERY + IGMP_QUERY;
@@ -73,7 +73,7 @@ static size_t put_mld_query(uint8_t *p, const struct vb_gid *from)
 	memcpy(p + 24, all_nodes.raw, 16);
 	memcpy(p + IPV6_BYTES, alert, sizeof(alert));
 	body[0] = TYPE_MLD_QUERY;
-	vb_store_be(body + 4, 1000, 2); /* milliseconds */
+	vb_store_be(body + 4, 1000, 2); /* answer within 1000 ms */
 	body[24] = 2;
 	body[25] = QUERY_INTERVAL / VB_SEC;
 	sum = ipoib_pseudo_sum(from, &all_nodes, MLD_QUERY);

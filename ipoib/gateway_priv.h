@@ -8,7 +8,7 @@
 struct gw_side {
 	struct vb_nbrs *nbrs;
 	enum vb_link link;
-	struct vb_ipoib_hw hw; /* the gateway's own */
+	struct vb_ipoib_hw hw; /* the gateway's address on this side */
 	unsigned mtu;	       /* the side's MTU; 0: the side is not up */
 };
 
@@ -39,7 +39,7 @@ struct vb_gw {
 	struct vb_gw_ops ops;
 	void *arg;
 	struct vb_gw_config config;
-	struct gw_side side[2]; /* by enum vb_gw_side */
+	struct gw_side side[2]; /* indexed by enum vb_gw_side */
 	struct gw_question questions[VB_GW_WAITING];
 	unsigned next_question;
 	/* Queries for paths that the table of the Ethernet side's neighbours

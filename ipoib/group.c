@@ -17,8 +17,8 @@ struct vb_groups {
 	void *arg;
 	struct vb_gid port_gid;
 	uint16_t pkey;
-	uint32_t queries; /* questions so far */
-	vb_time next;	  /* no group is due before */
+	uint32_t queries; /* number of requests made so far */
+	vb_time next;	  /* no group is due before this time */
 	struct vb_group list[VB_GROUP_TABLE];
 };
 

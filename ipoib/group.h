@@ -112,7 +112,7 @@ void vb_groups_answer(struct vb_groups *t, uint32_t query,
  * groups any more. */
 void vb_groups_rejoin(struct vb_groups *t, vb_time now);
 
-/* Do what is due. */
+/* Act on the timers that have expired. */
 void vb_groups_tick(struct vb_groups *t, vb_time now);
 /* Returns the time at which to call vb_groups_tick(); VB_NEVER: no such
  * time. */

@@ -150,8 +150,9 @@ static size_t too_big_v4(uint8_t *m, const struct vb_gid *from,
 	return IPV4_BYTES + QUOTED + quoted;
 }
 
-/* The same for IPv6 (RFC 4443, 2.4). An error is recognized in a packet without
- * extension headers. */
+/* Is the IPv6 packet one about which no ICMP error is sent (RFC 4443, 2.4)? Of
+ * packets with extension headers this function does not see whether they are
+ * ICMP errors. */
 static bool is_silent_v6(const uint8_t *p, size_t len)
 {
 	return p[8] == 0xff || p[24] == 0xff ||

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Functions for whoever forwards IP packets: if a packet is longer than a
- * link's MTU, cut it into fragments (RFC 791) or write an ICMP error to its
- * sender (RFC 1191, RFC 4443); and answer echo requests. */
+/* Functions for code that forwards IP packets. If a packet is longer than a
+ * link's MTU, they cut it into fragments (RFC 791) or write an ICMP error to
+ * its sender (RFC 1191, RFC 4443). They also answer echo requests. */
 #ifndef IPOIB_ICMP_H
 #define IPOIB_ICMP_H
 

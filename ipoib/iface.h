@@ -46,7 +46,7 @@ struct iface_kind {
 	/* The broadcast group is joined: join the other groups, and announce
 	 * the interface's own addresses. */
 	void (*enter)(struct iface *f);
-	/* LIDs may have changed. */
+	/* LIDs of the subnet may have changed: forget what depends on them. */
 	void (*moved)(struct iface *f);
 	/* The search for the neighbour @ip has ended: its address is @hw; NULL:
 	 * it does not answer. */
@@ -60,8 +60,9 @@ extern const struct iface_kind iface_ip, iface_eth, iface_gateway;
 
 /* The user's settings for the Ethernet side of a gateway. */
 struct iface_gateway_wish {
-	struct vb_fabric_place place; /* the switch */
-	const char *port;	      /* its Ethernet port; "": any */
+	/* the switch that has the gateway's port */
+	struct vb_fabric_place place;
+	const char *port; /* Ethernet port of the switch; "": any */
 	unsigned mtu;
 	struct vb_gid router[2]; /* as in struct vb_gw_config */
 };
@@ -84,7 +85,7 @@ struct iface {
 	struct iface_gateway_wish gateway;
 	/* NULL: the port is not Active, or lacks the P_Key */
 	struct vb_groups *groups;
-	uint16_t pkey;			/* with the membership bit */
+	uint16_t pkey;			/* P_Key with its membership bit */
 	const struct vb_ip_net *wanted; /* the addresses to add */
 	unsigned wanted_count;
 	/* the interface's MTU; 0: the interface is not up yet */

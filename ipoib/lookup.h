@@ -20,9 +20,9 @@
 
 struct lookup {
 	int listener;	  /* -1: not open */
-	const char *name; /* of the interface, the caller's */
+	const char *name; /* the interface's name, which the caller keeps */
 	struct lookup_client {
-		int fd; /* -1: a free place */
+		int fd; /* -1: the entry is free */
 		bool waits;
 		/* the neighbour that the client has asked for; valid if
 		 * @waits */

@@ -20,8 +20,8 @@ struct vb_nbrs {
 	struct vb_nbr_ops ops;
 	void *arg;
 	uint64_t seed;
-	vb_time next;	  /* no neighbour is due before */
-	uint32_t queries; /* paths that were asked for */
+	vb_time next;	  /* no neighbour is due before this time */
+	uint32_t queries; /* number of requests for paths so far */
 	unsigned count;	  /* neighbours in the table */
 	/* the first free entry; free entries are linked by @next */
 	uint16_t free;

@@ -46,7 +46,7 @@ struct vb_ipoib_path {
 struct vb_nbr {
 	enum vb_nbr_state state;
 	struct vb_gid ip;
-	struct vb_ipoib_hw hw; /* from KNOWN on */
+	struct vb_ipoib_hw hw; /* valid from state KNOWN on */
 	struct vb_ipoib_path path;
 	/* the address handle that prepare() has made, for the table's owner;
 	 * valid from READY on, until release() */
@@ -121,7 +121,7 @@ void vb_nbrs_forget_paths(struct vb_nbrs *t, vb_time now);
  * that wait for it are dropped, and told() is not called. */
 void vb_nbrs_forget(struct vb_nbrs *t, const struct vb_gid *ip);
 
-/* Do what is due. */
+/* Act on the timers that have expired. */
 void vb_nbrs_tick(struct vb_nbrs *t, vb_time now);
 /* Returns the time at which to call vb_nbrs_tick(); VB_NEVER: no such time. */
 vb_time vb_nbrs_next(const struct vb_nbrs *t);

@@ -72,17 +72,17 @@ bool vb_ip_get(const uint8_t *packet, size_t len, struct vb_ip *ip);
 
 /* --- ARP (RFC 826; RFC 4391, 9.1) --- */
 
-#define VB_ARP_BYTES	 56 /* on InfiniBand, the longest */
+#define VB_ARP_BYTES	 56 /* on InfiniBand, where it is longest */
 #define VB_ARP_ETH_BYTES 28
 
 struct vb_arp {
 	enum vb_link link;
 	bool reply;
 	struct vb_ipoib_hw from_hw, to_hw;
-	struct vb_gid from_ip, to_ip; /* IPv4-mapped */
+	struct vb_gid from_ip, to_ip; /* IPv4-mapped addresses */
 };
 
-/* Returns the length. */
+/* Write an ARP message. Returns its length in bytes. */
 size_t vb_arp_put(uint8_t bytes[VB_ARP_BYTES], const struct vb_arp *arp);
 /* Parse an ARP packet of @len bytes. False: it is no request or reply for IPv4
  * over InfiniBand or Ethernet. arp->link says over which of the two; the caller

@@ -24,7 +24,7 @@ struct ipoib_port {
 	struct ibv_qp *qp;
 	struct ibv_mr *mr;
 	int umad, agent; /* -1: not open */
-	uint64_t guid;	 /* of the node */
+	uint64_t guid;	 /* GUID of the adapter's node */
 	struct vb_gid gid;
 	bool active;
 	uint16_t lid, sm_lid;
@@ -89,7 +89,7 @@ void ipoib_port_arm(struct ipoib_port *p);
 
 /* --- port_sa.c: the subnet administrator --- */
 
-/* 0 or -errno. */
+/* Returns 0 or -errno. */
 int ipoib_sa_open(struct ipoib_port *p);
 void ipoib_sa_close(struct ipoib_port *p);
 /* Send a request to the subnet administrator. libibumad repeats it up to

@@ -6,17 +6,17 @@
 #define ARP_REQUEST 1
 #define ARP_REPLY   2
 
-#define ND_BODY	       24 /* type to target */
+#define ND_BODY	       24 /* from the type to the target address */
 #define OPT_SOURCE     1
 #define OPT_TARGET     2
 #define FLAG_ROUTER    0x80
 #define FLAG_SOLICITED 0x40
 #define FLAG_OVERRIDE  0x20
 
-/* What differs between links. */
+/* What differs between kinds of links. */
 static const struct {
 	uint16_t arp_type; /* ARP's number of the link (RFC 826, RFC 4391) */
-	uint8_t hw_bytes;  /* of a link-layer address */
+	uint8_t hw_bytes;  /* bytes of a link-layer address */
 	/* bytes of the neighbour discovery option with a link-layer address:
 	 * type, length, address, padding */
 	uint8_t option_bytes;

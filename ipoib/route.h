@@ -13,12 +13,13 @@ struct nl_sock;
 
 struct routes {
 	struct nl_sock *nl;
-	unsigned ifindex; /* of the interface */
+	unsigned ifindex; /* index of the interface */
 	/* random key of the hash that chooses an address's entry of @cache, so
 	 * that no sender can choose addresses that share one */
 	uint64_t seed;
 	struct route {
-		struct vb_gid ip, via; /* all zero: nothing is remembered */
+		/* @via: next hop to @ip; both zero: the entry is free */
+		struct vb_gid ip, via;
 	} cache[ROUTE_CACHE];
 };
 

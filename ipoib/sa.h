@@ -33,8 +33,8 @@ struct ipoib_sa_answer {
 	 * valid */
 	bool good;
 	bool left; /* of SA_MCMEMBER: this answers a request to leave a group */
-	struct vb_sa_mcmember group; /* of SA_MCMEMBER */
-	struct vb_ipoib_path path;   /* of SA_PATH */
+	struct vb_sa_mcmember group; /* valid for SA_MCMEMBER */
+	struct vb_ipoib_path path;   /* valid for SA_PATH */
 };
 
 /* Read an answer of @len bytes. False: it is too short, or no answer of the
