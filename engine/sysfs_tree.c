@@ -18,6 +18,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/file_limit.h"
 #include "base/log.h"
 #include "engine/runtime_dir.h"
@@ -29,6 +30,8 @@
 /* Seconds after which a program touches the tree again. */
 #define TOUCH_AFTER  3600
 #define UNSEEN_LASTS 86400
+/* The longest time in which a program begins to remove trees. */
+#define SWEEP_TIME (50 * VB_MSEC)
 
 /* Make a tree's name from the network namespace and a hash of
  * VERBENA_DEVICES. */
@@ -209,18 +212,30 @@ static bool is_used(int proc, const char *tree)
 	return used;
 }
 
-/* The name that Linux gives to the first PID namespace. */
-#define FIRST_PROCESSES "pid:[4026531836]"
+/* Is this process in the first namespace of @type, to which Linux gives this
+ * number? */
+static bool is_in_first(int proc, const char *type, unsigned long number)
+{
+	char path[32], link[64], first[64];
+	ssize_t n;
 
-/* Does this process see all processes, and so all users of a tree? Only in the
- * first PID namespace. */
+	snprintf(path, sizeof(path), "self/ns/%s", type);
+	n = readlinkat(proc, path, link, sizeof(link) - 1);
+	if (n < 0)
+		return false;
+	link[n] = '\0';
+	snprintf(first, sizeof(first), "%s:[%lu]", type, number);
+	return strcmp(link, first) == 0;
+}
+
+/* Does this process see all processes of its user, and so all users of a tree?
+ * A PID namespace hides other processes. A user namespace hides the network
+ * namespaces of processes in a sibling of it, which may belong to the same
+ * user. */
 static bool sees_all_processes(int proc)
 {
-	char link[64];
-	ssize_t n = readlinkat(proc, "self/ns/pid", link, sizeof(link));
-
-	return n == (ssize_t)strlen(FIRST_PROCESSES) &&
-	       memcmp(link, FIRST_PROCESSES, (size_t)n) == 0;
+	return is_in_first(proc, "pid", 4026531836) &&
+	       is_in_first(proc, "user", 4026531837);
 }
 
 /* Has no program touched the tree for @age? Each program that lists devices
@@ -233,18 +248,22 @@ static bool is_old(int base, const char *name, time_t age)
 	       time(NULL) - s.st_mtime > age;
 }
 
-/* Remove the trees of network namespaces without a process of this user. If
+/*
+ * Remove the trees of network namespaces without a process of this user. If
  * some processes cannot be seen, remove only trees that no program has touched
- * in a day. */
+ * in a day. Trees that remain after SWEEP_TIME are left to later programs,
+ * because this program waits, and a tree of a slow disk takes long.
+ */
 static void sweep(int base, int proc)
 {
 	time_t age = sees_all_processes(proc) ? -1 : UNSEEN_LASTS;
+	vb_time until = vb_clock_read() + SWEEP_TIME;
 	DIR *d = vb_runtime_dir_list(base, ".");
 	struct dirent *e;
 
 	if (!d)
 		return;
-	while ((e = readdir(d)))
+	while (vb_clock_read() < until && (e = readdir(d)))
 		if (isdigit((unsigned char)e->d_name[0]) &&
 		    (age < 0 || is_old(base, e->d_name, age)) &&
 		    !is_used(proc, e->d_name))

@@ -8,15 +8,16 @@
 
 #include <cmocka.h>
 #include <fcntl.h>
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "engine/sysfs_tree.h"
+#include "tests/unit/netns.h"
 
 static char run_dir[64];
 
@@ -230,14 +231,19 @@ static void base__not_ours_alone(void **state)
 				     0);
 }
 
-/* Returns whether this is the first PID namespace, to which Linux gives this
- * number. */
+static bool is_in_first(const char *link, const char *first)
+{
+	char is[64] = "";
+
+	return readlink(link, is, sizeof(is) - 1) > 0 && strcmp(is, first) == 0;
+}
+
+/* Returns whether this process is in the first PID and user namespaces, to
+ * which Linux gives these numbers. */
 static bool sees_all_processes(void)
 {
-	char link[64] = "";
-
-	return readlink("/proc/self/ns/pid", link, sizeof(link) - 1) > 0 &&
-	       strcmp(link, "pid:[4026531836]") == 0;
+	return is_in_first("/proc/self/ns/pid", "pid:[4026531836]") &&
+	       is_in_first("/proc/self/ns/user", "user:[4026531837]");
 }
 
 /* In a container, which does not show all processes, a tree is removed after a
@@ -267,6 +273,51 @@ static void sweep__namespaces_that_are_gone(void **state)
 	assert_int_equal(access(gone, F_OK), -1);
 }
 
+/* Start a process in user and network namespaces of its own. It writes its tree,
+ * and its path to @tell, and lives until @ends is closed. */
+static pid_t start_container(int tell, int ends)
+{
+	char root[PATH_MAX] = "";
+	pid_t pid = fork();
+
+	if (pid != 0)
+		return pid;
+	if (unshare(CLONE_NEWUSER) < 0 || !netns_next() ||
+	    !vb_sysfs_tree_write(root))
+		root[0] = '\0';
+	if (write(tell, root, sizeof(root)) == sizeof(root) && ends >= 0)
+		(void)!read(ends, root, 1);
+	_exit(0);
+}
+
+/* A container of the same user, whose processes another one cannot see, keeps
+ * its tree when the other makes one. */
+static void sweep__not_of_a_sibling_container(void **state)
+{
+	char first[PATH_MAX], second[PATH_MAX];
+	int tell[2], ends[2], status;
+	pid_t living, sweeper;
+
+	assert_int_equal(pipe(tell), 0);
+	assert_int_equal(pipe(ends), 0);
+	living = start_container(tell[1], ends[0]);
+	assert_int_equal(read(tell[0], first, sizeof(first)), sizeof(first));
+	sweeper = start_container(tell[1], -1);
+	assert_int_equal(read(tell[0], second, sizeof(second)), sizeof(second));
+	assert_int_equal(waitpid(sweeper, &status, 0), sweeper);
+	status = access(first, F_OK);
+	assert_int_equal(write(ends[1], "", 1), 1);
+	assert_int_equal(waitpid(living, NULL, 0), living);
+	for (int i = 0; i < 2; i++) {
+		close(tell[i]);
+		close(ends[i]);
+	}
+	if (!*first || !*second)
+		skip(); /* this system permits no user namespaces */
+	assert_string_not_equal(first, second);
+	assert_int_equal(status, 0);
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
 
 int main(void)
@@ -279,6 +330,7 @@ int main(void)
 		TEST(base__of_root),
 		TEST(base__not_ours_alone),
 		TEST(sweep__namespaces_that_are_gone),
+		TEST(sweep__not_of_a_sibling_container),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
