@@ -1,8 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause
 # How many instructions ibv_post_send and ibv_poll_cq take for a WRITE of 8
-# bytes, as callgrind counts them in the program's own thread: these do not
-# depend on how busy a machine is. A table of limits, little above what they
+# bytes, as callgrind counts them in the program's own thread. A table of limits, little above what they
 # are; whoever makes them fewer lowers the limit.
 here=$(dirname "$(readlink -f "$0")")
 # shellcheck source=tests/programs/lib.sh
