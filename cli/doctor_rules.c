@@ -66,23 +66,30 @@ static bool word_has_port(const char *word)
 	return *end == '\0' && from <= ROCE_PORT && ROCE_PORT <= to;
 }
 
+/* Copy the next word of a list of nft, which may have several lines, to @word.
+ * *@begins: it is the first word of an element, which is the key; the caller
+ * sets *@begins before the first call. Behind the key may stand a counter, a
+ * timeout or a comment. False: the list has no more words. */
+static bool list_word(const char **rest, char word[WORD_MOST], bool *begins)
+{
+	size_t gap = strspn(*rest, " \t,\n");
+
+	*begins = *begins || memchr(*rest, ',', gap);
+	*rest += gap;
+	return rules_word(rest, word) && strcmp(word, "}") != 0;
+}
+
 /* Does the list contain the port? @rest points behind the opening brace of the
- * list, which may have several lines. */
+ * list. */
 static bool list_has_port(const char *rest)
 {
 	char word[WORD_MOST];
 
-	for (;;) {
-		while (rules_word(&rest, word)) {
-			if (strcmp(word, "}") == 0)
-				return false;
-			if (word_has_port(word))
-				return true;
-		}
-		if (*rest != '\n')
-			return false;
-		rest++;
-	}
+	for (bool begins = true; list_word(&rest, word, &begins);
+	     begins = false)
+		if (begins && word_has_port(word))
+			return true;
+	return false;
 }
 
 /* Find the next nft set or map (@kind) with the name @name at or behind *@at.
@@ -118,26 +125,20 @@ static bool set_has_port(const char *rules, const char *name)
 }
 
 /* Write the verdict of the port in a map to @what. @rest points behind the
- * opening brace of the map, as in "53 : accept, 4791 : drop }"; the map may
- * have several lines. False: the map has no verdict for the port. */
+ * opening brace of the map, as in "53 : accept, 4791 counter packets 0 bytes 0
+ * : drop }". False: the map has no verdict for the port. */
 static bool map_verdict(const char *rest, char what[WORD_MOST])
 {
-	char before[WORD_MOST] = "";
-	bool ours = false; /* the colon behind the port was the last word */
+	bool ours = false; /* the element is the port's */
 
-	for (;;) {
-		while (rules_word(&rest, what)) {
-			if (strcmp(what, "}") == 0)
-				return false;
-			if (ours)
-				return true;
-			ours = strcmp(what, ":") == 0 && word_has_port(before);
-			snprintf(before, sizeof(before), "%s", what);
-		}
-		if (*rest != '\n')
-			return false;
-		rest++;
+	for (bool begins = true; list_word(&rest, what, &begins);
+	     begins = false) {
+		if (begins)
+			ours = word_has_port(what);
+		else if (ours && strcmp(what, ":") == 0)
+			return list_word(&rest, what, &begins);
 	}
+	return false;
 }
 
 /* Write the verdict of the port in the map behind the word "vmap" of nft to

@@ -359,6 +359,15 @@ else
 		'map m { type inet_service : verdict; elements = { 53 : accept, 4791 : drop }; }'
 	judged none 'udp dport vmap @m' \
 		'map m { type inet_service : verdict; elements = { 4791 : accept }; }'
+	# Behind the key of an element may stand more.
+	judged problem 'udp dport vmap @m' \
+		'map m { type inet_service : verdict; flags interval; counter; elements = { 53 counter packets 4791 bytes 2 : accept, 4000-5000 counter packets 4 bytes 5 : drop }; }'
+	judged none 'udp dport vmap @m' \
+		'map m { type inet_service : verdict; counter; elements = { 53 counter packets 4791 bytes 4791 : drop, 4791 comment "a : drop" : accept }; }'
+	judged warning 'udp dport @s drop' \
+		'set s { type inet_service; counter; elements = { 53 counter packets 4791 bytes 4791 }; }'
+	judged problem 'udp dport @s drop' \
+		'set s { type inet_service; counter; elements = { 53, 4791 counter packets 1 bytes 2 }; }'
 	judged "warning note" 'ip saddr . udp dport vmap { 10.0.0.1 . 4791 : drop }'
 	judged "warning note" 'udp dport . ip saddr @s drop' \
 		'set s { type inet_service . ipv4_addr; elements = { 4791 . 10.0.0.1 }; }'
