@@ -4,7 +4,8 @@
 
     scripts/docs.py size        ARCHITECTURE.md has at most 2,500 words
     scripts/docs.py names       files and functions that documents name exist
-    scripts/docs.py links       files and headings that documents link to exist
+    scripts/docs.py links       files and headings that documents link to exist;
+                                with a directory: of the documents there
     scripts/docs.py variables   the table of the command and docs/COMMAND.md have
                                 each environment variable that sources read
     scripts/docs.py self-test   the checks fail where they must
@@ -200,6 +201,8 @@ def self_test():
 
 def main():
     root = os.path.join(os.path.dirname(os.path.abspath(__file__)), '..')
+    if len(sys.argv) == 3 and sys.argv[1] == 'links':
+        root = sys.argv.pop()
     checks = {
         'size': lambda: check_size(root),
         'names': lambda: check_names(root),

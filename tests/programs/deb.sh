@@ -43,6 +43,14 @@ if grep -qE 'libibverbs|librdmacm|libibumad|ibverbs-providers' "$work/fields" ||
 else
 	ok "deb: claims nothing of rdma-core's"
 fi
+# What the documents link to is in the package, under the same names.
+dpkg-deb -x "$deb" "$work/package"
+if python3 "$top/scripts/docs.py" links \
+	"$work/package/usr/share/doc/verbena" >"$work/links" 2>&1; then
+	ok "deb: the documents' links lead somewhere"
+else
+	not_ok "deb: the documents' links lead somewhere" "$work/links"
+fi
 if ! command -v lintian >/dev/null; then
 	skip "deb: lintian" "not installed"
 elif lintian --allow-root --fail-on error,warning "$debs"/*.changes \
