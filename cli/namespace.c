@@ -40,9 +40,6 @@
 #include "base/log.h"
 #include "engine/spawn.h"
 
-/* the most bytes that this command copies from one file in the tree of
- * device files */
-#define MOST_TEXT (64 * 1024)
 /* the most levels of nested directories that are copied */
 #define DEEPEST 16
 #define WHOLE	".host"
@@ -185,29 +182,33 @@ static int enter_directory(int at, const char *name)
 	return openat(at, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 }
 
-static bool write_copy(int to, const char *name, const char *text, size_t size)
+/* Copy what @in still has to @out. False and errno: not all of it. */
+static bool copy_contents(int in, int out)
 {
-	int fd =
-		openat(to, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0444);
-	bool wrote =
-		fd >= 0 && vb_file_write(fd, text, size, -1) == (ssize_t)size;
+	char bytes[8192];
+	ssize_t n;
 
-	if (fd >= 0)
-		close(fd);
-	return wrote || namespace_refuse("write", name);
+	while ((n = read(in, bytes, sizeof(bytes))) > 0)
+		if (vb_file_write(out, bytes, (size_t)n, -1) != n)
+			return false;
+	return n == 0;
 }
 
 static bool copy_file(int from, int to, const char *name)
 {
-	int fd = openat(from, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
-	char *text = malloc(MOST_TEXT);
-	ssize_t n = fd >= 0 && text ? read(fd, text, MOST_TEXT) : -1;
-	bool copied = n >= 0 ? write_copy(to, name, text, (size_t)n)
-			     : namespace_refuse("read", name);
+	int in = openat(from, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+	int out =
+		in < 0 ? -1
+		       : openat(to, name,
+				O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0444);
+	bool copied = out >= 0 && copy_contents(in, out);
 
-	free(text);
-	if (fd >= 0)
-		close(fd);
+	if (!copied)
+		namespace_refuse("copy", name);
+	if (in >= 0)
+		close(in);
+	if (out >= 0)
+		close(out);
 	return copied;
 }
 

@@ -246,6 +246,12 @@ says "--namespace: nodes are character devices" "^crw-rw-rw-" "$verbena" \
 	'ls -l $nodes/uverbs* && for node in $nodes/uverbs*; do
 		echo >$node || exit
 	done'
+long=$(on a "$verbena" run -- printenv VERBENA_TREE)
+long+=/sys/devices/virtual/verbena/roce_veth0/long
+head -c 100000 /dev/zero >"$long"
+says "--namespace: files of any length" "^100000$" "$verbena" run --namespace \
+	-- env -u LD_PRELOAD sh -c 'wc -c <"$1"' sh "${long##*/tree}"
+rm -f "$long"
 # What stands in the directories that are covered: with and without.
 others() {
 	find /sys/class /sys/bus /sys/devices/virtual /dev -maxdepth 1 |
