@@ -58,6 +58,8 @@ enum vb_why {
 	WHY_STREAM = 218,
 	WHY_OPERATION = 219,
 	WHY_LOCAL = 220,
+	WHY_SILENCE_IB = 221,
+	WHY_SILENCE_V1 = 222,
 	/* 300: a verb was refused. */
 	WHY_TRANSITION = 301,
 	WHY_ATTR_MISSING = 302,
@@ -95,6 +97,7 @@ enum vb_why {
 	WHY_CM_PORT = 404,
 	WHY_CM_CALL = 405,
 	WHY_CM_PEER = 406,
+	WHY_CM_SILENCE_IB = 407,
 	/* 500: a fabric. */
 	WHY_NO_SM = 501,
 	WHY_PORT_DOWN = 502,

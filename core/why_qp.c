@@ -61,6 +61,13 @@ void vb_qp_why(struct vb_qp *qp, enum vb_why why, const char *format, ...)
 	       text);
 }
 
+enum vb_why vb_why_silence(const struct vb_qp *qp)
+{
+	if (vb_qp_port(qp)->place)
+		return WHY_SILENCE_IB;
+	return qp->route.v1 ? WHY_SILENCE_V1 : WHY_SILENCE;
+}
+
 /* The cause for each enum vb_refusal, of an lkey and of an rkey. */
 static const enum vb_why of_lkey[] = {
 	[REFUSED_NOT] = WHY_LOCAL_PAGE,
@@ -105,7 +112,9 @@ static enum vb_why why_of_list(const struct vb_pd *pd, const struct vb_sge *sge,
 }
 
 /* The cause that a status of a send stands for, if nothing better is known. */
-static enum vb_why why_of_status(enum vb_wc_status status)
+static enum vb_why why_of_status(const struct vb_qp *qp,
+				 enum vb_wc_status status)
+	VB_REQUIRES(qp->drive)
 {
 	switch (status) {
 	case WC_LOC_LEN_ERR:
@@ -125,7 +134,7 @@ static enum vb_why why_of_status(enum vb_wc_status status)
 	case WC_REM_OP_ERR:
 		return WHY_REM_OPERATION;
 	case WC_RETRY_EXC_ERR:
-		return WHY_SILENCE;
+		return vb_why_silence(qp);
 	case WC_RNR_RETRY_EXC_ERR:
 		return WHY_RNR;
 	default:
@@ -182,9 +191,9 @@ static void tell_send(struct vb_qp *qp, const struct vb_send_wqe *wqe,
 	if (names_memory(wqe->op))
 		snprintf(where, sizeof(where), " (remote 0x%llx, rkey 0x%x)",
 			 (unsigned long long)wqe->remote_addr, wqe->rkey);
-	vb_qp_why(qp, why_of_status(status),
-		  "%s of %u bytes to %s%s, wr_id %llu: %s",
-		  vb_why_op(wqe->op), wqe->length, vb_why_peer(qp, peer), where,
+	vb_qp_why(qp, why_of_status(qp, status),
+		  "%s of %u bytes to %s%s, wr_id %llu: %s", vb_why_op(wqe->op),
+		  wqe->length, vb_why_peer(qp, peer), where,
 		  (unsigned long long)wqe->wr_id, said(qp, wqe, status));
 }
 

@@ -116,7 +116,7 @@ static void tell_silence(struct vb_qp *qp, vb_time now) VB_REQUIRES(qp->drive)
 	char text[200];
 	bool psn = silence_text(qp, now, text, sizeof(text));
 
-	vb_qp_why(qp, psn ? WHY_PSN : WHY_SILENCE, "%s", text);
+	vb_qp_why(qp, psn ? WHY_PSN : vb_why_silence(qp), "%s", text);
 }
 
 /* If the silence has lasted for TOLD_AFTER, tell the user, once for each
@@ -132,7 +132,8 @@ static void tell_early(struct vb_qp *qp, vb_time now) VB_REQUIRES(qp->drive)
 		return;
 	req->silence_told = true;
 	psn = silence_text(qp, now, text, sizeof(text));
-	vb_why(psn ? WHY_PSN : WHY_SILENCE, qpn, "qp 0x%x: %s", qpn, text);
+	vb_why(psn ? WHY_PSN : vb_why_silence(qp), qpn, "qp 0x%x: %s", qpn,
+	       text);
 }
 
 /* The local ACK timeout has expired: go back, or give up after too many retries

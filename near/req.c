@@ -114,16 +114,16 @@ static void tell_absence(struct vb_qp *qp) VB_REQUIRES(qp->drive)
 
 	vb_why_peer(qp, peer);
 	if (!vb_peer_is_up(nq->peer))
-		vb_qp_why(qp, WHY_SILENCE,
+		vb_qp_why(qp, vb_why_silence(qp),
 			  "%s is gone: its program, on this host, has ended",
 			  peer);
 	else if (!vb_registry_view(nq->peer->registry, nq->remote_number, &v))
-		vb_qp_why(qp, WHY_SILENCE,
+		vb_qp_why(qp, vb_why_silence(qp),
 			  "the program of %s, on this host, has no such queue "
 			  "pair, or not in RTR or RTS",
 			  peer);
 	else if (v.dest_qpn != nq->number)
-		vb_qp_why(qp, WHY_SILENCE,
+		vb_qp_why(qp, vb_why_silence(qp),
 			  "%s, on this host, is connected to qp 0x%x, not to "
 			  "this queue pair",
 			  peer, v.dest_qpn);
@@ -132,7 +132,7 @@ static void tell_absence(struct vb_qp *qp) VB_REQUIRES(qp->drive)
 			  "%s has rq_psn 0x%x, but this end sq_psn 0x%x", peer,
 			  v.rq_psn, qp->attr.sq_psn);
 	else
-		vb_qp_why(qp, WHY_SILENCE,
+		vb_qp_why(qp, vb_why_silence(qp),
 			  "%s, on this host, did not answer for %.1f s", peer,
 			  (double)near_patience(qp) / (double)VB_SEC);
 }

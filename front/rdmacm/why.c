@@ -124,7 +124,8 @@ static void tell_late(const struct vb_ipc_cm *path, const char *how)
 {
 	char text[VB_GID_TEXT];
 
-	vb_why(WHY_CM_SILENCE, object_of(path),
+	vb_why(path->place ? WHY_CM_SILENCE_IB : WHY_CM_SILENCE,
+	       object_of(path),
 	       "rdmacm: asked %s port %u for a connection, no answer %s",
 	       vb_gid_address(name_of(path), text), path->dst_port, how);
 }

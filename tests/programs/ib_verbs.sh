@@ -113,6 +113,13 @@ cases() {
 }
 cases 27 -- Hca3 Hca4
 
+silence() {
+	VERBENA_NEAR=off r Hca4 "$programs/mistakes_test" -d ib0 -f 2>&1 |
+		tee "$work/out"
+	grep -q '^ok' "$work/out" && ! grep -q '^not ok' "$work/out"
+}
+check "a peer's silence is told in InfiniBand's words" silence
+
 # --- a group that the programs join at the subnet manager ---
 group() {
 	port=$((port + 1))

@@ -12,6 +12,8 @@ enum {
 	ON_RNIC = 2,
 	ON_WIRE = 4,
 	ON_CALLS = 8, /* calls that send nothing: one device is enough */
+	ON_FABRIC = 16,
+	ON_V1 = 32, /* RoCEv1 */
 	ANYWHERE = ON_IB | ON_RNIC
 };
 
@@ -29,6 +31,9 @@ extern const struct mistake call_mistakes[], memory_mistakes[], cm_mistakes[];
 extern const unsigned request_mistake_count, verb_mistake_count;
 extern const unsigned call_mistake_count, memory_mistake_count,
 	cm_mistake_count;
+
+/* where this run makes mistakes, one of the above */
+extern unsigned where;
 
 /* the IP address of the device, for librdmacm; or NULL */
 extern const char *address;

@@ -7,6 +7,7 @@
 #define QP   "^verbena: qp 0x[0-9a-f]+: "
 
 const char *nobody;
+unsigned where = ON_IB;
 
 void fails_with(struct side *s, enum ibv_wc_status status, unsigned code)
 {
@@ -263,6 +264,12 @@ static void send_in_vain(unsigned code)
 	fails_with(&a, IBV_WC_RETRY_EXC_ERR, code);
 }
 
+/* Nothing comes back, and the code is that of the network. */
+static void hear_nothing(void)
+{
+	send_in_vain(where == ON_FABRIC ? 221 : where == ON_V1 ? 222 : 205);
+}
+
 static void psn_ahead(void)
 {
 	connect_by(16, 16, 5000, b.qp->qp_num);
@@ -278,7 +285,7 @@ static void psn_behind(void)
 static void no_such_qp(void)
 {
 	connect_by(16, 16, 100, b.qp->qp_num + 77);
-	send_in_vain(205);
+	hear_nothing();
 }
 
 static void connected_to_other(void)
@@ -467,6 +474,15 @@ const struct mistake request_mistakes[] = {
 	  { QP "sent [0-9]+ packets to qp 0x[0-9a-f]+ at [0-9.:a-f]+ in "
 	       "[0-9.]+ s, heard nothing; is a program there.*UDP port "
 	       "4791.*205 SILENCE" } },
+	{ "a queue pair that is not there, over InfiniBand", no_such_qp,
+	  ON_FABRIC,
+	  { QP "sent [0-9]+ packets to qp 0x[0-9a-f]+ at LID [0-9]+ in [0-9.]+ "
+	       "s, heard nothing; is a program there.*LID right.*active link"
+	       ".*221 SILENCE_IB" } },
+	{ "a queue pair that is not there, over RoCEv1", no_such_qp, ON_V1,
+	  { QP "sent [0-9]+ packets to " PEER " in [0-9.]+ s, heard nothing; "
+	       "is a program there.*same Ethernet.*Ethertype 0x8915"
+	       ".*222 SILENCE_V1" } },
 	{ "a wrong lkey", wrong_lkey, ANYWHERE,
 	  { QP "RDMA WRITE of 8 bytes, wr_id 7: no region has lkey " KEY
 	       ".*207 LKEY_UNKNOWN" } },

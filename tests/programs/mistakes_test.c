@@ -130,7 +130,7 @@ static bool try(const struct mistake *m, bool silently)
 			: report(m, "", is_as_expected(m, text), status, text);
 }
 
-static bool try_all(const struct mistake *list, unsigned count, unsigned where)
+static bool try_all(const struct mistake *list, unsigned count)
 {
 	bool good = true;
 
@@ -148,11 +148,10 @@ static bool try_all(const struct mistake *list, unsigned count, unsigned where)
 
 int main(int argc, char **argv)
 {
-	unsigned where = ON_IB;
 	bool good;
 	int c;
 
-	while ((c = getopt(argc, argv, RC_LETTERS "a:n:c:")) != -1)
+	while ((c = getopt(argc, argv, RC_LETTERS "a:n:c:fv")) != -1)
 		switch (c) {
 		case 'a':
 			address = optarg;
@@ -166,13 +165,19 @@ int main(int argc, char **argv)
 			nobody = optarg;
 			where = ON_WIRE;
 			break;
+		case 'f':
+			where = ON_FABRIC;
+			break;
+		case 'v':
+			where = ON_V1;
+			break;
 		default:
 			rc_read_option(&options, c);
 		}
-	good = try_all(request_mistakes, request_mistake_count, where);
-	good &= try_all(verb_mistakes, verb_mistake_count, where);
-	good &= try_all(call_mistakes, call_mistake_count, where);
-	good &= try_all(memory_mistakes, memory_mistake_count, where);
-	good &= try_all(cm_mistakes, cm_mistake_count, where);
+	good = try_all(request_mistakes, request_mistake_count);
+	good &= try_all(verb_mistakes, verb_mistake_count);
+	good &= try_all(call_mistakes, call_mistake_count);
+	good &= try_all(memory_mistakes, memory_mistake_count);
+	good &= try_all(cm_mistakes, cm_mistake_count);
 	return good ? 0 : 1;
 }

@@ -541,6 +541,19 @@ wire() {
 		XRC_SEND_LAST XRC_ACKNOWLEDGE UD_SEND_ONLY_IMM_GROUP
 }
 
+# A peer's silence is told in RoCEv1's words.
+silence() {
+	if VERBENA_NEAR=off on a timeout -k 5 60 "$verbena" run -- \
+		"$programs/mistakes_test" -d $device -4 -v \
+		</dev/null >"$work/out" 2>"$work/err" &&
+		grep -q '^ok' "$work/out"; then
+		ok "roce1: nothing is heard from the peer: the sentence"
+	else
+		not_ok "roce1: the sentence about silence" "$work/out" \
+			"$work/err"
+	fi
+}
+
 # A VLAN's device: each frame has the VLAN's tag, with the service level's or
 # the traffic class's priority.
 vlans() {
@@ -585,6 +598,7 @@ connections
 losses
 garbage
 wire
+silence
 vlans
 # Last, since a program without the privilege may start a broker without it.
 without_privilege
