@@ -25,6 +25,7 @@
 #include "engine/runtime_dir.h"
 
 #define SOCKET		"socket"
+#define GROUPS		"groups"
 #define BACKLOG		128
 #define CONNECT_SECONDS 10
 
@@ -94,6 +95,29 @@ static int bind_in(int dir)
 	return fd;
 }
 
+/* Make the file of vb_fabric_groups_open(). Without it ports still have
+ * groups. */
+static void make_groups(int dir)
+{
+	int fd = openat(dir, GROUPS, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+
+	if (fd >= 0)
+		close(fd);
+}
+
+int vb_fabric_groups_open(const char *name)
+{
+	char path[PATH_MAX];
+	int dir = open_directory(name, false, path), fd;
+
+	if (dir < 0)
+		return dir;
+	fd = openat(dir, GROUPS, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+	fd = fd < 0 ? -errno : fd;
+	close(dir);
+	return fd;
+}
+
 int vb_fabric_listen(const char *name, char path[PATH_MAX])
 {
 	int dir = open_directory(name, true, path), fd;
@@ -105,6 +129,7 @@ int vb_fabric_listen(const char *name, char path[PATH_MAX])
 		close(dir);
 		return fd;
 	}
+	make_groups(dir);
 	fd = bind_in(dir);
 	if (fd < 0)
 		close(dir);
@@ -115,10 +140,13 @@ int vb_fabric_listen(const char *name, char path[PATH_MAX])
 
 void vb_fabric_remove(const char *dir)
 {
+	static const char *const files[] = { SOCKET, GROUPS };
 	char path[PATH_MAX];
 
-	if (snprintf(path, sizeof(path), "%s/" SOCKET, dir) < PATH_MAX)
-		(void)unlink(path);
+	for (unsigned i = 0; i < VB_COUNT(files); i++)
+		if (snprintf(path, sizeof(path), "%s/%s", dir, files[i]) <
+		    PATH_MAX)
+			(void)unlink(path);
 	(void)rmdir(dir);
 }
 

@@ -33,6 +33,11 @@ void vb_fabric_remove(const char *dir);
  * EAGAIN. */
 VB_MUST_CHECK int vb_fabric_connect(const char *name);
 
+/* Open the file of the fabric @name, of this user, in which processes lock the
+ * multicast groups that they have joined (ipoib/share.h). It is empty. Returns
+ * a descriptor that the caller closes, or -errno. */
+VB_MUST_CHECK int vb_fabric_groups_open(const char *name);
+
 /* An adapter's place in a fabric. */
 struct vb_fabric_place {
 	char fabric[VB_FABRIC_NAME + 1];

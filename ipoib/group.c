@@ -244,6 +244,8 @@ void vb_groups_answer(struct vb_groups *t, uint32_t query,
 	g->doubtful &= (uint8_t)~join;
 	if (record)
 		g->entered |= join;
+	else if (!(g->entered & join))
+		t->ops.refused(t->arg, g);
 	if (!record || !record_is_sane(g, record)) {
 		back_off(t, g, now);
 		return;

@@ -74,6 +74,9 @@ struct vb_group_ops {
 	void (*join)(void *arg, const struct vb_group *g,
 		     const struct vb_sa_mcmember *as);
 	void (*leave)(void *arg, const struct vb_group *g);
+	/* The administrator has refused: the port is no member as
+	 * g->record.join_state says, and has nothing to leave. */
+	void (*refused)(void *arg, const struct vb_group *g);
 	/* Prepare for sending to the group and, if g->member is true, for
 	 * receiving from it. False: that failed. */
 	bool (*attach)(void *arg, struct vb_group *g);

@@ -13,6 +13,7 @@
 #include "ipoib/lookup.h"
 #include "ipoib/port.h"
 #include "ipoib/route.h"
+#include "ipoib/share.h"
 #include "ipoib/tun.h"
 
 /* packets that are read from the TUN before other descriptors are served */
@@ -85,6 +86,8 @@ struct iface {
 	struct iface_gateway_wish gateway;
 	/* NULL: the port is not Active, or lacks the P_Key */
 	struct vb_groups *groups;
+	/* descriptor of ipoib/share.h; negative: there is none */
+	int shared;
 	uint16_t pkey;			/* P_Key with its membership bit */
 	const struct vb_ip_net *wanted; /* the addresses to add */
 	unsigned wanted_count;

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Opens and closes an IPoIB interface, and brings it up. */
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/log.h"
 #include "base/rand.h"
@@ -62,6 +64,7 @@ int iface_open(struct iface *f, const char *name, const char **what)
 				     .want = want_neighbour,
 				     .arg = f };
 	f->tun = (struct tun){ .fd = -1, .netlink = -1 };
+	f->shared = ipoib_share_open(getenv("VERBENA_DEVICES"));
 	f->news = true;
 	*what = "memory";
 	f->nbrs = vb_nbrs_create(&iface_nbr_ops, f, seed);
@@ -91,6 +94,8 @@ void iface_close(struct iface *f)
 		vb_macs_destroy(f->macs);
 	if (f->groups)
 		vb_groups_destroy(f->groups);
+	if (f->shared >= 0)
+		close(f->shared);
 	ipoib_cm_close(&f->cm);
 	lookup_close(&f->lookup);
 	route_close(&f->routes);

@@ -79,6 +79,9 @@ static void group_join(void *arg, const struct vb_group *g,
 	uint8_t mad[VB_MAD_BYTES];
 	struct iface *f = arg;
 
+	/* Without an answer the table asks again. */
+	if (!ipoib_share_hold(f->shared, &g->record))
+		return;
 	/* A join for sending only does not create a missing group, since the
 	 * group would have no receiver. */
 	ipoib_sa_put_join(mad, g->query, &g->record, g->member ? as : NULL);
@@ -87,11 +90,24 @@ static void group_join(void *arg, const struct vb_group *g,
 
 static void group_leave(void *arg, const struct vb_group *g)
 {
+	struct vb_sa_mcmember last = g->record;
 	uint8_t mad[VB_MAD_BYTES];
 	struct iface *f = arg;
 
-	ipoib_sa_put_leave(mad, 0, &g->record);
-	ipoib_sa_ask(&f->port, mad, 0);
+	last.join_state = ipoib_share_release(f->shared, &g->record);
+	if (last.join_state) {
+		ipoib_sa_put_leave(mad, 0, &last);
+		ipoib_sa_ask(&f->port, mad, 0);
+	}
+	ipoib_share_end(f->shared, &g->record);
+}
+
+static void group_refused(void *arg, const struct vb_group *g)
+{
+	struct iface *f = arg;
+
+	(void)!ipoib_share_release(f->shared, &g->record);
+	ipoib_share_end(f->shared, &g->record);
 }
 
 static union ibv_gid verbs_gid(const struct vb_gid *gid)
@@ -193,6 +209,7 @@ static void group_begun(void *arg, const struct vb_sa_mcmember *broadcast)
 const struct vb_group_ops iface_group_ops = {
 	.join = group_join,
 	.leave = group_leave,
+	.refused = group_refused,
 	.attach = group_attach,
 	.detach = group_detach_port,
 	.send = group_send,

@@ -322,7 +322,6 @@ kill -CONT "$iface_b"
 wait $flood
 check "connected: it goes on, and is reached" whole a 10.9.0.4
 iface_ends "$iface_third"
-
 # --- one end has connected mode, the other one has not ---
 iface_ends "$iface_b"
 check "mixed: a peer of datagrams" iface b Hca2 --mode datagram 10.9.0.4/24 \
@@ -337,10 +336,9 @@ check "mixed: a large ping, in fragments" pings a 10.9.0.4 -s 20000
 check "mixed: by IPv6, the other way" pings b fd09::3 -s 20000
 check "mixed: TCP, every byte right" same_bytes 8 ||
 	cat "$work/sent" "$work/received"
-# One network namespace has the adapter's connection manager. This comes last:
-# the guest's end takes the port out of the groups of both interfaces.
+# One network namespace has the adapter's connection manager.
 become b "$verbena" ipoib --device "ib:$name/Hca1" --mode connected --name ib2 \
-	10.9.8.5/24 >"$work/iface_guest" 2>&1 &
+	10.9.8.5/24 fd98::a1b2/64 >"$work/iface_guest" 2>&1 &
 guest=$!
 within 20 grep -q 'MTU' "$work/iface_guest"
 check "mixed: without a connection manager there are datagrams" \
@@ -349,7 +347,17 @@ check "mixed: and it says why" grep -q \
 	'no connected mode: the connection manager' "$work/iface_guest"
 on a ip addr add 10.9.8.3/24 dev ib0
 check "mixed: by which it is reached" pings a 10.9.8.5
+# The guest leaves its own group, and not those that the other one is in.
+own_group='ff12:601b:ffff::1:ff00:a1b2'
+check "two at one adapter: a group of one of them" \
+	within 10 seen "MGID.*$own_group\$" groups
 iface_ends "$guest"
+has_left() { ! seen "MGID.*$own_group\$" groups; }
+check "two at one adapter: one ends, and leaves it" within 10 has_left
+check "two at one adapter: the other stays in the groups of both" \
+	test "$(members ff12:401b:ffff::ffff:ffff)" = 2
+on a ip addr add 10.9.0.33/24 dev ib0
+check "two at one adapter: and hears them" pings b 10.9.0.33
 neither
 
 # --- Ethernet over InfiniBand ---

@@ -15,7 +15,7 @@
 static struct bed {
 	struct vb_groups *t;
 	vb_time now;
-	unsigned joins, leaves, attached, detached, sent, begun;
+	unsigned joins, leaves, refusals, attached, detached, sent, begun;
 	/* the questions, in their order */
 	struct question {
 		struct vb_gid mgid;
@@ -48,6 +48,11 @@ static void on_leave(void *arg, const struct vb_group *g)
 	b.left_join = g->record.join_state;
 }
 
+static void on_refused(void *arg, const struct vb_group *g)
+{
+	b.refusals++;
+}
+
 static bool on_attach(void *arg, struct vb_group *g)
 {
 	b.attached++;
@@ -77,6 +82,7 @@ static void on_begun(void *arg, const struct vb_sa_mcmember *record)
 static const struct vb_group_ops ops = {
 	.join = on_join,
 	.leave = on_leave,
+	.refused = on_refused,
 	.attach = on_attach,
 	.detach = on_detach,
 	.send = on_group_send,
@@ -370,6 +376,7 @@ static void member__leaves_before_the_answer(void **state)
 	/* a group that has refused has no such member */
 	enter(1);
 	vb_groups_answer(b.t, last()->query, NULL, b.now);
+	assert_int_equal(b.refusals, 1);
 	vb_groups_leave(b.t, &mgid);
 	assert_int_equal(b.leaves, 2);
 }
