@@ -8,6 +8,7 @@
 #include <endian.h>
 #include <errno.h>
 #include <infiniband/ib.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,9 +18,8 @@
 /* the Service-ID of RFC 4755, 3.5, before the number of the queue pair */
 #define SERVICE	     UINT64_C(0x1000000000000000)
 #define PRIVATE	     8 /* bytes of private data (RFC 4755, 6) */
-#define ASK_MS	     2000
-#define BACKLOG	     16
 #define MOST_EVENTS  64
+#define FIRST_MS     1000
 #define RETRIES	     7
 #define RNR_FOR_EVER 7
 #define RNR_TIMER    12 /* code of 0.64 ms */
@@ -50,6 +50,8 @@ static void end_line(struct cm_line *l)
 	ipoib_cm_data_end(l);
 	if (l->id)
 		rdma_destroy_id(l->id);
+	else if (l->place < 0)
+		ipoib_asker_withdraw(l->cm->asker, l->query);
 	while (*at != l)
 		at = &(*at)->next;
 	*at = l->next;
@@ -148,18 +150,18 @@ static struct sockaddr_ib address_of(const struct ipoib_cm *cm,
 static bool cm_call(void *arg, struct vb_conn *c)
 {
 	struct ipoib_cm *cm = arg;
-	struct sockaddr_ib from = address_of(cm, &cm->gid, 0);
-	struct sockaddr_ib to =
-		address_of(cm, &c->peer.gid, SERVICE | c->peer.qpn);
+	const struct cm_question q = {
+		.kind = CM_ASK_PATH,
+		.query = c->query,
+		.from = address_of(cm, &cm->gid, 0),
+		.to = address_of(cm, &c->peer.gid, SERVICE | c->peer.qpn),
+	};
 	struct cm_line *l = make_line(cm, &c->peer);
 
 	if (!l)
 		return false;
 	l->query = c->query;
-	if (!cm->listener ||
-	    rdma_create_id(cm->channel, &l->id, l, RDMA_PS_IB) ||
-	    rdma_resolve_addr(l->id, (struct sockaddr *)&from,
-			      (struct sockaddr *)&to, ASK_MS)) {
+	if (!cm->listener || !ipoib_asker_ask(cm->asker, &q)) {
 		end_line(l);
 		return false;
 	}
@@ -222,10 +224,6 @@ static int step(struct cm_line *l, enum rdma_cm_event_type event,
 		const struct cm_said *said)
 {
 	switch (event) {
-	case RDMA_CM_EVENT_ADDR_RESOLVED:
-		return rdma_resolve_route(l->id, ASK_MS) ? -errno : 0;
-	case RDMA_CM_EVENT_ROUTE_RESOLVED:
-		return ask_peer(l);
 	case RDMA_CM_EVENT_CONNECT_RESPONSE:
 		return take_rep(l, said);
 	case RDMA_CM_EVENT_ESTABLISHED:
@@ -234,6 +232,25 @@ static int step(struct cm_line *l, enum rdma_cm_event_type event,
 	default:
 		return -ECONNABORTED;
 	}
+}
+
+/* Take the answer to a line's question, whose line may have ended. */
+static void take_path(struct ipoib_cm *cm, const struct cm_question *q)
+{
+	struct cm_line *l = cm->lines;
+
+	while (l && (l->place >= 0 || l->id || l->query != q->query))
+		l = l->next;
+	if (!l) {
+		if (q->id)
+			rdma_destroy_id(q->id);
+		return;
+	}
+	l->id = q->id;
+	if (l->id)
+		l->id->context = l;
+	if (!l->id || ask_peer(l))
+		vb_conns_failed(cm->conns, l->query, cm->now);
 }
 
 /* --- connections that neighbours make --- */
@@ -312,7 +329,7 @@ static void take_event(struct ipoib_cm *cm, struct rdma_cm_id *id,
 
 	if (event == RDMA_CM_EVENT_CONNECT_REQUEST)
 		take_call(cm, id, said);
-	else if (id == cm->listener)
+	else if (!l) /* that listens, or has not been taken yet */
 		return;
 	else if (l->place < 0 && step(l, event, said))
 		vb_conns_failed(cm->conns, l->query, cm->now);
@@ -360,7 +377,10 @@ int ipoib_cm_open(struct ipoib_cm *cm, struct ipoib_port *port)
 	if (rc)
 		return rc;
 	cm->channel = rdma_create_event_channel();
-	return cm->channel ? ipoib_unblock(cm->channel->fd) : -errno;
+	if (!cm->channel)
+		return -errno;
+	cm->asker = ipoib_asker_start(cm->channel);
+	return cm->asker ? ipoib_unblock(cm->channel->fd) : -errno;
 }
 
 void ipoib_cm_close(struct ipoib_cm *cm)
@@ -373,6 +393,8 @@ void ipoib_cm_close(struct ipoib_cm *cm)
 		vb_callers_destroy(cm->callers);
 	if (cm->listener)
 		rdma_destroy_id(cm->listener);
+	if (cm->asker && !ipoib_asker_end(cm->asker))
+		return; /* its thread still uses the channel */
 	if (cm->channel)
 		rdma_destroy_event_channel(cm->channel);
 	ipoib_cm_data_close(cm);
@@ -388,48 +410,72 @@ void ipoib_cm_hush(struct ipoib_cm *cm)
 	cm->listener = NULL;
 }
 
-static int begin_to_listen(struct ipoib_cm *cm)
+/* Take the answer to the question to listen. */
+static void take_listener(struct ipoib_cm *cm, const struct cm_question *q)
 {
-	struct sockaddr_ib a =
-		address_of(cm, &cm->gid, SERVICE | cm->port->qp->qp_num);
+	bool current = memcmp(&q->from.sib_addr, cm->gid.raw, 16) == 0 &&
+		       vb_gid_equal(&cm->gid, &cm->port->gid);
 
-	if (rdma_create_id(cm->channel, &cm->listener, NULL, RDMA_PS_IB)) {
-		cm->listener = NULL;
-		return errno;
-	}
-	if (rdma_bind_addr(cm->listener, (struct sockaddr *)&a) ||
-	    rdma_listen(cm->listener, BACKLOG)) {
-		int rc = errno;
+	cm->asked = false;
+	cm->retry = current && q->error ? cm->now + CM_RETRY : 0;
+	if (current)
+		cm->listener = q->id;
+	else if (q->id)
+		rdma_destroy_id(q->id);
+	if (q->error && q->error != cm->refused)
+		vb_log(LOG_WARN,
+		       "no connected mode: the connection manager does not "
+		       "listen at the adapter: %s; datagrams until it does",
+		       strerror(q->error));
+	cm->refused = q->error;
+}
 
-		rdma_destroy_id(cm->listener);
-		cm->listener = NULL;
-		return rc;
+void ipoib_cm_answers(struct ipoib_cm *cm, vb_time now)
+{
+	struct cm_question q;
+
+	cm->now = now;
+	while (cm->asker && ipoib_asker_take(cm->asker, &q)) {
+		if (q.kind == CM_ASK_LISTEN)
+			take_listener(cm, &q);
+		else
+			take_path(cm, &q);
 	}
-	return 0;
+}
+
+/* Ask to listen. The first time the answer is waited for, so that an interface
+ * mostly begins with the MTU that it keeps. */
+static void ask_to_listen(struct ipoib_cm *cm)
+{
+	const struct cm_question q = {
+		.kind = CM_ASK_LISTEN,
+		.from = address_of(cm, &cm->gid,
+				   SERVICE | cm->port->qp->qp_num),
+	};
+	struct pollfd p = { .fd = ipoib_asker_fd(cm->asker), .events = POLLIN };
+
+	cm->asked = ipoib_asker_ask(cm->asker, &q);
+	cm->retry = cm->asked ? VB_NEVER : cm->now + CM_RETRY;
+	if (cm->asked && !cm->waited)
+		(void)poll(&p, 1, FIRST_MS);
+	cm->waited = true;
+	ipoib_cm_answers(cm, cm->now);
 }
 
 bool ipoib_cm_listen(struct ipoib_cm *cm, uint16_t pkey, vb_time now)
 {
-	int rc;
-
 	if (!cm->channel)
 		return false;
 	if (cm->listener && vb_gid_equal(&cm->gid, &cm->port->gid))
 		return true;
-	if (cm->retry > now)
+	if (cm->asked || cm->retry > now)
 		return false;
 	ipoib_cm_hush(cm);
 	cm->gid = cm->port->gid;
 	cm->pkey = pkey;
-	rc = begin_to_listen(cm);
-	if (rc && rc != cm->refused)
-		vb_log(LOG_WARN,
-		       "no connected mode: the connection manager does not "
-		       "listen at the adapter: %s; datagrams until it does",
-		       strerror(rc));
-	cm->refused = rc;
-	cm->retry = rc ? now + CM_RETRY : 0;
-	return rc == 0;
+	cm->now = now;
+	ask_to_listen(cm);
+	return cm->listener;
 }
 
 enum vb_conn_way ipoib_cm_send(struct ipoib_cm *cm,

@@ -13,6 +13,7 @@
 #include <rdma/rdma_cma.h>
 
 #include "ipoib/caller.h"
+#include "ipoib/cm_ask.h"
 #include "ipoib/conn.h"
 #include "ipoib/port.h"
 
@@ -27,8 +28,8 @@
  * (ipoib/caller.h). */
 struct cm_line {
 	struct ipoib_cm *cm;
-	struct rdma_cm_id *id;
-	struct ibv_qp *qp; /* NULL: not made yet */
+	struct rdma_cm_id *id; /* NULL: the path is being asked for */
+	struct ibv_qp *qp;     /* NULL: not made yet */
 	struct vb_ipoib_hw peer;
 	/* index in @callers, if a neighbour made the connection; -1: this
 	 * interface made it */
@@ -45,6 +46,10 @@ struct ipoib_cm {
 	struct rdma_event_channel *channel;
 	/* NULL: the interface does not listen */
 	struct rdma_cm_id *listener;
+	/* the thread that waits for the connection manager */
+	struct cm_asker *asker;
+	bool asked;  /* a question to listen has no answer yet */
+	bool waited; /* the first such question was asked */
 	uint16_t pkey;
 	struct vb_gid gid; /* the port's GID when @listener began to listen */
 	struct ibv_cq *cq;
@@ -73,7 +78,8 @@ void ipoib_cm_close(struct ipoib_cm *cm);
 
 /* Listen for connections of neighbours at the port's GID, in the partition
  * @pkey. False: listening is not possible now, and a line of the log says
- * why. */
+ * why; or the connection manager has not answered yet. @cm->retry says when to
+ * call again. */
 bool ipoib_cm_listen(struct ipoib_cm *cm, uint16_t pkey, vb_time now);
 /* End all connections, and stop listening. */
 void ipoib_cm_hush(struct ipoib_cm *cm);
@@ -88,6 +94,8 @@ enum vb_conn_way ipoib_cm_send(struct ipoib_cm *cm,
  * send buffer, or a connection is full (vb_conns_is_full()). */
 bool ipoib_cm_has_room(const struct ipoib_cm *cm, vb_time now);
 
+/* Handle the connection manager's answers that have come (ipoib/cm_ask.h). */
+void ipoib_cm_answers(struct ipoib_cm *cm, vb_time now);
 /* Handle the events of librdmacm that have come. */
 void ipoib_cm_events(struct ipoib_cm *cm, vb_time now);
 /* Act on the timers of both tables that have expired. Returns the time at which

@@ -235,6 +235,7 @@ void iface_from_sa(struct iface *f)
 void iface_from_cm(struct iface *f)
 {
 	ipoib_cm_events(&f->cm, f->now);
+	ipoib_cm_answers(&f->cm, f->now);
 	ipoib_port_flush(&f->port);
 }
 

@@ -42,7 +42,7 @@ struct options {
 	unsigned count;
 };
 
-enum source { TUN, CHANNEL, EVENTS, SA, CM, NETLINK, STOP, SOURCES };
+enum source { TUN, CHANNEL, EVENTS, SA, CM, ASKED, NETLINK, STOP, SOURCES };
 
 /* --- options --- */
 
@@ -293,6 +293,7 @@ static unsigned fill_polls(const struct iface *f, int stop,
 		[EVENTS] = f->port.context->async_fd,
 		[SA] = f->port.umad,
 		[CM] = f->cm.channel ? f->cm.channel->fd : -1,
+		[ASKED] = f->cm.asker ? ipoib_asker_fd(f->cm.asker) : -1,
 		[NETLINK] = f->tun.netlink,
 		[STOP] = stop,
 	};
@@ -309,7 +310,7 @@ static void serve_sources(struct iface *f, const struct pollfd *fds,
 		iface_from_events(f);
 	if (fds[SA].revents)
 		iface_from_sa(f);
-	if (fds[CM].revents)
+	if (fds[CM].revents || fds[ASKED].revents)
 		iface_from_cm(f);
 	if (fds[NETLINK].revents)
 		iface_from_netlink(f);

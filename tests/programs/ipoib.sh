@@ -322,6 +322,26 @@ kill -CONT "$iface_b"
 wait $flood
 check "connected: it goes on, and is reached" whole a 10.9.0.4
 iface_ends "$iface_third"
+# A stopped connection manager delays new connections, and nothing else. The call
+# is under way when the first of the packets has been sent.
+become b "$verbena" ipoib --device "ib:$name/Hca3" --mode connected --name ib1 \
+	10.9.7.6/24 >"$work/iface_third" 2>&1 &
+iface_third=$!
+check "connected: one more" within 20 grep -q MTU "$work/iface_third"
+manager=$(on a ss -Hxlpn |
+	sed -n 's/.*@verbena\/broker .*pid=\([0-9]*\).*/\1/p')
+kill -STOP "$manager"
+become a ping -q -s 60000 -M "do" -i 0.1 -w 5 10.9.7.6 >/dev/null 2>&1 &
+flood=$!
+check "connected: a stopped connection manager holds up no other packets" \
+	seen ' 0% packet loss' on a ping -i 0.2 -c 15 -W 1 10.9.0.4
+check "connected: nor those of existing connections" \
+	seen ' 0% packet loss' on a ping -i 0.2 -c 5 -W 1 -s 60000 -M "do" 10.9.0.4
+kill -CONT "$manager"
+wait $flood
+check "connected: it goes on, and the new connection comes" whole a 10.9.7.6
+iface_ends "$iface_third"
+
 # --- one end has connected mode, the other one has not ---
 iface_ends "$iface_b"
 check "mixed: a peer of datagrams" iface b Hca2 --mode datagram 10.9.0.4/24 \
