@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * A neighbour of an IPoIB interface in connected mode that does what it should
- * not: it calls without the private data of RFC 4755, makes more connections
- * than it may have, and sends bytes that are no packets.
+ * not: it calls without the private data of RFC 4755, or for an unreliable
+ * connection, makes more connections than it may have, and sends bytes that are
+ * no packets.
  *
  * ipoib_callers_test GID QPN OWN-GID: the interface's port, the number of its
  * queue pair of datagrams, and the port of this program.
@@ -25,6 +26,8 @@
 #define KEPT	4 /* VB_CALLERS_OF_PORT of ipoib/caller.h */
 #define LONGEST 65536
 #define WAIT_MS 5000
+/* reason of a REJ: invalid transport service type (IBA 12.6.7.2) */
+#define REJ_TRANSPORT 9
 
 static struct sockaddr_ib address(const char *gid, uint64_t service)
 {
@@ -63,6 +66,33 @@ static struct rdma_cm_id *call(char **argv, const void *data, uint8_t bytes)
 	rdma_destroy_qp(id);
 	MUST(!rdma_destroy_id(id));
 	return NULL;
+}
+
+/* RFC 4755 permits unreliable connections, too, which the interface has not.
+ * The connection manager says so by the reason of its REJ. */
+static void call_unreliably(char **argv)
+{
+	const uint32_t data[2] = { htobe32(77), htobe32(65524) };
+	struct sockaddr_ib from = address(argv[3], 0);
+	struct sockaddr_ib to =
+		address(argv[1], SERVICE | strtoul(argv[2], NULL, 0));
+	struct rdma_addrinfo how = { .ai_family = AF_IB,
+				     .ai_qp_type = IBV_QPT_UC,
+				     .ai_port_space = RDMA_PS_IB,
+				     .ai_src_len = sizeof(from),
+				     .ai_dst_len = sizeof(to),
+				     .ai_src_addr = (struct sockaddr *)&from,
+				     .ai_dst_addr = (struct sockaddr *)&to };
+	struct ibv_qp_init_attr init = { .qp_type = IBV_QPT_UC,
+					 .cap = { 8, 1, 1, 1, 0 } };
+	struct rdma_conn_param param = { .private_data = data,
+					 .private_data_len = sizeof(data) };
+	struct rdma_cm_id *id;
+
+	MUST(!rdma_create_ep(&id, &how, NULL, &init));
+	MUST(rdma_connect(id, &param) && errno == ECONNREFUSED);
+	MUST(id->event && id->event->status == REJ_TRANSPORT);
+	rdma_destroy_ep(id);
 }
 
 static struct rdma_cm_id *call_as(char **argv, uint32_t qpn, uint32_t mtu)
@@ -117,6 +147,7 @@ int main(int argc, char **argv)
 	unsigned ended = 0;
 
 	MUST(argc == 4);
+	call_unreliably(argv);
 	MUST(!call(argv, NULL, 0));
 	MUST(!call_as(argv, 77, 0));
 	MUST(!call_as(argv, 77, 4));
