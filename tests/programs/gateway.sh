@@ -9,6 +9,8 @@ here=$(dirname "$(readlink -f "$0")")
 # shellcheck source=tests/programs/fabric_lib.sh
 . "$here/fabric_lib.sh"
 tests_begin "$0" "$@"
+# shellcheck source=tests/programs/sshd_lib.sh
+. "$here/sshd_lib.sh"
 
 fabric_begin opensm ibnetdiscover smpquery ip ping
 layer=gateway
@@ -253,6 +255,12 @@ if command -v iperf3 >/dev/null; then
 		flows "UDP" a b 10.9.0.4 -u -b 20M -t "$seconds"
 		flows "TCP between Ethernet ports" b c 10.9.0.5 -t "$seconds"
 	fi
+fi
+
+if find_sshd 10.9.0.3; then
+	check "ssh on Ethernet, sshd on IPoIB" ssh_carries b a 10.9.0.3
+else
+	skip "gateway: ssh" "no sshd to be had, or no root"
 fi
 
 # A program on one side is a member, one on the other sends until it is heard.

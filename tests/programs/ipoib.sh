@@ -8,6 +8,8 @@ here=$(dirname "$(readlink -f "$0")")
 # shellcheck source=tests/programs/fabric_lib.sh
 . "$here/fabric_lib.sh"
 tests_begin "$0" "$@"
+# shellcheck source=tests/programs/sshd_lib.sh
+. "$here/sshd_lib.sh"
 
 fabric_begin opensm saquery ip ping
 layer=ipoib
@@ -135,6 +137,12 @@ if command -v iperf3 >/dev/null; then
 	echo "# UDP: $(rate) Mbit/s of 50"
 else
 	skip "ipoib: iperf3" "it is not installed"
+fi
+
+if find_sshd 10.9.0.4; then
+	check "ssh and sshd" ssh_carries a b 10.9.0.4
+else
+	skip "ipoib: ssh" "no sshd to be had, or no root"
 fi
 
 # --- multicast ---

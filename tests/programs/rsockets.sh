@@ -6,6 +6,8 @@ here=$(dirname "$(readlink -f "$0")")
 # shellcheck source=tests/programs/lib.sh
 . "$here/lib.sh"
 tests_begin "$0" "$@"
+# shellcheck source=tests/programs/sshd_lib.sh
+. "$here/sshd_lib.sh"
 need_hosts 9000
 sockets=()
 limit=100
@@ -187,11 +189,6 @@ find_nginx() {
 	has_libraries "$nginx"
 }
 
-# has_libraries PROGRAM: one that was only unpacked.
-has_libraries() {
-	[ -x "$1" ] && ! ldd "$1" 2>&1 | grep -q "not found"
-}
-
 # web NAME DIRECTIVES...: how nginx is to run.
 web() {
 	local name="curl and nginx, $1, $where" how=$2 to="http://$HOST_A:$3/in"
@@ -247,46 +244,15 @@ database() {
 	stop
 }
 
-# What its package would make, is made where only it sees it.
-find_sshd() {
-	[ -z "${sshd:-}" ] || return 0
-	(cd "$work" && apt-get download -qq openssh-server &&
-		dpkg-deb -x openssh-server_*.deb ssh) >/dev/null 2>&1
-	has_libraries "$work/ssh/usr/sbin/sshd" || return
-	ssh-keygen -q -t ed25519 -N '' -f "$work/key" || return
-	cp /etc/passwd "$work/passwd"
-	grep -q ^sshd: "$work/passwd" ||
-		echo sshd:x:65533:65534::/run/sshd:/usr/sbin/nologin \
-			>>"$work/passwd"
-	cat >"$work/sshd_config" <<-EOF
-		Port 2222
-		ListenAddress $HOST_A
-		HostKey $work/key
-		AuthorizedKeysFile $work/key.pub
-		PidFile none
-		UsePAM no
-		StrictModes no
-	EOF
-	cat >"$work/sshd" <<-EOF
-		mount --bind "$work/passwd" /etc/passwd
-		mount -t tmpfs none /run && mkdir -m 755 /run/sshd
-		exec "$work/ssh/usr/sbin/sshd" -D -e -f "$work/sshd_config"
-	EOF
-	sshd=yes
-}
-
 # A server that forks for each connection, and execs itself.
 shell() {
-	if [ -n "${VERBENA_USERNS:-}" ] || ! command -v ssh >/dev/null ||
-		! find_sshd; then
+	if ! find_sshd "$HOST_A"; then
 		skip "rsockets ssh and sshd, $where" \
 			"no sshd to be had, or no root"
 		return
 	fi
 	serve a unshare -m sh -c ". $work/sshd"
-	call "$from" ssh -p 2222 -i "$work/key" -o BatchMode=yes \
-		-o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null \
-		"root@$HOST_A" "echo \$SSH_CLIENT; head -c 3000000 /dev/zero | wc -c" &&
+	call "$from" "${ssh_words[@]}" "root@$HOST_A" "echo \$SSH_CLIENT; head -c 3000000 /dev/zero | wc -c" &&
 		grep -q '^3000000' "$work/client" &&
 		grep -q '^10.77.0.' "$work/client"
 	verdict "ssh and sshd, $where"
@@ -446,7 +412,7 @@ peers=(b a)
 [ "$quick" = no ] || peers=(b)
 for from in "${peers[@]}"; do
 	where="two hosts"
-	[ $from = b ] || where="one host"
+	[ "$from" = b ] || where="one host"
 	own_programs
 	tcp_programs
 	all_sockets
