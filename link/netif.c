@@ -15,6 +15,7 @@
 #include <sys/socket.h>
 
 #include "base/log.h"
+#include "base/netlink_mark.h"
 #include "base/rand.h"
 
 #define DRAIN_BYTES 4096
@@ -56,6 +57,8 @@ int vb_netif_connect(struct nl_sock *nl)
 		nl_socket_set_local_port(nl, vb_rand32() | 1);
 		rc = nl_connect(nl, NETLINK_ROUTE);
 	}
+	if (rc == 0)
+		vb_netlink_mark(nl_socket_get_fd(nl));
 	return rc;
 }
 

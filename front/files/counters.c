@@ -2,7 +2,8 @@
 /* The files of hw_counters are empty in the tree, since a number written there
  * would be outdated; and those of ports in a fabric have what was true when the
  * tree was written. A program that opens one by its full path gets a memory
- * file with the value at that moment. */
+ * file with the value at that moment. So it does where an IPoIB interface lacks
+ * a file (ipoib.c). */
 #include "front/files/files.h"
 
 #include <errno.h>
@@ -132,24 +133,33 @@ static int open_text(const char *text, size_t len, int flags)
 	return -1;
 }
 
+/* Write the present contents of the file @path to @text, if it is one whose
+ * contents change. Returns their length; 0: it is no such file. */
+static size_t say_now(const char *path, char *text, size_t room)
+{
+	const char *inside;
+	size_t len;
+
+	/* Most paths are not those of counters, so return before the
+	 * environment is searched. */
+	if (!strstr(path, "/ports/") && !strstr(path, "/hw_counters/"))
+		return vb_files_say_ipoib(path, text, room);
+	inside = vb_files_inside(path, "/sys/");
+	if (!inside)
+		return 0;
+	len = say_counter(inside, text, room);
+	return len ? len : say_port(inside, text, room);
+}
+
 int vb_files_open_counter(const char *path, int flags)
 {
 	int error = errno, fd;
-	const char *inside;
 	char text[128];
 	size_t len;
 
-	if (!path ||
-	    (!strstr(path, "/ports/") && !strstr(path, "/hw_counters/")))
-		/* Most paths are not those of counters, so return before the
-		 * environment is searched. */
+	if (!path || (flags & O_ACCMODE) != O_RDONLY || flags & O_DIRECTORY)
 		return -1;
-	inside = vb_files_inside(path, "/sys/");
-	if (!inside || (flags & O_ACCMODE) != O_RDONLY || flags & O_DIRECTORY)
-		return -1;
-	len = say_counter(inside, text, sizeof(text));
-	if (!len)
-		len = say_port(inside, text, sizeof(text));
+	len = say_now(path, text, sizeof(text));
 	fd = len ? open_text(text, len, flags) : -1;
 	errno = error;
 	return fd;

@@ -29,7 +29,9 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "base/netlink_mark.h"
 #include "front/netlink/answer.h"
+#include "front/netlink/links.h"
 
 #define PREFIX "verbena-netlink-rdma-"
 
@@ -485,12 +487,55 @@ static ssize_t receive(int fd, uint32_t portid, struct msghdr *m, int flags)
 	return n;
 }
 
+/* Does the message come from the kernel by a netlink socket? */
+static bool is_of_kernel(const struct msghdr *m)
+{
+	struct sockaddr_nl from;
+
+	if (!m->msg_name || m->msg_namelen < sizeof(from))
+		return false;
+	memcpy(&from, m->msg_name, sizeof(from));
+	return from.nl_family == AF_NETLINK && from.nl_pid == 0;
+}
+
+/* Is this a program's socket of NETLINK_ROUTE, not one of Verbena's? */
+static bool is_about_links(int fd)
+{
+	int protocol;
+	socklen_t length = sizeof(protocol);
+
+	return NEXT(getsockopt)(fd, SOL_SOCKET, SO_PROTOCOL, &protocol,
+				&length) == 0 &&
+	       protocol == NETLINK_ROUTE && !has_flag(fd, VB_NETLINK_MARK);
+}
+
+/* The links of IPoIB get their addresses: in whole datagrams, which is how
+ * libraries of netlink read. */
+static void complete_links(int fd, struct msghdr *m, size_t length)
+{
+	int error = errno;
+	uint8_t *bytes;
+
+	if (m->msg_iovlen != 1)
+		return;
+	bytes = m->msg_iov[0].iov_base;
+	length = VB_MIN(length, m->msg_iov[0].iov_len);
+	if (vb_nl_links_lack(bytes, length) && is_about_links(fd))
+		vb_nl_links_complete(bytes, length, vb_files_ipoib_address);
+	errno = error;
+}
+
 EXPORTED ssize_t recvmsg(int fd, struct msghdr *m, int flags)
 {
 	uint32_t portid;
+	ssize_t n;
 
-	return calls_is_ours(fd, &portid) ? receive(fd, portid, m, flags)
-					  : NEXT(recvmsg)(fd, m, flags);
+	if (calls_is_ours(fd, &portid))
+		return receive(fd, portid, m, flags);
+	n = NEXT(recvmsg)(fd, m, flags);
+	if (n > 0 && is_of_kernel(m))
+		complete_links(fd, m, (size_t)n);
+	return n;
 }
 
 static ssize_t receive_from(int fd, uint32_t portid, void *bytes, size_t length,

@@ -48,73 +48,6 @@ struct rcm_asker {
 	bool ends; /* @take must not be called any more */
 };
 
-/* Connects to the process of the interface @name. Returns a descriptor that the
- * caller closes, or -errno as of vb_ipoib_connect(). */
-static int ipoib_connect(const char *name)
-{
-	int fd = vb_ipoib_connect(name);
-	uid_t uid;
-
-	if (fd < 0 || vb_fdmail_trusts_peer(fd, &uid))
-		return fd;
-	close(fd);
-	return -EPERM;
-}
-
-static int say_question(int fd, const struct vb_ipoib *m, vb_time due)
-{
-	uint8_t bytes[VB_IPOIB_BYTES];
-
-	return vb_fabric_post(fd, bytes, vb_ipoib_put(bytes, m), NULL, due);
-}
-
-/* Reads the answer to *@m into it. 0 or -errno, of asking or in the answer;
- * -EPIPE: the process has closed the connection. */
-static int hear_answer(int fd, struct vb_ipoib *m, vb_time due)
-{
-	uint8_t bytes[VB_IPOIB_BYTES];
-	const uint8_t op = m->op;
-	unsigned none = 0;
-	ssize_t n =
-		vb_fabric_receive(fd, bytes, sizeof(bytes), NULL, &none, due);
-
-	if (n <= 0)
-		return n == 0 || n == -ECONNRESET ? -EPIPE : (int)n;
-	if (!vb_ipoib_get(bytes, (size_t)n, m) || m->op != op)
-		return -EPROTO;
-	return m->error;
-}
-
-/* Asks the process of the interface @name once which adapter it has. -EAGAIN:
- * the process has no place for one more program. */
-static int ask_own_once(const char *name, struct vb_ipoib *m, vb_time due)
-{
-	int fd = ipoib_connect(name), rc;
-
-	*m = (struct vb_ipoib){ .op = IPOIB_OWN, .version = VB_IPOIB_VERSION };
-	if (fd < 0)
-		return fd;
-	rc = say_question(fd, m, due);
-	if (rc == 0)
-		rc = hear_answer(fd, m, due);
-	close(fd);
-	return rc == -EPIPE || rc == -ECONNRESET ? -EAGAIN : rc;
-}
-
-/* Asks the process of the interface @name which adapter it has, again and again
- * until OWN_WAIT is over if the process serves many others. -EAGAIN: it still
- * does; -ETIMEDOUT: it does not answer. */
-static int ask_own(const char *name, struct vb_ipoib *m)
-{
-	const vb_time due = vb_clock_read() + OWN_WAIT;
-	int rc;
-
-	while ((rc = ask_own_once(name, m, due)) == -EAGAIN &&
-	       vb_clock_read() + NAP < due)
-		nanosleep(&(struct timespec){ 0, (long)NAP }, NULL);
-	return rc;
-}
-
 static bool ipoib_is_at(const struct ifaddrs *i, const struct vb_gid *ip)
 {
 	struct vb_gid gid;
@@ -150,7 +83,7 @@ int rcm_ipoib_choose(struct rcm_id *id, const struct vb_gid *ip)
 
 	if (!rcm.has_ib || !ipoib_interface(ip, name))
 		return -ENODEV;
-	rc = ask_own(name, &own);
+	rc = vb_ipoib_own(name, OWN_WAIT, &own);
 	if (rc)
 		return rc == -EAGAIN || rc == -ETIMEDOUT ? rc : -ENODEV;
 	rc = rcm_device_choose(id, &own.gid, RCM_IB);
@@ -169,7 +102,7 @@ int rcm_ipoib_choose(struct rcm_id *id, const struct vb_gid *ip)
  * more program. */
 static int asker_begin(struct rcm_asker *a)
 {
-	int fd = ipoib_connect(a->name), rc = fd;
+	int fd = vb_ipoib_reach(a->name), rc = fd;
 
 	if (fd == -EAGAIN)
 		return -EPIPE;
@@ -185,7 +118,7 @@ static int asker_begin(struct rcm_asker *a)
 		close(fd);
 		return rc;
 	}
-	rc = say_question(fd, &a->m, a->due);
+	rc = vb_ipoib_say(fd, &a->m, a->due);
 	return rc == -ECONNRESET ? -EPIPE : rc;
 }
 
@@ -206,7 +139,7 @@ static int asker_wait(struct rcm_asker *a, vb_time due)
 	int rc;
 
 	for (;;) {
-		rc = a->fd >= 0 ? hear_answer(a->fd, &a->m, due) : -EPIPE;
+		rc = a->fd >= 0 ? vb_ipoib_hear(a->fd, &a->m, due) : -EPIPE;
 		if (rc != -EPIPE)
 			return rc;
 		asker_hang_up(a);
@@ -326,8 +259,9 @@ int rcm_ipoib_ask(struct rcm_id *id, const struct vb_gid *from,
 		return -ENODEV;
 	rc = asker_begin(a);
 	if (rc == 0)
-		rc = hear_answer(a->fd, &a->m,
-				 VB_MIN(a->due, vb_clock_read() + SHORT_WAIT));
+		rc = vb_ipoib_hear(
+			a->fd, &a->m,
+			VB_MIN(a->due, vb_clock_read() + SHORT_WAIT));
 	if (rc != -ETIMEDOUT && rc != -EPIPE) {
 		asker_tell(a, rc);
 		return 0;

@@ -39,13 +39,15 @@ at() {
 		exec "$@"' "$work/run_$host" timeout -k 5 50 "$verbena" run \
 		--device "ib:$name/$node" -- "$@"
 }
-# daemon HOST NODE ADDRESS NAME: ibacm, whose port has the address and the name.
-# Its process is $daemon.
+# daemon HOST NODE NAME...: ibacm, whose port has the names, or addresses. Its
+# process is $daemon.
 providers=$(echo "$(dirname "$(command -v ibacm)")"/../lib/*/ibacm)
 daemon() {
-	local dir=$work/acm_$1
+	local dir=$work/acm_$1 host=$1 node=$2
 
-	printf '%s %s 1 default\n' "$3" ib0 "$4" ib0 >"$dir/addresses"
+	shift 2
+	printf '%s ib0 1 default\n' "$@" >"$dir/addresses"
+	rm -f "$work/run_$host/ibacm.sock"
 	cat >"$dir/options" <<-END
 		log_file $dir/log
 		log_level 1
@@ -53,10 +55,10 @@ daemon() {
 		provider_lib_path $providers
 		support_ips_in_addr_cfg 1
 	END
-	at "$1" "$2" ibacm -P -A "$dir/addresses" -O "$dir/options" \
+	at "$host" "$node" ibacm -P -A "$dir/addresses" -O "$dir/options" \
 		>"$dir/out" 2>&1 &
 	daemon=$!
-	within 10 test -S "$work/run_$1/ibacm.sock"
+	within 10 test -S "$work/run_$host/ibacm.sock"
 }
 # acme NAME PATTERN OPTION...: ib_acme at host a succeeds, and says so.
 acme() {
@@ -140,7 +142,41 @@ if check "ibacm runs on host a" daemon a Hca3 10.9.0.3 hosta; then
 	wait "$daemon_a" 2>/dev/null
 	check "a daemon that was killed: the client goes on at once" ends_at_once
 fi
-kill "$opensm" "$daemon" 2>/dev/null
+kill "$daemon" 2>/dev/null
+wait "$daemon" 2>/dev/null
+
+# --- beside IPoIB: ibacm takes the addresses of the interfaces ---
+ipoib() { # HOST NODE ADDRESS: an interface there; its process is $iface
+	become "$1" "$verbena" ipoib --device "ib:$name/$2" --name ib0 "$3" \
+		>"$work/iface_$1" 2>&1 &
+	iface=$!
+	within 20 grep -q MTU "$work/iface_$1"
+}
+if [ "$hosts" = no ] || [ ! -c /dev/net/tun ]; then
+	skip "ibacm: beside IPoIB" \
+		"no network namespaces here, or no /dev/net/tun"
+elif check "an interface of IPoIB on host a" ipoib a Hca3 10.9.1.3/24; then
+	iface_a=$iface
+	check "and on host b" ipoib b Hca4 10.9.1.4/24
+	iface_b=$iface
+	check "ibacm runs beside it on host a" daemon a Hca3 hosta
+	daemon_a=$daemon
+	check "and on host b" daemon b Hca4 hostb
+	acme "it knows the interface's address" ',0xffff,.*,ibacmp,.*10.9.1.3' -e
+	acme "which leads to a path" "dlid: $lid4\$" \
+		-f i -s 10.9.1.3 -d 10.9.1.4 -v
+	on a ip addr add 10.9.1.33/24 dev ib0
+	later() { (at a Hca3 ib_acme -e) 2>&1 | grep -q 10.9.1.33; }
+	check "it learns an address that comes later" within 10 later
+	address() { # the address of RFC 4391, of the port fe80::200:ca00:0:301
+		(at a Hca3 cat /sys/class/net/ib0/address) |
+			grep -Eqx '00(:[0-9a-f]{2}){3}:fe:80:.*:00:03:01'
+	}
+	check "the interface has the address of its port" address
+	kill "$iface_a" "$iface_b" "$daemon_a" "$daemon"
+	wait "$iface_a" "$iface_b" "$daemon_a" "$daemon" 2>/dev/null
+fi
+kill "$opensm" 2>/dev/null
 wait "$opensm" 2>/dev/null
 fabric_down
 summary
