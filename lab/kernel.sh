@@ -13,7 +13,7 @@ PATH=$PATH:/usr/sbin:/sbin
 
 # In the order of need; what they need themselves is found out, but for the
 # checksums they ask for by the name of the algorithm.
-modules="crc32c_generic crc32_generic crc32_pclmul virtio_pci virtio_net libcrc32c 9pnet_virtio 9p veth nf_tables nft_numgen
+modules="crc32c_generic crc32_generic crc32_pclmul virtio_pci virtio_net libcrc32c 9pnet_virtio 9p veth 8021q nf_tables nft_numgen
 	ib_uverbs rdma_ucm ib_umad rdma_rxe"
 
 fail() {

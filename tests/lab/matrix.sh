@@ -40,6 +40,8 @@ done
 . "$here/siw.sh" || exit
 # shellcheck source=tests/lab/yama.sh
 . "$here/yama.sh" || exit
+# shellcheck source=tests/lab/vlan.sh
+. "$here/vlan.sh" || exit
 
 [ $full = yes ] || hurry_perftest
 lab_begin "$0" "${arguments[@]}"
@@ -50,5 +52,6 @@ windows_matrix
 cm_matrix
 siw_matrix
 yama_matrix
+vlan_matrix
 errors_matrix
 summary
