@@ -45,4 +45,12 @@ static inline void vb_may_wait(void)
 	vb_rank_may_wait(RANK_RX, RANK_CHANNEL);
 }
 
+/* Call this before a copy of a peer's memory, which waits for pages that come
+ * late. The caller does not hold rx, for which all polls of the program wait: a
+ * build with lock_ranks aborts if it does. */
+static inline void vb_may_copy(void)
+{
+	vb_rank_may_wait(RANK_RX, RANK_RX);
+}
+
 #endif

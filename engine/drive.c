@@ -522,15 +522,16 @@ static void step_light(struct vb_engine *e, struct vb_qp *qp, unsigned turn)
 		arm_timer(e, qp, at_once(now), now);
 		return;
 	}
-	vb_near_set_light(qp, true);
+	vb_near_limit(qp, NEAR_LIGHT);
 	vb_drive_step(e, qp, now);
-	vb_near_set_light(qp, false);
+	vb_near_limit(qp, NEAR_STEP);
 }
 
-void vb_drive_release_light(struct vb_engine *e, struct vb_qp *qp)
+/* Release qp->drive, and serve posters that found it held, in turns of which
+ * this is number @turn. */
+static void release_in_turns(struct vb_engine *e, struct vb_qp *qp,
+			     unsigned turn) VB_RELEASE(qp->drive)
 {
-	unsigned turn = 0;
-
 	vb_mutex_unlock(&qp->drive);
 	while (VB_UNLIKELY(vb_drive_is_kicked(qp)) && take_or_kick(qp)) {
 		atomic_store(&vb_eq(qp)->kick, 0);
@@ -539,21 +540,30 @@ void vb_drive_release_light(struct vb_engine *e, struct vb_qp *qp)
 	}
 }
 
-void vb_drive_step_rx(struct vb_engine *e, struct vb_qp *qp, vb_time now)
+void vb_drive_release_light(struct vb_engine *e, struct vb_qp *qp)
 {
-	bool light = qp->way == WAY_NEAR;
-
-	if (VB_UNLIKELY(light))
-		vb_near_set_light(qp, true);
-	vb_drive_step(e, qp, now);
-	if (VB_UNLIKELY(light))
-		vb_near_set_light(qp, false);
+	release_in_turns(e, qp, 0);
 }
 
+/* (Unchecked: vb_drive_step() excludes rx because of requests that go near, and
+ * this function carries out none.) */
+void VB_UNCHECKED vb_drive_step_rx(struct vb_engine *e, struct vb_qp *qp,
+				   vb_time now)
+{
+	bool near = qp->way != WAY_PACKETS;
+
+	if (VB_UNLIKELY(near))
+		vb_near_limit(qp, NEAR_NOTHING);
+	vb_drive_step(e, qp, now);
+	if (VB_UNLIKELY(near))
+		vb_near_limit(qp, NEAR_STEP);
+}
+
+/* (Unchecked: see vb_drive_step_rx().) */
 void VB_UNCHECKED vb_drive_release_rx(struct vb_engine *e, struct vb_qp *qp)
 {
-	if (VB_UNLIKELY(qp->way == WAY_NEAR))
-		vb_drive_release_light(e, qp);
+	if (VB_UNLIKELY(qp->way != WAY_PACKETS))
+		release_in_turns(e, qp, LIGHT_TURNS);
 	else
 		vb_drive_release(e, qp);
 }
@@ -626,6 +636,9 @@ void VB_UNCHECKED vb_drive_due(struct vb_engine *e, vb_time now, unsigned most)
 		 * harm. */
 		if (atomic_load(&qp->qpn))
 			vb_drive_step(e, qp, now);
-		vb_drive_release_rx(e, qp);
+		if (VB_UNLIKELY(qp->way == WAY_NEAR))
+			vb_drive_release_light(e, qp);
+		else
+			vb_drive_release(e, qp);
 	}
 }

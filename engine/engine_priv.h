@@ -216,6 +216,8 @@ struct vb_engine {
 	/* guarded by rx: when to look at the streams of peers on this host
 	 * again */
 	vb_time stream_look;
+	/* number of streams with bytes that wait for their peer's lane */
+	_Atomic unsigned stream_waits;
 	/* number of queue pairs whose answers polls look for
 	 * (engine/poll_hint.c) */
 	_Atomic unsigned awaiting;
@@ -236,10 +238,9 @@ struct vb_engine {
 	 * link */
 	bool polled;
 	/* @gathers: the queue pair on which a post has left messages to gather
-	 * into a batch. @gathered (rx): the value of @gathers that the last
-	 * empty poll saw. */
-	struct vb_qp *_Atomic gathers;
-	struct vb_qp *gathered;
+	 * into a batch. @gathered: the value of @gathers that the last empty
+	 * poll saw. */
+	struct vb_qp *_Atomic gathers, *_Atomic gathered;
 	/* True: ACKs may be delayed and timers be left to polls, because the
 	 * engine thread looks within a millisecond (times slowdown) for ACKs
 	 * that waited too long and timers that no poll has stepped. Only the
@@ -362,27 +363,27 @@ void vb_adapters_close(struct vb_engine *e, struct vb_adapter *adapter,
 		       struct vb_async *async) VB_REQUIRES(e->list_lock);
 
 /* Functions of engine/drive.c. */
-/* Send what @qp may send now and arm its timer. */
+/* Send what @qp may send now and arm its timer. The step may copy memory of a
+ * peer of this host, which waits for pages that come late. */
 void vb_drive_step(struct vb_engine *e, struct vb_qp *qp, vb_time now)
-	VB_REQUIRES(qp->drive);
+	VB_REQUIRES(qp->drive) VB_EXCLUDES(e->rx);
 /* Can the requests on @qp wait for others, to leave in one batch with them? If
  * so, the doorbell is deferred: short posts need not call vb_drive() for a
  * while. */
 bool vb_drive_can_wait(struct vb_qp *qp) VB_REQUIRES(qp->drive);
 /* Release qp->drive, and then serve posters that found the lock held. */
 void vb_drive_release(struct vb_engine *e, struct vb_qp *qp)
-	VB_RELEASE(qp->drive);
+	VB_RELEASE(qp->drive) VB_EXCLUDES(e->rx);
 /* Called after releasing qp->drive: has a poster left work to the thread that
  * held the lock? */
 bool vb_drive_is_kicked(struct vb_qp *qp) VB_EXCLUDES(qp->drive);
 /* Like vb_drive_release(), for a thread that serves the lanes of peers of this
- * host: it copies little for each poster, and leaves the rest to a later step,
- * since other peers wait. */
+ * host or steps many queue pairs: it copies little for each poster, and leaves
+ * the rest to a later step, since other peers wait. */
 void vb_drive_release_light(struct vb_engine *e, struct vb_qp *qp)
-	VB_RELEASE(qp->drive);
-/* Like vb_drive_step() and vb_drive_release(), for a thread that holds rx or
- * steps many queue pairs: of requests to a peer of this host it copies little,
- * and leaves the rest to a later step. */
+	VB_RELEASE(qp->drive) VB_EXCLUDES(e->rx);
+/* Like vb_drive_step() and vb_drive_release(), for a thread that holds rx: it
+ * leaves all requests that go near to a later step, by the timer. */
 void vb_drive_step_rx(struct vb_engine *e, struct vb_qp *qp, vb_time now)
 	VB_REQUIRES(qp->drive);
 void vb_drive_release_rx(struct vb_engine *e, struct vb_qp *qp)
@@ -395,10 +396,9 @@ void vb_drive_delayed_acks(struct vb_engine *e, vb_time now) VB_REQUIRES(e->rx);
 void vb_drive_last(struct vb_engine *e) VB_REQUIRES(e->rx);
 /* A poll that found nothing calls this. The second such poll in a row shows
  * that the program waits: then messages that gather for a batch are sent. */
-void vb_drive_gathered(struct vb_engine *e, vb_time now) VB_REQUIRES(e->rx);
+void vb_drive_gathered(struct vb_engine *e, vb_time now) VB_EXCLUDES(e->rx);
 /* A function of engine/drive.c: step queue pairs whose deadline has come, at
- * most
- * @most of them. Each may copy 1 MiB, so the caller does not hold rx. */
+ * most @most of them. Each may copy 1 MiB, so the caller does not hold rx. */
 void vb_drive_due(struct vb_engine *e, vb_time now, unsigned most)
 	VB_EXCLUDES(e->rx, e->timer_lock);
 static inline bool vb_drive_is_due(struct vb_engine *e, vb_time now)
@@ -568,8 +568,14 @@ bool vb_raw_drain(struct vb_engine *e, vb_time now) VB_REQUIRES(e->rx);
 void vb_raw_close(struct vb_engine *e);
 
 /* Functions of engine/stream.c: read what arrived on the streams, answer it,
- * and continue writing. True: something arrived. */
-bool vb_stream_drain(struct vb_engine *e, vb_time now) VB_REQUIRES(e->rx);
+ * and continue writing. DRAINED_SOME: something arrived; DRAINED_BUSY: what
+ * arrived waits for a lane of its peer, or for a queue pair that another thread
+ * drives. */
+enum vb_drained vb_stream_drain(struct vb_engine *e, vb_time now)
+	VB_REQUIRES(e->rx);
+/* Call this before vb_stream_drain(), unless the thread has just processed the
+ * lanes: process them if a stream waits for one. */
+void vb_stream_pass_lanes(struct vb_engine *e, vb_time now) VB_EXCLUDES(e->rx);
 /* Send the messages that @qp may send now. True: @qp has more to send, so the
  * caller must call this again at once. */
 bool vb_stream_step(struct vb_engine *e, struct vb_qp *qp, vb_time now)

@@ -17,7 +17,7 @@ static bool drain_streams(struct vb_engine *e, vb_time now) VB_REQUIRES(e->rx)
 	bool found;
 
 	vb_engine_at_work(e, now + vb_engine_span(e, VB_WORK_LASTS));
-	found = vb_stream_drain(e, now);
+	found = vb_stream_drain(e, now) == DRAINED_SOME;
 	if (found)
 		vb_poll_near(&e->poll, now);
 	return found;
@@ -127,13 +127,13 @@ static enum vb_poll_next drain_locked(struct vb_engine *e, bool near,
 	found = eng_drain_link(e, before, now) || near;
 	if (found)
 		now = vb_now();
-	else
-		/* The program waits: send messages that gather for a batch. */
-		vb_drive_gathered(e, now);
 	next = note_poll(e, before, found, from, now);
 	vb_mutex_unlock(&e->rx);
-	if (!found)
+	if (!found) {
+		/* The program waits: send messages that gather for a batch. */
+		vb_drive_gathered(e, now);
 		step_due(e, now);
+	}
 	return next;
 }
 

@@ -86,6 +86,7 @@ void vb_poll_hint_begin(struct vb_engine *e, struct vb_poll_hint *a)
 static void eng_poll_hint_look(struct vb_engine *e, vb_time now)
 {
 	vb_engine_at_work(e, now + vb_engine_span(e, VB_WORK_LASTS));
+	vb_stream_pass_lanes(e, now);
 	if (!vb_mutex_trylock(&e->rx))
 		return;
 	(void)vb_stream_drain(e, now);

@@ -150,31 +150,41 @@ static bool is_called_back(const struct vb_service *s)
 	       atomic_load(&s->e->thread_does) != THREAD_RESTS;
 }
 
+/* Serve what has arrived beside the frames of the engine's own link. */
+static enum vb_drained eng_service_drain_others(struct vb_engine *e) VB_REQUIRES(e->rx)
+{
+	enum vb_drained got = DRAINED_NOTHING;
+
+	if (e->streams)
+		got = vb_stream_drain(e, vb_now());
+	if (e->raws && vb_raw_drain(e, vb_now()))
+		got = DRAINED_SOME;
+	if (e->fabrics && vb_fabric_drain(e))
+		got = DRAINED_SOME;
+	if (e->roce.v1 && vb_engine_roce1_drain(e))
+		got = DRAINED_SOME;
+	return got;
+}
+
 /* Serve the frames that have arrived, at most VB_DRAIN_BATCHES batches. Frames
  * that are not served keep the socket readable, so that the next ppoll()
  * returns at once. */
 static enum vb_drained eng_service_drain_link(struct vb_engine *e)
 {
-	enum vb_drained got = DRAINED_NOTHING;
+	enum vb_drained got = DRAINED_NOTHING, other;
 
 	for (unsigned i = 0; i < VB_DRAIN_BATCHES; i++) {
 		vb_time now;
-		bool other;
 
+		vb_stream_pass_lanes(e, vb_now());
 		if (!vb_mutex_trylock(&e->rx))
 			return DRAINED_BUSY;
-		other = e->raws && vb_raw_drain(e, vb_now());
-		if (e->streams)
-			other |= vb_stream_drain(e, vb_now());
-		if (e->fabrics)
-			other |= vb_fabric_drain(e);
-		if (e->roce.v1)
-			other |= vb_engine_roce1_drain(e);
+		other = eng_service_drain_others(e);
 		if (e->link->ops->recv(e->link, &e->rxq) < 0)
 			e->rxq.count = 0;
-		if (e->rxq.count == 0 && !other) {
+		if (e->rxq.count == 0 && other != DRAINED_SOME) {
 			vb_mutex_unlock(&e->rx);
-			return got;
+			return got == DRAINED_SOME ? got : other;
 		}
 		got = DRAINED_SOME;
 		now = vb_now();

@@ -20,6 +20,7 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 
 #include "base/log.h"
@@ -158,6 +159,7 @@ static bool step_near(struct vb_engine *e, struct vb_stream *s,
 	if (VB_UNLIKELY(!s->met) && vb_iw_has_card(qp, &card)) {
 		const struct vb_near_card peer = { card.number, card.life };
 
+		s->slot = card.number >> VB_QPN_BITS;
 		s->met = true;
 		vb_near_recognize(n, qp, &peer);
 	}
@@ -205,9 +207,10 @@ bool vb_stream_is_blocked(const struct vb_qp *qp)
 	return s && s->blocked;
 }
 
-/* Read the socket once. True: the socket has no more bytes now. */
+/* Read the socket once, at most *@left bytes. True: the socket has no more
+ * bytes now. */
 static bool read_some(struct vb_engine *e, struct vb_stream *s,
-		      struct vb_qp *qp, vb_time now, bool *found)
+		      struct vb_qp *qp, size_t *left, vb_time now, bool *found)
 	VB_REQUIRES(qp->drive)
 {
 	struct iovec iov[VB_IW_RX_IOV];
@@ -216,10 +219,13 @@ static bool read_some(struct vb_engine *e, struct vb_stream *s,
 	ssize_t n;
 
 	m.msg_iovlen = vb_iw_want(qp, e->stream_rxq, iov);
-	for (size_t i = 0; i < m.msg_iovlen; i++)
+	for (size_t i = 0; i < m.msg_iovlen; i++) {
+		iov[i].iov_len = VB_MIN(iov[i].iov_len, *left - room);
 		room += iov[i].iov_len;
+	}
 	n = recvmsg(s->fd, &m, MSG_DONTWAIT);
 	if (n > 0) {
+		*left -= (size_t)n;
 		*found = true;
 		vb_iw_got(qp, e->stream_rxq, (size_t)n, now);
 		return (size_t)n < room;
@@ -241,12 +247,13 @@ static bool read_some(struct vb_engine *e, struct vb_stream *s,
 	return true;
 }
 
+/* Read at most @most bytes; SIZE_MAX: and the end. */
 static void read_stream(struct vb_engine *e, struct vb_stream *s,
-			struct vb_qp *qp, vb_time now, bool *found)
+			struct vb_qp *qp, size_t most, vb_time now, bool *found)
 	VB_REQUIRES(qp->drive)
 {
-	for (unsigned i = 0; i < READS && !s->eof; i++)
-		if (read_some(e, s, qp, now, found))
+	for (unsigned i = 0; i < READS && most && !s->eof; i++)
+		if (read_some(e, s, qp, &most, now, found))
 			break;
 }
 
@@ -261,40 +268,85 @@ static bool serve_orphan(struct vb_engine *e, struct vb_stream *s, vb_time now)
 	return found;
 }
 
-/*
- * Is there anything to do on a stream whose peer may be on this host? Messages
- * that the peer put on its lane before it ended the stream, or before it sent
- * bytes on it, must be served first, even if this side has not requested
- * anything of the peer yet.
- */
-static bool is_its_turn(struct vb_engine *e, const struct vb_stream *s,
-			vb_time now)
+/* Returns the number of bytes in the socket; SIZE_MAX: the end of the stream
+ * has come as well, or the connection is gone, so nothing follows. */
+static size_t look_at_socket(const struct vb_stream *s)
 {
 	struct pollfd p = { s->fd, POLLIN | POLLRDHUP, 0 };
+	int bytes = 0;
 
-	if (s->more || s->blocked || now >= s->close_at)
-		return true;
-	return poll(&p, 1, 0) == 1 && vb_near_catch_up(e->near, now);
+	if (poll(&p, 1, 0) != 1)
+		return 0;
+	if (p.revents & ~POLLIN)
+		return SIZE_MAX;
+	/* FIONREAD counts nothing behind an urgent byte; reading skips it. */
+	if (ioctl(s->fd, FIONREAD, &bytes) < 0 || bytes < 1)
+		bytes = 1;
+	return (size_t)bytes;
 }
 
-/* Serve one stream: read the bytes that arrived, write where there is room, and
- * step the queue pair. */
-bool vb_stream_serve(struct vb_engine *e, struct vb_stream *s, uint32_t ready,
-		     vb_time now) VB_REQUIRES(e->rx)
+/*
+ * Of a stream whose peer is on this host: how much may be read now? The peer
+ * may have answered and sent by its lane before it sent bytes or a FIN by the
+ * stream, and both must be processed in that order. So this thread notes what
+ * the socket has, and takes a mark; it reads only that, when the lane is
+ * processed as far as the mark. It does not process the lane itself, because it
+ * holds rx, and a lane may wait for a page of the peer.
+ */
+static size_t readable_in_order(struct vb_engine *e, struct vb_stream *s,
+				vb_time now, enum vb_drained *got)
+	VB_REQUIRES(e->rx)
+{
+	if (s->waits && vb_near_is_past(e->near, &s->mark, now))
+		return s->seen;
+	*got = s->waits ? DRAINED_BUSY : DRAINED_NOTHING;
+	if (s->waits || s->eof)
+		return 0;
+	s->seen = look_at_socket(s);
+	if (s->seen == 0)
+		return 0;
+	vb_near_mark(e->near, s->slot, &s->mark);
+	s->waits = true;
+	atomic_fetch_add(&e->stream_waits, 1);
+	*got = DRAINED_SOME;
+	return 0;
+}
+
+void vb_stream_pass_lanes(struct vb_engine *e, vb_time now)
+{
+	if (VB_UNLIKELY(atomic_load_explicit(&e->stream_waits,
+					     memory_order_relaxed)))
+		(void)vb_near_poll(e->near, now);
+}
+
+/* Lock drive of @qp. If the peer is on this host, the thread that holds drive
+ * may wait for memory of the peer; this thread, which holds rx, then serves the
+ * stream another time. */
+static bool take_drive(const struct vb_stream *s, struct vb_qp *qp)
+	VB_TRY_ACQUIRE(true, qp->drive)
+{
+	if (s->met)
+		return vb_mutex_trylock(&qp->drive);
+	vb_mutex_lock(&qp->drive);
+	return true;
+}
+
+/* Read at most @most bytes that arrived, write where there is room, and step
+ * the queue pair. */
+static bool serve_locked(struct vb_engine *e, struct vb_stream *s,
+			 uint32_t ready, size_t most, vb_time now)
+	VB_REQUIRES(e->rx) VB_REQUIRES(s->qp->drive)
 {
 	struct vb_qp *qp = s->qp;
 	bool found = false, came = false;
 
-	if (!qp)
-		return serve_orphan(e, s, now);
-	if (s->met && !is_its_turn(e, s, now))
-		return false;
-	vb_mutex_lock(&qp->drive);
 	now = vb_qp_advance(qp, now);
-	if (s->phase == CLOSING || !vb_iw_is_started(qp))
+	if (most)
+		vb_stream_waits_no_more(e, s);
+	if (most && (s->phase == CLOSING || !vb_iw_is_started(qp)))
 		vb_stream_throw_away(e, s, &found);
-	else if (ready & ~(uint32_t)EPOLLOUT)
-		read_stream(e, s, qp, now, &came);
+	else
+		read_stream(e, s, qp, most, now, &came);
 	found |= came;
 	if (s->blocked && ready & (EPOLLOUT | EPOLLERR | EPOLLHUP)) {
 		vb_stream_watch(e, s, false, s->eof);
@@ -306,8 +358,32 @@ bool vb_stream_serve(struct vb_engine *e, struct vb_stream *s, uint32_t ready,
 		vb_drive_step_rx(e, qp, now);
 	if (vb_stream_is_done(s, now))
 		vb_stream_end(e, s, now);
-	vb_drive_release_rx(e, qp);
 	return found;
+}
+
+enum vb_drained vb_stream_serve(struct vb_engine *e, struct vb_stream *s,
+				uint32_t ready, vb_time now)
+{
+	const bool met = s->met, ordered = met && now < s->close_at;
+	enum vb_drained got = DRAINED_NOTHING;
+	size_t most = ready & ~(uint32_t)EPOLLOUT ? SIZE_MAX : 0;
+	struct vb_qp *qp = s->qp;
+
+	if (!qp)
+		return serve_orphan(e, s, now) ? DRAINED_SOME : DRAINED_NOTHING;
+	if (ordered && most)
+		most = readable_in_order(e, s, now, &got);
+	if (ordered && !most && !s->more && !s->blocked && !s->eof)
+		return got;
+	if (!take_drive(s, qp))
+		return DRAINED_BUSY;
+	/* The card has just been found: the next look goes by the order. */
+	if (VB_UNLIKELY(s->met != met))
+		most = 0;
+	if (serve_locked(e, s, ready, most, now))
+		got = DRAINED_SOME;
+	vb_drive_release_rx(e, qp);
+	return got;
 }
 
 /* Returns the events for which the socket is ready. A stream that is not
@@ -321,46 +397,58 @@ static uint32_t ready_for(const struct vb_stream *s)
 	return poll(&p, 1, 0) == 1 ? (uint32_t)p.revents : 0;
 }
 
+/* Returns what the drains of two streams have got together. */
+static enum vb_drained both(enum vb_drained a, enum vb_drained b)
+{
+	return a == DRAINED_SOME || b == DRAINED_SOME ? DRAINED_SOME
+						      : VB_MAX(a, b);
+}
+
 /* Serve all streams; @silent: also those whose messages go by lanes. */
-static bool serve_all(struct vb_engine *e, bool silent, vb_time now)
+static enum vb_drained serve_all(struct vb_engine *e, bool silent, vb_time now)
 	VB_REQUIRES(e->rx)
 {
+	enum vb_drained got = DRAINED_NOTHING;
 	struct vb_chain *next;
-	bool found = false;
 
 	for (struct vb_chain *l = e->streams; l; l = next) {
 		struct vb_stream *s = vb_stream_of(l);
 
 		next = l->next;
 		if (silent || !s->near)
-			found |= vb_stream_serve(e, s, ready_for(s), now);
+			got = both(got, vb_stream_serve(e, s, ready_for(s),
+							now));
 	}
-	return found;
+	return got;
 }
 
 /* Serve the streams that epoll reports. Each is reported once, and only serving
  * a stream can free it, so the others stay valid. */
-static bool serve_ready(struct vb_engine *e, vb_time now) VB_REQUIRES(e->rx)
+static enum vb_drained serve_ready(struct vb_engine *e, vb_time now)
+	VB_REQUIRES(e->rx)
 {
+	enum vb_drained got = DRAINED_NOTHING;
 	struct epoll_event ready[EVENTS];
-	bool found = false;
 	int n = epoll_wait(atomic_load(&e->stream_fd), ready, EVENTS, 0);
 
 	for (int i = 0; i < n; i++)
-		found |= vb_stream_serve(e, ready[i].data.ptr, ready[i].events,
-					 now);
-	return found;
+		got = both(got, vb_stream_serve(e, ready[i].data.ptr,
+						ready[i].events, now));
+	return got;
 }
 
-bool vb_stream_drain(struct vb_engine *e, vb_time now)
+enum vb_drained vb_stream_drain(struct vb_engine *e, vb_time now)
 {
-	bool silent = now >= e->stream_look;
+	bool silent =
+		now >= e->stream_look || atomic_load_explicit(
+						 &e->stream_waits,
+						 memory_order_relaxed);
 
 	if (silent)
 		e->stream_look = now + vb_engine_span(e, NEAR_LOOKS);
 	else if (atomic_load_explicit(&e->stream_near, memory_order_relaxed) ==
 		 e->stream_count)
-		return false;
+		return DRAINED_NOTHING;
 	return e->stream_count <= FEW ? serve_all(e, silent, now)
 				      : serve_ready(e, now);
 }

@@ -83,6 +83,13 @@ void vb_stream_throw_away(struct vb_engine *e, struct vb_stream *s, bool *found)
 	}
 }
 
+void vb_stream_waits_no_more(struct vb_engine *e, struct vb_stream *s)
+{
+	if (s->waits)
+		atomic_fetch_sub(&e->stream_waits, 1);
+	s->waits = false;
+}
+
 static void leave_list(struct vb_engine *e, struct vb_stream *s)
 	VB_REQUIRES(e->rx)
 {
@@ -94,6 +101,7 @@ static void remove_stream(struct vb_engine *e, struct vb_stream *s)
 	VB_REQUIRES(e->rx)
 {
 	leave_list(e, s);
+	vb_stream_waits_no_more(e, s);
 	/* Remove the socket explicitly: a child of fork may hold it open for a
 	 * moment, and the epoll set would go on reporting it. */
 	(void)epoll_ctl(atomic_load(&e->stream_fd), EPOLL_CTL_DEL, s->fd, NULL);
@@ -170,6 +178,7 @@ static void leave_behind(struct vb_engine *e, struct vb_qp *qp, vb_time now)
 	if (vb_iw_is_started(qp))
 		vb_iw_closed(qp, now);
 	vb_poll_hint_begin(e, &vb_eq(qp)->await);
+	vb_stream_waits_no_more(e, s);
 	s->qp = NULL;
 	s->listener.tell = NULL;
 	vb_eq(qp)->stream = NULL;
@@ -215,7 +224,7 @@ static int bind_stream(struct vb_engine *e, struct vb_qp *qp,
 	vb_eq(qp)->stream = s;
 	if (terms->near && e->near)
 		show_card(e->near, qp);
-	vb_drive_step(e, qp, now);
+	vb_drive_step_rx(e, qp, now);
 	return 0;
 }
 
@@ -253,7 +262,7 @@ int vb_stream_start(struct vb_adapter *a, uint32_t qpn, int fd,
 	vb_mutex_lock(&qp->drive);
 	if (is_it(qp, a, qpn))
 		rc = bind_stream(e, qp, s, terms);
-	vb_drive_release(e, qp);
+	vb_drive_release_rx(e, qp);
 	vb_mutex_unlock(&e->rx);
 	if (rc)
 		free(s);
@@ -293,11 +302,18 @@ void vb_stream_forget(struct vb_adapter *a, uint32_t qpn, void *arg)
 	vb_drive_release(e, qp);
 }
 
-/* @qp is about to be destroyed: detach its stream. */
+/* @qp is about to be destroyed: detach its stream. Another thread may drive the
+ * queue pair, and wait for memory of the peer, so this thread does not wait for
+ * that one with rx. */
 void vb_stream_orphan(struct vb_engine *e, struct vb_qp *qp)
 {
 	vb_mutex_lock(&e->rx);
-	vb_mutex_lock(&qp->drive);
+	while (!vb_mutex_trylock(&qp->drive)) {
+		vb_mutex_unlock(&e->rx);
+		vb_mutex_lock(&qp->drive);
+		vb_mutex_unlock(&qp->drive);
+		vb_mutex_lock(&e->rx);
+	}
 	if (vb_eq(qp)->stream)
 		leave_behind(e, qp, vb_now());
 	vb_mutex_unlock(&qp->drive);
@@ -317,7 +333,7 @@ void vb_stream_sweep(struct vb_engine *e, vb_time now)
 
 		next = l->next;
 		if (s->close_at <= now)
-			vb_stream_serve(e, s, EPOLLIN, now);
+			(void)vb_stream_serve(e, s, EPOLLIN, now);
 	}
 	vb_mutex_unlock(&e->rx);
 }

@@ -27,11 +27,20 @@ struct vb_stream {
 	 * before the socket has room again. */
 	_Atomic bool blocked;
 	/* the last call of vb_stream_step() left something to send */
-	bool more;
-	bool eof, over, live;
+	_Atomic bool more;
+	_Atomic bool eof;
+	bool over, live;
 	_Atomic bool met; /* the peer's card (RDMAP_CARD) has been read */
+	/* the slot of the peer's program, by its card; set before @met */
+	_Atomic unsigned slot;
 	/* most messages go by lanes, and few by this socket */
 	_Atomic bool near;
+	/* Guarded by rx: bytes were in the socket before @mark, and wait until
+	 * the peer's lane is processed that far; @seen: their number, or
+	 * SIZE_MAX if the end of the stream had come. */
+	bool waits;
+	size_t seen;
+	struct vb_near_mark mark;
 	struct vb_stream_listener listener; /* guarded by drive */
 	/* in the engine's list of streams; guarded by rx */
 	struct vb_chain link;
@@ -51,10 +60,11 @@ static inline bool vb_stream_is_up(const struct vb_qp *qp)
 	return state == QPS_RTS || state == QPS_SQD;
 }
 
-/* A function of engine/stream.c: serve one stream. @ready: EPOLL bits. True:
- * bytes arrived. May free @s. */
-bool vb_stream_serve(struct vb_engine *e, struct vb_stream *s, uint32_t ready,
-		     vb_time now) VB_REQUIRES(e->rx);
+/* A function of engine/stream.c: serve one stream. @ready: EPOLL bits. The
+ * result is as of vb_stream_drain(). May free @s. */
+enum vb_drained vb_stream_serve(struct vb_engine *e, struct vb_stream *s,
+				uint32_t ready, vb_time now)
+	VB_REQUIRES(e->rx);
 
 /* Functions of engine/stream_life.c. */
 void vb_stream_tell(struct vb_stream *s, enum vb_stream_event event);
@@ -66,6 +76,10 @@ void vb_stream_give_notice(struct vb_engine *e, struct vb_stream *s,
  * @blocked, and arriving bytes unless @eof. */
 void vb_stream_watch(struct vb_engine *e, struct vb_stream *s, bool blocked,
 		     bool eof);
+/* The bytes that wait for the peer's lane are about to be read, or are not
+ * wanted any more. */
+void vb_stream_waits_no_more(struct vb_engine *e, struct vb_stream *s)
+	VB_REQUIRES(e->rx);
 /* Send FIN: the peer reads the bytes that were sent and then the end. The
  * stream is closing now. */
 void vb_stream_begin_close(struct vb_engine *e, struct vb_stream *s,

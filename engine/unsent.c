@@ -11,7 +11,7 @@ static void send_delayed_acks(struct vb_engine *e, struct vb_qp *qp,
 	const struct vb_transport_ops *ops = qp->ops;
 
 	if (ops->unreplied && ops->unreplied(qp))
-		vb_drive_step(e, qp, now);
+		vb_drive_step_rx(e, qp, now);
 }
 
 void vb_drive_delayed_acks(struct vb_engine *e, vb_time now)
@@ -58,9 +58,12 @@ void vb_drive_gathered(struct vb_engine *e, vb_time now)
 {
 	struct vb_qp *fresh =
 		atomic_load_explicit(&e->gathers, memory_order_relaxed);
-	struct vb_qp *qp = e->gathered;
+	struct vb_qp *qp =
+		atomic_load_explicit(&e->gathered, memory_order_relaxed);
 
-	e->gathered = fresh;
+	if (qp != fresh)
+		atomic_store_explicit(&e->gathered, fresh,
+				      memory_order_relaxed);
 	if (fresh) {
 		atomic_store_explicit(&e->gathers, NULL, memory_order_relaxed);
 		return;
@@ -68,8 +71,8 @@ void vb_drive_gathered(struct vb_engine *e, vb_time now)
 	if (!qp || !vb_mutex_trylock(&qp->drive))
 		return;
 	if (atomic_load(&qp->qpn)) /* the queue pair may have been destroyed */
-		vb_drive_step_rx(e, qp, now);
-	vb_drive_release_rx(e, qp);
+		vb_drive_step(e, qp, now);
+	vb_drive_release(e, qp);
 }
 
 void vb_drive_forget(struct vb_qp *qp)

@@ -9,8 +9,9 @@
 #include "core/lock_order.h"
 #include "near/near_priv.h"
 
-/* A lane that one thread processes for longer than this waits for memory. */
-#define CLAIM_IS_LONG (20 * VB_MSEC)
+/* A lane that has not moved for so long waits for memory of its peer
+ * (vb_near_is_past()). */
+#define LANE_IS_LATE VB_SEC
 /* The longest wait for a claim, and the pause between two tries. */
 #define PARTS_WAIT (100 * VB_MSEC)
 #define PARTS_NAP  (500 * VB_USEC)
@@ -68,15 +69,42 @@ static struct vb_peer *take_lane_out(struct vb_near *n, struct vb_peer *p)
 /* What one pass over the lanes has found. */
 struct pass {
 	vb_time now;
+	uint64_t number;
 	bool unhurried;
 	bool found;
-	/* no lane was left with messages that are about to be processed; a lane
-	 * that waits for memory does not count */
-	bool is_whole;
 	bool rings; /* see give_lane_back() */
 	/* a lane must be looked at again, though its peer will not ring */
 	bool leaves;
 };
+
+static void begin_lap(struct vb_near *n, struct vb_peer *p,
+		      const struct pass *s) VB_REQUIRES(n->lanes_lock, p->claim)
+{
+	if (p->progress.lap)
+		return;
+	p->progress.lap = s->number;
+	p->progress.lap_head = p->reader.head;
+}
+
+static void note_clear(struct vb_near *n, struct vb_peer *p, uint64_t pass)
+	VB_REQUIRES(n->lanes_lock)
+{
+	/* a thread that began its pass later may have been here before */
+	p->progress.clear = VB_MAX(p->progress.clear, pass);
+	p->progress.lap = 0;
+}
+
+/* This thread has processed the lane in its pass @s. */
+static void note_progress(struct vb_near *n, struct vb_peer *p, bool found,
+			  const struct pass *s)
+	VB_REQUIRES(n->lanes_lock, p->claim)
+{
+	p->progress.moves += found;
+	if (!vb_ring_has_request(&p->reader) && !vb_ring_has_answer(&p->reader))
+		note_clear(n, p, s->number);
+	else if (p->reader.head - p->progress.lap_head >= VB_RING_SLOTS)
+		note_clear(n, p, p->progress.lap);
+}
 
 /* The claimed lane of @p has something to do. This function releases the lock
  * meanwhile. */
@@ -87,7 +115,7 @@ static void serve_claimed(struct vb_near *n, struct vb_peer *p, struct pass *s)
 	enum vb_lane_state state;
 	bool leaves = p->leaves, found = false;
 
-	p->claim.since = s->now;
+	begin_lap(n, p, s);
 	p->unhurried = s->unhurried;
 	vb_mutex_unlock(&n->lanes_lock);
 	state = leaves ? vb_serve_last(n, p, s->now)
@@ -95,7 +123,7 @@ static void serve_claimed(struct vb_near *n, struct vb_peer *p, struct pass *s)
 	vb_mutex_lock(&n->lanes_lock);
 	s->found |= found;
 	s->leaves |= state == LANE_LEAVES;
-	s->is_whole &= !p->is_stuck;
+	note_progress(n, p, found, s);
 	p->leaves |= state != LANE_GOES_ON;
 	if (VB_UNLIKELY(state == LANE_IS_OVER))
 		over = take_lane_out(n, p);
@@ -115,18 +143,20 @@ static void serve_nth(struct vb_near *n, unsigned nth, struct pass *s)
 	struct vb_peer *p = n->active[nth];
 
 	if (VB_UNLIKELY(!claim_lane(n, p)))
-		/* The other thread may have read the clock later. */
-		s->is_whole &= s->now > p->claim.since &&
-			       s->now - p->claim.since > CLAIM_IS_LONG;
-	else if (lane_is_idle(n, p))
-		s->rings |= give_lane_back(n, p);
-	else
+		return;
+	if (!lane_is_idle(n, p)) {
 		serve_claimed(n, p, s);
+		return;
+	}
+	note_clear(n, p, s->number);
+	s->rings |= give_lane_back(n, p);
 }
 
 static void serve_pass(struct vb_near *n, struct pass *s)
 {
+	vb_may_copy();
 	vb_mutex_lock(&n->lanes_lock);
+	s->number = ++n->passes;
 	for (unsigned i = n->active_count; i-- > 0;)
 		/* Lanes may be removed while this thread serves one; the last
 		 * lane takes the place of the removed one. */
@@ -161,12 +191,32 @@ bool vb_near_attend(struct vb_near *n, vb_time now, bool unhurried)
 	return vb_lanes_serve(n, now, unhurried);
 }
 
-bool vb_near_catch_up(struct vb_near *n, vb_time now)
+void vb_near_mark(struct vb_near *n, unsigned slot, struct vb_near_mark *m)
 {
-	struct pass s = { .now = now, .is_whole = true };
+	*m = (struct vb_near_mark){ .slot = slot };
+	vb_mutex_lock(&n->lanes_lock);
+	m->pass = n->passes;
+	vb_mutex_unlock(&n->lanes_lock);
+}
 
-	serve_pass(n, &s);
-	return s.is_whole;
+bool vb_near_is_past(struct vb_near *n, struct vb_near_mark *m, vb_time now)
+{
+	uint64_t moves = 0;
+	bool past = true;
+
+	vb_mutex_lock(&n->lanes_lock);
+	for (unsigned i = 0; i < n->active_count; i++) {
+		if (!vb_peer_has(n->active[i], m->slot))
+			continue;
+		past &= n->active[i]->progress.clear > m->pass;
+		moves += n->active[i]->progress.moves;
+	}
+	vb_mutex_unlock(&n->lanes_lock);
+	if (moves != m->moves) {
+		m->moves = moves;
+		m->waited = (struct vb_age){ 0 };
+	}
+	return past || vb_age_look(&m->waited, now) >= LANE_IS_LATE;
 }
 
 bool vb_near_has_something(struct vb_near *n)
@@ -213,6 +263,7 @@ void vb_near_remove(struct vb_near *n, struct vb_peer *p, vb_time now)
 	unsigned i = 0;
 
 	vb_mutex_lock(&n->lanes_lock);
+	s.number = ++n->passes;
 	while (i < n->active_count && n->active[i] != p)
 		i++;
 	if (i < n->active_count) {

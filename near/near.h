@@ -16,6 +16,7 @@
 #ifndef NEAR_NEAR_H
 #define NEAR_NEAR_H
 
+#include "base/age.h"
 #include "base/bell.h"
 #include "core/mr.h"
 #include "core/qp.h"
@@ -125,7 +126,8 @@ void vb_near_wake_peers(struct vb_near *n);
 
 /* Process the requests and answers that peers have put on their lanes, unless
  * another thread is doing so. Returns whether there were any. Any thread may
- * call this, without locks. */
+ * call this, without locks, and above all without rx: the thread waits for
+ * pages of a peer that come late. */
 bool vb_near_poll(struct vb_near *n, vb_time now);
 
 /*
@@ -212,20 +214,42 @@ bool vb_near_may_be_here(const struct vb_qp *qp) VB_REQUIRES(qp->drive);
 /* Has a request of the peer arrived on the lane? (Requests of @qp itself can
  * still go by packets or the stream.) */
 bool vb_near_is_heard(const struct vb_qp *qp) VB_REQUIRES(qp->drive);
-/* Process all lanes once. If this thread has seen an effect of a peer's action,
- * everything that the peer had put on its lane before that action is processed
- * when this call returns. False: some of it was not, because another thread
- * processes that lane, or drives the queue pair that it is for. */
-bool vb_near_catch_up(struct vb_near *n, vb_time now);
+/*
+ * The order between a peer's lane and what the same peer sends by another way
+ * (the stream of an iWARP queue pair). A caller that sees something come by the
+ * other way takes a mark, and uses what it saw when vb_near_is_past() says so:
+ * then everything is processed that the peer had put on its lane before. The
+ * caller holds no lock of a queue pair, and processes no lane here; threads
+ * that process the lanes without rx (vb_near_poll()) get past the mark.
+ */
+struct vb_near_mark {
+	unsigned slot; /* the first or second slot of the peer */
+	/* The fields below are for near/ only. */
+	uint64_t pass, moves;
+	struct vb_age waited;
+};
+void vb_near_mark(struct vb_near *n, unsigned slot, struct vb_near_mark *m);
+/* Is everything processed that the peer had put on its lane before the mark?
+ * True also if the lane has not moved for a second of the caller's looks: then
+ * it waits for memory of the peer, perhaps for ever. True if there is no such
+ * lane: the rest of a lane is processed when the session ends. */
+bool vb_near_is_past(struct vb_near *n, struct vb_near_mark *m, vb_time now);
 
-/* @yes: from now on a step of @qp copies at most LIGHT_BYTES (64 KiB), since
- * the caller processes a lane. */
-void vb_near_set_light(struct vb_qp *qp, bool yes) VB_REQUIRES(qp->drive);
+/* How much a step of a queue pair carries out. */
+enum vb_near_limit {
+	NEAR_STEP,  /* copies at most 1 MiB */
+	NEAR_LIGHT, /* 64 KiB: the caller processes a lane, and others wait */
+	/* nothing: the caller holds rx, for which all polls of the program
+	 * wait, and a copy may wait for a page of the peer */
+	NEAR_NOTHING,
+};
+void vb_near_limit(struct vb_qp *qp, enum vb_near_limit limit)
+	VB_REQUIRES(qp->drive);
 /* Does a thread that processes a lane wait for qp->drive of @qp? Then the
  * caller should release the lock soon. */
 bool vb_near_is_awaited(const struct vb_qp *qp) VB_REQUIRES(qp->drive);
-/* Carry out the next requests of @qp. True: more can be done at once, in
- * another call. */
+/* Carry out the next requests of @qp, as much as its limit allows. True: more
+ * can be done at once, in another call. */
 bool vb_near_send(struct vb_near *n, struct vb_qp *qp, vb_time now)
 	VB_REQUIRES(qp->drive);
 /* @before: the value of qp->way before a call of vb_near_send(). Do all

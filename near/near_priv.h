@@ -153,8 +153,7 @@ struct vb_near_qp {
 	 * copied itself, and how many this step may still copy. */
 	uint32_t placed, step_left;
 	vb_time step_at;
-	/* The caller processes a lane, so a step must be short. */
-	bool light;
+	uint8_t limit; /* of the next steps, an enum vb_near_limit */
 	/* Small WRITEs that gather for one system call: the index up to which
 	 * they were checked, and the latest time at which they are copied.
 	 * VB_NEVER: none gather. */
@@ -235,6 +234,7 @@ struct vb_near {
 	struct vb_mutex lanes_lock;
 	struct vb_peer *active[VB_SLOTS];
 	unsigned active_count;
+	uint64_t passes; /* number of passes over the lanes that have begun */
 
 	/* Fields of the thread that watches the lanes (near/watch.c): the peers
 	 * whose bells it has set, with a reference to each, and those bells. */

@@ -28,7 +28,21 @@ struct VB_CAPABILITY("claim") vb_lane_claim {
 	/* Another thread wanted to process the lane meanwhile. That thread may
 	 * sleep, so the owner of the claim looks after the lane once more. */
 	bool missed;
-	vb_time since; /* when a thread claimed the lane last */
+};
+
+/* How far a lane is processed (vb_near_is_past()). near->lanes_lock guards
+ * it. */
+struct vb_lane_progress {
+	/* Everything is processed that the peer had put on the lane before the
+	 * pass with this number began. */
+	uint64_t clear;
+	/* The lane is never found empty while its peer sends much. A lap is
+	 * over when as many requests were processed as the ring can hold: the
+	 * number of the pass at which the present lap began (0: none), and the
+	 * reader's index then. */
+	uint64_t lap;
+	uint32_t lap_head;
+	uint64_t moves; /* number of turns that have processed something */
 };
 
 /* One half of the memory that both programs map. Each program writes its own
@@ -112,6 +126,7 @@ struct vb_peer {
 	_Atomic vb_time asked_at;
 	struct vb_peer *next; /* the next one in near->callers */
 	struct vb_lane_claim claim;
+	struct vb_lane_progress progress;
 	/* The session is over, and the lane is processed only until the peer
 	 * has left the receive that @split lends to it; guarded by
 	 * near->lanes_lock. */

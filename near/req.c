@@ -8,6 +8,7 @@
  * until its time is over.
  */
 #include "base/log.h"
+#include "core/lock_order.h"
 #include "core/mw.h"
 #include "core/sge.h"
 #include "core/why_qp.h"
@@ -394,6 +395,15 @@ static enum vb_next do_next(struct vb_qp *qp, struct vb_send_wqe *wqe,
 		FAULT_NONE, now);
 }
 
+/* Is there a work request that was not sent yet? */
+static bool has_next(struct vb_qp *qp) VB_REQUIRES(qp->drive)
+{
+	const struct vb_near_qp *nq = vb_nq(qp);
+
+	return nq->sent != nq->begun || (nq->begun != vb_sq_end(&qp->sq) &&
+					 vb_near_state(qp) == QPS_RTS);
+}
+
 /* Carry out the next work request. */
 static enum vb_next run_next(struct vb_qp *qp, vb_time now)
 	VB_REQUIRES(qp->drive)
@@ -402,8 +412,7 @@ static enum vb_next run_next(struct vb_qp *qp, vb_time now)
 	struct vb_send_wqe *wqe = vb_sq_at(&qp->sq, nq->sent);
 	enum vb_wc_status status;
 
-	if (nq->sent == nq->begun &&
-	    (nq->begun == vb_sq_end(&qp->sq) || vb_near_state(qp) != QPS_RTS))
+	if (!has_next(qp))
 		return NEXT_WAITS;
 	if (nq->step_left == 0)
 		return NEXT_LATER;
@@ -535,9 +544,9 @@ static void leave_near(struct vb_qp *qp) VB_REQUIRES(qp->drive)
 	vb_near_req_reset(qp);
 }
 
-void vb_near_set_light(struct vb_qp *qp, bool yes)
+void vb_near_limit(struct vb_qp *qp, enum vb_near_limit limit)
 {
-	vb_nq(qp)->light = yes;
+	vb_nq(qp)->limit = (uint8_t)limit;
 }
 
 /* Begin a step, or continue it: all calls of one step pass an equal @now. A new
@@ -547,7 +556,7 @@ static void begin_step(struct vb_near_qp *nq, vb_time now)
 	if (nq->step_at == now)
 		return;
 	nq->step_at = now;
-	nq->step_left = nq->light ? LIGHT_BYTES : STEP_BYTES;
+	nq->step_left = nq->limit == NEAR_LIGHT ? LIGHT_BYTES : STEP_BYTES;
 }
 
 void vb_near_count(struct vb_qp *qp)
@@ -567,6 +576,9 @@ bool vb_near_run(struct vb_near *n, struct vb_qp *qp, vb_time now)
 	struct vb_near_qp *nq = vb_nq(qp);
 	enum vb_next next = NEXT_GOES;
 
+	if (VB_UNLIKELY(nq->limit == NEAR_NOTHING))
+		return has_next(qp);
+	vb_may_copy();
 	near_check_time(qp, now);
 	keep_time(qp, now);
 	if (near_gathers(n, qp, now))

@@ -108,9 +108,9 @@ static void step_if_due(struct vb_near *n, struct vb_qp *qp, vb_time now)
 		return;
 	/* This thread processes a lane, so it makes a short step; a later step
 	 * does the rest. */
-	vb_near_set_light(qp, true);
+	vb_near_limit(qp, NEAR_LIGHT);
 	vb_near_step(n, qp, now);
-	vb_near_set_light(qp, false);
+	vb_near_limit(qp, NEAR_STEP);
 }
 
 /* Send the last answer for a run of requests, and wake the peer. */

@@ -29,9 +29,10 @@ static struct {
 	/* number of frames that the link accepts before it has no room */
 	unsigned room;
 	unsigned sent, lost;
-	/* A step copies little now; number of such steps. */
-	bool is_light;
-	unsigned light_steps;
+	/* how much a step carries out of requests that go near now; number of
+	 * steps that carry out none */
+	enum vb_near_limit limit;
+	unsigned steps_of_nothing;
 } fake;
 
 static vb_time fake_now(void)
@@ -39,13 +40,13 @@ static vb_time fake_now(void)
 	return fake.now;
 }
 
-static void fake_set_light(struct vb_qp *qp, bool yes)
+static void fake_limit(struct vb_qp *qp, enum vb_near_limit limit)
 {
-	fake.is_light = yes;
+	fake.limit = limit;
 }
 
-#define vb_now		  fake_now
-#define vb_near_set_light fake_set_light
+#define vb_now	      fake_now
+#define vb_near_limit fake_limit
 #include "engine/drive.c"
 
 static bool send_one(struct vb_qp *qp, vb_time now, struct vb_txq *q)
@@ -53,7 +54,7 @@ static bool send_one(struct vb_qp *qp, vb_time now, struct vb_txq *q)
 	static struct vb_route route;
 
 	fake.steps++;
-	fake.light_steps += fake.is_light;
+	fake.steps_of_nothing += fake.limit == NEAR_NOTHING;
 	fake.stepped_at = now;
 	fake.batches -= fake.batches > 0;
 	for (unsigned i = 0; i < fake.frames; i++)
@@ -221,23 +222,50 @@ static void due__others_get_a_turn(void **state)
 	assert_int_equal(fake.steps, 2 * STEP_BATCHES);
 }
 
-/* A poll holds rx, so of requests to a peer of this host it copies little, also
- * for posters that found the queue pair locked. */
-static void gathered__copies_little_with_rx(void **state)
+/* A thread that holds rx carries out no request that goes near, or that may
+ * decide to, also for posters that found the queue pair locked: a timer does
+ * it, without rx. */
+static void step__carries_out_nothing_with_rx(void **state)
+{
+	static const enum vb_qp_way ways[] = { WAY_NEAR, WAY_OPEN };
+	struct vb_engine *e = *state;
+
+	vb_mutex_init(&e->rx, RANK_RX);
+	for (unsigned i = 0; i < VB_COUNT(ways); i++) {
+		struct vb_qp *qp = &fake.qp[i];
+
+		vb_mutex_lock(&e->rx);
+		vb_mutex_lock(&qp->drive);
+		qp->way = ways[i];
+		atomic_store(&vb_eq(qp)->kick, 1);
+		vb_drive_step_rx(e, qp, fake.now);
+		vb_drive_release_rx(e, qp);
+		vb_mutex_unlock(&e->rx);
+		assert_int_equal(fake.steps, 1);
+		assert_int_equal(fake.steps_of_nothing, 1);
+		assert_int_equal(fake.limit, NEAR_STEP);
+		assert_int_equal(atomic_load(&vb_eq(qp)->kick), 0);
+		fake.now++;
+		assert_true(vb_drive_is_due(e, fake.now));
+		vb_drive_due(e, fake.now, -1u);
+		assert_int_equal(fake.steps, 2);
+		assert_int_equal(fake.steps_of_nothing, 1);
+		fake.steps = fake.steps_of_nothing = 0;
+	}
+}
+
+/* A poll that waits steps the queue pair whose messages gather after it has
+ * released rx. */
+static void gathered__carries_out_requests(void **state)
 {
 	struct vb_engine *e = *state;
 	struct vb_qp *qp = &fake.qp[0];
 
-	vb_mutex_init(&e->rx, RANK_RX);
-	vb_mutex_lock(&e->rx);
 	qp->way = WAY_NEAR;
-	e->gathered = qp;
-	atomic_store(&vb_eq(qp)->kick, 1);
+	atomic_store(&e->gathered, qp);
 	vb_drive_gathered(e, fake.now);
-	vb_mutex_unlock(&e->rx);
-	assert_int_equal(fake.steps, 2);
-	assert_int_equal(fake.light_steps, 2);
-	assert_int_equal(atomic_load(&vb_eq(qp)->kick), 0);
+	assert_int_equal(fake.steps, 1);
+	assert_int_equal(fake.steps_of_nothing, 0);
 }
 
 /* A queue pair that a program is driving is tried again soon. */
@@ -532,7 +560,9 @@ int main(void)
 						tear_down),
 		cmocka_unit_test_setup_teardown(due__others_get_a_turn, set_up,
 						tear_down),
-		cmocka_unit_test_setup_teardown(gathered__copies_little_with_rx,
+		cmocka_unit_test_setup_teardown(
+			step__carries_out_nothing_with_rx, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(gathered__carries_out_requests,
 						set_up, tear_down),
 		cmocka_unit_test_setup_teardown(due__one_that_is_driven, set_up,
 						tear_down),
