@@ -45,9 +45,9 @@ static inline void vb_may_wait(void)
 	vb_rank_may_wait(RANK_RX, RANK_CHANNEL);
 }
 
-/* Call this before a copy of a peer's memory, which waits for pages that come
- * late. The caller does not hold rx, for which all polls of the program wait: a
- * build with lock_ranks aborts if it does. */
+/* Call this before a copy to or from a peer's memory, which may wait for a page
+ * that comes late, perhaps for ever. A build with lock_ranks aborts in a thread
+ * that drains the link (RANK_RX), for which all polls of the program wait. */
 static inline void vb_may_copy(void)
 {
 	vb_rank_may_wait(RANK_RX, RANK_RX);

@@ -151,7 +151,8 @@ static bool is_called_back(const struct vb_service *s)
 }
 
 /* Serve what has arrived beside the frames of the engine's own link. */
-static enum vb_drained eng_service_drain_others(struct vb_engine *e) VB_REQUIRES(e->rx)
+static enum vb_drained eng_service_drain_others(struct vb_engine *e)
+	VB_REQUIRES(e->rx)
 {
 	enum vb_drained got = DRAINED_NOTHING;
 

@@ -4,7 +4,8 @@
  * polls reads its sockets itself: up to four of them directly, more through an
  * epoll set, on which the engine thread sleeps. A poster writes in its own
  * thread; if a socket was full, the thread that finds room in it continues to
- * write.
+ * write. The stream of a peer on this host is read behind the peer's lane
+ * (docs/NEAR.md, iWARP between two programs of one host).
  *
  * A stream is in one of three states. Open. Closing: its queue pair has nothing
  * more to send; the engine has sent FIN and throws away what still arrives,
@@ -286,12 +287,13 @@ static size_t look_at_socket(const struct vb_stream *s)
 }
 
 /*
- * Of a stream whose peer is on this host: how much may be read now? The peer
- * may have answered and sent by its lane before it sent bytes or a FIN by the
- * stream, and both must be processed in that order. So this thread notes what
- * the socket has, and takes a mark; it reads only that, when the lane is
- * processed as far as the mark. It does not process the lane itself, because it
- * holds rx, and a lane may wait for a page of the peer.
+ * Returns how much of a stream whose peer is on this host may be read now. The
+ * peer may have answered and sent by its lane before it sent bytes or a FIN by
+ * the stream, and this side must process all in that order. So the thread notes
+ * what the socket has, and takes a mark; a later call allows to read so much,
+ * and no more, when the lane is processed as far as the mark. This thread does
+ * not process the lane itself: it holds rx, and a lane may wait for a page of
+ * the peer.
  */
 static size_t readable_in_order(struct vb_engine *e, struct vb_stream *s,
 				vb_time now, enum vb_drained *got)
@@ -322,7 +324,7 @@ void vb_stream_pass_lanes(struct vb_engine *e, vb_time now)
 /* Lock drive of @qp. If the peer is on this host, the thread that holds drive
  * may wait for memory of the peer; this thread, which holds rx, then serves the
  * stream another time. */
-static bool take_drive(const struct vb_stream *s, struct vb_qp *qp)
+static bool eng_stream_take_drive(const struct vb_stream *s, struct vb_qp *qp)
 	VB_TRY_ACQUIRE(true, qp->drive)
 {
 	if (s->met)
@@ -334,10 +336,9 @@ static bool take_drive(const struct vb_stream *s, struct vb_qp *qp)
 /* Read at most @most bytes that arrived, write where there is room, and step
  * the queue pair. */
 static bool serve_locked(struct vb_engine *e, struct vb_stream *s,
-			 uint32_t ready, size_t most, vb_time now)
-	VB_REQUIRES(e->rx) VB_REQUIRES(s->qp->drive)
+			 struct vb_qp *qp, uint32_t ready, size_t most,
+			 vb_time now) VB_REQUIRES(e->rx) VB_REQUIRES(qp->drive)
 {
-	struct vb_qp *qp = s->qp;
 	bool found = false, came = false;
 
 	now = vb_qp_advance(qp, now);
@@ -375,12 +376,12 @@ enum vb_drained vb_stream_serve(struct vb_engine *e, struct vb_stream *s,
 		most = readable_in_order(e, s, now, &got);
 	if (ordered && !most && !s->more && !s->blocked && !s->eof)
 		return got;
-	if (!take_drive(s, qp))
+	if (!eng_stream_take_drive(s, qp))
 		return DRAINED_BUSY;
 	/* The card has just been found: the next look goes by the order. */
 	if (VB_UNLIKELY(s->met != met))
 		most = 0;
-	if (serve_locked(e, s, ready, most, now))
+	if (serve_locked(e, s, qp, ready, most, now))
 		got = DRAINED_SOME;
 	vb_drive_release_rx(e, qp);
 	return got;
@@ -416,8 +417,8 @@ static enum vb_drained serve_all(struct vb_engine *e, bool silent, vb_time now)
 
 		next = l->next;
 		if (silent || !s->near)
-			got = both(got, vb_stream_serve(e, s, ready_for(s),
-							now));
+			got = both(got,
+				   vb_stream_serve(e, s, ready_for(s), now));
 	}
 	return got;
 }
@@ -440,9 +441,8 @@ static enum vb_drained serve_ready(struct vb_engine *e, vb_time now)
 enum vb_drained vb_stream_drain(struct vb_engine *e, vb_time now)
 {
 	bool silent =
-		now >= e->stream_look || atomic_load_explicit(
-						 &e->stream_waits,
-						 memory_order_relaxed);
+		now >= e->stream_look ||
+		atomic_load_explicit(&e->stream_waits, memory_order_relaxed);
 
 	if (silent)
 		e->stream_look = now + vb_engine_span(e, NEAR_LOOKS);

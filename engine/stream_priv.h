@@ -63,8 +63,7 @@ static inline bool vb_stream_is_up(const struct vb_qp *qp)
 /* A function of engine/stream.c: serve one stream. @ready: EPOLL bits. The
  * result is as of vb_stream_drain(). May free @s. */
 enum vb_drained vb_stream_serve(struct vb_engine *e, struct vb_stream *s,
-				uint32_t ready, vb_time now)
-	VB_REQUIRES(e->rx);
+				uint32_t ready, vb_time now) VB_REQUIRES(e->rx);
 
 /* Functions of engine/stream_life.c. */
 void vb_stream_tell(struct vb_stream *s, enum vb_stream_event event);

@@ -218,9 +218,8 @@ bool vb_near_is_heard(const struct vb_qp *qp) VB_REQUIRES(qp->drive);
  * The order between a peer's lane and what the same peer sends by another way
  * (the stream of an iWARP queue pair). A caller that sees something come by the
  * other way takes a mark, and uses what it saw when vb_near_is_past() says so:
- * then everything is processed that the peer had put on its lane before. The
- * caller holds no lock of a queue pair, and processes no lane here; threads
- * that process the lanes without rx (vb_near_poll()) get past the mark.
+ * then everything is processed that the peer had put on its lane before. These
+ * functions process no lane; vb_near_poll() does, in any thread.
  */
 struct vb_near_mark {
 	unsigned slot; /* the first or second slot of the peer */

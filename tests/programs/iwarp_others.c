@@ -3,9 +3,7 @@
  * RNIC lacks. */
 #include "iwarp_test.h"
 
-/* Run @does in a child of fork, for at most 10 seconds, and report its
- * failure. */
-static pid_t child_of(void (*does)(void))
+pid_t child_of(void (*does)(void))
 {
 	pid_t pid;
 
@@ -22,7 +20,7 @@ static pid_t child_of(void (*does)(void))
 	_exit(problem[0] != '\0');
 }
 
-static void expect_child(pid_t pid)
+void expect_child(pid_t pid)
 {
 	int status;
 

@@ -30,6 +30,7 @@ static const struct {
 	CASE(more_callers_than_backlog), CASE(silent_callers),
 	CASE(callers_that_close_half),	 CASE(called_without_an_answer),
 	CASE(peer_that_reads_nothing),	 CASE(listener_that_comes_back),
+	CASE(others_beside_a_late_page),
 #undef CASE
 };
 

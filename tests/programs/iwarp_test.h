@@ -105,6 +105,10 @@ void memory_that_changes(void);
 /* One TCP client sends nothing to the listener, another sends nonsense. */
 void callers_that_are_no_mpa(void);
 struct rdma_cm_id *listen_at(uint16_t port, int backlog);
+/* Run @does in a child of fork, for at most 10 seconds, and report its
+ * failure. */
+pid_t child_of(void (*does)(void));
+void expect_child(pid_t pid);
 void ids_inherited_by_fork(void);
 void ports_inherited_by_fork(void);
 void more_callers_than_backlog(void);
@@ -142,6 +146,9 @@ void what_an_rnic_has_not(void);
  * themselves. */
 void what_ids_have_not(void);
 void datagrams_by_librdmacm(void);
+
+/* Another program of this host owns memory whose pages come late. */
+void others_beside_a_late_page(void);
 
 /* An iWARP device has no AF_IB addresses, which are for InfiniBand. */
 void addresses_of_infiniband(void);

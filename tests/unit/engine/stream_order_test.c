@@ -153,9 +153,8 @@ static int set_up(void **state)
 	fake.s->met = true;
 	e->stream_fd = epoll_create1(EPOLL_CLOEXEC);
 	want.data.ptr = fake.s;
-	assert_int_equal(epoll_ctl(e->stream_fd, EPOLL_CTL_ADD, fake.s->fd,
-				   &want),
-			 0);
+	assert_int_equal(
+		epoll_ctl(e->stream_fd, EPOLL_CTL_ADD, fake.s->fd, &want), 0);
 	vb_chain_add(&e->streams, &fake.s->link);
 	e->stream_count = 1;
 	return 0;

@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The order between a peer's lane and what the same peer sends by another way:
+ * when is a lane processed as far as a mark (vb_near_is_past())? Side 1
+ * receives; this thread processes its lanes, a turn (64 requests) at a time.
+ */
+#include "near/near_priv.h"
+#include "tests/protocol/near_fixture.h"
+
+#define LEN  8u
+#define MANY 100u /* more than a turn */
+#define TURN 64u
+
+static void let_run(struct stage *t, unsigned side, bool runs)
+{
+	bool ran = !near_sim_is_away(&t->sim, side);
+
+	if (runs && !ran)
+		near_sim_go_on(&t->sim, side);
+	else if (!runs && ran)
+		near_sim_stop(&t->sim, side);
+}
+
+static unsigned count_done(struct vb_cq *cq)
+{
+	unsigned count = 0;
+	struct vb_cqe wc;
+
+	while (sim_poll(cq, &wc)) {
+		assert_int_equal(wc.status, WC_SUCCESS);
+		count++;
+	}
+	return count;
+}
+
+/* Side 0 puts @count SENDs on its lane, and side 1 has receives for them. */
+static void fill_lane(struct stage *t, unsigned count)
+{
+	struct vb_send_wqe wqe = stage_wqe(t, WR_SEND, 0, LEN);
+
+	let_run(t, 1, false);
+	let_run(t, 0, true);
+	sim_drive(&t->sim); /* it hears answers, and has room again */
+	(void)count_done(t->pair.send_cq[0]);
+	for (unsigned i = 0; i < count; i++) {
+		stage_recv(t, 0, LEN, t->mr[1]->key);
+		stage_post(t, &wqe, 0, t->mr[0]->key);
+	}
+	sim_drive(&t->sim);
+	let_run(t, 0, false);
+}
+
+static struct stage *begin(struct vb_near **n)
+{
+	struct stage *t = stage_open(&near_sim_path, 1, NULL);
+
+	near_sim_stand_by(&t->sim, 1, false);
+	*n = near_sim_near(&t->sim, 1);
+	return t;
+}
+
+static void end(struct stage *t)
+{
+	let_run(t, 0, true);
+	let_run(t, 1, true);
+	stage_close(t);
+}
+
+static unsigned peer_slot(struct stage *t)
+{
+	return near_sim_peer(&t->sim, 1)->slot;
+}
+
+/* All that was on the lane before the mark is processed, also where it takes
+ * several turns. */
+static void past__means_that_all_is_processed(void **state)
+{
+	struct vb_near_mark m;
+	struct vb_near *n;
+	struct stage *t = begin(&n);
+
+	fill_lane(t, MANY);
+	vb_near_mark(n, peer_slot(t), &m);
+	assert_false(vb_near_is_past(n, &m, t->sim.now));
+	assert_true(vb_near_poll(n, t->sim.now));
+	assert_int_equal(count_done(t->pair.recv_cq[1]), TURN);
+	assert_false(vb_near_is_past(n, &m, t->sim.now));
+	assert_true(vb_near_poll(n, t->sim.now));
+	assert_int_equal(count_done(t->pair.recv_cq[1]), MANY - TURN);
+	assert_true(vb_near_is_past(n, &m, t->sim.now));
+	end(t);
+}
+
+/* A lane that was empty before the mark may not be empty any more. */
+static void past__needs_a_look_behind_the_mark(void **state)
+{
+	struct vb_near_mark m;
+	struct vb_near *n;
+	struct stage *t = begin(&n);
+
+	let_run(t, 1, false);
+	(void)vb_near_poll(n, t->sim.now);
+	vb_near_mark(n, peer_slot(t), &m);
+	assert_false(vb_near_is_past(n, &m, t->sim.now));
+	(void)vb_near_poll(n, t->sim.now);
+	assert_true(vb_near_is_past(n, &m, t->sim.now));
+	end(t);
+}
+
+/* A peer that sends all the time does not put the end of its stream off. */
+static void past__comes_although_the_lane_is_never_empty(void **state)
+{
+	struct vb_near_mark m;
+	struct vb_near *n;
+	struct stage *t = begin(&n);
+	unsigned turns = 0;
+
+	fill_lane(t, MANY);
+	vb_near_mark(n, peer_slot(t), &m);
+	while (!vb_near_is_past(n, &m, t->sim.now)) {
+		assert_true(vb_near_poll(n, t->sim.now));
+		assert_int_equal(count_done(t->pair.recv_cq[1]), TURN);
+		fill_lane(t, TURN);
+		assert_true(++turns <= 2 * VB_RING_SLOTS / TURN);
+	}
+	assert_true(turns >= MANY / TURN);
+	end(t);
+}
+
+/* Another thread processes the lane, and waits for a page of the peer: the
+ * stream of that peer goes on after a second. */
+static void past__does_not_wait_for_a_late_page_for_ever(void **state)
+{
+	struct vb_near_mark m;
+	struct vb_near *n;
+	struct stage *t = begin(&n);
+	struct vb_peer *p = near_sim_peer(&t->sim, 1);
+	unsigned looks = 0;
+
+	fill_lane(t, MANY);
+	vb_near_mark(n, p->slot, &m);
+	vb_mutex_lock(&n->lanes_lock);
+	p->claim.taken = true;
+	vb_mutex_unlock(&n->lanes_lock);
+	for (; !vb_near_is_past(n, &m, t->sim.now); looks++) {
+		(void)vb_near_poll(n, t->sim.now);
+		t->sim.now += VB_AGE_STEP;
+	}
+	assert_int_equal(looks, VB_SEC / VB_AGE_STEP);
+	vb_mutex_lock(&n->lanes_lock);
+	p->claim.taken = false;
+	vb_mutex_unlock(&n->lanes_lock);
+	end(t);
+}
+
+/* A page of another peer's memory is no reason to wait. */
+static void past__needs_no_other_lane(void **state)
+{
+	struct vb_near_mark m;
+	struct vb_near *n;
+	struct stage *t = begin(&n);
+
+	fill_lane(t, MANY);
+	vb_near_mark(n, peer_slot(t) + 100, &m);
+	assert_true(vb_near_is_past(n, &m, t->sim.now));
+	end(t);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(past__means_that_all_is_processed),
+		cmocka_unit_test(past__needs_a_look_behind_the_mark),
+		cmocka_unit_test(past__comes_although_the_lane_is_never_empty),
+		cmocka_unit_test(past__does_not_wait_for_a_late_page_for_ever),
+		cmocka_unit_test(past__needs_no_other_lane),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
