@@ -108,12 +108,14 @@ static void own_late_memory(void)
 static void write_to(struct side *c, uint32_t bytes)
 {
 	struct ibv_sge sge = { (uintptr_t)c->memory, bytes, c->mr->lkey };
-	struct ibv_send_wr *bad, wr = rdma(IBV_WR_RDMA_WRITE, shared->rkey);
+	struct ibv_send_wr *bad, wr = {
+		.wr_id = 1,
+		.sg_list = &sge,
+		.num_sge = 1,
+		.opcode = IBV_WR_RDMA_WRITE,
+		.wr.rdma = { shared->address, shared->rkey },
+	};
 
-	wr.wr.rdma.remote_addr = shared->address;
-	wr.sg_list = &sge;
-	wr.num_sge = 1;
-	wr.wr_id = 1;
 	must(!ibv_post_send(c->id->qp, &wr, &bad), "ibv_post_send");
 }
 
