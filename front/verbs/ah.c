@@ -34,12 +34,12 @@ struct ibv_ah *ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
 int ibv_destroy_ah(struct ibv_ah *ibv)
 {
 	struct vb_front_ah *ah = vb_front_ah(ibv);
-	int rc = vb_front_unknown(FRONT_AH, ibv);
+	int rc = vb_front_claim(FRONT_AH, ibv);
 
 	if (rc)
 		return rc;
 	if (vb_front_is_inherited(ibv->context))
-		return 0;
+		return vb_front_keep(&ah->live, 0);
 	vb_front_live_del(&ah->live);
 	vb_ah_destroy(ah->core);
 	vb_front_context_put(ibv->context);

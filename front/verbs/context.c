@@ -265,10 +265,10 @@ int ibv_close_device(struct ibv_context *context)
 	unsigned left;
 	int cancel;
 
-	if (vb_front_unknown(FRONT_CONTEXT, context))
+	if (vb_front_claim(FRONT_CONTEXT, context))
 		return -1;
 	if (vb_front_is_inherited(context))
-		return 0;
+		return vb_front_keep(&c->live, 0);
 	vb_front_live_del(&c->live);
 	left = atomic_load(&c->refs) - 1;
 	/* ibv_close_device(3): closing does not release the objects that were

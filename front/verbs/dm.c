@@ -231,18 +231,18 @@ static void free_dm(struct ibv_dm *dm)
 int vb_front_free_dm(struct ibv_dm *ibv)
 {
 	struct vb_front_memory *m;
-	int rc = vb_front_unknown(FRONT_DM, ibv);
+	int rc = vb_front_claim(FRONT_DM, ibv);
 
 	if (rc)
 		return rc;
 	if (vb_front_is_inherited(ibv->context))
-		return 0;
+		return vb_front_keep(&vb_front_dm(ibv)->live, 0);
 	m = vb_front_dm(ibv)->memory;
 	if (atomic_load(&m->refs) > m->is_imported) {
 		vb_why(WHY_BUSY, (uintptr_t)ibv,
 		       "dm %u: not freed: regions or imports still use it",
 		       ibv->handle);
-		return vb_front_errno(-EBUSY);
+		return vb_front_keep(&vb_front_dm(ibv)->live, -EBUSY);
 	}
 	if (m->is_imported)
 		vb_front_memory_put(m);
@@ -321,8 +321,12 @@ struct ibv_dm *ibv_import_dm(struct ibv_context *context, uint32_t handle)
 
 void ibv_unimport_dm(struct ibv_dm *ibv)
 {
-	if (vb_front_is_inherited(ibv->context))
+	if (vb_front_claim(FRONT_DM, ibv))
 		return;
+	if (vb_front_is_inherited(ibv->context)) {
+		vb_front_live_keep(&vb_front_dm(ibv)->live);
+		return;
+	}
 	if (vb_front_dm(ibv)->is_imported)
 		vb_front_memory_put(vb_front_dm(ibv)->memory);
 	free_dm(ibv);

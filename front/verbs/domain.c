@@ -151,17 +151,17 @@ static int destroy_core(struct vb_front_pd *pd)
 int ibv_dealloc_pd(struct ibv_pd *ibv)
 {
 	struct vb_front_pd *pd = vb_front_pd(ibv);
-	int rc = vb_front_unknown(FRONT_PD, ibv);
+	int rc = vb_front_claim(FRONT_PD, ibv);
 
 	if (rc)
 		return rc;
 	if (vb_front_is_inherited(ibv->context))
-		return 0;
+		return vb_front_keep(&pd->live, 0);
 	rc = destroy_core(pd);
 	if (rc) {
 		vb_why(WHY_BUSY, (uintptr_t)ibv, "pd %u: not deallocated: %u objects still use it",
 		       ibv->handle, atomic_load(&pd->core->refs));
-		return vb_front_errno(rc);
+		return vb_front_keep(&pd->live, rc);
 	}
 	unwrap(pd);
 	return 0;
@@ -259,8 +259,11 @@ struct ibv_pd *ibv_import_pd(struct ibv_context *context, uint32_t handle)
 
 void ibv_unimport_pd(struct ibv_pd *ibv)
 {
-	if (!vb_front_unknown(FRONT_PD, ibv) &&
-	    !vb_front_is_inherited(ibv->context))
+	if (vb_front_claim(FRONT_PD, ibv))
+		return;
+	if (vb_front_is_inherited(ibv->context))
+		vb_front_live_keep(&vb_front_pd(ibv)->live);
+	else
 		unwrap(vb_front_pd(ibv));
 }
 
@@ -289,17 +292,17 @@ struct ibv_td *vb_front_alloc_td(struct ibv_context *context,
 int vb_front_dealloc_td(struct ibv_td *ibv)
 {
 	struct vb_front_td *td = VB_CONTAINER_OF(ibv, struct vb_front_td, ibv);
-	int rc = vb_front_unknown(FRONT_TD, ibv);
+	int rc = vb_front_claim(FRONT_TD, ibv);
 
 	if (rc)
 		return rc;
 	if (vb_front_is_inherited(ibv->context))
-		return 0;
+		return vb_front_keep(&td->live, 0);
 	if (atomic_load(&td->refs)) {
 		vb_why(WHY_BUSY, (uintptr_t)ibv,
 		       "thread domain not deallocated: parent domains still "
 		       "use it");
-		return vb_front_errno(-EBUSY);
+		return vb_front_keep(&td->live, -EBUSY);
 	}
 	vb_front_live_del(&td->live);
 	vb_front_context_put(ibv->context);

@@ -280,12 +280,12 @@ int vb_front_destroy_flow(struct ibv_flow *ibv)
 {
 	struct vb_front_flow *flow =
 		VB_CONTAINER_OF(ibv, struct vb_front_flow, ibv);
-	int cancel, rc = vb_front_unknown(FRONT_FLOW, ibv);
+	int cancel, rc = vb_front_claim(FRONT_FLOW, ibv);
 
 	if (rc)
 		return rc;
 	if (vb_front_is_inherited(ibv->context))
-		return 0;
+		return vb_front_keep(&flow->live, 0);
 	vb_front_live_del(&flow->live);
 	cancel = vb_cancel_off();
 	vb_engine_flow_destroy(flow->core);
@@ -320,18 +320,18 @@ struct ibv_counters *vb_front_create_counters(struct ibv_context *context,
 
 int vb_front_destroy_counters(struct ibv_counters *ibv)
 {
-	int rc = vb_front_unknown(FRONT_COUNTERS, ibv);
+	int rc = vb_front_claim(FRONT_COUNTERS, ibv);
 
 	if (rc)
 		return rc;
 	if (vb_front_is_inherited(ibv->context))
-		return 0;
+		return vb_front_keep(&counters_of(ibv)->live, 0);
 	rc = vb_counters_destroy(counters_of(ibv)->core);
 	if (rc)
 		vb_why(WHY_BUSY, (uintptr_t)ibv,
 		       "set of counters not destroyed: flows still use it");
 	if (rc)
-		return vb_front_errno(rc);
+		return vb_front_keep(&counters_of(ibv)->live, rc);
 	vb_front_live_del(&counters_of(ibv)->live);
 	vb_front_context_put(ibv->context);
 	free(counters_of(ibv));

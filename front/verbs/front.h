@@ -60,6 +60,9 @@ struct vb_front_live {
 	/* the field `handle` of the public struct, or NULL */
 	const uint32_t *shown;
 	uint32_t handle; /* the value that this library gave to the handle */
+	/* a thread destroys the object (vb_front_live_claim()); 0: none does.
+	 * Protected by the lock of the set. */
+	unsigned claim;
 	enum vb_front_kind kind;
 };
 
@@ -416,6 +419,12 @@ void vb_front_live_del(struct vb_front_live *l);
  * at the address before it knows. Returns 0; -ENOENT: no object, or the program
  * has overwritten its handle; -EINVAL: an object of another kind. */
 int vb_front_live(enum vb_front_kind kind, const void *object);
+/* As vb_front_live(), for a call that destroys the object: it also claims the
+ * object. Of several threads that destroy one object at once the first gets 0
+ * and the others -ENOENT. The thread that got 0 ends its claim by
+ * vb_front_live_del(), or by vb_front_live_keep() if the object stays. */
+int vb_front_live_claim(enum vb_front_kind kind, const void *object);
+void vb_front_live_keep(struct vb_front_live *l);
 /* Returns a number for an object's handle: not 0, and not used before. */
 uint32_t vb_front_handle(void);
 
@@ -424,6 +433,16 @@ static inline int vb_front_unknown(enum vb_front_kind kind, const void *object)
 {
 	return vb_front_errno(vb_front_live(kind, object));
 }
+
+/* vb_front_live_claim() for the same calls. */
+static inline int vb_front_claim(enum vb_front_kind kind, const void *object)
+{
+	return vb_front_errno(vb_front_live_claim(kind, object));
+}
+
+/* A call that destroys an object, and has claimed it, ends with @rc, 0 or
+ * -errno: the object stays. */
+#define vb_front_keep(live, rc) (vb_front_live_keep(live), vb_front_errno(rc))
 
 /*
  * Functions of shared.c: the file behind a context's cmd_fd.

@@ -121,6 +121,7 @@ void vb_front_live_add(struct vb_front_live *l, enum vb_front_kind kind,
 	l->kind = kind;
 	l->shown = handle;
 	l->handle = handle ? *handle : 0;
+	l->claim = 0;
 	vb_mutex_lock(&s->lock);
 	if (s->count++ > s->mask)
 		grow(s);
@@ -138,38 +139,79 @@ void vb_front_live_del(struct vb_front_live *l)
 	vb_mutex_unlock(&s->lock);
 }
 
-static int judge(struct shard *s, enum vb_front_kind kind, const void *object)
-	VB_REQUIRES(s->lock)
+static int judge(struct shard *s, enum vb_front_kind kind, const void *object,
+		 struct vb_front_live **found) VB_REQUIRES(s->lock)
 {
 	struct vb_chain *c = *front_live_bucket_of(s, object);
-	const struct vb_front_live *l;
+	struct vb_front_live *l;
 
 	while (c && live_at(c)->object != object)
 		c = c->next;
 	if (!c)
 		return -ENOENT;
-	l = live_at(c);
+	*found = l = live_at(c);
 	if (l->kind != kind)
 		return -EINVAL;
 	return l->shown && *l->shown != l->handle ? -ENOENT : 0;
 }
 
-int vb_front_live(enum vb_front_kind kind, const void *object)
+static void tell_unknown(enum vb_front_kind kind, const void *object)
 {
-	struct shard *s = shard_of(object);
-	int rc;
-
-	vb_mutex_lock(&s->lock);
-	rc = judge(s, kind, object);
-	vb_mutex_unlock(&s->lock);
-	if (VB_UNLIKELY(rc && !object))
+	if (!object)
 		vb_why(WHY_HANDLE, (uintptr_t)names[kind],
 		       "NULL was given in place of a %s", names[kind]);
-	else if (VB_UNLIKELY(rc))
+	else
 		vb_why(WHY_HANDLE, (uintptr_t)object,
 		       "%p is no %s of this process, or was destroyed, or its handle was overwritten",
 		       object, names[kind]);
+}
+
+int vb_front_live(enum vb_front_kind kind, const void *object)
+{
+	struct shard *s = shard_of(object);
+	struct vb_front_live *l;
+	int rc;
+
+	vb_mutex_lock(&s->lock);
+	rc = judge(s, kind, object, &l);
+	vb_mutex_unlock(&s->lock);
+	if (VB_UNLIKELY(rc))
+		tell_unknown(kind, object);
 	return rc;
+}
+
+/* Returns the claim of a thread of this process. A claim of another value was
+ * copied by fork: the thread that had made it exists in the parent only. */
+static unsigned own_claim(void)
+{
+	return vb_engine_forks() + 1;
+}
+
+int vb_front_live_claim(enum vb_front_kind kind, const void *object)
+{
+	struct shard *s = shard_of(object);
+	struct vb_front_live *l;
+	int rc;
+
+	vb_mutex_lock(&s->lock);
+	rc = judge(s, kind, object, &l);
+	if (rc == 0 && l->claim == own_claim())
+		rc = -ENOENT;
+	if (rc == 0)
+		l->claim = own_claim();
+	vb_mutex_unlock(&s->lock);
+	if (VB_UNLIKELY(rc))
+		tell_unknown(kind, object);
+	return rc;
+}
+
+void vb_front_live_keep(struct vb_front_live *l)
+{
+	struct shard *s = shard_of(l->object);
+
+	vb_mutex_lock(&s->lock);
+	l->claim = 0;
+	vb_mutex_unlock(&s->lock);
 }
 
 /* Unlike an address, a handle is not reused, so handles are simply counted. */

@@ -351,27 +351,27 @@ static void free_mr(struct vb_front_mr *mr)
 int ibv_dereg_mr(struct ibv_mr *ibv)
 {
 	struct vb_front_mr *mr = vb_front_mr(ibv);
-	int cancel, rc = vb_front_unknown(FRONT_MR, ibv);
+	int cancel, rc = vb_front_claim(FRONT_MR, ibv);
 
 	if (rc)
 		return rc;
 	if (vb_front_is_inherited(ibv->context))
-		return 0;
+		return vb_front_keep(&mr->live, 0);
 	/* Only the process that registered the memory can deregister it. */
 	if (mr->kind == FRONT_MR_IMPORTED)
-		return vb_front_errno(-EOPNOTSUPP);
+		return vb_front_keep(&mr->live, -EOPNOTSUPP);
 	cancel = vb_cancel_off();
 	vb_engine_begin_posted();
 	rc = vb_mr_deregister(mr->core);
 	if (rc == 0)
 		free_mr(mr);
-	else
-		vb_why(WHY_BUSY, (uintptr_t)ibv, "mr %p: not deregistered: %s",
-		       (void *)ibv,
-		       rc == -EBUSY ? "memory windows are bound to it"
-				    : strerror(-rc));
 	vb_cancel_back(cancel);
-	return vb_front_errno(rc);
+	if (rc == 0)
+		return 0;
+	vb_why(WHY_BUSY, (uintptr_t)ibv, "mr %p: not deregistered: %s",
+	       (void *)ibv,
+	       rc == -EBUSY ? "memory windows are bound to it" : strerror(-rc));
+	return vb_front_keep(&mr->live, rc);
 }
 
 /* Import a region of the process that made the protection domain. Its key
@@ -418,8 +418,11 @@ struct ibv_mr *ibv_import_mr(struct ibv_pd *pd, uint32_t handle)
 
 void ibv_unimport_mr(struct ibv_mr *ibv)
 {
-	if (!vb_front_unknown(FRONT_MR, ibv) &&
-	    !vb_front_is_inherited(ibv->context))
+	if (vb_front_claim(FRONT_MR, ibv))
+		return;
+	if (vb_front_is_inherited(ibv->context))
+		vb_front_live_keep(&vb_front_mr(ibv)->live);
+	else
 		free_mr(vb_front_mr(ibv));
 }
 

@@ -37,12 +37,12 @@ struct ibv_mw *vb_front_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type)
 int vb_front_dealloc_mw(struct ibv_mw *ibv)
 {
 	struct vb_front_mw *mw = VB_CONTAINER_OF(ibv, struct vb_front_mw, ibv);
-	int cancel, rc = vb_front_unknown(FRONT_MW, ibv);
+	int cancel, rc = vb_front_claim(FRONT_MW, ibv);
 
 	if (rc)
 		return rc;
 	if (vb_front_is_inherited(ibv->context))
-		return 0;
+		return vb_front_keep(&mw->live, 0);
 	vb_front_live_del(&mw->live);
 	cancel = vb_cancel_off();
 	vb_mw_free(mw->core);

@@ -167,17 +167,17 @@ int ibv_destroy_comp_channel(struct ibv_comp_channel *ibv)
 {
 	struct vb_front_channel *ch =
 		VB_CONTAINER_OF(ibv, struct vb_front_channel, ibv);
-	int rc = vb_front_unknown(FRONT_CHANNEL, ibv);
+	int rc = vb_front_claim(FRONT_CHANNEL, ibv);
 
 	if (rc)
 		return rc;
 	if (vb_front_is_inherited(ibv->context))
-		return 0;
+		return vb_front_keep(&ch->live, 0);
 	if (hold_channel(ibv, 0) != 0) {
 		vb_why(WHY_BUSY, (uintptr_t)ibv,
 		       "completion channel of fd %d: not destroyed: completion queues still use it",
 		       ibv->fd);
-		return vb_front_errno(-EBUSY);
+		return vb_front_keep(&ch->live, -EBUSY);
 	}
 	vb_front_live_del(&ch->live);
 	vb_engine_forget_channel(&ch->core);
@@ -405,16 +405,16 @@ static void free_cq(struct vb_front_cq *cq)
 int ibv_destroy_cq(struct ibv_cq *ibv)
 {
 	struct vb_front_cq *cq = vb_front_cq(ibv);
-	int rc = vb_front_unknown(FRONT_CQ, ibv);
+	int rc = vb_front_claim(FRONT_CQ, ibv);
 
 	if (rc)
 		return rc;
 	if (vb_front_is_inherited(ibv->context))
-		return 0;
+		return vb_front_keep(&cq->live, 0);
 	if (atomic_load(&cq->core->refs)) {
 		vb_why(WHY_BUSY, (uintptr_t)ibv, "cq %u: not destroyed: queues still use it",
 		       ibv->handle);
-		return vb_front_errno(-EBUSY);
+		return vb_front_keep(&cq->live, -EBUSY);
 	}
 	vb_front_live_del(&cq->live);
 	vb_engine_forget_cq(cq->core);
@@ -602,18 +602,18 @@ int ibv_query_srq(struct ibv_srq *ibv, struct ibv_srq_attr *attr)
 int ibv_destroy_srq(struct ibv_srq *ibv)
 {
 	struct vb_front_srq *srq = vb_front_srq(ibv);
-	int rc = vb_front_unknown(FRONT_SRQ, ibv);
+	int rc = vb_front_claim(FRONT_SRQ, ibv);
 
 	if (rc)
 		return rc;
 	if (vb_front_is_inherited(ibv->context))
-		return 0;
+		return vb_front_keep(&srq->live, 0);
 	rc = vb_srq_destroy(srq->core);
 	if (rc) {
 		vb_why(WHY_BUSY, (uintptr_t)ibv,
 		       "srq %u: not destroyed: queue pairs still use it",
 		       ibv->handle);
-		return vb_front_errno(rc);
+		return vb_front_keep(&srq->live, rc);
 	}
 	vb_front_live_del(&srq->live);
 	vb_front_drain_async(ibv->context, srq, &srq->async_taken, &ibv->mutex,

@@ -580,23 +580,23 @@ static int destroy_core_qp(struct vb_front_qp *qp)
 int ibv_destroy_qp(struct ibv_qp *ibv)
 {
 	struct vb_front_qp *qp = vb_front_qp(ibv);
-	int cancel, rc = vb_front_unknown(FRONT_QP, ibv);
+	int cancel, rc = vb_front_claim(FRONT_QP, ibv);
 
 	if (rc)
 		return rc;
 	if (vb_front_is_inherited(ibv->context))
-		return 0;
+		return vb_front_keep(&qp->live, 0);
 	if (ibv->qp_type == IBV_QPT_UD && vb_engine_is_attached(qp->core)) {
 		vb_why(WHY_BUSY, (uintptr_t)ibv,
 		       "qp 0x%x: not destroyed: it is attached to a multicast group",
 		       ibv->qp_num);
-		return vb_front_errno(-EBUSY);
+		return vb_front_keep(&qp->live, -EBUSY);
 	}
 	cancel = vb_cancel_off();
 	rc = destroy_core_qp(qp);
 	vb_cancel_back(cancel);
 	if (rc)
-		return vb_front_errno(rc);
+		return vb_front_keep(&qp->live, rc);
 	vb_front_live_del(&qp->live);
 	vb_front_drain_async(ibv->context, qp, &qp->async_taken, &ibv->mutex,
 			     &ibv->cond, &ibv->events_completed);

@@ -163,17 +163,17 @@ int vb_front_modify_wq(struct ibv_wq *ibv, struct ibv_wq_attr *a)
 int vb_front_destroy_wq(struct ibv_wq *ibv)
 {
 	struct vb_front_wq *wq = vb_front_wq(ibv);
-	int cancel, rc = vb_front_unknown(FRONT_WQ, ibv);
+	int cancel, rc = vb_front_claim(FRONT_WQ, ibv);
 
 	if (rc)
 		return rc;
 	if (vb_front_is_inherited(ibv->context))
-		return 0;
+		return vb_front_keep(&wq->live, 0);
 	if (atomic_load(&wq->refs)) {
 		vb_why(WHY_BUSY, ibv->wq_num,
 		       "wq 0x%x: not destroyed: tables of work queues have it",
 		       ibv->wq_num);
-		return vb_front_errno(-EBUSY);
+		return vb_front_keep(&wq->live, -EBUSY);
 	}
 	vb_front_live_del(&wq->live);
 	cancel = vb_cancel_off();
@@ -239,18 +239,18 @@ vb_front_create_rwq_table(struct ibv_context *context,
 int vb_front_destroy_rwq_table(struct ibv_rwq_ind_table *ibv)
 {
 	struct vb_front_rwq_table *t = table_of(ibv);
-	int rc = vb_front_unknown(FRONT_TABLE, ibv);
+	int rc = vb_front_claim(FRONT_TABLE, ibv);
 
 	if (rc)
 		return rc;
 	if (vb_front_is_inherited(ibv->context))
-		return 0;
+		return vb_front_keep(&t->live, 0);
 	if (atomic_load(&t->refs)) {
 		vb_why(WHY_BUSY, (uintptr_t)ibv,
 		       "table of work queues %d: not destroyed: queue pairs "
 		       "still use it",
 		       ibv->ind_tbl_num);
-		return vb_front_errno(-EBUSY);
+		return vb_front_keep(&t->live, -EBUSY);
 	}
 	vb_front_live_del(&t->live);
 	for (uint32_t i = 0; i < t->count; i++)

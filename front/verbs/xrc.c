@@ -134,18 +134,18 @@ struct ibv_xrcd *vb_front_open_xrcd(struct ibv_context *context,
 int vb_front_close_xrcd(struct ibv_xrcd *ibv)
 {
 	struct vb_front_xrcd *x = vb_front_xrcd(ibv);
-	int rc = vb_front_unknown(FRONT_XRCD, ibv);
+	int rc = vb_front_claim(FRONT_XRCD, ibv);
 
 	if (rc)
 		return rc;
 	if (vb_front_is_inherited(ibv->context))
-		return 0;
+		return vb_front_keep(&x->live, 0);
 	rc = vb_xrcd_close(x->core);
 	if (rc) {
 		vb_why(WHY_BUSY, (uintptr_t)ibv,
 		       "%s: XRC domain not closed: queues still use it",
 		       ibv->context->device->name);
-		return vb_front_errno(rc);
+		return vb_front_keep(&x->live, rc);
 	}
 	vb_front_live_del(&x->live);
 	if (x->lock_fd >= 0) {

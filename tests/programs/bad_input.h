@@ -129,6 +129,9 @@ void cancelled_poster(void);
 void child_and_xrc_domain(void);
 void cancelled_in_any_verb(void);
 
+/* Of two threads that destroy one object at once, one is refused. */
+void destroyed_by_two_threads(void);
+
 /* After a refused call, other queue pairs must still exchange messages. */
 void still_works(void);
 void in_fresh_sides(void (*run)(void));

@@ -74,6 +74,7 @@ static const struct {
 	CASE(impossible_creations),
 	CASE(longest_message),
 	CASE(receive_only),
+	CASE(destroyed_by_two_threads),
 	CASE(child_tidies_up),
 	NO_RNIC(child_opens_its_own),
 	CASE(cancelled_poller),

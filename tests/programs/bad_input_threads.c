@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Misuse by children of fork, and by threads that are cancelled. */
+/* Misuse by children of fork, by threads that are cancelled, and by two threads
+ * at once. */
 #include "bad_input.h"
 
 /* Run @f in a child of fork, as destructors of the child would run. */
@@ -201,4 +202,138 @@ void cancelled_in_any_verb(void)
 	pthread_join(thread, &end);
 	if (!through || end != PTHREAD_CANCELED)
 		wrong("a verb is a cancellation point");
+}
+
+/* Objects that two threads destroy. Inline functions of verbs read the object
+ * themselves, so the objects here are those whose functions do not. */
+
+static void *new_pd(void)
+{
+	return ibv_alloc_pd(device.context);
+}
+
+static int end_pd(void *o)
+{
+	return ibv_dealloc_pd(o);
+}
+
+static void *new_mr(void)
+{
+	static uint8_t memory[64];
+
+	return ibv_reg_mr(device.pd, memory, sizeof(memory), 0);
+}
+
+static int end_mr(void *o)
+{
+	return ibv_dereg_mr(o);
+}
+
+static void *new_channel(void)
+{
+	return ibv_create_comp_channel(device.context);
+}
+
+static int end_channel(void *o)
+{
+	return ibv_destroy_comp_channel(o);
+}
+
+static void *new_cq(void)
+{
+	return ibv_create_cq(device.context, 1, NULL, NULL, 0);
+}
+
+static int end_cq(void *o)
+{
+	return ibv_destroy_cq(o);
+}
+
+static void *new_srq(void)
+{
+	struct ibv_srq_init_attr init = { .attr = { 1, 1, 0 } };
+
+	return ibv_create_srq(device.pd, &init);
+}
+
+static int end_srq(void *o)
+{
+	return ibv_destroy_srq(o);
+}
+
+static void *new_qp(void)
+{
+	struct ibv_qp_init_attr init = { .send_cq = a.cq,
+					 .recv_cq = a.cq,
+					 .cap = { 1, 1, 1, 1, 0 },
+					 .qp_type = IBV_QPT_RC };
+
+	return ibv_create_qp(device.pd, &init);
+}
+
+static int end_qp(void *o)
+{
+	return ibv_destroy_qp(o);
+}
+
+static const struct {
+	const char *what;
+	void *(*make)(void);
+	int (*end)(void *o);
+} kinds[] = {
+	{ "protection domain", new_pd, end_pd },
+	{ "region", new_mr, end_mr },
+	{ "channel", new_channel, end_channel },
+	{ "completion queue", new_cq, end_cq },
+	{ "shared receive queue", new_srq, end_srq },
+	{ "queue pair", new_qp, end_qp },
+};
+#define KINDS  (sizeof(kinds) / sizeof(kinds[0]))
+#define ROUNDS 80
+
+/* The other thread: it destroys the object of each round, too. */
+static struct {
+	pthread_barrier_t begin, end;
+	void *object;
+	int result;
+} twice;
+
+static void *destroy_too(void *arg)
+{
+	for (unsigned i = 0; i < KINDS * ROUNDS; i++) {
+		pthread_barrier_wait(&twice.begin);
+		twice.result = kinds[i % KINDS].end(twice.object);
+		pthread_barrier_wait(&twice.end);
+	}
+	return arg;
+}
+
+static void destroy_twice(unsigned kind)
+{
+	int own;
+
+	twice.object = kinds[kind].make();
+	must(twice.object, kinds[kind].what);
+	pthread_barrier_wait(&twice.begin);
+	own = kinds[kind].end(twice.object);
+	pthread_barrier_wait(&twice.end);
+	if ((own == 0) == (twice.result == 0) ||
+	    (own | twice.result) != ENOENT)
+		wrong("%s: two threads destroy it: %d and %d",
+		      kinds[kind].what, own, twice.result);
+}
+
+void destroyed_by_two_threads(void)
+{
+	pthread_t other;
+
+	pthread_barrier_init(&twice.begin, NULL, 2);
+	pthread_barrier_init(&twice.end, NULL, 2);
+	must(!pthread_create(&other, NULL, destroy_too, NULL),
+	     "pthread_create");
+	for (unsigned i = 0; i < KINDS * ROUNDS; i++)
+		destroy_twice(i % KINDS);
+	pthread_join(other, NULL);
+	pthread_barrier_destroy(&twice.begin);
+	pthread_barrier_destroy(&twice.end);
 }
