@@ -6,24 +6,46 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "base/fork.h"
 #include "base/log.h"
+#include "base/sync.h"
 
-#define TICK_NS	   1000000
-#define MOST_WAITS 64
-#define STACK	   (64u * 1024)
+#define TICK_NS 1000000
+/* Closes that wait, of one owner and of all owners; and those of trusted
+ * owners, which count apart. */
+#define MOST_OF_ONE	8
+#define MOST_OF_ALL	64
+#define MOST_OF_TRUSTED 64
+/* More than the limits, because a message with several descriptors is received
+ * while one close more is allowed. */
+#define PLACES 160
+/* threads of vb_apart_drop() that wait */
+#define MOST_DROPS 32
 
 /* This thread's timer. */
 static _Thread_local struct {
 	timer_t timer;
 	bool made;
 } ticks;
-/* The number of close() calls under way in the threads of start_close(). */
-static _Atomic unsigned waits;
+/* The closes that wait: an owner, plus 1, or 0: the place is free. */
+static _Atomic uint64_t places[PLACES];
+static _Atomic unsigned drops;
+
+/* The threads that close do not exist in a child of fork. */
+static void apart_begin_anew(void)
+{
+	for (unsigned i = 0; i < PLACES; i++)
+		atomic_store(&places[i], 0);
+	atomic_store(&drops, 0);
+}
+VB_FORGET_AT_FORK(apart_begin_anew)
 
 static void on_tick(int sig)
 {
@@ -59,15 +81,7 @@ void vb_apart_limit(bool on)
 		(void)timer_settime(ticks.timer, 0, &each, NULL);
 }
 
-static void *close_one(void *arg)
-{
-	close((int)(intptr_t)arg);
-	atomic_fetch_sub(&waits, 1);
-	return NULL;
-}
-
-/* Start a thread that closes @fd, with all signals blocked. */
-static int start_close(int fd)
+int vb_apart_run(void *(*run)(void *), void *arg)
 {
 	pthread_attr_t attr;
 	sigset_t all, old;
@@ -76,13 +90,51 @@ static int start_close(int fd)
 
 	pthread_attr_init(&attr);
 	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-	pthread_attr_setstacksize(&attr, STACK);
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
-	rc = pthread_create(&thread, &attr, close_one, (void *)(intptr_t)fd);
+	rc = pthread_create(&thread, &attr, run, arg);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	pthread_attr_destroy(&attr);
-	return rc;
+	return -rc;
+}
+
+/* Descriptors that a thread closes. */
+struct load {
+	_Atomic uint64_t *place;
+	unsigned count;
+	int fds[];
+};
+
+static void *close_load(void *arg)
+{
+	struct load *load = arg;
+
+	while (load->count-- > 0)
+		close(load->fds[load->count]);
+	if (load->place)
+		atomic_store(load->place, 0);
+	else
+		atomic_fetch_sub(&drops, 1);
+	free(load);
+	return NULL;
+}
+
+/* If no thread can start, the descriptors stay open, and count as a close that
+ * waits for ever. So the limits hold for these, too. */
+static void close_in_thread(_Atomic uint64_t *place, const int *fds,
+			    unsigned count)
+{
+	struct load *load = malloc(sizeof(*load) + count * sizeof(fds[0]));
+
+	if (load) {
+		load->place = place;
+		load->count = count;
+		memcpy(load->fds, fds, count * sizeof(fds[0]));
+	}
+	if (load && vb_apart_run(close_load, load) == 0)
+		return;
+	free(load);
+	vb_log(LOG_WARN, "no thread to close a file that another program sent");
 }
 
 /* getsockopt() asks no file system, as fstat() would. */
@@ -94,23 +146,85 @@ static bool is_socket(int fd)
 	return getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &len) == 0;
 }
 
-void vb_apart_close(const int *fds, unsigned count)
+static _Atomic uint64_t *take_apart_place(uint64_t owner)
+{
+	for (unsigned i = 0; i < PLACES; i++) {
+		uint64_t none = 0;
+
+		if (atomic_compare_exchange_strong(&places[i], &none,
+						   owner + UINT64_C(1)))
+			return &places[i];
+	}
+	return NULL;
+}
+
+void vb_apart_close(const int *fds, unsigned count, uint64_t owner)
 {
 	while (count-- > 0) {
+		_Atomic uint64_t *place;
+
 		if (is_socket(fds[count])) {
 			close(fds[count]);
 			continue;
 		}
-		/* If no thread can start, the file stays open and counts in
-		 * @waits for ever, so at most MOST_WAITS files stay open. */
-		atomic_fetch_add(&waits, 1);
-		if (start_close(fds[count]))
-			vb_log(LOG_WARN, "no thread to close a file that "
-					 "another program sent");
+		place = take_apart_place(owner);
+		/* The limits leave places free. */
+		if (place)
+			close_in_thread(place, &fds[count], 1);
 	}
 }
 
-bool vb_apart_has_room(void)
+bool vb_apart_has_room(uint64_t owner)
 {
-	return atomic_load(&waits) < MOST_WAITS;
+	const uint64_t trusted = VB_APART_TRUSTED + UINT64_C(1);
+	unsigned own = 0, all = 0, of_trusted = 0;
+
+	for (unsigned i = 0; i < PLACES; i++) {
+		uint64_t has = atomic_load(&places[i]);
+
+		own += has == owner + UINT64_C(1);
+		of_trusted += has == trusted;
+		all += has && has != trusted;
+	}
+	if (owner == VB_APART_TRUSTED)
+		return of_trusted < MOST_OF_TRUSTED;
+	return own < MOST_OF_ONE && all < MOST_OF_ALL;
+}
+
+void vb_apart_drop(const int *fds, unsigned count)
+{
+	if (count == 0)
+		return;
+	atomic_fetch_add(&drops, 1);
+	close_in_thread(NULL, fds, count);
+}
+
+bool vb_apart_may_drop(void)
+{
+	return atomic_load(&drops) < MOST_DROPS;
+}
+
+/* Linux may report once that the peer has closed with unread messages. */
+static bool has_no_mail(int fd)
+{
+	char byte;
+
+	for (unsigned i = 0; i < 2; i++)
+		if (recv(fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0)
+			return true;
+	return false;
+}
+
+/* The caller may hold a lock, so no call here is a cancellation point. */
+void vb_apart_hang_up(int fd)
+{
+	int cancel = vb_cancel_off();
+
+	/* No message comes after this. */
+	shutdown(fd, SHUT_RDWR);
+	if (has_no_mail(fd))
+		close(fd);
+	else
+		vb_apart_drop(&fd, 1);
+	vb_cancel_back(cancel);
 }

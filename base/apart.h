@@ -10,6 +10,8 @@
 #ifndef BASE_APART_H
 #define BASE_APART_H
 
+#include <stdint.h>
+
 #include "base/defs.h"
 
 /* While @on, a signal each millisecond (SIGVTALRM, which the process must not
@@ -17,11 +19,34 @@
  * SO_LINGER. Calls may return EINTR meanwhile. */
 void vb_apart_limit(bool on);
 
+/* Start a thread with all signals blocked, for a call that may wait for as long
+ * as another process likes. 0 or -errno. */
+VB_MUST_CHECK int vb_apart_run(void *(*run)(void *), void *arg);
+
+/*
+ * For a process that serves several users and uses vb_apart_limit(). @owner is
+ * the user who sent the descriptors, or VB_APART_TRUSTED. A user who has 8
+ * files whose close() waits can send no more descriptors; nor can any user who
+ * is not trusted while all such users together have 64.
+ */
+#define VB_APART_TRUSTED (UINT64_C(1) << 32)
 /* Close the @count descriptors @fds, from the last to the first: sockets at
  * once, other files each in a thread of its own. */
-void vb_apart_close(const int *fds, unsigned count);
-/* May the process receive descriptors? Not while the limit of files whose
- * close() waits is reached. */
-bool vb_apart_has_room(void);
+void vb_apart_close(const int *fds, unsigned count, uint64_t owner);
+/* May the process receive descriptors of @owner? */
+bool vb_apart_has_room(uint64_t owner);
+
+/*
+ * For a library, which cannot use signals. Each call costs a thread while
+ * close() waits.
+ */
+/* Close the @count descriptors @fds, of any kind, in a thread. */
+void vb_apart_drop(const int *fds, unsigned count);
+/* May the process accept another program that could send descriptors? Not while
+ * 32 threads of vb_apart_drop() wait. */
+bool vb_apart_may_drop(void);
+/* End the connected local socket @fd and close it: in a thread if messages are
+ * unread, because closing it closes the descriptors in those messages, too. */
+void vb_apart_hang_up(int fd);
 
 #endif

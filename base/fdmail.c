@@ -11,7 +11,7 @@
 #define UID_OF_STRANGERS 65534
 
 union control {
-	char bytes[CMSG_SPACE(VB_FDMAIL_FDS * sizeof(int))];
+	char bytes[CMSG_SPACE(VB_FDMAIL_MOST * sizeof(int))];
 	struct cmsghdr align;
 };
 
@@ -31,7 +31,7 @@ int vb_fdmail_bind(const struct sockaddr_un *name, socklen_t len)
 int vb_fdmail_send(int fd, const void *bytes, size_t len, const int *fds,
 		   unsigned count, int flags)
 {
-	union control control = { 0 };
+	union control control;
 	struct iovec iov = { (void *)(uintptr_t)bytes, len };
 	struct msghdr h = { .msg_iov = &iov, .msg_iovlen = 1 };
 
@@ -40,6 +40,7 @@ int vb_fdmail_send(int fd, const void *bytes, size_t len, const int *fds,
 	if (count) {
 		struct cmsghdr *c = &control.align;
 
+		memset(&control, 0, CMSG_SPACE(count * sizeof(int)));
 		c->cmsg_level = SOL_SOCKET;
 		c->cmsg_type = SCM_RIGHTS;
 		c->cmsg_len = CMSG_LEN(count * sizeof(int));
@@ -86,7 +87,7 @@ static ssize_t recv_last_words(int fd, struct msghdr *h, int flags)
 	return -1;
 }
 
-ssize_t vb_fdmail_recv(int fd, void *bytes, size_t room, int *fds,
+ssize_t vb_fdmail_take(int fd, void *bytes, size_t room, int *fds,
 		       unsigned *count, int flags)
 {
 	union control control;
@@ -99,7 +100,7 @@ ssize_t vb_fdmail_recv(int fd, void *bytes, size_t room, int *fds,
 	/* CMSG_LEN() and not CMSG_SPACE(), which is rounded up: the kernel
 	 * would store a fourth descriptor in space for three. */
 	h.msg_controllen =
-		CMSG_LEN(VB_MIN(*count, VB_FDMAIL_FDS + 0u) * sizeof(int));
+		CMSG_LEN(VB_MIN(*count, VB_FDMAIL_MOST + 0u) * sizeof(int));
 	*count = 0;
 	n = recv_last_words(fd, &h, flags | MSG_CMSG_CLOEXEC);
 	if (n < 0)
@@ -107,9 +108,19 @@ ssize_t vb_fdmail_recv(int fd, void *bytes, size_t room, int *fds,
 	*count = take_fds(&h, fds);
 	if (!(h.msg_flags & (MSG_TRUNC | MSG_CTRUNC)))
 		return n;
+	return h.msg_flags & MSG_CTRUNC ? -EMFILE : -EMSGSIZE;
+}
+
+ssize_t vb_fdmail_recv(int fd, void *bytes, size_t room, int *fds,
+		       unsigned *count, int flags)
+{
+	ssize_t n = vb_fdmail_take(fd, bytes, room, fds, count, flags);
+
+	if (n >= 0)
+		return n;
 	vb_fdmail_close(fds, *count);
 	*count = 0;
-	return h.msg_flags & MSG_CTRUNC ? -EMFILE : -EMSGSIZE;
+	return n;
 }
 
 bool vb_fdmail_has_option(int fd, int option, int value)

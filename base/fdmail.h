@@ -10,8 +10,10 @@
 
 #include "base/defs.h"
 
-/* The most descriptors that may accompany one message. */
-#define VB_FDMAIL_FDS 16
+/* The most descriptors that this project sends with one message, and the most
+ * that the kernel lets any program send (SCM_MAX_FD). */
+#define VB_FDMAIL_FDS  16
+#define VB_FDMAIL_MOST 253
 
 /* Bind a new SOCK_SEQPACKET socket to @name. Returns a descriptor that the
  * caller closes, or -errno; -EADDRINUSE: another socket has the name. */
@@ -32,6 +34,13 @@ VB_MUST_CHECK int vb_fdmail_send(int fd, const void *bytes, size_t len,
  * -EMFILE: more descriptors came than @fds, or this process, has room for.
  */
 VB_MUST_CHECK ssize_t vb_fdmail_recv(int fd, void *bytes, size_t room, int *fds,
+				     unsigned *count, int flags);
+
+/* As vb_fdmail_recv(), but after -EMSGSIZE and -EMFILE the caller closes the
+ * *@count descriptors @fds that came, too. With room for VB_FDMAIL_MOST the
+ * kernel closes none itself, unless this process has no descriptor left. For
+ * messages of untrusted programs, see base/apart.h. */
+VB_MUST_CHECK ssize_t vb_fdmail_take(int fd, void *bytes, size_t room, int *fds,
 				     unsigned *count, int flags);
 
 /* Close the @count descriptors @fds, from the last to the first. */

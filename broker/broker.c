@@ -437,8 +437,9 @@ static int answer_mail(struct broker *b, struct session *s,
  * session must end. */
 static int serve_session(struct broker *b, struct session *s, vb_time now)
 {
+	uint64_t owner = s->trusted ? VB_APART_TRUSTED : s->who.uid;
 	struct vb_mail mail;
-	int rc = vb_mail_read(s->fd, &mail);
+	int rc = vb_mail_read(s->fd, owner, &mail);
 
 	if (rc <= 0)
 		return rc;
@@ -475,8 +476,7 @@ static void end_session(struct broker *b, unsigned i, vb_time now)
 	vb_user_leave(s.user);
 	if (!s.slot)
 		return;
-	/* The name may still be bound: the program closes it after the session,
-	 * or a child of the program has it. */
+	/* The program, or a child of it, may close the slot's name later. */
 	b->restless[s.slot] = true;
 	if (!rest_all(b))
 		b->rest_at = VB_MIN(b->rest_at, now + REST_RETRY);

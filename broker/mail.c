@@ -13,7 +13,7 @@
 
 void vb_mail_close(struct vb_mail *mail)
 {
-	vb_apart_close(mail->fds, mail->fd_count);
+	vb_apart_close(mail->fds, mail->fd_count, mail->owner);
 	mail->fd_count = 0;
 }
 
@@ -22,15 +22,18 @@ bool vb_mail_is_cm(const struct vb_mail *mail)
 	return mail->len == VB_IPC_CM_BYTES && mail->bytes[0] >= IPC_CM_BIND;
 }
 
-int vb_mail_read(int fd, struct vb_mail *mail)
+int vb_mail_read(int fd, uint64_t owner, struct vb_mail *mail)
 {
 	ssize_t n;
 
-	mail->fd_count = vb_apart_has_room() ? VB_COUNT(mail->fds) : 0;
-	n = vb_fdmail_recv(fd, mail->bytes, sizeof(mail->bytes), mail->fds,
+	mail->owner = owner;
+	mail->fd_count = vb_apart_has_room(owner) ? VB_COUNT(mail->fds) : 0;
+	n = vb_fdmail_take(fd, mail->bytes, sizeof(mail->bytes), mail->fds,
 			   &mail->fd_count, MSG_DONTWAIT);
-	if (n < 0)
+	if (n < 0) {
+		vb_mail_close(mail);
 		return n == -EAGAIN || n == -EINTR ? 0 : (int)n;
+	}
 	mail->len = (size_t)n;
 	if (n > 0 && (vb_mail_is_cm(mail) ||
 		      vb_ipc_get(mail->bytes, mail->len, &mail->m)))

@@ -16,12 +16,13 @@ struct vb_mail {
 	struct vb_ipc m; /* the decoded message, unless vb_mail_is_cm() */
 	unsigned fd_count;
 	int fds[IPC_FDS];
+	uint64_t owner; /* whose the descriptors are, see vb_apart_close() */
 };
 
-/* Reads one message from @fd without waiting. 1: @mail has it; 0: none has come
- * yet; -ECONNRESET: the program has closed the session; -EPROTO: the message is
- * malformed; or -errno of recvmsg(2). */
-VB_MUST_CHECK int vb_mail_read(int fd, struct vb_mail *mail);
+/* Reads one message from @fd, of @owner, without waiting. 1: @mail has it; 0:
+ * none has come yet; -ECONNRESET: the program has closed the session; -EPROTO:
+ * the message is malformed; or -errno of recvmsg(2). */
+VB_MUST_CHECK int vb_mail_read(int fd, uint64_t owner, struct vb_mail *mail);
 /* Closes the first mail->fd_count descriptors of @mail. A caller that keeps the
  * last ones lowers fd_count before. */
 void vb_mail_close(struct vb_mail *mail);

@@ -448,16 +448,23 @@ static void take_fabric_message(struct vb_places *all, struct place *p,
 	 * the connection. */
 }
 
+/* Returns whose the descriptors are that a fabric sends. */
+static uint64_t owner_of(const struct place *p)
+{
+	return p->uid == 0 || p->uid == geteuid() ? VB_APART_TRUSTED : p->uid;
+}
+
 /* Read one message. False: none has come, or no other will. */
 static bool read_fabric(struct vb_places *all, struct place *p)
 {
 	/* static, because the broker has only one thread */
 	static struct fabric_message m;
-	unsigned count = vb_apart_has_room();
+	unsigned count = vb_apart_has_room(owner_of(p));
 	int fd = -1;
-	ssize_t n = vb_fdmail_recv(p->fd, m.bytes, sizeof(m.bytes), &fd, &count,
+	ssize_t n = vb_fdmail_take(p->fd, m.bytes, sizeof(m.bytes), &fd, &count,
 				   MSG_DONTWAIT);
 
+	vb_apart_close(&fd, count, owner_of(p));
 	if (n == -EAGAIN || n == -EINTR)
 		return false;
 	if (n <= 0) {
@@ -465,7 +472,6 @@ static bool read_fabric(struct vb_places *all, struct place *p)
 			  n ? strerror((int)-n) : "its fabric has ended");
 		return false;
 	}
-	vb_apart_close(&fd, count);
 	take_fabric_message(all, p, &m, (size_t)n);
 	return p->fd >= 0;
 }

@@ -11,14 +11,13 @@
  */
 #include "broker/process.h"
 
-#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 
+#include "base/birth.h"
+
 #define STATUS_BYTES 4096
-/* Index of the start time in /proc/PID/stat, proc(5). */
-#define BORN_FIELD 22
 
 static bool process_read_file(pid_t pid, const char *name,
 			      char text[STATUS_BYTES])
@@ -50,23 +49,6 @@ static bool is_users(pid_t pid, uid_t uid)
 	       effective == uid;
 }
 
-/* Returns the start time of a process. The second field is the program's name
- * in parentheses, which may contain spaces and parentheses, so the fields are
- * counted from the last parenthesis. */
-static uint64_t birth_of(pid_t pid)
-{
-	char text[STATUS_BYTES];
-	uint64_t born = 0;
-	char *at;
-
-	if (!process_read_file(pid, "stat", text))
-		return 0;
-	at = strrchr(text, ')');
-	for (unsigned field = 2; at && field < BORN_FIELD; field++)
-		at = strchr(at + 1, ' ');
-	return at && sscanf(at, " %" SCNu64, &born) == 1 ? born : 0;
-}
-
 void vb_process_of(int fd, struct vb_process *p)
 {
 	struct ucred peer = { 0 };
@@ -81,8 +63,8 @@ void vb_process_of(int fd, struct vb_process *p)
 		return;
 	/* The start time is read first: a process that got the number meanwhile
 	 * started later, and its time is not believed. */
-	p->born = birth_of(p->pid);
-	if (!is_users(p->pid, p->uid) || birth_of(p->pid) != p->born)
+	p->born = vb_birth_of(p->pid);
+	if (!is_users(p->pid, p->uid) || vb_birth_of(p->pid) != p->born)
 		p->born = 0;
 }
 

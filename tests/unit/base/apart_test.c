@@ -5,7 +5,6 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
-#include <netinet/in.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -13,33 +12,8 @@
 #include "base/apart.h"
 #include "base/clock.h"
 #include "base/fdmail.h"
-
-/* Returns a TCP socket whose close() waits for 20 s, because its peer *@reader
- * does not read. */
-static int make_lingering(int *reader)
-{
-	const struct linger patience = { 1, 20 };
-	struct sockaddr_in a = { .sin_family = AF_INET };
-	socklen_t len = sizeof(a);
-	int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	static char bytes[65536];
-
-	a.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-	assert_int_equal(bind(listener, (struct sockaddr *)&a, len), 0);
-	assert_int_equal(listen(listener, 1), 0);
-	assert_int_equal(getsockname(listener, (struct sockaddr *)&a, &len), 0);
-	assert_int_equal(connect(fd, (struct sockaddr *)&a, len), 0);
-	*reader = accept(listener, NULL, NULL);
-	assert_true(*reader >= 0);
-	close(listener);
-	while (send(fd, bytes, sizeof(bytes), MSG_DONTWAIT) > 0)
-		;
-	assert_int_equal(setsockopt(fd, SOL_SOCKET, SO_LINGER, &patience,
-				    sizeof(patience)),
-			 0);
-	return fd;
-}
+#include "tests/support/lingering.h"
+#include "tests/support/slow_file.h"
 
 static void limit__a_lingering_socket_closes_soon(void **state)
 {
@@ -48,7 +22,7 @@ static void limit__a_lingering_socket_closes_soon(void **state)
 
 	(void)state;
 	vb_apart_limit(true);
-	vb_apart_close(&fd, 1);
+	vb_apart_close(&fd, 1, VB_APART_TRUSTED);
 	vb_apart_limit(false);
 	assert_true(vb_clock_read() - then < 5 * VB_SEC);
 	close(reader);
@@ -65,7 +39,7 @@ static void limit__so_does_one_that_waits_unread(void **state)
 	close(fd);
 	then = vb_clock_read();
 	vb_apart_limit(true);
-	vb_apart_close(&pair[1], 1);
+	vb_apart_close(&pair[1], 1, VB_APART_TRUSTED);
 	vb_apart_limit(false);
 	assert_true(vb_clock_read() - then < 5 * VB_SEC);
 	close(pair[0]);
@@ -79,11 +53,78 @@ static void close__a_file_closes_in_another_thread(void **state)
 
 	(void)state;
 	assert_int_equal(pipe(fds), 0);
-	vb_apart_close(&fds[1], 1);
+	vb_apart_close(&fds[1], 1, 5);
 	/* The end of file comes when the other end has closed. */
 	assert_int_equal(read(fds[0], &byte, 1), 0);
-	assert_true(vb_apart_has_room());
+	assert_true(vb_apart_has_room(5));
 	close(fds[0]);
+}
+
+static bool becomes_roomy(uint64_t owner)
+{
+	vb_time then = vb_clock_read();
+
+	while (!vb_apart_has_room(owner) &&
+	       vb_clock_read() - then < 20 * VB_SEC)
+		usleep(1000);
+	return vb_apart_has_room(owner);
+}
+
+static void close_slowly(const struct slow_file *s, uint64_t owner,
+			 unsigned count)
+{
+	while (count--) {
+		int fd = slow_open(s);
+
+		assert_true(fd >= 0);
+		vb_apart_close(&fd, 1, owner);
+	}
+}
+
+/* Files whose close() waits: one user takes the room of no other user, and all
+ * users together take none from root. */
+static void close__is_fair_among_users(void **state)
+{
+	struct slow_file s;
+
+	(void)state;
+	if (!slow_begin(&s))
+		skip();
+	close_slowly(&s, 5, 8);
+	assert_false(vb_apart_has_room(5));
+	assert_true(vb_apart_has_room(6));
+	for (uint64_t user = 6; user < 13; user++)
+		close_slowly(&s, user, 8);
+	assert_false(vb_apart_has_room(20));
+	assert_true(vb_apart_has_room(VB_APART_TRUSTED));
+	close_slowly(&s, VB_APART_TRUSTED, 64);
+	assert_false(vb_apart_has_room(VB_APART_TRUSTED));
+	slow_end(&s);
+	assert_true(becomes_roomy(5));
+	assert_true(becomes_roomy(VB_APART_TRUSTED));
+}
+
+/* A library drops what it did not ask for, and waits for nothing. */
+static void drop__waits_for_nothing(void **state)
+{
+	int pair[2], fds[2], reader, linger = make_lingering(&reader);
+	vb_time then = vb_clock_read();
+	struct slow_file s;
+
+	(void)state;
+	if (!slow_begin(&s))
+		skip();
+	fds[0] = slow_open(&s);
+	fds[1] = linger;
+	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair), 0);
+	assert_int_equal(vb_fdmail_send(pair[0], "x", 1, &linger, 1, 0), 0);
+	vb_apart_drop(fds, 2);
+	vb_apart_hang_up(pair[1]);
+	assert_true(vb_apart_may_drop());
+	assert_true(vb_clock_read() - then < 10 * VB_SEC);
+	close(pair[0]);
+	close(reader);
+	slow_end(&s);
 }
 
 int main(void)
@@ -92,6 +133,8 @@ int main(void)
 		cmocka_unit_test(limit__a_lingering_socket_closes_soon),
 		cmocka_unit_test(limit__so_does_one_that_waits_unread),
 		cmocka_unit_test(close__a_file_closes_in_another_thread),
+		cmocka_unit_test(close__is_fair_among_users),
+		cmocka_unit_test(drop__waits_for_nothing),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
