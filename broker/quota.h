@@ -3,7 +3,9 @@
  * A quota limits how much of the broker's resources the programs of one user
  * hold together, so that one user cannot take them from all others. Root and
  * the broker's own user have no quota, and the broker keeps the last free
- * sessions and slots for these two.
+ * sessions and slots for these two. A person with several user numbers, such as
+ * the subordinate ones of subuid(5), counts as several users: such a person can
+ * take all that is not kept for root, but the broker's memory stays bounded.
  */
 #ifndef BROKER_QUOTA_H
 #define BROKER_QUOTA_H
@@ -26,6 +28,8 @@ struct vb_user;
 
 struct vb_users {
 	struct vb_user *first;
+	/* what all users have together, except trusted ones */
+	size_t has[VB_QUOTAS];
 };
 
 /* Finds or makes the user and returns a reference to it. NULL: no memory. */

@@ -60,6 +60,46 @@ static void user__takes_so_much(void **state)
 	vb_user_leave(root);
 }
 
+/* A person with many user numbers cannot use up the broker's memory. */
+static void user__together_with_all_others(void **state)
+{
+	static const struct {
+		enum vb_quota what;
+		size_t one, all;
+	} rows[] = {
+		{ VB_QUOTA_IDS, 65536, 4 * 65536 },
+		{ VB_QUOTA_PORTS, 16384, 4 * 16384 },
+		{ VB_QUOTA_BYTES, 64 << 20, 256 << 20 },
+	};
+	struct vb_user *root = vb_user_enter(&users, 0, true), *u[5];
+	char text[120];
+
+	for (unsigned i = 0; i < VB_COUNT(u); i++)
+		u[i] = vb_user_enter(&users, 100000 + i, false);
+	for (unsigned r = 0; r < VB_COUNT(rows); r++) {
+		enum vb_quota what = rows[r].what;
+
+		assert_true(vb_user_take(root, what, rows[r].all));
+		for (unsigned i = 0; i < 4; i++)
+			assert_true(vb_user_take(u[i], what, rows[r].one));
+		assert_int_equal(users.has[what], rows[r].all);
+		assert_false(vb_user_take(u[4], what, 1));
+		assert_true(vb_user_take(root, what, 1));
+		vb_user_word_quota(u[4], what, text, sizeof(text));
+		assert_non_null(strstr(text, "users other than root have "));
+		vb_user_give(u[0], what, 1);
+		assert_true(vb_user_take(u[4], what, 1));
+		vb_user_give(u[4], what, 1);
+		vb_user_count(u[0], what, 1);
+		for (unsigned i = 0; i < 4; i++)
+			vb_user_give(u[i], what, rows[r].one);
+		assert_int_equal(users.has[what], 0);
+	}
+	for (unsigned i = 0; i < VB_COUNT(u); i++)
+		vb_user_leave(u[i]);
+	vb_user_leave(root);
+}
+
 static void user__leaves_some_to_root(void **state)
 {
 	struct vb_user *u = vb_user_enter(&users, 5, false);
@@ -84,6 +124,7 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(user__is_one_as_long_as_referred_to),
 		cmocka_unit_test(user__takes_so_much),
+		cmocka_unit_test(user__together_with_all_others),
 		cmocka_unit_test(user__leaves_some_to_root),
 	};
 
