@@ -10,6 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/apart.h"
 #include "base/fdmail.h"
 #include "base/fork.h"
 #include "base/log.h"
@@ -120,7 +121,9 @@ static int put_question(int fd, const struct vb_ipc *m, const int *fds,
 
 static void drop_answer(struct answer *a)
 {
-	vb_fdmail_close(a->fds, a->fd_count);
+	/* Another user may run the broker, and send a file whose close()
+	 * waits. */
+	vb_apart_drop(a->fds, a->fd_count);
 	a->fd_count = 0;
 }
 
@@ -133,9 +136,11 @@ static int get_answer(int fd, struct answer *a)
 
 	do {
 		a->fd_count = IPC_FDS;
-		n = vb_fdmail_recv(fd, bytes, sizeof(bytes), a->fds,
+		n = vb_fdmail_take(fd, bytes, sizeof(bytes), a->fds,
 				   &a->fd_count, 0);
 	} while (n == -EINTR);
+	if (n <= 0)
+		drop_answer(a);
 	if (n <= 0)
 		return n < 0 ? (int)n : -ECONNRESET;
 	if (!vb_ipc_get(bytes, (size_t)n, &a->m)) {
@@ -206,9 +211,9 @@ static int claim_on(int fd, struct vb_lease *l)
 		return rc;
 	if (rc) /* do not ask a broker again that did not answer */
 		return log_no_answer(rc == -EAGAIN ? ETIMEDOUT : -rc);
-	for (unsigned i = 0; i < a.fd_count; i++)
-		vb_fork_closes(a.fds[i]);
 	if (is_grant(&a)) {
+		for (unsigned i = 0; i < a.fd_count; i++)
+			vb_fork_closes(a.fds[i]);
 		*l = (struct vb_lease){
 			.slot = a.m.slot,
 			.rx_fd = a.fds[IPC_FD_SOCKET],

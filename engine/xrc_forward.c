@@ -25,6 +25,8 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "base/apart.h"
+#include "base/fdmail.h"
 #include "base/fork.h"
 #include "base/log.h"
 #include "core/xrc.h"
@@ -541,7 +543,7 @@ static void close_session(struct vb_forward *f, struct session *s)
 	/* Remove the socket explicitly: a child of fork may hold it open for a
 	 * moment, and the epoll set would go on reporting it. */
 	(void)epoll_ctl(f->epoll_fd, EPOLL_CTL_DEL, s->fd, NULL);
-	close(s->fd);
+	vb_apart_hang_up(s->fd);
 	free(s);
 }
 
@@ -552,11 +554,16 @@ static bool take_msg(struct vb_forward *f, struct session *s)
 		struct forward_msg l;
 		uint8_t bytes[VB_MAX(VB_FRAME_MAX, VB_FORWARD_BYTES)];
 	} in;
-	ssize_t n = recv(s->fd, &in, sizeof(in), MSG_DONTWAIT | MSG_TRUNC);
+	int fds[VB_FDMAIL_MOST];
+	unsigned count = VB_COUNT(fds);
+	ssize_t n = vb_fdmail_take(s->fd, &in, sizeof(in), fds, &count,
+				   MSG_DONTWAIT);
 
+	/* No honest program sends any, and closing them may wait. */
+	vb_apart_drop(fds, count);
 	if (n < 0)
-		return errno == EAGAIN || errno == EINTR;
-	if ((size_t)n < sizeof(in.l) || (size_t)n > sizeof(in))
+		return n == -EAGAIN || n == -EINTR;
+	if ((size_t)n < sizeof(in.l) || count)
 		return false;
 	return s->slot ? take_reply(f->e, &in.l, in.bytes,
 				    (size_t)n - sizeof(in.l))
@@ -569,7 +576,7 @@ static void take_forwarder(struct vb_forward *f, int fd)
 	static const int room = SEND_ROOM;
 
 	if (!is_same_user(fd)) {
-		close(fd);
+		vb_apart_hang_up(fd);
 		return;
 	}
 	(void)setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &room, sizeof(room));
@@ -583,7 +590,8 @@ static void accept_sessions(struct vb_forward *f)
 	int fd;
 
 	for (unsigned i = 0; i < VB_COUNT(f->listen_fd); i++)
-		while ((fd = accept4(f->listen_fd[i], NULL, NULL,
+		while (vb_apart_may_drop() &&
+		       (fd = accept4(f->listen_fd[i], NULL, NULL,
 				     SOCK_CLOEXEC | SOCK_NONBLOCK)) >= 0)
 			take_forwarder(f, fd);
 }
@@ -611,7 +619,8 @@ int vb_forward_fd(const struct vb_forward *f)
 /* Listen at the name of @slot. 0 and *@out, or -errno. */
 static int listen_at(struct vb_forward *f, uint32_t slot, int *out)
 {
-	struct epoll_event ev = { .events = EPOLLIN };
+	/* Not each time that a caller waits who is not accepted. */
+	struct epoll_event ev = { .events = EPOLLIN | EPOLLET };
 	int fd = vb_forward_listen(slot);
 
 	if (fd < 0)

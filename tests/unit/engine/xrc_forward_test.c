@@ -8,8 +8,10 @@
 #include <stdlib.h>
 #include <cmocka.h>
 
+#include "base/clock.h"
 #include "core/lock_order.h"
 #include "engine/engine_priv.h"
+#include "tests/support/lingering.h"
 
 static struct vb_engine engine;
 
@@ -150,6 +152,30 @@ static void guests__end_with_the_device_that_is_there(void **state)
 	assert_null(session.guests);
 }
 
+/* A program, also another user's, sends a socket with SO_LINGER, which the
+ * kernel closes when nothing receives it. */
+static void session__waits_for_no_descriptor(void **state)
+{
+	struct vb_forward *f = atomic_load(&engine.forward);
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK, 0);
+	int reader, linger = make_lingering(&reader);
+	vb_time then = vb_clock_read();
+	char byte = 0;
+
+	assert_int_equal(eng_xrc_forward_connect_to(fd, engine.lease.slot), 0);
+	vb_forward_serve(f);
+	assert_non_null(f->sessions);
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(vb_fdmail_send(fd, &byte, 1, &linger, 1, 0),
+				 0);
+	close(linger);
+	vb_forward_serve(f);
+	assert_null(f->sessions);
+	assert_true(vb_clock_read() - then < 10 * VB_SEC);
+	close(fd);
+	close(reader);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, begin, finish)
 
 int main(void)
@@ -157,6 +183,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(slot__of_nobody_reaches_no_caller),
 		TEST(slot__of_its_own_is_not_called),
+		TEST(session__waits_for_no_descriptor),
 		TEST(guests__the_oldest_makes_room),
 		TEST(guests__in_the_midst_of_a_message_stay),
 		TEST(guests__end_with_the_device_that_is_there),
