@@ -142,11 +142,12 @@ int vb_near_also(struct vb_near *n, unsigned slot, int name_fd)
 
 	if (atomic_load(&n->also))
 		return -EEXIST;
-	n->also_fd = name_fd;
+	n->names[1].fd = name_fd;
 	atomic_store(&n->also, slot);
 	atomic_store(&n->self->also, slot);
 	rc = vb_session_also(n);
 	if (rc) {
+		n->names[1].fd = -1;
 		atomic_store(&n->self->also, 0);
 		atomic_store(&n->also, 0);
 	}

@@ -6,7 +6,9 @@
 #ifndef NEAR_NEAR_PRIV_H
 #define NEAR_NEAR_PRIV_H
 
+#include "base/errand.h"
 #include "near/near.h"
+#include "near/outlaws.h"
 #include "near/peer.h"
 
 enum vb_near_op {
@@ -180,6 +182,22 @@ struct vb_near_qp {
 	uint32_t tag_serial, tag_skip;
 };
 
+/* A name on which other programs call this one. Only the engine thread uses
+ * it. */
+struct vb_near_name {
+	int fd;	      /* -1: this program does not have the name */
+	bool listens; /* @fd is in the epoll set */
+	/* accepts a caller; NULL: none calls */
+	struct vb_errand *accepts;
+};
+
+/* A proof that goes on although its session has ended (near/proof.c). */
+struct vb_near_left {
+	struct vb_errand *proof; /* NULL: there is none here */
+	pid_t pid;		 /* of the peer, and its birth */
+	uint64_t born;
+};
+
 struct vb_near {
 	struct vb_near_config c;
 	/* the kernel's functions; never NULL */
@@ -188,7 +206,6 @@ struct vb_near {
 	 * its first slot, and find it by either one: the answer to a call of
 	 * the second slot names the first. */
 	_Atomic unsigned also;
-	int also_fd;
 	struct vb_registry *registry;
 	/* a read-only descriptor of the registry, which peers get */
 	int registry_fd;
@@ -222,7 +239,11 @@ struct vb_near {
 	struct vb_peer *callers;
 	unsigned sessions, max_sessions;
 	unsigned shut_out; /* number of peers with vb_peer.shut_out */
-	bool listens, also_listens;
+	/* the names of the first and the second slot */
+	struct vb_near_name names[2];
+	struct vb_errands *errands;
+	struct vb_outlaws outlaws;
+	struct vb_near_left left[VB_ERRANDS_MOST];
 
 	/* A leaf lock: no lock is taken while it is held. */
 	struct vb_mutex coalesce_lock;

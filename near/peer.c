@@ -3,8 +3,8 @@
 #include "near/peer.h"
 
 #include <stdlib.h>
-#include <unistd.h>
 
+#include "base/apart.h"
 #include "base/log.h"
 #include "base/shm.h"
 
@@ -59,7 +59,7 @@ void vb_peer_put(struct vb_peer *p)
 	if (p->registry && !p->is_self)
 		vb_registry_unmap(p->registry);
 	if (p->session >= 0)
-		close(p->session);
+		vb_apart_hang_up(p->session);
 	vb_mutex_fini(&p->tx);
 	free(p);
 }

@@ -71,6 +71,7 @@ struct vb_lane {
 };
 
 struct vb_copy_helper;
+struct vb_errand;
 
 enum vb_peer_state {
 	PEER_CALLED,  /* this program has connected and sent HELLO */
@@ -97,7 +98,14 @@ struct vb_peer {
 	/* The session uses packets only because an earlier one of the same slot
 	 * has a copy under way. Only the engine thread uses this field. */
 	bool shut_out;
+	/* the second slot that a caller's HELLO names */
+	uint16_t claims_also;
+	/* Finds out whether the registry is that of process @pid, and whether
+	 * this program can read that process's memory; NULL: nothing does. Only
+	 * the engine thread uses this field. */
+	struct vb_errand *proof;
 	pid_t pid;
+	uint64_t born; /* vb_birth_of(@pid) when the session began */
 	/* A socket to the peer's program, which hangs up when that program ends
 	 * or executes another one. */
 	int session;

@@ -97,15 +97,24 @@ void vb_registry_unmap(const struct vb_registry *reg)
 	vb_shm_unmap((void *)reg, sizeof(*reg));
 }
 
-bool vb_registry_is_open(const struct vb_registry *reg, pid_t owner)
+struct vb_registry_proof vb_registry_proof(const struct vb_registry *reg,
+					   pid_t owner)
+{
+	return (struct vb_registry_proof){ .nonce = reg->nonce,
+					   .nonce_at = reg->nonce_at,
+					   .owner = owner };
+}
+
+bool vb_registry_is_open(const struct vb_registry_proof *proof)
 {
 	uint64_t seen = 0;
 	struct iovec here = { &seen, sizeof(seen) };
-	struct iovec there = { (void *)(uintptr_t)reg->nonce_at, sizeof(seen) };
+	struct iovec there = { (void *)(uintptr_t)proof->nonce_at,
+			       sizeof(seen) };
 
-	return process_vm_readv(owner, &here, 1, &there, 1, 0) ==
+	return process_vm_readv(proof->owner, &here, 1, &there, 1, 0) ==
 		       (ssize_t)sizeof(seen) &&
-	       seen == reg->nonce;
+	       seen == proof->nonce;
 }
 
 /*

@@ -106,9 +106,20 @@ VB_MUST_CHECK int vb_registry_map(int fd, unsigned slot,
 				  const struct vb_registry **reg);
 /* Unmap the registry that vb_registry_map() mapped. */
 void vb_registry_unmap(const struct vb_registry *reg);
-/* May this process read the memory of the process @owner, and is @reg the
- * registry of that process? This function reads the nonce in that memory. */
-bool vb_registry_is_open(const struct vb_registry *reg, pid_t owner);
+/*
+ * May this process read the memory of the process @owner, and is @reg the
+ * registry of that process? vb_registry_is_open() reads the nonce in that
+ * memory, and waits for as long as that process likes: the page may come from
+ * its own userfaultfd or file system. So the registry of another process is
+ * asked by another thread, which needs only vb_registry_proof().
+ */
+struct vb_registry_proof {
+	uint64_t nonce, nonce_at;
+	pid_t owner;
+};
+struct vb_registry_proof vb_registry_proof(const struct vb_registry *reg,
+					   pid_t owner);
+bool vb_registry_is_open(const struct vb_registry_proof *proof);
 /* Does the engine thread of the registry's owner run? */
 bool vb_registry_is_alive(const struct vb_registry *reg);
 

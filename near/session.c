@@ -36,14 +36,14 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "base/apart.h"
 #include "base/fdmail.h"
-#include "base/fork.h"
 #include "base/log.h"
 #include "base/shm.h"
 
 #define SESSION_MAGIC 0x76626e72 /* the text "vbnr" */
 #define BACKLOG	      64
-#define MOST_FDS      2
+#define HELLO_FDS     2
 /* the most events in one vb_near_meet(), because the engine thread has other
  * work */
 #define MEET_EVENTS 64
@@ -68,13 +68,34 @@ struct session_msg {
 	uint16_t zero;
 };
 
-/* A message as it was received. The receiver closes the descriptors that are
- * not -1. */
+/* A message as it was received. What takes a descriptor closes it, and stores
+ * -1; drop_rest() closes the others. */
 struct parcel {
 	struct session_msg m;
-	int fds[MOST_FDS];
+	int fds[VB_FDMAIL_MOST];
 	unsigned count;
 };
+
+static bool is_asked_for(const struct parcel *in)
+{
+	return in->count == 0 ||
+	       (in->m.kind == SESSION_HELLO && in->count == HELLO_FDS) ||
+	       (in->m.kind == SESSION_WELCOME && in->count == 1);
+}
+
+/* Close the descriptors that nothing took, so they may be of any kind. True:
+ * there were some. */
+static bool drop_rest(struct parcel *in)
+{
+	unsigned rest = 0;
+
+	for (unsigned i = 0; i < in->count; i++)
+		if (in->fds[i] >= 0)
+			in->fds[rest++] = in->fds[i];
+	vb_apart_drop(in->fds, rest);
+	in->count = 0;
+	return rest > 0;
+}
 
 static int send_session_msg(struct vb_near *n, const struct vb_peer *p,
 			    enum session_msg_kind kind, bool reaches,
@@ -99,8 +120,8 @@ static int get_parcel(const struct vb_peer *p, struct parcel *in)
 {
 	ssize_t n;
 
-	in->count = MOST_FDS;
-	n = vb_fdmail_recv(p->session, &in->m, sizeof(in->m), in->fds,
+	in->count = VB_COUNT(in->fds);
+	n = vb_fdmail_take(p->session, &in->m, sizeof(in->m), in->fds,
 			   &in->count, MSG_DONTWAIT);
 	if (n == -EAGAIN || n == -EINTR)
 		return 0;
@@ -113,72 +134,7 @@ static int get_parcel(const struct vb_peer *p, struct parcel *in)
 	if (n == (ssize_t)sizeof(in->m) && in->m.magic == SESSION_MAGIC &&
 	    in->m.version == VB_NEAR_VERSION)
 		return 1;
-	vb_fdmail_close(in->fds, in->count);
 	return -EPROTO;
-}
-
-/* Is the peer a process of this program's user, in this program's PID
- * namespace? Then *@pid is the peer's process number. */
-static bool near_is_ours(int fd, pid_t *pid)
-{
-	struct ucred who;
-	socklen_t len = sizeof(who);
-
-	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &len) < 0 ||
-	    who.uid != geteuid() || who.pid <= 0)
-		return false;
-	*pid = who.pid;
-	return true;
-}
-
-static bool watch_name(struct vb_near *n, int fd, void *as)
-{
-	struct epoll_event ev = { .events = EPOLLIN, .data.ptr = as };
-
-	return epoll_ctl(n->epoll_fd, EPOLL_CTL_ADD, fd, &ev) == 0;
-}
-
-static void listen_again(struct vb_near *n)
-{
-	if (n->sessions >= n->max_sessions)
-		return;
-	if (!n->listens)
-		n->listens = watch_name(n, n->c.name_fd, NULL);
-	if (!n->also_listens && atomic_load(&n->also))
-		n->also_listens = watch_name(n, n->also_fd, &n->also_fd);
-}
-
-/* Stop listening: there are enough sessions, or no descriptors are left.
- * Programs that call from now on use packets. */
-static void listen_no_more(struct vb_near *n)
-{
-	if (n->listens)
-		epoll_ctl(n->epoll_fd, EPOLL_CTL_DEL, n->c.name_fd, NULL);
-	if (n->also_listens)
-		epoll_ctl(n->epoll_fd, EPOLL_CTL_DEL, n->also_fd, NULL);
-	n->listens = n->also_listens = false;
-}
-
-static int watch_session(struct vb_near *n, struct vb_peer *p)
-{
-	struct epoll_event ev = { .events = EPOLLIN | EPOLLRDHUP,
-				  .data.ptr = p };
-
-	if (epoll_ctl(n->epoll_fd, EPOLL_CTL_ADD, p->session, &ev) < 0)
-		return -errno;
-	vb_fork_closes(p->session); /* a child of fork closes this descriptor */
-	n->sessions++;
-	return 0;
-}
-
-static void forget_caller(struct vb_near *n, struct vb_peer *p)
-{
-	struct vb_peer **at = &n->callers;
-
-	while (*at && *at != p)
-		at = &(*at)->next;
-	if (*at)
-		*at = p->next;
 }
 
 /* End the session with @p, and release the reference that the table of peers or
@@ -186,41 +142,25 @@ static void forget_caller(struct vb_near *n, struct vb_peer *p)
 static void near_drop(struct vb_near *n, struct vb_peer *p, vb_time now)
 {
 	n->shut_out -= p->shut_out;
-	forget_caller(n, p);
+	vb_callers_forget(n, p);
+	if (atomic_load(&p->expelled))
+		vb_session_outlaw(n, p);
+	vb_proof_leave(n, p);
 	vb_session_end(n, p, now);
 	if (epoll_ctl(n->epoll_fd, EPOLL_CTL_DEL, p->session, NULL) == 0)
 		n->sessions--;
 	n->world->hang_up(n->world->arg, p);
 	vb_peer_put(p);
-	listen_again(n);
+	vb_callers_listen(n);
 }
 
 /*
  * Calling another program.
  */
 
-static int connect_slot(unsigned slot, int *out)
-{
-	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK,
-			0);
-	struct sockaddr_un a;
-	socklen_t len = vb_ipc_slot_address(&a, slot);
-
-	if (fd < 0)
-		return -errno;
-	if (connect(fd, (struct sockaddr *)&a, len) < 0) {
-		int rc = -errno;
-
-		close(fd);
-		return rc;
-	}
-	*out = fd;
-	return 0;
-}
-
 static int offer_session(struct vb_near *n, struct vb_peer *p)
 {
-	int fds[MOST_FDS] = { n->registry_fd, -1 };
+	int fds[HELLO_FDS] = { n->registry_fd, -1 };
 	void *lane;
 	int rc = vb_shm_create("verbena-lane", sizeof(struct vb_lane), &fds[1],
 			       &lane);
@@ -228,20 +168,20 @@ static int offer_session(struct vb_near *n, struct vb_peer *p)
 	if (rc)
 		return rc;
 	vb_peer_join(p, lane, 0);
-	rc = send_session_msg(n, p, SESSION_HELLO, false, fds, MOST_FDS);
+	rc = send_session_msg(n, p, SESSION_HELLO, false, fds, HELLO_FDS);
 	close(fds[1]);
 	return rc;
 }
 
 static int call_peer(struct vb_near *n, struct vb_peer *p)
 {
-	int rc = connect_slot(p->slot, &p->session);
+	int rc = vb_session_connect(p->slot, &p->session);
 
-	if (rc == 0 && !near_is_ours(p->session, &p->pid))
-		rc = -EPERM;
+	if (rc == 0)
+		rc = vb_session_identify(n, p);
 	if (rc == 0)
 		rc = offer_session(n, p);
-	return rc ? rc : watch_session(n, p);
+	return rc ? rc : vb_session_watch(n, p);
 }
 
 static void call_slot(struct vb_near *n, unsigned slot)
@@ -268,54 +208,33 @@ static void call_slot(struct vb_near *n, unsigned slot)
  * Being called by another program.
  */
 
-static void take_caller(struct vb_near *n, int fd, bool strayed)
+/* Memory that could be mapped is a memfd, whose close() waits for nobody. */
+static void close_memory(struct parcel *in, unsigned i)
 {
-	struct vb_peer *p = vb_peer_create(0, n->world, n->helper);
-
-	if (!p) {
-		close(fd);
-		return;
-	}
-	p->session = fd;
-	p->strayed = strayed;
-	atomic_store(&p->state, PEER_CALLING);
-	if (!near_is_ours(fd, &p->pid) || watch_session(n, p)) {
-		vb_peer_put(p);
-		return;
-	}
-	p->next = n->callers;
-	n->callers = p;
+	close(in->fds[i]);
+	in->fds[i] = -1;
 }
 
-/* Accept callers. @strayed: they connect to this program's second slot. */
-static void accept_callers(struct vb_near *n, bool strayed)
+/* -EBADMSG: the descriptor is no memory of the kind that programs send. */
+static int take_registry(struct vb_peer *p, struct parcel *in)
 {
-	int name = strayed ? n->also_fd : n->c.name_fd, fd;
-
-	if (n->sessions >= n->max_sessions) {
-		listen_no_more(n);
-		return;
-	}
-	/* The broker made the socket, and O_NONBLOCK belongs to all who have
-	 * it: a process that has kept the socket can clear the flag and accept
-	 * the caller first, and accept4() would wait for another caller. */
-	if (fcntl(name, F_SETFL, O_NONBLOCK) < 0)
-		return;
-	fd = accept4(name, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
-	if (fd >= 0)
-		take_caller(n, fd, strayed);
-	else if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED)
-		listen_no_more(n);
-}
-
-static int take_lane(struct vb_peer *p, int fd)
-{
-	void *lane;
-	int rc = vb_shm_map(fd, sizeof(struct vb_lane), true, &lane);
+	int rc = vb_registry_map(in->fds[0], p->slot, &p->registry);
 
 	if (rc == 0)
-		vb_peer_join(p, lane, 1);
-	return rc;
+		close_memory(in, 0);
+	return rc == -EPROTO ? -EBADMSG : rc;
+}
+
+static int take_lane(struct vb_peer *p, struct parcel *in)
+{
+	void *lane;
+	int rc = vb_shm_map(in->fds[1], sizeof(struct vb_lane), true, &lane);
+
+	if (rc)
+		return rc == -EPROTO ? -EBADMSG : rc;
+	vb_peer_join(p, lane, 1);
+	close_memory(in, 1);
+	return 0;
 }
 
 /* Is the call of @p to be refused? Yes if this program's own call is under way
@@ -362,25 +281,25 @@ static int note_reach(struct vb_near *n, struct vb_peer *p, bool reach,
 	return 0;
 }
 
-/* May @p reach this program's memory, as far as this program can tell? Not
- * while an earlier session with the same slot has a copy under way: so there
- * are never more such sessions than slots. When that copy has ended, the
- * session with @p ends, too (let_in_anew()). */
+/* May @p reach this program's memory, as far as this program can tell? Not a
+ * process that was expelled, and not while an earlier session with
+ * the same slot has a copy under way: so there are never more such sessions
+ * than slots. When that copy has ended, the session with @p ends, too
+ * (let_in_anew()). */
 static bool near_lets_in(struct vb_near *n, struct vb_peer *p)
 {
 	vb_session_see_off(n, false);
 	p->shut_out = n->leaving[p->slot] != NULL;
 	n->shut_out += p->shut_out;
-	return !p->shut_out && vb_registry_is_open(p->registry, p->pid);
+	return !p->shut_out && !vb_session_is_outlaw(n, p);
 }
 
 static int on_hello(struct vb_near *n, struct vb_peer *p, struct parcel *in,
 		    vb_time now)
 {
-	bool reach;
 	int rc;
 
-	if (in->m.kind != SESSION_HELLO || in->count != MOST_FDS ||
+	if (in->m.kind != SESSION_HELLO || in->count != HELLO_FDS ||
 	    in->m.slot == 0 || in->m.slot >= VB_SLOTS ||
 	    vb_near_is_own(n, in->m.slot))
 		return -EPROTO;
@@ -388,21 +307,30 @@ static int on_hello(struct vb_near *n, struct vb_peer *p, struct parcel *in,
 		(void)send_session_msg(n, p, SESSION_ELSEWHERE, false, NULL, 0);
 		return -EXDEV;
 	}
+	/* A process could otherwise take the connections of another one. */
+	if (!vb_session_has_slot(p, in->m.slot))
+		return -EPERM;
 	p->slot = in->m.slot;
-	rc = vb_registry_map(in->fds[0], p->slot, &p->registry);
+	p->claims_also = in->m.also;
+	rc = take_registry(p, in);
 	if (rc == 0)
-		rc = take_lane(p, in->fds[1]);
-	if (rc)
-		return rc;
+		rc = take_lane(p, in);
+	return rc ? rc : vb_proof_begin(n, p);
+}
+
+/* The caller @p is known: enter it into the table and send WELCOME. */
+static int admit_caller(struct vb_near *n, struct vb_peer *p, bool reach,
+			vb_time now)
+{
 	if (!takes_its_slot(n, p, now))
 		return -EALREADY;
-	forget_caller(n, p);
-	reach = near_lets_in(n, p);
+	vb_callers_forget(n, p);
+	reach = near_lets_in(n, p) && reach;
 	/* Enter the table before WELCOME is sent: from then on the peer can
 	 * access this program's memory, and vb_near_await() must find the
 	 * peer. */
 	vb_session_enter(n, p);
-	vb_session_note_also(n, p, in->m.also);
+	vb_session_note_also(n, p, p->claims_also);
 	(void)note_reach(n, p, reach, PEER_MET);
 	return send_session_msg(n, p, SESSION_WELCOME, reach, &n->registry_fd,
 				1);
@@ -450,11 +378,20 @@ static void call_elsewhere(struct vb_near *n, unsigned first,
 		vb_session_note_refusal(n, first);
 }
 
+/* The called program @p is known: send READY. */
+static int join_called(struct vb_near *n, struct vb_peer *p, bool reach)
+{
+	int rc;
+
+	reach = near_lets_in(n, p) && reach;
+	rc = send_session_msg(n, p, SESSION_READY, reach, NULL, 0);
+	return rc ? rc : come_up(n, p, reach);
+}
+
 static int on_welcome(struct vb_near *n, struct vb_peer *p, struct parcel *in,
 		      vb_time now)
 {
 	unsigned first = p->slot;
-	bool reach;
 	int rc;
 
 	if (in->m.kind == SESSION_ELSEWHERE) {
@@ -470,13 +407,11 @@ static int on_welcome(struct vb_near *n, struct vb_peer *p, struct parcel *in,
 	if (in->m.kind != SESSION_WELCOME || in->count != 1 ||
 	    in->m.slot != p->slot)
 		return -EPROTO;
-	rc = vb_registry_map(in->fds[0], p->slot, &p->registry);
+	rc = take_registry(p, in);
 	if (rc)
 		return rc;
 	vb_session_note_also(n, p, in->m.also);
-	reach = in->m.reaches && near_lets_in(n, p);
-	rc = send_session_msg(n, p, SESSION_READY, reach, NULL, 0);
-	return rc ? rc : come_up(n, p, reach);
+	return in->m.reaches ? vb_proof_begin(n, p) : join_called(n, p, false);
 }
 
 static int on_ready(struct vb_near *n, struct vb_peer *p, struct parcel *in)
@@ -499,6 +434,8 @@ static int on_parcel(struct vb_near *n, struct vb_peer *p, struct parcel *in,
 	/* The engine thread has woken, and serves the lanes in any case. */
 	if (in->m.kind == SESSION_WAKE)
 		return 0;
+	if (p->proof)
+		return -EPROTO;
 	switch (state) {
 	case PEER_CALLED:
 		return on_welcome(n, p, in, now);
@@ -516,26 +453,63 @@ static int on_parcel(struct vb_near *n, struct vb_peer *p, struct parcel *in,
 	}
 }
 
-static void hear(struct vb_near *n, struct vb_peer *p, vb_time now)
+/* The session with @p has ended, with the -errno @rc. */
+static void end_badly(struct vb_near *n, struct vb_peer *p, int rc, vb_time now)
 {
 	bool ours = atomic_load(&p->state) == PEER_CALLED;
 	unsigned slot = p->slot;
-	struct parcel in;
-	int rc = get_parcel(p, &in);
 
-	if (rc > 0) {
-		rc = on_parcel(n, p, &in, now);
-		for (unsigned i = 0; i < in.count; i++)
-			if (in.fds[i] >= 0)
-				close(in.fds[i]);
-	}
-	if (rc == 0)
-		return;
 	vb_log(LOG_DEBUG, "near: slot %u: the session has ended: %s", slot,
 	       strerror(-rc));
 	near_drop(n, p, now);
 	if (ours)
 		vb_session_note_refusal(n, slot);
+}
+
+static void hear(struct vb_near *n, struct vb_peer *p, vb_time now)
+{
+	struct vb_peer *held = vb_peer_get(p);
+	struct parcel in;
+	int rc = get_parcel(p, &in);
+
+	if (rc > 0)
+		rc = is_asked_for(&in) ? on_parcel(n, p, &in, now) : -EBADMSG;
+	/* No honest program of this version sends other descriptors, each of
+	 * which may cost a thread. */
+	if (drop_rest(&in) && rc == -EBADMSG)
+		vb_session_outlaw(n, held);
+	vb_peer_put(held);
+	if (rc)
+		end_badly(n, p, rc, now);
+}
+
+/* The proof of @p may have ended. */
+static void on_proof(struct vb_near *n, struct vb_peer *p, vb_time now)
+{
+	bool open;
+	int rc;
+
+	if (!vb_proof_end(p, &open))
+		return;
+	rc = atomic_load(&p->state) == PEER_CALLING
+		     ? admit_caller(n, p, open, now)
+		     : join_called(n, p, open);
+	if (rc)
+		end_badly(n, p, rc, now);
+}
+
+static void hear_errands(struct vb_near *n, vb_time now)
+{
+	vb_errands_hear(n->errands);
+	vb_callers_hear(n);
+	vb_proof_see_off(n);
+	for (struct vb_peer *p = n->callers, *next; p; p = next) {
+		next = p->next;
+		on_proof(n, p, now);
+	}
+	for (unsigned i = 0; i < VB_SLOTS; i++)
+		if (n->peers[i] && n->peers[i]->slot == i)
+			on_proof(n, n->peers[i], now);
 }
 
 /* A session uses packets because the peer had a copy under way in an earlier
@@ -560,6 +534,11 @@ bool VB_UNCHECKED vb_near_sees_off(const struct vb_near *n)
 	return n->leaving_count || n->shut_out;
 }
 
+static bool is_listening_name(const struct vb_near *n, const void *what)
+{
+	return what == &n->names[0] || what == &n->names[1];
+}
+
 void vb_near_meet(struct vb_near *n, vb_time now)
 {
 	struct epoll_event ev;
@@ -572,10 +551,10 @@ void vb_near_meet(struct vb_near *n, vb_time now)
 		 * another, whose event would then point to freed memory. */
 		if (epoll_wait(n->epoll_fd, &ev, 1, 0) != 1)
 			break;
-		if (!ev.data.ptr)
-			accept_callers(n, false);
-		else if (ev.data.ptr == &n->also_fd)
-			accept_callers(n, true);
+		if (ev.data.ptr == &n->errands)
+			hear_errands(n, now);
+		else if (is_listening_name(n, ev.data.ptr))
+			vb_callers_accept(n, ev.data.ptr);
 		else
 			hear(n, ev.data.ptr, now);
 	}
@@ -597,11 +576,11 @@ static int begin_listening(int fd)
 /* The engine thread does not run, so the table is read without the lock. */
 int vb_session_also(struct vb_near *n)
 {
-	int rc = begin_listening(n->also_fd);
+	int rc = begin_listening(n->names[1].fd);
 
 	if (rc)
 		return rc;
-	listen_again(n);
+	vb_callers_listen(n);
 	for (unsigned i = 0; i < VB_SLOTS; i++)
 		if (n->peers[i] && n->peers[i]->slot == i &&
 		    atomic_load(&n->peers[i]->state) != PEER_CALLED)
@@ -610,28 +589,60 @@ int vb_session_also(struct vb_near *n)
 	return 0;
 }
 
-int vb_session_init(struct vb_near *n)
+/* Can this program's own memory be read? If not, so cannot that of others. */
+static bool own_memory_opens(const struct vb_near *n)
+{
+	const struct vb_registry_proof own =
+		vb_registry_proof(n->registry, getpid());
+
+	return vb_registry_is_open(&own);
+}
+
+/* A session needs a descriptor; most descriptors are left to the program. */
+static unsigned count_sessions(void)
 {
 	struct rlimit limit = { .rlim_cur = 1024 };
+
+	(void)getrlimit(RLIMIT_NOFILE, &limit);
+	return (unsigned)VB_MIN(limit.rlim_cur / 8, VB_SLOTS);
+}
+
+static int watch_errands(struct vb_near *n)
+{
+	struct epoll_event ev = { .events = EPOLLIN, .data.ptr = &n->errands };
+
+	return epoll_ctl(n->epoll_fd, EPOLL_CTL_ADD, vb_errands_fd(n->errands),
+			 &ev) < 0
+		       ? -errno
+		       : 0;
+}
+
+int vb_session_init(struct vb_near *n)
+{
 	int rc;
 
-	if (!vb_registry_is_open(n->registry, getpid()))
-		/* the memory of another program would be closed as well */
+	if (!own_memory_opens(n))
 		return -EPERM;
-	(void)getrlimit(RLIMIT_NOFILE, &limit);
-	/* A session needs a descriptor; most descriptors are left to the
-	 * program. */
-	n->max_sessions = (unsigned)VB_MIN(limit.rlim_cur / 8, VB_SLOTS);
+	n->max_sessions = count_sessions();
+	n->names[0].fd = n->c.name_fd;
+	n->names[1].fd = -1;
 	n->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	if (n->epoll_fd < 0)
 		return -errno;
-	rc = begin_listening(n->c.name_fd);
-	if (rc) {
-		close(n->epoll_fd);
-		return rc;
+	rc = -ENOMEM;
+	n->errands = vb_errands_create();
+	if (n->errands)
+		rc = watch_errands(n);
+	if (rc == 0)
+		rc = begin_listening(n->c.name_fd);
+	if (rc == 0) {
+		vb_callers_listen(n);
+		return 0;
 	}
-	listen_again(n);
-	return 0;
+	if (n->errands)
+		vb_errands_release(n->errands);
+	close(n->epoll_fd);
+	return rc;
 }
 
 void vb_session_fini(struct vb_near *n, vb_time now)
@@ -641,5 +652,9 @@ void vb_session_fini(struct vb_near *n, vb_time now)
 			near_drop(n, n->peers[i], now);
 	while (n->callers)
 		near_drop(n, n->callers, now);
+	vb_callers_fini(n);
+	vb_proof_fini(n);
+	vb_errands_release(n->errands);
+	vb_outlaws_fini(&n->outlaws);
 	close(n->epoll_fd);
 }

@@ -1,14 +1,56 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The functions by which introductions (near/session.c) change the table of
- * sessions (near/session_table.c). Only the engine thread calls these
- * functions; each takes and releases near->lock.
+ * The functions that introductions (near/session.c) use. Only the engine thread
+ * calls them. Those that change the table of sessions take and release
+ * near->lock.
  */
 #ifndef NEAR_SESSION_PRIV_H
 #define NEAR_SESSION_PRIV_H
 
 #include "near/near_priv.h"
 
+/* Functions of near/callers.c. */
+/* Connect to the program that has @slot, without waiting. 0: the caller owns
+ * *@fd; or -errno. */
+VB_MUST_CHECK int vb_session_connect(unsigned slot, int *fd);
+/* The session of @p has begun: which process is the peer? -EPERM: one of
+ * another user, or of another PID namespace; -EACCES: an outlaw. */
+VB_MUST_CHECK int vb_session_identify(const struct vb_near *n,
+				      struct vb_peer *p);
+/* Does the process of @p listen on the name of @slot, below VB_SLOTS? */
+bool vb_session_has_slot(const struct vb_peer *p, unsigned slot);
+/* From now on this program refuses the process of @p. */
+void vb_session_outlaw(struct vb_near *n, const struct vb_peer *p);
+/* Does this program refuse the process of @p? Then this call logs it. */
+bool vb_session_is_outlaw(const struct vb_near *n, const struct vb_peer *p);
+/* vb_near_meet() processes the messages of @p from now on. 0 or -errno. */
+VB_MUST_CHECK int vb_session_watch(struct vb_near *n, struct vb_peer *p);
+/* Let other programs call, if there is room for another session. */
+void vb_callers_listen(struct vb_near *n);
+/* A program calls @name: begin to accept it. */
+void vb_callers_accept(struct vb_near *n, struct vb_near_name *name);
+/* An errand has ended: take the callers that were accepted. */
+void vb_callers_hear(struct vb_near *n);
+/* Remove @p from the list of callers, if it is there. */
+void vb_callers_forget(struct vb_near *n, struct vb_peer *p);
+void vb_callers_fini(struct vb_near *n);
+
+/* Functions of near/proof.c. vb_near_meet() looks at proofs when an errand has
+ * ended. */
+/* Begin to find out whether the registry of @p is that of its process, and
+ * whether this program can read that process's memory. 0; -EBUSY: two
+ * proofs of that process have not ended; -EAGAIN: too many errands are under
+ * way. */
+VB_MUST_CHECK int vb_proof_begin(struct vb_near *n, struct vb_peer *p);
+/* Has the proof of @p ended, if it has one? Then *@open is the result. */
+VB_MUST_CHECK bool vb_proof_end(struct vb_peer *p, bool *open);
+/* The session of @p ends. */
+void vb_proof_leave(struct vb_near *n, struct vb_peer *p);
+/* Forget the proofs of ended sessions that have ended since. */
+void vb_proof_see_off(struct vb_near *n);
+void vb_proof_fini(struct vb_near *n);
+
+/* Functions of near/session_table.c. */
 void vb_session_set_state(struct vb_near *n, struct vb_peer *p,
 			  enum vb_peer_state state) VB_EXCLUDES(n->lock);
 
@@ -27,7 +69,7 @@ void vb_session_see_off(struct vb_near *n, bool all) VB_EXCLUDES(n->lock);
 
 /* The program of @p, which is in the table, has @also as its second slot. The
  * call does nothing if @also is 0, no slot number, one of this program's slots,
- * or in use by another peer. */
+ * in use by another peer, or if another process has that slot. */
 void vb_session_note_also(struct vb_near *n, struct vb_peer *p, unsigned also)
 	VB_EXCLUDES(n->lock);
 

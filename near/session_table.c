@@ -90,7 +90,7 @@ void vb_session_see_off(struct vb_near *n, bool all)
 void vb_session_note_also(struct vb_near *n, struct vb_peer *p, unsigned also)
 {
 	if (also == 0 || also >= VB_SLOTS || vb_near_is_own(n, also) ||
-	    atomic_load(&p->also))
+	    atomic_load(&p->also) || !vb_session_has_slot(p, also))
 		return;
 	vb_mutex_lock(&n->lock);
 	if (!n->peers[also] && n->peers[p->slot] == p) {

@@ -229,8 +229,8 @@ static void map__only_what_cannot_shrink(void **state)
 static void map__no_huge_pages(void **state)
 {
 	const size_t bytes = (size_t)4 << 20;
-	int fd = memfd_create("huge", MFD_CLOEXEC | MFD_ALLOW_SEALING |
-					      MFD_HUGETLB);
+	int fd = memfd_create("huge",
+			      MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_HUGETLB);
 	void *at;
 
 	if (fd < 0 || ftruncate(fd, (off_t)bytes) < 0)
@@ -303,16 +303,24 @@ static void alive__until_it_says_so(void **state)
 	assert_false(vb_registry_is_alive(t->seen));
 }
 
+static bool is_open(const struct registries *t)
+{
+	const struct vb_registry_proof proof =
+		vb_registry_proof(t->seen, getpid());
+
+	return vb_registry_is_open(&proof);
+}
+
 static void open__only_with_the_nonce(void **state)
 {
 	struct registries *t = *state;
 
-	if (!vb_registry_is_open(t->seen, getpid()))
+	if (!is_open(t))
 		skip(); /* skipped where process_vm_readv is denied */
 	t->own->nonce_at = (uintptr_t)&t->fd;
-	assert_false(vb_registry_is_open(t->seen, getpid()));
+	assert_false(is_open(t));
 	t->own->nonce_at = 8; /* nothing is mapped at this address */
-	assert_false(vb_registry_is_open(t->seen, getpid()));
+	assert_false(is_open(t));
 }
 
 #define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)

@@ -1,77 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* near/session: introductions between two programs; this process plays both. */
-#include <errno.h>
-#include <poll.h>
-#include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/eventfd.h>
-#include <unistd.h>
-#include <cmocka.h>
-
-#include "near/near_priv.h"
-#include "tests/unit/netns.h"
-#include "wire/ipc.h"
-
-struct program {
-	struct vb_near *near;
-	int name_fd, also_fd, wake_fd;
-};
-
-static int name_of(unsigned slot)
-{
-	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-	struct sockaddr_un a;
-	char name[32];
-	socklen_t len;
-
-	snprintf(name, sizeof(name), "verbena/slot/%u", slot);
-	len = vb_ipc_address(&a, name);
-	assert_int_equal(bind(fd, (void *)&a, len), 0);
-	return fd;
-}
-
-static void begin(struct program *p, unsigned slot)
-{
-	struct vb_near_config c = { .slot = 0 };
-
-	p->name_fd = name_of(slot);
-	p->also_fd = -1;
-	p->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-	c.slot = slot;
-	c.name_fd = p->name_fd;
-	c.wake_fd = p->wake_fd;
-	assert_int_equal(vb_near_create(&c, &p->near), 0);
-	vb_near_begin(p->near);
-}
-
-static void end(struct program *p)
-{
-	vb_near_end(p->near);
-	vb_near_destroy(p->near);
-	close(p->name_fd);
-	if (p->also_fd >= 0)
-		close(p->also_fd);
-	close(p->wake_fd);
-}
-
-static void begin_also(struct program *p, unsigned slot)
-{
-	p->also_fd = name_of(slot);
-	assert_int_equal(vb_near_also(p->near, slot, p->also_fd), 0);
-}
-
-static void meet(struct program *a, struct program *b)
-{
-	for (int i = 0; i < 5; i++) {
-		vb_near_meet(a->near, 0);
-		vb_near_meet(b->near, 0);
-	}
-}
+#include "tests/unit/near/session_bed.h"
 
 /* The caller may use the lane, and ring, before the called program has read
  * READY. A thread of the called program that was woken by that ring found no
@@ -83,14 +12,14 @@ static void session__comes_up_and_wakes_a_waiting_thread(void **state)
 	begin(&caller, 1);
 	begin(&called, 2);
 	(void)vb_session_want(caller.near, 2);
-	vb_near_meet(caller.near, 0); /* the HELLO arrives */
-	vb_near_meet(called.near, 0); /* the WELCOME arrives */
-	vb_near_meet(caller.near, 0); /* the READY arrives */
+	go(&caller); /* the HELLO arrives */
+	go(&called); /* the WELCOME arrives */
+	go(&caller); /* the READY arrives */
 	assert_true(vb_peer_is_up(caller.near->peers[2]));
 	assert_false(vb_peer_is_up(called.near->peers[1]));
 	if (!vb_near_set_bells(called.near))
 		skip();
-	vb_near_meet(called.near, 0);
+	go(&called);
 	assert_true(vb_peer_is_up(called.near->peers[1]));
 	assert_int_equal(vb_near_wait(called.near), 0);
 	vb_near_clear_bells(called.near);
@@ -211,7 +140,7 @@ static void session__that_ends_wakes_a_sleeping_thread(void **state)
 	if (!vb_near_set_bells(called.near))
 		skip();
 	end(&caller);
-	vb_near_meet(called.near, 0);
+	go(&called);
 	assert_null(called.near->peers[1]);
 	assert_int_equal(vb_near_wait(called.near), 0);
 	assert_int_equal(called.near->watch.count, 2);
@@ -228,7 +157,7 @@ static void session__called_program_has_no_copy_under_way(void **state)
 	begin(&caller, 1);
 	begin(&called, 2);
 	(void)vb_session_want(caller.near, 2);
-	vb_near_meet(caller.near, 0); /* the HELLO arrives */
+	go(&caller); /* the HELLO arrives */
 	atomic_store(&caller.near->peers[2]->peer_hazards[0].what,
 		     UINT64_C(0xabc) << 32);
 	vb_near_await(caller.near, 0xabc);
@@ -250,7 +179,8 @@ static void session__that_has_ended_is_kept_while_a_copy_lasts(void **state)
 	meet(&caller, &called);
 	p = vb_peer_get(called.near->peers[1]);
 	atomic_store(&p->peer_hazards[0].what, UINT64_C(0xabc) << 32);
-	vb_peer_expel(p, "was ended by this test");
+	vb_peer_disown(p);
+	p->world->hang_up(p->world->arg, p);
 	meet(&called, &caller);
 	assert_null(called.near->peers[1]);
 	assert_true(called.near->leaving[1] == p);
@@ -264,7 +194,7 @@ static void session__that_has_ended_is_kept_while_a_copy_lasts(void **state)
 	atomic_store(&p->peer_hazards[0].what, 0);
 	assert_true(
 		vb_near_is_drained(called.near, 0xabc, &(struct vb_age){ 0 }));
-	vb_near_meet(called.near, 0);
+	go(&called);
 	assert_null(called.near->leaving[1]);
 	/* The copy has ended, so the next connection may go near. */
 	meet(&caller, &called);
@@ -424,13 +354,12 @@ static void session__redirected_call_fails_for_both_slots(void **state)
 	begin(&called, 300);
 	begin_also(&called, 2);
 	since = vb_session_want(caller.near, 2);
-	vb_near_meet(caller.near, 0); /* the HELLO arrives */
-	vb_near_meet(called.near, 0); /* the called program accepts the call */
-	vb_near_meet(called.near, 0); /* the answer is ELSEWHERE */
+	go(&caller); /* the HELLO arrives */
+	go(&called); /* the answer is ELSEWHERE */
 	caller.near->max_sessions = 0;
 	assert_int_equal(vb_session_find(caller.near, 2, since, &p),
 			 SESSION_PENDING);
-	vb_near_meet(caller.near, 0);
+	go(&caller);
 	assert_int_equal(vb_session_find(caller.near, 2, since, &p),
 			 SESSION_NO);
 	end(&caller);

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Proofs: is the registry of a peer that of the process at the other end of the
+ * session, and can this program read that process's memory? An errand
+ * (base/errand.h) reads there, since a page may come as late as the peer likes.
+ * A process has two proofs at a time, for when both programs call each other,
+ * and so it can keep only two threads of this program. A proof counts also when
+ * its session has ended meanwhile.
+ */
+#include "near/session_priv.h"
+
+#include <errno.h>
+
+static long read_nonce(const void *args)
+{
+	return vb_registry_is_open(args);
+}
+
+static const struct vb_errand_kind proving = { .run = read_nonce };
+
+#define MOST_OF_ONE 2
+
+/* Is @proof, of the process @pid born @born, a proof of the process of @p? */
+static bool is_proof_of(const struct vb_peer *p, const struct vb_errand *proof,
+			pid_t pid, uint64_t born)
+{
+	return proof && pid == p->pid && born == p->born;
+}
+
+static unsigned count_proofs(const struct vb_near *n, const struct vb_peer *p)
+{
+	unsigned count = 0;
+
+	for (unsigned i = 0; i < VB_COUNT(n->left); i++)
+		count += is_proof_of(p, n->left[i].proof, n->left[i].pid,
+				     n->left[i].born);
+	for (const struct vb_peer *c = n->callers; c; c = c->next)
+		count += is_proof_of(p, c->proof, c->pid, c->born);
+	for (unsigned i = 0; i < VB_SLOTS; i++) {
+		const struct vb_peer *t = n->peers[i];
+
+		count += t && t->slot == i &&
+			 is_proof_of(p, t->proof, t->pid, t->born);
+	}
+	return count;
+}
+
+int vb_proof_begin(struct vb_near *n, struct vb_peer *p)
+{
+	const struct vb_registry_proof proof =
+		vb_registry_proof(p->registry, p->pid);
+
+	if (count_proofs(n, p) >= MOST_OF_ONE)
+		return -EBUSY;
+	p->proof = vb_errand_start(n->errands, &proving, &proof, sizeof(proof));
+	return p->proof ? 0 : -EAGAIN;
+}
+
+bool vb_proof_end(struct vb_peer *p, bool *open)
+{
+	long result;
+
+	if (!p->proof || !vb_errand_end(p->proof, &result))
+		return false;
+	p->proof = NULL;
+	*open = result;
+	return true;
+}
+
+/* There is a place: no more errands are under way than there are places. */
+void vb_proof_leave(struct vb_near *n, struct vb_peer *p)
+{
+	unsigned i = 0;
+
+	if (!p->proof)
+		return;
+	while (i < VB_COUNT(n->left) && n->left[i].proof)
+		i++;
+	if (i < VB_COUNT(n->left))
+		n->left[i] = (struct vb_near_left){ p->proof, p->pid, p->born };
+	else
+		vb_errand_drop(p->proof);
+	p->proof = NULL;
+}
+
+void vb_proof_see_off(struct vb_near *n)
+{
+	long result;
+
+	for (unsigned i = 0; i < VB_COUNT(n->left); i++)
+		if (n->left[i].proof &&
+		    vb_errand_end(n->left[i].proof, &result))
+			n->left[i].proof = NULL;
+}
+
+void vb_proof_fini(struct vb_near *n)
+{
+	for (unsigned i = 0; i < VB_COUNT(n->left); i++)
+		if (n->left[i].proof)
+			vb_errand_drop(n->left[i].proof);
+}

@@ -1,0 +1,438 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* near/callers, near/proof: a hostile process of the same user calls. It costs
+ * this program a thread or a session, and nothing else. */
+#include "tests/unit/near/session_bed.h"
+
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+
+#include "base/birth.h"
+#include "base/fdmail.h"
+#include "base/shm.h"
+#include "tests/support/slow_file.h"
+
+#define PATIENCE 20000 /* milliseconds */
+
+/*
+ * The hostile process.
+ */
+
+/* The messages of near/session.c. */
+struct words {
+	uint32_t magic;
+	uint16_t version, kind, slot, also, reaches, zero;
+};
+#define MAGIC 0x76626e72
+#define HELLO 0
+
+enum lie {
+	LIES_NOT,
+	IS_SILENT,	/* it says nothing */
+	PAGE_IS_LATE,	/* its nonce is in a page that never comes */
+	FILES_ARE_SLOW, /* it sends files whose close() waits */
+	FILES_TOO_MANY, /* the same, as many as the kernel sends at once */
+};
+
+struct hostile {
+	enum lie lie;
+	unsigned own;	/* the slot whose name it has */
+	unsigned slot;	/* the slot that it claims */
+	unsigned also;	/* the second slot that it claims, or 0 */
+	unsigned calls; /* the slot that it calls */
+	struct slow_file *file;
+	pid_t pid;
+	int ready; /* a byte comes here for each call */
+};
+
+static int call_slot(unsigned slot)
+{
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	struct sockaddr_un a;
+	socklen_t len = vb_ipc_slot_address(&a, slot);
+
+	return connect(fd, (void *)&a, len) == 0 ? fd : -1;
+}
+
+static void say_hello(const struct hostile *h, int session)
+{
+	const struct words hello = { MAGIC,
+				     VB_NEAR_VERSION,
+				     HELLO,
+				     (uint16_t)h->slot,
+				     (uint16_t)h->also,
+				     0,
+				     0 };
+	int fds[VB_FDMAIL_FDS], count = 2;
+	struct vb_registry *registry;
+	void *lane;
+
+	if (vb_registry_create(h->slot, &registry, &fds[0]) ||
+	    vb_shm_create("lane", sizeof(struct vb_lane), &fds[1], &lane))
+		_exit(2);
+	vb_registry_live(registry);
+	if (h->lie == PAGE_IS_LATE)
+		registry->nonce_at =
+			(uintptr_t)mmap(NULL, SLOW_BYTES, PROT_READ, MAP_SHARED,
+					slow_open(h->file), 0);
+	if (h->lie == FILES_TOO_MANY)
+		count = VB_FDMAIL_FDS;
+	for (int i = 0; h->lie >= FILES_ARE_SLOW && i < count; i++)
+		fds[i] = slow_open(h->file);
+	(void)!vb_fdmail_send(session, &hello, sizeof(hello), fds,
+			      (unsigned)count, 0);
+}
+
+#define AT_ONCE 5
+
+/* Call again each time that the session ends. */
+static void be_hostile(const struct hostile *h, int ready)
+{
+	int name = name_of(h->own);
+	char byte;
+
+	listen(name, 2 * AT_ONCE);
+	for (unsigned i = 0; h->lie == PAGE_IS_LATE && i < AT_ONCE; i++)
+		say_hello(h, call_slot(h->calls));
+	for (;;) {
+		int session = call_slot(h->calls);
+
+		if (session < 0)
+			_exit(3);
+		if (h->lie != IS_SILENT)
+			say_hello(h, session);
+		if (write(ready, "", 1) != 1)
+			_exit(4);
+		while (recv(session, &byte, 1, 0) > 0)
+			;
+		close(session);
+	}
+}
+
+static void call_in(struct hostile *h)
+{
+	int fds[2];
+
+	assert_int_equal(pipe(fds), 0);
+	h->pid = fork();
+	if (h->pid == 0)
+		be_hostile(h, fds[1]);
+	close(fds[1]);
+	h->ready = fds[0];
+}
+
+static void await_call(const struct hostile *h)
+{
+	char byte;
+
+	assert_int_equal(read(h->ready, &byte, 1), 1);
+}
+
+/* A process that ends closes its files, so the file system ends first. */
+static void end_hostile(const struct hostile *h)
+{
+	kill(h->pid, SIGKILL);
+	if (h->file)
+		slow_end(h->file);
+	waitpid(h->pid, NULL, 0);
+	close(h->ready);
+}
+
+/* Another program calls, and gets a session. */
+static void expect_service(struct program *called)
+{
+	struct program honest;
+	bool up = false;
+
+	begin(&honest, 9);
+	(void)vb_session_want(honest.near, called->near->c.slot);
+	for (int i = 0; i < PATIENCE && !up; i++) {
+		const struct vb_peer *p = called->near->peers[9];
+
+		vb_near_meet(honest.near, 0);
+		vb_near_meet(called->near, 0);
+		up = p && p == called->near->peers[9] && vb_peer_is_up(p);
+		usleep(1000);
+	}
+	assert_true(up);
+	end(&honest);
+}
+
+/* Serve the program until *@count is at least @least. */
+static void serve_until(struct program *p, const _Atomic unsigned *count,
+			unsigned least)
+{
+	for (int i = 0; i < PATIENCE && atomic_load(count) < least; i++) {
+		vb_near_meet(p->near, 0);
+		usleep(1000);
+	}
+	assert_true(atomic_load(count) >= least);
+}
+
+static void serve_for(struct program *p, int ms)
+{
+	while (ms-- > 0) {
+		vb_near_meet(p->near, 0);
+		usleep(1000);
+	}
+}
+
+/*
+ * The tests.
+ */
+
+/* The program reads the nonce in the caller's memory, in a thread. One process
+ * takes two threads at most. */
+static void proof__waits_for_no_page_of_the_caller(void **state)
+{
+	struct hostile h = { PAGE_IS_LATE, 3, 3, 0, 1 };
+	struct program called;
+	struct slow_file file;
+
+	if (!slow_begin(&file))
+		skip();
+	h.file = &file;
+	begin(&called, 1);
+	call_in(&h);
+	await_call(&h);
+	alarm(60); /* the engine thread waits for ever */
+	serve_until(&called, &file.waits->reads, 1);
+	expect_service(&called);
+	assert_in_range(vb_errands_under_way(called.near->errands), 1, 2);
+	assert_null(called.near->peers[3]);
+	alarm(0);
+	end_hostile(&h);
+	end(&called);
+}
+
+static void hear__closes_no_file_of_the_caller(void **state)
+{
+	for (enum lie lie = FILES_ARE_SLOW; lie <= FILES_TOO_MANY; lie++) {
+		struct hostile h = { lie, 3, 3, 0, 1 };
+		struct program called;
+		struct slow_file file;
+
+		if (!slow_begin(&file))
+			skip();
+		h.file = &file;
+		begin(&called, 1);
+		call_in(&h);
+		await_call(&h);
+		alarm(60);
+		serve_until(&called, &file.waits->closes, 1);
+		expect_service(&called);
+		alarm(0);
+		/* The same process is not heard again. */
+		assert_int_equal(called.near->outlaws.count, 1);
+		end_hostile(&h);
+		end(&called);
+	}
+}
+
+static void caller__has_the_slot_that_it_names(void **state)
+{
+	struct hostile h = { LIES_NOT, 3, 2, 0, 1 };
+	struct program called, owner;
+
+	begin(&called, 1);
+	begin(&owner, 2);
+	call_in(&h);
+	await_call(&h);
+	serve_for(&called, 100);
+	assert_null(called.near->peers[2]);
+	(void)vb_session_want(owner.near, 1);
+	meet(&owner, &called);
+	assert_true(vb_peer_is_up(called.near->peers[2]));
+	assert_int_equal(called.near->peers[2]->pid, getpid());
+	end_hostile(&h);
+	end(&called);
+	end(&owner);
+}
+
+static void caller__has_both_slots_that_it_names(void **state)
+{
+	struct hostile h = { LIES_NOT, 3, 3, 2, 1 };
+	struct program called, owner;
+
+	begin(&called, 1);
+	begin(&owner, 2);
+	call_in(&h);
+	await_call(&h);
+	for (int i = 0; i < PATIENCE && !called.near->peers[3]; i++)
+		serve_for(&called, 1);
+	assert_non_null(called.near->peers[3]);
+	assert_null(called.near->peers[2]);
+	end_hostile(&h);
+	end(&called);
+	end(&owner);
+}
+
+/* It is refused as long as it lives, and another process is not. */
+static void expelled__process_does_not_come_back(void **state)
+{
+	struct hostile h = { LIES_NOT, 3, 3, 0, 1 };
+	struct program called;
+
+	begin(&called, 1);
+	call_in(&h);
+	await_call(&h);
+	for (int i = 0; i < PATIENCE && !called.near->peers[3]; i++)
+		serve_for(&called, 1);
+	assert_non_null(called.near->peers[3]);
+	vb_peer_expel(called.near->peers[3], "broke a rule, says this test");
+	for (int i = 0; i < 3; i++) {
+		struct pollfd again = { h.ready, POLLIN, 0 };
+
+		while (poll(&again, 1, 1) == 0)
+			vb_near_meet(called.near, 0);
+		await_call(&h);
+	}
+	serve_for(&called, 100);
+	assert_null(called.near->peers[3]);
+	expect_service(&called);
+	/* Its successor has the same slot. */
+	end_hostile(&h);
+	call_in(&h);
+	await_call(&h);
+	for (int i = 0; i < PATIENCE && !called.near->peers[3]; i++)
+		serve_for(&called, 1);
+	assert_non_null(called.near->peers[3]);
+	end_hostile(&h);
+	end(&called);
+}
+
+/* An expelled process is called: it is not let in either. */
+static void expelled__process_is_not_called(void **state)
+{
+	struct program a, b;
+
+	begin(&a, 1);
+	begin(&b, 2);
+	(void)vb_session_want(a.near, 2);
+	meet(&a, &b);
+	vb_peer_expel(a.near->peers[2], "broke a rule, says this test");
+	meet(&a, &b);
+	assert_null(a.near->peers[2]);
+	(void)vb_session_want(a.near, 2);
+	meet(&a, &b);
+	assert_null(a.near->peers[2]);
+	end(&a);
+	end(&b);
+}
+
+static void outlaws__are_forgotten_when_they_have_ended(void **state)
+{
+	struct vb_outlaws all = { 0 };
+	struct vb_outlaw who[10];
+
+	for (unsigned i = 0; i < VB_COUNT(who); i++) {
+		who[i].pid = fork();
+		if (who[i].pid == 0) {
+			pause();
+			_exit(0);
+		}
+		who[i].born = vb_birth_of(who[i].pid);
+		vb_outlaws_add(&all, &who[i]);
+		vb_outlaws_add(&all, &who[i]);
+	}
+	assert_int_equal(all.count, VB_COUNT(who));
+	for (unsigned i = 0; i < VB_COUNT(who) - 1; i++) {
+		kill(who[i].pid, SIGKILL);
+		waitpid(who[i].pid, NULL, 0);
+	}
+	vb_outlaws_add(&all, &who[9]);
+	assert_int_equal(all.count, 1);
+	assert_true(vb_outlaws_have(&all, &who[9]));
+	who[9].born++;
+	assert_false(vb_outlaws_have(&all, &who[9]));
+	kill(who[9].pid, SIGKILL);
+	waitpid(who[9].pid, NULL, 0);
+	vb_outlaws_fini(&all);
+}
+
+/*
+ * A thief has the socket of a name, too: it accepts the caller between this
+ * program's look at the socket and its accept4(), which then waits.
+ */
+
+static _Atomic bool steals;
+static _Atomic int stolen = -1;
+
+static long steal(int fd, int cmd, long arg)
+{
+	long rc = syscall(SYS_fcntl, fd, cmd, arg);
+	int caller;
+
+	if (cmd != F_SETFL || fd < 0)
+		return rc;
+	caller = (int)syscall(SYS_accept4, fd, NULL, NULL, SOCK_CLOEXEC);
+	if (caller >= 0)
+		atomic_store(&stolen, caller);
+	syscall(SYS_fcntl, fd, F_SETFL, 0);
+	return rc;
+}
+
+/* In place of the C library's function. */
+int fcntl64(int fd, int cmd, ...)
+{
+	va_list list;
+	long arg;
+
+	va_start(list, cmd);
+	arg = va_arg(list, long);
+	va_end(list);
+	return (int)(atomic_load(&steals) ? steal(fd, cmd, arg)
+					  : syscall(SYS_fcntl, fd, cmd, arg));
+}
+
+static void accept__holds_nobody_up(void **state)
+{
+	struct hostile h = { IS_SILENT, 3, 3, 0, 1 };
+	struct program called, other;
+	vb_time then;
+
+	begin(&called, 1);
+	begin(&other, 2);
+	(void)vb_session_want(called.near, 2);
+	meet(&called, &other);
+	atomic_store(&steals, true);
+	alarm(60);
+	call_in(&h);
+	await_call(&h);
+	for (int i = 0; i < PATIENCE && atomic_load(&stolen) < 0; i++)
+		serve_for(&called, 1);
+	serve_for(&called, 20);
+	assert_int_equal(vb_errands_under_way(called.near->errands), 1);
+	atomic_store(&steals, false);
+	/* What was there goes on. */
+	then = vb_near_host.now(NULL);
+	vb_peer_ring(other.near->peers[1]);
+	serve_for(&called, 20);
+	assert_true(vb_peer_is_up(called.near->peers[2]));
+	assert_true(vb_near_host.now(NULL) - then < 30 * VB_SEC);
+	alarm(0);
+	close(atomic_load(&stolen));
+	end(&called);
+	end(&other);
+	end_hostile(&h);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(proof__waits_for_no_page_of_the_caller),
+		cmocka_unit_test(hear__closes_no_file_of_the_caller),
+		cmocka_unit_test(caller__has_the_slot_that_it_names),
+		cmocka_unit_test(caller__has_both_slots_that_it_names),
+		cmocka_unit_test(expelled__process_does_not_come_back),
+		cmocka_unit_test(expelled__process_is_not_called),
+		cmocka_unit_test(outlaws__are_forgotten_when_they_have_ended),
+		cmocka_unit_test(accept__holds_nobody_up),
+	};
+
+	if (!netns_enter())
+		return NETNS_SKIP;
+	signal(SIGPIPE, SIG_IGN);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
