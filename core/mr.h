@@ -14,6 +14,8 @@
 #include "core/adapter.h"
 #include "core/types.h"
 
+struct vb_qp;
+
 enum vb_mr_kind {
 	MR_REGION,
 	/* the null region: covers every address and has no memory; reads give
@@ -108,6 +110,11 @@ struct vb_key_ops {
 	/* Waits until other processes have ended every access by @key. The
 	 * caller holds no lock. */
 	void (*await)(struct vb_adapter *a, uint32_t key);
+	/* Does the process to which @qp is connected still access memory by
+	 * @key through @qp? @key was revoked; an honest peer that invalidates
+	 * it does not. If so, that process loses the right to access this
+	 * one's memory. The caller holds qp->drive. Never waits. */
+	bool (*lies)(struct vb_qp *qp, uint32_t key);
 	/* Looks up @key in the process from which @pd was imported. False: @key
 	 * permits nothing there. */
 	bool (*find)(const struct vb_pd *pd, uint32_t key, struct vb_grant *g);

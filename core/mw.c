@@ -300,9 +300,19 @@ static enum vb_mw_end invalidate(struct vb_qp *qp, uint32_t key)
 	return end;
 }
 
+static bool peer_lies(struct vb_qp *qp, uint32_t key) VB_REQUIRES(qp->drive)
+{
+	const struct vb_key_ops *ops = qp->adapter->key_ops;
+
+	return ops && ops->lies && ops->lies(qp, key);
+}
+
 /* This function waits for threads of this process only, and not for other
- * processes: only the peer has used the window, and the peer invalidates it
- * only when its own accesses have ended. */
+ * processes: only the peer has used the window, and an honest peer invalidates
+ * it only when its own accesses have ended. If the peer shows an access
+ * nevertheless, the window stays bound, with its key revoked: so the region
+ * cannot be deregistered before the window is deallocated or its queue pair
+ * destroyed, and these wait for that access. */
 bool vb_mw_invalidate(struct vb_qp *qp, uint32_t key)
 {
 	struct vb_mr *mw = vb_mr_find(qp->adapter, key);
@@ -313,7 +323,10 @@ bool vb_mw_invalidate(struct vb_qp *qp, uint32_t key)
 	if (!why) {
 		shut(mw);
 		vb_mr_await_users(mw);
-		core_detach(mw);
+		if (VB_UNLIKELY(peer_lies(qp, key)))
+			why = "the peer still accesses memory by it";
+		else
+			core_detach(mw);
 	}
 	vb_mutex_unlock(&qp->adapter->mr_lock);
 	explain_key(qp, key, why);

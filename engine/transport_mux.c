@@ -331,6 +331,13 @@ static void await_near(struct vb_adapter *a, uint32_t key)
 		vb_near_await(n, key);
 }
 
+static bool lies_near(struct vb_qp *qp, uint32_t key) VB_REQUIRES(qp->drive)
+{
+	struct vb_near *n = running_near();
+
+	return n && vb_near_lies(n, qp, key);
+}
+
 static bool find_near(const struct vb_pd *pd, uint32_t key, struct vb_grant *g)
 {
 	struct vb_near *n = running_near();
@@ -352,6 +359,7 @@ const struct vb_key_ops vb_mux_keys = {
 	.revoke = revoke_near,
 	.is_drained = is_drained_near,
 	.await = await_near,
+	.lies = lies_near,
 	.find = find_near,
 	.reach = reach_near,
 };

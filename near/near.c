@@ -305,6 +305,41 @@ bool vb_near_is_drained(struct vb_near *n, uint32_t key, struct vb_age *age)
 	return drained;
 }
 
+/* Returns the peer that has @slot now, or a session with it that has ended, if
+ * one shows an access by @key through the queue pair @number. */
+static struct vb_peer *find_at_key(struct vb_near *n, unsigned slot,
+				   uint32_t key, uint32_t number)
+	VB_REQUIRES(n->lock)
+{
+	struct vb_peer *p = n->peers[slot], *before = n->leaving[slot];
+
+	if (p && vb_grace_shows(p, key, number))
+		return p;
+	return before && vb_grace_shows(before, key, number) ? before : NULL;
+}
+
+/* An honest peer has withdrawn its hazard before it sends the request that
+ * invalidates the key, whichever way that request goes: its requests are in
+ * order. */
+bool vb_near_lies(struct vb_near *n, struct vb_qp *qp, uint32_t key)
+{
+	const struct vb_near_qp *nq = vb_nq(qp);
+	struct vb_peer *p;
+
+	if (!nq || !nq->life)
+		return false;
+	vb_mutex_lock(&n->lock);
+	p = find_at_key(n, nq->remote_number >> VB_QPN_BITS, key, nq->number);
+	if (p)
+		vb_peer_get(p);
+	vb_mutex_unlock(&n->lock);
+	if (VB_LIKELY(!p))
+		return false;
+	vb_peer_expel(p, "invalidated a key and went on using it");
+	vb_peer_put(p);
+	return true;
+}
+
 /* Functions for queue pairs. */
 
 int vb_near_attach(struct vb_qp *qp)

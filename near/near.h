@@ -140,6 +140,8 @@ void vb_near_revoke(struct vb_near *n, const struct vb_adapter *a,
 		    uint32_t index);
 bool vb_near_is_drained(struct vb_near *n, uint32_t key, struct vb_age *age);
 void vb_near_await(struct vb_near *n, uint32_t key);
+bool vb_near_lies(struct vb_near *n, struct vb_qp *qp, uint32_t key)
+	VB_REQUIRES(qp->drive);
 
 /*
  * Functions for protection domains that this process imported from another

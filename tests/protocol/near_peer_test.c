@@ -3,9 +3,11 @@
  * Whom a queue pair takes for its peer, and at what time it processes what the
  * peer has put on the lane.
  */
+#include <errno.h>
 #include <pthread.h>
 #include <semaphore.h>
 
+#include "core/mw.h"
 #include "near/near_priv.h"
 #include "tests/protocol/near_fixture.h"
 
@@ -351,6 +353,72 @@ static void enter__reset_keeps_the_count_of_threads_that_wait(void **state)
 	stage_close(t);
 }
 
+/* Side 1 binds a window of type 2 over @region. */
+static struct vb_mr *open_window(struct stage *t, struct vb_mr *region,
+				 uint32_t *key)
+{
+	struct vb_qp *qp = t->pair.qp[1];
+	struct vb_mw_bind bind = { .region = region->key,
+				   .addr = region->iova,
+				   .length = region->length,
+				   .access = ACCESS_REMOTE_WRITE };
+	struct vb_mr *mw;
+
+	assert_int_equal(vb_mw_alloc(t->sim.side[1].pd, 2, &mw, key), 0);
+	*key = bind.key = vb_mw_key(*key, 1);
+	vb_mutex_lock(&qp->drive);
+	assert_int_equal(vb_mw_bind(qp, &bind), MW_DONE);
+	vb_mutex_unlock(&qp->drive);
+	return mw;
+}
+
+/* Side 0 invalidates a window by a SEND, near or by packets, while a thread of
+ * it still uses the window, which no honest program does. @shows: it shows that
+ * in a hazard. Returns the status of side 1's receive. */
+static int invalidate(bool near, bool shows)
+{
+	struct stage *t = stage_open(&near_sim_path, 1, NULL);
+	struct vb_send_wqe wqe = stage_wqe(t, WR_SEND_INV, AT, LEN);
+	struct vb_peer *p = near_sim_peer(&t->sim, 1);
+	struct vb_mr *region, *mw;
+	struct ends e = { 0 };
+
+	assert_int_equal(vb_mr_register(t->sim.side[1].pd, t->mem[1], LEN,
+					(uintptr_t)t->mem[1],
+					ACCESS_LOCAL_WRITE | ACCESS_MW_BIND,
+					&region),
+			 0);
+	mw = open_window(t, region, &wqe.imm);
+	if (!near)
+		t->pair.qp[0]->way = WAY_PACKETS;
+	if (shows)
+		atomic_store(&p->peer_hazards[0].what,
+			     (uint64_t)wqe.imm << 32 |
+				     vb_nq(t->pair.qp[1])->number);
+	stage_recv(t, 2 * AT, LEN, t->mr[1]->key);
+	stage_post(t, &wqe, AT, t->mr[0]->key);
+	sim_settle(&t->sim, t->sim.now + VB_SEC);
+	stage_poll(t, 1, &e);
+	assert_int_equal(e.recvs, 1);
+	assert_int_equal(near_sim_is_expelled(&t->sim, 0), shows);
+	/* The owner may only take memory away after the access has ended. */
+	assert_int_equal(vb_mr_deregister(region), shows ? -EBUSY : 0);
+	atomic_store(&p->peer_hazards[0].what, 0);
+	vb_mw_free(mw);
+	if (shows)
+		assert_int_equal(vb_mr_deregister(region), 0);
+	stage_close(t);
+	return e.recv[0];
+}
+
+static void invalidate__by_a_peer_that_still_writes(void **state)
+{
+	for (unsigned near = 0; near < 2; near++) {
+		assert_int_equal(invalidate(near, false), WC_SUCCESS);
+		assert_int_not_equal(invalidate(near, true), WC_SUCCESS);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -364,6 +432,7 @@ int main(void)
 		cmocka_unit_test(peer__that_ended_is_still_heard),
 		cmocka_unit_test(
 			enter__reset_keeps_the_count_of_threads_that_wait),
+		cmocka_unit_test(invalidate__by_a_peer_that_still_writes),
 		cmocka_unit_test(clock__of_a_queue_pair_never_goes_back),
 		cmocka_unit_test(clock__rnr_waits_from_the_queue_pairs_time),
 	};

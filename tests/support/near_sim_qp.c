@@ -37,11 +37,17 @@ static void await_key(struct vb_adapter *a, uint32_t key)
 			e->grants[i].live = false;
 }
 
+static bool key_lies(struct vb_qp *qp, uint32_t key) VB_REQUIRES(qp->drive)
+{
+	return vb_near_lies(end_of(qp->adapter)->near, qp, key);
+}
+
 const struct vb_key_ops near_sim_keys = {
 	.grant = grant_key,
 	.revoke = revoke_key,
 	.is_drained = key_is_drained,
 	.await = await_key,
+	.lies = key_lies,
 };
 
 static int attach_both(struct vb_qp *qp) VB_REQUIRES(qp->drive)
