@@ -230,6 +230,35 @@ vb_time vb_fab_next_frame(const struct vb_fab_net *net)
 	return vb_timers_next(&net->timers);
 }
 
+/* Fire the earliest alarm of flow control before its time. False: there is
+ * none, or its link repeats link packets. */
+static bool fire_flow_early(struct vb_fab_net *net)
+{
+	vb_time at = vb_timers_next(&net->flow_timers);
+	struct vb_timer *t = vb_timers_pop(&net->flow_timers, at);
+	struct vb_fab_end *e;
+
+	if (!t)
+		return false;
+	e = VB_CONTAINER_OF(t, struct vb_fab_end, flow_alarm.timer);
+	if (fab_is_noisy(e->link, net->now)) {
+		fab_arm(net, &e->flow_alarm, at);
+		return false;
+	}
+	fab_fc_fire(e, net->now);
+	return true;
+}
+
+bool vb_fab_tell_early(struct vb_fab_net *net, vb_time now)
+{
+	bool some = false;
+
+	net->now = VB_MAX(net->now, now);
+	while (fire_flow_early(net))
+		some = true;
+	return some;
+}
+
 bool vb_fab_step(struct vb_fab_net *net, vb_time now)
 {
 	vb_time at = vb_fab_next(net);

@@ -276,10 +276,14 @@ vb_time vb_fab_mgmt_through(struct vb_fab_net *net,
  * time. */
 vb_time vb_fab_next(const struct vb_fab_net *net);
 /* Returns the time of the earliest event that is not the sending of a link
- * packet; VB_NEVER: there is none. Link packets do not count here because a
- * link packet may leave up to 100 us late: that does not make the link watchdog
- * (IBA 7.9.4) expire. */
+ * packet; VB_NEVER: there is none. */
 vb_time vb_fab_next_frame(const struct vb_fab_net *net);
+/* Send the link packets now that are due later: IBA 7.9.4 says how seldom they
+ * may be sent, and not how often. A caller that is about to sleep then need not
+ * set a timer for them. Links that lose packets, and those to other processes,
+ * repeat link packets, so they keep their time. False: there was none to
+ * send. */
+bool vb_fab_tell_early(struct vb_fab_net *net, vb_time now);
 /* Handle the earliest event, if it is due at @now or before. Callbacks get the
  * time of the event that caused them. False: no event is due. */
 bool vb_fab_step(struct vb_fab_net *net, vb_time now);

@@ -294,6 +294,8 @@ vb_time fab_due(const struct vb_fab_end *e, const struct item *it);
 /* Functions of train.c. */
 void fab_train_fire(struct link *l, vb_time now);
 void fab_fc_fire(struct vb_fab_end *e, vb_time now);
+/* Do the ends of the link repeat link packets? */
+bool fab_is_noisy(const struct link *l, vb_time now);
 /* Change a port's state because of its link, not of management, and raise
  * FAB_EV_STATE. */
 void fab_state_by_link(struct vb_fab_end *e, enum vb_fab_state state);

@@ -80,7 +80,7 @@ void fab_stir(struct vb_fab_end *e, vb_time now)
 	fab_arm_by(e->net, &l->a->flow_alarm, now + FAR_PERIOD);
 }
 
-static bool is_noisy(const struct link *l, vb_time now)
+bool fab_is_noisy(const struct link *l, vb_time now)
 {
 	const struct vb_fab_link_spec *s = &l->spec;
 
@@ -201,7 +201,7 @@ static void start_flow(struct vb_fab_end *e, vb_time now)
 	set_rate(e);
 	fab_kick(e, now);
 	fab_stir(e, now);
-	if (is_noisy(e->link, now))
+	if (fab_is_noisy(e->link, now))
 		fab_arm_by(e->net, &e->flow_alarm, now + fab_fc_period(e));
 }
 
@@ -319,7 +319,7 @@ static bool watchdog_bites(const struct vb_fab_end *e, vb_time now)
  * ends send only what changed: so thousands of idle links cost nothing. */
 void fab_fc_fire(struct vb_fab_end *e, vb_time now)
 {
-	bool noisy = is_noisy(e->link, now);
+	bool noisy = fab_is_noisy(e->link, now);
 	unsigned vls = vb_fab_vls(e->port->vl_cap);
 
 	if (!e->node || e->port->phys != FAB_LINK_UP)
@@ -440,13 +440,13 @@ int vb_fab_tune(struct vb_fab_net *net, struct vb_fab_node *node, uint8_t port,
 	/* The link lost packets until now, so credits may be lost: repeat the
 	 * link packets a few times more, so that the peer learns the present
 	 * totals. */
-	if (is_noisy(l, net->now))
+	if (fab_is_noisy(l, net->now))
 		l->noisy_until = net->now + 3 * VB_FC_PERIOD * 4 +
 				 2 * (l->spec.delay + spec->delay);
 	l->spec = *spec;
 	set_rate(l->a);
 	set_rate(l->b);
-	if (l->a->port->phys != FAB_LINK_UP || !is_noisy(l, net->now))
+	if (l->a->port->phys != FAB_LINK_UP || !fab_is_noisy(l, net->now))
 		return 0;
 	hear_afresh(l->a, net->now);
 	hear_afresh(l->b, net->now);

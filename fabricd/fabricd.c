@@ -42,9 +42,6 @@
 /* If sched_yield() takes longer than this, another process has run on this
  * processor. */
 #define ALONE (4 * VB_USEC)
-/* The longest delay of link packets after their due time, while a program
- * shares the processor (vb_fab_next_frame()). */
-#define FC_LATE (100 * VB_USEC)
 /* how long after the last such sched_yield() this process assumes that a
  * program shares its processor */
 #define SHARES (5 * VB_MSEC)
@@ -430,19 +427,13 @@ void vb_fabricd_destroy(struct vb_fabricd *f)
 }
 
 /* Let links to other processes and captures send what they have gathered.
- * Returns when the next event is due. While a program shares this processor,
- * each wake-up takes the processor from that program, so link packets wait up
- * to FLOW_LATE for other events. */
+ * Returns when the next event is due, without link packets. */
 static vb_time next_of(struct vb_fabricd *f, vb_time now)
 {
-	vb_time late = now < f->verbs.shares_until ? FC_LATE : 0;
 	vb_time next = vb_fabricd_remotes_run(f, now);
-	vb_time flow = vb_fab_next(f->net);
 
 	next = VB_MIN(next, vb_fabricd_captures_run(f, now));
 	next = VB_MIN(next, vb_fab_next_frame(f->net));
-	if (flow != VB_NEVER)
-		next = VB_MIN(next, flow + late);
 	next = VB_MIN(next, vb_mgmt_next(f->mgmt));
 	return VB_MIN(next, vb_fabricd_verbs_next(f));
 }
@@ -491,6 +482,13 @@ static vb_time run_fabric(struct vb_fabricd *f)
 			left = left > IDLE_TURN ? left - IDLE_TURN : 1;
 			continue;
 		}
+		/* Before this process sleeps, send link packets early: to set a
+		 * timer for them at each sleep costs more. */
+		if (vb_fab_tell_early(f->net, now))
+			continue;
+		next = VB_MIN(next, vb_fab_next(f->net));
+		if (next <= now + spin_of(f, now))
+			continue;
 		return next == VB_NEVER ? VB_NEVER : next - now;
 	}
 	return 0;

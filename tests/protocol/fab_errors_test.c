@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Tests of what a port reports of a link that damages packets. */
+/* Tests of what a port reports of a link that damages packets, and of link
+ * packets that leave early. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -89,12 +90,42 @@ static void damage__of_link_packets_is_an_event(void **state)
 	fabt_fini(&p.t);
 }
 
+/* A caller that is about to sleep has link packets sent before their time, and
+ * then needs no timer. Links that repeat link packets keep their time. */
+static void flow__leaves_before_its_time(void **state)
+{
+	struct vb_fab_link_spec noisy = { .lose_flow = 1 };
+	struct star p;
+	struct stream *s;
+	vb_time due;
+
+	make_star(&p);
+	fabt_run(&p.t, p.t.now + 2 * VB_MSEC);
+	s = fabt_stream(&p.t, p.a, p.b, FRAME);
+	s->most = 1;
+	fabt_run(&p.t, p.t.now + 20 * VB_USEC);
+	assert_int_equal(s->got, 1);
+	assert_true(vb_fab_next_frame(p.t.net) == VB_NEVER);
+	assert_true(vb_fab_next(p.t.net) != VB_NEVER);
+	assert_true(vb_fab_tell_early(p.t.net, p.t.now));
+	fabt_run(&p.t, p.t.now + VB_USEC);
+	assert_true(vb_fab_next(p.t.net) == VB_NEVER);
+	assert_false(vb_fab_tell_early(p.t.net, p.t.now));
+	assert_int_equal(vb_fab_tune(p.t.net, p.a, 1, &noisy, p.t.now), 0);
+	fabt_run(&p.t, p.t.now + 10 * VB_USEC);
+	due = vb_fab_next(p.t.net);
+	assert_false(vb_fab_tell_early(p.t.net, p.t.now));
+	assert_true(vb_fab_next(p.t.net) == due && due != VB_NEVER);
+	fabt_fini(&p.t);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(
 			damage__of_frames_beyond_the_threshold_is_an_event),
 		cmocka_unit_test(damage__of_link_packets_is_an_event),
+		cmocka_unit_test(flow__leaves_before_its_time),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
