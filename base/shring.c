@@ -5,6 +5,7 @@
  * the word SKIP takes its place. */
 #include "base/shring.h"
 
+#include <sched.h>
 #include <string.h>
 
 /* bytes of the word in front of a record, which has the record's length */
@@ -234,4 +235,23 @@ bool vb_shring_starve(struct vb_shring_out *o)
 void vb_shring_feed(struct vb_shring_out *o)
 {
 	announce_side(&o->own->starves, false);
+}
+
+void vb_shring_runs_here(struct vb_shring_in *i)
+{
+	uint32_t now = (uint32_t)sched_getcpu() + 1;
+
+	/* The other process reads this line often, so write it seldom. */
+	if (atomic_load_explicit(&i->own->processor, memory_order_relaxed) !=
+	    now)
+		atomic_store_explicit(&i->own->processor, now,
+				      memory_order_relaxed);
+}
+
+bool vb_shring_peer_runs_on(const struct vb_shring_in *i, int processor)
+{
+	uint32_t peer =
+		atomic_load_explicit(&i->peer->processor, memory_order_relaxed);
+
+	return !peer || peer == (uint32_t)processor + 1;
 }

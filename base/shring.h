@@ -30,6 +30,9 @@ struct vb_shring_side {
 	_Alignas(64) _Atomic uint32_t sleeps;
 	/* odd: this process waits until its outgoing ring has room */
 	_Atomic uint32_t starves;
+	/* the number of the processor on which a thread of this process last
+	 * used its rings, plus 1; 0: not known */
+	_Alignas(64) _Atomic uint32_t processor;
 };
 
 #define VB_SHRING_ALIGN 64 /* records begin at multiples of this many bytes */
@@ -120,5 +123,13 @@ void vb_shring_wake(struct vb_shring_in *i);
  * wait. */
 VB_MUST_CHECK bool vb_shring_starve(struct vb_shring_out *o);
 void vb_shring_feed(struct vb_shring_out *o);
+
+/* Let the other process know on which processor the calling thread runs. The
+ * kernel may move the thread at any time, so this is a hint. */
+void vb_shring_runs_here(struct vb_shring_in *i);
+/* Is @processor, a number of sched_getcpu(), the one on which the other process
+ * last used its rings? True also if the other process has not said. Nothing but
+ * time may depend on the answer, since the other process can say anything. */
+bool vb_shring_peer_runs_on(const struct vb_shring_in *i, int processor);
 
 #endif

@@ -287,6 +287,7 @@ static int ib_recv(struct vb_link *l, struct vb_rxq *q)
 	uint32_t len = 0;
 
 	q->count = 0;
+	vb_shring_runs_here(&ib->in);
 	/* The caller no longer uses the frames of the last call: give their
 	 * room back. */
 	if (vb_shring_release(&ib->in))

@@ -286,6 +286,22 @@ static void shring__random_memory(void **state)
 	}
 }
 
+/* Each side learns where the other one runs. One that has not said might be on
+ * any processor, and lies hurt nobody. */
+static void shring__says_where_a_side_runs(void **state)
+{
+	assert_true(vb_shring_peer_runs_on(&p.in, 0));
+	assert_true(vb_shring_peer_runs_on(&p.in, 7));
+	vb_shring_runs_here(&p.unused_in); /* the producer's process */
+	assert_int_not_equal(atomic_load(&producer()->processor), 0);
+	assert_int_equal(atomic_load(&consumer()->processor), 0);
+	atomic_store(&producer()->processor, 8);
+	assert_true(vb_shring_peer_runs_on(&p.in, 7));
+	assert_false(vb_shring_peer_runs_on(&p.in, 0));
+	atomic_store(&producer()->processor, UINT32_MAX);
+	assert_false(vb_shring_peer_runs_on(&p.in, 7));
+}
+
 int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup(f, set_up)
@@ -298,6 +314,7 @@ int main(void)
 		TEST(shring__a_full_ring_waits_for_half),
 		TEST(shring__one_that_starves_anew_is_rung_anew),
 		TEST(shring__a_sleeper_is_rung_once),
+		TEST(shring__says_where_a_side_runs),
 		TEST(shring__hostile_heads),
 		TEST(shring__hostile_lengths),
 		TEST(shring__hostile_tails),

@@ -86,6 +86,15 @@ static void ib__an_empty_ring_is_no_fault(void **state)
 	assert_false(has_ended());
 }
 
+/* The fabric's process learns where the program polls (fabricd/looks.h). */
+static void ib__a_poll_says_where_it_runs(void **state)
+{
+	(void)state;
+	assert_int_equal(atomic_load(&t.own->processor), 0);
+	assert_int_equal(t.link->ops->recv(t.link, t.rxq), 0);
+	assert_int_not_equal(atomic_load(&t.own->processor), 0);
+}
+
 static void ib__a_broken_head_ends_the_connection(void **state)
 {
 	(void)state;
@@ -162,6 +171,7 @@ int main(void)
 #define CASE(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
 	const struct CMUnitTest tests[] = {
 		CASE(ib__an_empty_ring_is_no_fault),
+		CASE(ib__a_poll_says_where_it_runs),
 		CASE(ib__a_broken_head_ends_the_connection),
 		CASE(ib__a_broken_length_ends_the_connection),
 		CASE(ib__a_broken_tail_ends_the_connection),
