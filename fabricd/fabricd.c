@@ -39,12 +39,6 @@
 #define STEPS_RUN 4096
 /* a look at the rings of idle programs counts as this many events */
 #define IDLE_TURN 256
-/* If sched_yield() takes longer than this, another process has run on this
- * processor. */
-#define ALONE (4 * VB_USEC)
-/* how long after the last such sched_yield() this process assumes that a
- * program shares its processor */
-#define SHARES (5 * VB_MSEC)
 
 /* The CapabilityMask bits of ports of CAs and routers, and those of
  * switches. */
@@ -444,22 +438,19 @@ static vb_time next_of(struct vb_fabricd *f, vb_time now)
  * the program whose frames it waits for. */
 static bool look_again(struct vb_fabricd *f, vb_time now)
 {
-	vb_time after;
+	int processor = sched_getcpu();
 
-	if (now < f->verbs.shares_until)
-		return vb_fabricd_verbs_rest(f);
-	sched_yield();
-	after = vb_clock_read();
-	if (after - now < ALONE)
+	f->verbs.shares = vb_fabricd_verbs_share(f, processor);
+	if (!f->verbs.shares)
 		return true;
-	f->verbs.shares_until = after + SHARES;
-	return true;
+	return vb_fabricd_verbs_await(f, processor, now) ||
+	       vb_fabricd_verbs_rest(f);
 }
 
 /* Returns how soon the next event must be due for the process not to sleep. */
-static vb_time spin_of(const struct vb_fabricd *f, vb_time now)
+static vb_time spin_of(const struct vb_fabricd *f)
 {
-	return now < f->verbs.shares_until ? SPIN_SHARED : SPIN;
+	return f->verbs.shares ? SPIN_SHARED : SPIN;
 }
 
 /* Handle all events that are due, but stop after STEPS_RUN, so that descriptors
@@ -476,7 +467,7 @@ static vb_time run_fabric(struct vb_fabricd *f)
 			left--;
 		vb_mgmt_run(f->mgmt, now);
 		next = next_of(f, now);
-		if (sent || next <= now + spin_of(f, now))
+		if (sent || next <= now + spin_of(f))
 			continue;
 		if (f->verbs.busy && look_again(f, now)) {
 			left = left > IDLE_TURN ? left - IDLE_TURN : 1;
@@ -487,7 +478,7 @@ static vb_time run_fabric(struct vb_fabricd *f)
 		if (vb_fab_tell_early(f->net, now))
 			continue;
 		next = VB_MIN(next, vb_fab_next(f->net));
-		if (next <= now + spin_of(f, now))
+		if (next <= now + spin_of(f))
 			continue;
 		return next == VB_NEVER ? VB_NEVER : next - now;
 	}

@@ -12,6 +12,7 @@
 #include "engine/fabric_path.h"
 #include "fabric/far.h"
 #include "fabricd/fabricd.h"
+#include "fabricd/looks.h"
 #include "mgmt/nodes.h"
 #include "wire/verbs_ipc.h"
 
@@ -48,9 +49,13 @@ struct verbs_state {
 	/* list of the programs whose rings this process looks at without being
 	 * rung */
 	struct vb_chain *busy;
-	/* until this time this process assumes that a program shares its
+	/* a program that was busy lately ran last on this process's
 	 * processor */
-	vb_time shares_until;
+	bool shares;
+	/* the program that got a frame last, if it was awake then, and whether
+	 * this process awaits its answer; NULL: there is none */
+	struct verbs_program *given;
+	struct vb_looks looks;
 	/* list of the programs that have ended, to be freed */
 	struct vb_chain *gone;
 	/* number of the programs whose rings of received frames are full */
@@ -230,6 +235,12 @@ void vb_fabricd_verbs_room(struct vb_fabricd *f, const struct vb_fab_node *node,
 /* Move the frames that busy programs have put into their rings into the fabric.
  * True: there was a frame. */
 bool vb_fabricd_verbs_run(struct vb_fabricd *f, vb_time now);
+/* Did a program that was busy lately last run on the processor @processor, which
+ * is this process's? */
+bool vb_fabricd_verbs_share(const struct vb_fabricd *f, int processor);
+/* Shall this process, which runs on @processor, await the answer of a program
+ * (fabricd/looks.h)? */
+bool vb_fabricd_verbs_await(struct vb_fabricd *f, int processor, vb_time now);
 /* Ask all busy programs to ring when they send the next frame, so that the
  * process may sleep. True: a program has sent a frame meanwhile, so the process
  * must not sleep. */

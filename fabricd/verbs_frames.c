@@ -130,6 +130,18 @@ void vb_fabricd_verbs_bell(struct fd_watch *w, uint32_t events, vb_time now)
 
 /* --- to programs --- */
 
+/* The program @p, which is awake, has got a frame. It may answer, and then it
+ * need not ring. */
+static void await_answer(struct verbs_program *p, vb_time now)
+{
+	struct verbs_state *v = &p->f->verbs;
+
+	v->given = p;
+	vb_looks_gave(&v->looks, now);
+	if (v->looks.waits && !p->waits)
+		vb_fabricd_verbs_busy(p, now);
+}
+
 /* Put a frame into the ring of @p. FAB_HELD: the ring has no room, and the
  * frame must wait; FAB_TAKEN: it is in the ring, or was dropped. */
 static enum vb_fab_taken give_frame(struct verbs_program *p,
@@ -150,6 +162,8 @@ static enum vb_fab_taken give_frame(struct verbs_program *p,
 		p->stalled = false;
 		if (vb_shring_publish(&p->to))
 			ring(p);
+		else
+			await_answer(p, now);
 		return FAB_TAKEN;
 	}
 	if (p->stalled || p->to.broken) {
@@ -404,6 +418,8 @@ void vb_fabricd_verbs_last(struct verbs_program *p, vb_time now)
 	end_full(p, now);
 	if (p->busy.at)
 		vb_chain_del(&p->busy);
+	if (p->f->verbs.given == p)
+		p->f->verbs.given = NULL;
 }
 
 /* Send the frames of a program that was busy lately, and take it off the list
@@ -412,6 +428,8 @@ void vb_fabricd_verbs_last(struct verbs_program *p, vb_time now)
 static bool serve_program(struct verbs_program *p, vb_time now)
 {
 	if (take_frames(p, now)) {
+		if (p == p->f->verbs.given)
+			vb_looks_answered(&p->f->verbs.looks);
 		p->busy_until = now + LOOK_FOR;
 		if (p->waits)
 			vb_chain_del(&p->busy);
@@ -476,6 +494,26 @@ bool vb_fabricd_verbs_run(struct vb_fabricd *f, vb_time now)
 		f->verbs.look_at = now + STALL / 8;
 	}
 	return some;
+}
+
+bool vb_fabricd_verbs_share(const struct vb_fabricd *f, int processor)
+{
+	for (const struct vb_chain *c = f->verbs.busy; c; c = c->next)
+		if (vb_shring_peer_runs_on(
+			    &VB_CONTAINER_OF(c, struct verbs_program, busy)
+				     ->from,
+			    processor))
+			return true;
+	return false;
+}
+
+bool vb_fabricd_verbs_await(struct vb_fabricd *f, int processor, vb_time now)
+{
+	const struct verbs_program *p = f->verbs.given;
+
+	return p &&
+	       vb_looks_on(&f->verbs.looks,
+			   !vb_shring_peer_runs_on(&p->from, processor), now);
 }
 
 bool vb_fabricd_verbs_rest(struct vb_fabricd *f)

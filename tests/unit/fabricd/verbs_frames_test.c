@@ -339,6 +339,90 @@ static void verbs__what_a_grh_may_say(void **state)
 	guest_leave(&b);
 }
 
+/* The process of the fabric runs on this processor. */
+#define HERE  3
+#define THERE 4
+
+static void run_on(struct guest *g, unsigned processor)
+{
+	struct vb_shring_side *side = g->own;
+
+	atomic_store(&side->processor, processor + 1);
+}
+
+/* Let @to get a frame of @from that crosses the switch. */
+static void cross(struct guest *from, struct guest *to)
+{
+	assert_true(put(from, to, 32));
+	for (unsigned i = 0; i < 3; i++)
+		step(VB_USEC);
+	assert_int_equal(count_frames(to), 1);
+}
+
+/* An answer is awaited only of a program that can give it meanwhile; that one
+ * need not ring then. */
+static void verbs__an_answer_is_awaited(void **state)
+{
+	struct guest a, b;
+
+	guest_attach(&a, &f, ca[0]);
+	guest_attach(&b, &f, ca[1]);
+	step(VB_MSEC);
+	assert_false(vb_fabricd_verbs_rest(&f));
+	assert_false(vb_fabricd_verbs_await(&f, HERE, now));
+	run_on(&a, HERE);
+	run_on(&b, THERE);
+	cross(&a, &b);
+	assert_true(vb_fabricd_verbs_await(&f, HERE, now));
+	assert_true(is_busy(b.p));
+	cross(&b, &a); /* the answer is for the program that runs here */
+	assert_false(vb_fabricd_verbs_await(&f, HERE, now));
+	cross(&b, &a);
+	assert_true(vb_fabricd_verbs_await(&f, THERE, now));
+	step(VB_LOOKS_ANSWER);
+	assert_false(vb_fabricd_verbs_await(&f, THERE, now));
+	guest_leave(&a);
+	assert_false(vb_fabricd_verbs_await(&f, THERE, now));
+	guest_leave(&b);
+}
+
+/* One that sleeps must first be woken, which takes too long to wait for. */
+static void verbs__no_answer_of_a_sleeper_is_awaited(void **state)
+{
+	struct guest a, b;
+
+	guest_attach(&a, &f, ca[0]);
+	guest_attach(&b, &f, ca[1]);
+	run_on(&a, HERE);
+	run_on(&b, THERE);
+	assert_true(vb_shring_sleep(&b.in));
+	cross(&a, &b);
+	assert_false(vb_fabricd_verbs_await(&f, HERE, now));
+	guest_leave(&a);
+	guest_leave(&b);
+}
+
+/* A program shares the processor if it was busy lately and ran there last, or
+ * has not said where. */
+static void verbs__a_program_shares_the_processor(void **state)
+{
+	struct guest a, b;
+
+	guest_attach(&a, &f, ca[0]);
+	guest_attach(&b, &f, ca[1]);
+	assert_true(vb_fabricd_verbs_share(&f, HERE));
+	run_on(&a, HERE);
+	run_on(&b, THERE);
+	assert_true(vb_fabricd_verbs_share(&f, HERE));
+	run_on(&a, THERE);
+	assert_false(vb_fabricd_verbs_share(&f, HERE));
+	assert_true(vb_fabricd_verbs_share(&f, THERE));
+	step(VB_MSEC); /* they send nothing any more */
+	assert_false(vb_fabricd_verbs_share(&f, THERE));
+	guest_leave(&a);
+	guest_leave(&b);
+}
+
 /* Frames to a group are for its members, never for one queue pair. */
 static void verbs__a_group_is_no_queue_pair(void **state)
 {
@@ -373,6 +457,9 @@ int main(void)
 		TEST(verbs__each_side_writes_its_own),
 		TEST(verbs__what_a_grh_may_say),
 		TEST(verbs__a_group_is_no_queue_pair),
+		TEST(verbs__an_answer_is_awaited),
+		TEST(verbs__no_answer_of_a_sleeper_is_awaited),
+		TEST(verbs__a_program_shares_the_processor),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
