@@ -31,7 +31,7 @@ sleeper() {
 	shift
 	sleeps=("$tools/sleeper" -n $times "$@" -d roce_veth0)
 	pair root a "$from" "${sleeps[@]}" -- "${sleeps[@]}" "$HOST_A" &&
-		awk -v wanted="$wanted" 'NF == 2 { print $wanted }' \
+		awk -v wanted="$wanted" 'NF == 3 { print $wanted }' \
 			"$work/client"
 }
 

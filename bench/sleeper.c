@@ -3,7 +3,7 @@
  * Two programs that sleep in epoll until a message of 8 bytes comes, and answer
  * it: with verbs by the descriptor of a completion channel, which does not
  * block, or with TCP by the socket. The client prints half of a round trip, in
- * microseconds: the median and the 99th percentile.
+ * microseconds: the median, the 99th percentile and the mean.
  *
  *	sleeper [options] [-t] [-e] [-n TIMES] [HOST]
  *
@@ -186,9 +186,13 @@ static int by_size(const void *a, const void *b)
 
 static void report(double *took, int times)
 {
+	double all = 0;
+
+	for (int i = 0; i < times; i++)
+		all += took[i];
 	qsort(took, (size_t)times, sizeof(*took), by_size);
-	printf("%.3f %.3f\n", took[times / 2] * 5e5,
-	       took[times * 99L / 100] * 5e5);
+	printf("%.3f %.3f %.3f\n", took[times / 2] * 5e5,
+	       took[times * 99L / 100] * 5e5, all / times * 5e5);
 }
 
 int main(int argc, char **argv)

@@ -26,7 +26,9 @@ enum vb_raised {
 	/* packets of the engine's link, which a thread of the program has
 	 * taken, or the engine thread */
 	RAISED_BY_PROGRAM,
-	RAISED_BY_ENGINE
+	RAISED_BY_ENGINE,
+	/* messages of peers of this host, which the engine thread has taken */
+	RAISED_ON_LANE
 };
 
 struct vb_channel {

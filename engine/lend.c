@@ -8,6 +8,11 @@
  * completed nothing that the program waits for. So the packet wakes the program
  * and not first the engine thread.
  *
+ * The lanes of peers of this host are lent with the link. Their rings arrive at
+ * the sockets of the sessions, and a second nudge stands for all of these. The
+ * thread that was nudged takes the rings; other messages of a session are for
+ * the engine thread, which it wakes.
+ *
  * The engine never lends the link to a channel that blocks: the program expects
  * an event there and would block. It lends the link to a non-blocking channel
  * only after ibv_get_cq_event() has returned EAGAIN on it. A program that never
@@ -37,17 +42,27 @@ static void lend_end(struct vb_engine *e) VB_REQUIRES(e->lend.lock)
 {
 	struct vb_channel *ch = e->lend.channel;
 
-	vb_nudge_end(e, ch);
+	vb_nudge_end(&e->nudge, ch);
+	vb_nudge_end(&e->lend.lanes, ch);
 	atomic_store(&ch->by_link, 0);
 	e->lend.channel = NULL;
+	if (atomic_exchange(&e->lend.has_lanes, false) &&
+	    !vb_near_sleep(e->near))
+		vb_engine_wake(e);
 	atomic_store(&e->watched, WATCHES_NOTHING);
 }
 
-static bool is_non_blocking(int fd)
+/* Does the program poll @ch? A read from it that did not block says so without
+ * a system call. */
+static bool is_polled(struct vb_engine *e, struct vb_channel *ch)
+	VB_REQUIRES(e->lend.lock)
 {
-	int flags = fcntl(fd, F_GETFL);
+	int flags = e->lend.was_empty ? O_NONBLOCK : fcntl(ch->fd, F_GETFL);
+	bool polls = flags >= 0 && (flags & O_NONBLOCK);
 
-	return flags >= 0 && (flags & O_NONBLOCK);
+	e->lend.was_empty = false;
+	atomic_store(&ch->elsewhere, polls);
+	return polls;
 }
 
 /* Claim the right to watch the link for the program. */
@@ -68,20 +83,54 @@ static bool claim(struct vb_engine *e, struct vb_channel *ch)
 	return true;
 }
 
-/* Let the next packet nudge @ch, which has the link. False: it does not. */
+static bool can_nudge_by_lanes(struct vb_engine *e) VB_REQUIRES(e->lend.lock)
+{
+	if (!e->near || e->lend.no_lanes)
+		return false;
+	if (!e->lend.lanes.context)
+		e->lend.no_lanes = vb_nudge_open(&e->lend.lanes) != 0;
+	return !e->lend.no_lanes;
+}
+
+/* Let the next ring of a peer nudge @ch, which has the link. */
+static void lend_lanes(struct vb_engine *e, struct vb_channel *ch)
+	VB_REQUIRES(e->lend.lock)
+{
+	bool can = can_nudge_by_lanes(e) &&
+		   (e->lend.lanes.awaited ||
+		    vb_nudge_ask(&e->lend.lanes, vb_near_fd(e->near), ch->fd) ==
+			    0);
+
+	atomic_store(&e->lend.has_lanes, can);
+}
+
+/* Let the next packet, and the next ring, nudge @ch, which has the link. False:
+ * packets do not. */
 static bool keep_lent(struct vb_engine *e, struct vb_channel *ch, vb_time now)
 	VB_REQUIRES(e->lend.lock)
 {
-	if (!e->nudge.awaited) {
-		bool polls = is_non_blocking(ch->fd);
-
-		atomic_store(&ch->elsewhere, polls);
-		if (!polls || !vb_wait_asks(e, ch))
+	if (!e->nudge.awaited || !e->lend.lanes.awaited) {
+		if (!is_polled(e, ch) ||
+		    (!e->nudge.awaited && !vb_wait_asks(e, ch)))
 			return false;
+		lend_lanes(e, ch);
 	}
 	vb_lend_comes(&e->lend.policy);
 	vb_wait_leaves_link(e, VB_OWED_LASTS, now);
 	return true;
+}
+
+/* Process the lanes in place of the engine thread. @unhurried: the program may
+ * still answer what has come, which wakes the peer. */
+static bool lend_serve(struct vb_engine *e, bool unhurried, vb_time now)
+{
+	bool found;
+
+	vb_channel_raises(RAISED_BY_PROGRAM);
+	found = unhurried ? vb_near_attend(e->near, now, true)
+			  : vb_near_poll(e->near, now);
+	vb_channel_raises(RAISED_OTHERWISE);
+	return found;
 }
 
 bool vb_lend_begin(struct vb_engine *e, struct vb_channel *ch)
@@ -102,6 +151,9 @@ bool vb_lend_begin(struct vb_engine *e, struct vb_channel *ch)
 	if (!lent && e->lend.channel == ch)
 		lend_end(e);
 	vb_mutex_unlock(&e->lend.lock);
+	/* What peers have put on the lanes while they need not ring. */
+	if (lent && atomic_load(&e->lend.has_lanes) && !vb_near_sleep(e->near))
+		(void)lend_serve(e, true, now);
 	return lent;
 }
 
@@ -117,18 +169,71 @@ bool vb_lend_is_lent(struct vb_engine *e, const struct vb_channel *ch)
 	return lent;
 }
 
-bool vb_lend_is_nudged(struct vb_engine *e, struct vb_channel *ch)
+/* A nudge has come, which the caller has seen. */
+static void is_awake(struct vb_engine *e, struct vb_channel *ch)
+	VB_REQUIRES(e->lend.lock)
 {
-	bool nudged;
+	vb_channel_nudged(ch);
+	vb_lend_comes(&e->lend.policy);
+	/* Peers need not ring until vb_lend_begin(), or until the engine thread
+	 * takes the lanes back, since the program is late. */
+	if (!atomic_load(&e->lend.has_lanes))
+		return;
+	vb_wait_leaves_link(e, VB_OWED_LASTS, vb_now());
+	if (atomic_load(&e->back.is_set))
+		vb_near_awake(e->near);
+}
+
+unsigned vb_lend_is_nudged(struct vb_engine *e, struct vb_channel *ch)
+{
+	unsigned by = 0;
 
 	vb_mutex_lock(&e->lend.lock);
-	nudged = e->lend.channel == ch && vb_nudge_came(&e->nudge);
-	if (nudged) {
-		vb_channel_nudged(ch);
-		vb_lend_comes(&e->lend.policy);
-	}
+	if (e->lend.channel == ch && vb_nudge_came(&e->nudge))
+		by |= NUDGED_BY_LINK;
+	if (e->lend.channel == ch && vb_nudge_came(&e->lend.lanes))
+		by |= NUDGED_BY_LANES;
+	if (by & NUDGED_BY_LINK)
+		is_awake(e, ch);
+	if (by & NUDGED_BY_LANES)
+		is_awake(e, ch);
 	vb_mutex_unlock(&e->lend.lock);
-	return nudged;
+	return by;
+}
+
+bool vb_lend_attend(struct vb_engine *e)
+{
+	if (!vb_near_hear_rings(e->near))
+		vb_engine_wake(e);
+	return lend_serve(e, true, vb_now());
+}
+
+void vb_lend_has_event(struct vb_engine *e)
+{
+	uint32_t sent = vb_near_requests(e->near);
+
+	vb_mutex_lock(&e->lend.lock);
+	vb_lend_took(&e->lend.policy, sent);
+	vb_mutex_unlock(&e->lend.lock);
+}
+
+bool vb_lend_poll(struct vb_engine *e, vb_time now)
+{
+	enum vb_program does = vb_program_does(vb_engine_program(e));
+
+	return lend_serve(e, does == PROGRAM_AWAY, now);
+}
+
+void vb_lend_settle(struct vb_engine *e, const struct vb_channel *ch)
+{
+	bool answers;
+
+	vb_mutex_lock(&e->lend.lock);
+	e->lend.was_empty = e->lend.channel == ch;
+	answers = vb_lend_answers(&e->lend.policy);
+	vb_mutex_unlock(&e->lend.lock);
+	if (e->near && !answers)
+		vb_near_wake_peers(e->near);
 }
 
 bool vb_lend_leaves(struct vb_engine *e, vb_time now)

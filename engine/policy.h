@@ -395,8 +395,8 @@ static inline bool vb_wait_by_link(unsigned score)
 {
 	return score >= VB_BY_LINK_LEAST;
 }
-/* The thread has taken an event and leaves the link. Returns how long the engine
- * thread does not watch the link meanwhile. */
+/* The thread has taken an event and leaves the link. Returns how long the
+ * engine thread does not watch the link meanwhile. */
 vb_time vb_wait_is_back_in(const struct vb_wait_policy *w);
 
 /* The policy of lending the link to a channel (engine/lend.c). */
@@ -407,6 +407,11 @@ struct vb_lend_policy {
 	/* Nothing is lent before @paused_until; @pause is the length of the
 	 * last such pause. */
 	vb_time pause, paused_until;
+	/* The number of times in a row that the program has sent something to a
+	 * peer of this host since peers had sent something to it; and how much
+	 * it had sent at the last time. */
+	unsigned answers;
+	uint32_t sent;
 };
 /* May the link be lent? */
 static inline bool vb_lend_may(const struct vb_lend_policy *l, vb_time now)
@@ -418,6 +423,13 @@ void vb_lend_comes(struct vb_lend_policy *l);
 /* A packet has woken the engine thread. False: it leaves the packet to the
  * program. True: the program has let packets wait, and loses the link. */
 bool vb_lend_neglected(struct vb_lend_policy *l, vb_time now);
+
+/* Messages of peers of this host have woken the program, which has sent @sent
+ * requests to them so far. */
+void vb_lend_took(struct vb_lend_policy *l, uint32_t sent);
+/* Does the program answer such messages, so that peers need not be told at once
+ * that these have arrived? */
+bool vb_lend_answers(const struct vb_lend_policy *l);
 
 /* The program's thread holds back an event whose completion is not there: what
  * shall it do after @looks looks since @since without a result? */
@@ -550,8 +562,8 @@ enum vb_lanes {
 	LANES_WAITER, /* a thread that waits in ibv_get_cq_event */
 	LANES_RING    /* no thread, so peers ring */
 };
-/* Returns which thread serves the lanes while the engine's thread sleeps. @waiter:
- * a thread in ibv_get_cq_event serves the lanes. *@until: the latest
+/* Returns which thread serves the lanes while the engine's thread sleeps.
+ * @waiter: a thread in ibv_get_cq_event serves the lanes. *@until: the latest
  * end of the thread's sleep, which this function can make earlier. If it
  * returns LANES_WAITER or LANES_RING, the program no longer spins, and the
  * caller publishes that. */

@@ -38,6 +38,10 @@
  *    later wakes both: the engine's thread leaves it to the program for 200 us.
  *    If it is there still, the engine's thread takes it, and the link is not
  *    lent for 10 ms, twice as long each time, up to 640 ms.
+ *    The lanes of peers of this host are lent in the same way. When the program
+ *    has sent something each time that a lane woke it, 8 times in a row, a peer
+ *    is told that its message has arrived when the program sends, or in 2 ms;
+ *    otherwise before the program sleeps.
  *
  * A poll that looks for the answer to an iWARP WRITE:
  *
@@ -159,6 +163,20 @@ bool vb_lend_neglected(struct vb_lend_policy *l, vb_time now)
 			  VB_LEND_PAUSE_MAX);
 	l->paused_until = now + l->pause;
 	return true;
+}
+
+void vb_lend_took(struct vb_lend_policy *l, uint32_t sent)
+{
+	if (sent == l->sent)
+		l->answers = 0;
+	else if (l->answers < VB_PROMPT_MANY)
+		l->answers++;
+	l->sent = sent;
+}
+
+bool vb_lend_answers(const struct vb_lend_policy *l)
+{
+	return l->answers >= VB_PROMPT_MANY;
 }
 
 enum vb_held_event vb_wait_holds(unsigned looks, vb_time since, vb_time now)

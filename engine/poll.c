@@ -48,8 +48,8 @@ static bool drain_frames(struct vb_engine *e, vb_time now) VB_REQUIRES(e->rx)
 }
 
 /* @before: as of drain_locked(). A program that has armed a queue polls once
- * more before it sleeps, in vain most often, and may reply after that. If it has
- * the link, a packet nudges it from now on, so it need not look. */
+ * more before it sleeps, in vain most often, and may reply after that. If it
+ * has the link, a packet nudges it from now on, so it need not look. */
 static bool eng_drain_link(struct vb_engine *e, enum vb_program before,
 			   vb_time now) VB_REQUIRES(e->rx)
 {
@@ -158,6 +158,15 @@ static enum vb_poll_next await_turn(struct vb_engine *e, bool near,
 	return drain_locked(e, false, vb_now());
 }
 
+static bool look_at_lanes_of(struct vb_engine *e, vb_time now)
+{
+	if (VB_UNLIKELY(
+		    atomic_load_explicit(&e->watched, memory_order_relaxed) ==
+		    WATCHES_LENT))
+		return vb_lend_poll(e, now);
+	return vb_near_poll(e->near, now);
+}
+
 /* Look at the lanes, then at the link. A poll returns at once with a message of
  * a peer of this host, and leaves its bookkeeping to the next poll, which most
  * often only waits. It does the bookkeeping itself if the previous poll left it
@@ -165,7 +174,7 @@ static enum vb_poll_next await_turn(struct vb_engine *e, bool near,
 static enum vb_poll_next drain_for_program(struct vb_engine *e)
 {
 	vb_time now = vb_now();
-	bool near = e->near && vb_near_poll(e->near, now);
+	bool near = e->near && look_at_lanes_of(e, now);
 
 	if (near && vb_program_does(vb_engine_program(e)) != PROGRAM_TOOK) {
 		vb_engine_note(e, now, PROGRAM_TOOK);
@@ -216,8 +225,8 @@ static void armed(struct vb_engine *e, struct vb_channel *ch)
 
 	/* The program is about to sleep, so the engine thread must serve the
 	 * packets. A delayed ACK can still leave with the reply to what the
-	 * program has just been told of; vb_engine_wait(), the next poll, or the
-	 * engine thread sends it otherwise. */
+	 * program has just been told of; vb_engine_wait(), the next poll, or
+	 * the engine thread sends it otherwise. */
 	if (!(ch && vb_lend_begin(e, ch)) && ends_rest(e))
 		vb_engine_wake(e);
 	/* Ask peers to ring. The program polls once more after arming, and

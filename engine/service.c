@@ -122,6 +122,8 @@ static void publish(struct vb_service *s)
 	s->fds[FD_LINK].fd = watches && !vb_wait_has_link(e)
 				     ? e->link->ops->fd(e->link)
 				     : -1;
+	s->fds[FD_NEAR].fd =
+		e->near && !vb_wait_has_lanes(e) ? vb_near_fd(e->near) : -1;
 	s->fds[FD_RAW].fd = watches ? atomic_load(&e->raw_fd) : -1;
 	s->fds[FD_STREAM].fd = watches ? atomic_load(&e->stream_fd) : -1;
 	s->fds[FD_ROCE1].fd = watches ? atomic_load(&e->roce.fd) : -1;
@@ -319,6 +321,17 @@ static bool others_serve(struct vb_engine *e)
 	return vb_engine_spins(e) || vb_wait_attends(e);
 }
 
+/* Look at the lanes once. True: a lane had something. */
+static bool look_at_lanes(struct vb_engine *e, vb_time now)
+{
+	bool found;
+
+	vb_channel_raises(RAISED_ON_LANE);
+	found = vb_near_poll(e->near, now);
+	vb_channel_raises(RAISED_OTHERWISE);
+	return found;
+}
+
 /* Has this program, or a peer of this host, woken the thread? */
 static bool is_rung(const struct vb_service *s)
 {
@@ -351,7 +364,7 @@ static void eng_service_turn(struct vb_service *s)
 	vb_thread_turn_begins(&s->policy, now);
 	do {
 		for (unsigned i = 0; i < VB_STAND_LOOKS; i++)
-			found |= vb_near_poll(e->near, now);
+			found |= look_at_lanes(e, now);
 		now = vb_now();
 	} while (vb_thread_looks_on(&s->policy, others_serve(e), now));
 	sched_yield();
@@ -369,13 +382,21 @@ static int sleep_until(struct vb_service *s, vb_time until, vb_time now)
 	return ppoll(s->fds, FD_COUNT, until == VB_NEVER ? NULL : &ts, NULL);
 }
 
-/* A packet has woken this thread: perhaps a thread of the program that waits by
- * the link, or sleeps in poll(2), takes it. */
-static void leave_link(struct vb_service *s)
+/* A packet, or a peer of this host, has woken this thread: perhaps a thread of
+ * the program that waits for it, or sleeps in poll(2), takes what has come. */
+static void leave_to_waiter(struct vb_service *s)
 {
-	if (s->fds[FD_LINK].revents &&
-	    (vb_wait_has_link(s->e) || vb_lend_leaves(s->e, vb_now())))
-		s->fds[FD_LINK].revents = 0;
+	struct pollfd *link = &s->fds[FD_LINK], *near = &s->fds[FD_NEAR];
+
+	if (s->fds[FD_BACK].revents)
+		vb_wait_is_late(s->e);
+	if (!link->revents && !near->revents)
+		return;
+	if (!vb_wait_has_link(s->e) && !vb_lend_leaves(s->e, vb_now()))
+		return;
+	link->revents = 0;
+	if (vb_wait_has_lanes(s->e))
+		near->revents = 0;
 }
 
 static bool has_packets(const struct vb_service *s)
@@ -394,9 +415,6 @@ static void eng_service_serve(struct vb_service *s, vb_time now)
 		vb_log(LOG_DEBUG, "engine: cannot read the wake-up eventfd");
 	if (fds[FD_SOON].revents)
 		vb_wait_over(s->e);
-	if (fds[FD_BACK].revents)
-		vb_wait_is_late(s->e);
-	leave_link(s);
 	if (is_called_back(s))
 		vb_thread_called_back(&s->policy);
 	if (fds[FD_CONTROL].revents)
@@ -484,9 +502,14 @@ static void loop(struct vb_service *s)
 			s->fds[FD_FORWARD].fd =
 				vb_forward_fd(atomic_load(&e->forward));
 		ready = eng_service_sleep(s, until, now);
+		if (ready > 0)
+			leave_to_waiter(s);
 		now = vb_now();
-		if (e->near && !others_serve(e))
-			(void)vb_near_poll(e->near, now);
+		/* Threads of this program that put something on its lane to
+		 * itself wake this thread and not the program. */
+		if (e->near && (!others_serve(e) || (s->fds[FD_WAKE].revents &&
+						     vb_wait_has_lanes(e))))
+			(void)look_at_lanes(e, now);
 		if (e->near && eng_stand_by(s, ready > 0 && is_rung(s), now))
 			eng_service_turn(s);
 		vb_drive_due(e, now, UINT_MAX);

@@ -60,6 +60,7 @@ void vb_wait_open(struct vb_engine *e)
 void vb_wait_close(struct vb_engine *e)
 {
 	vb_nudge_close(&e->nudge);
+	vb_nudge_close(&e->lend.lanes);
 	if (e->soon.fd >= 0)
 		close(e->soon.fd);
 	if (e->back.fd >= 0)
@@ -177,8 +178,8 @@ static enum vb_watch begin_watch(struct vb_engine *e, struct vb_channel *ch)
 	if (!e || vb_engine_spins(e) || vb_channel_has_events(ch) ||
 	    !atomic_compare_exchange_strong(&e->watched, &watch, WATCHES_LANES))
 		return WATCHES_NOTHING;
-	if (vb_wait_by_link(atomic_load_explicit(&ch->by_link,
-						 memory_order_relaxed)) &&
+	if (vb_wait_by_link(
+		    atomic_load_explicit(&ch->by_link, memory_order_relaxed)) &&
 	    vb_wait_can_nudge(e))
 		watch = WATCHES_LINK;
 	else if (e->near)
@@ -338,12 +339,12 @@ static int eng_wait_watch(struct watch *w, struct vb_cq **cq)
 	return w->rc;
 }
 
-void vb_nudge_end(struct vb_engine *e, struct vb_channel *ch)
+void vb_nudge_end(struct vb_nudge *n, struct vb_channel *ch)
 {
-	if (!e->nudge.awaited)
+	if (!n->awaited)
 		return;
-	if (!vb_nudge_came(&e->nudge))
-		vb_nudge_call_off(&e->nudge);
+	if (!vb_nudge_came(n))
+		vb_nudge_call_off(n);
 	vb_channel_nudged(ch);
 }
 
@@ -371,7 +372,7 @@ static void end_link(void *arg)
 	vb_time now = vb_now();
 	int cancel = vb_cancel_off();
 
-	vb_nudge_end(e, w->ch);
+	vb_nudge_end(&e->nudge, w->ch);
 	vb_wait_ends(&e->wait, now);
 	vb_wait_leaves_link(e, vb_wait_is_back_in(&e->wait), now);
 	atomic_store(&e->watched, WATCHES_NOTHING);
@@ -392,23 +393,23 @@ static bool ask_for_nudge(struct watch *w)
 	return asked;
 }
 
-/* A nudge has come: take the packets, and the first event that they raise for
- * this channel. */
-static struct vb_cq *attend_link(struct watch *w, bool lent)
+/* A nudge has come, as @by says (enum vb_nudged): take the packets and the
+ * messages on lanes, and the first event that they raise for this channel.
+ * *@found: there were some. */
+static struct vb_cq *attend_nudge(struct watch *w, unsigned by, bool *found)
 {
 	int cancel = vb_cancel_off();
 	struct vb_cq *cq;
-	bool found;
 
 	vb_channel_begin(w->ch);
-	found = vb_poll_for_waiter(w->e);
+	*found = (by & NUDGED_BY_LINK) && vb_poll_for_waiter(w->e);
+	if (by & NUDGED_BY_LANES)
+		*found |= vb_lend_attend(w->e);
 	cq = vb_channel_end(w->ch);
 	if (cq)
 		eng_wait_came(w->ch, CAME_BY_LINK);
-	else if (!found && !lent)
-		/* Where the program sleeps in poll(2), its own poll may have
-		 * taken the packet after that had woken it. */
-		eng_wait_came(w->ch, CAME_IN_VAIN);
+	if (cq && (by & NUDGED_BY_LANES))
+		vb_lend_has_event(w->e);
 	vb_cancel_back(cancel);
 	return cq;
 }
@@ -416,13 +417,17 @@ static struct vb_cq *attend_link(struct watch *w, bool lent)
 /* The thread has read a count of the channel's eventfd, and got *@cq or not. */
 static void eng_wait_read(struct watch *w, struct vb_cq **cq)
 {
+	bool found;
+
 	if (*cq) {
 		eng_wait_came(w->ch, CAME_BY_OTHERS);
 		return;
 	}
 	if (vb_nudge_came(&w->e->nudge))
 		vb_channel_nudged(w->ch);
-	*cq = attend_link(w, false);
+	*cq = attend_nudge(w, NUDGED_BY_LINK, &found);
+	if (!*cq && !found)
+		eng_wait_came(w->ch, CAME_IN_VAIN);
 }
 
 /* Watch the link and wait: as eng_wait_watch(). */
@@ -478,6 +483,7 @@ static void eng_wait_elsewhere(struct vb_engine *e, struct vb_channel *ch)
 		return;
 	case RAISED_BY_PROGRAM:
 		return;
+	case RAISED_ON_LANE:
 	case RAISED_BY_ENGINE:
 		break;
 	}
@@ -497,9 +503,23 @@ static int eng_wait_plain(struct watch *w, struct vb_cq **cq)
 	return rc;
 }
 
-/* The channel has the link, so a packet may have woken the program. */
+/* The program sleeps again, perhaps without arming a queue before. */
+static void sleeps_lent(struct watch *w)
+{
+	int cancel = vb_cancel_off();
+
+	vb_lend_settle(w->e, w->ch);
+	(void)vb_lend_begin(w->e, w->ch);
+	vb_cancel_back(cancel);
+}
+
+/* The channel has the link, so a packet may have woken the program, or a peer
+ * of this host. If nothing was there, the program's own poll may have taken it
+ * after it had been woken. */
 static int wait_lent(struct watch *w, struct vb_cq **cq)
 {
+	unsigned by;
+	bool found;
 	int rc;
 
 	*cq = NULL;
@@ -507,12 +527,12 @@ static int wait_lent(struct watch *w, struct vb_cq **cq)
 		rc = vb_channel_next(w->ch, cq);
 		if (*cq && atomic_load(&w->ch->raised) == RAISED_OTHERWISE)
 			eng_wait_came(w->ch, CAME_BY_OTHERS);
-		if (rc == 0 && !*cq && vb_lend_is_nudged(w->e, w->ch))
-			*cq = attend_link(w, true);
+		by = rc == 0 && !*cq ? vb_lend_is_nudged(w->e, w->ch) : 0;
+		if (by)
+			*cq = attend_nudge(w, by, &found);
 	} while (rc == 0 && !*cq);
-	/* The program sleeps again, without arming a queue before. */
 	if (rc == -EAGAIN)
-		(void)vb_lend_begin(w->e, w->ch);
+		sleeps_lent(w);
 	return rc;
 }
 
@@ -522,10 +542,10 @@ static int wait_event(struct vb_channel *ch, struct vb_cq **cq)
 	enum vb_watch watch;
 	int rc;
 
-	if (w.e && w.e->near)
-		eng_wait_ring(w.e);
 	if (w.e && vb_lend_is_lent(w.e, ch))
 		return wait_lent(&w, cq);
+	if (w.e && w.e->near)
+		eng_wait_ring(w.e);
 	watch = begin_watch(w.e, ch);
 	if (watch != WATCHES_LINK && w.e && has_polled(w.e) &&
 	    !vb_channel_has_events(ch) && blocks(ch->fd))

@@ -74,6 +74,13 @@ void vb_near_begin(struct vb_near *n);
 void vb_near_end(struct vb_near *n);
 /* Returns a descriptor that is readable when vb_near_meet() has work to do. */
 int vb_near_fd(const struct vb_near *n);
+/* Any thread may call this: take the rings that peers have sent by their
+ * sessions, so that they do not make vb_near_fd() readable. False: it may be
+ * readable for another reason, and the engine thread must call
+ * vb_near_meet(). */
+VB_MUST_CHECK bool vb_near_hear_rings(struct vb_near *n);
+/* Returns how many requests this program has put on lanes; a hint. */
+uint32_t vb_near_requests(struct vb_near *n);
 /* Process messages of sessions, and connect to the programs that queue pairs
  * asked for. Never blocks. */
 void vb_near_meet(struct vb_near *n, vb_time now);

@@ -21,6 +21,7 @@ struct vb_peer *vb_peer_create(unsigned slot, const struct vb_near_world *world,
 	p->session = p->wake_fd = -1;
 	atomic_store(&p->refs, 1);
 	vb_mutex_init(&p->tx, VB_RANK_LEAF);
+	vb_mutex_init(&p->ears, VB_RANK_LEAF);
 	return p;
 }
 
@@ -61,6 +62,7 @@ void vb_peer_put(struct vb_peer *p)
 	if (p->session >= 0)
 		vb_apart_hang_up(p->session);
 	vb_mutex_fini(&p->tx);
+	vb_mutex_fini(&p->ears);
 	free(p);
 }
 

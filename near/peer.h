@@ -109,6 +109,9 @@ struct vb_peer {
 	/* A socket to the peer's program, which hangs up when that program ends
 	 * or executes another one. */
 	int session;
+	/* guards reading from @session; a leaf lock, held during one call that
+	 * does not block */
+	struct vb_mutex ears;
 	/* if @is_self: the eventfd that wakes this program's engine thread,
 	 * which no other program has; otherwise -1 */
 	int wake_fd;

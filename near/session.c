@@ -116,13 +116,15 @@ static int send_session_msg(struct vb_near *n, const struct vb_peer *p,
 
 /* Receive a message. 1: *@in has a message; 0: none has come yet; -errno: the
  * session is over. */
-static int get_parcel(const struct vb_peer *p, struct parcel *in)
+static int get_parcel(struct vb_peer *p, struct parcel *in)
 {
 	ssize_t n;
 
 	in->count = VB_COUNT(in->fds);
+	vb_mutex_lock(&p->ears);
 	n = vb_fdmail_take(p->session, &in->m, sizeof(in->m), in->fds,
 			   &in->count, MSG_DONTWAIT);
+	vb_mutex_unlock(&p->ears);
 	if (n == -EAGAIN || n == -EINTR)
 		return 0;
 	if (n <= 0)

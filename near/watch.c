@@ -8,6 +8,14 @@
  */
 #include "near/near_priv.h"
 
+#include <errno.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+
+/* The most sessions from which one call takes a ring; what is left keeps
+ * vb_near_fd() readable. */
+#define MOST_RUNG 16
+
 struct vb_bell *vb_near_bell(const struct vb_near *n)
 {
 	return n->self->bell;
@@ -65,4 +73,76 @@ void vb_near_clear_bells(struct vb_near *n)
 		vb_bell_clear(p->our_bell);
 		vb_peer_put(p);
 	}
+}
+
+/* Take a ring of @p, a message of one byte. False: there is none, and perhaps
+ * another message, or the session has ended. */
+static bool take_ring(struct vb_peer *p)
+{
+	char message[2];
+	ssize_t n;
+
+	vb_mutex_lock(&p->ears);
+	n = recv(p->session, message, sizeof(message), MSG_DONTWAIT | MSG_PEEK);
+	if (n == 1)
+		n = recv(p->session, message, 1, MSG_DONTWAIT);
+	vb_mutex_unlock(&p->ears);
+	return n == 1;
+}
+
+/* Returns a reference to the peer with a lane that @as is a pointer to. NULL:
+ * there is none. The engine thread may release a peer at any time, so @as is
+ * only compared. */
+static struct vb_peer *peer_at(struct vb_near *n, const void *as)
+{
+	struct vb_peer *p = NULL;
+
+	vb_mutex_lock(&n->lanes_lock);
+	for (unsigned i = 0; i < n->active_count && !p; i++)
+		if (n->active[i] == as)
+			p = vb_peer_get(n->active[i]);
+	vb_mutex_unlock(&n->lanes_lock);
+	return p;
+}
+
+/* Returns a reference to the only peer with a lane; NULL: there are none or
+ * several. */
+static struct vb_peer *only_peer(struct vb_near *n)
+{
+	struct vb_peer *p = NULL;
+
+	vb_mutex_lock(&n->lanes_lock);
+	if (n->active_count == 2) /* one of them is this program itself */
+		p = vb_peer_get(n->active[n->active[0] == n->self]);
+	vb_mutex_unlock(&n->lanes_lock);
+	return p;
+}
+
+bool vb_near_hear_rings(struct vb_near *n)
+{
+	struct vb_peer *p = only_peer(n);
+	struct epoll_event rung[MOST_RUNG];
+	int count = p ? 1 : epoll_wait(n->epoll_fd, rung, MOST_RUNG, 0);
+	bool all = true;
+
+	for (int i = 0; i < count; i++) {
+		if (!p)
+			p = peer_at(n, rung[i].data.ptr);
+		all &= p && take_ring(p);
+		vb_peer_put(p);
+		p = NULL;
+	}
+	return all;
+}
+
+uint32_t vb_near_requests(struct vb_near *n)
+{
+	uint32_t sum = 0;
+
+	vb_mutex_lock(&n->lanes_lock);
+	for (unsigned i = 0; i < n->active_count; i++)
+		sum += atomic_load_explicit(&n->active[i]->writer.tail,
+					    memory_order_relaxed);
+	vb_mutex_unlock(&n->lanes_lock);
+	return sum;
 }

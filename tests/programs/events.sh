@@ -17,15 +17,18 @@ while read -r line; do
 	esac
 done <"$work/events"
 
-# Programs that sleep until a message comes.
-if pair root a b "$programs/sleep_test" -d roce_veth0 -- \
-	"$programs/sleep_test" -d roce_veth0 "$HOST_A"; then
-	while read -r line; do
-		ok "sleeping: ${line#ok }"
-	done < <(grep '^ok ' "$work/server")
-else
-	not_ok "programs that sleep" "$work/server" "$work/client"
-fi
+# Programs that sleep until a message comes, between two hosts and on one.
+for from in b a; do
+	[ $from = b ] && what=sleeping || what="sleeping on one host"
+	if pair root a $from "$programs/sleep_test" -d roce_veth0 -- \
+		"$programs/sleep_test" -d roce_veth0 "$HOST_A"; then
+		while read -r line; do
+			ok "$what: ${line#ok }"
+		done < <(grep '^ok ' "$work/server")
+	else
+		not_ok "$what" "$work/server" "$work/client"
+	fi
+done
 
 # The same where the kernel has no asynchronous I/O, by which packets wake them.
 if [ "$quick" = no ]; then

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A program that sleeps until a message comes, between two hosts: in
+ * A program that sleeps until a message comes, between two hosts or on one: in
  * ibv_get_cq_event(), or in epoll by the descriptor of a completion channel. A
- * packet wakes the program once, and not the library's own thread; whoever
- * sleeps uses no processor time; and a program that is lent the link and does
- * something else harms nobody.
+ * packet, or the peer, wakes the program once, and not the library's own
+ * thread; whoever sleeps uses no processor time; and a program that is lent the
+ * link and does something else harms nobody.
  *
  *	sleep_test [options] [-s] [HOST]
  *

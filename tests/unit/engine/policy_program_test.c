@@ -254,6 +254,25 @@ static void lend__not_to_who_lets_packets_wait(void **state)
 	assert_int_equal(l.pause, MS(320));
 }
 
+static void lend__who_answers_each_message(void **state)
+{
+	struct vb_lend_policy l = { 0 };
+	uint32_t sent = 0;
+
+	/* the first 8 messages are answered */
+	for (unsigned i = 0; i < 8; i++) {
+		assert_false(vb_lend_answers(&l));
+		vb_lend_took(&l, ++sent);
+	}
+	assert_true(vb_lend_answers(&l));
+	vb_lend_took(&l, sent += 2);
+	assert_true(vb_lend_answers(&l));
+	/* the last one is not */
+	vb_lend_took(&l, sent);
+	assert_false(vb_lend_answers(&l));
+	assert_int_equal(l.answers, 0);
+}
+
 static void answers__4_soon_are_worth_a_look(void **state)
 {
 	assert_int_equal(vb_answer_counts(1, START, START + US(200), 6), 7);
@@ -324,6 +343,7 @@ int main(void)
 		TEST(wait__by_the_link_after_2_events_of_packets),
 		TEST(wait__how_long_the_link_is_left),
 		TEST(lend__not_to_who_lets_packets_wait),
+		TEST(lend__who_answers_each_message),
 		TEST(answers__4_soon_are_worth_a_look),
 		TEST(answers__are_looked_for_200_us),
 		TEST(table__of_callers),

@@ -428,6 +428,7 @@ static bool serves_packet(struct vb_service *s)
 
 	publish(s);
 	s->fds[FD_LINK].revents = POLLIN;
+	leave_to_waiter(s);
 	eng_service_serve(s, fake.now);
 	s->fds[FD_LINK].revents = 0;
 	return fake.batches > before;
