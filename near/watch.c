@@ -75,17 +75,27 @@ void vb_near_clear_bells(struct vb_near *n)
 	}
 }
 
-/* Take a ring of @p, a message of one byte. False: there is none, and perhaps
- * another message, or the session has ended. */
+/*
+ * Take a ring of @p, a message of one byte without descriptors. False: there is
+ * none, and perhaps another message, or the session has ended.
+ *
+ * A descriptor that comes with the byte stays in the queue for
+ * near/session.c, which closes it in a thread: without room for it the kernel
+ * would close it here, and a socket with SO_LINGER would hold up the program.
+ */
 static bool take_ring(struct vb_peer *p)
 {
 	char message[2];
+	struct iovec iov = { message, sizeof(message) };
+	struct msghdr m = { .msg_iov = &iov, .msg_iovlen = 1 };
 	ssize_t n;
 
 	vb_mutex_lock(&p->ears);
-	n = recv(p->session, message, sizeof(message), MSG_DONTWAIT | MSG_PEEK);
-	if (n == 1)
+	n = recvmsg(p->session, &m, MSG_DONTWAIT | MSG_PEEK);
+	if (n == 1 && !(m.msg_flags & MSG_CTRUNC))
 		n = recv(p->session, message, 1, MSG_DONTWAIT);
+	else
+		n = 0;
 	vb_mutex_unlock(&p->ears);
 	return n == 1;
 }

@@ -321,6 +321,32 @@ static void expelled__process_is_not_called(void **state)
 	end(&b);
 }
 
+/* A thread of the program takes rings. One with a descriptor, which the kernel
+ * would close in that thread, stays for the engine's. */
+static void ring__with_a_descriptor_is_left(void **state)
+{
+	struct program a, b;
+	int session, pipes[2];
+
+	begin(&a, 1);
+	begin(&b, 2);
+	(void)vb_session_want(a.near, 2);
+	meet(&a, &b);
+	session = a.near->peers[2]->session;
+	assert_int_equal(vb_fdmail_send(session, "", 1, NULL, 0, 0), 0);
+	assert_true(vb_near_hear_rings(b.near));
+	assert_int_equal(pipe(pipes), 0);
+	assert_int_equal(vb_fdmail_send(session, "", 1, pipes, 1, 0), 0);
+	assert_false(vb_near_hear_rings(b.near));
+	assert_non_null(b.near->peers[1]);
+	meet(&b, &a);
+	assert_null(b.near->peers[1]);
+	close(pipes[0]);
+	close(pipes[1]);
+	end(&a);
+	end(&b);
+}
+
 static void outlaws__are_forgotten_when_they_have_ended(void **state)
 {
 	struct vb_outlaws all = { 0 };
@@ -427,6 +453,7 @@ int main(void)
 		cmocka_unit_test(caller__has_both_slots_that_it_names),
 		cmocka_unit_test(expelled__process_does_not_come_back),
 		cmocka_unit_test(expelled__process_is_not_called),
+		cmocka_unit_test(ring__with_a_descriptor_is_left),
 		cmocka_unit_test(outlaws__are_forgotten_when_they_have_ended),
 		cmocka_unit_test(accept__holds_nobody_up),
 	};
