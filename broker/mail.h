@@ -6,7 +6,7 @@
 #include "wire/ipc.h"
 #include "wire/ipc_cm.h"
 
-#define VB_MAIL_BYTES VB_MAX(VB_IPC_BYTES, VB_IPC_CM_BYTES)
+#define VB_MAIL_BYTES VB_MAX_CONST(VB_IPC_BYTES, VB_IPC_CM_BYTES)
 
 /* A message that arrived, with its descriptors, which vb_mail_close() closes.
  */

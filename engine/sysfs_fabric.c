@@ -245,19 +245,21 @@ static void put_file(const struct adapter *a, const char *at,
 static void put_port_files(const struct adapter *a, unsigned number,
 			   const struct vb_umad_info *p)
 {
+	const unsigned guids = VB_MIN(p->guids, VB_UMAD_GUIDS);
+	const unsigned pkeys = VB_MIN(p->pkeys, VB_UMAD_PKEYS);
 	char at[256], file[32];
 
 	snprintf(at, sizeof(at), "%s/ports/%u", a->at, number);
 	for (unsigned i = 0; i < VB_COUNT(files); i++)
 		put_file(a, at, p, files[i].name);
-	for (unsigned i = 0; i < VB_MIN(p->guids, VB_UMAD_GUIDS); i++) {
+	for (unsigned i = 0; i < guids; i++) {
 		snprintf(file, sizeof(file), "gids/%u", i);
 		put_file(a, at, p, file);
 		if (p->guid_table[i])
 			eng_sysfs_text_put(a->f, at,
 					   "gid_attrs/types/%u\tIB/RoCE v1", i);
 	}
-	for (unsigned i = 0; i < VB_MIN(p->pkeys, VB_UMAD_PKEYS); i++) {
+	for (unsigned i = 0; i < pkeys; i++) {
 		snprintf(file, sizeof(file), "pkeys/%u", i);
 		put_file(a, at, p, file);
 	}

@@ -552,7 +552,7 @@ static bool take_msg(struct vb_forward *f, struct session *s)
 {
 	struct {
 		struct forward_msg l;
-		uint8_t bytes[VB_MAX(VB_FRAME_MAX, VB_FORWARD_BYTES)];
+		uint8_t bytes[VB_MAX_CONST(VB_FRAME_MAX, VB_FORWARD_BYTES)];
 	} in;
 	int fds[VB_FDMAIL_MOST];
 	unsigned count = VB_COUNT(fds);

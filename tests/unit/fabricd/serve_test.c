@@ -25,10 +25,12 @@
 #include "fabricd/draw.h"
 #include "tests/support/fab_run.h"
 #include "tests/support/fabric_host.h"
+#include "wire/lrh.h"
 #include "wire/mad_frame.h"
 #include "wire/smp.h"
 
 #define LOOPING 9 /* a LID whose route loops between the switches */
+#define SHORT	36 /* bytes of a frame that takes one block of a queue */
 
 static const char text[] = "Switch 8 \"S1\"\n"
 			   "[1] \"H1\"[1]\n"
@@ -61,23 +63,27 @@ static int finish(void **state)
 	return fabric_host_end(&w);
 }
 
-/* Make the links between the switches Active, so that they forward data. */
+/* Make all links Active, so that they forward data. */
 static void activate(void)
 {
-	const char *const names[] = { "S1", "S2" };
+	static const struct {
+		const char *node;
+		uint8_t port;
+	} ends[] = { { "H1", 1 }, { "S1", 1 }, { "H2", 1 }, { "S2", 1 },
+		     { "S1", 3 }, { "S1", 4 }, { "S2", 3 }, { "S2", 4 } };
 	vb_time now;
 
 	usleep(1000); /* wait until the links are trained */
 	now = vb_clock_read();
 	fab_run(w.f->net, now);
 	for (unsigned state = FAB_ARMED; state <= FAB_ACTIVE; state++)
-		for (unsigned i = 0; i < 4; i++)
+		for (unsigned i = 0; i < VB_COUNT(ends); i++)
 			assert_int_equal(
 				vb_fab_set_state(
 					w.f->net,
-					vb_fabricd_node(w.f, names[i / 2]),
-					(uint8_t)(3 + i % 2),
-					(enum vb_fab_state)state, now),
+					vb_fabricd_node(w.f, ends[i].node),
+					ends[i].port, (enum vb_fab_state)state,
+					now),
 				0);
 }
 
@@ -490,6 +496,44 @@ static void serve__it_ends_when_it_is_idle(void **state)
 	assert_true(vb_clock_read() - begun >= 50 * VB_MSEC);
 }
 
+/* Send short frames from both adapters that the switches have no route for: 1.5
+ * times as many as make the events that the process handles before it looks at
+ * its descriptors. Returns when all of their events are due. */
+static void send_many(void)
+{
+	const struct vb_lrh h = { .lnh = LNH_LOCAL,
+				  .slid = 1,
+				  .dlid = LOOPING,
+				  .words = SHORT / 4 };
+	uint8_t bytes[SHORT] = { 0 };
+
+	vb_lrh_put(bytes, &h);
+	for (unsigned i = 0; i < 3072; i++)
+		assert_int_equal(
+			vb_fab_send(w.f->net,
+				    vb_fabricd_node(w.f, i % 2 ? "H1" : "H2"),
+				    1, bytes, SHORT, vb_clock_read()),
+			0);
+	usleep(5000);
+}
+
+/* The process handles the events in two parts, and none is due after them: it
+ * waits for its own timer then. */
+static void serve__timer_is_kept_over_many_events(void **state)
+{
+	unsigned events = 0;
+
+	activate();
+	send_many();
+	while (vb_fab_step(w.f->net, vb_clock_read()))
+		events++;
+	assert_in_range(events, 5000, 7000);
+	assert_true(vb_fab_next(w.f->net) == VB_NEVER);
+	send_many();
+	vb_fabricd_linger(w.f, 50 * VB_MSEC);
+	assert_int_equal(vb_fabricd_run(w.f, w.stop[0]), 0);
+}
+
 #define CASE(f) cmocka_unit_test_setup_teardown(f, start, finish)
 
 int main(void)
@@ -507,6 +551,7 @@ int main(void)
 		CASE(serve__adapters_are_used_again),
 		CASE(serve__pictures_know_hosts_that_join),
 		CASE(serve__it_ends_when_it_is_idle),
+		CASE(serve__timer_is_kept_over_many_events),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
