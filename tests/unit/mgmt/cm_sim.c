@@ -36,6 +36,7 @@ struct end {
 struct mail {
 	vb_time at;
 	unsigned to;
+	bool damaged;
 	struct vb_mad_path path;
 	uint8_t mad[VB_MAD_BYTES];
 };
@@ -48,6 +49,7 @@ static struct mail flying[FLYING];
 static unsigned in_flight, ups, answers, damaged;
 static vb_time now;
 static bool quiet;
+static bool hears_damage; /* the message that is being received was damaged */
 
 static void fail(const char *what, int line)
 {
@@ -80,7 +82,8 @@ static void put_in_flight(unsigned to, const struct vb_mad_path *path,
 	m->path =
 		(struct vb_mad_path){ .sgid = path->dgid, .dgid = path->sgid };
 	memcpy(m->mad, mad, VB_MAD_BYTES);
-	if (maybe(DAMAGE) && ++damaged)
+	m->damaged = maybe(DAMAGE) && ++damaged;
+	if (m->damaged)
 		m->mad[dice() % VB_MAD_BYTES] ^= (uint8_t)(1 + dice() % 255);
 }
 
@@ -164,7 +167,7 @@ static void on_happen(void *arg, struct vb_cm_conn *c,
 		break;
 	case CM_HAS_ADDRESS:
 		MUST(e->told == TOLD_NOTHING && c->sidr && !c->passive);
-		MUST(m->sidr.status <= CM_SIDR_REJECTED);
+		MUST(m->sidr.status <= CM_SIDR_REJECTED || hears_damage);
 		if (m->sidr.status == CM_SIDR_OK)
 			check_address(m);
 		e->told = TOLD_DOWN;
@@ -265,6 +268,7 @@ static void deliver_due(void)
 			continue;
 		}
 		flying[i] = flying[--in_flight];
+		hears_damage = m.damaged;
 		vb_cm_recv(side[m.to], &m.path, m.mad, VB_MAD_BYTES, now);
 	}
 }
