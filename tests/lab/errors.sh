@@ -88,6 +88,7 @@ guest_is_gone() {
 	(serve_at guest "$programs/border_test" -g -d rxe0) </dev/null \
 		>"$work/server" 2>&1 &
 	serves guest $! || return
+	: >"$work/client"
 	(run_at host "$programs/border_test" -g -d roce_tap0 "$HOST_GUEST") \
 		<"$work/go" >"$work/client" 2>&1 &
 	pid=$!

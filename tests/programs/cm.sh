@@ -285,6 +285,7 @@ told() {
 	local name=$1 at=$2 wanted=$3 tries=0 server
 
 	shift 3
+	: >"$work/server" # the last one was listening, too
 	become a timeout -k 5 20 "$verbena" run -- "$programs/cm_peer" "$at" \
 		7174 </dev/null >"$work/server" 2>&1 &
 	server=$!
@@ -555,6 +556,7 @@ begin_endless() {
 	listener=$!
 	sleep "$HEAD_START"
 	for _ in {1..15}; do
+		: >"$work/client" # the last one had data, too
 		become b "$verbena" run -- rping -c -a "$HOST_A" -v \
 			</dev/null >"$work/client" 2>&1 &
 		client=$!

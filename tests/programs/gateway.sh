@@ -103,6 +103,7 @@ check "it counts frames" test $(($(count 2 xmit_frames) - before)) -ge 5
 vlans() {
 	local hearer
 
+	: >"$work/heard" # no words of the last program
 	become c timeout 20 python3 "$here/gateway_vlan.py" hear eth1 \
 		>"$work/heard" &
 	hearer=$!
@@ -267,6 +268,7 @@ fi
 multicast() { # FAMILY GROUP FROM IFACE TO IFACE
 	local receiver
 
+	: >"$work/heard" # the last one was a member, too
 	become "$5" python3 "$here/ipoib_multicast.py" receive "$1" "$2" "$6" \
 		>"$work/heard" 2>&1 &
 	receiver=$!
@@ -344,6 +346,7 @@ check "a router of IPv6 advertises itself to the other side" advertises
 connects() {
 	kill "$ipoib"
 	wait "$ipoib"
+	: >"$work/ipoib"
 	become a "$verbena" ipoib --device "ib:$name/Hca1" --mode connected \
 		10.9.0.3/24 fd09::3/64 >"$work/ipoib" 2>&1 &
 	ipoib=$!

@@ -112,6 +112,9 @@ said() {
 # $work/listener and $work/connector.
 joined() { # OPTION...: what follows the port, such as a P_Key
 	port=$((port + 1))
+	# The last two programs have said the same words.
+	: >"$work/listener"
+	: >"$work/connector"
 	node b Hca4 "$test" listen $gid4 $port "$@" >"$work/listener" 2>&1 &
 	listener=$!
 	within 10 grep -q listening "$work/listener"
@@ -266,6 +269,7 @@ check "RAI_SA: an unknown service" finds '^RDMA_CM_EVENT_ADDRINFO_ERROR -22' \
 reaches() {
 	local server status=0
 
+	: >"$work/listener" # the last one was listening, too
 	node b Hca4 "$test" listen $gid4 $((service & 0xffff)) \
 		>"$work/listener" 2>&1 &
 	server=$!

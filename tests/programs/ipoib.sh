@@ -148,6 +148,7 @@ fi
 # --- multicast ---
 # A program on host b is a member, one on host a sends until it is heard.
 multicast() { # FAMILY GROUP MGID [BYTES]
+	: >"$work/heard" # the last one was a member, too
 	become b python3 "$here/ipoib_multicast.py" receive "$1" "$2" ib0 \
 		>"$work/heard" 2>&1 &
 	local receiver=$!

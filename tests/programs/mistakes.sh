@@ -47,6 +47,7 @@ behind_firewall() {
 		return
 	}
 	begun=$SECONDS
+	: >"$work/rping"
 	become a timeout 20 "$verbena" run -- rping -c -a "$HOST_B" -C 1 \
 		</dev/null >"$work/rping" 2>&1 &
 	pid=$!
