@@ -103,14 +103,14 @@ verbs_between() {
 	pairs "$kind: T10 ib_send_bw, UD" 'LID 0x' Hca3 Hca4 \
 		ib_send_bw -d ib0 -F -c UD -s 2048 -n 500
 	pairs "$kind: T10 RC, every byte compared" 'bytes' Hca3 Hca4 \
-		"$programs/data_test" -d ib0 -t 2 -n 1000000
+		"$programs/data_test" -d ib0 -t "$(span 1 2)" -n 1000000
 }
 
 joined udp
 subnet_tools
 subnet_scripts
 verbs_between udp
-reroute_under_load "$([ "$quick" = yes ] && echo 3 || echo 10)" \
+reroute_under_load "$(span 2 10)" \
 	ctl a unlink Switch1 5
 check "T11 the trunk is plugged in again" ctl a link Switch1 5
 check "T11 all links become active again" within 10 all_active
@@ -142,8 +142,7 @@ if [ -s "$work/nft" ]; then
 	skip "fabric: 1 % loss" "nft: $(head -n 1 "$work/nft")"
 else
 	lost=$(sum messages_lost)
-	rounds=20
-	[ "$quick" = no ] || rounds=4
+	rounds=$(span 4 20)
 	failures=0
 	for ((i = 0; i < rounds; i++)); do
 		r Hca3 saquery -p >"$work/paths" 2>&1
@@ -166,7 +165,7 @@ else
 	before=$(sum messages_lost)
 	pairs "T16 1 % loss: RC, every byte compared" 'bytes' Hca3 Hca4 \
 		"$programs/data_test" -d ib0 -n 1000000 \
-		-t "$([ "$quick" = yes ] && echo 3 || echo 10)"
+		-t "$(span 2 10)"
 	pairs "T16 1 % loss: ib_write_bw" 'LID 0x' Hca3 Hca4 \
 		ib_write_bw -d ib0 -F -s 65536 -n 200
 	pairs "T16 1 % loss: ib_read_bw" 'LID 0x' Hca3 Hca4 \
@@ -257,10 +256,10 @@ long_link() { # KIND CREDITS
 	rm -f "$work/long.log"
 }
 if command -v ib_write_bw >/dev/null; then
-	long_link udp std 200 3 7
-	long_link udp ext 1000 14 1000
-	long_link tcp std 200 3 7
-	long_link tcp ext 1000 14 1000
+	long_link udp std "$(span 100 200)" 3 7
+	[ "$quick" = yes ] || long_link udp ext 1000 14 1000
+	[ "$quick" = yes ] || long_link tcp std 200 3 7
+	long_link tcp ext "$(span 500 1000)" 14 1000
 fi
 
 # --- ends that do not agree ---

@@ -104,6 +104,15 @@ sometimes() {
 cases_met=0
 quick=${VERBENA_QUICK:-no}
 
+# span SHORT LONG: how much of something a short run plays, and a whole one.
+span() {
+	if [ "$quick" = yes ]; then
+		echo "$1"
+	else
+		echo "$2"
+	fi
+}
+
 # again_if_noisy COMMAND...: two programs fail where other work on the machine
 # disturbs them, which says nothing of us: try again. perftest samples the
 # processor's clock and ends with status 1. ibv_rc_pingpong -e -t arms the

@@ -21,14 +21,14 @@
 
 /* Returns 1, or in `make check`, which sets VERBENA_QUICK (scripts/check.sh), 4;
  * with AddressSanitizer or ThreadSanitizer, whose builds are not optimized
- * there, 16. A test divides its number of seeds by this. */
+ * there, 32. A test divides its number of seeds by this. */
 static inline unsigned seeds_divisor(void)
 {
 	const char *quick = getenv("VERBENA_QUICK");
 
 	if (!quick || strcmp(quick, "no") == 0)
 		return 1;
-	return SEEDS_ARE_SLOW ? 16 : 4;
+	return SEEDS_ARE_SLOW ? 32 : 4;
 }
 
 /* The distance between two steps, or two places, that a test plays: odd, so that

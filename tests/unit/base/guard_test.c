@@ -82,7 +82,7 @@ static void copy_in__out_of_a_hole(void **state)
 	uint8_t *p = page_before_hole(PROT_NONE), dst[300];
 
 	put_guard_back();
-	for (size_t len = 1; len < 200; len++)
+	for (size_t len = 1; len < 200; len += seeds_stride())
 		for (size_t have = 0; have <= len; have++) {
 			bool whole = vb_guard_copy_in(dst, p + page - have,
 						      len) == 0;
@@ -111,13 +111,10 @@ static void copy_into_hole(uint8_t *p, size_t len, size_t have)
 
 static void copy__fails_at_an_unmapped_page(void **state)
 {
-	/* An odd number, so that the lengths of a short run are odd and even.
-	 */
-	const size_t stride = seeds_divisor() > 1 ? seeds_divisor() + 1 : 1;
 	uint8_t *p = page_before_hole(PROT_NONE);
 
 	put_guard_back();
-	for (size_t len = 1; len < 300; len += stride)
+	for (size_t len = 1; len < 300; len += seeds_stride())
 		for (size_t have = 0; have < len; have++)
 			copy_into_hole(p, len, have);
 	assert_int_equal(vb_guard_copy(p, NULL, 5), 5);
