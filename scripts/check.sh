@@ -388,13 +388,15 @@ threads() {
 	return $status
 }
 
-fuzz_seconds() {
+# How long a target runs. A short run gives it so many inputs, a second at most:
+# of a mouth that is slow those of its corpus and some hundred changed ones.
+fuzz_limits() {
 	if [ -n "$full" ]; then
-		echo 600
+		echo -max_total_time=600
 	elif [ "$quick" = yes ]; then
-		echo 1
+		echo -runs=1000 -max_total_time=1
 	else
-		echo 15
+		echo -max_total_time=15
 	fi
 }
 
@@ -419,7 +421,7 @@ fuzz() {
 	fi
 	export -f one fuzz_one
 	# shellcheck disable=SC2016 # that is bash's to expand
-	seconds=$(fuzz_seconds) \
+	limits=$(fuzz_limits) \
 		xargs -P "$(nproc)" -n 1 bash -c 'fuzz_one "$1"' fuzz \
 		< <(printf '%s\n' "${targets[@]}")
 }
@@ -431,8 +433,8 @@ fuzz_one() {
 
 	mkdir -p "$found"
 	[ -d "$corpus" ] || corpus=
-	# shellcheck disable=SC2086,SC2154 # there may be no corpus; of fuzz()
-	said=$(one "fuzz $name ($seconds s)" "$1" -max_total_time="$seconds" \
+	# shellcheck disable=SC2086,SC2154 # words, or no corpus; of fuzz()
+	said=$(one "fuzz $name" "$1" $limits \
 		-timeout=10 -rss_limit_mb=2048 -artifact_prefix="$found/" \
 		"$found" $corpus 2>&1)
 	set -- $?
