@@ -113,6 +113,22 @@ span() {
 	fi
 }
 
+# crowded: programs wait for a processor now. The load average says so a minute
+# later. What the test itself keeps running counts, too.
+crowded() {
+	local n key value sum=0
+
+	for n in {1..25}; do
+		while read -r key value; do
+			# less this shell
+			[ "$key" != procs_running ] || sum=$((sum + value - 1))
+		done </proc/stat
+		sleep 0.02
+	done
+	echo "# $((sum / n)) programs want a processor, of $(nproc)"
+	[ $sum -gt $((n * $(nproc))) ]
+}
+
 # again_if_noisy COMMAND...: two programs fail where other work on the machine
 # disturbs them, which says nothing of us: try again. perftest samples the
 # processor's clock and ends with status 1. ibv_rc_pingpong -e -t arms the
