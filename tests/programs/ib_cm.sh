@@ -389,7 +389,8 @@ subnet_ends
 # --- a fabric that nobody uses any more ends ---
 ended() { ! kill -0 "$fabric" 2>/dev/null; }
 lingers() {
-	fabric_up --sm --linger 1 "$topology" &&
+	# longer than the first program takes to come, on a full machine, too
+	fabric_up --sm --linger 3 "$topology" &&
 		within 30 r Hca3 sh -c 'ibstat ib0 1 | grep -q Active' &&
 		meet "a fabric with its own manager" ucmatose -f gid -b $gid4 -- \
 			ucmatose -f gid -s $gid4 && within 20 ended
