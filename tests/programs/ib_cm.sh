@@ -217,6 +217,17 @@ group=ff12:e01b::4:5
 receives() { # NODE FILE: becomes a member of the group on host b
 	node b "$1" "$test" receive "$2" $group 20
 }
+# Send until both programs have what they wait for: the switches' tables come after
+# the answer about the group.
+sends_until() { # PID PID
+	for _ in {1..20}; do
+		(node a Hca3 "$test" send $gid3 $group 20) \
+			>"$work/sender" 2>&1 || return
+		within 1 both_ended "$@" && return
+	done
+	return 1
+}
+both_ended() { ! kill -0 "$1" 2>/dev/null && ! kill -0 "$2" 2>/dev/null; }
 in_a_group() {
 	local one two status=0
 
@@ -226,9 +237,7 @@ in_a_group() {
 	two=$!
 	within 10 grep -q joined "$work/one" &&
 		within 10 grep -q joined "$work/two" &&
-		sleep 1 && # the switches' tables come after the answer
-		(node a Hca3 "$test" send $gid3 $group 20) >"$work/sender" 2>&1 ||
-		status=1
+		sends_until $one $two || status=1
 	wait $one || status=1
 	wait $two || status=1
 	cat "$work/one" "$work/two" "$work/sender"
