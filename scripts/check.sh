@@ -278,8 +278,9 @@ build_tsan() {
 
 # threaded_tests: the tests whose programs can start threads, a line each: the
 # name, the program, and what else must be built. ThreadSanitizer has nothing
-# to find in the others. The protocol's tests run in virtual time, and never two
-# threads of one at a time: those of near/ hand over by semaphores.
+# to find in the others. The protocol's tests and others whose names end in "_sim"
+# run in virtual time, and never two threads of one at a time: those of near/ hand
+# over by semaphores.
 # ThreadSanitizer cannot watch tests that catch faults on purpose (guard), tests
 # that run under another library path (abi), and fuzzers' corpora.
 threaded_tests() {
@@ -294,6 +295,7 @@ threaded_tests() {
 		    symbols = subprocess.check_output(['nm', '-u', test['cmd'][0]])
 		    return b' pthread_create@' in symbols
 		tests = [test for test in ask('--tests') if 'guard' not in test['name']
+		         and not test['name'].endswith('_sim')
 		         and not {s.split(':')[-1] for s in test['suite']} & {
 		             'protocol', 'abi', 'fuzz'}]
 		# Two rooms may have tests of one name, which meson plays both.
@@ -374,7 +376,7 @@ threads() {
 		echo "not ok threads: no test can start threads"
 		return 1
 	}
-	names=$(cut -d' ' -f1 "$logs/threaded")
+	names=$(cut -d' ' -f1 "$logs/threaded" | sort -u)
 	targets=$(cut -d' ' -f2- "$logs/threaded")
 	# shellcheck disable=SC2086 # words
 	one "build with ThreadSanitizer" build_tsan $targets || return
