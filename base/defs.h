@@ -14,7 +14,7 @@
 #define VB_COUNT(array) (sizeof(array) / sizeof((array)[0]))
 #define VB_CONTAINER_OF(ptr, type, member)                                     \
 	((type *)((char *)(ptr)-offsetof(type, member)))
-#define VB_JOIN(a, b)	VB_JOIN_NOW(a, b)
+#define VB_JOIN(a, b)	  VB_JOIN_NOW(a, b)
 #define VB_JOIN_NOW(a, b) a##b
 
 /* The smaller and the larger of two values, in the type that "?:" gives them.

@@ -34,8 +34,8 @@
 /* On a full machine a pause may be so many times as long as the longest one
  * without a fault. */
 #define STALL_MORE 20
-/* The ACK timeout is 4.096 us << this, 34 ms: the fabric's process may wait for a
- * processor for tens of milliseconds, which is no fault of a way. */
+/* The ACK timeout is 4.096 us << this, 34 ms: the fabric's process may wait for
+ * a processor for tens of milliseconds, which is no fault of a way. */
 #define TIMEOUT 13
 
 static int failed;
@@ -430,7 +430,8 @@ static void what_is_refused(void)
 	result(modify(0, attr, IBV_QP_ALT_PATH) == 0 &&
 		       query(0).path_mig_state == IBV_MIG_MIGRATED &&
 		       query(0).alt_ah_attr.dlid == attr.alt_ah_attr.dlid &&
-		       query(0).alt_port_num == 1 && query(0).alt_timeout == TIMEOUT,
+		       query(0).alt_port_num == 1 &&
+		       query(0).alt_timeout == TIMEOUT,
 	       "an alternate path is given back");
 	result(set_state(0, IBV_MIG_ARMED) == EINVAL, "no program sets Armed");
 	attr.alt_port_num = 2;

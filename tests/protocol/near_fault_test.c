@@ -243,7 +243,8 @@ static void check_case(const struct fault_case *c, const struct outcome *out)
 
 static void fault__ends_as_with_packets(void **state)
 {
-	/* With odd and even seeds the requests are posted together and apart. */
+	/* With odd and even seeds the requests are posted together and apart.
+	 */
 	const uint64_t seeds = VB_MAX(4 / seeds_divisor(), 2u);
 
 	for (unsigned i = 0; i < VB_COUNT(cases); i++) {

@@ -271,8 +271,8 @@ static void copy__many_threads_fault_at_once(void **state)
 	pthread_t t[8];
 	void *wrong;
 
-	/* The kernel may put a thread's memory, which AddressSanitizer maps, into
-	 * a hole where nothing is mapped. */
+	/* The kernel may put a thread's memory, which AddressSanitizer maps,
+	 * into a hole where nothing is mapped. */
 	assert_int_equal(mprotect(p + page, page, PROT_NONE), 0);
 	put_guard_back();
 	for (int i = 0; i < 8; i++)

@@ -501,10 +501,9 @@ static void serve__it_ends_when_it_is_idle(void **state)
  * its descriptors. Returns when all of their events are due. */
 static void send_many(void)
 {
-	const struct vb_lrh h = { .lnh = LNH_LOCAL,
-				  .slid = 1,
-				  .dlid = LOOPING,
-				  .words = SHORT / 4 };
+	const struct vb_lrh h = {
+		.lnh = LNH_LOCAL, .slid = 1, .dlid = LOOPING, .words = SHORT / 4
+	};
 	uint8_t bytes[SHORT] = { 0 };
 
 	vb_lrh_put(bytes, &h);

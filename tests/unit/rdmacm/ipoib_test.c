@@ -157,8 +157,8 @@ static void choose__nothing_without_the_process(void **state)
 	assert_int_equal(rcm_ipoib_choose(id, &own), -ENODEV);
 }
 
-/* Chooses until the result is @wanted, at most five times: on a full machine the
- * process may not come to refuse within a second, which is a timeout. */
+/* Chooses until the result is @wanted, at most five times: on a full machine
+ * the process may not come to refuse within a second, which is a timeout. */
 static int choose_until(const struct vb_gid *own, int wanted)
 {
 	int rc = rcm_ipoib_choose(id, own);
