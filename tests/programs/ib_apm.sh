@@ -203,6 +203,7 @@ rate() {
 	local what=$1 gbits=$2 low=$3 high=$4 limited try
 
 	shift 4
+	sometimes 2 || return 0
 	for try in 1 2 3 4 5; do
 		stream "$@" --rate_limit "$gbits" --rate_units g \
 			--rate_limit_type HW
