@@ -109,8 +109,9 @@ migrations() {
 	shift 3
 	rm -f "$work/answers"
 	mkfifo "$work/answers"
+	: >"$work/apm" # for tail, which may come before the program
 	timeout 120 "$verbena" run --device "$one" --device "$other" -- \
-		"$programs/apm_test" "$@" <"$work/answers" 2>&1 >"$work/apm" &
+		"$programs/apm_test" "$@" <"$work/answers" 2>&1 >>"$work/apm" &
 	exec 7>"$work/answers"
 	tail -n +1 -f --pid=$! "$work/apm" | while read -r line; do
 		echo "$line"
