@@ -3,6 +3,7 @@
  * it, the last vb_engine_close() stops it. */
 #include "core/lock_order.h"
 #include "engine/engine_priv.h"
+#include "engine/wait_priv.h"
 
 #include <errno.h>
 #include <fcntl.h>

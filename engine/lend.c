@@ -28,6 +28,7 @@
  */
 #include "core/lock_order.h"
 #include "engine/engine_priv.h"
+#include "engine/wait_priv.h"
 
 #include <fcntl.h>
 

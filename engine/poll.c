@@ -7,6 +7,7 @@
  * engine/policy.h decides when a poll looks, yields, sleeps and steps timers.
  */
 #include "engine/engine_priv.h"
+#include "engine/wait_priv.h"
 
 #include <sched.h>
 

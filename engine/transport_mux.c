@@ -11,6 +11,7 @@
  * packets.
  */
 #include "engine/engine_priv.h"
+#include "engine/wait_priv.h"
 
 #include <errno.h>
 #include <netinet/in.h>

@@ -23,6 +23,7 @@
  *    too early. engine/policy_program.c decides all of these.
  */
 #include "engine/engine_priv.h"
+#include "engine/wait_priv.h"
 
 #include <errno.h>
 #include <fcntl.h>

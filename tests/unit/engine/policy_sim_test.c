@@ -289,6 +289,7 @@ static bool fake_near_sees_off(const struct vb_near *n)
 #include "engine/poll.c"
 #undef SOON
 #include "engine/service.c"
+#include "engine/wait_priv.h"
 
 static bool must_wake(struct pollfd *fds)
 {

@@ -93,6 +93,7 @@ static int fake_ppoll(struct pollfd *fds, nfds_t n, const struct timespec *t,
 #define vb_near_stand_by  fake_stand_by
 #define vb_dispatch	  fake_dispatch
 #include "engine/service.c"
+#include "engine/wait_priv.h"
 
 static void spins(struct vb_service *s, bool yes)
 {
