@@ -152,8 +152,18 @@ void vb_callers_listen(struct vb_near *n)
 		callers_listen_at(n, &n->names[i]);
 }
 
-/* There are enough sessions, or no descriptors are left. Programs that call
- * from now on use packets. */
+bool vb_callers_are_unheard(const struct vb_near *n)
+{
+	bool unheard = false;
+
+	for (unsigned i = 0; i < VB_COUNT(n->names); i++)
+		unheard |= n->names[i].fd >= 0 && !n->names[i].listens &&
+			   !n->names[i].accepts;
+	return unheard && n->sessions < n->max_sessions;
+}
+
+/* There are enough sessions, or no descriptors or threads are left. Programs
+ * that call meanwhile use packets. */
 static void listen_no_more(struct vb_near *n)
 {
 	for (unsigned i = 0; i < VB_COUNT(n->names); i++)

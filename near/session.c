@@ -530,10 +530,10 @@ static void let_in_anew(struct vb_near *n, vb_time now)
 	}
 }
 
-/* No lock is needed: only this thread changes the two numbers. */
+/* No lock is needed: only this thread changes what is read here. */
 bool VB_UNCHECKED vb_near_sees_off(const struct vb_near *n)
 {
-	return n->leaving_count || n->shut_out;
+	return n->leaving_count || n->shut_out || vb_callers_are_unheard(n);
 }
 
 static bool is_listening_name(const struct vb_near *n, const void *what)
@@ -548,6 +548,8 @@ void vb_near_meet(struct vb_near *n, vb_time now)
 
 	vb_session_see_off(n, false);
 	let_in_anew(n, now);
+	if (vb_callers_are_unheard(n))
+		vb_callers_listen(n);
 	for (unsigned i = 0; i < MEET_EVENTS; i++) {
 		/* Fetch one event at a time: serving one session can end
 		 * another, whose event would then point to freed memory. */

@@ -27,6 +27,9 @@ bool vb_session_is_outlaw(const struct vb_near *n, const struct vb_peer *p);
 VB_MUST_CHECK int vb_session_watch(struct vb_near *n, struct vb_peer *p);
 /* Let other programs call, if there is room for another session. */
 void vb_callers_listen(struct vb_near *n);
+/* Was there a want of descriptors or threads, so that no program can call until
+ * vb_callers_listen() has found some again? */
+bool vb_callers_are_unheard(const struct vb_near *n);
 /* A program calls @name: begin to accept it. */
 void vb_callers_accept(struct vb_near *n, struct vb_near_name *name);
 /* An errand has ended: take the callers that were accepted. */

@@ -5,6 +5,7 @@
 
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
@@ -347,6 +348,36 @@ static void ring__with_a_descriptor_is_left(void **state)
 	end(&b);
 }
 
+/* A program calls while this one has no free descriptor. It is accepted when
+ * there is one again. */
+static void accept__goes_on_after_a_shortage(void **state)
+{
+	struct hostile h = { LIES_NOT, 3, 3, 0, 1 };
+	struct rlimit before, none;
+	struct program called;
+	int lowest;
+
+	begin(&called, 1);
+	call_in(&h);
+	await_call(&h);
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+	none = before;
+	lowest = dup(0);
+	close(lowest);
+	none.rlim_cur = (rlim_t)lowest;
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+	serve_for(&called, 20);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+	assert_null(called.near->peers[3]);
+	assert_true(vb_near_sees_off(called.near));
+	for (int i = 0; i < PATIENCE && !called.near->peers[3]; i++)
+		serve_for(&called, 1);
+	assert_non_null(called.near->peers[3]);
+	assert_false(vb_near_sees_off(called.near));
+	end_hostile(&h);
+	end(&called);
+}
+
 static void outlaws__are_forgotten_when_they_have_ended(void **state)
 {
 	struct vb_outlaws all = { 0 };
@@ -454,6 +485,7 @@ int main(void)
 		cmocka_unit_test(expelled__process_does_not_come_back),
 		cmocka_unit_test(expelled__process_is_not_called),
 		cmocka_unit_test(ring__with_a_descriptor_is_left),
+		cmocka_unit_test(accept__goes_on_after_a_shortage),
 		cmocka_unit_test(outlaws__are_forgotten_when_they_have_ended),
 		cmocka_unit_test(accept__holds_nobody_up),
 	};
