@@ -32,6 +32,10 @@
 
 #include <fcntl.h>
 
+/* The most times that a thread processes the lanes, each time 1 MiB of a lane,
+ * before it leaves the rest to the engine thread. */
+#define MOST_PASSES 4
+
 void vb_lend_init(struct vb_engine *e)
 {
 	vb_mutex_init(&e->lend.lock, RANK_LEND);
@@ -134,6 +138,26 @@ static bool lend_serve(struct vb_engine *e, bool unhurried, vb_time now)
 	return found;
 }
 
+/* Process what peers have put on the lanes while they need not ring. What is
+ * left after some passes goes to the engine thread, and the loan ends, because
+ * nobody rings for it. Returns whether the loan lasts. */
+static bool empty_lanes(struct vb_engine *e, struct vb_channel *ch, vb_time now)
+	VB_EXCLUDES(e->lend.lock)
+{
+	for (unsigned i = 0; i < MOST_PASSES; i++) {
+		if (vb_near_sleep(e->near))
+			return true;
+		(void)lend_serve(e, true, now);
+	}
+	if (vb_near_sleep(e->near))
+		return true;
+	vb_mutex_lock(&e->lend.lock);
+	if (e->lend.channel == ch)
+		lend_end(e);
+	vb_mutex_unlock(&e->lend.lock);
+	return false;
+}
+
 bool vb_lend_begin(struct vb_engine *e, struct vb_channel *ch)
 {
 	bool lent = false, wanted;
@@ -152,9 +176,8 @@ bool vb_lend_begin(struct vb_engine *e, struct vb_channel *ch)
 	if (!lent && e->lend.channel == ch)
 		lend_end(e);
 	vb_mutex_unlock(&e->lend.lock);
-	/* What peers have put on the lanes while they need not ring. */
-	if (lent && atomic_load(&e->lend.has_lanes) && !vb_near_sleep(e->near))
-		(void)lend_serve(e, true, now);
+	if (lent && atomic_load(&e->lend.has_lanes))
+		lent = empty_lanes(e, ch, now);
 	return lent;
 }
 
