@@ -234,8 +234,14 @@ void iface_from_sa(struct iface *f)
 
 void iface_from_cm(struct iface *f)
 {
+	bool listened = f->cm.listener;
+
 	ipoib_cm_events(&f->cm, f->now);
 	ipoib_cm_answers(&f->cm, f->now);
+	/* A listener that came late: the interface begins again, with the MTU
+	 * of connected mode, and tells its neighbours. */
+	if (!listened && f->cm.listener && f->groups)
+		f->begun = true;
 	ipoib_port_flush(&f->port);
 }
 

@@ -106,7 +106,6 @@ static void group_refused(void *arg, const struct vb_group *g)
 {
 	struct iface *f = arg;
 
-	(void)!ipoib_share_release(f->shared, &g->record);
 	ipoib_share_end(f->shared, &g->record);
 }
 
