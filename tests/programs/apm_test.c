@@ -445,7 +445,7 @@ static void what_is_refused(void)
 
 static bool is_short(double pause)
 {
-	return pause < STALL_MOST + STALL_MORE * usual;
+	return pause < STALL_MOST + STALL_MORE * (usual < 0.15 ? usual : 0.15);
 }
 
 static void a_pulled_cable(void)

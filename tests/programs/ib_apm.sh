@@ -212,7 +212,7 @@ rate() {
 		[ "$limited" -lt "$low" ] || break
 		stream "$@"
 		echo "# $what: $limited, without a static rate $got"
-		[ "$limited" -eq 0 ] || [ "$limited" -lt $((got / 3)) ] || {
+		[ "$got" -eq 0 ] || [ "$limited" -lt $((got / 3)) ] || {
 			low=$((got / 3))
 			break
 		}

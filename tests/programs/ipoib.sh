@@ -339,7 +339,7 @@ iface_third=$!
 check "connected: one more" within 20 grep -q MTU "$work/iface_third"
 manager=$(on a ss -Hxlpn |
 	sed -n 's/.*@verbena\/broker .*pid=\([0-9]*\).*/\1/p')
-kill -STOP "$manager"
+check "connected: the connection manager is stopped" kill -STOP "$manager"
 become a ping -q -s 60000 -M "do" -i 0.1 -w 5 10.9.7.6 >/dev/null 2>&1 &
 flood=$!
 check "connected: a stopped connection manager holds up no other packets" \

@@ -118,7 +118,7 @@ bound() {
 
 # datagrams ADDRESS OPTIONS...: the server of udpong's does not end.
 datagrams() {
-	local to=$1
+	local to=$1 status
 
 	shift
 	serve a udpong -b "$to" "$@"
@@ -126,10 +126,12 @@ datagrams() {
 	# A datagram may be lost on a full machine, and udpong then waits for ever.
 	limit=30
 	for _ in 1 2 3; do
-		call "$from" udpong -s "$to" -S 1500 -C 500 "$@" && break
+		call "$from" udpong -s "$to" -S 1500 -C 500 "$@"
+		status=$?
+		[ $status -ne 0 ] || break
 	done
 	limit=100
-	grep -q '^custom' "$work/client" && few_by_udp
+	[ $status -eq 0 ] && grep -q '^custom' "$work/client" && few_by_udp
 	verdict "udpong $to${*:+ $*}, $where"
 	stop
 }
