@@ -74,6 +74,7 @@ declare -A lacks=(
 	[runtime_dir]="SO_NETNS_COOKIE"
 	[near-session]="unshare(CLONE_NEWUSER)"
 	[near-permit]="process_vm_readv()"
+	[near-callers]="process_vm_readv()"
 	[near-registry]="robust futexes"
 	[near-hazard]="the order of STLR and a later LDAR, which the processor keeps"
 )
