@@ -239,16 +239,23 @@ target() {
 # with NAME FROM REGEX PROGRAM...: it says so, if that is not empty, and ends
 # well.
 with() {
-	local name=$1 from=$2 expect=$3
+	local name=$1 from=$2 expect=$3 refused
 
 	shift 3
-	if (under "$from" 20 "$@") </dev/null >"$work/client" 2>&1 &&
-		{ [ -z "$expect" ] || grep -qE "$expect" "$work/client"; }; then
-		ok "$name"
-	else
-		not_ok "$name" "$work/server" "$work/client"
-	fi
+	for _ in 1 2 3; do
+		refused=$(refusals)
+		if (under "$from" 20 "$@") </dev/null >"$work/client" 2>&1 &&
+			{ [ -z "$expect" ] || grep -qE "$expect" "$work/client"; }; then
+			ok "$name"
+			return
+		fi
+		[ "$(refusals)" -gt "$refused" ] || break
+	done
+	not_ok "$name" "$work/server" "$work/client"
 }
+# tgtd takes the login late if it comes before the connection is established,
+# and then refuses a request that has come meanwhile.
+refusals() { grep -c 'non-login pdu during login phase' "$work/server"; }
 
 # libiscsi's buffers have 256 KiB (DATA_BUFFER_SIZE in its iser-private.h): it
 # refuses longer requests, as iscsi-perf -b 1024 makes them and qemu-img
