@@ -25,9 +25,10 @@ VB_MUST_CHECK int vb_apart_run(void *(*run)(void *), void *arg);
 
 /*
  * For a process that serves several users and uses vb_apart_limit(). @owner is
- * the user who sent the descriptors, or VB_APART_TRUSTED. A user who has 8
- * files whose close() waits can send no more descriptors; nor can any user who
- * is not trusted while all such users together have 64.
+ * the number of the user that sent the descriptors, or VB_APART_TRUSTED. The
+ * process receives no more descriptors of a user while 8 files of that user wait
+ * in close(). It receives none of any untrusted user while 64 files of untrusted
+ * users wait.
  */
 #define VB_APART_TRUSTED (UINT64_C(1) << 32)
 /* Close the @count descriptors @fds, from the last to the first: sockets at

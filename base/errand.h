@@ -36,7 +36,7 @@ void vb_errands_release(struct vb_errands *all);
 int vb_errands_fd(const struct vb_errands *all);
 /* Makes that eventfd unreadable; the caller looks at its errands then. */
 void vb_errands_hear(struct vb_errands *all);
-/* Returns the number of errands whose calls have not returned. */
+/* Returns the number of errands whose threads have not finished the call yet. */
 unsigned vb_errands_under_way(const struct vb_errands *all);
 
 /* Start an errand with a copy of @args, of @size bytes. The caller ends it by

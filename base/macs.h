@@ -47,7 +47,7 @@ const struct vb_mac *vb_macs_find(const struct vb_macs *t, const uint8_t mac[6],
 				  vb_time now);
 /* Forget all addresses. */
 void vb_macs_forget(struct vb_macs *t);
-/* Forget the addresses whose place is @at. */
+/* Forget the addresses that vb_macs_learn() has stored with the place @at. */
 void vb_macs_forget_at(struct vb_macs *t, uint64_t at);
 /* Call @each for every address that is known at @now, in no order. It must not
  * call the table. */

@@ -16,7 +16,7 @@ struct vb_mail {
 	struct vb_ipc m; /* the decoded message, unless vb_mail_is_cm() */
 	unsigned fd_count;
 	int fds[IPC_FDS];
-	uint64_t owner; /* whose the descriptors are, see vb_apart_close() */
+	uint64_t owner; /* the sender of @fds, as vb_apart_close() takes it */
 };
 
 /* Reads one message from @fd, of @owner, without waiting. 1: @mail has it; 0:

@@ -448,7 +448,7 @@ static void take_fabric_message(struct vb_places *all, struct place *p,
 	 * the connection. */
 }
 
-/* Returns whose the descriptors are that a fabric sends. */
+/* Returns the owner of a fabric's descriptors, as vb_apart_close() takes it. */
 static uint64_t owner_of(const struct place *p)
 {
 	return p->uid == 0 || p->uid == geteuid() ? VB_APART_TRUSTED : p->uid;

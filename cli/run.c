@@ -256,9 +256,8 @@ static bool put_libraries(const struct findings *f, const struct wish *w)
 	       calm_sanitizer();
 }
 
-/* Print a message that contains a file's name. The user who named the file may
- * have put commands for the terminal into the name, so this function filters
- * control characters. */
+/* Print a message that contains a file's name. This function replaces control
+ * characters, because the name may contain commands for the terminal. */
 static void VB_PRINTF(1, 2) run_say(const char *format, ...)
 {
 	char text[3 * PATH_MAX];

@@ -121,8 +121,8 @@ static int put_question(int fd, const struct vb_ipc *m, const int *fds,
 
 static void drop_answer(struct answer *a)
 {
-	/* Another user may run the broker, and send a file whose close()
-	 * waits. */
+	/* The broker may belong to another user and have sent a file that
+	 * blocks in close(), so a thread closes it. */
 	vb_apart_drop(a->fds, a->fd_count);
 	a->fd_count = 0;
 }

@@ -17,8 +17,8 @@ struct vb_lease {
 	/* A socket bound to the slot's abstract name, which shows that this
 	 * program lives. */
 	int name_fd;
-	/* The vault: a socket in whose queue the broker keeps the sockets of
-	 * all slots, so that they stay open (broker/broker.h). -1: the broker
+	/* The vault: a socket. The broker keeps the sockets of all slots in its
+	 * queue, so that they stay open (broker/broker.h). -1: the broker
 	 * did not give it, because this program belongs neither to the broker's
 	 * user nor to root. */
 	int vault_fd;

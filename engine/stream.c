@@ -287,13 +287,13 @@ static size_t look_at_socket(const struct vb_stream *s)
 }
 
 /*
- * Returns how much of a stream whose peer is on this host may be read now. The
- * peer may have answered and sent by its lane before it sent bytes or a FIN by
- * the stream, and this side must process all in that order. So the thread notes
- * what the socket has, and takes a mark; a later call allows to read so much,
- * and no more, when the lane is processed as far as the mark. This thread does
- * not process the lane itself: it holds rx, and a lane may wait for a page of
- * the peer.
+ * Returns how many bytes of a stream this thread may read now; the peer is on
+ * this host. The peer may have put messages on its lane before it sent bytes or a
+ * FIN by the stream, and the engine must process all in that order. So this
+ * function notes what the socket has, and takes a mark of the lane. When the lane
+ * has been processed as far as the mark, a later call returns what was noted. The
+ * thread does not process the lane here: it holds rx, and the lane may wait for a
+ * page of the peer.
  */
 static size_t readable_in_order(struct vb_engine *e, struct vb_stream *s,
 				vb_time now, enum vb_drained *got)

@@ -619,7 +619,8 @@ int vb_forward_fd(const struct vb_forward *f)
 /* Listen at the name of @slot. 0 and *@out, or -errno. */
 static int listen_at(struct vb_forward *f, uint32_t slot, int *out)
 {
-	/* Not each time that a caller waits who is not accepted. */
+	/* Edge-triggered: while no more sessions are accepted, a caller that
+	 * waits must not wake the engine thread again and again. */
 	struct epoll_event ev = { .events = EPOLLIN | EPOLLET };
 	int fd = vb_forward_listen(slot);
 

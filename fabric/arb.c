@@ -54,9 +54,9 @@ static int take_turn_alone(struct vb_arb_table *t, const struct vb_fab_vlarb *e,
 	return e[t->at].vl;
 }
 
-/* Returns the lane whose turn it is. The caller has checked that the table has
- * a lane of @able. The loop ends, because each round adds an entry's weight to
- * its balance, and debts are bounded. */
+/* Returns the virtual lane that sends next. The caller has checked that the
+ * table has a lane of @able. The loop ends, because each round adds an entry's
+ * weight to its balance, and debts are bounded. */
 static int take_turn(struct vb_arb_table *t, const struct vb_fab_vlarb *e,
 		     unsigned entries, uint16_t able)
 {
