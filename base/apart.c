@@ -16,6 +16,7 @@
 #include "base/fork.h"
 #include "base/log.h"
 #include "base/sync.h"
+#include "base/thread.h"
 
 #define TICK_NS 1000000
 /* Closes that wait, of one owner and of all owners; and those of trusted
@@ -84,16 +85,12 @@ void vb_apart_limit(bool on)
 int vb_apart_run(void *(*run)(void *), void *arg)
 {
 	pthread_attr_t attr;
-	sigset_t all, old;
 	pthread_t thread;
 	int rc;
 
 	pthread_attr_init(&attr);
 	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &old);
-	rc = pthread_create(&thread, &attr, run, arg);
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	rc = vb_thread_start(&thread, &attr, run, arg);
 	pthread_attr_destroy(&attr);
 	return -rc;
 }

@@ -24,6 +24,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "base/thread.h"
 
 #define STACK_BYTES (64 * 1024)
 /* The pause between two checks whether the child has ended. */
@@ -216,15 +217,10 @@ static void *spawn_main(void *arg)
 
 static int begin(struct vb_spawn *s)
 {
-	sigset_t all, old;
 	int rc;
 
-	/* The program's own threads must handle the program's signals. */
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &old);
 	atomic_store(&s->result, 1);
-	rc = pthread_create(&s->thread, NULL, spawn_main, s);
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	rc = vb_thread_start(&s->thread, NULL, spawn_main, s);
 	s->busy = rc == 0;
 	return rc ? -rc : -EAGAIN;
 }

@@ -6,11 +6,12 @@
 
 #include <errno.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
 #include <time.h>
 #include <unistd.h>
+
+#include "base/thread.h"
 
 #define ASK_MS	2000
 #define BACKLOG 16
@@ -101,19 +102,6 @@ static void *ask_questions(void *arg)
 	return NULL;
 }
 
-/* The thread takes no signal that the process waits for. */
-static int start_thread(struct cm_asker *a)
-{
-	sigset_t all, old;
-	int rc;
-
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &old);
-	rc = pthread_create(&a->thread, NULL, ask_questions, a);
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
-	return rc;
-}
-
 struct cm_asker *ipoib_asker_start(struct rdma_event_channel *channel)
 {
 	struct cm_asker *a = calloc(1, sizeof(*a));
@@ -125,7 +113,8 @@ struct cm_asker *ipoib_asker_start(struct rdma_event_channel *channel)
 	pthread_mutex_init(&a->lock, NULL);
 	pthread_cond_init(&a->wakes, NULL);
 	a->fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-	rc = a->fd < 0 ? errno : start_thread(a);
+	rc = a->fd < 0 ? errno
+		       : vb_thread_start(&a->thread, NULL, ask_questions, a);
 	if (!rc)
 		return a;
 	if (a->fd >= 0)

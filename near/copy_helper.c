@@ -5,7 +5,6 @@
 #include "near/copy_helper.h"
 
 #include <sched.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +14,7 @@
 #include "base/bell.h"
 #include "base/clock.h"
 #include "base/sync.h"
+#include "base/thread.h"
 #include "core/types.h"
 
 /* bytes; a shorter copy is not split, because it fits the caches of one
@@ -210,17 +210,13 @@ static int start_helper(struct vb_copy_helper *h)
 {
 	struct sched_param param = { 0 };
 	pthread_attr_t attr;
-	sigset_t all, old;
 	int rc;
 
 	pthread_attr_init(&attr);
 	pthread_attr_setinheritsched(&attr, PTHREAD_EXPLICIT_SCHED);
 	pthread_attr_setschedpolicy(&attr, SCHED_OTHER);
 	pthread_attr_setschedparam(&attr, &param);
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &old);
-	rc = pthread_create(&h->thread, &attr, helper_main, h);
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	rc = vb_thread_start(&h->thread, &attr, helper_main, h);
 	pthread_attr_destroy(&attr);
 	return rc;
 }

@@ -9,7 +9,6 @@
 
 #include <ifaddrs.h>
 #include <net/if.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,6 +17,7 @@
 #include <unistd.h>
 
 #include "base/fdmail.h"
+#include "base/thread.h"
 #include "engine/fabric_path.h"
 #include "engine/ipoib_path.h"
 #include "wire/ipoib.h"
@@ -177,13 +177,9 @@ static void *asker_run(void *arg)
 /* Starts the thread, which receives no signal that the program waits for. */
 static int asker_start(struct rcm_asker *a)
 {
-	sigset_t all, old;
 	int rc;
 
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &old);
-	rc = pthread_create(&a->thread, NULL, asker_run, a);
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	rc = vb_thread_start(&a->thread, NULL, asker_run, a);
 	a->started = rc == 0;
 	return -rc;
 }

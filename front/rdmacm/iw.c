@@ -7,13 +7,13 @@
  */
 #include "front/rdmacm/iw.h"
 
-#include <signal.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
 #include "base/log.h"
+#include "base/thread.h"
 
 #define EVENTS 64
 
@@ -167,14 +167,10 @@ static void *iw_main(void *arg)
 
 static int iw_start_thread(void)
 {
-	sigset_t all, old;
 	pthread_t thread;
 	int rc;
 
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &old);
-	rc = pthread_create(&thread, NULL, iw_main, NULL);
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	rc = vb_thread_start(&thread, NULL, iw_main, NULL);
 	if (rc == 0)
 		pthread_detach(thread);
 	return -rc;

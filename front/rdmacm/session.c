@@ -7,7 +7,6 @@
 #include "front/rdmacm/rdmacm.h"
 
 #include <poll.h>
-#include <signal.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
@@ -17,6 +16,7 @@
 #include "base/fork.h"
 #include "base/log.h"
 #include "base/sync.h"
+#include "base/thread.h"
 #include "engine/spawn.h"
 #include "wire/ipc.h"
 
@@ -255,7 +255,6 @@ int rcm_session_connect(void)
  */
 static int session_start_thread(int fd)
 {
-	sigset_t all, old;
 	pthread_t thread;
 	int rc;
 
@@ -263,11 +262,8 @@ static int session_start_thread(int fd)
 	if (rc)
 		return rc;
 	rcm_why_begin();
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &old);
-	rc = pthread_create(&thread, NULL, listen_to_broker,
+	rc = vb_thread_start(&thread, NULL, listen_to_broker,
 			    (void *)(intptr_t)fd);
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	if (rc == 0)
 		pthread_detach(thread);
 	return -rc;

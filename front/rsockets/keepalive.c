@@ -11,11 +11,11 @@
 
 #include <netinet/in.h>
 #include <netinet/tcp.h>
-#include <signal.h>
 #include <time.h>
 
 #include "base/clock.h"
 #include "base/defs.h"
+#include "base/thread.h"
 
 static struct {
 	pthread_mutex_t lock;
@@ -109,17 +109,13 @@ static void *keepalive_run(void *none)
 static int keepalive_begin(void)
 {
 	pthread_condattr_t attr;
-	sigset_t all, old;
 	pthread_t thread;
 	int rc;
 
 	pthread_condattr_init(&attr);
 	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
 	pthread_cond_init(&keeper.wakes, &attr);
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &old);
-	rc = pthread_create(&thread, NULL, keepalive_run, NULL);
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	rc = vb_thread_start(&thread, NULL, keepalive_run, NULL);
 	if (rc == 0)
 		pthread_detach(thread);
 	return rc;

@@ -7,7 +7,6 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -15,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/defs.h"
+#include "base/thread.h"
 
 enum { ROOM = 65536 };
 
@@ -490,7 +490,6 @@ static void *relay_run(void *arg)
  * none that the program waits for. The caller holds the lock. */
 static bool start(void)
 {
-	sigset_t all, old;
 	pthread_t thread;
 
 	if (running)
@@ -498,10 +497,7 @@ static bool start(void)
 	bell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (bell < 0)
 		return false;
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &old);
-	running = pthread_create(&thread, NULL, relay_run, NULL) == 0;
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	running = vb_thread_start(&thread, NULL, relay_run, NULL) == 0;
 	if (running)
 		pthread_detach(thread);
 	else
