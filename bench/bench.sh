@@ -4,7 +4,7 @@
 # same moment, on this machine; prints the tables and keeps them in
 # docs/PERFORMANCE.md, with a plot.
 #
-#	bench/bench.sh [TABLE...]	one_host, wire, iwarp, sleep, infiniband, soft_roce, growth, profile
+#	bench/bench.sh [TABLE...]	see $tables below; none: all of them
 #
 # BENCH_ONLY=REGEX	only rows and curves with such names
 # BENCH_QUICK=1		fewer and shorter runs, for a first look
@@ -13,6 +13,7 @@
 #
 # What is not the whole of a table, at full length, does not go into docs/.
 set -u
+tables=(one_host wire iwarp sleep sockets busy mpi infiniband soft_roce growth profile)
 here=$(dirname "$(readlink -f "$0")")
 top=$(dirname "$here")
 build=${VERBENA_BUILD:-$top/build}
@@ -109,11 +110,11 @@ measure() {
 
 failed=0
 mkdir -p "$BENCH_OUT"
-[ $# -gt 0 ] || set -- one_host wire iwarp sleep infiniband soft_roce growth profile
+[ $# -gt 0 ] || set -- "${tables[@]}"
 for table; do
 	[ -x "$here/$table.sh" ] && [ "$table" != bench ] || {
 		echo "bench: no table $table" \
-			"(one_host, wire, iwarp, sleep, infiniband, soft_roce, growth, profile)" >&2
+			"(${tables[*]})" >&2
 		exit 2
 	}
 	measure "$table" || failed=1

@@ -44,6 +44,16 @@ else
 	skip "bench infiniband" "opensm is not installed"
 fi
 table sleep 2 0 '^ib_send_lat -e -s 8, veth$|^epoll, one host$'
+if command -v redis-check-rdb >/dev/null; then
+	table sockets 2 0 'redis, 1 client, veth'
+else
+	skip "bench sockets" "redis-tools is not installed"
+fi
+if command -v mpirun.openmpi >/dev/null; then
+	table mpi 1 0 'allreduce 8 bytes, one host'
+else
+	skip "bench mpi" "Open MPI is not installed"
+fi
 table growth 2 0 'idle|each has'
 if grep -q '<circle' "$work/out/performance.svg"; then
 	ok "bench: the plot has points"

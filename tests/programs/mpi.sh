@@ -12,30 +12,8 @@ need_hosts 9000
 largest=$((256 << 10))
 [ "${1:-}" != --full ] || largest=$((64 << 20))
 
-# What mpirun starts a program on another host by, instead of ssh: HOST
-# COMMAND..., joined by blanks as ssh does. Two hosts have two names.
-cat >"$work/rsh" <<END
-#!/usr/bin/env bash
-host=\$1
-shift
-while [[ \$host == -* ]]; do host=\$1; shift; done
-case \$host in
-$HOST_A) pid=$HOSTS_PID_a ;;
-$HOST_B) pid=$HOSTS_PID_b ;;
-esac
-exec nsenter -t \$pid -n unshare -u sh -c "hostname host\${host##*.}; \$*"
-END
-chmod 755 "$work/rsh"
-
-# Each program that is started has the environment of an ordinary user's shell,
-# a directory of its own for short-lived files, and a bound on its time.
-run_mpi() {
-	on a unshare -u sh -c "hostname host${HOST_A##*.}
-		exec \"\$@\"" mpi env TMPDIR="$work" OMPI_ALLOW_RUN_AS_ROOT=1 \
-		OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 \
-		timeout -k 5 "${VERBENA_TIMEOUT:-120}" "$@" \
-		>"$work/out" 2>&1 </dev/null
-}
+# shellcheck source=tests/programs/mpi_lib.sh
+. "$here/mpi_lib.sh"
 
 # How many packets host a's programs have sent through the adapter so far. On
 # one host that is what UCX finds its peers by; the rest takes no packets.
