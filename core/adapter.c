@@ -109,9 +109,9 @@ int vb_adapter_init(struct vb_adapter *a, const char *name)
 	a->key_mask = vb_rand32() & 0xffffff;
 	a->key_mul = (vb_rand32() & 0xffffff) | 1;
 	a->key_inv = inverse24(a->key_mul);
-	/* Begin at a random number, so that an SRQ of an earlier opening of the
-	 * device, which engine/xrc_forward.c may remember, differs from all new
-	 * SRQs. */
+	/* Begin to number SRQs' lives at a random value: engine/xrc_forward.c
+	 * may remember an SRQ from an earlier opening of the device, and must
+	 * not take a new SRQ for that one. */
 	a->xrc_lives = (uint64_t)vb_rand32() << 32;
 	vb_mutex_init(&a->mr_lock, RANK_MR);
 	vb_mutex_init(&a->xrc_lock, RANK_XRC);

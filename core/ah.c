@@ -27,8 +27,9 @@ static uint8_t hop_limit(const struct vb_av *av)
 }
 
 /* RoCEv1 frames can carry a VLAN tag with a priority of 3 bits, which is the
- * service level (Annex A16). Programs that know the traffic class only, as
- * rdma_cm's do, give its top bits. */
+ * service level (Annex A16). Programs that set only a traffic class, such as
+ * those that use rdma_cm, leave the service level 0; then the top 3 bits of the
+ * class are the priority. */
 static uint8_t frame_priority(const struct vb_av *av)
 {
 	return (av->sl ? av->sl : av->traffic_class >> 5) & 7;
@@ -91,8 +92,8 @@ enum vb_why vb_av_why(int rc, const struct vb_av *av, struct vb_port *port)
 							  : WHY_GID_INDEX;
 }
 
-/* Tell why there is no address handle; but not that a route is missing, since
- * programs (UCX) find out by address handles what is reachable. */
+/* Log why no address handle was made. A missing route is not logged, since
+ * programs (UCX) try address handles to find out which hosts they can reach. */
 static void refuse_ah(struct vb_adapter *a, const struct vb_av *av, int rc,
 		      const char *why)
 {

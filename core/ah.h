@@ -65,7 +65,8 @@ VB_MUST_CHECK int vb_av_route(struct vb_adapter *a, const struct vb_av *av,
  * route, so the program may destroy the handle before the request completes. */
 struct vb_ah {
 	struct vb_pd *pd;
-	struct vb_port *port; /* by which datagrams with this handle go */
+	/* the port by which datagrams with this handle leave */
+	struct vb_port *port;
 	struct vb_av av;
 	/* the route; its destination queue pair is not set */
 	struct vb_route route;

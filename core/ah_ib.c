@@ -61,8 +61,9 @@ static bool ib_reply(struct vb_port *p, const struct vb_grh *grh,
 	return true;
 }
 
-/* A datagram's destination, if it has a GRH, is the port or a group, like its
- * DLID. */
+/* The fabric has checked the DLID of the datagram @f. If @f has a GRH, the GRH
+ * must agree: its destination GID is a multicast GID if the DLID is a group's,
+ * and otherwise a GID of the port. */
 static bool ib_comes_to_port(const struct vb_qp *qp, const struct vb_frame *f)
 {
 	if (!f->dst)
@@ -91,8 +92,8 @@ static bool ib_comes_from_peer(const struct vb_qp *qp, const struct vb_frame *f)
 			   vb_gid_equal(f->dst, &r->sgid));
 }
 
-/* Has the frame @f the addresses that the peer uses on the path with the route
- * @r by port @p? */
+/* Did the peer send the frame @f on the path that has the route @r and the
+ * local port @p? The addresses in the frame tell. */
 static bool is_by(const struct vb_port *p, const struct vb_frame *f,
 		  const struct vb_route *r)
 {

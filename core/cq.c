@@ -265,8 +265,8 @@ static uint8_t wc_op(const struct vb_send_wqe *wqe)
 	return wqe->op < VB_COUNT(wc_ops) ? wc_ops[wqe->op] : WC_OP_SEND;
 }
 
-/* Complete a request that failed, and tell why. What is flushed follows from a
- * failure that was told. */
+/* Complete a request that failed, and report the cause. For flushed requests no
+ * cause is reported, since the failure that caused the flush was reported. */
 static void send_failed(struct vb_qp *qp, const struct vb_send_wqe *wqe,
 			enum vb_wc_status status) VB_REQUIRES(qp->drive)
 {

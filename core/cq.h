@@ -81,11 +81,11 @@ struct vb_cq {
 	/* @cap: capacity, a power of two; @head: index of the oldest entry */
 	uint32_t cap, head;
 	enum vb_cq_arm armed;
-	/* For which arming do the entries in the queue suffice?
-	 * CQ_ARMED_SOLICITED: a solicited entry or an error is among them;
-	 * CQ_ARMED_ANY: other entries only; CQ_UNARMED: no entry. `strongest`
-	 * is for all entries, `untold` for those that no event has announced,
-	 * or that a poll has left here since. */
+	/* The weakest arming with which the entries in the queue raise an
+	 * event. CQ_ARMED_SOLICITED: a solicited entry or an error is among
+	 * them; CQ_ARMED_ANY: other entries only; CQ_UNARMED: no entry.
+	 * `strongest` is for all entries, `untold` for those that no event has
+	 * announced, or that a poll has left here since. */
 	enum vb_cq_arm strongest, untold;
 	/* True: an entry was lost, and the queue takes no more entries. */
 	_Atomic bool overrun;
@@ -107,14 +107,14 @@ struct vb_cq {
 	uint32_t events_queued;
 	/* number of events that the program has read so far */
 	uint32_t events_taken;
-	/* the number of next events that engine/wait.c delivers without
-	 * delay */
+	/* how many of the next events engine/wait.c delivers without delay */
 	_Atomic int spare;
 };
 
-/* A hint for the engine: if few entries wait here and all are completions of
- * sends of one queue pair, that queue pair, else NULL. It may have been
- * destroyed when the caller looks at it, but its memory is never freed. */
+/* Returns, as a hint for the engine, the queue pair to which all waiting
+ * entries belong, if these are few and all are completions of sends; otherwise
+ * NULL. The queue pair may have been destroyed when the caller looks at it, but
+ * its memory is never freed. */
 struct vb_qp *vb_cq_sender(struct vb_cq *cq) VB_EXCLUDES(cq->lock);
 
 /* Create a queue of at least @cap entries; cq->cap then has the real capacity.

@@ -23,11 +23,12 @@ struct vb_tokens {
 /* What raises the events that a thread signals. */
 enum vb_raised {
 	RAISED_OTHERWISE,
-	/* packets of the engine's link, which a thread of the program has
-	 * taken, or the engine thread */
+	/* packets of the engine's link: RAISED_BY_PROGRAM if a thread of the
+	 * program has received them, RAISED_BY_ENGINE if the engine thread
+	 * has */
 	RAISED_BY_PROGRAM,
 	RAISED_BY_ENGINE,
-	/* messages of peers of this host, which the engine thread has taken */
+	/* records of peers of this host, which the engine thread has read */
 	RAISED_ON_LANE
 };
 
@@ -73,12 +74,13 @@ VB_MUST_CHECK int vb_channel_take(struct vb_channel *ch, struct vb_cq **cq)
 	VB_EXCLUDES(ch->lock);
 
 /* Remove one count from the eventfd, as vb_channel_take() does, and one event.
- * 0 and *@cq, which is NULL if there was none: the count came from a nudge
- * (base/nudge.h), or was left of an event that another thread has removed. */
+ * Returns 0 and sets *@cq. *@cq is NULL if the count stood for no event: it
+ * came from a nudge (base/nudge.h), or another thread has removed its event. */
 VB_MUST_CHECK int vb_channel_next(struct vb_channel *ch, struct vb_cq **cq)
 	VB_EXCLUDES(ch->lock);
-/* A nudge has added a count to the eventfd, or is about to. Unless a thread has
- * read it, this removes it. May wait 1 ms for the count. */
+/* Call this after a nudge, which has added a count to the eventfd or will soon
+ * add it. The function removes that count, unless another thread has read it.
+ * May wait 1 ms for the count. */
 void vb_channel_nudged(struct vb_channel *ch) VB_EXCLUDES(ch->lock);
 
 /* From now on, ring @bell for each event that is queued, in addition to the
@@ -131,7 +133,8 @@ void vb_async_fini(struct vb_async *a);
  * a->lock. When memory is exhausted the event is dropped and logged. */
 void vb_async_post(struct vb_async *a, enum vb_event_type type, void *object)
 	VB_EXCLUDES(a->lock);
-/* The same for an event of the port with number @port. */
+/* Queue an event of the port with number @port; otherwise as
+ * vb_async_post(). */
 void vb_async_post_port(struct vb_async *a, enum vb_event_type type,
 			uint8_t port) VB_EXCLUDES(a->lock);
 /* Remove one event from the queue, as vb_channel_take() does, into *@out: its

@@ -205,8 +205,9 @@ enum vb_counter vb_mig_arrive(struct vb_qp *qp, const struct vb_link *link,
 
 /* --- what the program sets --- */
 
-/* @p: the queue pair's port. The alternate path may be one of another port of
- * the adapter (IBA 11.2.5.2). */
+/* Returns a sentence that says what is wrong with the alternate path in @asked;
+ * NULL: nothing. @p: the queue pair's port; the alternate path may use another
+ * port of the adapter (IBA 11.2.5.2). */
 static const char *alternate_fault(const struct vb_port *p,
 				   const struct vb_qp_attr *asked)
 {

@@ -10,10 +10,11 @@
 #include "base/rand.h"
 #include "core/mr_priv.h"
 
-/* The oldest deregistered region is reused while this many others wait, too, or
- * when no new entry can be made. A region's variant has 256 values, so a
- * program that registers and deregisters one buffer in a loop sees a key again
- * only after 2^18 other keys. */
+/* A new region reuses the entry that was deregistered longest ago, but only
+ * while at least this many other such entries wait, or when no new entry can be
+ * made. A region's variant has 256 values, so a program that registers and
+ * deregisters one buffer in a loop sees a key again only after 2^18 other
+ * keys. */
 #define REST_COUNT 1024
 
 /* Map an index one-to-one to 24 scrambled bits. The mapping is invertible

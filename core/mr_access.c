@@ -211,7 +211,7 @@ const char *vb_access_text(uint32_t access, char text[VB_ACCESS_TEXT])
 	return text;
 }
 
-/* Write how a range misses its region. */
+/* Write to @text in which way the range @r lies outside the region @mr. */
 static void put_bounds(const struct vb_mr *mr, const struct vb_mr_range *r,
 		       const char *key, char *text, size_t room)
 {
@@ -378,7 +378,9 @@ static int populate(uint8_t *at, uint64_t len, bool write)
 
 	if (madvise((void *)first, bytes, advice) == 0)
 		return 0;
-	/* EINVAL: an old kernel, or pages without the right */
+	/* The kernel reports EINVAL if it is too old for this advice, or if the
+	 * pages do not permit the access: a call for 0 bytes tells the two
+	 * apart. */
 	if (errno == EINVAL)
 		return madvise((void *)first, 0, advice) ? 0 : -EFAULT;
 	return errno == EFAULT || errno == ENOMEM ? -EFAULT : -errno;

@@ -85,13 +85,14 @@ static bool core_put_gid(struct vb_port *p, unsigned index,
 	return true;
 }
 
-/* Returns how many entries an address has. */
+/* Returns the number of GID table entries that each address gets. */
 static unsigned entries_each(const struct vb_port_update *update)
 {
 	return update->both_types ? 2 : 1;
 }
 
-/* Put the entries of an address at @index. */
+/* Write the one or two GID table entries of the address @gid, from @index on.
+ * Returns whether the table has changed. */
 static bool put_gids_of(struct vb_port *p, const struct vb_port_update *update,
 			unsigned index, const struct vb_gid *gid)
 {

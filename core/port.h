@@ -136,8 +136,8 @@ struct vb_port_ib_update {
 	struct vb_gid gid[VB_MAX_GIDS]; /* all zero: no entry */
 };
 
-/* Apply @update. Returns bits of enum vb_port_change; nothing in the first call
- * is a change. Takes p->lock. */
+/* Apply @update. Returns bits of enum vb_port_change, which say what differs
+ * from the previous call; the first call returns 0. Takes p->lock. */
 unsigned vb_port_ib_update(struct vb_port *p,
 			   const struct vb_port_ib_update *update)
 	VB_EXCLUDES(p->lock);
@@ -146,9 +146,9 @@ unsigned vb_port_ib_update(struct vb_port *p,
  * they have. Returns bits of enum vb_port_change. Takes p->lock. */
 unsigned vb_port_ib_end(struct vb_port *p) VB_EXCLUDES(p->lock);
 
-/* A program needs the port of the adapter @name, of whatever kind: if it is an
- * InfiniBand port that is not ACTIVE, tell why it is not, once for each state.
- * Takes p->lock. */
+/* Call this when a program needs the port; @name is the adapter's name. If the
+ * port is an InfiniBand port that is not ACTIVE, the function logs the reason,
+ * once for each state. Takes p->lock. */
 void vb_port_ib_tell(struct vb_port *p, const char *name) VB_EXCLUDES(p->lock);
 
 /* Is the port in state PORT_ACTIVE? Takes p->lock. */

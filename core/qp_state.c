@@ -418,8 +418,8 @@ static bool moves_port(const struct change *c)
 	return c->port != vb_qp_port(c->qp);
 }
 
-/* Is what the queue pair keeps valid at its new port: its path MTU, and the
- * index of its P_Key? */
+/* Are the path MTU and the P_Key index, which the queue pair keeps, valid at
+ * its new port? */
 static int check_kept(const struct change *c)
 {
 	uint8_t active;
@@ -443,8 +443,9 @@ static int check_kept(const struct change *c)
 	return 0;
 }
 
-/* Frames of raw packets go by the packet socket of one port. A connection
- * leaves its port only together with its address. */
+/* A queue pair for raw packets cannot change its port, since its packet socket
+ * belongs to one port. A connected queue pair changes its port only together
+ * with its address vector. */
 static int check_port(const struct change *c)
 {
 	const struct vb_port *ethernet = vb_adapter_ethernet(c->qp->adapter);
@@ -478,7 +479,7 @@ static void apply(struct change *c)
 	}
 	c->attr.rq_psn &= VB_PSN_MASK;
 	c->attr.sq_psn &= VB_PSN_MASK;
-	/* An alternate path is one of the port for which it was loaded. */
+	/* The alternate path belongs to the old port: unload it. */
 	if (moves_port(c) && !(c->mask & QPM_ALT_PATH))
 		vb_mig_unload(&c->attr);
 	if (c->to != QPS_SQD)

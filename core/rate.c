@@ -30,9 +30,9 @@ bool vb_rate_is_known(uint8_t code)
 
 #define SPEED_QDR 4
 
-/* Returns how many millions of signals a second a port sends that has the codes
- * @speed in LinkSpeedActive and @width in LinkWidthActive (struct vb_port_ib);
- * 0: it has no link. */
+/* Returns the signalling rate, in Mbit/s, of a port with the codes @speed in
+ * LinkSpeedActive and @width in LinkWidthActive (struct vb_port_ib); 0: the
+ * port has no link. */
 static uint32_t port_mbps(uint8_t speed, uint8_t width)
 {
 	static const struct {

@@ -19,7 +19,7 @@ enum vb_qp_type {
 	QPT_WQ = 16
 };
 
-/* Has the type a reliable transport, with acknowledgements? */
+/* Is the type's transport reliable, that is, does the responder acknowledge? */
 static inline bool vb_qp_type_is_reliable(enum vb_qp_type type)
 {
 	return type == QPT_RC || type == QPT_XRC_SEND || type == QPT_XRC_RECV;
@@ -194,7 +194,8 @@ enum vb_fault {
 	FAULT_INV_RKEY,
 	FAULT_XRC_SRQ,	  /* the shared receive queue does not exist */
 	FAULT_XRC_DOMAIN, /* the SRQ belongs to another XRC domain */
-	/* the SRQ is in another process, to which this cannot be forwarded */
+	/* the SRQ belongs to another process, to which the request cannot be
+	 * forwarded */
 	FAULT_XRC_FORWARD,
 	FAULT_COUNT,
 };

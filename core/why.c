@@ -178,10 +178,10 @@ ROW(UMAD, "A call of libibumad was refused.",
 #undef ROW
 // clang-format on
 
-/* How often each cause was met at each object. The entries are reserved by a
- * compare-and-exchange and never freed; objects that find none share one entry
- * for each cause. No lock: a child of fork, a handler of a signal and a thread
- * that holds any lock may tell a cause. */
+/* How often each cause was met at each object. A thread reserves an entry by a
+ * compare-and-exchange, and no entry is freed; objects for which no entry is
+ * left share one entry for each cause. No lock: a child of fork, a handler of a
+ * signal and a thread that holds any lock may report a cause. */
 #define MET 512
 static struct {
 	_Atomic uint64_t what;
@@ -202,7 +202,7 @@ bool vb_why_wanted(void)
 	return vb_log_wants(LOG_WARN);
 }
 
-/* Never 0, which is an entry that is free. */
+/* The result is never 0, since 0 marks a free entry. */
 static uint64_t mix(uint64_t object, unsigned code)
 {
 	uint64_t x = (object ^ (uint64_t)code << 52) * 0x9e3779b97f4a7c15u;
@@ -228,7 +228,8 @@ static _Atomic uint32_t *why_count_of(const struct vb_why_row *row,
 	return &crowd[row - rows];
 }
 
-/* Is the @count-th time told? The first, the 10th, the 100th and so on. */
+/* Is a cause reported when it is met for the @count-th time? Yes the first, the
+ * 10th, the 100th time and so on. */
 static bool is_told(uint32_t count)
 {
 	while (count >= 10 && count % 10 == 0)
@@ -250,8 +251,8 @@ void vb_why_quietly(const char *format, ...)
 	vb_log(LOG_INFO, "%s", text);
 }
 
-/* Does the errno say that the device lacks something, which programs find out
- * by trying? */
+/* Does the errno say that the device lacks a feature? Programs try features to
+ * find out, so this is no error of theirs. */
 static bool is_lack(int error)
 {
 	return error == EOPNOTSUPP || error == ENOTSUP || error == ENOSYS;

@@ -34,7 +34,9 @@ const char *vb_why_peer(const struct vb_qp *qp, char text[VB_WHY_PEER])
 	else if (!av->is_global && av->dlid)
 		snprintf(text, VB_WHY_PEER, "qp 0x%x at LID %u",
 			 qp->attr.dest_qp_num, av->dlid);
-	else if (vb_gid_is_zero(&av->dgid)) /* XRC of another process */
+	else if (vb_gid_is_zero(&av->dgid)) /* an XRC queue pair that stands for
+					     * one of another process has no
+					     * address */
 		snprintf(text, VB_WHY_PEER, "qp 0x%x", qp->attr.dest_qp_num);
 	else
 		snprintf(text, VB_WHY_PEER, "qp 0x%x at %s",

@@ -326,7 +326,8 @@ void vb_comp_recv(struct vb_qp *qp, const struct vb_ib_pkt *pkt, vb_time now)
 		return;
 	if (vb_psn_diff(psn, req->una) < 0 ||
 	    vb_psn_diff(psn, req->next) >= 0) {
-		/* a duplicate or ghost response is ignored (IBA 9.7.5.1.1) */
+		/* ignore a response to no request in flight (a duplicate or
+		 * "ghost" response, IBA 9.7.5.1.1) */
 		vb_rc(qp)->req.ghosts++;
 		vb_rc(qp)->req.ghost_psn = psn;
 		return;

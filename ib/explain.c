@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Why a packet of the peer is refused, in sentences (core/why_qp.h). */
+/* Writes to the log why this end refuses a packet of the peer
+ * (core/why_qp.h). */
 #include "core/why_qp.h"
 #include "ib/rc.h"
 

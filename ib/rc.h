@@ -127,7 +127,8 @@ struct vb_inbound {
 	struct vb_mr_use run;
 };
 
-/* The function run() of struct vb_transport_ops, for what receives into @in. */
+/* The function run() of struct vb_transport_ops, for a queue pair whose
+ * messages arrive in @in. */
 static inline void vb_inbound_run(struct vb_inbound *in, bool begins)
 {
 	in->in_run = begins;
@@ -292,9 +293,8 @@ void vb_rc_explain_fault(struct vb_qp *qp, const struct vb_inbound *in,
  * which the requester repeats the request. */
 void vb_rc_explain_forwarded(struct vb_qp *qp, enum vb_fault fault)
 	VB_REQUIRES(qp->drive);
-/* Does the process of the target queue pair tell the cause of a forwarded
- * request's @fault? Of other faults the process of the shared receive queue
- * tells it. */
+/* Which process reports the cause of @fault in a forwarded request? True: that
+ * of the target queue pair. False: that of the shared receive queue. */
 bool vb_rc_is_known_here(enum vb_fault fault);
 /* Tell why this end refuses a packet of @bytes payload bytes for
  * its length, if the cause is that the two interfaces have different MTUs, from

@@ -142,7 +142,7 @@ static enum vb_fault ib_take_send(struct vb_qp *qp, struct vb_inbound *in,
 	in->offset += len;
 	if (!(pkt->op->place & PLACE_LAST))
 		return FAULT_NONE;
-	/* Invalidation waits until accesses end, so end that of this run. */
+	/* Invalidation waits for accesses: end the one that is kept open. */
 	vb_mr_end(&in->run);
 	if (pkt->op->headers & HDR_IETH &&
 	    !vb_mw_invalidate(qp, pkt->ieth_rkey))

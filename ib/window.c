@@ -14,11 +14,11 @@
 /* most packets in flight on a link whose receivers make senders wait (in_flight
  * in link/link.h) */
 #define MORE_PKTS 1024u
-/* If one packet is lost, the other reveals the loss. */
+/* The smallest window: if one packet is lost, the other reveals the loss. */
 #define FLOOR_PKTS 2u
 
-/* While no queue is on the path, losses are errors of the path and not
- * congestion. */
+/* While no packets queue on the path, losses are errors of the path and not
+ * congestion, so they reduce the window only a little. */
 #define EASY_CUT  8 /* a loss reduces the window by 1/EASY_CUT */
 #define EASY_STEP 4 /* packets added to the window in each round trip */
 

@@ -225,8 +225,8 @@ static bool header_is_good(struct vb_mpa_setup *m)
 	f->enhanced = f->enhanced && f->revision >= 2;
 	if (!f->reply)
 		return !f->reject;
-	/* An accepting reply must have the request's form, a reject need
-	 * not. */
+	/* A reply that accepts must have the form of the request (enhanced or
+	 * not). A reply that rejects need not. */
 	return f->reject || f->enhanced == (m->offer.revision >= 2);
 }
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The files of hw_counters are empty in the tree, since a number written there
- * would be outdated; and those of ports in a fabric have what was true when the
- * tree was written. A program that opens one by its full path gets a memory
- * file with the value at that moment. So it does where an IPoIB interface lacks
- * a file (ipoib.c). */
+/* Files whose contents change: in the tree the files of hw_counters are empty,
+ * and those of a port in a fabric keep the values from when the tree was
+ * written. When a program opens such a file by its full path, this code gives
+ * it a memory file with the present value instead. It does the same for a file
+ * that Verbena's IPoIB interface lacks (ipoib.c). */
 #include "front/files/files.h"
 
 #include <errno.h>

@@ -92,9 +92,9 @@ bool vb_files_number(const char *node, unsigned *major, unsigned *minor);
 int vb_files_open_counter(const char *path, int flags);
 FILE *vb_files_fopen_counter(const char *path, const char *mode);
 
-/* Write what /sys/class/net/IF has of an IPoIB interface, if @path is the name
- * of such a file that a TUN lacks. Returns the length of @text; 0: it is no
- * such file. */
+/* If @path names a file of /sys/class/net/IF that an IPoIB interface of Linux
+ * has and Verbena's TUN lacks, write the file's contents to @text. Returns the
+ * length of @text; 0: @path is no such file. */
 size_t vb_files_say_ipoib(const char *path, char *text, size_t room);
 /* Find the link-layer address (RFC 4391, 9.1.1) of the interface @name. False:
  * it is no IPoIB interface of this user. May wait for 1 s for a process that

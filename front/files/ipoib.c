@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * IPoIB interfaces. Linux tells their P_Key and link-layer address in
- * /sys/class/net; Verbena's is a TUN, which has no P_Key and an empty address.
- * A program that opens one of these files by its full path gets a memory file
- * with what the interface's process says (wire/ipoib.h).
+ * IPoIB interfaces. Linux shows the P_Key and the link-layer address of such an
+ * interface in /sys/class/net; Verbena's interface is a TUN, which has no P_Key
+ * and an empty address. A program that opens one of these files by its full
+ * path gets a memory file with what the interface's process reports
+ * (wire/ipoib.h).
  */
 #include "front/files/files.h"
 
@@ -63,8 +64,8 @@ static const struct {
 	{ "pkey", say_pkey },
 };
 
-/* @path, whose last component is @file: is it that of an interface? Slashes may
- * be doubled, as in ibacm. */
+/* Is @path the file of a network interface in /sys/class/net? @file: its last
+ * component. Slashes may be doubled, since ibacm writes such paths. */
 static bool parse_net(const char *path, const char *file, char name[IFNAMSIZ])
 {
 	int end = 0;

@@ -19,8 +19,8 @@
  * tree. */
 static const struct top {
 	const char *name;
-	/* the host's directory is replaced only if the host has none: programs
-	 * read what a driver of the host has in it */
+	/* true: redirect only if the host lacks this directory, because
+	 * programs read there what the host's own drivers show */
 	bool if_missing;
 } tops[] = {
 	{ "/sys/class/infiniband", false },

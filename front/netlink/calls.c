@@ -509,8 +509,9 @@ static bool is_about_links(int fd)
 	       protocol == NETLINK_ROUTE && !has_flag(fd, VB_NETLINK_MARK);
 }
 
-/* The links of IPoIB get their addresses: in whole datagrams, which is how
- * libraries of netlink read. */
+/* If the program has received messages about links, write the addresses of
+ * IPoIB interfaces into them. Only a message buffer in one piece is handled,
+ * since libraries of netlink read in this way. */
 static void complete_links(int fd, struct msghdr *m, size_t length)
 {
 	int error = errno;

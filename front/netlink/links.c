@@ -16,10 +16,12 @@
 #define MAP (NLA_HDRLEN + sizeof(struct rtnl_link_ifmap))
 #define OWN (NLA_HDRLEN + VB_NL_IPOIB_ADDRESS)
 
-/* An attribute of padding fills what the address leaves. */
+/* An address is shorter than the IFLA_MAP whose place it takes; a padding
+ * attribute fills the rest. */
 _Static_assert(MAP >= OWN + NLA_HDRLEN, "an address has room in a map");
 
-/* What a message about a link says; offsets of attributes, 0: it has none. */
+/* The parts of a message about a link: its interface, and the offsets of two
+ * attributes in the message; 0: the message lacks that attribute. */
 struct said {
 	size_t address, map;
 	char name[IFNAMSIZ];
@@ -93,8 +95,8 @@ static void put_ipoib_address(uint8_t *bytes, const struct said *s,
 	vb_nl_put(&o, IFLA_PAD, zeros, sizeof(zeros));
 }
 
-/* Find the next message from *@at on that lacks an address, and read it. Leaves
- * *@at at it. False: there is none. */
+/* Find the next message, from offset *@at on, that lacks an address; set *@at
+ * to its offset and *@s to its parts. False: there is none. */
 static bool next_lacking(const uint8_t *bytes, size_t length, size_t *at,
 			 struct said *s)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The link-layer address of an IPoIB interface, in what the kernel says of
- * links. The interface is a TUN of the type ARPHRD_INFINIBAND, to which the
- * kernel gives no address. Programs such as ibacm take the 20 bytes of RFC
+ * Adds the link-layer address of an IPoIB interface to the kernel's messages
+ * about links. The interface is a TUN of the type ARPHRD_INFINIBAND, to which
+ * the kernel gives no address. Programs such as ibacm take the 20 bytes of RFC
  * 4391, 9.1.1 for granted where they see that type.
  */
 #ifndef FRONT_NETLINK_LINKS_H

@@ -20,8 +20,8 @@
 
 #include "base/log.h"
 
-/* Where the daemon listens: at the port of TCP in the file, if there is such a
- * file, else at the socket. */
+/* The daemon listens at the TCP port that this file contains, or, if the file
+ * does not exist, at the UNIX socket. */
 #define PORT_FILE "/run/ibacm.port"
 #define SOCKET	  "/run/ibacm.sock"
 /* The longest time that a question may take. The daemon knows most answers; it
@@ -253,8 +253,8 @@ static struct acm_message question(const struct rdma_addrinfo *r,
 
 /* --- the answer --- */
 
-/* Gives @r the paths of the answer from this process's adapters. False: there
- * are none, or there is no memory. */
+/* Gives @r those paths of the answer @m that lead from an adapter of this
+ * process. False: there are none, or there is no memory. */
 static bool take_paths(struct rdma_addrinfo *r, const struct acm_message *m)
 {
 	struct ibv_path_data *list = calloc(MOST_ENTRIES, sizeof(*list));
@@ -373,7 +373,8 @@ static struct rdma_addrinfo *by_gids(const struct rdma_addrinfo *r)
 	return NULL;
 }
 
-/* Asks by the socket @fd, and puts the result between GIDs before *@list. */
+/* Asks the daemon by the socket @fd for the path of the first result, and puts
+ * a result with GID addresses before *@list. */
 static void resolve_at(int fd, struct rdma_addrinfo **list,
 		       const struct rdma_addrinfo *hints)
 {

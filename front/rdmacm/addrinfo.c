@@ -200,9 +200,10 @@ static int find_all(const char *node, const char *service,
 	return 0;
 }
 
-/* True if a request for a service of the subnet administrator has what does not
- * fit: a node (the administrator's answer says which nodes have the service),
- * or the flag for DNS, which does not know such services. */
+/* True if a request for a service of the subnet administrator has an argument
+ * that such a request cannot have: a node (the administrator's answer says
+ * which nodes have the service), or the flag for DNS, which does not know such
+ * services. */
 static bool asks_badly(const char *node, const struct rdma_addrinfo *hints)
 {
 	return node || hints->ai_flags & RCM_RAI_DNS;

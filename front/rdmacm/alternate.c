@@ -14,8 +14,9 @@
 
 #define MOST_TIMEOUT 31 /* the largest Local ACK Timeout code */
 
-/* Returns the port of the id's adapter from which the path leads, and its GID;
- * NULL: the adapter has no such port, or the connection cannot go by it. */
+/* Returns the port of the id's adapter from which the alternate path @a leads,
+ * and the port's GID in *@e. NULL: the adapter has no such port, or the port
+ * lacks the MTU or the P_Key of the connection. */
 static struct rcm_device *port_of(const struct rcm_id *id,
 				  const struct vb_ipc_cm_alternate *a,
 				  struct ibv_gid_entry *e)

@@ -104,7 +104,7 @@ int rcm_devices_open(void)
 static unsigned rate_type(const struct ibv_gid_entry *e, uint8_t rule)
 {
 	static const uint8_t rates[][2] = {
-		/* other types, RoCEv1 */
+		/* columns: every other type of GID, and that of RoCEv1 */
 		[RCM_GID_V2] = { 1, 0 },
 		[RCM_GID_PREFERS_V1] = { 1, 2 },
 		[RCM_GID_V1] = { 0, 1 },

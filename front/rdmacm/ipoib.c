@@ -233,7 +233,7 @@ void rcm_ipoib_forget(struct rcm_id *id)
 	if (a->fd >= 0)
 		shutdown(a->fd, SHUT_RDWR);
 	pthread_mutex_unlock(&a->lock);
-	/* a child of fork() has not the thread */
+	/* a child of fork() has no copy of the thread */
 	if (a->started && id->forks == rcm.forks)
 		pthread_join(a->thread, NULL);
 	asker_hang_up(a);

@@ -15,7 +15,7 @@
 #define PATIENCE (500 * VB_MSEC)
 /* Pause between a refusal and the next connect to the peer. */
 #define ASK_AGAIN (20 * VB_MSEC)
-/* How long the program may take to accept; the peer gives up before. */
+/* How long the program may take to accept; most peers give up earlier. */
 #define ASKED_WAIT (60 * VB_SEC)
 
 /* Sends the frame. It always fits the socket's empty send buffer, so a short

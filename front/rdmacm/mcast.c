@@ -46,8 +46,8 @@ struct rcm_group {
 /* of an IPv4 group's highest byte: 28 bits of the address are copied */
 #define IPV4_MASK 0x0f
 
-/* Returns the link that leads to the group, or the NULL at the list's end. The
- * caller holds rcm.lock. */
+/* Returns the pointer that points to the group with this GID, or, if there is
+ * none, the NULL at the list's end. The caller holds rcm.lock. */
 static struct rcm_group **find(struct rcm_id *id, const void *gid)
 {
 	struct rcm_group **at = &id->groups;

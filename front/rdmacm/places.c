@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Gives the broker the adapters of InfiniBand fabrics that this process has.
- * The process connects to the fabric, which serves its user, and passes the
- * connection on; from then on the broker is the connection manager of the
- * adapter for all programs of the host. Only one broker can be the manager.
+ * The process connects to the fabric, which serves only programs of its own
+ * user, and passes the connection to the broker; from then on the broker is the
+ * connection manager of the adapter for all programs of the host. Only one
+ * broker can be the manager.
  */
 #include "front/rdmacm/rdmacm.h"
 
@@ -52,8 +53,8 @@ static int read_guid(struct rcm_device *d, const struct vb_fabric_place *place)
 }
 
 /* Asks the fabric for the state of the port, and for each later change. When
- * this function returns, the answer has come, but nobody has read it: it is for
- * the broker. */
+ * this function returns, the answer waits unread in the socket, since the
+ * broker is to read it. */
 static int watch_port(int umad)
 {
 	const struct vb_umad_head watch = { .magic = VB_UMAD_MAGIC,
@@ -225,7 +226,9 @@ static void put_place(struct vb_ipc_cm *m, uint8_t place)
 		m->place = place;
 }
 
-/* The alternate path's port may be another one than the id's. */
+/* Replaces the number of the alternate path's port, which may belong to another
+ * port than the id's, by the one that the new broker has given. @was: the old
+ * numbers, indexed like rcm.devices. */
 static void follow_alternate(struct vb_ipc_cm *m, const uint8_t *was)
 {
 	uint8_t *place = &m->alternate.place;
@@ -258,7 +261,8 @@ static void follow_id(struct rcm_id *id, const uint8_t *was)
 	rcm_groups_move(id, place);
 }
 
-/* Requests that the program has not read have no device yet. */
+/* Replaces the numbers in a request that the program has not read. Such a
+ * request has no device yet, so its old number tells which port it came by. */
 static void follow_request(struct rcm_event *e, const uint8_t *was)
 {
 	follow_alternate(&e->m, was);

@@ -150,7 +150,8 @@ struct rcm_id {
 	struct rcm_stream *stream;
 	/* changed under rcm.lock, and only by the thread that uses the id */
 	struct rcm_device *device;
-	/* asks, or has asked, for the peer's GID (ipoib.c); NULL: nobody has */
+	/* the question for the peer's GID, which may have been answered already
+	 * (ipoib.c); NULL: none was asked */
 	struct rcm_asker *asker;
 
 	/* an AF_IB address may name a port space other than pub.ps */
@@ -434,9 +435,9 @@ int rcm_device_choose_place(struct rcm_id *id, const struct vb_gid *src,
 struct rcm_device *rcm_device_sibling(const struct rcm_id *id,
 				      const struct vb_gid *gid, uint8_t place,
 				      struct ibv_gid_entry *e);
-/* Finds the GID from which an adapter of a fabric reaches @dst: @dst itself if
- * it is an adapter's, else one of the same subnet, of a port that is active.
- * False: there is none. */
+/* Finds the source GID for a path to @dst: @dst itself if an adapter of this
+ * process has it, otherwise a GID with the same subnet prefix, both only at an
+ * active port of a fabric. False: there is none. */
 bool rcm_device_source(const struct vb_gid *dst, struct vb_gid *src);
 /* True if an adapter of InfiniBand that the broker knows has @gid. */
 bool rcm_device_is_ib(const struct vb_gid *gid);
@@ -643,13 +644,14 @@ void rcm_why_begin(void);
 int rcm_why_fd(void);
 void rcm_why_take(void);
 void rcm_why_after_fork(void);
-/* @id asks for a connection. Takes rcm.lock. */
+/* Call this when @id sends a connection request: a timer then reports to the
+ * user if the peer answers late. Takes rcm.lock. */
 void rcm_why_asks(struct rcm_id *id);
-/* The peer has rejected the connection of @id, or did not answer; @status as in
- * the event. */
+/* Tells the user that the peer has rejected the connection of @id, unless the
+ * peer's program did so. @status: that of the event. */
 void rcm_why_rejected(const struct rcm_id *id, int status);
 void rcm_why_unreachable(const struct rcm_id *id, int status);
-/* The address @to was not resolved: @rc is -errno. */
+/* Tells the user that the address @to was not resolved; @rc is -errno. */
 void rcm_why_address(const struct sockaddr *to, int rc);
 /* rdma_bind_addr() to @to fails with @rc. If the reason is that no device has
  * the address, the user is told only when the process ends, and only if the
@@ -658,8 +660,8 @@ void rcm_why_address(const struct sockaddr *to, int rc);
 void rcm_why_bind(const struct sockaddr *to, int rc);
 /* Call this when an id has got a device: see rcm_why_bind(). */
 void rcm_why_served(void);
-/* The call @call on @id is refused with @error, a positive errno. Returns what
- * rcm_fail() does. */
+/* Tells the user that the call @call on @id is refused with @error, a positive
+ * errno. Returns what rcm_fail() does. */
 int rcm_why_call(const struct rcm_id *id, const char *call, int error);
 /* Does what rcm_why_call() does, with EINVAL; @why, a clause, is the reason.
  * @id may be NULL. */

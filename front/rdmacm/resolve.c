@@ -404,7 +404,8 @@ static int tell_resolved(struct rcm_id *id, int rc)
 		rc);
 }
 
-/* May run in a thread of this library. */
+/* Takes the answer of rcm_ipoib_ask(): the GID of the peer, or an error. May
+ * run in a thread of this library. */
 static void take_peer(struct rcm_id *id, int error, const struct vb_gid *gid)
 {
 	if (error == 0)

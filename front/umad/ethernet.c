@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The Ethernet ports of VPI adapters, as rdma-core's library shows them: it
- * reads them from /sys, where Verbena's tree of files is. MADs do not go by
- * such ports.
+ * The Ethernet ports of VPI adapters. As in rdma-core's library, the values
+ * come from files in /sys, for which Verbena has a tree of its own. No MAD
+ * leaves by such a port.
  */
 #include <errno.h>
 #include <stdio.h>

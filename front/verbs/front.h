@@ -107,7 +107,8 @@ struct vb_front_context {
 };
 
 struct vb_front_td {
-	/* before the public struct, see struct vb_front_live */
+	/* this entry precedes the public struct; struct vb_front_live says
+	 * why */
 	struct vb_front_live live;
 	struct ibv_td ibv;
 	/* number of parent domains that name this thread domain */
@@ -165,7 +166,8 @@ struct vb_front_memory {
 #define VB_FRONT_DM_BYTES (64u << 20)
 
 struct vb_front_dm {
-	/* before the public struct, see struct vb_front_live */
+	/* this entry precedes the public struct; struct vb_front_live says
+	 * why */
 	struct vb_front_live live;
 	struct ibv_dm ibv;
 	struct vb_front_memory *memory;
@@ -194,7 +196,8 @@ struct vb_front_mr {
 };
 
 struct vb_front_mw {
-	/* before the public struct, see struct vb_front_live */
+	/* this entry precedes the public struct; struct vb_front_live says
+	 * why */
 	struct vb_front_live live;
 	struct ibv_mw ibv;
 	struct vb_mr *core;
@@ -228,7 +231,8 @@ struct vb_front_cq {
 };
 
 struct vb_front_xrcd {
-	/* before the public struct, see struct vb_front_live */
+	/* this entry precedes the public struct; struct vb_front_live says
+	 * why */
 	struct vb_front_live live;
 	struct ibv_xrcd ibv;
 	struct vb_xrcd *core;
@@ -246,7 +250,8 @@ struct vb_front_srq {
 };
 
 struct vb_front_wq {
-	/* before the public struct, see struct vb_front_live */
+	/* this entry precedes the public struct; struct vb_front_live says
+	 * why */
 	struct vb_front_live live;
 	struct ibv_wq ibv;
 	struct vb_qp *core; /* core's queue pair, of type QPT_WQ */
@@ -613,8 +618,9 @@ uint32_t vb_front_port_mbits(struct ibv_context *context, uint32_t port_num);
 int vb_front_gid_type(struct ibv_context *context, uint8_t port_num,
 		      unsigned index, int *type);
 
-/* IBV_WR_FLUSH of newer headers. This device has no FLUSH: it does not announce
- * it, and refuses it with a sentence. */
+/* The value of IBV_WR_FLUSH in newer headers. This device has no FLUSH: it does
+ * not list the operation among its capabilities, and refuses it with a
+ * message. */
 #define VB_FRONT_WR_FLUSH 14
 /* A function of names.c: returns the name of the operation @opcode of a work
  * request, which may be any number. */

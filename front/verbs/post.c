@@ -17,7 +17,8 @@ int vb_wqe_refuse(const struct vb_front_qp *qp, int err, enum vb_why why,
 	char text[200];
 	va_list args;
 
-	/* The caller may hold sq->lock. */
+	/* Do not format a text that no one reads: the caller may hold sq->lock,
+	 * for which other threads wait. */
 	if (!vb_why_wanted())
 		return err;
 	va_start(args, format);

@@ -505,8 +505,8 @@ static void query_caps(const struct vb_qp *core, struct ibv_qp_cap *cap)
 	cap->max_recv_sge = core->rq.max_sge;
 }
 
-/* Report INIT for an iWARP device that is idle, its first state: iWARP has no
- * RESET state. */
+/* The first state of an iWARP queue pair is idle, which the ABI lacks. Report
+ * it as INIT, since iWARP has no RESET state. */
 static void tell_idle(const struct ibv_qp *ibv, struct ibv_qp_attr *attr)
 {
 	if (attr->qp_state == IBV_QPS_RESET &&

@@ -24,7 +24,7 @@
 #define NO_VENDOR 0xffffff
 
 /* Values of enum ibv_gid_type_sysfs in rdma-core's private header. */
-#define SYSFS_GID_IB	  0 /* RoCEv1's, too */
+#define SYSFS_GID_IB	  0 /* also the type of a RoCEv1 GID */
 #define SYSFS_GID_ROCE_V2 1
 
 static int as_int(uint64_t v)
@@ -402,7 +402,7 @@ int _ibv_query_gid_ex(struct ibv_context *context, uint32_t port_num,
 	if (flags || entry_size < sizeof(e))
 		return vb_front_errno(-EINVAL);
 	rc = find_gid(context, port_num, gid_index, &e);
-	if (rc == ENODATA) /* programs try each index */
+	if (rc == ENODATA) /* log this only: programs try each index */
 		vb_why_quietly("%s, port %u: GID index %u is empty",
 			       context->device->name, port_num, gid_index);
 	if (rc)
