@@ -19,15 +19,16 @@
 #include "base/thread.h"
 
 #define TICK_NS 1000000
-/* Closes that wait, of one owner and of all owners; and those of trusted
- * owners, which count apart. */
+/* How many calls of close() may wait at a time: for files of one untrusted
+ * owner, of all untrusted owners together, and, counted apart, of trusted
+ * owners. */
 #define MOST_OF_ONE	8
 #define MOST_OF_ALL	64
 #define MOST_OF_TRUSTED 64
 /* More than the limits, because a message with several descriptors is received
  * while one close more is allowed. */
 #define PLACES 160
-/* threads of vb_apart_drop() that wait */
+/* the most threads of vb_apart_drop() that may wait at a time */
 #define MOST_DROPS 32
 
 /* This thread's timer. */
@@ -35,7 +36,8 @@ static _Thread_local struct {
 	timer_t timer;
 	bool made;
 } ticks;
-/* The closes that wait: an owner, plus 1, or 0: the place is free. */
+/* One entry for each close() that waits: its owner, plus 1; 0: the entry is
+ * free. */
 static _Atomic uint64_t places[PLACES];
 static _Atomic unsigned drops;
 
@@ -165,7 +167,7 @@ void vb_apart_close(const int *fds, unsigned count, uint64_t owner)
 			continue;
 		}
 		place = take_apart_place(owner);
-		/* The limits leave places free. */
+		/* An entry is free as long as the caller keeps the limits. */
 		if (place)
 			close_in_thread(place, &fds[count], 1);
 	}

@@ -11,7 +11,8 @@
 #include "base/apart.h"
 
 struct vb_errands {
-	_Atomic unsigned refs; /* one of the owner, one of each thread */
+	/* references: one of the owner, one of each thread */
+	_Atomic unsigned refs;
 	_Atomic unsigned under_way;
 	int fd;
 };

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A mark of the netlink sockets of Verbena's libraries: they are told what the
- * kernel says, without what the preload of `verbena run` adds for programs
- * (front/netlink/links.h). It would ask the process of an IPoIB interface,
- * which may be this one. The mark is a socket option that does nothing for
- * netlink.
+ * Marks the netlink sockets of Verbena's own libraries, so that the preload of
+ * `verbena run` leaves the kernel's messages to them unchanged. For other
+ * sockets the preload adds the addresses of IPoIB interfaces
+ * (front/netlink/links.h), for which it asks the interface's process, and that
+ * process may itself be the reader. The mark is a socket option that does
+ * nothing for netlink.
  */
 #ifndef BASE_NETLINK_MARK_H
 #define BASE_NETLINK_MARK_H

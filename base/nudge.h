@@ -22,12 +22,12 @@ struct vb_nudge {
 	struct iocb request;
 };
 
-/* 0 or -errno: the host denies asynchronous I/O, or has none. */
+/* Prepare @n. 0, or -errno: the host denies asynchronous I/O, or has none. */
 VB_MUST_CHECK int vb_nudge_open(struct vb_nudge *n);
 /* Calls off a nudge that is awaited. */
 void vb_nudge_close(struct vb_nudge *n);
 /* Ask for a nudge of @event_fd, an eventfd, when @fd is readable; at once if it
- * is readable now. None is awaited yet. 0 or -errno. */
+ * is readable now. The caller awaits no other nudge of @n. 0 or -errno. */
 VB_MUST_CHECK int vb_nudge_ask(struct vb_nudge *n, int fd, int event_fd);
 /* Has the nudge come that is awaited? True once for each nudge; its count may
  * be seen at the eventfd a moment later. Costs no system call. */

@@ -12,7 +12,7 @@
 #include "base/defs.h"
 #include "base/log.h"
 
-#define SLICE (100 * VB_USEC) /* the shortest that Linux accepts */
+#define SLICE (100 * VB_USEC) /* the shortest time slice that Linux accepts */
 
 void vb_prompt_thread(void)
 {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A thread that others wait for, and that mostly sleeps. */
+/* Scheduling of a thread that sleeps most of the time, and for whose work other
+ * threads wait. */
 #ifndef BASE_PROMPT_H
 #define BASE_PROMPT_H
 

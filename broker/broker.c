@@ -22,7 +22,7 @@
 #include "link/udp.h"
 
 #define MAX_SESSIONS 768 /* the most sessions; a program has up to two */
-/* the sessions' first; listener and queue pair 1 precede it */
+/* index of the first session; the listener and queue pair 1 precede it */
 #define FIRST_FD 2
 /* Descriptors that the broker needs besides those of sessions: the slots'
  * sockets and some more. */
@@ -41,7 +41,7 @@
 /* When a session has ended and the name of its slot is still bound, the broker
  * checks at this interval whether the slot is free. */
 #define REST_RETRY (100 * VB_MSEC)
-/* Claims also make the broker check this, but at most once in this time. */
+/* A claim also makes the broker check, but at most once in this time. */
 #define REST_PAUSE (10 * VB_MSEC)
 /* The broker ends a session when it has refused this many of its claims. */
 #define MOST_REFUSALS 8

@@ -55,8 +55,9 @@ void vb_cm_alternate_use(const struct vb_cm_id *id, const struct vb_ipc_cm *m)
 	vb_cm_add_path(id->conn, &path);
 }
 
-/* Returns the place of the program at which the path @p ends: @first, the place
- * of the primary path, rather than another one. 0: there is none. */
+/* Returns the place, one that the program of @c uses, at whose port the
+ * alternate path @p ends on this host. If several fit, prefers @first, the
+ * place of the primary path. 0: no place fits. */
 static unsigned own_end_of(const struct vb_cm_client *c,
 			   const struct vb_cm_path *p, unsigned first,
 			   uint8_t *bits)

@@ -129,8 +129,8 @@ static struct vb_cm_id *listener_at(struct vb_host_cm *cm, uint64_t service,
 	return p ? VB_CONTAINER_OF(p, struct vb_cm_id, port) : NULL;
 }
 
-/* Returns whether the program has an adapter at which a request comes that came
- * by @path. */
+/* Does the program use the adapter at which the request with the path @path has
+ * arrived? */
 static bool hears_at(const struct vb_cm_client *c,
 		     const struct vb_mad_path *path)
 {

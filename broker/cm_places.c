@@ -35,9 +35,9 @@ bool vb_cm_client_has_gid(const struct vb_cm_client *c,
 	return false;
 }
 
-/* The fabric gives each program queue pairs of its own, and lets none send by
- * those of others. So the number need not be checked here, but that it is not
- * one of management's. */
+/* The fabric's process gives each program its own queue pairs, and lets no
+ * program send by a queue pair of another one. So this function need not check
+ * whose the number is, only that it is none of management's. */
 bool vb_cm_client_owns(const struct vb_cm_client *c, unsigned place,
 		       uint32_t qpn)
 {
@@ -182,7 +182,8 @@ static struct vb_cm_route *begin_route(struct vb_cm_id *id, unsigned place,
 	return route;
 }
 
-/* Asks as Linux's rdma_cm does. */
+/* Asks the subnet administrator for the path of @id, by the same components as
+ * Linux's rdma_cm. */
 static int ask_path(struct vb_cm_id *id, const struct vb_ipc_cm *m,
 		    const struct vb_sa_path *want)
 {

@@ -99,7 +99,7 @@ static int on_listen(struct vb_cm_client *c, const struct vb_ipc_cm *m)
 	return 0;
 }
 
-/* Fills in what a path on InfiniBand has besides. */
+/* Fills in the fields of a path that only InfiniBand has. */
 static void fill_route(const struct vb_host_cm *cm, struct vb_cm_path *p,
 		       const struct vb_ipc_cm *m)
 {

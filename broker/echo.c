@@ -14,8 +14,9 @@
 
 #define UD_SEND_ONLY_CODE 0x64
 
-/* Is there an allowance, of one in @each? Unused ones are kept, up to @burst.
- */
+/* May the broker answer now? It grants one answer in each @each nanoseconds,
+ * and unused grants are kept, up to @burst. *@since: the time up to which
+ * grants were used. */
 static bool is_allowed(vb_time *since, vb_time each, unsigned burst,
 		       vb_time now)
 {
@@ -63,7 +64,8 @@ bool vb_echo_is_asked(const struct vb_frame *f, const struct vb_ib_pkt *pkt,
 {
 	struct vb_echo ask;
 
-	/* Queue pairs below 2 are brokers': two of these would not end. */
+	/* Queue pairs 0 and 1 are those of brokers. A broker does not answer
+	 * them, because two brokers would answer each other without end. */
 	if (pkt->bth.opcode != UD_SEND_ONLY_CODE ||
 	    pkt->bth.dqpn != VB_GSI_QPN || pkt->deth.qkey != VB_GSI_QKEY ||
 	    pkt->deth.sqpn >> VB_QPN_BITS == 0 || vb_gid_is_multicast(f->dst) ||

@@ -38,7 +38,7 @@ struct place {
 	uid_t uid;
 	uid_t giver; /* user of the program that gave the connection */
 	struct vb_place_claim claim;
-	/* the port, as the fabric has told it last */
+	/* the state of the port that the fabric has last reported */
 	struct vb_verbs_port port;
 };
 
@@ -444,8 +444,8 @@ static void take_fabric_message(struct vb_places *all, struct place *p,
 	else if (m->head.kind == UMAD_MAD && len >= sizeof(m->mad))
 		place_take_mad(all, p, &m->mad, m->bytes + sizeof(m->mad),
 			       len - sizeof(m->mad));
-	/* What else a fabric says concerns requests of the program that gave
-	 * the connection. */
+	/* All other messages of a fabric answer requests of the program that
+	 * gave the connection, so the broker ignores them. */
 }
 
 /* Returns the owner of a fabric's descriptors, as vb_apart_close() takes it. */

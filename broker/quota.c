@@ -83,7 +83,8 @@ void vb_user_leave(struct vb_user *u)
 {
 	if (--u->references)
 		return;
-	/* What such a user has left counts no more, as for the user. */
+	/* Objects that the user has left behind no longer count for all users
+	 * together, as they no longer count for the user. */
 	for (unsigned q = 0; q < VB_QUOTAS && !u->trusted; q++)
 		u->all->has[q] -= u->has[q];
 	*u->at = u->next;

@@ -10,8 +10,9 @@
 #define RETRIES	    2 /* a request is sent once, and so many times more */
 #define DEFAULT_MS  2000
 #define LONGEST_MS  120000
-#define SHORTEST_MS 10 /* for one sending */
-/* How long after its last time-out a fabric may say that no answer came. */
+#define SHORTEST_MS 10 /* the shortest time-out, of one sending */
+/* How long after the last time-out of a request the fabric may report that no
+ * answer came. */
 #define GRACE  VB_SEC
 #define FRESH  VB_SEC /* how long a path is kept */
 #define MEMORY 64     /* the most paths that are kept */

@@ -25,15 +25,15 @@ struct sa_group {
 	unsigned place;
 	bool joined; /* the administrator has answered, and @record is valid */
 	uint64_t mask;
-	/* The group shall be like IPoIB's broadcast group, which is looked up
-	 * before each join: another subnet manager may have made that
-	 * otherwise. */
+	/* The group shall have the parameters of IPoIB's broadcast group. This
+	 * side asks for those before each join, since another subnet manager
+	 * may have made the broadcast group with other parameters. */
 	bool has_model;
 	/* what was asked for, and what the group has */
 	struct vb_sa_mcmember want, record;
 	struct vb_sa_request request;
-	uint32_t timeout_ms; /* of the last question, */
-	vb_time asked_at;    /* and when it began */
+	uint32_t timeout_ms; /* time limit of the last question */
+	vb_time asked_at;    /* the time when the last question began */
 	struct group_member *members;
 };
 

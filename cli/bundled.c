@@ -23,7 +23,7 @@ static bool glob_one(const char *pattern, char found[PATH_MAX])
 	return got;
 }
 
-/* Is the file a Python, of any version? */
+/* Is the file a Python interpreter, of any version? */
 static bool is_python(const char *path)
 {
 	const char *slash = strrchr(path, '/');

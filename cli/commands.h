@@ -32,7 +32,7 @@ struct vb_cli_command {
 extern const struct vb_cli_command vb_cli_commands[];
 extern const unsigned vb_cli_command_count;
 
-/* An environment variable is set by one of these. */
+/* Who or what sets an environment variable. */
 enum vb_cli_setter {
 	SETTER_USER,  /* the user, for programs or for this command */
 	SETTER_RUN,   /* `verbena run`, for the libraries that it preloads */

@@ -101,7 +101,8 @@ static void leave_terminal(void)
 		close(null);
 }
 
-/* Keeps the descriptors below @first. */
+/* Does what vb_cli_leave_starter() does, but keeps the descriptors below
+ * @first. */
 static void leave_starter_but(int first)
 {
 	fill_standard_fds();

@@ -95,7 +95,8 @@ static void say_active(const char *name, unsigned number,
 			       name, number);
 }
 
-/* @spare: the adapter has another port that is active. */
+/* Adds the finding about one port of an adapter in a fabric. @spare: the
+ * adapter has another port that is active. */
 static void say_fabric_port(const char *name, unsigned number,
 			    const struct vb_fabric_place *p, unsigned port,
 			    bool spare)

@@ -124,7 +124,7 @@ static int find_route(struct peer *p)
 	int fd = socket(p->to.any.sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	int rc = 0;
 
-	/* IPv6 has it at this offset, too */
+	/* the port is at the same offset in IPv6 addresses */
 	p->to.v4.sin_port = htons(ROCE_PORT);
 	if (fd < 0)
 		return -errno;
@@ -335,7 +335,7 @@ static void say_returned(const struct peer *p, int error)
 			p->text, strerror(error));
 }
 
-/* The sizes above some MTU are lost. */
+/* Adds the finding that packets above some size do not arrive. */
 static void say_too_long(const struct peer *p, const struct survey *s)
 {
 	const struct size *good = NULL, *bad = NULL;
@@ -346,7 +346,8 @@ static void say_too_long(const struct peer *p, const struct survey *s)
 		else if (!bad)
 			bad = &s->sizes[i];
 	}
-	/* Below 1280 the kernel takes an interface's IPv6 addresses away. */
+	/* With an MTU below 1280 the kernel removes an interface's IPv6
+	 * addresses. */
 	vb_finding_add(
 		"peer-mtu", FINDING_PROBLEM,
 		good && good->mtu

@@ -125,7 +125,8 @@ static int capture_fail(const char *what, const char *why)
 	return EXIT_FAILURE;
 }
 
-/* Only this process opens the file: the fabric's sends the bytes. */
+/* This process opens the file, with the rights of its own user. The fabric's
+ * process only sends the bytes. */
 static int open_capture(const char *name)
 {
 	if (strcmp(name, "-") == 0)

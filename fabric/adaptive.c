@@ -12,8 +12,9 @@
 #define UNREACHED   255
 #define FLOWS_LEAST 256u
 #define FLOWS_MOST  65536u
-/* A group is worked out again after that time, since a subnet manager may have
- * written other tables; and after each change of a port's state. */
+/* After this time, and after each change of a port's state, the ports of a
+ * group are computed again, since a subnet manager may have written other
+ * tables. */
 #define GROUP_LIFE (100 * VB_MSEC)
 
 /* A group: the ports of a switch that are on shortest paths to one LID. */
@@ -73,8 +74,8 @@ static const struct vb_fab_node *neighbour(const struct vb_fab_node *n,
 							    : NULL;
 }
 
-/* Hops from each switch to the port @port of @to, in @hops by index; 0: all of
- * its ports. @queue has room for all nodes. */
+/* Write to @hops, indexed by node, the number of hops from each switch to port
+ * @port of @to; @port 0: to any port of @to. @queue has room for all nodes. */
 static void measure_hops(const struct vb_fab_net *net,
 			 const struct vb_fab_node *to, unsigned port,
 			 uint8_t *hops, const struct vb_fab_node **queue)
@@ -245,8 +246,8 @@ static struct flow_entry *place_of(const struct vb_fab_adaptive *a,
 	return &a->flow[at & (a->room - 1)];
 }
 
-/* For how long a frame can be under way: every switch discards it after
- * SwitchLifeTime, which is taken to be the same in all. */
+/* Returns how long a frame can be under way: every switch discards it after
+ * SwitchLifeTime, which is assumed to be equal in all switches. */
 static vb_time longest_path(const struct vb_fab_node *n, const struct group *g)
 {
 	vb_time life = vb_fab_life_ns(n->sw.life);

@@ -45,8 +45,8 @@ const struct vb_fab_width_row vb_fab_widths[] = {
 	{ "12x", FAB_12X, FAB_1X | FAB_4X | FAB_12X, 12 },
 };
 
-/* Without the overhead of coding: 8b/10b, from FDR on 64b/66b. FDR10 is a speed
- * of one vendor, and here a QDR. */
+/* Data rates, without the overhead of the coding: 8b/10b, from FDR on 64b/66b.
+ * FDR10 is a speed of one vendor; here it stands for QDR. */
 const struct vb_fab_speed_row vb_fab_speeds[] = {
 	{ "SDR", FAB_SDR, 0, 25, 250000000u },
 	{ "DDR", FAB_DDR, 0, 50, 500000000u },

@@ -25,7 +25,7 @@
 #define RNR_TIMER    12 /* code of 0.64 ms */
 #define PKEY_NUMBER  0x7fff
 
-/* --- lines --- */
+/* --- the state of one connection (struct cm_line) --- */
 
 static struct cm_line *make_line(struct ipoib_cm *cm,
 				 const struct vb_ipoib_hw *peer)
@@ -234,7 +234,8 @@ static int step(struct cm_line *l, enum rdma_cm_event_type event,
 	}
 }
 
-/* Take the answer to a line's question, whose line may have ended. */
+/* Take the answer to the question for the path of a line. The line may have
+ * ended meanwhile. */
 static void take_path(struct ipoib_cm *cm, const struct cm_question *q)
 {
 	struct cm_line *l = cm->lines;
@@ -329,7 +330,7 @@ static void take_event(struct ipoib_cm *cm, struct rdma_cm_id *id,
 
 	if (event == RDMA_CM_EVENT_CONNECT_REQUEST)
 		take_call(cm, id, said);
-	else if (!l) /* that listens, or has not been taken yet */
+	else if (!l) /* the event is the listener's, or a new request's */
 		return;
 	else if (l->place < 0 && step(l, event, said))
 		vb_conns_failed(cm->conns, l->query, cm->now);
@@ -394,7 +395,7 @@ void ipoib_cm_close(struct ipoib_cm *cm)
 	if (cm->listener)
 		rdma_destroy_id(cm->listener);
 	if (cm->asker && !ipoib_asker_end(cm->asker))
-		return; /* its thread still uses the channel */
+		return; /* the asker's thread still uses the channel */
 	if (cm->channel)
 		rdma_destroy_event_channel(cm->channel);
 	ipoib_cm_data_close(cm);
@@ -410,7 +411,7 @@ void ipoib_cm_hush(struct ipoib_cm *cm)
 	cm->listener = NULL;
 }
 
-/* Take the answer to the question to listen. */
+/* Take the connection manager's answer to the question CM_ASK_LISTEN. */
 static void take_listener(struct ipoib_cm *cm, const struct cm_question *q)
 {
 	bool current = memcmp(&q->from.sib_addr, cm->gid.raw, 16) == 0 &&
@@ -443,8 +444,8 @@ void ipoib_cm_answers(struct ipoib_cm *cm, vb_time now)
 	}
 }
 
-/* Ask to listen. The first time the answer is waited for, so that an interface
- * mostly begins with the MTU that it keeps. */
+/* Ask the connection manager to listen. At the first call wait for the answer,
+ * so that the interface most often starts with its final MTU. */
 static void ask_to_listen(struct ipoib_cm *cm)
 {
 	const struct cm_question q = {

@@ -37,7 +37,8 @@ static struct cm_question *question_at(struct cm_asker *a, unsigned n)
 	return &a->list[n % CM_QUESTIONS];
 }
 
-/* The id waits for its events itself until it is resolved. */
+/* Until the route is found, the id has no channel, so these calls wait for
+ * their events themselves. */
 static int find_path(struct cm_asker *a, struct cm_question *q)
 {
 	if (rdma_create_id(NULL, &q->id, NULL, RDMA_PS_IB)) {
@@ -74,7 +75,7 @@ static void ask_manager(struct cm_asker *a, struct cm_question *q)
 	}
 }
 
-/* A question that was withdrawn has an error already. */
+/* The error of a withdrawn question is set, so this thread does not ask it. */
 static void *ask_questions(void *arg)
 {
 	struct cm_asker *a = arg;
@@ -90,7 +91,8 @@ static void *ask_questions(void *arg)
 		}
 		a->begun++;
 		if (!q->error) {
-			/* Its place is this thread's until it is answered. */
+			/* No other thread uses this entry of the ring until the
+			 * question is answered. */
 			pthread_mutex_unlock(&a->lock);
 			ask_manager(a, q);
 			pthread_mutex_lock(&a->lock);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What librdmacm has to ask the host's connection manager, and waits for: the
- * path to a neighbour, and the place at which neighbours call. A thread asks,
- * so that packets go on while that process is late, or stopped. All else of
- * librdmacm is told and not waited for, and the interface's own thread calls
- * it.
+ * The two questions to the host's connection manager for whose answers
+ * librdmacm waits: the path to a neighbour, and listening for neighbours. A
+ * thread of its own asks them, so that the interface passes packets even while
+ * the connection manager is late or stopped. No other call of librdmacm waits,
+ * so the interface's own thread makes them.
  */
 #ifndef IPOIB_CM_ASK_H
 #define IPOIB_CM_ASK_H
@@ -14,30 +14,35 @@
 
 #include "base/defs.h"
 
-/* the most questions that wait, so that a stopped process costs no more */
+/* the most questions that wait, so that a stopped connection manager costs no
+ * more memory */
 #define CM_QUESTIONS 128
 
 enum cm_question_kind { CM_ASK_PATH, CM_ASK_LISTEN };
 
 struct cm_question {
 	enum cm_question_kind kind;
-	uint32_t query;		 /* of CM_ASK_PATH, the caller's number */
-	struct sockaddr_ib from; /* this port; of CM_ASK_LISTEN all */
-	struct sockaddr_ib to;	 /* of CM_ASK_PATH */
-	/* The answer: an id, which the caller destroys, with the route to @to,
-	 * or that listens at @from; or NULL, and why not. */
+	/* with CM_ASK_PATH: a number that the caller chooses */
+	uint32_t query;
+	struct sockaddr_ib from; /* the address of this port */
+	/* with CM_ASK_PATH: the address of the neighbour */
+	struct sockaddr_ib to;
+	/* The answer: an id that has the route to @to, or that listens at
+	 * @from; the caller destroys it. NULL: @error says why there is
+	 * none. */
 	struct rdma_cm_id *id;
-	int error; /* errno */
+	int error; /* a positive errno */
 };
 
 struct cm_asker;
 
-/* Start the thread; its ids get events by @channel. NULL and errno. */
+/* Start the thread; events of its ids go to @channel. NULL: failed, with
+ * errno. */
 struct cm_asker *ipoib_asker_start(struct rdma_event_channel *channel);
 /* End the thread. False: it still waits for the connection manager, and uses
  * the channel until the process ends. */
 bool ipoib_asker_end(struct cm_asker *a);
-/* A descriptor that is readable while answers wait. */
+/* Returns a descriptor that is readable while answers wait. */
 int ipoib_asker_fd(const struct cm_asker *a);
 
 /* Ask @q, which is copied. False: too many questions wait. */

@@ -173,7 +173,8 @@ static bool is_own(const struct iface *f, const struct ibv_wc *wc)
 	return wc->src_qp == f->port.qp->qp_num && wc->slid == f->port.lid;
 }
 
-/* Only IPoIB has connections. */
+/* Handle a frame that came by a connection; only IPoIB interfaces have
+ * connections. */
 static void take_connected(void *arg, uint32_t qpn, const uint8_t *frame,
 			   size_t len)
 {
@@ -238,8 +239,9 @@ void iface_from_cm(struct iface *f)
 
 	ipoib_cm_events(&f->cm, f->now);
 	ipoib_cm_answers(&f->cm, f->now);
-	/* A listener that came late: the interface begins again, with the MTU
-	 * of connected mode, and tells its neighbours. */
+	/* The interface has begun to listen only now: follow_begin() brings it
+	 * up again with the MTU of connected mode, and announces its addresses
+	 * to the neighbours. */
 	if (!listened && f->cm.listener && f->groups)
 		f->begun = true;
 	ipoib_port_flush(&f->port);

@@ -79,7 +79,8 @@ static void group_join(void *arg, const struct vb_group *g,
 	uint8_t mad[VB_MAD_BYTES];
 	struct iface *f = arg;
 
-	/* Without an answer the table asks again. */
+	/* Another process is leaving the group: send no request. The table asks
+	 * again, since it gets no answer. */
 	if (!ipoib_share_hold(f->shared, &g->record))
 		return;
 	/* A join for sending only does not create a missing group, since the

@@ -46,7 +46,8 @@ static bool share_lock(int fd, short type, off_t byte)
 	return fcntl(fd, F_OFD_SETLK, &l) == 0;
 }
 
-/* Where a file system knows no locks, processes are not counted. */
+/* If the file system has no such locks, each process is treated as the only
+ * one. */
 bool ipoib_share_hold(int fd, const struct vb_sa_mcmember *m)
 {
 	bool held = true;
@@ -58,9 +59,9 @@ bool ipoib_share_hold(int fd, const struct vb_sa_mcmember *m)
 	return held;
 }
 
-/* The own lock goes first: of several processes that leave at a time, exactly
- * the last one that asks for the exclusive lock gets it, or an earlier one that
- * finds no other. */
+/* Release this process's own lock before asking for the exclusive one:
+ * otherwise two processes that leave at the same time would each find the
+ * other's lock, and neither would leave the group. */
 uint8_t ipoib_share_release(int fd, const struct vb_sa_mcmember *m)
 {
 	uint8_t left = m->join_state;

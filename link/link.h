@@ -49,7 +49,8 @@ struct vb_route {
 	/* time of a byte in picoseconds, for an address with a static rate
 	 * below that of the port (core/rate.h); else 0 */
 	uint32_t ps_per_byte;
-	/* The packets are RoCEv1's, and have this priority in a VLAN tag. */
+	/* true: the packets are RoCEv1 frames, which have @priority in a VLAN
+	 * tag */
 	bool v1;
 	uint8_t priority;  /* 0..7 */
 	struct vb_hop hop; /* RoCEv1's; set by route() */
@@ -132,7 +133,8 @@ static inline void vb_txq_commit(struct vb_txq *q, uint32_t len,
 	q->train_room = len < q->train_len ? 0 : q->train_room - 1;
 }
 
-/* A batch of packets with a static rate lasts about so long, in picoseconds. */
+/* The time on the wire, in picoseconds, after which a batch of packets with a
+ * static rate counts as full. */
 #define VB_TXQ_SLOW_PS 100000000u
 
 /* The last packet of @q, of @len bytes, goes to an address with a static rate:

@@ -210,7 +210,7 @@ static int find_mac(struct search *s, uint8_t mac[6])
 	return -EHOSTUNREACH;
 }
 
-/* RFC 1112 6.4, RFC 2464 7. */
+/* Maps a multicast group to its Ethernet address (RFC 1112 6.4, RFC 2464 7). */
 void vb_neigh_group(const struct vb_gid *to, uint8_t mac[6])
 {
 	if (vb_gid_is_ipv4(to)) {

@@ -12,8 +12,8 @@ struct vb_netif {
 	uint32_t mtu;	/* the MTU in bytes */
 	uint32_t mbits; /* link speed in Mbit/s; 0: unknown */
 	bool up, loopback;
-	/* The interface carries IP over InfiniBand (IPoIB), so it is behind an
-	 * adapter and is none. */
+	/* The interface carries IP over InfiniBand (IPoIB): it is the user of
+	 * an RDMA adapter, and no adapter is made of it. */
 	bool infiniband;
 	unsigned count;
 	/* The usable addresses: IPv4, and IPv6 unless tentative or failed; in

@@ -79,8 +79,8 @@ static int open_packets(void)
 	return fd < 0 ? -errno : fd;
 }
 
-/* The frames of all interfaces: a bond, a bridge or a VLAN can be made while
- * the link is open. */
+/* Receive the frames of all interfaces, because a bond, a bridge or a VLAN can
+ * be made while the link is open. */
 static int receive_frames(int fd)
 {
 	const struct sockaddr_ll a = {

@@ -65,7 +65,7 @@ int vb_roce1_learn(struct vb_link *l, uint32_t ifindex)
 	return 0;
 }
 
-/* The frames of @r go to this host itself. */
+/* Complete the route @r to this host itself: its frames leave by loopback. */
 static void stay_here(struct vb_route *r)
 {
 	r->hop.ifindex = VB_ROCE1_LOOPBACK;
@@ -103,8 +103,8 @@ static void finish_hop(struct vb_route *r, const struct vb_neigh_port *is)
 	h->tci = (uint16_t)(r->priority << PCP_SHIFT | (is->vlan & 0xfff));
 }
 
-/* A link-local GID that is made of a MAC address says the address (Annex
- * A16). */
+/* Does the link-local GID contain a MAC address (Annex A16)? If so, copies that
+ * to @mac. */
 static bool says_mac(const struct vb_gid *gid, uint8_t mac[6])
 {
 	struct vb_gid same;
@@ -164,8 +164,8 @@ int vb_roce1_route(struct vb_link *l, struct vb_route *r)
 	return rc;
 }
 
-/* A route that answers a frame has that frame's source address as its hop's
- * destination, and no more. */
+/* For a route that answers a frame, the receiver has set only the destination
+ * of the hop, which is that frame's source address. */
 int vb_roce1_aim(struct vb_link *l, struct vb_route *r)
 {
 	struct vb_neigh_port is;

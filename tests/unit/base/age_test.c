@@ -28,7 +28,8 @@ static void age__counts_a_long_pause_as_a_short_one(void **state)
 			 2 * VB_AGE_STEP + 1);
 }
 
-/* Another thread has read its clock earlier and looks later. */
+/* A thread may read its clock, and check only after another thread has checked
+ * with a later time. */
 static void age__never_goes_back(void **state)
 {
 	struct vb_age a = { 0 };

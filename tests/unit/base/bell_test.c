@@ -45,7 +45,7 @@ static void rung_before_the_sleep__none(void **state)
 	assert_false(vb_bell_ring(bell));
 }
 
-/* Two processes ring each other in turn: no ring is lost. */
+/* One of two processes that ring each other in turn: no ring is lost. */
 static void pass_on(struct vb_bell *from, struct vb_bell *to, _Atomic int *turn,
 		    int mine)
 {

@@ -13,7 +13,8 @@ static struct bed {
 	struct vb_macs *t;
 	vb_time now;
 	unsigned prepared, released;
-	bool unfit; /* address handles cannot be made */
+	/* true: on_prepare() fails, as when no address handle can be made */
+	bool unfit;
 } b;
 
 static bool on_prepare(void *arg, struct vb_mac *m)
@@ -58,7 +59,7 @@ static void learn(unsigned i, unsigned at)
 	vb_macs_learn(b.t, mac, at, b.now);
 }
 
-/* Returns where the address is, 0: unknown. */
+/* Returns the place that the table knows for address number @i; 0: none. */
 static uint64_t place_of(unsigned i)
 {
 	const struct vb_mac *m;
@@ -133,7 +134,7 @@ static void table__is_bounded(void **state)
 		known += place_of(i) != 0;
 	assert_in_range(known, VB_MACS / 2, VB_MACS);
 	assert_int_equal(b.prepared - b.released, known);
-	/* the last one is there */
+	/* the address that was learned last is in the table */
 	assert_int_equal(place_of(20 * VB_MACS - 1), 20 * VB_MACS);
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Nudges, with pipes for what becomes readable. Hosts that deny asynchronous
- * I/O have no nudges, and skip this. */
+/* Nudges: pipes stand for the descriptors that become readable. Where the host
+ * denies asynchronous I/O there are no nudges, and the test is skipped. */
 #include <poll.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -88,7 +88,7 @@ static void nudge__comes_once_for_each_asking(void **state)
 		take_count();
 		assert_true(vb_nudge_came(&rig.nudge));
 		assert_false(vb_nudge_came(&rig.nudge));
-		give(); /* this one was not asked for */
+		give(); /* the caller has asked for no further nudge */
 		assert_false(has_count(0));
 		take();
 		take();
@@ -105,7 +105,8 @@ static void nudge__comes_at_once(void **state)
 	assert_true(vb_nudge_came(&rig.nudge));
 }
 
-/* A nudge that is called off has come, and its count with it. */
+/* After vb_nudge_call_off() the nudge counts as having come, and its count is
+ * in the eventfd. */
 static void nudge__can_be_called_off(void **state)
 {
 	begin();
@@ -135,7 +136,7 @@ static void nudge__needs_a_descriptor(void **state)
 	assert_true(vb_nudge_ask(&rig.nudge, rig.pipe[0], -1) < 0);
 	assert_false(rig.nudge.awaited);
 	ask();
-	vb_nudge_close(&rig.nudge); /* while one is awaited */
+	vb_nudge_close(&rig.nudge); /* close while a nudge is awaited */
 	assert_true(has_count(1000));
 }
 

@@ -51,7 +51,7 @@ static bool put(uint32_t len, uint8_t value)
 	return true;
 }
 
-/* The next record has @len bytes of @value. */
+/* Check that the next record has @len bytes of @value. */
 static void expect(uint32_t len, uint8_t value)
 {
 	uint32_t got;
@@ -93,7 +93,7 @@ static void shring__knows_what_was_released(void **state)
 		vb_shring_has_released(&p.out, vb_shring_published(&p.out)));
 }
 
-/* Lengths of all kinds go round the ring many times. */
+/* Records of all lengths pass the ring many times, and keep their order. */
 static void shring__records_keep_their_order(void **state)
 {
 	uint32_t put_at = 0, got_at = 0;
@@ -161,19 +161,22 @@ static void shring__a_full_ring_waits_for_half(void **state)
 	assert_true(vb_shring_starve(&p.out));
 	for (unsigned i = 0; i < count / 2 - 1; i++)
 		expect(56, 1);
-	assert_false(vb_shring_release(&p.in)); /* too little for a bell */
+	/* less than half of the ring is free */
+	assert_false(vb_shring_release(&p.in));
 	expect(56, 1);
 	assert_true(vb_shring_release(&p.in));
-	assert_false(vb_shring_release(&p.in)); /* once */
+	assert_false(vb_shring_release(&p.in)); /* the bell rings only once */
 	vb_shring_feed(&p.out);
 	assert_true(put(56, 1));
-	/* Less than half is in it: nobody needs to wait. */
+	/* Less than half of the ring is in use, so the producer need not wait
+	 * for room, and no bell rings. */
 	expect(56, 1);
 	assert_false(vb_shring_release(&p.in));
 	assert_false(vb_shring_starve(&p.out));
 }
 
-/* The ring is full again when the producer hears the bell. */
+/* If the ring is full again when the producer hears the bell, the next release
+ * rings again. */
 static void shring__one_that_starves_anew_is_rung_anew(void **state)
 {
 	for (unsigned round = 0; round < 3; round++) {
@@ -195,7 +198,8 @@ static void shring__a_sleeper_is_rung_once(void **state)
 	assert_true(put(8, 2));
 	assert_false(vb_shring_publish(&p.out));
 	vb_shring_wake(&p.in);
-	assert_false(vb_shring_sleep(&p.in)); /* there are records */
+	/* a record waits, so the consumer must not sleep */
+	assert_false(vb_shring_sleep(&p.in));
 	vb_shring_wake(&p.in);
 	expect(8, 1);
 	expect(8, 2);
@@ -255,11 +259,12 @@ static void shring__hostile_tails(void **state)
 		assert_false(put(56, 1));
 		assert_true(p.out.broken);
 		atomic_store(&consumer()->tail, 0);
-		assert_false(put(56, 1)); /* for ever */
+		assert_false(put(56, 1)); /* a broken ring stays broken */
 	}
 }
 
-/* Whatever the producer's memory has, what is taken lies in the ring. */
+/* Whatever the producer's memory contains, the bytes of a record lie in the
+ * ring. */
 static void shring__random_memory(void **state)
 {
 	srandom(1);
@@ -286,13 +291,14 @@ static void shring__random_memory(void **state)
 	}
 }
 
-/* Each side learns where the other one runs. One that has not said might be on
- * any processor, and lies hurt nobody. */
+/* Each side announces on which processor it runs. A side that has announced
+ * nothing might run on any processor, and a wrong announcement does no harm. */
 static void shring__says_where_a_side_runs(void **state)
 {
 	assert_true(vb_shring_peer_runs_on(&p.in, 0));
 	assert_true(vb_shring_peer_runs_on(&p.in, 7));
-	vb_shring_runs_here(&p.unused_in); /* the producer's process */
+	/* stands for the producer's process */
+	vb_shring_runs_here(&p.unused_in);
 	assert_int_not_equal(atomic_load(&producer()->processor), 0);
 	assert_int_equal(atomic_load(&consumer()->processor), 0);
 	atomic_store(&producer()->processor, 8);

@@ -15,7 +15,7 @@
 
 #define BYTES 8192
 
-/* Maps a file of BYTES bytes. */
+/* Maps a new file of BYTES bytes. */
 static char *map(int *fd)
 {
 	char path[] = "/tmp/verbena-spare-XXXXXX";
@@ -48,7 +48,7 @@ static void spare__takes_the_place_of_what_was_cut_off(void **state)
 	close(fd);
 }
 
-/* A fault elsewhere ends the program, as before. */
+/* A fault outside of such mappings ends the program as before. */
 static void spare__only_there(void **state)
 {
 	int fd, other, status;
@@ -60,7 +60,8 @@ static void spare__only_there(void **state)
 	assert_int_equal(ftruncate(other, 0), 0);
 	child = fork();
 	if (child == 0) {
-		/* cmocka's handler does not stay below the guard's. */
+		/* Remove cmocka's handler, which the guard's handler would
+		 * call. */
 		signal(SIGBUS, SIG_DFL);
 		assert_int_equal(vb_guard_install(), 0);
 		bare[0] = 1;

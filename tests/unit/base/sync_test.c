@@ -78,7 +78,8 @@ static void VB_UNCHECKED mutex__tried_is_not_waited_for(void **state)
 	vb_mutex_unlock(&lock);
 }
 
-/* How often another thread has got the mutex by waiting briefly for it. */
+/* A thread that counts in *@times how often it has got the mutex by
+ * vb_mutex_lock_briefly(). */
 static void *VB_UNCHECKED wait_briefly(void *times)
 {
 	for (unsigned naps = 0; naps <= 5; naps += 5)

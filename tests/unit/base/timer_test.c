@@ -34,7 +34,8 @@ static void timers__pop_in_order_and_not_early(void **state)
 	vb_timers_fini(&ts);
 }
 
-/* All timers of a reservation can start even when allocation fails. */
+/* After vb_timers_reserve() for a number of timers, so many can be set even if
+ * memory is exhausted. */
 static void reserve__makes_room_for_so_many(void **state)
 {
 	static struct vb_timer t[MANY];

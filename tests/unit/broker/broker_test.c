@@ -63,7 +63,8 @@ static void broker_run__all_slots(void **state)
 	assert_int_equal(a[VB_MAX_PROGRAMS].m.kind, IPC_REFUSE);
 	assert_int_equal(a[VB_MAX_PROGRAMS].m.error, EUSERS);
 	assert_non_null(strstr(a[VB_MAX_PROGRAMS].m.text, "256 programs"));
-	/* A session does not ask for ever. */
+	/* After a limited number of refused claims the broker ends the
+	 * session. */
 	for (unsigned i = 1; i < 8; i++) {
 		say(fds[VB_MAX_PROGRAMS], IPC_CLAIM, 0, -1);
 		assert_true(hear(fds[VB_MAX_PROGRAMS], &a[VB_MAX_PROGRAMS]));
@@ -218,7 +219,8 @@ static void broker_run__port_of_another_program(void **state)
 	assert_int_equal(a.m.error, EADDRINUSE);
 	assert_non_null(strstr(a.m.text, "4791"));
 	close(other);
-	/* The session may ask again. */
+	/* A refused session may claim again, and gets the slot that is free
+	 * now. */
 	say(fd, IPC_CLAIM, 0, -1);
 	assert_true(hear(fd, &a));
 	assert_int_equal(a.m.kind, IPC_GRANT);

@@ -62,14 +62,15 @@ static void group__is_joined_once_and_left_once(void **state)
 	say(&m, -1);
 	sa_joins(0xc005);
 	assert_int_equal(answer().dlid, 0xc005);
-	/* another id shares the membership */
+	/* a second id of the program shares the port's membership */
 	m.id++;
 	say(&m, -1);
 	assert_int_equal(answer().dlid, 0xc005);
 	assert_false(fake_hear(&fabric, &u, mad));
 	say(&m, -1);
 	assert_int_equal(answer().status, EADDRINUSE);
-	/* a manager that has forgotten it is asked again */
+	/* the subnet manager asks clients to register again, so the port joins
+	 * anew */
 	sa_asks_again();
 	sa_joins(0xc006);
 	assert_int_equal(answer().status, ENETRESET);
@@ -77,7 +78,7 @@ static void group__is_joined_once_and_left_once(void **state)
 	m.kind = IPC_CM_GROUP_LEAVE;
 	say(&m, -1);
 	assert_false(fake_hear(&fabric, &u, mad));
-	/* the last one ends without leaving */
+	/* the last id is closed without having left the group */
 	close = message(IPC_CM_CLOSE, CALLER);
 	say(&close, -1);
 	assert_int_equal(sa_hears_group(&g).method, SA_DELETE);
@@ -85,7 +86,8 @@ static void group__is_joined_once_and_left_once(void **state)
 	assert_int_equal(g.mgid.raw[15], 1);
 }
 
-/* A manager that has forgotten the group refuses it. */
+/* A subnet administrator that has forgotten the group refuses to let the port
+ * join it again. */
 static void group__that_cannot_be_joined_again(void **state)
 {
 	struct vb_ipc_cm m = path_of(CALLER, IPC_CM_GROUP_JOIN);
@@ -103,13 +105,14 @@ static void group__that_cannot_be_joined_again(void **state)
 	h = sa_hears_group(&g);
 	sa_says_group(h, &g, SA_DENIED);
 	assert_int_equal(answer().status, EINVAL);
-	/* it is no member, and may try */
+	/* the id is no member any more, so it may join again */
 	say(&m, -1);
 	sa_joins(0xc006);
 	assert_int_equal(answer().dlid, 0xc006);
 }
 
-/* Who asks for any group gets one, and keeps that. */
+/* A program that joins by GID zero ("any group") gets a group, and keeps that
+ * group's GID at later joins. */
 static void group__of_any_gid_keeps_its_gid(void **state)
 {
 	struct vb_ipc_cm m = path_of(CALLER, IPC_CM_GROUP_JOIN), e;
@@ -140,7 +143,7 @@ static void group__of_any_gid_keeps_its_gid(void **state)
 	e = answer();
 	assert_int_equal(e.status, ENETRESET);
 	assert_true(vb_gid_equal(&e.src, &given));
-	/* it is left by the name that the program gave it */
+	/* the program leaves the group by the GID zero, by which it joined */
 	m.kind = IPC_CM_GROUP_LEAVE;
 	say(&m, -1);
 	assert_int_equal(sa_hears_group(&g).method, SA_DELETE);
@@ -151,8 +154,9 @@ static const struct vb_gid broadcast = {
 	{ 0xff, 0x12, 0x40, 0x1b, 0xff, 0xff, [12] = 0xff, 0xff, 0xff, 0xff }
 };
 
-/* The administrator tells of the broadcast group, and then of the group that
- * was to be like it. Returns what the port has asked for. */
+/* The administrator answers two requests: one for the record of IPoIB's
+ * broadcast group, and one to join a group with equal parameters. Returns the
+ * record that the port asked to join. */
 static struct vb_sa_mcmember sa_joins_alike(uint32_t qkey, uint8_t sl)
 {
 	struct vb_sa_mcmember g;
@@ -175,7 +179,8 @@ static struct vb_sa_mcmember sa_joins_alike(uint32_t qkey, uint8_t sl)
 	return g;
 }
 
-/* Another subnet manager may have made the broadcast group otherwise. */
+/* At a join anew the port takes the present parameters of IPoIB's broadcast
+ * group, which another subnet manager may have changed. */
 static void group__of_ipoib_follows_the_broadcast_group(void **state)
 {
 	struct vb_ipc_cm m = path_of(CALLER, IPC_CM_GROUP_JOIN);
@@ -191,16 +196,16 @@ static void group__of_ipoib_follows_the_broadcast_group(void **state)
 	assert_int_equal(answer().qkey, 0xb1b);
 	sa_asks_again();
 	assert_int_equal(sa_joins_alike(0xb1b, 3).sl, 3);
-	/* it is the same group to the program */
+	/* another SL is no change that the program must know */
 	assert_false(hears(&m));
-	/* with another Q_Key it is not */
+	/* another Q_Key is one */
 	sa_asks_again();
 	assert_int_equal(sa_joins_alike(0xb2b, 3).qkey, 0xb2b);
 	assert_int_equal(answer().status, ENETRESET);
 }
 
-/* As Linux has it, a group of the port space IPoIB has what IPoIB's broadcast
- * group has, but P_Key and GIDs. */
+/* As on Linux, a group of the port space IPoIB has the parameters of IPoIB's
+ * broadcast group, except for P_Key and GIDs. */
 static void group__of_ipoib_is_as_the_broadcast_group(void **state)
 {
 	struct vb_ipc_cm m = path_of(CALLER, IPC_CM_GROUP_JOIN);
@@ -250,7 +255,7 @@ static void group__of_ipoib_is_as_the_broadcast_group(void **state)
 	g.mlid = 0xc001;
 	sa_says_group(h, &g, 0);
 	assert_int_equal(answer().qkey, 0xb1b);
-	/* without a broadcast group there is no such group */
+	/* if the partition has no broadcast group, the join fails */
 	m.dst.raw[15]++;
 	say(&m, -1);
 	h = sa_hears_group(&g);

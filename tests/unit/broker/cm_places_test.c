@@ -3,10 +3,13 @@
  * fabric with its subnet administrator and peers. */
 #include "tests/unit/broker/cm_bed.h"
 
-static uint8_t life = 18; /* of packets on the administrator's paths */
-static uint16_t path_pkey = 0xffff;   /* of those paths */
-static struct vb_sa_hdr path_asked;   /* the last question for one, */
-static struct vb_sa_path path_wanted; /* and its record */
+/* packet life time and P_Key of the paths that the administrator answers with
+ */
+static uint8_t life = 18;
+static uint16_t path_pkey = 0xffff;
+/* header of the last request for such a path, and the record it asked for */
+static struct vb_sa_hdr path_asked;
+static struct vb_sa_path path_wanted;
 
 /* The administrator answers the request that it has heard. */
 static void sa_answers(uint8_t method, uint16_t status)
@@ -59,12 +62,12 @@ static void path__is_the_administrators(void **state)
 	assert_int_equal(m.mtu, 4);
 	assert_int_equal(m.rate, 3);
 	assert_int_equal(m.ack_timeout, 19);
-	/* the next one within a second is known */
+	/* for a second the broker knows the answer, and asks nobody */
 	m = path_of(CALLER, IPC_CM_PATH);
 	say(&m, -1);
 	assert_int_equal(answer().dlid, PEER_LID);
 	assert_false(fake_hear(&fabric, &u, mad));
-	/* but not after a change of the subnet manager */
+	/* after a change of the subnet manager it asks again */
 	fabric.port.sm_lid = 2;
 	fake_say_port(&fabric);
 	vb_host_cm_poll(cm, now);
@@ -73,7 +76,7 @@ static void path__is_the_administrators(void **state)
 	assert_int_equal(be16toh(u.addr.lid), 2);
 }
 
-/* Of opensm's path from a port to itself. */
+/* opensm gives the path from a port to itself no packet life time. */
 static void path__without_a_life_time(void **state)
 {
 	const struct vb_ipc_cm m = path_of(CALLER, IPC_CM_PATH);
@@ -100,8 +103,8 @@ static void path__that_there_is_not(void **state)
 	assert_int_equal(answer().status, EINVAL);
 }
 
-/* The administrator may tell of the P_Key that the peer is a full member, or
- * that this port is a limited one. */
+/* The P_Key in the administrator's answer may differ from the one asked for in
+ * its highest bit, which tells full from limited membership. */
 static void path__of_either_membership(void **state)
 {
 	struct vb_ipc_cm m = path_of(CALLER, IPC_CM_PATH), e;
@@ -115,7 +118,7 @@ static void path__of_either_membership(void **state)
 	e = answer();
 	assert_int_equal(e.status, 0);
 	assert_int_equal(e.pkey, 0x7fff);
-	/* a path of another partition was not wanted */
+	/* an answer with the P_Key of another partition is refused */
 	m.dst_port++;
 	say(&m, -1);
 	path_pkey = 0x8001;
@@ -149,7 +152,8 @@ static void path__of_a_class_of_quality(void **state)
 	assert_int_equal(path_wanted.qos_class, 0x28);
 }
 
-/* A fabric that never says that nobody answers. */
+/* The fabric's process never reports that no answer came: the broker's own
+ * timer ends the request. */
 static void path__nobody_answers(void **state)
 {
 	const struct vb_ipc_cm m = path_of(CALLER, IPC_CM_PATH);
@@ -236,7 +240,7 @@ static void connect__by_lids(void **state)
 				  .local_id = 77,
 				  .remote_id = req.local_id };
 	rep.rep.qpn = PEER_QPN;
-	/* another port cannot answer in the peer's place */
+	/* a REP from another port of the fabric is ignored */
 	peer_says(&rep, PEER_LID + 1);
 	assert_false(hears(&m));
 	peer_says(&rep, PEER_LID);
@@ -417,7 +421,8 @@ static void service__by_id_and_name(void **state)
 	assert_int_equal(vb_load_be(e.private_data + 8, 2), 0xffff);
 	assert_memory_equal(e.private_data + 10, first.raw, 16);
 	assert_int_equal(vb_load_be(e.private_data + 26, 8), 101);
-	/* by name; and there is room for eight only */
+	/* the service is asked for by name; the event has room for eight of the
+	 * ten answers */
 	m.private_bytes = 4;
 	memcpy(m.private_data, "name", 4);
 	say(&m, -1);
@@ -505,8 +510,9 @@ static void alternate__is_of_the_programs_own_port(void **state)
 	assert_int_equal(answer().status, EADDRNOTAVAIL);
 }
 
-/* A request with an alternate path from the peer's LID @local to @remote, which
- * the program accepts, with the path or without. Returns Failover Accepted. */
+/* Delivers a request with an alternate path from the peer's LID @local to this
+ * side's LID @remote. The program accepts, and with @takes also accepts that
+ * path. Returns the field Failover Accepted of the REP. */
 static unsigned failover(uint16_t local, uint16_t remote, bool takes,
 			 struct vb_ipc_cm *m)
 {
@@ -550,15 +556,15 @@ static void alternate__is_offered_to_the_program(void **state)
 	assert_true(vb_gid_equal(&m.alternate.dst, &peer));
 	assert_int_equal(failover(PEER_LID + 1, OWN_LID, false, &m),
 			 CM_FAILOVER_REJECTED);
-	/* The connection is made without a path to a LID that is not this
-	 * port's, or from a group's. */
+	/* The alternate path is refused, and the connection made, if the path
+	 * ends at a LID that is not this port's, or begins at a group's LID. */
 	assert_int_equal(failover(PEER_LID, PEER_LID, true, &m),
 			 CM_FAILOVER_REJECTED);
 	assert_int_equal(m.alternate.place, 0);
 	assert_int_equal(failover(0xc001, OWN_LID, true, &m),
 			 CM_FAILOVER_REJECTED);
 	assert_int_equal(m.alternate.place, 0);
-	/* no such path */
+	/* a request without an alternate path */
 	assert_int_equal(failover(0, 0, true, &m), CM_FAILOVER_ACCEPTED);
 	assert_int_equal(m.alternate.place, 0);
 }

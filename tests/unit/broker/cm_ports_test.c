@@ -186,7 +186,7 @@ static void ports__any_number(void **state)
 	assert_int_equal(p[2].number, 50001);
 }
 
-/* A program can bind a reserved port if it asks for its number. */
+/* A program can bind a reserved port if it names the number. */
 static void ports__reserved_for_who_asks(void **state)
 {
 	struct vb_cm_port p = port(40001, any4(), 0);

@@ -52,7 +52,7 @@ static void question__has_an_answer(void **state)
 	assert_int_equal(answer.token, 5);
 	assert_int_equal(answer.number, 9);
 	assert_int_equal(answer.bytes, sizeof(payload));
-	assert_true(vb_echo_mtu(1) >= 1500); /* loopback's */
+	assert_true(vb_echo_mtu(1) >= 1500); /* the loopback interface's MTU */
 }
 
 static void packet__of_another_kind_has_none(void **state)
@@ -70,7 +70,8 @@ static void packet__of_another_kind_has_none(void **state)
 	pkt = question(80);
 	pkt.bth.opcode = 0x04;
 	assert_false(asked(&pkt, &host, &answer, &len));
-	/* a broker, which would answer the answer */
+	/* a question from a broker's queue pair is not answered, as it would be
+	 * answered in turn */
 	pkt = question(80);
 	pkt.deth.sqpn = VB_GSI_QPN;
 	assert_false(asked(&pkt, &host, &answer, &len));
@@ -81,7 +82,8 @@ static void packet__of_another_kind_has_none(void **state)
 	assert_false(asked(&pkt, &host, &answer, &len));
 }
 
-/* The questions come from @sources addresses in turn. */
+/* Returns how many of the questions are answered. They come from @sources
+ * addresses in turn. */
 static unsigned answers(struct vb_echo_limit *l, unsigned sources, vb_time from,
 			vb_time until, vb_time step)
 {
@@ -103,19 +105,20 @@ static void answers__are_few(void **state)
 	struct vb_echo_limit l = { 0 };
 	unsigned n;
 
-	/* A flood: a burst, and then the rate. */
+	/* During a flood the broker answers one burst, and then at its rate. */
 	n = answers(&l, 1000, start, start + VB_SEC, 100 * VB_USEC);
 	assert_in_range(n, VB_ECHO_RATE, VB_ECHO_RATE + VB_ECHO_BURST);
 	n = answers(&l, 1000, start + VB_SEC, start + 2 * VB_SEC,
 		    100 * VB_USEC);
 	assert_in_range(n, VB_ECHO_RATE - 1, VB_ECHO_RATE + 1);
-	/* After a pause there is a burst again, and no more than one. */
+	/* After a pause the broker answers one burst again, and no more. */
 	n = answers(&l, 1000, start + 100 * VB_SEC,
 		    start + 100 * VB_SEC + 100 * VB_USEC, VB_USEC / 10);
 	assert_int_equal(n, VB_ECHO_BURST);
 }
 
-/* A host that asks all the time leaves answers for another one. */
+/* The limit of one address is lower than that of all, so that a host which asks
+ * all the time leaves answers for others. */
 static void answers__to_one_source_are_fewer(void **state)
 {
 	const vb_time start = 1000 * VB_SEC;
@@ -126,7 +129,8 @@ static void answers__to_one_source_are_fewer(void **state)
 	n = answers(&l, 1, start, start + VB_SEC, 100 * VB_USEC);
 	assert_in_range(n, VB_ECHO_SOURCE_RATE,
 			VB_ECHO_SOURCE_RATE + VB_ECHO_SOURCE_BURST);
-	other.raw[15] = 77; /* has another place than the first source */
+	/* differs from the first source in its entry of the table */
+	other.raw[15] = 77;
 	n = 0;
 	for (unsigned i = 0; i < VB_ECHO_SOURCE_BURST; i++)
 		n += vb_echo_may(&l, &other, start + VB_SEC);

@@ -102,7 +102,8 @@ static inline bool fake_hear(const struct fake_fabric *f, struct ib_user_mad *u,
 	struct vb_umad_mad m;
 	ssize_t n = recv(f->fd, bytes, sizeof(bytes), MSG_DONTWAIT);
 
-	/* gcc 14 warns of callers that read it, not knowing assert_true() */
+	/* gcc 14 does not know assert_true(), and warns that callers read *@u
+	 * although this function may not have set it */
 	memset(u, 0, sizeof(*u));
 	if (n < 0)
 		return false;

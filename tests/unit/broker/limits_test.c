@@ -26,7 +26,7 @@ static void broker_run__too_many_sessions(void **state)
 	kill_broker();
 }
 
-/* A broker without capabilities, which may have @descriptors. */
+/* Starts a broker that has no capabilities and may open @descriptors files. */
 static void start_poor_broker(rlim_t descriptors)
 {
 	struct __user_cap_header_struct head = {
@@ -71,8 +71,9 @@ static void put_in_flight(int unread[PAIRS_FOR_LIMIT])
 	}
 }
 
-/* The kernel limits the descriptors that a user has in flight. A program that
- * gets no slot for that is told so. */
+/* The kernel limits the descriptors that a user has in flight. If it therefore
+ * refuses to pass a slot's descriptors, the broker tells the program the
+ * reason. */
 static void broker_run__too_many_in_flight(void **state)
 {
 	int first, second, unread[PAIRS_FOR_LIMIT];
@@ -81,7 +82,9 @@ static void broker_run__too_many_in_flight(void **state)
 
 	getrlimit(RLIMIT_NOFILE, &limit);
 	if (limit.rlim_max <= POOR_LIMIT)
-		skip(); /* this process could not put more in flight */
+		/* skip: this process could not put enough descriptors in
+		 * flight */
+		skip();
 	limit.rlim_cur = limit.rlim_max;
 	setrlimit(RLIMIT_NOFILE, &limit);
 	start_poor_broker(POOR_LIMIT);

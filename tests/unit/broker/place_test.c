@@ -126,7 +126,7 @@ static void place__gets_the_number_that_it_had(void **state)
 			 40);
 }
 
-/* A fabric of the user @uid. */
+/* Begin with a fabric whose process belongs to the user @uid. */
 static void begin_of(struct fake_fabric *f, uid_t uid)
 {
 	assert_int_equal(seteuid(uid), 0);
@@ -158,8 +158,8 @@ static void place__one_user_cannot_take_all(void **state)
 		close(all[i].fd);
 }
 
-/* Who can connect to another user's fabric, if only for a moment, must not get
- * at the place that the other user has given. */
+/* A user who can connect to another user's fabric for a moment must not get the
+ * place that the other user has given. */
 static void place__is_not_for_other_users(void **state)
 {
 	struct fake_fabric theirs;
@@ -201,7 +201,7 @@ static void port__gids_lids_and_pkeys(void **state)
 	assert_false(vb_place_has_lid(places, n, 3, &bits));
 	assert_false(vb_place_has_lid(places, n + 1, 4, &bits));
 	assert_int_equal(vb_place_lid(places, n), 4);
-	/* a full membership comes before a limited one */
+	/* if the table has both, the index is that of the full membership */
 	assert_int_equal(vb_place_pkey_index(places, n, 0x0002), 2);
 	assert_int_equal(vb_place_pkey_index(places, n, 0x7fff), 0);
 	assert_int_equal(vb_place_pkey_index(places, n, 0x8003), -ENOENT);
@@ -241,7 +241,7 @@ static void mads__go_to_the_lid_of_the_path(void **state)
 	assert_int_equal(u.addr.gid_index, 1);
 	assert_int_equal(u.addr.hop_limit, 64);
 	assert_memory_equal(u.addr.gid, global.dgid.raw, 16);
-	/* a P_Key that the port has not */
+	/* a P_Key that is not in the port's table */
 	global.pkey = 0x8009;
 	vb_place_send(places, &global, mad);
 	assert_false(fake_hear(&fabric, &u, heard));
@@ -263,7 +263,8 @@ static void mads__come_with_the_path_back(void **state)
 	assert_false(from.global);
 	assert_true(vb_gid_equal(&from.sgid, &own));
 	assert_true(vb_gid_is_zero(&from.dgid));
-	/* what is for no agent of the broker, and what could not be sent */
+	/* MADs for an agent that is not the broker's, and a MAD that could not
+	 * be sent, are ignored */
 	fake_say_mad(&fabric, 9, 0, PEER_LID, mad, sizeof(mad));
 	fake_say_mad(&fabric, CM_AGENT, 110, PEER_LID, mad, 24);
 	fake_say_mad(&fabric, SA_AGENT, 0, SM_LID, mad, sizeof(mad));
@@ -341,8 +342,8 @@ static void fabric__that_breaks_the_protocol(void **state)
 	expect_end(n);
 }
 
-/* The program that gave the connection has it open still, too. When the fabric
- * has ended, the broker must not be woken by it again and again. */
+/* The program that gave the connection still has it open. After the fabric has
+ * ended, the broker's descriptor must not stay readable. */
 static void fabric__that_ends_wakes_nobody_afterwards(void **state)
 {
 	struct pollfd ready = { vb_places_fd(places), POLLIN, 0 };

@@ -301,7 +301,8 @@ static void slots_adopt__what_is_no_vault(void **state)
 	refuse_vault(fd);
 	fd = self_connected();
 	send_fd(fd, good, roce);
-	send_fd(fd, three, roce); /* nothing has slot 1 and slot 2 */
+	/* three messages, none of which has slots 1 and 2 */
+	send_fd(fd, three, roce);
 	refuse_vault(fd);
 	fd = self_connected();
 	send_fds(fd, two, (int[]){ roce, roce }, 2);
@@ -360,7 +361,7 @@ static void slots_claim__each_user_has_sockets_of_its_own(void **state)
 	claim_as(&ann, 3);
 }
 
-/* Users who change without end do not use up the slots. */
+/* New users who come without end do not use up the slots. */
 static void slots_claim__new_sockets_for_other_users(void **state)
 {
 	uint64_t before;
@@ -389,7 +390,9 @@ static void slots_claim__a_kept_socket_withholds_its_slot(void **state)
 	claim_as(&ben, 2);
 	check_all_steering();
 	assert_int_equal(recv(kept, &(char){ 0 }, 1, MSG_DONTWAIT), -1);
-	claim_as(&ann, 1); /* withheld from others only */
+	/* the slot is withheld from other users only, so its own user gets
+	 * it */
+	claim_as(&ann, 1);
 	give_up_name(1);
 	claim_as(&ben, 3);
 	close(kept);
@@ -411,11 +414,12 @@ static void slots_adopt__owners_and_replacements_are_kept(void **state)
 	give_up_name(2);
 	claim_as(&ben, 2);
 	close(kept);
-	claim_as(&ben, 3); /* slot 1 was withheld */
+	claim_as(&ben, 3); /* not slot 1, which is withheld from other users */
 	claim_as(&ann, 1);
 }
 
-/* Finishes what a broker began that was killed while it replaced a socket. */
+/* Another broker was killed while it replaced a socket; the next broker
+ * finishes the replacement. */
 static void slots_adopt__half_a_replacement(void **state)
 {
 	uint64_t before;
@@ -428,7 +432,7 @@ static void slots_adopt__half_a_replacement(void **state)
 	before = cookie(slots.fds[20]);
 	assert_int_equal(vb_udp_socket(&fresh), 0);
 	assert_int_equal(vb_vault_put(slots.vault, 20, &fresh, 1), 0);
-	/* Half of the vault is rewritten as well. */
+	/* The vault, too, is rewritten only by half. */
 	assert_int_equal(vb_vault_put(slots.vault, 0, slots.fds, 16), 0);
 	vault = lose_broker();
 	close(fresh);
@@ -469,18 +473,20 @@ static void slots_claim__a_holder_reads_its_own_packets_only(void **state)
 	assert_int_equal(
 		setsockopt(fd, SOL_SOCKET, SO_LOCK_FILTER, &off, sizeof(off)),
 		-1);
-	/* It can take the steering away, until the broker looks. */
+	/* The holder can detach the steering program; the broker attaches it
+	 * again. */
 	assert_int_equal(vb_udp_unsteer(fd), 0);
 	assert_int_equal(vb_slots_steer(&slots), 0);
 	check_all_steering();
-	/* It can leave the group and stand before it. */
+	/* The holder can take its socket out of the group, into which the
+	 * group's last socket then moves. */
 	assert_int_equal(vb_udp_retire(fd), 0);
 	assert_int_equal(connect(fd, &none, sizeof(none)), 0);
 	for (unsigned slot = 2; slot < 16; slot++)
 		throw_at(slot);
 	assert_int_equal(recv(fd, &(char){ 0 }, 1, MSG_DONTWAIT), -1);
 	throw_at(1);
-	/* On a busy machine the kernel delivers it a moment later. */
+	/* On a busy machine the kernel delivers the packet a moment later. */
 	assert_int_equal(poll(&ready, 1, 5000), 1);
 	assert_int_equal(recv(fd, &(char){ 0 }, 1, MSG_DONTWAIT), 1);
 }

@@ -89,7 +89,7 @@ static void channel__nonblocking_says_again(void **state)
 	assert_int_equal(ch.tokens.readers, 0);
 }
 
-/* What a nudge does (base/nudge.h). */
+/* Do what the kernel does for a nudge: add a count (base/nudge.h). */
 static void nudge(void)
 {
 	uint64_t one = 1;
@@ -101,22 +101,23 @@ static void channel__a_nudge_is_no_event(void **state)
 {
 	struct vb_cq *cq = &cqs[2];
 
-	/* a thread reads the nudge's count before it is told of the nudge */
+	/* vb_channel_nudged() comes after a thread has read the nudge's
+	 * count */
 	nudge();
 	assert_int_equal(vb_channel_next(&ch, &cq), 0);
 	assert_null(cq);
 	vb_channel_nudged(&ch);
 	assert_int_equal(ch.tokens.surplus, 0);
 	assert_false(is_readable(ch.fd));
-	/* no thread has read the count */
+	/* vb_channel_nudged() comes before any thread has read the count */
 	nudge();
 	vb_channel_nudged(&ch);
 	assert_int_equal(ch.tokens.surplus, 0);
 	assert_false(is_readable(ch.fd));
-	/* the count is still on its way, and comes never */
+	/* vb_channel_nudged() waits for a count that never comes */
 	vb_channel_nudged(&ch);
 	assert_int_equal(ch.tokens.surplus, 0);
-	/* an event beside it */
+	/* an event is queued beside the nudge's count */
 	nudge();
 	vb_channel_signal(&ch, &cqs[1]);
 	assert_int_equal(vb_channel_next(&ch, &cq), 0);

@@ -118,7 +118,8 @@ static void assert_on_alternate(struct rig *r)
 	assert_quiet(r);
 }
 
-/* The rules of IBA 17.2.8, as sentences and not as the table under test. */
+/* The rules of IBA 17.2.8, written as sentences, independently of the table
+ * under test. */
 static void hear__each_state_and_path(void **state)
 {
 	for (int s = 0; s < MIG_STATES; s++)
@@ -171,10 +172,10 @@ static void modify__refusals(void **state)
 	struct rig r = rig_up(state);
 	struct vb_qp_attr bad;
 
-	/* nothing is loaded that Rearm could use */
+	/* Rearm is refused while no alternate path is loaded */
 	assert_int_equal(set(&r, QPM_PATH_MIG_STATE, alternate(MIG_REARM)),
 			 -EINVAL);
-	/* the ends agree on Armed; no program sets it */
+	/* a program must not set Armed, on which the two ends agree */
 	assert_int_equal(set(&r, QPM_ALT_PATH | QPM_PATH_MIG_STATE,
 			     alternate(MIG_ARMED)),
 			 -EINVAL);
@@ -194,7 +195,7 @@ static void modify__refusals(void **state)
 #undef REFUSED
 	assert_int_equal(r.qp->attr.alt_port_num, 0);
 	assert_int_equal(state_of(&r), MIG_MIGRATED);
-	/* RoCE has no alternate path */
+	/* a RoCE port has no alternate path */
 	r.f->a.ports[0].addressing = &vb_addressing_roce;
 	assert_int_equal(rearm(&r), -EINVAL);
 	assert_int_equal(set(&r, QPM_PATH_MIG_STATE, alternate(MIG_MIGRATED)),
@@ -213,7 +214,8 @@ static void modify__forces_an_armed_one(void **state)
 			 0);
 	assert_on_alternate(&r);
 	assert_int_equal(r.qp->migrations, 1);
-	/* The path is used up. */
+	/* The alternate path was used and is loaded no more, so Rearm is
+	 * refused. */
 	assert_int_equal(set(&r, QPM_PATH_MIG_STATE, alternate(MIG_REARM)),
 			 -EINVAL);
 	rig_down(&r);
@@ -229,7 +231,8 @@ static void modify__calls_off_what_is_not_armed(void **state)
 	assert_int_equal(state_of(&r), MIG_MIGRATED);
 	assert_int_equal(r.qp->route.ib.dlid, PRIMARY);
 	assert_quiet(&r);
-	/* A path that is loaded anew must be agreed on anew. */
+	/* If a path is loaded while Armed, the state goes back to Rearm, since
+	 * the two ends must agree on the new path. */
 	arm(&r);
 	assert_int_equal(set(&r, QPM_ALT_PATH, alternate(MIG_MIGRATED)), 0);
 	assert_int_equal(state_of(&r), MIG_REARM);
@@ -244,7 +247,8 @@ static void arrive__the_peer_is_followed(void **state)
 	struct rig r = rig_up(state);
 
 	arm(&r);
-	/* A stranger moves nothing, nor does a packet with another P_Key. */
+	/* A packet from a stranger, or with another P_Key, does not change the
+	 * state. */
 	assert_int_equal(arrive(&r, 0x30, 0x11, true, 0xffff),
 			 CNT_DROP_ADDRESS);
 	assert_int_equal(arrive(&r, ALTERNATE, 0x11, true, 0x8123),
@@ -306,7 +310,7 @@ static void fail_over__a_path_that_is_invalid_now(void **state)
 	assert_event(r.f, EVENT_PATH_MIG_ERR);
 	assert_int_equal(r.qp->route.ib.dlid, PRIMARY);
 	assert_int_equal(state_of(&r), MIG_MIGRATED);
-	/* The path is unloaded, also when the P_Key comes back. */
+	/* The path stays unloaded even if the P_Key comes back. */
 	atomic_store(&r.f->a.ports[0].pkeys[0], VB_PKEY_ALL);
 	assert_int_equal(r.qp->attr.alt_port_num, 0);
 	assert_int_equal(set(&r, QPM_PATH_MIG_STATE, alternate(MIG_REARM)),
@@ -315,8 +319,8 @@ static void fail_over__a_path_that_is_invalid_now(void **state)
 	rig_down(&r);
 }
 
-/* In SQD, move to port @number with the attributes of @mask besides, among
- * which is the state @asked. */
+/* In SQD, modify the queue pair to use port @number; @mask: further attributes,
+ * among which is the path migration state @asked. */
 static int to_port(struct rig *r, uint8_t number, uint32_t mask,
 		   enum vb_mig_state asked)
 {
@@ -341,11 +345,11 @@ static void modify__another_port_has_no_alternate(void **state)
 	second->active_mtu = 5;
 	arm(&r);
 	assert_int_equal(modify(r.qp, QPS_SQD, QPM_STATE), 0);
-	/* the same port: the path stays */
+	/* at the same port the alternate path stays loaded */
 	assert_int_equal(to_port(&r, 1, 0, MIG_REARM), 0);
 	assert_int_equal(state_of(&r), MIG_ARMED);
 	assert_int_equal(r.qp->attr.alt_port_num, 1);
-	/* Rearm would need a path of the new port. */
+	/* Rearm is refused, since the path belongs to the old port */
 	assert_int_equal(to_port(&r, 2, QPM_PATH_MIG_STATE, MIG_REARM),
 			 -EINVAL);
 	assert_int_equal(state_of(&r), MIG_ARMED);
@@ -359,7 +363,7 @@ static void modify__another_port_has_no_alternate(void **state)
 	assert_int_equal(r.qp->route.ib.dlid, PRIMARY);
 	assert_int_equal(r.qp->migrations, 0);
 	assert_quiet(&r);
-	/* with a path of the new port, to be agreed on anew */
+	/* together with a path of the new port Rearm is allowed */
 	assert_int_equal(
 		to_port(&r, 1, QPM_ALT_PATH | QPM_PATH_MIG_STATE, MIG_REARM),
 		0);

@@ -547,7 +547,8 @@ static void note_revoke(struct vb_adapter *a, uint32_t index, uint32_t key)
 	watched.key_when_revoked = atomic_load(&watched.mr->key);
 }
 
-/* Called while deregistration waits: it holds no lock others need. */
+/* A fake key_ops.await(), which deregistration calls: check that the caller
+ * holds no lock that other threads need. */
 static void note_await(struct vb_adapter *a, uint32_t key)
 {
 	watched.awaited_key = key;

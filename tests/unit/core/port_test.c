@@ -294,8 +294,8 @@ static struct vb_port_ib_update ib_update(void)
 	};
 }
 
-/* The end of a fabric changes the state alone: programs are not told of tables
- * that nobody has changed. */
+/* When the fabric ends, only the port's state changes, so that programs are not
+ * told of changed tables. */
 static void ib__its_end_keeps_the_tables(void **state)
 {
 	struct vb_port_ib_update is = ib_update();
@@ -322,19 +322,20 @@ static void ib__the_lmc_follows(void **state)
 	assert_true(port.ib.present);
 }
 
-/* A program needs the port while it starts, three times in each state. */
+/* Report three times, in each state of a port, that a program needs it. */
 static void need_port(void)
 {
 	struct vb_port_ib_update is = ib_update();
 
-	vb_port_ib_tell(&port, "roce_x"); /* no InfiniBand port yet */
+	/* no message: this is no InfiniBand port yet */
+	vb_port_ib_tell(&port, "roce_x");
 	for (enum vb_port_state s = PORT_DOWN; s <= PORT_ACTIVE; s++) {
 		is.state = s;
 		(void)vb_port_ib_update(&port, &is);
 		for (int i = 0; i < 3; i++)
 			vb_port_ib_tell(&port, "ib0");
 	}
-	/* of the fabric's end the engine tells */
+	/* no message: the engine itself reports the end of a fabric */
 	(void)vb_port_ib_end(&port);
 	vb_port_ib_tell(&port, "ib0");
 }
@@ -348,7 +349,7 @@ static void ib__a_port_that_is_not_active_is_told_once(void **state)
 	(void)child_says(need_port, "warn", text, sizeof(text));
 	while ((at = strchr(at, '\n')) && *at++)
 		lines++;
-	/* ARMED is no other cause than INIT. */
+	/* no message in ARMED, which has the same cause as INIT */
 	assert_int_equal(lines, 2);
 	assert_non_null(strstr(text, ": DOWN: its link is up, and carries no"));
 	assert_non_null(strstr(text, "ib0, port 1: INIT: no subnet manager"));

@@ -522,7 +522,7 @@ static void err__transport_is_told_before_the_flush(void **state)
 	vb_qp_destroy(qp);
 }
 
-/* On InfiniBand a connection has one peer, so not the LID of a group. */
+/* On InfiniBand the destination of a connection cannot be a multicast LID. */
 static void modify__a_group_is_no_peer(void **state)
 {
 	struct fixture *f = *state;
@@ -540,7 +540,8 @@ static void modify__a_group_is_no_peer(void **state)
 	vb_qp_destroy(qp);
 }
 
-/* A queue pair goes by the port that INIT names, with that port's tables. */
+/* A queue pair uses the port that the move to INIT names, and that port's
+ * tables. */
 static void port__of_two(void **state)
 {
 	struct fixture *f = *state;
@@ -558,7 +559,8 @@ static void port__of_two(void **state)
 	assert_ptr_equal(vb_qp_port(qp), &f->a.ports[0]);
 	assert_int_equal(vb_qp_modify(qp, &attr, TO_INIT, 0), 0);
 	assert_ptr_equal(vb_qp_port(qp), second);
-	/* the address of RTR is one of that port */
+	/* the address vector of the move to RTR is valid at the second port
+	 * only */
 	attr = good_attr(QPS_RTR);
 	attr.cur_qp_state = QPS_INIT;
 	second->addressing = &vb_addressing_ib;
@@ -577,7 +579,8 @@ static void port__of_two(void **state)
 	vb_qp_destroy(qp);
 }
 
-/* A connection leaves its port in SQD, and only with an address there. */
+/* A connected queue pair can change its port in SQD, together with a new
+ * address vector. */
 static void port__changes_with_the_address(void **state)
 {
 	struct fixture *f = *state;
@@ -604,8 +607,8 @@ static void port__changes_with_the_address(void **state)
 	vb_qp_destroy(qp);
 }
 
-/* What a connection keeps at the change must be valid at the new port: its MTU,
- * and the index of its P_Key. */
+/* When a connected queue pair changes its port, its path MTU and the index of
+ * its P_Key must be valid at the new port. */
 static void port__the_new_one_has_what_is_kept(void **state)
 {
 	const uint32_t mask = QPM_STATE | QPM_PORT | QPM_AV;
@@ -636,7 +639,8 @@ static void port__the_new_one_has_what_is_kept(void **state)
 	vb_qp_destroy(qp);
 }
 
-/* Raw packets go by one socket, which is that of the first Ethernet port. */
+/* A queue pair for raw packets uses the first Ethernet port only, because its
+ * packet socket belongs to that port. */
 static void port__of_raw_packets(void **state)
 {
 	struct fixture *f = *state;

@@ -220,10 +220,9 @@ send_done__unsignalled_are_silent_unless_bad(void **state)
 	assert_empty(f->cq);
 	vb_qp_send_done(qp, WC_RETRY_EXC_ERR);
 	assert_cqe(f->cq, 2, WC_RETRY_EXC_ERR, WC_OP_SEND);
-	assert_int_equal(
-		qp->state,
-		/* the transport, not core, moves the queue pair to ERR */
-		QPS_RESET);
+	assert_int_equal(qp->state,
+			 /* the transport, not core, then moves it to ERR */
+			 QPS_RESET);
 	vb_qp_destroy(qp);
 }
 
@@ -627,7 +626,7 @@ static void tag_fill__an_error_keeps_its_cause(void **state)
 	vb_qp_destroy(qp);
 }
 
-/* Without a GRH the index of a GID says nothing. */
+/* Without a GRH, the GID index of an address is not the cause of an error. */
 static void av_why__looks_at_the_index_with_a_grh_only(void **state)
 {
 	struct fixture *f = *state;

@@ -18,19 +18,20 @@ static void ps__a_rate_below_that_of_the_port(void **state)
 		uint8_t speed, width, code;
 		uint32_t ps;
 	} rows[] = {
-		/* 2.5 and 5 Gbit/s of which 8 of 10 signals are data */
+		/* rates of 2.5 and 5 Gbit/s on a QDR link, where 8 of 10 bits
+		 * are data */
 		{ QDR, X4, 2, 5000 * 8 / 10 },
 		{ QDR, X4, 5, 2500 * 8 / 10 },
-		/* and 64 of 66: a byte takes 3.3 ns */
+		/* on an EDR link 64 of 66 bits are data: a byte takes 3.3 ns */
 		{ EDR, X4, 2, 3300 },
 		{ EDR, X4, 3, 825 },
 		{ EDR, X1, 3, 825 },
 		{ NDR, X4, 16, 80 },
-		/* 0 is the rate of the port, and so is a value without a
-		 * meaning, which an address may not have */
+		/* code 0 means the port's rate; so does an unknown code, which
+		 * no address may have */
 		{ QDR, X4, 0, 0 },
 		{ QDR, X4, 1, 0 },
-		/* not below that of the port */
+		/* rates that are not below the port's rate */
 		{ QDR, X4, 7, 0 },
 		{ QDR, X4, 16, 0 },
 		{ EDR, X4, 16, 0 },

@@ -27,7 +27,7 @@ static void tell_each(void)
 	vb_why(WHY_RNR, 7, "qp 0x7: a");
 }
 
-/* More objects than the table of counts holds. */
+/* Report one cause for more objects than the table of counts holds. */
 static void tell_many(void)
 {
 	for (unsigned i = 0; i < 100000; i++)
@@ -46,7 +46,8 @@ static void refuse_silently(void)
 	vb_why_refused("rdma_x", ENOMEM);
 }
 
-/* What is no refusal, what the device lacks, and what was told already. */
+/* Refusals that are not reported: EAGAIN and EINTR, features that the device
+ * lacks, and what was reported already. */
 static void refuse_what_is_known(void)
 {
 	vb_why_refused("ibv_x", EAGAIN);
@@ -60,7 +61,7 @@ static void refuse_what_is_known(void)
 	vb_why_refused("ibv_x", EINVAL);
 }
 
-/* A note serves one refusal only. */
+/* vb_log_note() suppresses the report of one refusal only. */
 static void refuse_twice(void)
 {
 	vb_why(WHY_LIMIT, 1, "pd 1: told");

@@ -125,8 +125,8 @@ static void objects_are_their_makers(void **state)
 	assert_int_equal(vb_pd_destroy(pd), 0);
 }
 
-/* Rows without an end, of no kind, and with references to rows that do not
- * exist are ignored. */
+/* The census ignores rows without an end, rows of an unknown kind, and
+ * references to rows that do not exist. */
 static void believes_nothing(void **state)
 {
 	struct vb_census c;

@@ -77,7 +77,7 @@ static void devices_list__names_that_collide(void **state)
 			       "ip addr add 10.9.2.1/24 dev a#b && "
 			       "ip link set a@b up && ip link set a#b up"))
 		skip();
-	/* The interface gets its carrier a moment later. */
+	/* The kernel sets the interface's carrier a moment later. */
 	for (count = 0; count != 3; free(list)) {
 		usleep(10000);
 		assert_int_equal(vb_devices_list(NULL, &list, &count), 0);

@@ -3,7 +3,8 @@
 #include "core/migrate.h"
 #include "tests/unit/engine/dispatch_rig.h"
 
-/* On InfiniBand: the DGID, if there is one, is of the kind of the DLID. */
+/* On InfiniBand, if a datagram has a DGID, that and the DLID must both be of a
+ * port, or both of a group. */
 static void dispatch__datagrams_with_a_dgid(void **state)
 {
 	static const struct vb_gid none = { { 0xfe, 0x80, [15] = 9 } };
@@ -33,7 +34,8 @@ static void dispatch__datagrams_with_a_dgid(void **state)
 	rig_down(r);
 }
 
-/* On InfiniBand: a connection's frames come from any LID of the peer's port. */
+/* On InfiniBand, a connection accepts frames from every LID of the peer's
+ * port. */
 static void dispatch__connections_compare_lids(void **state)
 {
 	static const struct {
@@ -62,8 +64,8 @@ static void dispatch__connections_compare_lids(void **state)
 	rig_down(r);
 }
 
-/* A queue pair that is armed takes frames by both paths, and follows its peer
- * to the alternate one. */
+/* A queue pair in state Armed accepts frames by both paths. If its peer
+ * migrates to the alternate path, it follows. */
 static void dispatch__an_armed_one_follows(void **state)
 {
 	static const struct {
@@ -108,7 +110,8 @@ static void dispatch__an_armed_one_follows(void **state)
 	rig_down(r);
 }
 
-/* Path bits are those of a LID of the port; a group's LID has none. */
+/* A datagram's completion has path bits that fit the LID to which the datagram
+ * was sent; a group's LID has none. */
 static void dispatch__datagrams_tell_their_path_bits(void **state)
 {
 	static const struct vb_gid group = { { 0xff, 0x12, [15] = 1 } };

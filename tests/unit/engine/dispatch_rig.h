@@ -10,13 +10,17 @@
 
 static struct {
 	unsigned received, steps, in_run;
-	bool runs; /* a run has begun and has not ended */
+	/* the function run() was called with @begins true, and not yet with
+	 * false */
+	bool runs;
 	struct vb_mr_use use;
-	bool grh;	    /* whether the last packet had a GRH */
-	unsigned path_bits; /* of the last datagram's destination */
+	bool grh; /* the last packet had a GRH */
+	/* path bits of the last datagram's destination LID */
+	unsigned path_bits;
 	uint32_t key;	    /* rkey of the packets in hear_in_run() */
 	uint8_t codes[4];
-	vb_time at; /* the time that came with the last packet */
+	/* the time that the dispatcher passed with the last packet */
+	vb_time at;
 } heard;
 
 static inline void hear(struct vb_qp *qp, const struct vb_ib_pkt *pkt,

@@ -29,8 +29,8 @@ static struct {
 	/* number of frames that the link accepts before it has no room */
 	unsigned room;
 	unsigned sent, lost;
-	/* how much a step carries out of requests that go near now; number of
-	 * steps that carry out none */
+	/* limit: how many requests to programs of this host a step may carry
+	 * out now; steps_of_nothing: number of steps with the limit "none" */
 	enum vb_near_limit limit;
 	unsigned steps_of_nothing;
 } fake;
@@ -222,9 +222,10 @@ static void due__others_get_a_turn(void **state)
 	assert_int_equal(fake.steps, 2 * STEP_BATCHES);
 }
 
-/* A thread that holds rx carries out no request that goes near, or that may
- * decide to, also for posters that found the queue pair locked: a timer does
- * it, without rx. */
+/* A thread that holds rx carries out no request to a program of this host, nor
+ * one for which the way is still to be decided, not even for a poster that
+ * found the queue pair locked. A timer makes another thread carry it out
+ * without rx. */
 static void step__carries_out_nothing_with_rx(void **state)
 {
 	static const enum vb_qp_way ways[] = { WAY_NEAR, WAY_OPEN };

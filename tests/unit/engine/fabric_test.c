@@ -37,7 +37,7 @@ static struct rig {
 	struct vb_transport_ops ops;
 	struct vb_engine_qp eq;
 	struct vb_qp *qp;
-	int control, bell; /* the ends of the fabric's process */
+	int control, bell; /* the fabric process's ends of the two sockets */
 } r;
 
 static struct vb_verbs_port active(void)
@@ -162,7 +162,8 @@ static void end_process(void)
 	vb_fabric_take_updates(&r.e);
 }
 
-/* An epoll descriptor that stays readable would make the thread spin. */
+/* After the fabric's process has ended, no descriptor of it may stay readable,
+ * since that would make the thread spin. */
 static void fabric__nothing_is_polled_of_one_that_ended(void **state)
 {
 	assert_false(is_readable(r.e.control_fd));
@@ -252,8 +253,8 @@ static void fabric__the_other_port_was_made_again(void **state)
 	end_process();
 	assert_int_equal(port_told(EVENT_PORT_ERR), 1);
 	assert_false(is_readable(r.f->async.fd));
-	/* Made again, it has lost what the program had there, and so has the
-	 * adapter now. */
+	/* The second port's interface was made again (another index): all that
+	 * the program had there is lost, so the adapter is lost, too. */
 	see_interface(other, 9);
 	assert_int_equal(port_told(EVENT_DEVICE_FATAL), 2);
 	see_interface(other, 0);
@@ -277,7 +278,8 @@ static void fabric__its_end_waits_for_no_lock(void **state)
 {
 	vb_time later = vb_now() + VB_SEC;
 
-	/* as another thread does, so that this one may take other locks */
+	/* lock as another thread would, so that this thread may still take
+	 * other locks */
 	assert_true(vb_mutex_grab(&r.qp->drive));
 	end_process();
 	assert_int_equal(atomic_load(&r.qp->state), QPS_RTS);

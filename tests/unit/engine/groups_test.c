@@ -16,7 +16,7 @@ static struct rig {
 	struct vb_qp *qp;
 	struct vb_link link;
 	unsigned joined, left;
-	int answer; /* of join() */
+	int answer; /* what join() returns */
 } r;
 
 static void can_receive(void)
@@ -33,7 +33,8 @@ static void can_receive(void)
 static int join_group(struct vb_link *l, const struct vb_link_group *g)
 {
 	can_receive();
-	assert_null(r.e.groups); /* no frame is for it before it has joined */
+	/* the engine sends no frame to the queue pair before it has joined */
+	assert_null(r.e.groups);
 	r.joined++;
 	return r.answer;
 }

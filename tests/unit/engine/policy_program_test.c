@@ -203,10 +203,11 @@ static void wait__by_the_link_after_2_events_of_packets(void **state)
 	assert_false(vb_wait_by_link(score));
 	score = vb_wait_came(score, CAME_BY_OTHERS);
 	assert_true(vb_wait_by_link(score));
-	/* one that did not come by the link leads back */
+	/* one event that came in another way ends the waits by the link */
 	assert_false(vb_wait_by_link(vb_wait_came(score, CAME_BY_OTHERS)));
 	assert_false(vb_wait_by_link(vb_wait_came(score, CAME_IN_VAIN)));
-	/* many did come so: 5 others lead back */
+	/* after many events by the link, it takes 5 events that came in another
+	 * way */
 	score = vb_wait_came(score, CAME_BY_LINK);
 	for (unsigned i = 0; i < 4; i++) {
 		score = vb_wait_came(score,
@@ -214,7 +215,7 @@ static void wait__by_the_link_after_2_events_of_packets(void **state)
 		assert_true(vb_wait_by_link(score));
 	}
 	assert_false(vb_wait_by_link(vb_wait_came(score, CAME_BY_OTHERS)));
-	/* a message on a lane leads back at once */
+	/* a message on a lane ends the waits by the link at once */
 	assert_int_equal(vb_wait_came(VB_BY_LINK_MOST, CAME_BY_LANE), 0);
 	assert_int_equal(vb_wait_came(0, CAME_IN_VAIN), 0);
 }
@@ -232,13 +233,14 @@ static void lend__not_to_who_lets_packets_wait(void **state)
 	vb_time now = START, pause = MS(10);
 
 	assert_true(vb_lend_may(&l, now));
-	/* the program comes for each packet that is left to it */
+	/* the program takes each packet that the thread has left to it */
 	for (unsigned i = 0; i < 3; i++) {
 		assert_false(vb_lend_neglected(&l, now));
 		vb_lend_comes(&l);
 	}
 	assert_true(vb_lend_may(&l, now));
-	/* it does not come, again and again */
+	/* the program leaves packets untaken, again and again: the pauses
+	 * double */
 	for (unsigned i = 0; i < 9; i++) {
 		assert_false(vb_lend_neglected(&l, now));
 		assert_true(vb_lend_neglected(&l, now));
@@ -247,7 +249,8 @@ static void lend__not_to_who_lets_packets_wait(void **state)
 		assert_true(vb_lend_may(&l, now));
 		pause = pause < MS(640) ? 2 * pause : pause;
 	}
-	/* once it has come, the next pause is no longer than the last */
+	/* after the program has taken a packet, the next pause is no longer
+	 * than the last */
 	assert_false(vb_lend_neglected(&l, now));
 	vb_lend_comes(&l);
 	vb_lend_comes(&l);
@@ -259,7 +262,7 @@ static void lend__who_answers_each_message(void **state)
 	struct vb_lend_policy l = { 0 };
 	uint32_t sent = 0;
 
-	/* the first 8 messages are answered */
+	/* the program answers the first 8 messages */
 	for (unsigned i = 0; i < 8; i++) {
 		assert_false(vb_lend_answers(&l));
 		vb_lend_took(&l, ++sent);
@@ -267,7 +270,7 @@ static void lend__who_answers_each_message(void **state)
 	assert_true(vb_lend_answers(&l));
 	vb_lend_took(&l, sent += 2);
 	assert_true(vb_lend_answers(&l));
-	/* the last one is not */
+	/* the program does not answer the last message */
 	vb_lend_took(&l, sent);
 	assert_false(vb_lend_answers(&l));
 	assert_int_equal(l.answers, 0);

@@ -546,7 +546,7 @@ static void begin(uint64_t seed)
 	sim.crowded = sim_rand(3) == 0;
 	sim.acts_at = sim.now + sim_rand(VB_MSEC);
 	sim.back_at = VB_NEVER;
-	/* with a fabric's adapter, to which no frames come here, or without */
+	/* half of the runs have a fabric's adapter, without any frames */
 	atomic_store(&e->fabric_fd, sim_rand(2) ? SOME_FD : -1);
 	sim.mode = COMPUTES;
 	for (unsigned i = 0; i < QPS; i++) {

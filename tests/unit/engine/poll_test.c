@@ -115,7 +115,8 @@ static int VB_UNCHECKED set_up(void **state)
 	return 0;
 }
 
-/* The yield ran no other thread, so spinning keeps the processor from none. */
+/* The yield was so short that no other thread wants the processor, so the poll
+ * may spin. */
 static void taken__alone(void **state)
 {
 	struct vb_engine *e = *state;
@@ -140,7 +141,8 @@ static void VB_UNCHECKED taken__others_want_the_processor(void **state)
 	assert_true(vb_mutex_trylock(&e->rx));
 }
 
-/* The program at once gets a message from another program of this host. */
+/* While the poll waits, a message from another program of this host arrives, so
+ * the poll returns at once. */
 static void taken__near_found_something(void **state)
 {
 	struct vb_engine *e = *state;

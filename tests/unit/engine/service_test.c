@@ -442,27 +442,30 @@ static void link__is_left_to_a_thread_that_waits(void **state)
 	assert_true(serves_packet(s));
 	assert_int_equal(s->fds[FD_LINK].fd, SOME_FD);
 	atomic_store(&s->e->watched, WATCHES_LINK);
-	/* the packet has woken both threads */
+	/* the program's thread waits by the link, and was woken by the packet
+	 * as well, so it takes the packet */
 	assert_false(serves_packet(s));
 	assert_int_equal(s->fds[FD_LINK].fd, -1);
-	/* lanes are the engine thread's meanwhile */
+	/* only the engine thread serves the lanes meanwhile */
 	assert_false(others_serve(s->e));
-	/* the thread is away, and most often comes back */
+	/* the program's thread has its event and is away; it most often comes
+	 * back soon */
 	atomic_store(&s->e->back.is_set, true);
 	atomic_store(&s->e->watched, WATCHES_NOTHING);
 	assert_false(serves_packet(s));
 	assert_int_equal(s->fds[FD_LINK].fd, -1);
-	/* it is late */
+	/* the program's thread is late, so the engine thread takes the
+	 * packet */
 	atomic_store(&s->e->back.is_set, false);
 	assert_true(serves_packet(s));
 	assert_int_equal(s->fds[FD_LINK].fd, SOME_FD);
-	/* a thread that has the lanes has not the link */
+	/* a thread that watches the lanes does not watch the link */
 	atomic_store(&s->e->watched, WATCHES_LANES);
 	assert_true(serves_packet(s));
 }
 
-/* The channel's program comes for no packet: the thread leaves it one, and then
- * takes the link back. */
+/* The program of the channel that has the link takes no packet: the engine
+ * thread leaves it one packet, and then takes the link back. */
 static void link__is_taken_back_from_a_channel(void **state)
 {
 	struct vb_service *s = *state;
@@ -480,7 +483,8 @@ static void link__is_taken_back_from_a_channel(void **state)
 	assert_true(atomic_load(&e->back.is_set));
 	assert_false(serves_packet(s));
 	assert_true(vb_lend_is_lent(e, &ch));
-	/* The time is over, and the packet is still there. */
+	/* The time for the program to come is over, and the packet is still
+	 * there. */
 	atomic_store(&e->back.is_set, false);
 	assert_true(serves_packet(s));
 	assert_false(vb_lend_is_lent(e, &ch));

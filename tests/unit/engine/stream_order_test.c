@@ -28,9 +28,9 @@ static struct {
 	struct vb_qp qp;
 	struct vb_engine_qp eq;
 	struct vb_stream *s;
-	int peer; /* the peer's end of the stream */
+	int peer; /* the peer's end of the TCP connection */
 	vb_time now;
-	/* The peer's lane is processed as far as the mark. */
+	/* the peer's lane has been processed as far as the mark */
 	bool is_past;
 	unsigned marks, passes, eofs, losses, steps;
 	size_t got;
@@ -194,8 +194,9 @@ static void say(size_t bytes)
 	assert_int_equal(send(fake.peer, what, bytes, 0), bytes);
 }
 
-/* What comes after the mark was taken waits for the next one: bytes, and the
- * FIN, before which the peer may have put a message on its lane. */
+/* Bytes, or a FIN, that come after a mark was set are not covered by it and
+ * wait for the next mark, since the peer may have put a message on its lane
+ * before them. */
 static void order__what_comes_later_waits(void **state)
 {
 	say(100);
@@ -229,7 +230,7 @@ static void order__a_fin_waits(void **state)
 	assert_int_equal(fake.eofs, 0);
 	get_past();
 	assert_int_equal(fake.eofs, 1);
-	/* The end is no news. */
+	/* The end of the stream is reported only once. */
 	assert_int_equal(drain(), DRAINED_NOTHING);
 	assert_int_equal(fake.marks, 1);
 }

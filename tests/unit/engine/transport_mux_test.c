@@ -51,7 +51,7 @@ static void fake_detach_near(struct vb_near *n, struct vb_qp *qp)
 {
 }
 
-/* A fake of near/: the peer is dropped in RESET, and looked for in RTR. */
+/* A fake of near/: it drops the peer in RESET, and looks for one in RTR. */
 static void fake_enter_near(struct vb_near *n, struct vb_qp *qp,
 			    enum vb_qp_state from, enum vb_qp_state to,
 			    bool here)
@@ -166,7 +166,7 @@ static void attach__the_engine_keeps_what_is_its_own(void **state)
 	vb_qp_destroy(again);
 }
 
-/* If the peer is on another host, no function of this file is called. */
+/* If the peer is on another host, no function of transport_mux.c is called. */
 static void enter__a_peer_elsewhere(void **state)
 {
 	struct fixture *f = begin(state, &vb_mux_transport);

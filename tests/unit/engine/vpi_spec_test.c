@@ -29,7 +29,7 @@ static void get__each_kind_of_port(void **state)
 		  "vpi:ib:f/Hca3/1+ib:f/Hca3/2" },
 		{ "vpi:ib:f/a/b/2,ib:f/a/b", "vpi:ib:f/a/b/2+ib:f/a/b/1" },
 		{ "vpi:ib+eth=a.1", "vpi:ib+eth=a.1" },
-		/* "f" is a fabric there, and 2 a node's name */
+		/* here "f" is the name of a fabric, and 2 that of a node */
 		{ "vpi:ib:f/2,ib:f/2/2", "vpi:ib:f/2/1+ib:f/2/2" },
 	};
 	char put[400], why[VB_VPI_WHY];
@@ -42,7 +42,7 @@ static void get__each_kind_of_port(void **state)
 		assert_true(vb_vpi_get(spec, strlen(spec), &vpi, why));
 		assert_true(vb_vpi_put(&vpi, put, sizeof(put)));
 		assert_string_equal(put, rows[i].put);
-		/* what was written is read as the same */
+		/* reading the written form gives the same adapter */
 		assert_true(vb_vpi_get(put, strlen(put), &vpi, why));
 		assert_false(vb_vpi_put(&vpi, put, 8));
 	}
@@ -108,7 +108,8 @@ static void list__where_an_adapter_ends(void **state)
 		{ "vpi:ib,eth=eth0,eth1", "vpi:ib,eth=eth0" },
 		{ "vpi:ib,eth=eth0,iwarp:eth1", "vpi:ib,eth=eth0" },
 		{ "vpi:ib,nonsense,eth1", "vpi:ib,nonsense" },
-		/* too many ports, of which the user is told */
+		/* too many ports: the list stays as it is, and the user gets a
+		 * message */
 		{ "vpi:ib,eth=a,eth=b", "vpi:ib,eth=a,eth=b" },
 		{ "vpi:ib,eth=a,ib:x", "vpi:ib,eth=a,ib:x" },
 		{ "vpi:ib+eth=a,ib:x", "vpi:ib+eth=a" },
@@ -137,7 +138,8 @@ static void adapters__with_a_port_in_a_fabric(void **state)
 	assert_string_equal(p.node, "Hca1");
 	assert_int_equal(p.port, 2);
 	assert_true(vb_fabric_adapter_nth(specs, 1, &a, &count));
-	/* the second of its kind; the first has no port in a fabric */
+	/* the second VPI adapter of the list; the first has no port in a
+	 * fabric */
 	assert_string_equal(a.name, "vpi1");
 	assert_int_equal(a.number, 1);
 	assert_int_equal(a.ports, 2);
