@@ -14,11 +14,12 @@
 #define PORTS 4
 #define SENT  4096
 
-/* A bridge of four ports, and what has left it. */
+/* The bridge under test, which has four ports, and the frames that have left
+ * it. */
 static struct bed {
 	struct vb_bridge *b;
 	vb_time now;
-	bool full[PORTS + 1]; /* the port takes no frame */
+	bool full[PORTS + 1]; /* @mark of each frame that has left, by port */
 	bool gone[PORTS + 1]; /* the port loses every frame */
 	unsigned sent[PORTS + 1];
 	uint32_t mark[PORTS + 1][SENT]; /* of each frame that has left */
@@ -70,7 +71,7 @@ static void make_frame(uint8_t *frame, uint64_t to, uint64_t from,
 	vb_store_be(frame + 14, mark, 4);
 }
 
-/* A frame comes to @port. */
+/* Let the frame @mark arrive at @port, with the addresses @to and @from. */
 static void come(unsigned port, uint64_t to, uint64_t from, uint32_t mark)
 {
 	uint8_t frame[64];
@@ -106,7 +107,7 @@ static void frame__goes_where_its_address_was_heard(void **state)
 	assert_sent(0, 1, 0, 0);
 	come(2, 0x020000000001, 0x020000000002, 3);
 	assert_sent(1, 0, 0, 0);
-	/* the station moves */
+	/* the station with address 2 moves to port 3 */
 	come(3, ALL, 0x020000000002, 4);
 	assert_sent(1, 1, 0, 1);
 	come(1, 0x020000000002, 0x020000000001, 5);
@@ -138,12 +139,12 @@ static void address__is_forgotten_with_time_and_cable(void **state)
 	vb_bridge_set_up(t.b, 2, false);
 	come(1, 0x020000000002, 0x020000000001, 5);
 	assert_sent(0, 0, 1, 1);
-	/* and nothing comes from a port without a cable */
+	/* a frame from a port without a cable is ignored */
 	come(2, ALL, 0x020000000002, 6);
 	assert_sent(0, 0, 0, 0);
 }
 
-/* VLAN tags, one or two, pass as they are. */
+/* The bridge does not change VLAN tags, be it one or two. */
 static void frame__keeps_its_bytes(void **state)
 {
 	uint8_t frame[VB_BRIDGE_MOST];
@@ -199,7 +200,8 @@ port__that_is_full_gets_all_in_order_and_the_rest_is_dropped(void **state)
 	assert_int_equal(vb_bridge_counters(t.b, 2)->discards, 10);
 	assert_true(vb_bridge_ready(t.b, 2));
 	t.full[2] = false;
-	/* a later frame does not overtake: it finds the queue full */
+	/* a later frame does not overtake those that wait: it is dropped, as
+	 * the queue is full */
 	come(1, 0x020000000002, 0x020000000001, 999);
 	assert_int_equal(t.sent[2], 0);
 	assert_false(vb_bridge_ready(t.b, 2));
@@ -237,8 +239,8 @@ static void frame__that_a_port_loses_is_counted(void **state)
 	assert_int_equal(vb_bridge_waiting(t.b, 3), 0);
 }
 
-/* A sender of random addresses takes places, but no memory, and does not take
- * the place of a station that sends all the time. */
+/* A sender of random addresses uses entries of the table, but no further
+ * memory, and does not displace a station that sends all the time. */
 static void sender__of_many_addresses_costs_others_little(void **state)
 {
 	unsigned flooded = 0;

@@ -118,10 +118,11 @@ static void way__by_the_prefix(void **state)
 	leaves_by(2);
 	grh.dgid = gid(0xfec0000000000009, 8);
 	drops(DROP_NO_PREFIX);
-	/* its port is down */
+	/* the port that leads to this subnet is down */
 	grh.dgid = gid(0xfec0000000000003, 8);
 	drops(DROP_NO_PREFIX);
-	/* back into the subnet where it comes from, as the sender wants it */
+	/* a frame may leave into the subnet where it came from: its sender
+	 * wants it so */
 	grh.dgid = gid(0xfec0000000000001, 8);
 	leaves_by(1);
 }
@@ -148,15 +149,17 @@ static void way__to_the_router_itself(void **state)
 	begin();
 	grh.dgid = gid(0xfec0000000000001, 0x101);
 	is_here();
-	/* another of its ports */
+	/* the GID of another port of the router */
 	grh.dgid = gid(0xfec0000000000002, 0x102);
 	is_here();
-	/* by the default prefix, only the port where the frame came in */
+	/* with the default prefix, only the GID of the port where the frame
+	 * came in is the router's */
 	grh.dgid = gid(0xfe80000000000000, 0x101);
 	is_here();
 	grh.dgid = gid(0xfe80000000000000, 0x102);
 	drops(DROP_SCOPE);
-	/* GUID and prefix of two of its ports */
+	/* the prefix of one port and the GUID of another: no GID of the
+	 * router */
 	grh.dgid = gid(0xfec0000000000002, 0x101);
 	leaves_by(2);
 	begin();
@@ -210,7 +213,7 @@ static void out__what_the_port_refuses(void **state)
 	assert_int_equal(vb_fab_router_out(rt, 2, &path, &view, &vl), DROP_SL);
 	assert_int_equal(vb_fab_router_out(rt, 3, &path, &view, &vl),
 			 DROP_INACTIVE);
-	/* the smaller one of the port's and the path's MTU counts */
+	/* the smaller of the port's MTU and the path's counts */
 	rt->port[2].sl2vl[5] = 0;
 	path.mtu = 1;
 	assert_int_equal(vb_fab_router_out(rt, 2, &path, &view, &vl), DROP_MTU);
@@ -220,8 +223,8 @@ static void out__what_the_port_refuses(void **state)
 	assert_int_equal(vb_fab_router_out(rt, 2, &path, &view, &vl), DROP_MTU);
 }
 
-/* The LRH is new, the hop limit less by one, and the ICRC of the old frame is
- * that of the new one (IBA 7.8.1). */
+/* The frame gets a new LRH, and its hop limit is less by one; the ICRC stays
+ * right (IBA 7.8.1). */
 static void rewrite__keeps_the_icrc(void **state)
 {
 	const struct vb_fab_path path = { .dlid = 0x1234, .sl = 9, .mtu = 5 };
@@ -244,7 +247,7 @@ static void rewrite__keeps_the_icrc(void **state)
 	assert_int_equal(g.hop_limit, 63);
 	assert_int_equal(g.tclass, 3);
 	assert_int_equal(g.flow_label, 5);
-	/* from the GIDs on, nothing changes */
+	/* from the GIDs on the frame is unchanged */
 	assert_memory_equal(bytes + 16, old + 16, LEN - 16);
 }
 

@@ -191,7 +191,7 @@ static void partitions__are_enforced(void **state)
 	sw->port[1].pkey[3] = 0x0005;
 	sw->port[1].pkey_in = sw->port[5].pkey_out = true;
 	assert_int_equal(vb_fab_check_in(sw, 1, &view), DROP_NOT);
-	/* a limited member that sends to a limited one, and to a full one */
+	/* a limited member that sends to a limited member, and to a full one */
 	vb_store_be(bytes + 10, 0x0005, 2);
 	assert_int_equal(vb_fab_check_in(sw, 1, &view), DROP_NOT);
 	sw->port[5].pkey[30] = 0x0005;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* When the fabric's process awaits an answer: in a time that the test
- * chooses. */
+/* fabricd/looks: when the fabric's process awaits a program's answer, in
+ * virtual time. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -25,8 +25,9 @@ static void looks__awaits_an_answer_for_a_while(void **state)
 	assert_false(vb_looks_on(&l, APART, now));
 }
 
-/* The program that shall answer cannot do so while this process has its
- * processor. That is no wait in vain: the next one may begin at once. */
+/* If the program that is to answer needs the processor on which this process
+ * waits, the process ends the wait. This does not count as a wait without an
+ * answer: the next wait may begin at once. */
 static void looks__leaves_the_processor_to_the_program(void **state)
 {
 	struct vb_looks l = { 0 };
@@ -38,7 +39,8 @@ static void looks__leaves_the_processor_to_the_program(void **state)
 	assert_true(vb_looks_on(&l, APART, now));
 }
 
-/* An answer ends the wait, and the next frame begins another. */
+/* An answer ends the wait, and the next frame that is delivered begins another
+ * one. */
 static void looks__goes_on_after_an_answer(void **state)
 {
 	struct vb_looks l = { 0 };
@@ -53,7 +55,8 @@ static void looks__goes_on_after_an_answer(void **state)
 	}
 }
 
-/* Wait once in vain at @now. Returns for how long no other wait begins. */
+/* Wait at *@now without an answer. Returns how long after that no wait
+ * begins. */
 static vb_time wait_in_vain(struct vb_looks *l, vb_time *now)
 {
 	vb_time end;
@@ -69,8 +72,8 @@ static vb_time wait_in_vain(struct vb_looks *l, vb_time *now)
 	}
 }
 
-/* A program that answers nothing costs the one beside this process less and
- * less. */
+/* If a program never answers, the process waits less and less often, so that it
+ * takes little time from a program on the same processor. */
 static void looks__waits_seldom_where_no_answer_comes(void **state)
 {
 	struct vb_looks l = { 0 };

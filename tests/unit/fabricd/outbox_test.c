@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What waits for a program that does not read: the test is the program, at the
+/* What waits for a program that does not read: the test is that program, at the
  * other end of a socket pair. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -10,7 +10,7 @@
 
 #include "fabricd/fabricd_priv.h"
 
-/* Commands whose answers the test chooses. */
+/* A fake of vb_fabricd_do(): commands whose answers the test chooses. */
 static int say_much(struct vb_fabricd *f, const char *text, int fd, FILE *to,
 		    char error[VB_TOPO_ERROR], vb_time now);
 #define vb_fabricd_do say_much
@@ -26,7 +26,7 @@ static struct world {
 	struct vb_fabricd f;
 	struct client c;
 	int program;
-	uint8_t *data; /* MIB bytes */
+	uint8_t *data; /* a buffer of 1 MiB */
 } w;
 
 static int say_much(struct vb_fabricd *f, const char *text, int fd, FILE *to,
@@ -75,7 +75,7 @@ static int finish(void **state)
 	return 0;
 }
 
-/* One message of 1 MiB. */
+/* Deliver one message of 1 MiB to the program. */
 static void deliver_one(void)
 {
 	const struct vb_mad_addr from = { .lid = 1 };
@@ -86,7 +86,8 @@ static void deliver_one(void)
 	vb_fabricd_deliver(&w.f, &w.c, &d);
 }
 
-/* Read one message; its descriptor is closed. The length; 0: there is none. */
+/* Read one message, and close its descriptor. Returns its length; 0: there is
+ * none. */
 static size_t read_one(uint8_t *bytes, size_t room)
 {
 	unsigned count = 1;
@@ -102,7 +103,7 @@ static size_t read_one(uint8_t *bytes, size_t room)
 	return (size_t)n;
 }
 
-/* The messages that have come, when the process sends all it can. */
+/* Let the process send all that it can. Returns how many messages have come. */
 static unsigned count_messages(void)
 {
 	uint8_t bytes[sizeof(struct vb_umad_mad)];
@@ -115,7 +116,8 @@ static unsigned count_messages(void)
 	return count;
 }
 
-/* The memory of long messages counts, also of those in the socket's queue. */
+/* The memory of long messages is bounded, also of those that lie in the
+ * socket's queue. */
 static void outbox__memory_of_long_messages_is_bounded(void **state)
 {
 	unsigned count;
@@ -124,7 +126,7 @@ static void outbox__memory_of_long_messages_is_bounded(void **state)
 		deliver_one();
 	count = count_messages();
 	assert_in_range(count, MOST_MIB / 2, MOST_MIB);
-	/* Whoever has read gets what comes later. */
+	/* A program that has read its messages gets later ones. */
 	for (unsigned i = 0; i < MOST_MIB / 2; i++)
 		deliver_one();
 	assert_int_equal(count_messages(), MOST_MIB / 2);
@@ -132,7 +134,8 @@ static void outbox__memory_of_long_messages_is_bounded(void **state)
 	assert_false(w.c.gone);
 }
 
-/* Read the answer to a command. *@len: of its text; the result. */
+/* Read the answer to a command. Returns its result; *@len: length of its
+ * text. */
 static int read_answer_of(size_t *len)
 {
 	static struct {
@@ -170,7 +173,7 @@ static void outbox__answer_is_whole_or_an_error(void **state)
 	assert_false(w.c.gone);
 }
 
-/* Where not even the error has room, the connection ends. */
+/* If the socket has no room even for the error, the connection ends. */
 static void outbox__no_room_for_an_error_ends_it(void **state)
 {
 	answer_bytes = OUTBOX_MOST - MIB;

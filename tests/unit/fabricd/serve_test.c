@@ -29,7 +29,7 @@
 #include "wire/mad_frame.h"
 #include "wire/smp.h"
 
-#define LOOPING 9 /* a LID whose route loops between the switches */
+#define LOOPING 9  /* a LID whose route goes round between the two switches */
 #define SHORT	36 /* bytes of a frame that takes one block of a queue */
 
 static const char text[] = "Switch 8 \"S1\"\n"
@@ -87,8 +87,8 @@ static void activate(void)
 				0);
 }
 
-/* A frame that loops causes events without end: the process must look at its
- * descriptors nevertheless. */
+/* A frame that goes round for ever causes events without end; the process must
+ * look at its descriptors all the same. */
 static void serve__frame_that_loops_stops_nobody(void **state)
 {
 	const struct vb_mad_frame frame = {
@@ -109,7 +109,7 @@ static void serve__frame_that_loops_stops_nobody(void **state)
 				 0);
 	assert_int_equal(write(w.stop[1], "", 1), 1);
 	assert_int_equal(vb_fabricd_run(w.f, w.stop[0]), 0);
-	/* the frames loop */
+	/* port 3 shows that the frames went round */
 	assert_true(s1->port[3].count[FAB_XMIT_PKTS] > 300);
 }
 
@@ -169,7 +169,7 @@ static unsigned refused(int fd, unsigned timeout_ms, size_t len, int memory)
 	return u.status;
 }
 
-/* The header of a MAD that could not be sent comes back. */
+/* When the process refuses to send a MAD, it sends the MAD's header back. */
 static void serve__mad_that_is_refused_comes_back(void **state)
 {
 	int fd, memory = memfd_create("mad", MFD_CLOEXEC | MFD_ALLOW_SEALING);
@@ -207,7 +207,8 @@ static int command(const char *words)
 	return command_with(words, -1);
 }
 
-/* A read of the counters includes XmitWait of a wait that still lasts. */
+/* If a manager reads XmitWait while a wait lasts, the wait so far is
+ * counted. */
 static void serve__wait_is_counted_for_who_reads(void **state)
 {
 	const struct vb_mad_frame frame = { .slid = 1,
@@ -295,7 +296,7 @@ static void serve__ethernet_ports_are_a_bridge(void **state)
 	serve_ready();
 	assert_int_equal(recv(two, got, sizeof(got), MSG_DONTWAIT), -1);
 	assert_int_equal(command("link\nS1\nE2"), 0);
-	/* one that goes leaves a free port */
+	/* a socket that is closed leaves its port free */
 	close(two);
 	serve_ready();
 	refused_attach("detach\nS1\nE2", -1, "nothing is attached to E2");
@@ -306,7 +307,8 @@ static void serve__ethernet_ports_are_a_bridge(void **state)
 	close(two);
 }
 
-/* A program that does not read costs others neither frames nor time. */
+/* If a program does not read its socket, other ports lose no frame and are not
+ * delayed. */
 static void serve__ethernet_port_that_reads_nothing_loses_only_its_own(
 	void **state)
 {
@@ -326,8 +328,8 @@ static void serve__ethernet_port_that_reads_nothing_loses_only_its_own(
 		while (recv(two, got, sizeof(got), MSG_DONTWAIT) > 0)
 			;
 	}
-	/* it gets what its queue and its socket have kept, and the rest from
-	 * now on */
+	/* the slow program gets the frames that its queue and its socket have
+	 * kept, and all later ones */
 	for (sent = 0; sent < 2000;) {
 		if (recv(slow, got, sizeof(got), MSG_DONTWAIT) <= 0)
 			break;
@@ -358,15 +360,15 @@ static void serve__only_what_carries_frames_is_attached(void **state)
 	close(file);
 }
 
-/* --- subnet managers' files --- */
+/* --- files by which subnet managers set IsSM --- */
 
 static bool is_manager(const struct vb_fab_node *n)
 {
 	return n->port[1].cap_mask & VB_CAP_SM;
 }
 
-/* The last reader goes and another one comes before the process has handled
- * either event: the port keeps IsSM. */
+/* One reader closes the file and another one opens it before the process has
+ * handled either event: IsSM stays set. */
 static void serve__manager_that_follows_at_once_counts(void **state)
 {
 	struct vb_fab_node *h1 = vb_fabricd_node(w.f, "H1");
@@ -418,7 +420,8 @@ static void serve__hosts_join_while_it_runs(void **state)
 	assert_int_equal(join(&a, "7", said, now), 0);
 	assert_string_equal(said, "Hca1 waits alone\n");
 	assert_int_equal(join(&again, "7", said, now), 0);
-	assert_ptr_equal(again, a); /* one host, one adapter */
+	/* a second program of one host gets the same adapter */
+	assert_ptr_equal(again, a);
 	assert_int_equal(join(&b, "8", said, now), 0);
 	assert_string_equal(said, "Hca2 waits alone\n");
 	assert_int_equal(vb_fab_nodes(w.f->net), before + 2);
@@ -432,7 +435,8 @@ static void serve__hosts_join_while_it_runs(void **state)
 	fab_run(w.f->net, vb_clock_read());
 	assert_int_equal(n->port[1].state, FAB_INIT);
 	assert_int_equal(peer->port[peer_port].state, FAB_INIT);
-	assert_true(peer->sw.state_change); /* the subnet manager hears of it */
+	/* the port change reaches the subnet manager */
+	assert_true(peer->sw.state_change);
 	assert_int_equal(join(&(struct fd_host *){ NULL }, "x", said, now),
 			 -EINVAL);
 	vb_fabricd_leave(a, now);
@@ -440,8 +444,8 @@ static void serve__hosts_join_while_it_runs(void **state)
 	vb_fabricd_leave(b, now);
 }
 
-/* Without a free port a new host gets the adapter that was unused for longest;
- * and none while all are in use, or were lately. */
+/* If no port is free, a new host gets the adapter that has been unused for the
+ * longest time; no adapter while all are in use, or were so lately. */
 static void serve__adapters_are_used_again(void **state)
 {
 	struct fd_host *host[10] = { NULL }, *late = NULL;
@@ -463,9 +467,9 @@ static void serve__adapters_are_used_again(void **state)
 	assert_ptr_equal(late, host[4]);
 }
 
-/* A host joins between two marks, and another one between a mark and the
- * picture: no mark is written or read that the fabric does not have
- * (AddressSanitizer watches). */
+/* Hosts join between two marks, and between a mark and the picture. The code
+ * must neither write nor read the mark of a node that was not there at that
+ * time (AddressSanitizer checks this). */
 static void serve__pictures_know_hosts_that_join(void **state)
 {
 	struct fd_host *host[2] = { NULL };
@@ -485,7 +489,7 @@ static void serve__pictures_know_hosts_that_join(void **state)
 	free(page);
 }
 
-/* --- its end --- */
+/* --- the end of the process --- */
 
 static void serve__it_ends_when_it_is_idle(void **state)
 {
@@ -496,9 +500,9 @@ static void serve__it_ends_when_it_is_idle(void **state)
 	assert_true(vb_clock_read() - begun >= 50 * VB_MSEC);
 }
 
-/* Send short frames from both adapters that the switches have no route for: 1.5
- * times as many as make the events that the process handles before it looks at
- * its descriptors. Returns when all of their events are due. */
+/* Send short frames from both adapters to a LID without a route: 1.5 times as
+ * many as the process handles before it looks at its descriptors. Returns when
+ * all of their events are due. */
 static void send_many(void)
 {
 	const struct vb_lrh h = {
@@ -516,8 +520,8 @@ static void send_many(void)
 	usleep(5000);
 }
 
-/* The process handles the events in two parts, and none is due after them: it
- * waits for its own timer then. */
+/* The process handles the events in two parts. After the second part no event
+ * is due, so the process must wait for its own timer. */
 static void serve__timer_is_kept_over_many_events(void **state)
 {
 	unsigned events = 0;

@@ -89,7 +89,7 @@ static void subnets__are_what_routers_separate(void **state)
 	assert_int_equal(subnet_of(&s, "Hb2"), 2);
 	/* an adapter with two ports does not join its two switches */
 	assert_int_equal(subnet_of(&s, "B2"), 3);
-	/* a subnet that is one adapter */
+	/* one adapter alone is a subnet, too */
 	assert_int_equal(subnet_of(&s, "C"), 4);
 	assert_int_equal(subnet_of(&s, "R"), 0);
 	assert_string_equal(vb_subnets_manager(&s, 2)->id, "B");
@@ -117,15 +117,16 @@ static void routes__of_the_file_with_those_for_all_last(void **state)
 	routes_are(&s, 1,
 		   "0xfec0000000000002 0x701\n0xfec0000000000009 0x701\n"
 		   "* 0x701\n");
-	/* the route leads into this subnet, not out of it */
+	/* the fourth route leads into this router's own subnet, so it is left
+	 * out */
 	routes_are(&s, 2,
 		   "0xfec0000000000001 0x702\n0xfec0000000000004 0x801\n");
 	vb_subnets_free(&s);
 	vb_topo_free(&t);
 }
 
-/* Without a router a topology is one subnet, as it may be the part of one that
- * runs in this process. */
+/* Without a router a topology is one subnet, even if it has separate pieces: it
+ * may be the part of a subnet that runs in this process. */
 static void subnets__without_a_router(void **state)
 {
 	struct vb_subnets s;
@@ -187,7 +188,7 @@ static void read__routes(void **state)
 	r = t.nodes[0].spec.routes;
 	assert_int_equal(r->count, 2);
 	assert_true(r->route[0].any && r->route[0].port == 1);
-	/* a prefix that has a route already gets another port */
+	/* a second route for the prefix changes the port of the first one */
 	assert_false(r->route[1].any);
 	assert_int_equal(r->route[1].prefix, 0xfec0000000000003);
 	assert_int_equal(r->route[1].port, 3);

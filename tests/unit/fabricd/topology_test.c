@@ -75,7 +75,7 @@ static void read__nodes_and_links(void **state)
 	vb_topo_free(&t);
 }
 
-/* A file as ibnetdiscover prints it. */
+/* Read a file as ibnetdiscover prints it for a real cluster. */
 static void read__a_clusters_file(void **state)
 {
 	static const char text[] =
@@ -124,7 +124,7 @@ static void read__parameters_of_links(void **state)
 		 "lose=1 corrupt=0.5 width=1x\n%s",
 		 pair);
 	assert_int_equal(read_text(&t, text), 0);
-	/* the other end of the link */
+	/* the port at the other end of the same link has equal properties */
 	p = &vb_topo_find(&t, "Switch1")->port[4];
 	assert_int_equal(p->spec.delay, 50 * VB_USEC);
 	assert_int_equal(p->spec.bytes_per_sec, 1000000000);
@@ -132,10 +132,10 @@ static void read__parameters_of_links(void **state)
 	assert_true(p->spec.extended);
 	assert_int_equal(p->spec.lose, UINT32_MAX);
 	assert_in_range(p->spec.corrupt, 0x7ffffffe, 0x80000000);
-	/* The port's own line says 12xDDR: its speed stays. */
+	/* This port's line says 12xDDR: the port keeps the speed DDR. */
 	assert_int_equal(p->width, FAB_1X);
 	assert_int_equal(p->speed, FAB_SDR | FAB_DDR);
-	/* The other end's line says nothing. */
+	/* The line of the port at the other end says no speed. */
 	p = &vb_topo_find(&t, "Hca2")->port[1];
 	assert_int_equal(p->width, FAB_1X);
 	assert_int_equal(p->speed, FAB_SDR | FAB_DDR | FAB_QDR);
@@ -229,7 +229,8 @@ static void read__targets(void **state)
 	assert_int_equal(u->entry[0].slot, 2);
 	assert_string_equal(u->entry[0].service.name, "SRP.T10:00ff");
 	assert_int_equal(u->entry[0].service.id, 0x1f);
-	/* a name that a controller has already gets another ID */
+	/* a second service of this name at the controller replaces the ID of
+	 * the first */
 	assert_string_equal(u->entry[1].service.name, "a");
 	assert_int_equal(u->entry[1].service.id, 8);
 	assert_int_equal(u->entry[2].slot, 3);
@@ -273,12 +274,13 @@ static void read__bad_services(void **state)
 			 "2: \"%s\": service is " SERVICE_IS, bad[i]);
 		says(text, wanted);
 	}
-	/* a controller that target= gives later */
+	/* a service is refused whose controller is given only later, by
+	 * target= */
 	says("Hca 1 \"A\"\n#! node \"A\" service=1:a:5 target=1\n",
 	     "2: \"service=1:a:5\": service is " SERVICE_IS);
 }
 
-/* While the fabric runs: fewer controllers take their services with them. */
+/* If a running adapter loses controllers, their services are lost with them. */
 static void node_spec__target_shrinks(void **state)
 {
 	struct vb_topo_spec s = { 0 }, copy;
@@ -482,7 +484,7 @@ static void assert_same_spec(const struct vb_topo_spec *a,
 	assert_int_equal(a->adaptive, b->adaptive);
 }
 
-/* A topology that was written and read again is written equal. */
+/* A topology that was written, read and written again gives an equal text. */
 static void write__round_trip(void **state)
 {
 	struct vb_topo a = { 0 }, b;
@@ -585,7 +587,7 @@ static void part__cuts_links(void **state)
 	vb_topo_free(&t);
 }
 
-/* What is written of a part is read as the same part. */
+/* Reading what was written for a part gives the same part. */
 static void part__round_trip(void **state)
 {
 	const char *const names[] = { "A", NULL };

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The frames of programs, step by step: the test is the process of a fabric,
- * and the programs too. Two adapters are at a switch, with LIDs 1 and 2. */
+ * and the programs, too. Two adapters, with LIDs 1 and 2, are linked to one
+ * switch. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -31,7 +32,7 @@ static struct vb_fabricd f;
 static struct vb_fab_node *ca[ADAPTERS];
 static vb_time now;
 
-/* --- what the process of the fabric has beside --- */
+/* --- fakes of the rest of the fabric's process --- */
 
 int vb_fabricd_watch(struct vb_fabricd *d, struct fd_watch *watch,
 		     uint32_t events, bool again)
@@ -155,7 +156,7 @@ static bool put(struct guest *from, const struct guest *to, uint32_t payload)
 		      payload);
 }
 
-/* How many frames have come to @g, which gives their room back. */
+/* Returns how many frames have come to @g, and gives their room back. */
 static unsigned count_frames(struct guest *g)
 {
 	unsigned n = 0;
@@ -178,7 +179,7 @@ static struct vb_gid gid_of(const struct guest *g)
 	return gid;
 }
 
-/* @from sends until its own ring is full, as @to reads nothing. */
+/* @from sends to @to, which reads nothing, until @from's own ring is full. */
 static void flood(struct guest *from, const struct guest *to)
 {
 	for (unsigned idle = 0; idle < 3; step(VB_USEC))
@@ -195,7 +196,7 @@ static bool is_busy(const struct verbs_program *p)
 	return false;
 }
 
-/* A program that has ended is freed, so no list may hold it. */
+/* A program that has ended is freed, so it must be in no list any more. */
 static void verbs__one_that_floods_itself_leaves(void **state)
 {
 	struct guest a;
@@ -228,7 +229,7 @@ static void verbs__two_that_flood_each_other_leave(void **state)
 	step(VB_MSEC);
 }
 
-/* Take one frame. True: the fabric's process must be rung. */
+/* Let @g take one frame. True: @g must ring the fabric's process. */
 static bool take_one(struct guest *g)
 {
 	uint32_t len;
@@ -237,8 +238,8 @@ static bool take_one(struct guest *g)
 	return vb_shring_release(&g->in);
 }
 
-/* A program that reads all the time is not stopped, though others fill the room
- * that it makes. */
+/* A program that reads without pause does not count as stopped, even if others
+ * fill the room that it makes at once. */
 static void verbs__one_that_reads_slowly(void **state)
 {
 	struct guest a, b, c;
@@ -255,7 +256,7 @@ static void verbs__one_that_reads_slowly(void **state)
 		assert_false(b.p->stalled);
 	}
 	assert_int_equal(b.p->dropped, 0);
-	step(300 * VB_MSEC); /* but now it has stopped */
+	step(300 * VB_MSEC); /* from now on the program reads nothing */
 	step(300 * VB_MSEC);
 	assert_true(b.p->stalled);
 	guest_leave(&a);
@@ -263,8 +264,8 @@ static void verbs__one_that_reads_slowly(void **state)
 	guest_leave(&c);
 }
 
-/* A ring that is full again when the fabric's process has been rung for its
- * room needs another ring. */
+/* The fabric's process was rung because a ring has room, and finds it full
+ * again: the next room must ring it again. */
 static void verbs__a_ring_that_is_full_again(void **state)
 {
 	struct guest a, b;
@@ -274,7 +275,8 @@ static void verbs__a_ring_that_is_full_again(void **state)
 	flood(&a, &b);
 	while (!take_one(&b))
 		;
-	a.p->waits = false; /* as when the fabric has room for others first */
+	/* as when the fabric has given the room to other programs first */
+	a.p->waits = false;
 	vb_fabricd_verbs_busy(a.p, now);
 	flood(&a, &b);
 	vb_fabricd_verbs_bell(&b.p->bell, EPOLLIN, now);
@@ -284,8 +286,8 @@ static void verbs__a_ring_that_is_full_again(void **state)
 	guest_leave(&b);
 }
 
-/* The fabric's process cannot write what a program writes, nor the other way
- * round: the kernel refuses to put a byte there. */
+/* The memory that a program writes is read-only for the fabric's process, and
+ * the other way round: the kernel refuses to store a byte there. */
 static void verbs__each_side_writes_its_own(void **state)
 {
 	struct guest a;
@@ -301,8 +303,8 @@ static void verbs__each_side_writes_its_own(void **state)
 	close(zero);
 }
 
-/* A program sends as itself alone: also its GRH says so, and how long the frame
- * is. */
+/* A program cannot send under another's address: source GID and length in a
+ * frame's GRH must be its own. */
 static void verbs__what_a_grh_may_say(void **state)
 {
 	const uint32_t payload = 32;
@@ -332,14 +334,14 @@ static void verbs__what_a_grh_may_say(void **state)
 	}
 	assert_true(put_to(&a, b.port.lid, b.port.slot << VB_QPN_BITS, &good,
 			   payload));
-	for (unsigned i = 0; i < 3; i++) /* it crosses the switch */
+	for (unsigned i = 0; i < 3; i++) /* time to cross the switch */
 		step(VB_MSEC);
 	assert_int_equal(count_frames(&b), 1);
 	guest_leave(&a);
 	guest_leave(&b);
 }
 
-/* The process of the fabric runs on this processor. */
+/* The fabric's process runs on the processor with this number. */
 #define HERE  3
 #define THERE 4
 
@@ -359,8 +361,8 @@ static void cross(struct guest *from, struct guest *to)
 	assert_int_equal(count_frames(to), 1);
 }
 
-/* An answer is awaited only of a program that can give it meanwhile; that one
- * need not ring then. */
+/* The fabric's process awaits an answer only of a program that runs on another
+ * processor; meanwhile that program need not ring. */
 static void verbs__an_answer_is_awaited(void **state)
 {
 	struct guest a, b;
@@ -375,7 +377,8 @@ static void verbs__an_answer_is_awaited(void **state)
 	cross(&a, &b);
 	assert_true(vb_fabricd_verbs_await(&f, HERE, now));
 	assert_true(is_busy(b.p));
-	cross(&b, &a); /* the answer is for the program that runs here */
+	/* the answer would come from the program on this processor */
+	cross(&b, &a);
 	assert_false(vb_fabricd_verbs_await(&f, HERE, now));
 	cross(&b, &a);
 	assert_true(vb_fabricd_verbs_await(&f, THERE, now));
@@ -386,7 +389,8 @@ static void verbs__an_answer_is_awaited(void **state)
 	guest_leave(&b);
 }
 
-/* One that sleeps must first be woken, which takes too long to wait for. */
+/* The process does not await the answer of a program that sleeps, since waking
+ * that program takes too long. */
 static void verbs__no_answer_of_a_sleeper_is_awaited(void **state)
 {
 	struct guest a, b;
@@ -402,8 +406,8 @@ static void verbs__no_answer_of_a_sleeper_is_awaited(void **state)
 	guest_leave(&b);
 }
 
-/* A program shares the processor if it was busy lately and ran there last, or
- * has not said where. */
+/* A program counts as sharing this processor if it was busy lately, and ran
+ * here last or has not announced where it runs. */
 static void verbs__a_program_shares_the_processor(void **state)
 {
 	struct guest a, b;
@@ -417,13 +421,14 @@ static void verbs__a_program_shares_the_processor(void **state)
 	run_on(&a, THERE);
 	assert_false(vb_fabricd_verbs_share(&f, HERE));
 	assert_true(vb_fabricd_verbs_share(&f, THERE));
-	step(VB_MSEC); /* they send nothing any more */
+	step(VB_MSEC); /* the programs have sent nothing for a while */
 	assert_false(vb_fabricd_verbs_share(&f, THERE));
 	guest_leave(&a);
 	guest_leave(&b);
 }
 
-/* Frames to a group are for its members, never for one queue pair. */
+/* A frame to a multicast group reaches the group's members only, even if it
+ * names one queue pair. */
 static void verbs__a_group_is_no_queue_pair(void **state)
 {
 	const struct vb_verbs_group g = {

@@ -30,7 +30,7 @@
 #define PATIENCE   (5 * VB_SEC)
 #define UD_SEND	   0x64
 #define MLID	   0xc001
-#define FREE_PORTS 6 /* of the switch */
+#define FREE_PORTS 6 /* number of the switch's ports that have no adapter */
 #define HEAD	   (VB_LRH_BYTES + VB_BTH_BYTES + 8)
 
 static const char text[] = "Switch 8 \"S1\"\n"
@@ -70,12 +70,13 @@ static void set_active(const char *name, uint8_t port)
 				 0);
 }
 
-/* H1 has LID 1, H2 LID 2, and the switch knows them. */
+/* Give H1 the LID 1 and H2 the LID 2, and enter both into the switch's
+ * table. */
 static void bring_up(void)
 {
 	struct vb_fab_node *s = vb_fabricd_node(w.f, "S1");
 
-	usleep(1000); /* the links train */
+	usleep(1000); /* wait until the links are trained */
 	fab_run(w.f->net, vb_clock_read());
 	set_active("S1", 1);
 	set_active("S1", 2);
@@ -251,7 +252,7 @@ static void release_frames(struct program *p)
 		assert_int_equal(send(p->bell, "", 1, MSG_DONTWAIT), 1);
 }
 
-/* The next frame that @to gets is @f, and none after it. */
+/* Check that the next frame that @to gets is @f, and that none follows. */
 static void arrives_alone(struct program *to, const struct frame *f)
 {
 	uint8_t bytes[VB_VERBS_FRAME];
@@ -299,7 +300,8 @@ static void verbs__frames_cross_the_switch(void **state)
 	leave(&b);
 }
 
-/* Programs of one adapter have other slots, and reach each other. */
+/* Two programs at one adapter get different slots, and can send to each
+ * other. */
 static void verbs__two_of_one_adapter(void **state)
 {
 	struct program a, b;
@@ -332,7 +334,7 @@ static void verbs__only_what_a_program_may_send(void **state)
 	bad[1].slid = 0;
 	bad[2].dlid = 0;
 	bad[3].dlid = VB_LID_PERMISSIVE;
-	bad[4].pkey = 0x7fff; /* not in the table */
+	bad[4].pkey = 0x7fff; /* a P_Key that is not in the port's table */
 	bad[5].pkey = 0;
 	bad[6].dqpn = 0;
 	bad[7].dqpn = 1;
@@ -347,7 +349,8 @@ static void verbs__only_what_a_program_may_send(void **state)
 	for (uint32_t len = 0; len < 24; len++)
 		assert_true(put_bytes(&a, bytes, len));
 	f = good(&a, &b);
-	f.vl = VB_VL_MGMT; /* the fabric chooses the lane */
+	/* a program cannot send on VL15: the fabric chooses the lane */
+	f.vl = VB_VL_MGMT;
 	assert_true(put(&a, &f));
 	f.vl = 0;
 	arrives_alone(&b, &f);
@@ -374,8 +377,8 @@ static void verbs__a_broken_ring_ends_its_program(void **state)
 	leave(&c);
 }
 
-/* A program that takes nothing holds others up for a moment only; nothing is
- * lost for a program that takes what it gets. */
+/* A program that reads nothing delays others for a moment only, and a program
+ * that reads loses nothing. */
 static void verbs__one_that_stops(void **state)
 {
 	struct program a, stopped, b;
@@ -388,7 +391,8 @@ static void verbs__one_that_stops(void **state)
 	attach(&b, "H2");
 	f = good(&a, &stopped);
 	f.payload = 4096;
-	/* more than its ring, the fabric and the own ring hold */
+	/* more frames than fit into the stopped program's ring, the fabric and
+	 * the sender's ring */
 	while (sent < 4 * VB_VERBS_RING / 4096 && vb_clock_read() < end) {
 		if (put(&a, &f))
 			sent++;
@@ -529,11 +533,11 @@ static void watch__tells_the_port_and_its_changes(void **state)
 	p = next_port(fd);
 	assert_int_equal(p.lid, 2);
 	assert_int_equal(p.state, FAB_ACTIVE);
-	/* again: nothing has changed */
+	/* watch again: there is no answer, as nothing has changed */
 	assert_int_equal(send(fd, &watch, sizeof(watch), 0), sizeof(watch));
 	command("unlink\nH2\n1");
 	assert_int_equal(next_port(fd).state, FAB_DOWN);
-	/* who has no port cannot watch one */
+	/* a program that has attached no port cannot watch one */
 	assert_int_equal(send(other, &watch, sizeof(watch), 0), sizeof(watch));
 	assert_int_equal(recv(other, &byte, 1, 0), 0);
 	close(other);
@@ -590,7 +594,7 @@ static void verbs__switches_have_none(void **state)
 	close(fd);
 }
 
-/* Programs of one host ask for the slot that they have there. */
+/* Programs of one host can ask for the slot that they have there already. */
 static void verbs__a_slot_that_is_asked_for(void **state)
 {
 	vb_time until = vb_clock_read() + PATIENCE;
@@ -606,7 +610,7 @@ static void verbs__a_slot_that_is_asked_for(void **state)
 	attach_as(&other, "H2", 417);
 	assert_int_equal(other.port.slot, 417);
 	leave(&one);
-	/* The fabric frees the slot when it sees the end. */
+	/* The fabric frees the slot once it has noticed the program's end. */
 	do
 		rc = ask_for(&one, "H1", 417, fds);
 	while (rc == -EADDRINUSE && vb_clock_read() < until);
@@ -630,7 +634,7 @@ static void verbs__one_slot_at_two_ports(void **state)
 	assert_int_equal(ask_for(&other, "H1", 417, fds), -EADDRINUSE);
 	leave(&first);
 	assert_int_equal(ask_for(&other, "H1", 417, fds), -EADDRINUSE);
-	/* a program that asks for none gets one that is free at all ports */
+	/* a program that asks for no slot gets one that is free at all ports */
 	attach_as(&first, "H1", 418);
 	at_port = 1;
 	for (unsigned i = 0; i < 5; i++) {

@@ -13,7 +13,7 @@ static struct bed {
 	struct vb_callers *t;
 	vb_time now;
 	unsigned ended;
-	const void *last; /* the handle that ended */
+	const void *last; /* handle of the connection that ended last */
 	char handles[4 * VB_CALLERS];
 } b;
 
@@ -37,7 +37,8 @@ static int end_bed(void **state)
 	return 0;
 }
 
-/* The queue pair @qpn of the port @port calls, and is known as @handle. */
+/* The neighbour's queue pair @qpn at port @port asks for a connection, which
+ * the interface knows as @handle. */
 static int enter(unsigned port, uint32_t qpn, unsigned handle)
 {
 	const struct vb_ipoib_hw hw = {
@@ -64,7 +65,8 @@ static void queue_pair__has_one_connection(void **state)
 	assert_int_equal(vb_callers_count(b.t), 0);
 }
 
-/* A port's new queue pairs end its own older ones, and nobody else's. */
+/* Further queue pairs of a port end older connections of that port, and of no
+ * other. */
 static void port__has_a_few(void **state)
 {
 	int other = enter(2, 5, 100), first = enter(1, 0, 0);
@@ -92,7 +94,7 @@ static void table__is_full(void **state)
 		b.now += VB_MSEC;
 	}
 	assert_int_equal(enter(500, 1, 500), -1);
-	/* those that are heard stay, also against a crowd */
+	/* connections that carry frames stay, even if a crowd of others asks */
 	for (unsigned round = 0; round < 20; round++) {
 		b.now += VB_SEC;
 		for (int i = 0; i < VB_CALLERS - 1; i++)

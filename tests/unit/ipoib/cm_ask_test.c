@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The thread that asks the connection manager, which the test plays: it may be
- * stopped, and refuse. */
+/* ipoib/cm_ask: the thread that asks the connection manager. The test plays the
+ * manager, which may be stopped, or refuse. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,7 +12,7 @@
 
 #include "ipoib/cm_ask.c"
 
-/* Far more than a thread on a full machine needs. */
+/* Far more than a thread needs, even on a busy machine. */
 #define PATIENCE_MS 30000
 
 static struct {
@@ -25,7 +25,8 @@ static struct {
 	      .goes_on = PTHREAD_COND_INITIALIZER };
 static struct rdma_event_channel channel;
 static struct cm_asker *asker;
-static struct cm_asker *volatile left; /* the thread's, which goes on */
+/* an asker whose thread still waits after the interface has ended */
+static struct cm_asker *volatile left;
 
 int rdma_create_id(struct rdma_event_channel *at, struct rdma_cm_id **id,
 		   void *context, enum rdma_port_space ps)
@@ -44,7 +45,7 @@ int rdma_destroy_id(struct rdma_cm_id *id)
 	return 0;
 }
 
-/* Waits as long as the connection manager is stopped. */
+/* The fake manager's answer: waits while the manager is stopped. */
 static int answer_of_manager(void)
 {
 	int rc;
@@ -96,8 +97,7 @@ static void stop(bool stopped)
 	pthread_mutex_unlock(&manager.lock);
 }
 
-/* The thread waits for the connection manager, which has been asked @count
- * times. */
+/* Wait until the asker's thread has asked the manager @count times. */
 static void await_question(unsigned count)
 {
 	pthread_mutex_lock(&manager.lock);
@@ -166,8 +166,8 @@ static void a_refusal_has_no_id(void **state)
 	assert_int_equal(manager.made, manager.destroyed);
 }
 
-/* What is asked of a stopped one waits, is withdrawn without having been asked,
- * and is bounded. */
+/* While the manager is stopped questions wait, up to a limit, and can be
+ * withdrawn before they are asked. */
 static void a_stopped_manager_holds_up_nobody(void **state)
 {
 	struct cm_question q;
@@ -182,7 +182,8 @@ static void a_stopped_manager_holds_up_nobody(void **state)
 		ipoib_asker_withdraw(asker, i);
 	stop(false);
 	q = answer();
-	assert_non_null(q.id); /* it was under way */
+	/* question 0 was being asked, so it could not be withdrawn */
+	assert_non_null(q.id);
 	rdma_destroy_id(q.id);
 	for (uint32_t i = 1; i < CM_QUESTIONS; i++) {
 		q = answer();

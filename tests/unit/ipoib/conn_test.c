@@ -17,9 +17,10 @@ static struct bed {
 	vb_time now;
 	unsigned calls, ended, sent;
 	size_t sent_bytes;
-	uint32_t query; /* of the last call */
-	bool deaf;	/* calls cannot be tried */
-	bool poor;	/* there is no buffer */
+	uint32_t query; /* number of the last call */
+	/* true: call() fails, as when connecting is not possible now */
+	bool deaf;
+	bool poor; /* true: send() fails, as without a free buffer */
 	unsigned most;
 } b;
 
@@ -109,7 +110,7 @@ static uint32_t make_up(uint32_t qpn)
 	return b.query;
 }
 
-/* Sends a frame that reaches the peer. */
+/* Sends a frame to queue pair @qpn, which completes. */
 static void serve(uint32_t qpn, uint32_t query)
 {
 	assert_int_equal(send_to(qpn, LONG), CONN_TAKEN);
@@ -139,7 +140,7 @@ static void up__a_peer_that_takes_less(void **state)
 	assert_int_equal(send_to(1, 4096), CONN_TAKEN);
 	assert_int_equal(send_to(1, 4097), CONN_TOO_LONG);
 	assert_int_equal(b.most, 4096);
-	/* and one that takes less than a datagram has */
+	/* a peer that accepts less than a datagram may have */
 	(void)send_to(2, 100);
 	vb_conns_up(b.t, b.query, 100, b.now);
 	assert_int_equal(send_to(2, 101), CONN_DATAGRAM);
@@ -147,7 +148,8 @@ static void up__a_peer_that_takes_less(void **state)
 	assert_int_equal(b.most, DATAGRAM);
 }
 
-/* 1, 2, 4 ... s; the sender hears of the datagram's length meanwhile. */
+/* The pauses between calls grow: 1, 2, 4 ... 32 s. Meanwhile senders are told
+ * to send what fits into a datagram. */
 static void call__that_fails_is_tried_ever_later(void **state)
 {
 	static const unsigned pauses[] = { 1, 2, 4, 8, 16, 32, 32 };
@@ -167,7 +169,7 @@ static void call__that_fails_is_tried_ever_later(void **state)
 		assert_int_equal(b.calls, i + 2);
 		assert_int_equal(state_of(1), CONN_CALLING);
 	}
-	/* the first frame that arrives ends that */
+	/* the first frame that arrives ends the row of failures */
 	vb_conns_up(b.t, b.query, VB_CONN_LONGEST, b.now);
 	serve(1, b.query);
 	vb_conns_failed(b.t, b.query, b.now);
@@ -183,7 +185,7 @@ static void call__without_an_answer(void **state)
 	wait_for(200 * VB_MSEC);
 	assert_int_equal(state_of(1), CONN_BACKOFF);
 	assert_int_equal(b.ended, 1);
-	/* a late answer is of no use */
+	/* the peer's answer comes after the call has failed, and is ignored */
 	vb_conns_up(b.t, b.query, VB_CONN_LONGEST, b.now);
 	assert_int_equal(state_of(1), CONN_BACKOFF);
 }
@@ -218,14 +220,14 @@ static void up__one_that_dies_is_made_anew_at_once(void **state)
 	assert_int_equal(state_of(1), CONN_NONE);
 	assert_int_equal(send_to(1, LONG), CONN_TAKEN);
 	assert_int_equal(b.calls, 2);
-	/* what is said of the old one is not about the new one */
+	/* reports about the old connection do not concern the new one */
 	vb_conns_failed(b.t, query, b.now);
 	vb_conns_done(b.t, query, b.now);
 	assert_int_equal(state_of(1), CONN_CALLING);
 }
 
-/* A peer that accepts and then carries nothing is no better than one that
- * refuses. */
+/* A connection that is accepted and never carries a frame counts as a failure,
+ * like one that is refused. */
 static void up__one_that_carries_nothing_backs_off(void **state)
 {
 	uint32_t query = make_up(1);
@@ -269,7 +271,8 @@ static void up__frames_without_an_end_are_bounded(void **state)
 	assert_int_equal(b.sent, VB_CONN_DEPTH + 1);
 }
 
-/* A peer that takes nothing holds up others for a moment only, and ends. */
+/* A peer that completes no frame delays others for a moment only, and its
+ * connection ends. */
 static void up__a_stalled_one_does_not_hold_up_others(void **state)
 {
 	uint32_t other = make_up(2), query = make_up(1);
@@ -295,7 +298,8 @@ static void up__without_a_buffer_a_frame_is_lost(void **state)
 	b.poor = true;
 	assert_int_equal(send_to(1, 100), CONN_TAKEN);
 	b.poor = false;
-	/* it is not waited for */
+	/* the last frame completes, so the connection no longer counts as
+	 * dead */
 	vb_conns_done(b.t, query, b.now);
 	wait_for(VB_CONN_DEAD + VB_SEC);
 	assert_int_equal(state_of(1), CONN_UP);
@@ -308,7 +312,8 @@ static void table__the_one_used_longest_ago_makes_room(void **state)
 		b.now += VB_MSEC;
 	}
 	(void)send_to(1000, 100);
-	/* a crowd does not take the places of those that are used */
+	/* the table is full of connections in use: none of them ends for a new
+	 * peer */
 	assert_int_equal(send_to(1, 100), CONN_DATAGRAM);
 	assert_int_equal(send_to(1, LONG), CONN_TOO_LONG);
 	assert_int_equal(b.most, DATAGRAM);

@@ -19,8 +19,8 @@
 #define GW_QPN 0x100
 #define SENT   256
 
-/* A frame that has left the gateway, by the Ethernet to @mac, or by IPoIB to
- * the neighbour @hw or the group @group. */
+/* A frame that has left the gateway: by Ethernet to @mac, or by IPoIB to the
+ * neighbour @hw or the group @group. */
 struct sent {
 	enum vb_gw_side side;
 	bool group;
@@ -40,7 +40,8 @@ static struct bed {
 	unsigned sent;
 	uint32_t paths[VB_NBR_TABLE];
 	unsigned path_count;
-	unsigned ib_asked; /* questions of the IPoIB side's table */
+	/* requests that the table of the IPoIB side has sent */
+	unsigned ib_asked;
 	struct vb_gid last_asked, entered;
 	unsigned entered_count, left_count;
 } b;
@@ -58,7 +59,7 @@ static inline struct vb_gid address(const char *text)
 	return ip;
 }
 
-/* The hosts: number @n has 10.9.0.N and fd09::N. */
+/* Address of host number @n: 10.9.0.N, or fd09::N with v6(). */
 static inline struct vb_gid v4(unsigned n)
 {
 	uint8_t bytes[4] = { 10, 9, 0, (uint8_t)n };
@@ -88,7 +89,7 @@ static struct vb_ipoib_hw eth_hw(unsigned n)
 	return vb_hw_of_mac(mac);
 }
 
-/* --- what leaves --- */
+/* --- what leaves the gateway --- */
 
 static struct sent *keep(enum vb_gw_side side, const uint8_t *frame, size_t len,
 			 size_t head)
@@ -206,7 +207,7 @@ static inline int end_bed(void **state)
 	return 0;
 }
 
-/* --- what comes --- */
+/* --- what comes to the gateway --- */
 
 static inline void give_ib_paths(void)
 {
@@ -304,7 +305,7 @@ static inline void packet(enum vb_gw_side side, unsigned from, struct vb_gid to,
 	come(side, IPOIB_IPV4, gw_mac, &hw, p, len);
 }
 
-/* --- what is looked at --- */
+/* --- checks of what has left --- */
 
 static inline struct sent *last(void)
 {
@@ -312,7 +313,8 @@ static inline struct sent *last(void)
 	return &b.list[(b.sent - 1) % SENT];
 }
 
-/* The last frame is an ARP packet of the gateway's own there. */
+/* Returns the ARP message in the last frame, which must be the gateway's own,
+ * on @side. */
 static inline struct vb_arp last_arp(enum vb_gw_side side)
 {
 	struct vb_arp a;

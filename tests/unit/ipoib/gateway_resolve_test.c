@@ -24,7 +24,7 @@ static void question__is_asked_on_the_other_side_and_answered(void **state)
 	assert_ip(&a.to_ip, v4(3));
 	assert_int_equal(last()->hw.qpn, ib_hw(3).qpn);
 	assert_int_equal(vb_gw_counters(b.g)->proxied, 1);
-	/* the next one is answered at once */
+	/* the gateway answers the next request at once */
 	arp(GW_IB, false, 4, v4(4), v4(7));
 	assert_int_equal(b.sent, 3);
 	a = last_arp(GW_IB);
@@ -49,16 +49,16 @@ static void question__of_the_ethernet_is_answered(void **state)
 
 static void question__that_nobody_answers_is_not_answered(void **state)
 {
-	pass_time(0); /* the gateway asks for groups */
+	pass_time(0); /* let the gateway send its membership queries now */
 	b.sent = 0;
 	arp(GW_IB, false, 3, v4(3), v4(7));
 	for (unsigned i = 0; i < 5; i++)
 		pass_time(VB_SEC);
-	/* the gateway asked three times */
+	/* the gateway asked three times, and then gave up */
 	assert_int_equal(b.sent, 3);
 	assert_null(vb_nbrs_find(vb_gw_neighbours(b.g), &b.last_asked));
 	assert_int_equal(vb_gw_counters(b.g)->proxied, 0);
-	/* and a later host's answer is no answer to the first question */
+	/* the host answers too late: the gateway has forgotten the question */
 	arp(GW_ETH, true, 7, v4(7), v4(254));
 	assert_int_equal(b.sent, 3);
 }
@@ -112,7 +112,8 @@ static void question__about_other_networks_or_from_them_is_ignored(void **state)
 	arp(GW_IB, false, 3, v4(3), address("224.0.0.5"));
 	arp(GW_IB, false, 3, v4(255), v4(7));
 	arp(GW_ETH, false, 7, address("127.0.0.1"), v4(3));
-	arp(GW_ETH, false, 7, v4(254), v4(3)); /* the gateway's own */
+	/* the gateway's own address as the source */
+	arp(GW_ETH, false, 7, v4(254), v4(3));
 	assert_int_equal(b.sent, 0);
 	assert_int_equal(b.ib_asked, 0);
 	assert_int_equal(vb_nbrs_count(b.ib), 0);
@@ -126,7 +127,7 @@ announcement__moves_an_address_and_tells_the_other_side(void **state)
 	struct vb_arp a;
 
 	acquaint(3, 7);
-	/* 10.9.0.7 comes up on the IPoIB side */
+	/* the address 10.9.0.7 moves from the Ethernet to the IPoIB side */
 	arp(GW_IB, false, 8, v4(7), v4(7));
 	a = last_arp(GW_ETH);
 	assert_ip(&a.from_ip, v4(7));
@@ -134,7 +135,7 @@ announcement__moves_an_address_and_tells_the_other_side(void **state)
 	assert_true(last()->group);
 	assert_null(vb_nbrs_find(vb_gw_neighbours(b.g), &seven));
 	b.sent = 0;
-	/* the Ethernet's hosts now get it from the gateway */
+	/* now the gateway answers for this address on the Ethernet */
 	arp(GW_ETH, false, 9, v4(9), v4(7));
 	arp(GW_IB, true, 8, v4(7), v4(254));
 	a = last_arp(GW_ETH);
@@ -142,7 +143,8 @@ announcement__moves_an_address_and_tells_the_other_side(void **state)
 	assert_ip(&a.to_ip, v4(9));
 }
 
-/* What was known long ago is asked for anew before it is answered. */
+/* If a host was not confirmed for a while, the gateway asks it anew before it
+ * answers for it. */
 static void question__about_a_silent_host_is_asked_anew(void **state)
 {
 	acquaint(3, 7);
@@ -199,7 +201,8 @@ static void solicitation__is_answered_for_the_other_side(void **state)
 	assert_int_equal(n.hw.qpn, GW_QPN);
 }
 
-/* A host without an address yet is answered by a group (RFC 4861, 7.2.4). */
+/* A host that has no address yet gets the answer by multicast (RFC 4861,
+ * 7.2.4). */
 static void solicitation__of_nobody_is_answered_to_all(void **state)
 {
 	struct vb_gid three = v6(3), none = { { 0 } };
@@ -226,7 +229,8 @@ static void solicitation__of_nobody_is_answered_to_all(void **state)
 	assert_ip(&n.target, three);
 }
 
-/* An Ethernet's option is none of InfiniBand's, and the other way round. */
+/* An option with an Ethernet address is ignored on InfiniBand, and the other
+ * way round. */
 static void address__of_another_kind_of_link_is_not_believed(void **state)
 {
 	struct vb_gid three = v6(3);
@@ -288,7 +292,8 @@ static void discover(uint8_t type, unsigned lifetime)
 	come(GW_ETH, IPOIB_IPV6, all_mac, &hw, p, len);
 }
 
-/* The gateway answers for fe80::7: does it say that that is a router? */
+/* Returns whether the gateway, which answers for fe80::7, says that this
+ * address is a router's. */
 static bool answers_for_a_router(void)
 {
 	struct vb_gid seven = address("fe80::7");
@@ -335,7 +340,8 @@ static void discovery__of_routers_passes_without_addresses(void **state)
 	assert_int_equal(last()->len, 40 + 8 + 8);
 }
 
-/* A packet for another network goes to the router that was heard of. */
+/* The gateway sends packets for other networks to the router that has
+ * advertised itself. */
 static void router__gets_packets_for_other_networks(void **state)
 {
 	const struct vb_ipoib_hw hw = ib_hw(3);
@@ -368,7 +374,8 @@ static void router__is_one_for_its_time(void **state)
 	assert_false(answers_for_a_router());
 }
 
-/* Redirects, what another proxy has passed, wrong sums, broken options. */
+/* These do not pass: redirects, messages that another proxy has passed,
+ * messages with a wrong checksum or a malformed option. */
 static void discovery__that_may_not_pass_is_dropped(void **state)
 {
 	const struct vb_ipoib_hw hw = eth_hw(7);
@@ -379,7 +386,7 @@ static void discovery__that_may_not_pass_is_dropped(void **state)
 	discover(134, 1800);
 	b.sent = 0;
 	len = put_discovery(p, 134, 1800);
-	p[45] = 0x04; /* its checksum is wrong, too */
+	p[45] = 0x04; /* the Proxy flag, which also makes the checksum wrong */
 	come(GW_ETH, IPOIB_IPV6, all_mac, &hw, p, len);
 	vb_store_be(p + 42, vb_load_be(p + 42, 2) - 4, 2);
 	come(GW_ETH, IPOIB_IPV6, all_mac, &hw, p, len);

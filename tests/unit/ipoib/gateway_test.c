@@ -23,7 +23,8 @@ static void packet__passes_unchanged_to_the_other_sides_host(void **state)
 	assert_int_equal(vb_gw_counters(b.g)->passed[GW_ETH], 1);
 }
 
-/* A gateway that has just started knows nobody, and hosts still send to it. */
+/* A gateway that has just started knows no host's address yet, and packets
+ * wait. */
 static void packet__waits_until_its_host_is_found(void **state)
 {
 	packet(GW_IB, 3, v4(7), 100, 0);
@@ -64,7 +65,7 @@ static void frame__for_another_host_is_not_taken(void **state)
 	acquaint(3, 7);
 	put_v4(p, v4(7), v4(3), 100, 0);
 	come(GW_ETH, IPOIB_IPV4, other, &hw, p, sizeof(p));
-	/* nor one of its own that comes back */
+	/* the gateway's own frame, which has come back */
 	come(GW_ETH, IPOIB_IPV4, all_mac, &own, p, sizeof(p));
 	assert_int_equal(b.sent, 0);
 }
@@ -94,14 +95,15 @@ report__of_the_ethernet_lets_the_gateway_hear_the_group(void **state)
 	uint8_t p[28];
 
 	put_v4(p, v4(7), group, 28, 0);
-	p[9] = 2; /* IGMP, version 2 */
+	p[9] = 2; /* protocol IGMP, with a report of version 2 */
 	vb_store_be(p + 20, 0x16000000, 4);
 	memcpy(p + 24, group.raw + 12, 4);
-	vb_store_be(p + 22, 0xf8fa, 2); /* the checksum */
+	vb_store_be(p + 22, 0xf8fa, 2); /* checksum of the report */
 	come(GW_ETH, IPOIB_IPV4, all_mac, &hw, p, sizeof(p));
 	assert_int_equal(b.entered_count, 1);
 	assert_ip(&b.entered, group);
-	/* what hosts of IPoIB hear is theirs to join */
+	/* a report from the IPoIB side: those hosts join the group
+	 * themselves */
 	come(GW_IB, IPOIB_IPV4, NULL, &hw, p, sizeof(p));
 	assert_int_equal(b.entered_count, 1);
 }
@@ -116,8 +118,9 @@ static void assert_query(const struct sent *s, const char *mac, size_t at,
 	assert_int_equal(s->packet[at], type);
 }
 
-/* A host that was there before the gateway is heard of, and one that is gone is
- * forgotten, in the time of its other tables. */
+/* The gateway asks the Ethernet's hosts for their groups. So it learns the
+ * groups of a host that was there before it, and forgets those of a host that
+ * is gone. */
 static void hosts__are_asked_for_groups(void **state)
 {
 	struct vb_ip ip;
@@ -127,7 +130,8 @@ static void hosts__are_asked_for_groups(void **state)
 	assert_query(&b.list[0], "\x01\x00\x5e\x00\x00\x01", 24, 0x11);
 	assert_query(&b.list[1], "\x33\x33\x00\x00\x00\x01", 48, 130);
 	assert_true(vb_ip_get(b.list[0].packet, b.list[0].len, &ip));
-	assert_int_equal(ip.kind, IP_REPORT); /* IGMP, and its sum is right */
+	/* an IGMP message with a right checksum */
+	assert_int_equal(ip.kind, IP_REPORT);
 	assert_true(vb_ip_get(b.list[1].packet, b.list[1].len, &ip));
 	assert_int_equal(b.list[1].len, 76);
 	assert_ip(&ip.src, address("fe80::fe"));
@@ -135,7 +139,8 @@ static void hosts__are_asked_for_groups(void **state)
 	assert_int_equal(b.sent, 2);
 	pass_time(VB_SEC);
 	assert_int_equal(b.sent, 4);
-	/* another one asks: the gateway does not, for a while */
+	/* another router sends queries, so the gateway sends none for a
+	 * while */
 	b.list[0] = b.list[2];
 	come(GW_ETH, IPOIB_IPV4, all_mac, &(struct vb_ipoib_hw){ .qpn = 1 },
 	     b.list[0].packet, b.list[0].len);
@@ -155,7 +160,7 @@ static void group__that_nobody_reports_is_left(void **state)
 	}
 	pass_time(125 * VB_SEC);
 	assert_int_equal(b.left_count, 1);
-	/* the IPoIB side begins anew: nothing is entered again */
+	/* the IPoIB side begins anew, and the gateway knows no group to join */
 	b.entered_count = 0;
 	vb_gw_begin(b.g, &(struct vb_ipoib_hw){ .qpn = GW_QPN }, 2044, b.now);
 	assert_int_equal(b.entered_count, 0);
@@ -211,7 +216,7 @@ static void sender__is_told_of_a_packet_that_may_not_be_cut(void **state)
 	assert_int_equal(vb_gw_counters(b.g)->too_big, 1);
 	packet(GW_IB, 3, v4(7), 1500, 0x4000);
 	assert_int_equal(last()->side, GW_ETH);
-	/* nobody is told of a group's */
+	/* no ICMP error is sent about a packet to a group */
 	b.sent = 0;
 	packet(GW_IB, 3, address("239.1.2.3"), 1501, 0x4000);
 	assert_int_equal(b.sent, 0);
@@ -250,10 +255,10 @@ static void senders__are_told_at_most_so_often(void **state)
 	assert_int_equal(vb_gw_counters(b.g)->too_big, VB_GW_ERRORS + 1);
 }
 
-/* --- a hostile host --- */
+/* --- a hostile host: a flood of questions --- */
 
-/* It asks for more addresses than the tables have places, and its questions
- * cost another host's connection nothing. */
+/* The host asks for more addresses than the tables have entries. The connection
+ * between two other hosts must go on. */
 static void flood_of_questions__is_bounded(void **state)
 {
 	acquaint(3, 7);

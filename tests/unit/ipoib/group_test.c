@@ -16,7 +16,7 @@ static struct bed {
 	struct vb_groups *t;
 	vb_time now;
 	unsigned joins, leaves, refusals, attached, detached, sent, begun;
-	/* the questions, in their order */
+	/* the join requests, oldest first */
 	struct question {
 		struct vb_gid mgid;
 		uint32_t query;
@@ -174,7 +174,8 @@ static void broadcast__comes_first(void **state)
 	assert_int_equal(b.begun, 1);
 	assert_int_equal(b.sent, 1);
 	assert_int_equal(vb_groups_broadcast(b.t)->qkey, 0xb1b);
-	/* The others follow, and are made like it. */
+	/* The other groups are joined after the broadcast group, with its
+	 * parameters. */
 	assert_int_equal(b.joins, 3);
 	assert_int_equal(b.asked[1].join, SA_FULL_MEMBER);
 	assert_int_equal(b.asked[2].join, SA_SEND_ONLY_NON_MEMBER);
@@ -206,7 +207,7 @@ static void joining__without_an_answer_backs_off(void **state)
 {
 	wait_for(VB_GROUP_ANSWER + VB_SEC / 2);
 	assert_int_equal(b.joins, 1);
-	answer(&b.asked[0]); /* too late */
+	answer(&b.asked[0]); /* the answer to a request that was given up */
 	assert_int_equal(b.begun, 0);
 	wait_for(VB_SEC);
 	assert_int_equal(b.joins, 2);
@@ -268,7 +269,7 @@ static void sender__becomes_a_member_and_leaves(void **state)
 	assert_int_equal(last()->join, SA_FULL_MEMBER);
 	assert_int_equal(b.detached, 1);
 	answer(last());
-	enter(1); /* nothing new */
+	enter(1); /* the host is a member already */
 	assert_int_equal(b.joins, 3);
 	vb_groups_leave(b.t, &mgid);
 	assert_int_equal(b.leaves, 1);
@@ -299,7 +300,8 @@ static void sender__leaves_when_it_is_idle(void **state)
 	assert_int_equal(state_of(2), GROUP_JOINED);
 }
 
-/* A group that has no member is tried again while somebody sends to it. */
+/* The join of a group without members is tried again while the host sends to
+ * it. */
 static void sender__to_nobody(void **state)
 {
 	answer(last());
@@ -315,7 +317,8 @@ static void sender__to_nobody(void **state)
 		vb_groups_answer(b.t, last()->query, NULL, b.now);
 	wait_for(20 * VB_SEC);
 	assert_int_equal(state_of(1), GROUP_NONE);
-	/* the last question was not answered, and may have been heard */
+	/* the last join got no answer, but may have had an effect, so the port
+	 * leaves */
 	assert_int_equal(b.leaves, 1);
 	assert_int_equal(b.sent, 0);
 }
@@ -331,7 +334,8 @@ static void table__is_bounded(void **state)
 	assert_int_not_equal(state_of(1), GROUP_NONE);
 	assert_int_equal(state_of(1000), GROUP_NONE);
 	assert_int_equal(state_of(1000 + VB_GROUP_TABLE + 9), GROUP_JOINING);
-	/* Members push out senders, but nothing pushes out members. */
+	/* A new group that the host is a member of displaces one that it only
+	 * sends to; a member's group is never displaced. */
 	for (unsigned i = 2; i < VB_GROUP_TABLE; i++)
 		enter(i);
 	enter(VB_GROUP_TABLE);
@@ -347,7 +351,7 @@ static void end__leaves_all(void **state)
 	answer(last());
 	enter(1);
 	answer(last());
-	enter(2); /* not answered, but the answer may be under way */
+	enter(2); /* no answer yet, but one may be under way */
 	enter(3);
 	vb_groups_answer(b.t, last()->query, NULL, b.now);
 	vb_groups_destroy(b.t);
@@ -357,8 +361,8 @@ static void end__leaves_all(void **state)
 	b.t = vb_groups_create(&ops, NULL, &broadcast, &port_gid, PKEY, b.now);
 }
 
-/* The subnet administrator makes the port a member when the question arrives,
- * whatever the host wants by then. */
+/* The administrator enters the port into the group when the request arrives,
+ * even if the host has left meanwhile. So the port must leave. */
 static void member__leaves_before_the_answer(void **state)
 {
 	struct vb_gid mgid = mgid_of(1);
@@ -368,12 +372,12 @@ static void member__leaves_before_the_answer(void **state)
 	vb_groups_leave(b.t, &mgid);
 	assert_int_equal(b.leaves, 1);
 	assert_int_equal(b.left_join, SA_FULL_MEMBER);
-	/* the answers that came too late, or were unfit */
+	/* the answer comes too late, or not at all: the port leaves, too */
 	enter(1);
 	wait_for(VB_GROUP_ANSWER + VB_SEC / 2);
 	vb_groups_leave(b.t, &mgid);
 	assert_int_equal(b.leaves, 2);
-	/* a group that has refused has no such member */
+	/* the administrator has refused, so there is nothing to leave */
 	enter(1);
 	vb_groups_answer(b.t, last()->query, NULL, b.now);
 	assert_int_equal(b.refusals, 1);
@@ -381,7 +385,9 @@ static void member__leaves_before_the_answer(void **state)
 	assert_int_equal(b.leaves, 2);
 }
 
-/* Not every subnet manager that has groups joined anew has forgotten them. */
+/* A subnet manager may ask ports to join anew although it has not forgotten
+ * their memberships. So the port must leave a group that it has not joined
+ * again. */
 static void member__leaves_before_it_joined_anew(void **state)
 {
 	struct vb_gid mgid = mgid_of(1);

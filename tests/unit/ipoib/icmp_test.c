@@ -23,7 +23,8 @@ static void keep_piece(void *arg, const uint8_t *fragment, size_t len)
 	cut[pieces++].len = len;
 }
 
-/* An IPv4 packet with @options behind its header; its payload counts up. */
+/* Make an IPv4 packet of @len bytes with options in its header; its payload
+ * counts up. */
 static void put_packet(size_t head, size_t len, unsigned field)
 {
 	memset(p, 0, head);
@@ -39,7 +40,7 @@ static void put_packet(size_t head, size_t len, unsigned field)
 	pieces = 0;
 }
 
-/* The fragments, put together, are the packet. */
+/* Check that the fragments, put together, are the packet. */
 static void assert_whole(size_t head, size_t len, unsigned mtu, unsigned field)
 {
 	size_t at = head;
@@ -72,7 +73,7 @@ static void fragments__are_the_packet(void **state)
 			if (len / mtus[m] > 100)
 				break;
 		}
-	/* a fragment is cut like a packet */
+	/* a packet that is a fragment itself is cut in the same way */
 	put_packet(20, 2044, 0x2000 | 100);
 	vb_ip_cut(p, 2044, 1500, keep_piece, NULL);
 	assert_whole(20, 2044, 1500, 0x2000 | 100);
@@ -81,7 +82,8 @@ static void fragments__are_the_packet(void **state)
 	assert_whole(20, 2044, 1500, 100);
 }
 
-/* RFC 791, 3.1: which options later fragments have is said by a bit of each. */
+/* RFC 791, 3.1: the highest bit of an option says whether later fragments have
+ * it. */
 static void fragments__have_the_options_that_are_copied(void **state)
 {
 	static const uint8_t options[12] = { 0x94, 4, 1, 2, 0x07, 7,
@@ -98,7 +100,7 @@ static void fragments__have_the_options_that_are_copied(void **state)
 		assert_int_equal(cut[1].bytes[i], 1);
 }
 
-/* Options that lie about their length stay in the header. */
+/* An option with an impossible length stays in the header as it is. */
 static void options__of_any_bytes_do_no_harm(void **state)
 {
 	for (unsigned first = 0; first < 256; first++)
@@ -159,7 +161,7 @@ static void ipv4__needs_fragments(void **state)
 	assert_int_equal(ipoib_sum(0, answer + 20, 556), 0xffff);
 	assert_int_equal(vb_load_be(answer + 2, 2), 576);
 	assert_int_equal(answer[9], 1);
-	/* from the peer to the sender */
+	/* the error goes from the packet's destination to its source */
 	assert_memory_equal(answer + 12, packet + 16, 4);
 	assert_memory_equal(answer + 16, packet + 12, 4);
 	assert_int_equal(answer[20], 3);
@@ -187,22 +189,23 @@ static void ipv6__is_too_big(void **state)
 	assert_memory_equal(answer + 48, packet, 1232);
 }
 
-/* RFC 1122, 3.2.2 and RFC 4443, 2.4. */
+/* No ICMP error is sent about some packets (RFC 1122, 3.2.2; RFC 4443, 2.4). */
 static void no_answer__where_none_may_be(void **state)
 {
 	make_ipv4(1);
-	packet[20] = 8; /* an echo request has one */
+	packet[20] = 8; /* about an echo request an error is sent */
 	assert_int_equal(ask(), 576);
-	packet[20] = 11; /* an error has none, */
+	packet[20] = 11; /* about an ICMP error none is sent */
 	assert_int_equal(ask(), 0);
 	make_ipv4(6);
-	packet[16] = 239; /* a group, */
+	packet[16] = 239; /* about a packet to a group none is sent */
 	assert_int_equal(ask(), 0);
 	make_ipv4(6);
-	packet[7] = 1; /* a later fragment, */
+	packet[7] = 1; /* about a later fragment none is sent */
 	assert_int_equal(ask(), 0);
 	make_ipv4(6);
-	memset(packet + 12, 0, 4); /* and nobody */
+	/* about a packet without a source address none is sent */
+	memset(packet + 12, 0, 4);
 	assert_int_equal(ask(), 0);
 	make_ipv6(58);
 	packet[40] = 128;
@@ -238,7 +241,7 @@ static void echo__is_answered_if_it_is_whole(void **state)
 	assert_int_equal(ipoib_sum(0, p, 20), 0xffff);
 	assert_int_equal(ipoib_sum(0, p + 20, 64), 0xffff);
 	assert_memory_equal(p + 24, sent + 24, 60);
-	/* an answer is not answered */
+	/* an echo reply is not answered */
 	assert_false(vb_icmp_echo(p, 84));
 }
 

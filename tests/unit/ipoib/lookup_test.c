@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Programs that ask the process of an interface. The test is both. */
+/* Programs that ask the process of an IPoIB interface. The test plays the
+ * programs and the process. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -31,7 +32,7 @@ static void want(void *arg, const struct vb_gid *ip)
 	wanted++;
 }
 
-/* Does all that waits to be done. */
+/* Let the process handle everything that has come. */
 static void serve(void)
 {
 	struct pollfd fds[LOOKUP_FDS];
@@ -61,7 +62,8 @@ static int ask(enum vb_ipoib_op op)
 	return fd;
 }
 
-/* Returns the length of the answer; 0: hung up. -1: none yet. */
+/* Returns the length of the answer; 0: the process has closed the connection;
+ * -1: no answer yet. */
 static ssize_t answer(int fd, struct vb_ipoib *m)
 {
 	uint8_t bytes[VB_IPOIB_BYTES];
@@ -90,7 +92,8 @@ static int teardown(void **state)
 	return 0;
 }
 
-/* However many programs wait for neighbours, another one learns the adapter. */
+/* However many programs wait for neighbours, another program is told the
+ * adapter. */
 static void adapter__is_told_while_many_wait(void **state)
 {
 	int fds[PROGRAMS], fd;
@@ -111,7 +114,8 @@ static void adapter__is_told_while_many_wait(void **state)
 	}
 }
 
-/* A program that was hung up on asks again when others have their answer. */
+/* A program whose connection was closed because too many wait can ask again
+ * once others have their answer. */
 static void neighbour__is_told_to_later_programs(void **state)
 {
 	const struct vb_gid ip = { { [10] = 0xff, 0xff, 10, 9, 0, 7 } };

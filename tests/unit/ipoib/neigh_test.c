@@ -17,7 +17,8 @@ static struct bed {
 	uint32_t query;
 	struct vb_ipoib_hw sent_to, told_hw;
 	uint8_t sent_bytes[16];
-	bool unfit; /* address handles cannot be made */
+	/* true: prepare() fails, as when no address handle can be made */
+	bool unfit;
 } b;
 
 static void on_ask(void *arg, const struct vb_gid *ip)
@@ -156,7 +157,7 @@ static void packets__wait_until_the_path_is_known(void **state)
 	assert_int_equal(b.paths, 1);
 	assert_int_equal(b.sent, 0);
 	vb_nbrs_path(b.t, b.query, &path, b.now);
-	/* the last three of five */
+	/* three packets were kept, the last ones of five */
 	assert_int_equal(b.sent, 3);
 	assert_memory_equal(b.sent_bytes, "\3\4\5", 3);
 	assert_int_equal(b.sent_to.qpn, 0x48);
@@ -179,7 +180,7 @@ static void asked__three_times_a_second_apart(void **state)
 	assert_int_equal(b.failed, 1);
 	assert_int_equal(state_of(1), NBR_NONE);
 	assert_true(vb_nbrs_next(b.t) == VB_NEVER);
-	/* The next packet begins anew. */
+	/* The next packet to the neighbour begins a new search. */
 	send_one(1, 1);
 	assert_int_equal(b.asked, 4);
 }
@@ -225,7 +226,8 @@ static void path__that_gives_no_handle_is_asked_again(void **state)
 	assert_int_equal(b.sent, 1);
 }
 
-/* One that is sent to and says nothing is asked, and used meanwhile. */
+/* A neighbour that gets packets and sends none is asked for its address;
+ * meanwhile it still gets packets. */
 static void ready__becomes_stale_and_ends(void **state)
 {
 	make_ready(1, 0x48);
@@ -287,7 +289,8 @@ static void heard__from_another_queue_pair_is_asked_at_once(void **state)
 	vb_nbrs_heard(b.t, &ip, 0x77, b.now);
 	assert_int_equal(state_of(1), NBR_STALE);
 	assert_int_equal(b.asked, 2);
-	/* A flood of such packets asks no more. */
+	/* A flood of packets from the other queue pair causes no further
+	 * request. */
 	for (unsigned i = 0; i < 100; i++)
 		vb_nbrs_heard(b.t, &ip, 0x77, b.now);
 	assert_int_equal(b.asked, 2);
@@ -306,7 +309,7 @@ static void learn__changes_what_is_there_and_creates_if_asked(void **state)
 	learn(1, 0x48, false, true);
 	assert_int_equal(state_of(1), NBR_KNOWN);
 	vb_nbrs_path(b.t, b.query, &path, b.now);
-	/* An announcement of another address. */
+	/* The neighbour announces another link-layer address. */
 	learn(1, 0x50, false, false);
 	assert_int_equal(state_of(1), NBR_KNOWN);
 	assert_int_equal(b.paths, 2);
@@ -327,7 +330,7 @@ static void want__tells(void **state)
 	assert_int_equal(b.found, 2);
 	vb_nbrs_want(b.t, &other, b.now);
 	wait_for(4 * VB_SEC);
-	assert_int_equal(b.failed, 2); /* one more: there was no path */
+	assert_int_equal(b.failed, 2); /* one more failure: there was no path */
 }
 
 static void paths__are_asked_anew(void **state)
@@ -345,7 +348,8 @@ static void paths__are_asked_anew(void **state)
 	assert_int_equal(b.sent, 0);
 }
 
-/* A flood of addresses takes the place of the ones used longest ago. */
+/* In a flood of addresses the new ones displace those that were used longest
+ * ago. */
 static void table__is_bounded(void **state)
 {
 	make_ready(1, 0x48);

@@ -71,7 +71,7 @@ static void arp__reply_is_read_as_it_was_written(void **state)
 	assert_int_equal(got.to_hw.qpn, 0xffffff);
 	assert_true(vb_gid_equal(&got.to_hw.gid, &two));
 	assert_true(vb_gid_equal(&got.to_ip, &arp.to_ip));
-	/* The flags of connected mode are not the QPN. */
+	/* The flags of connected mode do not count as a part of the QPN. */
 	bytes[8] = 0x80;
 	assert_true(vb_arp_get(bytes, sizeof(bytes), &got));
 	assert_int_equal(got.from_hw.qpn, 0x123456);
@@ -180,8 +180,9 @@ static void nd__is_read_as_it_was_written(void **state)
 	assert_false(got.has_hw);
 }
 
-/* A wrong checksum, or a hop limit that a router may have passed on, makes the
- * message plain; no length, or an option without, makes it none. */
+/* A message with a wrong checksum, or with a hop limit below 255, is treated as
+ * a plain packet. A message without its full length, or with an option of
+ * length 0, is refused. */
 static void nd__that_is_wrong_is_refused(void **state)
 {
 	const struct vb_nd nd = {
@@ -223,7 +224,8 @@ static void nd__group_of_an_address(void **state)
 	assert_true(vb_gid_equal(&got, &wanted));
 }
 
-/* The mapping of RFC 4391, 4: the low 28 or 80 bits, and the partition. */
+/* Multicast GIDs as RFC 4391, 4 defines them: the low 28 or 80 bits of the
+ * group, and the P_Key. */
 static void mgid__of_groups(void **state)
 {
 	static const struct vb_gid v6 = {
@@ -266,9 +268,9 @@ static void ip__plain(void **state)
 	for (size_t len = 0; len < sizeof(plain_ipv4); len++)
 		assert_false(vb_ip_get(plain_ipv4, len, &ip));
 	memcpy(bytes, plain_ipv4, sizeof(bytes));
-	bytes[0] = 0x44; /* a header that is too short */
+	bytes[0] = 0x44; /* header length 4: too short */
 	assert_false(vb_ip_get(bytes, sizeof(bytes), &ip));
-	bytes[0] = 0x4f; /* one that is longer than the packet */
+	bytes[0] = 0x4f; /* header length 15: longer than the packet */
 	assert_false(vb_ip_get(bytes, sizeof(bytes), &ip));
 	bytes[0] = 0x55;
 	assert_false(vb_ip_get(bytes, sizeof(bytes), &ip));
@@ -362,7 +364,7 @@ static void report__igmp_version_3(void **state)
 	assert_false(h.joins[1]);
 	assert_true(h.joins[2]);
 	assert_int_equal(h.group[2].raw[12], 232);
-	/* more records, or sources, than there are */
+	/* the message claims more records, or sources, than it has */
 	memcpy(cut, body, sizeof(cut));
 	cut[7] = 200;
 	assert_int_equal(

@@ -46,8 +46,9 @@ static void join__of_the_broadcast_group(void **state)
 	assert_int_equal(mad[56 + 48], 1);
 }
 
-/* What another group is made of, so that it is made if there is none: Q_Key,
- * MTU, TClass, rate, SL, FlowLabel and HopLimit, with their selectors. */
+/* A join request has the parameters with which the administrator creates a
+ * missing group: Q_Key, MTU, TClass, rate, SL, FlowLabel and HopLimit, with
+ * their selectors. */
 static void join__like_another_group(void **state)
 {
 	const struct vb_sa_mcmember g = { .mgid = mgid,
@@ -63,7 +64,7 @@ static void join__like_another_group(void **state)
 	assert_int_equal(mad[56 + 38], 0x84);
 	assert_int_equal(mad[56 + 42], 0x83);
 	assert_int_equal(mad[56 + 48], 4);
-	/* An answer has the same layout. */
+	/* The administrator's answer has the same layout as the request. */
 	mad[3] = 0x81;
 	vb_store_be(mad + 56 + 36, 0xc001, 2);
 	assert_true(ipoib_sa_get(mad, sizeof(mad), &a));
@@ -132,7 +133,8 @@ static void path__question_and_answer(void **state)
 	mad[56 + 47] = 0;
 	assert_true(ipoib_sa_get(mad, sizeof(mad), &a));
 	assert_false(a.path.global);
-	vb_store_be(mad + 56 + 40, 0xc000, 2); /* no port's LID */
+	/* a multicast LID, which no port has */
+	vb_store_be(mad + 56 + 40, 0xc000, 2);
 	assert_true(ipoib_sa_get(mad, sizeof(mad), &a));
 	assert_false(a.good);
 	vb_store_be(mad + 56 + 40, 6, 2);

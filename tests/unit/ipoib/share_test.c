@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Processes of one port that are in the same groups: here they are descriptors
- * of the same file, which the kernel's locks tell apart as well. */
+/* ipoib/share: processes of one port in the same groups. Here descriptors of
+ * one file stand for the processes, since the kernel's locks treat them
+ * alike. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -96,7 +97,7 @@ static void each_kind_and_each_group_for_itself(void **state)
 	assert_int_equal(leave(one, full), SA_FULL_MEMBER);
 }
 
-/* Between the last one's question and its message nobody joins. */
+/* While the last process leaves, no other process can begin to join. */
 static void nobody_joins_while_the_last_one_leaves(void **state)
 {
 	const struct vb_sa_mcmember m = member(1, SA_FULL_MEMBER);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The link of an adapter in a fabric, whose process lies. */
+/* link/ib: an adapter's link while the fabric's process writes anything to the
+ * rings. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -19,9 +20,12 @@
 #define BYTES VB_SHRING_BYTES(VB_VERBS_RING)
 
 static struct {
-	struct vb_shring_side *own, *peer; /* with their rings behind */
-	int bell, control;		   /* the fabric's ends */
-	int controlled;			   /* the link's end of control */
+	/* the positions of both sides, each with its ring behind */
+	struct vb_shring_side *own, *peer;
+	/* the fabric process's ends of the two sockets */
+	int bell, control;
+	/* the link's end of the control socket */
+	int controlled;
 	struct vb_link *link;
 	struct vb_rxq *rxq;
 	struct vb_txq *txq;
@@ -66,7 +70,8 @@ static int tear_down(void **state)
 	return 0;
 }
 
-/* Does the link's end of the connection say that the fabric has ended? */
+/* Has the link shut its end of the control socket down, so that the engine sees
+ * the end of the fabric? */
 static bool has_ended(void)
 {
 	char byte;
@@ -86,7 +91,7 @@ static void ib__an_empty_ring_is_no_fault(void **state)
 	assert_false(has_ended());
 }
 
-/* The fabric's process learns where the program polls (fabricd/looks.h). */
+/* The link announces on which processor the program polls (fabricd/looks.h). */
 static void ib__a_poll_says_where_it_runs(void **state)
 {
 	(void)state;
@@ -102,7 +107,7 @@ static void ib__a_broken_head_ends_the_connection(void **state)
 	assert_int_equal(t.link->ops->recv(t.link, t.rxq), 0);
 	assert_int_equal(t.rxq->count, 0);
 	assert_true(has_ended());
-	/* Nothing more comes of it. */
+	/* The link reads no more of a broken ring. */
 	assert_int_equal(t.link->ops->recv(t.link, t.rxq), 0);
 	assert_int_equal(t.rxq->count, 0);
 }
@@ -139,14 +144,15 @@ static void ib__a_broken_tail_ends_the_connection(void **state)
 	assert_false(send_frames(VB_VERBS_RING / 1024));
 	assert_false(has_ended());
 	atomic_store(&t.peer->tail, 1ull << 63);
-	/* The frames that wait are dropped: they have nowhere to go. */
+	/* The waiting frames are dropped, since a broken ring takes none. */
 	assert_true(t.link->ops->send(t.link, t.txq));
 	assert_true(has_ended());
 	assert_true(send_frames(3));
 }
 
-/* Frames lie in the ring until the fabric's process takes them. When that
- * process has ended, none does, and timeouts must count. */
+/* Frames stay in the ring until the fabric's process takes them, and
+ * has_carried() reports that. When the process has ended, has_carried() must be
+ * true, so that timeouts are no longer postponed. */
 static void ib__carries_frames_until_the_fabric_ends(void **state)
 {
 	const struct vb_link_ops *ops = t.link->ops;

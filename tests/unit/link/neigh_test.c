@@ -52,8 +52,8 @@ static void neigh__known_gateways_and_vlans(void **state)
 		{ "p0", "239.129.2.3", { 1, 0, 0x5e, 1, 2, 3 }, VB_NO_VLAN },
 		{ "p0", "ff0e::1:2", { 0x33, 0x33, 0, 1, 0, 2 }, VB_NO_VLAN },
 		{ "v5", "203.0.113.8", { 2, 0, 0, 0, 0, 8 }, 5 },
-		/* The kernel resolves the neighbour by itself: the peer of p0
-		 * answers. */
+		/* The kernel does not know this neighbour yet, and asks it; the
+		 * peer of p0 answers. */
 		{ "p0", "192.0.2.2", { 2, 0, 0, 0, 0, 2 }, VB_NO_VLAN },
 	};
 
@@ -82,7 +82,8 @@ static void neigh__nobody_there(void **state)
 			 -EHOSTUNREACH);
 }
 
-/* A protocol that routers do not forward reaches neighbours alone. */
+/* With a protocol that routers do not forward, only neighbours can be
+ * reached. */
 static void neigh__not_over_a_router(void **state)
 {
 	static const struct {

@@ -12,7 +12,8 @@
 static enum vb_roce1_verdict read_one(const uint8_t *frame, uint32_t len,
 				      struct vb_frame *f)
 {
-	/* Exactly as long, so that a sanitizer sees a byte too many. */
+	/* a buffer of exactly this length, so that a sanitizer detects a read
+	 * behind it */
 	uint8_t *exact = malloc(len ? len : 1);
 	enum vb_roce1_verdict v;
 
@@ -43,7 +44,7 @@ static void read__every_field(void **state)
 	assert_int_equal(f.dlid, 0);
 }
 
-/* Interfaces pad short frames, and may leave bytes behind. */
+/* A frame may be followed by bytes: the padding of a short frame, or others. */
 static void read__padding(void **state)
 {
 	uint8_t bytes[FRAME + 64];
@@ -101,7 +102,7 @@ static void read__headers_of_something_else(void **state)
 	}
 }
 
-/* The ICRC covers all but what routers may change. */
+/* The ICRC detects damage in all fields but those that routers may change. */
 static void read__each_bit_of_damage(void **state)
 {
 	uint8_t bytes[FRAME];
@@ -123,7 +124,8 @@ static void read__each_bit_of_damage(void **state)
 	}
 }
 
-/* A GRH whose end looks like an IPv4 header with a right checksum. */
+/* A GRH whose last 20 bytes look like an IPv4 header with a right checksum is
+ * read as a GRH. */
 static void read__addresses_like_an_ipv4_header(void **state)
 {
 	uint8_t bytes[FRAME];

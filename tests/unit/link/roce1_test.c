@@ -184,7 +184,7 @@ static void send__field_by_field(void **state)
 			 vb_load_le32(frame + FRAME - 4));
 }
 
-/* More than one call takes at once, in order. */
+/* A batch of more frames than one sendmmsg() takes: all are sent, in order. */
 static void send__a_whole_batch(void **state)
 {
 	struct vb_route r = route_to("192.0.2.2", t.one);
@@ -201,7 +201,7 @@ static void send__a_whole_batch(void **state)
 	assert_true(peer_gets_nothing());
 }
 
-/* A frame that the interface does not carry is lost, and others are not. */
+/* A frame longer than the interface's MTU is lost, and the others are sent. */
 static void send__too_long_is_lost(void **state)
 {
 	struct vb_route r = route_to("192.0.2.2", t.one);
@@ -309,8 +309,8 @@ static void send__a_vlan_and_its_priority(void **state)
 	send_to_vlan(&r, t.link->ops->route);
 }
 
-/* The same where the kernel has no VLANs: the link's table says that an
- * interface is one. */
+/* As the test above, on a kernel without VLANs: the test enters the VLAN into
+ * the link's table by hand. */
 static void send__a_vlan_of_the_table(void **state)
 {
 	struct vb_roce1 *r1 = vb_roce1_of(t.link);
@@ -324,8 +324,8 @@ static void send__a_vlan_of_the_table(void **state)
 	r1->ports[3] = (struct vb_roce1_port){ 77, vlan };
 	vb_mutex_unlock(&r1->lock);
 	send_to_vlan(&r, t.link->ops->aim);
-	/* Below is another namespace's interface: the VLAN's own puts the
-	 * tag. */
+	/* If the interface below the VLAN is in another namespace, the frame
+	 * goes to the VLAN's own interface, which adds the tag. */
 	vb_mutex_lock(&r1->lock);
 	r1->ports[3].is.below = 0;
 	vb_mutex_unlock(&r1->lock);
@@ -370,7 +370,7 @@ static void recv__what_the_filter_lets_in(void **state)
 	make_frame(bytes, DQPN); /* another host */
 	bytes[5] = 0x99;
 	peer_sends(bytes, FRAME);
-	make_frame(bytes, DQPN); /* UDP behind the GRH */
+	make_frame(bytes, DQPN); /* a frame with UDP behind the GRH */
 	bytes[20] = 17;
 	peer_sends(bytes, FRAME);
 	make_frame(bytes, DQPN); /* too short for a QPN */
@@ -392,8 +392,9 @@ static void tag_frame(uint8_t *frame, unsigned tci)
 	vb_store_be(frame + 14, tci, 2);
 }
 
-/* The kernel removes a tag that is a priority alone, and says of frames to a
- * VLAN that this host does not have that they are for another host. */
+/* The kernel removes a tag with VLAN 0, which has only a priority. It reports
+ * frames with the tag of a VLAN that this host does not have as frames for
+ * another host. */
 static void recv__tags(void **state)
 {
 	uint8_t bytes[FRAME + 4];
@@ -441,8 +442,8 @@ static void recv__more_than_a_buffer_is_cut_short(void **state)
 	expect(300);
 }
 
-/* A frame to this host does not leave it, and does not say that it came from
- * another. */
+/* A frame to an address of this host goes by loopback, and its source is this
+ * host. */
 static void local__to_itself(void **state)
 {
 	struct vb_route r = route_to("192.0.2.1", t.one);
@@ -546,8 +547,8 @@ static void group__here_and_there(void **state)
 	for (unsigned i = 0; i < 70; i++)
 		put(&r, 4);
 	assert_true(t.link->ops->send(t.link, &txq));
-	/* The peer is of this host, too: each frame comes from the network as
-	 * well. */
+	/* The peer's end of the veth pair is on this host, too, so each frame
+	 * arrives from the network as well. */
 	expect(140);
 	for (unsigned i = 0; i < 70; i++) {
 		assert_int_equal(peer_gets(frame, sizeof(frame)), FRAME);
@@ -659,7 +660,7 @@ int main(void)
 		CASE(recv__counts_what_it_refuses),
 		CASE(recv__more_than_a_buffer_is_cut_short),
 		CASE(local__to_itself),
-#ifndef SANITIZED /* it has stacks of its own */
+#ifndef SANITIZED /* sanitizers need stack of their own */
 		CASE(send__needs_little_stack),
 #endif
 		CASE(group__here_and_there),

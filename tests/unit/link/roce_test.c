@@ -12,11 +12,12 @@
 /* A link that notes what it was asked. */
 struct fake {
 	struct vb_link link;
-	/* the first byte of each frame that it sent, in order, as text */
+	/* the first byte of each frame that was sent by this link, in order, as
+	 * text */
 	char sent[VB_TXQ_FRAMES + 1];
 	unsigned sends, drops, routes, aims, lost;
-	unsigned room; /* frames that it can still send */
-	int member;    /* the answer of join() */
+	unsigned room; /* number of frames for which the link still has room */
+	int member;    /* what join() returns */
 	int joined;
 };
 
@@ -112,7 +113,8 @@ static int gone(void **state)
 	return 0;
 }
 
-/* Capital letters go by RoCEv1. */
+/* Fill the batch: a frame for each letter of @frames, which leaves by RoCEv1 if
+ * the letter is a capital, and otherwise by RoCEv2. */
 static void fill(const char *frames)
 {
 	for (; *frames; frames++) {
@@ -136,7 +138,8 @@ static void send__each_frame_by_its_link_in_order(void **state)
 	assert_true(both->ops->send(both, &q));
 }
 
-/* A link without room keeps its frames, and those behind them. */
+/* If one of the two links has no room, its frames stay in the batch, and so do
+ * all frames behind them. */
 static void send__goes_on_where_there_was_no_room(void **state)
 {
 	fill("abCDeF");

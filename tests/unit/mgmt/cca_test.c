@@ -174,7 +174,8 @@ static void cca__a_port_may_have_its_own(void **state)
 	end();
 }
 
-/* ibccconfig CACongestionSetting 7 1 0x5 150 2 9 1, and a table. */
+/* The settings that ibccconfig CACongestionSetting 7 1 0x5 150 2 9 1 sends, and
+ * a congestion control table. */
 static void cca__an_adapter_is_told_how_to_slow_down(void **state)
 {
 	static const uint8_t entry[] = { 0, 150, 2, 9, 1, 0, 0, 0 };

@@ -84,19 +84,19 @@ void lap__is_answered(void **state)
 			 CM_APR_UNSUPPORTED);
 	assert_int_equal(lap(PEER_ID, conn->local_id, OUR_QPN + 1),
 			 CM_APR_INVALID_QPN);
-	/* It is not this peer's connection. */
+	/* The LAP names another connection of the peer than ours. */
 	assert_int_equal(lap(PEER_ID + 1, conn->local_id, OUR_QPN),
 			 CM_APR_INVALID_COMM_ID);
 	assert_int_equal(conn->state, CM_ESTABLISHED);
 	assert_int_equal(happened, -1);
-	/* An APR that nobody asked for changes nothing. */
+	/* An APR without a LAP before it changes nothing. */
 	m.attr = CM_APR;
 	m.remote_id = conn->local_id;
 	deliver(&m);
 	m.remote_id = 5;
 	deliver(&m);
 	assert_int_equal(sent_count, 0);
-	/* A connection that is ending takes no path, and says nothing. */
+	/* A connection that is ending ignores a LAP. */
 	assert_int_equal(vb_cm_disconnect(conn, now), 0);
 	expect_sent(CM_DREQ);
 	m.attr = CM_LAP;

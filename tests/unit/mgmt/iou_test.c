@@ -99,7 +99,7 @@ static void iou__no_target_no_agent(void **state)
 	target(0);
 	write_header(MAD_GET, IOU_UNIT_INFO, 0);
 	assert_false(vb_iou_hear(w.agent, 1, w.mad));
-	/* what no agent answers */
+	/* MADs that no agent answers: a response, a trap */
 	target(1);
 	write_header(MAD_GET_RESP, IOU_UNIT_INFO, 0);
 	assert_false(vb_iou_hear(w.agent, 1, w.mad));
@@ -117,7 +117,7 @@ static void iou__class_port_info(void **state)
 	assert_int_equal(vb_load_be(data(), 8), 0x0101000000000012);
 	for (unsigned i = 8; i < 72; i++)
 		assert_int_equal(data()[i], 0);
-	/* what ibsrpdm sets at some targets: TrapGID and TrapLID */
+	/* a Set of TrapGID and TrapLID, as ibsrpdm sends it to some targets */
 	memset(data(), 0, VB_IOU_DATA_BYTES);
 	data()[0] = 9; /* a version, which a Set does not change */
 	vb_store_be(data() + 40, 0xfe80000000000000, 8);
@@ -128,12 +128,12 @@ static void iou__class_port_info(void **state)
 	assert_int_equal(vb_load_be(data(), 8), 0x0101000000000012);
 	assert_int_equal(vb_load_be(data() + 48, 8), GUID);
 	assert_int_equal(vb_load_be(data() + 60, 2), 0x12);
-	/* no LID of a port */
+	/* a LID that no port can have is refused */
 	vb_store_be(data() + 60, 0xc001, 2);
 	assert_int_equal(ask(MAD_SET, IOU_CLASS_PORT_INFO, 0), MAD_BAD_FIELD);
 	assert_int_equal(ask(MAD_GET, IOU_CLASS_PORT_INFO, 0), MAD_OK);
 	assert_int_equal(vb_load_be(data() + 60, 2), 0x12);
-	/* each port has its own */
+	/* port 2 has a TrapLID of its own */
 	write_header(MAD_GET, IOU_CLASS_PORT_INFO, 0);
 	assert_true(vb_iou_hear(w.agent, 2, w.mad));
 	assert_int_equal(vb_load_be(data() + 60, 2), 0);
@@ -150,7 +150,7 @@ static void iou__unit_info(void **state)
 		assert_int_equal(data()[4 + i], 0xff);
 	for (unsigned i = 4 + VB_IOU_LIST_BYTES; i < VB_IOU_DATA_BYTES; i++)
 		assert_int_equal(data()[i], 0);
-	/* the same unit again is no change */
+	/* setting equal controllers again does not change the ChangeID */
 	target(3);
 	assert_int_equal(ask(MAD_GET, IOU_UNIT_INFO, 0), MAD_OK);
 	assert_int_equal(vb_load_be(data(), 2), 1);
@@ -190,7 +190,7 @@ static void iou__controller_profile(void **state)
 	assert_int_equal(vb_load_be(data(), 8), 0x0202c80300001230);
 }
 
-/* Slots that are empty, and slots that there are not. */
+/* Slots without a controller, and slots beyond the last one. */
 static void iou__bad_slots(void **state)
 {
 	static const uint32_t none[] = { 0, 17, 255, 256, 0x10001, UINT32_MAX };
@@ -232,7 +232,7 @@ static void iou__srp_by_itself(void **state)
 	says_entry(0, "SRP.T10:0002c90300001230", GUID);
 	for (unsigned i = VB_IOU_SERVICE_BYTES; i < VB_IOU_DATA_BYTES; i++)
 		assert_int_equal(data()[i], 0);
-	/* All controllers have different GUIDs, and IDs that are theirs. */
+	/* All controllers have different GUIDs, and each its own ID. */
 	for (unsigned s = 2; s <= 16; s++) {
 		uint64_t guid = vb_iou_guid(w.node, s);
 
@@ -248,7 +248,7 @@ static void iou__srp_by_itself(void **state)
 	}
 }
 
-/* Six services of controller 2, one of controller 3. */
+/* Gives controller 2 six services, and controller 3 one. */
 static void six_services(void)
 {
 	struct vb_iou_unit u = { .controllers = 3, .entries = 7 };
@@ -258,7 +258,7 @@ static void six_services(void)
 		snprintf(u.entry[i].service.name, VB_IOU_NAME, "store%u", i);
 		u.entry[i].service.id = 100 + i;
 	}
-	/* a name of full length */
+	/* the longest name that a service can have */
 	memset(u.entry[6].service.name, 'x', VB_IOU_NAME - 1);
 	vb_iou_set(w.agent, &u);
 }
@@ -268,7 +268,8 @@ static void iou__services_that_were_given(void **state)
 	six_services();
 	assert_int_equal(ask(MAD_GET, IOU_CONTROLLER_PROFILE, 2), MAD_OK);
 	assert_int_equal(data()[54], 6);
-	/* no SRP: class, subclass and protocol of a vendor */
+	/* these services are not SRP: class, subclass and protocol are a
+	 * vendor's */
 	assert_int_equal(vb_load_be(data() + 28, 8), 0xffffffffffff0000);
 	assert_int_equal(ask(MAD_GET, IOU_SERVICE_ENTRIES, range(2, 0, 3)),
 			 MAD_OK);
@@ -284,7 +285,7 @@ static void iou__services_that_were_given(void **state)
 	assert_int_equal(ask(MAD_GET, IOU_SERVICE_ENTRIES, range(3, 0, 0)),
 			 MAD_OK);
 	says_entry(0, "store2", 102);
-	/* controller 1 was given none */
+	/* controller 1 has the standard service, as it was given no other */
 	assert_int_equal(ask(MAD_GET, IOU_CONTROLLER_PROFILE, 1), MAD_OK);
 	assert_int_equal(data()[54], 1);
 	assert_int_equal(vb_load_be(data() + 28, 2), 0x0100);
@@ -337,7 +338,7 @@ static void iou__what_is_unsupported(void **state)
 		assert_int_equal(ask(rows[i].method, rows[i].attr, 1),
 				 rows[i].status);
 	write_header(MAD_GET, IOU_UNIT_INFO, 0);
-	w.mad[2] = 2; /* a version of the class that there is not */
+	w.mad[2] = 2; /* a class version that does not exist */
 	assert_true(vb_iou_hear(w.agent, 1, w.mad));
 	assert_int_equal(vb_load_be(w.mad + 4, 2), MAD_BAD_VERSION);
 }

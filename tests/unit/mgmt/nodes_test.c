@@ -314,8 +314,8 @@ static void nodes__congestion_control(void **state)
 	assert_int_equal(w.last.dqpn, 1);
 }
 
-/* An adapter becomes a target and is none again: its agent, its capability at
- * both ports, and the trap. */
+/* An adapter becomes a target, and stops being one. Both change its agent, the
+ * capability mask of both ports, and send a trap. */
 static void nodes__target(void **state)
 {
 	const struct vb_iou_unit two = { .controllers = 2 }, none = { 0 };
@@ -353,8 +353,8 @@ static void nodes__target(void **state)
 	assert_int_equal(status_of(w.got), MAD_BAD_ATTRIBUTE);
 }
 
-/* A program that registers at a target gets what the agent would answer, for as
- * long as it is registered, and only the methods that it wants. */
+/* A program can register at a target for some methods of the agent's class. It
+ * then gets these requests instead of the agent, until it ends. */
 static void nodes__target_of_a_program(void **state)
 {
 	const struct vb_iou_unit one = { .controllers = 1 };
@@ -366,7 +366,7 @@ static void nodes__target_of_a_program(void **state)
 	program = register_at(w.ca, 1, MAD_CLASS_DEVICE, 1u << MAD_GET);
 	smp(mad, MAD_CLASS_DEVICE, MAD_GET, IOU_UNIT_INFO);
 	ask(agent, 5, mad);
-	/* the program got the request, and nobody answered it */
+	/* the program got the request and did not answer */
 	assert_int_equal(w.delivered, 2);
 	assert_int_equal(w.status, VB_AGENT_TIMEOUT);
 	mad[3] = MAD_SET;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A router's questions about paths: what it sends to the subnet administrator,
- * and what it makes of the answers. */
+/* mgmt/paths: the requests that a router sends to the subnet administrator, and
+ * the answers that it gives to the fabric. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -176,7 +176,7 @@ static void answer__that_tells_no_path(void **state)
 	answer(0, &path, SA_MCMEMBER);
 	assert_int_equal(w.answers, 2);
 	assert_int_equal(w.answer, PATH_UNANSWERED);
-	/* nobody serves there */
+	/* an error of the administrator means that nobody answers there */
 	ask(2, 2);
 	answer(MAD_BAD_ATTRIBUTE, &path, SA_PATH);
 	assert_int_equal(w.answers, 3);
@@ -199,7 +199,7 @@ static void answer__that_tells_no_path(void **state)
 
 static void ask__nobody_answers(void **state)
 {
-	/* this port has no subnet manager */
+	/* port 1 has no subnet manager to ask */
 	ask(1, 5);
 	assert_int_equal(w.sent, 0);
 	assert_int_equal(w.answers, 1);
@@ -210,14 +210,15 @@ static void ask__nobody_answers(void **state)
 		w.now = VB_MAX(w.now, vb_mgmt_next(w.m));
 		vb_mgmt_run(w.m, w.now);
 	}
-	assert_int_equal(w.sent, 4); /* with three repetitions */
+	assert_int_equal(w.sent, 4); /* the request and three repetitions */
 	assert_int_equal(w.answers, 2);
 	assert_int_equal(w.question, 6);
 	assert_int_equal(w.answer, PATH_UNANSWERED);
 	assert_int_equal(w.now, 2 * VB_SEC);
 }
 
-/* A program's own messages at the router's port go to the program. */
+/* A program that registers at a router's port gets the answers to its own
+ * requests. */
 static void programs__get_what_is_theirs(void **state)
 {
 	const struct vb_agent_wish wish = { .class = MAD_CLASS_SA,

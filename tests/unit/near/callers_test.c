@@ -17,10 +17,10 @@
 #define PATIENCE 20000 /* milliseconds */
 
 /*
- * The hostile process.
+ * Functions that play the hostile process.
  */
 
-/* The messages of near/session.c. */
+/* A message between two engines, as near/session.c has it. */
 struct words {
 	uint32_t magic;
 	uint16_t version, kind, slot, also, reaches, zero;
@@ -32,8 +32,9 @@ enum lie {
 	LIES_NOT,
 	IS_SILENT,	/* it says nothing */
 	PAGE_IS_LATE,	/* its nonce is in a page that never comes */
-	FILES_ARE_SLOW, /* it sends files whose close() waits */
-	FILES_TOO_MANY, /* the same, as many as the kernel sends at once */
+	FILES_ARE_SLOW, /* it sends descriptors of files whose close() waits */
+	/* the same, as many as the kernel lets one message carry */
+	FILES_TOO_MANY,
 };
 
 struct hostile {
@@ -130,7 +131,8 @@ static void await_call(const struct hostile *h)
 	assert_int_equal(read(h->ready, &byte, 1), 1);
 }
 
-/* A process that ends closes its files, so the file system ends first. */
+/* Kill the process. Its slow file system must end first, since a process that
+ * ends closes its files. */
 static void end_hostile(const struct hostile *h)
 {
 	kill(h->pid, SIGKILL);
@@ -140,7 +142,7 @@ static void end_hostile(const struct hostile *h)
 	close(h->ready);
 }
 
-/* Another program calls, and gets a session. */
+/* Check that an honest program can call @called, and gets a session. */
 static void expect_service(struct program *called)
 {
 	struct program honest;
@@ -197,7 +199,7 @@ static void proof__waits_for_no_page_of_the_caller(void **state)
 	begin(&called, 1);
 	call_in(&h);
 	await_call(&h);
-	alarm(60); /* the engine thread waits for ever */
+	alarm(60); /* ends the test if the engine's thread waits for ever */
 	serve_until(&called, &file.waits->reads, 1);
 	expect_service(&called);
 	assert_in_range(vb_errands_under_way(called.near->errands), 1, 2);
@@ -224,7 +226,8 @@ static void hear__closes_no_file_of_the_caller(void **state)
 		serve_until(&called, &file.waits->closes, 1);
 		expect_service(&called);
 		alarm(0);
-		/* The same process is not heard again. */
+		/* The hostile process is an outlaw now, so its later calls are
+		 * refused. */
 		assert_int_equal(called.near->outlaws.count, 1);
 		end_hostile(&h);
 		end(&called);
@@ -269,7 +272,8 @@ static void caller__has_both_slots_that_it_names(void **state)
 	end(&owner);
 }
 
-/* It is refused as long as it lives, and another process is not. */
+/* A process that was expelled is refused as long as it lives; a later process
+ * in its slot is not. */
 static void expelled__process_does_not_come_back(void **state)
 {
 	struct hostile h = { LIES_NOT, 3, 3, 0, 1 };
@@ -292,7 +296,7 @@ static void expelled__process_does_not_come_back(void **state)
 	serve_for(&called, 100);
 	assert_null(called.near->peers[3]);
 	expect_service(&called);
-	/* Its successor has the same slot. */
+	/* Another process calls from the same slot, and gets a session. */
 	end_hostile(&h);
 	call_in(&h);
 	await_call(&h);
@@ -303,7 +307,8 @@ static void expelled__process_does_not_come_back(void **state)
 	end(&called);
 }
 
-/* An expelled process is called: it is not let in either. */
+/* A process that was expelled gets no session when this program calls it
+ * either. */
 static void expelled__process_is_not_called(void **state)
 {
 	struct program a, b;
@@ -322,8 +327,9 @@ static void expelled__process_is_not_called(void **state)
 	end(&b);
 }
 
-/* A thread of the program takes rings. One with a descriptor, which the kernel
- * would close in that thread, stays for the engine's. */
+/* A thread of the program reads the rings on a session's socket. If a ring
+ * carries a descriptor, that thread leaves the ring to the engine's thread,
+ * since the kernel might close the descriptor in the thread that reads. */
 static void ring__with_a_descriptor_is_left(void **state)
 {
 	struct program a, b;
@@ -409,8 +415,9 @@ static void outlaws__are_forgotten_when_they_have_ended(void **state)
 }
 
 /*
- * A thief has the socket of a name, too: it accepts the caller between this
- * program's look at the socket and its accept4(), which then waits.
+ * Another process (the thief) also has the socket at which this program
+ * accepts. It accepts a caller between this program's look at the socket and
+ * its accept4(); that call must not wait for the next caller.
  */
 
 static _Atomic bool steals;
@@ -430,7 +437,7 @@ static long steal(int fd, int cmd, long arg)
 	return rc;
 }
 
-/* In place of the C library's function. */
+/* Replaces the C library's function, to steal the caller at that moment. */
 int fcntl64(int fd, int cmd, ...)
 {
 	va_list list;
@@ -462,7 +469,7 @@ static void accept__holds_nobody_up(void **state)
 	serve_for(&called, 20);
 	assert_int_equal(vb_errands_under_way(called.near->errands), 1);
 	atomic_store(&steals, false);
-	/* What was there goes on. */
+	/* Sessions that existed before go on. */
 	then = vb_near_host.now(NULL);
 	vb_peer_ring(other.near->peers[1]);
 	serve_for(&called, 20);

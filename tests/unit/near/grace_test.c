@@ -180,8 +180,8 @@ static void grace__ended_peer_is_not_waited_for(void **state)
 	w->p.pid = 0;
 }
 
-/* A peer that has ended the session itself may live, and have a copy under way,
- * whether its engine thread still runs or not. */
+/* A peer that has closed the session may still live and be copying, whether or
+ * not its engine's thread still runs, so the owner waits for it. */
 static void grace__peer_that_hung_up_is_waited_for(void **state)
 {
 	struct world *w = *state;
@@ -194,7 +194,7 @@ static void grace__peer_that_hung_up_is_waited_for(void **state)
 	assert_false(is_over(w, 3 * VB_MSEC));
 	assert_true(is_over(w, VB_GRACE_RUNS + 1));
 	assert_int_equal(atomic_load(&w->expels), 1);
-	/* Such a peer is waited for once. */
+	/* For such a peer the owner waits only once. */
 	assert_true(is_over(w, 0));
 	vb_registry_die(w->registry);
 }
@@ -273,8 +273,8 @@ static bool is_frozen_now(void)
 	return strncmp(text, "FROZEN", 6) == 0;
 }
 
-/* A freezer stops a thread behind its system call, which still shows in /proc.
- */
+/* A cgroup freezer stops a thread after its system call has copied, but /proc
+ * still shows the thread inside the call. */
 static void grace__frozen_peer_is_not_waited_for(void **state)
 {
 	struct world *w = *state;
@@ -296,7 +296,7 @@ static void grace__frozen_peer_is_not_waited_for(void **state)
 		usleep(1000);
 	frozen = is_frozen_now();
 	where = vb_near_host.find(NULL, w->p.pid);
-	/* A frozen process is killed only when it goes on. */
+	/* SIGKILL ends a frozen process only after it is thawed. */
 	kill(w->p.pid, SIGKILL);
 	(void)write_to(FREEZER "/freezer.state", "THAWED");
 	waitpid(w->p.pid, NULL, 0);
@@ -321,9 +321,9 @@ static void grace__wait_ends_when_the_peer_is_stopped(void **state)
 }
 
 /*
- * Peers in virtual time, all of which the kernel shows at one place. @stopped:
- * the waiting thread itself is stopped for so long in each pause. @stays: after
- * so many looks the peers have ended their copies.
+ * Peers in virtual time; the kernel reports the same state of all of them.
+ * @stopped: for how long the waiting thread itself is stopped in each pause.
+ * @stays: number of looks after which the peers have ended their copies.
  */
 
 #define PEERS 5
@@ -421,8 +421,8 @@ static void crowd__that_is_frozen_costs_one_limit(void **state)
 	assert_true(crowd->now - VB_SEC < VB_GRACE_UNSEEN + 100 * VB_MSEC);
 }
 
-/* The thread that waits got a processor for a moment every second only, so the
- * peers had none either. */
+/* The waiting thread gets its processor only for a moment in each second, so
+ * the peers may have had none either: they must not be expelled. */
 static void crowd__is_not_blamed_for_our_own_stops(void **state)
 {
 	crowd->at = MAY_COPY;
@@ -433,7 +433,8 @@ static void crowd__is_not_blamed_for_our_own_stops(void **state)
 	assert_int_equal(crowd->expelled, 0);
 }
 
-/* A work request that unbinds a window looks now and then. */
+/* A work request that unbinds a window does not wait: it asks from time to time
+ * whether the accesses have ended. */
 static void crowd__is_drained_when_each_was_waited_for(void **state)
 {
 	struct vb_age age = { 0 };
@@ -453,9 +454,9 @@ static void crowd__is_drained_when_each_was_waited_for(void **state)
 	assert_int_equal(crowd->expelled, PEERS);
 }
 
-/* Another thread processes the lane of a peer that has a part of a message for
- * a queue pair in hand: who destroys the queue pair waits 100 ms at most, and
- * that thread looks at the lane once more. */
+/* Another thread processes the lane of a peer, and holds a part of a message
+ * for a queue pair that is being destroyed. The thread that destroys it waits
+ * 100 ms at most; the other thread looks at the lane once more. */
 static void crowd__settle_does_not_wait_for_a_claim(void **state)
 {
 	struct vb_peer *p = &crowd->peers[0];
@@ -472,7 +473,7 @@ static void crowd__settle_does_not_wait_for_a_claim(void **state)
 	assert_int_equal(atomic_load(&p->lent_by), QPN);
 	assert_true(p->claim.taken && p->claim.missed);
 	assert_int_equal(atomic_load(&p->refs), 1);
-	/* Nobody waits for the parts of other queue pairs. */
+	/* Parts for another queue pair are not waited for. */
 	vb_lanes_take_parts_back(crowd->near, QPN + 1);
 	assert_int_equal(crowd->now - VB_SEC, took);
 	vb_mutex_fini(&crowd->near->lanes_lock);
@@ -486,7 +487,8 @@ static void ask_often(bool has_left)
 				 has_left);
 }
 
-/* A thread that polls does not read /proc each time. */
+/* A thread that asks often whether a peer has left does not make each question
+ * a look into /proc. */
 static void crowd__that_leaves_is_asked_now_and_then(void **state)
 {
 	crowd->at = MAY_COPY;

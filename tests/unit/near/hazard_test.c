@@ -109,8 +109,8 @@ static void hazards__no_access_after_revocation(void **state)
 	assert_int_equal(atomic_load(&meet.broken), 0);
 }
 
-/* All threads that have a hazard wait for pages of the peer: one more thread is
- * not kept for as long as they are. */
+/* All hazards are in use by threads that wait for pages of the peer. One more
+ * thread gives up after a limited time. */
 static void hazards__all_in_use_are_not_waited_for_without_a_bound(void **state)
 {
 	struct vb_hazard hazards[VB_HAZARDS] = { 0 };

@@ -69,8 +69,8 @@ static inline void begin_also(struct program *p, unsigned slot)
 	assert_int_equal(vb_near_also(p->near, slot, p->also_fd), 0);
 }
 
-/* Is there something to do for the program now, or will there be, because a
- * thread of it accepts a caller or proves one? */
+/* Has the program something to do now, or will it soon have, because a thread
+ * of it accepts a caller or checks the proof of one? */
 static inline bool is_busy(const struct program *p)
 {
 	struct pollfd ready = { vb_near_fd(p->near), POLLIN, 0 };
@@ -80,7 +80,7 @@ static inline bool is_busy(const struct program *p)
 	       vb_errands_under_way(p->near->errands) > 0;
 }
 
-/* What has arrived is processed. */
+/* Let the program process all that has arrived. */
 static inline void go(struct program *p)
 {
 	do

@@ -33,7 +33,8 @@ static bool address_of(const char name[IFNAMSIZ],
 	return true;
 }
 
-/* Add a message about a link, and what such a message has behind its map. */
+/* Append a message about a link, with an IFLA_MAP if @with_map, and with the
+ * attribute behind it that the kernel puts there. */
 static void add_link(uint16_t type, const char *name, bool with_map,
 		     const uint8_t *address)
 {
@@ -57,7 +58,8 @@ static void add_link(uint16_t type, const char *name, bool with_map,
 	b.length += o.used;
 }
 
-/* Find an attribute of the message that begins at @at. NULL: it has none. */
+/* Find an attribute in the message that begins at offset @at. NULL: the message
+ * has no such attribute. */
 static const uint8_t *find(size_t at, uint16_t type, size_t bytes)
 {
 	struct nlmsghdr h;
@@ -97,7 +99,7 @@ static void an_ipoib_interface_gets_its_address(void **state)
 	assert_non_null(address);
 	assert_int_equal(address[0], 0x80);
 	assert_int_equal(address[19], 0x93);
-	/* What lies behind is where it was, and the map has gone. */
+	/* The attribute behind the map is unchanged, and the map has gone. */
 	assert_int_equal(
 		*(const uint16_t *)(const void *)find(second, IFLA_MTU, 4),
 		2044);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Questions to ibacm, whose part a thread of the test plays. */
+/* Questions to ibacm: a thread of the test plays the daemon. */
 #include "tests/unit/rdmacm/fake.h"
 
 #include "front/rdmacm/acm.c"
@@ -9,10 +9,12 @@ static const uint8_t own_gid[16] = { [10] = 0xff, 0xff, 10, 77, 0, 1 };
 static const uint8_t peer_gid[16] = { 0xfe, 0x80, [15] = 9 };
 
 static int ends[2];
-/* The answer, to which the daemon adds the number of the question. */
+/* The answer of the daemon, which copies the number of the question into it. */
 static struct acm_message says;
-static struct acm_message heard; /* the question */
-static size_t says_bytes;	 /* how much of the answer it sends */
+/* the question that the daemon received last */
+static struct acm_message heard;
+/* how many bytes of the answer the daemon sends */
+static size_t says_bytes;
 
 static int setup(void **state)
 {
@@ -82,7 +84,7 @@ static struct rdma_addrinfo *to_ip(void)
 	return r;
 }
 
-/* Asks for 10.9.0.4, with @flags in the hints. */
+/* Asks for the path to 10.9.0.4, with @flags in the hints. */
 static struct rdma_addrinfo *ask(int flags)
 {
 	const struct rdma_addrinfo hints = { .ai_flags = flags };
@@ -121,12 +123,12 @@ static void a_path__becomes_a_result_with_gids(void **state)
 	assert_int_equal(r->ai_route_len, sizeof(*d));
 	assert_int_equal(d->flags, says.entries[0].flags);
 	assert_int_equal(d->path.dlid, htobe16(6));
-	/* rdma_cm's header, of IPv4 */
+	/* the header of rdma_cm for IPv4 addresses, 36 bytes */
 	assert_int_equal(r->ai_connect_len, 36);
 	assert_int_equal(h[1], 0x40);
 	assert_memory_equal(h + 16, own_gid + 12, 4);
 	assert_memory_equal(h + 32, "\x0a\x09\x00\x04", 4);
-	/* The result with the IP address follows. */
+	/* behind it is the result with the IP address */
 	assert_non_null(r->ai_next);
 	assert_int_equal(r->ai_next->ai_family, AF_INET);
 	assert_int_equal(r->ai_next->ai_route_len, sizeof(*d));

@@ -164,7 +164,8 @@ static void space_of__table(void **state)
 	}
 }
 
-/* The Service-ID of RFC 4755 is the id's whole, and keeps its bits. */
+/* An AF_IB address with a service ID of IPoIB (RFC 4755): the id keeps all bits
+ * of the service ID. */
 static void service__of_ipoib(void **state)
 {
 	union any x;

@@ -125,7 +125,8 @@ static void route__comes_from_the_administrator(void **state)
 	assert_int_equal(p->packet_life_time, 18);
 }
 
-/* As Linux asks: by the TOS of IPv4, else by the address's traffic class. */
+/* The path request has the class that Linux asks with: the TOS for IPv4
+ * addresses, otherwise the traffic class in the address. */
 static void route__of_a_service(void **state)
 {
 	(void)state;
@@ -141,7 +142,8 @@ static void route__of_a_service(void **state)
 	assert_int_equal(fake.told[1].tclass, 0x30);
 }
 
-/* The port is a full member, whatever the administrator's record says. */
+/* The port is a full member of the partition, so the queue pair gets the index
+ * of the full P_Key, even if the administrator's record has the limited one. */
 static void route__of_a_limited_pkey(void **state)
 {
 	struct ibv_qp_attr a = { .qp_state = IBV_QPS_INIT };
@@ -161,7 +163,7 @@ static void route__fails_with_the_administrators_error(void **state)
 
 	(void)state;
 	assert_int_equal(rdma_resolve_route(&id->pub, 700), 0);
-	/* not twice at a time */
+	/* a second call is refused while the first has no answer */
 	assert_int_equal(rdma_resolve_route(&id->pub, 700), -1);
 	assert_int_equal(errno, EINVAL);
 	rcm_event_arrived(&m);
@@ -169,7 +171,7 @@ static void route__fails_with_the_administrators_error(void **state)
 	assert_int_equal(e->event, RDMA_CM_EVENT_ROUTE_ERROR);
 	assert_int_equal(e->status, -ETIMEDOUT);
 	assert_int_equal(rdma_ack_cm_event(e), 0);
-	/* the program may try again */
+	/* after an error the program may ask again */
 	take_route();
 }
 
@@ -202,7 +204,7 @@ static void route__is_the_queue_pairs_way(void **state)
 	a.qp_state = IBV_QPS_INIT;
 	assert_int_equal(rdma_init_qp_attr(&id->pub, &a, &mask), 0);
 	assert_int_equal(a.pkey_index, 5);
-	/* a path through a router needs a GRH */
+	/* if the path crosses a router, packets need a GRH */
 	id->path.hop_limit = 64;
 	a.qp_state = IBV_QPS_RTR;
 	assert_int_equal(rdma_init_qp_attr(&id->pub, &a, &mask), 0);
@@ -326,7 +328,8 @@ static void service__becomes_a_result(void **state)
 	assert_int_equal(sib->sib_addr.sib_raw[7], 0x41);
 	assert_null(r->ai_next->ai_next);
 	rdma_freeaddrinfo(r);
-	/* no such service; the id may ask again */
+	/* the administrator knows no such service; afterwards the id may ask
+	 * again */
 	assert_int_equal(rdma_resolve_addrinfo(&id->pub, NULL, "a", &by_sa), 0);
 	m.status = EINVAL;
 	rcm_event_arrived(&m);
@@ -340,8 +343,8 @@ static void service__becomes_a_result(void **state)
 
 /* --- alternate paths --- */
 
-/* Two records: the primary path, and an alternate one from the GID that the
- * fake port has. */
+/* Fill in two path records: the primary path, and an alternate one that begins
+ * at the GID of the fake port. */
 static void two_paths(struct ibv_path_data d[2])
 {
 	static const uint8_t own[16] = { [10] = 0xff, 0xff, 10, 77, 0, 1 };
@@ -397,7 +400,8 @@ static void alternate__of_the_programs_own(void **state)
 	assert_int_equal(m->alternate.ack_timeout, 19);
 }
 
-/* Whatever is wrong with an alternate path, the id keeps neither path. */
+/* If anything is wrong with the alternate path, the call fails and the id keeps
+ * neither path. */
 static void alternate__that_the_adapter_has_not(void **state)
 {
 	struct ibv_path_data d[2];
@@ -420,11 +424,11 @@ static void alternate__that_the_adapter_has_not(void **state)
 	REFUSED(pkey, htobe16(0x8002));
 	REFUSED(mtu, 0x80 | IBV_MTU_512);
 #undef REFUSED
-	/* The port's own MTU is IBV_MTU_2048. */
+	/* An MTU above the port's own (IBV_MTU_2048) is refused. */
 	two_paths(d);
 	d[0].path.mtu = d[1].path.mtu = 0x80 | IBV_MTU_4096;
 	assert_int_equal(rcm_path_set(id, d, sizeof(d)), -EINVAL);
-	/* Records of other kinds are not looked at, as on Linux. */
+	/* As on Linux, records with other flags are ignored. */
 	two_paths(d);
 	d[1].flags |= IBV_PATH_FLAG_PRIMARY;
 	d[1].path.slid = 0;
@@ -459,7 +463,8 @@ static void alternate__is_the_queue_pairs(void **state)
 	assert_int_equal(rdma_init_qp_attr(&id->pub, &a, &mask), 0);
 	assert_true(mask & IBV_QP_PATH_MIG_STATE);
 	assert_int_equal(a.path_mig_state, IBV_MIG_REARM);
-	/* The port has lost the GID: the connection is made without. */
+	/* The port no longer has the GID of the alternate path: the connection
+	 * is made without that path. */
 	id->path.alternate.src.raw[15] = 9;
 	assert_int_equal(rdma_init_qp_attr(&id->pub, &a, &mask), 0);
 	assert_false(mask & IBV_QP_PATH_MIG_STATE);
@@ -487,7 +492,8 @@ static void alternate__that_the_peer_does_not_take(void **state)
 	assert_false(mask & IBV_QP_ALT_PATH);
 }
 
-/* The numbers of RFC 4391, and rdma_cm's signature for the port space UDP. */
+/* The GID of a group follows RFC 4391; the port space UDP has rdma_cm's own
+ * signature. */
 static void group__of_ip_has_the_gid_of_its_space(void **state)
 {
 	static const uint8_t v4[16] = { 0xff, 0x12,	   0x40, 0x01, 0xff,
@@ -508,7 +514,8 @@ static void group__of_ip_has_the_gid_of_its_space(void **state)
 	assert_int_equal(
 		rdma_join_multicast(&id->pub, (struct sockaddr *)&b, NULL), 0);
 	assert_memory_equal(fake.told[1].dst.raw, v6, 16);
-	/* the GID of a group that the administrator has assigned */
+	/* an IPv6 address that is a multicast GID of InfiniBand names that
+	 * group itself */
 	assert_int_equal(inet_pton(AF_INET6, "ff12:a01b::9", &b.sin6_addr), 1);
 	assert_int_equal(
 		rdma_join_multicast(&id->pub, (struct sockaddr *)&b, NULL), 0);
@@ -559,10 +566,11 @@ static void group__has_the_administrators_lid_and_qkey(void **state)
 	assert_int_equal(fake.attaches, 1);
 	assert_int_equal(fake.group_lid, 0xc005);
 	assert_int_equal(rdma_ack_cm_event(e), 0);
-	/* the next broker has joined again, which is no news */
+	/* the group was joined again at the next broker: no event for the
+	 * program */
 	rcm_event_arrived(&m);
 	assert_int_equal(rdma_get_cm_event(channel, &e), -1);
-	/* but another LID is */
+	/* the group has another LID now: an event for the program */
 	m.status = ENETRESET;
 	rcm_event_arrived(&m);
 	e = next();
@@ -575,7 +583,8 @@ static void group__has_the_administrators_lid_and_qkey(void **state)
 	assert_int_equal(fake.told[1].kind, IPC_CM_GROUP_LEAVE);
 }
 
-/* The program does not know the GID, and need not. */
+/* The program leaves a group that it joined by GID zero by that GID, since it
+ * does not know the group's real GID. */
 static void group__of_any_gid_is_left_by_that_name(void **state)
 {
 	struct sockaddr_in a = { .sin_family = AF_INET };
@@ -593,7 +602,7 @@ static void group__of_any_gid_is_left_by_that_name(void **state)
 	assert_int_equal(e->event, RDMA_CM_EVENT_MULTICAST_JOIN);
 	assert_memory_equal(e->param.ud.ah_attr.grh.dgid.raw, given.raw, 16);
 	assert_int_equal(rdma_ack_cm_event(e), 0);
-	/* the port could not join it again */
+	/* the port could not join the group again */
 	m.src = given;
 	m.status = EINVAL;
 	m.dlid = 0;

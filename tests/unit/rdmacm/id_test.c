@@ -198,8 +198,8 @@ static void bind__by_the_rule_of_the_id(void **state)
 	rcm.gid_rule = RCM_GID_V2;
 }
 
-/* A connection of RoCEv1 says so to the broker, after its peer's MAC address is
- * known. */
+/* A connection by RoCEv1 tells the broker so, and only after the peer's MAC
+ * address is known. */
 static void resolve__by_roce_v1(void **state)
 {
 	struct sockaddr_in src = { .sin_family = AF_INET,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* IP addresses of an IPoIB interface. The interface is the loopback interface
- * of a network namespace, and the test is its process. */
+/* IP addresses of an IPoIB interface. The loopback interface of a network
+ * namespace stands for the interface, and the test plays the process behind
+ * it. */
 #include "tests/unit/rdmacm/fake.h"
 
 #include <arpa/inet.h>
@@ -24,10 +25,10 @@ static struct rcm_id *id;
 static int listener;
 static pthread_t process;
 static _Atomic unsigned asks;
-/* how long the process takes for a neighbour, and for the interface itself, in
- * ns */
+/* the time, in ns, that the fake process takes to answer about a neighbour, and
+ * about the interface itself */
 static _Atomic long slow, slow_own;
-/* connections that the process closes at first */
+/* number of connections that the fake process first closes without an answer */
 static _Atomic unsigned refusals;
 
 /* The GID that the fake device has. */
@@ -127,7 +128,8 @@ static void choose__the_adapter_of_the_interface(void **state)
 	assert_true(vb_gid_equal(&id->path.src, &own_gid));
 }
 
-/* A file that a killed process has left is no process. */
+/* The socket file of a process that was killed is still there: no process
+ * answers at it. */
 static void choose__nothing_of_a_killed_process(void **state)
 {
 	const struct vb_gid own = ip(OWN);
@@ -170,7 +172,7 @@ static int choose_until(const struct vb_gid *own, int wanted)
 	return rc;
 }
 
-/* The process serves a bounded number of programs at a time, and has a place
+/* The process serves a limited number of programs at a time; an entry is free
  * soon. */
 static void choose__of_a_busy_process(void **state)
 {
@@ -184,7 +186,7 @@ static void choose__of_a_busy_process(void **state)
 	assert_int_equal(choose_until(&own, -EAGAIN), -EAGAIN);
 }
 
-/* The process is stopped. */
+/* The process is stopped and never answers. */
 static void choose__of_a_process_that_hangs(void **state)
 {
 	const struct vb_gid own = ip(OWN);
@@ -225,7 +227,7 @@ static vb_time begin(const char *to, int timeout_ms)
 	return vb_clock_read() - start;
 }
 
-/* The event of @what comes, with @status. */
+/* Checks that an event of type @what with @status comes. */
 static void hears(enum rdma_cm_event_type what, int status)
 {
 	struct rdma_cm_event *e;
@@ -253,7 +255,8 @@ static void resolve__asks_for_the_neighbour(void **state)
 	(void)begin("192.0.2.8", 2000);
 	hears(RDMA_CM_EVENT_ADDR_ERROR, -EHOSTUNREACH);
 	assert_int_equal(id->state, RCM_BOUND);
-	/* nobody answers for this host's own address on the network */
+	/* no host on the network answers for this host's own address, so the
+	 * process is asked */
 	(void)begin(OWN, 2000);
 	hears(RDMA_CM_EVENT_ADDR_RESOLVED, 0);
 	assert_int_equal(asks, 2);
@@ -279,7 +282,7 @@ static void resolve__says_why_it_failed(void **state)
 	close(ends[1]);
 }
 
-/* The program goes on meanwhile. */
+/* rdma_resolve_addr() returns before the process has answered. */
 static void resolve__does_not_wait(void **state)
 {
 	(void)state;
@@ -302,7 +305,7 @@ static void resolve__ends_in_its_time(void **state)
 	hears(RDMA_CM_EVENT_ADDR_ERROR, -ETIMEDOUT);
 	assert_in_range(vb_clock_read() - start, 100 * VB_MSEC, 950 * VB_MSEC);
 	assert_int_equal(id->state, RCM_BOUND);
-	/* the id can try again */
+	/* after the timeout the id can be resolved again */
 	nanosleep(&(struct timespec){ 1, 0 }, NULL);
 	slow = 0;
 	(void)begin(PEER, 2000);
@@ -319,13 +322,14 @@ static void resolve__of_a_busy_process(void **state)
 	(void)begin(PEER, 2000);
 	hears(RDMA_CM_EVENT_ADDR_RESOLVED, 0);
 	id->state = RCM_BOUND;
-	slow = 50 * VB_MSEC; /* the answer about the interface comes first */
+	/* the answer about the interface itself comes first */
+	slow = 50 * VB_MSEC;
 	(void)begin(PEER, 2000);
 	refusals = 3;
 	hears(RDMA_CM_EVENT_ADDR_RESOLVED, 0);
 }
 
-/* The id ends while its address is being resolved. */
+/* The program destroys the id while its address is being resolved. */
 static void resolve__is_forgotten(void **state)
 {
 	const vb_time start = vb_clock_read();

@@ -82,7 +82,7 @@ static void join__attaches_when_the_event_is_read(void **state)
 	assert_int_equal(errno, EADDRNOTAVAIL);
 }
 
-/* The GID of an IPv4 group of RoCEv1, as on Linux. */
+/* With RoCEv1 the GID of an IPv4 group is ff0e::ffff:a.b.c.d, as on Linux. */
 static void join__by_roce_v1(void **state)
 {
 	static const uint8_t gid[16] = { 0xff, 0x0e, [10] = 0xff, 0xff,

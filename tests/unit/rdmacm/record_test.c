@@ -253,7 +253,7 @@ static void script__grows(void **state)
 	free(s.lines);
 }
 
-/* The next broker knows the adapter by another number. */
+/* The next broker has given the adapter another number. */
 static void places__of_the_next_broker(void **state)
 {
 	const struct sockaddr_in any = { .sin_family = AF_INET };
@@ -279,18 +279,19 @@ static void places__of_the_next_broker(void **state)
 	assert_int_equal(id->path.place, 7);
 	assert_int_equal(id->record.said.place, 7);
 	assert_int_equal(id->record.ticket.place, 7);
-	assert_int_equal(id->record.bound.place, 0); /* names none */
+	/* the message has no number of an adapter */
+	assert_int_equal(id->record.bound.place, 0);
 	assert_int_equal(request.m.place, 7);
 	assert_int_equal(other.m.place, 0);
 	rcm_groups_each(id, add_group, &script);
 	assert_int_equal(script.count, 1);
 	assert_int_equal(script.lines[0].place, 7);
-	/* The next broker cannot use the adapter: none is named, also not
-	 * RoCEv2. */
+	/* The next broker cannot use the adapter: messages must name a number
+	 * that it refuses, and not 0, which means RoCEv2. */
 	fake_device.place = 0;
 	rcm_places_follow(&was);
 	assert_int_not_equal(id->path.place, 0);
-	/* and the one after it can */
+	/* the broker after that can use the adapter */
 	fake_device.place = 2;
 	rcm_places_follow(&was);
 	assert_int_equal(id->path.place, 2);

@@ -57,7 +57,8 @@ static void *look(void *arg)
 	return arg;
 }
 
-/* How many ids has the thread seen? Waits until some are, for 5 s at most. */
+/* Returns how many late ids the thread has found; waits for the first one, for
+ * 5 s at most. */
 static unsigned count_seen(void)
 {
 	unsigned count = 0;
@@ -73,7 +74,7 @@ static unsigned count_seen(void)
 	return count;
 }
 
-/* Reads what has been told, up to the last id's line. */
+/* Returns the number of lines that were written, up to that of the last id. */
 static unsigned count_lines(void)
 {
 	unsigned lines = 0;
@@ -86,8 +87,8 @@ static unsigned count_lines(void)
 	return lines;
 }
 
-/* While the thread waits to write, other threads have rcm.lock; and it tells of
- * all ids, more than it copies at a time. */
+/* While the thread waits for room in the pipe, other threads can take rcm.lock.
+ * The thread reports all late ids, more than it copies in one call. */
 static void late_ids__are_told_without_the_lock(void **state)
 {
 	pthread_t thread;

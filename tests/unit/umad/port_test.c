@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * libibumad's descriptor of a port, without a fabric: the test is the other end
- * of the socket. A step that hangs ends the test by SIGALRM.
+ * of the socket. If a step hangs, SIGALRM ends the test.
  */
 #include <errno.h>
 #include <poll.h>

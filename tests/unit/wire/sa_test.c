@@ -253,7 +253,8 @@ static void service__is_in_place(void **state)
 	assert_memory_equal(&s, &service, sizeof(s));
 }
 
-/* Answers with several records, whose distance they say. */
+/* Answers with several records; a field of the answer says how far apart they
+ * are. */
 static void service__tables(void **state)
 {
 	static const struct {
