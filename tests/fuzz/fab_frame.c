@@ -28,8 +28,8 @@ static enum vb_fab_taken take(void *arg, struct vb_fab_node *node, uint8_t port,
 	return len % 64 ? FAB_TAKEN : FAB_HELD;
 }
 
-/* what the router's questions are answered next; PATH_UNANSWERED + 1: nothing
- */
+/* how the router's next question is answered, an enum vb_fab_answer;
+ * PATH_UNANSWERED + 1: not at all */
 static unsigned next_answer;
 static struct vb_fab_net *net;
 
@@ -107,8 +107,8 @@ static void check(const struct vb_fab_node *node)
 	for (unsigned p = 1; p <= node->ports; p++) {
 		struct vb_fab_end *e = node->port[p].end;
 
-		/* Without credits, which a false link packet can take away,
-		 * frames stay in their lanes. */
+		/* Frames may stay in lanes, since a forged link packet can take
+		 * the credits away. Buffers must not be overrun. */
 		for (unsigned vl = 0; vl < DATA_VLS; vl++)
 			MUST(e->flow[vl].used <= e->flow[vl].size);
 		MUST(!e->wire.first);

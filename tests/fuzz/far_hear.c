@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Anybody's messages to an end of a link between two processes. An input is a
- * row of (control, length, bytes). Bit 0 of control writes a right head before
- * the bytes, bit 1 the end's present nonce, bit 2 a sequence number that is
- * new, bit 3 the ends' identities: so that some inputs come from a peer in a
- * session. Whatever comes, the buffers are not overrun and the end still sends
- * hellos.
+ * Fuzzes one end of a link between two processes with arbitrary messages. An
+ * input is a row of (control, length, bytes). Bit 0 of control puts a right
+ * head before the bytes, bit 1 the end's present nonce, bit 2 a new sequence
+ * number, bit 3 the identities of the ends, so that some messages pass for
+ * those of a peer in a session. For any input, buffers are not overrun and the
+ * end still sends hellos.
  */
 #include <string.h>
 
@@ -93,7 +93,7 @@ static void build(struct world *w)
 	vb_far_run(w->far, 0);
 }
 
-/* Make the message look as one of the peer's, as far as @control says. */
+/* Give the message those parts of a peer's message that @control asks for. */
 static void dress(struct world *w, uint8_t control, uint8_t *m, size_t len)
 {
 	const struct vb_far_data d = { .to = w->nonce, .seq = ++w->seq };

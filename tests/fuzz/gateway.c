@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Fuzzes a gateway: frames of either side, one behind the other, each behind a
- * byte that says from which side it comes and three that say how long it is.
- * All that leaves must be whole. */
+/* Fuzzes a gateway with frames from both sides, one behind the other. Before
+ * each frame, one byte says from which side it comes, and three bytes how long
+ * it is. All frames that leave the gateway must be whole. */
 #include "tests/fuzz/fuzz.h"
 
 #include <string.h>
@@ -15,7 +15,8 @@ static struct vb_gw *g;
 static struct vb_nbrs *ib;
 static uint32_t paths[VB_NBR_TABLE];
 static unsigned path_count;
-static uint8_t sum; /* so that what leaves is read */
+/* sum of all bytes that left, so that a sanitizer checks each of them */
+static uint8_t sum;
 
 static void read_frame(const uint8_t *frame, size_t len, size_t head)
 {

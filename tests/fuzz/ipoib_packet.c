@@ -92,11 +92,12 @@ static void fuzz_ip(const uint8_t *bytes, size_t len)
 		fuzz_nd(&ip);
 	if (ip.kind == IP_REPORT)
 		vb_ip_report_read(&ip, check_group, &groups);
-	/* A record has 8 bytes at least. */
+	/* A record of a report has at least 8 bytes. */
 	MUST(groups <= len / 8 + 1);
 }
 
-/* The same messages without their checksums, which mutations seldom meet. */
+/* Read the same messages without checksums, because mutated bytes seldom have a
+ * right one. */
 static void fuzz_body(const uint8_t *bytes, size_t len)
 {
 	struct vb_ip ip = { .kind = IP_SOLICIT,

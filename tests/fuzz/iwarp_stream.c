@@ -63,7 +63,8 @@ static void deliver(struct pipe *p, size_t len, unsigned step)
 
 	for (size_t at = 0; at < len; at += step) {
 		pipe_inject(p, 0, stream + at, VB_MIN(step, len - at));
-		/* Nothing of side 1 reaches side 0: the input is side 0's. */
+		/* Drop all bytes that side 1 sends, since the input stands for
+		 * side 0. */
 		p->limit[1] = 0;
 		pipe_turn(p);
 	}

@@ -137,8 +137,8 @@ static void say(unsigned what, const uint8_t *mad, size_t len, vb_time now)
 	(void)!vb_agents_send(vb_mgmt_agents(m, nodes[0], 1), &client, &s, now);
 }
 
-/* Let time pass until nothing is left: no trap, no request, no sample and no
- * link that waits for an answer. */
+/* Let time pass until no trap, request, sample or change of a link is under way
+ * any more. */
 static void settle(vb_time now)
 {
 	unsigned steps = 0;

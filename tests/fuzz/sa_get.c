@@ -42,8 +42,7 @@ static void try_services(const uint8_t *mad, size_t len,
 	struct vb_sa_service a, b;
 	struct vb_sa_hdr one = *h;
 
-	/* What is read in a record stays within @len bytes: the sanitizer's
-	 * part. */
+	/* Read and write each record: a sanitizer detects bytes beyond @len. */
 	one.attr_offset = 0;
 	for (unsigned i = 0; i < count; i++) {
 		if (!vb_sa_service_get(mad, h, i, &a))
@@ -61,7 +60,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
 	if (!vb_sa_hdr_get(bytes, len, &h))
 		return 0;
 	try_services(bytes, len, &h);
-	if (h.method == SA_GET_TABLE_RESP) /* may be shorter than a MAD */
+	if (h.method == SA_GET_TABLE_RESP) /* such an answer may be shorter than
+					    * a MAD */
 		return 0;
 	MUST(len >= VB_MAD_BYTES);
 	try_path(bytes, &h);

@@ -22,7 +22,7 @@
 
 static bool expelled;
 
-/* --- what the process of the fabric has beside --- */
+/* --- fakes of the rest of the fabric's process --- */
 
 int vb_fabricd_watch(struct vb_fabricd *f, struct fd_watch *w, uint32_t events,
 		     bool again)
@@ -83,7 +83,7 @@ static void build(struct vb_fab_net *net, struct vb_fab_node *ca[2])
 
 /* --- the programs --- */
 
-/* What the second program gets. */
+/* Check the frames that the second program gets. */
 static void read_all(struct guest *g)
 {
 	const uint8_t *frame;

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Automatic path migration as a program uses it: apm_test BITS0 BITS1, with the
- * devices ib0 and ib1, whose ports have two LIDs each (LMC 1). The path bits
- * BITS0 and BITS1 are those of the first way; the other bits are the second
- * way, which shares no cable with it. The program prints "do WORD" when the
- * caller shall do something, and goes on when it reads a line: pull: the first
- * way's cable; plug: plug it in again; pull-other: the second way's cable. One
- * line for each case. With the argument "ports" the devices have two ports each,
- * the first way leads from port 1 to port 1, and the second one from port 2 to
- * port 2. With the argument "rate": static rates of datagrams; it
- * prints "busy" if other programs leave too little of this machine to tell.
+ * Automatic path migration, as a program uses it: apm_test BITS0 BITS1, with
+ * the devices ib0 and ib1, whose ports have two LIDs each (LMC 1). The path
+ * bits BITS0 and BITS1 choose the first way; the other path bits choose the
+ * second way, which shares no cable with the first. When the caller must do
+ * something, the program prints "do WORD", and goes on when it reads a line.
+ * The words: pull: pull the first way's cable; plug: plug it in again;
+ * pull-other: pull the second way's cable. The program prints one line for each
+ * case. With the argument "ports" the devices have two ports each; the first
+ * way leads from port 1 to port 1, and the second one from port 2 to port 2.
+ * With the argument "rate" the program tests static rates of datagrams; it
+ * prints "busy" if other programs leave too little processor time to tell.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -31,11 +32,12 @@
  * must happen; seconds. */
 #define STALL_MOST 2.0
 #define LONG	   20.0
-/* On a full machine a pause may be so many times as long as the longest one
- * without a fault. */
+/* On a busy machine, a pause may be this many times as long as the longest
+ * pause without a fault. */
 #define STALL_MORE 20
-/* The ACK timeout is 4.096 us << this, 34 ms: the fabric's process may wait for
- * a processor for tens of milliseconds, which is no fault of a way. */
+/* The ACK timeout is 4.096 us * 2^13, 34 ms: the fabric's process may have to
+ * wait tens of milliseconds for a processor, and that must not count as a
+ * broken way. */
 #define TIMEOUT 13
 
 static int failed;
@@ -62,8 +64,8 @@ struct side {
 };
 static struct side sides[SIDES];
 static bool by_ports; /* the ways differ by their ports, not by path bits */
-/* The longest time without a completion, when the last one came, and that time
- * without a fault. */
+/* stall: the longest time without a completion; last: the time of the last
+ * completion; usual: the longest time without a completion before any fault */
 static double stall, last, usual;
 static int wrong; /* messages with a wrong status or a wrong byte */
 
@@ -215,7 +217,7 @@ static void post(unsigned side)
 	must(!ibv_post_send(s->qp, &wr, &bad), "post_send");
 }
 
-/* Message number @number of side @from has arrived. */
+/* Check that message number @number of side @from has arrived whole. */
 static void check_arrival(unsigned from, unsigned number)
 {
 	struct side *to = &sides[!from];
@@ -264,7 +266,7 @@ static void take_events(struct side *s)
 	}
 }
 
-/* Let messages pass both ways for a moment. */
+/* Let messages pass by both sides for a moment. */
 static void talk(void)
 {
 	struct ibv_wc wc;
@@ -305,7 +307,7 @@ static bool drained(void)
 	return true;
 }
 
-/* Post no more, and wait for what is under way. */
+/* Post no more messages, and wait until those under way are complete. */
 static void end_talk(void)
 {
 	double end = seconds() + LONG;
@@ -364,7 +366,8 @@ static bool on_way(unsigned way)
 	return true;
 }
 
-/* Talk until @truth. False: not within LONG, or a message failed. */
+/* Exchange messages until @truth() is true. False: that took longer than LONG,
+ * or a message failed. */
 static bool talk_until(bool (*truth)(void))
 {
 	double end = seconds() + LONG;
@@ -382,7 +385,8 @@ static void talk_for(double time)
 		talk();
 }
 
-/* Ask the caller for something. Messages pass meanwhile, if @talking. */
+/* Print the word by which the caller is asked to do something, and wait for its
+ * line. With @talking, messages pass meanwhile. */
 static void ask(const char *word, bool talking)
 {
 	struct pollfd p = { .fd = STDIN_FILENO, .events = POLLIN };
@@ -495,7 +499,7 @@ static bool migrate_error(void)
 	return sides[1].migrate_errors;
 }
 
-/* The second end has loaded another path than the first one migrates to. */
+/* One end migrates to a path that the other end has not loaded. */
 static void a_path_that_does_not_match(void)
 {
 	struct ibv_qp_attr attr = alternate(1, 1);
@@ -609,7 +613,8 @@ static void rates_of_datagrams(void)
 	slow = ibv_create_ah(sides[0].pd, &attr);
 	must(fast && slow, "AH");
 	free = datagrams_to(fast);
-	/* Other programs of this machine make both slower. */
+	/* Try again: other programs of this machine may have slowed both
+	 * measurements down. */
 	for (int try = 0; try < 4 && got < 2.2 && got < free / 3; try++) {
 		if (try)
 			free = datagrams_to(fast);

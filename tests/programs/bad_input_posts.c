@@ -312,8 +312,8 @@ void region_without_atomic(void)
 			       IBV_ACCESS_REMOTE_READ);
 }
 
-/* The queue pair does not permit the operation: an invalid request; with RFC
- * 5040 a violation of access rights. */
+/* The queue pair does not permit the operation: this is an invalid request
+ * error, and with iWARP (RFC 5040) an access error. */
 static void qp_refuses(enum ibv_wr_opcode opcode)
 {
 	struct ibv_sge sge = piece(&a, 0, 8);

@@ -32,8 +32,8 @@ void make_side(struct side *s, unsigned access)
 			 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	must(s->memory != MAP_FAILED, "mmap");
 	memset(s->memory, 0x5a, 3 * BYTES);
-	/* The region has neighbouring memory on both sides that does not belong
-	 * to it. */
+	/* On both sides of the region there is memory that no access may
+	 * change. */
 	s->mr = ibv_reg_mr(device.pd, s->memory + BYTES, BYTES, access);
 	must(s->mr, "ibv_reg_mr");
 	s->cq = ibv_create_cq(device.context, 4 * DEPTH, NULL, NULL, 0);

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Misuse, one case a function: each must end in the error that the
- * specification names, and in nothing else. Two queue pairs of one process,
- * "a" asking and "b" answering; fresh ones for every case, and after each
- * they must still be able to talk once connected anew. Here are the list of
- * cases and what runs them.
+ * Misuse of verbs, one case in each function: each misuse must end in the error
+ * that the specification names, and have no other effect. Each case has two new
+ * queue pairs of this process: "a" sends requests, "b" answers them. After each
+ * case both are connected anew and must still work. This file has the list of
+ * cases and runs them.
  *
- *	bad_input_test [-d DEVICE] [-6] [-a ADDRESS] [CASE]
+ * 	bad_input_test [-d DEVICE] [-6] [-a ADDRESS] [CASE]
  *
- * -a: it is an RNIC, and this its address.
+ * -a: the device is an RNIC, and this is its IP address.
  */
 #include "bad_input.h"
 

@@ -35,7 +35,7 @@ void child_tidies_up(void)
 
 	connected();
 	in_child(destroy_all);
-	/* The child's calls must not have changed anything for the parent. */
+	/* The calls of the child must not have changed the parent's objects. */
 	refused(post(&a, &wr), 0, "post after the child");
 	ends_in(&a, IBV_WC_SUCCESS);
 }
@@ -123,9 +123,9 @@ static struct ibv_xrcd *open_domain(int fd)
 static struct ibv_xrcd *domain;
 static int domain_fd;
 
-/* Neither a child that closes inherited objects nor its end takes the domain
- * away from the parent; and a device that the child opens knows that the inode
- * has a domain. */
+/* The XRC domain of the parent must outlive the child, whether the child closes
+ * its inherited objects or only ends. A device that the child opens must report
+ * that the inode has a domain. */
 static void child_with_domain(void)
 {
 	if (ibv_close_xrcd(domain))
@@ -204,8 +204,8 @@ void cancelled_in_any_verb(void)
 		wrong("a verb is a cancellation point");
 }
 
-/* Objects that two threads destroy. Inline functions of verbs read the object
- * themselves, so the objects here are those whose functions do not. */
+/* Two threads destroy the same object. Only kinds of objects are tested whose
+ * public functions do not read the object before they call the library. */
 
 static void *new_pd(void)
 {
@@ -291,7 +291,7 @@ static const struct {
 #define KINDS  (sizeof(kinds) / sizeof(kinds[0]))
 #define ROUNDS 80
 
-/* The other thread: it destroys the object of each round, too. */
+/* The second thread, which destroys the object of each round as well. */
 static struct {
 	pthread_barrier_t begin, end;
 	void *object;

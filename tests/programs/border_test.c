@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Errors that cross the wire. The client asks for what the server must refuse,
- * one case after the other, each on queue pairs of its own, and prints a line
- * for each: what became of the request, of the request behind it, and, at the
- * server, of a receive, of the queue pair, of the memory that was not to be
- * touched, and the event that told of it. What should have become of them, the
- * caller knows.
+ * Errors that cross the wire. In each case, on new queue pairs, the client
+ * sends a request that the server must refuse. The program prints one line for
+ * each case: how the request ended, and the request behind it; and at the
+ * server, how a receive ended, the state of the queue pair, whether memory
+ * changed that must not change, and the asynchronous event. The calling script
+ * knows the expected lines.
  *
- *	border_test [-d DEVICE] [-6] [HOST]
- *	border_test ... -g [HOST]	only "gone": waits until the server's
- *					machine is gone, then writes to it
+ * 	border_test [-d DEVICE] [-6] [HOST]
+ * 	border_test ... -g [HOST]	only "gone": waits until the server's
+ * 					machine is gone, then writes to it
  */
 #include <fcntl.h>
 #include <stdio.h>

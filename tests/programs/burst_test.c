@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Thousands of small WRITEs, many under way at a time, over each other:
+ * Thousands of small WRITEs, of which many are under way at a time and
+ * overwrite each other:
  *
- *	burst_test [options]		the target, which looks at the end
- *	burst_test [options] HOST	writes
+ * 	burst_test [options]		the target, which looks at the end
+ * 	burst_test [options] HOST	writes
  *
- * Both know from one seed what is to be written, and the target compares. The
- * last of all is out of bounds: those before it are there, and it ends with
- * its own status.
+ * Both sides draw the WRITEs from one seed, so the target knows the final bytes
+ * and compares them. The last WRITE is out of bounds: it must fail, and all
+ * WRITEs before it must have arrived.
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * librdmacm's corners: what is refused and with which errno, a program's own
- * events, a channel that goes while a thread waits, loopback addresses, and
- * unreliable connections by rdma_create_ep(). Both ends in one process.
- * usage: cm_corners ADDRESS
+ * Rare cases of librdmacm: which calls are refused and with which errno, events
+ * that the program itself makes, a channel that is destroyed while a thread
+ * waits for it, loopback addresses, and unreliable connections by
+ * rdma_create_ep(). Both ends are in one process. Usage: cm_corners ADDRESS
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -34,7 +34,7 @@ static void say(const char *what, bool well)
 	failures += !well;
 }
 
-/* True if a call returned @rc and errno as a failure with @error does. */
+/* True if a call that returned @rc has failed with @error, by its errno. */
 static bool fails(int rc, int error)
 {
 	if (rc == -1 && errno == error)
@@ -134,10 +134,11 @@ static void corners(const char *name)
 }
 
 /*
- * Waiting for events until the program ends, as rping does. The last event
- * wakes the thread, and is withdrawn with its id before the thread reads it:
- * the call then returns neither an event nor the error of a bad descriptor.
- * Only a signal ends it, with EINTR.
+ * A thread that waits for events until the program ends, as in rping. It is
+ * woken for the last event, but another thread destroys the id, and thereby
+ * withdraws the event, before the waiting thread reads it. The call must then
+ * go on waiting: it returns no event, and not EBADF either. Only a signal ends
+ * it, with EINTR.
  */
 
 #define TURNS  200
@@ -243,8 +244,8 @@ static void end_waiting(struct waiting *w)
 	rdma_destroy_event_channel(w->channel);
 }
 
-/* A signal whose handler restarts calls, and a signal whose handler does
- * not. */
+/* Two signals: the handler of the first restarts system calls, that of the
+ * second does not. */
 static bool ends_with_a_signal(struct waiting *w)
 {
 	int before;
@@ -316,8 +317,8 @@ static void cancelled(void)
 	say("a thread that is cancelled while it waits", well);
 }
 
-/* Two threads wait; the one that was woken is cancelled on its way, so the
- * other one must get the event. */
+/* Two threads wait for an event. The one that is woken is cancelled before it
+ * reads the event, so the other one must get it. */
 static bool is_passed_on(write_event *write)
 {
 	pthread_t other;

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A broker's answer that comes late, to a question that was given up, is not
- * taken for the answer to the next one; and a wall clock that is wrong ends no
- * patience. This program stands between librdmacm and the C library, and puts
- * a late answer in front of each true one.
- * usage: cm_late ADDRESS
+ * Late answers of the broker: the library has given a question up, and its
+ * answer comes after the next question. The library must not take it for the
+ * answer to that question. And the library's time limits must not depend on the
+ * wall clock, which is wrong here. This program replaces functions of the C
+ * library, and so gives librdmacm a late answer before each right one. Usage:
+ * cm_late ADDRESS
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -21,13 +22,13 @@
 
 #define PORT   7478
 #define BEHIND 3600 /* seconds by which the wall clock is set back */
-/* Nanoseconds from the late answer of an older request to the right one. */
+/* Nanoseconds between the late answer and the right one. */
 #define BETWEEN 20000000
 
 enum late { NOTHING, OF_ANOTHER_ID, OF_THE_SAME_ID };
 
 static enum late late;
-/* the library took the late answer for the answer to the request */
+/* the thread that reads answers has been given the late one */
 static bool shown;
 static bool clock_is_wrong;
 static int failures;

@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Many connections through librdmacm, from one program to one, or an end that
- * kills itself at a given moment:
+ * Many connections through librdmacm from one program to another, of which one
+ * may kill itself at a given moment:
  *
- *	cm_many -s ADDRESS [-m KIND] [-n COUNT] [-b] [-t] [-v] [-k MOMENT]
- *	cm_many -c ADDRESS [-m KIND] [-n COUNT] [-w WINDOW] [-z SECONDS] [-p]
- *		[-v] [-k MOMENT]
+ * 	cm_many -s ADDRESS [-m KIND] [-n COUNT] [-b] [-t] [-v] [-k MOMENT]
+ * 	cm_many -c ADDRESS [-m KIND] [-n COUNT] [-w WINDOW] [-z SECONDS] [-p]
+ * 		[-v] [-k MOMENT]
  *
- * The client connects all, WINDOW at a time, sleeps, then ends all (or dies,
- *where it is to die established); -p: it leaves the ending to its peer; -b: the
- *server does so, too, and at the same time; -t: it goes on for ever, whatever
- *fails. -v says when what was heard. MOMENT: resolve, connect, request, accept,
- *established, disconnect or timewait. KIND: rc, xrc, or ud, of which there is
- *nothing to end. Says how the connections ended; 0: all were established and
- *ended by a DISCONNECTED.
+ * The client makes COUNT connections, WINDOW at a time, sleeps, and then ends
+ * all of them (with "-k established" it dies instead). -p: the client lets its
+ * peer end the connections; -b: the server ends them at the same time, too; -t:
+ * the server never stops, whatever fails. -v: prints the time of each event.
+ * MOMENT: resolve, connect, request, accept, established, disconnect or
+ * timewait. KIND: rc, xrc, or ud, which has no connection to end. The program
+ * prints how the connections ended. Exit status 0: all were established and
+ * ended by DISCONNECTED.
  */
 #include <netdb.h>
 #include <rdma/rdma_cma.h>

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A server that takes no connection: cm_peer ADDRESS PORT. It says "listening",
- * then of each request "from ADDRESS to ADDRESS by ADDRESS": the names of the
- * ends, and the address of the path (its source GID).
+ * A server that accepts no connection: cm_peer ADDRESS PORT. It prints
+ * "listening", and then for each request the line "from ADDRESS to ADDRESS by
+ * ADDRESS": the names of both ends, and the address of the path (its source
+ * GID).
  */
 #include <arpa/inet.h>
 #include <netdb.h>

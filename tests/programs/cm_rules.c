@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What librdmacm's manual pages promise of addresses that are GIDs (AF_IB),
- * of options, and of events that are still to come. Both ends in one process.
- * usage: cm_rules IPV4_ADDRESS IPV6_ADDRESS
+ * What librdmacm's manual pages promise about addresses that are GIDs (AF_IB),
+ * about options, and about events that have not come yet. Both ends are in one
+ * process. Usage: cm_rules IPV4_ADDRESS IPV6_ADDRESS
  */
 #include "cm_rules.h"
 

@@ -69,9 +69,9 @@ bool waits(const char *ip)
 }
 
 /*
- * An answer that another thread reads before rdma_connect() has returned: a
- * thread with @lags sleeps for a while after it has sent the message to the
- * broker.
+ * Delays this thread after it has sent a message to the broker, so that another
+ * thread reads the answer before rdma_connect() has returned. @lags: delay;
+ * @told: a message was sent.
  */
 static __thread bool lags, told;
 
@@ -176,8 +176,8 @@ bool does_not_block(void)
 }
 typedef int query_ai(struct rdma_cm_id *id, struct rdma_addrinfo **info);
 
-/* Services are those of an InfiniBand subnet: an id must have a port, and this
- * one's port is of no subnet. */
+/* Only ports of an InfiniBand subnet have services: an id without a port is
+ * refused, and so is this id, whose port is of no subnet. */
 static bool service_is_refused(resolve_ai *resolve, const char *ip)
 {
 	const struct rdma_addrinfo of_a_subnet = { .ai_flags = 0x10 };

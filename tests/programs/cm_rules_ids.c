@@ -278,8 +278,9 @@ bool way(const char *ip)
 	return well;
 }
 
-/* A program's own queue pair on one side, a shared receive queue on the other,
- * and what both say of their vendors' enhancements. */
+/* A queue pair that the program makes itself on one side, a shared receive
+ * queue on the other, and the ECE options (enhancements of a vendor) that both
+ * sides report. */
 
 static bool has_ece(struct rdma_cm_id *id, uint32_t vendor, uint32_t options)
 {

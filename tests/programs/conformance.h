@@ -30,7 +30,7 @@ struct move {
 #define QKEY	 0x11111111
 #define GRH	 40
 #define WAIT	 10.0
-/* seconds to wait for a completion that must not come */
+/* seconds without a completion after which none counts as coming */
 #define QUIET	  0.02
 #define NO_STATUS (-1)
 #define NO_EVENT  (-1)

@@ -11,8 +11,9 @@ struct ibv_mr *mr, *read_only, *gone;
 struct ibv_xrcd *xrcd, *other_xrcd;
 struct ibv_srq *srq; /* the SRQ of XRC; its completions go to cq_b */
 
-/* Which sides are in this process: a, the requester, or b, the responder; @wire
- * is a TCP connection to the other side, or -1 if both are here. */
+/* Which ends are in this process: a, the requester, and b, the responder.
+ * @wire: TCP connection to the process of the other end; -1: both ends are
+ * here. */
 bool is_a = true;
 bool is_b = true;
 int wire = -1;

@@ -416,15 +416,16 @@ static int status_at_b(double limit)
 	return heard(is_b ? status_within(cq_b, limit) : 0);
 }
 
-/* Both sides are unchanged by the fault: another message arrives, in the same
- * receive if the first one consumed none. */
+/* If the fault leaves both sides unchanged, another message must arrive, in the
+ * same receive if the first one consumed none. */
 static void judge_next(const struct row *r, struct ibv_qp *a, struct ibv_qp *b,
 		       const struct end *to)
 {
 	static const struct row good = { .op = SEND };
 	bool had =
 		has_recv(r) && !(r->wrong & SHORT) && r->b_status == NO_STATUS;
-	/* A receive that was too small is still posted, and still too small. */
+	/* The receive that was too small for the first message is still
+	 * posted. */
 	bool is_short = r->wrong & SHORT;
 	int a_status = IBV_WC_SUCCESS, b_status;
 

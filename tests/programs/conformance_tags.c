@@ -3,9 +3,10 @@
 #include "conformance.h"
 
 /*
- * The table of messages to a shared queue with tags: the words of the header
- * (infiniband/tm_types.h), the calls of ibv_post_srq_ops(3), and, where these
- * leave the result open, docs/VERBS.md. One buffer of 64 bytes is in the list.
+ * The table of messages to a shared receive queue with tag matching. Expected
+ * results follow from infiniband/tm_types.h, from ibv_post_srq_ops(3), and,
+ * where these leave a result open, from docs/VERBS.md. One tagged buffer of 64
+ * bytes is in the list.
  */
 
 #define TAG_BUFFER 64

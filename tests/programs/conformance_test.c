@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Tables. Two of the InfiniBand specification, row by row, over the public
- * calls: which moves of a queue pair's state take which attributes (IBA
- * 11.2.5.2, ibv_modify_qp(3)), and what follows from each fault (IBA 9.9.2,
- * 9.9.3, 11.6.2). Both are written down here from the specification, and not
- * from the library. A third: what becomes of messages with tags. Two queue
- * pairs, fresh ones for each row: of one process, or, but for tags, the second,
- * who answers, in a server's, which a client calls.
+ * Checks the library row by row against three tables. Two are written here from
+ * the InfiniBand specification, and not from the library: which transitions of
+ * a queue pair's state permit which attributes (IBA 11.2.5.2,
+ * ibv_modify_qp(3)), and what follows from each fault (IBA 9.9.2, 9.9.3,
+ * 11.6.2). The third says what happens to messages with tags. Each row gets two
+ * new queue pairs. Both are in this process; or, except for tags, the
+ * responder's is in a server process, to which a client connects.
  *
- *	conformance_test [-d DEVICE] [-4|-6] [-p PORT] [HOST | -]
+ * 	conformance_test [-d DEVICE] [-4|-6] [-p PORT] [HOST | -]
  *
- * "-": this is the server. An RNIC's tables are others: a stream, and no
- * program, leads to RTS, and what becomes of faults is what RFC 5040 and 5041
- * name them, in words of the same statuses. HOST is then its own address: both
- * ends are of this process.
+ * "-": this process is the server. An RNIC has other tables: a stream moves its
+ * queue pairs to RTS, and not the program, and the consequences of faults are
+ * those of RFC 5040 and 5041, as completion statuses. HOST is then the RNIC's
+ * own address, and both ends are in this process.
  */
 #include "conformance.h"
 

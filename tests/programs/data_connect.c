@@ -43,8 +43,8 @@ static void listen_for_peer(void)
 	must(!rdma_listen(run.listener, 1), "rdma_listen");
 }
 
-/* Connect by librdmacm with a queue pair that this program makes itself: the id
- * only gets its number. */
+/* Connect by librdmacm a queue pair that this program makes itself; the id only
+ * has the queue pair's number. */
 static void connect_by_cm(void)
 {
 	struct rdma_conn_param p = { .qp_num = run.qp->qp_num,

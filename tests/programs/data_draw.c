@@ -94,7 +94,8 @@ static void draw_op(struct rng *r, struct op *op, uint32_t from, uint32_t room)
 	op->content = rng_next(r);
 	spread(r, op->len, kinds[op->kind].atomic ? 1 : sges, from, room,
 	       &op->local);
-	/* A SEND's target is a list as well; the others have one range. */
+	/* The target of a SEND is a list of pieces, too; every other operation
+	 * has one range as its target. */
 	remote_sges = op->kind == SEND || op->kind == SEND_IMM
 			      ? 1 + (unsigned)rng_below(r, most_sges())
 			      : 1;

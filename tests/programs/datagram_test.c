@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Datagrams and address handles as a program sees them, one case a function:
- * the bytes placed in receives, the fields of completions, refused calls, and
- * multicast groups.
+ * Datagrams and address handles as a program sees them, one case in each
+ * function: the bytes placed in receives, the fields of completions, refused
+ * calls, and multicast groups.
  *
- *	datagram_test -d DEVICE [-6] [-g GROUP [-l|-s]]
+ * 	datagram_test -d DEVICE [-6] [-g GROUP [-l|-s]]
  *
  * With -g only this: listen to GROUP (-l) until a datagram came, or send one
  * (-s).
@@ -199,7 +199,8 @@ static void what_arrives(void)
 	expect(!memcmp(memory + 2 * ROOM + GRH, memory, 500), "the bytes");
 }
 
-/* Programs also find the header by its first nibble: the IP version 6 or 4. */
+/* Where the network header is: programs also find it by its first 4 bits, the
+ * IP version 6 or 4. */
 static void where_the_header_lies(void)
 {
 	const uint8_t *at = memory + 2 * ROOM;

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The kernel no longer permits the system calls by which two programs of a host
- * copy, from the midst of a connection on. The connection continues by other
- * ways, and so does a new one.
+ * In the middle of a connection between two programs of a host, the kernel
+ * begins to refuse the system calls by which they copy (process_vm_readv and
+ * process_vm_writev). The connection must go on by packets, and a new
+ * connection must work, too.
  *
- *	denied_test [options]		a seccomp filter; PR_SET_DUMPABLE
- *	denied_test [options] yama	Yama's scope: set for the whole machine
+ * 	denied_test [options]		a seccomp filter; PR_SET_DUMPABLE
+ * 	denied_test [options] yama	Yama's scope: set for the whole machine
  *
  * Two processes without capabilities: the child's requests go to the parent.
  * Prints a line for each cause and kind of request.
@@ -97,12 +98,15 @@ static void set_scopes(void)
 	_exit(0);
 }
 
-/* A cause of the denial, and in which of the two processes it arises. */
+/* A way to make the kernel refuse the copies, and the process in which it is
+ * applied. */
 struct cause {
 	const char *name;
 	void (*arise)(int value);
 	int value;
-	bool in_copier; /* or in the process whose memory it is */
+	/* true: in the process that copies; false: in the process that owns the
+	 * memory */
+	bool in_copier;
 };
 
 static const struct cause causes[] = {
@@ -113,9 +117,12 @@ static const struct cause causes[] = {
 	{ "Yama's scope is 1", set_scope, 1, true },
 	{ "Yama's scope is 2", set_scope, 2, true },
 };
-#define CAUSES_ANYWHERE 4 /* the first ones; the others need Yama */
+#define CAUSES_ANYWHERE                                                        \
+	4 /* the causes before this one need no right to set                   \
+	   * Yama's scope */
 
-/* The kernel lets a process with capabilities copy in any case. */
+/* Drop all capabilities, since the kernel always lets a process with them
+ * copy. */
 static void drop_capabilities(void)
 {
 	struct __user_cap_header_struct head = {

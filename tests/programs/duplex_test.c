@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * One socket of rsockets, two threads: one waits for what the other, by
- * sending, will bring about.
+ * Two threads use one socket of rsockets: one waits for an answer, which comes
+ * only after the other one has sent.
  *
- *	duplex_test			echoes
- *	duplex_test -s ADDRESS		sends, and receives
+ * 	duplex_test			echoes
+ * 	duplex_test -s ADDRESS		sends, and receives
  *
- * Who waits must not keep the other from sending. How long that takes says the
- * median of many; on a busy machine, the best of some.
+ * The thread that waits must not delay the thread that sends. The test measures
+ * how long sending takes: the median of many calls, and on a busy machine the
+ * best of several medians.
  */
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -61,7 +62,8 @@ static int compare(const void *a, const void *b)
 	return d < 0 ? -1 : d > 0;
 }
 
-/* Returns the median time of a call of rsend(), in microseconds. */
+/* Returns the median time of a call of rsend(), in microseconds, while the
+ * other thread waits. */
 static double round_of_sends(void)
 {
 	double took[EXCHANGES];

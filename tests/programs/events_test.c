@@ -188,7 +188,8 @@ static void drained(void)
 	close_side(&b);
 }
 
-/* Send a request that is refused, while no receive can report it. */
+/* Post a request that the peer must refuse, while no receive is posted that
+ * could report the fault. */
 static void refused(enum ibv_event_type type, enum ibv_wr_opcode op,
 		    uint32_t rkey, unsigned access, enum ibv_wc_status status)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What the C library's calls say of an RDMA device's files, under `verbena
- * run`: files_test UVERBS DEVICE, such as "uverbs1 roce_lo". A line for each
- * call, "ok NAME" or "not ok NAME".
+ * What the C library's calls report about the files of an RDMA device under
+ * `verbena run`: files_test UVERBS DEVICE, such as "uverbs1 roce_lo". Prints
+ * "ok NAME" or "not ok NAME" for each call.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -275,7 +275,8 @@ static bool reads_names(void)
 	return right;
 }
 
-/* A path that only passes through the tree by ".." is the host's. */
+/* A path that passes through the tree and leaves it again by ".." names the
+ * host's file. */
 static bool passes_by(void)
 {
 	struct stat a, b;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Sends garbage to port 4791 as fast as it can: random bytes, packets that
- * look right but for some, and hostile ones whose ICRC is right.
+ * Sends garbage to port 4791 as fast as it can: random bytes, packets that are
+ * right except for some fields, and hostile packets with a right ICRC.
  *
- *	garbage [-n COUNT] [-s SEED] [-m FILE...] FROM TO
+ * 	garbage [-n COUNT] [-s SEED] [-m FILE...] FROM TO
  *
- * FROM and TO are two IPv4 or two IPv6 addresses. -m, once for each file: what
- * goes out instead is datagrams to queue pair 1, made of these, which were
- * captured: again, damaged, cut short, of another kind, or a new request.
+ * FROM and TO are two IPv4 or two IPv6 addresses. -m, given once for each file:
+ * sends datagrams to queue pair 1 instead, made from these captured MADs:
+ * repeated, damaged, cut short, with another attribute, or as a new request.
  */
 #include <arpa/inet.h>
 #include <stdio.h>

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A program that posts a WRITE and deregisters its memory at once, before it is
- * complete, as Gloo does: an adapter has fetched it by then. Two threads poll
- * meanwhile, so that the queue pair is most often driven by another.
+ * A program that posts a WRITE and deregisters its memory at once, before the
+ * WRITE is complete, as Gloo does. With a hardware adapter this works, since
+ * the adapter has read the memory by then. Meanwhile two other threads poll, so
+ * that most often one of them holds the queue pair's lock.
  *
- *	hasty_test [options] [rounds]
+ * 	hasty_test [options] [rounds]
  */
 #include <pthread.h>
 #include <stdatomic.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Another program that sits on UDP port 4791, until its input ends. */
+/* A program that is not Verbena's and holds UDP port 4791 until its standard
+ * input ends. */
 #include <netinet/in.h>
 #include <stdio.h>
 #include <sys/socket.h>

@@ -324,7 +324,7 @@ static int do_migrate(char **args)
 
 /* --- services --- */
 
-#define RAI_SERVICE 0x10 /* RAI_SA, which an older header has not */
+#define RAI_SERVICE 0x10 /* RAI_SA, which older headers do not define */
 
 static void print_services(const struct rdma_addrinfo *list)
 {
@@ -341,8 +341,8 @@ static void print_services(const struct rdma_addrinfo *list)
 	}
 }
 
-/* The two functions are younger than the library that this program was built
- * with may be. */
+/* The two functions are newer than the library that this program may have been
+ * linked with. */
 static int do_find(char **args)
 {
 	struct sockaddr_ib own = address(args[0], NULL, NULL);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What programs may rely on of verbs on the adapters of a fabric: ib_verbs_test
- * runs as two of them, which VERBENA_DEVICES names, ib0 and ib1, of a subnet
- * that a subnet manager has brought up. One line for each case. With the
- * argument "events" it prints the asynchronous events of ib0 until it is
- * killed. With "partitions", ib0 is a full member of partition 2, ib1 and ib2
- * are limited ones. With "follow", it says when the caller shall give ib0
- * another LID.
+ * What programs rely on when they use verbs on adapters of a fabric.
+ * ib_verbs_test uses two adapters of one subnet, ib0 and ib1, which
+ * VERBENA_DEVICES names and a subnet manager has brought up. It prints one line
+ * for each case. With the argument "events" it prints the asynchronous events
+ * of ib0 until it is killed. With "partitions", ib0 is a full member of
+ * partition 2, and ib1 and ib2 are limited members. With "follow", it prints
+ * when the caller shall give ib0 another LID.
  */
 #include <endian.h>
 #include <errno.h>
@@ -25,7 +25,7 @@
 #define QKEY	0x1234
 #define MLID	0xc0de
 #define SL	3
-#define TIMEOUT 10 /* seconds until a completion is missed */
+#define TIMEOUT 10 /* seconds after which a completion counts as missing */
 
 static int failed;
 
@@ -287,7 +287,8 @@ static void with_grh(struct side *s, struct side *peer)
 	ibv_destroy_ah(ah);
 }
 
-/* A queue pair gets what others of its own adapter send to its group. */
+/* A queue pair gets the datagrams that another queue pair of its own adapter
+ * sends to its group. */
 static void group(struct side *s)
 {
 	union ibv_gid mgid = { .raw = { 0xff, 0x12, 0x40, [15] = 1 } };
@@ -377,7 +378,8 @@ static void connection(struct side *s, struct side *peer, const char *name)
 
 /* --- partitions --- */
 
-/* The index of the P_Key of partition 2, as a full or as a limited member. */
+/* Returns the index of the P_Key of partition 2, of a full or a limited
+ * member. */
 static int blue(struct side *s)
 {
 	int full = ibv_get_pkey_index(s->context, 1, htobe16(0x8002));
@@ -386,7 +388,8 @@ static int blue(struct side *s)
 			 : ibv_get_pkey_index(s->context, 1, htobe16(0x0002));
 }
 
-/* How a SEND between queue pairs with these P_Key indices ends. */
+/* Returns the status with which a SEND between queue pairs with these P_Key
+ * indices ends. */
 static enum ibv_wc_status talk(struct side *s, int pkey, struct side *peer,
 			       int peer_pkey)
 {
@@ -406,7 +409,7 @@ static enum ibv_wc_status talk(struct side *s, int pkey, struct side *peer,
 	return wc.status;
 }
 
-/* @full is a full member of partition 2, the others are limited ones. */
+/* @full is a full member of partition 2; the other two are limited members. */
 static void partitions(struct side *full, struct side *limited,
 		       struct side *other)
 {
@@ -454,7 +457,8 @@ static void await_event(struct side *s, enum ibv_event_type type)
 	alarm(0);
 }
 
-/* How a SEND from one queue pair of the adapter to another ends. */
+/* Returns the status with which a SEND from one queue pair of the adapter to
+ * another one ends. */
 static enum ibv_wc_status send_within(struct side *s, struct ibv_qp *from,
 				      struct ibv_qp *to)
 {
@@ -467,8 +471,8 @@ static enum ibv_wc_status send_within(struct side *s, struct ibv_qp *from,
 	return wc.status;
 }
 
-/* What goes to the adapter's former LID comes to nobody, although both ends are
- * on this host. */
+/* After the adapter has got another LID, packets to its former LID reach
+ * nobody, although both ends are on this host. */
 static int follow(struct side *s)
 {
 	struct ibv_qp *a = make_qp(s, IBV_QPT_RC), *b = make_qp(s, IBV_QPT_RC);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Reads a capture (pcap, Ethernet), verifies the invariant CRC of every packet
- * to UDP port 4791, and says which operations it saw: icrc_check FILE.
- * Exit status 0: there were some, and all are right.
+ * Reads a capture (pcap, Ethernet), checks the invariant CRC of every packet to
+ * UDP port 4791, and prints which operations it has seen: icrc_check FILE. Exit
+ * status 0: there were such packets, and all CRCs are right.
  */
 #include <stdio.h>
 #include <stdlib.h>

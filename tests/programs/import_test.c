@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * One program makes a context, a domain, regions and device memory, and gives
- * them to another over a UNIX socket, which imports and uses them: its queue
- * pairs send, receive, and serve WRITE and READ in the first one's memory. Then
- * it gives them back, and the first one goes. Prints a line a case.
+ * A program (the maker) makes a context, a protection domain, regions and
+ * device memory, and passes them over a UNIX socket to another program (the
+ * importer), which imports and uses them: its queue pairs send, receive, and
+ * serve WRITEs and READs in the maker's memory. Then the importer releases
+ * them, and the maker ends. Prints one line for each case.
  */
 #include "rc.h"
 
@@ -224,7 +225,8 @@ static void make_and_give(int sock)
 	say(ibv_memcpy_from_dm(word, dm, 16, 8) == 0 &&
 		    memcmp(word, "importer", 8) == 0,
 	    "device memory, written by the importer");
-	/* Tell the importer of the deregistration, then of the end. */
+	/* Tell the importer that a region is deregistered now, and later that
+	 * the maker ends. */
 	must(ibv_dereg_mr(mr) == 0, "ibv_dereg_mr");
 	tcp_barrier(sock);
 	tcp_barrier(sock);

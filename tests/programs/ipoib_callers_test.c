@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A neighbour of an IPoIB interface in connected mode that does what it should
- * not: it calls without the private data of RFC 4755, or for an unreliable
- * connection, makes more connections than it may have, and sends bytes that are
- * no packets.
+ * A hostile neighbour of an IPoIB interface in connected mode: it asks for
+ * connections without the private data of RFC 4755, and for unreliable
+ * connections, makes more connections than it may have, and sends frames that
+ * are no packets.
  *
- * ipoib_callers_test GID QPN OWN-GID: the interface's port, the number of its
- * queue pair of datagrams, and the port of this program.
+ * ipoib_callers_test GID QPN OWN-GID: the GID of the interface's port, the
+ * number of the interface's datagram queue pair, and the GID of this program's
+ * port.
  */
 #include <arpa/inet.h>
 #include <endian.h>
@@ -68,8 +69,8 @@ static struct rdma_cm_id *call(char **argv, const void *data, uint8_t bytes)
 	return NULL;
 }
 
-/* RFC 4755 permits unreliable connections, too, which the interface has not.
- * The connection manager says so by the reason of its REJ. */
+/* RFC 4755 permits unreliable connections, too, but this interface has none:
+ * the REJ of the connection manager has that reason. */
 static void call_unreliably(char **argv)
 {
 	const uint32_t data[2] = { htobe32(77), htobe32(65524) };
@@ -117,7 +118,7 @@ static bool has_ended(struct rdma_cm_id *id, int ms)
 	return ended;
 }
 
-/* Each arrives, and none does harm. */
+/* Send frames that are no packets. Each arrives, and does no harm. */
 static void send_no_packets(struct rdma_cm_id *id)
 {
 	static const size_t lengths[] = { 0, 1, 3, 4, 5, 24, 60, LONGEST };

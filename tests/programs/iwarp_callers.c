@@ -115,8 +115,9 @@ static bool is_hung_up(int fd)
 	return recv(fd, &byte, 1, MSG_DONTWAIT) == 0;
 }
 
-/* A caller that sends a request is served within a second. Of too many callers
- * that send nothing, the first are hung up on, and the last are not. */
+/* A client that sends an MPA request is served within a second, even while many
+ * clients send nothing. Of these, the listener closes the first connections and
+ * keeps the last ones. */
 void silent_callers(void)
 {
 	enum { SILENT = 24, ROOM = 3 };
@@ -179,8 +180,9 @@ void callers_that_close_half(void)
 	close(p.fd);
 }
 
-/* A listener that hangs up, and one that never replies: a caller waits 10
- * seconds, like siw, and they are simulated here. */
+/* Two peers that do not speak MPA: one closes the connection, one never
+ * replies. A client waits 10 seconds for a reply, like siw; the test shortens
+ * this time. */
 int listen_without_mpa(struct sockaddr_in *at)
 {
 	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -214,9 +216,9 @@ void called_without_an_answer(void)
 	close(fd);
 }
 
-/* A peer that has just replied may have closed its listener to open another:
- * the caller connects again for half a second, and then believes the
- * refusal. */
+/* A peer that has just replied may close its listener and open another one. So
+ * a client whose connect is refused tries again for half a second, and only
+ * then fails. */
 static struct sockaddr_in listens_late_at;
 
 static int accept_and_read_nothing(int listens);

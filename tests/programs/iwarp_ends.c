@@ -2,9 +2,9 @@
 /* Cases: the causes that end a stream, and the results of connecting. */
 #include "iwarp_test.h"
 
-/* Returns whether the connection goes near. A request over TCP is complete when
- * its bytes were sent, before its key is checked; a near request is complete
- * when it is carried out. */
+/* Does the connection go near (between two programs of one host)? A request
+ * over TCP is complete when its bytes were sent, before its key is checked; a
+ * near request is complete when it is carried out. */
 bool goes_near(void)
 {
 	const char *near = getenv("VERBENA_NEAR");

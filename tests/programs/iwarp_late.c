@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Case: this program writes to memory of another program of this host whose
- * pages come late (userfaultfd), and that program ends the stream meanwhile.
- * The thread that writes waits in the kernel; this program makes other
- * connections meanwhile, and uses them.
+ * Case: a thread of this program writes to the memory of another program of
+ * this host, whose pages come late (userfaultfd); meanwhile that program (the
+ * owner) ends the stream. The thread waits in the kernel. This program must
+ * still be able to make and use other connections.
  */
 #include "iwarp_test.h"
 
@@ -17,16 +17,16 @@
 #define LATE (64u << 10)
 /* The pages come after so many seconds at the latest. */
 #define AT_LAST 20.0
-/* The most seconds that a verb takes on a machine that is full of other
+/* The most seconds that a verb takes, on a machine that is busy with other
  * work. */
 #define SOON 10.0
 
 /* What the two programs tell each other, in this order. */
 enum progress {
-	CONNECTED = 1, /* the owner's memory is not late yet */
-	MET,	       /* this program has written there */
+	CONNECTED = 1, /* connected; the owner's pages still come at once */
+	MET,	       /* this program has written to the owner's memory */
 	IS_LATE,
-	NOT_ALLOWED, /* in place of IS_LATE */
+	NOT_ALLOWED, /* the owner is not permitted to use userfaultfd */
 	IS_ASKED,    /* the writer waits for the owner's page */
 	ENOUGH,	     /* the owner may supply the page */
 };
@@ -52,7 +52,8 @@ static void *disconnect(void *arg)
 	return arg;
 }
 
-/* Make @at late. Returns a descriptor that reports who asks for it, or -1. */
+/* Make the pages at @at come late. Returns a descriptor that reports each
+ * thread that waits for one, or -1. */
 static int make_late(uint8_t *at)
 {
 	struct uffdio_register range = { .range = { (uintptr_t)at, LATE },
@@ -96,7 +97,8 @@ static void own_late_memory(void)
 	if (fd < 0)
 		return;
 	must(read(fd, &asked, sizeof(asked)) == sizeof(asked), "read");
-	/* It ends the stream, and then waits for the writer. */
+	/* The owner ends the stream, and then waits until the writer waits for
+	 * its page. */
 	must(!pthread_create(&thread, NULL, disconnect, NULL), "thread");
 	shared->progress = IS_ASKED;
 	(void)await(ENOUGH);
@@ -125,7 +127,7 @@ static void *write_late(void *arg)
 	return NULL;
 }
 
-/* This program connects a to b, and sends messages for half a second. */
+/* Connect a to b in this program, and send messages for half a second. */
 static void others_go_on(void)
 {
 	double then;
@@ -182,7 +184,7 @@ static bool has_fin(void)
 	return found;
 }
 
-/* The thread that writes is held up, and the stream has ended. */
+/* The writer's thread waits for the page, and the stream has ended. */
 static void write_and_go_on(struct side *c)
 {
 	const double then = seconds();
@@ -192,7 +194,7 @@ static void write_and_go_on(struct side *c)
 	if (await(IS_ASKED)) {
 		while (!has_fin() && seconds() - then < AT_LAST / 2)
 			usleep(1000);
-		usleep(20000); /* a thread of the library looks at it */
+		usleep(20000); /* time for the library's thread to notice it */
 		others_go_on();
 	}
 	shared->progress = ENOUGH;

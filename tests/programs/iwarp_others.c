@@ -30,7 +30,7 @@ void expect_child(pid_t pid)
 		wrong("a child of fork ended with 0x%x", status);
 }
 
-/* A child's own streams are not among those of its parent's ids. */
+/* In a child of fork, an id of the parent has no stream. */
 static void child_that_destroys(void)
 {
 	struct side inherited[] = { a, b };
@@ -58,7 +58,8 @@ void ids_inherited_by_fork(void)
 	expect_status(&b, 99, IBV_WC_SUCCESS, IBV_WC_SUCCESS);
 }
 
-/* A pipe: the child of fork, which must not keep the parent's port, waits. */
+/* A pipe on which a child of fork waits. The child must not keep the parent's
+ * port open. */
 static int until_told[2];
 
 static void child_that_waits(void)
@@ -92,9 +93,9 @@ static void hear(int fd, void *bytes, size_t len)
 }
 
 /*
- * A peer of this host that is no Verbena, and copies the request's bits into
- * its reply, as Linux's siw does: the connection must use TCP, and no message
- * that only a Verbena understands.
+ * A peer of this host that is no Verbena, but copies the request's bits into
+ * its reply, as Linux's siw does. The connection must use TCP, and neither side
+ * may send a message that only a Verbena understands.
  */
 void stranger_of_this_host(void)
 {

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What ends an iWARP stream, and how each side hears of it; what connecting
- * carries along; what an RNIC has not. One program, connected to itself by
- * librdmacm; a case a function.
+ * iWARP connections: what ends a stream and what each side then sees, what
+ * connecting transports (private data, depths), and which features an RNIC
+ * lacks. One program that is connected to itself by librdmacm; one case in each
+ * function.
  *
- *	iwarp_test ADDRESS [CASE]
+ * 	iwarp_test ADDRESS [CASE]
  */
 #include "iwarp_test.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Shared by the files of mistakes_test: one mistake of a program, and what the
- * library must say of it. */
+/* Shared by the files of mistakes_test: one mistake of a program, and the
+ * sentences that the library must print about it. */
 #ifndef TESTS_PROGRAMS_MISTAKES_H
 #define TESTS_PROGRAMS_MISTAKES_H
 
@@ -21,8 +21,8 @@ struct mistake {
 	const char *name;
 	void (*make)(void);
 	unsigned where;
-	/* extended regular expressions: each must match one line, and there
-	 * are no other lines. None: nothing is told */
+	/* extended regular expressions; each must match exactly one line, and
+	 * there may be no other lines. None: nothing may be printed */
 	const char *lines[2];
 };
 
@@ -32,7 +32,7 @@ extern const unsigned request_mistake_count, verb_mistake_count;
 extern const unsigned call_mistake_count, memory_mistake_count,
 	cm_mistake_count;
 
-/* where this run makes mistakes, one of the above */
+/* where this run makes its mistakes: one of the values above */
 extern unsigned where;
 
 /* the IP address of the device, for librdmacm; or NULL */
@@ -41,7 +41,8 @@ extern const char *address;
 /* an address of another host, on which no program uses RDMA; or NULL */
 extern const char *nobody;
 
-/* A call that must fail: with an errno or -1; with NULL. */
+/* The call of a case that must fail: it returns an errno or -1, or, for the
+ * second macro, NULL. */
 #define MUST_FAIL(failed)                                                      \
 	do {                                                                   \
 		if (!(failed))                                                 \

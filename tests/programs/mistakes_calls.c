@@ -20,7 +20,8 @@ static void query_port_9(void)
 	REFUSED(ibv_query_port(device.context, 9, &attr));
 }
 
-/* Different refusals at one device are told each, and equal ones once. */
+/* Of refusals at one device, each different one is reported, and equal ones
+ * only once. */
 static void three_creations(void)
 {
 	struct ibv_wq_init_attr none = { .wq_type = (enum ibv_wq_type)7 };
@@ -44,7 +45,7 @@ static void query_gid_ex_far(void)
 	REFUSED(ibv_query_gid_ex(device.context, 1, 9999, &e, 0));
 }
 
-/* Programs look in this way for the GIDs that are there. */
+/* Programs try GID indices to find the valid ones, so this is not reported. */
 static void query_gid_empty(void)
 {
 	struct ibv_gid_entry e;

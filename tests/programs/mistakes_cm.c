@@ -15,7 +15,8 @@ static struct sockaddr_in ip(const char *text, uint16_t port)
 	return to;
 }
 
-/* An id without event channel, whose calls wait. */
+/* Returns an id without an event channel, so that its calls wait for their
+ * events. */
 static struct rdma_cm_id *some_id(enum rdma_port_space ps)
 {
 	struct rdma_cm_id *id;
@@ -178,7 +179,7 @@ static void qp_of_other_context(void)
 	REFUSED(rdma_create_qp(resolved(), device.pd, &init));
 }
 
-/* The sentence is that of verbs, and there is no second one. */
+/* Verbs report this refusal, and librdmacm adds no second sentence. */
 static void qp_too_deep(void)
 {
 	struct ibv_qp_init_attr init = { .send_cq = NULL,

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Mistakes by which a work request fails: at the peer, here, or on the way. */
+/* Mistakes that make a work request fail: at the peer, on this side, or on the
+ * way. */
 #include <arpa/inet.h>
 
 #include "mistakes.h"
@@ -27,8 +28,8 @@ void fails_with(struct side *s, enum ibv_wc_status status, unsigned code)
 		wrong("vendor_err %u, must be %u", wc.vendor_err, code);
 }
 
-/* Let a's request @wr fail at b. Over TCP a WRITE is complete when it was
- * sent, so its completion says nothing. */
+/* Side a posts @wr, which fails at side b. Over TCP a WRITE is complete when
+ * its bytes were sent, so its completion has no error. */
 static void fails_there(struct ibv_send_wr *wr, enum ibv_wc_status status,
 			unsigned code)
 {
@@ -264,7 +265,7 @@ static void send_in_vain(unsigned code)
 	fails_with(&a, IBV_WC_RETRY_EXC_ERR, code);
 }
 
-/* Nothing comes back, and the code is that of the network. */
+/* No answer comes; the reported cause depends on the kind of network. */
 static void hear_nothing(void)
 {
 	send_in_vain(where == ON_FABRIC ? 221 : where == ON_V1 ? 222 : 205);
@@ -309,7 +310,7 @@ static void connected_to_other(void)
 	send_in_vain(205);
 }
 
-/* A request of a fails before it leaves. */
+/* Side a posts a request that fails before any packet leaves. */
 static void fails_here(enum ibv_wr_opcode op, struct ibv_sge sge, unsigned code)
 {
 	struct ibv_send_wr wr = rdma(op, &sge, at(&b, 0), b.mr->rkey);
@@ -404,8 +405,8 @@ static void cq_too_small(void)
 #define ADDRESSED(len)                                                         \
 	QP "RDMA WRITE of " len " bytes to (" PEER "|the peer) \\(remote " KEY \
 	   ", rkey " KEY "\\), wr_id 7: "
-/* Over TCP a WRITE or SEND is complete when it has left, and only the end of the
- * stream tells what the peer thinks of it. */
+/* Over TCP a WRITE or SEND is complete when its bytes were sent; the requester
+ * learns of the refusal only by the end of the stream. */
 #define ENDED QP "the peer ended the stream: .*218 STREAM"
 #define ACCESS                                                                 \
 	"(" ADDRESSED("16") "the peer does not permit.*\\[201 REM_ACCESS\\]$|"  \

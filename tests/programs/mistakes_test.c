@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Planted mistakes: each must be told on standard error in the sentences that
- * its table expects and in no other, and with VERBENA_LOG=off in none. Each is
- * made by a process of its own.
+ * Makes mistakes on purpose. The library must print the sentences that the
+ * table expects about each, and no others, and nothing with VERBENA_LOG=off. A
+ * process of its own makes each mistake.
  *
- *	mistakes_test [-d DEVICE] [-4|-6] [-a ADDRESS] [-n ADDRESS] [-c ADDRESS]
+ * 	mistakes_test [-d DEVICE] [-4|-6] [-a ADDRESS] [-n ADDRESS] [-c ADDRESS]
  *
- * -a: the device's address, for iWARP; -n: one at which no program answers, and
- * only the mistakes that need it are made; -c: the address of a RoCE device, and
- * only calls are made that send nothing.
+ * -a: the device's address, for iWARP. -n: an address at which no program
+ * answers; only the mistakes that need it are made. -c: the address of a RoCE
+ * device; only calls are made that send nothing.
  */
 #include <getopt.h>
 #include <regex.h>
@@ -28,7 +28,8 @@ static void make_mistake(const struct mistake *m)
 	m->make();
 	if (problem)
 		fprintf(stderr, "test: %s\n", problem);
-	/* Objects are left as they are. */
+	/* End without destroying the objects, whose errors would add
+	 * sentences. */
 	_exit(problem != NULL);
 }
 
@@ -71,7 +72,7 @@ static bool matches(const char *pattern, const char *line)
 	return yes;
 }
 
-/* Does each expected sentence stand there once, and nothing else? */
+/* Does the output have each expected sentence once, and no other? */
 static bool is_as_expected(const struct mistake *m, const char *text)
 {
 	unsigned wanted = !!m->lines[0] + !!m->lines[1];
@@ -87,8 +88,8 @@ static bool is_as_expected(const struct mistake *m, const char *text)
 				seen[i]++;
 				found++;
 			}
-		/* On iWARP the side that made no mistake sees its stream
-		 * end. */
+		/* On iWARP the side that made no mistake reports the end of its
+		 * stream, too. */
 		if (!found && strstr(line, "the peer ended the stream: it made"))
 			continue;
 		lines += *line != 0;
@@ -138,7 +139,8 @@ static bool try_all(const struct mistake *list, unsigned count)
 		if (!(list[i].where & where))
 			continue;
 		good &= try(&list[i], false);
-		/* Every fourth, since each of them goes the same way. */
+		/* Play every fourth case only, since all cases take the same
+		 * path here. */
 		if (i % 4 == 0)
 			good &= try(&list[i], true);
 		fflush(stdout);

@@ -129,8 +129,8 @@ static void send_queue_full(void)
 	overfill(1);
 }
 
-/* A program that posts until its queue is full, and then polls, makes no
- * mistake: nothing is told of a send queue that has worked. */
+/* A program may post until its send queue is full and then poll. This is no
+ * mistake, so nothing is reported once the queue has worked. */
 static void send_queue_full_again(void)
 {
 	struct ibv_sge sge = piece(&a, 0, 8);
@@ -167,7 +167,7 @@ static void recv_queue_full(void)
 		posted++;
 }
 
-/* A request that is refused where it is posted. */
+/* Post a request that the posting call itself refuses. */
 static void refused_post(struct ibv_send_wr wr)
 {
 	connected();
@@ -217,7 +217,7 @@ static void no_opcode(void)
 	refused_post(rdma((enum ibv_wr_opcode)99, &sge, 0, 0));
 }
 
-/* IBV_WR_FLUSH of newer headers. */
+/* Post IBV_WR_FLUSH, an opcode of newer headers. */
 static void flush(void)
 {
 	struct ibv_sge sge = piece(&a, 0, 8);
@@ -253,7 +253,7 @@ static void short_atomic(void)
 			    b.mr->rkey));
 }
 
-/* A queue pair like a's, but for these capacities. */
+/* Make a queue pair like side a's, with the capacities @cap. */
 static struct ibv_qp *made(struct ibv_qp_cap cap, enum ibv_qp_type type,
 			   struct ibv_srq *srq)
 {
@@ -347,7 +347,7 @@ static void cq_in_use(void)
 		wrong("ibv_destroy_cq succeeds");
 }
 
-/* Datagrams: from a to b, which are made anew. */
+/* Datagrams from side a to side b, which are made anew for this. */
 
 static struct ibv_ah *datagrams(uint32_t qkey_b)
 {
@@ -374,7 +374,8 @@ static int send_datagram(struct ibv_ah *ah, uint32_t len)
 	return post(&a, &wr);
 }
 
-/* Poll for a while, in which datagrams come and are dropped. */
+/* Poll for a while, so that the library receives the datagrams and drops
+ * them. */
 static void look(void)
 {
 	double until = seconds() + 0.5;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Cases: a page of B's own memory comes late (userfaultfd), and A takes its
- * memory away meanwhile. */
+/* Cases: B copies, and a page of its own memory comes late (userfaultfd);
+ * meanwhile A takes its memory away from B. */
 #include "neighbour_test.h"
 
 #include <fcntl.h>
@@ -9,12 +9,13 @@
 #include <sys/syscall.h>
 
 #define KEEPS	 0x5a /* A's bytes after A has taken its memory away */
-#define SUPPLIED 0x77 /* B's bytes, when they come */
+#define SUPPLIED 0x77 /* the bytes of B's page, which come late */
 
-/* What B tells A at the end. */
+/* What B reports to A at the end. */
 struct report {
 	int status;
-	/* bytes of A's memory that B has read too late, and counts as read */
+	/* bytes of A's memory that B has read after A took the memory away, and
+	 * that B's completion counts as read */
 	uint32_t stolen;
 };
 
@@ -88,7 +89,7 @@ static void come_late(struct side *b)
 	struct ibv_wc wc;
 	uint8_t allowed;
 
-	/* From here on requests go without packets. */
+	/* This request makes sure that later ones go near, without packets. */
 	must(!post(b, late_op, SMALL) && rc_wait(b->cq, 30, &wc), "first");
 	map_late(&l);
 	allowed = open_late(&l, b);
@@ -107,7 +108,7 @@ static void take_from_late(struct side *a)
 	uint8_t go;
 	double then;
 
-	tcp_recv(a->tcp, &go, 1); /* B waits for its page */
+	tcp_recv(a->tcp, &go, 1); /* wait until B waits for its page */
 	nap(20000);
 	then = seconds();
 	take(a, TAKE_REGION, NULL);

@@ -14,7 +14,8 @@
 
 static enum ibv_wr_opcode lent_op;
 
-/* A sees this message, on the queue pair whose request waits. */
+/* B sends a message, which A must receive on the queue pair whose request
+ * waits. */
 static void send_small(struct side *b)
 {
 	struct ibv_mr *late = b->mr;
@@ -28,8 +29,8 @@ static void send_small(struct side *b)
 	b->mr = late;
 }
 
-/* The pages of a SEND that is on the lane already go away again. A has no
- * receive for it yet. */
+/* B posts a SEND, and its pages become late again while the SEND is on the
+ * lane. A has no receive for it yet. */
 static void send_from(struct side *b, struct late *l)
 {
 	memset(l->at, 1, LATE);
@@ -42,7 +43,7 @@ static void lend_late(struct side *b)
 	struct hello told = { 0 };
 	struct ibv_wc wc;
 
-	/* From here on requests go without packets. */
+	/* This request makes sure that later ones go near, without packets. */
 	must(!post(b, IBV_WR_RDMA_WRITE, SMALL) && rc_wait(b->cq, 30, &wc),
 	     "first");
 	map_late(&l);
@@ -61,7 +62,7 @@ static void lend_late(struct side *b)
 	pause();
 }
 
-/* The thread of A whose request waits for B's page. */
+/* The thread of A that waits for B's page, inside a request. */
 struct waiter {
 	struct side *a;
 	int status;
@@ -93,7 +94,8 @@ static void expect_soon(double *then, const char *what)
 	*then = seconds();
 }
 
-/* B is stopped, and a thread of A waits for B's page. */
+/* While B is stopped and a thread of A waits for B's page, A's other
+ * connections go on. */
 static void others_go_on(struct side *a, struct loop *second,
 			 struct loop *third)
 {
@@ -121,7 +123,7 @@ static void borrow_late(struct side *a, struct loop *second, struct loop *third)
 	uint8_t go;
 
 	must(!pthread_create(&thread, NULL, wait_for_page, &w), "thread");
-	tcp_recv(a->tcp, &go, 1); /* A waits for B's page */
+	tcp_recv(a->tcp, &go, 1); /* wait until A waits for B's page */
 	nap(20000);
 	stop(a);
 	others_go_on(a, second, third);
@@ -164,8 +166,8 @@ static void play_lent(enum ibv_wr_opcode op)
 }
 
 /*
- * B's pages are late before B posts its SEND: then B itself waits for them, and
- * not A.
+ * If B's pages are late before B posts its SEND, B itself waits for them, and A
+ * does not.
  */
 
 static void send_late(struct side *b)
@@ -187,7 +189,8 @@ static void send_late(struct side *b)
 	pause();
 }
 
-/* The threads of this program that are in a copy of another one's memory. */
+/* Returns how many threads of this process are inside a copy to or from another
+ * process. */
 static unsigned count_copies(void)
 {
 	DIR *tasks = opendir("/proc/self/task");
@@ -217,7 +220,8 @@ static void receive_late(struct side *a, struct loop *second)
 	struct ibv_wc wc = { 0 };
 	uint8_t go;
 
-	tcp_recv(a->tcp, &go, 1); /* a thread waits for B's page */
+	/* wait until a thread of A waits for B's page */
+	tcp_recv(a->tcp, &go, 1);
 	nap(20000);
 	stop(a);
 	expect(count_copies() == 0, "A waits for B's page");

@@ -3,7 +3,7 @@
  * its own processor can access. */
 #include "neighbour_test.h"
 
-/* Seconds within which all requests to such a B end. */
+/* Seconds within which all requests to a hostile B end. */
 #define ENDS 10
 
 /* B writes arbitrary values into the memory that it shares with A. */
@@ -69,7 +69,7 @@ static void scribble(struct side *b)
 	uint8_t *lane;
 	size_t len = 0;
 
-	/* the request is then in the shared memory */
+	/* from now on the request is in the shared memory */
 	(void)post(b, IBV_WR_RDMA_WRITE, SMALL);
 	(void)rc_wait(b->cq, 5, &wc);
 	lane = find_lane(&len);
@@ -80,7 +80,7 @@ static void scribble(struct side *b)
 		fill(&r, lane, len);
 }
 
-/* A request that B's program must carry out. */
+/* Post a request that needs B's own thread: an atomic. */
 static int post_atomic(struct side *s)
 {
 	struct ibv_sge sge = { (uintptr_t)s->memory, 8, s->mr->lkey };
@@ -97,8 +97,8 @@ static int post_atomic(struct side *s)
 	return ibv_post_send(s->qp, &wr, &bad);
 }
 
-/* Post the next request. B has no receives: only a lane of ones, in which B
- * hardly ever sees a request, is sent SENDs too. */
+/* Post the next request, of any kind. B posts no receives. SENDs are posted
+ * only if B fills the lane with ones, since B then hardly ever sees them. */
 static int post_any(struct side *a, struct rng *r)
 {
 	static const enum ibv_wr_opcode ops[] = { IBV_WR_RDMA_WRITE,
@@ -130,9 +130,9 @@ static void try_much(struct side *a)
 			first = first ? first : wc.status;
 		nap(100);
 	}
-	/* Other fillings may leave values that are possible: such a peer counts
-	 * as one that answers nothing, which docs/NEAR.md does not give up. A
-	 * move to ERR flushes what is under way. */
+	/* Other fillings may leave values that are possible: then the peer
+	 * counts as one that does not answer, which docs/NEAR.md does not give
+	 * up. So A moves its queue pair to ERR, which flushes the requests. */
 	if (filling == ONES)
 		expect(first != IBV_WC_SUCCESS,
 		       "%s: no request has failed in %d s",

@@ -27,8 +27,8 @@ void take(struct side *a, enum taken what, struct ibv_mw *window)
 	}
 }
 
-/* Bind a window, which needs a connected queue pair: it is connected to
- * itself. */
+/* Bind a memory window. That needs a connected queue pair, so one is made that
+ * is connected to itself. */
 static struct ibv_mw *open_window(struct side *a)
 {
 	struct ibv_mw *mw = ibv_alloc_mw(a->device.pd, IBV_MW_TYPE_1);
@@ -148,7 +148,7 @@ static void receive_for(struct side *a, double time)
 			post_recv(a, a->qp, LONG);
 }
 
-/* Has B a part of a receive in hand? The offer of that part says so
+/* Does B copy a part of a message now? The offer of that part says so
  * (near/split_copy.h). */
 static bool b_has_a_part(void)
 {
@@ -191,7 +191,8 @@ static void stop_while_receiving(struct side *a)
 	receive_for(a, 0.02);
 }
 
-/* Take the queue pair of a stopped B to ERR. True: B had a part in hand. */
+/* Move the queue pair that is connected to the stopped B to ERR, and check that
+ * all receives come back. True: B was copying a part. */
 static bool receives_come_back(void)
 {
 	struct side a = { 0 };
@@ -221,8 +222,9 @@ static bool receives_come_back(void)
 	return hit;
 }
 
-/* A busy machine seldom runs both programs at once, and so B seldom copies a
- * part: the case lasts up to LONGEST seconds until it has seen that once. */
+/* B copies a part only if both programs run at the same time, which is rare on
+ * a busy machine. So the case goes on until that has happened once, for LONGEST
+ * seconds at most. */
 #define USUAL	10
 #define LONGEST 60
 
@@ -338,8 +340,8 @@ static void stay_connected(struct side *a, double time)
 	close_loop(&l);
 }
 
-/* Connections one after the other, each of a few messages. Returns how many
- * there were. */
+/* For some time, make connections one after the other and exchange a few
+ * messages on each. Returns the number of connections. */
 static unsigned connect_anew(struct side *a, double time)
 {
 	double then = seconds();

@@ -11,8 +11,9 @@
 #define MESSAGES 3
 /* The tagged buffer lies behind the bytes of A's own connection. */
 #define BUFFER_AT 4096u
-/* Round trips of A's own connection that end while one message comes. There is
- * none where the message is copied in one piece; a full machine ends few. */
+/* The least number of round trips of A's own connection while one message
+ * arrives. There would be none if the message were copied in one piece; on a
+ * busy machine there are few. */
 #define ROUNDS_LEAST 4
 
 /* Each MiB of a message begins with the number of its first byte. */

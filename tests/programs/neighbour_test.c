@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A neighbour on the same host that stops, lies, or has much to do: what that
- * costs us. Prints a line a case, as the tests' shell scripts do.
+ * A neighbour, a program of the same host, that is stopped, writes false
+ * values, or sends very much: how far it can harm this program. Prints one line
+ * for each case, as the tests' shell scripts do.
  *
- *	neighbour_test [options] [WORD]		cases with WORD in their name
+ * 	neighbour_test [options] [WORD]		cases with WORD in their name
  *
- * We are A; B is forked, and connected to us. Both open the device themselves.
+ * In the cases this program is A; B is its forked child, connected to it. Each
+ * opens the device itself.
  */
 #include "neighbour_test.h"
 

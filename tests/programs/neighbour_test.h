@@ -115,7 +115,7 @@ double go_round(struct side *a, struct loop *l);
 uint8_t *find_lane(size_t *len);
 void receives_of_stopped(void);
 void turns_beside_much(void);
-/* The same while a message comes that matches a tag. */
+/* As the case above, while a message arrives that matches a tag. */
 void turns_beside_tagged(void);
 void we_are_stopped(void);
 void retries_are_short(void);
@@ -126,7 +126,7 @@ void memory_of_a_device(void);
 void write_from_late_memory(void);
 void read_into_late_memory(void);
 
-/* B's memory whose pages come late, and the thread that supplies them. */
+/* Memory of B whose pages come late, and the thread that supplies them. */
 #define LATE (64u << 10)
 struct late {
 	struct side *side;

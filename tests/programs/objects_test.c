@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Objects of every kind that a program makes and destroys: many of them, in
- * any order, and some that are not there any more, or never were.
+ * Makes and destroys objects of every kind: many at a time, in any order; and
+ * destroys objects that do not exist any more, or never did.
  *
- *	objects_test [-d DEVICE] [-4|-6] [-n COUNT]	COUNT objects at a time,
- *			or as many as the device allows
+ * 	objects_test [-d DEVICE] [-4|-6] [-n COUNT]	COUNT objects at a time,
+ * 			or as many as the device allows
  *
  * Each line is a case: "ok NAME", "not ok NAME" or "skip NAME # why".
  */
@@ -248,7 +248,7 @@ static double make_and_end(const struct kind *k, unsigned count)
 	return each;
 }
 
-/* Objects of a kind that others of this program already are. */
+/* Number of objects of a kind that the program keeps for other purposes. */
 #define SPARE 64
 
 /* Returns how many objects of the kind to make. */

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A target that never calls verbs after it has told its key: is it served?
+ * Is a target served that calls no verb after it has given its key to the peer?
  *
- *	passive_test pause|spin [options]	the target
- *	passive_test pause|spin [options] HOST	writes to it, reads, adds
+ * 	passive_test pause|spin [options]	the target
+ * 	passive_test pause|spin [options] HOST	writes to it, reads, adds
  *
- * "pause" sleeps in pause() until the other's TCP connection closes; "spin"
- * reads one word of its memory until the other has written it.
+ * "pause": the target sleeps in pause() until the peer closes its TCP
+ * connection; "spin": the target reads one word of its memory until the peer
+ * has written it.
  */
 #include <fcntl.h>
 #include <signal.h>

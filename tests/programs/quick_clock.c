@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A preload for perftest, which measures the processor's clock before each size
- * that it reports: 200 times it spins until gettimeofday() says that 0.1 to 2.1
- * ms have passed, a quarter of a second in all, and gives up where the two
- * clocks disagree, as they do where other work takes the processor. By the
- * hands of this clock, which is the processor's own, they agree, and time
- * passes some sixteen times as fast, so the tests do not wait for it; what
- * perftest prints of times is wrong by that factor: not for who looks at it.
+ * A preload that makes perftest's tests shorter, by a fast gettimeofday().
+ * Before each message size perftest measures the processor's clock against
+ * gettimeofday(): 200 times it spins until 0.1 to 2.1 ms have passed, a quarter
+ * of a second in all. It gives up if the two clocks disagree, as they do on a
+ * busy machine. Here gettimeofday() follows the processor's clock, so they
+ * agree, and runs some sixteen times as fast. The times that perftest prints
+ * are therefore wrong by that factor; no test looks at them.
  */
 #include <sys/time.h>
 #include <time.h>

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Raw packet queue pairs of one program on one port: flow rules steer frames to
- * queue pairs; counters, drops and VLAN tags; sent frames do not come back.
+ * Raw packet queue pairs of one program on one port: flow rules that steer
+ * frames to queue pairs; counters, drops and VLAN tags; sent frames do not come
+ * back to their sender.
  *
- *	raw_test DEVICE INTERFACE
+ * 	raw_test DEVICE INTERFACE
  *
  * Prints "ok" or "not ok" for each case. Exit status 1: one of them failed.
  */
@@ -156,8 +157,8 @@ static enum ibv_wc_status send_bytes(struct side *s, uint32_t len)
 	struct seen seen;
 
 	must(!ibv_post_send(s->qp, &wr, &bad), "ibv_post_send");
-	/* Skip other frames: a rule for all also lets in frames of the host's
-	 * own stack. */
+	/* Skip frames that the host's own network stack sends: a rule for all
+	 * frames lets these in, too. */
 	for (;;) {
 		if (!wait_for(s, COMES, &seen))
 			die("a send does not complete");
@@ -459,7 +460,7 @@ static bool lengths_that_no_frame_has(void)
 	return true;
 }
 
-/* A sleeping program is woken, although it does not poll meanwhile. */
+/* A program that sleeps without polling is woken by a frame. */
 static bool who_sleeps_is_woken(void)
 {
 	struct ibv_flow *flow = steer(to, rule_for(own_mac, 7));

@@ -83,8 +83,8 @@ struct rc_address rc_address(const struct rc_device *d, const struct ibv_qp *qp,
 /* Returns the address of the port that has @gid, and on InfiniBand @lid. */
 struct ibv_ah_attr rc_path(const struct rc_device *d, const union ibv_gid *gid,
 			   uint16_t lid);
-/* Each function makes one move by ibv_modify_qp(); it returns 0 or its
- * errno. */
+/* Each of these functions moves the queue pair to one state by ibv_modify_qp(),
+ * and returns 0 or the errno. */
 int rc_to_init(struct ibv_qp *qp, unsigned access);
 int rc_to_rtr(const struct rc_device *d, struct ibv_qp *qp,
 	      const struct rc_address *peer);

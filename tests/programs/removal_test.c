@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * An interface goes, comes again, and goes: what ids hear of it, one whose call
- * is under way and waits for an answer among them. Alone on its host, whose
- * veth0 has ADDRESS: removal_test ADDRESS
+ * A network interface is deleted, made again, and deleted again: the events
+ * that rdma_cm ids get, one of them while its connection request waits for an
+ * answer. The test needs a network namespace whose veth0 has ADDRESS:
+ * removal_test ADDRESS
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -102,7 +103,8 @@ static struct rdma_cm_id *listener_at_the_address(void)
 	return id;
 }
 
-/* A call that no program answers, because none reads the listener's events. */
+/* Send a connection request that no program answers, because none reads the
+ * listener's events. */
 static void call_that_is_under_way(void)
 {
 	struct rdma_conn_param p = { .retry_count = 7 };

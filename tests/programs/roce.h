@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The invariant CRC over a whole IP packet, written a second time and on
- * purpose apart from wire/icrc.c: what checks that must not share its errors.
+ * Computes the invariant CRC of a whole IP packet, independently of
+ * wire/icrc.c, so that the tests do not share that file's errors.
  */
 #ifndef TESTS_PROGRAMS_ROCE_H
 #define TESTS_PROGRAMS_ROCE_H

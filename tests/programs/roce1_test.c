@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A device with both versions of RoCE as a program sees it, one case a
- * function: the GID table, connections and datagrams of both versions at once,
- * and what must not mix.
+ * A device with both versions of RoCE, as a program sees it, one case in each
+ * function: the GID table, connections and datagrams of both versions at the
+ * same time, and combinations that must be refused.
  *
- *	roce1_test -d DEVICE [-6]
+ * 	roce1_test -d DEVICE [-6]
  */
 #include <stdio.h>
 #include <string.h>

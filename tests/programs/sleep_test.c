@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A program that sleeps until a message comes, between two hosts or on one: in
- * ibv_get_cq_event(), or in epoll by the descriptor of a completion channel. A
- * packet, or the peer, wakes the program once, and not the library's own
- * thread; whoever sleeps uses no processor time; and a program that is lent the
- * link and does something else harms nobody.
+ * A program that sleeps until a message comes, between two hosts or on one
+ * host: in ibv_get_cq_event(), or in epoll on the descriptor of a completion
+ * channel. A packet, or the peer, wakes the program once, and does not wake the
+ * library's own thread. A sleeping program uses no processor time. If the link
+ * is lent to a program that then does something else, no peer suffers.
  *
- *	sleep_test [options] [-s] [HOST]
+ * 	sleep_test [options] [-s] [HOST]
  *
  * -s: the program is slow, as with ThreadSanitizer. The library's thread then
  * looks after it between two messages, and its wake-ups are not judged.
@@ -50,8 +50,8 @@ static struct {
 static int tcp;
 static __thread int epoll;
 static bool is_server, edges, slow;
-/* Who takes one event each time the channel is readable, as gloo does, does not
- * expect EAGAIN, and never meets it. */
+/* true: the program takes one event each time the channel is readable, as gloo
+ * does. It is not prepared for EAGAIN, and must never get it. */
 static bool trusting;
 
 static void ok(const char *what)
@@ -188,7 +188,7 @@ static void forget(struct line *l)
 	     "epoll_ctl");
 }
 
-/* Sleep until some channel is readable, and take what it has. */
+/* Sleep in epoll until some channel is readable, and take its events. */
 static void serve_epoll(void)
 {
 	struct epoll_event event;
@@ -256,8 +256,8 @@ static unsigned long engine_sleeps(void)
 	return sleeps;
 }
 
-/* Beside a program that is woken by packets, the library's thread has nothing to
- * do for a packet: it looks now and then only. */
+/* Packets wake the program itself, so the library's thread has no work for them
+ * and only looks from time to time. */
 static void wakes_once(const char *how, bool by_epoll)
 {
 	unsigned long before;
@@ -281,7 +281,8 @@ static double used(void)
 	       (double)(use.ru_utime.tv_usec + use.ru_stime.tv_usec) * 1e-6;
 }
 
-/* The server sleeps for half a second, and the client sends nothing. */
+/* The server sleeps for half a second, during which the client sends
+ * nothing. */
 static void sleeps(const char *how, bool by_epoll)
 {
 	double before;
@@ -302,8 +303,9 @@ static void sleeps(const char *how, bool by_epoll)
 	ok(how);
 }
 
-/* The server does nothing while the client reads from its memory: the library's
- * own thread serves that, though the link is lent to the server's channel. */
+/* The server computes and calls no verb, while the client reads from its
+ * memory. The library's own thread must serve the READs, although the link is
+ * lent to the server's channel. */
 static void computes(void)
 {
 	double longest = 0, begin;
@@ -324,15 +326,15 @@ static void computes(void)
 		longest = begin > longest ? begin : longest;
 		usleep(i % 4 * 1500);
 	}
-	/* Without the thread: the peer repeats its request after the timeout of
-	 * 67 ms, again and again, and gives up. */
+	/* If that thread did not, the peer would repeat its request after each
+	 * timeout of 67 ms, and then fail. */
 	if (longest > 1)
 		die("a READ took %.3f s", longest);
 	tcp_send(tcp, "", 1);
 }
 
-/* The channel is readable only if it has an event, though packets come that
- * complete nothing there: the client's READs. */
+/* The channel must be readable only if it has an event, even though packets
+ * come that cause none (the client's READs). */
 static void readable_for_events(const char *how, bool by_epoll)
 {
 	struct line *l = &lines[0];
@@ -398,7 +400,7 @@ static void many(void)
 	ok("channels are closed one after the other");
 }
 
-/* A child of fork has the descriptors too, and ends. */
+/* Fork a child, which has copies of the descriptors, and ends. */
 static void forks(void)
 {
 	pid_t child = fork();
@@ -429,7 +431,7 @@ static void receive_polling(struct line *l)
 	post_receive(l);
 }
 
-/* How a thread of together() receives. */
+/* The ways in which a thread of together() receives. */
 enum { BY_EVENT, BY_EPOLL, BY_EPOLL_TOO, BY_POLLING, WAYS };
 
 static void *plays_alone(void *arg)
@@ -456,7 +458,7 @@ static void *plays_alone(void *arg)
 	return NULL;
 }
 
-/* Threads that wait in all ways, each for a peer of its own. */
+/* Threads wait in all of these ways, each for its own peer. */
 static void together(void)
 {
 	pthread_t threads[WAYS];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Two queue pairs of one process on an RNIC, joined by librdmacm: what
- * ibv_modify_qp does for those of InfiniBand (rc.h). Whatever fails ends the
+ * Two queue pairs of one process on an RNIC, connected by librdmacm, where for
+ * InfiniBand devices ibv_modify_qp() is used (rc.h). Any failure ends the
  * program.
  */
 #ifndef TESTS_PROGRAMS_STREAM_H

@@ -10,9 +10,9 @@
 #define TOO_LONG 0x7777
 #define NO_KEY	 0x8888
 
-/* Is the status that of an ended connection? The side that refused sends one
- * error and its queue pair ends; if the error is lost, the other side retries
- * until its retries are used up. */
+/* Is @got a status with which a request ends when the connection fails? The
+ * side that refuses sends one error, and its queue pair ends. If that error is
+ * lost, the other side fails only after all its retries. */
 static bool is_end(enum ibv_wc_status got, enum ibv_wc_status expected)
 {
 	return got == expected || (lossy && got == IBV_WC_RETRY_EXC_ERR &&

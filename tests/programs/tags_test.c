@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Tag matching as message passing libraries use it:
+ * Tag matching, as message passing libraries use it:
  *
- *	tags_test [options] [-l]	receives
- *	tags_test [options] [-l] HOST	sends
+ * 	tags_test [options] [-l]	receives
+ * 	tags_test [options] [-l] HOST	sends
  *
- * -l: packets are lost on the way.
- * Both know from one seed which messages there are: eager, rendezvous and
- * without tag, of several connections and few tags. Receives are posted now
- * before and now after their message comes. The rule is MPI's: the nth receive
- * of a tag gets the nth message of it, whoever matched them.
+ * -l: packets are lost on the way. Both sides draw the messages from one seed:
+ * eager, rendezvous and untagged messages, on several connections and with few
+ * tags. Some receives are posted before their message comes, others after it.
+ * MPI's rule must hold: the nth receive of a tag gets the nth message with that
+ * tag, whether the library or the program matched them.
  */
 #include "tags_test.h"
 

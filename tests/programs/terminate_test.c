@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What an iWARP peer refuses: a WRITE and a READ with a wrong key, a SEND that
- * nobody awaits, each on a connection of its own. The client prints a line for
- * each, what became of the request, of a receive, and the event that told of
- * the end; so does the server of its receive, its memory and its event.
+ * Requests that an iWARP peer refuses, each on a new connection: a WRITE and a
+ * READ with a wrong key, and a SEND without a posted receive. For each, the
+ * client prints one line: how the request ended, how a receive ended, and the
+ * event that reported the end. The server prints one about its receive, its
+ * memory and its event.
  *
- *	terminate_test -s ADDRESS
- *	terminate_test ADDRESS
+ * 	terminate_test -s ADDRESS
+ * 	terminate_test ADDRESS
  */
 #include <poll.h>
 #include <rdma/rdma_cma.h>

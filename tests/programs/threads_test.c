@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * All at once: threads that make and destroy objects of every kind, threads
- * that post to queue pairs that all of them share, and threads that poll the
- * one completion queue, some by events. For ThreadSanitizer, and for who
- *counts: every request has one completion, every counter is right in the end.
+ * Everything at the same time: threads that make and destroy objects of every
+ * kind, threads that post to shared queue pairs, and threads that poll the one
+ * completion queue, some of them by events. The test is for ThreadSanitizer; it
+ * also checks that every request has one completion and that every counter is
+ * right at the end.
  *
- *	threads_test [-d DEVICE] [-4|-6]
+ * 	threads_test [-d DEVICE] [-4|-6]
  */
 #include <fcntl.h>
 #include <poll.h>

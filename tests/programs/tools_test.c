@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A program that sanitizers and valgrind watch: it uses all that the library
- * fills in (attributes, completions, received bytes), in memory that nothing
- * has written before, and hands data from one thread to another by verbs alone.
- * So a tool that does not see what the library does reports an error here. It
- * connects two queue pairs of its own; built by the tests with each sanitizer.
+ * A program for sanitizers and valgrind. It uses everything that the library
+ * fills in (attributes, completions, received bytes) in memory that nothing has
+ * written before, and one thread passes data to another by verbs alone. A tool
+ * that does not see what the library has done would report an error here. The
+ * program connects two queue pairs of its own; the tests build it with each
+ * sanitizer.
  */
 #include <infiniband/verbs.h>
 #include <pthread.h>
@@ -42,7 +43,8 @@ static uint64_t add_up(const uint8_t *bytes, unsigned count)
 	uint64_t total = 0;
 
 	for (unsigned i = 0; i < count; i++)
-		if (bytes[i] != 0) /* a branch, for tools that wait for one */
+		if (bytes[i] != 0) /* a branch that depends on the byte: tools
+				    * report uninitialized memory there */
 			total += bytes[i];
 	return total;
 }
@@ -183,7 +185,7 @@ static void post_receive(const struct end *e)
 	CHECK(ibv_post_recv(e->qp, &wr, &bad) == 0);
 }
 
-/* The thread of the receiver. */
+/* The function of the receiver's thread. */
 static void *receive(void *arg)
 {
 	const struct end *e = arg;
@@ -193,7 +195,7 @@ static void *receive(void *arg)
 
 		CHECK(wc.opcode == IBV_WC_RECV && wc.qp_num == e->qp->qp_num);
 		sum += add_up(e->bytes, wc.byte_len);
-		/* what the WRITE before the SEND has brought */
+		/* the bytes that the WRITE before the SEND has brought */
 		sum += add_up(e->bytes + BYTES, 8);
 		post_receive(e);
 		post(e, e, IBV_WR_SEND, 0);
@@ -202,8 +204,9 @@ static void *receive(void *arg)
 	return NULL;
 }
 
-/* Another thread polls until a WRITE has ended, and then uses the WRITE's memory:
- * only the completion says that the thread that posted is done. */
+/* A thread that polls until a WRITE of another thread is complete, and then
+ * uses the WRITE's memory. Only the completion tells this thread that the
+ * library has read that memory. */
 static void *poll_and_reuse(void *arg)
 {
 	const struct end *e = arg;
@@ -265,7 +268,8 @@ int main(void)
 		post(&a, &b, IBV_WR_RDMA_WRITE, 8);
 		CHECK(await_one(&a).opcode == IBV_WC_RDMA_WRITE);
 		post(&a, &b, IBV_WR_SEND, length);
-		/* a's SEND, and b's, which is empty, in any order */
+		/* the SENDs of a and of b (which is empty) complete in any
+		 * order */
 		await_one(&a);
 		await_one(&a);
 		post(&a, &b, IBV_WR_RDMA_READ, 8);

@@ -22,8 +22,8 @@
 #include <infiniband/umad.h>
 
 #define MAD	 256
-#define DATA_AT	 56 /* of the data of subnet administration */
-#define MASK_AT	 48 /* of its ComponentMask */
+#define DATA_AT	 56 /* offset of the data in a MAD of subnet administration */
+#define MASK_AT	 48 /* offset of the ComponentMask in such a MAD */
 #define SA	 0x03
 #define PERF	 0x04
 #define GSI_QKEY 0x80010000u
@@ -124,11 +124,11 @@ static int listen_to_all(void)
 	int len;
 
 	store(info + 16, 0xffff, 2);   /* traps of all LIDs */
-	info[22] = 1;		       /* generic */
-	info[23] = 1;		       /* subscribe */
-	store(info + 24, 0xffff, 2);   /* of all types */
-	store(info + 26, 0xffff, 2);   /* of all numbers */
-	store(info + 33, 0xffffff, 3); /* of all producers */
+	info[22] = 1;		       /* IsGeneric */
+	info[23] = 1;		       /* Subscribe: 1 */
+	store(info + 24, 0xffff, 2);   /* of all trap types */
+	store(info + 26, 0xffff, 2);   /* of all trap numbers */
+	store(info + 33, 0xffffff, 3); /* of all producer types */
 	if (ask() != 0)
 		return fail("the subscription");
 	puts("subscribed");

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What programs may rely on of libibumad: umad_test runs as two adapters, which
- * VERBENA_DEVICES names, ib0 and ib1, of a subnet that a subnet manager has
- * brought up. One line for each case, as tests/programs/lib.sh counts them.
+ * What programs rely on when they use libibumad. umad_test uses two adapters of
+ * one subnet, ib0 and ib1, which VERBENA_DEVICES names and a subnet manager has
+ * brought up. It prints one line for each case, as tests/programs/lib.sh counts
+ * them.
  */
 #include <errno.h>
 #include <poll.h>
@@ -188,8 +189,8 @@ static void tables(int a)
 	free(umad);
 }
 
-/* A child uses the inherited descriptor; a duplicate refers to the same
- * port. */
+/* A child of fork can use the inherited descriptor of a port; a duplicate of a
+ * descriptor is the same port. */
 static void descriptors(int a)
 {
 	int copy = dup(a), status;

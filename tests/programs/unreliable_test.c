@@ -60,7 +60,7 @@ static struct ibv_qp *connect_peer(void)
 	return qp;
 }
 
-/* The bytes of message @number. */
+/* Fill in the bytes of message number @number. */
 static void fill(uint8_t *to, uint64_t number)
 {
 	struct rng rng = { number };
@@ -110,7 +110,7 @@ struct result {
 	uint32_t got, wrong;
 };
 
-/* Is the message of @wc a whole one, later than *@last? */
+/* Is the message of @wc whole, and later than message *@last? */
 static bool is_good(const struct ibv_wc *wc, int64_t *last)
 {
 	static uint8_t want[BYTES];

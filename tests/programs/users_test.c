@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * One of two programs that exchange messages of every kind, of which one may
- * become somebody else meanwhile, as daemons do:
+ * One of two programs that exchange messages of every kind; one of them may
+ * change its user in between, as daemons do:
  *
- *	users_test [options] [-m MODE]		one
- *	users_test [options] [-m MODE] HOST	the other
+ * 	users_test [options] [-m MODE]		one
+ * 	users_test [options] [-m MODE] HOST	the other
  *
  * Prints "done". Exit status: 0, or 1 for a failure.
  */
@@ -80,8 +80,8 @@ static pid_t broker(void)
 	return (pid_t)m.pid;
 }
 
-/* A socket to a process that may still kill the broker when this one may
- * not. */
+/* A socket to a process that has kept its rights, and kills the broker when
+ * this process may not. */
 static int killer = -1;
 
 static void hire_killer(void)

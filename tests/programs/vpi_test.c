@@ -3,15 +3,15 @@
  * One adapter with two ports, in one program: a protection domain, a memory key
  * and a completion queue over both.
  *
- *	vpi_test listen PATH
- *	vpi_test connect PATH
+ * 	vpi_test listen PATH
+ * 	vpi_test connect PATH
  *
- * The sides meet at a socket in the file system, which stays when an interface
- * goes down. Both sides connect one queue pair by each port, and write to the
- *other side by both at once, into one region of it with one key; then every
- *byte is compared. Then both sides wait until one port goes down, write by the
- *other one, and say which port the event named. "vpi_test rules" tests one side
- *alone.
+ * The two sides find each other by a socket in the file system, which does not
+ * depend on an interface. Each side connects one queue pair by each port, and
+ * writes to the other side by both ports at once, into one region with one key;
+ * then every byte is compared. Then both sides wait until one port goes down,
+ * write by the other port, and print which port the event named. "vpi_test
+ * rules" tests one side alone.
  */
 #include <errno.h>
 #include <infiniband/verbs.h>
@@ -26,7 +26,7 @@
 
 #define PORTS  2
 #define CHUNK  65536u
-#define WRITES 64u /* by each port */
+#define WRITES 64u /* number of writes by each port */
 #define HALF   ((size_t)CHUNK * WRITES)
 #define ROUND  2 /* rounds of writes */
 
@@ -46,7 +46,7 @@ static void die(const char *what)
 	exit(1);
 }
 
-/* What one side tells the other. */
+/* What each side sends to the other one to connect. */
 struct side {
 	uint64_t address;
 	uint32_t rkey;
@@ -337,7 +337,7 @@ static enum ibv_port_state state_of(uint8_t port)
 	return a.state;
 }
 
-/* One port is down: the other one goes on. */
+/* One port is down: the writes by the other port still succeed. */
 static void write_by_the_other(bool listens)
 {
 	unsigned by[PORTS] = { 0 }, down = await_down();
@@ -397,7 +397,8 @@ static bool is_ethernet(uint8_t port)
 	return t.port[port].link_layer == IBV_LINK_LAYER_ETHERNET;
 }
 
-/* A datagram goes by its queue pair's port, and with an address there. */
+/* A datagram leaves by the port of its queue pair, and needs an address handle
+ * of that port. */
 static void datagrams(uint8_t port)
 {
 	struct ibv_qp_init_attr init = {

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Who waits in ibv_get_cq_event serves peers of its host meanwhile. Here the
- * peer is the program itself: two queue pairs, and one thread that waits where
- * the other sends. However it comes back, the next message is heard of.
+ * A program that waits in ibv_get_cq_event() serves its peers of this host
+ * meanwhile. Here the peer is the program itself: it has two queue pairs, and
+ * one thread waits for what another sends. However the waiting call ends, the
+ * next message must be noticed.
  *
- *	wait_test [options]
+ * 	wait_test [options]
  */
 #include <errno.h>
 #include <poll.h>
@@ -113,7 +114,7 @@ static pthread_t start_waiter(intptr_t rounds)
 	pthread_t t;
 
 	must(!pthread_create(&t, NULL, waiter, (void *)rounds), "a thread");
-	usleep(20000); /* by then the new thread most likely sleeps */
+	usleep(20000); /* time for the new thread to fall asleep */
 	return t;
 }
 
@@ -301,9 +302,9 @@ static void send_on_second(void)
 	must(!ibv_post_send(second.from, &wr, &bad), "ibv_post_send");
 }
 
-/* Two threads sleep, each for its own connection. Only one of them serves the
- * lanes, and it also serves those of the other; when it has gone, the other is
- * still heard of. */
+/* Two threads sleep, each waiting for its own connection. Only one of them
+ * serves the lanes, also for the other. When that thread has ended, the other
+ * one must still notice messages. */
 static void two_sleep(void)
 {
 	pthread_t first, other;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Posts some messages of one kind, each when the one before is complete, so
- * that a tool that counts function by function sees the way of one message: in
- * count_post() there is only ibv_post_send. Runs with any libibverbs.
+ * Posts some messages of one kind, each when the one before it is complete. So
+ * a tool that counts by function sees the way of a single message: count_post()
+ * calls only ibv_post_send(). Runs with any libibverbs.
  *
- *	way_test [-d DEVICE] [-p PORT] KIND		one side, the target
- *	way_test [-d DEVICE] [-p PORT] KIND HOST	the other
+ * 	way_test [-d DEVICE] [-p PORT] KIND		one side, the target
+ * 	way_test [-d DEVICE] [-p PORT] KIND HOST	the other
  *
  * KIND is a row of the table below.
  */

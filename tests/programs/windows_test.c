@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Memory windows between two programs, which may be of different adapters.
+ * Memory windows between two programs, whose adapters may be of different
+ * makes.
  *
- *	windows_test [-d DEVICE] [-4 | -6] [-l]		the owner of the memory
- *	windows_test [-d DEVICE] [-4 | -6] [-l] HOST	its peer
+ * 	windows_test [-d DEVICE] [-4 | -6] [-l]		the owner of the memory
+ * 	windows_test [-d DEVICE] [-4 | -6] [-l] HOST	its peer
  *
- * -l: the owner's adapter is lax: it looks at its region's bounds only, and
- * its receives do not tell of invalidations.
- * Exit status 1, and a sentence, when something is not as it should be.
+ * -l: the owner's adapter is lax: it checks only the bounds of the region, and
+ * its receives do not report invalidations. Exit status 1, with a sentence:
+ * something is not as it should be.
  */
 #include <getopt.h>
 #include <stdio.h>

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * XRC between three programs of a host: the initiator's requests come to a
- * target queue pair of the second, and name a shared queue of the third, whose
- * memory they write, read and change.
+ * XRC between three programs of one host. The first one, the initiator, sends
+ * requests to a target queue pair of the second one. The requests name a shared
+ * receive queue of the third one, and write, read and change its memory.
  *
- *	xrc_forward_test [options]
+ * 	xrc_forward_test [options]
  *
  * Prints "ok" or "not ok" for each thing seen.
  */

@@ -268,7 +268,8 @@ static void adaptive__only_switches_with_a_linear_table(void **state)
 	assert_int_equal(vb_fab_set_adaptive(ca, true), -EINVAL);
 	assert_int_equal(vb_fab_set_adaptive(ca, false), -EINVAL);
 	assert_int_equal(vb_fab_set_adaptive(sw, true), -EINVAL);
-	/* as the command "node" asks when it changes another value */
+	/* switching it off where it is off is no error, since the command
+	 * "node" does so with each change of another value */
 	assert_int_equal(vb_fab_set_adaptive(sw, false), 0);
 	sw = fabt_switch(&t, 2);
 	assert_int_equal(vb_fab_set_adaptive(sw, true), 0);

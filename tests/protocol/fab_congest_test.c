@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Congestion control from end to end: switches mark, adapters notify and slow
- * down, and who does not cause congestion keeps its share. */
+/* Congestion control from end to end: switches mark frames, adapters notify the
+ * sources, the sources slow down, and flows that cause no congestion keep their
+ * share. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -30,8 +31,9 @@ static void control(struct vb_fab_node *n)
 		cc->cct[i] = (uint16_t)(2u << 14 | i);
 }
 
-/* Eight sources send to one adapter, and a ninth to another, over one trunk
- * that has room for all. Returns the ninth's share of its link. */
+/* Eight sources send to one adapter (hot), and a ninth source (the victim)
+ * sends to another one, over a trunk that has room for all. Returns the
+ * victim's share of its link. */
 static double victim(struct fabt *t, uint32_t threshold, bool controlled,
 		     double *hot_share)
 {
@@ -83,7 +85,8 @@ static void incast__starves_a_victim(void **state)
 	fabt_fini(&t);
 }
 
-/* The port that is the root of it marks the eight, not the victim. */
+/* The port that is the root of the congestion marks the frames of the eight
+ * sources, and not the victim's. */
 static void incast__marks_who_causes_it(void **state)
 {
 	struct fabt t;
@@ -275,7 +278,8 @@ static void flows__of_ever_more_peers_are_bounded(void **state)
 			notify(&t, a[0], (uint16_t)lid);
 			fabt_run(&t, t.now + 10);
 		}
-		/* No room for this one, so it is not slowed down. */
+		/* The port already remembers the most flows, so this flow is
+		 * not slowed down. */
 		notify(&t, a[0], fabt_lid(a[1]));
 		fabt_run(&t, t.now + VB_USEC);
 		s = fabt_stream(&t, a[0], a[1], FRAME);
@@ -355,8 +359,8 @@ static void becn__in_any_frame(void **state)
 	}
 }
 
-/* Frames that wait in a flow are discarded with their link, and counted; and
- * the sender hears of the room. */
+/* When a link goes down, the frames that wait in its flows are discarded and
+ * counted, and the sender gets the event that there is room. */
 static void flows__end_with_their_link(void **state)
 {
 	struct vb_fab_node *sw, *b, *a;

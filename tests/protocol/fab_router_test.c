@@ -30,7 +30,7 @@ struct question {
 	uint8_t port;
 	struct vb_gid dgid;
 	uint32_t number;
-	vb_time due; /* when the simulation answers it */
+	vb_time due; /* the time when the test answers the question */
 };
 
 static struct world {
@@ -39,7 +39,8 @@ static struct world {
 	vb_time now;
 	struct question question[QUESTIONS];
 	unsigned questions;
-	/* by the adapter where they arrived: frames, and the next number */
+	/* got: frames, by subnet and adapter where they arrived; next_seq: the
+	 * number that the next frame must have */
 	unsigned got[2][2];
 	uint32_t next_seq[2][2][2];
 	unsigned disordered, slow;
@@ -277,7 +278,8 @@ static void forward__not_what_has_no_hop_left(void **state)
 	end();
 }
 
-/* While the answer "none" is fresh, frames are dropped and nobody is asked. */
+/* For a while after the answer "none", frames to the destination are dropped,
+ * and the router does not ask again. */
 static void path__none(void **state)
 {
 	const struct vb_fab_link_spec link = { 0 };
@@ -320,10 +322,12 @@ static void path__is_renewed(void **state)
 	sends(2, &to, 64);
 	assert_int_equal(w.questions, 2);
 	assert_int_equal(w.got[1][0], 3);
-	answer(&w.question[1], 2); /* the adapter has another LID now */
+	/* the answer: the destination has moved to another LID */
+	answer(&w.question[1], 2);
 	sends(2, &to, 64);
 	assert_int_equal(w.got[1][1], 2);
-	/* the subnet manager is away: the path stays, and is asked for later */
+	/* if there is no answer, the known path stays in use, and the router
+	 * asks again later */
 	w.now += 4 * VB_SEC;
 	sends(1, &to, 64);
 	vb_fab_path_is(w.net, w.rt, w.question[2].number, PATH_UNANSWERED,
@@ -340,8 +344,8 @@ static void path__is_renewed(void **state)
 	end();
 }
 
-/* Frames to a destination about which nobody answers take no credits from
- * others, and not more memory than 1024 frames. */
+/* Frames to a destination for which no answer comes take no credits from other
+ * frames, and 1024 frames at most are kept. */
 static void wait__takes_no_credits(void **state)
 {
 	const struct vb_fab_link_spec link = { .buffer = 80 };
@@ -362,8 +366,8 @@ static void wait__takes_no_credits(void **state)
 	end();
 }
 
-/* A sender of frames to ever new destinations gets 64 questions, and others
- * their paths as soon as some are answered. */
+/* A sender of frames to ever new destinations gets 64 questions at a time;
+ * other senders' questions follow once some of these are answered. */
 static void questions__have_an_end(void **state)
 {
 	const struct vb_fab_link_spec link = { 0 };
@@ -387,8 +391,8 @@ static void questions__have_an_end(void **state)
 	end();
 }
 
-/* Two routers that send a frame to each other, since both have wrong routes:
- * the hop limit ends that. */
+/* Two routers with wrong routes send a frame to each other until its hop limit
+ * is used up. */
 static void loop__ends_by_the_hop_limit(void **state)
 {
 	const struct vb_fab_link_spec link = { 0 };

@@ -141,8 +141,8 @@ static void heal_carrier(struct run *r)
 		vb_fab_resume(w->t.net, w->side[i].ca, 1, w->t.now);
 	for (uint32_t i = 0; i < w->t.streams; i++)
 		w->t.stream[i].most = w->t.stream[i].sent;
-	/* A carrier that has changed a sequence number leaves an end deaf until
-	 * the watchdog of flow control bites. */
+	/* If the carrier changed a sequence number, an end may ignore all
+	 * messages until the watchdog of flow control ends the session. */
 	farw_run(w, VB_FAR_SILENCE + 2 * VB_SEC);
 	must(r, farw_is_up(w), "the link did not come up");
 	farw_activate(w);

@@ -185,7 +185,7 @@ static void widths__without_one_in_common(void **state)
 	w.side[0].sent = 0;
 	farw_run(&w, VB_SEC);
 	assert_false(farw_is_up(&w));
-	/* ends that cannot train try again, but seldom */
+	/* ends whose ports cannot train repeat their hellos, but seldom */
 	assert_true(w.side[0].sent < 500);
 	port_of(&w, 1)->width_enabled = FAB_1X | FAB_4X;
 	farw_run(&w, 250 * VB_MSEC);
@@ -252,8 +252,8 @@ static void stranger__is_refused_with_the_cause(void **state)
 	farw_fini(&w);
 }
 
-/* A sender that does not get our messages cannot end a session, nor send
- * frames. */
+/* A forger who does not get our messages, and so does not know our nonce, can
+ * neither end a session nor have frames accepted. */
 static void forger__without_our_nonce_does_nothing(void **state)
 {
 	uint8_t bytes[VB_FAR_MESSAGE];
@@ -277,7 +277,7 @@ static void forger__without_our_nonce_does_nothing(void **state)
 		farw_forge(&w, 0, bytes, len);
 	assert_true(vb_far_status(w.side[0].far)->forged > 200);
 	assert_int_equal(port_of(&w, 0)->count[FAB_RCV_PKTS], before);
-	/* Hellos get answers, but not one for each. */
+	/* The end answers hellos, but not each of them. */
 	w.side[0].sent = 0;
 	for (unsigned i = 0; i < 1000; i++) {
 		h = hello_of(&w, 1);
@@ -297,7 +297,8 @@ static bool is_taken(const uint8_t *bytes, size_t len)
 	return vb_far_look(bytes, len, &kind, &version) == FAR_GOOD;
 }
 
-/* The header @bytes is taken as it is, and with no bit changed. */
+/* The end accepts the header @bytes as it is, and no header that differs in one
+ * bit. */
 static void change_each_bit(uint8_t *bytes, size_t len)
 {
 	assert_true(is_taken(bytes, len));

@@ -26,35 +26,38 @@
 #define EVENTS	  4096
 #define LINES	  20000
 
-/* What a message is, or what a queue pair or the connection manager says. */
+/* Events: messages between hosts (REQ, REP, FRAME, BYE), and how a call or a
+ * frame ended for its sender (DONE, FAIL). */
 enum what { REQ, REP, FRAME, DONE, FAIL, BYE };
 
-/* A connection, of which each end may have forgotten. */
+/* A connection, also while only one of the two ends still knows it. */
 struct line {
 	unsigned from, to;
 	uint32_t query, from_qpn, to_qpn;
 	bool at_from, at_to;
-	bool answered; /* @from has heard the REP */
-	bool mute;     /* @from never hears that @to has ended it */
-	int place;     /* in the table of @to */
+	bool answered; /* the REP has arrived at host @from */
+	/* host @from gets no message that host @to has ended the connection */
+	bool mute;
+	int place; /* index of the connection in the table of host @to */
 };
 
 struct event {
 	enum what what;
 	struct line *line;
-	vb_time at; /* 0: a free place */
+	vb_time at; /* the time when it happens; 0: the entry is free */
 	bool to_caller;
-	size_t len; /* of a FRAME */
+	size_t len; /* length of the frame of a FRAME */
 };
 
 struct host {
 	struct run *run;
 	unsigned number;
 	uint32_t qpn;
-	vb_time stopped; /* until then */
+	vb_time stopped; /* the host is stopped until this time */
 	struct vb_conns *conns;
 	struct vb_callers *callers;
-	uint32_t known[HOSTS]; /* the others' queue pairs, as this host knows */
+	/* the queue pairs of the other hosts, as far as this host knows them */
+	uint32_t known[HOSTS];
 };
 
 struct run {
@@ -63,9 +66,10 @@ struct run {
 	bool chaos;
 	struct host hosts[HOSTS];
 	struct event events[EVENTS];
-	unsigned most_events; /* no event is behind this place */
+	unsigned most_events; /* all entries from this index on are free */
 	struct line lines[LINES];
-	/* @long_ones: long frames that arrived, by sender and receiver */
+	/* long_ones: number of long frames that arrived, by sender and
+	 * receiver */
 	unsigned line_count, long_ones[HOSTS][HOSTS];
 	uint32_t next_qpn;
 };
@@ -99,7 +103,7 @@ static void post(struct run *r, enum what what, struct line *l, bool to_caller)
 			       draw(r, 30) * VB_MSEC + 1);
 }
 
-/* --- what the tables want done --- */
+/* --- the functions that the tables call --- */
 
 static bool on_call(void *arg, struct vb_conn *c)
 {
@@ -182,7 +186,8 @@ static void host_end(struct host *h)
 	vb_callers_destroy(h->callers);
 }
 
-/* What a killed host had is gone; its connection manager may still say so. */
+/* A host that was killed has lost all its state, but its connection manager may
+ * still send messages. */
 static void host_restart(struct run *r, unsigned i)
 {
 	host_end(&r->hosts[i]);
@@ -225,8 +230,8 @@ static void on_req(struct run *r, struct host *h, struct line *l)
 	post(r, l->at_to ? REP : FAIL, l, true);
 }
 
-/* A frame for a queue pair that is gone ends the sender's after some tries,
- * unless a receiver without buffers had asked the sender to wait. */
+/* If a frame's queue pair is gone, the sender's queue pair fails after some
+ * retries, but not if the receiver asked it to wait for a buffer (RNR). */
 static void on_frame(struct run *r, struct host *h, const struct event *e)
 {
 	struct line *l = e->line;
@@ -257,7 +262,7 @@ static void to_caller(struct run *r, const struct event *e)
 {
 	struct host *h = &r->hosts[e->line->from];
 
-	/* The process that has called is another one now. */
+	/* The host has a new queue pair since it began this connection. */
 	if (e->line->from_qpn != h->qpn)
 		return;
 	e->line->answered |= e->what == REP;
@@ -269,7 +274,7 @@ static void to_caller(struct run *r, const struct event *e)
 		vb_conns_failed(h->conns, e->line->query, r->now);
 }
 
-/* A stopped host takes nothing until it goes on. */
+/* A stopped host handles no message until it goes on. */
 static void deliver(struct run *r)
 {
 	for (unsigned i = 0; i < r->most_events; i++) {
@@ -312,7 +317,7 @@ static void step(struct run *r, unsigned sends)
 
 		if (h->stopped > r->now)
 			continue;
-		/* What it knows of others is out of date for a while. */
+		/* A host learns of new queue pairs of others with a delay. */
 		if (!r->chaos || draw(r, 30) == 0)
 			h->known[to] = r->hosts[to].qpn;
 		for (unsigned s = 0; s < sends && h->known[to]; s++)

@@ -116,7 +116,7 @@ static void iwarp__small_messages_gather(void **state)
 		pipe_settle(p);
 		expect_sent(p, 0, WC_SUCCESS);
 	}
-	/* no work request is posted that could wait for others */
+	/* the queue is empty, so no request may wait */
 	assert_false(t->can_wait(qp));
 	assert_true(t->deadline(qp) == p->sim.now + 200 * VB_USEC);
 	for (unsigned i = 0; i < 63; i++) {
@@ -128,7 +128,7 @@ static void iwarp__small_messages_gather(void **state)
 	pipe_settle(p);
 	for (unsigned i = 0; i < 64; i++)
 		expect_sent(p, 0, WC_SUCCESS);
-	/* A WRITE of 20000 bytes does not wait for others to leave with it. */
+	/* A WRITE of 20000 bytes is long enough to be sent alone. */
 	pipe_post(p, 0, wr(WR_WRITE, 20000), 0, 1);
 	assert_false(t->can_wait(qp));
 	pipe_settle(p);
@@ -140,8 +140,8 @@ static void iwarp__small_messages_gather(void **state)
 	pipe_settle(p);
 	pipe_post(p, 0, wr(WR_WRITE, 8), 0, 1);
 	assert_false(t->can_wait(qp));
-	/* A response has arrived, so the program is assumed to wait for each
-	 * one. */
+	/* While responses arrive, the program is assumed to wait for each, so
+	 * no request waits. */
 	for (unsigned i = 0; i < 20; i++) {
 		pipe_post(p, 0, wr(WR_READ, 8), 0, 1);
 		assert_false(t->can_wait(qp));
@@ -360,7 +360,8 @@ static void iwarp__a_terminate_on_a_silent_stream(void **state)
 	pipe_close(p);
 }
 
-/* Cards (messages between queue pairs of one host): one unasked, one twice. */
+/* Cards (messages by which two queue pairs of one host meet) that must not
+ * come: one without terms.near, and a second one. */
 static void iwarp__cards_out_of_place(void **state)
 {
 	static const uint8_t

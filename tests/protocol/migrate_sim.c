@@ -23,15 +23,18 @@
 #define ROUNDS 6
 #define BYTES  20000
 #define SLOTS  8 /* messages on their way from one side */
-/* Within this time all must have happened, retries on the broken way too. */
+/* Limit of virtual time for each step, with all retries on a broken way. */
 #define LONG (20 * VB_SEC)
 
 struct run {
 	struct sim sim;
 	struct sim_pair pair;
 	struct vb_mr *mr[SIM_SIDES];
-	uint8_t mem[SIM_SIDES][2][SLOTS][BYTES]; /* what is sent; what comes */
-	/* numbers of messages: posted, complete, arrived; by sender */
+	/* by side: the memory that is sent from, and the memory for arriving
+	 * messages */
+	uint8_t mem[SIM_SIDES][2][SLOTS][BYTES];
+	/* by sender: number of messages that were posted, that are complete,
+	 * and that have arrived */
 	uint32_t posted[SIM_SIDES], done[SIM_SIDES], came[SIM_SIDES];
 	uint32_t length[SIM_SIDES][SLOTS];
 	unsigned migrated[SIM_SIDES], failed[SIM_SIDES];
@@ -200,7 +203,8 @@ static void force(struct run *r, unsigned side)
 {
 	const struct vb_qp_attr attr = { .path_mig_state = MIG_MIGRATED };
 
-	/* The peer may have been first, so that this end has followed. */
+	/* The peer may have migrated first; then this end has followed and is
+	 * no longer armed. */
 	if (state_of(r, side) == MIG_ARMED)
 		MUST(!modify(r, side, QPM_PATH_MIG_STATE, &attr));
 }
@@ -225,8 +229,8 @@ static void arm(struct run *r, unsigned ends)
 	}
 }
 
-/* The way breaks only if both ends are armed: an end that is not does not leave
- * it by itself. */
+/* The way may break only if both ends are armed: an end that is not armed would
+ * not leave a broken way. */
 static void leave_way(struct run *r)
 {
 	unsigned how = sim_below(&r->sim.rand, armed_ends(r) == 2 ? 4 : 3);

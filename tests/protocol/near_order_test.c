@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The order between a peer's lane and what the same peer sends by another way:
- * when is a lane processed as far as a mark (vb_near_is_past())? Side 1
- * receives; this thread processes its lanes, a turn (64 requests) at a time.
+ * The order between a peer's lane and messages that the same peer sends by
+ * another way: when has the lane been processed as far as a mark
+ * (vb_near_is_past())? Side 1 receives; the test's thread processes its lanes,
+ * one turn (64 requests) at a time.
  */
 #include "near/near_priv.h"
 #include "tests/protocol/near_fixture.h"
@@ -33,14 +34,16 @@ static unsigned count_done(struct vb_cq *cq)
 	return count;
 }
 
-/* Side 0 puts @count SENDs on its lane, and side 1 has receives for them. */
+/* Side 0 puts @count SENDs on its lane; side 1 posts receives for them, and
+ * does not process them yet. */
 static void fill_lane(struct stage *t, unsigned count)
 {
 	struct vb_send_wqe wqe = stage_wqe(t, WR_SEND, 0, LEN);
 
 	let_run(t, 1, false);
 	let_run(t, 0, true);
-	sim_drive(&t->sim); /* it hears answers, and has room again */
+	/* side 0 processes answers, so that its lane has room again */
+	sim_drive(&t->sim);
 	(void)count_done(t->pair.send_cq[0]);
 	for (unsigned i = 0; i < count; i++) {
 		stage_recv(t, 0, LEN, t->mr[1]->key);
@@ -91,7 +94,7 @@ static void past__means_that_all_is_processed(void **state)
 	end(t);
 }
 
-/* A lane that was empty before the mark may not be empty any more. */
+/* A lane that was empty may have got messages before the mark was set. */
 static void past__needs_a_look_behind_the_mark(void **state)
 {
 	struct vb_near_mark m;
@@ -107,7 +110,8 @@ static void past__needs_a_look_behind_the_mark(void **state)
 	end(t);
 }
 
-/* A peer that sends all the time does not put the end of its stream off. */
+/* A lane that is never empty, because its peer sends without pause, does not
+ * delay the end of that peer's stream. */
 static void past__comes_although_the_lane_is_never_empty(void **state)
 {
 	struct vb_near_mark m;

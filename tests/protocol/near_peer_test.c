@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Whom a queue pair takes for its peer, and at what time it processes what the
- * peer has put on the lane.
+ * Which queue pair a queue pair takes for its peer, and at what time it
+ * processes the peer's messages on the lane.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -93,7 +93,7 @@ static void detach__keeps_what_a_waiting_thread_uses(void **state)
 	stage_close(t);
 }
 
-/* The port of @side does, or does not, reach the other one any more. */
+/* Does the port of @side still reach the other side's port? Tell near/ so. */
 static void follow(struct stage *t, unsigned side, bool reaches)
 {
 	vb_mutex_lock(&t->pair.qp[side]->drive);
@@ -353,7 +353,7 @@ static void enter__reset_keeps_the_count_of_threads_that_wait(void **state)
 	stage_close(t);
 }
 
-/* Side 1 binds a window of type 2 over @region. */
+/* Side 1 binds a window of type 2 to a part of @region. */
 static struct vb_mr *open_window(struct stage *t, struct vb_mr *region,
 				 uint32_t *key)
 {
@@ -372,9 +372,9 @@ static struct vb_mr *open_window(struct stage *t, struct vb_mr *region,
 	return mw;
 }
 
-/* Side 0 invalidates a window by a SEND, near or by packets, while a thread of
- * it still uses the window, which no honest program does. @shows: it shows that
- * in a hazard. Returns the status of side 1's receive. */
+/* Side 0 invalidates a window by a SEND, near or by packets, while another
+ * thread of side 0 still uses the window, which no honest program does. @shows:
+ * that use is announced in a hazard. Returns the status of side 1's receive. */
 static int invalidate(bool near, bool shows)
 {
 	struct stage *t = stage_open(&near_sim_path, 1, NULL);

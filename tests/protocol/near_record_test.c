@@ -552,7 +552,7 @@ static void request__waits_for_what_is_before_it(void **state)
 	assert_false(vb_ring_has_request(&rd));
 	assert_memory_equal(t->mem[1] + AT, before, sizeof(before));
 	stage_poll(t, 0, &e);
-	/* the peer is alive, and is not given up */
+	/* the peer is only stopped, so its requests are not given up */
 	assert_int_equal(e.sends, 1);
 	near_sim_go_on(&t->sim, 1);
 	sim_settle(&t->sim, t->sim.now + VB_SEC);

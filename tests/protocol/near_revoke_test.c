@@ -58,7 +58,8 @@ static struct stage *begin(const struct victim *v, uint64_t seed)
 	return t;
 }
 
-/* The memory belongs to the program alone now: mark it; the mark must stay. */
+/* From now on the memory belongs to the owner alone: fill it with a mark, which
+ * must not change. */
 static void mark(struct stage *t, const struct victim *v)
 {
 	memset(t->mem[v->owner] + AT, 0xa5, v->len);
@@ -92,12 +93,12 @@ static void check_source(const struct stage *t, const struct victim *v,
 			fail_msg("%s: byte %u was read too late", v->name, i);
 }
 
-/* The peer's behaviour at that step. */
+/* What happens to the peer at that step. */
 struct peer_kind {
 	enum near_harm harm;
 	vb_time stop_for;
 	vb_time bound; /* limit of the owner's wait */
-	/* how long the owner goes on before it revokes the memory */
+	/* how long the owner runs on before it revokes the memory */
 	vb_time goes_on;
 };
 
@@ -241,8 +242,7 @@ static void revoke__from_a_peer_that_leaves(void **state)
 	play_all(&(struct peer_kind){ HARM_LEAVE, 6 * VB_MSEC, 20 * VB_MSEC });
 }
 
-/* The owner has seen that the session is over, before it takes the memory away.
- */
+/* The owner notices the end of the session before it revokes the memory. */
 static void revoke__from_a_peer_that_has_left(void **state)
 {
 	play_all(&(struct peer_kind){ HARM_LEAVE, 6 * VB_MSEC, 20 * VB_MSEC,
@@ -290,7 +290,8 @@ static void lend_part(struct stage *t)
 	split->life = nq->life;
 }
 
-/* A program that polls every millisecond. */
+/* Poll every millisecond until the receives have come back. Returns how long
+ * that took. */
 static vb_time poll_until_back(struct stage *t, struct ends *e)
 {
 	vb_time then = t->sim.now;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The sender of long SENDs copies a part of each, and stops, dies or lies at
- * each step, so that the receiver goes on without it and finishes the message
- * later (near/split_copy.h, SPLIT_SLOW). Every request completes once, and
- * every byte is right.
+ * Long SENDs of which sender and receiver each copy a part. The sender is
+ * stopped, dies, or writes false values at each step; the receiver then goes on
+ * without it, and finishes the message later (near/split_copy.h, SPLIT_SLOW).
+ * Every request completes once, and every byte is right.
  */
 #include "tests/protocol/near_fixture.h"
 #include "tests/support/seeds.h"
@@ -93,7 +93,7 @@ static void check_all_end(struct stage *t, uint64_t step, bool are_right)
 			assert_int_equal(e.recv[i], WC_FLUSH_ERR);
 }
 
-/* What is checked when the sender's harm has happened. */
+/* The checks that follow the sender's harm at step @step. */
 typedef void (*sequel)(struct stage *t, uint64_t step);
 
 static void goes_on(struct stage *t, uint64_t step)
@@ -115,7 +115,8 @@ static void is_dead(struct stage *t, uint64_t step)
 	check_all_end(t, step, true);
 }
 
-/* The sender was stopped, and lies from now on. */
+/* The sender was stopped, and from now on writes false values into the shared
+ * memory. */
 static void lies(struct stage *t, uint64_t step)
 {
 	const struct near_plan plan = { .harm = HARM_SCRIBBLE };
@@ -126,9 +127,9 @@ static void lies(struct stage *t, uint64_t step)
 	check_all_end(t, step, false);
 }
 
-/* The sender was stopped; now it changes only to which queue pair its request
- * goes, the request of which it copies a part. The receiver ends the session,
- * and still has all its receives. */
+/* The sender was stopped. Now it changes only the queue pair number in the
+ * request of which it copies a part. The receiver ends the session, and gets
+ * all its receives back. */
 static void redirects(struct stage *t, uint64_t step)
 {
 	const struct vb_peer *sender = near_sim_peer(&t->sim, 1);
@@ -142,7 +143,8 @@ static void redirects(struct stage *t, uint64_t step)
 	check_all_end(t, step, true);
 }
 
-/* Play the harm at each step. The receiver must have met a slow sender. */
+/* Play the harm at each step, and then @what. At least once the receiver must
+ * have found the sender slow. */
 static void play(enum near_harm harm, vb_time stop_for, sequel what)
 {
 	unsigned stride = seeds_divisor(), slow = 0;

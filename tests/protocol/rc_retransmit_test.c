@@ -24,9 +24,9 @@ static void requester__gives_up_after_retry_cnt(void **state)
 	}
 }
 
-/* The link does not carry frames on: no timeout counts, and nothing is sent
- * again, for 10 s. When it carries them on, the request completes; when it
- * never does, the retries end the request. */
+/* The link holds back the frames that were sent. Then no timeout counts, and
+ * nothing is sent again, for 10 s. If the link sends the frames in this time,
+ * the request completes; if it never does, the retries end the request. */
 static void requester__waits_for_a_link_that_is_stuck(void **state)
 {
 	struct vb_qp_attr attr = sim_attr;

@@ -497,7 +497,8 @@ static void ud__longer_than_the_port_carries(void **state)
 	bench_close(b);
 }
 
-/* The high bit stands for the queue pair's own Q_Key (IBA 10.2.5). */
+/* A Q_Key whose highest bit is set stands for the queue pair's own Q_Key (IBA
+ * 10.2.5). */
 static void VB_UNCHECKED ud__privileged_qkey_is_the_own(void **state)
 {
 	struct bench *b = open_as(QPT_UD);

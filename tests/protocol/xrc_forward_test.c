@@ -4,8 +4,8 @@
 #include "core/why.h"
 #include "tests/protocol/xrc_fixture.h"
 
-/* An SRQ of another process: what is forwarded, and what comes back. Side 1
- * plays the other process as well, whose SRQ numbers have this additional
+/* The tests play both processes: side 1 also stands for the process that owns
+ * the other SRQ. The numbers of that process's SRQs have this additional
  * bit. */
 #define FAR_AWAY 0x10000u
 
@@ -182,8 +182,8 @@ static void far__data_on_a_bad_wire(void **state)
 			post_far(&t, i, ops[i], base + i * STEP,
 				 base + i * STEP,
 				 ops[i] == WR_FETCH_ADD ? 8 : len);
-		/* A request to an SRQ of this process between them, and a
-		 * READ. */
+		/* between the forwarded requests, a SEND to an SRQ of this
+		 * process; behind them, a READ */
 		bench_post(t.b, 0, WR_SEND, 200, 4000, 0);
 		post(&t, 9, WR_READ, base + 6 * STEP, base + 6 * STEP, len);
 		wait_far(t.b, 1000000);
@@ -215,7 +215,8 @@ static void far__verdicts_become_answers(void **state)
 		enum vb_fault fault;
 		uint8_t syndrome;
 		int event;
-		/* This process does not know the other one's keys. */
+		/* the cause that this process reports; it knows no keys of the
+		 * other process */
 		enum vb_why why;
 	} rows[] = {
 		{ FAULT_NONE, VB_SYN_ACK, -1, WHY_NONE },
@@ -264,7 +265,8 @@ static void far__the_message_ends_with_its_receive(void **state)
 	assert_int_equal(e.status, WC_LOC_LEN_ERR);
 	assert_int_equal(e.why, WHY_RECV_SHORT);
 	assert_int_equal(t.b->pair.qp[1]->why, WHY_XRC_FORWARD);
-	/* The next request has a cause of its own. */
+	/* the other process's queue pair has forgotten the cause, for the next
+	 * request */
 	assert_int_equal(far.guest.qp.why, WHY_NONE);
 	bench_expect_wc(t.b->pair.send_cq[0], 0, WC_REM_INV_REQ_ERR);
 	close_xrc(&t);
@@ -500,7 +502,8 @@ static void far__the_other_process_ends(void **state)
 	close_xrc(&t);
 }
 
-/* A verdict for an earlier connection, or a second verdict, is ignored. */
+/* A verdict that belongs to an earlier connection, or that comes twice, is
+ * ignored. */
 static void VB_UNCHECKED far__a_late_verdict_is_nothing(void **state)
 {
 	struct xrc t;

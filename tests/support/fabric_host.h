@@ -50,7 +50,8 @@ static inline int fabric_host_remove(const char *path, const struct stat *st,
 	return remove(path);
 }
 
-/* 0, or -1 if the runtime directory cannot be removed. */
+/* Ends the fabric. Returns 0, or -1 if the runtime directory cannot be
+ * removed. */
 static inline int fabric_host_end(struct fabric_host *w)
 {
 	vb_fabricd_destroy(w->f);

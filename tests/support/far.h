@@ -12,7 +12,7 @@
 
 struct far_message {
 	vb_time at;
-	unsigned to; /* side */
+	unsigned to; /* the side that gets the message */
 	size_t len;
 	uint8_t *bytes;
 };
@@ -47,7 +47,8 @@ void farw_init(struct far_world *w, uint64_t seed,
 void farw_fini(struct far_world *w);
 /* Start a side's process: it begins the protocol of the link. */
 void farw_start(struct far_world *w, unsigned side);
-/* kill -9: its protocol forgets everything, and its port is down. */
+/* Kill a side's process, as kill -9 does: its protocol forgets everything, and
+ * its port goes down. */
 void farw_kill(struct far_world *w, unsigned side);
 void farw_run(struct far_world *w, vb_time span);
 /* Take the ports of the link, and all others, from Init to Active. */

@@ -65,7 +65,8 @@ struct sim_side {
 	struct vb_pd *pd;
 	struct vb_async async;
 	struct vb_link link;
-	bool carries_nothing; /* what the link says of all frames */
+	/* true: the link reports that its frames were not carried on yet */
+	bool carries_nothing;
 	struct vb_qp *qps[SIM_QPS];
 	unsigned qp_count;
 };
@@ -158,7 +159,8 @@ extern const struct vb_qp_attr sim_attr;
 extern const struct sim_caps sim_caps;
 void sim_connect(struct sim *s, struct sim_pair *p,
 		 const struct vb_qp_attr *attr, const struct sim_caps *caps);
-/* Does a part of sim_connect(): the side's queue pair stays in INIT. */
+/* The steps of sim_connect(), one by one: sim_create() makes the queue pairs of
+ * both sides, and the next two functions move the queue pair of one side. */
 void sim_create(struct sim *s, struct sim_pair *p, const struct sim_caps *caps);
 void sim_to_rtr(struct sim *s, struct sim_pair *p, unsigned side,
 		const struct vb_qp_attr *attr);

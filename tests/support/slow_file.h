@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A file of a file system (FUSE) whose process is hostile: a page of the file
- * never comes, and close() of it never returns, until that process ends. It
- * ends with the test, since nothing can kill a thread that waits for it.
+ * A file of a hostile file system (FUSE): reading a page of it, and close() of
+ * it, wait until the process of the file system ends. That process ends with
+ * the test, since no signal ends a thread that waits for it.
  */
 #ifndef TESTS_SUPPORT_SLOW_FILE_H
 #define TESTS_SUPPORT_SLOW_FILE_H
@@ -33,7 +33,7 @@ struct slow_counts {
 
 struct slow_file {
 	char dir[32];
-	int dev; /* the file system's requests come here */
+	int dev; /* /dev/fuse, where the file system gets its requests */
 	pid_t server;
 	struct slow_counts *waits;
 };
@@ -169,7 +169,7 @@ static inline int slow_open(const struct slow_file *s)
 	return open(path, O_RDONLY | O_CLOEXEC);
 }
 
-/* All that waits ends, with an error. */
+/* End the file system: all waiting calls end with an error. */
 static inline void slow_end(struct slow_file *s)
 {
 	kill(s->server, SIGKILL);

@@ -117,8 +117,8 @@ static void routes__of_the_file_with_those_for_all_last(void **state)
 	routes_are(&s, 1,
 		   "0xfec0000000000002 0x701\n0xfec0000000000009 0x701\n"
 		   "* 0x701\n");
-	/* the fourth route leads into this router's own subnet, so it is left
-	 * out */
+	/* the router reaches these prefixes by its port in subnet 2, so subnet
+	 * 2 has no routes to them */
 	routes_are(&s, 2,
 		   "0xfec0000000000001 0x702\n0xfec0000000000004 0x801\n");
 	vb_subnets_free(&s);
