@@ -24,9 +24,9 @@ static int map_shared(int fd, size_t bytes, bool writable, void **at)
 	if (p == MAP_FAILED)
 		return -errno;
 	(void)madvise(p, bytes, MADV_DONTDUMP);
-	/* Not MADV_DONTFORK: valgrind does not know it, and valgrind's leak
-	 * check in a forked child would read every word of the mapping, which
-	 * the child does not have. */
+	/* valgrind does not know MADV_DONTFORK: its leak check in a forked
+	 * child would read every word of the mapping, which the child would
+	 * lack. So the fork handler unmaps the memory instead. */
 	vb_fork_unmaps(p, bytes);
 	*at = p;
 	return 0;

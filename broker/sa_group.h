@@ -36,7 +36,7 @@ VB_MUST_CHECK int vb_sa_group_join(struct vb_sa_groups *all, void *owner,
 				   const struct vb_sa_mcmember *want,
 				   uint64_t mask, uint32_t timeout_ms,
 				   vb_time now);
-/* @owner leaves the group that it has named @asked. */
+/* Remove @owner from the group for which it asked with the GID @asked. */
 void vb_sa_group_leave(struct vb_sa_groups *all, const void *owner,
 		       unsigned place, const struct vb_gid *asked);
 /* @owner leaves all groups. */

@@ -8,7 +8,7 @@
 
 #define SOURCE_AT 6 /* offset of the source address in a frame */
 
-/* A frame that waits. */
+/* A copy of a frame that waits for room at a port of the bridge. */
 struct waiting_frame {
 	uint8_t *bytes;
 	size_t len;

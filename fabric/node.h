@@ -335,7 +335,7 @@ enum vb_fab_answer {
  * it. */
 struct vb_fab_path {
 	uint16_t dlid; /* a unicast LID: the destination's, or a router's */
-	uint8_t sl;    /* 4 bits */
+	uint8_t sl;    /* service level of the path, 4 bits */
 	uint8_t mtu;   /* the code of the path's MTU, 1..5 */
 };
 

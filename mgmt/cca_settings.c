@@ -211,8 +211,8 @@ unsigned vb_cca_set_table(struct vb_cca_ask *q)
 
 /* Functions for CongestionLog: the events since a manager last read it. */
 
-/* A time stamp has the same value again after so long: older events would look
- * like new ones. */
+/* Time stamps repeat after this time, so an older event would look like a new
+ * one; the log does not report it. */
 #define STAMPS_LAST ((vb_time)VB_CC_STAMP_NS << 32)
 
 static const struct vb_fab_cc_event *

@@ -9,7 +9,7 @@
 /* The path between our queue pair 1 and that of a peer. */
 struct vb_mad_path {
 	/* The GID of this side, and that of the peer. On InfiniBand a MAD need
-	 * not say the latter: then it is zero. */
+	 * not have the peer's GID: then @dgid is zero. */
 	struct vb_gid sgid, dgid;
 	uint32_t ifindex;
 	uint8_t tclass;

@@ -12,8 +12,8 @@
 #define SPEED_ALL      0x0f
 #define SPEED_EXT_ALL  0x1f
 #define SPEED_EXT_NONE 0x1e
-/* The port in the modifier, whose bit 31 (the subnet manager knows extended
- * speeds) changes nothing here. */
+/* The bits of the attribute modifier that name the port. Its bit 31 says that
+ * the subnet manager knows extended speeds, and changes nothing here. */
 #define MOD_PORT 0xff
 
 static void show_link(const struct vb_fab_port *from, struct vb_port_info *p)

@@ -131,7 +131,8 @@ struct vb_sa_service {
 	char name[VB_SA_SERVICE_NAME]; /* the last byte may be other than 0 */
 };
 
-/* Each writes a whole MAD of VB_MAD_BYTES bytes: header @h and the record. */
+/* Each of these functions writes a whole MAD of VB_MAD_BYTES bytes: the header
+ * @h and the record. */
 void vb_sa_path_put(uint8_t mad[VB_MAD_BYTES], const struct vb_sa_hdr *h,
 		    const struct vb_sa_path *p);
 void vb_sa_mcmember_put(uint8_t mad[VB_MAD_BYTES], const struct vb_sa_hdr *h,

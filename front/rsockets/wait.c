@@ -455,8 +455,8 @@ static void remove_waiters(struct polling *p)
 	silence(p->watched[p->count].fd);
 }
 
-/* Copies the kernel's result for the other descriptors. Returns the number that
- * are ready. */
+/* Copies the events that the kernel reported for descriptors that are no
+ * rsockets to the program's array. Returns how many of these are ready. */
 static int copy_others(struct polling *p)
 {
 	int ready = 0;

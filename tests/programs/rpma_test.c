@@ -1,11 +1,13 @@
-// SPDX-License-Identifier: BSD-2-Clause
-// Remote memory through librpma, unmodified:
-//
-//	rpma_test ADDRESS PORT		serves one client
-//	rpma_test ADDRESS PORT client	writes, flushes, reads back, compares
-//
-// The client prints "ok NAME" or "not ok NAME" for each case; the server looks
-// itself at the bytes that the client says it has flushed.
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Remote memory through librpma, unmodified:
+ *
+ *	rpma_test ADDRESS PORT		serves one client
+ *	rpma_test ADDRESS PORT client	writes, flushes, reads back, compares
+ *
+ * The client prints "ok NAME" or "not ok NAME" for each case. The server
+ * compares its own memory with what the client says it has flushed.
+ */
 #include <librpma.h>
 
 #include <infiniband/verbs.h>
@@ -21,7 +23,7 @@
 static int failed;
 static uint8_t memory[2][LENGTH] __attribute__((aligned(4096)));
 
-// The objects that every step needs.
+/* The objects that every step needs. */
 struct end {
 	struct rpma_peer *peer;
 	struct rpma_mr_local *near, *back;
@@ -78,7 +80,7 @@ static void established(struct end *e)
 	must(rpma_conn_get_cq(e->conn, &e->cq), "rpma_conn_get_cq");
 }
 
-// Wait for the next completion, which must be @op and a success.
+/* Wait for the next completion, which must be @op and a success. */
 static int completes(struct end *e, enum ibv_wc_opcode opcode)
 {
 	struct ibv_wc wc;
@@ -120,7 +122,7 @@ static void client(struct end *e, struct rpma_mr_remote *far)
 	memset(memory[0] + WORD_AT + sizeof(word), 0,
 	       LENGTH - WORD_AT - sizeof(word));
 	say(!memcmp(memory[0], memory[1], LENGTH), "what was read is equal");
-	// Tell the server that it may compare its memory.
+	/* Tell the server that it may compare its memory. */
 	must(rpma_send(e->conn, e->near, 0, 8, all, NULL), "rpma_send");
 	say(completes(e, IBV_WC_SEND), "send");
 }

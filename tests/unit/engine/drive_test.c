@@ -255,8 +255,8 @@ static void step__carries_out_nothing_with_rx(void **state)
 	}
 }
 
-/* A poll that waits steps the queue pair whose messages gather after it has
- * released rx. */
+/* A queue pair has messages that gather. A poll that waits steps this queue
+ * pair, but only after it has released rx. */
 static void gathered__carries_out_requests(void **state)
 {
 	struct vb_engine *e = *state;

@@ -33,7 +33,8 @@ enum lie {
 	IS_SILENT,	/* it says nothing */
 	PAGE_IS_LATE,	/* its nonce is in a page that never comes */
 	FILES_ARE_SLOW, /* it sends descriptors of files whose close() waits */
-	/* the same, as many as the kernel lets one message carry */
+	/* like FILES_ARE_SLOW, with as many descriptors as the kernel lets one
+	 * message carry */
 	FILES_TOO_MANY,
 };
 
