@@ -31,7 +31,8 @@
 /* the most threads of vb_apart_drop() that may wait at a time */
 #define MOST_DROPS 32
 
-/* This thread's timer. */
+/* A timer of each thread, whose signals make system calls of this thread that
+ * wait return EINTR. */
 static _Thread_local struct {
 	timer_t timer;
 	bool made;

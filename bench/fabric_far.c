@@ -39,7 +39,7 @@ struct half {
 	uint8_t frame[VB_FAB_FRAME_MAX];
 };
 
-/* What the receiving process has counted. */
+/* Number of frames that the receiving process has counted. */
 static _Atomic uint64_t *arrived;
 
 static void die(const char *what)

@@ -64,7 +64,8 @@ struct vb_host_cm {
 	void *owns_arg;
 	struct vb_cm *engine;
 	struct vb_gsi *gsi;
-	vb_time attach_at; /* no try to open @gsi is made before */
+	/* the time before which the broker does not try to open @gsi again */
+	vb_time attach_at;
 	/* The adapters of fabrics, and their subnet administrators. */
 	struct vb_places *adapters;
 	struct vb_sa *sa;
@@ -72,7 +73,8 @@ struct vb_host_cm {
 	/* unused adapters of fabrics are kept until this time; VB_NEVER: there
 	 * are no such adapters */
 	vb_time adapters_until;
-	int epoll;	    /* of all descriptors from which messages come */
+	/* an epoll set with every descriptor from which messages come */
+	int epoll;
 	vb_time begun, now; /* @now: the argument @now of the current call */
 	uint32_t next_number;
 	uint64_t key; /* the secret key of vb_hash() for ids */

@@ -207,7 +207,8 @@ static int finish_replacements(struct vb_slots *s,
 		if (rc == 0 && vb_udp_owner_of(c->before[i], slot, &o) == 0) {
 			/* The former holder may still have the socket. */
 			o.kept = true;
-			/* This fails where the earlier broker has done it. */
+			/* The kernel refuses a second limit if the earlier
+			 * broker has already limited the socket. */
 			(void)!vb_udp_limit(s->fds[slot], slot, &o);
 		}
 	}

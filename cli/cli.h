@@ -58,7 +58,7 @@ int vb_cli_fabric_capture(int argc, char **argv, const char *name);
  * vb_cli_fabric_capture(). */
 int vb_cli_fabric_show(int argc, char **argv, const char *name);
 
-/* Find this command's own path. False: the system does not say. */
+/* Find the path of the running `verbena`. False: the system does not tell. */
 bool vb_cli_find_self(char self[PATH_MAX]);
 
 /* Find the directory of Verbena's libibverbs.so.1, which belongs to the command

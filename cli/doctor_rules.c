@@ -21,7 +21,8 @@ struct verdict {
 	/* a rule that may stop packets and that is not understood; or NULL */
 	const char *unknown;
 	bool accepts;	   /* a rule lets packets pass */
-	bool drop_policy;  /* what no rule accepts is dropped */
+	/* true: the firewall drops packets that no rule accepts */
+	bool drop_policy;
 };
 
 /* Returns the length of the quoted string at @at, with its quotes. A backslash
@@ -206,8 +207,9 @@ static void note_verdict(const char *word, struct rule *r)
 	r->accept = r->accept || is_one_of(word, "accept", "ACCEPT");
 }
 
-/* Judge what follows "udp dport" of nft at @rest. @joined: a field stands in
- * front of it, to which a dot joins it. */
+/* Judge the ports of a rule of nft: @rest is behind the words "udp dport".
+ * @joined: a dot joins another field to the port, and such a rule is not
+ * understood. */
 static void judge_nft_port(const char *rules, const char *rest, bool joined,
 			   struct rule *r)
 {
@@ -281,10 +283,10 @@ static struct verdict judge_rules(const char *rules)
 	return v;
 }
 
-/* A program that prints the firewall's rules. */
+/* A program that prints the firewall's rules, such as nft. */
 struct rule_tool {
 	const char *name;
-	const char *const words[2]; /* its arguments */
+	const char *const words[2]; /* the arguments of the program */
 	const char *mend_rule, *mend_policy;
 };
 

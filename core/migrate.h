@@ -20,7 +20,7 @@ enum vb_mig_state { MIG_MIGRATED, MIG_REARM, MIG_ARMED, MIG_STATES };
 
 /* Which of a queue pair's paths a packet came by. */
 enum vb_mig_path {
-	BY_STRANGER, /* not from the peer's port */
+	BY_STRANGER, /* the packet is not from the peer's port */
 	BY_PEER,     /* from the peer's port, by no path that was loaded */
 	BY_PRIMARY,
 	BY_ALTERNATE, /* by the alternate path, which is not the primary one */

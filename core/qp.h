@@ -50,7 +50,8 @@ struct vb_qp_attr {
 	uint16_t pkey_index;
 	uint8_t port_num, max_rd_atomic, max_dest_rd_atomic;
 	uint8_t min_rnr_timer, timeout, retry_cnt, rnr_retry;
-	/* Of the alternate path. alt_port_num 0: none is loaded. */
+	/* The alternate path's P_Key index, port and timeout; alt_port_num 0:
+	 * no alternate path is loaded. */
 	uint16_t alt_pkey_index;
 	uint8_t alt_port_num, alt_timeout;
 	bool sqd_async_notify;

@@ -28,7 +28,7 @@ struct vb_roster_row {
 	_Atomic uint32_t version;
 	uint8_t kind;	 /* kind of the object, an enum vb_roster_kind */
 	uint8_t type;	 /* of a QP: enum vb_qp_type; of an SRQ: IBV_SRQT_* */
-	uint8_t state;	 /* of a QP: its enum vb_qp_state */
+	uint8_t state;	 /* of a QP: the enum vb_qp_state */
 	uint8_t port;	 /* of a QP: its port; 0 before the port is known */
 	uint32_t number; /* of a QP: its number; of an MR: its key */
 	uint32_t peer;	 /* of a connected QP: the QPN of the peer */

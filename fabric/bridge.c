@@ -20,7 +20,7 @@ struct bridge_port {
 	/* a ring of the frames that wait */
 	struct waiting_frame queue[VB_BRIDGE_QUEUE];
 	unsigned first, waiting;
-	size_t bytes; /* of all that wait */
+	size_t bytes; /* the number of bytes of all frames in @queue */
 };
 
 struct vb_bridge {
@@ -83,7 +83,8 @@ static int try_port(struct vb_bridge *b, unsigned port, const uint8_t *frame,
 	return 0;
 }
 
-/* A frame must not overtake those that wait. */
+/* Send a frame by a port, or queue it: while other frames wait at the port, the
+ * frame must not overtake them. */
 static void depart(struct vb_bridge *b, unsigned port, const uint8_t *frame,
 		   size_t len)
 {

@@ -173,8 +173,9 @@ static struct flow *make_flow(struct vb_fab_end *e, unsigned sl, uint16_t peer,
 	return f;
 }
 
-/* Returns the flow by whose pace a frame leaves. NULL: the frame need not wait,
- * because the flow was never notified, or the cases of make_flow(). */
+/* Returns the flow whose pace limits when a frame leaves. NULL: the frame need
+ * not wait, because no notification came for its flow, or because make_flow()
+ * has no room for the flow. */
 static struct flow *flow_to_pace(struct vb_fab_end *e, unsigned sl,
 				 uint16_t peer, vb_time now)
 {

@@ -6,7 +6,7 @@
 #include "ipoib/packet_priv.h"
 
 #define IPV4_BYTES  20
-#define IPV4_MOST   60 /* a header with all options */
+#define IPV4_MOST   60 /* the longest IPv4 header, with all options */
 #define PROTO_ICMP  1
 #define DONT_CUT    0x4000
 #define MORE	    0x2000

@@ -18,7 +18,7 @@ struct membership {
 
 struct roce {
 	struct vb_link link;
-	struct vb_link *v1, *v2; /* these do not change */
+	struct vb_link *v1, *v2; /* the two links, which do not change */
 	struct vb_mutex lock;
 	/* The fields below are protected by lock. */
 	struct membership *members;

@@ -376,8 +376,9 @@ static bool hear_device(struct mgmt_node *n, uint8_t own, uint8_t *mad)
 	       vb_iou_hear(n->iou, own, mad);
 }
 
-/* The agents of programs come before the one for device management, since the
- * program may be the target. */
+/* Hand a MAD to queue pair 1 of the node to an agent. Programs' agents come
+ * before the node's own agent for device management, since a program may play
+ * the target. */
 static void hear_gmp(struct mgmt_node *n, uint8_t port,
 		     const struct vb_mad_frame *f, uint8_t *mad, vb_time now)
 {

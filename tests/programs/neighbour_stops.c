@@ -228,7 +228,8 @@ static bool receives_come_back(void)
 #define USUAL	10
 #define LONGEST 60
 
-/* B is stopped while it copies, in a few of some rounds. */
+/* The test stops B while B copies its part of a message. It repeats this until
+ * that moment was met three times, or the time is over. */
 void receives_of_stopped(void)
 {
 	double then = seconds();

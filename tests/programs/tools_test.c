@@ -36,7 +36,7 @@ struct end {
 static struct ibv_context *context;
 static struct ibv_pd *pd;
 static union ibv_gid gid;
-static uint64_t sum; /* of all bytes that the receiver has got */
+static uint64_t sum; /* sum of all bytes that the receiver has got */
 
 static uint64_t add_up(const uint8_t *bytes, unsigned count)
 {

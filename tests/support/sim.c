@@ -221,7 +221,7 @@ void sim_inject(struct sim *s, unsigned to, const struct vb_ib_pkt *pkt)
 		    (uint32_t)len);
 }
 
-/* The engine's work. */
+/* Functions that do the work of an engine (engine/) in the simulation. */
 
 static struct vb_gid gid_of(unsigned side)
 {

@@ -300,7 +300,8 @@ static struct {
 	uint32_t key;
 	bool is_drained, is_locked;
 	vb_time now; /* the clock of that implementation */
-	vb_time age; /* what it counted last */
+	/* the age of the revocation at the last call of is_drained() */
+	vb_time age;
 } other;
 
 static void note_grant(struct vb_adapter *a, const struct vb_grant *g)

@@ -232,7 +232,8 @@ static void moves__each_pair_and_one_attribute_more(void **state)
 	each_pair(*state, try_extra);
 }
 
-/* Also on InfiniBand, with an alternate path. */
+/* The test before this one, on InfiniBand, where a queue pair also has an
+ * alternate path. */
 static void moves__one_attribute_more_on_infiniband(void **state)
 {
 	struct fixture *f = *state;

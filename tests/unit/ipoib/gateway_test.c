@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* How a gateway passes packets on. */
+/* ipoib/gateway: passes packets from one side to the other. */
 #include "tests/unit/ipoib/gateway_fixture.h"
 
 /* --- packets --- */

@@ -193,12 +193,12 @@ static void ipv6__is_too_big(void **state)
 static void no_answer__where_none_may_be(void **state)
 {
 	make_ipv4(1);
-	packet[20] = 8; /* about an echo request an error is sent */
+	packet[20] = 8; /* an echo request may cause an ICMP error */
 	assert_int_equal(ask(), 576);
-	packet[20] = 11; /* about an ICMP error none is sent */
+	packet[20] = 11; /* an ICMP error causes no ICMP error */
 	assert_int_equal(ask(), 0);
 	make_ipv4(6);
-	packet[16] = 239; /* about a packet to a group none is sent */
+	packet[16] = 239; /* a packet to a group causes no ICMP error */
 	assert_int_equal(ask(), 0);
 	make_ipv4(6);
 	packet[7] = 1; /* about a later fragment none is sent */

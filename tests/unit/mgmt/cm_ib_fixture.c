@@ -8,7 +8,7 @@ vb_time now;
 /* the last message that the connection manager under test sent */
 struct vb_cm_msg sent;
 unsigned sent_count;
-struct vb_mad_path sent_by; /* its path */
+struct vb_mad_path sent_by; /* the path by which @sent was sent */
 int happened;		    /* the last event that the program got; -1: none */
 unsigned refuse_with, requests;
 struct vb_cm_conn *conn;

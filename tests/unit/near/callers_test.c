@@ -30,9 +30,10 @@ struct words {
 
 enum lie {
 	LIES_NOT,
-	IS_SILENT,	/* it says nothing */
-	PAGE_IS_LATE,	/* its nonce is in a page that never comes */
-	FILES_ARE_SLOW, /* it sends descriptors of files whose close() waits */
+	IS_SILENT,    /* the hostile process says nothing */
+	PAGE_IS_LATE, /* the nonce is in a page that never comes */
+	/* the process sends descriptors of files whose close() waits */
+	FILES_ARE_SLOW,
 	/* like FILES_ARE_SLOW, with as many descriptors as the kernel lets one
 	 * message carry */
 	FILES_TOO_MANY,
