@@ -48,7 +48,8 @@ static void die(const char *what)
 	exit(1);
 }
 
-/* The subnet manager's work, as soon as the links are up. */
+/* Do what a subnet manager does as soon as the links are up: make the ports
+ * Active. */
 static void activate(struct half *h, vb_time now)
 {
 	struct {

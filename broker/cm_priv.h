@@ -75,7 +75,9 @@ struct vb_host_cm {
 	vb_time adapters_until;
 	/* an epoll set with every descriptor from which messages come */
 	int epoll;
-	vb_time begun, now; /* @now: the argument @now of the current call */
+	/* @begun: the time when this manager began; @now: the time that the
+	 * caller passed to the call now running */
+	vb_time begun, now;
 	uint32_t next_number;
 	uint64_t key; /* the secret key of vb_hash() for ids */
 	struct vb_cm_ports ports;

@@ -61,9 +61,10 @@ enum rdma_cm_event_type next_event(struct rdma_event_channel *from,
 bool hears(enum rdma_cm_event_type wanted);
 struct rdma_cm_id *resolved(const char *ip, int port);
 
-/* Connecting in a program that has not connected before: for 2 s the broker may
- * only just have learned of the program; the first call may also be for
- * datagrams, which any program may look up. */
+/* The program connects with a queue pair number that belongs to no program. The
+ * first call is for datagrams, while the session is younger than 2 s and the
+ * broker may not know the slot of this program yet; the second one is for a
+ * connection. Neither may wait for long. */
 bool strangers(const char *ip);
 bool path(const char *ip);
 

@@ -170,9 +170,10 @@ static bool call_as_stranger(enum rdma_port_space ps, const char *ip)
 	return well;
 }
 
-/* Connecting in a program that has not connected before: for 2 s the broker may
- * only just have learned of the program; the first call may also be for
- * datagrams, which any program may look up. */
+/* The program connects with a queue pair number that belongs to no program. The
+ * first call is for datagrams, while the session is younger than 2 s and the
+ * broker may not know the slot of this program yet; the second one is for a
+ * connection. Neither may wait for long. */
 bool strangers(const char *ip)
 {
 	if (!call_as_stranger(RDMA_PS_UDP, ip))
