@@ -9,11 +9,11 @@
  * else (link/udp_owner.c): another user gets an unused socket, or one that the
  * broker puts into the place of the used one:
  *
- * 	the broker binds a new socket, which becomes the group's last;
- * 	puts it into the vault;
- * 	takes the used socket out of the group, and the kernel moves the last
- * 	socket, the new one, into the place;
- * 	rewrites the vault without the used socket.
+ *	the broker binds a new socket, which becomes the group's last;
+ *	puts it into the vault;
+ *	takes the used socket out of the group, and the kernel moves the last
+ *	socket, the new one, into the place;
+ *	rewrites the vault without the used socket.
  *
  * A broker that is killed in between leaves both sockets in the vault, and the
  * next one continues. If the former holder still has the used socket, the slot

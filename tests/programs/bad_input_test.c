@@ -6,7 +6,7 @@
  * case both are connected anew and must still work. This file has the list of
  * cases and runs them.
  *
- * 	bad_input_test [-d DEVICE] [-6] [-a ADDRESS] [CASE]
+ *	bad_input_test [-d DEVICE] [-6] [-a ADDRESS] [CASE]
  *
  * -a: the device is an RNIC, and this is its IP address.
  */

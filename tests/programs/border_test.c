@@ -7,9 +7,9 @@
  * changed that must not change, and the asynchronous event. The calling script
  * knows the expected lines.
  *
- * 	border_test [-d DEVICE] [-6] [HOST]
- * 	border_test ... -g [HOST]	only "gone": waits until the server's
- * 					machine is gone, then writes to it
+ *	border_test [-d DEVICE] [-6] [HOST]
+ *	border_test ... -g [HOST]	only "gone": waits until the server's
+ *					machine is gone, then writes to it
  */
 #include <fcntl.h>
 #include <stdio.h>

@@ -3,8 +3,8 @@
  * Thousands of small WRITEs, of which many are under way at a time and
  * overwrite each other:
  *
- * 	burst_test [options]		the target, which looks at the end
- * 	burst_test [options] HOST	writes
+ *	burst_test [options]		the target, which looks at the end
+ *	burst_test [options] HOST	writes
  *
  * Both sides draw the WRITEs from one seed, so the target knows the final bytes
  * and compares them. The last WRITE is out of bounds: it must fail, and all

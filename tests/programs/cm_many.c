@@ -3,9 +3,9 @@
  * Many connections through librdmacm from one program to another, of which one
  * may kill itself at a given moment:
  *
- * 	cm_many -s ADDRESS [-m KIND] [-n COUNT] [-b] [-t] [-v] [-k MOMENT]
- * 	cm_many -c ADDRESS [-m KIND] [-n COUNT] [-w WINDOW] [-z SECONDS] [-p]
- * 		[-v] [-k MOMENT]
+ *	cm_many -s ADDRESS [-m KIND] [-n COUNT] [-b] [-t] [-v] [-k MOMENT]
+ *	cm_many -c ADDRESS [-m KIND] [-n COUNT] [-w WINDOW] [-z SECONDS] [-p]
+ *		[-v] [-k MOMENT]
  *
  * The client makes COUNT connections, WINDOW at a time, sleeps, and then ends
  * all of them (with "-k established" it dies instead). -p: the client lets its

@@ -8,7 +8,7 @@
  * new queue pairs. Both are in this process; or, except for tags, the
  * responder's is in a server process, to which a client connects.
  *
- * 	conformance_test [-d DEVICE] [-4|-6] [-p PORT] [HOST | -]
+ *	conformance_test [-d DEVICE] [-4|-6] [-p PORT] [HOST | -]
  *
  * "-": this process is the server. An RNIC has other tables: a stream moves its
  * queue pairs to RTS, and not the program, and the consequences of faults are

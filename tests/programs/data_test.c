@@ -4,19 +4,19 @@
  * send to each other random patterns of awkward sizes and offsets, and compare
  * every byte, also those around the target.
  *
- * 	data_test [options]		wait for the other
- * 	data_test [options] HOST	go
+ *	data_test [options]		wait for the other
+ *	data_test [options] HOST	go
  *
- * 	-d DEVICE  -4 | -6  -m MTU (bytes)  -p PORT
- * 	-s SEED    replay: the two sides do the same steps for the same seed
- * 	-n STEPS   -t SECONDS   what comes first ends the run
- * 	-x BYTES   the largest message
- * 	-f	   this side fences nothing
- * 	-a CODE    the ACK timeout (ibv_modify_qp's), for slow peers
- * 	-R	   connect by librdmacm: an iWARP device
- * 	-k	   with -R, at both ends: no more than Linux's siw can do, which
- * 		   is WRITE, SEND and READ, of 6 SGEs, a READ's of one and
- * 		   never fenced; none of them in a list of none
+ *	-d DEVICE  -4 | -6  -m MTU (bytes)  -p PORT
+ *	-s SEED    replay: the two sides do the same steps for the same seed
+ *	-n STEPS   -t SECONDS   what comes first ends the run
+ *	-x BYTES   the largest message
+ *	-f	   this side fences nothing
+ *	-a CODE    the ACK timeout (ibv_modify_qp's), for slow peers
+ *	-R	   connect by librdmacm: an iWARP device
+ *	-k	   with -R, at both ends: no more than Linux's siw can do, which
+ *		   is WRITE, SEND and READ, of 6 SGEs, a READ's of one and
+ *		   never fenced; none of them in a list of none
  *
  * In each step both sides post a list of operations at once. Both draw the step
  * from the seed, so each side knows what must arrive, and computes what its

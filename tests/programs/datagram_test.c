@@ -4,7 +4,7 @@
  * function: the bytes placed in receives, the fields of completions, refused
  * calls, and multicast groups.
  *
- * 	datagram_test -d DEVICE [-6] [-g GROUP [-l|-s]]
+ *	datagram_test -d DEVICE [-6] [-g GROUP [-l|-s]]
  *
  * With -g only this: listen to GROUP (-l) until a datagram came, or send one
  * (-s).

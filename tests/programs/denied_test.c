@@ -5,8 +5,8 @@
  * process_vm_writev). The connection must go on by packets, and a new
  * connection must work, too.
  *
- * 	denied_test [options]		a seccomp filter; PR_SET_DUMPABLE
- * 	denied_test [options] yama	Yama's scope: set for the whole machine
+ *	denied_test [options]		a seccomp filter; PR_SET_DUMPABLE
+ *	denied_test [options] yama	Yama's scope: set for the whole machine
  *
  * Two processes without capabilities: the child's requests go to the parent.
  * Prints a line for each cause and kind of request.
@@ -117,9 +117,9 @@ static const struct cause causes[] = {
 	{ "Yama's scope is 1", set_scope, 1, true },
 	{ "Yama's scope is 2", set_scope, 2, true },
 };
-#define CAUSES_ANYWHERE                                                        \
-	4 /* the causes before this one need no right to set                   \
-	   * Yama's scope */
+/* the number of causes, from the first one on, that need no right to set Yama's
+ * scope */
+#define CAUSES_ANYWHERE 4
 
 /* Drop all capabilities, since the kernel always lets a process with them
  * copy. */

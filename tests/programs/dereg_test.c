@@ -2,8 +2,8 @@
 /*
  * After ibv_dereg_mr() has returned, no process writes to the memory any more:
  *
- * 	dereg_test [options]		registers, and deregisters under fire
- * 	dereg_test [options] HOST	writes as fast as it can
+ *	dereg_test [options]		registers, and deregisters under fire
+ *	dereg_test [options] HOST	writes as fast as it can
  *
  * Each round the target waits until bytes arrive, deregisters, marks the
  * memory as its own, and looks whether a mark changes. Every other round it

@@ -3,8 +3,8 @@
  * Two threads use one socket of rsockets: one waits for an answer, which comes
  * only after the other one has sent.
  *
- * 	duplex_test			echoes
- * 	duplex_test -s ADDRESS		sends, and receives
+ *	duplex_test			echoes
+ *	duplex_test -s ADDRESS		sends, and receives
  *
  * The thread that waits must not delay the thread that sends. The test measures
  * how long sending takes: the median of many calls, and on a busy machine the

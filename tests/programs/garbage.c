@@ -3,7 +3,7 @@
  * Sends garbage to port 4791 as fast as it can: random bytes, packets that are
  * right except for some fields, and hostile packets with a right ICRC.
  *
- * 	garbage [-n COUNT] [-s SEED] [-m FILE...] FROM TO
+ *	garbage [-n COUNT] [-s SEED] [-m FILE...] FROM TO
  *
  * FROM and TO are two IPv4 or two IPv6 addresses. -m, given once for each file:
  * sends datagrams to queue pair 1 instead, made from these captured MADs:

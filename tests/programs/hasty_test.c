@@ -5,7 +5,7 @@
  * the adapter has read the memory by then. Meanwhile two other threads poll, so
  * that most often one of them holds the queue pair's lock.
  *
- * 	hasty_test [options] [rounds]
+ *	hasty_test [options] [rounds]
  */
 #include <pthread.h>
 #include <stdatomic.h>

@@ -5,7 +5,7 @@
  * lacks. One program that is connected to itself by librdmacm; one case in each
  * function.
  *
- * 	iwarp_test ADDRESS [CASE]
+ *	iwarp_test ADDRESS [CASE]
  */
 #include "iwarp_test.h"
 

@@ -4,7 +4,7 @@
  * table expects about each, and no others, and nothing with VERBENA_LOG=off. A
  * process of its own makes each mistake.
  *
- * 	mistakes_test [-d DEVICE] [-4|-6] [-a ADDRESS] [-n ADDRESS] [-c ADDRESS]
+ *	mistakes_test [-d DEVICE] [-4|-6] [-a ADDRESS] [-n ADDRESS] [-c ADDRESS]
  *
  * -a: the device's address, for iWARP. -n: an address at which no program
  * answers; only the mistakes that need it are made. -c: the address of a RoCE

@@ -4,7 +4,7 @@
  * values, or sends very much: how far it can harm this program. Prints one line
  * for each case, as the tests' shell scripts do.
  *
- * 	neighbour_test [options] [WORD]		cases with WORD in their name
+ *	neighbour_test [options] [WORD]		cases with WORD in their name
  *
  * In the cases this program is A; B is its forked child, connected to it. Each
  * opens the device itself.

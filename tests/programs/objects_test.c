@@ -3,8 +3,8 @@
  * Makes and destroys objects of every kind: many at a time, in any order; and
  * destroys objects that do not exist any more, or never did.
  *
- * 	objects_test [-d DEVICE] [-4|-6] [-n COUNT]	COUNT objects at a time,
- * 			or as many as the device allows
+ *	objects_test [-d DEVICE] [-4|-6] [-n COUNT]	COUNT objects at a time,
+ *			or as many as the device allows
  *
  * Each line is a case: "ok NAME", "not ok NAME" or "skip NAME # why".
  */

@@ -2,8 +2,8 @@
 /*
  * Is a target served that calls no verb after it has given its key to the peer?
  *
- * 	passive_test pause|spin [options]	the target
- * 	passive_test pause|spin [options] HOST	writes to it, reads, adds
+ *	passive_test pause|spin [options]	the target
+ *	passive_test pause|spin [options] HOST	writes to it, reads, adds
  *
  * "pause": the target sleeps in pause() until the peer closes its TCP
  * connection; "spin": the target reads one word of its memory until the peer

@@ -4,7 +4,7 @@
  * frames to queue pairs; counters, drops and VLAN tags; sent frames do not come
  * back to their sender.
  *
- * 	raw_test DEVICE INTERFACE
+ *	raw_test DEVICE INTERFACE
  *
  * Prints "ok" or "not ok" for each case. Exit status 1: one of them failed.
  */

@@ -4,7 +4,7 @@
  * function: the GID table, connections and datagrams of both versions at the
  * same time, and combinations that must be refused.
  *
- * 	roce1_test -d DEVICE [-6]
+ *	roce1_test -d DEVICE [-6]
  */
 #include <stdio.h>
 #include <string.h>

@@ -6,7 +6,7 @@
  * library's own thread. A sleeping program uses no processor time. If the link
  * is lent to a program that then does something else, no peer suffers.
  *
- * 	sleep_test [options] [-s] [HOST]
+ *	sleep_test [options] [-s] [HOST]
  *
  * -s: the program is slow, as with ThreadSanitizer. The library's thread then
  * looks after it between two messages, and its wake-ups are not judged.

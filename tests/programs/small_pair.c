@@ -3,8 +3,8 @@
  * One of many programs on a host: it exchanges a small message with its partner
  * every few milliseconds until its standard input ends.
  *
- * 	small_pair [options]		one of a pair
- * 	small_pair [options] HOST	the other
+ *	small_pair [options]		one of a pair
+ *	small_pair [options] HOST	the other
  *
  * Prints "ready" after the first exchange. Exit status: 0, 1 for a failure,
  * 3 when the neighbour is gone.

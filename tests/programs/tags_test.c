@@ -2,8 +2,8 @@
 /*
  * Tag matching, as message passing libraries use it:
  *
- * 	tags_test [options] [-l]	receives
- * 	tags_test [options] [-l] HOST	sends
+ *	tags_test [options] [-l]	receives
+ *	tags_test [options] [-l] HOST	sends
  *
  * -l: packets are lost on the way. Both sides draw the messages from one seed:
  * eager, rendezvous and untagged messages, on several connections and with few

@@ -6,8 +6,8 @@
  * event that reported the end. The server prints one about its receive, its
  * memory and its event.
  *
- * 	terminate_test -s ADDRESS
- * 	terminate_test ADDRESS
+ *	terminate_test -s ADDRESS
+ *	terminate_test ADDRESS
  */
 #include <poll.h>
 #include <rdma/rdma_cma.h>

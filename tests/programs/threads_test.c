@@ -6,7 +6,7 @@
  * also checks that every request has one completion and that every counter is
  * right at the end.
  *
- * 	threads_test [-d DEVICE] [-4|-6]
+ *	threads_test [-d DEVICE] [-4|-6]
  */
 #include <fcntl.h>
 #include <poll.h>

@@ -3,8 +3,8 @@
  * One of two programs that exchange messages of every kind; one of them may
  * change its user in between, as daemons do:
  *
- * 	users_test [options] [-m MODE]		one
- * 	users_test [options] [-m MODE] HOST	the other
+ *	users_test [options] [-m MODE]		one
+ *	users_test [options] [-m MODE] HOST	the other
  *
  * Prints "done". Exit status: 0, or 1 for a failure.
  */

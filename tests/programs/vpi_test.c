@@ -3,8 +3,8 @@
  * One adapter with two ports, in one program: a protection domain, a memory key
  * and a completion queue over both.
  *
- * 	vpi_test listen PATH
- * 	vpi_test connect PATH
+ *	vpi_test listen PATH
+ *	vpi_test connect PATH
  *
  * The two sides find each other by a socket in the file system, which does not
  * depend on an interface. Each side connects one queue pair by each port, and

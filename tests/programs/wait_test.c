@@ -5,7 +5,7 @@
  * one thread waits for what another sends. However the waiting call ends, the
  * next message must be noticed.
  *
- * 	wait_test [options]
+ *	wait_test [options]
  */
 #include <errno.h>
 #include <poll.h>

@@ -4,8 +4,8 @@
  * a tool that counts by function sees the way of a single message: count_post()
  * calls only ibv_post_send(). Runs with any libibverbs.
  *
- * 	way_test [-d DEVICE] [-p PORT] KIND		one side, the target
- * 	way_test [-d DEVICE] [-p PORT] KIND HOST	the other
+ *	way_test [-d DEVICE] [-p PORT] KIND		one side, the target
+ *	way_test [-d DEVICE] [-p PORT] KIND HOST	the other
  *
  * KIND is a row of the table below.
  */

@@ -3,8 +3,8 @@
  * Memory windows between two programs, whose adapters may be of different
  * makes.
  *
- * 	windows_test [-d DEVICE] [-4 | -6] [-l]		the owner of the memory
- * 	windows_test [-d DEVICE] [-4 | -6] [-l] HOST	its peer
+ *	windows_test [-d DEVICE] [-4 | -6] [-l]		the owner of the memory
+ *	windows_test [-d DEVICE] [-4 | -6] [-l] HOST	its peer
  *
  * -l: the owner's adapter is lax: it checks only the bounds of the region, and
  * its receives do not report invalidations. Exit status 1, with a sentence:

@@ -4,7 +4,7 @@
  * requests to a target queue pair of the second one. The requests name a shared
  * receive queue of the third one, and write, read and change its memory.
  *
- * 	xrc_forward_test [options]
+ *	xrc_forward_test [options]
  *
  * Prints "ok" or "not ok" for each thing seen.
  */

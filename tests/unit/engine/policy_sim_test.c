@@ -8,7 +8,7 @@
  * rules allow, and the thread never sleeps without end while it has left work
  * to a program.
  *
- * 	policy_sim_test [SEED [LAST]]		one seed alone, or from one to
+ *	policy_sim_test [SEED [LAST]]		one seed alone, or from one to
  * another
  */
 #include <errno.h>
