@@ -16,7 +16,7 @@
  *	-R	   connect by librdmacm: an iWARP device
  *	-k	   with -R, at both ends: no more than Linux's siw can do, which
  *		   is WRITE, SEND and READ, of 6 SGEs, a READ's of one and
- *		   never fenced; none of them in a list of none
+ *		   never fenced; no request has an empty list of SGEs
  *
  * In each step both sides post a list of operations at once. Both draw the step
  * from the seed, so each side knows what must arrive, and computes what its
