@@ -46,6 +46,14 @@ struct vb_cli_variable {
 extern const struct vb_cli_variable vb_cli_variables[];
 extern const unsigned vb_cli_variable_count;
 
+/* Gets the name of a variable, which has @len letters and no end of its own,
+ * and a sentence about it. */
+typedef void vb_cli_tell_variable(const char *name, size_t len,
+				  const char *text);
+/* Call @tell for each variable of the environment whose name is nearly one of
+ * the table, or whose value is none that its row lists. Any thread. */
+void vb_cli_check_variables(vb_cli_tell_variable *tell);
+
 /* Returns the row of @name; NULL: there is none. */
 const struct vb_cli_command *vb_cli_find_command(const char *name);
 

@@ -88,6 +88,13 @@ bool vb_doctor_run(const char *const argv[], const char *const env[],
 	return heard && WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
+static void find_variable(const char *name, size_t len, const char *text)
+{
+	vb_finding_add("environment", FINDING_WARNING,
+		       vb_finding_text("unset %.*s", (int)len, name), "%s",
+		       text);
+}
+
 /* Keep the library's log out of the doctor's output, and make this command the
  * broker that the library starts if there is none. */
 static void set_environment(void)
@@ -106,6 +113,7 @@ static void examine(const struct visit *v)
 	int rc;
 
 	vb_doctor_host();
+	vb_cli_check_variables(find_variable);
 	vb_doctor_one_host();
 	adapters = vb_doctor_fabrics();
 	vb_doctor_port();

@@ -347,6 +347,12 @@ static void warn_of_bundled(const struct vb_program *p)
 			found, vb_finding_quoted(p->path));
 }
 
+static void warn_of_variable(const char *name, size_t len, const char *text)
+{
+	(void)name, (void)len;
+	run_say("warning: %s (`verbena help` has the variables)", text);
+}
+
 static bool enter_namespace(const struct findings *f, bool *as_user)
 {
 	if (f->root[0])
@@ -363,6 +369,7 @@ static bool set_up(const char *program, const struct wish *w)
 	struct findings f;
 	bool as_user = false;
 
+	vb_cli_check_variables(warn_of_variable);
 	if (!find_all(program, &f))
 		return false;
 	if (!set_variable("VERBENA_BROKER", f.self))

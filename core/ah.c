@@ -12,7 +12,8 @@
 static const char *av_fault(const struct vb_av *av)
 {
 	if (!av->is_global)
-		return "it has no GRH";
+		return "its address has no GRH, as when one end was given no "
+		       "GID index, or one without a GID";
 	if (vb_gid_is_zero(&av->dgid))
 		return "its destination GID is zero";
 	return NULL;
@@ -58,6 +59,22 @@ static const char *roce_route(struct vb_port *p, const struct vb_av *av,
 	return NULL;
 }
 
+/* Returns why the port's link has no route between the GIDs of @r. */
+static const char *why_no_route(int rc, const struct vb_route *r)
+{
+	bool v4 = vb_gid_is_ipv4(&r->sgid);
+
+	if (rc == -EADDRNOTAVAIL)
+		return "no interface of this host has the source GID's "
+		       "address; choose another GID index";
+	if (v4 == vb_gid_is_ipv4(&r->dgid))
+		return "the link has no route";
+	return v4 ? "that GID is an IPv4 address, and the peer's is none; "
+		    "give both ends GID indices of the same kind"
+		  : "the peer's GID is an IPv4 address, and that GID is none; "
+		    "give both ends GID indices of the same kind";
+}
+
 int vb_av_route(struct vb_adapter *a, const struct vb_av *av, uint32_t sqpn,
 		uint32_t dqpn, struct vb_route *r, const char **why)
 {
@@ -73,10 +90,7 @@ int vb_av_route(struct vb_adapter *a, const struct vb_av *av, uint32_t sqpn,
 	r->dqpn = dqpn;
 	r->sqpn = sqpn;
 	rc = p->link ? p->link->ops->route(p->link, r) : 0;
-	*why = rc == -EADDRNOTAVAIL
-		       ? "no interface of this host has the source GID's "
-			 "address; choose another GID index"
-		       : "the link has no route";
+	*why = rc ? why_no_route(rc, r) : NULL;
 	return rc;
 }
 

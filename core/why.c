@@ -107,7 +107,7 @@ ROW(ATTR_RANGE, "An attribute of ibv_modify_qp has a value that is not allowed."
 ROW(GID_INDEX, "An address names a sgid_index at which the port has no GID.",
     "choose an index that \"verbena devices\" or ibv_devinfo -v lists (ibv_*_pingpong: -g, perftest: -x)"),
 ROW(ADDRESS, "An address vector is incomplete, or not one of the queue pair's port.",
-    "set port_num to the queue pair's port; RoCE needs is_global and grh.dgid (a GID index: ibv_*_pingpong -g, perftest -x), InfiniBand dlid"),
+    "set port_num to the queue pair's port; RoCE needs is_global and grh.dgid (a GID index at both ends: ibv_*_pingpong -g, perftest -x), InfiniBand dlid"),
 ROW(ROUTE, "There is no route to an address.",
     "check the destination GID and the sgid_index, and that ping reaches the address"),
 ROW(STATE, "A work request was posted in a state that permits no posting.",
@@ -155,9 +155,9 @@ ROW(GROUP, "A queue pair could not enter or leave a multicast group.",
 ROW(INDEX, "A port, or an entry of one of its tables, is not there.",
     "take port numbers up to phys_port_cnt of ibv_query_device, and indices below gid_tbl_len and pkey_tbl_len of ibv_query_port"),
 ROW(CM_SILENCE, "A connection request was sent, and nothing came back.",
-    "is a program there that uses RDMA, and does a firewall drop UDP port 4791?"),
+    "is a program there that uses RDMA of the same kind (RoCE, not iWARP), and does a firewall drop UDP port 4791?"),
 ROW(CM_NOBODY, "A connection request was refused, because no program listens at the port.",
-    "start the server first, and compare its port and port space"),
+    "start the server first, and compare its port, its port space and its kind of device (RoCE or iWARP)"),
 ROW(CM_ADDRESS, "An address could not be resolved to a device.",
     "give the address of an interface that \"verbena devices\" lists, or of a host behind one"),
 ROW(CM_PORT, "A port could not be bound.",
@@ -261,7 +261,7 @@ static bool is_lack(int error)
 static bool is_limit(int error)
 {
 	return error == ENOMEM || error == ENOSPC || error == EMFILE ||
-	       error == ENFILE;
+	       error == ENFILE || error == EAGAIN;
 }
 
 /* Write the public name of a function, which may have another name inside the
@@ -278,20 +278,42 @@ static void put_call(const char *call, char name[64])
 		memmove(name, name + 1, strlen(name));
 }
 
+/* Returns which limit of the process an errno stands for, if it is one that the
+ * user can raise; else "". */
+static const char *limit_of(int error)
+{
+	if (error == EMFILE)
+		return ": this program has as many descriptors as it may have; "
+		       "raise RLIMIT_NOFILE (ulimit -n)";
+	if (error == EAGAIN)
+		return ": this user has as many threads as it may have; raise "
+		       "RLIMIT_NPROC (ulimit -u)";
+	return "";
+}
+
+/* EAGAIN of a call that asks for an event is no mistake. A device starts
+ * threads, for which it means a limit. */
+static bool is_no_mistake(const char *name, int error)
+{
+	return error == EINTR ||
+	       (error == EAGAIN && strcmp(name, "ibv_open_device") != 0);
+}
+
 void vb_why_refused(const char *call, int error)
 {
 	int saved = errno;
 	char name[64];
 
-	if (vb_log_take_note() || error == EAGAIN || error == EINTR)
-		return;
 	put_call(call, name);
+	if (vb_log_take_note() || is_no_mistake(name, error))
+		return;
 	if (is_lack(error))
 		vb_why_quietly("%s is refused: %s", name, strerror(error));
 	else
 		vb_why(is_limit(error) ? WHY_LIMIT : WHY_REFUSED,
-		       (uintptr_t)call + (unsigned)error, "%s is refused: %s",
-		       name, strerror(error));
+		       (uintptr_t)call + (unsigned)error,
+		       "%s is refused: %s%s", name, strerror(error),
+		       limit_of(error));
 	(void)vb_log_take_note();
 	errno = saved;
 }

@@ -246,6 +246,16 @@ static bool has_device(const struct vb_device *list, unsigned count,
 	return false;
 }
 
+/* Returns what is missing behind a word that only begins a SPEC; else "". */
+static const char *lacks_interface(const char *spec)
+{
+	if (strcmp(spec, "iwarp") == 0)
+		return "; iWARP takes one: iwarp:eth0";
+	if (strcmp(spec, "rocev1") == 0)
+		return "; RoCEv1 takes one: rocev1:eth0";
+	return "";
+}
+
 static int add_spec(const struct interfaces *h, const char *spec,
 		    struct vb_device *list, unsigned *count)
 {
@@ -253,8 +263,8 @@ static int add_spec(const struct interfaces *h, const char *spec,
 	const struct vb_netif *n = eng_find_spec(h, spec, &kind);
 
 	if (!n) {
-		vb_log(LOG_ERROR, "device %s: there is no such interface",
-		       spec);
+		vb_log(LOG_ERROR, "device %s: there is no such interface%s",
+		       spec, lacks_interface(spec));
 		return -ENODEV;
 	}
 	if (unfit(n)) {

@@ -245,8 +245,12 @@ static int claim_once(struct vb_lease *l)
 
 	if (fd < 0) {
 		if (!may_come(fd))
-			vb_log(LOG_ERROR, "lease: no session with a broker: %s",
-			       strerror(-fd));
+			vb_log(LOG_ERROR,
+			       "lease: no session with a broker: %s%s",
+			       strerror(-fd),
+			       fd == -EMFILE ? ": raise RLIMIT_NOFILE "
+					       "(ulimit -n)"
+					     : "");
 		return fd;
 	}
 	rc = claim_on(fd, l);
@@ -279,9 +283,12 @@ int vb_lease_claim(struct vb_lease *l)
 		if (rc != -ECONNREFUSED || spawned)
 			eng_lease_nap(CLAIM_RETRY);
 	}
-	vb_log(LOG_ERROR, "lease: no broker: %s",
+	vb_log(LOG_ERROR, "lease: no broker: %s%s",
 	       spawned == -ECANCELED ? "verbena broker --daemon fails"
-				     : strerror(spawned ? -spawned : -rc));
+				     : strerror(spawned ? -spawned : -rc),
+	       spawned == -EAGAIN ? ": may this user start another process? "
+				    "RLIMIT_NPROC (ulimit -u) says how many"
+				  : "");
 	return rc;
 }
 

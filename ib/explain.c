@@ -22,6 +22,10 @@ void vb_rc_explain_length(struct vb_qp *qp, uint32_t bytes)
 		vb_qp_why(qp, WHY_MTU,
 			  "the peer sends packets of %u bytes, not of %u; its interface may carry no more: give both ends path MTU %u",
 			  bytes, qp->mtu, bytes);
+	else if (bytes > asked)
+		vb_qp_why(qp, WHY_MTU,
+			  "the peer sends packets of %u bytes, and this end's path_mtu is %u: give both ends the same",
+			  bytes, asked);
 }
 
 static const struct {

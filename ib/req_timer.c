@@ -86,6 +86,9 @@ static void note_silence(struct vb_req *req, vb_time now, vb_time waited)
 	req->tried = 0;
 }
 
+/* room for the sentence of a silence */
+#define SILENCE_TEXT 280
+
 /* Write to @text what was sent and what came back. True: the peer does answer,
  * but its answers have other PSNs. */
 static bool silence_text(struct vb_qp *qp, vb_time now, char *text, size_t room)
@@ -104,16 +107,20 @@ static bool silence_text(struct vb_qp *qp, vb_time now, char *text, size_t room)
 		return true;
 	}
 	snprintf(text, room,
-		 "sent %u packets to %s in %.1f s, heard nothing%s",
+		 "sent %u packets to %s in %.1f s, heard nothing%s%s",
 		 req->tried + req->probes, peer,
 		 (double)(now - req->silent_at) / (double)VB_SEC,
-		 req->una == first ? "" : " since");
+		 req->una == first ? "" : " since",
+		 vb_gid_is_loopback(&qp->route.dgid)
+			 ? " (this address is of this host; a peer on another "
+			   "host has to use another device than roce_lo)"
+			 : "");
 	return false;
 }
 
 static void tell_silence(struct vb_qp *qp, vb_time now) VB_REQUIRES(qp->drive)
 {
-	char text[200];
+	char text[SILENCE_TEXT];
 	bool psn = silence_text(qp, now, text, sizeof(text));
 
 	vb_qp_why(qp, psn ? WHY_PSN : vb_why_silence(qp), "%s", text);
@@ -125,7 +132,7 @@ static void tell_early(struct vb_qp *qp, vb_time now) VB_REQUIRES(qp->drive)
 {
 	struct vb_req *req = &vb_rc(qp)->req;
 	uint32_t qpn = vb_rc_qpn(qp);
-	char text[200];
+	char text[SILENCE_TEXT];
 	bool psn;
 
 	if (now - req->silent_at < TOLD_AFTER || req->silence_told)

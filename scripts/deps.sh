@@ -79,6 +79,7 @@ need_build() {
 need_demo() {
 	need iproute2 have ip
 	need ibverbs-utils have ibv_rc_pingpong
+	need rdmacm-utils have rping
 	need perftest have ib_write_bw
 }
 

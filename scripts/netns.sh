@@ -159,6 +159,13 @@ shell_with_hosts() {
 }
 
 if [ "${BASH_SOURCE[0]}" = "$0" ]; then
+	hosts_possible || {
+		echo "netns: this system lets you make no network namespaces:" \
+			"an ordinary user needs user namespaces" \
+			"(sysctl user.max_user_namespaces; not in a chroot)," \
+			"root needs CAP_SYS_ADMIN" >&2
+		exit 1
+	}
 	[ -n "${VERBENA_USERNS:-}" ] || hosts_reenter "$0" "$@"
 	shell_with_hosts "$@"
 fi

@@ -61,7 +61,24 @@ first_hour() {
 	done <"$work/steps"
 	[ "$(wc -l <"$work/steps")" -eq 2 ] ||
 		not_ok "first hour: $suite: two blocks" "$work/steps"
+	programs_there "$suite" "$root"
 	rm -rf "$root"
+}
+
+# The programs that the README runs after the demo: the demo has installed them.
+programs_there() {
+	local suite=$1 root=$2 program name missing=
+
+	name="first hour: $suite: the programs of the README's other commands"
+	for program in $(sed -n 's/^    .*verbena run -- \([a-z0-9_]*\).*/\1/p' \
+		"$top/README.md" | sort -u); do
+		[ -x "$root/usr/bin/$program" ] || missing+=" $program"
+	done
+	if [ -z "$missing" ]; then
+		ok "$name"
+	else
+		not_ok "$name: no$missing"
+	fi
 }
 wants() {
 	case $1 in

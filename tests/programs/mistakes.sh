@@ -112,8 +112,132 @@ nobody_there() {
 	fi
 }
 
+# says NAME PATTERN FILE: the file has one line of Verbena's that matches.
+says() {
+	if [ "$(grep -c "^verbena" "$3")" -eq 1 ] &&
+		grep -Eq "^verbena.*$2" "$3"; then
+		ok "$1"
+	else
+		not_ok "$1" "$3"
+	fi
+}
+
+# variable NAME=VALUE PATTERN: a mistyped variable, as `verbena run` and the
+# doctor tell it. No PATTERN: nothing is told.
+variable() {
+	local name="environment: $1"
+
+	on a env "$1" "$verbena" run -- true >"$work/run" 2>&1
+	on a env "$1" "$verbena" doctor >"$work/doctor" 2>&1
+	if [ -n "$2" ]; then
+		says "$name" "warning: $2" "$work/run"
+		grep -Eq "^warning environment +$2" "$work/doctor"
+	else
+		[ ! -s "$work/run" ] && ! grep -q environment "$work/doctor" &&
+			ok "$name"
+	fi || not_ok "$name" "$work/run" "$work/doctor"
+}
+variables() {
+	variable VERBENA_NAER=off "VERBENA_NAER is set.*is VERBENA_NEAR meant"
+	variable VERBENA_LOGG=info "VERBENA_LOGG is set.*is VERBENA_LOG meant"
+	variable VERBENA_DEVICE=lo "VERBENA_DEVICE is.*is VERBENA_DEVICES meant"
+	variable VERBENA_LOG=verbose 'VERBENA_LOG is "verbose".*off.error.warn'
+	variable VERBENA_NEAR=no 'VERBENA_NEAR is "no".*may be off'
+	variable VERBENA_NEAR=off ""
+	variable VERBENA_LOG=quiet ""
+	variable VERBENA_QUICK=yes ""
+	variable VERBENA_DEVICES=lo ""
+}
+
+# spec_without_interface: a word that only begins a device's name.
+spec_without_interface() {
+	local name="--device iwarp, without an interface"
+
+	on a "$verbena" run --device iwarp -- ibv_devices >"$work/out" 2>&1
+	if grep -q "^verbena: device iwarp: .*takes one: iwarp:eth0" \
+		"$work/out"; then
+		ok "$name"
+	else
+		not_ok "$name" "$work/out"
+	fi
+}
+
+# ends_disagree NAME PATTERN OPTIONS -- OPTIONS: ibv_rc_pingpong on two hosts;
+# one of the two says PATTERN.
+ends_disagree() {
+	local name=$1 pattern=$2
+
+	shift 2
+	pair root a b ibv_rc_pingpong -s 8192 -n 10 "$@" "$HOST_A"
+	cat "$work/server" "$work/client" >"$work/both"
+	if grep -Eq "^verbena: $pattern" "$work/both"; then
+		ok "$name"
+	else
+		not_ok "$name" "$work/both"
+	fi
+}
+
+# few_descriptors: wherever a program meets the limit, it names the limit.
+few_descriptors() {
+	local name="too few descriptors" n times=0
+
+	: >"$work/few"
+	for n in 6 8 10 12 14 16 18 20; do
+		on a bash -c "ulimit -n $n && exec \"\$0\" run -- ibv_devinfo" \
+			"$verbena" </dev/null >"$work/out" 2>&1 && continue
+		times=$((times + 1))
+		grep -q "RLIMIT_NOFILE" "$work/out" || {
+			echo "(ulimit -n $n)"
+			cat "$work/out"
+		} >>"$work/few"
+	done
+	if [ ! -s "$work/few" ] && [ $times -gt 0 ]; then
+		ok "$name"
+	else
+		not_ok "$name ($times failed)" "$work/few"
+	fi
+}
+
+# few_threads: a user who may start no process and no thread.
+few_threads() {
+	local name="too few threads: $1"
+
+	on a setpriv --reuid=12345 --regid=12345 --clear-groups bash -c \
+		'ulimit -u 1 && exec "$0" run -- ibv_devinfo' "$verbena" \
+		</dev/null >"$work/out" 2>&1
+	says "$name" "RLIMIT_NPROC" "$work/out"
+}
+threads() {
+	local pid
+
+	if [ "$(id -u)" -ne 0 ] || [ -n "${VERBENA_USERNS:-}" ] ||
+		! user_can_reach_build; then
+		skip "too few threads" "needs root, and a build that users reach"
+		return
+	fi
+	become a "$verbena" run -- sh -c 'ibv_devinfo && sleep 60' \
+		</dev/null >"$work/holds" 2>&1 &
+	pid=$!
+	until grep -q hca_id "$work/holds"; do sleep 0.1; done
+	few_threads "a broker runs"
+	kill $pid
+	wait $pid
+}
+
 if [ "$hosts" = yes ]; then
 	need_hosts 1500
+	variables
+	spec_without_interface
+	few_descriptors
+	threads
+	ends_disagree "path MTUs that differ" \
+		"qp .*sends packets of 1024 bytes, and .*path_mtu is 512: .*112 MTU" \
+		-d roce_veth0 -g 1 -m 512 -- \
+		ibv_rc_pingpong -s 8192 -n 10 -d roce_veth0 -g 1 -m 1024
+	VERBENA_DEVICES=lo,veth0 ends_disagree "a peer by its loopback address" \
+		"qp .*to qp 0x[0-9a-f]+ at 127.0.0.1 .*another device than roce_lo.*205 SIL" \
+		-d roce_lo -g 1 -- \
+		ibv_rc_pingpong -s 8192 -n 10 -d roce_veth0 -g 1
 	VERBENA_NEAR=off mistakes "packets, IPv6" -d roce_veth0 -6
 	mistakes "one host" -d roce_veth0 -4
 	mistakes "another host" -d roce_veth0 -4 -n "$HOST_B"

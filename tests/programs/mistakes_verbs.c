@@ -78,6 +78,19 @@ static void gid_index(void)
 	move(a.qp, attr, RTR);
 }
 
+/* An address of the other family than the device's own GID. */
+static void other_family(void)
+{
+	struct ibv_qp_attr attr = to_rtr();
+	static const uint8_t v4[16] = { [10] = 0xff, 0xff, 10, 77, 0, 1 };
+	static const uint8_t v6[16] = { 0xfd, 0x77, [15] = 1 };
+	bool is_v4 = !memcmp(device.gid.raw, v4, 12);
+
+	must(!rc_to_init(a.qp, RC_ALL_ACCESS), "to INIT");
+	memcpy(attr.ah_attr.grh.dgid.raw, is_v4 ? v6 : v4, 16);
+	move(a.qp, attr, RTR);
+}
+
 static void no_grh(void)
 {
 	struct ibv_qp_attr attr = to_rtr();
@@ -453,7 +466,10 @@ const struct mistake verb_mistakes[] = {
 	{ "a sgid_index without a GID", gid_index, ON_IB,
 	  { MODIFY ": no route .*sgid_index 200: .*305 GID_INDEX" } },
 	{ "an address without GRH", no_grh, ON_IB,
-	  { MODIFY ": no route .*no GRH.*is_global.*306 ADDRESS" } },
+	  { MODIFY ": no route .*no GRH, as when .*GID index.*is_global.*306" } },
+	{ "an address of another family", other_family, ON_IB,
+	  { MODIFY ": no route .*IPv4 address, and .* none; give both ends GID "
+		   "indices of the same kind.*307 ROUTE" } },
 	{ "an address handle with such a sgid_index", handle_of_gid_index, ON_IB,
 	  { "^verbena: .*no address handle .*sgid_index 200.*305 GID_INDEX" } },
 	{ "a send in RESET", send_in_reset, ANYWHERE,
