@@ -90,6 +90,7 @@ enum vb_why {
 	WHY_REFUSED = 327,
 	WHY_INDEX = 328,
 	WHY_GROUP = 329,
+	WHY_EVENTS = 330,
 	/* 400: the connection manager. */
 	WHY_CM_SILENCE = 401,
 	WHY_CM_NOBODY = 402,

@@ -6,8 +6,10 @@
 #include "core/lock_order.h"
 #include "front/verbs/front.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <time.h>
 
 #include "base/log.h"
 
@@ -38,13 +40,30 @@ void vb_front_count_taken(const struct vb_event *e)
 		++*taken_counter(e->type, e->object);
 }
 
+/* After this time the user is told for what a destruction waits. */
+#define ACKS_LATE 4 /* seconds */
+
+/* Wait until *@acked is @taken (ibv_get_cq_event(3): destroying waits until all
+ * events are acknowledged). @object: for which the user is told if that takes
+ * long. */
 static void wait_acked(pthread_mutex_t *mutex, pthread_cond_t *cond,
-		       const uint32_t *acked, uint32_t taken)
+		       const uint32_t *acked, uint32_t taken,
+		       const void *object)
 {
-	int cancel = vb_cancel_off();
+	int cancel = vb_cancel_off(), rc = 0;
+	struct timespec late;
 
 	vb_may_wait();
+	clock_gettime(CLOCK_REALTIME, &late);
+	late.tv_sec += ACKS_LATE;
 	pthread_mutex_lock(mutex);
+	while (*acked != taken && rc != ETIMEDOUT)
+		rc = pthread_cond_timedwait(cond, mutex, &late);
+	if (*acked != taken)
+		vb_why(WHY_EVENTS, (uintptr_t)object,
+		       "destroying an object has waited for %d s: %u of its "
+		       "events are not acknowledged",
+		       ACKS_LATE, taken - *acked);
 	while (*acked != taken)
 		pthread_cond_wait(cond, mutex);
 	pthread_mutex_unlock(mutex);
@@ -62,7 +81,7 @@ void vb_front_drain_async(struct ibv_context *context, const void *owner,
 	vb_mutex_lock(&async->lock);
 	n = *taken;
 	vb_mutex_unlock(&async->lock);
-	wait_acked(mutex, cond, acked, n);
+	wait_acked(mutex, cond, acked, n, owner);
 }
 
 static void ack(pthread_mutex_t *mutex, pthread_cond_t *cond, uint32_t *acked,
@@ -419,7 +438,7 @@ int ibv_destroy_cq(struct ibv_cq *ibv)
 	vb_front_live_del(&cq->live);
 	vb_engine_forget_cq(cq->core);
 	wait_acked(&ibv->mutex, &ibv->cond, &ibv->comp_events_completed,
-		   drain_channel(cq->core));
+		   drain_channel(cq->core), cq);
 	vb_front_drain_async(ibv->context, cq, &cq->async_taken, &ibv->mutex,
 			     &ibv->cond, &ibv->async_events_completed);
 	rc = vb_cq_destroy(cq->core);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Calls of libibverbs that are refused: each must say why. scripts/refusals.py
  * looks here for a mistake with every function of the library. */
+#include <pthread.h>
+
 #include "mistakes.h"
 
 static void open_nothing(void)
@@ -136,6 +138,42 @@ static void channel_in_use(void)
 	must(ch, "ibv_create_comp_channel");
 	must(ibv_create_cq(device.context, 8, NULL, ch, 0), "ibv_create_cq");
 	REFUSED(ibv_destroy_comp_channel(ch));
+}
+
+static void *acknowledge_late(void *cq)
+{
+	sleep(5);
+	ibv_ack_cq_events(cq, 1);
+	return NULL;
+}
+
+/* An event is taken, and acknowledged only while the queue's destruction waits
+ * for that. */
+static void event_unacknowledged(void)
+{
+	struct ibv_comp_channel *ch = ibv_create_comp_channel(device.context);
+	struct ibv_qp_attr error = { .qp_state = IBV_QPS_ERR };
+	struct ibv_recv_wr wr = { 0 }, *bad;
+	struct ibv_qp_init_attr init = { .cap = { 1, 1, 1, 1, 0 },
+					 .qp_type = IBV_QPT_RC };
+	struct ibv_qp *qp;
+	struct ibv_cq *cq;
+	pthread_t thread;
+	void *context;
+
+	must(ch, "ibv_create_comp_channel");
+	cq = init.send_cq = init.recv_cq =
+		ibv_create_cq(device.context, 8, NULL, ch, 0);
+	must(cq && !ibv_req_notify_cq(cq, 0), "ibv_create_cq");
+	qp = ibv_create_qp(device.pd, &init);
+	must(qp && !rc_to_init(qp, RC_ALL_ACCESS), "ibv_create_qp");
+	must(!ibv_post_recv(qp, &wr, &bad), "ibv_post_recv");
+	must(!ibv_modify_qp(qp, &error, IBV_QP_STATE), "to ERR");
+	must(!ibv_get_cq_event(ch, &cq, &context), "ibv_get_cq_event");
+	must(!ibv_destroy_qp(qp), "ibv_destroy_qp");
+	must(!pthread_create(&thread, NULL, acknowledge_late, cq), "a thread");
+	if (ibv_destroy_cq(cq))
+		wrong("ibv_destroy_cq fails");
 }
 
 static struct ibv_srq *some_srq(void)
@@ -471,6 +509,8 @@ const struct mistake call_mistakes[] = {
 	  { V "cq [0-9]+: ibv_modify_cq with attr_mask 0x0, .*327" } },
 	{ "a completion channel in use", channel_in_use, ON_CALLS,
 	  { V "completion channel of fd [0-9]+: not destroyed: .*323" } },
+	{ "an event that is not acknowledged", event_unacknowledged, ON_CALLS,
+	  { V "destroying .* 4 s: 1 of its events .*ibv_ack_cq_events.*330" } },
 	{ "a limit beyond the shared queue", srq_limit, ON_CALLS,
 	  { V "srq [0-9]+: cannot change to [0-9]+ .*limit 9999: .*324" } },
 	{ "an unknown mask of ibv_modify_srq", srq_mask, ON_CALLS,
