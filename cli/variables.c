@@ -15,7 +15,7 @@ extern char **environ;
 #define LONGEST	    32 /* longer names are none of Verbena's */
 #define VALUE_SHOWN 40
 
-static unsigned least(unsigned a, unsigned b, unsigned c)
+static unsigned least_of(unsigned a, unsigned b, unsigned c)
 {
 	unsigned ab = a < b ? a : b;
 
@@ -38,7 +38,7 @@ static unsigned distance(const char *a, size_t a_len, const char *b,
 			unsigned other =
 				d[i - 1][j - 1] + (a[i - 1] != b[j - 1]);
 
-			d[i][j] = least(d[i - 1][j] + 1, d[i][j - 1] + 1,
+			d[i][j] = least_of(d[i - 1][j] + 1, d[i][j - 1] + 1,
 					other);
 			if (i > 1 && j > 1 && a[i - 1] == b[j - 2] &&
 			    a[i - 2] == b[j - 1] &&
@@ -68,7 +68,7 @@ static const struct vb_cli_variable *nearly(const char *name, size_t len)
 	return best;
 }
 
-static const struct vb_cli_variable *find(const char *name, size_t len)
+static const struct vb_cli_variable *variable_of(const char *name, size_t len)
 {
 	for (unsigned i = 0; i < vb_cli_variable_count; i++)
 		if (strlen(vb_cli_variables[i].name) == len &&
@@ -107,7 +107,7 @@ void vb_cli_check_variables(vb_cli_tell_variable *tell)
 		if (strncmp(*e, PREFIX, PREFIX_LEN) != 0 || len > LONGEST ||
 		    (*e)[len] != '=')
 			continue;
-		v = find(*e, len);
+		v = variable_of(*e, len);
 		if (v && !has_value(v, *e + len + 1))
 			snprintf(text, sizeof(text),
 				 "%s is \"%.*s\", which has no effect; it may "

@@ -282,7 +282,7 @@ static void put_call(const char *call, char name[64])
 
 /* Returns which limit of the process an errno stands for, if it is one that the
  * user can raise; else "". */
-static const char *limit_of(int error)
+static const char *raise_what(int error)
 {
 	if (error == EMFILE)
 		return ": this program has as many descriptors as it may have; "
@@ -315,7 +315,7 @@ void vb_why_refused(const char *call, int error)
 		vb_why(is_limit(error) ? WHY_LIMIT : WHY_REFUSED,
 		       (uintptr_t)call + (unsigned)error,
 		       "%s is refused: %s%s", name, strerror(error),
-		       limit_of(error));
+		       raise_what(error));
 	(void)vb_log_take_note();
 	errno = saved;
 }
