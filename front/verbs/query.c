@@ -445,6 +445,10 @@ int vb_front_gid_type(struct ibv_context *context, uint8_t port_num,
 	struct ibv_gid_entry e;
 	int rc = find_gid(context, port_num, index, &e);
 
+	if (rc == ENODATA) /* ibv_devinfo -v tries each index */
+		vb_why_quietly("%s, port %u: GID index %u is empty, and has "
+			       "no type",
+			       context->device->name, port_num, index);
 	if (rc)
 		return vb_front_minus(-rc);
 	*type = e.gid_type == IBV_GID_TYPE_ROCE_V2 ? SYSFS_GID_ROCE_V2

@@ -224,8 +224,19 @@ threads() {
 	wait $pid
 }
 
+# no_mistake: a program that makes none is told nothing.
+no_mistake() {
+	on a "$verbena" run -- ibv_devinfo -v >"$work/out" 2>&1
+	if grep -q 'GID' "$work/out" && ! grep -q '^verbena' "$work/out"; then
+		ok "ibv_devinfo -v: no sentence"
+	else
+		not_ok "ibv_devinfo -v: no sentence" "$work/out"
+	fi
+}
+
 if [ "$hosts" = yes ]; then
 	need_hosts 1500
+	no_mistake
 	variables
 	spec_without_interface
 	few_descriptors
