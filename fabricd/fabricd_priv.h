@@ -49,6 +49,9 @@ struct verbs_state {
 	/* list of the programs whose rings this process looks at without being
 	 * rung */
 	struct vb_chain *busy;
+	/* list of the programs that sleep, have got frames, and were not rung
+	 * yet */
+	struct vb_chain *owed;
 	/* a program that was busy lately ran last on this process's
 	 * processor */
 	bool shares;
@@ -235,6 +238,10 @@ void vb_fabricd_verbs_room(struct vb_fabricd *f, const struct vb_fab_node *node,
 /* Move the frames that busy programs have put into their rings into the fabric.
  * True: there was a frame. */
 bool vb_fabricd_verbs_run(struct vb_fabricd *f, vb_time now);
+/* Ring the programs that sleep and have got frames: all of them if this process
+ * has nothing else to do now (@idle), else those that have waited long or have
+ * got many. */
+void vb_fabricd_verbs_ring(struct vb_fabricd *f, bool idle, vb_time now);
 /* Did a program that was busy lately last run on the processor @processor, which
  * is this process's? */
 bool vb_fabricd_verbs_share(const struct vb_fabricd *f, int processor);

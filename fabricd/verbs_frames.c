@@ -24,6 +24,13 @@
  * turn */
 #define RUN   32
 #define STALL (250 * VB_MSEC)
+/* A program that sleeps is rung when it has got so many frames, or after this
+ * time, or when this process has nothing else to do: the kernel mostly gives
+ * the processor to a program that is rung, and back when the program has taken
+ * the frames that there are. With a bell for each frame the two switched 5,000
+ * to 26,000 times a GB, and now 2,000 to 5,000 times. */
+#define BELL_FRAMES 64
+#define BELL_AFTER  (50 * VB_USEC)
 /* A socket has room for some hundreds of bells. */
 #define BELLS_HEARD 16
 
@@ -142,6 +149,43 @@ static void await_answer(struct verbs_program *p, vb_time now)
 		vb_fabricd_verbs_busy(p, now);
 }
 
+/* The program @p sleeps, and has got a frame: ring it soon. */
+static void owe_bell(struct verbs_program *p, vb_time now)
+{
+	if (p->owed.at)
+		return;
+	p->owed_since = now;
+	p->owed_frames = 0;
+	vb_chain_add(&p->f->verbs.owed, &p->owed);
+}
+
+void vb_fabricd_verbs_ring(struct vb_fabricd *f, bool idle, vb_time now)
+{
+	struct vb_chain *c, *next;
+
+	for (c = f->verbs.owed; c; c = next) {
+		struct verbs_program *p =
+			VB_CONTAINER_OF(c, struct verbs_program, owed);
+
+		next = c->next;
+		if (!idle && p->owed_frames < BELL_FRAMES &&
+		    now - p->owed_since < BELL_AFTER)
+			continue;
+		vb_chain_del(c);
+		ring(p);
+	}
+}
+
+/* Let @p see the frame that was put into its ring. */
+static void show_frame(struct verbs_program *p, vb_time now)
+{
+	if (vb_shring_publish(&p->to))
+		owe_bell(p, now);
+	else if (!p->owed.at)
+		await_answer(p, now);
+	p->owed_frames++;
+}
+
 /* Put a frame into the ring of @p. FAB_HELD: the ring has no room, and the
  * frame must wait; FAB_TAKEN: it is in the ring, or was dropped. */
 static enum vb_fab_taken give_frame(struct verbs_program *p,
@@ -160,10 +204,7 @@ static enum vb_fab_taken give_frame(struct verbs_program *p,
 		memcpy(to, bytes, len);
 		vb_shring_commit(&p->to, (uint32_t)len);
 		p->stalled = false;
-		if (vb_shring_publish(&p->to))
-			ring(p);
-		else
-			await_answer(p, now);
+		show_frame(p, now);
 		return FAB_TAKEN;
 	}
 	if (p->stalled || p->to.broken) {
@@ -418,6 +459,8 @@ void vb_fabricd_verbs_last(struct verbs_program *p, vb_time now)
 	end_full(p, now);
 	if (p->busy.at)
 		vb_chain_del(&p->busy);
+	if (p->owed.at)
+		vb_chain_del(&p->owed);
 	if (p->f->verbs.given == p)
 		p->f->verbs.given = NULL;
 }

@@ -53,6 +53,12 @@ struct verbs_program {
 	 * until it reads again. */
 	bool stalled;
 	struct verbs_group *groups;
+	/* in the list of the fabric's owed bells; owed.at NULL: the program is
+	 * owed none. Since the time @owed_since it has been owed the bell, and
+	 * got @owed_frames frames. */
+	struct vb_chain owed;
+	vb_time owed_since;
+	unsigned owed_frames;
 	/* the last description of the port that was sent to the program */
 	struct vb_verbs_port told;
 	/* number of frames of this program that broke a rule and were not

@@ -406,6 +406,73 @@ static void verbs__no_answer_of_a_sleeper_is_awaited(void **state)
 	guest_leave(&b);
 }
 
+/* How often @g was rung since the last call. */
+static unsigned count_bells(struct guest *g)
+{
+	char bells[256];
+	ssize_t n =
+		recv(g->fds[VERBS_FD_BELL], bells, sizeof(bells), MSG_DONTWAIT);
+
+	return n > 0 ? (unsigned)n : 0;
+}
+
+/* @from sends @count frames to @to, at the same adapter, within @span. */
+static void send_row(struct guest *from, struct guest *to, unsigned count,
+		     vb_time span)
+{
+	for (unsigned i = 0; i < count; i++) {
+		assert_true(put(from, to, 32));
+		step(span / count);
+		vb_fabricd_verbs_ring(&f, false, now);
+	}
+}
+
+/* A program that sleeps is not rung for each frame while others come: one bell
+ * is enough for all. It need not wait for long. */
+static void verbs__one_bell_for_many_frames(void **state)
+{
+	struct guest a, b;
+
+	guest_attach(&a, &f, ca[0]);
+	guest_attach(&b, &f, ca[0]);
+	assert_true(vb_shring_sleep(&b.in));
+	send_row(&a, &b, 20, 20 * VB_USEC);
+	assert_int_equal(count_bells(&b), 0);
+	vb_fabricd_verbs_ring(&f, true, now); /* nothing else to do */
+	assert_int_equal(count_bells(&b), 1);
+	vb_fabricd_verbs_ring(&f, true, now + VB_SEC);
+	assert_int_equal(count_bells(&b), 0);
+	assert_int_equal(count_frames(&b), 20);
+
+	vb_shring_wake(&b.in);
+	assert_true(vb_shring_sleep(&b.in));
+	send_row(&a, &b, 100, 20 * VB_USEC); /* many */
+	assert_int_equal(count_bells(&b), 1);
+	assert_int_equal(count_frames(&b), 100);
+
+	vb_shring_wake(&b.in);
+	assert_true(vb_shring_sleep(&b.in));
+	send_row(&a, &b, 10, 100 * VB_USEC); /* for long */
+	assert_int_equal(count_bells(&b), 1);
+	guest_leave(&a);
+	guest_leave(&b);
+}
+
+/* No list holds a program that has ended before it was rung. */
+static void verbs__one_that_is_owed_a_bell_leaves(void **state)
+{
+	struct guest a, b;
+
+	guest_attach(&a, &f, ca[0]);
+	guest_attach(&b, &f, ca[0]);
+	assert_true(vb_shring_sleep(&b.in));
+	send_row(&a, &b, 1, VB_USEC);
+	assert_non_null(f.verbs.owed);
+	guest_leave(&b);
+	assert_null(f.verbs.owed);
+	guest_leave(&a);
+}
+
 /* A program counts as sharing this processor if it was busy lately, and ran
  * here last or has not announced where it runs. */
 static void verbs__a_program_shares_the_processor(void **state)
@@ -464,6 +531,8 @@ int main(void)
 		TEST(verbs__a_group_is_no_queue_pair),
 		TEST(verbs__an_answer_is_awaited),
 		TEST(verbs__no_answer_of_a_sleeper_is_awaited),
+		TEST(verbs__one_bell_for_many_frames),
+		TEST(verbs__one_that_is_owed_a_bell_leaves),
 		TEST(verbs__a_program_shares_the_processor),
 	};
 
