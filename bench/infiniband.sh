@@ -19,6 +19,12 @@ fabric_up --sm --make switch:2 || bench_cannot "the fabric does not start"
 is_up() { r "$1" ibv_devinfo | grep -q PORT_ACTIVE; }
 within 30 is_up Hca1 && within 30 is_up Hca2 ||
 	bench_cannot "the subnet manager does not bring the fabric up"
+# The links have the rate of EDR: QDR, what they are without this, carries 4 GB/s,
+# and the kernel's veth has no rate.
+for ca in Hca1 Hca2; do
+	"$verbena" fabric ctl --name "$name" tune $ca 1 rate=100G ||
+		bench_cannot "the links' rate cannot be set"
+done
 device=roce_veth0
 address=$HOST_A
 gid=$(gid_index a $device "::ffff:$HOST_A")
