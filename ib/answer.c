@@ -197,7 +197,7 @@ static void put_ack(struct vb_qp *qp, struct vb_txq *out) VB_REQUIRES(qp->drive)
 {
 	struct vb_resp *resp = &vb_rc(qp)->resp;
 
-	resp->ack_due = false;
+	resp->ack_due = resp->repeated = false;
 	resp->unacked = 0;
 	if (resp->deferred)
 		vb_count(qp->adapter, CNT_ACK_DEFERRED, resp->deferred);

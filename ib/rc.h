@@ -173,6 +173,7 @@ struct vb_resp {
 	/* the highest PSN of a packet that came before its turn */
 	uint32_t gap_psn;
 	bool ack_due, nak_due;
+	bool repeated; /* a request has come again since the last ACK */
 	uint8_t nak_syndrome;
 	uint32_t nak_psn;
 	uint32_t unacked; /* number of packets accepted since the last ACK */

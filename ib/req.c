@@ -547,13 +547,15 @@ static bool has_completions(const struct vb_qp *qp)
 }
 
 /* A program that polls without getting a completion only polls again, so an ACK
- * waits for a reply only if completions are there. */
+ * waits for a reply only if completions are there. The ACK of a repeated request
+ * does not wait: the program replies to a message once, and the peer would
+ * repeat the request again and again. */
 enum vb_delayed_ack vb_rc_delayed_ack(struct vb_qp *qp, bool polls)
 {
 	struct vb_resp *resp = &vb_rc(qp)->resp;
 
-	if ((polls && !has_completions(qp)) || vb_rc_state(qp) != QPS_RTS ||
-	    !vb_answer_is_ack(qp) || !is_idle(qp))
+	if (resp->repeated || (polls && !has_completions(qp)) ||
+	    vb_rc_state(qp) != QPS_RTS || !vb_answer_is_ack(qp) || !is_idle(qp))
 		return ACK_NONE;
 	resp->shown = true;
 	return resp->replies < REPLIES ? ACK_NOW : ACK_DELAYED;

@@ -592,10 +592,8 @@ void vb_forward_verdict(struct vb_qp *qp, uint64_t serial, enum vb_fault fault,
 		ib_resp_take_kept(qp);
 }
 
-/* Functions that handle duplicate requests (IBA 9.7.5.1.3). */
-
-/* A duplicate asks for responses again. Will these be sent anyway, because they
- * are due and not sent yet? */
+/* A duplicate (IBA 9.7.5.1.3) asks for responses again. Will these be sent
+ * anyway, because they are due and not sent yet? */
 static bool still_to_come(const struct vb_answer *a, uint32_t psn,
 			  uint32_t count)
 {
@@ -642,6 +640,7 @@ static void take_again(struct vb_qp *qp, const struct vb_ib_pkt *pkt)
 	vb_count(qp->adapter, CNT_DUPLICATE_REQUEST, 1);
 	if (is_acked(pkt->op->kind)) {
 		want_ack(qp);
+		resp->repeated = true;
 		return;
 	}
 	vb_xrc_read_check(qp);

@@ -392,6 +392,19 @@ static void responder__ack_does_not_wait_for_nothing(void **state)
 	bench_close(b);
 }
 
+/* The program does not reply again to what it has received before. */
+static void responder__ack_of_a_repeated_request_does_not_wait(void **state)
+{
+	struct bench *b = bench_open();
+	int n = always_replies(b);
+
+	assert_int_equal(write_arrives(b, n, false), ACK_DELAYED);
+	assert_int_equal(write_arrives(b, n, false), ACK_NONE);
+	replies(b);
+	assert_int_equal(write_arrives(b, n + 1, false), ACK_DELAYED);
+	bench_close(b);
+}
+
 static void responder__no_ack_unless_asked(void **state)
 {
 	struct bench *b = bench_open();
@@ -519,6 +532,8 @@ int main(void)
 		cmocka_unit_test(responder__write_imm_without_receive),
 		cmocka_unit_test(responder__one_ack_for_a_run),
 		cmocka_unit_test(responder__ack_waits_for_a_prompt_reply),
+		cmocka_unit_test(
+			responder__ack_of_a_repeated_request_does_not_wait),
 		cmocka_unit_test(responder__ack_survives_a_reply_that_fails),
 		cmocka_unit_test(responder__ack_does_not_wait_for_nothing),
 		cmocka_unit_test(responder__no_ack_unless_asked),
