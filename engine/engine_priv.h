@@ -227,8 +227,14 @@ struct vb_engine {
 	 * does, and since when. Its polls and long sends write it. */
 	_Atomic uint64_t program;
 	struct vb_poll_policy poll; /* guarded by rx: the policy of polls */
-	/* the time when the program's last yield after a poll ended; a hint */
-	_Atomic vb_time back_at;
+	/* the time when the program's last yield after a poll ended, and how
+	 * long it lasted; hints */
+	_Atomic vb_time back_at, yield_took;
+	/* how often polls have waited (engine/poll_wait.c); a hint */
+	_Atomic unsigned waits;
+	/* Polls of the program wait (engine/poll_wait.c), and have the lanes
+	 * until @back's timer expires. */
+	_Atomic bool polls_wait;
 	/* Guarded by rx: the queue pair with a delayed ACK, whose program has
 	 * not yet replied to what arrived there. NULL: none. */
 	struct vb_qp *delayed_ack_qp;
@@ -400,6 +406,9 @@ void vb_drive_release_rx(struct vb_engine *e, struct vb_qp *qp)
 /* Send the delayed ACK now, because the program has not replied to what
  * arrived, so that no reply will carry the ACK. */
 void vb_drive_delayed_acks(struct vb_engine *e, vb_time now) VB_REQUIRES(e->rx);
+/* The same, unless the ACK is delayed since the program's last poll ended: then
+ * the program has not seen yet what it might reply to. */
+void vb_drive_unreplied(struct vb_engine *e, vb_time now) VB_REQUIRES(e->rx);
 /* Send the delayed ACK when the program exits, without waiting for any lock. */
 void vb_drive_last(struct vb_engine *e) VB_REQUIRES(e->rx);
 /* A poll that found nothing calls this. The second such poll in a row shows

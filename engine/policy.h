@@ -109,6 +109,26 @@
  * every 30 us. */
 #define VB_SPIN_LEAST (2 * VB_USEC)
 #define VB_SPIN_MOST  (30 * VB_USEC) /* measured as a group */
+/* Beside threads that want the processor all the time a poll in vain does not
+ * yield, but sleeps for so long until something arrives. Beside four busy loops
+ * ib_send_lat over veth took 48 to 65 us in the mean with this rule, and 3300
+ * without; ib_read_lat 110 to 240 and 2600. Where polls spun for 2 to 30 us
+ * first, ib_read_lat took 280 us, not 127. */
+#define VB_POLL_WAIT (100 * VB_USEC)
+/* Polls wait for CROWDED_MIN after a yield that took long, twice as long each
+ * time; then a yield, which costs several time slices, shows whether the others
+ * are still there. With 10 ms in place of 100 ib_send_lat took 125 us, not 65.
+ * Not scaled. */
+#define VB_CROWDED_MIN (100 * VB_MSEC)
+/* A program whose polls have waited BUSY_WAITS times may be kept from its
+ * processor for BUSY_AWAY between two polls, for BUSY_LASTS; not scaled. Its
+ * ACKs wait as long for its replies: a program that spins on memory for the
+ * reply after it has been shown the ACK alone loses the processor to the
+ * others. With BUSY_WAITS 1 the thread of each of 200 programs slept 100 times
+ * more. */
+#define VB_BUSY_WAITS 8 /* measured as a group */
+#define VB_BUSY_LASTS (100 * VB_MSEC)
+#define VB_BUSY_AWAY  (20 * VB_MSEC) /* measured as a group */
 /* A poll looks at the link less often while peers of this host send:
  * ib_send_lat on one host took 0.47 us (median of each run's fastest), and 0.53
  * without. */
@@ -259,7 +279,12 @@ static inline bool vb_program_gets_timer(uint64_t word, bool attentive,
 }
 
 /* The next action of a poll. */
-enum vb_poll_next { POLL_RETURNS, POLL_YIELDS, POLL_SLEEPS };
+enum vb_poll_next {
+	POLL_RETURNS,
+	POLL_YIELDS,
+	POLL_SLEEPS, /* until another thread lets the receive lock go */
+	POLL_WAITS   /* sleeps until something arrives, for VB_POLL_WAIT */
+};
 
 /* The policy's state of a program's polls, guarded by the receive lock. */
 struct vb_poll_policy {
@@ -273,6 +298,11 @@ struct vb_poll_policy {
 	/* the time when a peer of this host last sent something */
 	vb_time near_at;
 	vb_time looked_at; /* the time when a poll last looked at the link */
+	/* Polls wait, and do not yield, before @crowded_until; @crowd is the
+	 * length of the last such time. */
+	vb_time crowd, crowded_until;
+	vb_time long_at; /* the time when a yield last ended that was long */
+	bool in_vain;	 /* the last poll found nothing */
 };
 
 void vb_poll_init(struct vb_poll_policy *p, unsigned slowdown);
@@ -316,25 +346,38 @@ static inline bool vb_poll_spins(struct vb_poll_policy *p,
 	return p->streak >= VB_SPINS;
 }
 
+/* The last poll has yielded, which lasted @took. @found: this poll, which ends
+ * @now, has found something. */
+void vb_poll_has_yielded(struct vb_poll_policy *p, bool found, vb_time took,
+			 vb_time now);
+
+/* Decide as vb_poll_ends() where a poll cannot wait, though that function has
+ * answered POLL_WAITS: whether it yields. */
+enum vb_poll_next vb_poll_cannot_wait(struct vb_poll_policy *p, vb_time now);
+
 /*
  * Decide at the end of that poll whether it yields. Where more programs spin
  * than there are processors, the peer that is to answer can be waiting for this
  * processor; a program alone on its processor loses nothing by yielding. If a
  * yield was followed by what the program waited for, the next one comes after
- * half the time, otherwise after twice the time.
+ * half the time, otherwise after twice the time. Beside threads that want the
+ * processor all the time a poll does not yield, but waits (rule 7 of
+ * engine/policy_program.c). @took: how long the last yield lasted.
  */
-static inline enum vb_poll_next vb_poll_ends(struct vb_poll_policy *p,
-					     bool found, vb_time now)
+static inline enum vb_poll_next
+vb_poll_ends(struct vb_poll_policy *p, bool found, vb_time took, vb_time now)
 {
 	if (p->last == POLL_YIELDS)
-		p->patience =
-			found ? VB_MAX(p->patience / 2,
-				       vb_span(p->slowdown, VB_SPIN_LEAST))
-			      : VB_MIN(p->patience * 2,
-				       vb_span(p->slowdown, VB_SPIN_MOST));
+		vb_poll_has_yielded(p, found, took, now);
 	if (found)
 		p->found_at = now;
-	p->last = now > p->found_at + p->patience ? POLL_YIELDS : POLL_RETURNS;
+	if (VB_UNLIKELY(now < p->crowded_until))
+		p->last = !found && p->in_vain && p->streak ? POLL_WAITS
+							    : POLL_RETURNS;
+	else
+		p->last = now > p->found_at + p->patience ? POLL_YIELDS
+							  : POLL_RETURNS;
+	p->in_vain = !found;
 	return p->last;
 }
 
@@ -496,6 +539,11 @@ struct vb_thread_policy {
 	vb_time lanes_left;
 	/* true: a wake-up of the thread costs the sender, too (rule 12) */
 	bool dear;
+	/* Others keep the program from its processor (rule 13). */
+	bool busy;
+	unsigned
+		waits; /* how often polls had waited when they last did often */
+	vb_time busy_until;
 	/* The thread does not rest early before @early_at; @early is the length
 	 * of the last such pause. */
 	vb_time early, early_at;
@@ -525,6 +573,9 @@ void vb_thread_drained(struct vb_thread_policy *t, enum vb_drained got,
 /* The thread lingers, and its yield lasted @took. True: it drains the sockets.
  * False: it stops lingering. */
 bool vb_thread_yielded(struct vb_thread_policy *t, vb_time took, vb_time now);
+/* The program's polls have waited @waits times so far. */
+void vb_thread_sees_waits(struct vb_thread_policy *t, unsigned waits,
+			  vb_time now);
 /* A program is about to sleep and ends the thread's rest. */
 void vb_thread_called_back(struct vb_thread_policy *t);
 /* The kernel put the thread to sleep @times times within one ppoll(). */

@@ -21,8 +21,8 @@
  *    100 ms (hold_back() in engine/wait.c): it looks 50 times with a yield in
  *    between, then every 50 us. After doing so in vain it holds back none of
  *    the next 64 events.
- * 4. By the link. To be woken by the engine's thread, which a packet has woken, is
- *    one wake-up too many. When two events in a row were signalled by another
+ * 4. By the link. To be woken by the engine's thread, which a packet has woken,
+ * is one wake-up too many. When two events in a row were signalled by another
  *    thread while the thread slept by the lanes, the next wait sleeps by the
  *    link: the packet wakes the thread, which takes it and finds its event. A
  *    message on a lane leads back to the lanes; so do, each one step, an event
@@ -31,12 +31,12 @@
  *    alone, for 200 us, or 2 ms if the program is prompt (rule 1): to be woken
  *    for each packet is what is to be spared.
  *
- * 5. Lend the link. A program that sleeps in poll(2) by a channel's descriptor is
- *    nudged by packets in the same way, from the second event on that the
- *    engine's thread signalled for a packet. The engine's thread then leaves the
- *    link alone for 2 ms after the program was last active. A packet that comes
- *    later wakes both: the engine's thread leaves it to the program for 200 us.
- *    If it is there still, the engine's thread takes it, and the link is not
+ * 5. Lend the link. A program that sleeps in poll(2) by a channel's descriptor
+ * is nudged by packets in the same way, from the second event on that the
+ *    engine's thread signalled for a packet. The engine's thread then leaves
+ * the link alone for 2 ms after the program was last active. A packet that
+ * comes later wakes both: the engine's thread leaves it to the program for 200
+ * us. If it is there still, the engine's thread takes it, and the link is not
  *    lent for 10 ms, twice as long each time, up to 640 ms.
  *    The lanes of peers of this host are lent in the same way. When the program
  *    has sent something each time that a lane woke it, 8 times in a row, a peer
@@ -50,6 +50,21 @@
  *    completions looks for the answer first, for up to 200 us; after 30 us it
  *    yields between looks. After a look in vain the next one needs twice as
  *    many answers in a row, up to 256; after a successful one 1 less.
+ *
+ * A program that polls beside others that want the processor:
+ *
+ * 7. Wait. A yield gives such a thread a whole time slice, 4 ms and more, and
+ *    spinning uses up the time that Linux owes to a thread which has waited. So
+ *    when a yield took more than 100 us, and longer than the program has run
+ *    since the last such yield, polls do not yield for 100 ms, twice as long
+ *    each time, up to 640 ms: a poll sleeps in the kernel until something
+ *    arrives, for at most 100 us, since the program may wait for something
+ * else. Only a program that polls all the time waits so: the poll is the second
+ * one in a row that finds nothing, and follows within 20 us. One that sleeps
+ *    between its polls gives the processor away by that. The engine's thread
+ *    leaves link and lanes alone meanwhile, and for 2 ms after. After that time
+ *    one yield shows whether the others are still there. Where a poll cannot
+ *    wait, it yields as elsewhere.
  */
 #include "engine/policy.h"
 
@@ -57,6 +72,36 @@ void vb_poll_init(struct vb_poll_policy *p, unsigned slowdown)
 {
 	p->slowdown = slowdown;
 	p->patience = vb_span(slowdown, VB_SPIN_MOST);
+}
+
+void vb_poll_has_yielded(struct vb_poll_policy *p, bool found, vb_time took,
+			 vb_time now)
+{
+	vb_time ran; /* time since the last long yield, or since a crowd */
+
+	if (found)
+		p->patience = VB_MAX(p->patience / 2,
+				     vb_span(p->slowdown, VB_SPIN_LEAST));
+	else
+		p->patience = VB_MIN(p->patience * 2,
+				     vb_span(p->slowdown, VB_SPIN_MOST));
+	if (took <= vb_span(p->slowdown, VB_CROWDED)) {
+		p->crowd /= 2;
+		return;
+	}
+	ran = now - took - VB_MAX(p->long_at, p->crowded_until);
+	p->long_at = now;
+	if (ran > took)
+		return;
+	p->crowd = VB_MIN(VB_MAX(2 * p->crowd, VB_CROWDED_MIN), VB_CROWD_MAX);
+	p->crowded_until = now + p->crowd;
+}
+
+enum vb_poll_next vb_poll_cannot_wait(struct vb_poll_policy *p, vb_time now)
+{
+	p->crowded_until = 0;
+	p->last = now > p->found_at + p->patience ? POLL_YIELDS : POLL_RETURNS;
+	return p->last;
 }
 
 void vb_wait_begins(struct vb_wait_policy *w, unsigned slowdown, vb_time now)

@@ -87,6 +87,14 @@
  *     as soon as a program spins. If it comes back and finds packets that
  *     nobody took, it does not rest early for 1 ms, twice as long each time, up
  *     to 64 ms.
+ *
+ * Beside others that want the processor all the time:
+ *
+ * 13. A program whose polls wait (rule 7 of engine/policy_program.c) may be
+ * kept from its processor for several time slices. For 100 ms after its polls
+ *     have waited 8 times, it counts as one that polls (rules 8 and 9) until it
+ *     has not polled for 20 ms, and its ACKs wait for its replies as long. The
+ *     thread still looks at timers every millisecond.
  */
 #include "engine/policy.h"
 
@@ -334,6 +342,16 @@ void vb_thread_drained(struct vb_thread_policy *t, enum vb_drained got,
 		has_looked_after(t, got, now);
 }
 
+void vb_thread_sees_waits(struct vb_thread_policy *t, unsigned waits,
+			  vb_time now)
+{
+	if (waits - t->waits >= VB_BUSY_WAITS) {
+		t->waits = waits;
+		t->busy_until = now + VB_BUSY_LASTS;
+	}
+	t->busy = now < t->busy_until;
+}
+
 void vb_thread_called_back(struct vb_thread_policy *t)
 {
 	watch(t);
@@ -374,7 +392,9 @@ void vb_thread_will_sleep(struct vb_thread_policy *t, uint64_t program,
 bool vb_thread_is_attentive(const struct vb_thread_policy *t, uint64_t program,
 			    vb_time now)
 {
-	return vb_program_polled(program, span(t, VB_REST_MAX), now);
+	vb_time lasts = t->busy ? VB_BUSY_AWAY : span(t, VB_REST_MAX);
+
+	return vb_program_polled(program, lasts, now);
 }
 
 /* Returns the time at which the thread's sleep ends at the latest (rule 8). */
@@ -394,7 +414,7 @@ vb_time vb_thread_soon(const struct vb_thread_policy *t, vb_time now)
 bool vb_thread_sends_ack(const struct vb_thread_policy *t, vb_time since,
 			 vb_time now)
 {
-	return now > since + span(t, VB_NAP);
+	return now > since + (t->busy ? VB_BUSY_AWAY : span(t, VB_NAP));
 }
 
 /* Decide which thread serves the lanes while this one sleeps (rule 10). */

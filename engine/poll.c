@@ -63,7 +63,7 @@ static bool eng_drain_link(struct vb_engine *e, enum vb_program before,
 	if (!vb_poll_looks(&e->poll, now))
 		return found;
 	if (before != PROGRAM_AWAY)
-		vb_drive_delayed_acks(e, now);
+		vb_drive_unreplied(e, now);
 	e->polled = true;
 	if (drain_others(e)) {
 		vb_engine_at_work(e, now + vb_engine_span(e, VB_WORK_LASTS));
@@ -90,12 +90,19 @@ static enum vb_poll_next note_poll(struct vb_engine *e, enum vb_program before,
 {
 	vb_time back = atomic_load_explicit(&e->back_at, memory_order_relaxed);
 	bool spins = vb_poll_spins(&e->poll, before, from, back, now);
+	enum vb_poll_next next;
 	uint64_t word =
 		vb_engine_note(e, now, found ? PROGRAM_WORKS : PROGRAM_LOOPS);
 
 	if (spins && e->near && VB_UNLIKELY(!vb_program_spins(word)))
 		begin_spinning(e);
-	return vb_poll_ends(&e->poll, found || before <= PROGRAM_TOOK, now);
+	next = vb_poll_ends(
+		&e->poll, found || before <= PROGRAM_TOOK,
+		atomic_load_explicit(&e->yield_took, memory_order_relaxed),
+		now);
+	if (VB_UNLIKELY(next == POLL_WAITS) && !vb_poll_can_wait(e))
+		next = vb_poll_cannot_wait(&e->poll, now);
+	return next;
 }
 
 /* Step timers after a poll that found nothing. A poll that found a message does
@@ -224,6 +231,7 @@ static void armed(struct vb_engine *e, struct vb_channel *ch)
 {
 	uint64_t before = atomic_fetch_and(&e->program, ~VB_PROGRAM_BITS);
 
+	vb_poll_waits_no_more(e);
 	/* The program is about to sleep, so the engine thread must serve the
 	 * packets. A delayed ACK can still leave with the reply to what the
 	 * program has just been told of; vb_engine_wait(), the next poll, or
@@ -250,8 +258,21 @@ void vb_engine_armed(struct vb_channel *ch)
 
 static void let_others_run(struct vb_engine *e)
 {
+	vb_time then = vb_now(), now;
+
 	sched_yield();
-	atomic_store_explicit(&e->back_at, vb_now(), memory_order_relaxed);
+	now = vb_now();
+	atomic_store_explicit(&e->yield_took, now - then, memory_order_relaxed);
+	atomic_store_explicit(&e->back_at, now, memory_order_relaxed);
+}
+
+/* A poll has found nothing: let others run, as @next says. */
+static void eng_poll_in_vain(struct vb_engine *e, enum vb_poll_next next)
+{
+	if (next == POLL_WAITS && vb_poll_wait(e))
+		(void)drain_for_program(e);
+	else if (next == POLL_YIELDS)
+		let_others_run(e);
 }
 
 void vb_engine_poll(void)
@@ -259,7 +280,9 @@ void vb_engine_poll(void)
 	struct vb_engine *e = vb_engine_running();
 	int cancel = vb_cancel_off();
 
-	if (e && drain_for_program(e) == POLL_YIELDS)
-		let_others_run(e);
+	enum vb_poll_next next = e ? drain_for_program(e) : POLL_RETURNS;
+
+	if (VB_UNLIKELY(next != POLL_RETURNS))
+		eng_poll_in_vain(e, next);
 	vb_cancel_back(cancel);
 }

@@ -192,7 +192,7 @@ static enum vb_drained eng_service_drain_link(struct vb_engine *e)
 		}
 		got = DRAINED_SOME;
 		now = vb_now();
-		vb_drive_delayed_acks(e, now);
+		vb_drive_unreplied(e, now);
 		vb_dispatch(e, now);
 		/* Between two batches a program's poll can take over. */
 		vb_mutex_unlock(&e->rx);
@@ -263,7 +263,7 @@ static vb_time plan_near(struct vb_service *s, vb_time until, vb_time now)
 	enum vb_lanes lanes = vb_thread_lanes(&s->policy, vb_engine_program(e),
 					      vb_wait_attends(e), &until, now);
 
-	if (lanes == LANES_PROGRAM)
+	if (lanes == LANES_PROGRAM && !atomic_load(&e->polls_wait))
 		/* A thread that waited for an event may have asked peers to
 		 * ring; the polling program needs no ring. */
 		vb_near_awake(e->near);
@@ -480,10 +480,14 @@ static void loop(struct vb_service *s)
 		uint64_t program =
 			/* programs change this word at any time */
 			vb_engine_program(e);
-		bool attentive =
-			vb_thread_is_attentive(&s->policy, program, now);
+		bool attentive;
 		int ready;
 
+		vb_thread_sees_waits(
+			&s->policy,
+			atomic_load_explicit(&e->waits, memory_order_relaxed),
+			now);
+		attentive = vb_thread_is_attentive(&s->policy, program, now);
 		s->policy.dear = atomic_load(&e->fabric_fd) >= 0;
 		vb_thread_will_sleep(&s->policy, program, now);
 		publish(s);

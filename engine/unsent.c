@@ -29,6 +29,12 @@ void vb_drive_delayed_acks(struct vb_engine *e, vb_time now)
 	vb_drive_release_rx(e, qp);
 }
 
+void vb_drive_unreplied(struct vb_engine *e, vb_time now)
+{
+	if (e->delayed_ack_at <= e->poll.ended_at)
+		vb_drive_delayed_acks(e, now);
+}
+
 /* Send the delayed ACK at exit. A signal handler that calls exit() may have
  * interrupted a thread that holds qp->drive and is sending the reply with the
  * ACK. That thread never releases the lock, so this function only tries it. */

@@ -126,7 +126,8 @@ void vb_wait_over(struct vb_engine *e)
 
 void vb_wait_is_late(struct vb_engine *e)
 {
-	(void)owed_is_due(&e->back);
+	if (owed_is_due(&e->back))
+		atomic_store(&e->polls_wait, false);
 }
 
 /* Ring the peers that are owed a ring. Cancellation is off meanwhile: a ring

@@ -6,6 +6,15 @@
 
 #include "engine/engine_priv.h"
 
+/* Functions of engine/poll_wait.c. */
+/* Can a poll wait here and now? */
+bool vb_poll_can_wait(struct vb_engine *e);
+/* Sleep until something arrives, for at most VB_POLL_WAIT. False: this thread
+ * cannot sleep so. */
+VB_MUST_CHECK bool vb_poll_wait(struct vb_engine *e) VB_EXCLUDES(e->rx);
+/* The program is about to sleep: the engine thread watches the link again. */
+void vb_poll_waits_no_more(struct vb_engine *e);
+
 /* Functions of engine/wait.c. */
 /* Make or close what a wait needs. The caller has set the descriptors to -1
  * before. Without memory or descriptors, programs are woken by the engine
@@ -19,11 +28,12 @@ void vb_wait_soon(struct vb_engine *e);
  * expired. */
 void vb_wait_over(struct vb_engine *e);
 void vb_wait_is_late(struct vb_engine *e);
-/* Does a program that is lent the link have the lanes, too, so that the engine
- * thread does not watch them now? */
+/* Does a program that is lent the link, or that waits in polls, have the lanes,
+ * too, so that the engine thread does not watch them now? */
 static inline bool vb_wait_has_lanes(struct vb_engine *e)
 {
-	return atomic_load(&e->lend.has_lanes) && atomic_load(&e->back.is_set);
+	return atomic_load(&e->back.is_set) &&
+	       (atomic_load(&e->lend.has_lanes) || atomic_load(&e->polls_wait));
 }
 /* Does a program's thread serve the lanes, or will it be back within 2 ms? */
 static inline bool vb_wait_attends(struct vb_engine *e)
@@ -71,8 +81,8 @@ bool vb_lend_attend(struct vb_engine *e) VB_EXCLUDES(e->lend.lock);
 /* What vb_lend_attend() has found has an event for the program. */
 void vb_lend_has_event(struct vb_engine *e) VB_EXCLUDES(e->lend.lock);
 /* A poll looks at the lanes, which a channel may have. The first poll after the
- * program has armed a queue wakes no peer for what the program has received: the
- * program may still answer. */
+ * program has armed a queue wakes no peer for what the program has received:
+ * the program may still answer. */
 bool vb_lend_poll(struct vb_engine *e, vb_time now) VB_EXCLUDES(e->lend.lock);
 /* @ch has no event, and the program is about to sleep in poll(2): wake a peer
  * of this host for what the program has received, unless it most often answers

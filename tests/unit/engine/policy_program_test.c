@@ -52,9 +52,10 @@ static void poll__yields_after_30_us(void **state)
 {
 	vb_time now = START;
 
-	assert_int_equal(vb_poll_ends(&p, true, now), POLL_RETURNS);
-	assert_int_equal(vb_poll_ends(&p, false, now + US(30)), POLL_RETURNS);
-	assert_int_equal(vb_poll_ends(&p, false, now + US(30) + 1),
+	assert_int_equal(vb_poll_ends(&p, true, 0, now), POLL_RETURNS);
+	assert_int_equal(vb_poll_ends(&p, false, 0, now + US(30)),
+			 POLL_RETURNS);
+	assert_int_equal(vb_poll_ends(&p, false, 0, now + US(30) + 1),
 			 POLL_YIELDS);
 }
 
@@ -63,19 +64,82 @@ static void poll__yields_sooner_where_that_helps(void **state)
 	static const unsigned ns[] = { 15000, 7500, 3750, 2000, 2000 };
 	vb_time now = START;
 
-	(void)vb_poll_ends(&p, true, now);
+	(void)vb_poll_ends(&p, true, 0, now);
 	for (unsigned i = 0; i < VB_COUNT(ns); i++) {
-		assert_int_equal(vb_poll_ends(&p, false, now += US(31)),
+		assert_int_equal(vb_poll_ends(&p, false, 0, now += US(31)),
 				 POLL_YIELDS);
-		assert_int_equal(vb_poll_ends(&p, true, now), POLL_RETURNS);
+		assert_int_equal(vb_poll_ends(&p, true, 0, now), POLL_RETURNS);
 		assert_int_equal(p.patience, ns[i]);
 	}
 	/* Without a result: the next yield comes after twice the time, up to 30
 	 * us. */
 	for (unsigned i = 0; i < 6; i++)
-		assert_int_equal(vb_poll_ends(&p, false, now += US(31)),
+		assert_int_equal(vb_poll_ends(&p, false, 0, now += US(31)),
 				 POLL_YIELDS);
 	assert_int_equal(p.patience, US(30));
+}
+
+/* Make a poll in vain @at, after a yield that @took so long. */
+static enum vb_poll_next in_vain(vb_time took, vb_time at)
+{
+	return vb_poll_ends(&p, false, took, at);
+}
+
+static void poll__waits_where_others_want_the_processor(void **state)
+{
+	vb_time now = START, crowd = MS(100);
+
+	p.streak = 1;
+	(void)vb_poll_ends(&p, true, 0, now);
+	assert_int_equal(in_vain(0, now += US(31)), POLL_YIELDS);
+	/* The program has run for longer than the others. */
+	assert_int_equal(in_vain(US(101), now += US(101)), POLL_YIELDS);
+	assert_int_equal(in_vain(US(101), now += US(203)), POLL_YIELDS);
+	now += US(101);
+	for (unsigned i = 0; i < 8; i++) {
+		assert_int_equal(in_vain(US(101), now += US(101)), POLL_WAITS);
+		/* the second one in a row waits */
+		assert_int_equal(vb_poll_ends(&p, true, 0, now), POLL_RETURNS);
+		assert_int_equal(in_vain(0, now), POLL_RETURNS);
+		assert_int_equal(in_vain(0, now), POLL_WAITS);
+		/* until the time is over: a yield shows more */
+		assert_int_equal(in_vain(0, now + crowd - 1), POLL_WAITS);
+		assert_int_equal(in_vain(0, now += crowd), POLL_YIELDS);
+		crowd = VB_MIN(2 * crowd, MS(640));
+	}
+	/* the others have gone */
+	assert_int_equal(in_vain(US(100), now), POLL_YIELDS);
+	assert_int_equal(p.crowd, MS(320));
+}
+
+/* 200 programs that slept half a millisecond between two polls took all of two
+ * processors when each second poll waited. */
+static void poll__of_a_program_that_sleeps_does_not_wait(void **state)
+{
+	vb_time now = START;
+
+	p.crowded_until = now + MS(100);
+	for (unsigned i = 0; i < 8; i++) {
+		(void)vb_poll_spins(&p, PROGRAM_LOOPS, now += US(500), 0, now);
+		assert_int_equal(in_vain(0, now), POLL_RETURNS);
+	}
+	(void)vb_poll_spins(&p, PROGRAM_LOOPS, now += US(19), 0, now);
+	assert_int_equal(in_vain(0, now), POLL_WAITS);
+}
+
+/* A poll that cannot wait yields as late as elsewhere. */
+static void poll__yields_where_it_cannot_wait(void **state)
+{
+	vb_time now = START;
+
+	p.streak = 1;
+	(void)vb_poll_ends(&p, true, 0, now);
+	p.crowded_until = now + MS(100);
+	assert_int_equal(in_vain(0, now += US(1)), POLL_RETURNS);
+	assert_int_equal(in_vain(0, now += US(1)), POLL_WAITS);
+	assert_int_equal(vb_poll_cannot_wait(&p, now), POLL_RETURNS);
+	assert_int_equal(in_vain(0, now += US(28)), POLL_RETURNS);
+	assert_int_equal(in_vain(0, now += US(1)), POLL_YIELDS);
 }
 
 static void poll__finds_the_link_taken(void **state)
@@ -318,10 +382,10 @@ static void table__of_callers(void **state)
 static void slowdown__scales_the_rules_of_the_program(void **state)
 {
 	vb_poll_init(&p, 10);
-	(void)vb_poll_ends(&p, true, START);
-	assert_int_equal(vb_poll_ends(&p, false, START + US(300)),
+	(void)vb_poll_ends(&p, true, 0, START);
+	assert_int_equal(vb_poll_ends(&p, false, 0, START + US(300)),
 			 POLL_RETURNS);
-	assert_int_equal(vb_poll_ends(&p, false, START + US(300) + 1),
+	assert_int_equal(vb_poll_ends(&p, false, 0, START + US(300) + 1),
 			 POLL_YIELDS);
 	assert_int_equal(vb_poll_found_taken(10, US(29)), POLL_RETURNS);
 	assert_true(vb_wait_looks_on(10, START, US(29), START + US(299)));
@@ -335,6 +399,9 @@ int main(void)
 		TEST(word__who_loops),
 		TEST(poll__yields_after_30_us),
 		TEST(poll__yields_sooner_where_that_helps),
+		TEST(poll__waits_where_others_want_the_processor),
+		TEST(poll__of_a_program_that_sleeps_does_not_wait),
+		TEST(poll__yields_where_it_cannot_wait),
 		TEST(poll__finds_the_link_taken),
 		TEST(poll__32_close_ones_are_spinning),
 		TEST(poll__looks_less_while_peers_send),

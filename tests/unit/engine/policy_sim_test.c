@@ -3,10 +3,10 @@
  * The policy at work: the engine thread's real loop, real polls and real
  * timers, on two processors that share one virtual clock. The seed decides when
  * the program spins, computes, polls now and then, arms and sleeps, or waits by
- * the link as engine/wait.c does. For
- * every seed, no packet, timer or message of a peer may wait longer than the
- * rules allow, and the thread never sleeps without end while it has left work
- * to a program.
+ * the link as engine/wait.c does; and whether others want its processor, so that
+ * its polls wait. For every seed, no packet, timer or message of a peer may wait
+ * longer than the rules allow, and the thread never sleeps without end while it
+ * has left work to a program.
  *
  *	policy_sim_test [SEED [LAST]]		one seed alone, or from one to
  * another
@@ -24,249 +24,12 @@
 #include <cmocka.h>
 
 #include "core/lock_order.h"
-#include "engine/engine_priv.h"
+#include "engine/wait_priv.h"
 
 #define SEEDS	60
 #define LASTS	(60 * VB_MSEC)
-#define QPS	4
-#define SOME_FD 1000
-/* the most arrivals of packets, and the most of messages */
-#define MOST 40000
 
-/* The longest time until work is served: a rest, a program that polled just
- * before its end, a nap, and the time of waking, looking and yielding. */
-#define MUST_BE_SERVED (VB_REST_MAX + VB_POLL_RECENT + VB_NAP + 400 * VB_USEC)
-/* A program that has armed its queue is assumed to be asleep after this time.
- * The thread serves it as soon as it has lingered, or looked at lanes for a
- * turn, and been kept from its processor at the end. */
-#define IS_ASLEEP   (100 * VB_USEC)
-#define SERVED_SOON (VB_LINGER_TURN + 250 * VB_USEC)
-
-/* arrivals of one kind: packets at the socket, or messages on a lane */
-struct arrivals {
-	vb_time at[MOST];
-	unsigned count, come, taken;
-};
-
-enum mode { SPINS, POLLS, COMPUTES, SLEEPS, WAITS, MODES };
-
-static struct {
-	uint64_t seed;
-	vb_time now, end;
-	struct arrivals packets, messages;
-	bool asleep, rung, woken, wanted, attends;
-	bool in_program, crowded;
-	vb_time wake_takes;
-	long switches;
-	/* number of times that the thread returned from ppoll() */
-	unsigned wakes;
-	/* what the simulated program does at present */
-	enum mode mode;
-	bool only_spins, only_waits;
-	/* the time of the timer @back; VB_NEVER: it is not set. @left_until: the
-	 * last such time. */
-	vb_time back_at, left_until;
-	unsigned waits; /* packets that a waiting program took */
-	vb_time acts_at, polled_at, mode_until;
-	/* time at which the program fell asleep; 0: the program is awake */
-	vb_time slept_at;
-	/* deadline of each queue pair's timer; VB_NEVER: no timer */
-	vb_time due[QPS];
-	struct vb_engine e;
-	struct vb_adapter adapter;
-	struct vb_qp qp[QPS];
-	struct vb_engine_qp eq[QPS];
-} sim;
-
-static uint64_t sim_rand(uint64_t below)
-{
-	uint64_t z = sim.seed += 0x9e3779b97f4a7c15;
-
-	z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
-	z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
-	return (z ^ (z >> 31)) % below;
-}
-
-/* Let due messages arrive on a lane, and due packets on a socket. The peer of
- * a message rings if this program has set "asleep". */
-static void messages_come(void)
-{
-	struct arrivals *m = &sim.messages;
-
-	while (m->come < m->count && m->at[m->come] <= sim.now) {
-		m->come++;
-		sim.rung |= sim.asleep;
-	}
-	while (sim.packets.come < sim.packets.count &&
-	       sim.packets.at[sim.packets.come] <= sim.now)
-		sim.packets.come++;
-}
-
-static void pass(vb_time t)
-{
-	sim.now += t;
-	messages_come();
-}
-
-static vb_time fake_now(void)
-{
-	pass(30);
-	return sim.now;
-}
-
-/* Messages beyond those that one poll processes wait for the program's own
- * later polls only. */
-static void must_be_in_time(const char *what, vb_time at)
-{
-	vb_time since = VB_MAX(at, VB_MIN(sim.polled_at, sim.now)), waited;
-
-	/* The thread leaves the link to a program that waited, for a time. */
-	if (since <= sim.left_until)
-		since = VB_MIN(sim.left_until, sim.now);
-	waited = sim.now - since;
-	if (waited > MUST_BE_SERVED)
-		fail_msg("%s waited for %lu us", what,
-			 (unsigned long)(waited / VB_USEC));
-}
-
-/* Check that packets and messages wake the thread when the program has armed
- * its queue; timers may have been left to polls that do not come, for a
- * millisecond. */
-static void must_come_soon(const char *what, vb_time at)
-{
-	must_be_in_time(what, at);
-	at = VB_MAX(at, VB_MIN(sim.left_until, sim.now));
-	if (!sim.slept_at || at < sim.slept_at + IS_ASLEEP)
-		return;
-	if (sim.now - at > SERVED_SOON)
-		fail_msg("%s waited for %lu us for a program that sleeps", what,
-			 (unsigned long)((sim.now - at) / VB_USEC));
-}
-
-static unsigned take(struct arrivals *a, unsigned most, const char *what)
-{
-	unsigned n = 0;
-
-	while (n < most && a->taken < a->come) {
-		must_come_soon(what, a->at[a->taken++]);
-		n++;
-	}
-	return n;
-}
-
-static void program_acts(vb_time until);
-
-/* The thread is busy for @takes, and the program runs meanwhile. */
-static void meanwhile(vb_time takes)
-{
-	vb_time until = sim.now + takes;
-
-	if (!sim.in_program)
-		program_acts(until);
-	if (until > sim.now)
-		pass(until - sim.now);
-}
-
-static int fake_yield(void)
-{
-	if (!sim.in_program && sim.crowded && sim_rand(4) == 0)
-		meanwhile(150 * VB_USEC);
-	else
-		meanwhile(500);
-	return 0;
-}
-
-static int fake_usage(int who, struct rusage *use)
-{
-	use->ru_nvcsw = sim.switches;
-	return 0;
-}
-
-static ssize_t fake_write(int fd, const void *what, size_t size)
-{
-	sim.woken = true;
-	return (ssize_t)size;
-}
-
-static ssize_t fake_read(int fd, void *to, size_t size)
-{
-	sim.woken = false;
-	return (ssize_t)size;
-}
-
-static void fake_wake(struct vb_engine *e)
-{
-	sim.woken = true;
-}
-
-static bool fake_near_poll(struct vb_near *n, vb_time now)
-{
-	pass(50);
-	return take(&sim.messages, 64, "a message") > 0;
-}
-
-static bool fake_near_sleep(struct vb_near *n)
-{
-	sim.asleep = true;
-	return sim.messages.taken == sim.messages.come;
-}
-
-static void fake_near_awake(struct vb_near *n)
-{
-	sim.asleep = false;
-}
-
-static bool fake_near_is_wanted(struct vb_near *n)
-{
-	bool wanted = sim.wanted;
-
-	sim.wanted = false;
-	return wanted;
-}
-
-static void fake_near_stand_by(struct vb_near *n, bool yes)
-{
-	sim.asleep &= !yes;
-	sim.attends = yes;
-}
-
-static void fake_near_meet(struct vb_near *n, vb_time now)
-{
-	sim.rung = false;
-}
-
-static void fake_dispatch(struct vb_engine *e, vb_time now)
-{
-	e->rxq.count = 0;
-}
-
-static void posts(void);
-
-/* The program runs when the thread releases timer_lock. A program that has not
- * polled for a long time may still post. */
-static void VB_UNCHECKED fake_unlock(struct vb_mutex *m) VB_RELEASE(m)
-{
-	vb_mutex_unlock(m);
-	if (m != &sim.e.timer_lock || sim.in_program)
-		return;
-	meanwhile(200);
-	if (sim.now > sim.polled_at + VB_REST_MAX && sim_rand(4) == 0)
-		posts();
-}
-
-static int fake_ppoll(struct pollfd *fds, nfds_t n, const struct timespec *t,
-		      const sigset_t *mask);
-
-static void fake_is_late(struct vb_engine *e)
-{
-	atomic_store(&e->back.is_set, false);
-	sim.back_at = VB_NEVER;
-}
-
-static bool fake_near_sees_off(const struct vb_near *n)
-{
-	return false;
-}
+#include "tests/unit/engine/policy_sim_world.h"
 
 #define vb_now		  fake_now
 #define getrusage	  fake_usage
@@ -284,12 +47,15 @@ static bool fake_near_sees_off(const struct vb_near *n)
 #define vb_near_sees_off  fake_near_sees_off
 #define vb_dispatch	  fake_dispatch
 #define vb_wait_is_late	  fake_is_late
+#define vb_wait_leaves_link fake_leaves_link
+#define vb_near_hear_rings  fake_hear_rings
+#define vb_near_fd	    fake_near_fd
 #define vb_mutex_unlock	  fake_unlock
 #include "engine/drive.c"
+#include "engine/poll_wait.c"
 #include "engine/poll.c"
 #undef SOON
 #include "engine/service.c"
-#include "engine/wait_priv.h"
 
 static bool must_wake(struct pollfd *fds)
 {
@@ -297,10 +63,12 @@ static bool must_wake(struct pollfd *fds)
 		fds[FD_LINK].fd >= 0 && sim.packets.taken < sim.packets.come;
 
 	fds[FD_LINK].revents = packets ? POLLIN : 0;
-	fds[FD_NEAR].revents = sim.rung ? POLLIN : 0;
+	fds[FD_NEAR].revents =
+		fds[FD_NEAR].fd >= 0 && sim.rung ? POLLIN : 0;
 	fds[FD_WAKE].revents = sim.woken ? POLLIN : 0;
 	fds[FD_BACK].revents = sim.back_at <= sim.now ? POLLIN : 0;
-	return packets || sim.rung || sim.woken || fds[FD_BACK].revents;
+	return packets || fds[FD_NEAR].revents || sim.woken ||
+	       fds[FD_BACK].revents;
 }
 
 /* Returns when a sleep may end: something arrives, the program acts, or
@@ -325,6 +93,10 @@ static int fake_ppoll(struct pollfd *fds, nfds_t n, const struct timespec *t,
 	vb_time until = VB_NEVER;
 	bool ready;
 
+	if (sim.in_program) { /* the next action is later: ends_poll_wait() */
+		sim.poll_waits = true;
+		return 0;
+	}
 	if (t)
 		until = sim.now + (vb_time)t->tv_sec * VB_SEC +
 			(vb_time)t->tv_nsec;
@@ -399,9 +171,32 @@ static void sets_timer(void)
 
 static void polls(void)
 {
-	if (drain_for_program(&sim.e) == POLL_YIELDS)
+	enum vb_poll_next next = drain_for_program(&sim.e);
+
+	sim.poll_waits = false;
+	if (next == POLL_WAITS && vb_poll_wait(&sim.e))
+		sim.polls_waited++;
+	else if (next != POLL_RETURNS)
 		let_others_run(&sim.e);
 	sim.polled_at = sim.now;
+}
+
+static vb_time wakes_program(const struct arrivals *a)
+{
+	return a->come < a->count ? VB_MAX(a->at[a->come], sim.now) +
+					    sim.wake_takes
+				  : VB_NEVER;
+}
+
+/* Returns the time at which the sleep of a poll ends, and its thread polls. */
+static vb_time ends_poll_wait(void)
+{
+	vb_time at = sim.now + VB_POLL_WAIT;
+
+	if (sim.packets.taken < sim.packets.come || sim.rung)
+		return sim.now + 500;
+	return VB_MIN(at, VB_MIN(wakes_program(&sim.packets),
+				 wakes_program(&sim.messages)));
 }
 
 static void posts(void)
@@ -429,14 +224,6 @@ static void ends_wait(void)
 	sim.back_at = sim.left_until = sim.now + lasts;
 	atomic_store(&sim.e.back.is_set, true);
 	atomic_store(&sim.e.watched, WATCHES_NOTHING);
-}
-
-static bool is_free(struct vb_mutex *m)
-{
-	if (!vb_mutex_trylock(m))
-		return false;
-	vb_mutex_unlock(m);
-	return true;
 }
 
 /* Does the thread hold no lock? Both are one thread of this test, which can
@@ -506,6 +293,8 @@ static vb_time acts(void)
 	if (sim.mode == WAITS)
 		return waits();
 	polls();
+	if (sim.poll_waits)
+		return ends_poll_wait();
 	return sim.now + 100 +
 	       sim_rand(sim.mode == SPINS ? VB_USEC : 900 * VB_USEC);
 }
@@ -657,6 +446,7 @@ static void sim__a_program_that_spins_is_left_alone(void **state)
 		print_message("seed %lu\r", (unsigned long)seed);
 		begin(seed);
 		sim.only_spins = true;
+		sim.crowded = false;
 		sim.acts_at = sim.now;
 		arrive(&sim.packets, 3 * VB_USEC);
 		run();
@@ -664,6 +454,27 @@ static void sim__a_program_that_spins_is_left_alone(void **state)
 		assert_in_range(sim.wakes, 1, 150);
 		end();
 	}
+}
+
+/* Nor beside a program whose polls wait, since others want its processor. */
+static void sim__polls_that_wait_are_left_alone(void **state)
+{
+	unsigned waited = 0;
+
+	for (uint64_t seed = first; seed <= last; seed++) {
+		print_message("seed %lu\r", (unsigned long)seed);
+		begin(seed);
+		sim.only_spins = sim.crowded = true;
+		atomic_store(&sim.e.fabric_fd, -1);
+		sim.acts_at = sim.now;
+		arrive(&sim.packets, 60 * VB_USEC);
+		arrive(&sim.messages, 60 * VB_USEC);
+		run();
+		waited += sim.polls_waited;
+		assert_in_range(sim.wakes, 1, sim.packets.taken);
+		end();
+	}
+	assert_in_range(waited, (last - first + 1) * 100, UINT_MAX);
 }
 
 /* Nor for the packets of a program that waits by the link. */
@@ -689,6 +500,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(sim__no_timer_is_forgotten),
 		cmocka_unit_test(sim__peers_call),
 		cmocka_unit_test(sim__a_program_that_spins_is_left_alone),
+		cmocka_unit_test(sim__polls_that_wait_are_left_alone),
 		cmocka_unit_test(sim__a_program_that_waits_is_left_alone),
 	};
 

@@ -413,6 +413,23 @@ static void attentive__for_a_millisecond(void **state)
 	assert_true(vb_thread_soon(&t, START) == START + US(20));
 }
 
+/* Others keep the program from its processor: its ACKs wait for its reply. */
+static void acks__wait_where_others_want_the_processor(void **state)
+{
+	/* Few waits cost the thread no wake-up a millisecond. */
+	vb_thread_sees_waits(&t, 7, START);
+	assert_false(t.busy);
+	vb_thread_sees_waits(&t, 8, START);
+	vb_thread_sees_waits(&t, 8, START + MS(100) - 1);
+	assert_true(
+		vb_thread_is_attentive(&t, works(START), START + MS(20) - 1));
+	assert_false(vb_thread_is_attentive(&t, works(START), START + MS(20)));
+	assert_false(vb_thread_sends_ack(&t, START, START + MS(20)));
+	assert_true(vb_thread_sends_ack(&t, START, START + MS(20) + 1));
+	vb_thread_sees_waits(&t, 15, START + MS(100));
+	assert_false(vb_thread_is_attentive(&t, works(START), START + MS(1)));
+}
+
 static enum vb_lanes lanes(uint64_t program, bool waiter, vb_time now,
 			   vb_time *slept)
 {
@@ -578,6 +595,7 @@ int main(void)
 		TEST(stand_by__and_packets),
 		TEST(stand_by__ends_a_rest),
 		TEST(slowdown__scales_the_rules_of_the_thread),
+		TEST(acks__wait_where_others_want_the_processor),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
