@@ -21,6 +21,11 @@
 #define LASTS	8.0
 #define AT_ONCE 3
 #define BYTES	4
+/* The local ACK timeout, 4.096 us * 2^21: longer than a busy machine leaves all
+ * threads of this program without a processor. After a timeout a requester
+ * reads the memory again, which is gone by then: a hardware adapter fails here,
+ * too. */
+#define ACK_TIMEOUT 21
 
 static struct rc_options options = RC_OPTIONS;
 static struct rc_device device;
@@ -86,6 +91,7 @@ int main(int argc, char **argv)
 	double then = seconds();
 	char **args = rc_read_options(&options, argc, argv);
 
+	options.timeout = ACK_TIMEOUT;
 	if (args[0])
 		most = (unsigned)strtoul(args[0], NULL, 0);
 	rc_open(&device, &options);
