@@ -250,10 +250,10 @@ set_up() {
 	fi
 }
 
-# played_files DIRECTORY: what must be built for its tests (but abi's) and
-# fuzzers.
+# played_files DIRECTORY SUITE: what must be built for its tests (but abi's and
+# that suite's) and fuzzers.
 played_files() {
-	python3 - "$1" <<-'END'
+	python3 - "$1" "verbena:$2" <<-'END'
 		import json, os, subprocess, sys
 		build = os.path.realpath(sys.argv[1])
 		def ask(what):
@@ -264,7 +264,7 @@ played_files() {
 		needs = {f for t in targets if t['name'].startswith('fuzz_')
 		         and t['type'] == 'executable' for f in t['filename']}
 		for test in ask('--tests'):
-		    if 'verbena:abi' not in test['suite']:
+		    if not {'verbena:abi', sys.argv[2]} & set(test['suite']):
 		        needs.add(test['cmd'][0])
 		        needs.update(f for i in test['depends'] for f in files[i])
 		print(*sorted(os.path.relpath(f, build) for f in needs
@@ -311,7 +311,7 @@ build_asan() (
 	set_up "$(asan_dir)" -Dwerror=true -Dfuzz=$fuzz \
 		-Db_lundef=false -Db_sanitize=address,undefined \
 		-Dlock_ranks=true $(sanitizer_options) || return
-	[ "$quick" = no ] || played=$(played_files "$(asan_dir)") || return
+	[ "$quick" = no ] || played=$(played_files "$(asan_dir)" "$(asan_leaves)") || return
 	# shellcheck disable=SC2086 # words
 	ninja -C "$(asan_dir)" $played
 )
@@ -320,6 +320,16 @@ asan_compiler() {
 		echo clang
 	else
 		echo gcc
+	fi
+}
+# The suite, besides abi, that a run with AddressSanitizer leaves out. The tests
+# of fuzz play the mouths of libFuzzer's targets, and mutate the same corpora; a
+# short run plays those targets alone.
+asan_leaves() {
+	if [ "$quick" = yes ] && [ "$(asan_compiler)" = clang ]; then
+		echo fuzz
+	else
+		echo abi
 	fi
 }
 # meson cannot change the compiler of a directory.
@@ -426,7 +436,7 @@ sanitized() {
 	one "build with AddressSanitizer and UndefinedBehaviorSanitizer by $by" \
 		build_asan || return
 	UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 \
-		meson_tests "$(asan_dir)" --no-suite abi \
+		meson_tests "$(asan_dir)" --no-suite abi --no-suite "$(asan_leaves)" \
 		--timeout-multiplier 5
 }
 
