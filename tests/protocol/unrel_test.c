@@ -7,6 +7,7 @@
 
 #include "core/fault.h"
 #include "core/why.h"
+#include "tests/support/seeds.h"
 #include "wire/grh.h"
 
 #define MTU	 1024 /* path MTU of sim_attr in bytes */
@@ -196,9 +197,10 @@ static void chance__whole_or_absent(void **state)
 {
 	static const enum vb_qp_type types[] = { QPT_UC, QPT_UD };
 	static struct run r;
+	const unsigned runs = seeds_of(40, 8);
 	unsigned absent = 0;
 
-	for (unsigned i = 0; i < 40; i++) {
+	for (unsigned i = 0; i < runs; i++) {
 		play(&r, types[i % 2], 1000 + i, &bad);
 		assert_true(r.got > MESSAGES / 4);
 		for (unsigned n = 0; n < MESSAGES; n++)
@@ -215,7 +217,7 @@ static void chance__hostile_packets_harm_nobody(void **state)
 
 	wire.hostile = true;
 	wire.damage = 3000;
-	for (unsigned seed = 0; seed < 40; seed++) {
+	for (unsigned seed = 0; seed < seeds_of(40, 6); seed++) {
 		struct bench *b = open_as(seed % 2 ? QPT_UC : QPT_UD);
 		struct vb_cqe e;
 

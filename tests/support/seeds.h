@@ -19,8 +19,8 @@
 #define SEEDS_ARE_SLOW 0
 #endif
 
-/* Returns 1, or in `make check`, which sets VERBENA_QUICK (scripts/check.sh), 4;
- * with AddressSanitizer or ThreadSanitizer, whose builds are not optimized
+/* Returns 1, or in `make check`, which sets VERBENA_QUICK (scripts/check.sh),
+ * 4; with AddressSanitizer or ThreadSanitizer, whose builds are not optimized
  * there, 32. A test divides its number of seeds by this. */
 static inline unsigned seeds_divisor(void)
 {
@@ -31,11 +31,20 @@ static inline unsigned seeds_divisor(void)
 	return SEEDS_ARE_SLOW ? 32 : 4;
 }
 
-/* The distance between two steps, or two places, that a test plays: odd, so that
- * the test meets all places of a structure whose size is a power of two. */
+/* The distance between two steps, or two places, that a test plays: odd, so
+ * that the test meets all places of a structure whose size is a power of
+ * two. */
 static inline unsigned seeds_stride(void)
 {
 	return seeds_divisor() | 1;
+}
+
+/* Returns how many of @count seeds a test plays, not fewer than @least. */
+static inline unsigned seeds_of(unsigned count, unsigned least)
+{
+	unsigned part = count / seeds_divisor();
+
+	return part > least ? part : least;
 }
 
 /* The main() of a test that plays one run for each seed. Without arguments the
