@@ -10,7 +10,7 @@ here=$(dirname "$(readlink -f "$0")")
 
 only=.
 limit=8
-[ "${VERBENA_QUICK:-no}" = no ] || limit=2
+[ "${VERBENA_QUICK:-no}" = no ] || limit=1
 arguments=("$@")
 while [ $# -gt 0 ]; do
 	case $1 in

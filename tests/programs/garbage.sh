@@ -42,9 +42,12 @@ under_fire() {
 }
 
 under_fire "data_test stays right" "$programs/data_test" -d roce_veth0 -- \
-	"$programs/data_test" -d roce_veth0 -t 10 -n 1000000 "$HOST_A"
-under_fire "ib_write_bw goes on" ib_write_bw -x 1 -D 8 -- \
-	ib_write_bw -x 1 -D 8 "$HOST_A"
+	"$programs/data_test" -d roce_veth0 -t "$(span 3 10)" -n 1000000 \
+	"$HOST_A"
+# perftest starts to measure after two seconds, and ends two before the end.
+lasts=$(span 5 8)
+under_fire "ib_write_bw goes on" ib_write_bw -x 1 -D "$lasts" -- \
+	ib_write_bw -x 1 -D "$lasts" "$HOST_A"
 # Requests to connect: made of captured ones, sent as fast as can be.
 
 captured=()

@@ -9,7 +9,7 @@ here=$(dirname "$(readlink -f "$0")")
 # shellcheck source=tests/programs/fabric_lib.sh
 . "$here/fabric_lib.sh"
 limit=8
-[ "${VERBENA_QUICK:-no}" = no ] || limit=2
+[ "${VERBENA_QUICK:-no}" = no ] || limit=1
 [ "${1:-}" != --full ] || limit=30
 tests_begin "$0" "$@"
 
@@ -82,7 +82,7 @@ before=$(errors)
 worse_and_better &
 changer=$!
 pairs "RC, while the trunks change" 'bytes' Hca3 Hca4 \
-	"$programs/data_test" -d ib0 -t $((limit + 3)) -n 1000000
+	"$programs/data_test" -d ib0 -t "$(span 5 $((limit + 3)))" -n 1000000
 pairs "XRC, while they change" 65536 Hca3 Hca4 \
 	ib_write_bw -c XRC -d ib0 -F -n 1000
 check "they changed until then" kill -0 $changer

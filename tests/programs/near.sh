@@ -84,9 +84,10 @@ waits "who waits for an event is woken, and always again"
 waits "the same by the engine's thread, on a kernel without futex_waitv" \
 	"$programs/deny" -w
 hasty=("$verbena" run -- "$programs/hasty_test" -d roce_lo)
+rounds=$(span 1000 10000)
 for way in on off; do
 	name="ibv_dereg_mr right behind ibv_post_send, VERBENA_NEAR=$way"
-	if VERBENA_NEAR=$way on a timeout -k 5 60 "${hasty[@]}" \
+	if VERBENA_NEAR=$way on a timeout -k 5 60 "${hasty[@]}" "$rounds" \
 		>"$work/client" 2>&1; then
 		ok "$name: $(tail -n 1 "$work/client")"
 	else

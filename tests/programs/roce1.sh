@@ -479,11 +479,12 @@ losses() {
 garbage() {
 	local name="roce1: every byte, amid frames that are spoilt" pid sent
 
-	become b timeout 60 python3 "$here/roce1_garbage.py" veth0 8 42 \
+	become b timeout 60 python3 "$here/roce1_garbage.py" veth0 \
+		"$(span 5 8)" 42 \
 		</dev/null >"$work/garbage" 2>&1 &
 	pid=$!
 	if pair root a b "$programs/data_test" -d $device -4 -- \
-		"$programs/data_test" -d $device -4 -s 9 -t 5 -n 1000000 \
+		"$programs/data_test" -d $device -4 -s 9 -t "$(span 3 5)" -n 1000000 \
 		-x 20000 "$HOST_A" && wait $pid; then
 		sent=$(sed -n 's/ sent: .*//p' "$work/garbage")
 		if [ "${sent:-0}" -gt 100 ]; then
