@@ -69,6 +69,8 @@ static const char *const counter_names[] = {
 	[CNT_DROP_TOO_LONG]	 = "dropped_too_long",
 	[CNT_DROP_BROKEN]	 = "dropped_incomplete",
 	[CNT_DROP_REFUSED]	 = "dropped_not_allowed",
+	/* the queue pair copied to or from another program of this host */
+	[CNT_DROP_BUSY]		 = "dropped_qp_busy",
 	[CNT_NEAR_REQUESTS]	 = "one_host_requests",
 	[CNT_NEAR_BYTES]	 = "one_host_bytes",
 };

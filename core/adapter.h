@@ -135,6 +135,7 @@ enum vb_counter {
 	CNT_DROP_TOO_LONG,
 	CNT_DROP_BROKEN,
 	CNT_DROP_REFUSED,
+	CNT_DROP_BUSY,
 	/* requests to other programs of this host that went without packets,
 	 * and the bytes of their messages; the requester counts them */
 	CNT_NEAR_REQUESTS,

@@ -559,6 +559,25 @@ void VB_UNCHECKED vb_drive_step_rx(struct vb_engine *e, struct vb_qp *qp,
 		vb_near_limit(qp, NEAR_STEP);
 }
 
+/* A copy may wait for a page for as long as the peer likes, and all polls of the
+ * program wait for rx meanwhile. */
+bool vb_drive_take_rx(struct vb_qp *qp)
+{
+	bool *is_late = &vb_eq(qp)->is_late;
+
+	if (VB_LIKELY(vb_mutex_trylock(&qp->drive))) {
+		*is_late = false;
+		return true;
+	}
+	if (*is_late && vb_near_copies(qp))
+		return false;
+	while (!vb_near_lock_briefly(qp))
+		if ((*is_late = vb_near_copies(qp)))
+			return false;
+	*is_late = false;
+	return true;
+}
+
 /* (Unchecked: see vb_drive_step_rx().) */
 void VB_UNCHECKED vb_drive_release_rx(struct vb_engine *e, struct vb_qp *qp)
 {

@@ -73,6 +73,9 @@ struct vb_engine_qp {
 	_Atomic uint32_t kick;
 	/* bits of enum vb_port_news that the queue pair has not heard yet */
 	_Atomic unsigned port_news;
+	/* Guarded by rx: a thread with rx has waited in vain for drive, because
+	 * its holder copies, and waits no more until it gets the lock. */
+	bool is_late;
 	/* The fields below are protected by drive. */
 
 	/* the deadline for which the timer is queued, or VB_NEVER */
@@ -402,6 +405,11 @@ void vb_drive_step_rx(struct vb_engine *e, struct vb_qp *qp, vb_time now)
 	VB_REQUIRES(qp->drive);
 void vb_drive_release_rx(struct vb_engine *e, struct vb_qp *qp)
 	VB_RELEASE(qp->drive);
+/* Lock qp->drive for a thread that holds rx, and that has packets for @qp.
+ * False: another thread holds the lock, and copies to or from the memory of a
+ * program of this host; this thread has waited 2 ms for it, the first time. */
+VB_MUST_CHECK bool vb_drive_take_rx(struct vb_qp *qp)
+	VB_TRY_ACQUIRE(true, qp->drive);
 /* Functions of engine/unsent.c. */
 /* Send the delayed ACK now, because the program has not replied to what
  * arrived, so that no reply will carry the ACK. */

@@ -14,6 +14,17 @@ static void send_delayed_acks(struct vb_engine *e, struct vb_qp *qp,
 		vb_drive_step_rx(e, qp, now);
 }
 
+/* False: another thread has the lock, and sends the ACK when it releases the
+ * lock. */
+static bool take_or_leave(struct vb_qp *qp) VB_TRY_ACQUIRE(true, qp->drive)
+{
+	if (VB_LIKELY(vb_drive_take_rx(qp)))
+		return true;
+	/* pairs with the read-modify-write in vb_drive_is_kicked() */
+	(void)atomic_exchange(&vb_eq(qp)->kick, 1);
+	return vb_mutex_trylock(&qp->drive);
+}
+
 void vb_drive_delayed_acks(struct vb_engine *e, vb_time now)
 {
 	struct vb_qp *qp = e->delayed_ack_qp;
@@ -21,7 +32,8 @@ void vb_drive_delayed_acks(struct vb_engine *e, vb_time now)
 	if (!qp)
 		return;
 	e->delayed_ack_qp = NULL;
-	vb_mutex_lock(&qp->drive);
+	if (!take_or_leave(qp))
+		return;
 	/* @qp may have been destroyed since the engine noted it; its memory is
 	 * type-stable, and its QPN is then 0. */
 	if (atomic_load(&qp->qpn))

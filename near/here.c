@@ -62,8 +62,12 @@ static enum vb_cma near_reach(struct vb_qp *qp, struct vb_send_wqe *wqe,
 	const struct vb_near_qp *nq = vb_nq(qp);
 	const struct vb_local_side local = own_side(qp, wqe, nq->placed);
 	const struct vb_remote_side remote = target_side(qp, wqe, nq->placed);
+	enum vb_cma result;
 
-	return vb_cma(nq->peer, &local, &remote, len, wqe->op != WR_READ);
+	vb_near_set_copies(qp, true);
+	result = vb_cma(nq->peer, &local, &remote, len, wqe->op != WR_READ);
+	vb_near_set_copies(qp, false);
+	return result;
 }
 
 /* Check the whole range of a request that is copied in several steps, so that
@@ -194,8 +198,11 @@ static void take_off(struct vb_near_qp *nq, uint32_t bytes)
  * out. */
 bool vb_here_do_many(struct vb_qp *qp, vb_time now)
 {
-	unsigned done = vb_near_coalesce(qp);
+	unsigned done;
 
+	vb_near_set_copies(qp, true);
+	done = vb_near_coalesce(qp);
+	vb_near_set_copies(qp, false);
 	if (done == 0)
 		return false;
 	note_batch(qp, done, now);
@@ -259,9 +266,13 @@ static bool copy_part(struct vb_qp *qp, struct vb_send_wqe *wqe,
 	const struct vb_remote_side remote = vb_remote_side_by(
 		&nq->view, part->key, part->iova, ACCESS_LOCAL_WRITE);
 	struct vb_local_side local = own_side(qp, wqe, part->offset);
+	enum vb_cma result;
 
 	local.helped = true;
-	return vb_cma(nq->peer, &local, &remote, part->len, true) == CMA_OK;
+	vb_near_set_copies(qp, true);
+	result = vb_cma(nq->peer, &local, &remote, part->len, true);
+	vb_near_set_copies(qp, false);
+	return result == CMA_OK;
 }
 
 /* Copy @part into the peer's receive. The peer waits for this copy before its

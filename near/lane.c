@@ -177,7 +177,7 @@ static enum put put_lane_request(const struct vb_qp *qp,
  * for it, and not the peer, inside the kernel. Whether the pages can be read at
  * all, the peer finds out. False: the message is longer than what this step may
  * still touch, so another step goes on. */
-static bool touch_source(const struct vb_qp *qp, const struct vb_send_wqe *wqe)
+static bool touch_source(struct vb_qp *qp, const struct vb_send_wqe *wqe)
 	VB_REQUIRES(qp->drive)
 {
 	const struct vb_local_side local = { .pd = qp->pd,
@@ -191,8 +191,10 @@ static bool touch_source(const struct vb_qp *qp, const struct vb_send_wqe *wqe)
 		nq->touched_bytes = 0;
 	}
 	part = VB_MIN(wqe->length - nq->touched_bytes, nq->step_left);
+	vb_near_set_copies(qp, true);
 	if (part)
 		(void)vb_cma_touch(&local, nq->touched_bytes, part);
+	vb_near_set_copies(qp, false);
 	nq->touched_bytes += part;
 	nq->step_left -= part;
 	return nq->touched_bytes == wqe->length;

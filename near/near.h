@@ -257,6 +257,14 @@ void vb_near_limit(struct vb_qp *qp, enum vb_near_limit limit)
 /* Does a thread that processes a lane wait for qp->drive of @qp? Then the
  * caller should release the lock soon. */
 bool vb_near_is_awaited(const struct vb_qp *qp) VB_REQUIRES(qp->drive);
+/* Lock qp->drive for a thread for which others wait. A posting thread that
+ * copies much for @qp is asked to release the lock. False: another thread has
+ * held it for 2 ms. The caller may hold rx, or the claim of a lane. */
+bool vb_near_lock_briefly(struct vb_qp *qp) VB_TRY_ACQUIRE(true, qp->drive);
+/* Does the thread that holds qp->drive copy between this program's memory and
+ * a peer's? Then it may wait for a page for as long as either program likes. A
+ * hint, which any thread may ask for without a lock. */
+bool vb_near_copies(const struct vb_qp *qp);
 /* Carry out the next requests of @qp, as much as its limit allows. True: more
  * can be done at once, in another call. */
 bool vb_near_send(struct vb_near *n, struct vb_qp *qp, vb_time now)

@@ -93,6 +93,10 @@ struct vb_near_qp {
 	 * count themselves without drive, so near_forget_peer() keeps it. It
 	 * clears the fields from @life on. */
 	_Atomic unsigned awaited;
+	/* The thread that holds drive copies to or from a peer's memory, or
+	 * waits for pages of its own. Others read this without drive
+	 * (vb_near_copies()). */
+	_Atomic bool copies;
 	/* A random number, chosen anew each time the queue pair enters RTR, so
 	 * that peers tell its connections apart; 0: it is in no state from RTR
 	 * on. */
@@ -274,6 +278,14 @@ struct vb_near {
 static inline struct vb_near_qp *vb_nq(const struct vb_qp *qp)
 {
 	return qp->priv[PRIV_NEAR];
+}
+
+/* Call this with true before a copy, and with false after it. */
+static inline void vb_near_set_copies(struct vb_qp *qp, bool copies)
+	VB_REQUIRES(qp->drive)
+{
+	/* Relaxed: readers take it for a hint. */
+	atomic_store_explicit(&vb_nq(qp)->copies, copies, memory_order_relaxed);
 }
 
 static inline enum vb_qp_state vb_near_state(const struct vb_qp *qp)

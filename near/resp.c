@@ -312,6 +312,17 @@ static enum vb_fault take_fault(const struct vb_near_job *j)
 	return (enum vb_fault)fault;
 }
 
+static enum vb_fault take_pull(const struct vb_near_job *j)
+	VB_REQUIRES(j->peer->claim, j->qp->drive)
+{
+	enum vb_fault fault;
+
+	vb_near_set_copies(j->qp, true);
+	fault = vb_pull_take(j);
+	vb_near_set_copies(j->qp, false);
+	return fault;
+}
+
 static enum vb_fault execute(const struct vb_near_job *j)
 	VB_REQUIRES(j->peer->claim, j->qp->drive)
 {
@@ -320,7 +331,7 @@ static enum vb_fault execute(const struct vb_near_job *j)
 		j->a->kind = ANSWER_DONE;
 		return near_take_send(j);
 	case NEAR_PULL:
-		return vb_pull_take(j);
+		return take_pull(j);
 	case NEAR_WRITE:
 	case NEAR_PLACED:
 		j->a->kind = ANSWER_DONE;

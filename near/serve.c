@@ -10,8 +10,7 @@
 #define TURN_REQUESTS 64
 /* The most bytes of long SENDs that one turn of a peer fetches. */
 #define TURN_BYTES (1u << 20)
-/* How long a lane waits for a queue pair that another thread uses, in naps of
- * 200 us. */
+/* How long vb_near_lock_briefly() waits, in naps of 200 us. */
 #define DRIVE_NAPS 10
 /* The most requests that one answer covers. */
 #define MOST_ANSWERED 32
@@ -124,13 +123,7 @@ static void near_tell(struct vb_near *n, struct vb_peer *p,
 		vb_peer_ring(p);
 }
 
-/* Lock drive of @qp. A posting thread that copies much for @qp releases drive
- * when it sees that a thread which processes a lane waits for it
- * (vb_near_is_awaited()). False: that thread holds drive for long, because it
- * waits for the peer's memory; then the lane waits, and this thread does not.
- */
-static bool take_drive(struct vb_near *n, struct vb_peer *p, struct vb_qp *qp)
-	VB_REQUIRES(p->claim) VB_TRY_ACQUIRE(true, qp->drive)
+bool vb_near_lock_briefly(struct vb_qp *qp)
 {
 	/* The pointer is valid without drive: near/ keeps its private part of a
 	 * queue pair even when the queue pair is destroyed. */
@@ -139,11 +132,30 @@ static bool take_drive(struct vb_near *n, struct vb_peer *p, struct vb_qp *qp)
 
 	if (VB_LIKELY(vb_mutex_trylock(&qp->drive)))
 		return true;
-	atomic_fetch_add(&nq->awaited, 1);
+	if (nq)
+		atomic_fetch_add(&nq->awaited, 1);
 	taken = vb_mutex_lock_briefly(&qp->drive, DRIVE_NAPS);
-	atomic_fetch_sub(&nq->awaited, 1);
-	p->is_stuck = !taken;
+	if (nq)
+		atomic_fetch_sub(&nq->awaited, 1);
 	return taken;
+}
+
+/* False: the thread that holds drive waits for the peer's memory; then the lane
+ * waits, and this thread does not. */
+static bool take_drive(struct vb_near *n, struct vb_peer *p, struct vb_qp *qp)
+	VB_REQUIRES(p->claim) VB_TRY_ACQUIRE(true, qp->drive)
+{
+	if (VB_LIKELY(vb_near_lock_briefly(qp)))
+		return true;
+	p->is_stuck = true;
+	return false;
+}
+
+bool vb_near_copies(const struct vb_qp *qp)
+{
+	const struct vb_near_qp *nq = vb_nq(qp);
+
+	return nq && atomic_load_explicit(&nq->copies, memory_order_relaxed);
 }
 
 bool vb_near_is_awaited(const struct vb_qp *qp)

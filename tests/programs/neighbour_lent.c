@@ -7,12 +7,15 @@
 #include <dirent.h>
 #include <sys/syscall.h>
 
-#define TIMES 20
+#define TIMES	   20
+#define VAIN_POLLS 100
 /* Seconds within which a verb returns on a machine that is full of other work,
  * although it first waits for another thread in many short naps. */
 #define AT_LAST 10
 
 static enum ibv_wr_opcode lent_op;
+/* B's requests go by packets, though A's need none. */
+static bool by_packets;
 
 /* B sends a message, which A must receive on the queue pair whose request
  * waits. */
@@ -37,6 +40,33 @@ static void send_from(struct side *b, struct late *l)
 	must(!post(b, IBV_WR_SEND, LATE), "SEND");
 }
 
+/* B reads memory of A's that only packets reach, and its queue pair uses
+ * packets from then on. */
+static void leave_lanes(struct side *b)
+{
+	const struct hello before = b->peer;
+	struct ibv_wc wc = { 0 };
+
+	tcp_recv(b->tcp, &b->peer, sizeof(b->peer));
+	must(!post(b, IBV_WR_RDMA_READ, SMALL) && rc_wait(b->cq, 30, &wc) &&
+		     !wc.status,
+	     "READ by packets");
+	b->peer = before;
+}
+
+static struct ibv_mr *let_leave_lanes(struct side *a)
+{
+	void *at = find_unreached();
+	struct hello told = { .address = (uintptr_t)at };
+	struct ibv_mr *mr = ibv_reg_mr(a->device.pd, at, SMALL,
+				       IBV_ACCESS_REMOTE_READ);
+
+	must(mr, "memory for packets only");
+	told.rkey = mr->rkey;
+	tcp_send(a->tcp, &told, sizeof(told));
+	return mr;
+}
+
 static void lend_late(struct side *b)
 {
 	struct late l = { 0 };
@@ -46,6 +76,8 @@ static void lend_late(struct side *b)
 	/* This request makes sure that later ones go near, without packets. */
 	must(!post(b, IBV_WR_RDMA_WRITE, SMALL) && rc_wait(b->cq, 30, &wc),
 	     "first");
+	if (by_packets)
+		leave_lanes(b);
 	map_late(&l);
 	b->memory = l.at;
 	b->mr = ibv_reg_mr(b->device.pd, l.at, LATE, RC_ALL_ACCESS);
@@ -101,11 +133,15 @@ static void others_go_on(struct side *a, struct loop *second,
 {
 	uint8_t unrelated[SMALL];
 	struct ibv_mr *mr;
+	struct ibv_wc wc;
 	double then;
 
 	for (unsigned i = 0; i < TIMES && !is_broken; i++)
 		(void)go_round(a, second);
 	then = seconds();
+	for (unsigned i = 0; i < VAIN_POLLS; i++, nap(1000))
+		must(!ibv_poll_cq(second->cq, 1, &wc), "a poll in vain");
+	expect_soon(&then, "polling in vain");
 	to_err(third->from);
 	expect_soon(&then, "ERR of another queue pair");
 	close_loop(third);
@@ -141,6 +177,7 @@ static void borrow_late(struct side *a, struct loop *second, struct loop *third)
 
 static void play_lent(enum ibv_wr_opcode op)
 {
+	struct ibv_mr *unreached = NULL;
 	struct loop second, third;
 	struct side a = { 0 };
 	struct ibv_wc wc;
@@ -154,6 +191,8 @@ static void play_lent(enum ibv_wr_opcode op)
 	meet(&a, a.mr->rkey);
 	must(!post(&a, IBV_WR_RDMA_READ, SMALL) && rc_wait(a.cq, 30, &wc),
 	     "first");
+	if (by_packets)
+		unreached = let_leave_lanes(&a);
 	tcp_recv(a.tcp, &a.peer, sizeof(a.peer));
 	if (a.peer.rkey) {
 		borrow_late(&a, &second, &third);
@@ -162,6 +201,8 @@ static void play_lent(enum ibv_wr_opcode op)
 		close_loop(&third);
 	}
 	close_loop(&second);
+	if (unreached)
+		must(!ibv_dereg_mr(unreached), "ibv_dereg_mr");
 	end(&a);
 }
 
@@ -257,6 +298,13 @@ void sender_waits_for_its_memory(void)
 void write_to_lent_memory(void)
 {
 	play_lent(IBV_WR_RDMA_WRITE);
+}
+
+void packets_beside_lent_memory(void)
+{
+	by_packets = true;
+	play_lent(IBV_WR_RDMA_WRITE);
+	by_packets = false;
 }
 
 void read_from_lent_memory(void)

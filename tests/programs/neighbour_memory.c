@@ -183,7 +183,7 @@ void memory_is_scribbled_on(void)
  * such as a graphics card's, whose pages the kernel does not have.
  */
 
-static void *find_unreached(void)
+void *find_unreached(void)
 {
 	FILE *maps = fopen("/proc/self/maps", "r");
 	char line[512];

@@ -45,6 +45,8 @@ int main(int argc, char **argv)
 	    read_into_late_memory);
 	try("others beside a WRITE to late memory of a stopped one",
 	    write_to_lent_memory);
+	try("others beside a WRITE to late memory, and packets to its writer",
+	    packets_beside_lent_memory);
 	try("others beside a READ from late memory of a stopped one",
 	    read_from_lent_memory);
 	try("others beside a SEND from late memory of a stopped one",

@@ -121,6 +121,9 @@ void we_are_stopped(void);
 void retries_are_short(void);
 void memory_is_scribbled_on(void);
 void memory_of_a_device(void);
+/* Find memory of this process that no system call of another process can
+ * access. NULL: there is none. */
+void *find_unreached(void);
 
 /* B waits for a page of its own, inside a WRITE or a READ. */
 void write_from_late_memory(void);
@@ -144,6 +147,8 @@ bool open_late(struct late *l, struct side *b);
 
 /* A waits for a page of B's, and B is stopped. */
 void write_to_lent_memory(void);
+/* The same, while packets of B come for the queue pair whose request waits. */
+void packets_beside_lent_memory(void);
 void read_from_lent_memory(void);
 void send_from_lent_memory(void);
 /* B's page is late before B posts its SEND. */
