@@ -175,15 +175,15 @@ static bool wants_ack(const struct vb_qp *qp, const struct vb_send_wqe *wqe)
 }
 
 /* The memory of the packet at the cursor cannot be read. If the requester
- * repeats the packet only on a guess, the peer most often has it, and the
- * program may have deregistered the memory since: then the cursor advances. The
- * request fails only when the packet is known to be lost. True: the cursor has
- * advanced. */
+ * repeats the packet because the peer is silent, the peer most often has it,
+ * and the program may have deregistered the memory since: then the cursor
+ * advances. The request fails only when the peer says that it lacks the packet,
+ * or after the last retry. True: the cursor has advanced. */
 static bool data_is_gone(struct vb_qp *qp) VB_REQUIRES(qp->drive)
 {
 	struct vb_req *req = &vb_rc(qp)->req;
 
-	if (req->recovery != RECOVERY_GUESS) {
+	if (!req->unsure || req->send == req->next) {
 		ib_stop(req, WC_LOC_PROT_ERR);
 		return false;
 	}

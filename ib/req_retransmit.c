@@ -20,6 +20,7 @@ void vb_req_go_back(struct vb_qp *qp, vb_time now)
 	vb_req_rearm(qp, now);
 	if (req->recovery == RECOVERY_GUESS)
 		req->recovery = RECOVERY_LOSS;
+	req->unsure = false;
 }
 
 static void recover(struct vb_qp *qp, enum vb_recovery why, vb_time now)
@@ -29,9 +30,12 @@ static void recover(struct vb_qp *qp, enum vb_recovery why, vb_time now)
 
 	if (!vb_rc_sends(qp) || req->rnr_at != VB_NEVER)
 		return;
+	if (why == RECOVERY_LOSS)
+		req->unsure = false;
 	if (req->recovery == RECOVERY_NONE) {
 		vb_window_lost(&req->window, req->next);
 		vb_req_go_back(qp, now);
+		req->unsure = why == RECOVERY_GUESS;
 	}
 	req->recovery = VB_MAX(req->recovery, why);
 }

@@ -169,6 +169,8 @@ static void time_out(struct vb_qp *qp, vb_time now) VB_REQUIRES(qp->drive)
 	req->retries++;
 	vb_window_collapse(&req->window, req->next);
 	vb_req_go_back(qp, now);
+	/* The peer, or this program, may only be late on a busy host. */
+	req->unsure = req->retries < qp->attr.retry_cnt;
 }
 
 /* The peer has been silent for longer than is normal: the last packets, or
