@@ -332,8 +332,10 @@ bool vb_drive_can_wait(struct vb_qp *qp)
 #define LEFT_MOST    8
 #define BEGIN_WITHIN (2 * VB_MSEC)
 /* How long to wait for another thread that carries out the requests of a queue
- * pair, in naps of 200 us and more: about 0.1 s. */
-#define BEGIN_NAPS 200
+ * pair, in naps of 200 us and more: about 0.1 s. A thread that does not copy
+ * waits for its processor, and is waited for BEGIN_TRIES times as long. */
+#define BEGIN_NAPS  200
+#define BEGIN_TRIES 100
 
 static __thread struct {
 	/* A queue pair in this list may have been destroyed. Its memory is
@@ -367,15 +369,28 @@ static void begin_queued(struct vb_engine *e, struct vb_qp *qp)
 		arm_timer(e, qp, at_once(now), now);
 }
 
+/* Lock drive of @qp to begin its requests. False: another thread keeps it
+ * locked. A thread that copies may wait for memory of the peer, which may come
+ * never: leave the requests to that thread. */
+static bool take_to_begin(struct vb_qp *qp) VB_TRY_ACQUIRE(true, qp->drive)
+{
+	for (unsigned i = 0; i < BEGIN_TRIES; i++) {
+		if (vb_mutex_lock_briefly(&qp->drive, BEGIN_NAPS))
+			return true;
+		if (vb_near_copies(qp))
+			return false;
+	}
+	return false;
+}
+
 /* Begin the requests that are posted on @qp, on a path to the peer's program
  * that must be decided by @by. True: the decision is still open, so the
- * requests wait. A thread that holds drive for long waits for memory of the
- * peer, which may come never: leave the requests to that thread. */
+ * requests wait. */
 static bool begin_by(struct vb_engine *e, struct vb_qp *qp, vb_time by)
 {
 	bool waits = false;
 
-	if (!vb_mutex_lock_briefly(&qp->drive, BEGIN_NAPS))
+	if (!take_to_begin(qp))
 		return false;
 	if (atomic_load(&qp->qpn) && qp->sq.done != vb_sq_end(&qp->sq)) {
 		/* Decide the path first, because no request can begin without a
@@ -559,8 +574,8 @@ void VB_UNCHECKED vb_drive_step_rx(struct vb_engine *e, struct vb_qp *qp,
 		vb_near_limit(qp, NEAR_STEP);
 }
 
-/* A copy may wait for a page for as long as the peer likes, and all polls of the
- * program wait for rx meanwhile. */
+/* A copy may wait for a page for as long as the peer likes, and all polls of
+ * the program wait for rx meanwhile. */
 bool vb_drive_take_rx(struct vb_qp *qp)
 {
 	bool *is_late = &vb_eq(qp)->is_late;

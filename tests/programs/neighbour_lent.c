@@ -58,8 +58,8 @@ static struct ibv_mr *let_leave_lanes(struct side *a)
 {
 	void *at = find_unreached();
 	struct hello told = { .address = (uintptr_t)at };
-	struct ibv_mr *mr = ibv_reg_mr(a->device.pd, at, SMALL,
-				       IBV_ACCESS_REMOTE_READ);
+	struct ibv_mr *mr =
+		ibv_reg_mr(a->device.pd, at, SMALL, IBV_ACCESS_REMOTE_READ);
 
 	must(mr, "memory for packets only");
 	told.rkey = mr->rkey;

@@ -12,6 +12,7 @@
 
 #include "core/lock_order.h"
 #include "engine/engine_priv.h"
+#include "near/near_priv.h"
 
 #define QPS 3
 
@@ -546,6 +547,46 @@ static void rate__batches_are_short(void **state)
 	free(q);
 }
 
+/* A thread that holds drive, but not its processor, or that copies. */
+static void *hold_drive(void *arg)
+{
+	atomic_bool *held = arg;
+
+	vb_mutex_lock(&fake.qp[0].drive);
+	atomic_store(held, true);
+	usleep(500000);
+	vb_mutex_unlock(&fake.qp[0].drive);
+	return NULL;
+}
+
+/* ibv_dereg_mr must not overtake what is posted: it waits for a thread that has
+ * lost its processor, and not for one that waits for a peer's memory. */
+static void begin__waits_for_the_thread_that_drives(void **state)
+{
+	struct vb_qp *qp = &fake.qp[0];
+	struct vb_near_qp *nq = calloc(1, sizeof(*nq));
+
+	assert_non_null(nq);
+	qp->way = WAY_PACKETS;
+	qp->priv[PRIV_NEAR] = nq;
+	atomic_store(&qp->sq.posted, 1);
+	for (unsigned copies = 0; copies < 2; copies++) {
+		atomic_bool held = false;
+		pthread_t thread;
+
+		fake.steps = 0;
+		atomic_store(&nq->copies, copies);
+		assert_int_equal(
+			pthread_create(&thread, NULL, hold_drive, &held), 0);
+		while (!atomic_load(&held))
+			usleep(100);
+		assert_false(begin_by(*state, qp, fake.now));
+		assert_int_equal(fake.steps, copies ? 0 : 1);
+		pthread_join(thread, NULL);
+	}
+	free(nq);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -579,6 +620,9 @@ int main(void)
 						set_up, tear_down),
 		cmocka_unit_test_setup_teardown(held__for_so_many_batches,
 						set_up, tear_down),
+		cmocka_unit_test_setup_teardown(
+			begin__waits_for_the_thread_that_drives, set_up,
+			tear_down),
 		cmocka_unit_test(batch__without_a_key),
 	};
 
