@@ -199,10 +199,25 @@ void vb_near_mark(struct vb_near *n, unsigned slot, struct vb_near_mark *m)
 	vb_mutex_unlock(&n->lanes_lock);
 }
 
+/* Has the program at @slot been let in, so that it may already write to its
+ * lane, which this program does not process yet? */
+static bool is_coming_up(struct vb_near *n, unsigned slot)
+{
+	const struct vb_peer *p;
+	bool yes;
+
+	vb_mutex_lock(&n->lock);
+	p = n->peers[slot];
+	yes = p && atomic_load(&p->state) == PEER_MET;
+	vb_mutex_unlock(&n->lock);
+	return yes;
+}
+
 bool vb_near_is_past(struct vb_near *n, struct vb_near_mark *m, vb_time now)
 {
+	/* Before the lanes: a lane is among them before its peer is PEER_UP. */
+	bool past = !is_coming_up(n, m->slot);
 	uint64_t moves = 0;
-	bool past = true;
 
 	vb_mutex_lock(&n->lanes_lock);
 	for (unsigned i = 0; i < n->active_count; i++) {

@@ -241,7 +241,7 @@ void vb_near_mark(struct vb_near *n, unsigned slot, struct vb_near_mark *m);
 /* Is everything processed that the peer had put on its lane before the mark?
  * True also if the lane has not moved for a second of the caller's looks: then
  * it waits for memory of the peer, perhaps for ever. True if there is no such
- * lane: the rest of a lane is processed when the session ends. */
+ * lane, nor one that is only coming up: the rest of a lane is processed when the session ends. */
 bool vb_near_is_past(struct vb_near *n, struct vb_near_mark *m, vb_time now);
 
 /* How much a step of a queue pair carries out. */

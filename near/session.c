@@ -338,13 +338,12 @@ static int admit_caller(struct vb_near *n, struct vb_peer *p, bool reach,
 				1);
 }
 
+/* The caller has added the lane of @p to those that are processed, if @reach.
+ */
 static int come_up(struct vb_near *n, struct vb_peer *p, bool reach)
 {
-	int rc;
+	int rc = note_reach(n, p, reach, PEER_UP);
 
-	if (reach)
-		vb_near_add(n, p);
-	rc = note_reach(n, p, reach, PEER_UP);
 	/* The peer may have written to its lane, and rung the bell, before this
 	 * program knew of the lane. A thread that woke up then saw an empty
 	 * lane and sleeps again, so wake it once more. */
@@ -386,6 +385,10 @@ static int join_called(struct vb_near *n, struct vb_peer *p, bool reach)
 	int rc;
 
 	reach = near_lets_in(n, p) && reach;
+	/* From READY on the peer writes to the lane, and perhaps to its stream
+	 * after that (vb_near_is_past()). */
+	if (reach)
+		vb_near_add(n, p);
 	rc = send_session_msg(n, p, SESSION_READY, reach, NULL, 0);
 	return rc ? rc : come_up(n, p, reach);
 }
@@ -421,6 +424,8 @@ static int on_ready(struct vb_near *n, struct vb_peer *p, struct parcel *in)
 	if (in->m.kind != SESSION_READY || in->m.slot != p->slot)
 		return -EPROTO;
 	vb_session_note_also(n, p, in->m.also);
+	if (in->m.reaches)
+		vb_near_add(n, p);
 	return come_up(n, p, in->m.reaches);
 }
 

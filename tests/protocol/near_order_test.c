@@ -94,6 +94,34 @@ static void past__means_that_all_is_processed(void **state)
 	end(t);
 }
 
+/* The peer was let in, and may have written to a lane that this program does
+ * not process before it has heard READY. */
+static void past__not_a_lane_that_comes_up(void **state)
+{
+	struct vb_near_mark m;
+	struct vb_near *n;
+	struct stage *t = begin(&n);
+	struct vb_peer *p = near_sim_peer(&t->sim, 1);
+	struct vb_near_mark other = { .slot = VB_SLOTS - 1 };
+
+	let_run(t, 1, false);
+	vb_near_mark(n, p->slot, &m);
+	(void)vb_near_poll(n, t->sim.now);
+	assert_true(vb_near_is_past(n, &m, t->sim.now));
+	vb_near_remove(n, p, t->sim.now);
+	vb_near_mark(n, p->slot, &m);
+	atomic_store(&p->state, PEER_MET);
+	assert_false(vb_near_is_past(n, &m, t->sim.now));
+	assert_true(vb_near_is_past(n, &other, t->sim.now));
+	p->leaves = false;
+	vb_near_add(n, p);
+	atomic_store(&p->state, PEER_UP);
+	assert_false(vb_near_is_past(n, &m, t->sim.now));
+	(void)vb_near_poll(n, t->sim.now);
+	assert_true(vb_near_is_past(n, &m, t->sim.now));
+	end(t);
+}
+
 /* A lane that was empty may have got messages before the mark was set. */
 static void past__needs_a_look_behind_the_mark(void **state)
 {
@@ -174,6 +202,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(past__means_that_all_is_processed),
+		cmocka_unit_test(past__not_a_lane_that_comes_up),
 		cmocka_unit_test(past__needs_a_look_behind_the_mark),
 		cmocka_unit_test(past__comes_although_the_lane_is_never_empty),
 		cmocka_unit_test(past__does_not_wait_for_a_late_page_for_ever),
