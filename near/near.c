@@ -17,8 +17,12 @@
 #include "near/session_priv.h"
 
 /* Pause between checks whether the introduction has ended. */
-#define DECIDE_EVERY  (50 * VB_USEC)
+#define DECIDE_EVERY (50 * VB_USEC)
+/* How long the peer's registry may lack the connected queue pair. */
 #define DECIDE_WITHIN (250 * VB_MSEC)
+/* How long the introduction may take: programs that start at once, such as the
+ * ranks of an MPI job, have many introductions before their processors. */
+#define MEET_WITHIN VB_SEC
 /* Pause between checks whether a peer has left a receive of a queue pair in
  * ERR (vb_serve_lane()). */
 #define LENT_EVERY (5 * VB_MSEC)
@@ -539,25 +543,40 @@ static enum vb_session find_end(struct vb_qp *qp) VB_REQUIRES(qp->drive)
 	return SESSION_PENDING;
 }
 
-static enum vb_session find_peer(struct vb_near *n, struct vb_qp *qp)
-	VB_REQUIRES(qp->drive)
+/* *@meets: the introduction to the peer's program is still under way. */
+static enum vb_session find_peer(struct vb_near *n, struct vb_qp *qp,
+				 bool *meets) VB_REQUIRES(qp->drive)
 {
 	struct vb_near_qp *nq = vb_nq(qp);
 	enum vb_session found;
 
+	*meets = false;
 	if (qp->adapter->rnic && !nq->remote_number)
 		return SESSION_PENDING;
 	found = vb_session_find(n, nq->remote_number >> VB_QPN_BITS,
 				nq->session_since, &nq->peer);
+	*meets = found == SESSION_PENDING;
 	return found == SESSION_UP ? find_end(qp) : found;
+}
+
+/* The way is still open: bound the time until which it may be. */
+static void limit_decision(struct vb_near_qp *nq, bool meets, vb_time now)
+{
+	vb_time within = meets ? MEET_WITHIN : DECIDE_WITHIN;
+
+	if (nq->decide_by == VB_NEVER || (nq->meets && !meets))
+		nq->decide_by = VB_MIN(nq->decide_by, now + within);
+	nq->meets = meets;
+	nq->decide_at = now + DECIDE_EVERY;
 }
 
 static void decide(struct vb_near *n, struct vb_qp *qp, vb_time now)
 	VB_REQUIRES(qp->drive)
 {
 	struct vb_near_qp *nq = vb_nq(qp);
+	bool meets;
 
-	switch (find_peer(n, qp)) {
+	switch (find_peer(n, qp, &meets)) {
 	case SESSION_UP:
 		qp->way = WAY_NEAR;
 		vb_log(LOG_INFO, "qp 0x%x: no packets to slot %u",
@@ -569,9 +588,7 @@ static void decide(struct vb_near *n, struct vb_qp *qp, vb_time now)
 	case SESSION_PENDING:
 		break;
 	}
-	if (nq->decide_by == VB_NEVER)
-		nq->decide_by = now + DECIDE_WITHIN;
-	nq->decide_at = now + DECIDE_EVERY;
+	limit_decision(nq, meets, now);
 	if (now >= nq->decide_by)
 		qp->way = WAY_PACKETS;
 }

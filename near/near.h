@@ -85,7 +85,7 @@ uint32_t vb_near_requests(struct vb_near *n);
  * asked for. Never blocks. */
 void vb_near_meet(struct vb_near *n, vb_time now);
 /* Has a session ended whose peer still copies, or does this program accept no
- * caller for want of descriptors or threads? Then the caller calls
+ * caller, or prove none, for want of descriptors or threads? Then the caller calls
  * vb_near_meet() every few milliseconds, though vb_near_fd() is not readable. */
 bool vb_near_sees_off(const struct vb_near *n);
 /* The caller is about to sleep: from now on peers wake the engine thread.

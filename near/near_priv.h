@@ -149,6 +149,8 @@ struct vb_near_qp {
 	/* While qp->way is WAY_OPEN: when to look for a session again, and when
 	 * to give up and use packets. */
 	vb_time decide_at, decide_by;
+	/* when the requester last looked, the introduction was under way */
+	bool meets;
 	/* Times to retry after RNR, to retry after silence, and to check that
 	 * the peer's program, which owes an answer, still runs. */
 	vb_time rnr_at, retry_at, look_at;
@@ -248,6 +250,7 @@ struct vb_near {
 	struct vb_errands *errands;
 	struct vb_outlaws outlaws;
 	struct vb_near_left left[VB_ERRANDS_MOST];
+	unsigned proofs_waiting; /* number of peers with vb_peer.proof_waits */
 
 	/* A leaf lock: no lock is taken while it is held. */
 	struct vb_mutex coalesce_lock;

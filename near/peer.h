@@ -104,6 +104,9 @@ struct vb_peer {
 	 * this program can read that process's memory; NULL: nothing does. Only
 	 * the engine thread uses this field. */
 	struct vb_errand *proof;
+	/* That cannot begin yet, because all threads for it are taken. Only the
+	 * engine thread uses this field. */
+	bool proof_waits;
 	pid_t pid;
 	uint64_t born; /* vb_birth_of(@pid) when the session began */
 	/* A socket to the peer's program, which hangs up when that program ends

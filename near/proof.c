@@ -5,7 +5,8 @@
  * (base/errand.h) reads there, since a page may come as late as the peer likes.
  * A process has two proofs at a time, for when both programs call each other,
  * and so it can keep only two threads of this program. A proof counts also when
- * its session has ended meanwhile.
+ * its session has ended meanwhile. While all threads are taken, further proofs
+ * wait for their turn, and their sessions with them.
  */
 #include "near/session_priv.h"
 
@@ -20,11 +21,16 @@ static const struct vb_errand_kind proving = { .run = read_nonce };
 
 #define MOST_OF_ONE 2
 
-/* Is @proof, of the process @pid born @born, a proof of the process of @p? */
-static bool is_proof_of(const struct vb_peer *p, const struct vb_errand *proof,
-			pid_t pid, uint64_t born)
+/* Is a process with the number @pid, born @born, that of @p? */
+static bool is_process_of(const struct vb_peer *p, pid_t pid, uint64_t born)
 {
-	return proof && pid == p->pid && born == p->born;
+	return pid == p->pid && born == p->born;
+}
+
+/* Is the process of @p to be proved for the session @of? */
+static bool is_proof_of(const struct vb_peer *p, const struct vb_peer *of)
+{
+	return vb_proof_is_open(of) && is_process_of(p, of->pid, of->born);
 }
 
 static unsigned count_proofs(const struct vb_near *n, const struct vb_peer *p)
@@ -32,28 +38,49 @@ static unsigned count_proofs(const struct vb_near *n, const struct vb_peer *p)
 	unsigned count = 0;
 
 	for (unsigned i = 0; i < VB_COUNT(n->left); i++)
-		count += is_proof_of(p, n->left[i].proof, n->left[i].pid,
-				     n->left[i].born);
+		count += n->left[i].proof &&
+			 is_process_of(p, n->left[i].pid, n->left[i].born);
 	for (const struct vb_peer *c = n->callers; c; c = c->next)
-		count += is_proof_of(p, c->proof, c->pid, c->born);
+		count += is_proof_of(p, c);
 	for (unsigned i = 0; i < VB_SLOTS; i++) {
 		const struct vb_peer *t = n->peers[i];
 
-		count += t && t->slot == i &&
-			 is_proof_of(p, t->proof, t->pid, t->born);
+		count += t && t->slot == i && is_proof_of(p, t);
 	}
 	return count;
 }
 
-int vb_proof_begin(struct vb_near *n, struct vb_peer *p)
+/* If a thread is free, it begins the proof of @p; else the proof waits. */
+static void begin_or_wait(struct vb_near *n, struct vb_peer *p)
 {
 	const struct vb_registry_proof proof =
 		vb_registry_proof(p->registry, p->pid);
 
+	n->proofs_waiting -= p->proof_waits;
+	p->proof = vb_errand_start(n->errands, &proving, &proof, sizeof(proof));
+	p->proof_waits = !p->proof;
+	n->proofs_waiting += p->proof_waits;
+}
+
+int vb_proof_begin(struct vb_near *n, struct vb_peer *p)
+{
 	if (count_proofs(n, p) >= MOST_OF_ONE)
 		return -EBUSY;
-	p->proof = vb_errand_start(n->errands, &proving, &proof, sizeof(proof));
-	return p->proof ? 0 : -EAGAIN;
+	begin_or_wait(n, p);
+	return 0;
+}
+
+void vb_proof_begin_waiting(struct vb_near *n)
+{
+	if (VB_LIKELY(!n->proofs_waiting))
+		return;
+	for (struct vb_peer *p = n->callers; p; p = p->next)
+		if (p->proof_waits)
+			begin_or_wait(n, p);
+	for (unsigned i = 0; i < VB_SLOTS; i++)
+		if (n->peers[i] && n->peers[i]->slot == i &&
+		    n->peers[i]->proof_waits)
+			begin_or_wait(n, n->peers[i]);
 }
 
 bool vb_proof_end(struct vb_peer *p, bool *open)
@@ -72,6 +99,8 @@ void vb_proof_leave(struct vb_near *n, struct vb_peer *p)
 {
 	unsigned i = 0;
 
+	n->proofs_waiting -= p->proof_waits;
+	p->proof_waits = false;
 	if (!p->proof)
 		return;
 	while (i < VB_COUNT(n->left) && n->left[i].proof)

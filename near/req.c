@@ -604,6 +604,7 @@ void vb_near_req_reset(struct vb_qp *qp)
 	nq->atomics = 0;
 	nq->rnr_retries = nq->silences = 0;
 	nq->decide_at = nq->decide_by = VB_NEVER;
+	nq->meets = false;
 	nq->rnr_at = nq->retry_at = nq->look_at = VB_NEVER;
 	nq->placed = 0;
 	nq->silent_for = 0;

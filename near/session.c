@@ -42,7 +42,8 @@
 #include "base/shm.h"
 
 #define SESSION_MAGIC 0x76626e72 /* the text "vbnr" */
-#define BACKLOG	      64
+/* Each program of the host may call at once, as the ranks of an MPI job do. */
+#define BACKLOG	      VB_SLOTS
 #define HELLO_FDS     2
 /* the most events in one vb_near_meet(), because the engine thread has other
  * work */
@@ -441,7 +442,7 @@ static int on_parcel(struct vb_near *n, struct vb_peer *p, struct parcel *in,
 	/* The engine thread has woken, and serves the lanes in any case. */
 	if (in->m.kind == SESSION_WAKE)
 		return 0;
-	if (p->proof)
+	if (vb_proof_is_open(p))
 		return -EPROTO;
 	switch (state) {
 	case PEER_CALLED:
@@ -538,7 +539,8 @@ static void let_in_anew(struct vb_near *n, vb_time now)
 /* No lock is needed: only this thread changes what is read here. */
 bool VB_UNCHECKED vb_near_sees_off(const struct vb_near *n)
 {
-	return n->leaving_count || n->shut_out || vb_callers_are_unheard(n);
+	return n->leaving_count || n->shut_out || n->proofs_waiting ||
+	       vb_callers_are_unheard(n);
 }
 
 static bool is_listening_name(const struct vb_near *n, const void *what)
@@ -553,6 +555,7 @@ void vb_near_meet(struct vb_near *n, vb_time now)
 
 	vb_session_see_off(n, false);
 	let_in_anew(n, now);
+	vb_proof_begin_waiting(n);
 	if (vb_callers_are_unheard(n))
 		vb_callers_listen(n);
 	for (unsigned i = 0; i < MEET_EVENTS; i++) {

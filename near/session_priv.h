@@ -41,10 +41,16 @@ void vb_callers_fini(struct vb_near *n);
 /* Functions of near/proof.c. vb_near_meet() looks at proofs when an errand has
  * ended. */
 /* Begin to find out whether the registry of @p is that of its process, and
- * whether this program can read that process's memory. 0; -EBUSY: two
- * proofs of that process have not ended; -EAGAIN: too many errands are under
- * way. */
+ * whether this program can read that process's memory. 0: it has begun, or
+ * waits for a thread; -EBUSY: two proofs of that process have not ended. */
 VB_MUST_CHECK int vb_proof_begin(struct vb_near *n, struct vb_peer *p);
+/* Begin the proofs that wait, as far as threads are free. */
+void vb_proof_begin_waiting(struct vb_near *n);
+/* Is a proof of @p under way, or does it wait? */
+static inline bool vb_proof_is_open(const struct vb_peer *p)
+{
+	return p->proof || p->proof_waits;
+}
 /* Has the proof of @p ended, if it has one? Then *@open is the result. */
 VB_MUST_CHECK bool vb_proof_end(struct vb_peer *p, bool *open);
 /* The session of @p ends. */

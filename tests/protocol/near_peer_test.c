@@ -53,6 +53,29 @@ static void flip_field(struct stage *t, const struct field *f)
 	memcpy(at, &value, f->bytes);
 }
 
+/* On a full machine an introduction takes long, and the requests wait for it;
+ * but not for ever. */
+static void way__waits_for_an_introduction(void **state)
+{
+	for (int ends = 0; ends < 2; ends++) {
+		struct stage *t = stage_open(&near_sim_path, 1, NULL);
+		struct vb_send_wqe wqe = stage_wqe(t, WR_WRITE, AT, LEN);
+		const struct vb_qp *qp = t->pair.qp[0];
+		struct vb_peer *p = near_sim_peer(&t->sim, 0);
+
+		atomic_store(&p->state, PEER_CALLED);
+		stage_post(t, &wqe, 0, t->mr[0]->key);
+		sim_run(&t->sim, t->sim.now + 800 * VB_MSEC);
+		assert_int_equal(qp->way, WAY_OPEN);
+		if (ends)
+			atomic_store(&p->state, PEER_UP);
+		sim_run(&t->sim, t->sim.now + 300 * VB_MSEC);
+		assert_int_equal(qp->way, ends ? WAY_NEAR : WAY_PACKETS);
+		atomic_store(&p->state, PEER_UP);
+		stage_close(t);
+	}
+}
+
 /* Behind a relay or a translated address, the connected queue pair can be on
  * another host, while a program of this host has an equal slot. */
 static void peer__is_the_one_that_is_connected(void **state)
@@ -422,6 +445,7 @@ static void invalidate__by_a_peer_that_still_writes(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(way__waits_for_an_introduction),
 		cmocka_unit_test(peer__is_the_one_that_is_connected),
 		cmocka_unit_test(detach__keeps_what_a_waiting_thread_uses),
 		cmocka_unit_test(follow__a_port_that_reaches_nobody),

@@ -211,6 +211,60 @@ static void proof__waits_for_no_page_of_the_caller(void **state)
 	end(&called);
 }
 
+/* An errand that lasts until it can read a byte. */
+static long read_byte(const void *args)
+{
+	char byte;
+
+	return read(*(const int *)args, &byte, 1);
+}
+
+static const struct vb_errand_kind blocking = { .run = read_byte };
+
+static bool have_met(struct program *a, struct program *b, int ms)
+{
+	const struct vb_peer *p = NULL;
+
+	while (ms-- > 0 && !(p && vb_peer_is_up(p))) {
+		vb_near_meet(a->near, 0);
+		vb_near_meet(b->near, 0);
+		p = a->near->peers[b->near->c.slot];
+		usleep(1000);
+	}
+	return p && vb_peer_is_up(p);
+}
+
+/* All threads are taken for a while: the introduction waits, and is not
+ * refused. */
+static void proof__waits_for_a_thread(void **state)
+{
+	struct vb_errand *taken[VB_ERRANDS_MOST];
+	struct program caller, called;
+	int fds[2];
+
+	assert_int_equal(pipe(fds), 0);
+	begin(&caller, 1);
+	begin(&called, 2);
+	for (unsigned i = 0; i < VB_ERRANDS_MOST; i++) {
+		taken[i] = vb_errand_start(caller.near->errands, &blocking,
+					   &fds[0], sizeof(fds[0]));
+		assert_non_null(taken[i]);
+	}
+	(void)vb_session_want(caller.near, 2);
+	assert_false(have_met(&caller, &called, 200));
+	assert_non_null(caller.near->peers[2]);
+	assert_int_equal(caller.near->calls[2].refusals, 0);
+	assert_true(vb_near_sees_off(caller.near));
+	close(fds[1]);
+	assert_true(have_met(&caller, &called, PATIENCE));
+	assert_false(vb_near_sees_off(caller.near));
+	for (unsigned i = 0; i < VB_ERRANDS_MOST; i++)
+		vb_errand_drop(taken[i]);
+	close(fds[0]);
+	end(&caller);
+	end(&called);
+}
+
 static void hear__closes_no_file_of_the_caller(void **state)
 {
 	for (enum lie lie = FILES_ARE_SLOW; lie <= FILES_TOO_MANY; lie++) {
@@ -488,6 +542,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(proof__waits_for_no_page_of_the_caller),
+		cmocka_unit_test(proof__waits_for_a_thread),
 		cmocka_unit_test(hear__closes_no_file_of_the_caller),
 		cmocka_unit_test(caller__has_the_slot_that_it_names),
 		cmocka_unit_test(caller__has_both_slots_that_it_names),
