@@ -24,6 +24,7 @@
 
 #include "base/fork.h"
 #include "base/log.h"
+#include "ib/rc.h"
 
 /*
  * The most batches that one step may send before other queue pairs have their
@@ -336,6 +337,7 @@ bool vb_drive_can_wait(struct vb_qp *qp)
  * waits for its processor, and is waited for BEGIN_TRIES times as long. */
 #define BEGIN_NAPS  200
 #define BEGIN_TRIES 100
+#define BEGIN_PKTS  64
 
 static __thread struct {
 	/* A queue pair in this list may have been destroyed. Its memory is
@@ -352,9 +354,20 @@ static void note_left(struct vb_qp *qp)
 	left.at[left.next] = qp;
 }
 
+/* Do the requests of @qp go by ib/'s reliable transport? */
+static bool is_reliable_ib(const struct vb_qp *qp) VB_REQUIRES(qp->drive)
+{
+	return qp->way == WAY_PACKETS && vb_qp_type_is_reliable(qp->type) &&
+	       !qp->adapter->rnic;
+}
+
+/* Requests may have to wait for the congestion window, which an adapter does
+ * not have; up to BEGIN_PKTS packets go all the same. */
 static void begin_queued(struct vb_engine *e, struct vb_qp *qp)
 	VB_REQUIRES(qp->drive)
 {
+	bool widens = is_reliable_ib(qp);
+	uint32_t window = widens ? vb_rc_widen(qp, BEGIN_PKTS) : 0;
 	unsigned turn = 0;
 	vb_time now;
 	bool more;
@@ -365,6 +378,8 @@ static void begin_queued(struct vb_engine *e, struct vb_qp *qp)
 		now = vb_qp_advance(qp, vb_now());
 		more = eng_drive_step(e, qp, now);
 	} while (more && qp->way == WAY_NEAR && ++turn < POST_TURNS);
+	if (widens)
+		vb_rc_narrow(qp, window);
 	if (more)
 		arm_timer(e, qp, at_once(now), now);
 }
@@ -460,7 +475,8 @@ static bool step_or_gather(struct vb_engine *e, struct vb_qp *qp)
 	cancel = vb_cancel_off();
 	more = eng_drive_step(e, qp, vb_qp_advance(qp, vb_now()));
 	vb_cancel_back(cancel);
-	if (VB_UNLIKELY(qp->way == WAY_OPEN))
+	if (VB_UNLIKELY(qp->way == WAY_OPEN) ||
+	    (is_reliable_ib(qp) && vb_rc_has_unsent(qp)))
 		note_left(qp);
 	return more;
 }

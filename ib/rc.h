@@ -329,6 +329,14 @@ bool vb_rc_can_wait(const struct vb_qp *qp) VB_REQUIRES(qp->drive);
 enum vb_delayed_ack vb_rc_delayed_ack(struct vb_qp *qp, bool polls)
 	VB_REQUIRES(qp->drive);
 bool vb_rc_unreplied(struct vb_qp *qp) VB_REQUIRES(qp->drive);
+/* Are there posted requests of which a packet was not sent yet? */
+bool vb_rc_has_unsent(const struct vb_qp *qp) VB_REQUIRES(qp->drive);
+/* Let the next step send at least @least packets, though the congestion window
+ * may be smaller. Returns the value to pass to vb_rc_narrow() behind that
+ * step. */
+VB_MUST_CHECK uint32_t vb_rc_widen(struct vb_qp *qp, uint32_t least)
+	VB_REQUIRES(qp->drive);
+void vb_rc_narrow(struct vb_qp *qp, uint32_t before) VB_REQUIRES(qp->drive);
 vb_time vb_rc_deadline(const struct vb_qp *qp) VB_REQUIRES(qp->drive);
 void vb_rc_run(struct vb_qp *qp, bool begins) VB_REQUIRES(qp->drive);
 uint32_t vb_req_waits_until(const struct vb_qp *qp) VB_REQUIRES(qp->drive);

@@ -572,6 +572,27 @@ bool vb_rc_unreplied(struct vb_qp *qp)
 	return vb_answer_is_due(qp);
 }
 
+bool vb_rc_has_unsent(const struct vb_qp *qp)
+{
+	return unsent(qp) != 0;
+}
+
+uint32_t vb_rc_widen(struct vb_qp *qp, uint32_t least)
+{
+	struct vb_window *w = &vb_rc(qp)->req.window;
+	uint32_t before = w->pkts;
+
+	w->pkts = VB_MAX(before, least);
+	return before;
+}
+
+void vb_rc_narrow(struct vb_qp *qp, uint32_t before)
+{
+	struct vb_window *w = &vb_rc(qp)->req.window;
+
+	w->pkts = VB_MIN(w->pkts, before);
+}
+
 vb_time vb_rc_deadline(const struct vb_qp *qp)
 {
 	return vb_rc_sends(qp) ? vb_req_deadline(qp) : VB_NEVER;

@@ -457,6 +457,32 @@ static void requester__gone_memory_when_all_is_late(void **state)
 	}
 }
 
+/* Memory is about to be deregistered: what is posted leaves, though the window
+ * lets only one packet go, as it does after a timeout. */
+static void VB_UNCHECKED requester__what_is_posted_leaves_in_time(void **state)
+{
+	for (int widens = 0; widens < 2; widens++) {
+		struct bench *b = open_alone();
+		struct vb_qp *qp = b->pair.qp[0];
+		struct vb_window *w = &vb_rc(qp)->req.window;
+		uint32_t before;
+
+		vb_window_collapse(w, vb_rc(qp)->req.next);
+		before = w->pkts;
+		for (int i = 0; i < 3; i++)
+			bench_post(b, 0, WR_WRITE, 0, 8, 0);
+		bench_wait(b, 1);
+		assert_true(vb_rc_has_unsent(qp));
+		if (widens)
+			assert_int_equal(vb_rc_widen(qp, 64), before);
+		sim_drive(&b->sim);
+		assert_int_equal(vb_rc_has_unsent(qp), !widens);
+		vb_rc_narrow(qp, before);
+		assert_int_equal(w->pkts, before);
+		bench_close(b);
+	}
+}
+
 /* A lost packet whose memory is deregistered cannot be sent again. */
 static void requester__gone_memory_of_what_was_lost(void **state)
 {
@@ -521,6 +547,7 @@ int main(void)
 		cmocka_unit_test(requester__gone_memory_before_a_read),
 		cmocka_unit_test(requester__gone_memory_before_a_long_write),
 		cmocka_unit_test(requester__gone_memory_when_all_is_late),
+		cmocka_unit_test(requester__what_is_posted_leaves_in_time),
 		cmocka_unit_test(requester__gone_memory_of_what_was_lost),
 		cmocka_unit_test(requester__gone_memory_after_a_guess),
 	};
