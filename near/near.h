@@ -264,7 +264,7 @@ bool vb_near_lock_briefly(struct vb_qp *qp) VB_TRY_ACQUIRE(true, qp->drive);
 /* Does the thread that holds qp->drive copy between this program's memory and
  * a peer's? Then it may wait for a page for as long as either program likes. A
  * hint, which any thread may ask for without a lock. */
-bool vb_near_copies(const struct vb_qp *qp);
+bool vb_near_copies(const struct vb_qp *qp) VB_EXCLUDES(qp->drive);
 /* Carry out the next requests of @qp, as much as its limit allows. True: more
  * can be done at once, in another call. */
 bool vb_near_send(struct vb_near *n, struct vb_qp *qp, vb_time now)
