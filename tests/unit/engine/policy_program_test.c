@@ -120,10 +120,12 @@ static void poll__of_a_program_that_sleeps_does_not_wait(void **state)
 
 	p.crowded_until = now + MS(100);
 	for (unsigned i = 0; i < 8; i++) {
-		(void)vb_poll_spins(&p, PROGRAM_LOOPS, now += US(500), 0, now);
+		now += US(500);
+		(void)vb_poll_spins(&p, PROGRAM_LOOPS, now, 0, now);
 		assert_int_equal(in_vain(0, now), POLL_RETURNS);
 	}
-	(void)vb_poll_spins(&p, PROGRAM_LOOPS, now += US(19), 0, now);
+	now += US(19);
+	(void)vb_poll_spins(&p, PROGRAM_LOOPS, now, 0, now);
 	assert_int_equal(in_vain(0, now), POLL_WAITS);
 }
 
