@@ -521,12 +521,6 @@ void vb_forward_destroy(struct vb_forward *forward);
 int vb_forward_fd(const struct vb_forward *forward);
 void vb_forward_serve(struct vb_forward *forward);
 
-/* Functions of engine/xrc_name.c. */
-/* The address at which the process with @slot takes requests; its length. */
-socklen_t vb_forward_name(uint32_t slot, struct sockaddr_un *a);
-/* Returns a socket that listens there, which the caller owns, or -errno. */
-VB_MUST_CHECK int vb_forward_listen(uint32_t slot);
-
 /* Functions of engine/dispatch.c: hand the frames in e->rxq to their queue
  * pairs. The frames came by the engine's own link; or by @link, whose adapter
  * has @slot. */

@@ -30,6 +30,7 @@
 #include "base/fork.h"
 #include "base/log.h"
 #include "core/xrc.h"
+#include "engine/xrc_listener.h"
 #include "ib/xrc_forward.h"
 
 #define MOST_GUESTS 1024 /* the most guests in one session */
@@ -83,9 +84,7 @@ struct session {
 
 struct vb_forward {
 	struct vb_engine *e;
-	/* Sockets at the names of this process's slots, which are two if the
-	 * first RoCE device was opened later; -1: none. */
-	int listen_fd[2];
+	struct vb_xrc_listener listener; /* at this process's slots */
 	int epoll_fd;
 	/* a leaf lock: no lock is taken while it is held */
 	struct vb_mutex lock;
@@ -128,7 +127,7 @@ static struct session *add_session(struct vb_forward *f, int fd, uint32_t slot)
 static int eng_xrc_forward_connect_to(int fd, uint32_t slot)
 {
 	struct sockaddr_un a;
-	socklen_t len = vb_forward_name(slot, &a);
+	socklen_t len = vb_xrc_name(slot, &a);
 
 	if (connect(fd, (struct sockaddr *)&a, len))
 		return -errno;
@@ -589,11 +588,8 @@ static void accept_sessions(struct vb_forward *f)
 {
 	int fd;
 
-	for (unsigned i = 0; i < VB_COUNT(f->listen_fd); i++)
-		while (vb_apart_may_drop() &&
-		       (fd = accept4(f->listen_fd[i], NULL, NULL,
-				     SOCK_CLOEXEC | SOCK_NONBLOCK)) >= 0)
-			take_forwarder(f, fd);
+	while ((fd = vb_xrc_listener_accept(&f->listener)) >= 0)
+		take_forwarder(f, fd);
 }
 
 void vb_forward_serve(struct vb_forward *f)
@@ -616,26 +612,6 @@ int vb_forward_fd(const struct vb_forward *f)
 	return f->epoll_fd;
 }
 
-/* Listen at the name of @slot. 0 and *@out, or -errno. */
-static int listen_at(struct vb_forward *f, uint32_t slot, int *out)
-{
-	/* Edge-triggered: while no more sessions are accepted, a caller that
-	 * waits must not wake the engine thread again and again. */
-	struct epoll_event ev = { .events = EPOLLIN | EPOLLET };
-	int fd = vb_forward_listen(slot);
-
-	if (fd < 0)
-		return fd;
-	if (epoll_ctl(f->epoll_fd, EPOLL_CTL_ADD, fd, &ev)) {
-		int rc = -errno;
-
-		close(fd);
-		return rc;
-	}
-	*out = fd;
-	return 0;
-}
-
 /* Listen at the names of all slots that this process has. */
 static int listen_at_slots(struct vb_forward *f)
 {
@@ -643,7 +619,7 @@ static int listen_at_slots(struct vb_forward *f)
 
 	if (slot < 0)
 		return slot;
-	rc = listen_at(f, (uint32_t)slot, &f->listen_fd[0]);
+	rc = vb_xrc_listener_add(&f->listener, 0, (uint32_t)slot);
 	if (rc == 0 && f->e->slot && f->e->lease.slot)
 		vb_forward_join(f);
 	return rc;
@@ -651,7 +627,7 @@ static int listen_at_slots(struct vb_forward *f)
 
 void vb_forward_join(struct vb_forward *f)
 {
-	int rc = listen_at(f, f->e->lease.slot, &f->listen_fd[1]);
+	int rc = vb_xrc_listener_add(&f->listener, 1, f->e->lease.slot);
 
 	if (rc)
 		vb_log(LOG_INFO,
@@ -659,11 +635,23 @@ void vb_forward_join(struct vb_forward *f)
 		       f->e->lease.slot, strerror(-rc));
 }
 
-static void close_listeners(struct vb_forward *f)
+/* Make the set of descriptors, and listen. 0 or -errno. */
+static int begin_to_listen(struct vb_forward *f)
 {
-	for (unsigned i = 0; i < VB_COUNT(f->listen_fd); i++)
-		if (f->listen_fd[i] >= 0)
-			close(f->listen_fd[i]);
+	int rc;
+
+	f->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	if (f->epoll_fd < 0)
+		return -errno;
+	rc = vb_xrc_listener_init(&f->listener, f->epoll_fd);
+	if (rc == 0) {
+		rc = listen_at_slots(f);
+		if (rc)
+			vb_xrc_listener_fini(&f->listener);
+	}
+	if (rc)
+		close(f->epoll_fd);
+	return rc;
 }
 
 int vb_forward_create(struct vb_engine *e, struct vb_forward **out)
@@ -674,13 +662,10 @@ int vb_forward_create(struct vb_engine *e, struct vb_forward **out)
 	if (!f)
 		return -ENOMEM;
 	f->e = e;
-	f->listen_fd[0] = f->listen_fd[1] = -1;
 	vb_mutex_init(&f->lock, VB_RANK_LEAF);
-	f->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
-	rc = f->epoll_fd < 0 ? -errno : listen_at_slots(f);
+	rc = begin_to_listen(f);
 	if (rc) {
-		if (f->epoll_fd >= 0)
-			close(f->epoll_fd);
+		vb_mutex_fini(&f->lock);
 		free(f);
 		return rc;
 	}
@@ -692,7 +677,7 @@ void vb_forward_destroy(struct vb_forward *f)
 {
 	while (f->sessions)
 		close_session(f, f->sessions);
-	close_listeners(f);
+	vb_xrc_listener_fini(&f->listener);
 	close(f->epoll_fd);
 	vb_mutex_fini(&f->lock);
 	free(f);
