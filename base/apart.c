@@ -30,6 +30,9 @@
 #define PLACES 160
 /* the most threads of vb_apart_drop() that may wait at a time */
 #define MOST_DROPS 32
+/* the most unread messages that are looked at when a socket is closed; a local
+ * socket's buffer holds some 280 */
+#define MOST_MAIL 512
 
 /* A timer of each thread, whose signals make system calls of this thread that
  * wait return EINTR. */
@@ -204,15 +207,53 @@ bool vb_apart_may_drop(void)
 	return atomic_load(&drops) < MOST_DROPS;
 }
 
-/* Linux may report once that the peer has closed with unread messages. */
-static bool has_no_mail(int fd)
+/* What the next unread message of a socket is. */
+enum mail { MAIL_NONE, MAIL_PLAIN, MAIL_UNKNOWN };
+
+/*
+ * Look at the next unread message of @fd, which has SO_PASSCRED: so each message
+ * has control data, and the end of file has none. There is room for credentials
+ * only, so MSG_CTRUNC reports descriptors, and none is received.
+ */
+static enum mail next_mail(int fd)
 {
+	char control[CMSG_SPACE(sizeof(struct ucred))], byte;
+	struct iovec v = { &byte, 1 };
+	struct msghdr m = { .msg_iov = &v,
+			    .msg_iovlen = 1,
+			    .msg_control = control,
+			    .msg_controllen = sizeof(control) };
+	ssize_t n = recvmsg(fd, &m, MSG_PEEK | MSG_DONTWAIT);
+
+	if (n < 0 || m.msg_flags & MSG_CTRUNC)
+		return MAIL_UNKNOWN;
+	return n > 0 || m.msg_controllen > 0 ? MAIL_PLAIN : MAIL_NONE;
+}
+
+/*
+ * Take the messages of @fd that have no descriptors, which is no work that can
+ * wait. True: the socket is empty. @fd was shut down, so no message comes any
+ * more.
+ */
+static bool is_emptied(int fd)
+{
+	static const int on = 1;
+	enum mail mail;
 	char byte;
 
-	for (unsigned i = 0; i < 2; i++)
-		if (recv(fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0)
-			return true;
-	return false;
+	if (setsockopt(fd, SOL_SOCKET, SO_PASSCRED, &on, sizeof(on)))
+		return false;
+	mail = next_mail(fd);
+	/* Linux may report once that the peer has closed with unread
+	 * messages. */
+	if (mail == MAIL_UNKNOWN && errno == ECONNRESET)
+		mail = next_mail(fd);
+	for (unsigned i = 0; i < MOST_MAIL && mail == MAIL_PLAIN; i++) {
+		if (recv(fd, &byte, 1, MSG_DONTWAIT) < 0)
+			return false;
+		mail = next_mail(fd);
+	}
+	return mail == MAIL_NONE;
 }
 
 /* The caller may hold a lock, so no call here is a cancellation point. */
@@ -222,7 +263,7 @@ void vb_apart_hang_up(int fd)
 
 	/* No message comes after this. */
 	shutdown(fd, SHUT_RDWR);
-	if (has_no_mail(fd))
+	if (is_emptied(fd))
 		close(fd);
 	else
 		vb_apart_drop(&fd, 1);

@@ -46,8 +46,8 @@ void vb_apart_drop(const int *fds, unsigned count);
 /* May the process accept another program that could send descriptors? Not while
  * 32 threads of vb_apart_drop() wait. */
 bool vb_apart_may_drop(void);
-/* End the connected local socket @fd and close it: in a thread if messages are
- * unread, because closing it closes the descriptors in those messages, too. */
+/* End the connected local socket @fd and close it: in a thread if descriptors
+ * are in unread messages, because closing the socket closes them, too. */
 void vb_apart_hang_up(int fd);
 
 #endif

@@ -5,6 +5,8 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
+#include <dirent.h>
+#include <errno.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -127,6 +129,53 @@ static void drop__waits_for_nothing(void **state)
 	slow_end(&s);
 }
 
+static unsigned threads(void)
+{
+	DIR *d = opendir("/proc/self/task");
+	unsigned count = 0;
+
+	assert_non_null(d);
+	while (readdir(d))
+		count++;
+	closedir(d);
+	return count;
+}
+
+/* Bells that nobody has read, as an honest peer leaves them, cost no thread. */
+static void hang_up__of_plain_messages_starts_no_thread(void **state)
+{
+	unsigned before = threads();
+	int pair[2];
+
+	(void)state;
+	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair), 0);
+	for (unsigned i = 0; i < 100; i++)
+		assert_int_equal(send(pair[0], "bell", i % 5, 0), i % 5);
+	vb_apart_hang_up(pair[1]);
+	assert_int_equal(threads(), before);
+	assert_int_equal(send(pair[0], "x", 1, MSG_NOSIGNAL), -1);
+	assert_int_equal(errno, EPIPE);
+	close(pair[0]);
+}
+
+/* A hostile peer hides a descriptor in a message of no bytes, behind others of
+ * no bytes. */
+static void hang_up__of_hidden_descriptors_waits_for_nothing(void **state)
+{
+	int pair[2], reader, linger = make_lingering(&reader);
+	vb_time then = vb_clock_read();
+
+	(void)state;
+	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair), 0);
+	assert_int_equal(send(pair[0], "", 0, 0), 0);
+	assert_int_equal(vb_fdmail_send(pair[0], "", 0, &linger, 1, 0), 0);
+	close(linger);
+	vb_apart_hang_up(pair[1]);
+	assert_true(vb_clock_read() - then < 5 * VB_SEC);
+	close(pair[0]);
+	close(reader);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -135,6 +184,9 @@ int main(void)
 		cmocka_unit_test(close__a_file_closes_in_another_thread),
 		cmocka_unit_test(close__is_fair_among_users),
 		cmocka_unit_test(drop__waits_for_nothing),
+		cmocka_unit_test(hang_up__of_plain_messages_starts_no_thread),
+		cmocka_unit_test(
+			hang_up__of_hidden_descriptors_waits_for_nothing),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
