@@ -20,7 +20,6 @@
 #include "engine/fabric_path.h"
 #include "fabric/router.h"
 #include "fabricd/capture.h"
-#include "fabricd/lag.h"
 #include "wire/smp.h"
 
 #ifndef SYS_epoll_pwait2 /* in headers since Linux 5.11 */
@@ -454,35 +453,19 @@ static vb_time spin_of(const struct vb_fabricd *f)
 	return f->verbs.shares ? SPIN_SHARED : SPIN;
 }
 
-/* Move frames from programs into the network, which have come since its time
- * *@at, and let that time follow the clock (fabricd/lag.h). Handles at most
- * *@left events, and takes them off. True: more is due at once. */
-static bool run_network(struct vb_fabricd *f, vb_time *at, vb_time now,
-			unsigned *left)
-{
-	bool sent = vb_fabricd_verbs_run(f, *at);
-
-	*at = vb_lag_follow(*at, now);
-	while (*left > 1 && vb_fab_step(f->net, *at))
-		--*left;
-	return sent || *at < now;
-}
-
 /* Handle all events that are due, but stop after STEPS_RUN, so that descriptors
  * are served: a frame in a routing loop may make events faster than this
  * function handles them. Returns the time until the next event; 0: more events
  * are due now. */
 static vb_time run_fabric(struct vb_fabricd *f)
 {
-	vb_time at = vb_clock_read();
-
 	for (unsigned left = STEPS_RUN; left > 0; left--) {
 		vb_time now = vb_clock_read(), next;
-		bool soon = run_network(f, &at, now, &left);
+		bool soon = vb_fabricd_verbs_run(f, now);
 
-		/* Management acts when its frames have passed, so it has the
-		 * network's time. */
-		vb_mgmt_run(f->mgmt, at);
+		while (left > 1 && vb_fab_step(f->net, now))
+			left--;
+		vb_mgmt_run(f->mgmt, now);
 		next = next_of(f, now);
 		soon |= next <= now + spin_of(f);
 		vb_fabricd_verbs_ring(f, !soon, now);
