@@ -27,7 +27,7 @@ socklen_t vb_xrc_name(uint32_t slot, struct sockaddr_un *a)
 
 /* Edge-triggered: while no more callers are accepted, one that waits must not
  * wake the owner's thread again and again. */
-static int watch(const struct vb_xrc_listener *l, int fd)
+static int xrc_watch(const struct vb_xrc_listener *l, int fd)
 {
 	struct epoll_event ev = { .events = EPOLLIN | EPOLLET };
 
@@ -45,7 +45,7 @@ int vb_xrc_listener_init(struct vb_xrc_listener *l, int epoll_fd)
 	if (l->again_fd < 0)
 		return -errno;
 	vb_fork_closes(l->again_fd);
-	rc = watch(l, l->again_fd);
+	rc = xrc_watch(l, l->again_fd);
 	if (rc)
 		close(l->again_fd);
 	return rc;
@@ -72,7 +72,7 @@ static int listen_at(uint32_t slot)
 
 int vb_xrc_listener_add(struct vb_xrc_listener *l, unsigned i, uint32_t slot)
 {
-	int fd = listen_at(slot), rc = fd < 0 ? fd : watch(l, fd);
+	int fd = listen_at(slot), rc = fd < 0 ? fd : xrc_watch(l, fd);
 
 	if (rc == 0)
 		l->fd[i] = fd;

@@ -132,7 +132,7 @@ play_again() {
 	[ ${#names[@]} -gt 0 ] && [ ${#names[@]} -le "$may_be_played_again" ] ||
 		return
 	for name in "${names[@]}"; do
-		[ "$name" != build ] || continue
+		[[ $name != build && $name != style ]] || continue
 		cp "$logs/$name.log" "$logs/$name.first.log"
 		echo ".. $name: once more, alone"
 		eval "start $name ${commands[$name]}"
