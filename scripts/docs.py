@@ -13,8 +13,9 @@
 Each finding is one line, FILE:LINE: what is wrong. The exit status is 1 when
 there is one. Of a document only words in backquotes count: `room/file.c` must
 be there, `vb_name` must be a word of some source file, and of
-`room/file.c:name` the file must define or declare name(). CHANGELOG.md may name
-what is gone.
+`room/file.c:name` the file must define or declare name(). In a table's row the
+cell of constants is followed by that of their file. CHANGELOG.md may name what is
+gone.
 """
 import os
 import re
@@ -78,10 +79,25 @@ def check_word(root, word, names):
     return None
 
 
+def check_row(root, line):
+    """Yield the constants of a table's row that are not in the file which its
+    last cell names: | what | `CONSTANT`, `CONSTANT` | `room/file.c` |"""
+    row = re.match(r'\|.*\| ([^|]*) \| `([^`|]+)` \|$', line)
+    path = row and PATH.match(row[2])
+    if not path or path[2] or not os.path.exists(os.path.join(root, row[2])):
+        return
+    text = read(root, row[2])
+    for name in re.findall(r'`([A-Z][A-Z0-9_]+)`', row[1]):
+        if not re.search(rf'\b{name}\b', text):
+            yield f'{row[2]} has no {name}'
+
+
 def check_names(root):
     names = names_in_sources(root)
     for document in documents(root):
         for number, line in enumerate(read(root, document).split('\n'), 1):
+            for why in check_row(root, line):
+                yield f'{document}:{number}: {why}'
             for word in WORD.findall(line):
                 why = check_word(root, word, names)
                 if why:
@@ -180,6 +196,9 @@ def self_test():
         ({'docs/X.md': '`a/b.c:gone`\n'}, 'docs/X.md:1: a/b.c has no gone()'),
         ({'docs/X.md': '`a/b.c:called`\n'},
          'docs/X.md:1: a/b.c has no called()'),
+        ({'docs/X.md': '| x | `A_B`, `A_C` | `a/b.c` |\n',
+          'a/b.c': 'enum { A_B };\nint turn(void);\nint vb_b(void);\n'},
+         'docs/X.md:1: a/b.c has no A_C'),
         ({'docs/X.md': '[x](Y.md)\n'}, 'docs/X.md:1: there is no Y.md'),
         ({'docs/X.md': '# A `b`\n[x](#a-b)\n[x](#b)\n'},
          'docs/X.md:3: docs/X.md has no heading b'),
