@@ -83,7 +83,8 @@ struct vb_engine_qp {
 	/* when the next batch may leave, if a static rate slows the queue pair
 	 * down (engine/static_rate.h); else in the past */
 	vb_time rate_at;
-	/* how much the next batch may be late without loss of its turn */
+	/* If the next batch leaves late, up to this much of the delay does not
+	 * postpone the batches after it. */
 	vb_time rate_credit;
 	struct vb_held *held; /* packets for which the link had no room */
 	/* the stream of an iWARP queue pair; or NULL */
@@ -123,7 +124,8 @@ struct vb_group {
 
 struct vb_iw_rxq;
 
-/* What a thread in vb_engine_wait() watches in place of the engine thread. */
+/* What the program watches in place of the engine thread, while it waits for an
+ * event. */
 enum vb_watch {
 	WATCHES_NOTHING, /* no thread waits */
 	WATCHES_LANES,	 /* the lanes of peers of this host */
@@ -260,12 +262,14 @@ struct vb_engine {
 	 * whether it rests. A program that is about to sleep ends the rest by
 	 * storing THREAD_WATCHES, and wakes the thread. */
 	_Atomic enum vb_thread thread_does;
-	/* A thread of the program sleeps in vb_engine_wait(), and serves this
-	 * meanwhile. */
+	/* What the program watches in place of the engine thread: a thread in
+	 * vb_engine_wait() does so, or the program that sleeps by a channel to
+	 * which the link is lent. */
 	_Atomic enum vb_watch watched;
 	struct vb_owed soon; /* rings: vb_wait_soon() */
-	/* The thread that watched the link, and most often returns to it: if it
-	 * does not, the engine thread watches the link again. */
+	/* The timer for a thread of the program that has watched the link and
+	 * left it. The thread most often comes back before the timer expires;
+	 * if it does not, the engine thread watches the link again. */
 	struct vb_owed back;
 	/* The fields below belong to the thread that has set @watched. */
 	struct vb_wait_policy wait;
@@ -278,11 +282,14 @@ struct vb_engine {
 		struct vb_lend_policy policy;
 		struct vb_nudge lanes; /* by which peers of this host wake it */
 		bool no_lanes;	       /* the host denies a second nudge */
-		/* The channel has turned out not to block since the last nudge
-		 * was asked for. */
+		/* Since the engine last asked the kernel for a nudge, the
+		 * program has read the channel, found no event, and was not
+		 * blocked. So the channel's descriptor is non-blocking, and
+		 * is_polled() need not ask the kernel. */
 		bool was_empty;
-		/* The channel has the lanes, too. Other threads read this
-		 * without the lock. */
+		/* True: peers of this host, too, wake the program by the
+		 * channel, and the engine thread does not watch the lanes.
+		 * Other threads read this without the lock. */
 		_Atomic bool has_lanes;
 	} lend;
 

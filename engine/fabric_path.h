@@ -65,9 +65,9 @@ int vb_fabric_wait(int fd, short events, vb_time due);
  * -ETIMEDOUT: there was no room until @due. */
 int vb_fabric_post(int fd, const void *bytes, size_t len, const int *with,
 		   vb_time due);
-/* One message of at most @room bytes, with descriptors as vb_fdmail_recv().
- * Its length, or 0 at the end of file, or -errno; -ETIMEDOUT: none came until
- * @due. */
+/* Receive one message of at most @room bytes. @fds, @count: as
+ * vb_fdmail_recv(). Returns the message's length, or 0 at the end of file, or
+ * -errno; -ETIMEDOUT: no message came until @due. */
 ssize_t vb_fabric_receive(int fd, void *bytes, size_t room, int *fds,
 			  unsigned *count, vb_time due);
 /* Connect to the fabric of @place, of this user or of root. Returns a

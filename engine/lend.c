@@ -193,14 +193,16 @@ bool vb_lend_is_lent(struct vb_engine *e, const struct vb_channel *ch)
 	return lent;
 }
 
-/* A nudge has come, which the caller has seen. */
+/* The program has read a nudge from the channel @ch, so it is awake: note this,
+ * and let peers no longer ring. */
 static void is_awake(struct vb_engine *e, struct vb_channel *ch)
 	VB_REQUIRES(e->lend.lock)
 {
 	vb_channel_nudged(ch);
 	vb_lend_comes(&e->lend.policy);
-	/* Peers need not ring until vb_lend_begin(), or until the engine thread
-	 * takes the lanes back, since the program is late. */
+	/* While the program is awake its polls serve the lanes. Peers ring
+	 * again after vb_lend_begin(), or when the program is late and the
+	 * engine thread takes the lanes back. */
 	if (!atomic_load(&e->lend.has_lanes))
 		return;
 	vb_wait_leaves_link(e, VB_OWED_LASTS, vb_now());

@@ -165,9 +165,9 @@
  * taken a packet, if it does not always come back soon; not scaled, measured as
  * a group. */
 #define VB_BACK_SOON (200 * VB_USEC)
-/* A program that lets a packet wait which was left to it does not get the link
- * again for this time, twice as long each time; not scaled, measured as a
- * group. */
+/* If a program does not take a packet that the engine's thread has left to it,
+ * the link is not lent to it for this time: at first PAUSE_MIN, twice as long
+ * each time, PAUSE_MAX at most. Not scaled, measured as a group. */
 #define VB_LEND_PAUSE_MIN (10 * VB_MSEC)
 #define VB_LEND_PAUSE_MAX (640 * VB_MSEC)
 /* Looks between two yields; measured as a group. */
@@ -444,8 +444,8 @@ vb_time vb_wait_is_back_in(const struct vb_wait_policy *w);
 
 /* The policy of lending the link to a channel (engine/lend.c). */
 struct vb_lend_policy {
-	/* The engine thread has left a packet to the program, which has not
-	 * come since. */
+	/* True: the engine thread has left a packet to the program, and the
+	 * program has neither been nudged nor slept again since. */
 	bool left;
 	/* Nothing is lent before @paused_until; @pause is the length of the
 	 * last such pause. */

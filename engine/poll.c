@@ -48,9 +48,11 @@ static bool drain_frames(struct vb_engine *e, vb_time now) VB_REQUIRES(e->rx)
 	return true;
 }
 
-/* @before: as of drain_locked(). A program that has armed a queue polls once
- * more before it sleeps, in vain most often, and may reply after that. If it
- * has the link, a packet nudges it from now on, so it need not look. */
+/* @before: the program's activity before this poll. A program that has armed a
+ * queue polls once more before it sleeps; that poll most often finds nothing,
+ * and the program may reply after it. If the link is lent to a channel, a
+ * packet that comes from now on nudges the channel, so this poll need not look
+ * at the link. */
 static bool eng_drain_link(struct vb_engine *e, enum vb_program before,
 			   vb_time now) VB_REQUIRES(e->rx)
 {

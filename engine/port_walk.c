@@ -34,8 +34,9 @@ static bool can_fail(const struct vb_qp *qp)
 	return state != QPS_RESET && state != QPS_ERR;
 }
 
-/* What the news say is asked anew here, because the queue pair that was to hear
- * them may have been destroyed, and another one has its memory. */
+/* Tell @qp the news of its port. This function asks the port again whether they
+ * are true of @qp: the queue pair for which they were left may have been
+ * destroyed, and @qp has its memory now. */
 void vb_port_walk_hear(struct vb_engine *e, struct vb_qp *qp, vb_time now)
 {
 	unsigned news = atomic_exchange(&vb_eq(qp)->port_news, 0);
@@ -80,7 +81,9 @@ static void tell_qp(struct vb_engine *e, struct vb_qp *qp,
 		hear_soon(e, qp, now);
 }
 
-/* Is @qpn a number of @a, as far as it tells? Adapters may share a slot. */
+/* Is the slot in the upper bits of @qpn that of adapter @a? Another adapter may
+ * have the same slot, so a true result does not prove that the queue pair is
+ * one of @a's. */
 static bool is_number_of(const struct vb_adapter *a, uint32_t qpn)
 {
 	return qpn && (qpn ^ a->qpn_base) >> VB_QPN_BITS == 0;

@@ -39,8 +39,9 @@ static inline void vb_rate_begin(const struct vb_qp *qp, struct vb_txq *q)
 				  : 0;
 }
 
-/* The batch @q leaves: note when the next one may. Datagrams have noted their
- * own times. @more: packets wait for the next batch. */
+/* The batch @q leaves: compute when the next one may leave. A batch of
+ * datagrams has recorded in @q->slow_ps how long it takes, because each
+ * datagram has a rate of its own. @more: packets wait for the next batch. */
 static inline void vb_rate_sent(struct vb_qp *qp, const struct vb_txq *q,
 				bool more, vb_time now) VB_REQUIRES(qp->drive)
 {

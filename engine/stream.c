@@ -288,12 +288,12 @@ static size_t look_at_socket(const struct vb_stream *s)
 
 /*
  * Returns how many bytes of a stream this thread may read now; the peer is on
- * this host. The peer may have put messages on its lane before it sent bytes or a
- * FIN by the stream, and the engine must process all in that order. So this
- * function notes what the socket has, and takes a mark of the lane. When the lane
- * has been processed as far as the mark, a later call returns what was noted. The
- * thread does not process the lane here: it holds rx, and the lane may wait for a
- * page of the peer.
+ * this host. The peer may have put messages on its lane before it sent bytes or
+ * a FIN by the stream, and the engine must process all in that order. So this
+ * function notes what the socket has, and takes a mark of the lane. When the
+ * lane has been processed as far as the mark, a later call returns what was
+ * noted. The thread does not process the lane here: it holds rx, and the lane
+ * may wait for a page of the peer.
  */
 static size_t readable_in_order(struct vb_engine *e, struct vb_stream *s,
 				vb_time now, enum vb_drained *got)
@@ -378,7 +378,10 @@ enum vb_drained vb_stream_serve(struct vb_engine *e, struct vb_stream *s,
 		return got;
 	if (!eng_stream_take_drive(s, qp))
 		return DRAINED_BUSY;
-	/* The card has just been found: the next look goes by the order. */
+	/* Another thread, which held drive until now, has found the peer's
+	 * card, so the peer may use a lane from now on. Read no bytes in this
+	 * call: the next one first takes a mark of the lane, which keeps the
+	 * order of lane and stream. */
 	if (VB_UNLIKELY(s->met != met))
 		most = 0;
 	if (serve_locked(e, s, qp, ready, most, now))

@@ -412,7 +412,8 @@ static char *write_down(const struct vb_device *devices, unsigned count,
 		return NULL;
 	put_host(f);
 	for (unsigned i = 0; i < count; i++)
-		/* put_places() knows switches, too */
+		/* put_places() writes the nodes of fabrics: it knows adapters,
+		 * which are devices, and switches, which are not */
 		if (devices[i].kind != DEVICE_IB)
 			eng_sysfs_text_describe(f, &devices[i], list, links,
 						&umads);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What a queue pair has not sent yet, since more may come that leaves with it:
- * polls and verbs have it sent. */
+/* Sends what a queue pair has kept back: an ACK that waits for the program's
+ * reply, and messages that gather for a batch. Polls, verbs that wait or that
+ * destroy a queue pair, and the engine thread call the functions of this file
+ * when nothing more may come to leave with them. */
 #include "engine/engine_priv.h"
 
 /* Send an ACK that was delayed so that a reply of the program would carry

@@ -19,7 +19,7 @@ static const struct {
 	{ "rocev1=", VPI_ROCEV1 },
 };
 
-/* A part of a spec, which no zero byte ends. */
+/* A part of a spec: @len characters, without a zero byte at the end. */
 struct part {
 	const char *at;
 	size_t len;
@@ -40,8 +40,9 @@ bool vb_vpi_is(const char *spec, size_t len)
 	return vpi_begins((struct part){ spec, len }, VB_VPI_PREFIX);
 }
 
-/* Is what is behind a comma, at @at, a port of the adapter before the comma,
- * which then has too many? */
+/* Does a port begin at @at, behind a comma? Then it belongs to the adapter in
+ * front of the comma, which has too many ports; if not, another device begins
+ * there. */
 static bool vpi_is_port(const char *at)
 {
 	struct part p = { at, strcspn(at, ",") };

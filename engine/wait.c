@@ -357,7 +357,9 @@ bool vb_wait_asks(struct vb_engine *e, struct vb_channel *ch)
 	return fd >= 0 && vb_nudge_ask(&e->nudge, fd, ch->fd) == 0;
 }
 
-/* A long time is set seldom, as vb_wait_soon() does. */
+/* Set the timer of @back. Setting it is a system call, so a call with a time of
+ * VB_OWED_LASTS or more leaves the timer as it is if it was set within the last
+ * 500 us. */
 void vb_wait_leaves_link(struct vb_engine *e, vb_time lasts, vb_time now)
 {
 	if (lasts < VB_OWED_LASTS || !owes_already(e, &e->back, now))
@@ -432,7 +434,8 @@ static void eng_wait_read(struct watch *w, struct vb_cq **cq)
 		eng_wait_came(w->ch, CAME_IN_VAIN);
 }
 
-/* Watch the link and wait: as eng_wait_watch(). */
+/* Watch the link in place of the engine thread, and wait for an event. Returns
+ * as eng_wait_watch() does, or -EAGAIN: the channel does not block. */
 static int wait_by_link(struct watch *w, struct vb_cq **cq)
 {
 	struct vb_near *near = w->e->near;
@@ -515,9 +518,9 @@ static void sleeps_lent(struct watch *w)
 	vb_cancel_back(cancel);
 }
 
-/* The channel has the link, so a packet may have woken the program, or a peer
- * of this host. If nothing was there, the program's own poll may have taken it
- * after it had been woken. */
+/* Wait by a channel to which the link is lent: a packet, or a message of a peer
+ * of this host, may have woken the program. If this function finds neither, a
+ * poll of the program may have taken it since. */
 static int wait_lent(struct watch *w, struct vb_cq **cq)
 {
 	unsigned by;

@@ -50,14 +50,19 @@ static inline bool vb_wait_has_link(struct vb_engine *e)
 	return atomic_load(&e->watched) == WATCHES_LINK ||
 	       atomic_load(&e->back.is_set);
 }
-/* Can packets nudge a program here? The caller has set @watched. */
+/* Does the kernel of this host let packets nudge a channel (base/nudge.h)? The
+ * first call tries it. The caller has set e->watched, so no other thread uses
+ * e->nudge. */
 bool vb_wait_can_nudge(struct vb_engine *e);
-/* Let the next packet nudge @ch. False: it does not. None is awaited yet. */
+/* Ask the kernel to nudge @ch when the next packet arrives. False: the kernel
+ * refuses. The caller has no such request under way. */
 VB_MUST_CHECK bool vb_wait_asks(struct vb_engine *e, struct vb_channel *ch);
 /* The nudge of @ch is not wanted any more: its descriptor does not become
  * readable by it later. */
 void vb_nudge_end(struct vb_nudge *n, struct vb_channel *ch);
-/* The engine thread does not watch the link for so long. */
+/* From @now on the engine thread leaves the link alone for the time @lasts,
+ * because a thread of the program most often comes back to it before. If none
+ * does, the engine thread then watches the link again. */
 void vb_wait_leaves_link(struct vb_engine *e, vb_time lasts, vb_time now);
 
 /* Functions of engine/lend.c. */
@@ -78,7 +83,8 @@ unsigned vb_lend_is_nudged(struct vb_engine *e, struct vb_channel *ch)
 /* A peer of this host has nudged the channel that has the lanes: process them.
  * True: a lane had something. */
 bool vb_lend_attend(struct vb_engine *e) VB_EXCLUDES(e->lend.lock);
-/* What vb_lend_attend() has found has an event for the program. */
+/* Messages that vb_lend_attend() has found on the lanes have raised an event of
+ * the program's channel. */
 void vb_lend_has_event(struct vb_engine *e) VB_EXCLUDES(e->lend.lock);
 /* A poll looks at the lanes, which a channel may have. The first poll after the
  * program has armed a queue wakes no peer for what the program has received:

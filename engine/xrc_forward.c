@@ -357,7 +357,9 @@ static struct guest *make_guest(struct session *s, const struct forward_msg *l)
 	s->guest_count++;
 	g->guid = l->guid;
 	g->forward.qp.type = QPT_XRC_RECV;
-	/* The process of the target queue pair has checked its access flags. */
+	/* The guest permits every access, because the process that has the
+	 * target queue pair checks the access flags before it forwards a
+	 * request. */
 	g->forward.qp.attr.access_flags = UINT32_MAX;
 	vb_mutex_init(&g->forward.qp.drive, RANK_DRIVE);
 	atomic_store(&g->forward.qp.state, QPS_RTS);
@@ -558,7 +560,9 @@ static bool take_msg(struct vb_forward *f, struct session *s)
 	ssize_t n = vb_fdmail_take(s->fd, &in, sizeof(in), fds, &count,
 				   MSG_DONTWAIT);
 
-	/* No honest program sends any, and closing them may wait. */
+	/* An honest process sends no descriptors with a message. If some came,
+	 * another thread closes them, because close() of a hostile process's
+	 * file may wait. */
 	vb_apart_drop(fds, count);
 	if (n < 0)
 		return n == -EAGAIN || n == -EINTR;

@@ -89,7 +89,8 @@ static void begin_lap(struct vb_near *n, struct vb_peer *p,
 static void note_clear(struct vb_near *n, struct vb_peer *p, uint64_t pass)
 	VB_REQUIRES(n->lanes_lock)
 {
-	/* a thread that began its pass later may have been here before */
+	/* Another thread, whose pass began later, may have found the lane empty
+	 * before this one did: @clear never goes back. */
 	p->progress.clear = VB_MAX(p->progress.clear, pass);
 	p->progress.lap = 0;
 }

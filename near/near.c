@@ -348,8 +348,9 @@ bool vb_near_lies(struct vb_near *n, struct vb_qp *qp, uint32_t key)
 
 int vb_near_attach(struct vb_qp *qp)
 {
-	/* It stays with the queue pair's memory: threads that process a lane
-	 * count themselves there without drive (take_drive()). */
+	/* This state is never freed while the memory of the queue pair lasts:
+	 * threads that process a lane write to @awaited without drive
+	 * (vb_near_lock_briefly()). */
 	if (!vb_nq(qp))
 		qp->priv[PRIV_NEAR] = calloc(1, sizeof(struct vb_near_qp));
 	if (!vb_nq(qp))

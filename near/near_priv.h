@@ -25,8 +25,8 @@ enum vb_near_op {
 	NEAR_STORE, /* an ATOMIC WRITE; its 8 bytes follow the request */
 	/* The requester has found that it has no right to make this request:
 	 * imm is the right that the request needs (enum vb_access), shifted
-	 * left by 8, and the enum vb_fault with which the responder's queue pair
-	 * fails. */
+	 * left by 8, and the enum vb_fault with which the responder's queue
+	 * pair fails. */
 	NEAR_FAULT,
 	/* A message without a request: it tells the peer's program that the
 	 * requester works, so the connection is established. */
@@ -127,7 +127,9 @@ struct vb_near_qp {
 	 * done to sent are on the lane; their sequence numbers begin at
 	 * @acked. */
 	uint32_t sent, begun;
-	/* requests, and their bytes, that the adapter's counters lack */
+	/* number of requests that have begun since the last vb_near_count(),
+	 * which adds them to the adapter's counters; and the sum of their
+	 * lengths */
 	uint32_t noted;
 	uint64_t noted_bytes;
 	uint32_t acked;
@@ -273,8 +275,8 @@ struct vb_near {
 	} watch;
 
 	/* The creditor is the peer that has answers for which it was not woken,
-	 * if peer->owed is still true. There is one at most: before another peer
-	 * becomes the creditor, this one is woken. A reference. */
+	 * if peer->owed is still true. There is one at most: before another
+	 * peer becomes the creditor, this one is woken. A reference. */
 	struct vb_peer *_Atomic creditor;
 };
 

@@ -192,8 +192,9 @@ void vb_peer_put(
 	/* release a reference; with NULL the call does nothing */
 	struct vb_peer *p);
 
-/* The caller has claimed the lane of @p, which the analysis knows by another
- * expression. */
+/* Tell clang's analysis of locks that the caller has claimed the lane of @p,
+ * where the claim was made by another expression, which the analysis does not
+ * know to be @p. */
 static inline void vb_peer_assert_claimed(const struct vb_peer *p)
 	VB_ASSERTS(p->claim)
 {

@@ -94,7 +94,10 @@ bool vb_proof_end(struct vb_peer *p, bool *open)
 	return true;
 }
 
-/* There is a place: no more errands are under way than there are places. */
+/* The session of @p ends while its proof may be under way: keep the proof in
+ * near->left, so that the proofs of that process stay counted. There is always
+ * a free place, because near->left has as many places as there can be
+ * errands. */
 void vb_proof_leave(struct vb_near *n, struct vb_peer *p)
 {
 	unsigned i = 0;
