@@ -343,7 +343,8 @@ static void eng_dispatch_serve(struct vb_engine *e, struct vb_qp *qp,
 	if (e->delayed_ack_qp && e->delayed_ack_qp != qp)
 		vb_drive_delayed_acks(e, now);
 	if (VB_UNLIKELY(!vb_drive_take_rx(qp))) {
-		/* as if the wire had lost them: the peer sends them again */
+		/* Drop the packets, as if the wire had lost them: a reliable
+		 * peer sends them again. */
 		vb_count(qp->adapter, CNT_DROP_BUSY, count);
 		return;
 	}

@@ -332,9 +332,10 @@ bool vb_drive_can_wait(struct vb_qp *qp)
  */
 #define LEFT_MOST    8
 #define BEGIN_WITHIN (2 * VB_MSEC)
-/* How long to wait for another thread that carries out the requests of a queue
- * pair, in naps of 200 us and more: about 0.1 s. A thread that does not copy
- * waits for its processor, and is waited for BEGIN_TRIES times as long. */
+/* How long a verb waits for another thread that holds drive of a queue pair:
+ * BEGIN_NAPS naps of 200 us and more, about 0.1 s. If that thread does not
+ * copy, it has most likely lost its processor, and the verb waits up to
+ * BEGIN_TRIES times as long. BEGIN_PKTS: see begin_queued(). */
 #define BEGIN_NAPS  200
 #define BEGIN_TRIES 100
 #define BEGIN_PKTS  64
@@ -361,8 +362,9 @@ static bool is_reliable_ib(const struct vb_qp *qp) VB_REQUIRES(qp->drive)
 	       !qp->adapter->rnic;
 }
 
-/* Requests may have to wait for the congestion window, which an adapter does
- * not have; up to BEGIN_PKTS packets go all the same. */
+/* Begin the posted requests of @qp. The congestion window may be too small for
+ * them; but a hardware adapter has none, and begins requests at once. So up to
+ * BEGIN_PKTS packets leave in spite of the window. */
 static void begin_queued(struct vb_engine *e, struct vb_qp *qp)
 	VB_REQUIRES(qp->drive)
 {
@@ -385,8 +387,8 @@ static void begin_queued(struct vb_engine *e, struct vb_qp *qp)
 }
 
 /* Lock drive of @qp to begin its requests. False: another thread keeps it
- * locked. A thread that copies may wait for memory of the peer, which may come
- * never: leave the requests to that thread. */
+ * locked. If that thread copies, it may wait for memory of the peer, which may
+ * never come: leave the requests to that thread. */
 static bool take_to_begin(struct vb_qp *qp) VB_TRY_ACQUIRE(true, qp->drive)
 {
 	for (unsigned i = 0; i < BEGIN_TRIES; i++) {
@@ -590,8 +592,9 @@ void VB_UNCHECKED vb_drive_step_rx(struct vb_engine *e, struct vb_qp *qp,
 		vb_near_limit(qp, NEAR_STEP);
 }
 
-/* A copy may wait for a page for as long as the peer likes, and all polls of
- * the program wait for rx meanwhile. */
+/* The holder of drive may copy, and wait for a page for as long as the peer
+ * likes. If this thread waited for it, all polls of the program would wait,
+ * too, because this thread has rx. */
 bool vb_drive_take_rx(struct vb_qp *qp)
 {
 	bool *is_late = &vb_eq(qp)->is_late;

@@ -73,8 +73,9 @@ struct vb_engine_qp {
 	_Atomic uint32_t kick;
 	/* bits of enum vb_port_news that the queue pair has not heard yet */
 	_Atomic unsigned port_news;
-	/* Guarded by rx: a thread with rx has waited in vain for drive, because
-	 * its holder copies, and waits no more until it gets the lock. */
+	/* True: a thread that had rx has waited for drive, and did not get it,
+	 * because the thread with drive copies. From then on threads with rx
+	 * only try the lock, until one gets it. Guarded by rx. */
 	bool is_late;
 	/* The fields below are protected by drive. */
 
@@ -235,10 +236,12 @@ struct vb_engine {
 	/* the time when the program's last yield after a poll ended, and how
 	 * long it lasted; hints */
 	_Atomic vb_time back_at, yield_took;
-	/* how often polls have waited (engine/poll_wait.c); a hint */
+	/* number of polls that have slept until something arrived
+	 * (engine/poll_wait.c); a hint */
 	_Atomic unsigned waits;
-	/* Polls of the program wait (engine/poll_wait.c), and have the lanes
-	 * until @back's timer expires. */
+	/* Polls of the program sleep until something arrives
+	 * (engine/poll_wait.c). True: until the timer of @back expires the
+	 * program serves link and lanes, and the engine thread does not. */
 	_Atomic bool polls_wait;
 	/* Guarded by rx: the queue pair with a delayed ACK, whose program has
 	 * not yet replied to what arrived there. NULL: none. */
@@ -414,15 +417,17 @@ void vb_drive_release_rx(struct vb_engine *e, struct vb_qp *qp)
 	VB_RELEASE(qp->drive);
 /* Lock qp->drive for a thread that holds rx, and that has packets for @qp.
  * False: another thread holds the lock, and copies to or from the memory of a
- * program of this host; this thread has waited 2 ms for it, the first time. */
+ * program of this host. The first such call waits for 2 ms; further ones during
+ * the same copy do not wait. */
 VB_MUST_CHECK bool vb_drive_take_rx(struct vb_qp *qp)
 	VB_TRY_ACQUIRE(true, qp->drive);
 /* Functions of engine/unsent.c. */
 /* Send the delayed ACK now, because the program has not replied to what
  * arrived, so that no reply will carry the ACK. */
 void vb_drive_delayed_acks(struct vb_engine *e, vb_time now) VB_REQUIRES(e->rx);
-/* The same, unless the ACK is delayed since the program's last poll ended: then
- * the program has not seen yet what it might reply to. */
+/* The same, unless the ACK was delayed after the program's last poll had ended:
+ * in that case the program has not yet seen the message to which it might
+ * reply. */
 void vb_drive_unreplied(struct vb_engine *e, vb_time now) VB_REQUIRES(e->rx);
 /* Send the delayed ACK when the program exits, without waiting for any lock. */
 void vb_drive_last(struct vb_engine *e) VB_REQUIRES(e->rx);

@@ -115,10 +115,10 @@
  * without; ib_read_lat 110 to 240 and 2600. Where polls spun for 2 to 30 us
  * first, ib_read_lat took 280 us, not 127. */
 #define VB_POLL_WAIT (100 * VB_USEC)
-/* Polls wait for CROWDED_MIN after a yield that took long, twice as long each
- * time; then a yield, which costs several time slices, shows whether the others
- * are still there. With 10 ms in place of 100 ib_send_lat took 125 us, not 65.
- * Not scaled. */
+/* After a yield that took long, polls do not yield, but wait, during
+ * CROWDED_MIN, or twice as long as the last time; then one yield, which costs
+ * several time slices, shows whether the others are still there. With 10 ms in
+ * place of 100 ib_send_lat took 125 us, not 65. Not scaled. */
 #define VB_CROWDED_MIN (100 * VB_MSEC)
 /* A program whose polls have waited BUSY_WAITS times may be kept from its
  * processor for BUSY_AWAY between two polls, for BUSY_LASTS; not scaled. Its
@@ -301,7 +301,7 @@ struct vb_poll_policy {
 	/* Polls wait, and do not yield, before @crowded_until; @crowd is the
 	 * length of the last such time. */
 	vb_time crowd, crowded_until;
-	vb_time long_at; /* the time when a yield last ended that was long */
+	vb_time long_at; /* the time when the last long yield ended */
 	bool in_vain;	 /* the last poll found nothing */
 };
 
@@ -346,13 +346,14 @@ static inline bool vb_poll_spins(struct vb_poll_policy *p,
 	return p->streak >= VB_SPINS;
 }
 
-/* The last poll has yielded, which lasted @took. @found: this poll, which ends
- * @now, has found something. */
+/* The last poll has yielded, and the yield lasted @took. @found: this poll,
+ * which ends @now, has found something. */
 void vb_poll_has_yielded(struct vb_poll_policy *p, bool found, vb_time took,
 			 vb_time now);
 
-/* Decide as vb_poll_ends() where a poll cannot wait, though that function has
- * answered POLL_WAITS: whether it yields. */
+/* vb_poll_ends() has answered POLL_WAITS, but a poll cannot wait now: decide
+ * whether it yields or returns. From now on polls yield as they do without
+ * others on the processor. */
 enum vb_poll_next vb_poll_cannot_wait(struct vb_poll_policy *p, vb_time now);
 
 /*
@@ -541,8 +542,8 @@ struct vb_thread_policy {
 	bool dear;
 	/* Others keep the program from its processor (rule 13). */
 	bool busy;
-	unsigned
-		waits; /* how often polls had waited when they last did often */
+	/* how many polls had waited when @busy_until was set last */
+	unsigned waits;
 	vb_time busy_until;
 	/* The thread does not rest early before @early_at; @early is the length
 	 * of the last such pause. */

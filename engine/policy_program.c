@@ -21,23 +21,23 @@
  *    100 ms (hold_back() in engine/wait.c): it looks 50 times with a yield in
  *    between, then every 50 us. After doing so in vain it holds back none of
  *    the next 64 events.
- * 4. By the link. To be woken by the engine's thread, which a packet has woken,
- * is one wake-up too many. When two events in a row were signalled by another
- *    thread while the thread slept by the lanes, the next wait sleeps by the
- *    link: the packet wakes the thread, which takes it and finds its event. A
- *    message on a lane leads back to the lanes; so do, each one step, an event
- *    that another thread signalled and a packet that another had taken. While
- *    the thread is away with its event, the engine's thread leaves the link
- *    alone, for 200 us, or 2 ms if the program is prompt (rule 1): to be woken
- *    for each packet is what is to be spared.
+ * 4. By the link. If a packet wakes the engine's thread, and that thread wakes
+ *    the program, one of the two wake-ups is too many. When two events in a row
+ *    were signalled by another thread while the thread slept by the lanes, the
+ *    next wait sleeps by the link: the packet wakes the thread, which takes it
+ *    and finds its event. A message on a lane leads back to the lanes; so do,
+ *    each one step, an event that another thread signalled and a packet that
+ *    another had taken. While the thread is away with its event, the engine's
+ *    thread leaves the link alone, for 200 us, or 2 ms if the program is prompt
+ *    (rule 1): to be woken for each packet is what is to be spared.
  *
  * 5. Lend the link. A program that sleeps in poll(2) by a channel's descriptor
- * is nudged by packets in the same way, from the second event on that the
+ *    is nudged by packets in the same way, from the second event on that the
  *    engine's thread signalled for a packet. The engine's thread then leaves
- * the link alone for 2 ms after the program was last active. A packet that
- * comes later wakes both: the engine's thread leaves it to the program for 200
- * us. If it is there still, the engine's thread takes it, and the link is not
- *    lent for 10 ms, twice as long each time, up to 640 ms.
+ *    the link alone for 2 ms after the program was last active. A packet that
+ *    comes later wakes both: the engine's thread leaves it to the program for
+ *    200 us. If it is there still, the engine's thread takes it, and the link
+ *    is not lent for 10 ms, twice as long each time, up to 640 ms.
  *    The lanes of peers of this host are lent in the same way. When the program
  *    has sent something each time that a lane woke it, 8 times in a row, a peer
  *    is told that its message has arrived when the program sends, or in 2 ms;
@@ -53,18 +53,19 @@
  *
  * A program that polls beside others that want the processor:
  *
- * 7. Wait. A yield gives such a thread a whole time slice, 4 ms and more, and
- *    spinning uses up the time that Linux owes to a thread which has waited. So
+ * 7. Wait. A yield gives one of the others a whole time slice, 4 ms and more,
+ *    and a thread that spins before it sleeps uses up what Linux owes it. So
  *    when a yield took more than 100 us, and longer than the program has run
  *    since the last such yield, polls do not yield for 100 ms, twice as long
- *    each time, up to 640 ms: a poll sleeps in the kernel until something
- *    arrives, for at most 100 us, since the program may wait for something
- * else. Only a program that polls all the time waits so: the poll is the second
- * one in a row that finds nothing, and follows within 20 us. One that sleeps
- *    between its polls gives the processor away by that. The engine's thread
- *    leaves link and lanes alone meanwhile, and for 2 ms after. After that time
- *    one yield shows whether the others are still there. Where a poll cannot
- *    wait, it yields as elsewhere.
+ *    each time, up to 640 ms. Instead a poll sleeps in the kernel until
+ *    something arrives; for at most 100 us, since the program may wait for
+ *    something else.
+ *    Only a program that polls all the time waits so: the poll is the second
+ *    one in a row that finds nothing, and begins within 20 us after the first.
+ *    A program that sleeps between its polls gives the processor away by that.
+ *    The engine's thread leaves link and lanes alone meanwhile, and for 2 ms
+ *    after. When the 100 to 640 ms are over, one yield shows whether the others
+ *    are still there. Where a poll cannot wait, it yields as elsewhere.
  */
 #include "engine/policy.h"
 

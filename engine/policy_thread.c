@@ -90,11 +90,11 @@
  *
  * Beside others that want the processor all the time:
  *
- * 13. A program whose polls wait (rule 7 of engine/policy_program.c) may be
- * kept from its processor for several time slices. For 100 ms after its polls
- *     have waited 8 times, it counts as one that polls (rules 8 and 9) until it
- *     has not polled for 20 ms, and its ACKs wait for its replies as long. The
- *     thread still looks at timers every millisecond.
+ * 13. A program whose polls wait (rule 7 of engine/policy_program.c) may not
+ *     have its processor for several time slices. So for 100 ms after its polls
+ *     have waited 8 times, it counts as a program that polls (rules 8 and 9)
+ *     until it has not polled for 20 ms, instead of 1 ms, and its ACKs wait as
+ *     long for its replies. The thread still looks at timers every millisecond.
  */
 #include "engine/policy.h"
 

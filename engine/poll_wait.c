@@ -2,12 +2,14 @@
 /*
  * A poll that waits: beside threads that want the processor all the time, a
  * poll that finds nothing sleeps in the kernel until a packet, or a message of
- * a peer of this host, arrives (rule 7 in engine/policy_program.c). Whoever
- * sleeps is owed the processor when it wakes, and whoever spins is not.
+ * a peer of this host, arrives (rule 7 in engine/policy_program.c). Linux gives
+ * the processor soon to a thread that has slept and wakes, and not to one that
+ * has spun.
  *
- * The engine thread leaves the link and the lanes to such a program until the
- * timer of @back expires, which each such poll sets anew: a program that stops
- * polling is late then. Peers ring meanwhile, by their sessions' sockets.
+ * Each such poll sets the timer of @back anew, and until that timer expires the
+ * engine thread leaves link and lanes to the program. If the program stops
+ * polling, the timer expires, and the engine thread serves them again.
+ * Meanwhile peers ring by the sockets of their sessions.
  */
 #include "engine/engine_priv.h"
 #include "engine/wait_priv.h"
@@ -16,8 +18,9 @@
 
 enum { ON_LINK, ON_NEAR, ON_STREAM, ON_RAW, ON_ROCE1, ON_COUNT };
 
-/* An adapter of a fabric is not waited for: its bell must be announced, which
- * only the engine thread does. */
+/* With an adapter of a fabric no poll waits here: the fabric's process rings
+ * only a program that has announced that it sleeps, and only the engine thread
+ * announces that. */
 bool vb_poll_can_wait(struct vb_engine *e)
 {
 	return atomic_load(&e->fabric_fd) < 0 &&

@@ -6,10 +6,10 @@
  * These rules avoid the first of these wake-ups, and more.
  *
  * 1. Watch. One program thread that waits serves the lanes of peers of this
- *    host in place of the engine thread. It sleeps by the bells that peers
- *    ring (near/watch.c); a thread that queues an event for its channel rings
- *    one, too. All other waiting threads, and those whose channel does not
- * block, sleep in read(2) or poll(2), and the engine thread serves the lanes.
+ *    host in place of the engine thread. It sleeps by the bells that peers ring
+ *    (near/watch.c); a thread that queues an event for its channel rings one,
+ *    too. All other waiting threads, and those whose channel does not block,
+ *    sleep in read(2) or poll(2), and the engine thread serves the lanes.
  *
  * 2. Link. Where packets bring a channel's events, the thread that waits serves
  *    the link instead, and the engine thread leaves the link alone. The thread

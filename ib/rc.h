@@ -63,9 +63,10 @@ struct vb_req {
 	bool in_burst; /* many packets were in flight at the time @burst_at */
 	vb_time burst_at; /* the last time when many packets were in flight */
 	enum vb_recovery recovery;
-	/* The requester repeats packets, up to `next`, and the peer has not
-	 * said that it lacks them: a guess, or an ACK timeout with more retries
-	 * to come. */
+	/* True: the requester repeats the packets up to `next` although the
+	 * peer has not said that it lacks them, because of a guess
+	 * (RECOVERY_GUESS), or of an ACK timeout after which more retries are
+	 * left. */
 	bool unsure;
 	/* Events since una last changed: expired ACK timeouts, RNR NAKs,
 	 * probes. */

@@ -86,7 +86,7 @@ static void note_silence(struct vb_req *req, vb_time now, vb_time waited)
 	req->tried = 0;
 }
 
-/* room for the sentence of a silence */
+/* bytes of the sentence about a peer that is silent */
 #define SILENCE_TEXT 280
 
 /* Write to @text what was sent and what came back. True: the peer does answer,
@@ -169,7 +169,8 @@ static void time_out(struct vb_qp *qp, vb_time now) VB_REQUIRES(qp->drive)
 	req->retries++;
 	vb_window_collapse(&req->window, req->next);
 	vb_req_go_back(qp, now);
-	/* The peer, or this program, may only be late on a busy host. */
+	/* On a busy host the peer, or this program, may only be late, and the
+	 * peer may have the packets. */
 	req->unsure = req->retries < qp->attr.retry_cnt;
 }
 

@@ -216,7 +216,9 @@ static bool is_coming_up(struct vb_near *n, unsigned slot)
 
 bool vb_near_is_past(struct vb_near *n, struct vb_near_mark *m, vb_time now)
 {
-	/* Before the lanes: a lane is among them before its peer is PEER_UP. */
+	/* Look at the peer's state first, and at the lanes after it: a lane is
+	 * added to them before its peer becomes PEER_UP, so one of the two
+	 * looks finds it. */
 	bool past = !is_coming_up(n, m->slot);
 	uint64_t moves = 0;
 

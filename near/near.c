@@ -20,8 +20,9 @@
 #define DECIDE_EVERY (50 * VB_USEC)
 /* How long the peer's registry may lack the connected queue pair. */
 #define DECIDE_WITHIN (250 * VB_MSEC)
-/* How long the introduction may take: programs that start at once, such as the
- * ranks of an MPI job, have many introductions before their processors. */
+/* How long the introduction may take. Programs that start at the same time,
+ * such as the ranks of an MPI job, make many introductions on few
+ * processors. */
 #define MEET_WITHIN VB_SEC
 /* Pause between checks whether a peer has left a receive of a queue pair in
  * ERR (vb_serve_lane()). */
@@ -544,7 +545,8 @@ static enum vb_session find_end(struct vb_qp *qp) VB_REQUIRES(qp->drive)
 	return SESSION_PENDING;
 }
 
-/* *@meets: the introduction to the peer's program is still under way. */
+/* Look for the session with the peer's program. *@meets: the introduction to
+ * that program is still under way. */
 static enum vb_session find_peer(struct vb_near *n, struct vb_qp *qp,
 				 bool *meets) VB_REQUIRES(qp->drive)
 {
@@ -560,7 +562,8 @@ static enum vb_session find_peer(struct vb_near *n, struct vb_qp *qp,
 	return found == SESSION_UP ? find_end(qp) : found;
 }
 
-/* The way is still open: bound the time until which it may be. */
+/* The way is not decided yet: set the time to look again, and the time by which
+ * it must be decided. */
 static void limit_decision(struct vb_near_qp *nq, bool meets, vb_time now)
 {
 	vb_time within = meets ? MEET_WITHIN : DECIDE_WITHIN;

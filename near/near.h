@@ -84,9 +84,10 @@ uint32_t vb_near_requests(struct vb_near *n);
 /* Process messages of sessions, and connect to the programs that queue pairs
  * asked for. Never blocks. */
 void vb_near_meet(struct vb_near *n, vb_time now);
-/* Has a session ended whose peer still copies, or does this program accept no
- * caller, or prove none, for want of descriptors or threads? Then the caller calls
- * vb_near_meet() every few milliseconds, though vb_near_fd() is not readable. */
+/* Has a session ended whose peer still copies? Or do callers, or proofs of
+ * callers, wait because this program lacks descriptors or threads? Then the
+ * caller of this function calls vb_near_meet() every few milliseconds, though
+ * vb_near_fd() is not readable. */
 bool vb_near_sees_off(const struct vb_near *n);
 /* The caller is about to sleep: from now on peers wake the engine thread.
  * False: a lane has a request or an answer, so the caller must not sleep. */
@@ -241,7 +242,8 @@ void vb_near_mark(struct vb_near *n, unsigned slot, struct vb_near_mark *m);
 /* Is everything processed that the peer had put on its lane before the mark?
  * True also if the lane has not moved for a second of the caller's looks: then
  * it waits for memory of the peer, perhaps for ever. True if there is no such
- * lane, nor one that is only coming up: the rest of a lane is processed when the session ends. */
+ * lane, because the rest of a lane is processed when the session ends. False
+ * while the peer may write to a lane that this program does not process yet. */
 bool vb_near_is_past(struct vb_near *n, struct vb_near_mark *m, vb_time now);
 
 /* How much a step of a queue pair carries out. */

@@ -104,8 +104,8 @@ struct vb_peer {
 	 * this program can read that process's memory; NULL: nothing does. Only
 	 * the engine thread uses this field. */
 	struct vb_errand *proof;
-	/* That cannot begin yet, because all threads for it are taken. Only the
-	 * engine thread uses this field. */
+	/* The proof cannot begin yet, because all threads that could make it
+	 * are busy. Only the engine thread uses this field. */
 	bool proof_waits;
 	pid_t pid;
 	uint64_t born; /* vb_birth_of(@pid) when the session began */

@@ -21,13 +21,14 @@ static const struct vb_errand_kind proving = { .run = read_nonce };
 
 #define MOST_OF_ONE 2
 
-/* Is a process with the number @pid, born @born, that of @p? */
+/* Is the process with the number @pid, born @born, that of @p? */
 static bool is_process_of(const struct vb_peer *p, pid_t pid, uint64_t born)
 {
 	return pid == p->pid && born == p->born;
 }
 
-/* Is the process of @p to be proved for the session @of? */
+/* Has the session @of a proof that has not ended, and is its process that of
+ * @p? */
 static bool is_proof_of(const struct vb_peer *p, const struct vb_peer *of)
 {
 	return vb_proof_is_open(of) && is_process_of(p, of->pid, of->born);

@@ -140,8 +140,9 @@ bool vb_near_lock_briefly(struct vb_qp *qp)
 	return taken;
 }
 
-/* False: the thread that holds drive waits for the peer's memory; then the lane
- * waits, and this thread does not. */
+/* Lock drive of @qp for a thread that processes the lane of @p. False: the
+ * thread that holds drive waits for the peer's memory; then the lane waits, and
+ * this thread does not. */
 static bool take_drive(struct vb_near *n, struct vb_peer *p, struct vb_qp *qp)
 	VB_REQUIRES(p->claim) VB_TRY_ACQUIRE(true, qp->drive)
 {

@@ -88,8 +88,8 @@ static void fill_slices(void)
 		}
 }
 
-/* A step of SLICES bytes. With 8 a frame of 4 KiB took 2.2 us, and with 16 1.6.
- */
+/* Process SLICES bytes in one step. The VCRC of a frame of 4 KiB took 2.2 us
+ * with steps of 8 bytes, and takes 1.6 with 16. */
 static uint16_t vcrc_of_slices(uint16_t crc, const uint8_t *p)
 {
 	uint64_t v = vb_load_le64(p) ^ crc, w = vb_load_le64(p + 8);

@@ -40,12 +40,12 @@ void vb_front_count_taken(const struct vb_event *e)
 		++*taken_counter(e->type, e->object);
 }
 
-/* After this time the user is told for what a destruction waits. */
+/* After this time the user is told what a destruction waits for. */
 #define ACKS_LATE 4 /* seconds */
 
-/* Wait until *@acked is @taken (ibv_get_cq_event(3): destroying waits until all
- * events are acknowledged). @object: for which the user is told if that takes
- * long. */
+/* Wait until *@acked is @taken: destroying an object waits until all of its
+ * events are acknowledged (ibv_get_cq_event(3)). @object: the object, for the
+ * sentence to the user if that takes long. */
 static void wait_acked(pthread_mutex_t *mutex, pthread_cond_t *cond,
 		       const uint32_t *acked, uint32_t taken,
 		       const void *object)

@@ -14,7 +14,7 @@
 #define AT_LAST 10
 
 static enum ibv_wr_opcode lent_op;
-/* B's requests go by packets, though A's need none. */
+/* B's requests go by packets, and A's by lanes. */
 static bool by_packets;
 
 /* B sends a message, which A must receive on the queue pair whose request
@@ -40,8 +40,8 @@ static void send_from(struct side *b, struct late *l)
 	must(!post(b, IBV_WR_SEND, LATE), "SEND");
 }
 
-/* B reads memory of A's that only packets reach, and its queue pair uses
- * packets from then on. */
+/* B reads memory of A's that B can reach only by packets; from then on B's
+ * queue pair uses packets. */
 static void leave_lanes(struct side *b)
 {
 	const struct hello before = b->peer;

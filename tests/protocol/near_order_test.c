@@ -94,8 +94,8 @@ static void past__means_that_all_is_processed(void **state)
 	end(t);
 }
 
-/* The peer was let in, and may have written to a lane that this program does
- * not process before it has heard READY. */
+/* This program has let the peer in, and has not received READY: the peer may
+ * write to the lane already, and this program does not process it yet. */
 static void past__not_a_lane_that_comes_up(void **state)
 {
 	struct vb_near_mark m;

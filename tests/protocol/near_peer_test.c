@@ -53,7 +53,7 @@ static void flip_field(struct stage *t, const struct field *f)
 	memcpy(at, &value, f->bytes);
 }
 
-/* On a full machine an introduction takes long, and the requests wait for it;
+/* On a busy machine an introduction takes long, and the requests wait for it,
  * but not for ever. */
 static void way__waits_for_an_introduction(void **state)
 {

@@ -434,9 +434,9 @@ requester__gone_memory_before_a_long_write(void **state)
 	bench_close(b);
 }
 
-/* The peer's processor, or this program's, is late by more than the ACK
- * timeout. The window then lets one packet go at a time, so an ACK comes before
- * the packet whose memory is gone is to be repeated. */
+/* The peer, or this program, does not run for longer than the ACK timeout. The
+ * window then lets one packet go at a time, so an ACK comes before the
+ * requester repeats the packet whose memory is gone. */
 static void requester__gone_memory_when_all_is_late(void **state)
 {
 	for (int at_once = 0; at_once < 2; at_once++) {

@@ -547,7 +547,8 @@ static void rate__batches_are_short(void **state)
 	free(q);
 }
 
-/* A thread that holds drive, but not its processor, or that copies. */
+/* A thread that holds drive for half a second, because it has lost its
+ * processor, or because it copies. */
 static void *hold_drive(void *arg)
 {
 	atomic_bool *held = arg;

@@ -79,7 +79,8 @@ static void poll__yields_sooner_where_that_helps(void **state)
 	assert_int_equal(p.patience, US(30));
 }
 
-/* Make a poll in vain @at, after a yield that @took so long. */
+/* A poll that ends at the time @at finds nothing; the last yield lasted @took.
+ * Returns what the poll does next. */
 static enum vb_poll_next in_vain(vb_time took, vb_time at)
 {
 	return vb_poll_ends(&p, false, took, at);
@@ -98,11 +99,12 @@ static void poll__waits_where_others_want_the_processor(void **state)
 	now += US(101);
 	for (unsigned i = 0; i < 8; i++) {
 		assert_int_equal(in_vain(US(101), now += US(101)), POLL_WAITS);
-		/* the second one in a row waits */
+		/* of polls that find nothing, the second one in a row waits */
 		assert_int_equal(vb_poll_ends(&p, true, 0, now), POLL_RETURNS);
 		assert_int_equal(in_vain(0, now), POLL_RETURNS);
 		assert_int_equal(in_vain(0, now), POLL_WAITS);
-		/* until the time is over: a yield shows more */
+		/* After that time a poll yields, to see whether the others are
+		 * still there. */
 		assert_int_equal(in_vain(0, now + crowd - 1), POLL_WAITS);
 		assert_int_equal(in_vain(0, now += crowd), POLL_YIELDS);
 		crowd = VB_MIN(2 * crowd, MS(640));
