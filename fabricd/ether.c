@@ -87,7 +87,7 @@ static int write_ether(void *arg, unsigned port, const uint8_t *frame,
 	return -EAGAIN;
 }
 
-/* Let go of what is attached: a TAP interface is gone then. */
+/* Close what is attached to the port. A TAP interface disappears with that. */
 static void release_port(struct ether_port *p)
 {
 	vb_bridge_set_up(p->of->bridge, p->number, false);

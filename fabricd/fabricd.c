@@ -421,7 +421,7 @@ void vb_fabricd_destroy(struct vb_fabricd *f)
 }
 
 /* Let links to other processes and captures send what they have gathered.
- * Returns when the next event is due, without link packets. */
+ * Returns when the next event is due, link packets not counted. */
 static vb_time next_of(struct vb_fabricd *f, vb_time now)
 {
 	vb_time next = vb_fabricd_remotes_run(f, now);

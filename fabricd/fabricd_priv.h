@@ -78,7 +78,7 @@ struct vb_fabricd {
 	char name[VB_FABRIC_NAME + 1];
 	struct vb_chain *clients;
 	unsigned client_count, clients_most;
-	/* number of the clients without the subnet manager */
+	/* number of the clients that are not subnet managers */
 	unsigned busy;
 	/* no further client can be accepted, and the listener is not watched */
 	bool full;
@@ -307,12 +307,13 @@ VB_MUST_CHECK int vb_fabricd_ether_attach(struct vb_fabricd *f,
 					  const char *port, int fd,
 					  const char *name, FILE *to,
 					  char error[VB_TOPO_ERROR]);
-/* Take off what is attached: a TAP interface is gone then. Returns 0; -EINVAL
- * and @error. */
+/* Detach what is attached to @port. A TAP interface disappears with that.
+ * Returns 0; -EINVAL and @error. */
 int vb_fabricd_ether_detach(struct vb_fabricd *f,
 			    const struct vb_fab_node *node, const char *port,
 			    char error[VB_TOPO_ERROR]);
-/* Pull the cable, or plug it in again. Returns 0; -EINVAL and @error. */
+/* Pull the cable of @port, or (@in) plug it in again. Returns 0; -EINVAL and
+ * @error. */
 int vb_fabricd_ether_plug(struct vb_fabricd *f, const struct vb_fab_node *node,
 			  const char *port, bool in, char error[VB_TOPO_ERROR]);
 /* Write to @to what the node's Ethernet ports are: for people those that

@@ -191,9 +191,9 @@ static bool is_same_host(const struct sockaddr_storage *a,
 	       0;
 }
 
-/* Accept a connection from the peer's host; it replaces the earlier connection,
- * because the process at the other end of that may have died without the kernel
- * telling. */
+/* Accept a connection from the peer's host. It replaces the earlier connection,
+ * whose other end may have died without the kernel of this host having learned
+ * of it. */
 static void accept_call(struct fd_watch *w, uint32_t events, vb_time now)
 {
 	struct remote *r = VB_CONTAINER_OF(w, struct remote, listener);

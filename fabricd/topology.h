@@ -72,7 +72,8 @@ struct vb_topo_spec {
 	bool store_and_forward;
 	uint8_t ethernet; /* number of a switch's Ethernet ports */
 	bool adaptive; /* a switch spreads flows over all shortest paths */
-	/* what an adapter consists of that is a target; NULL: it is none */
+	/* the controllers of an adapter that is a target; NULL: the node is no
+	 * target */
 	struct vb_iou_unit *unit;
 	/* a router's routes; NULL: it has none but those to its own subnets */
 	struct vb_topo_routes *routes;

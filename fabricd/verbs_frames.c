@@ -24,14 +24,16 @@
  * turn */
 #define RUN   32
 #define STALL (250 * VB_MSEC)
-/* A program that sleeps is rung when it has got so many frames, or after this
- * time, or when this process has nothing else to do: the kernel mostly gives
- * the processor to a program that is rung, and back when the program has taken
- * the frames that there are. With a bell for each frame the two switched 5,000
- * to 26,000 times a GB, and now 2,000 to 5,000 times. */
+/* This process rings a program that sleeps when the program has got BELL_FRAMES
+ * frames, or BELL_AFTER after the first one, or when this process has nothing
+ * else to do. The kernel mostly gives the processor to a program that is rung,
+ * and takes it back when the program has read its frames. With a bell for each
+ * frame the two switched 5,000 to 26,000 times a GB, and now 2,000 to 5,000
+ * times. */
 #define BELL_FRAMES 64
 #define BELL_AFTER  (50 * VB_USEC)
-/* A socket has room for some hundreds of bells. */
+/* Once in so many reports of the watch this process reads the bells. The socket
+ * has room for some hundreds. */
 #define BELLS_HEARD 16
 
 #define DETH_SQPN_AT (VB_BTH_BYTES + 5)
@@ -137,8 +139,8 @@ void vb_fabricd_verbs_bell(struct fd_watch *w, uint32_t events, vb_time now)
 
 /* --- to programs --- */
 
-/* The program @p, which is awake, has got a frame. It may answer, and then it
- * need not ring. */
+/* The program @p, which is awake, has got a frame. If it answers soon, this
+ * process finds the answer in the ring, and the program need not ring. */
 static void await_answer(struct verbs_program *p, vb_time now)
 {
 	struct verbs_state *v = &p->f->verbs;
@@ -149,7 +151,7 @@ static void await_answer(struct verbs_program *p, vb_time now)
 		vb_fabricd_verbs_busy(p, now);
 }
 
-/* The program @p sleeps, and has got a frame: ring it soon. */
+/* The program @p sleeps, and gets a frame: note that it must be rung soon. */
 static void owe_bell(struct verbs_program *p, vb_time now)
 {
 	if (p->owed.at)

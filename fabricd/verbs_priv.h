@@ -21,8 +21,9 @@ struct verbs_group {
 /* A program that is attached to a port of an adapter. */
 struct verbs_program {
 	struct vb_chain link; /* in the list of the adapter's programs */
-	/* in the list of the fabric's busy programs; busy.at NULL: this process
-	 * waits for the program's bell */
+	/* link in the list of the fabric's busy programs; busy.at NULL: the
+	 * program is not in it, and this process waits for the program's
+	 * bell */
 	struct vb_chain busy;
 	struct vb_fabricd *f;
 	struct vb_fabricd_verbs_adapter *adapter;
@@ -53,9 +54,10 @@ struct verbs_program {
 	 * until it reads again. */
 	bool stalled;
 	struct verbs_group *groups;
-	/* in the list of the fabric's owed bells; owed.at NULL: the program is
-	 * owed none. Since the time @owed_since it has been owed the bell, and
-	 * got @owed_frames frames. */
+	/* Link in the list of the programs that sleep, have got frames, and
+	 * were not rung yet; owed.at NULL: this program is not in it.
+	 * @owed_since: when it got the first of these frames; @owed_frames: how
+	 * many it has got since. */
 	struct vb_chain owed;
 	vb_time owed_since;
 	unsigned owed_frames;
