@@ -25,8 +25,8 @@ socklen_t vb_xrc_name(uint32_t slot, struct sockaddr_un *a)
 			   (size_t)n);
 }
 
-/* Edge-triggered: while no more callers are accepted, one that waits must not
- * wake the owner's thread again and again. */
+/* The events are edge-triggered, because a waiting caller that cannot be
+ * accepted would otherwise wake the owner's thread again and again. */
 static int xrc_watch(const struct vb_xrc_listener *l, int fd)
 {
 	struct epoll_event ev = { .events = EPOLLIN | EPOLLET };
@@ -81,7 +81,8 @@ int vb_xrc_listener_add(struct vb_xrc_listener *l, unsigned i, uint32_t slot)
 	return rc;
 }
 
-/* The kernel reports a caller that waits once; so the timer reports it again. */
+/* The kernel reports each waiting caller only once, so this timer makes the
+ * listener readable again for callers that could not be accepted. */
 static void accept_again(const struct vb_xrc_listener *l)
 {
 	const struct itimerspec soon = { .it_value.tv_nsec = AGAIN };
