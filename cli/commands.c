@@ -208,8 +208,9 @@ const struct vb_cli_variable vb_cli_variables[] = {
 	  "the devices; `run --device` sets it", SETTER_USER },
 	{ "VERBENA_LOG", "off|error|warn|info|debug",
 	  "how much programs write to standard error (warn)", SETTER_USER },
-	{ "VERBENA_NEAR", "off",
-	  "programs of one host exchange packets instead of copying directly",
+	{ "VERBENA_NEAR", "on|off",
+	  "off: programs of one host exchange packets instead of copying "
+	  "directly",
 	  SETTER_USER },
 	{ "VERBENA_CM_GID_TYPE", "v1|v2",
 	  "the version of RoCE by which librdmacm connects where a device has "

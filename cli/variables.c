@@ -58,8 +58,11 @@ static const struct vb_cli_variable *nearly(const char *name, size_t len)
 	for (unsigned i = 0; i < vb_cli_variable_count; i++) {
 		const struct vb_cli_variable *v = &vb_cli_variables[i];
 		size_t own = strlen(v->name);
-		unsigned wrong = distance(name, len, v->name, own);
+		unsigned wrong;
 
+		if (own > LONGEST)
+			continue;
+		wrong = distance(name, len, v->name, own);
 		if (wrong >= least_wrong || (wrong > 1 && own < PREFIX_LEN + 4))
 			continue;
 		least_wrong = wrong;

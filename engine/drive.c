@@ -335,7 +335,8 @@ bool vb_drive_can_wait(struct vb_qp *qp)
 /* How long a verb waits for another thread that holds drive of a queue pair:
  * BEGIN_NAPS naps of 200 us and more, about 0.1 s. If that thread does not
  * copy, it has most likely lost its processor, and the verb waits up to
- * BEGIN_TRIES times as long. BEGIN_PKTS: see begin_queued(). */
+ * BEGIN_TRIES times as long, for all queue pairs of the list together.
+ * BEGIN_PKTS: see begin_queued(). */
 #define BEGIN_NAPS  200
 #define BEGIN_TRIES 100
 #define BEGIN_PKTS  64
@@ -344,7 +345,7 @@ static __thread struct {
 	/* A queue pair in this list may have been destroyed. Its memory is
 	 * type-stable, so a reader locks drive and then looks at qpn. */
 	struct vb_qp *at[LEFT_MOST];
-	unsigned next;
+	unsigned next, tries;
 } left;
 
 static void note_left(struct vb_qp *qp)
@@ -391,12 +392,10 @@ static void begin_queued(struct vb_engine *e, struct vb_qp *qp)
  * never come: leave the requests to that thread. */
 static bool take_to_begin(struct vb_qp *qp) VB_TRY_ACQUIRE(true, qp->drive)
 {
-	for (unsigned i = 0; i < BEGIN_TRIES; i++) {
+	do {
 		if (vb_mutex_lock_briefly(&qp->drive, BEGIN_NAPS))
 			return true;
-		if (vb_near_copies(qp))
-			return false;
-	}
+	} while (!vb_near_copies(qp) && ++left.tries < BEGIN_TRIES);
 	return false;
 }
 
@@ -447,6 +446,7 @@ void vb_engine_begin_posted(void)
 	struct vb_engine *e = vb_engine_running();
 	int cancel = vb_cancel_off();
 
+	left.tries = 0;
 	for (unsigned i = 0; i < LEFT_MOST; i++) {
 		if (e && left.at[i])
 			begin_left(e, left.at[i]);

@@ -90,7 +90,9 @@ void vb_poll_has_yielded(struct vb_poll_policy *p, bool found, vb_time took,
 		p->crowd /= 2;
 		return;
 	}
-	ran = now - took - VB_MAX(p->long_at, p->crowded_until);
+	/* Another thread of the program may have noted a later time. */
+	ran = VB_MAX(p->long_at, p->crowded_until) + took;
+	ran = now > ran ? now - ran : 0;
 	p->long_at = now;
 	if (ran > took)
 		return;

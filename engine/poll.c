@@ -272,8 +272,8 @@ static void let_others_run(struct vb_engine *e)
 static void eng_poll_in_vain(struct vb_engine *e, enum vb_poll_next next)
 {
 	if (next == POLL_WAITS && vb_poll_wait(e))
-		(void)drain_for_program(e);
-	else if (next == POLL_YIELDS)
+		next = drain_for_program(e);
+	if (next == POLL_YIELDS)
 		let_others_run(e);
 }
 

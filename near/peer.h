@@ -107,6 +107,7 @@ struct vb_peer {
 	/* The proof cannot begin yet, because all threads that could make it
 	 * are busy. Only the engine thread uses this field. */
 	bool proof_waits;
+	vb_time proof_since; /* the time since when it waits; 0: not noted yet */
 	pid_t pid;
 	uint64_t born; /* vb_birth_of(@pid) when the session began */
 	/* A socket to the peer's program, which hangs up when that program ends

@@ -20,6 +20,9 @@ static long read_nonce(const void *args)
 static const struct vb_errand_kind proving = { .run = read_nonce };
 
 #define MOST_OF_ONE 2
+/* How long a proof may wait for a thread: hostile processes can keep all of
+ * them, and a process at its limit of threads gets none. */
+#define WAITS_MOST (2 * VB_SEC)
 
 /* Is the process with the number @pid, born @born, that of @p? */
 static bool is_process_of(const struct vb_peer *p, pid_t pid, uint64_t born)
@@ -59,6 +62,8 @@ static void begin_or_wait(struct vb_near *n, struct vb_peer *p)
 
 	n->proofs_waiting -= p->proof_waits;
 	p->proof = vb_errand_start(n->errands, &proving, &proof, sizeof(proof));
+	if (p->proof)
+		p->proof_since = 0;
 	p->proof_waits = !p->proof;
 	n->proofs_waiting += p->proof_waits;
 }
@@ -82,6 +87,15 @@ void vb_proof_begin_waiting(struct vb_near *n)
 		if (n->peers[i] && n->peers[i]->slot == i &&
 		    n->peers[i]->proof_waits)
 			begin_or_wait(n, n->peers[i]);
+}
+
+bool vb_proof_is_late(struct vb_peer *p, vb_time now)
+{
+	if (!p->proof_waits)
+		return false;
+	if (!p->proof_since)
+		p->proof_since = now;
+	return now - p->proof_since >= WAITS_MOST;
 }
 
 bool vb_proof_end(struct vb_peer *p, bool *open)

@@ -520,6 +520,25 @@ static void hear_errands(struct vb_near *n, vb_time now)
 			on_proof(n, n->peers[i], now);
 }
 
+/* End the sessions whose proofs have found no thread, as after a refusal: the
+ * queue pairs use packets, and a later connection calls again. */
+static void end_late_proofs(struct vb_near *n, vb_time now)
+{
+	if (VB_LIKELY(!n->proofs_waiting))
+		return;
+	for (struct vb_peer *p = n->callers, *next; p; p = next) {
+		next = p->next;
+		if (vb_proof_is_late(p, now))
+			end_badly(n, p, -EAGAIN, now);
+	}
+	for (unsigned i = 0; i < VB_SLOTS; i++) {
+		struct vb_peer *p = n->peers[i];
+
+		if (p && p->slot == i && vb_proof_is_late(p, now))
+			end_badly(n, p, -EAGAIN, now);
+	}
+}
+
 /* A session uses packets because the peer had a copy under way in an earlier
  * one. That copy has ended: end this session, so that the next connection
  * between the two programs opens another. Connections that use packets already
@@ -556,6 +575,7 @@ void vb_near_meet(struct vb_near *n, vb_time now)
 	vb_session_see_off(n, false);
 	let_in_anew(n, now);
 	vb_proof_begin_waiting(n);
+	end_late_proofs(n, now);
 	if (vb_callers_are_unheard(n))
 		vb_callers_listen(n);
 	for (unsigned i = 0; i < MEET_EVENTS; i++) {

@@ -46,6 +46,8 @@ void vb_callers_fini(struct vb_near *n);
 VB_MUST_CHECK int vb_proof_begin(struct vb_near *n, struct vb_peer *p);
 /* Begin the proofs that wait, as far as threads are free. */
 void vb_proof_begin_waiting(struct vb_near *n);
+/* Has the proof of @p waited for so long that its session must end? */
+VB_MUST_CHECK bool vb_proof_is_late(struct vb_peer *p, vb_time now);
 /* Is a proof of @p under way, or does it wait? */
 static inline bool vb_proof_is_open(const struct vb_peer *p)
 {

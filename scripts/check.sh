@@ -133,6 +133,9 @@ play_again() {
 		return
 	for name in "${names[@]}"; do
 		[[ $name != build && $name != style ]] || continue
+		# What a sanitizer or a check of locks reports is no missed limit.
+		! grep -qE 'Sanitizer:|runtime error:|verbena: lock order:' \
+			"$logs/$name.log" || continue
 		cp "$logs/$name.log" "$logs/$name.first.log"
 		echo ".. $name: once more, alone"
 		eval "start $name ${commands[$name]}"

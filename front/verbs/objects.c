@@ -59,11 +59,17 @@ static void wait_acked(pthread_mutex_t *mutex, pthread_cond_t *cond,
 	pthread_mutex_lock(mutex);
 	while (*acked != taken && rc != ETIMEDOUT)
 		rc = pthread_cond_timedwait(cond, mutex, &late);
-	if (*acked != taken)
+	if (*acked != taken) {
+		uint32_t missing = taken - *acked;
+
+		/* Writing may wait for a reader of standard error. */
+		pthread_mutex_unlock(mutex);
 		vb_why(WHY_EVENTS, (uintptr_t)object,
 		       "destroying an object has waited for %d s: %u of its "
 		       "events are not acknowledged",
-		       ACKS_LATE, taken - *acked);
+		       ACKS_LATE, missing);
+		pthread_mutex_lock(mutex);
+	}
 	while (*acked != taken)
 		pthread_cond_wait(cond, mutex);
 	pthread_mutex_unlock(mutex);

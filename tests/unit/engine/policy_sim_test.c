@@ -471,7 +471,8 @@ static void sim__polls_that_wait_are_left_alone(void **state)
 		arrive(&sim.messages, 60 * VB_USEC);
 		run();
 		waited += sim.polls_waited;
-		assert_in_range(sim.wakes, 1, sim.packets.taken);
+		/* a quarter of the packets, measured over 60 seeds */
+		assert_in_range(sim.wakes, 1, sim.packets.taken / 2);
 		end();
 	}
 	assert_in_range(waited, (last - first + 1) * 100, UINT_MAX);

@@ -265,6 +265,37 @@ static void proof__waits_for_a_thread(void **state)
 	end(&called);
 }
 
+/* Threads that do not come free, or of which the process may have no more: the
+ * session ends, and the queue pairs use packets. */
+static void proof__waits_not_for_ever(void **state)
+{
+	struct vb_errand *taken[VB_ERRANDS_MOST];
+	struct program caller, called;
+	int fds[2];
+
+	assert_int_equal(pipe(fds), 0);
+	begin(&caller, 1);
+	begin(&called, 2);
+	for (unsigned i = 0; i < VB_ERRANDS_MOST; i++) {
+		taken[i] = vb_errand_start(caller.near->errands, &blocking,
+					   &fds[0], sizeof(fds[0]));
+		assert_non_null(taken[i]);
+	}
+	(void)vb_session_want(caller.near, 2);
+	assert_false(have_met(&caller, &called, 200));
+	assert_true(vb_near_sees_off(caller.near));
+	for (vb_time now = VB_SEC; now < 4 * VB_SEC; now += VB_MSEC)
+		vb_near_meet(caller.near, now);
+	assert_true(caller.near->calls[2].refusals > 0);
+	assert_int_equal(caller.near->proofs_waiting, 0);
+	close(fds[1]);
+	for (unsigned i = 0; i < VB_ERRANDS_MOST; i++)
+		vb_errand_drop(taken[i]);
+	close(fds[0]);
+	end(&caller);
+	end(&called);
+}
+
 static void hear__closes_no_file_of_the_caller(void **state)
 {
 	for (enum lie lie = FILES_ARE_SLOW; lie <= FILES_TOO_MANY; lie++) {
@@ -543,6 +574,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(proof__waits_for_no_page_of_the_caller),
 		cmocka_unit_test(proof__waits_for_a_thread),
+		cmocka_unit_test(proof__waits_not_for_ever),
 		cmocka_unit_test(hear__closes_no_file_of_the_caller),
 		cmocka_unit_test(caller__has_the_slot_that_it_names),
 		cmocka_unit_test(caller__has_both_slots_that_it_names),
