@@ -66,7 +66,7 @@ passes_alone() {
 	for turn in 1 2; do
 		gtest "$1" "$work/again"
 		grep -qF "[       OK ] $1" "$work/again" || continue
-		echo "# $1: failed beside the others, passed alone in turn $turn"
+		echo "# $1: failed among the others, passed alone in turn $turn"
 		return
 	done
 	return 1
@@ -98,10 +98,26 @@ tell() {
 	played=$((passed - before))
 }
 
-# A suite that did not come to its end is played once more.
+# A case that ends the whole suite is left out of another run of it, and played
+# alone. rc_verbs/uct_p2p_rma_test_xfer.fence/1 does that now and then: it posts a
+# WRITE to its own queue pair, and frees the memory without waiting.
+ended_it=()
 gtest "$filter" "$work/said"
-is_whole "$work/said" || gtest "$filter" "$work/said"
+while ! is_whole "$work/said" && [ ${#ended_it[@]} -lt 3 ]; do
+	ended_it+=("$(sed -nE 's/^\[ +RUN +\] ([^ ,]+).*/\1/p' "$work/said" |
+		tail -n 1)")
+	cp "$work/said" "$work/ended"
+	filter+=:${ended_it[-1]}
+	gtest "$filter" "$work/said"
+done
 tell "one host"
+for name in "${ended_it[@]}"; do
+	if passes_alone "$name"; then
+		ok "$name [one host]"
+	else
+		not_ok "$name [one host]" "$work/ended" "$work/again"
+	fi
+done
 if [ $played -ge $least ] && is_whole "$work/said"; then
 	ok "UCX's own tests come to their end"
 else
