@@ -14,7 +14,7 @@
 /* the time between two checks counts for at most this long */
 #define VB_AGE_STEP (10 * VB_MSEC)
 
-/* All zero: not checked yet. */
+/* State of one measurement. All zero: vb_age_look() was not called yet. */
 struct vb_age {
 	vb_time seen, sum;
 };

@@ -25,8 +25,9 @@
 #define MOST_OF_ONE	8
 #define MOST_OF_ALL	64
 #define MOST_OF_TRUSTED 64
-/* More than the limits, because a message with several descriptors is received
- * while one close more is allowed. */
+/* Number of entries of @places. It exceeds the sum of the limits above: while
+ * the limits allow one more close, the process receives a message, and the
+ * message may bring several descriptors. */
 #define PLACES 160
 /* the most threads of vb_apart_drop() that may wait at a time */
 #define MOST_DROPS 32
@@ -34,8 +35,8 @@
  * socket's buffer holds some 280 */
 #define MOST_MAIL 512
 
-/* A timer of each thread, whose signals make system calls of this thread that
- * wait return EINTR. */
+/* Each thread has a timer of its own. The timer's signals interrupt the system
+ * calls in which the thread waits, which then return EINTR. */
 static _Thread_local struct {
 	timer_t timer;
 	bool made;
@@ -45,7 +46,8 @@ static _Thread_local struct {
 static _Atomic uint64_t places[PLACES];
 static _Atomic unsigned drops;
 
-/* The threads that close do not exist in a child of fork. */
+/* In a child of fork, count no close() as waiting: the threads that called
+ * close() do not exist in the child. */
 static void apart_begin_anew(void)
 {
 	for (unsigned i = 0; i < PLACES; i++)
@@ -140,7 +142,8 @@ static void close_in_thread(_Atomic uint64_t *place, const int *fds,
 	vb_log(LOG_WARN, "no thread to close a file that another program sent");
 }
 
-/* getsockopt() asks no file system, as fstat() would. */
+/* Is @fd a socket? This calls getsockopt(), because fstat() would ask the file
+ * system of @fd, which may never answer. */
 static bool is_socket(int fd)
 {
 	socklen_t len = sizeof(int);
@@ -171,7 +174,7 @@ void vb_apart_close(const int *fds, unsigned count, uint64_t owner)
 			continue;
 		}
 		place = take_apart_place(owner);
-		/* An entry is free as long as the caller keeps the limits. */
+		/* NULL only if the caller has ignored vb_apart_has_room(). */
 		if (place)
 			close_in_thread(place, &fds[count], 1);
 	}
@@ -207,7 +210,8 @@ bool vb_apart_may_drop(void)
 	return atomic_load(&drops) < MOST_DROPS;
 }
 
-/* What the next unread message of a socket is. */
+/* What recvmsg() tells of the next unread message of a socket: there is none;
+ * it has no descriptors; it may have some. */
 enum mail { MAIL_NONE, MAIL_PLAIN, MAIL_UNKNOWN };
 
 /*

@@ -34,17 +34,18 @@ VB_MUST_CHECK int vb_apart_run(void *(*run)(void *), void *arg);
 /* Close the @count descriptors @fds, from the last to the first: sockets at
  * once, other files each in a thread of its own. */
 void vb_apart_close(const int *fds, unsigned count, uint64_t owner);
-/* May the process receive descriptors of @owner? */
+/* May the process receive more descriptors of @owner? False while too many
+ * files of @owner wait in close(). */
 bool vb_apart_has_room(uint64_t owner);
 
 /*
- * For a library, which cannot use signals. Each call costs a thread while
- * close() waits.
+ * The functions below are for a library, which cannot use signals and so not
+ * vb_apart_limit(). Each call keeps a thread while close() waits.
  */
 /* Close the @count descriptors @fds, of any kind, in a thread. */
 void vb_apart_drop(const int *fds, unsigned count);
-/* May the process accept another program that could send descriptors? Not while
- * 32 threads of vb_apart_drop() wait. */
+/* May the process accept a connection of another program, which could send
+ * descriptors? Not while 32 threads of vb_apart_drop() wait. */
 bool vb_apart_may_drop(void);
 /* End the connected local socket @fd and close it: in a thread if descriptors
  * are in unread messages, because closing the socket closes them, too. */

@@ -39,8 +39,9 @@ VB_MUST_CHECK int vb_bell_wait(struct vb_bell *b);
 /* Fills in @w, which stands for @b in a list. */
 void vb_bell_list(struct vb_bell_waiter *w, struct vb_bell *b);
 /* Like vb_bell_wait(), on a list of @count bells, 1 to VB_BELLS_MOST, which the
- * sleeper has set: the first one that rings wakes it. A process that maps one
- * of them cannot silence the others. Only where vb_bell_can_wait_any(). */
+ * sleeper has set: the first bell that rings wakes it. A process that maps one
+ * of the bells cannot keep the other bells from waking it. Only where
+ * vb_bell_can_wait_any(). */
 VB_MUST_CHECK int vb_bell_wait_any(struct vb_bell_waiter *list, unsigned count);
 /* Has the kernel futex_waitv(2) (Linux 5.16), and may this process call it? */
 bool vb_bell_can_wait_any(void);

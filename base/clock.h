@@ -13,7 +13,8 @@ vb_time vb_clock_read(void);
  * set meanwhile. Any thread. */
 vb_time vb_clock_wall(vb_time at);
 
-/* A reading of the wall clock between two of the monotonic clock. */
+/* A reading of the wall clock (@wall), between two readings of the monotonic
+ * clock (@before, @behind). */
 struct vb_clock_sample {
 	vb_time before, wall, behind;
 };

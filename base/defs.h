@@ -23,8 +23,9 @@
 #define VB_MAX(a, b) VB_PICK(>, a, b, __COUNTER__)
 #define VB_PICK(than, a, b, n)                                                 \
 	VB_PICK_NAMED(than, a, b, VB_JOIN(pick_a_, n), VB_JOIN(pick_b_, n))
-/* Names of their own, so that the variables of a VB_MIN() within another one do
- * not hide those of the outer one. */
+/* VB_PICK() passes variable names @a_ and @b_ that no other use of the macro
+ * has, so that the variables of a VB_MIN() within another one do not hide those
+ * of the outer one. */
 #define VB_PICK_NAMED(than, a, b, a_, b_)                                      \
 	__extension__({                                                        \
 		__typeof__(1 ? (a) : (b)) a_ = (a), b_ = (b);                  \

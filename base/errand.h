@@ -23,18 +23,21 @@ struct vb_errand_kind {
 	/* Makes the call, in the errand's thread. The owner may be gone, so
 	 * this function uses only its own copy of the arguments. */
 	long (*run)(const void *args);
-	/* The owner does not want @result any more. NULL: nothing is to be
-	 * done then. Any thread calls this. */
+	/* Called in place of vb_errand_end() if the owner has dropped the
+	 * errand: releases what @result stands for. NULL: @result needs no
+	 * release. Any thread calls this. */
 	void (*unwanted)(long result);
 };
 
-/* NULL: no memory, or no descriptor. */
+/* Make a set of errands, empty at first. NULL: no memory, or no descriptor. */
 VB_MUST_CHECK struct vb_errands *vb_errands_create(void);
-/* Errands that are under way go on; the caller has dropped them all. */
+/* Free @all, after the caller has ended or dropped each errand. The calls of
+ * dropped errands may still go on in their threads. */
 void vb_errands_release(struct vb_errands *all);
 /* Returns the eventfd that becomes readable when an errand has ended. */
 int vb_errands_fd(const struct vb_errands *all);
-/* Makes that eventfd unreadable; the caller looks at its errands then. */
+/* Make the eventfd of vb_errands_fd() unreadable; afterwards the caller calls
+ * vb_errand_end() for each errand, to find those that have ended. */
 void vb_errands_hear(struct vb_errands *all);
 /* Returns the number of errands whose threads have not finished the call yet. */
 unsigned vb_errands_under_way(const struct vb_errands *all);
@@ -48,7 +51,8 @@ vb_errand_start(struct vb_errands *all, const struct vb_errand_kind *kind,
 /* If the call has returned, store what it returned in *@result, free @e, and
  * return true. */
 VB_MUST_CHECK bool vb_errand_end(struct vb_errand *e, long *result);
-/* The caller wants the result no more; @e is freed when the call returns. */
+/* Give up the errand @e, whose result the caller no longer needs; @e is freed
+ * when its call returns. */
 void vb_errand_drop(struct vb_errand *e);
 
 #endif

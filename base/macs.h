@@ -2,9 +2,9 @@
 /*
  * Learns from where frames of each Ethernet address come, as a switch learns
  * the ports of addresses. A place is a number that only the caller understands.
- * Without I/O, in a time of the caller's. The table has a limited size: an
- * address can be in a few entries only, and if all of these are in use, the
- * address seen longest ago is forgotten.
+ * This code does no I/O and reads no clock: the caller passes in the time. The
+ * table has a limited size: an address can be in a few entries only, and if all
+ * of these are in use, the address seen longest ago is forgotten.
  */
 #ifndef BASE_MACS_H
 #define BASE_MACS_H

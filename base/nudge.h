@@ -24,16 +24,19 @@ struct vb_nudge {
 
 /* Prepare @n. 0, or -errno: the host denies asynchronous I/O, or has none. */
 VB_MUST_CHECK int vb_nudge_open(struct vb_nudge *n);
-/* Calls off a nudge that is awaited. */
+/* End the use of @n, and cancel the nudge for which the caller waits, if
+ * any. */
 void vb_nudge_close(struct vb_nudge *n);
 /* Ask for a nudge of @event_fd, an eventfd, when @fd is readable; at once if it
  * is readable now. The caller awaits no other nudge of @n. 0 or -errno. */
 VB_MUST_CHECK int vb_nudge_ask(struct vb_nudge *n, int fd, int event_fd);
-/* Has the nudge come that is awaited? True once for each nudge; its count may
- * be seen at the eventfd a moment later. Costs no system call. */
+/* Has the nudge come for which vb_nudge_ask() asked? True once for each nudge.
+ * The eventfd may show the nudge's count a moment later. Costs no system
+ * call. */
 bool vb_nudge_came(struct vb_nudge *n);
-/* Have the awaited nudge come now, if it has not come yet. It adds its count to
- * the eventfd all the same. Waits for the kernel's own thread, some 10 us. */
+/* End the wait for a nudge: if the nudge has not come yet, make it come now.
+ * Its count is added to the eventfd in either case. Waits for the kernel's own
+ * thread, some 10 us. */
 void vb_nudge_call_off(struct vb_nudge *n);
 
 #endif

@@ -12,8 +12,8 @@
 #define WORD 8
 /* in place of a length: the next record is at the ring's start */
 #define SKIP UINT32_MAX
-/* no odd value, so the first odd value of the other side's counter is rung
- * for */
+/* The initial value of @rung (base/shring.h). It is even, so this side rings
+ * when it first sees an odd value in the other side's counter. */
 #define NO_RUNG 0
 
 static uint32_t space_of(uint32_t len)

@@ -10,14 +10,17 @@
 
 #include "base/defs.h"
 
-/* From now on fill the mapping of @len bytes at @at, a page's first, with spare
- * pages when it raises SIGBUS. The handler is that of base/guard.h. 0; -ENOSPC:
- * there are too many such mappings; or another -errno. */
+/* From now on, when an access to the mapping of @len bytes at @at raises
+ * SIGBUS, put spare pages in the mapping's place. The mapping begins at a page.
+ * The handler is that of base/guard.h. 0; -ENOSPC: there are too many such
+ * mappings; or another -errno. */
 VB_MUST_CHECK int vb_spare_add(void *at, size_t len);
-/* The caller is about to unmap what vb_spare_add() was called for. */
+/* The caller calls this before it unmaps the mapping at @at, for which it has
+ * called vb_spare_add(). */
 void vb_spare_drop(void *at);
-/* Does @fault lie in such a mapping, which has spare pages now? Only for the
- * handler of SIGBUS; keeps errno. */
+/* If @fault lies in a mapping of vb_spare_add(), put spare pages in the
+ * mapping's place and return true. Only for the handler of SIGBUS; keeps
+ * errno. */
 bool vb_spare_fill(const void *fault);
 
 #endif

@@ -30,15 +30,16 @@ static inline bool vb_tools_is_valgrind(void)
 	return RUNNING_ON_VALGRIND != 0;
 }
 
-/* The library has written @len bytes for the program. */
+/* Tell MemorySanitizer that the library has written @len bytes at @at. */
 static inline void vb_tools_wrote(const void *at, size_t len)
 {
 	if (VB_UNLIKELY(__msan_unpoison != NULL))
 		__msan_unpoison(at, len);
 }
 
-/* From now on other programs may write there, without a call of this program:
- * the bytes count as initialized. */
+/* Tell MemorySanitizer and valgrind that from now on other programs may write
+ * the @len bytes at @at, without a call of this program: the bytes count as
+ * initialized. */
 static inline void vb_tools_lend(const void *at, size_t len)
 {
 	if (len >= VB_TOOLS_MOST)
