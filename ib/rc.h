@@ -407,21 +407,21 @@ enum vb_fault vb_resp_take(struct vb_qp *qp, struct vb_inbound *in,
 enum vb_fault vb_resp_judge_read(struct vb_qp *qp, const struct vb_ib_pkt *pkt)
 	VB_REQUIRES(qp->drive);
 
-/* Functions of ib/xrc_read.c. Is @a answered with the memory of another
- * process? */
+/* Functions of ib/xrc_read.c. Does another process have the memory that the
+ * READ @a asks for? */
 bool vb_xrc_read_is_forwarded(const struct vb_qp *qp, const struct vb_answer *a)
 	VB_REQUIRES(qp->drive);
-/* Have the next bytes for @a, or a fault, come from the other process? If not,
- * this call asks that process for them, and vb_forward_bytes() receives its
- * answer. */
+/* Have the next bytes for the READ @a come from the other process, or a fault
+ * in their place? If not, this call asks that process for the bytes, and
+ * vb_forward_bytes() receives its answer. */
 bool vb_xrc_read_has(struct vb_qp *qp, const struct vb_answer *a)
 	VB_REQUIRES(qp->drive);
-/* Copy @len of the bytes that came from the other process to @to. Only after
- * vb_xrc_read_has() was true. */
+/* Copy @len of the bytes that the other process has sent to @to. Call this only
+ * after vb_xrc_read_has() has returned true. */
 enum vb_fault vb_xrc_read_take(struct vb_qp *qp, uint8_t *to, uint32_t len)
 	VB_REQUIRES(qp->drive);
-/* The requester has repeated its request: if the other process has ended, stop
- * waiting for its bytes. */
+/* The requester has repeated a READ for which this side waits for another
+ * process's bytes: if that process has ended, stop waiting. */
 void vb_xrc_read_check(struct vb_qp *qp) VB_REQUIRES(qp->drive);
 void vb_xrc_read_reset(struct vb_qp *qp) VB_REQUIRES(qp->drive);
 

@@ -30,7 +30,8 @@ struct vb_answer {
 	uint32_t rkey, length;
 	/* with XRC: the SRQ whose protection domain has the key */
 	uint32_t srqn;
-	/* Of a READ: the responses that were requested last, all or a part. */
+	/* The run of a READ: the responses for which the requester has asked
+	 * last, which are all responses of the READ or a part of them. */
 	uint64_t run_va;
 	uint32_t run_length;
 	uint32_t run_psn, run_count;

@@ -72,12 +72,13 @@ void vb_req_migrate(struct vb_qp *qp, vb_time now)
 	vb_req_go_back(qp, now);
 }
 
-/* After this time without an answer the log tells the user of the silence,
- * though the requester still tries. */
+/* If the peer has not answered for this time, the log tells the user so, while
+ * the requester still tries. */
 #define TOLD_AFTER (4 * VB_SEC)
 
-/* A timer has expired for the packet at una, after @waited: note when the
- * silence began. */
+/* A timer has expired, because the peer has not acknowledged the packet at una
+ * for @waited: if this is the first timer since una changed, note since when
+ * the peer is silent. */
 static void note_silence(struct vb_req *req, vb_time now, vb_time waited)
 {
 	if (req->retries || req->probes)
@@ -89,8 +90,8 @@ static void note_silence(struct vb_req *req, vb_time now, vb_time waited)
 /* bytes of the sentence about a peer that is silent */
 #define SILENCE_TEXT 280
 
-/* Write to @text what was sent and what came back. True: the peer does answer,
- * but its answers have other PSNs. */
+/* Write to @text what this side has sent and what the peer has sent back. True:
+ * the peer does answer, but its answers have other PSNs. */
 static bool silence_text(struct vb_qp *qp, vb_time now, char *text, size_t room)
 	VB_REQUIRES(qp->drive)
 {
@@ -126,7 +127,7 @@ static void tell_silence(struct vb_qp *qp, vb_time now) VB_REQUIRES(qp->drive)
 	vb_qp_why(qp, psn ? WHY_PSN : vb_why_silence(qp), "%s", text);
 }
 
-/* If the silence has lasted for TOLD_AFTER, tell the user, once for each
+/* If the peer has been silent for TOLD_AFTER, tell the user, once for each
  * connection; the requester still tries. */
 static void tell_early(struct vb_qp *qp, vb_time now) VB_REQUIRES(qp->drive)
 {

@@ -168,8 +168,8 @@ static void check_order(struct vb_uc *uc, const struct vb_ib_pkt *pkt)
 	uc->epsn = vb_psn_add(pkt->bth.psn, 1);
 }
 
-/* Tell why the packet is dropped. The queue pair lives on, so it keeps the
- * cause that it had: in SQE, that of a send. */
+/* Log why a packet of the peer is dropped. The queue pair does not fail by
+ * this, so qp->why stays as it was: in SQE it is the cause of a failed send. */
 static void explain_drop(struct vb_qp *qp, const struct vb_ib_pkt *pkt)
 	VB_REQUIRES(qp->drive)
 {
