@@ -111,7 +111,8 @@ static struct vb_term term_for(const struct vb_iw_fault_row *row,
 	return t;
 }
 
-/* The fault of InfiniBand that equals one of iWARP, for its sentence. */
+/* For a fault of iWARP, the fault of InfiniBand (enum vb_fault) with the same
+ * meaning, whose sentence the log uses; 0: there is none. */
 static const uint8_t equals[IWF_COUNT] = {
 	[IWF_RQE_LKEY] = FAULT_RQE_LKEY,
 	[IWF_RIGHTS] = FAULT_ACCESS_FLAGS,
@@ -122,8 +123,9 @@ static const uint8_t equals[IWF_COUNT] = {
 	[IWF_TOO_LONG] = FAULT_RQE_TOO_SMALL,
 };
 
-/* Tell why this end ends the stream. A connection that merely ended is not
- * told, since programs end like that. */
+/* Log why this end ends the stream. Nothing is logged if the connection was
+ * merely lost, since programs end connections in this way, too, or if the fault
+ * is one of this side. */
 static void iw_explain(struct vb_qp *qp, enum vb_iw_fault fault)
 	VB_REQUIRES(qp->drive)
 {
