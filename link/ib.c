@@ -87,7 +87,7 @@ static int ib_route(struct vb_link *l, struct vb_route *r)
 	return 0;
 }
 
-/* --- sending --- */
+/* Functions that send frames. */
 
 static void link_put_grh(uint8_t *to, const struct vb_route *r, uint32_t bytes)
 {
@@ -226,7 +226,7 @@ static bool ib_send(struct vb_link *l, struct vb_txq *q)
 	return true;
 }
 
-/* --- receiving --- */
+/* Functions that receive frames. */
 
 /* Describe the frame of @len bytes at @bytes in *@f. False: an adapter does not
  * accept such a frame. The fabric's process can change the bytes at any time,
@@ -304,7 +304,7 @@ static int ib_recv(struct vb_link *l, struct vb_rxq *q)
 	return 0;
 }
 
-/* --- sleeping --- */
+/* Functions for a thread that sleeps until frames come. */
 
 bool vb_ib_sleep(struct vb_link *l)
 {
@@ -327,7 +327,7 @@ static int ib_fd(const struct vb_link *l)
 	return ib_of(l)->bell;
 }
 
-/* --- groups --- */
+/* Functions that join and leave multicast groups. */
 
 static struct vb_verbs_group make_request(enum vb_verbs_kind kind,
 					  uint16_t mlid)
@@ -363,7 +363,7 @@ static void ib_leave(struct vb_link *l, int member)
 			      MSG_DONTWAIT);
 }
 
-/* --- life --- */
+/* Functions that open and close the link. */
 
 bool vb_ib_has_ended(const struct vb_link *l)
 {

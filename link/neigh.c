@@ -223,7 +223,7 @@ void vb_neigh_group(const struct vb_gid *to, uint8_t mac[6])
 	memcpy(mac + 2, to->raw + 12, 4);
 }
 
-/* Set what IFLA_INFO_DATA says of a VLAN. */
+/* Read the EtherType and the number of a VLAN from its IFLA_INFO_DATA. */
 static void take_tag(struct nlattr *data, struct vb_neigh_port *p)
 {
 	struct nlattr *id =
@@ -237,8 +237,9 @@ static void take_tag(struct nlattr *data, struct vb_neigh_port *p)
 		p->tpid = ntohs(nla_get_u16(tpid));
 }
 
-/* Parse the answer here and not by libnl: in a child of fork, libnl's lock may
- * be held for ever (link/netif.c). */
+/* Read the kernel's description of an interface to @arg. This function parses
+ * it without libnl: in a child of fork, libnl's lock may be held for ever
+ * (link/netif.c). */
 static int note_port(struct nl_msg *m, void *arg)
 {
 	struct nlmsghdr *h = nlmsg_hdr(m);
@@ -257,7 +258,8 @@ static int note_port(struct nl_msg *m, void *arg)
 		return NL_OK;
 	take_tag(data, p);
 	below = nlmsg_find_attr(h, sizeof(struct ifinfomsg), IFLA_LINK);
-	/* A number of another namespace means another interface here. */
+	/* If the interface below is in another network namespace, its index
+	 * names another interface in this one. */
 	if (below && nla_len(below) >= (int)sizeof(p->below) &&
 	    !nlmsg_find_attr(h, sizeof(struct ifinfomsg), IFLA_LINK_NETNSID))
 		p->below = nla_get_u32(below);

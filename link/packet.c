@@ -100,8 +100,9 @@ static void add_head(struct filter *f, const struct packet *p)
 	add_return(f, false);
 }
 
-/* Add a comparison of one word or half word of the addresses; if it differs,
- * the filter jumps to instruction @end, the end of this want. */
+/* Add a comparison of one word or half word of a frame's addresses with the
+ * want @w. If they differ, the filter jumps to instruction @end, which follows
+ * the instructions of @w. */
 static void add_compare(struct filter *f, const struct vb_packet_want *w,
 			unsigned at, unsigned bytes, unsigned end)
 {

@@ -50,7 +50,7 @@ static int roce_aim(struct vb_link *l, struct vb_route *r)
 	return to->ops->aim(to, r);
 }
 
-/* --- groups --- */
+/* Functions that join and leave multicast groups. */
 
 /* Returns the index of an unused entry, or -ENOMEM. */
 static int unused_member(struct roce *r) VB_REQUIRES(r->lock)
@@ -121,7 +121,7 @@ static void roce_leave(struct vb_link *l, int member)
 	leave_both(r, m.v1, m.v2);
 }
 
-/* --- frames --- */
+/* Functions that pass frames and routes to one of the two links. */
 
 /* Returns the index behind the last of the frames in a row, from @q->first on,
  * that leave by one link. */
@@ -135,8 +135,9 @@ static unsigned end_of_run(const struct vb_txq *q)
 	return end;
 }
 
-/* Let one link send the first frames, or drop them. The link sees a batch that
- * ends with its frames, and resets the batch, which keeps the others. */
+/* Let one of the two links send the first frames of the batch @q, or drop them.
+ * That link sees a batch that ends with its own frames; @q keeps the other
+ * frames. */
 static bool pass_run(struct vb_link *l, struct vb_txq *q, bool drops)
 {
 	struct vb_link *to = link_for(l, q->frames[q->first].route);
@@ -170,7 +171,7 @@ static void roce_drop(struct vb_link *l, struct vb_txq *q)
 	vb_txq_reset(q);
 }
 
-/* --- life --- */
+/* Functions that open and close the link. */
 
 static void add_stats(const struct vb_link *l, struct vb_link_stats *sum)
 {

@@ -9,8 +9,8 @@
 
 #include "link/link.h"
 
-/* Make the link of @v1 and @v2, which stay the caller's, and which it closes
- * after this one. 0 or -ENOMEM. */
+/* Make the link of the links @v1 and @v2. The caller still owns both, and
+ * closes them after this one. 0 or -ENOMEM. */
 VB_MUST_CHECK int vb_roce_open(struct vb_link *v1, struct vb_link *v2,
 			       struct vb_link **link);
 

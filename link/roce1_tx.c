@@ -20,7 +20,7 @@
 
 static const uint8_t no_mac[6];
 
-/* --- routes --- */
+/* Functions that complete a route. */
 
 static void keep_port(struct vb_roce1 *r1, uint32_t ifindex,
 		      const struct vb_neigh_port *is) VB_REQUIRES(r1->lock)
@@ -118,8 +118,8 @@ static bool says_mac(const struct vb_gid *gid, uint8_t mac[6])
 	return vb_gid_equal(gid, &same);
 }
 
-/* Find the Ethernet address of the destination. That may mean asking the
- * network, and waiting. */
+/* Find the Ethernet address of the destination. This may ask the network, and
+ * wait for the answer. */
 static int find_hop_mac(const struct vb_roce1 *r1, struct vb_route *r,
 			const struct vb_neigh_port *is)
 {
@@ -178,7 +178,7 @@ int vb_roce1_aim(struct vb_link *l, struct vb_route *r)
 	return 0;
 }
 
-/* --- frames --- */
+/* Functions that send frames. */
 
 /* Messages for sendmmsg(), of which each is a frame; a frame to a group has
  * two. */
@@ -304,7 +304,8 @@ static unsigned send_out(struct vb_roce1 *r1, struct roce1_out *o,
 }
 
 /* Send up to TX_FRAMES frames. False: the kernel has no room for the frames
- * from @q->first on. A group's second copy for which it has none is lost. */
+ * from @q->first on. If it has no room only for the second copy of a frame to a
+ * group, that copy is lost. */
 static bool send_part(struct vb_roce1 *r1, struct vb_txq *q)
 {
 	struct roce1_out *o = (void *)q->room;
