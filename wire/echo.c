@@ -5,7 +5,8 @@
 
 #include "base/bytes.h"
 
-/* "VbEcho" and the version. The kind follows. */
+/* The first 7 bytes of an echo: "VbEcho", and the version 1. The next byte is
+ * the kind, an enum vb_echo_kind. */
 #define MAGIC 0x56624563686f01ull
 
 void vb_echo_put(uint8_t *bytes, size_t len, const struct vb_echo *e)

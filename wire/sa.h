@@ -70,8 +70,10 @@ struct vb_sa_path {
 	uint8_t hop_limit, tclass, reversible, numb_path;
 	uint16_t pkey, qos_class; /* @qos_class: 12 bits */
 	uint8_t sl;
-	/* An answer has the exact value of each; the codes are those of enum
-	 * ibv_mtu and enum ibv_rate, and of a timeout code. */
+	/* The selectors say how a request's MTU, rate and life time compare
+	 * with those of the path; an answer has the path's exact values. @mtu
+	 * and @rate are codes of enum ibv_mtu and enum ibv_rate, @life is a
+	 * timeout code. */
 	uint8_t mtu_selector, mtu, rate_selector, rate, life_selector, life;
 	uint8_t preference;
 };
@@ -81,10 +83,10 @@ enum vb_sa_mcmember_component {
 	SA_MC_MGID = 1 << 0,
 	SA_MC_PORT_GID = 1 << 1,
 	SA_MC_QKEY = 1 << 2,
-	SA_MC_MTU = 3 << 4, /* selector and value */
+	SA_MC_MTU = 3 << 4, /* two bits: MTU selector and MTU */
 	SA_MC_TCLASS = 1 << 6,
 	SA_MC_PKEY = 1 << 7,
-	SA_MC_RATE = 3 << 8, /* selector and value */
+	SA_MC_RATE = 3 << 8, /* two bits: rate selector and rate */
 	SA_MC_SL = 1 << 12,
 	SA_MC_FLOW_LABEL = 1 << 13,
 	SA_MC_HOP_LIMIT = 1 << 14,
@@ -94,7 +96,8 @@ enum vb_sa_mcmember_component {
 /* Bits of JoinState. */
 enum vb_sa_join_state {
 	SA_FULL_MEMBER = 1,
-	SA_SEND_ONLY_NON_MEMBER = 4, /* does not keep the group alive */
+	/* the member only sends, and does not keep the group alive */
+	SA_SEND_ONLY_NON_MEMBER = 4,
 	SA_SEND_ONLY_FULL_MEMBER = 8,
 };
 

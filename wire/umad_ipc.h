@@ -41,12 +41,13 @@ enum vb_umad_kind {
 	UMAD_UNREGISTER,
 	UMAD_MAD, /* a MAD in either direction */
 	/* A command in text. The answer is several heads, each with a part of
-	 * the text; the last one has no text. The command "attach" comes with
-	 * the descriptor that is to be at a switch's Ethernet port. */
+	 * the text; the last one has no text. With the command "attach" comes a
+	 * descriptor, which the fabric's process connects to an Ethernet port
+	 * of a switch. */
 	UMAD_COMMAND,
-	/* The command "capture" is answered by heads with bytes, for as long as
-	 * the program likes; a further UMAD_COMMAND ends it. The last head has
-	 * the result VB_UMAD_DONE and text for people. */
+	/* The command "capture": the answer is several heads with bytes of the
+	 * capture, which come until the program sends a further UMAD_COMMAND.
+	 * The last head has the result VB_UMAD_DONE and a text for people. */
 	/* asks, on a connection that is a port, for the port's state; the
 	 * message is only a head. The fabric answers with struct vb_verbs_port
 	 * (wire/verbs_ipc.h), whose slot is 0, and sends another one whenever
