@@ -41,7 +41,7 @@ static __thread struct {
 	bool count;
 } hand;
 
-/* see vb_channel_raises() */
+/* what raises the events that this thread signals: see vb_channel_raises() */
 static __thread enum vb_raised raised;
 
 void vb_channel_raises(enum vb_raised by)

@@ -23,7 +23,8 @@ enum vb_lock_order {
 	RANK_LIST,
 	RANK_GROUPS, /* lock of the engine: joining and leaving groups */
 	RANK_RX,     /* lock of the engine, held by the thread that receives */
-	/* the right to process one lane of near, which is only tried */
+	/* the right to process one lane of near; a thread tries to take it, and
+	 * never waits for it */
 	RANK_LANE,
 	RANK_DRIVE, /* lock of a queue pair's protocol state */
 	RANK_XRC,   /* lock of an adapter's XRC domains */
@@ -32,7 +33,7 @@ enum vb_lock_order {
 	RANK_MR,   /* lock of an adapter's memory keys */
 	RANK_NEAR, /* lock of near: the list of peers */
 	RANK_MODERATION,
-	RANK_LEND, /* lock of the engine: the channel that has the link */
+	RANK_LEND, /* lock of the engine: which channel watches the link */
 	RANK_CQ,
 	RANK_CHANNEL,
 };

@@ -65,7 +65,7 @@ struct vb_mig_row vb_mig_hear(enum vb_mig_state state, bool requested,
 	return rows[state][requested][path];
 }
 
-/* --- the move to the other path --- */
+/* Functions that move the queue pair to its alternate path. */
 
 void vb_mig_unload(struct vb_qp_attr *a)
 {
@@ -203,7 +203,7 @@ enum vb_counter vb_mig_arrive(struct vb_qp *qp, const struct vb_link *link,
 	return CNT_DROP_ADDRESS;
 }
 
-/* --- what the program sets --- */
+/* Functions for the attributes of paths that the program sets. */
 
 /* Returns a sentence that says what is wrong with the alternate path in @asked;
  * NULL: nothing. @p: the queue pair's port; the alternate path may use another

@@ -44,7 +44,7 @@ struct vb_addressing;
 struct vb_port {
 	/* Set before the adapter is used, and not changed later: the port's
 	 * number, the link that carries its packets (the engine owns it), and
-	 * what addresses are. */
+	 * the functions for the kind of addresses that the port has. */
 	uint8_t number;
 	struct vb_link *link;
 	const struct vb_addressing *addressing;

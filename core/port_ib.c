@@ -100,7 +100,8 @@ unsigned vb_port_ib_end(struct vb_port *p)
 
 	vb_mutex_lock(&p->lock);
 	p->ib.phys = PHYS_DISABLED;
-	/* the caller tells that the fabric has ended */
+	/* No log message need tell that the port is down: the caller logs that
+	 * the fabric has ended. */
 	atomic_fetch_or(&p->known, 1u << PORT_DOWN);
 	change = note_state(p, PORT_DOWN);
 	vb_mutex_unlock(&p->lock);

@@ -52,7 +52,7 @@ static uint32_t port_mbps(uint8_t speed, uint8_t width)
 	return 0;
 }
 
-/* picoseconds of a byte, at a million bits a second */
+/* the time of a byte in picoseconds at 1 Mbit/s */
 #define PS_MBPS 8000000ull
 
 uint32_t vb_rate_ps(struct vb_port *p, uint8_t code)

@@ -11,7 +11,7 @@ struct vb_rate_row {
 	/* in units of 2.5 Gbit/s; 0 for rates with 64b/66b coding, which are
 	 * not multiples of that unit */
 	int mult;
-	int mbps; /* signals a second, coding included */
+	int mbps; /* signalling rate in Mbit/s, coding included */
 };
 #define VB_RATES 23
 extern const struct vb_rate_row vb_rates[VB_RATES];
@@ -21,8 +21,8 @@ bool vb_rate_is_known(uint8_t code);
 
 /* Returns the time in picoseconds that a byte takes at the static rate @code on
  * the port @p; 0: packets are not slowed, because the rate is 0 or not below
- * the port's. A rate counts signals, as a hardware adapter's does: up to QDR 8
- * of 10 signals are data, above QDR 64 of 66. Takes p->lock. */
+ * the port's. A static rate is a signalling rate, as with hardware adapters: up
+ * to QDR 8 of 10 bits are data, above QDR 64 of 66. Takes p->lock. */
 uint32_t vb_rate_ps(struct vb_port *p, uint8_t code) VB_EXCLUDES(p->lock);
 
 #endif

@@ -418,7 +418,8 @@ void vb_tag_fill(struct vb_qp *qp, struct vb_cqe *e)
 		e->opcode = WC_OP_TM_RECV;
 		e->wc_flags |= WC_TM_MATCH | WC_TM_DATA_VALID;
 		e->tm_tag = note->tag;
-		/* With an error this field has the cause, which stays. */
+		/* The entry of a failed message has the cause of the failure
+		 * (@why), which must not be overwritten. */
 		if (!vb_cqe_failed(e))
 			e->tm_app_ctx = note->app_ctx;
 		break;

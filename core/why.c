@@ -253,8 +253,8 @@ void vb_why_quietly(const char *format, ...)
 	vb_log(LOG_INFO, "%s", text);
 }
 
-/* Does the errno say that the device lacks a feature? Programs try features to
- * find out, so this is no error of theirs. */
+/* Does @error say that the device lacks a feature? Programs call functions just
+ * to find out which features a device has, so this is no mistake of theirs. */
 static bool is_lack(int error)
 {
 	return error == EOPNOTSUPP || error == ENOTSUP || error == ENOSYS;
@@ -293,8 +293,9 @@ static const char *raise_what(int error)
 	return "";
 }
 
-/* EAGAIN of a call that asks for an event is no mistake. A device starts
- * threads, for which it means a limit. */
+/* Is @error normal for the function @name, so that it is not reported? EAGAIN
+ * most often means that no event has come. Only ibv_open_device(), which starts
+ * threads, returns EAGAIN for a limit on threads. */
 static bool is_no_mistake(const char *name, int error)
 {
 	return error == EINTR ||

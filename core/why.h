@@ -108,18 +108,20 @@ enum vb_why {
 struct vb_why_row {
 	enum vb_why code;
 	const char *name;
-	const char *meaning; /* a sentence */
-	const char *remedy;  /* an imperative clause, in lower case */
+	const char *meaning; /* what the cause means: a sentence */
+	/* what to do: an imperative clause, in lower case */
+	const char *remedy;
 };
 
 /* Returns the row of @why; NULL: there is no such code. */
 const struct vb_why_row *vb_why_row(unsigned why);
 
-/* Tell @why, with a sentence that names the object first, then the cause with
- * its values; the remedy and the code are added. @object is any number that
- * differs between objects (a queue pair's number, an address): of equal causes
- * at one object only the first is told, and then the 10th, 100th and so on,
- * with their count. Any thread, with or without locks; keeps errno. */
+/* Report the cause @why on standard error, with a sentence that names the
+ * object first, then what happened with its values; this function adds the
+ * remedy and the code. @object is any number that differs between objects (a
+ * queue pair's number, an address): of equal causes at one object only the
+ * first is reported, and then the 10th, 100th and so on, with their count. Any
+ * thread, with or without locks; keeps errno. */
 void vb_why(enum vb_why why, uint64_t object, const char *format, ...)
 	VB_PRINTF(3, 4);
 
@@ -136,7 +138,7 @@ void vb_why_quietly(const char *format, ...) VB_PRINTF(1, 2);
  * EAGAIN and EINTR, which are no refusals. Keeps errno. */
 void vb_why_refused(const char *call, int error);
 
-/* Would vb_why() print anything at all? */
+/* Would vb_why() write anything, at the log level that the user has chosen? */
 bool vb_why_wanted(void);
 
 #endif

@@ -179,7 +179,8 @@ static const char *said(const struct vb_qp *qp, const struct vb_send_wqe *wqe,
 	}
 }
 
-/* Does the request name memory of the peer, which the sentence then says? */
+/* Does the operation @op name memory of the peer, so that a message about its
+ * failure must name that memory? */
 static bool names_memory(unsigned op)
 {
 	return asks(op) || op == WR_WRITE || op == WR_WRITE_IMM;

@@ -39,8 +39,8 @@ uint16_t vb_qp_why_fault(struct vb_qp *qp, enum vb_fault fault,
 #define VB_WHY_PEER 96
 const char *vb_why_peer(const struct vb_qp *qp, char text[VB_WHY_PEER])
 	VB_REQUIRES(qp->drive);
-/* Returns the cause "nothing came back", as it is told on the queue pair's
- * network. */
+/* Returns the cause (enum vb_why) for a peer that does not answer, which
+ * depends on the queue pair's network. */
 enum vb_why vb_why_silence(const struct vb_qp *qp) VB_REQUIRES(qp->drive);
 /* Returns the name of an enum vb_wr_op, as "RDMA WRITE". */
 const char *vb_why_op(unsigned op);
