@@ -33,8 +33,9 @@ static bool is_busy(enum vb_cm_state state)
 	       state != CM_SIDR_DONE;
 }
 
-/* States into which a peer brings a connection and in which it may stay silent.
- */
+/* Is @state one in which a connection waits only for a message of the peer or
+ * for time to pass? Peers can bring many connections into these states and stay
+ * silent, so the manager limits their number (VB_CM_MAX_FADING). */
 static bool is_fading(enum vb_cm_state state)
 {
 	return state == CM_REP_SENT || state == CM_TIMEWAIT ||

@@ -252,9 +252,10 @@ static void take_ready(struct vb_cm_conn *c, const struct vb_cm_msg *m,
 }
 
 /*
- * The counterpart of cm_held.c: a peer that does not hold requests says at once
- * that no program listens, though one may listen a moment later. A peer that
- * answered late has waited for a listener already.
+ * Is the REJ @m so early that a program may still begin to listen at the peer?
+ * A peer that does not hold requests for a while (cm_held.c) rejects at once
+ * when no program listens. A peer that answers late has held the request
+ * already.
  */
 static bool is_rash(const struct vb_cm_conn *c, const struct vb_cm_msg *m,
 		    vb_time now)
@@ -338,9 +339,10 @@ static void take_drep(struct vb_cm_conn *c, const struct vb_cm_msg *m,
 }
 
 /*
- * The peer offers another alternate path. Only the program may change its queue
- * pair, and rdma_cm has no event by which it would hear of the path; Linux's
- * leaves a LAP without an answer. IBA 12.8 demands one.
+ * Answer a LAP, by which the peer offers another alternate path, with a
+ * refusal, since IBA 12.8 demands an answer. Only the program may change its
+ * queue pair, and rdma_cm has no event that could tell the program of the path.
+ * (Linux's rdma_cm does not answer a LAP.)
  */
 static void answer_lap(struct vb_cm_conn *c, const struct vb_cm_msg *m,
 		       vb_time now)
@@ -353,8 +355,8 @@ static void answer_lap(struct vb_cm_conn *c, const struct vb_cm_msg *m,
 typedef void (*handler)(struct vb_cm_conn *c, const struct vb_cm_msg *m,
 			vb_time now);
 
-/* An empty cell: the message is late, early or wrong in that state, and the
- * manager ignores it. */
+/* The handler of each message (column) in each state (row). Without a handler
+ * the message is late, early or wrong in that state, and is ignored. */
 // clang-format off
 #define COLUMN(message) [CM_##message - CM_REQ]
 static const handler handlers[CM_STATES][CM_LAST - CM_REQ + 1] = {

@@ -63,7 +63,8 @@ void vb_iou_destroy(struct vb_iou *a)
 	free(a);
 }
 
-/* Compare fields, since the padding between them has no fixed value. */
+/* Do two units consist of the same controllers and service entries? Compares
+ * the fields, since the padding between them has no fixed value. */
 static bool same_units(const struct vb_iou_unit *a, const struct vb_iou_unit *b)
 {
 	if (a->controllers != b->controllers || a->entries != b->entries)

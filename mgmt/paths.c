@@ -76,8 +76,10 @@ void vb_mgmt_ask_path(struct vb_mgmt *m, struct vb_fab_node *node, uint8_t port,
 			       NULL);
 }
 
-/* Read what the message @d tells. A status that is not the class's own, such as
- * "unsupported", is no administrator's word about the path. */
+/* Read the answer @d to a question about a path; if the path is known, store it
+ * in *@to. Only a status of the subnet administrator's class says that there is
+ * no path; a general one, such as "unsupported", leaves the question
+ * unanswered. */
 static enum vb_fab_answer read_path_answer(const struct vb_mad_delivery *d,
 					   struct vb_fab_path *to)
 {
