@@ -26,8 +26,9 @@ static bool has_any(const struct vb_fab_vlarb *e, unsigned entries,
 	return false;
 }
 
-/* Give the turn to the next entry. With @gives_up, because its lane cannot
- * send, the present entry loses its rest of weight, but keeps its debt. */
+/* Give the turn to the next entry of the table. @gives_up: the lane of the
+ * present entry cannot send, so the entry loses the weight that it has left,
+ * but keeps a debt. */
 static void pass(struct vb_arb_table *t, unsigned entries, bool gives_up)
 {
 	if (gives_up && t->left[t->at] > 0)

@@ -31,7 +31,7 @@ struct vb_bridge {
 	struct bridge_port port[]; /* [0] is unused */
 };
 
-/* --- a port's queue --- */
+/* Functions for the frames that wait at a port. */
 
 static struct waiting_frame *oldest_of(struct bridge_port *p)
 {
@@ -63,7 +63,7 @@ static bool keep_frame(struct bridge_port *p, const uint8_t *frame, size_t len)
 	return true;
 }
 
-/* --- sending --- */
+/* Functions that send frames by a port. */
 
 /* Send a frame, and count it. -EAGAIN: the port accepts no frame now. */
 static int try_port(struct vb_bridge *b, unsigned port, const uint8_t *frame,
@@ -110,7 +110,7 @@ bool vb_bridge_ready(struct vb_bridge *b, unsigned port)
 	return false;
 }
 
-/* --- receiving --- */
+/* Functions for a frame that has come to a port. */
 
 /* Addresses that every bridge keeps for itself (IEEE 802.1D, 7.12.6). */
 static bool ends_here(const uint8_t *mac)
@@ -155,7 +155,7 @@ void vb_bridge_take(struct vb_bridge *b, unsigned port, const uint8_t *frame,
 		flood_frame(b, port, frame, len);
 }
 
-/* --- ports --- */
+/* Functions that change or return the state of a port. */
 
 void vb_bridge_set_up(struct vb_bridge *b, unsigned port, bool up)
 {
@@ -190,7 +190,7 @@ const struct vb_macs *vb_bridge_macs(const struct vb_bridge *b)
 	return b->macs;
 }
 
-/* --- life --- */
+/* Functions that create and destroy a bridge. */
 
 struct vb_bridge *vb_bridge_create(const struct vb_bridge_ops *ops, void *arg,
 				   unsigned ports, uint64_t seed)

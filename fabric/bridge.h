@@ -1,19 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The Ethernet ports of a switch: a bridge between them (IEEE 802.1D), without
- * I/O, in a time of the caller's. It is independent of the InfiniBand ports of
- * the switch: no frame passes from one kind to the other.
- *
- * - It learns from which port each source address comes (base/macs.h), and
- *   sends a frame to the port of its destination. A frame to a group, or to an
- *   address that is not known, leaves by all other ports that are up
- * - It changes no byte of a frame, so VLAN tags pass. All VLANs share what is
- *   learned
- * - A frame to one of the addresses that end at a bridge (01-80-C2-00-00-00 to
- *   -0F: spanning tree, pause, LLDP) is not forwarded. It runs no spanning
- *   tree itself
- * - If a port accepts no frame at the moment, up to VB_BRIDGE_QUEUE frames wait
- *   for it; further frames are dropped, as Ethernet does
+ * The Ethernet ports of a switch: a bridge between them (IEEE 802.1D). It does
+ * no I/O and reads no clock: the caller passes in the time. It is independent
+ * of the InfiniBand ports of the switch: no frame passes from one kind to the
+ * other.
  */
 #ifndef FABRIC_BRIDGE_H
 #define FABRIC_BRIDGE_H
@@ -60,14 +50,16 @@ bool vb_bridge_is_up(const struct vb_bridge *b, unsigned port);
 /* Take a frame of @len bytes, addresses to payload, that has come to @port. */
 void vb_bridge_take(struct vb_bridge *b, unsigned port, const uint8_t *frame,
 		    size_t len, vb_time now);
-/* @port takes frames again: send those that wait. True: some still wait. */
+/* The owner calls this when @port accepts frames again: sends the frames that
+ * wait for @port. True: some still wait. */
 bool vb_bridge_ready(struct vb_bridge *b, unsigned port);
 /* Returns how many frames wait for @port. */
 unsigned vb_bridge_waiting(const struct vb_bridge *b, unsigned port);
 
 const struct vb_bridge_counters *vb_bridge_counters(const struct vb_bridge *b,
 						    unsigned port);
-/* The addresses that are known; each one's @at is its port. */
+/* Returns the table of learned addresses; vb_mac.at of an address is the port
+ * from which its frames came. */
 const struct vb_macs *vb_bridge_macs(const struct vb_bridge *b);
 
 #endif

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Adapters notify, are notified, and hold back the flows that congest. */
+/* Congestion control of adapters: they answer frames that have met congestion
+ * with notifications, and slow their own flows down when a notification
+ * comes. */
 #include "fabric/congest.h"
 
 #include <stdlib.h>
@@ -344,8 +346,9 @@ static uint32_t sender_qpn(const uint8_t *bth, size_t behind)
 	return (uint32_t)vb_load_be(bth + VB_BTH_BYTES + DETH_SQPN, 3);
 }
 
-/* Tell the source of a frame with FECN. A CN packet for which the lane has no
- * room is not missed: the next frame brings another. */
+/* Send a notification (CN packet) to the source of a frame with FECN. If the
+ * lane has no room for the CN packet, it is dropped, since the next frame with
+ * FECN causes another one. */
 static void notify_source(struct vb_fab_end *e, const struct item *it,
 			  const struct vb_lrh *h, const uint8_t *bth,
 			  vb_time now)

@@ -35,8 +35,8 @@ struct vb_far_spec {
 	struct vb_fab_node *node;
 	uint8_t port;
 	struct vb_far_id far; /* the end of the link in the other process */
-	/* Frames share a message up to so many bytes; a longer frame is alone
-	 * in one. At most VB_FAR_MESSAGE. */
+	/* Most bytes of a message that has several frames, at most
+	 * VB_FAR_MESSAGE; a longer frame is alone in its message. */
 	size_t room;
 	/* Send a message of @len bytes to the other process; it may be lost. */
 	void (*send)(void *arg, const uint8_t *bytes, size_t len);

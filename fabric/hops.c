@@ -66,7 +66,7 @@ static struct vb_fab_hops *hops_of(struct vb_fab_router *r)
 static struct hop *set_of(struct vb_fab_hops *all, uint8_t port,
 			  const struct vb_gid *gid)
 {
-	uint32_t h = 2166136261u ^ port; /* FNV-1a */
+	uint32_t h = 2166136261u ^ port; /* hash by FNV-1a */
 
 	for (unsigned i = 0; i < sizeof(gid->raw); i++)
 		h = (h ^ gid->raw[i]) * 16777619u;

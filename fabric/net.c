@@ -19,7 +19,8 @@ static struct vb_timers *timers_of(struct vb_fab_net *net,
 	return a->kind == TIMER_FLOW ? &net->flow_timers : &net->timers;
 }
 
-/* vb_timer_set() cannot fail: fab_reserve_alarms() has made room. */
+/* Set the alarm @a to the time @at. vb_timer_set() cannot fail, because
+ * fab_reserve_alarms() has made room in the heap. */
 void fab_arm(struct vb_fab_net *net, struct alarm *a, vb_time at)
 {
 	if (at != VB_NEVER)

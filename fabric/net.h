@@ -198,15 +198,17 @@ VB_MUST_CHECK int vb_fab_send(struct vb_fab_net *net, struct vb_fab_node *node,
 			      uint8_t port, const uint8_t *bytes, size_t len,
 			      vb_time now);
 /*
- * Links whose other end is in another process (fabric/far.h is the protocol
- * between the two). What the other end's port is able to do: */
+ * What the port at the other end of a link is able to do, if that end is in
+ * another process. fabric/far.h is the protocol between the two processes.
+ */
 struct vb_fab_far_port {
-	/* Supported and enabled, as bits. */
+	/* masks of the link widths and speeds that the port supports and has
+	 * enabled */
 	uint8_t width, speed, speed_ext;
 };
 
 /* Connect an external port to another process. The link is down until
- * vb_fab_far_ready(). As vb_fab_link(). */
+ * vb_fab_far_ready(). Arguments and result are as those of vb_fab_link(). */
 VB_MUST_CHECK int vb_fab_link_far(struct vb_fab_net *net,
 				  struct vb_fab_node *node, uint8_t port,
 				  const struct vb_fab_link_spec *spec,

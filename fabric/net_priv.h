@@ -302,8 +302,9 @@ void fab_state_by_link(struct vb_fab_end *e, enum vb_fab_state state);
 vb_time fab_fc_period(const struct vb_fab_end *e);
 /* Returns the number of the period of flow control updates in which @now is. */
 vb_time fab_fc_period_number(const struct vb_fab_end *e, vb_time now);
-/* A frame passes @e, or room for one became free: on a link to another process,
- * link packets repeat more often for some time. */
+/* Call this when a frame passes @e, or when buffer space of a frame became
+ * free: if the link leads to another process, both ends repeat link packets
+ * more often for some time. */
 void fab_stir(struct vb_fab_end *e, vb_time now);
 void fab_link_free(struct vb_fab_net *net, struct link *l);
 /* Make a link between the ends @a and @b, and set *@made to it. Arguments and

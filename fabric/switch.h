@@ -51,7 +51,8 @@ enum vb_fab_drop {
  * detail counter grows. */
 struct vb_fab_drop_row {
 	enum vb_fab_counter count, detail;
-	const char *name; /* a word for people and JSON */
+	/* name of the reason for the drop, in text and JSON output */
+	const char *name;
 };
 extern const struct vb_fab_drop_row vb_fab_drops[DROPS];
 

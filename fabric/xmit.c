@@ -429,8 +429,9 @@ static bool xmit_one(struct vb_fab_end *e, vb_time now)
 	return true;
 }
 
-/* Nothing can leave. Set the alarm to the next frame's head or the next limit
- * of time, whatever is first; when credits come, fab_kick() ends the wait. */
+/* Nothing can leave now: set the alarm to the time at which the next frame may
+ * leave, or at which a time limit ends, whichever is earlier. When credits
+ * come, fab_kick() ends the wait. */
 static void rest_end(struct vb_fab_end *e, vb_time now)
 {
 	vb_time next = VB_NEVER;
