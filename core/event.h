@@ -60,7 +60,8 @@ struct vb_channel {
 VB_MUST_CHECK int vb_channel_init(struct vb_channel *ch);
 void vb_channel_fini(struct vb_channel *ch);
 
-/* From now on @by raises the events that the calling thread signals. */
+/* Note that @by is what raises the events that the calling thread signals from
+ * now on. */
 void vb_channel_raises(enum vb_raised by);
 /* Queue an event for @cq and wake one waiting thread. Any thread may call this;
  * takes ch->lock. */

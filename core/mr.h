@@ -169,7 +169,7 @@ VB_MUST_CHECK int vb_mr_deregister(struct vb_mr *mr)
  * stays. */
 struct vb_mr_change {
 	bool place, rights;
-	/* the new protection domain; NULL: the old one stays */
+	/* the new protection domain; NULL: the present one stays */
 	struct vb_pd *pd;
 	/* @base, @length, @iova: the new address range; valid if `place` is
 	 * set */

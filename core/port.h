@@ -131,7 +131,7 @@ struct vb_port_ib_update {
 	struct vb_port_ib ib;
 	enum vb_port_state state;
 	uint8_t active_mtu, max_mtu; /* MTU codes, 1..5 */
-	uint16_t pkeys, gids;	     /* entries that follow */
+	uint16_t pkeys, gids; /* number of valid entries of @pkey, @gid */
 	uint16_t pkey[VB_MAX_PKEYS];
 	struct vb_gid gid[VB_MAX_GIDS]; /* all zero: no entry */
 };

@@ -20,14 +20,15 @@ static struct {
 	struct vb_qp *first;
 } pool = { .lock = VB_MUTEX_INITIALIZER(VB_RANK_LEAF) };
 
-/* The types of queue pairs that exist; core/qp_state.c says which of these an
- * adapter has. */
+/* All types of queue pairs that this file can create; core/qp_state.c says
+ * which of these an adapter has. */
 static const enum vb_qp_type known_types[] = { QPT_RC,	     QPT_UC,
 					       QPT_UD,	     QPT_RAW_PACKET,
 					       QPT_XRC_SEND, QPT_XRC_RECV,
 					       QPT_WQ };
 
-/* Names in the order of enum vb_qp_state (IBA 10.2.4.4, 10.3.1). */
+/* Names of the states, in the order of enum vb_qp_state (IBA 10.2.4.4,
+ * 10.3.1). */
 static const char *const state_names[] = { "RESET", "INIT", "RTR", "RTS",
 					   "SQD",   "SQE",  "ERR" };
 _Static_assert(VB_COUNT(state_names) == QPS_COUNT, "a name for each");

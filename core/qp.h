@@ -236,8 +236,8 @@ void vb_qp_destroy(struct vb_qp *qp) VB_EXCLUDES(qp->drive);
 VB_MUST_CHECK int vb_qp_modify(struct vb_qp *qp, const struct vb_qp_attr *attr,
 			       uint32_t mask, vb_time now)
 	VB_EXCLUDES(qp->drive);
-/* Copy the state to @attr, and the other attributes as the program last set
- * them. Takes drive. */
+/* Copy the queue pair's state to @attr, and the other attributes as the program
+ * last set them. Takes drive. */
 void vb_qp_query(struct vb_qp *qp, struct vb_qp_attr *attr)
 	VB_EXCLUDES(qp->drive);
 

@@ -11,7 +11,7 @@
 #include "base/sync.h"
 
 enum vb_roster_kind {
-	ROSTER_NONE, /* kind of an unused row */
+	ROSTER_NONE, /* the row is unused */
 	ROSTER_CTX,
 	ROSTER_PD,
 	ROSTER_CQ,

@@ -70,7 +70,8 @@ enum vb_why vb_why_silence(const struct vb_qp *qp)
 	return qp->route.v1 ? WHY_SILENCE_V1 : WHY_SILENCE;
 }
 
-/* The cause for each enum vb_refusal, of an lkey and of an rkey. */
+/* For each reason why a key is refused (enum vb_refusal), the cause that is
+ * reported: first for an lkey, then for an rkey. */
 static const enum vb_why of_lkey[] = {
 	[REFUSED_NOT] = WHY_LOCAL_PAGE,
 	[REFUSED_KEY] = WHY_LKEY_UNKNOWN,
@@ -113,7 +114,8 @@ static enum vb_why why_of_list(const struct vb_pd *pd, const struct vb_sge *sge,
 	return WHY_LOCAL_PAGE;
 }
 
-/* The cause that a status of a send stands for, if nothing better is known. */
+/* Returns the cause (enum vb_why) of a send that completes with @status, for
+ * which no more exact cause was found. */
 static enum vb_why why_of_status(const struct vb_qp *qp,
 				 enum vb_wc_status status)
 	VB_REQUIRES(qp->drive)
