@@ -114,8 +114,8 @@ static void ib_answer_give_up(struct vb_qp *qp, const struct vb_answer *a,
 	struct vb_resp *resp = &vb_rc(qp)->resp;
 	uint32_t psn = vb_psn_add(a->run_psn, a->sent);
 
-	/* The other process has no room now: drop this answer. The requester
-	 * will repeat its request. */
+	/* With XRC: the process that has the memory cannot be asked now, so
+	 * drop this answer. The requester will repeat its request. */
 	if (fault == FAULT_NO_RQE) {
 		vb_replay_done(&resp->replay);
 		return;

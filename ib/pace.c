@@ -81,8 +81,8 @@ bool vb_pace_asks(const struct vb_pace *p)
 {
 	uint32_t every = p->window / ASK_PARTS;
 
-	/* After giving up, ask rarely: a host with Verbena may get the peer's
-	 * address later. */
+	/* After this side has stopped waiting for answers, ask rarely: a
+	 * Verbena may get the peer's address later, and would answer. */
 	return p->unasked + 1 >= (has_given_up(p) ? 16 * every : every);
 }
 
