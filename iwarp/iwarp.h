@@ -93,7 +93,8 @@ struct vb_iw_cursor {
 	/* bytes since the last marker began; 0: a marker is due now */
 	uint16_t marker;
 	uint8_t stage; /* the unfinished item, an enum vb_iw_stage */
-	/* this side has sent its card, by which queue pairs of a host meet */
+	/* this side has sent its card, by which the two queue pairs of one host
+	 * find each other */
 	bool carded;
 	/* the last FPDU was a response, so a request is sent next */
 	bool answered;
