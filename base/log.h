@@ -16,11 +16,11 @@ enum vb_log_level { LOG_QUIET, LOG_ERROR, LOG_WARN, LOG_INFO, LOG_DEBUG };
 bool vb_log_wants(enum vb_log_level level);
 void vb_log(enum vb_log_level level, const char *format, ...) VB_PRINTF(2, 3);
 
-/* Note that this thread has told its user something (as vb_log() does of
- * warnings and errors, also of those that VERBENA_LOG suppresses), so that its
- * caller need not. */
+/* Note that this thread has logged why a call fails (vb_log() does this for
+ * warnings and errors, also for those that VERBENA_LOG suppresses), so that the
+ * thread's caller need not log it again. */
 void vb_log_note(void);
-/* Was something noted in this thread since the last call? */
+/* Has this thread called vb_log_note() since the last call of this function? */
 bool vb_log_take_note(void);
 
 #endif
