@@ -52,8 +52,8 @@ struct vb_route {
 	/* true: the packets are RoCEv1 frames, which have @priority in a VLAN
 	 * tag */
 	bool v1;
-	uint8_t priority;  /* 0..7 */
-	struct vb_hop hop; /* RoCEv1's; set by route() */
+	uint8_t priority;  /* priority in the VLAN tag, 0..7 */
+	struct vb_hop hop; /* where RoCEv1 frames go; set by route() */
 	/* the UDP source port, set by route() */
 	uint16_t src_port;
 	uint16_t channel; /* number of the link's sending socket */

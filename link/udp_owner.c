@@ -32,7 +32,7 @@
 /* The destination QPN of multicast packets. */
 #define QPN_MULTICAST 0xffffff
 #define WHOLE_PACKET  0xffffffff
-#define DISCARD_PORT  9 /* RFC 863; no packet is ever sent there */
+#define DISCARD_PORT  9 /* discard service (RFC 863) */
 
 enum { AT_UID, AT_KEPT, LIMIT_CODE = 9 };
 
