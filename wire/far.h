@@ -35,8 +35,7 @@ struct vb_far_id {
 };
 
 struct vb_far_hello {
-	/* the receiver's nonce as the sender knows it; 0: the sender does
-	 * not */
+	/* the receiver's nonce; 0: the sender does not know it */
 	uint64_t to;
 	uint64_t mine; /* the sender's nonce, which is not 0 */
 	/* the sender's end of the link, and the end that it wants to talk to */

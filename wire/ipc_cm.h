@@ -39,8 +39,9 @@ enum vb_ipc_cm_kind {
 	IPC_CM_DISCONNECT,
 	/* program to broker: the program no longer uses the id's number */
 	IPC_CM_CLOSE,
-	/* field: qpn. Does the broker know its owner? The broker
-	 * answers; EAGAIN: not yet */
+	/* Program to broker; field: qpn. Asks whether the broker knows that the
+	 * queue pair qpn belongs to this program. The broker answers; EAGAIN:
+	 * it does not know yet. */
 	IPC_CM_HELLO,
 	/* a connection from an earlier broker; field status: enum
 	 * vb_ipc_cm_stage */

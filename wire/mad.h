@@ -66,7 +66,8 @@ enum vb_cm_reason {
 
 /* What a REP says of the alternate path that the REQ has (IBA 12.6.8). */
 enum vb_cm_failover {
-	CM_FAILOVER_ACCEPTED = 0, /* also if the REQ has no such path */
+	/* accepted, or the REQ has no alternate path */
+	CM_FAILOVER_ACCEPTED = 0,
 	CM_FAILOVER_UNSUPPORTED = 1,
 	CM_FAILOVER_REJECTED = 2,
 };

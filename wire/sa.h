@@ -52,7 +52,8 @@ struct vb_sa_hdr {
 
 /* Components of a PathRecord (IBA 15.2.5.16). */
 enum vb_sa_path_component {
-	SA_PATH_SERVICE_ID = 0x3, /* two bits, one for each half */
+	/* two bits, one for each half of the service ID */
+	SA_PATH_SERVICE_ID = 0x3,
 	SA_PATH_DGID = 1 << 2,
 	SA_PATH_SGID = 1 << 3,
 	SA_PATH_TCLASS = 1 << 10,
