@@ -74,7 +74,7 @@ void vb_cm_refuse_req(struct vb_cm_conn *c, unsigned reason, const void *data,
 	vb_cm_close(c);
 }
 
-/* Functions for messages that belong to no connection yet. */
+/* Functions that answer messages of no known connection. */
 
 static void refuse_req(struct vb_cm *cm, const struct vb_mad_path *path,
 		       const struct vb_cm_msg *req, unsigned reason)

@@ -123,8 +123,9 @@ static void hear_arrived(struct mgmt_node *n, uint8_t port,
 			 const struct vb_mad_frame *f, uint8_t *mad,
 			 vb_time now);
 
-/* Do what the subnet management interface (SMI) decides for an SMP that came in
- * at port @in; 0: the SMP begins at this node. */
+/* Carry out what the subnet management interface (SMI) decides for the SMP
+ * @mad: send it on, or hand it to an agent of this node. @in: the port by which
+ * the SMP came; 0: the SMP begins at this node. */
 static void step(struct mgmt_node *n, uint8_t in, uint8_t port,
 		 const struct vb_mad_frame *f, uint8_t *mad, vb_time now)
 {
@@ -140,8 +141,8 @@ static void step(struct mgmt_node *n, uint8_t in, uint8_t port,
 		loop_back(n, port, true, f, mad);
 }
 
-/* True if the directed route of an SMP begins at this node; false if a part of
- * its way by LID comes before. */
+/* Does the directed route of an SMP begin at this node? False: the SMP first
+ * goes a part of its way by LID. */
 static bool begins_here(const struct vb_smp_hdr *h)
 {
 	uint16_t first = h->status & VB_SMP_DIRECTION ? h->dr_dlid : h->dr_slid;

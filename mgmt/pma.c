@@ -293,8 +293,9 @@ static bool has_rows(const struct vb_fab_node *n, unsigned attr)
 	return false;
 }
 
-/* Do what a Get or Set does with the counters of a row. @place: index of the
- * row's first counter. */
+/* For each counter of the row @r: if @select names it (only in a Set), give it
+ * the value in @data; then write its present value to @data. @place: index of
+ * the row's first counter. */
 static void answer_row(struct vb_pma *pma, const struct row *r, unsigned place,
 		       unsigned first, unsigned last, uint64_t select,
 		       uint8_t *data)
