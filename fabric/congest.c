@@ -43,7 +43,7 @@ struct flow {
 	vb_time next; /* the time at which the flow's next frame may leave */
 	struct fifo items;
 	uint32_t blocks; /* number of blocks of 64 bytes in @items */
-	/* The flow has refused a frame, so the sender waits for room. */
+	/* The flow has refused a frame; its sender waits for FAB_EV_ROOM. */
 	bool full;
 };
 

@@ -28,7 +28,7 @@ enum hop_state {
 	HOP_FREE,
 	HOP_ASKED, /* the first question has no answer yet; frames wait */
 	HOP_KNOWN,
-	HOP_RENEWED, /* the path is known, and asked for again */
+	HOP_RENEWED, /* the path is known; its renewal is asked for */
 	HOP_NONE,    /* there is no path */
 };
 

@@ -16,7 +16,7 @@
 /* Frames to GIDs of @prefix leave by @port. */
 struct vb_fab_prefix {
 	uint64_t prefix;
-	bool any; /* the route is for every prefix that has no other one */
+	bool any; /* this route is for every prefix that no other route names */
 	uint8_t port;
 };
 
