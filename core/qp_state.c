@@ -312,7 +312,7 @@ static const char *mask_text(uint32_t mask, char *text, size_t room)
 	return text;
 }
 
-/* Tell why the change is refused. */
+/* Log why the change @c is refused. */
 static int core_refuse(const struct change *c, enum vb_why why,
 		       const char *what, uint32_t mask)
 {
@@ -571,8 +571,7 @@ static int apply_av(struct change *c)
 	return rc;
 }
 
-/* Tell why the alternate path is refused. @why is a sentence of
- * vb_mig_modify(). */
+/* Log @why, a sentence of vb_mig_modify(), as the reason of a refusal. */
 static int refuse_paths(const struct change *c, const char *why)
 {
 	uint32_t qpn = atomic_load(&c->qp->qpn);

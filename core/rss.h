@@ -9,7 +9,8 @@
 #include "wire/eth.h"
 #include "wire/toeplitz.h"
 
-/* The bits of enum ibv_rx_hash_fields, with the ABI's values. */
+/* The header fields of a frame that can enter the hash: the bits of enum
+ * ibv_rx_hash_fields, with the ABI's values. */
 enum vb_rss_field {
 	RSS_SRC_IPV4 = 1 << 0,
 	RSS_DST_IPV4 = 1 << 1,

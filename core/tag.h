@@ -96,7 +96,8 @@ enum vb_fault vb_tag_begin(struct vb_qp *qp, const void *head, uint32_t len,
 /* Fill in @e, the completion of a message for which vb_tag_begin() found a
  * receive. */
 void vb_tag_fill(struct vb_qp *qp, struct vb_cqe *e) VB_REQUIRES(qp->drive);
-/* A work request that tag matching posted has ended with @status. */
+/* Call this when a work request that tag matching itself has posted to the send
+ * queue (a READ or a FIN) has ended with @status. */
 void vb_tag_sent(struct vb_qp *qp, const struct vb_send_wqe *wqe,
 		 enum vb_wc_status status) VB_REQUIRES(qp->drive);
 /* The queue pair was reset or has failed: complete each rendezvous that waits

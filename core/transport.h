@@ -81,8 +81,9 @@ struct vb_transport_ops {
 	 * its reply before it calls send().
 	 */
 	enum vb_delayed_ack (*delayed_ack)(struct vb_qp *qp, bool polls);
-	/* Optional. The program has not replied in time. True: the
-	 * acknowledgement is still due. */
+	/* Optional. Called when the program has not replied in time to the
+	 * packets for which delayed_ack() returned ACK_NOW or ACK_DELAYED.
+	 * True: the acknowledgement is still due. */
 	bool (*unreplied)(struct vb_qp *qp);
 
 	/* Returns the time at which the caller must call send() even if no

@@ -17,20 +17,21 @@ struct vb_why_ask {
 	uint64_t va, len;
 };
 
-/* Tell the cause, unless one has been told. The format says what happened, and
- * follows "qp 0x12: ". */
+/* Set qp->why to the cause @why and report it on standard error, unless qp->why
+ * has a cause already. @format says what happened; the text "qp 0x12: " precedes
+ * it. */
 void vb_qp_why(struct vb_qp *qp, enum vb_why why, const char *format, ...)
 	VB_PRINTF(3, 4) VB_REQUIRES(qp->drive);
 
 /* The work request @wqe of the send queue will complete with the error @status:
- * tell why, as far as the request itself shows it. */
+ * report the cause, as far as the request itself shows it. */
 void vb_qp_why_send(struct vb_qp *qp, const struct vb_send_wqe *wqe,
 		    enum vb_wc_status status) VB_REQUIRES(qp->drive);
-/* The receive in qp->recv will complete with the error @status. */
+/* The receive in qp->recv will complete with the error @status: report why. */
 void vb_qp_why_recv(struct vb_qp *qp, enum vb_wc_status status)
 	VB_REQUIRES(qp->drive);
 /* This end refuses a request of the peer because of @fault, which ends the
- * connection. Returns qp->why. */
+ * connection: report the cause. Returns qp->why. */
 uint16_t vb_qp_why_fault(struct vb_qp *qp, enum vb_fault fault,
 		     const struct vb_why_ask *ask) VB_REQUIRES(qp->drive);
 
