@@ -162,7 +162,9 @@ static bool is_same_end(const struct vb_far_id *a, const struct vb_far_id *b)
 	return a->guid == b->guid && a->port == b->port;
 }
 
-/* Is the sender the other end of this link? If not, the status says why. */
+/* Does the hello @h come from the end to which this link leads, with credits of
+ * the same width? If not, and outside a session, store the reason in the link's
+ * status. */
 static bool agrees(struct vb_far *f, const struct vb_far_hello *h, vb_time now)
 {
 	const struct vb_far_spec *s = &f->spec;
