@@ -287,24 +287,24 @@ static inline vb_time vb_req_deadline(const struct vb_qp *qp)
 
 /* Functions of explain.c. */
 
-/* Tell why this end refuses the request @pkt because of @fault. Its key and
- * range stand in its own header, or in that of the first packet of its message,
- * from which @in has them. */
+/* Log why this end refuses the request @pkt because of @fault. Key and range
+ * are in its own header, or in that of the first packet of its message, from
+ * which @in has them. */
 void vb_rc_explain_fault(struct vb_qp *qp, const struct vb_inbound *in,
 			 enum vb_fault fault, const struct vb_ib_pkt *pkt)
 	VB_REQUIRES(qp->drive);
-/* Tell that a forwarded request is refused because of @fault: only the process
- * that has the shared receive queue knows the keys and receives, and tells the
- * cause. Tells nothing of a fault that this process knows itself, or after
+/* Log that a forwarded request is refused because of @fault: only the process
+ * that has the shared receive queue knows the keys and receives, and logs the
+ * cause. Logs nothing for a fault that this process knows itself, or after
  * which the requester repeats the request. */
 void vb_rc_explain_forwarded(struct vb_qp *qp, enum vb_fault fault)
 	VB_REQUIRES(qp->drive);
 /* Which process reports the cause of @fault in a forwarded request? True: that
  * of the target queue pair. False: that of the shared receive queue. */
 bool vb_rc_is_known_here(enum vb_fault fault);
-/* Tell why this end refuses a packet of @bytes payload bytes for
- * its length, if the cause is that the two interfaces have different MTUs, from
- * which each end has computed its own limit (core/qp_state.c). */
+/* Log why this end refuses a packet of @bytes payload bytes for its length, if
+ * the cause is that the two interfaces have different MTUs, from which each end
+ * has computed its own limit (core/qp_state.c). */
 void vb_rc_explain_length(struct vb_qp *qp, uint32_t bytes)
 	VB_REQUIRES(qp->drive);
 

@@ -53,9 +53,9 @@ static enum vb_fault take(struct vb_forward_qp *f, const struct vb_ib_pkt *pkt,
 	}
 }
 
-/* Tell why the request is refused, while the shared receive queue is in use;
- * the other process tells only that it was refused. end_recv() gives the cause
- * to the completion, and then this queue pair serves the next request. */
+/* Log why the request is refused, while the shared receive queue is in use; the
+ * other process logs only that it was refused. end_recv() gives the cause to
+ * the completion, and then this queue pair serves the next request. */
 static void tell_fault(struct vb_forward_qp *f, enum vb_fault fault,
 		       const struct vb_ib_pkt *pkt) VB_REQUIRES(f->qp.drive)
 {
