@@ -52,15 +52,15 @@ void vb_rmpp_sender_fini(struct vb_rmpp_sender *s);
 VB_MUST_CHECK bool vb_rmpp_sender_next(struct vb_rmpp_sender *s,
 				       uint8_t mad[VB_MAD_BYTES], vb_time now);
 
-/* An ACK, STOP or ABORT has come. *@answer true: the peer broke the rules, and
- * the caller sends it the ABORT in @reply. */
+/* Handle an ACK, STOP or ABORT that has come. *@answer true: the peer broke the
+ * rules, and the caller sends it the ABORT in @reply. */
 VB_MUST_CHECK enum vb_rmpp_verdict
 vb_rmpp_sender_hear(struct vb_rmpp_sender *s, const uint8_t mad[VB_MAD_BYTES],
 		    uint8_t reply[VB_MAD_BYTES], bool *answer, vb_time now);
 
-/* The time s->due has passed without an ACK. RMPP_GOING: vb_rmpp_sender_next()
- * returns once more the segments that no ACK has named. RMPP_FAILED: the caller
- * sends the ABORT in @reply. */
+/* Call this when the time s->due has passed without an ACK. RMPP_GOING:
+ * vb_rmpp_sender_next() returns once more the segments that no ACK has named.
+ * RMPP_FAILED: the caller sends the ABORT in @reply. */
 VB_MUST_CHECK enum vb_rmpp_verdict
 vb_rmpp_sender_expire(struct vb_rmpp_sender *s, uint8_t reply[VB_MAD_BYTES],
 		      vb_time now);
