@@ -18,8 +18,7 @@ struct vb_why_ask {
 };
 
 /* Set qp->why to the cause @why and report it on standard error, unless qp->why
- * has a cause already. @format says what happened; the text "qp 0x12: " precedes
- * it. */
+ * has a cause already. @format says what happened; "qp 0x12: " precedes it. */
 void vb_qp_why(struct vb_qp *qp, enum vb_why why, const char *format, ...)
 	VB_PRINTF(3, 4) VB_REQUIRES(qp->drive);
 
