@@ -72,7 +72,8 @@ static void send_across(struct tree *w)
 		fabt_stream(&w->t, w->host[0][h], w->host[1][h], FRAME);
 }
 
-/* Returns the GB/s of four flows whose tables all lead to one trunk. */
+/* Returns the total throughput, in GB/s, of four flows whose forwarding tables
+ * all lead to one trunk. */
 static double throughput(struct tree *w)
 {
 	uint64_t before;
@@ -107,7 +108,8 @@ static void trunk__that_is_hot_spreads(void **state)
 	assert_true(rate[1] > 3.8);
 }
 
-/* Another subnet has ports with the same LIDs. */
+/* The net has ports of another subnet with the same LIDs. Adaptive routing must
+ * still spread this subnet's flows over the trunks. */
 static void trunk__spreads_where_lids_are_not_unique(void **state)
 {
 	struct tree w;
@@ -124,8 +126,9 @@ static void trunk__spreads_where_lids_are_not_unique(void **state)
 	fabt_fini(&w.t);
 }
 
-/* A flow stays where it is, even though another trunk has become empty, and
- * begins anew when it was silent for longer than a frame can live. */
+/* Adaptive routing moves a flow to an empty trunk only after the flow was
+ * silent for longer than a frame can live, so that no frame overtakes another
+ * one. */
 static void flow__moves_only_after_silence(void **state)
 {
 	struct stream *s;
@@ -171,7 +174,8 @@ static void flows__leave_a_trunk_that_is_cut(void **state)
 	plant(&w, true);
 	send_across(&w);
 	fabt_run(&w.t, w.t.now + VB_MSEC);
-	/* The linear table names the first spine, whose trunk is cut here. */
+	/* The linear forwarding table names the first spine, whose trunk is cut
+	 * here. */
 	assert_int_equal(
 		vb_fab_plug(w.t.net, w.leaf[0], HOSTS + 2, false, w.t.now), 0);
 	fabt_run(&w.t, w.t.now + VB_MSEC);
@@ -181,7 +185,8 @@ static void flows__leave_a_trunk_that_is_cut(void **state)
 	fabt_fini(&w.t);
 }
 
-/* A table that makes a detour, as one against deadlocks may, is obeyed. */
+/* A forwarding table may lead along a detour, for instance to avoid deadlocks.
+ * Adaptive routing must follow that table. */
 static void detour__is_obeyed(void **state)
 {
 	struct vb_fab_node *sw[3], *a, *b;
@@ -268,8 +273,8 @@ static void adaptive__only_switches_with_a_linear_table(void **state)
 	assert_int_equal(vb_fab_set_adaptive(ca, true), -EINVAL);
 	assert_int_equal(vb_fab_set_adaptive(ca, false), -EINVAL);
 	assert_int_equal(vb_fab_set_adaptive(sw, true), -EINVAL);
-	/* switching it off where it is off is no error, since the command
-	 * "node" does so with each change of another value */
+	/* Switching adaptive routing off where it is off is no error, because
+	 * the command "node" does so with each change of another value. */
 	assert_int_equal(vb_fab_set_adaptive(sw, false), 0);
 	sw = fabt_switch(&t, 2);
 	assert_int_equal(vb_fab_set_adaptive(sw, true), 0);

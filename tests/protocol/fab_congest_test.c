@@ -18,8 +18,9 @@ static const struct vb_fab_link_spec gb1 = { .bytes_per_sec = GB };
 
 #define SOURCES 8
 
-/* Settings that a manager might write: the table goes up by quarters of a
- * frame's time, and a step is forgotten in 41 us. */
+/* Congestion control settings that a manager might write: each entry of the
+ * congestion control table adds a quarter of a frame's time, and the recovery
+ * timer takes one step back after 41 us. */
 static void control(struct vb_fab_node *n)
 {
 	struct vb_fab_cc *cc = n->port[1].cc;
@@ -100,7 +101,8 @@ static void incast__marks_who_causes_it(void **state)
 	fabt_fini(&t);
 }
 
-/* A port that only waits for credits is a victim: it marks if it is told to. */
+/* A port that only waits for credits is a victim of congestion. It marks frames
+ * only if its Victim_Mask says so. */
 static void marks__of_a_victim_are_optional(void **state)
 {
 	for (unsigned victim_too = 0; victim_too < 2; victim_too++) {
@@ -127,7 +129,8 @@ static void marks__of_a_victim_are_optional(void **state)
 	}
 }
 
-/* With control the victim keeps its link, and the hot link is still used. */
+/* With congestion control the victim uses its whole link, and the link to the
+ * hot adapter is still used. */
 static void incast__with_control_leaves_the_victim_its_share(void **state)
 {
 	struct fabt t;
@@ -148,7 +151,7 @@ static void incast__with_control_leaves_the_victim_its_share(void **state)
 }
 
 /* One adapter sends to a hot receiver and to an idle one: only the flow to the
- * hot one slows down, and does not hold the other up. */
+ * hot receiver slows down, and the flow to the idle one is not delayed. */
 static void flows__of_one_adapter_are_apart(void **state)
 {
 	struct vb_fab_link_spec fast = { .bytes_per_sec = 4ull * GB };
@@ -224,7 +227,7 @@ static void notify(struct fabt *t, struct vb_fab_node *a, uint16_t peer)
 		vb_fab_arrive(t->net, a, 1, bytes, sizeof(bytes), t->now), 0);
 }
 
-/* One switch and @count adapters, of which the first has LID 1 or so. */
+/* Make one switch and @count adapters. The first adapter gets LID 1. */
 static void make_star(struct fabt *t, struct vb_fab_node **a, unsigned count)
 {
 	struct vb_fab_node *sw;
@@ -287,7 +290,8 @@ static void flows__of_ever_more_peers_are_bounded(void **state)
 		fabt_run(&t, t.now + 12 * FRAME);
 		assert_int_equal(s->got, 4);
 		s->most = 0;
-		/* An index of 100 is 0 after 100 times 67 ms. */
+		/* An index of 100 needs 100 recovery steps of 67 ms to become
+		 * 0. */
 		fabt_run(&t, t.now + 7 * VB_SEC);
 		notify(&t, a[0], fabt_lid(a[2]));
 		fabt_run(&t, t.now + VB_USEC);
@@ -302,9 +306,9 @@ static void flows__of_ever_more_peers_are_bounded(void **state)
 	fabt_fini(&t);
 }
 
-/* BECN in a frame of a program, as in the ACK of a connection: the frame is
- * handed out, and the flow to where it came from slows down. A CN packet is not
- * handed out, and one with a wrong ICRC is not believed. */
+/* A BECN in a frame of a program, such as the ACK of a connection: the program
+ * gets the frame, and the flow to the frame's source slows down. A program does
+ * not get a CN packet, and a CN packet with a wrong ICRC has no effect. */
 static void becn__in_any_frame(void **state)
 {
 	static const struct {

@@ -90,8 +90,9 @@ static void damage__of_link_packets_is_an_event(void **state)
 	fabt_fini(&p.t);
 }
 
-/* A caller that is about to sleep has link packets sent before their time, and
- * then needs no timer. Links that repeat link packets keep their time. */
+/* A caller that is about to sleep makes the port send its link packets early,
+ * and then needs no timer for them. Links that repeat link packets still send
+ * them at the planned time. */
 static void flow__leaves_before_its_time(void **state)
 {
 	struct vb_fab_link_spec noisy = { .lose_flow = 1 };

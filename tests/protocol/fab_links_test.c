@@ -42,7 +42,8 @@ static void make_pair(struct pair *p, uint64_t rate,
 	fabt_run(&p->t, p->t.now + 2 * VB_MSEC);
 }
 
-/* Bytes a nanosecond of a stream that always has more, after @warm. */
+/* Returns the throughput, in bytes per ns, of a stream that always has more to
+ * send. It is measured for @span, after @warm. */
 static double goodput(struct pair *p, vb_time warm, vb_time span)
 {
 	struct stream *s = fabt_stream(&p->t, p->a, p->b, FRAME);
@@ -55,8 +56,9 @@ static double goodput(struct pair *p, vb_time warm, vb_time span)
 	return (double)(s->got_bytes - before) / (double)span;
 }
 
-/* 2048 blocks are 128 KiB: no more is under way, so a link carries at most
- * 128 KiB in a round trip and the time that the receiver gathers frees. */
+/* A buffer of 2048 blocks holds 128 KiB, so at most 128 KiB are on the link. A
+ * link therefore carries at most 128 KiB in the round trip plus the time for
+ * which the receiver collects freed blocks before it sends credits. */
 static void credits__of_12_and_24_bits_on_a_long_link(void **state)
 {
 	static const struct {
@@ -160,7 +162,8 @@ static void states__move_as_the_table_says(void **state)
 	assert_int_equal(SET(FAB_ARMED), -EINVAL);
 	assert_int_equal(SET(FAB_INIT), -EINVAL);
 	assert_int_equal(SET(FAB_DOWN), 0);
-	/* The far end counts a lost link; the near end obeyed a Set. */
+	/* The far end counts a lost link. The near end does not, because a Set
+	 * of its manager took the link down. */
 	assert_int_equal(far->state, FAB_DOWN);
 	assert_false(p.s1->sw.state_change);
 	assert_true(p.s2->sw.state_change);
@@ -170,7 +173,7 @@ static void states__move_as_the_table_says(void **state)
 	assert_int_equal(SET(FAB_ARMED), -EINVAL);
 	fabt_run(&p.t, p.t.now + 2 * VB_FAB_TRAIN_NS);
 	assert_int_equal(near->state, FAB_INIT);
-	/* Down to Init sets the switch's PortStateChange */
+	/* A change from Down to Init sets the switch's PortStateChange. */
 	assert_true(p.s1->sw.state_change);
 	assert_int_equal(SET(FAB_ACTIVE), -EINVAL);
 	assert_int_equal(SET(FAB_ARMED), 0);
@@ -182,7 +185,8 @@ static void states__move_as_the_table_says(void **state)
 	fabt_fini(&p.t);
 }
 
-/* An Armed port becomes Active by its first data packet; Init takes none. */
+/* A port in Armed becomes Active by its first data packet. A port in Init
+ * accepts no data packet. */
 static void armed__becomes_active_by_data(void **state)
 {
 	struct vb_fab_link_spec trunk = { 0 };
@@ -325,7 +329,8 @@ static void watchdog__that_cannot_train_goes_down(void **state)
 	fabt_fini(&p.t);
 }
 
-/* While a port waits for credits, reading XmitWait adds the time so far. */
+/* Reading XmitWait while a port waits for credits includes the waiting time so
+ * far. */
 static void wait__is_counted(void **state)
 {
 	struct vb_fab_link_spec trunk = { 0 };
@@ -394,7 +399,7 @@ static void arrive__judges_bytes_from_elsewhere(void **state)
 }
 
 /* Idle links repeat link packets once in 65,536 symbol times if packets may be
- * lost; otherwise they cost no events. */
+ * lost. Otherwise they repeat none, which saves events. */
 static void idle__repeats_only_where_needed(void **state)
 {
 	struct vb_fab_link_spec quiet = { 0 }, noisy = { .lose_flow = 1 };
@@ -493,7 +498,7 @@ static void damage__travels_through_cut_through_only(void **state)
 	fabt_fini(&p.t);
 }
 
-/* A frame that still waits when its end arrives and is wrong is not
+/* A frame that still waits in the switch when its damaged end arrives is not
  * forwarded. */
 static void damage__that_is_found_in_time_is_dropped(void **state)
 {
@@ -556,7 +561,8 @@ static void send__says_what_is_wrong(void **state)
 	fabt_fini(&p.t);
 }
 
-/* A sender that waits for room gets an event when the lane is discarded. */
+/* A sender waits for room in a lane. When the cable is pulled, the lane's
+ * frames are discarded, and the sender gets the event that there is room. */
 static void send__pulled_cable_makes_room(void **state)
 {
 	struct vb_fab_link_spec trunk = { 0 };
@@ -614,8 +620,8 @@ static void vl15__ends_at_every_node(void **state)
 	fabt_fini(&p.t);
 }
 
-/* What management is told of its frames at a port is when the last of them
- * arrives, however slow, long and busy the link is; and not much later. */
+/* Management is told when the last of its frames at a port has reached the
+ * other end, however slow, long and busy the link is, and not much later. */
 static void vl15__is_through_when_it_has_arrived(void **state)
 {
 	static const struct {

@@ -39,8 +39,8 @@ static struct world {
 	vb_time now;
 	struct question question[QUESTIONS];
 	unsigned questions;
-	/* got: frames, by subnet and adapter where they arrived; next_seq: the
-	 * number that the next frame must have */
+	/* got: number of frames that arrived, by subnet and adapter; next_seq:
+	 * sequence number that the next frame must have */
 	unsigned got[2][2];
 	uint32_t next_seq[2][2][2];
 	unsigned disordered, slow;
@@ -220,8 +220,9 @@ static uint64_t dropped(enum vb_fab_drop why)
 	return w.rt->router->dropped[why];
 }
 
-/* The router asks once, and the frames that waited arrive in order, with new
- * local addresses and one hop less. */
+/* The router asks its subnet administrator once. The frames that waited for the
+ * answer arrive in order, with new LIDs and a hop limit that is smaller by
+ * one. */
 static void forward__after_one_question(void **state)
 {
 	const struct vb_fab_link_spec link = { 0 };
@@ -255,7 +256,7 @@ static void forward__after_one_question(void **state)
 	assert_int_equal(w.rt->router->routed, 8);
 	assert_int_equal(w.rt->port[1].count[FAB_RCV_PKTS], 8);
 	assert_int_equal(w.rt->port[2].count[FAB_XMIT_PKTS], 8);
-	/* a late or false answer changes nothing */
+	/* a late or false answer of the administrator changes nothing */
 	answer(&w.question[0], 2);
 	w.question[0].number += 1024;
 	answer(&w.question[0], 2);
@@ -308,7 +309,8 @@ static void path__none(void **state)
 	end();
 }
 
-/* A path in use is asked for again after 4 s, and serves meanwhile. */
+/* After 4 s the router asks again for a path that is in use, and uses the old
+ * path meanwhile. */
 static void path__is_renewed(void **state)
 {
 	const struct vb_fab_link_spec link = { 0 };
@@ -344,8 +346,8 @@ static void path__is_renewed(void **state)
 	end();
 }
 
-/* Frames to a destination for which no answer comes take no credits from other
- * frames, and 1024 frames at most are kept. */
+/* Frames to a destination for which no answer comes must not use the credits of
+ * other frames. The router keeps at most 1024 such frames. */
 static void wait__takes_no_credits(void **state)
 {
 	const struct vb_fab_link_spec link = { .buffer = 80 };
@@ -366,8 +368,9 @@ static void wait__takes_no_credits(void **state)
 	end();
 }
 
-/* A sender of frames to ever new destinations gets 64 questions at a time;
- * other senders' questions follow once some of these are answered. */
+/* A sender of frames to ever new destinations causes at most 64 open questions
+ * at a time. Other senders' questions follow when some of these are
+ * answered. */
 static void questions__have_an_end(void **state)
 {
 	const struct vb_fab_link_spec link = { 0 };
@@ -422,7 +425,8 @@ static void loop__ends_by_the_hop_limit(void **state)
 	end();
 }
 
-/* A port that the subnet manager took down drops what waits for it. */
+/* When the subnet manager takes a port down, the router drops the frames that
+ * wait for that port. */
 static void port__goes_down(void **state)
 {
 	const struct vb_fab_link_spec link = { 0 };
@@ -439,8 +443,8 @@ static void port__goes_down(void **state)
 	end();
 }
 
-/* HOQLife, which opensm sets at routers: what a slow receiver does not take is
- * discarded in the end. */
+/* opensm sets HOQLife at routers: frames that a slow receiver does not accept
+ * in that time are discarded. */
 static void hoq__discards(void **state)
 {
 	const struct vb_fab_link_spec link = { .buffer = 80 };

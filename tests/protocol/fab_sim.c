@@ -6,8 +6,8 @@
  *     fab_sim SEED             one run, with its numbers
  *     fab_sim [-n COUNT [FIRST]]   many
  *
- * While a fabric is disturbed, no buffer is overrun, no frame is dropped for
- * want of a buffer, and none arrives twice, damaged or out of order. When the
+ * While a fabric is disturbed, no buffer overflows, no frame is dropped for
+ * lack of a buffer, and none arrives twice, damaged or out of order. When the
  * disturbance ends, all credits come back, and every frame arrives.
  */
 #include <stdio.h>
@@ -70,7 +70,7 @@ static struct vb_fab_link_spec random_link(struct run *r)
 		.delay = below(r, 3) ? below(r, 500) : below(r, 40000),
 		.buffer = 66 + below(r, 4) * below(r, 300),
 		.extended = below(r, 5) == 0,
-		/* Almost no loss, but enough to make the ends repeat link
+		/* Lose almost nothing, but enough that both ends repeat link
 		 * packets. */
 		.lose_flow = below(r, 2),
 	};
@@ -96,7 +96,8 @@ static void join(struct run *r, unsigned a, struct vb_fab_node *b, unsigned bp)
 /* Make a random tree of switches with some additional links, and adapters. */
 static void build(struct run *r)
 {
-	/* a local, so that the compiler knows its bound */
+	/* a local variable, so that the compiler knows the upper bound of the
+	 * loop */
 	const unsigned switches = 1 + below(r, SWITCHES_MOST);
 
 	r->switches = switches;
@@ -210,7 +211,7 @@ static void heal(struct run *r)
 		vb_fab_resume(r->t.net, r->ca[i], 1, r->t.now);
 }
 
-/* Let the fabric run until it has no event left, but not for ever. */
+/* Let the fabric run until it has no event left, or until a time limit. */
 static void run_out(struct run *r)
 {
 	vb_time end = r->t.now + DRAINED;
@@ -224,7 +225,8 @@ static void drain(struct run *r)
 {
 	for (uint32_t i = 0; i < r->t.streams; i++)
 		r->t.stream[i].most = r->t.stream[i].sent;
-	/* A link that is recovering when the errors end comes back as well. */
+	/* A link that is still training again when the errors end comes up as
+	 * well. */
 	fabt_run(&r->t, r->t.now + 2 * VB_FAB_TRAIN_NS);
 	fabt_activate(&r->t);
 	run_out(r);

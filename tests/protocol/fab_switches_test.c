@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Switches under load: shares of lanes, time through several hops, rings that
- * deadlock, frames that get too old, groups, slow receivers. */
+/* Switches under load: how lanes share a link, latency over several hops, rings
+ * that deadlock, frames whose lifetime ends, multicast groups, and slow
+ * receivers. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -80,7 +81,7 @@ static void lanes__share_a_trunk_by_weight(void **state)
 	}
 }
 
-/* Returns the nanoseconds of one frame of 4144 bytes through three switches. */
+/* Returns how many ns a frame of 4144 bytes needs through three switches. */
 static vb_time three_hops(bool store, uint64_t first, uint64_t others)
 {
 	struct vb_fab_link_spec l = { .delay = 50 };
@@ -125,8 +126,8 @@ static void hops__cut_through_and_store_and_forward(void **state)
 		      (unsigned long long)cut, (unsigned long long)store);
 	assert_int_equal(cut, fixed + frame);
 	assert_int_equal(store, fixed + 4 * frame);
-	/* A faster output would run out of bytes, so that switch stores the
-	 * frame. */
+	/* If the output is faster than the input, a cut-through frame would run
+	 * out of bytes. So this switch stores the whole frame first. */
 	assert_int_equal(three_hops(false, GB, 2ull * GB),
 			 fixed + frame + frame / 2);
 	assert_int_equal(three_hops(false, 2ull * GB, GB), fixed + frame);
@@ -189,9 +190,9 @@ static void ring__deadlocks_with_shortest_routes(void **state)
 	fabt_fini(&t);
 }
 
-/* The switches' lifetime, 4.096 us * 2^6, ends the deadlock. While all adapters
- * send as much as they can, the ring deadlocks again; once they send less,
- * every frame arrives. */
+/* The switches' frame lifetime, 4.096 us * 2^6, ends the deadlock of the ring.
+ * While all adapters send as much as they can, the ring deadlocks again. When
+ * they send less, every frame arrives. */
 static void ring__recovers_by_lifetime(void **state)
 {
 	struct fabt t;
@@ -233,8 +234,7 @@ static void ring__up_and_down_does_not_deadlock(void **state)
 	fabt_fini(&t);
 }
 
-/* The routes are the shortest ones, on which the ring deadlocks with one lane.
- */
+/* With these shortest routes and only one lane the ring would deadlock. */
 static void ring__with_layers_does_not_deadlock(void **state)
 {
 	struct fabt t;
@@ -244,7 +244,7 @@ static void ring__with_layers_does_not_deadlock(void **state)
 	fabt_fini(&t);
 }
 
-/* A frame handler for an adapter that has no room for any frame. */
+/* A handler of frames for an adapter that accepts no frame. */
 static bool hold_all(struct fabt *t, struct vb_fab_node *node, uint8_t port,
 		     const uint8_t *bytes, size_t len)
 {
@@ -282,8 +282,8 @@ static void hoq__limits_who_waits_for_a_slow_receiver(void **state)
 	fabt_fini(&t);
 }
 
-/* Frames that a receiver does not accept hold its credits, and no frame is lost
- * when it accepts them. */
+/* A receiver that does not accept frames keeps their credits. No frame is lost,
+ * and their order is kept, when it accepts them later. */
 static void hold__keeps_frames_and_order(void **state)
 {
 	struct vb_fab_node *sw, *a, *b;
@@ -398,8 +398,8 @@ static void partitions__make_an_event(void **state)
 	fabt_fini(&t);
 }
 
-/* The per-VL counters are those of the port, split by VL; words are bytes
- * divided by 4. */
+/* The counters of single VLs add up to the counters of the port; counters of
+ * words are bytes divided by 4. */
 static void counters__agree(void **state)
 {
 	struct vb_fab_node *sw, *a, *b;

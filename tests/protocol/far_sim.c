@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A link between two processes, whose carrier loses, repeats, disorders and
+ * A link between two processes, whose carrier loses, repeats, reorders and
  * changes messages, with processes that die, cables that are pulled, and
  * receivers that stop now and then.
  *
  *     far_sim SEED             one run, with its numbers
  *     far_sim [-n COUNT [FIRST]]   many
  *
- * While the link is disturbed nothing is overrun, and nothing arrives twice,
+ * While the link is disturbed no buffer overflows, and nothing arrives twice,
  * damaged or out of order. When the disturbance ends the link comes up, all
  * credits come back, and every frame arrives.
  */

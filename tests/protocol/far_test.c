@@ -100,7 +100,8 @@ static void silence__takes_the_link_down_at_both_ends(void **state)
 	farw_fini(&w);
 }
 
-/* kill -9 and a start at once: the other end sees the link go down. */
+/* A process is killed by SIGKILL and started again at once: the other end of
+ * the link sees the link go down. */
 static void restart__is_seen_at_once(void **state)
 {
 	struct far_world w;
@@ -185,7 +186,8 @@ static void widths__without_one_in_common(void **state)
 	w.side[0].sent = 0;
 	farw_run(&w, VB_SEC);
 	assert_false(farw_is_up(&w));
-	/* ends whose ports cannot train repeat their hellos, but seldom */
+	/* Ends whose ports cannot train repeat their hello messages, but
+	 * seldom. */
 	assert_true(w.side[0].sent < 500);
 	port_of(&w, 1)->width_enabled = FAB_1X | FAB_4X;
 	farw_run(&w, 250 * VB_MSEC);
@@ -194,7 +196,8 @@ static void widths__without_one_in_common(void **state)
 	farw_fini(&w);
 }
 
-/* A hello as side 1 would send it, but for what a case changes. */
+/* Give side 0 a hello message as side 1 would send it. A case changes fields of
+ * it first. */
 static void forge_hello(struct far_world *w, const struct vb_far_hello *h)
 {
 	uint8_t bytes[VB_FAR_HELLO_BYTES];
@@ -245,15 +248,16 @@ static void stranger__is_refused_with_the_cause(void **state)
 	assert_int_equal(state_of(&w, 0), FAR_IS_VERSION);
 	assert_int_equal(vb_far_status(w.side[0].far)->version, 9);
 	assert_int_equal(port_of(&w, 0)->state, FAB_DOWN);
-	/* None of the refused hellos prevents the link with the right peer. */
+	/* The refused hello messages do not prevent the link with the right
+	 * peer. */
 	farw_start(&w, 1);
 	farw_run(&w, 150 * VB_MSEC);
 	assert_true(farw_is_up(&w));
 	farw_fini(&w);
 }
 
-/* A forger who does not get our messages, and so does not know our nonce, can
- * neither end a session nor have frames accepted. */
+/* A forger who does not get our messages does not know our nonce. So it can
+ * neither end a session nor make us accept frames. */
 static void forger__without_our_nonce_does_nothing(void **state)
 {
 	uint8_t bytes[VB_FAR_MESSAGE];
@@ -277,7 +281,7 @@ static void forger__without_our_nonce_does_nothing(void **state)
 		farw_forge(&w, 0, bytes, len);
 	assert_true(vb_far_status(w.side[0].far)->forged > 200);
 	assert_int_equal(port_of(&w, 0)->count[FAB_RCV_PKTS], before);
-	/* The end answers hellos, but not each of them. */
+	/* The end answers some of the hello messages, but not each of them. */
 	w.side[0].sent = 0;
 	for (unsigned i = 0; i < 1000; i++) {
 		h = hello_of(&w, 1);
@@ -309,8 +313,8 @@ static void change_each_bit(uint8_t *bytes, size_t len)
 	}
 }
 
-/* A sequence number that the carrier changed would let an old message pass as a
- * new one. */
+/* If the carrier could change a sequence number unnoticed, an old message would
+ * be accepted as a new one. */
 static void header__with_a_changed_bit_is_not_taken(void **state)
 {
 	const struct vb_far_data d = { .to = 0x1122334455667788, .seq = 5 };
@@ -323,8 +327,9 @@ static void header__with_a_changed_bit_is_not_taken(void **state)
 	change_each_bit(bytes, VB_FAR_HELLO_BYTES);
 }
 
-/* The right peer, gone mad: records that lie about their length, frames of any
- * bytes, more than its credits. The port counts it, and that is all. */
+/* The authenticated peer misbehaves: its records have wrong lengths, its frames
+ * are random bytes, and it sends more than its credits. The port counts these
+ * errors, and only this link is affected. */
 static void peer__that_lies_harms_only_its_link(void **state)
 {
 	struct far_world w;
@@ -339,7 +344,8 @@ static void peer__that_lies_harms_only_its_link(void **state)
 		for (size_t k = 0; k < len; k++)
 			bytes[k] = (uint8_t)fabt_random(&w.t);
 		if (i % 3 == 0)
-			bytes[0] &= 0x30; /* a VL that the receiving port has */
+			bytes[0] &= 0x30; /* only VLs that the receiving port
+					   * has */
 		vb_far_carry(liar, bytes, len);
 		if (i % 50 == 0)
 			farw_run(&w, 100 * VB_USEC);
@@ -355,9 +361,9 @@ static void peer__that_lies_harms_only_its_link(void **state)
 	farw_fini(&w);
 }
 
-/* Good frames beyond the credits that the peer has: those for which there is no
- * room are dropped. If the peer goes on for OverrunErrors periods of a
- * millisecond, that is an event, of which trap 130 is sent. */
+/* The peer sends good frames without credits. Those for which the port has no
+ * room are dropped. If this goes on for OverrunErrors periods of 1 ms, the port
+ * reports an event, which management sends as trap 130. */
 static void peer__that_sends_without_credits_is_an_overrun(void **state)
 {
 	uint8_t bytes[VB_FAB_FRAME_MAX] = { 0 };
@@ -393,8 +399,9 @@ static void peer__that_sends_without_credits_is_an_overrun(void **state)
 	farw_fini(&w);
 }
 
-/* A range extender keeps a long link full, and 12 bits do not. Its buffer is as
- * long as the link, without a number in the topology. */
+/* A range extender has a buffer as long as the link, although the topology
+ * gives no size. It keeps a long link busy, which credits of 12 bits alone
+ * cannot. */
 static void extender__keeps_a_long_link_full(void **state)
 {
 	for (unsigned extended = 0; extended < 2; extended++) {

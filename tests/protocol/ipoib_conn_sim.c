@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Hosts with IPoIB's connected mode in virtual time. They send to each other at
- * random and call each other at once, while messages are lost and hosts are
- * stopped, killed, and come back with another queue pair. Afterwards long
- * frames pass between all of them; and when nobody sends any more, all
+ * random and call each other at the same time, while messages are lost and
+ * hosts are stopped, killed, and restarted with another queue pair. Afterwards
+ * long frames pass between all of them; and when no host sends any more, all
  * connections end at both ends.
  *
  * ipoib_conn_sim SEED replays one run; ipoib_conn_sim -n COUNT [FIRST] plays
@@ -30,13 +30,15 @@
  * frame ended for its sender (DONE, FAIL). */
 enum what { REQ, REP, FRAME, DONE, FAIL, BYE };
 
-/* A connection, also while only one of the two ends still knows it. */
+/* A connection. It has an entry also while only one of its two ends knows
+ * it. */
 struct line {
 	unsigned from, to;
 	uint32_t query, from_qpn, to_qpn;
 	bool at_from, at_to;
 	bool answered; /* the REP has arrived at host @from */
-	/* host @from gets no message that host @to has ended the connection */
+	/* the message that host @to has ended the connection does not reach
+	 * @from */
 	bool mute;
 	int place; /* index of the connection in the table of host @to */
 };
@@ -44,16 +46,16 @@ struct line {
 struct event {
 	enum what what;
 	struct line *line;
-	vb_time at; /* the time when it happens; 0: the entry is free */
+	vb_time at; /* time of the event; 0: the entry is free */
 	bool to_caller;
-	size_t len; /* length of the frame of a FRAME */
+	size_t len; /* length of the frame if the event is FRAME */
 };
 
 struct host {
 	struct run *run;
 	unsigned number;
 	uint32_t qpn;
-	vb_time stopped; /* the host is stopped until this time */
+	vb_time stopped; /* the host is stopped until this time; 0: it runs */
 	struct vb_conns *conns;
 	struct vb_callers *callers;
 	/* the queue pairs of the other hosts, as far as this host knows them */
@@ -66,7 +68,8 @@ struct run {
 	bool chaos;
 	struct host hosts[HOSTS];
 	struct event events[EVENTS];
-	unsigned most_events; /* all entries from this index on are free */
+	unsigned most_events; /* all entries of the event table from this index
+			       * on are free */
 	struct line lines[LINES];
 	/* long_ones: number of long frames that arrived, by sender and
 	 * receiver */
@@ -95,7 +98,7 @@ static struct event *schedule(struct run *r, enum what what, struct line *l,
 	return &r->events[i];
 }
 
-/* A message takes up to 30 ms, and may be lost. */
+/* Schedule a message, which takes up to 30 ms and may be lost. */
 static void post(struct run *r, enum what what, struct line *l, bool to_caller)
 {
 	if (!r->chaos || draw(r, 10))
@@ -103,7 +106,7 @@ static void post(struct run *r, enum what what, struct line *l, bool to_caller)
 			       draw(r, 30) * VB_MSEC + 1);
 }
 
-/* --- the functions that the tables call --- */
+/* --- the functions that the hosts' connection tables call --- */
 
 static bool on_call(void *arg, struct vb_conn *c)
 {
@@ -262,7 +265,7 @@ static void to_caller(struct run *r, const struct event *e)
 {
 	struct host *h = &r->hosts[e->line->from];
 
-	/* The host has a new queue pair since it began this connection. */
+	/* The host got a new queue pair after it began this connection. */
 	if (e->line->from_qpn != h->qpn)
 		return;
 	e->line->answered |= e->what == REP;

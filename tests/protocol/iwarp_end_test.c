@@ -55,8 +55,8 @@ static void VB_UNCHECKED iwarp__lost(void **state)
 	pipe_close(p);
 }
 
-/* The program moves the queue pair to ERR: an FPDU that is sent in part is
- * completed, and no Terminate is sent. */
+/* The program moves the queue pair to ERR while an FPDU is sent only in part:
+ * the rest of the FPDU is sent, and no Terminate. */
 static void VB_UNCHECKED iwarp__to_err_by_the_program(void **state)
 {
 	struct pipe *p = pipe_open(&pipe_terms);
@@ -101,7 +101,8 @@ static void VB_UNCHECKED iwarp__again_after_reset(void **state)
 	pipe_close(p);
 }
 
-/* Small messages are coalesced while nothing arrives, for a short time only. */
+/* Small messages are coalesced while nothing arrives, but only for a short
+ * time. */
 static void iwarp__small_messages_gather(void **state)
 {
 	const struct vb_transport_ops *t = &vb_iwarp_ops;
@@ -116,7 +117,7 @@ static void iwarp__small_messages_gather(void **state)
 		pipe_settle(p);
 		expect_sent(p, 0, WC_SUCCESS);
 	}
-	/* the queue is empty, so no request may wait */
+	/* the send queue is empty, so no request may wait to be coalesced */
 	assert_false(t->can_wait(qp));
 	assert_true(t->deadline(qp) == p->sim.now + 200 * VB_USEC);
 	for (unsigned i = 0; i < 63; i++) {
@@ -195,8 +196,8 @@ static void iwarp__a_shared_receive_queue(void **state)
 	pipe_close(p);
 }
 
-/* Accept a part. The socket has not accepted the end of the message, so the
- * message is not complete. */
+/* A fake socket that accepts only a part of the bytes. The end of the message
+ * was not accepted, so the message is not complete. */
 static size_t take_some(struct pipe *p, unsigned side, bool sends, size_t have)
 {
 	return sends ? *(size_t *)p->arg : have;
@@ -224,8 +225,8 @@ static void iwarp__complete_when_all_is_taken(void **state)
 	pipe_close(p);
 }
 
-/* The batch already contains the check of a bad WQE when the socket accepts
- * only the beginning of the good message before it. */
+/* The batch already contains a bad WQE when the socket accepts only the
+ * beginning of the good message before it. */
 static void iwarp__bad_behind_what_is_not_taken(void **state)
 {
 	struct pipe *p = pipe_open(&pipe_terms);
@@ -248,7 +249,8 @@ static void iwarp__bad_behind_what_is_not_taken(void **state)
 	pipe_close(p);
 }
 
-/* Adjacent pieces form one iovec entry, but each region stays referenced. */
+/* Pieces that are adjacent in memory form one iovec entry, but each memory
+ * region of a piece stays referenced. */
 static void iwarp__many_pieces_that_touch(void **state)
 {
 	enum { COUNT = 40, PIECES = 30 };
@@ -288,8 +290,9 @@ static struct pipe VB_UNCHECKED *open_near(void)
 	return p;
 }
 
-/* Cards are exchanged before anything else, until the way of the requests is
- * decided. */
+/* The ends exchange cards (messages by which two queue pairs of one host meet)
+ * before anything else, until it is decided whether requests go by the stream
+ * or by shared memory. */
 static void VB_UNCHECKED iwarp__cards_first(void **state)
 {
 	struct pipe *p = open_near();
@@ -318,7 +321,8 @@ static void VB_UNCHECKED iwarp__cards_first(void **state)
 	pipe_close(p);
 }
 
-/* Requests go by shared memory; the end of the stream ends them as well. */
+/* While requests go by shared memory, the end of the stream still ends the
+ * requests and the queue pair. */
 static void iwarp__the_end_of_a_silent_stream(void **state)
 {
 	for (unsigned lost = 0; lost < 2; lost++) {
@@ -360,8 +364,8 @@ static void iwarp__a_terminate_on_a_silent_stream(void **state)
 	pipe_close(p);
 }
 
-/* Cards (messages by which two queue pairs of one host meet) that must not
- * come: one without terms.near, and a second one. */
+/* Cards (messages by which two queue pairs of one host meet) that are not
+ * allowed: one without terms.near, and a second one. */
 static void iwarp__cards_out_of_place(void **state)
 {
 	static const uint8_t

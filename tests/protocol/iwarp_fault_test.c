@@ -52,7 +52,8 @@ static void try_key(const struct bad_key *k)
 		0);
 	w.rkey = k->no_key ? 0x77777777 : atomic_load(&other->key);
 	w.remote_addr = (uintptr_t)p->mem[1] + (int64_t)k->offset;
-	/* A valid READ, posted before the faulty request, completes. */
+	/* The valid READ that was posted before the faulty request
+	 * completes. */
 	pipe_post(p, 0, wr(WR_READ, 5000), HALF, 1);
 	pipe_post_recv(p, 1, 0, 10);
 	pipe_post(p, 0, w, 0, 1);
@@ -120,7 +121,7 @@ static void iwarp__a_receive_without_memory(void **state)
 	pipe_close(p);
 }
 
-/* A local fault: earlier requests complete, and the peer is told. */
+/* A local fault: earlier requests complete, and a Terminate tells the peer. */
 static void iwarp__a_bad_local_key(void **state)
 {
 	static const struct vb_sge bad = { 0x1000, 8, 0x1234 };
@@ -274,7 +275,8 @@ static void iwarp__a_receive_is_gone(void **state)
 	give_back(&g);
 }
 
-/* A program that changes its memory all the time does not end the stream. */
+/* A program that changes a message's memory while it is sent, so that its CRC
+ * may not match, does not end the stream. */
 static size_t change_it(struct pipe *p, unsigned side, bool sends, size_t have)
 {
 	if (sends)
@@ -296,7 +298,8 @@ static void iwarp__memory_that_changes_meanwhile(void **state)
 	pipe_close(p);
 }
 
-/* A ULPDU that no correct requester sends, and its Terminate code. */
+/* A ULPDU that no correct requester sends, and the code of the Terminate that
+ * answers it. */
 
 struct bad_ulpdu {
 	const char *what;
@@ -508,7 +511,8 @@ static void VB_UNCHECKED iwarp__terminates_are_read(void **state)
 	}
 }
 
-/* RFC 7306: no carry goes out of a field, and masked bits do not change. */
+/* RFC 7306: in a masked FETCH_ADD no carry leaves its field; masked SWAP and
+ * CMP_SWAP do not change the bits outside the mask. */
 static void iwarp__masked_atomics(void **state)
 {
 	static const struct {

@@ -40,21 +40,22 @@ struct op {
 
 struct run {
 	struct pipe *p;
-	/* the requests of both sides; wr_id is the index */
+	/* the requests of both sides; each wr_id is an index into this array */
 	struct op ops[2 * OPS];
 	unsigned count, inbox[SIM_SIDES], recv_done[SIM_SIDES];
 	unsigned atomics[SIM_SIDES];
-	/* Per side, the requests that consume a RECV of the peer, in order. */
+	/* By side: the requests that consume a RECV of the peer, in order. */
 	struct op *sent[SIM_SIDES][OPS];
 	unsigned sent_count[SIM_SIDES];
 	uint64_t seed;
-	/* Damage: one bit of the byte @at bytes behind the first byte of side
-	 * @from. */
+	/* Damage: flips one bit of the byte at offset @at behind the first byte
+	 * of side @from. */
 	bool damages;
 	unsigned from;
 	size_t at;
 	uint8_t bit;
-	/* Cuts: @first bytes in the first piece, at most @most in others. */
+	/* Sizes of the pieces into which a stream is cut: @first bytes, then at
+	 * most @most bytes each. */
 	size_t first, most;
 	bool random, faulty;
 	struct sim_rand rand;
@@ -146,7 +147,8 @@ static void post_usual(struct run *r)
 	}
 }
 
-/* Post a request that the peer must refuse; the first such ends the stream. */
+/* Post a request that the peer must refuse. The first such request ends the
+ * stream. */
 static void post_bad(struct run *r, unsigned side, enum vb_wr_op kind,
 		     uint32_t len)
 {
@@ -251,7 +253,8 @@ static void poll_all(struct run *r)
 	}
 }
 
-/* The target has its old bytes or the written ones, and no others. */
+/* Check that each byte of the request's target is the old one or the written
+ * one. */
 static void check_target(const struct run *r, const struct op *op)
 {
 	const uint8_t *from = at_slot(r, op->side, SOURCE, op->slot);

@@ -168,8 +168,8 @@ static void iwarp__atomics(void **state)
 	each(atomics);
 }
 
-/* More READs than permitted at a time, fenced and not, in both directions at a
- * time, in several batches. */
+/* Post more READs than are permitted at a time, with and without a fence, in
+ * both directions at once and in several batches. */
 static void many(struct pipe *p)
 {
 	for (unsigned round = 0; round < 8; round++) {
@@ -327,7 +327,8 @@ static void iwarp__windows(void **state)
 	assert_int_equal(e.wc_flags, WC_WITH_INV);
 	assert_int_equal(e.imm, key);
 	assert_memory_equal(p->mem[1] + HALF, p->mem[0], 64);
-	/* The window is invalidated: a WRITE through it ends the stream. */
+	/* The memory window is invalid now, so a WRITE with its key ends the
+	 * stream. */
 	w.op = WR_WRITE;
 	pipe_post(p, 0, w, 0, 1);
 	pipe_settle(p);
@@ -357,8 +358,8 @@ static void VB_UNCHECKED iwarp__the_responder_waits(void **state)
 		/* Without an RTR message the responder may send at once. */
 		p->sim.now += VB_SEC;
 		pipe_settle(p);
-		/* With RTR the responder sends nothing until the initiator's
-		 * RTR has come. */
+		/* With an RTR message in the terms, the responder sends nothing
+		 * before the initiator's RTR has arrived. */
 		assert_int_equal(p->wire[1].put == 0, rtr);
 		p->limit[0] = SIZE_MAX;
 		pipe_settle(p);

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Automatic path migration in virtual time: two ends with two ways between
- * them, where frames are lost, copied and reordered. In each round the two
- * programs load the other way as their alternate path and exchange messages;
- * then the way in use breaks, or one program forces its end to the other way,
- * or both do, or one does while the other end is not armed yet. Some
- * connections are XRC's, where one side sends and the other one receives. Every
- * message arrives, whole and in order; both ends get PATH_MIG, and both are on
- * the other way.
+ * Automatic path migration in virtual time: two ends are joined by two paths on
+ * which frames are lost, copied and reordered. In each round the two programs
+ * load the unused path as their alternate path and exchange messages. Then the
+ * path in use breaks, or one or both programs force a migration, or one does so
+ * while the other end is not armed yet. Some connections are XRC connections,
+ * where one side sends and the other one receives. Every message arrives, whole
+ * and in order; both ends get PATH_MIG, and both use the other path.
  *
  * migrate_sim SEED replays one run; migrate_sim -n COUNT [FIRST] plays many.
  */
@@ -23,7 +22,7 @@
 #define ROUNDS 6
 #define BYTES  20000
 #define SLOTS  8 /* messages on their way from one side */
-/* Limit of virtual time for each step, with all retries on a broken way. */
+/* Limit of virtual time for each step, with all retries on a broken path. */
 #define LONG (20 * VB_SEC)
 
 struct run {
@@ -38,7 +37,7 @@ struct run {
 	uint32_t posted[SIM_SIDES], done[SIM_SIDES], came[SIM_SIDES];
 	uint32_t length[SIM_SIDES][SLOTS];
 	unsigned migrated[SIM_SIDES], failed[SIM_SIDES];
-	unsigned way; /* the way in use */
+	unsigned way; /* number of the path in use */
 };
 
 #define MUST_RUN(r, truth)                                                     \
@@ -140,15 +139,15 @@ static void take_completions(struct run *r)
 	}
 }
 
-/* May @side post one more message? A slot is free when both ends are done with
- * it. */
+/* Returns whether @side can post one more message. A slot is free when the
+ * sender has its completion and the receiver has the message. */
 static bool has_slot(const struct run *r, unsigned side)
 {
 	return r->posted[side] - r->done[side] < SLOTS &&
 	       r->posted[side] - r->came[side] < SLOTS;
 }
 
-/* Let time pass, with messages of both sides in between. */
+/* Let time pass while both sides exchange messages. */
 static void talk(struct run *r, unsigned turns)
 {
 	while (turns--) {
@@ -203,7 +202,7 @@ static void force(struct run *r, unsigned side)
 {
 	const struct vb_qp_attr attr = { .path_mig_state = MIG_MIGRATED };
 
-	/* The peer may have migrated first; then this end has followed and is
+	/* The peer may have migrated first. Then this end has followed, and is
 	 * no longer armed. */
 	if (state_of(r, side) == MIG_ARMED)
 		MUST(!modify(r, side, QPM_PATH_MIG_STATE, &attr));
@@ -214,8 +213,8 @@ static unsigned armed_ends(const struct run *r)
 	return (state_of(r, 0) == MIG_ARMED) + (state_of(r, 1) == MIG_ARMED);
 }
 
-/* Both programs rearm, either one first, with messages in between, until so
- * many ends are armed. */
+/* Both programs rearm their ends, in any order and with messages in between,
+ * until @ends ends are armed. */
 static void arm(struct run *r, unsigned ends)
 {
 	unsigned first = sim_below(&r->sim.rand, SIM_SIDES);
@@ -229,8 +228,8 @@ static void arm(struct run *r, unsigned ends)
 	}
 }
 
-/* The way may break only if both ends are armed: an end that is not armed would
- * not leave a broken way. */
+/* Make the ends leave the path in use. The path may break only if both ends are
+ * armed, because an end that is not armed would not leave it. */
 static void leave_way(struct run *r)
 {
 	unsigned how = sim_below(&r->sim.rand, armed_ends(r) == 2 ? 4 : 3);
@@ -249,7 +248,7 @@ static void leave_way(struct run *r)
 		r->sim.cut = 1u << r->way;
 		break;
 	}
-	/* A way may break while the ends leave it. */
+	/* The path in use may break while the ends migrate. */
 	talk(r, sim_below(&r->sim.rand, 4));
 	if (armed_ends(r) + (state_of(r, 0) == MIG_MIGRATED) +
 			    (state_of(r, 1) == MIG_MIGRATED) ==

@@ -2,14 +2,15 @@
 /*
  * A fault ends a request between two programs of one host as it does with
  * packets, and both follow the table of faults (core/fault.c). Each case is
- * played over both paths: a good WRITE, the faulty request, another WRITE.
+ * played over shared memory and over packets: a good WRITE, the faulty request,
+ * another WRITE.
  */
 #include "core/fault.h"
 #include "tests/protocol/near_fixture.h"
 #include "tests/support/seeds.h"
 
 #define EVENTS 8
-/* `fault` of a case whose requester fails by itself, with `status`. */
+/* Value of @fault if the requester itself detects the fault, with @status. */
 #define LOCAL FAULT_COUNT
 
 struct fault_case {
@@ -153,9 +154,9 @@ static void post_case(struct stage *t, const struct fault_case *c)
 	stage_post(t, &wqe, at, c->bad_lkey ? NO_KEY : t->mr[0]->key);
 }
 
-/* Post the requests. @apart: the first request ends before the second is
- * posted. A responder that ends without a NAK does not send the ACKs that are
- * still due. */
+/* Post the good WRITE, the faulty request and the last WRITE. @apart: the first
+ * request ends before the second is posted. A responder that ends without a NAK
+ * does not send the ACKs that are still due. */
 static void post_all(struct stage *t, const struct fault_case *c, bool apart)
 {
 	struct vb_send_wqe good = stage_wqe(t, WR_SEND, 0, 20);
@@ -269,8 +270,8 @@ static void fault__ends_as_with_packets(void **state)
 	}
 }
 
-/* The kernel refuses the first copy: requests done before it in this step are
- * not repeated by packets. */
+/* The kernel refuses the first copy. Requests that were done earlier in this
+ * step must not be sent again as packets. */
 static void denied__goes_on_by_packets(void **state)
 {
 	const struct near_plan plan = { HARM_DENY, 0, 0, 0 };

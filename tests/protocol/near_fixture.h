@@ -73,8 +73,8 @@ static inline void stage_close(struct stage *t)
 	free(t);
 }
 
-/* Returns a request for @len bytes of side 0's memory at @at, and the equal
- * place of side 1's. */
+/* Returns a request of @len bytes, from offset @at of side 0's memory to the
+ * same offset of side 1's. */
 static inline struct vb_send_wqe stage_wqe(struct stage *t, enum vb_wr_op op,
 					   uint32_t at, uint32_t len)
 {

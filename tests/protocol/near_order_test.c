@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The order between a peer's lane and messages that the same peer sends by
- * another way: when has the lane been processed as far as a mark
- * (vb_near_is_past())? Side 1 receives; the test's thread processes its lanes,
- * one turn (64 requests) at a time.
+ * A peer sends messages on its lane (a ring of requests in shared memory) and
+ * others by another way. vb_near_is_past() says whether all that was on the
+ * lane when a mark was set has been processed. Side 1 receives; the test's
+ * thread processes its lanes, one turn (64 requests) at a time.
  */
 #include "near/near_priv.h"
 #include "tests/protocol/near_fixture.h"
 
 #define LEN  8u
-#define MANY 100u /* more than a turn */
+#define MANY 100u /* more requests than one turn processes */
 #define TURN 64u
 
 static void let_run(struct stage *t, unsigned side, bool runs)
@@ -34,7 +34,7 @@ static unsigned count_done(struct vb_cq *cq)
 	return count;
 }
 
-/* Side 0 puts @count SENDs on its lane; side 1 posts receives for them, and
+/* Side 0 puts @count SENDs on its lane. Side 1 posts receives for them, but
  * does not process them yet. */
 static void fill_lane(struct stage *t, unsigned count)
 {
@@ -74,8 +74,8 @@ static unsigned peer_slot(struct stage *t)
 	return near_sim_peer(&t->sim, 1)->slot;
 }
 
-/* All that was on the lane before the mark is processed, also where it takes
- * several turns. */
+/* vb_near_is_past() is true when all that was on the lane before the mark is
+ * processed, also if this takes several turns. */
 static void past__means_that_all_is_processed(void **state)
 {
 	struct vb_near_mark m;
@@ -122,7 +122,8 @@ static void past__not_a_lane_that_comes_up(void **state)
 	end(t);
 }
 
-/* A lane that was empty may have got messages before the mark was set. */
+/* A lane that was empty may have got messages before the mark was set, so it
+ * must be looked at once more after the mark. */
 static void past__needs_a_look_behind_the_mark(void **state)
 {
 	struct vb_near_mark m;
@@ -159,8 +160,8 @@ static void past__comes_although_the_lane_is_never_empty(void **state)
 	end(t);
 }
 
-/* Another thread processes the lane, and waits for a page of the peer: the
- * stream of that peer goes on after a second. */
+/* Another thread processes the lane, and waits for a page of the peer's memory.
+ * After a second the stream of that peer is read all the same. */
 static void past__does_not_wait_for_a_late_page_for_ever(void **state)
 {
 	struct vb_near_mark m;
@@ -185,7 +186,7 @@ static void past__does_not_wait_for_a_late_page_for_ever(void **state)
 	end(t);
 }
 
-/* A page of another peer's memory is no reason to wait. */
+/* A mark for another peer's lane does not wait for this lane. */
 static void past__needs_no_other_lane(void **state)
 {
 	struct vb_near_mark m;

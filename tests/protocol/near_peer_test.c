@@ -76,8 +76,9 @@ static void way__waits_for_an_introduction(void **state)
 	}
 }
 
-/* Behind a relay or a translated address, the connected queue pair can be on
- * another host, while a program of this host has an equal slot. */
+/* Behind a relay or an address translation the connected queue pair can be on
+ * another host, while a program of this host has a slot with the same
+ * number. */
 static void peer__is_the_one_that_is_connected(void **state)
 {
 	for (unsigned i = 0; i < VB_COUNT(fields); i++) {
@@ -95,8 +96,8 @@ static void peer__is_the_one_that_is_connected(void **state)
 	}
 }
 
-/* A thread that processes a lane counts itself, and waits, while another thread
- * destroys the queue pair. */
+/* One thread processes a lane and waits; it is counted as a user of the queue
+ * pair. Another thread destroys the queue pair meanwhile. */
 static void detach__keeps_what_a_waiting_thread_uses(void **state)
 {
 	struct stage *t = stage_open(&near_sim_path, 1, NULL);
@@ -116,7 +117,8 @@ static void detach__keeps_what_a_waiting_thread_uses(void **state)
 	stage_close(t);
 }
 
-/* Does the port of @side still reach the other side's port? Tell near/ so. */
+/* Tell near/ whether the port of @side still reaches the other side's port
+ * (@reaches). */
 static void follow(struct stage *t, unsigned side, bool reaches)
 {
 	vb_mutex_lock(&t->pair.qp[side]->drive);
@@ -124,8 +126,8 @@ static void follow(struct stage *t, unsigned side, bool reaches)
 	vb_mutex_unlock(&t->pair.qp[side]->drive);
 }
 
-/* Post a WRITE of @len bytes and wait for @wait. Returns the completion's
- * status, or -1. */
+/* Post a WRITE and wait for up to @wait for its completion. Returns the
+ * completion's status, or -1 if there is none. */
 static int write_for(struct stage *t, uint32_t at, vb_time wait)
 {
 	struct vb_send_wqe wqe = stage_wqe(t, WR_WRITE, at, LEN);
@@ -136,8 +138,8 @@ static int write_for(struct stage *t, uint32_t at, vb_time wait)
 	return sim_poll(t->pair.send_cq[0], &wc) ? wc.status : -1;
 }
 
-/* A port changes its LID, or goes down: requests wait, at whichever end that
- * is, and go on when it is back in time. Otherwise they fail as packets do. */
+/* A port of either side changes its LID or goes down: requests wait. They
+ * continue if the port is back in time, and fail as packets do otherwise. */
 static void follow__a_port_that_reaches_nobody(void **state)
 {
 	for (unsigned side = 0; side < SIM_SIDES; side++) {
@@ -189,7 +191,8 @@ static void follow__a_request_that_is_on_the_lane(void **state)
 	stage_close(t);
 }
 
-/* The subnet manager takes the queue pair out of its partition. */
+/* The subnet manager removes the P_Key of the queue pair from the port's
+ * table. */
 static void follow__a_partition_that_it_leaves(void **state)
 {
 	for (unsigned side = 0; side < SIM_SIDES; side++) {
@@ -228,7 +231,7 @@ static void silence__of_the_peer_while_this_program_is_stopped(void **state)
 	stage_close(t);
 }
 
-/* Another thread has driven the queue pair at @at. */
+/* Set the queue pair's time to @at, as if another thread had driven it then. */
 static void drive_at(struct stage *t, unsigned side, vb_time at)
 {
 	vb_mutex_lock(&t->pair.qp[side]->drive);
@@ -253,8 +256,8 @@ static vb_time serve_late(struct stage *t, unsigned side, struct vb_cq *cq,
 	return wc.timestamp;
 }
 
-/* A queue pair's clock never goes back, neither for a request nor for an
- * answer: timers and the order of completions rest on it. */
+/* The time of a queue pair never goes back, neither for a request nor for an
+ * answer, since timers and the order of completions depend on it. */
 static void clock__of_a_queue_pair_never_goes_back(void **state)
 {
 	struct stage *t = stage_open(&near_sim_path, 1, NULL);
@@ -275,9 +278,9 @@ static void clock__of_a_queue_pair_never_goes_back(void **state)
 	stage_close(t);
 }
 
-/* An RNR NAK is processed with a clock that was read before another thread
- * drove the queue pair: the wait that the peer asks for begins at the queue
- * pair's time, or the retries would be used up too soon. */
+/* An RNR NAK is processed by a thread whose time is older than the queue
+ * pair's. The RNR wait must begin at the queue pair's time, or the retries
+ * would be used up too soon. */
 static void clock__rnr_waits_from_the_queue_pairs_time(void **state)
 {
 	struct stage *t = stage_open(&near_sim_path, 1, NULL);
@@ -300,7 +303,7 @@ static void clock__rnr_waits_from_the_queue_pairs_time(void **state)
 	stage_close(t);
 }
 
-/* Keeps the queue pair's lock until @release is set. */
+/* A thread that keeps the queue pair's lock until @release is set. */
 struct holder {
 	struct vb_qp *qp;
 	sem_t holds, release;
@@ -317,8 +320,9 @@ static void *hold_drive(void *arg)
 	return NULL;
 }
 
-/* The peer sends and ends, while another thread keeps the lock of the queue
- * pair for which the message is: the message is received later. */
+/* The peer sends a message and ends its process, while another thread holds the
+ * lock of the queue pair that the message is for. The message is received
+ * later. */
 static void peer__that_ended_is_still_heard(void **state)
 {
 	struct stage *t = stage_open(&near_sim_path, 1, NULL);
@@ -357,9 +361,9 @@ static void peer__that_ended_is_still_heard(void **state)
 }
 
 /* A thread that processes a lane waits for the queue pair's lock, while the
- * program moves the queue pair to RESET: the count of such threads stays right.
- * If it did not, each poster would give the lock up at each step from then on.
- */
+ * program moves the queue pair to RESET. The count of such waiting threads must
+ * stay right. If it stayed too high, each thread that posts would release the
+ * lock at each step. */
 static void enter__reset_keeps_the_count_of_threads_that_wait(void **state)
 {
 	struct stage *t = stage_open(&near_sim_path, 1, NULL);
@@ -395,9 +399,10 @@ static struct vb_mr *open_window(struct stage *t, struct vb_mr *region,
 	return mw;
 }
 
-/* Side 0 invalidates a window by a SEND, near or by packets, while another
- * thread of side 0 still uses the window, which no honest program does. @shows:
- * that use is announced in a hazard. Returns the status of side 1's receive. */
+/* Side 0 invalidates a window by a SEND, over shared memory (@near) or as
+ * packets, while another thread of side 0 still accesses the window, which no
+ * honest program does. @shows: that access is announced in a hazard. Returns
+ * the status of side 1's receive. */
 static int invalidate(bool near, bool shows)
 {
 	struct stage *t = stage_open(&near_sim_path, 1, NULL);
@@ -424,7 +429,7 @@ static int invalidate(bool near, bool shows)
 	stage_poll(t, 1, &e);
 	assert_int_equal(e.recvs, 1);
 	assert_int_equal(near_sim_is_expelled(&t->sim, 0), shows);
-	/* The owner may only take memory away after the access has ended. */
+	/* Deregistration must be refused while the announced access lasts. */
 	assert_int_equal(vb_mr_deregister(region), shows ? -EBUSY : 0);
 	atomic_store(&p->peer_hazards[0].what, 0);
 	vb_mw_free(mw);

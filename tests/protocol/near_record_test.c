@@ -80,8 +80,9 @@ static void put_request(struct stage *t, const struct vb_request *r,
 	vb_peer_ring(p);
 }
 
-/* Put the request on the lane, with 1 to add or with @data, and let side 1
- * process it. Returns the kind of its answer, or -1 when there is none. */
+/* Put the request on the lane with its data: @data, or if that is NULL the
+ * operand of a FETCH_ADD of 1. Let side 1 process it. Returns the kind of side
+ * 1's answer, or -1 when there is none. */
 static int ask(struct stage *t, const struct vb_request *r, const void *data)
 {
 	static const struct vb_near_atomic one = { .swap_add = 1 };
@@ -115,7 +116,8 @@ static void request__is_carried_out_once(void **state)
 
 	assert_int_equal(ask(t, &r, NULL), ANSWER_VALUE);
 	assert_int_equal(word_of(t), before + 1);
-	/* A replayed request, and one that comes before its turn. */
+	/* Side 1 executes neither a request that it has processed before nor
+	 * one that comes before its turn. */
 	assert_int_equal(ask(t, &r, NULL), ANSWER_PASSED);
 	r.seq += 2;
 	assert_int_equal(ask(t, &r, NULL), ANSWER_PASSED);
@@ -269,7 +271,7 @@ static void request__of_many_ends_at_the_first_bad_one(void **state)
 	} seconds[] = {
 		{ 0, 0, ANSWER_PART },		{ 4097, 0, ANSWER_PART },
 		{ 0xfffffff8, 0, ANSWER_PART }, { 0xffffffff, 0, ANSWER_PART },
-		{ 17, 0, ANSWER_PART }, /* longer than the record */
+		{ 17, 0, ANSWER_PART }, /* more bytes than the record has */
 		{ 8, NO_KEY, ANSWER_PART },	{ 8, 0, ANSWER_DONE },
 	};
 
@@ -307,7 +309,8 @@ static void request__of_many_ends_at_the_first_bad_one(void **state)
 
 struct odd {
 	const char *what;
-	/* the answer; qpn, life and seq are added to the right values */
+	/* the answer; the test adds its qpn, life and seq to the right
+	 * values */
 	struct vb_answer_note a;
 	int status; /* status of the FETCH_ADD; -1: it does not complete */
 	bool expelled;
@@ -356,7 +359,7 @@ static void play_odd(const struct odd *o)
 	if (near_sim_is_expelled(&t->sim, 1) != o->expelled)
 		fail_msg("%s: the session", o->what);
 	if (o->expelled) {
-		/* The queue pair is alive, but its answers are no longer
+		/* The queue pair is alive, but the peer's answers are no longer
 		 * processed. */
 		sim_settle(&t->sim, t->sim.now + VB_SEC);
 		stage_poll(t, 0, &e);
@@ -377,7 +380,7 @@ static void answer__counts_only_for_what_was_asked(void **state)
 
 #define LONG_SEND 30000u
 
-/* Post a long SEND of side 0, of which side 1 stops before it looks. */
+/* Post a long SEND of side 0, and stop side 1 before side 1 processes it. */
 static struct stage *begin_long_send(void)
 {
 	struct stage *t = begin();
@@ -426,7 +429,8 @@ static void part__is_within_the_message(void **state)
 	stage_close(t);
 }
 
-/* A receiver cannot keep the sender busy by the parts of one message. */
+/* A receiver that offers the same part of a message again cannot make the
+ * sender copy it again. */
 static void part__of_each_byte_comes_once(void **state)
 {
 	struct stage *t = begin_long_send();
@@ -458,10 +462,10 @@ static void part__that_is_too_long_ends_the_session(void **state)
 	}
 }
 
-/* Records that work requests become. */
+/* The records of a lane that work requests become. */
 
-/* Returns the first record that side 1 has not processed, which the next one
- * follows. */
+/* Returns the first record that side 1 has not processed, and moves @rd to the
+ * next record. */
 static struct vb_request take_record(struct stage *t, struct vb_ring_reader *rd)
 {
 	struct vb_request r;
@@ -527,8 +531,8 @@ static void request__becomes_a_record(void **state)
 	expect_record(WR_ATOMIC_WRITE, 8, 1, NEAR_STORE, 8, 0);
 }
 
-/* A WRITE behind a request that is not answered goes on the lane if it is
- * small, and waits otherwise: the order of posting is kept. */
+/* A WRITE behind a request that is not answered yet: a small WRITE goes on the
+ * lane, and a longer one waits, so that the order of posting is kept. */
 static void request__waits_for_what_is_before_it(void **state)
 {
 	struct stage *t = begin();
@@ -562,7 +566,8 @@ static void request__waits_for_what_is_before_it(void **state)
 	stage_close(t);
 }
 
-/* Small WRITEs to a peer that stands by go in one record. */
+/* Small WRITEs go in one record if the peer's engine thread stands by to
+ * process the lane. */
 static void request__of_many_small_writes(void **state)
 {
 	struct stage *t = begin();

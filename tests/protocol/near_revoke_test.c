@@ -11,14 +11,15 @@
 #define MOST_STEPS 400
 #define AT	   4096u
 
-/* An operation: which side owns the memory, and which copies it. */
+/* A case: an operation, the side that owns the memory, and the side that
+ * copies. */
 struct victim {
 	const char *name;
 	enum vb_wr_op op;
 	uint32_t len;
 	/* the side that owns the memory; the other side copies */
 	unsigned owner;
-	unsigned stride; /* the distance between two steps that are played */
+	unsigned stride; /* play only each @stride-th step */
 };
 
 static const struct victim victims[] = {
@@ -29,7 +30,7 @@ static const struct victim victims[] = {
 	{ "long SEND, of its target", WR_SEND, 150000, 1, 3 },
 };
 
-/* The ways in which the owner revokes the memory. */
+/* The ways in which the owner takes its memory back. */
 enum taking { DEREGISTER, TO_ERR, TO_RESET, TAKINGS };
 
 static void take_away(struct stage *t, unsigned owner, enum taking how)
@@ -74,7 +75,8 @@ static void check_mark(const struct stage *t, const struct victim *v,
 				 v->name, i, (unsigned long long)step);
 }
 
-/* Bytes that were read after the memory was revoked must not be delivered. */
+/* Check that no bytes were delivered that were read after the memory was
+ * revoked. */
 static void check_source(const struct stage *t, const struct victim *v,
 			 const struct ends *e)
 {
@@ -93,7 +95,7 @@ static void check_source(const struct stage *t, const struct victim *v,
 			fail_msg("%s: byte %u was read too late", v->name, i);
 }
 
-/* What happens to the peer at that step. */
+/* What happens to the peer at the step that is played. */
 struct peer_kind {
 	enum near_harm harm;
 	vb_time stop_for;
@@ -102,9 +104,9 @@ struct peer_kind {
 	vb_time goes_on;
 };
 
-/* The one excuse that docs/NEAR.md has for a copy after the memory was taken
- * away: the peer was frozen inside the copy, and the owner has expelled the
- * peer. Then the copy must not count as done. */
+/* Returns whether a copy after the revocation is allowed. docs/NEAR.md has one
+ * such case: the peer was frozen inside the copy, and the owner has expelled
+ * the peer. Then the copy must not count as done. */
 static bool is_excused(const struct stage *t, const struct victim *v,
 		       bool was_inside)
 {
@@ -117,7 +119,8 @@ static bool is_excused(const struct stage *t, const struct victim *v,
 	return expelled;
 }
 
-/* The program that copied late must not complete that request with success. */
+/* Check that the program which copied too late does not complete the request
+ * with success. */
 static void check_status(const struct victim *v, const struct ends *e)
 {
 	unsigned to = !v->owner;
@@ -128,7 +131,8 @@ static void check_status(const struct victim *v, const struct ends *e)
 		fail_msg("%s: a late copy counts as done", v->name);
 }
 
-/* Play one case. False: the copy was over before that step. */
+/* Play one case, with the harm at step @step. Returns false if the copy was
+ * over before that step. */
 static bool play(const struct victim *v, const struct peer_kind *k,
 		 enum taking how, uint64_t step, uint64_t seed)
 {
@@ -185,9 +189,9 @@ static void play_all(const struct peer_kind *k)
 			play_steps(&victims[i], k, how);
 }
 
-/* The owner dies at that step: a copy must not go to its process number, which
- * may belong to another process (stage_close()). False: the copy was over
- * earlier. */
+/* The owner dies at step @step. A copy must not go to its process number, which
+ * may belong to another process by then (stage_close()). Returns false if the
+ * copy was over before that step. */
 static bool play_death(const struct victim *v, uint64_t step)
 {
 	const struct near_plan plan = { HARM_DIE, v->owner, step, 0 };
@@ -236,7 +240,7 @@ static void revoke__from_a_frozen_peer(void **state)
 				      VB_GRACE_UNSEEN + 100 * VB_MSEC });
 }
 
-/* A thread of the peer copies; another one ends the session. */
+/* One thread of the peer copies while another one ends the session. */
 static void revoke__from_a_peer_that_leaves(void **state)
 {
 	play_all(&(struct peer_kind){ HARM_LEAVE, 6 * VB_MSEC, 20 * VB_MSEC });
@@ -255,8 +259,9 @@ static void revoke__from_a_peer_that_dies(void **state)
 }
 
 /*
- * The receiver's queue pair fails when its sender has stood inside its part of
- * a long SEND for long already: the limits of the wait begin only then.
+ * The receiver's queue pair fails when the sender has been copying its part of
+ * a long SEND for long already. The limit of the wait must begin at the
+ * failure.
  */
 
 static void fail_qp(struct stage *t, unsigned side)
@@ -268,7 +273,8 @@ static void fail_qp(struct stage *t, unsigned side)
 	vb_mutex_unlock(&qp->drive);
 }
 
-/* Side 0 has taken a part of a message that side 1 receives, and copies it. */
+/* Make the state in which side 0 has taken a part of a message that side 1
+ * receives, and copies it. */
 static void lend_part(struct stage *t)
 {
 	struct vb_split_copy *split = &near_sim_peer(&t->sim, 1)->split;
@@ -290,7 +296,7 @@ static void lend_part(struct stage *t)
 	split->life = nq->life;
 }
 
-/* Poll every millisecond until the receives have come back. Returns how long
+/* Poll every millisecond until all receives have completed. Returns how long
  * that took. */
 static vb_time poll_until_back(struct stage *t, struct ends *e)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Random programs between two programs of one host: every request completes
- * once and in order. */
+/* Random work requests between two programs of one host: every request
+ * completes once and in order. */
 #include "tests/support/near_sim.h"
 #include "tests/support/scenario.h"
 

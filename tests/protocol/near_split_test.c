@@ -23,7 +23,8 @@ static uint32_t place_of(unsigned i)
 	return 64 + i * (LONG + 64);
 }
 
-/* The sender polls, so it finds the offers. */
+/* Begin with side 0, the sender, polling, so that it finds the offered
+ * parts. */
 static struct stage *begin(uint64_t seed)
 {
 	struct vb_qp_attr attr = sim_attr;
@@ -72,8 +73,8 @@ static void check_all_came(struct stage *t, uint64_t step)
 	}
 }
 
-/* The receiver's queue pair goes to ERR: all its receives come back, those that
- * are full first. */
+/* Move the receiver's queue pair to ERR and check that all its receives
+ * complete, first those whose message is complete. */
 static void check_all_end(struct stage *t, uint64_t step, bool are_right)
 {
 	struct ends e = { 0 };
@@ -143,8 +144,8 @@ static void redirects(struct stage *t, uint64_t step)
 	check_all_end(t, step, true);
 }
 
-/* Play the harm at each step, and then @what. At least once the receiver must
- * have found the sender slow. */
+/* Play the harm at each step, and then run the checks @what. At least once the
+ * receiver must have found that the sender is slow. */
 static void play(enum near_harm harm, vb_time stop_for, sequel what)
 {
 	unsigned stride = seeds_divisor(), slow = 0;

@@ -31,8 +31,8 @@ static void receive(struct bench *b, const struct vb_ib_pkt *pkt)
 	vb_mutex_unlock(&qp->drive);
 }
 
-/* An ACK must not name a READ or atomic: some peers take it for the completion,
- * without the data. */
+/* An ACK must not have the PSN of a READ or atomic: some peers would take it
+ * for the completion of that request, without the data. */
 static void responder__acks_never_name_what_is_answered(void **state)
 {
 	static const uint8_t codes[] = { CODE_READ_REQUEST, CODE_FETCH_ADD };
@@ -53,8 +53,8 @@ static void responder__acks_never_name_what_is_answered(void **state)
 	}
 }
 
-/* A repeated response acknowledges the WRITE before it, and not the one behind
- * it. */
+/* A repeated READ response acknowledges the WRITE before the READ, and not the
+ * WRITE behind it. */
 static void responder__repeats_acknowledge_what_is_before(void **state)
 {
 	static const struct {
@@ -120,8 +120,8 @@ static void responder__reads_are_executed_again(void **state)
 	pkt.reth.length -= MTU;
 	bench_inject(b, 1, &pkt, 0, 0);
 	expect_responses(b, 1, two, 2);
-	/* A request that is longer than the rest, has another key, or reads
-	 * other memory is no duplicate. */
+	/* A request is no duplicate of the READ if it is longer than the rest
+	 * of the READ, has another key, or reads other memory. */
 	pkt.reth.length += MTU;
 	bench_inject(b, 1, &pkt, 0, 0);
 	pkt.reth.length -= MTU;
@@ -165,7 +165,8 @@ static void responder__forgotten_reads_are_dropped(void **state)
 	bench_close(b);
 }
 
-/* A duplicate that the requester does not need must not end the connection. */
+/* The responder cannot repeat a READ because its region is gone. If the
+ * requester does not need that repetition, the connection must not end. */
 static void responder__repeat_of_a_read_whose_region_is_gone(void **state)
 {
 	struct bench *b = bench_open();
@@ -227,8 +228,8 @@ static void responder__ack_does_not_overtake_responses(void **state)
 	bench_close(b);
 }
 
-/* Requests before the fault are answered before the NAK is sent, also in
- * ERR. */
+/* Requests before the faulty one are answered before the NAK is sent, also when
+ * the queue pair is in ERR. */
 static void responder__answers_before_it_dies(void **state)
 {
 	struct bench *b = bench_open();

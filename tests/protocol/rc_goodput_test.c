@@ -17,7 +17,7 @@
 struct run {
 	/* chance in 10000 for each packet of both directions to be lost */
 	unsigned lose;
-	/* chance in 10000 that a packet overtakes the packet before */
+	/* chance in 10000 that a packet overtakes the one before it */
 	unsigned swap;
 	unsigned room; /* the most packets that the wire's queue holds */
 	/* bytes delivered, as a fraction of the wire's capacity */
@@ -44,8 +44,8 @@ static void transfer(struct bench *b, const struct run *r)
 	}
 }
 
-/* The run being recorded: its packets in the data direction, and those that
- * were lost. */
+/* The run being recorded: its packets from sender to receiver, and those of
+ * them that were lost. */
 static struct run *tapped;
 static struct sim_rand dice;
 static enum sim_fate tap(void *arg, unsigned from, const struct vb_ib_pkt *pkt)
@@ -97,8 +97,9 @@ static void goodput__is_the_wires_without_losses(void **state)
 	assert_int_equal(r.repeats, 0);
 }
 
-/* The first loss costs a window, because the two sides do not know each other
- * yet. */
+/* Check that few packets are sent again. The first loss costs a whole window,
+ * because the two sides have not yet found out that both do selective
+ * repeat. */
 static bool repeats_little_more(const struct run *r)
 {
 	return r->repeats <= r->lost + r->lost / 20 + 150;
@@ -118,8 +119,8 @@ static void goodput__hardly_suffers_from_few_losses(void **state)
 	}
 }
 
-/* A queue that overflows makes the sender slow down: the queue stays full, and
- * little is sent that is lost. */
+/* If the queue of the wire overflows, the sender slows down until the queue
+ * stays full and few packets are sent only to be lost. */
 static void goodput__fills_a_short_queue(void **state)
 {
 	struct run r = { .room = 70 };

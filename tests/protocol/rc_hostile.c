@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A peer that sends valid packets with senseless contents harms only its own
- * connection. */
+/* A peer sends valid packets with meaningless contents. Only its own connection
+ * may suffer. */
 #include "tests/support/scenario.h"
 
 int main(int argc, char **argv)

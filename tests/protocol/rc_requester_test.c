@@ -350,8 +350,8 @@ static void requester__sqd_with_nothing_begun_is_drained_at_once(void **state)
 	bench_close(b);
 }
 
-/* A new path in SQD, while the interface's MTU has become smaller: packets of
- * the connection keep their size. */
+/* A new path is set in SQD after the interface's MTU has become smaller: the
+ * connection's packets keep their size. */
 static void requester__packets_keep_their_size(void **state)
 {
 	struct bench *b = open_alone();

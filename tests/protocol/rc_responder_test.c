@@ -286,8 +286,8 @@ static void responder__one_ack_for_a_run(void **state)
 	bench_close(b);
 }
 
-/* A WRITE arrives while no packet is sent yet. Returns how its ACK is
- * treated. */
+/* Let a WRITE arrive while no packet is sent yet. Returns whether its ACK is
+ * sent now, delayed, or not due. */
 static enum vb_delayed_ack write_arrives(struct bench *b, int nth, bool polls)
 {
 	struct vb_ib_pkt pkt = bench_request(b, CODE_WRITE_ONLY, nth);
@@ -321,8 +321,8 @@ static void replies(struct bench *b)
 	assert_true(sim_poll(b->pair.send_cq[1], &e));
 }
 
-/* Make the program reply promptly until the ACK waits for its reply. Returns
- * the number of the next WRITE. */
+/* Let the program reply promptly to each WRITE, until the responder expects a
+ * reply and delays its ACK. Returns the number of the next WRITE. */
 static int always_replies(struct bench *b)
 {
 	int n = 0;
@@ -342,12 +342,12 @@ static void responder__ack_waits_for_a_prompt_reply(void **state)
 	assert_int_equal(write_arrives(b, n++, false), ACK_DELAYED);
 	b->read = b->logged;
 	replies(b);
-	/* The ACK and the reply are one train, whose receiver handles the ACK
-	 * first. */
+	/* The ACK and the reply leave as one train of packets, of which the
+	 * receiver handles the ACK first. */
 	assert_int_equal(bench_next(b, 1)->op->kind, KIND_WRITE);
 	bench_expect_aeth(b, 1, VB_SYN_ACK, n - 1);
-	/* A program that polls again has not replied: the ACK no longer
-	 * waits. */
+	/* A program that polls again has not replied to the message, so the ACK
+	 * no longer waits. */
 	assert_int_equal(write_arrives(b, n++, false), ACK_DELAYED);
 	assert_true(polled_again(b));
 	assert_false(polled_again(b));
@@ -360,8 +360,8 @@ static void responder__ack_waits_for_a_prompt_reply(void **state)
 	bench_close(b);
 }
 
-/* The program was given the WRITE's completion: the peer gets the ACK even if
- * the reply that the ACK waited for fails. */
+/* The program has got the WRITE's completion. So the peer must get the ACK,
+ * even if the reply for which the ACK waited fails. */
 static void responder__ack_survives_a_reply_that_fails(void **state)
 {
 	struct bench *b = bench_open();
@@ -383,8 +383,8 @@ static void responder__ack_does_not_wait_for_nothing(void **state)
 	struct bench *b = bench_open();
 
 	always_replies(b);
-	/* A poll without completions is only followed by another poll, so the
-	 * ACK does not wait. */
+	/* A program that polled without a completion sends no reply, so the ACK
+	 * does not wait. */
 	assert_int_equal(write_arrives(b, 8, true), ACK_NONE);
 	/* A NAK for the missing packet is due, so no ACK waits for a reply. */
 	write_arrives(b, 10, false);
@@ -392,7 +392,8 @@ static void responder__ack_does_not_wait_for_nothing(void **state)
 	bench_close(b);
 }
 
-/* The program does not reply again to what it has received before. */
+/* A WRITE arrives twice. The program does not reply to the second copy, so the
+ * ACK does not wait for a reply. */
 static void responder__ack_of_a_repeated_request_does_not_wait(void **state)
 {
 	struct bench *b = bench_open();
@@ -503,7 +504,8 @@ static void responder__atomic_write_faults(void **state)
 		uint8_t before[32];
 
 		memcpy(before, b->mem[1], sizeof(before));
-		/* Align the address to 8, wherever the memory begins. */
+		/* Align the address to 8 bytes, whatever the alignment of the
+		 * test's memory. */
 		pkt.reth.va += (-pkt.reth.va & 7) + rows[i].shift;
 		pkt.reth.length = rows[i].length;
 		bench_inject(b, 1, &pkt, rows[i].payload, 0x11);

@@ -76,7 +76,8 @@ static void requester__no_timeout_never_gives_up(void **state)
 	bench_close(b);
 }
 
-/* A lost last packet, or a lost ACK of it, costs milliseconds and no retry. */
+/* The loss of the last packet, or of its ACK, costs milliseconds and no
+ * retry. */
 static bool lose_first(struct bench *b, unsigned from,
 		       const struct vb_ib_pkt *pkt)
 {
@@ -253,7 +254,7 @@ static void requester__a_read_goes_on_where_it_broke(void **state)
 	bench_close(b);
 }
 
-/* While responses arrive, the missing ones are requested only once. */
+/* While responses arrive, the requester asks for the missing ones only once. */
 static void requester__answers_put_off_the_probe(void **state)
 {
 	struct bench *b = open_alone();
@@ -306,8 +307,9 @@ static void requester__an_answer_acknowledges_what_is_before(void **state)
 	bench_close(b);
 }
 
-/* A peer that was only slow acknowledges the oldest packet and then the others;
- * a peer that lost the oldest one has dropped the others. */
+/* A probe is acknowledged. A peer that was only slow acknowledges the oldest
+ * packet and then the others; a peer that lost the oldest packet has dropped
+ * the others. */
 static void requester__a_probe_acknowledged_may_be_slowness(void **state)
 {
 	for (int slow = 0; slow < 2; slow++) {
@@ -358,7 +360,8 @@ static struct bench *open_probed(enum vb_wr_op last, uint32_t bytes,
 	return b;
 }
 
-/* The peer acknowledges only the first message; the requester must guess. */
+/* The peer acknowledges only the first message, so the requester does not know
+ * whether the others were lost or are late. */
 static void let_guess(struct bench *b)
 {
 	inject_aeth(b, VB_SYN_ACK, 0);
@@ -413,7 +416,7 @@ static void VB_UNCHECKED requester__gone_memory_before_a_read(void **state)
 	bench_close(b);
 }
 
-/* The window has cut the long WRITE, which continues where it stopped. */
+/* The window stops the long WRITE, which continues later where it stopped. */
 static void VB_UNCHECKED
 requester__gone_memory_before_a_long_write(void **state)
 {
@@ -457,8 +460,8 @@ static void requester__gone_memory_when_all_is_late(void **state)
 	}
 }
 
-/* Memory is about to be deregistered: what is posted leaves, though the window
- * lets only one packet go, as it does after a timeout. */
+/* Memory is about to be deregistered. Posted requests must leave before that,
+ * although the window lets only one packet go, as it does after a timeout. */
 static void VB_UNCHECKED requester__what_is_posted_leaves_in_time(void **state)
 {
 	for (int widens = 0; widens < 2; widens++) {
@@ -501,7 +504,8 @@ static void requester__gone_memory_of_what_was_lost(void **state)
 	}
 }
 
-/* A packet was repeated while its memory existed; the loss shows later. */
+/* A packet was sent again while its memory was registered, because it seemed
+ * lost. Only after the deregistration it turns out that it was lost. */
 static void requester__gone_memory_after_a_guess(void **state)
 {
 	for (int told = 0; told < 2; told++) {

@@ -68,7 +68,8 @@ static uint64_t transfer(struct bench *b, enum vb_wr_op op)
 
 	memset(b->mem[to], (int)b->logged & 0xff, BYTES);
 	bench_post(b, 0, op, 0, BYTES, 0);
-	/* less than 2 ms, after which the requester would probe */
+	/* 1.5 ms: less than the 2 ms after which the requester would send a
+	 * probe */
 	bench_wait(b, 1500);
 	assert_true(sim_poll(b->pair.send_cq[0], &e));
 	assert_int_equal(e.status, WC_SUCCESS);
@@ -207,8 +208,8 @@ static void selective__places_in_order(void **state)
 	bench_close(b);
 }
 
-/* A requester that has not announced selective repeat gets the NAK of the
- * specification. */
+/* A requester that has not announced selective repeat gets the NAK that the IBA
+ * specifies. */
 static void selective__others_get_plain_naks(void **state)
 {
 	struct bench *b = bench_open();
@@ -275,7 +276,8 @@ static void selective__tells_of_a_further_hole(void **state)
 	bench_close(b);
 }
 
-/* After an RNR NAK everything is sent again, so nothing is kept. */
+/* After an RNR NAK the requester sends everything again, so the responder drops
+ * the packets that it has kept. */
 static void selective__a_missing_receive_empties_it(void **state)
 {
 	struct bench *b = bench_open();

@@ -59,7 +59,8 @@ static void requester__small_messages_gather(void **state)
 		struct bench *b = bench_open_as(&sim_attr, &caps);
 
 		b->pair.qp[0]->sq.sig_all = rows[i].sig_all;
-		/* one WRITE, by which the requester measures the round trip */
+		/* one WRITE, with which the requester measures the round-trip
+		 * time */
 		post_write(b, 8, 0);
 		bench_wait(b, 1000);
 		for (unsigned n = 0; n < 7; n++)
@@ -87,7 +88,8 @@ static unsigned us_until_done(struct bench *b)
 	return us;
 }
 
-/* A long message that the window has cut, and a short one behind it. */
+/* A short message behind a long one that the window has stopped must not wait
+ * for the whole long one. */
 static void requester__a_short_one_holds_up_nothing(void **state)
 {
 	unsigned us[2];
@@ -167,7 +169,8 @@ static void requester__a_run_is_what_each_would_be(void **state)
 	bench_close(b);
 }
 
-/* The message with the wrong key ends the run after all earlier ones. */
+/* The message with the wrong key ends the run of small messages, after all
+ * messages before it were sent. */
 static void requester__a_bad_key_in_a_run(void **state)
 {
 	for (unsigned bad = 0; bad < 4; bad++) {

@@ -56,7 +56,7 @@ static void send_eager(struct bench *b, uint64_t tag, uint32_t len)
 	bench_post(b, 0, WR_SEND, 0, VB_TMH_BYTES + len, 0);
 }
 
-/* Send each request from separate memory, since it may be retransmitted. */
+/* Give each request its own memory, because it may be sent again. */
 static void send_rndv(struct bench *b, uint64_t tag, uint64_t va, uint32_t rkey,
 		      uint32_t length)
 {
@@ -141,8 +141,8 @@ static void eager__too_long_for_the_buffer(void **state)
 	bench_close(b);
 }
 
-/* An unexpected message is delivered with its header into a receive; while
- * there is none, it waits. */
+/* A message that matches no tag goes, with its header, into a receive without a
+ * tag. While there is no such receive, the message waits. */
 static void eager__unexpected(void **state)
 {
 	struct bench *b = open_tags();
@@ -189,7 +189,7 @@ static void rndv__of_nothing(void **state)
 	bench_close(b);
 }
 
-/* Check that no FIN message overtakes the data that it reports. */
+/* Check that no FIN message arrives before the data that it reports. */
 static bool fin_is_last(const struct bench *b)
 {
 	bool read = false;
@@ -322,7 +322,7 @@ static void rndv__queue_pair_goes_meanwhile(void **state)
 	}
 }
 
-/* A queue pair that is not in RTS yet keeps the rendezvous READ back. */
+/* A queue pair that is not in RTS yet delays the READ of a rendezvous. */
 static void rndv__before_it_may_send(void **state)
 {
 	struct vb_qp_attr attr = sim_attr;

@@ -288,8 +288,8 @@ static void uc__a_message_cut_short_is_dropped(void **state)
 	bench_close(b);
 }
 
-/* A packet of another length is explained and dropped, and the queue pair keeps
- * the cause that it had. */
+/* A UC packet of a wrong length is dropped. The cause of that must not replace
+ * the cause of an earlier error in the queue pair. */
 static void uc__a_dropped_packet_leaves_the_cause(void **state)
 {
 	struct bench *b = open_as(QPT_UC);

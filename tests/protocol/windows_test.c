@@ -61,7 +61,8 @@ static void expect_wc(struct window *w, uint64_t wr_id,
 	bench_expect_wc(w->b->pair.send_cq[1], wr_id, status);
 }
 
-/* Side 0 writes @len bytes to side 1's memory at @at, through the window. */
+/* Side 0 writes @len bytes to offset @at of side 1's memory, with the window's
+ * key. */
 static void write_by_key(struct window *w, uint32_t at, uint32_t len)
 {
 	struct vb_ib_pkt pkt = bench_request(w->b, CODE_WRITE_ONLY, 0);
@@ -231,7 +232,7 @@ static void send_inv__the_receive_tells_which(void **state)
 	close_window(&w);
 }
 
-/* The window is invalidated in a run of packets that use it: the run releases
+/* The window is invalidated while a run of packets uses it: the run releases
  * the window, and later packets are refused. */
 static void send_inv__in_a_run(void **state)
 {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* XRC for tests: side 1 has a second SRQ, and one of another domain. */
+/* XRC objects for tests: side 1 has a second SRQ, and a third one in another
+ * XRC domain. */
 #ifndef PROTOCOL_XRC_FIXTURE_H
 #define PROTOCOL_XRC_FIXTURE_H
 

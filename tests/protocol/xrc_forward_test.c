@@ -4,9 +4,9 @@
 #include "core/why.h"
 #include "tests/protocol/xrc_fixture.h"
 
-/* The tests play both processes: side 1 also stands for the process that owns
- * the other SRQ. The numbers of that process's SRQs have this additional
- * bit. */
+/* The test plays two processes of one host: side 1 is this process, and also
+ * stands for the process that owns the other SRQ. The numbers of that process's
+ * SRQs have this additional bit. */
 #define FAR_AWAY 0x10000u
 
 static struct {
@@ -215,8 +215,8 @@ static void far__verdicts_become_answers(void **state)
 		enum vb_fault fault;
 		uint8_t syndrome;
 		int event;
-		/* the cause that this process reports; it knows no keys of the
-		 * other process */
+		/* the cause of the error that this process reports; it does not
+		 * know the keys of the other process */
 		enum vb_why why;
 	} rows[] = {
 		{ FAULT_NONE, VB_SYN_ACK, -1, WHY_NONE },
@@ -265,8 +265,8 @@ static void far__the_message_ends_with_its_receive(void **state)
 	assert_int_equal(e.status, WC_LOC_LEN_ERR);
 	assert_int_equal(e.why, WHY_RECV_SHORT);
 	assert_int_equal(t.b->pair.qp[1]->why, WHY_XRC_FORWARD);
-	/* the other process's queue pair has forgotten the cause, for the next
-	 * request */
+	/* the other process's queue pair has cleared the cause of the error, so
+	 * that the next request does not report it */
 	assert_int_equal(far.guest.qp.why, WHY_NONE);
 	bench_expect_wc(t.b->pair.send_cq[0], 0, WC_REM_INV_REQ_ERR);
 	close_xrc(&t);
@@ -332,7 +332,8 @@ static void far__a_message_goes_on_elsewhere(void **state)
 	}
 }
 
-/* A READ longer than one piece of bytes; and a READ of 0 bytes. */
+/* A READ longer than one block of bytes that is fetched from the other process
+ * at a time; and a READ of 0 bytes. */
 static void far__reads_come_piece_by_piece(void **state)
 {
 	enum {
@@ -502,8 +503,8 @@ static void far__the_other_process_ends(void **state)
 	close_xrc(&t);
 }
 
-/* A verdict that belongs to an earlier connection, or that comes twice, is
- * ignored. */
+/* The other process's verdict about a message is ignored if it belongs to an
+ * earlier connection or comes twice. */
 static void VB_UNCHECKED far__a_late_verdict_is_nothing(void **state)
 {
 	struct xrc t;

@@ -34,7 +34,8 @@ static void send__to_the_queue_that_it_names(void **state)
 	close_xrc(&t);
 }
 
-/* Each request carries the SRQ's number, no response does (IBA annex A14). */
+/* Each request packet carries the number of the SRQ, and no response does (IBA
+ * annex A14). */
 static void wire__has_the_class_and_the_queue(void **state)
 {
 	static const enum vb_wr_op ops[] = { WR_WRITE, WR_READ, WR_FETCH_ADD };
@@ -167,7 +168,7 @@ static void read__answers_by_the_queue_of_its_request(void **state)
 	close_xrc(&t);
 }
 
-/* Expect a NAK with @syndrome for the request, and the event @event. */
+/* Expect a NAK with @syndrome, and the event @event at side 1. */
 
 static void expect_refused(struct xrc *t, uint8_t syndrome, int event)
 {
@@ -204,7 +205,8 @@ static void fault__no_such_queue_or_anothers(void **state)
 	}
 }
 
-/* The initiator's program gets the status of the target's fault. */
+/* When the target detects a fault, the initiator's program gets the status of
+ * that fault. */
 static void fault__the_initiator_hears(void **state)
 {
 	struct xrc t;
@@ -267,8 +269,8 @@ static void fault__receive_too_small(void **state)
 	close_xrc(&t);
 }
 
-/* A message must keep its SRQ; its receive completes in the SRQ from which it
- * came. */
+/* All packets of a message must name one SRQ. Its receive completes in the SRQ
+ * from which it was taken. */
 static void fault__a_message_changes_its_queue(void **state)
 {
 	struct xrc t;
@@ -309,7 +311,7 @@ static void fault__the_queue_goes_in_the_middle(void **state)
 	close_xrc(&t);
 }
 
-/* The responses wait for the batch, and the SRQ is destroyed meanwhile. */
+/* The responses still wait to be sent when the SRQ is destroyed. */
 static void fault__the_queue_goes_before_the_answer(void **state)
 {
 	struct xrc t;
