@@ -56,12 +56,12 @@ unsigned bench_count(const struct bench *b, unsigned from, uint8_t code);
 /* Returns a packet from side 0's queue pair to side 1's: request @nth counted
  * from the first PSN, AckReq set, RETH for all of side 1's memory start. */
 struct vb_ib_pkt bench_request(const struct bench *b, uint8_t code, int nth);
-/* Returns a packet in the other direction: a response to side 0's request
- * @nth. */
+/* Returns a packet in the other direction: a response to request @nth of side
+ * 0. */
 struct vb_ib_pkt bench_response(const struct bench *b, uint8_t code, int nth,
 				uint8_t syndrome);
-/* Send the packet @pkt with @len bytes of @fill to side @to, and let it
- * arrive. */
+/* Send the packet @pkt to side @to, with @len bytes of payload that all have
+ * the value @fill, and let it arrive. */
 void bench_inject(struct bench *b, unsigned to, struct vb_ib_pkt *pkt,
 		  uint32_t len, uint8_t fill);
 /* Expect that side @from answers with an AETH for the PSN of request @nth. */

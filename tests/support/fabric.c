@@ -84,7 +84,8 @@ static enum vb_fab_taken on_local(void *arg, struct vb_fab_node *node,
 	return FAB_TAKEN;
 }
 
-/* A node has room again: the streams that waited for room try again. */
+/* A node has room again: the streams that waited for room there may try
+ * again. */
 static void wake(struct fabt *t, const struct vb_fab_node *node, vb_time now)
 {
 	for (uint32_t i = 0; i < t->streams; i++) {
@@ -207,9 +208,9 @@ static bool is_up(const struct vb_fab_node *n, unsigned port)
 	return n->port[port].phys == FAB_LINK_UP;
 }
 
-/* Compute the hops from every switch to the node @to, in @hops by index. With
- * @rank, a hop only goes from a switch to a lower one (the second half of
- * up/down). */
+/* Compute the number of hops from every switch to the node @to, in @hops by the
+ * switch's index. With @rank, count only routes that go from each switch to one
+ * of lower rank (the second half of up/down routing). */
 static void measure(const struct fabt *t, const struct vb_fab_node *to,
 		    const uint8_t *rank, uint8_t *hops)
 {
@@ -239,7 +240,8 @@ static void measure(const struct fabt *t, const struct vb_fab_node *to,
 	free(queue);
 }
 
-/* Does switch @sw's port @p lead to a switch with @want in @hops? */
+/* Does port @p of switch @sw lead to a switch that has @want hops left
+ * (@hops)? */
 static bool leads(const struct vb_fab_node *sw, unsigned p, const uint8_t *hops,
 		  uint8_t want)
 {
@@ -249,8 +251,8 @@ static bool leads(const struct vb_fab_node *sw, unsigned p, const uint8_t *hops,
 	return m && is_up(sw, p) && hops[m->index] == want;
 }
 
-/* Returns the port to a nearer neighbour. If there are several, the LID
- * decides, so that routes spread. */
+/* Returns the port to a neighbour that is nearer to the destination. If there
+ * are several, the LID decides, so that routes are spread. */
 static uint8_t best_port(const struct vb_fab_node *sw, const uint8_t *hops,
 			 unsigned lid)
 {
@@ -268,8 +270,9 @@ static uint8_t best_port(const struct vb_fab_node *sw, const uint8_t *hops,
 	return VB_FAB_NO_PORT;
 }
 
-/* Give each switch a unique rank, so that "up" has no cycle: switch 0 is the
- * highest, the others follow by hops from it and then by index. */
+/* Give each switch a unique rank, so that routes which go up by rank have no
+ * cycle: switch 0 is the highest, the others follow by their hops from switch 0
+ * and then by index. */
 static void rank_switches(const struct fabt *t, uint8_t *rank)
 {
 	uint32_t nodes = vb_fab_nodes(t->net);
@@ -285,8 +288,8 @@ static void rank_switches(const struct fabt *t, uint8_t *rank)
 	free(hops);
 }
 
-/* Returns a port down if that leads to @to, else a port up to the highest
- * neighbour from which up/down leads there. */
+/* Returns a port to a lower switch if that leads to @to; otherwise a port to
+ * the highest neighbour from which up/down routing leads there. */
 static uint8_t up_down_port(const struct vb_fab_node *sw, const uint8_t *down,
 			    const uint8_t *rank, unsigned lid)
 {
@@ -476,7 +479,8 @@ static void resume_all(struct fabt *t)
 
 #define RESUME_PERIOD (5 * VB_USEC)
 
-/* Handle the network's events that come before streams or receivers are due. */
+/* Handle the network's events that are due before the next stream or
+ * receiver. */
 static void run_net(struct fabt *t, vb_time until)
 {
 	t->woken = false;

@@ -19,8 +19,8 @@ struct stream {
 	vb_time period;
 	uint64_t most; /* number of frames to send; UINT64_MAX: no limit */
 
-	/* time of the next frame; VB_NEVER: the stream waits for room, or is
-	 * done */
+	/* time of the next frame; VB_NEVER: the stream waits for room, or has
+	 * sent all */
 	vb_time next;
 	uint64_t sent, got, got_bytes, marked, lost;
 	/* sequence number of the stream's next frame to arrive */
@@ -40,12 +40,12 @@ struct fabt {
 	vb_time now;
 	uint16_t lids; /* number of LIDs that fabt_up() assigned */
 	struct vb_fab_node **by_lid;
-	/* Counts of frames, and of events by their kind. */
+	/* Numbers of frames with such an error, and of events by their kind. */
 	uint64_t foreign, disordered, bad_icrc, local_vl15, events[8];
-	/* true after a node had room again for a stream that waits */
+	/* true: a stream that waited may send again, because a node got room */
 	bool woken;
-	/* The probability in 2^-32 of on_local() answering FAB_HELD, like a
-	 * slow receiver. */
+	/* The probability, in units of 2^-32, that on_local() answers FAB_HELD,
+	 * as a slow receiver does. */
 	uint32_t hold_of_2_32;
 	uint64_t random;
 	bool (*on_local)(struct fabt *t, struct vb_fab_node *node, uint8_t port,
@@ -70,16 +70,17 @@ void fabt_link(struct fabt *t, struct vb_fab_node *a, unsigned a_port,
 enum fabt_routes {
 	/* routes with the fewest hops; of equal ports the LID chooses one */
 	FABT_SHORTEST,
-	/* a ring that can deadlock: port 1 of each switch, unless the adapter
-	 * is on that switch */
+	/* routes round a ring, which can deadlock: a switch sends by its port
+	 * 1, unless the destination adapter is at that switch */
 	FABT_CLOCKWISE,
 
-	/* never up again after down; the ranks begin at switch 0 */
+	/* up/down routes, which never go up again after they went down; switch
+	 * 0 is the highest */
 	FABT_UP_DOWN,
 };
 
-/* Train links, assign LIDs, write tables, and bring all ports to Active, with
- * @vls as OperVLs (a code). */
+/* Train links, assign LIDs, write forwarding tables, and bring all ports to
+ * Active. @vls: the code for OperVLs. */
 void fabt_up(struct fabt *t, enum fabt_routes routes, uint8_t vls);
 /* Write the linear tables again, for the links that are up now. */
 void fabt_route(struct fabt *t, enum fabt_routes routes);
@@ -99,7 +100,7 @@ uint16_t fabt_lid(const struct vb_fab_node *n);
 void fabt_frame(const struct stream *s, uint32_t index, vb_time now,
 		uint8_t *bytes);
 uint32_t fabt_random(struct fabt *t);
-/* Returns the sum of a counter over all ports of all nodes. */
+/* Returns the sum of the counter @which over all ports of all nodes. */
 uint64_t fabt_sum(const struct fabt *t, enum vb_fab_counter which);
 
 #endif

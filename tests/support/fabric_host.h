@@ -19,7 +19,7 @@ struct fabric_host {
 	int stop[2]; /* a pipe that ends vb_fabricd_run() */
 };
 
-/* Makes the fabric of the topology @text. @prefix begins the fabric's name.
+/* Makes the fabric of the topology @text, whose name begins with @prefix.
  * fabric_host_end() releases it. */
 static inline void fabric_host_begin(struct fabric_host *w, const char *prefix,
 				     const char *text)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Two switches with the link between them as if in two processes. */
+/* Two switches and the link between them, as if each switch were in a process
+ * of its own. */
 #include "tests/support/far.h"
 
 #include <stdio.h>
@@ -161,7 +162,8 @@ void farw_forge(struct far_world *w, unsigned to, const uint8_t *bytes,
 		vb_far_hear(w->side[to].far, bytes, len, w->t.now);
 }
 
-/* Deliver what is due. Of two at the same time, the one sent first. */
+/* Deliver the messages that are due. Of two with the same time, the one sent
+ * first comes first. */
 static void deliver_messages(struct far_world *w)
 {
 	for (size_t i = 0; i < w->messages; i++) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Two switches with an adapter each, as if in two processes: the link between
- * them (port 3 of each) is a pair of protocols (fabric/far.h), and a carrier
- * that delays, loses, repeats, disorders and changes messages, by a seed.
+ * Two switches with an adapter each, as if in two processes. At each end of the
+ * link between them (port 3) runs the protocol of fabric/far.h. A carrier
+ * delays, loses, repeats, reorders and changes the messages, as a seed decides.
  */
 #ifndef TESTS_SUPPORT_FAR_H
 #define TESTS_SUPPORT_FAR_H

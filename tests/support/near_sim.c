@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Two programs of one host, in one process and in virtual time. */
+/* Simulates two programs of one host, as threads of one process and in virtual
+ * time. */
 #include "tests/support/near_sim_priv.h"
 
 #include <linux/futex.h>

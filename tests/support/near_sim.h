@@ -13,7 +13,7 @@
 #include "near/near_priv.h"
 #include "tests/support/sim.h"
 
-/* The harm that one side suffers at its step @at. */
+/* The harm that one side suffers when it reaches its step @at. */
 enum near_harm {
 	HARM_NONE,
 	/* The side is stopped, as by SIGSTOP: not within a copy, because a
@@ -21,8 +21,7 @@ enum near_harm {
 	HARM_STOP,
 	/* The side is stopped wherever it is, as by a freezer. */
 	HARM_FREEZE,
-	/* As HARM_FREEZE, and the side has ended the session, while its thread
-	 * stands there. */
+	/* As HARM_FREEZE; besides, the side has ended its session. */
 	HARM_LEAVE,
 	HARM_DIE, /* the side is killed, as by SIGKILL */
 	/* After this harm the side writes arbitrary bytes into the memory that
@@ -40,12 +39,12 @@ struct near_plan {
 	vb_time stop_for;
 };
 
-/* The path for sim_open_as(). */
+/* The shared-memory path, an argument of sim_open_as(). */
 extern const struct sim_path near_sim_path;
 
 /* Set the plan of a simulation, before anything is driven. */
 void near_sim_plan(struct sim *s, const struct near_plan *plan);
-/* Has the time of the plan's harm come? */
+/* Has the plan's harm been done? */
 bool near_sim_is_harmed(const struct sim *s);
 /* Is the side stopped or dead? Then its objects must not be used, because it
  * may hold their locks. */
@@ -55,15 +54,18 @@ void near_sim_stop(struct sim *s, unsigned side);
 void near_sim_go_on(struct sim *s, unsigned side);
 /* Let the side do @steps steps, and stop it then. */
 void near_sim_step(struct sim *s, unsigned side, uint64_t steps);
-/* Let the side stand by for streams of small WRITEs (@yes), or not. */
+/* Let the side's engine thread stand by for streams of small WRITEs (@yes), or
+ * let it stop that. */
 void near_sim_stand_by(struct sim *s, unsigned side, bool yes);
 /* Returns the number of steps of both sides so far. */
 uint64_t near_sim_steps(const struct sim *s);
-/* Returns a description of a forbidden action, or NULL: copies to a dead
- * program, copies to memory whose key is gone, or endless loops. */
+/* Returns a description of something forbidden that a program has done, or
+ * NULL. Forbidden are copies to a dead program, copies to memory whose key is
+ * invalid, and endless loops. */
 const char *near_sim_crime(const struct sim *s);
 struct vb_near *near_sim_near(const struct sim *s, unsigned side);
-/* Returns the program that the side knows as its peer. */
+/* Returns the peer by which the program of this side knows the other
+ * program. */
 struct vb_peer *near_sim_peer(const struct sim *s, unsigned side);
 /* Does the side stand inside a copy? */
 bool near_sim_is_in_copy(const struct sim *s, unsigned side);

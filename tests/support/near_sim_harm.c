@@ -26,8 +26,8 @@ void near_sim_halt(struct near_end *e, vb_time for_so_long)
 					   : e->net->sim->now + for_so_long;
 }
 
-/* Do what the kernel does when a program ends: mark it as dead, and end its
- * session. */
+/* Do what the kernel does when a program ends: mark the program as dead, and
+ * end its session. */
 static void kill_end(struct near_end *e)
 {
 	e->state = END_DEAD;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Shared by the files of near_sim: the two programs, and what connects them.
- * near_sim.c creates and destroys them and has the functions that tests call,
- * near_sim_run.c decides which program runs and does one turn, near_sim_world.c
- * stands for its kernel, near_sim_qp.c has its keys and queue pairs, and
- * near_sim_harm.c harms it. */
+ * near_sim.c creates and destroys the programs and has the functions that tests
+ * call. near_sim_run.c decides which program runs, and does one turn.
+ * near_sim_world.c stands for a program's kernel, near_sim_qp.c has its keys
+ * and queue pairs, and near_sim_harm.c harms it. */
 #ifndef TESTS_SUPPORT_NEAR_SIM_PRIV_H
 #define TESTS_SUPPORT_NEAR_SIM_PRIV_H
 
@@ -34,11 +34,13 @@ struct near_end {
 	struct vb_near_world world;
 	struct vb_near *near;
 	struct vb_peer *peer; /* the other program, with a reference */
-	bool knows;	      /* the peer is in this program's table of peers */
+	bool knows;	      /* this program's table of peers has the other
+			       * program */
 	struct granted grants[GRANTS];
 	unsigned grant_count;
 	struct vb_txq batch;
-	/* The program's thread runs from a post of @go to a post of @back. */
+	/* The program's thread runs after a post of @go, until it posts
+	 * @back. */
 	pthread_t thread;
 	sem_t go, back;
 	bool quits, in_step, in_copy;
@@ -50,10 +52,11 @@ struct near_end {
 	/* virtual time at which the program wakes peers that it left asleep */
 	vb_time owed_at;
 	bool wants, asleep, rung, expelled;
-	/* The program has posted; its engine's thread wakes in this turn. */
+	/* @posted: the program has posted requests; @wakes: its engine's thread
+	 * wakes in this turn. */
 	bool posted, wakes;
-	/* Drawn at random: the program sleeps when it has nothing to do; it
-	 * answers without waking the peer. */
+	/* Drawn at random. @sleeps: the program sleeps when it has nothing to
+	 * do. @unhurried: it answers requests without waking the peer. */
 	bool sleeps, unhurried;
 };
 
@@ -101,7 +104,8 @@ static inline _Atomic uint32_t *alive_word(const struct near_end *e)
 
 /* Functions of near_sim_harm.c. */
 
-/* End the session between the programs, as both kernels would. */
+/* Shut the session between the two programs down, as the kernel would at both
+ * ends. */
 void near_sim_shut(struct near_net *net);
 /* Stop program @e where it is for a while; VB_NEVER: for ever. */
 void near_sim_halt(struct near_end *e, vb_time for_so_long);
@@ -112,16 +116,17 @@ void near_sim_may_scribble(struct near_net *net);
 
 /* Functions of near_sim_run.c. */
 
-/* A step of @e is over: the program may lose its processor here. */
+/* Program @e has finished a step: it may lose its processor here. */
 void near_sim_step_done(struct near_end *e);
-/* @e waits for the other program. If the test's thread acts for @e then, it
- * lets the other one run. */
+/* Program @e waits for the other program. If the test's own thread runs for @e
+ * at that time, it lets the other program run. */
 void near_sim_let_other_run(struct near_end *e);
-/* Tell program @e that its session ended, if its time to notice came. */
+/* Tell program @e that its session ended, if the time to notice that has
+ * come. */
 void near_sim_notice_end(struct near_end *e);
 /* Set the functions of @c that near/ calls in the engine. */
 void near_sim_set_engine(struct near_end *e, struct vb_near_config *c);
-/* Start and end the program's thread. After the second call there is none. */
+/* Start the program's thread, and end it. */
 void near_sim_start_thread(struct near_end *e);
 void near_sim_join_thread(struct near_end *e);
 /* A function for near_sim_path (struct sim_path). */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The keys and queue pairs of a program of a simulation: both transports. */
+/* The keys and queue pairs of a program of a simulation. Its queue pairs can
+ * use packets and shared memory. */
 #include "tests/support/near_sim_priv.h"
 
 #include "core/mr.h"

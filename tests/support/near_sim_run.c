@@ -11,15 +11,15 @@
 #define TURNS	 16 /* the most turns that one queue pair gets in a row */
 #define ENDLESS	 400000
 #define OWED_FOR (50 * VB_USEC)
-/* Of 10000 steps, the number at which a program loses its processor. */
+/* Number of steps, of 10000, at which a program loses its processor. */
 #define SWITCHES 2500
 
 /* the program whose thread runs; NULL in the test's own thread */
 static __thread struct near_end *me;
 
 /*
- * The threads. The test's thread resumes one of them, which returns at some
- * step.
+ * Switching between the programs' threads. The test's thread resumes one of
+ * them, which returns to the test's thread at some step.
  */
 
 static void resume(struct near_end *e)
@@ -222,8 +222,8 @@ static bool is_runnable(const struct near_end *e)
 	       (e->state == END_STOPPED && e->until <= e->net->sim->now);
 }
 
-/* Returns the next deadline. It is read without qp->drive, because no program
- * runs meanwhile. */
+/* Returns the next deadline of the program. It is read without qp->drive,
+ * because no program runs meanwhile. */
 static vb_time VB_UNCHECKED next_of(const struct near_end *e)
 {
 	const struct sim_side *side = e->side;
@@ -241,7 +241,8 @@ static vb_time VB_UNCHECKED next_of(const struct near_end *e)
 	return next;
 }
 
-/* Does the program, which polls, find a part of a copy that its peer offers? */
+/* Returns whether the program, which polls, finds a part of a copy that its
+ * peer offers to it. */
 static bool finds_offer(const struct near_end *e)
 {
 	return e->knows && !e->net->shut &&

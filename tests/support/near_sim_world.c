@@ -8,7 +8,7 @@
 #include "tests/support/must.h"
 
 #define PIECE 8192 /* the most bytes of a copy between two steps */
-/* Ns: reading the clock takes half of this on average. */
+/* In ns: the clock advances by half of this on average each time it is read. */
 #define READ_NS 1000
 
 static vb_time sim_near_now(void *arg)
@@ -43,8 +43,9 @@ static bool permit_holds(const struct vb_permit *p)
 	return true;
 }
 
-/* Is the byte at the address mapped in @owner? Then *@left is the number of
- * mapped bytes from there on; *@live: a key permits access. */
+/* Returns whether the byte at the address @at is mapped in @owner. Then *@left
+ * is the number of mapped bytes from @at on, and *@live tells whether a valid
+ * key permits access. */
 static bool is_granted(const struct near_end *owner, uint64_t at,
 		       uint64_t *left, bool *live)
 {
@@ -61,7 +62,7 @@ static bool is_granted(const struct near_end *owner, uint64_t at,
 	return *left > 0;
 }
 
-/* The position in a list of pieces. */
+/* A position in a list of pieces of memory. */
 struct cursor {
 	const struct iovec *at;
 	unsigned count;
@@ -83,7 +84,8 @@ static char *address(const struct cursor *c)
 	return (char *)c->at->iov_base + c->done;
 }
 
-/* The part of the kernel's copy after the call has begun. */
+/* Copies the bytes in small parts, as the kernel does within process_vm_readv()
+ * or process_vm_writev(). */
 static ssize_t carry_bytes(struct near_end *e, struct near_end *owner, bool put,
 			   struct cursor local, struct cursor remote)
 {
@@ -98,9 +100,9 @@ static ssize_t carry_bytes(struct near_end *e, struct near_end *owner, bool put,
 		if (!is_granted(owner, (uintptr_t)address(&remote), &left,
 				&live))
 			return sum ? sum : -EFAULT;
-		/* Only a copy that began before its program was frozen may come
-		 * so late, and the owner of the memory has expelled that
-		 * program. */
+		/* A copy may come after the key became invalid only if it began
+		 * before its program was frozen, and the owner of the memory
+		 * has expelled that program since. */
 		if (!live && !e->expelled)
 			note_crime(e->net, "a copy after deregistration");
 		part = VB_MIN(part, left);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Two queue pairs and a stream. Any failure here ends the test. */
+/* Two iWARP queue pairs and the stream between them. Any failure here ends the
+ * test. */
 #include "tests/support/pipe.h"
 
 #include <stdio.h>
@@ -141,7 +142,8 @@ static bool send_once(struct pipe *p, unsigned side)
 	return taken;
 }
 
-/* Hand the queue pair bytes from memory, as if a socket had received them. */
+/* Pass bytes to the queue pair from memory, as if a socket had received
+ * them. */
 static void VB_UNCHECKED recv_bytes(struct vb_qp *qp, struct vb_iw_rxq *in,
 				    const void *bytes, size_t len, vb_time now)
 {

@@ -28,15 +28,17 @@ struct pipe {
 	struct vb_iw_txq tx;
 	struct vb_iw_rxq rx;
 	uint64_t wr_ids;
-	/* Returns how many of @have bytes the socket accepts or returns; NULL:
-	 * all. It must not be 0 for ever. */
+	/* Returns how many of @have bytes the fake socket accepts (@sends) or
+	 * returns. If this is NULL, it is all bytes. It must not return 0 for
+	 * ever. */
 	size_t (*cut)(struct pipe *p, unsigned side, bool sends, size_t have);
 	void *arg;
 	/* Number of bytes sent by each side that may reach the other side. */
 	size_t limit[SIM_SIDES];
-	size_t largest; /* most bytes that one batch of a queue pair had */
-	/* Bytes have come, work was posted, or work is left: only then a queue
-	 * pair is asked for bytes. */
+	size_t largest; /* the largest number of bytes in one batch of a queue
+			 * pair */
+	/* True: the queue pair must be asked for bytes, because bytes have
+	 * come, work was posted, or work is left. */
 	bool due[SIM_SIDES];
 };
 
@@ -48,14 +50,14 @@ struct pipe *pipe_open(const struct vb_mpa_terms *terms);
 struct pipe *pipe_open_as(const struct vb_mpa_terms *terms, bool srq);
 void pipe_close(struct pipe *p);
 
-/* Let each side that has a reason send and receive once. True: bytes were
- * moved. */
+/* Let each side that has something to do send and receive once. Returns true if
+ * bytes were moved. */
 bool pipe_turn(struct pipe *p);
 /* Let both sides send and receive until no more bytes move. */
 void pipe_settle(struct pipe *p);
 /* Send @len bytes that the test made, as if @side had sent them. */
 void pipe_inject(struct pipe *p, unsigned side, const void *bytes, size_t len);
-/* Frame a ULPDU that the test made as an FPDU; send it as @side. */
+/* Frame a ULPDU that the test made as an FPDU, and send it as @side. */
 void pipe_inject_ulpdu(struct pipe *p, unsigned side, const void *ulpdu,
 		       uint32_t len);
 

@@ -7,9 +7,11 @@
 #include "tests/support/scenario_priv.h"
 #include "tests/support/seeds.h"
 
-/* Twice the patience of scenario_ends_soon()'s timeouts, and some slack. */
+/* Twice the time until the timeouts of scenario_ends_soon() end the requests,
+ * plus a margin. */
 #define MOURNS	    (700 * VB_MSEC)
-/* Limit for all requests to end when the peer lies or is gone. */
+/* Limit of time for all requests to end when the peer sends wrong packets or is
+ * gone. */
 #define SHORT_LIMIT (5 * VB_SEC)
 
 static unsigned fill_sge(const struct play *p, unsigned side,
@@ -78,7 +80,7 @@ static bool recv_has_room(const struct play *p, const struct flow *f)
 	       atomic_load(&rq->posted) - atomic_load(&rq->released) < rq->cap;
 }
 
-/* Returns when to post next. The times count from the last post. */
+/* Returns when flow @f posts next. Its delays count from the last post. */
 static vb_time post_due(struct play *p, struct flow *f, vb_time since)
 {
 	vb_time next = VB_NEVER;
@@ -154,8 +156,8 @@ static void check_send_cqe(struct play *p, struct flow *f,
 		scenario_fail(p, "the peer's death is noticed late", (long)e->wr_id, 0);
 	if (vb_cqe_is_recv(e) || (good && f->op_failed))
 		scenario_fail(p, "send completion", (long)e->wr_id, e->status);
-	/* Unsignaled requests succeeded, because after a failure every request
-	 * completes. */
+	/* Unsignaled requests before this one succeeded, because after a
+	 * failure every request makes a completion. */
 	while (!f->op_failed && f->op_seen < e->wr_id &&
 	       !(f->ops[f->op_seen].flags & SEND_SIGNALED))
 		check_op_data(p, f, f->op_seen++);
@@ -240,8 +242,8 @@ static bool dead(const struct play *p)
 	       p->pair.qp[1]->state == QPS_ERR;
 }
 
-/* Take sides to ERR or RESET when it is time. Returns the time of the next such
- * move. */
+/* Move queue pairs to ERR or RESET when their time has come. Returns the time
+ * of the next such move. */
 static vb_time meet_doom(struct play *p)
 {
 	vb_time next = VB_NEVER;
@@ -281,7 +283,7 @@ static void check_flushed(struct play *p)
 }
 
 /*
- * Check that a living side waits for nothing: with timeouts that end, every
+ * Check that a living side waits for nothing. Because its timeouts end, every
  * request that it sent is over, with success or an error, and in order. (A
  * queue pair in SQD begins no request, and this test does not move it back to
  * RTS.)
@@ -306,8 +308,8 @@ static unsigned away_sides(const struct play *p)
 	return sim_is_away(&p->sim, 0) | sim_is_away(&p->sim, 1) << 1;
 }
 
-/* A peer that lives and gives senseless answers is not given up by the
- * transport: the program moves its queue pair to ERR, and must get completions
+/* The transport does not give up a peer that lives and gives meaningless
+ * answers. So the program moves its queue pair to ERR, and must get completions
  * for all that it posted. */
 static void take_down(struct play *p)
 {

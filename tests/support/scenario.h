@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A random program on both sides of a random wire, and the model that knows
- * every byte and every completion it must come to.
+ * Random work requests on both sides of a random wire, and a model that knows
+ * every byte and every completion that they must produce.
  */
 #ifndef TESTS_SUPPORT_SCENARIO_H
 #define TESTS_SUPPORT_SCENARIO_H
@@ -16,8 +16,9 @@ enum scenario_kind {
 	SCENARIO_CHAOS,
 	/* Forged packets must not change memory outside of regions. */
 	SCENARIO_HOSTILE,
-	/* A side dies: the requests that the other side has begun end with
-	 * these statuses: success, then one of silence, then flushed. */
+	/* A side dies. Each request that the other side has begun ends with
+	 * success, with a status that says that the peer is silent, or flushed,
+	 * in this order. */
 	SCENARIO_DEATH,
 };
 
@@ -29,13 +30,13 @@ struct scenario {
 	const struct sim_path *path;
 	/* true: all requests go by @path, and none as packets */
 	bool no_packets;
-	/* A function that draws the path's events from the play's own
-	 * generator, before any request is posted; or NULL. */
+	/* Draws the events of the path (such as harms) from the play's own
+	 * random numbers, before any request is posted; or NULL. */
 	void (*plan)(struct sim *s, struct sim_rand *rand);
 };
 
-/* Play it. False: it failed; the reason, the seed and the last packets are on
- * standard error. */
+/* Play one scenario. Returns false if it failed; then the reason, the seed and
+ * the last packets are on standard error. */
 bool scenario_play(uint64_t seed, const struct scenario *what);
 
 /* The main function of a test: NAME [-n COUNT] [SEED]. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Draws the operations of a play, and computes the final contents of memory:
- * each operation has its own bytes, and those of one direction happen in
- * order. */
+/* Draws the operations of a play, and computes the final contents of memory.
+ * These are known because each operation has its own bytes, and the operations
+ * of one direction happen in order. */
 #include "tests/support/scenario_priv.h"
 
 #define SQ_SLOTS     16
@@ -76,7 +76,7 @@ static uint32_t draw_length(struct play *p)
 	}
 }
 
-/* Copies bytes in the model, between lists of pieces and arenas. */
+/* In the model: copy contiguous bytes to the pieces of an arena. */
 static void copy_in(const uint8_t *from, uint8_t *to, const struct pieces *pcs)
 {
 	for (unsigned i = 0; i < pcs->count; i++) {

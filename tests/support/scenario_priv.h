@@ -72,7 +72,8 @@ struct play {
 	uint32_t used[SIM_SIDES];
 	struct vb_mr *local[SIM_SIDES], *remote[SIM_SIDES];
 	uint32_t mtu;
-	/* In chaos: the state to which a side is taken, and when; RTS: none. */
+	/* In chaos: the state to which each side is moved, and when. RTS: the
+	 * side is not moved. */
 	enum vb_qp_state doom[SIM_SIDES];
 	vb_time doom_at[SIM_SIDES];
 	bool streams; /* true: the play has streams of small WRITEs */
@@ -91,7 +92,8 @@ void scenario_copy_out(const uint8_t *from, const struct pieces *pcs,
 struct pieces scenario_cut(const struct pieces *from, uint32_t len);
 extern uint8_t scenario_scratch[LONGEST + 8];
 
-/* Can a connection of play @p end so that only a timeout detects the end? */
+/* Returns whether a connection of play @p can end in such a way that only a
+ * timeout detects the end. */
 bool scenario_ends_soon(const struct play *p);
 
 /* Draw all requests, RECVs and disturbances of the play @p. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* How many of its seeds a long test plays: all, or in `make check` a part. */
+/* Decides how many of its seeds a long test plays: all, or only a part in `make
+ * check`. */
 #ifndef TESTS_SUPPORT_SEEDS_H
 #define TESTS_SUPPORT_SEEDS_H
 

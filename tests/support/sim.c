@@ -12,7 +12,7 @@
 #include "tests/support/must.h"
 #include "wire/ipc.h"
 
-/* More packets than this on the wire count as a storm. */
+/* Limit of the packets on the wire: if there are more, the test fails. */
 #define STORM 20000
 
 /* Random numbers. */
@@ -116,7 +116,7 @@ static uint16_t lid_of(unsigned side)
 	return (uint16_t)(0x10 * (side + 1));
 }
 
-/* Put a frame on the wire to side @to. @path: its LIDs, on InfiniBand. */
+/* Put a frame on the wire to side @to. @path: LIDs on InfiniBand. */
 static void put_on_wire(struct sim *s, unsigned to,
 			const struct vb_lid_path *path, const uint8_t *bytes,
 			uint32_t len)
@@ -239,8 +239,8 @@ static void drive(struct sim_side *side, struct vb_qp *qp)
 	       !vb_transport_can_wait(qp);
 	while (more) {
 		more = vb_transport_send(qp, side->sim->now, &batch);
-		/* A transport that wants to send more but sent nothing would
-		 * make its caller spin. */
+		/* A transport that reports more to send must have sent
+		 * something; otherwise its caller would spin. */
 		MUST(!more || batch.count);
 		sim_transmit(side->sim, side->number, &batch);
 		if (side->sim->used > STORM) {
@@ -256,7 +256,7 @@ bool sim_is_away(const struct sim *s, unsigned side)
 	return s->path && s->path->is_away(s, side);
 }
 
-/* As the dispatcher does: does the queue pair take frames of this path? */
+/* Like the dispatcher: does the queue pair accept frames of this path? */
 static bool is_admitted(struct vb_qp *qp, const struct sim_frame *f,
 			const struct vb_ib_pkt *pkt) VB_REQUIRES(qp->drive)
 {
@@ -319,7 +319,7 @@ vb_time VB_UNCHECKED sim_next(const struct sim *s)
 	return next;
 }
 
-/* Do everything that is due now. Frames come in runs, as from a socket. */
+/* Do everything that is due now. Frames come in batches, as from a socket. */
 static void happen(struct sim *s)
 {
 	unsigned run = 1 + sim_below(&s->rand, 64);
@@ -483,8 +483,7 @@ void sim_modify(struct sim *s, struct vb_qp *qp, enum vb_qp_state to,
 	MUST(vb_qp_modify(qp, &a, mask | QPM_STATE, s->now) == 0);
 }
 
-/* For XRC: make the target queue pair of side 1, and the shared queue for
- * it. */
+/* For XRC: make side 1's target queue pair, and the SRQ for it. */
 static void make_target(struct sim_pair *p, struct sim_side *side,
 			struct vb_qp_init *init)
 {
@@ -546,7 +545,7 @@ void sim_create(struct sim *s, struct sim_pair *p, const struct sim_caps *caps)
 		create_side(s, p, i, caps);
 }
 
-/* The attributes of each move. */
+/* The masks of the attributes that each state transition sets. */
 #define CONNECT (QPM_AV | QPM_PATH_MTU | QPM_DEST_QPN | QPM_RQ_PSN)
 static const struct way_up {
 	uint32_t init, rtr, rts;
@@ -585,7 +584,7 @@ void sim_to_rtr(struct sim *s, struct sim_pair *p, unsigned side,
 				       .is_global = true,
 				       .port_num = 1 };
 	sim_modify(s, p->qp[side], QPS_RTR, way->rtr, &a);
-	/* Datagrams have no such attribute; the simulation's posts use it. */
+	/* For datagrams this is only where the simulation's posts go. */
 	p->qp[side]->attr.dest_qp_num = a.dest_qp_num;
 }
 
@@ -632,7 +631,7 @@ void sim_disconnect(struct sim *s, struct sim_pair *p)
 	p->xrcd = NULL;
 }
 
-/* The part of a program. */
+/* Functions that do what a program would do. */
 
 /* Returns the destination of a datagram: the other side. */
 static struct vb_send_dest dest_of(struct vb_qp *qp)

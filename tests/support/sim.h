@@ -22,17 +22,18 @@ uint32_t sim_below(struct sim_rand *r, uint32_t n);
 /* Returns true with a probability of @chance in 10000. */
 bool sim_maybe(struct sim_rand *r, unsigned chance);
 
-/* The faults of the wire; the numbers are chances in 10000 per packet. */
+/* The faults of the wire. The numbers are chances in 10000 for each packet. */
 struct sim_wire {
 	unsigned lose, copy, swap;
-	/* Bits are flipped: the ICRC reveals it, which is a loss. If hostile,
-	 * the ICRC is right, as if the sender had meant the bits. */
+	/* Bits of the packet are flipped. The wrong ICRC reveals it, so the
+	 * packet is lost. If @hostile is set the ICRC is right, as if the
+	 * sender had sent these bits. */
 	unsigned damage;
 	bool hostile;
 	/* the most packets on their way to one side; 0: no limit */
 	unsigned room;
 	vb_time delay, jitter;
-	/* time from one packet on the wire to the next; 0: none */
+	/* ns from one packet on the wire to the next; 0: no delay */
 	vb_time pace;
 };
 
@@ -65,7 +66,7 @@ struct sim_side {
 	struct vb_pd *pd;
 	struct vb_async async;
 	struct vb_link link;
-	/* true: the link reports that its frames were not carried on yet */
+	/* true: the link says that it still holds the frames that were sent */
 	bool carries_nothing;
 	struct vb_qp *qps[SIM_QPS];
 	unsigned qp_count;
@@ -84,14 +85,15 @@ struct sim_path {
 	/* Is the side inactive now? A thread that uses its objects might wait
 	 * for ever. */
 	bool (*is_away)(const struct sim *s, unsigned side);
-	/* The test is over: bring each side to a point outside of any
-	 * operation. */
+	/* Called at the end of a test: bring each side to a point outside of
+	 * any operation. */
 	void (*rest)(struct sim *s);
 	/* Returns a description of a forbidden action on this path, or NULL. */
 	const char *(*crime)(const struct sim *s);
-	/* Returns when a side was first harmed; VB_NEVER: not yet. */
+	/* Returns when the first harm was done to a side; VB_NEVER: there was
+	 * none yet. */
 	vb_time (*harmed_at)(const struct sim *s);
-	/* Prints the path's totals over all runs. */
+	/* Prints the totals of all runs over the path. */
 	void (*tell)(void);
 };
 
@@ -114,8 +116,8 @@ struct sim {
 	enum sim_fate (*tap)(void *arg, unsigned from,
 			     const struct vb_ib_pkt *pkt);
 	void *tap_arg;
-	/* With sim_make_ib(): a bit for each of the SIM_WAYS ways that carries
-	 * nothing. */
+	/* With sim_make_ib(): a bit for each of the SIM_WAYS paths. If it is
+	 * set, that path loses all packets. */
 	unsigned cut;
 	bool mute; /* true: all packets are lost, and @tap is not called */
 };
@@ -123,31 +125,32 @@ struct sim {
 void sim_open(struct sim *s, uint64_t seed);
 void sim_open_as(struct sim *s, uint64_t seed, const struct sim_path *path);
 void sim_close(struct sim *s);
-/* From now on both sides are adapters of an InfiniBand subnet, whose ports have
- * two LIDs each (LMC 1). A frame goes the way that the last bit of its DLID
- * names. Call this before sim_create(). */
+/* Make both sides adapters of an InfiniBand subnet, whose ports have two LIDs
+ * each (LMC 1). The last bit of a frame's DLID chooses one of two paths. Call
+ * this before sim_create(). */
 #define SIM_WAYS 2
 void sim_make_ib(struct sim *s);
-/* Returns the address of side @to by way @way, for a queue pair of the other
- * side. */
+/* Returns the address vector of side @to by path @way, for a queue pair of the
+ * other side. */
 struct vb_av sim_ib_av(unsigned to, unsigned way);
 
-/* A connection between the sides, or two queue pairs of datagrams. What is
- * posted to one goes to the other (with the Q_Key of @attr); PSNs, depths,
- * timers and access flags are those of @attr (state, AV and QPN are filled
- * in). */
+/* A connection between the sides, or two datagram queue pairs. Requests that
+ * are posted to one queue pair go to the other one (datagrams with the Q_Key of
+ * @attr). PSNs, depths, timers and access flags are those of @attr (state, AV
+ * and QPN are filled in). */
 struct sim_pair {
 	struct vb_qp *qp[SIM_SIDES];
 	struct vb_cq *send_cq[SIM_SIDES], *recv_cq[SIM_SIDES];
 	struct vb_srq *srq[SIM_SIDES];
-	/* The XRC domain of side 1; its SRQ completes to side 1's recv_cq. */
+	/* The XRC domain of side 1. Its SRQ reports completions to side 1's
+	 * recv_cq. */
 	struct vb_xrcd *xrcd;
 	struct vb_qp_share share;
 };
 struct sim_caps {
 	uint32_t wr, sge, inline_bytes, cqe;
-	/* 0: RC. QPT_XRC_SEND: the type of side 0, which sends to the target of
-	 * side 1. */
+	/* 0: RC. QPT_XRC_SEND: side 0 has an initiator, which sends to the XRC
+	 * target of side 1. */
 	enum vb_qp_type type;
 	bool srq; /* true: each side has a shared receive queue */
 	/* the number of tagged buffers in side 1's list, whose queue pair then
@@ -175,7 +178,8 @@ void sim_transmit(struct sim *s, unsigned from, struct vb_txq *q);
 bool sim_is_away(const struct sim *s, unsigned side);
 /* Let all queue pairs send all that they may send at the present time. */
 void sim_drive(struct sim *s);
-/* Returns the time of the next event of the wire, a timer or the path. */
+/* Returns the time of the next event of the wire, of a timer, or of the
+ * path. */
 vb_time sim_next(const struct sim *s);
 /* Deliver all packets due at @until or before; the time is @until
  * afterwards. */
@@ -183,12 +187,13 @@ void sim_run(struct sim *s, vb_time until);
 /* Run until no more events happen, or until @until. True: no events are
  * left. */
 bool sim_settle(struct sim *s, vb_time until);
-/* Send a packet of the test to side @to, sealed; the payload is in @pkt. */
+/* Send the packet @pkt, which the test made, to side @to with a right ICRC. The
+ * payload is in @pkt. */
 void sim_inject(struct sim *s, unsigned to, const struct vb_ib_pkt *pkt);
 
 void sim_post_send(struct vb_qp *qp, const struct vb_send_wqe *wqe,
 		   const struct vb_sge *sge);
-/* Post a request whose bytes are @data if it has SEND_INLINE. */
+/* Post a request. If it has SEND_INLINE, its bytes are @data. */
 void sim_post_inline(struct vb_qp *qp, const struct vb_send_wqe *wqe,
 		     const void *data);
 void sim_post_recv(struct vb_qp *qp, uint64_t wr_id, const struct vb_sge *sge,

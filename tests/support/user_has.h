@@ -4,7 +4,7 @@
 
 #include "broker/quota.c"
 
-/* Returns how much of a resource is counted for the user. */
+/* Returns how many units of the resource @what are counted for the user. */
 static size_t user_has(const struct vb_user *u, enum vb_quota what)
 {
 	return u->has[what];

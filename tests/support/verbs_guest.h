@@ -19,7 +19,8 @@ struct guest {
 	struct verbs_program *p;
 	struct vb_verbs_port port;
 	int control[2], fds[VERBS_FDS];
-	void *own, *theirs; /* what the program writes, and what it reads */
+	void *own, *theirs; /* mapped memory that the program writes, and that
+			     * it reads */
 	struct vb_shring_out out;
 	struct vb_shring_in in;
 };
