@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* base/age: how long something lasts for a thread that may be stopped. */
+/* base/age: measures how long something has lasted, also when the measuring
+ * thread is stopped meanwhile. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -28,8 +29,8 @@ static void age__counts_a_long_pause_as_a_short_one(void **state)
 			 2 * VB_AGE_STEP + 1);
 }
 
-/* A thread may read its clock, and check only after another thread has checked
- * with a later time. */
+/* A thread may read the clock, but use that time only after another thread has
+ * used a later one. The age must not go back. */
 static void age__never_goes_back(void **state)
 {
 	struct vb_age a = { 0 };

@@ -56,7 +56,8 @@ static void close__a_file_closes_in_another_thread(void **state)
 	(void)state;
 	assert_int_equal(pipe(fds), 0);
 	vb_apart_close(&fds[1], 1, 5);
-	/* The end of file comes when the other end has closed. */
+	/* The end of file comes when the other end of the pipe has been
+	 * closed. */
 	assert_int_equal(read(fds[0], &byte, 1), 0);
 	assert_true(vb_apart_has_room(5));
 	close(fds[0]);
@@ -83,8 +84,9 @@ static void close_slowly(const struct slow_file *s, uint64_t owner,
 	}
 }
 
-/* Files whose close() waits: one user takes the room of no other user, and all
- * users together take none from root. */
+/* The close() of some files waits. Such files of one user must not use up the
+ * room for other users, and those of all users together must leave room for
+ * root. */
 static void close__is_fair_among_users(void **state)
 {
 	struct slow_file s;
@@ -106,7 +108,8 @@ static void close__is_fair_among_users(void **state)
 	assert_true(becomes_roomy(VB_APART_TRUSTED));
 }
 
-/* A library drops what it did not ask for, and waits for nothing. */
+/* A library closes descriptors that it did not ask for, without waiting for
+ * their close(). */
 static void drop__waits_for_nothing(void **state)
 {
 	int pair[2], fds[2], reader, linger = make_lingering(&reader);
@@ -141,7 +144,8 @@ static unsigned threads(void)
 	return count;
 }
 
-/* Bells that nobody has read, as an honest peer leaves them, cost no thread. */
+/* A peer may leave bytes (bells) unread in its socket. Closing the socket then
+ * needs no thread. */
 static void hang_up__of_plain_messages_starts_no_thread(void **state)
 {
 	unsigned before = threads();

@@ -45,7 +45,8 @@ static void rung_before_the_sleep__none(void **state)
 	assert_false(vb_bell_ring(bell));
 }
 
-/* One of two processes that ring each other in turn: no ring is lost. */
+/* One of two processes that ring each other's bell in turn: no ring may be
+ * lost. */
 static void pass_on(struct vb_bell *from, struct vb_bell *to, _Atomic int *turn,
 		    int mine)
 {
@@ -84,7 +85,7 @@ static void *sleep_there(void *arg)
 	return (void *)(intptr_t)vb_bell_wait(bell);
 }
 
-/* Start a thread that is about to sleep, and is most often asleep. */
+/* Start a thread that sleeps, or is about to sleep, on the bell. */
 static pthread_t sleeper_that(void *(*sleeps)(void *))
 {
 	pthread_t t;
@@ -110,7 +111,8 @@ static void *ended(pthread_t t)
 	return result;
 }
 
-/* Send signals until the thread ends: the first may come before it sleeps. */
+/* Send signals until the thread ends. One signal may not be enough, because it
+ * may come before the thread sleeps. */
 static void *ended_by_signals(pthread_t t)
 {
 	void *result;
@@ -145,7 +147,8 @@ static void *sleep_by_two(void *arg)
 	return (void *)(intptr_t)vb_bell_wait_any(list, 2);
 }
 
-/* Another process silences one bell; the other bell still wakes the thread. */
+/* A hostile process writes to one bell so that it cannot wake anybody. The
+ * other bell still wakes the thread. */
 static void wait_any__each_bell_wakes_alone(void **state)
 {
 	pthread_t t;
@@ -220,7 +223,7 @@ static void cancelled(void **state)
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-/* The calls of a verb after the sleep: with cancellation disabled and a lock
+/* What a verb calls after its sleep: with cancellation disabled and a lock
  * held, it makes calls that are cancellation points. */
 static void *sleep_and_lock(void *arg)
 {
@@ -248,8 +251,9 @@ static void spin(unsigned turns)
 		;
 }
 
-/* On two processors the thread wakes now and then between the beginning of the
- * cancellation and its signal. */
+/* A bell wakes the thread while another thread cancels it: on two processors
+ * this happens now and then between the beginning of pthread_cancel() and its
+ * signal. */
 static void cancelled_while_it_is_rung__no_lock_is_left(void **state)
 {
 	int fd = open("/dev/null", O_WRONLY);

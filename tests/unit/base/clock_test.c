@@ -39,8 +39,8 @@ static void *read_many(void *arg)
 	return NULL;
 }
 
-/* Two threads read the clock, so that one loses its processor between two
- * readings. */
+/* Two threads read the clocks at the same time, so that one of them loses its
+ * processor between two readings now and then. */
 static void wall__distances_stay(void **state)
 {
 	int64_t ahead[2];
@@ -60,7 +60,8 @@ static void ahead__follows_a_clock_that_is_set(void **state)
 	const int64_t first = vb_clock_ahead(0, &s);
 
 	assert_int_equal(first, AHEAD);
-	/* A sample that took long is inexact: the offset stays. */
+	/* A sample that took long is inexact, so the offset to the wall clock
+	 * stays. */
 	s.behind = now + VB_SEC;
 	assert_int_equal(vb_clock_ahead(first, &s), first);
 	s.before = now - VB_SEC;

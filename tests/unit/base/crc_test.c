@@ -118,8 +118,8 @@ static void solve16__some_d_at_every_tail(void **state)
 	}
 }
 
-/* One more zero byte behind the field changes the difference as it changes the
- * CRC register. */
+/* The difference of two CRCs behind a field changes with each further zero byte
+ * as the CRC register itself does. */
 static void diff16__agrees_with_appended_zeros(void **state)
 {
 	static const uint8_t zeros[5000];
@@ -166,7 +166,7 @@ static void crc32c__vectors(void **state)
 		bytes[i] = (uint8_t)i;
 	assert_int_equal(vb_crc32c(0, bytes, 32), 0x46dd794e);
 	assert_int_equal(vb_crc32c(0, "123456789", 9), 0xe3069283);
-	/* The computation can be continued at any byte, even an unaligned
+	/* A computation can be continued behind any byte, also at an unaligned
 	 * one. */
 	for (unsigned n = 0; n <= 32; n++)
 		assert_int_equal(

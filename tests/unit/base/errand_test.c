@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Errands: calls that may never return. */
+/* Errands: calls that may never return, and are therefore made in threads of
+ * their own. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -56,7 +57,7 @@ static void errand__ends_when_its_call_returns(void **state)
 	close(fds[1]);
 }
 
-/* The owner ends first. */
+/* The owner of the errand ends before the errand does. */
 static void errand__outlives_its_owner(void **state)
 {
 	struct vb_errands *all = vb_errands_create();

@@ -55,7 +55,8 @@ static void child_says(bool (*is_right)(void *arg), void *arg)
 	assert_int_equal(WEXITSTATUS(status), 0);
 }
 
-/* Is the lock held? Unchecked: the analysis does not follow a lock's word. */
+/* Returns whether the lock is held. Unchecked: the analysis of locks does not
+ * understand a look at the lock's word. */
 static bool has_lock(void *arg) VB_UNCHECKED
 {
 	bool got = vb_mutex_trylock(&lock);
@@ -127,7 +128,8 @@ static void close__nothing_where_there_is_nothing(void **state)
 	child_says(has_lock, NULL);
 }
 
-/* A grandchild has a file of its own at the number that its parent closed. */
+/* The parent has closed a descriptor. A grandchild has a file of its own at
+ * that descriptor's number, which must stay open. */
 static bool grandchild_keeps(void *arg)
 {
 	int fd = *(int *)arg, mine;
@@ -179,7 +181,8 @@ static void unmap__what_was_entered(void **state)
 	vb_fork_keeps(first);
 	child_says(is_there, first);
 	child_says(is_gone, second);
-	/* The table's entry of the unmapped range can be used again. */
+	/* The entry of the unmapped range in the table of ranges can be used
+	 * again. */
 	vb_fork_unmaps(first, 4096);
 	child_says(is_gone, first);
 	vb_fork_keeps(first);

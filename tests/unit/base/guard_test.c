@@ -76,7 +76,7 @@ static void copy_in__every_length_and_alignment(void **state)
 	assert_copies(vb_guard_copy_in, 200, 2);
 }
 
-/* Whichever page is missing, some or all bytes are not copied. */
+/* If either page is missing, the copy is not complete. */
 static void copy_in__out_of_a_hole(void **state)
 {
 	uint8_t *p = page_before_hole(PROT_NONE), dst[300];
@@ -92,7 +92,8 @@ static void copy_in__out_of_a_hole(void **state)
 	munmap(p, page);
 }
 
-/* Copy @len bytes, of which the first @have exist, at the end of a page. */
+/* Copy @len bytes to the end of a page, where only the first @have bytes are
+ * mapped. */
 static void copy_into_hole(uint8_t *p, size_t len, size_t have)
 {
 	uint8_t src[600];
@@ -146,8 +147,8 @@ static size_t count_resident(uint8_t *p, size_t pages)
 	return count;
 }
 
-/* The pages of the range are there afterwards, no others, and no byte has
- * changed. */
+/* After the touch the pages of the range are in memory and no other pages are,
+ * and no byte has changed. */
 static void touch__brings_every_page_and_no_other(void **state)
 {
 	const size_t pages = 40;
@@ -271,8 +272,9 @@ static void copy__many_threads_fault_at_once(void **state)
 	pthread_t t[8];
 	void *wrong;
 
-	/* The kernel may put a thread's memory, which AddressSanitizer maps,
-	 * into a hole where nothing is mapped. */
+	/* A thread's memory, which AddressSanitizer maps, might be put into a
+	 * hole where nothing is mapped. So the hole stays mapped, without
+	 * access. */
 	assert_int_equal(mprotect(p + page, page, PROT_NONE), 0);
 	put_guard_back();
 	for (int i = 0; i < 8; i++)
@@ -284,7 +286,8 @@ static void copy__many_threads_fault_at_once(void **state)
 	munmap(p, 2 * page);
 }
 
-/* A thread that spins on the last byte must find all the others written. */
+/* A thread that spins on the last byte of a copy must find all other bytes
+ * written. */
 static uint8_t *volatile mailbox;
 
 static void *send_rounds(void *arg)
@@ -345,7 +348,8 @@ static int child_ends(void (*what)(void))
 
 		setrlimit(RLIMIT_CORE, &none);
 		alarm(20);
-		/* A handler that a sanitizer installed is not the program's. */
+		/* A sanitizer's handler is not the program's own handler, so it
+		 * is removed. */
 		signal(SIGSEGV, SIG_DFL);
 		signal(SIGBUS, SIG_DFL);
 		what();
@@ -396,8 +400,8 @@ static void leave_if_address_is_8(int sig, siginfo_t *info, void *context)
 	_exit(1);
 }
 
-/* A handler as in a well-behaved library: count, then call the handler that it
- * displaced. */
+/* A handler as in a well-behaved library: it counts, and then calls the handler
+ * that was installed before. */
 static void call_displaced(int sig, siginfo_t *info, void *context)
 {
 	if (++calls > 3)
@@ -482,8 +486,8 @@ static void jump_out(int sig, siginfo_t *info, void *context)
 	siglongjmp(escape, 1);
 }
 
-/* Many faults that a handler leaves by a jump, also on an alternate stack: no
- * state may remain. */
+/* A handler leaves many faults by a jump, also on an alternate stack: the guard
+ * must keep no state of a fault that was left. */
 static void handler_jumps_out(void)
 {
 	stack_t alt = { .ss_sp = malloc(1 << 16), .ss_size = 1 << 16 };
@@ -518,8 +522,8 @@ static void mend(int sig, siginfo_t *info, void *context)
 	mprotect(touch_page, page, PROT_READ | PROT_WRITE);
 }
 
-/* A handler of a program that uses faults for its work, as garbage collectors
- * do. */
+/* A handler of a program that repairs its faults and continues, as garbage
+ * collectors do. */
 static void handler_mends(void)
 {
 	touch_page =

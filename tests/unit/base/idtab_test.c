@@ -119,8 +119,8 @@ static void idtab__random_against_an_array(void **state)
 	vb_idtab_destroy(t);
 }
 
-/* Readers that run beside writers find NULL, or an object that has its own
- * index. */
+/* Readers look up an index while writers add and delete objects. They find
+ * NULL, or an object that has this index. */
 static struct obj {
 	atomic_uint index;
 } shared[4000];

@@ -15,7 +15,7 @@ enum { OUTER = 1, INNER };
 
 static struct vb_mutex outer = VB_MUTEX_INITIALIZER(OUTER);
 static struct vb_mutex inner = VB_MUTEX_INITIALIZER(INNER);
-static struct vb_mutex leaf; /* a mutex of zeros has the rank of a leaf */
+static struct vb_mutex leaf; /* a mutex of zeros has the rank "leaf" */
 
 static void VB_UNCHECKED take(struct vb_mutex *first, struct vb_mutex *second)
 {

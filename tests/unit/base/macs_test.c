@@ -13,7 +13,8 @@ static struct bed {
 	struct vb_macs *t;
 	vb_time now;
 	unsigned prepared, released;
-	/* true: on_prepare() fails, as when no address handle can be made */
+	/* true: on_prepare() fails, as it does when no address handle can be
+	 * made */
 	bool unfit;
 } b;
 
@@ -59,7 +60,7 @@ static void learn(unsigned i, unsigned at)
 	vb_macs_learn(b.t, mac, at, b.now);
 }
 
-/* Returns the place that the table knows for address number @i; 0: none. */
+/* Returns the place that the table has for address number @i; 0: none. */
 static uint64_t place_of(unsigned i)
 {
 	const struct vb_mac *m;
@@ -166,7 +167,7 @@ static void macs__of_one_place_are_forgotten(void **state)
 	assert_int_equal(known, 0);
 }
 
-/* A table whose addresses need no handle, as a bridge's do. */
+/* A table of addresses that need no handle, as in a bridge. */
 static void macs__need_no_handle(void **state)
 {
 	static const uint8_t mac[6] = { 2, 0, 0, 0, 0, 9 };

@@ -88,7 +88,8 @@ static void nudge__comes_once_for_each_asking(void **state)
 		take_count();
 		assert_true(vb_nudge_came(&rig.nudge));
 		assert_false(vb_nudge_came(&rig.nudge));
-		give(); /* the caller has asked for no further nudge */
+		give(); /* give a descriptor a byte: the caller has asked for no
+			 * further nudge */
 		assert_false(has_count(0));
 		take();
 		take();
@@ -136,7 +137,8 @@ static void nudge__needs_a_descriptor(void **state)
 	assert_true(vb_nudge_ask(&rig.nudge, rig.pipe[0], -1) < 0);
 	assert_false(rig.nudge.awaited);
 	ask();
-	vb_nudge_close(&rig.nudge); /* close while a nudge is awaited */
+	vb_nudge_close(&rig.nudge); /* close the nudge while it is still awaited
+				     */
 	assert_true(has_count(1000));
 }
 

@@ -71,8 +71,8 @@ static void expect_none(void)
 	assert_int_equal(len, 0);
 }
 
-/* A position counts as released when all records before it were released, also
- * if there are others behind it. */
+/* The producer counts a position as released when all records before it were
+ * released, even if records behind it were not. */
 static void shring__knows_what_was_released(void **state)
 {
 	uint64_t first;
@@ -120,7 +120,7 @@ static void shring__unpublished_is_unseen(void **state)
 	expect_none();
 }
 
-/* A record that was begun and not committed leaves no trace. */
+/* A record that was begun and not committed is never read. */
 static void shring__begun_in_vain(void **state)
 {
 	for (unsigned i = 0; i < 200; i++) {
@@ -176,7 +176,7 @@ static void shring__a_full_ring_waits_for_half(void **state)
 }
 
 /* If the ring is full again when the producer hears the bell, the next release
- * rings again. */
+ * of room rings again. */
 static void shring__one_that_starves_anew_is_rung_anew(void **state)
 {
 	for (unsigned round = 0; round < 3; round++) {
@@ -263,8 +263,8 @@ static void shring__hostile_tails(void **state)
 	}
 }
 
-/* Whatever the producer's memory contains, the bytes of a record lie in the
- * ring. */
+/* Whatever the memory that the producer can write contains, the bytes of each
+ * record that is read lie within the ring. */
 static void shring__random_memory(void **state)
 {
 	srandom(1);
@@ -292,7 +292,7 @@ static void shring__random_memory(void **state)
 }
 
 /* Each side announces on which processor it runs. A side that has announced
- * nothing might run on any processor, and a wrong announcement does no harm. */
+ * nothing might run on any processor, and a false announcement does no harm. */
 static void shring__says_where_a_side_runs(void **state)
 {
 	assert_true(vb_shring_peer_runs_on(&p.in, 0));

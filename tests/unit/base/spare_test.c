@@ -48,7 +48,8 @@ static void spare__takes_the_place_of_what_was_cut_off(void **state)
 	close(fd);
 }
 
-/* A fault outside of such mappings ends the program as before. */
+/* A fault outside of mappings of this kind ends the program, as without
+ * base/spare. */
 static void spare__only_there(void **state)
 {
 	int fd, other, status;

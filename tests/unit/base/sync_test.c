@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* base/sync: one thread at a time has the mutex, and a thread that waits for
- * long gets it. */
+/* base/sync: only one thread at a time has the mutex, and a thread that waits
+ * for long gets it in the end. */
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -78,8 +78,8 @@ static void VB_UNCHECKED mutex__tried_is_not_waited_for(void **state)
 	vb_mutex_unlock(&lock);
 }
 
-/* A thread that counts in *@times how often it has got the mutex by
- * vb_mutex_lock_briefly(). */
+/* A thread that calls vb_mutex_lock_briefly() again and again, and counts in
+ * *@times how often it got the mutex. */
 static void *VB_UNCHECKED wait_briefly(void *times)
 {
 	for (unsigned naps = 0; naps <= 5; naps += 5)
@@ -90,7 +90,8 @@ static void *VB_UNCHECKED wait_briefly(void *times)
 	return NULL;
 }
 
-/* A thread that waits briefly gives up, or gets the mutex when it is free. */
+/* vb_mutex_lock_briefly() gives up after a while, or gets the mutex when it
+ * becomes free. */
 static void VB_UNCHECKED mutex__is_waited_for_briefly(void **state)
 {
 	pthread_t napper, waiter;

@@ -34,8 +34,8 @@ static void timers__pop_in_order_and_not_early(void **state)
 	vb_timers_fini(&ts);
 }
 
-/* After vb_timers_reserve() for a number of timers, so many can be set even if
- * memory is exhausted. */
+/* After vb_timers_reserve(), as many timers as were reserved can be set, even
+ * if memory is exhausted. */
 static void reserve__makes_room_for_so_many(void **state)
 {
 	static struct vb_timer t[MANY];
