@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A broker in a child process; the test is the programs that ask it. */
+/* A broker in a child process. The test plays the programs that ask the
+ * broker. */
 #ifndef TESTS_UNIT_BROKER_BROKER_BED_H
 #define TESTS_UNIT_BROKER_BROKER_BED_H
 
@@ -62,7 +63,8 @@ static inline int connect_to_broker(void)
 	return -1;
 }
 
-/* The broker closed the session; the receive did not time out. */
+/* Check that the broker has closed the session, and that the receive did not
+ * time out. */
 static inline void expect_end(int fd)
 {
 	char byte;

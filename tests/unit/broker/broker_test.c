@@ -6,7 +6,8 @@
 
 #include "wire/ipc_cm.h"
 
-/* The broker counts the programs at most once in 100 ms. */
+/* Returns the number of programs that the broker reports. The broker counts
+ * them at most once in 100 ms, so this waits. */
 static unsigned programs(void)
 {
 	int fd = connect_to_broker();
@@ -51,8 +52,8 @@ static void broker_run__all_slots(void **state)
 	int fds[VB_MAX_PROGRAMS + 1];
 	struct rlimit limit;
 
-	/* This process has the descriptors of all programs, so it needs
-	 * more. */
+	/* This process plays all programs and has the descriptors of all of
+	 * them, so it needs a higher limit. */
 	getrlimit(RLIMIT_NOFILE, &limit);
 	limit.rlim_cur = limit.rlim_max;
 	setrlimit(RLIMIT_NOFILE, &limit);
@@ -185,8 +186,9 @@ static int hear_bound(int fd)
 	return done.status;
 }
 
-/* A program ends, and the broker, which had no processor meanwhile, has not
- * read all its messages when the next program asks for the same port. */
+/* A program ends. The broker got no processor time meanwhile, so it has not
+ * read all of that program's messages when the next program asks for the same
+ * port. */
 static void broker_run__ports_of_an_ended_program(void **state)
 {
 	int ended, next;
@@ -219,8 +221,8 @@ static void broker_run__port_of_another_program(void **state)
 	assert_int_equal(a.m.error, EADDRINUSE);
 	assert_non_null(strstr(a.m.text, "4791"));
 	close(other);
-	/* A refused session may claim again, and gets the slot that is free
-	 * now. */
+	/* A session whose claim was refused may claim again, and gets the slot
+	 * that is free now. */
 	say(fd, IPC_CLAIM, 0, -1);
 	assert_true(hear(fd, &a));
 	assert_int_equal(a.m.kind, IPC_GRANT);
@@ -244,7 +246,8 @@ static void broker_run__the_next_one_takes_over(void **state)
 	close(second);
 
 	start_broker(60 * VB_SEC);
-	/* this claim waits for a program to rejoin */
+	/* this claim is not answered at once: the broker gives earlier programs
+	 * time to rejoin */
 	third = connect_to_broker();
 	say(third, IPC_CLAIM, 0, -1);
 	nap_ms(50);
@@ -351,8 +354,8 @@ static void broker_run__rejoin_of_others(void **state)
 	fd = claim_slot(&a, 1);
 	assert_int_equal(in_child(bring_the_parents, &a), EPERM);
 	assert_int_equal(in_child(bring_name_from_elsewhere, &a), 1);
-	/* Without a session, only the listener at the name tells which process
-	 * has the slot. */
+	/* There is no session, so only the process that listens at the name can
+	 * be the owner of the slot. */
 	assert_int_equal(listen(a.fds[IPC_FD_NAME], 1), 0);
 	close(fd);
 	nap_ms(50);
@@ -362,8 +365,8 @@ static void broker_run__rejoin_of_others(void **state)
 	kill_broker();
 }
 
-/* Returns whether the broker accepts messages of this process about a queue
- * pair of slot 1. */
+/* Returns whether the broker accepts this process's messages about a queue pair
+ * of slot 1. */
 static bool speaks_for_slot_1(void)
 {
 	const struct vb_ipc_cm hello = { .kind = IPC_CM_HELLO,
@@ -381,8 +384,8 @@ static bool speaks_for_slot_1(void)
 	return answer.status == 0;
 }
 
-/* A process that closes its slot's name and keeps its session must not be
- * accepted for the next program of the slot. */
+/* A process closes the name of its slot but keeps its session. The broker must
+ * not take it for the next program that gets the slot. */
 static int keep_session(int told, int tell)
 {
 	struct answer a;

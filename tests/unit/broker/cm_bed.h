@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A connection manager with one program: the test is the program, and the
- * fabric that the program gives to the broker, with its subnet administrator.
- */
+/* A connection manager with one program. The test plays the program, and also
+ * the fabric that the program gives to the broker, with the fabric's subnet
+ * administrator. */
 #ifndef TESTS_UNIT_BROKER_CM_BED_H
 #define TESTS_UNIT_BROKER_CM_BED_H
 
@@ -94,7 +94,7 @@ static inline struct vb_ipc_cm answer(void)
 	return m;
 }
 
-/* Gives the broker the fabric as place 1. */
+/* Gives the fabric to the broker, as place 1 (an adapter of a fabric). */
 static inline void give(void)
 {
 	struct vb_ipc_cm m = message(IPC_CM_PLACE, 0);

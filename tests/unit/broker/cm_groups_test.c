@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Multicast groups of programs at an adapter of a fabric. */
+/* Multicast groups of programs that use an adapter of a fabric. */
 #include "tests/unit/broker/cm_bed.h"
 
 static struct vb_sa_hdr sa_hears_group(struct vb_sa_mcmember *g)
@@ -69,8 +69,8 @@ static void group__is_joined_once_and_left_once(void **state)
 	assert_false(fake_hear(&fabric, &u, mad));
 	say(&m, -1);
 	assert_int_equal(answer().status, EADDRINUSE);
-	/* the subnet manager asks clients to register again, so the port joins
-	 * anew */
+	/* the subnet manager asks for registration again (ClientReregister), so
+	 * the port joins the group again */
 	sa_asks_again();
 	sa_joins(0xc006);
 	assert_int_equal(answer().status, ENETRESET);
@@ -105,7 +105,7 @@ static void group__that_cannot_be_joined_again(void **state)
 	h = sa_hears_group(&g);
 	sa_says_group(h, &g, SA_DENIED);
 	assert_int_equal(answer().status, EINVAL);
-	/* the id is no member any more, so it may join again */
+	/* the id is no longer a member, so it may join again */
 	say(&m, -1);
 	sa_joins(0xc006);
 	assert_int_equal(answer().dlid, 0xc006);
@@ -179,7 +179,7 @@ static struct vb_sa_mcmember sa_joins_alike(uint32_t qkey, uint8_t sl)
 	return g;
 }
 
-/* At a join anew the port takes the present parameters of IPoIB's broadcast
+/* When the port joins again it uses the present parameters of IPoIB's broadcast
  * group, which another subnet manager may have changed. */
 static void group__of_ipoib_follows_the_broadcast_group(void **state)
 {
@@ -196,15 +196,15 @@ static void group__of_ipoib_follows_the_broadcast_group(void **state)
 	assert_int_equal(answer().qkey, 0xb1b);
 	sa_asks_again();
 	assert_int_equal(sa_joins_alike(0xb1b, 3).sl, 3);
-	/* another SL is no change that the program must know */
+	/* a changed SL causes no event, because the program need not know it */
 	assert_false(hears(&m));
-	/* another Q_Key is one */
+	/* a changed Q_Key causes an event */
 	sa_asks_again();
 	assert_int_equal(sa_joins_alike(0xb2b, 3).qkey, 0xb2b);
 	assert_int_equal(answer().status, ENETRESET);
 }
 
-/* As on Linux, a group of the port space IPoIB has the parameters of IPoIB's
+/* As on Linux, a group of the port space IPoIB gets the parameters of IPoIB's
  * broadcast group, except for P_Key and GIDs. */
 static void group__of_ipoib_is_as_the_broadcast_group(void **state)
 {

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Connections by an adapter of a fabric: the test is the program, and the
- * fabric with its subnet administrator and peers. */
+/* Connections by an adapter of a fabric. The test plays the program, the fabric
+ * with its subnet administrator, and the peers. */
 #include "tests/unit/broker/cm_bed.h"
 
-/* packet life time and P_Key of the paths that the administrator answers with
- */
+/* the packet life time and the P_Key in the administrator's answers about
+ * paths */
 static uint8_t life = 18;
 static uint16_t path_pkey = 0xffff;
-/* header of the last request for such a path, and the record it asked for */
+/* the header of the last request for a path, and the path record in it */
 static struct vb_sa_hdr path_asked;
 static struct vb_sa_path path_wanted;
 
-/* The administrator answers the request that it has heard. */
+/* The subnet administrator answers the request that it received last. */
 static void sa_answers(uint8_t method, uint16_t status)
 {
 	struct vb_sa_path p = { .dgid = fake_gid(PEER_GUID),
@@ -62,12 +62,13 @@ static void path__is_the_administrators(void **state)
 	assert_int_equal(m.mtu, 4);
 	assert_int_equal(m.rate, 3);
 	assert_int_equal(m.ack_timeout, 19);
-	/* for a second the broker knows the answer, and asks nobody */
+	/* for a second the broker uses the answer that it has, and sends no
+	 * request */
 	m = path_of(CALLER, IPC_CM_PATH);
 	say(&m, -1);
 	assert_int_equal(answer().dlid, PEER_LID);
 	assert_false(fake_hear(&fabric, &u, mad));
-	/* after a change of the subnet manager it asks again */
+	/* after a change of the subnet manager the broker asks again */
 	fabric.port.sm_lid = 2;
 	fake_say_port(&fabric);
 	vb_host_cm_poll(cm, now);
@@ -118,7 +119,7 @@ static void path__of_either_membership(void **state)
 	e = answer();
 	assert_int_equal(e.status, 0);
 	assert_int_equal(e.pkey, 0x7fff);
-	/* an answer with the P_Key of another partition is refused */
+	/* refused: an answer with the P_Key of another partition */
 	m.dst_port++;
 	say(&m, -1);
 	path_pkey = 0x8001;
@@ -152,8 +153,8 @@ static void path__of_a_class_of_quality(void **state)
 	assert_int_equal(path_wanted.qos_class, 0x28);
 }
 
-/* The fabric's process never reports that no answer came: the broker's own
- * timer ends the request. */
+/* The fabric's process never reports that no answer came, so the broker's own
+ * timer must end the request. */
 static void path__nobody_answers(void **state)
 {
 	const struct vb_ipc_cm m = path_of(CALLER, IPC_CM_PATH);
@@ -314,7 +315,7 @@ static void request__by_lids(void **state)
 	assert_true(vb_gid_equal(&m.dst, &peer));
 }
 
-/* The Service-ID of RFC 4755: the number of a queue pair is in it. */
+/* The Service-ID of RFC 4755 contains the number of a queue pair. */
 static void request__for_ipoib(void **state)
 {
 	const struct vb_ipc_cm l = message(IPC_CM_LISTEN, LISTENER);
@@ -346,7 +347,8 @@ static void request__for_ipoib(void **state)
 	assert_int_equal(m.private_data[3], 7);
 }
 
-/* A call goes to the Service-ID that the program's address has. */
+/* A connection request goes to the Service-ID in the address that the program
+ * gave. */
 static void connect__to_ipoib(void **state)
 {
 	struct vb_ipc_cm m = path_of(CALLER, IPC_CM_CONNECT);
@@ -421,8 +423,8 @@ static void service__by_id_and_name(void **state)
 	assert_int_equal(vb_load_be(e.private_data + 8, 2), 0xffff);
 	assert_memory_equal(e.private_data + 10, first.raw, 16);
 	assert_int_equal(vb_load_be(e.private_data + 26, 8), 101);
-	/* the service is asked for by name; the event has room for eight of the
-	 * ten answers */
+	/* a service is asked for by its name; the event has room for eight of
+	 * the ten services that are found */
 	m.private_bytes = 4;
 	memcpy(m.private_data, "name", 4);
 	say(&m, -1);
@@ -511,8 +513,8 @@ static void alternate__is_of_the_programs_own_port(void **state)
 }
 
 /* Delivers a request with an alternate path from the peer's LID @local to this
- * side's LID @remote. The program accepts, and with @takes also accepts that
- * path. Returns the field Failover Accepted of the REP. */
+ * side's LID @remote. The program accepts the request, and with @takes also
+ * that path. Returns the field Failover Accepted of the REP. */
 static unsigned failover(uint16_t local, uint16_t remote, bool takes,
 			 struct vb_ipc_cm *m)
 {
@@ -556,8 +558,8 @@ static void alternate__is_offered_to_the_program(void **state)
 	assert_true(vb_gid_equal(&m.alternate.dst, &peer));
 	assert_int_equal(failover(PEER_LID + 1, OWN_LID, false, &m),
 			 CM_FAILOVER_REJECTED);
-	/* The alternate path is refused, and the connection made, if the path
-	 * ends at a LID that is not this port's, or begins at a group's LID. */
+	/* The connection is made without its alternate path if that path ends
+	 * at a LID that is not this port's, or begins at a multicast LID. */
 	assert_int_equal(failover(PEER_LID, PEER_LID, true, &m),
 			 CM_FAILOVER_REJECTED);
 	assert_int_equal(m.alternate.place, 0);
@@ -579,7 +581,7 @@ static unsigned refused(struct vb_cm_msg req)
 	return m.answer.reason;
 }
 
-/* No peer can make this host send to a third one. */
+/* No peer can make this host send to a third host. */
 static void request__of_a_path_that_it_did_not_take(void **state)
 {
 	struct vb_cm_msg req = request();

@@ -37,7 +37,7 @@ static struct vb_cm_port port(uint16_t number, struct vb_gid address,
 				    .flags = flags };
 }
 
-/* Replaces the kernel's settings by files of the test. */
+/* The test's files replace the kernel's settings of port numbers. */
 static int begin(void **state)
 {
 	vb_cm_ports_init(&table);
@@ -180,13 +180,13 @@ static void ports__any_number(void **state)
 	}
 	assert_int_equal(p[0].number ^ p[1].number, 40000 ^ 40003);
 	assert_int_equal(p[2].number, 0);
-	/* The table must read a setting anew for each bind. */
+	/* The table must read the setting again for each bind. */
 	setting(table.range_fd, "50000\t50001\n");
 	assert_int_equal(vb_cm_ports_bind(&table, &p[2]), 0);
 	assert_int_equal(p[2].number, 50001);
 }
 
-/* A program can bind a reserved port if it names the number. */
+/* A program gets a port that the kernel reserves if it names the number. */
 static void ports__reserved_for_who_asks(void **state)
 {
 	struct vb_cm_port p = port(40001, any4(), 0);
@@ -195,8 +195,8 @@ static void ports__reserved_for_who_asks(void **state)
 	assert_int_equal(vb_cm_ports_bind(&table, &p), 0);
 }
 
-/* Ports of AF_IB and of IP share their numbers, but each gets only requests of
- * its own kind. */
+/* AF_IB and IP ids cannot have one port number at one address, but each id gets
+ * only the requests of its own kind. */
 static void ports__of_gids(void **state)
 {
 	struct vb_gid a = ipv4(1), b = ipv4(2);
@@ -326,8 +326,8 @@ static double seconds(void)
 	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
 
-/* Binding takes no longer when 65,000 ports have one number, at as many
- * addresses or at one. */
+/* A bind takes no longer when there are 65,000 binds of one port number,
+ * whether at as many addresses or at one. */
 static void ports__many_at_one_number(void **state)
 {
 	static struct vb_cm_port all[65000];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Checks the broker's connection manager: which claims of resumed connections
- * it accepts, and the limits of one user. */
+/* Checks the broker's connection manager: which resumed connections it accepts
+ * after a restart, and the limits of one user. */
 #include "broker/cm.h"
 #include "broker/outbox.h"
 
@@ -80,7 +80,8 @@ static struct vb_ipc_cm ours(void)
 	};
 }
 
-/* The broker answers a RESUME only when it refuses it. */
+/* Returns whether the broker accepts a RESUME. It sends an answer only to
+ * refuse it. */
 static bool is_believed(const struct vb_ipc_cm *m, vb_time now)
 {
 	uint8_t bytes[VB_IPC_CM_BYTES];

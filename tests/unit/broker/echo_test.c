@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Which packets the broker sends back, and how many. */
+/* Which echo requests the broker answers, and how many. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -70,8 +70,8 @@ static void packet__of_another_kind_has_none(void **state)
 	pkt = question(80);
 	pkt.bth.opcode = 0x04;
 	assert_false(asked(&pkt, &host, &answer, &len));
-	/* a question from a broker's queue pair is not answered, as it would be
-	 * answered in turn */
+	/* the broker must not answer an echo from a broker's queue pair,
+	 * because that would be answered in turn for ever */
 	pkt = question(80);
 	pkt.deth.sqpn = VB_GSI_QPN;
 	assert_false(asked(&pkt, &host, &answer, &len));
@@ -82,8 +82,8 @@ static void packet__of_another_kind_has_none(void **state)
 	assert_false(asked(&pkt, &host, &answer, &len));
 }
 
-/* Returns how many of the questions are answered. They come from @sources
- * addresses in turn. */
+/* Sends echo requests from @sources addresses in turn. Returns how many are
+ * answered. */
 static unsigned answers(struct vb_echo_limit *l, unsigned sources, vb_time from,
 			vb_time until, vb_time step)
 {
@@ -117,8 +117,8 @@ static void answers__are_few(void **state)
 	assert_int_equal(n, VB_ECHO_BURST);
 }
 
-/* The limit of one address is lower than that of all, so that a host which asks
- * all the time leaves answers for others. */
+/* The limit for one address is lower than that for all addresses, so that a
+ * host which asks all the time leaves answers for others. */
 static void answers__to_one_source_are_fewer(void **state)
 {
 	const vb_time start = 1000 * VB_SEC;
@@ -129,7 +129,7 @@ static void answers__to_one_source_are_fewer(void **state)
 	n = answers(&l, 1, start, start + VB_SEC, 100 * VB_USEC);
 	assert_in_range(n, VB_ECHO_SOURCE_RATE,
 			VB_ECHO_SOURCE_RATE + VB_ECHO_SOURCE_BURST);
-	/* differs from the first source in its entry of the table */
+	/* this source has another entry in the table of sources */
 	other.raw[15] = 77;
 	n = 0;
 	for (unsigned i = 0; i < VB_ECHO_SOURCE_BURST; i++)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The process of a fabric as a place of the broker sees it: the test writes
- * what the fabric says, and reads what it hears, at one end of a socket pair.
- */
+/* A fake process of a fabric, as the broker sees it. The test writes what the
+ * fabric says, and reads what the broker sends to it, at one end of a socket
+ * pair. */
 #ifndef TESTS_UNIT_BROKER_FAKE_FABRIC_H
 #define TESTS_UNIT_BROKER_FAKE_FABRIC_H
 
@@ -41,7 +41,7 @@ static inline void fake_say_port(const struct fake_fabric *f)
 			 sizeof(f->port));
 }
 
-/* A port that is active, with LID 5 and one path bit. */
+/* Begin with a port that is active, with LID 5 and LMC 1. */
 static inline void fake_fabric_begin(struct fake_fabric *f)
 {
 	int ends[2];
@@ -74,8 +74,8 @@ static inline struct vb_gid fake_gid(uint64_t guid)
 	return gid;
 }
 
-/* Says that a MAD has come from the LID @lid, or (@status) that a request has
- * no answer. */
+/* Tell the broker that a MAD has come from the LID @lid, or, if @status is not
+ * 0, that a request got no answer. */
 static inline void fake_say_mad(const struct fake_fabric *f, uint32_t agent,
 				uint32_t status, uint16_t lid,
 				const uint8_t *mad, size_t len)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Checks queue pair 1 on a real socket: which packets count as management
- * datagrams, and the path back to their sender. */
+ * datagrams (MADs), and by which path an answer goes back to the sender. */
 #include "broker/gsi.h"
 
 #include <stdarg.h>
@@ -58,7 +58,7 @@ static void take(void *arg, const struct vb_mad_path *back,
 	heard++;
 }
 
-/* Receives until nothing has come for 100 ms. */
+/* Receives until no packet has come for 100 ms. */
 static void hear(void)
 {
 	struct pollfd p = { vb_gsi_fd(gsi), POLLIN, 0 };
@@ -97,7 +97,7 @@ static void gsi__a_datagram_and_its_answer(void **state)
 	assert_true(vb_gid_equal(&way_back.sgid, &a));
 }
 
-/* A datagram goes back by the version of RoCE by which it came. */
+/* An answer goes by the version of RoCE by which the datagram came. */
 static void gsi__by_roce_v1(void **state)
 {
 	const struct vb_gid lo = host(1);
@@ -138,7 +138,7 @@ static void gsi__ipv6(void **state)
 	assert_true(vb_gid_equal(&way_back.dgid, &lo));
 }
 
-/* A MAD to a host that does not exist, or without a route, is lost. */
+/* A MAD to a host that does not exist, or to which no route leads, is lost. */
 static void gsi__no_way(void **state)
 {
 	const struct vb_mad_path path = {
@@ -168,7 +168,7 @@ static void take_back(void *arg, const struct vb_gid *to, const uint8_t *bytes,
 	returned++;
 }
 
-/* Waits until the network returns a MAD. */
+/* Waits until the network returns a MAD as undeliverable. */
 static void await_return(struct vb_gsi *g)
 {
 	returned = 0;
@@ -245,7 +245,8 @@ static uint16_t sum(const void *bytes, size_t len)
 	return (uint16_t)~s;
 }
 
-/* Host 2 sends an ICMP error for the packet that host 1 sent from @port. */
+/* Host 2 sends an ICMP error with @code for the packet that host 1 sent from
+ * @port. */
 static void say_why(uint16_t port, uint8_t code)
 {
 	struct {
@@ -391,7 +392,8 @@ static unsigned open_descriptors(void)
 	return count;
 }
 
-/* Wherever the host has no descriptor left, none stays open. */
+/* If the host has no descriptor left at any step of opening, the call fails and
+ * leaves no descriptor open. */
 static void open__without_descriptors(void **state)
 {
 	const unsigned before = open_descriptors();

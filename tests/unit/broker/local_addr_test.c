@@ -62,7 +62,8 @@ static void place__comes_and_goes(void **state)
 	assert_false(has("192.0.2.1"));
 }
 
-/* GID 0 is made from the MAC, and may be no address of the interface. */
+/* GID 0 is made from the MAC address. It may differ from all addresses of the
+ * interface. */
 static void place__first_gid(void **state)
 {
 	if (system("ip link add near7 type veth peer name near8 && "
@@ -73,7 +74,7 @@ static void place__first_gid(void **state)
 	assert_false(has("fe80::ff:fe00:9"));
 }
 
-/* An address in another routing table belongs to the host as well. */
+/* An address in another routing table also belongs to the host. */
 static void place__of_another_table(void **state)
 {
 	if (system("ip link add vrf7 type vrf table 9 2>/dev/null && "

@@ -73,8 +73,8 @@ static void outbox__keeps_the_order(void **state)
 	assert_int_equal(boxes[0].error, 0);
 }
 
-/* The error is set at the first message that exceeds the limit, without another
- * write. */
+/* The first message that exceeds the limit sets the error, without another
+ * write to the socket. */
 static void outbox__of_one_that_does_not_read(void **state)
 {
 	uint32_t i;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Places: what the broker believes of a fabric, and what it tells it. */
+/* Places (adapters of fabrics that programs use): what the broker accepts from
+ * a fabric's process, and what it sends to that process. */
 #include "tests/unit/broker/fake_fabric.h"
 
 #include <errno.h>
@@ -159,7 +160,7 @@ static void place__one_user_cannot_take_all(void **state)
 }
 
 /* A user who can connect to another user's fabric for a moment must not get the
- * place that the other user has given. */
+ * place that this other user has given to the broker. */
 static void place__is_not_for_other_users(void **state)
 {
 	struct fake_fabric theirs;
@@ -201,7 +202,8 @@ static void port__gids_lids_and_pkeys(void **state)
 	assert_false(vb_place_has_lid(places, n, 3, &bits));
 	assert_false(vb_place_has_lid(places, n + 1, 4, &bits));
 	assert_int_equal(vb_place_lid(places, n), 4);
-	/* if the table has both, the index is that of the full membership */
+	/* if the table of P_Keys has both memberships, the index is that of the
+	 * full one */
 	assert_int_equal(vb_place_pkey_index(places, n, 0x0002), 2);
 	assert_int_equal(vb_place_pkey_index(places, n, 0x7fff), 0);
 	assert_int_equal(vb_place_pkey_index(places, n, 0x8003), -ENOENT);
@@ -241,7 +243,7 @@ static void mads__go_to_the_lid_of_the_path(void **state)
 	assert_int_equal(u.addr.gid_index, 1);
 	assert_int_equal(u.addr.hop_limit, 64);
 	assert_memory_equal(u.addr.gid, global.dgid.raw, 16);
-	/* a P_Key that is not in the port's table */
+	/* a P_Key that is not in the port's table of P_Keys */
 	global.pkey = 0x8009;
 	vb_place_send(places, &global, mad);
 	assert_false(fake_hear(&fabric, &u, heard));
@@ -263,8 +265,8 @@ static void mads__come_with_the_path_back(void **state)
 	assert_false(from.global);
 	assert_true(vb_gid_equal(&from.sgid, &own));
 	assert_true(vb_gid_is_zero(&from.dgid));
-	/* MADs for an agent that is not the broker's, and a MAD that could not
-	 * be sent, are ignored */
+	/* ignored: a MAD for an agent that is not the broker's, and the report
+	 * of a MAD that could not be sent */
 	fake_say_mad(&fabric, 9, 0, PEER_LID, mad, sizeof(mad));
 	fake_say_mad(&fabric, CM_AGENT, 110, PEER_LID, mad, 24);
 	fake_say_mad(&fabric, SA_AGENT, 0, SM_LID, mad, sizeof(mad));
@@ -342,8 +344,9 @@ static void fabric__that_breaks_the_protocol(void **state)
 	expect_end(n);
 }
 
-/* The program that gave the connection still has it open. After the fabric has
- * ended, the broker's descriptor must not stay readable. */
+/* The program that gave the fabric's connection to the broker still has it
+ * open. After the fabric has ended, the broker must not poll the connection any
+ * more, because it would stay readable. */
 static void fabric__that_ends_wakes_nobody_afterwards(void **state)
 {
 	struct pollfd ready = { vb_places_fd(places), POLLIN, 0 };
@@ -360,7 +363,8 @@ static void fabric__that_ends_wakes_nobody_afterwards(void **state)
 	close(kept);
 }
 
-/* The number of a place that has ended stays taken while a program uses it. */
+/* The number of a place whose fabric has ended stays in use while a program
+ * uses it. */
 static void reap__only_what_nobody_uses(void **state)
 {
 	unsigned n = give();

@@ -48,7 +48,7 @@ static void user__takes_so_much(void **state)
 		vb_user_give(u, q, 1);
 		assert_true(vb_user_take(u, q, 1));
 		assert_true(vb_user_take(root, q, most[q] * 4));
-		/* A count can exceed the quota. */
+		/* A count can be raised above the quota. */
 		vb_user_count(u, q, 1);
 		assert_false(vb_user_may_have(u, q, 1));
 	}
@@ -60,7 +60,7 @@ static void user__takes_so_much(void **state)
 	vb_user_leave(root);
 }
 
-/* A person with many user numbers cannot use up the broker's memory. */
+/* A person who has many user numbers cannot use up the broker's memory. */
 static void user__together_with_all_others(void **state)
 {
 	static const struct {

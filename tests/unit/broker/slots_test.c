@@ -96,7 +96,8 @@ static void slots_claim__lowest_first(void **state)
 	claim(4);
 }
 
-/* Programs that ask often do not make the broker look at each name. */
+/* Programs that often ask for the number of slots in use do not make the broker
+ * look at each name each time. */
 static void slots_taken_lately__is_no_older_than_a_tenth_second(void **state)
 {
 	assert_int_equal(vb_slots_create(&slots), 0);
@@ -180,7 +181,8 @@ static void slots_create__port_taken(void **state)
 	assert_int_equal(vb_slots_create(&slots), 0);
 }
 
-/* Ends the broker, and returns the vault that a program would still have. */
+/* Ends the broker, and returns the vault of descriptors that a program would
+ * still have. */
 static int lose_broker(void)
 {
 	int vault = dup(slots.vault);
@@ -284,12 +286,14 @@ static void slots_adopt__what_is_no_vault(void **state)
 	refuse_vault(pair[0]);
 	close(pair[1]);
 
-	refuse_vault(self_connected()); /* a vault without a message */
+	refuse_vault(self_connected()); /* a vault with no message in its queue
+					 */
 	fd = self_connected();
 	assert_int_equal(send(fd, "text", 4, 0), 4);
 	refuse_vault(fd);
 	fd = self_connected();
-	send_fd(fd, good, STDERR_FILENO); /* not a RoCE socket */
+	send_fd(fd, good, STDERR_FILENO); /* the second descriptor is no RoCE
+					   * socket */
 	refuse_vault(fd);
 
 	assert_int_equal(vb_udp_socket(&roce), 0);
@@ -301,7 +305,7 @@ static void slots_adopt__what_is_no_vault(void **state)
 	refuse_vault(fd);
 	fd = self_connected();
 	send_fd(fd, good, roce);
-	/* three messages, none of which has slots 1 and 2 */
+	/* the vault has three messages, none of which is for slots 1 and 2 */
 	send_fd(fd, three, roce);
 	refuse_vault(fd);
 	fd = self_connected();
@@ -334,7 +338,7 @@ static void check_all_steering(void)
 		check_steering(i);
 }
 
-/* All slots are free, and their sockets were Ann's. */
+/* All slots are free, and Ann had their sockets before. */
 static void give_all_to_ann(void)
 {
 	assert_int_equal(vb_slots_create(&slots), 0);
@@ -361,7 +365,8 @@ static void slots_claim__each_user_has_sockets_of_its_own(void **state)
 	claim_as(&ann, 3);
 }
 
-/* New users who come without end do not use up the slots. */
+/* New users who come without end do not use up the slots: the sockets of free
+ * slots are replaced. */
 static void slots_claim__new_sockets_for_other_users(void **state)
 {
 	uint64_t before;
@@ -418,8 +423,8 @@ static void slots_adopt__owners_and_replacements_are_kept(void **state)
 	claim_as(&ann, 1);
 }
 
-/* Another broker was killed while it replaced a socket; the next broker
- * finishes the replacement. */
+/* The broker was killed while it replaced a socket. The next broker must finish
+ * the replacement. */
 static void slots_adopt__half_a_replacement(void **state)
 {
 	uint64_t before;
@@ -432,7 +437,7 @@ static void slots_adopt__half_a_replacement(void **state)
 	before = cookie(slots.fds[20]);
 	assert_int_equal(vb_udp_socket(&fresh), 0);
 	assert_int_equal(vb_vault_put(slots.vault, 20, &fresh, 1), 0);
-	/* The vault, too, is rewritten only by half. */
+	/* The vault has been rewritten only in part, too. */
 	assert_int_equal(vb_vault_put(slots.vault, 0, slots.fds, 16), 0);
 	vault = lose_broker();
 	close(fresh);
@@ -447,7 +452,8 @@ static void slots_adopt__half_a_replacement(void **state)
 	check_all_steering();
 }
 
-/* What a holder may do with its socket does not let it read others' packets. */
+/* Whatever a slot's holder does with its socket, it must not receive packets
+ * for other slots. */
 static void slots_claim__a_holder_reads_its_own_packets_only(void **state)
 {
 	static const int on = 1, off = 0;
