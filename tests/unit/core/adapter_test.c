@@ -82,8 +82,8 @@ static void pd__abandoned_goes_with_its_last_object(void **state)
 	assert_int_equal(f->a.n_pd, 1);
 }
 
-/* Returns the ids that the child would use if it continued the parent's
- * numbering. */
+/* Returns the ids that objects of a child of fork would have if the child
+ * continued the parent's numbering. Its real ids must be others. */
 static void pd__ids_of_a_child_are_others(void **state)
 {
 	struct fixture *f = *state;

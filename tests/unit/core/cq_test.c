@@ -150,7 +150,7 @@ static void poll__releases_slots(void **state)
 	assert_int_equal(vb_cq_poll(f->cq, 2, out), 2);
 	assert_int_equal(qp.sq.released, 7);
 	assert_int_equal(qp.rq.released, 9);
-	/* the completion belongs to an SRQ, which frees its slots itself */
+	/* the completion belongs to an SRQ, which releases its slots itself */
 	qp.srq = &srq;
 	qp.rq.released = 0;
 	assert_true(vb_cq_push(f->cq, &recv, false));
@@ -175,7 +175,8 @@ static void overrun__once_told_then_dead(void **state)
 	assert_false(is_readable(f->async.fd));
 	assert_int_equal(vb_cq_poll(cq, 1, out), 1);
 	assert_int_equal(out[0].wr_id, 1);
-	/* The queue has room again, but an entry is missing in between. */
+	/* The queue has room again, but it lost an entry before, so it stays in
+	 * the overrun state. */
 	assert_false(push(cq, 5));
 	assert_int_equal(vb_cq_poll(cq, 4, out), 1);
 	assert_int_equal(out[0].wr_id, 2);
@@ -364,7 +365,7 @@ static void moderate__count_period_error(void **state)
 
 	alarms.calls = 0;
 	vb_cq_moderate(f->cq, 3, 100, fake_alarm);
-	/* Moderation counts no entries while the queue is not armed. */
+	/* Moderation does not count entries while the queue is not armed. */
 	assert_true(push(f->cq, 0));
 	assert_int_equal(vb_cq_poll(f->cq, 8, out), 1);
 	vb_cq_arm(f->cq, false);

@@ -7,7 +7,7 @@
 #include <signal.h>
 #include <unistd.h>
 
-/* Completion queues without an adapter: events use no other field. */
+/* Completion queues without an adapter; events need nothing else of them. */
 static struct vb_cq cqs[3];
 static struct vb_channel ch;
 static struct vb_async async;
@@ -82,7 +82,7 @@ static void channel__nonblocking_says_again(void **state)
 
 	set_nonblocking(ch.fd);
 	assert_int_equal(vb_channel_take(&ch, &cq), -EAGAIN);
-	/* a call without an event leaves @cq unchanged */
+	/* if there is no event, the call leaves @cq unchanged */
 	assert_ptr_equal(cq, &cqs[2]);
 	vb_channel_signal(&ch, &cqs[1]);
 	assert_int_equal(take(), 1);
@@ -101,15 +101,16 @@ static void channel__a_nudge_is_no_event(void **state)
 {
 	struct vb_cq *cq = &cqs[2];
 
-	/* vb_channel_nudged() comes after a thread has read the nudge's
-	 * count */
+	/* the thread reads the nudge's count before vb_channel_nudged() is
+	 * called */
 	nudge();
 	assert_int_equal(vb_channel_next(&ch, &cq), 0);
 	assert_null(cq);
 	vb_channel_nudged(&ch);
 	assert_int_equal(ch.tokens.surplus, 0);
 	assert_false(is_readable(ch.fd));
-	/* vb_channel_nudged() comes before any thread has read the count */
+	/* vb_channel_nudged() is called before any thread has read the nudge's
+	 * count */
 	nudge();
 	vb_channel_nudged(&ch);
 	assert_int_equal(ch.tokens.surplus, 0);
@@ -117,7 +118,7 @@ static void channel__a_nudge_is_no_event(void **state)
 	/* vb_channel_nudged() waits for a count that never comes */
 	vb_channel_nudged(&ch);
 	assert_int_equal(ch.tokens.surplus, 0);
-	/* an event is queued beside the nudge's count */
+	/* an event is queued while the nudge's count has not been read */
 	nudge();
 	vb_channel_signal(&ch, &cqs[1]);
 	assert_int_equal(vb_channel_next(&ch, &cq), 0);
@@ -163,7 +164,8 @@ static void channel__what_a_waiter_queues_is_in_its_hand(void **state)
 	vb_channel_begin(&ch);
 	vb_channel_signal(&ch, &cqs[1]);
 	assert_false(is_readable(ch.fd));
-	/* The waiting thread keeps the first event; ch.fd shows the second. */
+	/* The waiting thread gets the first event; the descriptor ch.fd is
+	 * readable for the second. */
 	vb_channel_signal(&ch, &cqs[2]);
 	assert_true(is_readable(ch.fd));
 	assert_ptr_equal(vb_channel_end(&ch), &cqs[1]);
@@ -195,7 +197,7 @@ static void channel__rings_who_watches(void **state)
 	vb_channel_watch(&ch, &bell);
 	vb_channel_begin(&ch);
 	vb_channel_signal(&ch, &cqs[0]);
-	/* The bell rings also for an event that the waiting thread keeps. */
+	/* The bell rings also for an event that the waiting thread gets. */
 	assert_int_equal(bell.sleeps, 1);
 	assert_ptr_equal(vb_channel_end(&ch), &cqs[0]);
 	assert_false(vb_channel_has_events(&ch));
@@ -243,8 +245,8 @@ static void channel__waits(void **state)
 	assert_ptr_equal(cq, &cqs[1]);
 }
 
-/* The reader holds the count of an event that is dropped: it continues to wait,
- * and neither an event nor a count is lost. */
+/* A thread has read the eventfd's count for an event that is dropped at the
+ * same time. It continues to wait, and neither an event nor a count is lost. */
 static void channel__forgotten_under_a_reader(void **state)
 {
 	for (int i = 0; i < 200; i++) {
@@ -264,7 +266,7 @@ static void channel__forgotten_under_a_reader(void **state)
 		vb_channel_forget(&ch, &cqs[0]);
 		vb_channel_signal(&ch, &cqs[1]);
 		pthread_join(thread, &cq);
-		/* The reader read the first event before it was dropped, or
+		/* The thread read the first event before that was dropped, or
 		 * otherwise the second. */
 		if (cq == &cqs[0])
 			assert_int_equal(take(), 1);

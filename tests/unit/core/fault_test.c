@@ -7,7 +7,8 @@
 #include "core/fault.h"
 #include "wire/ib_hdr.h"
 
-/* Every fault has a row, and the columns of a row are consistent. */
+/* Every fault has a row in the table, and the columns of the row agree with
+ * each other. */
 static void fault__rows_are_whole(void **state)
 {
 	for (int f = FAULT_RKEY; f < FAULT_COUNT; f++) {
@@ -43,7 +44,8 @@ static void fault__unreliable_rows_answer_nothing(void **state)
 		assert_int_equal(row->status != WC_SUCCESS, dies);
 		assert_int_equal(row->counter > CNT_DUPLICATE_REQUEST, !dies);
 	}
-	/* A fault that cannot occur on UC or UD has the mildest action. */
+	/* A fault that cannot occur on UC or UD has the mildest action in the
+	 * table. */
 	assert_int_equal(vb_fault_unreliable(FAULT_INV_RKEY)->action, ACT_DROP);
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* core/flow: which rule matches which frame, and which queue pair gets it. */
+/* core/flow: which flow rule matches which frame, and which queue pair gets the
+ * frame. */
 #include "fixture.h"
 
 #include "core/flow.h"
@@ -48,7 +49,8 @@ static char gets(const struct vb_flow *first, const struct vb_qp *qp,
 	return vb_flow_steer(first, qp, &k, 100, &tag);
 }
 
-/* Each row is a rule and a frame: does the rule match the frame? */
+/* Each row has a rule and a frame, and says whether the rule matches the
+ * frame. */
 static void steer__spec_by_frame(void **state)
 {
 	static const struct {
@@ -116,8 +118,9 @@ static void steer__priority_then_age(void **state)
 	assert_false(gets(first, &qp_a, frame(2, udp, 1, 80)));
 	assert_true(gets(first, &qp_b, frame(2, udp, 1, 80)));
 	vb_flow_remove(&first, &high);
-	/* Two queue pairs with equal rules both get the frame; of different
-	 * rules of equal rank the first one wins. */
+	/* If two queue pairs have equal rules, both get the frame. If their
+	 * rules differ but have equal rank, only the first rule's queue pair
+	 * gets it. */
 	vb_flow_insert(&first, &late);
 	assert_true(gets(first, &qp_a, frame(2, udp, 1, 80)));
 	assert_true(gets(first, &qp_c, frame(2, udp, 1, 80)));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* core/migrate: what arrives in each state, what a program may set, and the
- * move to the alternate path. */
+/* core/migrate: how a packet changes each migration state, what a program may
+ * set, and the move to the alternate path. */
 #include "qp_fixture.h"
 
 #include "core/migrate.h"
@@ -8,8 +8,8 @@
 #define PRIMARY	  0x20
 #define ALTERNATE 0x21
 
-/* A connection on InfiniBand to the port with the LIDs 0x20 and 0x21; the own
- * port has 0x10 and 0x11. */
+/* A connection on InfiniBand. The peer's port has the LIDs 0x20 and 0x21, this
+ * port 0x10 and 0x11. */
 struct rig {
 	struct fixture *f;
 	struct vb_qp *qp;
@@ -299,7 +299,8 @@ static void fail_over__only_an_armed_one(void **state)
 	rig_down(&r);
 }
 
-/* The P_Key of the alternate path has gone since the program loaded it. */
+/* The P_Key of the alternate path has been removed from the port since the
+ * program loaded the path. */
 static void fail_over__a_path_that_is_invalid_now(void **state)
 {
 	struct rig r = rig_up(state);
@@ -377,7 +378,7 @@ static void modify__another_port_has_no_alternate(void **state)
 	rig_down(&r);
 }
 
-/* --- an alternate path by the adapter's other port --- */
+/* --- an alternate path by the adapter's second port --- */
 
 static int any_route(struct vb_link *l, struct vb_route *r)
 {
@@ -450,12 +451,13 @@ static void two_ports__a_peer_is_followed(void **state)
 	assert_int_equal(arrive_by(&r, &links[0], PRIMARY, 0x10, false, 0xffff),
 			 CNT_COUNT);
 	assert_int_equal(state_of(&r), MIG_ARMED);
-	/* By the first port MigReq moves nothing, since the path is primary. */
+	/* A MigReq that comes by the first port changes nothing, since this
+	 * path is the primary one. */
 	assert_int_equal(arrive_by(&r, &links[0], PRIMARY, 0x10, true, 0xffff),
 			 CNT_COUNT);
 	assert_int_equal(state_of(&r), MIG_ARMED);
-	/* By the second port another LID is a stranger's, and the P_Key is one
-	 * of that port. */
+	/* On the second port a packet from another LID is a stranger's, and the
+	 * P_Key must be one of that port. */
 	assert_int_equal(
 		arrive_by(&r, &links[1], ALTERNATE, 0x10, true, 0x8007),
 		CNT_DROP_ADDRESS);

@@ -222,8 +222,8 @@ static void key__unique_among_many(void **state)
 	free(mrs);
 }
 
-/* One buffer is registered again and again: an earlier key stays invalid for a
- * long time, although the objects are recycled. */
+/* One buffer is registered again and again. The key of an earlier registration
+ * stays invalid for a long time, although the objects are reused. */
 static void key__stale_one_does_not_come_back(void **state)
 {
 	enum { N = 100000 };
@@ -377,7 +377,7 @@ static void atomic__alignment_and_bounds(void **state)
 }
 
 /* Peers write without pause. After each deregistration the memory must not
- * change any more, and before it no permitted write may be lost halfway. */
+ * change any more, and before it no permitted write may be lost. */
 struct race {
 	struct fixture *f;
 	_Atomic uint32_t key;
@@ -416,7 +416,8 @@ static void deregister__waits_for_a_thread_that_copies(void **state)
 		     n++)
 			sched_yield();
 		assert_int_equal(vb_mr_deregister(mr), 0);
-		/* A write in progress would spoil this check. */
+		/* If a write were still in progress, it would change the buffer
+		 * after this. */
 		memset(buf, 0, sizeof(buf));
 		sched_yield();
 		for (size_t n = 0; n < sizeof(buf); n++)
@@ -459,8 +460,8 @@ static void deregister__not_before_the_use_ends(void **state)
 	assert_int_equal(atomic_load(&f->a.n_mr), 0);
 }
 
-/* Each access of a run is checked by its own key, also after an access by
- * another key. */
+/* Each access of a run is checked with its own key, also if the access before
+ * it had another key. */
 static void begin_next__as_begin_each_time(void **state)
 {
 	struct fixture *f = *state;
@@ -547,8 +548,8 @@ static void note_revoke(struct vb_adapter *a, uint32_t index, uint32_t key)
 	watched.key_when_revoked = atomic_load(&watched.mr->key);
 }
 
-/* A fake key_ops.await(), which deregistration calls: check that the caller
- * holds no lock that other threads need. */
+/* A fake key_ops.await(), which deregistration calls to wait for accesses:
+ * checks that the caller holds no lock that other threads need. */
 static void note_await(struct vb_adapter *a, uint32_t key)
 {
 	watched.awaited_key = key;
@@ -559,9 +560,9 @@ static void note_await(struct vb_adapter *a, uint32_t key)
 	}
 }
 
-/* The functions of key_ops are called for a key when it becomes valid, and for
- * its revocation after this process refuses the key and before deregistration
- * returns. */
+/* Each key_ops function is called at its time: one when a key becomes valid,
+ * and one when it is revoked, after this process refuses the key and before
+ * deregistration returns. */
 static void key_ops__hear_of_a_life(void **state)
 {
 	static const struct vb_key_ops ops = { .grant = note_grant,

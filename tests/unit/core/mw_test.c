@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* core/mw: which binds are permitted, which accesses, and for how long. */
+/* core/mw: which binds and which accesses are permitted, and until when. */
 #include "fixture.h"
 
 #include "core/mw.h"
@@ -170,7 +170,8 @@ static void check__who_and_what(void **state)
 {
 	struct window w;
 
-	/* A window may grant remote access that its region does not grant. */
+	/* A window may grant remote access rights that its region does not
+	 * have. */
 	open_window(&w, *state, 2, ACCESS_LOCAL_WRITE | ACCESS_MW_BIND);
 	assert_true(bind(&w, IOVA, 8, ACCESS_REMOTE_READ));
 	assert_int_equal(check(&w, QP, IOVA, 8, ACCESS_REMOTE_READ),
@@ -290,16 +291,16 @@ static void region__stays_while_a_window_is_bound(void **state)
 	assert_int_equal(vb_mr_change(w.region, &to), -EBUSY);
 	assert_int_equal(check(&w, QP, IOVA, 8, ACCESS_REMOTE_READ),
 			 FAULT_NONE);
-	/* With the window freed, the region can be deregistered. */
+	/* After the window is closed, its region can be deregistered. */
 	close_window(&w);
 }
 
-/* An access of another process is in progress: later work requests wait, and no
- * lock is held meanwhile. */
+/* Simulates an access of another process that is in progress: later work
+ * requests wait for its end, and no lock is held meanwhile. */
 static struct {
 	uint32_t key;
 	bool is_drained, is_locked;
-	vb_time now; /* the clock of that implementation */
+	vb_time now; /* the time by the clock of the fake key_ops */
 	/* the age of the revocation at the last call of is_drained() */
 	vb_time age;
 } other;
@@ -351,8 +352,8 @@ window__that_is_in_use_makes_its_work_request_wait(void **state)
 	w.qp.now = 1000;
 	assert_int_equal(vb_mw_run(&w.qp, &inv), MW_BUSY);
 	assert_true(w.qp.local_at > 1000 && w.qp.local_at != VB_NEVER);
-	/* The window is closed nevertheless, and the region stays until the
-	 * access ends. */
+	/* The window is closed at once, but its region cannot be deregistered
+	 * before the access ends. */
 	assert_int_equal(check(&w, QP, IOVA, 8, ACCESS_REMOTE_READ),
 			 FAULT_RKEY);
 	assert_int_equal(vb_mr_deregister(w.region), -EBUSY);
@@ -378,8 +379,9 @@ window__that_is_in_use_makes_its_work_request_wait(void **state)
 	f->a.key_ops = NULL;
 }
 
-/* Each revocation has an age of its own, on the clock of those who wait: the
- * times at which queue pairs were driven last do not count. */
+/* The age of a revocation begins with that revocation, by the clock of the
+ * process that waits. The time at which a queue pair was driven last must not
+ * count. */
 static void VB_UNCHECKED
 window__that_is_closed_again_is_as_young_as_before(void **state)
 {
@@ -392,7 +394,8 @@ window__that_is_closed_again_is_as_young_as_before(void **state)
 	for (unsigned round = 0; round < 2; round++) {
 		other.is_drained = false;
 		open_window(&w, f, 2, ACCESS_MW_BIND);
-		w.qp.now = 1; /* driven for the last time long ago */
+		w.qp.now = 1; /* the queue pair was driven long ago for the last
+			       * time */
 		assert_true(bind(&w, IOVA, 8, ACCESS_REMOTE_READ));
 		inv.imm = w.key;
 		w.qp.now = 100 * VB_SEC;

@@ -108,7 +108,7 @@ static void update__an_interface_goes(void **state)
 	assert_int_equal(vb_port_update(&port, &none), PORT_SAME);
 	assert_int_equal(vb_port_update(&port, &update),
 			 PORT_UP | PORT_GIDS | PORT_MTU);
-	/* The interface stays, but is not in the list and has no address. */
+	/* The interface exists, but the list of addresses does not have it. */
 	assert_int_equal(vb_port_update(&port, &unlisted),
 			 PORT_WENT_DOWN | PORT_GIDS | PORT_MTU);
 	assert_int_equal(vb_port_update(&port, &unlisted), PORT_SAME);
@@ -322,7 +322,8 @@ static void ib__the_lmc_follows(void **state)
 	assert_true(port.ib.present);
 }
 
-/* Report three times, in each state of a port, that a program needs it. */
+/* Report three times, in each state of a port, that a program wants to use the
+ * port. */
 static void need_port(void)
 {
 	struct vb_port_ib_update is = ib_update();
@@ -349,7 +350,8 @@ static void ib__a_port_that_is_not_active_is_told_once(void **state)
 	(void)child_says(need_port, "warn", text, sizeof(text));
 	while ((at = strchr(at, '\n')) && *at++)
 		lines++;
-	/* no message in ARMED, which has the same cause as INIT */
+	/* no message in ARMED, because the port was already reported for INIT,
+	 * for the same reason */
 	assert_int_equal(lines, 2);
 	assert_non_null(strstr(text, ": DOWN: its link is up, and carries no"));
 	assert_non_null(strstr(text, "ib0, port 1: INIT: no subnet manager"));

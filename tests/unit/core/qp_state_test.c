@@ -3,8 +3,8 @@
  * value at its bounds; and the effects of a transition. */
 #include "qp_fixture.h"
 
-/* The specification as a matrix for each type: what each legal transition
- * requires and permits. Written independently of the table under test. */
+/* The specification's matrix for each type: what each legal transition requires
+ * and permits. It is written independently of the table under test. */
 struct rule {
 	bool legal;
 	uint32_t need, may;
@@ -117,7 +117,7 @@ static const enum vb_qp_type types[] = { QPT_RC,       QPT_UC,
 					 QPT_UD,       QPT_RAW_PACKET,
 					 QPT_XRC_SEND, QPT_XRC_RECV };
 
-/* Call @try for each state of a queue pair and each target state. */
+/* Call @try for each pair of a queue pair's state and a target state. */
 static void each_pair(struct fixture *f,
 		      void (*try)(struct vb_qp *, int from, int to))
 {
@@ -232,8 +232,8 @@ static void moves__each_pair_and_one_attribute_more(void **state)
 	each_pair(*state, try_extra);
 }
 
-/* The test before this one, on InfiniBand, where a queue pair also has an
- * alternate path. */
+/* The previous test on InfiniBand, where a queue pair also has an alternate
+ * path. */
 static void moves__one_attribute_more_on_infiniband(void **state)
 {
 	struct fixture *f = *state;
@@ -277,8 +277,8 @@ static void cur_state__must_match(void **state)
 	vb_qp_destroy(qp);
 }
 
-/* One number in the transition from @from to @to: the last valid value and the
- * first invalid one. */
+/* A number in the transition from @from to @to, with its last valid and its
+ * first invalid value. */
 static void values__at_their_edges(void **state)
 {
 #define EDGE(from, to, mask, member, good, bad)                                \
@@ -375,7 +375,8 @@ static void av__refusals(void **state)
 	vb_qp_destroy(qp);
 }
 
-/* A fake link that returns one route, and records the last question. */
+/* A fake link that returns one route, and records the route request that it got
+ * last. */
 static struct vb_route asked;
 static int route_rc;
 
@@ -518,7 +519,8 @@ static void err__transport_is_told_before_the_flush(void **state)
 	assert_int_equal(told.to, QPS_ERR);
 	assert_int_equal(told.sq_done_at_enter, qp->sq.done - 1);
 	assert_cqe(f->cq, 1, WC_FLUSH_ERR, WC_OP_SEND);
-	/* In ERR the connection's attributes are those set before. */
+	/* In ERR a query returns the connection's attributes that were set
+	 * before. */
 	assert_int_equal(qp->attr.dest_qp_num, 0x777);
 	vb_qp_destroy(qp);
 }

@@ -167,7 +167,8 @@ static void VB_UNCHECKED destroy__memory_is_recycled_and_clean(void **state)
 				 again->mtu | again->attr.dest_qp_num,
 			 0);
 	assert_false(again->recv_busy || again->comm_est_sent);
-	/* Core does not change the private pointers, which upper rooms set. */
+	/* Core does not change the private pointers, which other parts of the
+	 * library set. */
 	assert_ptr_equal(again->priv[PRIV_ENGINE], qp);
 	again->priv[PRIV_ENGINE] = NULL;
 	vb_qp_destroy(again);
@@ -347,7 +348,7 @@ static void VB_UNCHECKED fail__flushes_in_order(void **state)
 	for (int i = 0; i < 3; i++)
 		assert_cqe(f->cq, 10 + i, WC_FLUSH_ERR, WC_OP_RECV);
 	assert_empty(f->cq);
-	/* this call does nothing, because the queue pair is in ERR already */
+	/* this call has no effect, because the queue pair is in ERR already */
 	vb_qp_fail(qp, EVENT_QP_FATAL);
 	assert_false(is_readable(f->async.fd));
 	vb_qp_destroy(qp);
@@ -542,7 +543,7 @@ static void state_name__each(void **state)
 }
 
 /* A thread that does what the dispatcher does: find a queue pair, lock it, and
- * check that it still is the one it looked for. */
+ * check that its number still is the one that was looked for. */
 struct finder {
 	struct vb_idtab *qps;
 	_Atomic bool stop;

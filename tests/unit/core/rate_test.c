@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* core/rate: which rates slow packets down, and how much. */
+/* core/rate: which static rates make a queue pair send slower, and by how
+ * much. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

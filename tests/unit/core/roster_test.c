@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* core/roster: rows appear and disappear with their objects, and the counts are
- * right even without rows. */
+/* core/roster: rows in shared memory appear and disappear with their objects,
+ * and the counts of objects are right even without rows. */
 #include "qp_fixture.h"
 
 static struct vb_roster roster;
@@ -55,8 +55,8 @@ static void what_has_no_row_counts(void **state)
 	assert_int_equal(vb_roster_add(&roster, &mr), 20000);
 }
 
-/* Another process may overwrite the shared memory, so the roster must not read
- * its own state there. */
+/* Another process may overwrite the roster's shared memory, so the roster must
+ * not rely on anything that it reads there. */
 static void rows_do_not_rest_on_what_is_shared(void **state)
 {
 	const struct vb_roster_row qp = { .kind = ROSTER_QP, .state = 3 };

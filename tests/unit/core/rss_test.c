@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The hash against Microsoft's published vectors; states of work queues. */
+/* The RSS hash is checked with Microsoft's published vectors; and the states of
+ * work queues are checked. */
 #include "qp_fixture.h"
 
 #include <arpa/inet.h>

@@ -125,7 +125,7 @@ static struct vb_cqe VB_UNCHECKED end(struct bed *t, enum vb_wc_status status)
 	return polled(t->f->cq);
 }
 
-/* Let a whole message arrive; returns the completion of its buffer. */
+/* Let a whole message arrive; returns the completion of the used buffer. */
 static struct vb_cqe arrive(struct bed *t, uint64_t tag)
 {
 	assert_int_equal(begin(t, TM_OP_EAGER, tag, 20, true), FAULT_NONE);
@@ -259,7 +259,7 @@ static void match__bits_outside_the_mask(void **state)
 	close_tm(t);
 }
 
-/* Compare the list's answers with those of a search in a plain list. */
+/* Compare the tag list's answers with a linear search in a simple list. */
 static void match__as_a_plain_list_would(void **state)
 {
 	static const uint64_t masks[] = { 3, 7, 1, 15, 6, 2, 4, 12, 8, 0, 14 };
@@ -364,7 +364,7 @@ static void phase__new_buffers_wait(void **state)
 	add_ok(t, 1, 5, UINT64_MAX);
 	assert_unexpected(t, 6);
 	add_ok(t, 2, 6, UINT64_MAX);
-	/* unexpected: buffer 2 was posted before the first was counted */
+	/* buffer 2 is not used: the first message was not counted yet */
 	assert_unexpected(t, 6);
 	assert_meets(t, 5, 1); /* posted before the unexpected message */
 	sync_to(t, 1);	       /* the program counts one of two messages */
@@ -537,7 +537,7 @@ static void VB_UNCHECKED rndv__reads_and_says_so(void **state)
 	close_tm(t);
 }
 
-/* Expect the rendezvous headers, with which the program goes on itself. */
+/* Expect rendezvous headers: the program must do the rendezvous itself. */
 static void expect_headers(struct bed *t, uint32_t length)
 {
 	struct vb_cqe e;
@@ -649,7 +649,7 @@ static void VB_UNCHECKED rndv__queue_pair_goes(void **state)
 	close_tm(t);
 }
 
-/* No byte is written for a message whose match could not be reported. */
+/* A message whose match cannot be reported (CQ full) writes no byte. */
 static void begin__cq_is_full(void **state)
 {
 	struct bed *t = open_tm(*state);

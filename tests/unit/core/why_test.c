@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The table of causes, and how often each is told. */
+/* The table of causes of errors, and how often each cause is reported. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -27,7 +27,7 @@ static void tell_each(void)
 	vb_why(WHY_RNR, 7, "qp 0x7: a");
 }
 
-/* Report one cause for more objects than the table of counts holds. */
+/* Report one cause for more objects than the table of counts can hold. */
 static void tell_many(void)
 {
 	for (unsigned i = 0; i < 100000; i++)
@@ -46,8 +46,8 @@ static void refuse_silently(void)
 	vb_why_refused("rdma_x", ENOMEM);
 }
 
-/* Refusals that are not reported: EAGAIN and EINTR, features that the device
- * lacks, and what was reported already. */
+/* Refuse calls for reasons that are not reported: EAGAIN and EINTR, features
+ * that the device lacks, and what was reported already. */
 static void refuse_what_is_known(void)
 {
 	vb_why_refused("ibv_x", EAGAIN);
@@ -61,7 +61,8 @@ static void refuse_what_is_known(void)
 	vb_why_refused("ibv_x", EINVAL);
 }
 
-/* vb_log_note() suppresses the report of one refusal only. */
+/* A cause that was reported replaces the general report of the refusal behind
+ * it, and not that of the next refusal. */
 static void refuse_twice(void)
 {
 	vb_why(WHY_LIMIT, 1, "pd 1: told");
@@ -69,7 +70,8 @@ static void refuse_twice(void)
 	vb_why_refused("_ibv_y", EINVAL);
 }
 
-/* Returns how many lines a child that calls @tell writes. */
+/* Returns how many lines a child process that calls @tell writes to standard
+ * error. */
 static int lines_of(void (*tell)(void), const char *level, char *text,
 		    size_t room)
 {

@@ -136,8 +136,9 @@ static void sq__deferred_up_to_an_index(void **state)
 	vb_sq_fini(&sq);
 }
 
-/* A thread that withdraws the permission to post without a doorbell sees every
- * slot that was so posted before. */
+/* Some requests are posted without a doorbell. A thread that ends the
+ * permission to do so must see every request that was posted in this way
+ * before. */
 #define DEFER_ROUNDS 3000
 #define DEFER_POSTS  200
 static struct {
@@ -291,7 +292,7 @@ static void srq__resize_keeps_what_waits(void **state)
 	struct vb_recv_wqe w;
 	uint64_t id = 0;
 
-	/* Move the shared queue's indices across the end of its ring. */
+	/* Move the shared receive queue's indices past the end of its ring. */
 	for (int i = 0; i < 3; i++) {
 		assert_int_equal(vb_rq_post(&srq->rq, 99, NULL, 0), 0);
 		assert_true(vb_srq_take(srq, &w));
@@ -343,7 +344,7 @@ static void srq__limit_once(void **state)
 	assert_true(vb_srq_take(srq, &w));
 	assert_true(is_readable(f->async.fd));
 	assert_int_equal(vb_srq_destroy(srq), 0);
-	/* Destroying the shared queue dropped its pending event. */
+	/* Destroying the shared receive queue dropped its pending event. */
 	assert_false(is_readable(f->async.fd));
 }
 

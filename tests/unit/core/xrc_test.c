@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* core/xrc: domains, SRQ numbers, use of an SRQ by a packet, handles. */
+/* core/xrc: domains, SRQ numbers, the use of an SRQ for a packet, and
+ * handles. */
 #include "qp_fixture.h"
 
 struct xrc {
@@ -193,7 +194,8 @@ static void VB_UNCHECKED recv__is_lost_with_its_queue(void **state)
 	close_all(&t);
 }
 
-/* Entries of received messages stay when the queue pair is destroyed. */
+/* Completions of received messages stay in the queue when the queue pair is
+ * destroyed. */
 static void VB_UNCHECKED completions__outlive_their_queue_pair(void **state)
 {
 	static const struct vb_recv_done done = { .status = WC_SUCCESS,
