@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A census finds the objects of each program by the program's shared memory,
- * this program's included; it ignores files that only look like such memory. */
+/* A census finds the objects of all programs, this program's included, in the
+ * programs' shared memory. It ignores files that only look like such memory. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -100,7 +100,7 @@ static void finds_what_there_is(void **state)
 	vb_census_free(&c);
 }
 
-/* Objects belong to the process that made them, not to its forked child. */
+/* Objects belong to the process that made them, and not to its forked child. */
 static void objects_are_their_makers(void **state)
 {
 	struct vb_census c;
@@ -125,7 +125,7 @@ static void objects_are_their_makers(void **state)
 	assert_int_equal(vb_pd_destroy(pd), 0);
 }
 
-/* The census ignores rows without an end, rows of an unknown kind, and
+/* The census ignores rows that do not end, rows of an unknown kind, and
  * references to rows that do not exist. */
 static void believes_nothing(void **state)
 {

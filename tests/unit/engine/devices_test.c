@@ -111,7 +111,8 @@ static int open_ipoib(void)
 	return -1;
 }
 
-/* IPoIB is behind an adapter: it is no device of its own. */
+/* An IPoIB interface belongs to an adapter of a fabric, so it is no device of
+ * its own. */
 static void devices_list__not_ipoib(void **state)
 {
 	struct vb_device *list = NULL;
@@ -161,7 +162,8 @@ static void devices_list__specs_that_cannot_be_read(void **state)
 	assert_null(list);
 }
 
-/* A place in a fabric needs that fabric (tests/programs/ib_verbs.sh). */
+/* A device that is a place in a fabric is listed only while that fabric runs
+ * (tests/programs/ib_verbs.sh). */
 static void devices_list__a_place_without_a_fabric(void **state)
 {
 	static const char *const specs[] = { "ib:no-fabric-of-that-name/Hca1",

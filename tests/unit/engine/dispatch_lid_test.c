@@ -3,8 +3,8 @@
 #include "core/migrate.h"
 #include "tests/unit/engine/dispatch_rig.h"
 
-/* On InfiniBand, if a datagram has a DGID, that and the DLID must both be of a
- * port, or both of a group. */
+/* On InfiniBand, if a datagram has a DGID, then DGID and DLID must both belong
+ * to a port, or both to a multicast group. */
 static void dispatch__datagrams_with_a_dgid(void **state)
 {
 	static const struct vb_gid none = { { 0xfe, 0x80, [15] = 9 } };
@@ -64,8 +64,8 @@ static void dispatch__connections_compare_lids(void **state)
 	rig_down(r);
 }
 
-/* A queue pair in state Armed accepts frames by both paths. If its peer
- * migrates to the alternate path, it follows. */
+/* A queue pair in migration state Armed accepts frames by both paths. If its
+ * peer migrates to the alternate path, the queue pair follows. */
 static void dispatch__an_armed_one_follows(void **state)
 {
 	static const struct {
@@ -110,8 +110,8 @@ static void dispatch__an_armed_one_follows(void **state)
 	rig_down(r);
 }
 
-/* A datagram's completion has path bits that fit the LID to which the datagram
- * was sent; a group's LID has none. */
+/* The path bits in a datagram's completion are those of the LID to which it was
+ * sent. A multicast LID has none. */
 static void dispatch__datagrams_tell_their_path_bits(void **state)
 {
 	static const struct vb_gid group = { { 0xff, 0x12, [15] = 1 } };

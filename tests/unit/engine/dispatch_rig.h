@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A queue pair whose transport notes what the dispatcher hands to it. */
+/* A queue pair with a fake transport, which records what the dispatcher passes
+ * to it. */
 #ifndef TESTS_UNIT_ENGINE_DISPATCH_RIG_H
 #define TESTS_UNIT_ENGINE_DISPATCH_RIG_H
 
@@ -10,16 +11,16 @@
 
 static struct {
 	unsigned received, steps, in_run;
-	/* the function run() was called with @begins true, and not yet with
+	/* true: run() was called with @begins true, and since then not with
 	 * false */
 	bool runs;
 	struct vb_mr_use use;
 	bool grh; /* the last packet had a GRH */
-	/* path bits of the last datagram's destination LID */
+	/* path bits in the DLID of the last datagram */
 	unsigned path_bits;
-	uint32_t key;	    /* rkey of the packets in hear_in_run() */
+	uint32_t key;	    /* rkey of the packets of a run */
 	uint8_t codes[4];
-	/* the time that the dispatcher passed with the last packet */
+	/* the time that the dispatcher gave with the last packet */
 	vb_time at;
 } heard;
 
@@ -94,7 +95,7 @@ static inline void rig_down(struct rig *r)
 	free(r);
 }
 
-/* Add the next frame, correct in every field: a test then changes one field. */
+/* Add a frame that is correct in every field; a test then changes one field. */
 static inline struct vb_frame *add_frame(struct rig *r, uint8_t opcode)
 {
 	unsigned i = r->e.rxq.count++;

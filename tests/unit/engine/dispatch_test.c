@@ -13,8 +13,8 @@ static void dispatch__a_run_is_one_step(void **state)
 	rig_down(r);
 }
 
-/* The thread that dispatches has read the clock before the thread that drove
- * the queue pair last. */
+/* The thread that dispatches may have read the clock before the thread that
+ * drove the queue pair last did. */
 static void dispatch__time_never_goes_back(void **state)
 {
 	struct rig *r = rig_up(*state, QPS_RTS);
@@ -40,7 +40,8 @@ static uint32_t waits_until_7(const struct vb_qp *qp)
 	return 7;
 }
 
-/* A queue that may wait defers its doorbell, until a packet arrives for it. */
+/* While a queue pair can wait for more requests, it defers its doorbell, until
+ * a packet arrives for it. */
 static void dispatch__defers_while_it_can_wait(void **state)
 {
 	struct rig *r = rig_up(*state, QPS_RTS);
@@ -77,8 +78,8 @@ static void note_run(struct vb_qp *qp, bool begins)
 		vb_mr_end(&heard.use);
 }
 
-/* A transport hears when several frames in a row begin and end, and of one
- * frame alone nothing. */
+/* A transport is told when several frames for it in a row begin and end, and is
+ * told nothing about one frame alone. */
 static void dispatch__a_run_ends(void **state)
 {
 	struct fixture *f = *state;
@@ -105,8 +106,8 @@ static void dispatch__a_run_ends(void **state)
 	rig_down(r);
 }
 
-/* An ACK comes behind the reply in a train; a program that sees the reply must
- * see both. */
+/* The ACK leaves behind the reply, in one train of packets. A program that sees
+ * the reply must see that the ACK has come, too. */
 static void dispatch__answers_come_first(void **state)
 {
 	static const uint8_t sent[] = { CODE_SEND_ONLY, CODE_READ_RESP_ONLY,
@@ -178,7 +179,8 @@ dispatch__what_gathers_leaves_with_the_second_empty_poll(void **state)
 	atomic_store(&e->gathers, r->qp);
 	vb_drive_gathered(e, 0);
 	assert_int_equal(heard.steps, 0);
-	/* The program has posted a request since the last call. */
+	/* A program has posted a request to the queue pair since the last call
+	 * of vb_drive_gathered(). */
 	atomic_store(&e->gathers, r->qp);
 	vb_drive_gathered(e, 0);
 	assert_int_equal(heard.steps, 0);
@@ -219,7 +221,8 @@ static void dispatch__strangers(void **state)
 	assert_int_equal(dispatch(r, 0), 0);
 	add_frame(r, CODE_SEND_ONLY)->dst = &other;
 	assert_int_equal(dispatch(r, 0), 0);
-	/* Refused: another class, P_Key, slot, index; half a header. */
+	/* The dispatcher refuses these: another class, P_Key, slot or index;
+	 * half a header. */
 	add_frame(r, CLASS_UC << 5 | CODE_SEND_ONLY);
 	assert_int_equal(dispatch(r, 0), 0);
 	add_frame(r, CODE_SEND_ONLY);
@@ -233,15 +236,16 @@ static void dispatch__strangers(void **state)
 	assert_int_equal(dispatch(r, 0), 0);
 	add_frame(r, CODE_SEND_ONLY)->len = 8;
 	assert_int_equal(dispatch(r, 0), 0);
-	/* Accepted: a limited member of the partition. */
+	/* The dispatcher accepts a P_Key of a limited member of the
+	 * partition. */
 	add_frame(r, CODE_SEND_ONLY);
 	r->bytes[0][2] = 0x7f;
 	assert_int_equal(dispatch(r, 0), 1);
 	rig_down(r);
 }
 
-/* Is a frame accepted whose ICRC is right only if its Identification was
- * @id? */
+/* Returns whether the dispatcher accepts a frame whose ICRC is right only if
+ * its IPv4 Identification was @id. */
 static bool believes(struct rig *r, uint16_t id, vb_time now)
 {
 	add_frame(r, CODE_SEND_ONLY)->if_ip_id = id;
@@ -253,26 +257,29 @@ static void dispatch__identification(void **state)
 	struct rig *r = rig_up(*state, QPS_RTS);
 	vb_time now = VB_SEC;
 
-	/* A peer whose kernel counts: the first value is accepted, then those
-	 * that follow it. */
+	/* The peer's kernel numbers its packets with a counter: the dispatcher
+	 * accepts the first Identification, and then those that follow it
+	 * closely. */
 	assert_true(believes(r, 40000, now));
 	assert_true(believes(r, 40001, now));
 	assert_true(believes(r, 40900, now));
-	/* Packets that overtake each other do not set the count back. */
+	/* Packets that overtake each other do not set the expected
+	 * Identification back. */
 	assert_true(believes(r, 40899, now));
 	assert_true(believes(r, 40772, now));
 	assert_false(believes(r, 40771, now));
-	/* A random error is refused. */
+	/* A random Identification, as an error causes it, is refused. */
 	assert_false(believes(r, 12345, now));
 	assert_true(believes(r, 40901, now));
-	/* An older value is refused, unless it is small, as a segment's index
-	 * is. */
+	/* An older Identification is refused, unless it is as small as the
+	 * index of a segment. */
 	assert_false(believes(r, 40000, now));
 	assert_true(believes(r, 63, now));
-	/* After a jump of the count, the second packet is accepted. */
+	/* After a jump of the peer's counter, the second packet is accepted. */
 	assert_false(believes(r, 50000, now));
 	assert_true(believes(r, 50001, now));
-	/* Counters wrap, and advance while the peer sends to others. */
+	/* The peer's counter wraps, and advances while the peer sends to other
+	 * hosts. */
 	assert_true(believes(r, 50900, now));
 	assert_false(believes(r, 60000, now));
 	assert_true(believes(r, 50901, now));
@@ -286,7 +293,8 @@ static void dispatch__identification_at_random(void **state)
 	unsigned refused = 0;
 	uint16_t id = 1;
 
-	/* A peer that chooses its numbers at random is accepted in the end. */
+	/* A peer that chooses its Identifications at random is accepted in the
+	 * end. */
 	for (int i = 0; i < 100; i++) {
 		id = (uint16_t)(id * 25173u + 13849u);
 		refused += !believes(r, id, VB_SEC);
@@ -312,8 +320,8 @@ static void dispatch__link_local_is_of_an_interface(void **state)
 	rig_down(r);
 }
 
-/* Each type accepts packets of its own class; UC and UD also accept Verbena's
- * own acknowledgement. */
+/* Each queue pair type accepts packets of its own class; UC and UD also accept
+ * Verbena's own acknowledgement. */
 static void dispatch__class_by_type(void **state)
 {
 	static const enum vb_qp_type types[] = { QPT_RC, QPT_UC, QPT_UD };
@@ -337,8 +345,8 @@ static void dispatch__class_by_type(void **state)
 	}
 }
 
-/* The Identifications of each sender are remembered; if there are more senders
- * than table entries, those of the latest senders. */
+/* The dispatcher remembers the Identifications of each sender. If there are
+ * more senders than table entries, it remembers those of the latest ones. */
 static void dispatch__datagrams_come_from_anybody(void **state)
 {
 	struct rig *r = rig_of(*state, QPT_UD, QPS_RTS);
@@ -364,7 +372,7 @@ static void dispatch__datagrams_come_from_anybody(void **state)
 	rig_down(r);
 }
 
-/* A datagram for an address of another device of the host is dropped. */
+/* A datagram to an address of another device of this host is dropped. */
 static void dispatch__datagrams_come_to_the_port(void **state)
 {
 	struct rig *r = rig_of(*state, QPT_UD, QPS_RTS);
@@ -380,7 +388,7 @@ static void dispatch__datagrams_come_to_the_port(void **state)
 	rig_down(r);
 }
 
-/* A connection and a GID are of one version of RoCE. */
+/* A connection accepts only frames of the RoCE version that its route has. */
 static void dispatch__of_the_version_of_the_route(void **state)
 {
 	for (unsigned i = 0; i < 4; i++) {
@@ -413,7 +421,8 @@ static unsigned dispatch_from(struct rig *r, const struct vb_link *link)
 	return heard.received - before;
 }
 
-/* An adapter with both versions hears two links, and others one. */
+/* An adapter with both versions of RoCE accepts frames from two links, and any
+ * other adapter from one. */
 static void dispatch__an_adapter_of_two_links(void **state)
 {
 	struct vb_link v1 = { 0 }, v2 = { 0 }, both = { 0 }, fabric = { 0 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Deadlines: which thread handles them, and how many at a time; and packets for
- * which the kernel has no room. */
+/* Deadlines of queue pairs: which thread handles them, and how many at a time;
+ * and packets that the kernel had no room to send. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -134,7 +134,7 @@ static int tear_down(void **state)
 	return 0;
 }
 
-/* Was the engine thread woken since the last call? */
+/* Returns whether the engine thread was woken since the last call. */
 static bool is_woken(void)
 {
 	uint64_t n;
@@ -155,7 +155,7 @@ static void timer__of_one_that_polls(void **state)
 {
 	struct vb_engine *e = *state;
 
-	/* no program polls, so the thread must wake */
+	/* no program polls, so the engine thread must wake */
 	assert_true(wakes(fake.now + VB_TIMER_SOON + 1));
 	atomic_store(&e->attentive, true);
 	assert_false(wakes(fake.now + VB_TIMER_SOON + 1));
@@ -163,7 +163,8 @@ static void timer__of_one_that_polls(void **state)
 	/* The engine thread may be a millisecond late while a program polls. */
 	assert_true(wakes(at_once(fake.now)));
 	vb_engine_at_work(e, fake.now);
-	/* The program has found a message, and may work on it for long. */
+	/* The program has found a message, and may work on it for long without
+	 * polling. */
 	assert_true(wakes(at_once(fake.now)));
 	vb_engine_note(e, fake.now, PROGRAM_LOOPS);
 	assert_false(wakes(at_once(fake.now)));
@@ -223,10 +224,10 @@ static void due__others_get_a_turn(void **state)
 	assert_int_equal(fake.steps, 2 * STEP_BATCHES);
 }
 
-/* A thread that holds rx carries out no request to a program of this host, nor
- * one for which the way is still to be decided, not even for a poster that
- * found the queue pair locked. A timer makes another thread carry it out
- * without rx. */
+/* The lock rx guards receiving. A thread that holds rx carries out no request
+ * to a program of this host, nor one whose path is not decided yet, not even
+ * for a poster that found the queue pair locked. A timer makes another thread
+ * carry it out without rx. */
 static void step__carries_out_nothing_with_rx(void **state)
 {
 	static const enum vb_qp_way ways[] = { WAY_NEAR, WAY_OPEN };
@@ -256,8 +257,8 @@ static void step__carries_out_nothing_with_rx(void **state)
 	}
 }
 
-/* A queue pair has messages that gather. A poll that waits steps this queue
- * pair, but only after it has released rx. */
+/* A queue pair has messages that wait to be coalesced. A poll that waits steps
+ * this queue pair, but only after it has released rx. */
 static void gathered__carries_out_requests(void **state)
 {
 	struct vb_engine *e = *state;
@@ -270,7 +271,7 @@ static void gathered__carries_out_requests(void **state)
 	assert_int_equal(fake.steps_of_nothing, 0);
 }
 
-/* A queue pair that a program is driving is tried again soon. */
+/* A queue pair that another thread is driving is tried again soon. */
 static void VB_UNCHECKED due__one_that_is_driven(void **state)
 {
 	struct vb_engine *e = *state;
@@ -313,7 +314,8 @@ static void time__never_goes_back(void **state)
 	assert_int_equal(fake.stepped_at, ahead + 1);
 }
 
-/* A batch without room waits, and no new batch is made meanwhile. */
+/* A batch that the kernel had no room for waits, and no new batch is made
+ * meanwhile. */
 static void held__what_has_none_goes_first(void **state)
 {
 	struct vb_engine *e = *state;
@@ -377,8 +379,8 @@ static void lose_none(struct vb_link *l, struct vb_txq *q)
 	fail_msg("another port's link dropped a batch");
 }
 
-/* RESET returns a queue pair to the first port. The batch that it holds still
- * goes by the link for which its routes are. */
+/* RESET returns a queue pair to the adapter's first port. The batch that still
+ * waits must leave by the link for which its routes were made. */
 static void held__goes_by_the_old_port(void **state)
 {
 	static const struct vb_link_ops others = { .send = take_none,
@@ -409,7 +411,7 @@ static void held__goes_by_the_old_port(void **state)
 	}
 }
 
-/* A queue pair that holds a batch is destroyed. */
+/* A queue pair whose batch waits for room is destroyed. */
 static void held__none_for_one_that_goes(void **state)
 {
 	struct vb_engine *e = *state;
@@ -426,8 +428,8 @@ static void held__none_for_one_that_goes(void **state)
 	assert_int_equal(atomic_load(&e->held), 0);
 }
 
-/* A thread's batch without a pthread key, as where the program has taken all
- * keys: the program's own key 0 keeps its value. */
+/* A thread's batch when no pthread key is left for it, because the program has
+ * taken all keys: the program's own key 0 keeps its value. */
 static void batch__without_a_key(void **state)
 {
 	struct vb_txq *q;
@@ -450,8 +452,8 @@ static void batch__without_a_key(void **state)
 	assert_int_equal(pthread_setspecific(txq_key, q), 0);
 }
 
-/* Each held batch needs memory: only a limited number is held, and further ones
- * are lost. */
+/* Each batch that waits needs memory, so only a limited number waits, and
+ * further ones are lost. */
 static void held__for_so_many_batches(void **state)
 {
 	struct vb_engine *e = *state;
@@ -469,7 +471,7 @@ static void held__for_so_many_batches(void **state)
 #define SLOW_PS	  4000 /* 2 Gbit/s of data */
 #define SLOW_BYTE 1000 /* bytes of a frame, with its ICRC and link headers */
 
-/* A transport that has frames without end. */
+/* A fake transport that always has more frames to send. */
 static bool send_full(struct vb_qp *qp, vb_time now, struct vb_txq *q)
 {
 	fake.steps++;
@@ -480,7 +482,7 @@ static bool send_full(struct vb_qp *qp, vb_time now, struct vb_txq *q)
 }
 
 /* Step queue pair 0 whenever its timer is due, until @until. A thread that
- * slept runs @late ns later. Returns the bytes that were sent. */
+ * slept runs @late ns too late. Returns how many bytes were sent. */
 static uint64_t sent_until(vb_time until, vb_time late)
 {
 	struct vb_engine_qp *eq = &fake.eq[0];
@@ -495,8 +497,8 @@ static uint64_t sent_until(vb_time until, vb_time late)
 	return (uint64_t)fake.sent * SLOW_BYTE;
 }
 
-/* A static rate holds on average, also if the thread is late; what was not sent
- * while there was nothing to send is not made up for. */
+/* A static rate holds on average, also if the thread is late. Time in which
+ * there was nothing to send is not made up for. */
 static void rate__holds_on_average(void **state)
 {
 	static const struct vb_transport_ops full = { .send = send_full,
@@ -510,7 +512,7 @@ static void rate__holds_on_average(void **state)
 	for (unsigned i = 0; i < VB_COUNT(late); i++) {
 		uint64_t bytes;
 
-		fake.now += 5 * VB_SEC; /* idle */
+		fake.now += 5 * VB_SEC; /* nothing to send meanwhile */
 		fake.eq[0].timer_at = VB_NEVER;
 		fake.eq[0].rate_credit = 0;
 		arm_timer(&fake.e, &fake.qp[0], fake.now, fake.now);
@@ -520,7 +522,8 @@ static void rate__holds_on_average(void **state)
 	}
 }
 
-/* Batches of a slow address are short, so that packets leave evenly. */
+/* Batches to an address with a low static rate are short, so that packets leave
+ * evenly. */
 static void rate__batches_are_short(void **state)
 {
 	struct vb_txq *q = malloc(sizeof(*q));
@@ -537,7 +540,7 @@ static void rate__batches_are_short(void **state)
 			fake.now + 106 * VB_USEC);
 	assert_true(vb_rate_waits(&fake.qp[0], fake.now));
 	vb_mutex_unlock(&fake.qp[0].drive);
-	/* of datagrams, each has its own */
+	/* each datagram has an address, and rate, of its own */
 	vb_txq_reset(q);
 	vb_txq_commit(q, 2000, &fake.qp[0].route);
 	vb_txq_slow(q, 2000, SLOW_PS);
@@ -560,8 +563,9 @@ static void *hold_drive(void *arg)
 	return NULL;
 }
 
-/* ibv_dereg_mr must not overtake what is posted: it waits for a thread that has
- * lost its processor, and not for one that waits for a peer's memory. */
+/* ibv_dereg_mr() must not overtake posted requests. It waits for a driving
+ * thread that has lost its processor, and not for one that waits for a page of
+ * a peer's memory. */
 static void begin__waits_for_the_thread_that_drives(void **state)
 {
 	struct vb_qp *qp = &fake.qp[0];
