@@ -18,7 +18,7 @@ static struct {
 	bool grh; /* the last packet had a GRH */
 	/* path bits in the DLID of the last datagram */
 	unsigned path_bits;
-	uint32_t key;	    /* rkey of the packets of a run */
+	uint32_t key; /* rkey of the packets of a run */
 	uint8_t codes[4];
 	/* the time that the dispatcher gave with the last packet */
 	vb_time at;

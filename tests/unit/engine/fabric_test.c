@@ -162,8 +162,8 @@ static void end_process(void)
 	vb_fabric_take_updates(&r.e);
 }
 
-/* After the fabric's process has ended, no descriptor of it may stay readable,
- * since that would make the thread spin. */
+/* After the fabric's process has ended, the adapter must leave no readable
+ * descriptor of it to poll, since the engine thread would spin on it. */
 static void fabric__nothing_is_polled_of_one_that_ended(void **state)
 {
 	assert_false(is_readable(r.e.control_fd));
@@ -201,8 +201,8 @@ static unsigned port_told(enum vb_event_type type)
 	return e.port;
 }
 
-/* The engine's thread has looked at the interface of @p, whose index is
- * @ifindex. 0: there is none. */
+/* Tell the port @p that its interface now has the index @ifindex; 0: there is
+ * none. */
 static void see_interface(struct vb_port *p, uint32_t ifindex)
 {
 	const struct vb_port_update update = { .ifindex = ifindex,
@@ -292,7 +292,8 @@ static void fabric__its_end_waits_for_no_lock(void **state)
 	assert_int_equal(polled(r.f->cq).wr_id, RECV_ID);
 }
 
-/* The fabric's process lives, but its memory cannot be trusted any more. */
+/* The fabric's process lives, but the ring in its shared memory is invalid. The
+ * adapter treats this as the end of the fabric. */
 static void fabric__a_broken_ring_is_its_end(void **state)
 {
 	struct vb_shring_side *side = r.fabric.theirs;
@@ -348,7 +349,8 @@ static void fabric__other_adapters_go_on(void **state)
 	other->ops->close(other);
 }
 
-/* What the fabric's process says of the port is checked. */
+/* The engine checks a port update from the fabric's process, and refuses values
+ * that are impossible. */
 static void fabric__an_update_that_cannot_be(void **state)
 {
 	struct vb_verbs_port good = active(), bad[8];

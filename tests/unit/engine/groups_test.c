@@ -98,8 +98,8 @@ static void groups__one_that_cannot_be_joined(void **state)
 	assert_int_equal(r.left, 0);
 }
 
-/* A queue pair of an adapter with several ports has none before INIT, so there
- * is none to join at. */
+/* If an adapter has several ports, a queue pair has no port before INIT, so it
+ * cannot join a group. */
 static void groups__not_before_there_is_a_port(void **state)
 {
 	assert_int_equal(modify(r.qp, QPS_RESET, QPM_STATE), 0);

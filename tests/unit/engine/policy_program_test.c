@@ -93,7 +93,7 @@ static void poll__waits_where_others_want_the_processor(void **state)
 	p.streak = 1;
 	(void)vb_poll_ends(&p, true, 0, now);
 	assert_int_equal(in_vain(0, now += US(31)), POLL_YIELDS);
-	/* The program has run for longer than the others. */
+	/* The program has run for longer than the other threads did. */
 	assert_int_equal(in_vain(US(101), now += US(101)), POLL_YIELDS);
 	assert_int_equal(in_vain(US(101), now += US(203)), POLL_YIELDS);
 	now += US(101);
@@ -109,13 +109,13 @@ static void poll__waits_where_others_want_the_processor(void **state)
 		assert_int_equal(in_vain(0, now += crowd), POLL_YIELDS);
 		crowd = VB_MIN(2 * crowd, MS(640));
 	}
-	/* the others have gone */
+	/* the other threads no longer want the processor */
 	assert_int_equal(in_vain(US(100), now), POLL_YIELDS);
 	assert_int_equal(p.crowd, MS(320));
 }
 
-/* 200 programs that slept half a millisecond between two polls took all of two
- * processors when each second poll waited. */
+/* A program that sleeps between two polls must not wait in a poll: 200 such
+ * programs used two whole processors when each second poll waited. */
 static void poll__of_a_program_that_sleeps_does_not_wait(void **state)
 {
 	vb_time now = START;
@@ -131,7 +131,7 @@ static void poll__of_a_program_that_sleeps_does_not_wait(void **state)
 	assert_int_equal(in_vain(0, now), POLL_WAITS);
 }
 
-/* A poll that cannot wait yields as late as elsewhere. */
+/* A poll that cannot wait yields as late as a poll that may. */
 static void poll__yields_where_it_cannot_wait(void **state)
 {
 	vb_time now = START;

@@ -226,8 +226,9 @@ static void ends_wait(void)
 	atomic_store(&sim.e.watched, WATCHES_NOTHING);
 }
 
-/* Does the thread hold no lock? Both are one thread of this test, which can
- * wait for no lock of its own. */
+/* Returns whether the thread holds no lock. The program and the engine thread
+ * are one thread of this test, which cannot wait for a lock that it holds
+ * itself. */
 static bool holds_nothing(void)
 {
 	for (unsigned i = 0; i < QPS; i++)
@@ -438,7 +439,7 @@ static void sim__peers_call(void **state)
 	}
 }
 
-/* Beside a program that spins, the thread wakes about once a millisecond,
+/* While a program spins, the engine thread wakes only about once a millisecond,
  * however many packets come. */
 static void sim__a_program_that_spins_is_left_alone(void **state)
 {
@@ -456,7 +457,8 @@ static void sim__a_program_that_spins_is_left_alone(void **state)
 	}
 }
 
-/* Nor beside a program whose polls wait, since others want its processor. */
+/* The engine thread also wakes that seldom while the program's polls wait
+ * because others want its processor. */
 static void sim__polls_that_wait_are_left_alone(void **state)
 {
 	unsigned waited = 0;
@@ -478,7 +480,8 @@ static void sim__polls_that_wait_are_left_alone(void **state)
 	assert_in_range(waited, (last - first + 1) * 100, UINT_MAX);
 }
 
-/* Nor for the packets of a program that waits by the link. */
+/* Packets for a program that waits by the link do not wake the engine thread
+ * often either. */
 static void sim__a_program_that_waits_is_left_alone(void **state)
 {
 	for (uint64_t seed = first; seed <= last; seed++) {

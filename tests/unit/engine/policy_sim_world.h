@@ -101,7 +101,8 @@ static void must_be_in_time(const char *what, vb_time at)
 {
 	vb_time since = VB_MAX(at, VB_MIN(sim.polled_at, sim.now)), waited;
 
-	/* The thread leaves the link to a program that waited, for a time. */
+	/* For a limited time the thread leaves the link to a program that
+	 * waited on it. */
 	if (since <= sim.left_until)
 		since = VB_MIN(sim.left_until, sim.now);
 	waited = sim.now - since;
@@ -159,8 +160,9 @@ static bool is_free(struct vb_mutex *m)
 static int fake_yield(void)
 {
 	/* The program's own processor is crowded as well. (A poll that yields
-	 * to the thread that has rx would wait for it then, and both are one
-	 * thread of this test.) */
+	 * to the holder of the lock rx would wait for it. The program and the
+	 * engine thread are one thread of this test, so the poll must not do
+	 * that here.) */
 	if (sim.in_program && sim.crowded && sim_rand(4) == 0 &&
 	    is_free(&sim.e.rx))
 		pass(150 * VB_USEC);

@@ -99,8 +99,8 @@ static void packets__that_somebody_took(void **state)
 	assert_int_equal(t.needless, 0);
 }
 
-/* Cause @times needless wake-ups, each ended by a poll of the program; then one
- * more. */
+/* Cause @times needless wake-ups, each of which a poll of the program ends, and
+ * then one more. */
 static void wake_needlessly(unsigned times, vb_time now)
 {
 	for (unsigned i = 0; i < times; i++) {
@@ -203,7 +203,8 @@ static void came(vb_time after, vb_time now)
 	vb_thread_drained(&t, DRAINED_SOME, nobody, now);
 }
 
-/* Rule 12: a wake-up is dear. */
+/* Returns the word of a program that spins. Rule 12: the thread rests sooner if
+ * its wake-ups are costly. */
 static uint64_t spinning(vb_time at)
 {
 	return loops(at) | SPINS;
@@ -212,7 +213,7 @@ static uint64_t spinning(vb_time at)
 static void rest__early_beside_a_program_that_polls(void **state)
 {
 	vb_thread_will_sleep(&t, spinning(START), START);
-	assert_int_equal(t.does, THREAD_WATCHES); /* wake-ups are not dear */
+	assert_int_equal(t.does, THREAD_WATCHES); /* wake-ups are not costly */
 	t.dear = true;
 	vb_thread_will_sleep(&t, nobody, START);
 	assert_int_equal(t.does, THREAD_WATCHES);
@@ -413,10 +414,11 @@ static void attentive__for_a_millisecond(void **state)
 	assert_true(vb_thread_soon(&t, START) == START + US(20));
 }
 
-/* Others keep the program from its processor: its ACKs wait for its reply. */
+/* If others keep the program from its processor, its ACKs wait for its
+ * reply. */
 static void acks__wait_where_others_want_the_processor(void **state)
 {
-	/* Few waits cost the thread no wake-up a millisecond. */
+	/* Few waits are no reason for the thread to wake each millisecond. */
 	vb_thread_sees_waits(&t, 7, START);
 	assert_false(t.busy);
 	vb_thread_sees_waits(&t, 8, START);

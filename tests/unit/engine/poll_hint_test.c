@@ -175,8 +175,8 @@ static void VB_UNCHECKED in_vain__for_so_long_and_not_again(void **state)
 	assert_int_equal(fake.looks, 0);
 }
 
-/* A queue pair whose answers never come soon is looked at less and less often,
- * whatever the program polls in between. */
+/* If answers never come soon at a queue pair, its polls look for them less and
+ * less often, whatever the program polls in between. */
 static void in_vain__wary(void **state)
 {
 	unsigned answers;
@@ -204,7 +204,7 @@ static void received__is_not_waited_with(void **state)
 	assert_int_equal(fake.looks, 0);
 }
 
-/* Bytes that arrive without a request before them count as no answer. */
+/* Bytes that arrive without a request before them do not count as an answer. */
 static void unasked__earns_nothing(void **state)
 {
 	vb_poll_hint_sent(&fake.e, hints, fake.now);

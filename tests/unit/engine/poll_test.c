@@ -171,8 +171,8 @@ static void VB_UNCHECKED due__is_stepped_without_the_lock(void **state)
 	assert_true(vb_mutex_trylock(&e->rx));
 }
 
-/* A poll that finds the link taken still counts as a poll, if the poll before
- * found nothing. */
+/* A poll that cannot get the link's lock still counts as a poll, if the poll
+ * before it found nothing. */
 static void taken__counts_as_a_poll(void **state)
 {
 	struct vb_engine *e = *state;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The number of a network namespace, which the names of counters' files have:
- * no other namespace ever gets it, also one that gets the inode again. */
+/* The number of a network namespace, which is part of the names of counters'
+ * files. No later namespace gets it, even if that gets the same inode. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

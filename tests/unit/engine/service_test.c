@@ -232,8 +232,8 @@ static void timers__whose_they_are(void **state)
 	vb_timers_fini(&s->e->cq_timers);
 }
 
-/* After a rest that the program has ended, the thread looks soon whether to
- * rest again. */
+/* After a rest that the program has ended, the thread soon checks whether it
+ * may rest again. */
 static void rested__the_program_has_stopped(void **state)
 {
 	struct vb_service *s = *state;
@@ -276,8 +276,9 @@ static void rested__a_program_calls(void **state)
 	assert_int_equal(fake.batches, 0);
 }
 
-/* A timer that was left to polls is found when the polls stop: no later than
- * the ACKs, and before the thread plans its sleep. */
+/* A timer that was left to polls must be found when the polls stop: at the
+ * latest when the delayed ACKs are sent, and before the thread plans its
+ * sleep. */
 static void VB_UNCHECKED attentive__ends_before_the_plan(void **state)
 {
 	struct vb_service *s = *state;
@@ -464,8 +465,8 @@ static void link__is_left_to_a_thread_that_waits(void **state)
 	assert_true(serves_packet(s));
 }
 
-/* The program of the channel that has the link takes no packet: the engine
- * thread leaves it one packet, and then takes the link back. */
+/* A channel has the link, but its program takes no packet. The engine thread
+ * leaves it one packet, and then takes the link back. */
 static void link__is_taken_back_from_a_channel(void **state)
 {
 	struct vb_service *s = *state;

@@ -179,7 +179,7 @@ static enum vb_drained drain(void)
 	return got;
 }
 
-/* The lane is processed, and the stream is read as far as the mark. */
+/* Process the lane, so that the stream is read as far as the mark. */
 static void get_past(void)
 {
 	fake.is_past = true;
@@ -287,7 +287,8 @@ static void order__an_urgent_byte_is_skipped(void **state)
 	assert_int_equal(drain(), DRAINED_NOTHING);
 }
 
-/* A peer on another host has no lane. */
+/* The stream of a peer on another host does not wait, because that peer has no
+ * lane. */
 static void order__others_do_not_wait(void **state)
 {
 	fake.s->met = false;
@@ -316,7 +317,7 @@ static void VB_UNCHECKED driven__is_left(void **state)
 	assert_int_equal(fake.marks, 1);
 }
 
-/* Lanes are processed for a stream that waits, without rx. */
+/* While a stream waits, the lanes are processed without holding the lock rx. */
 static void pass__is_made_without_rx(void **state)
 {
 	vb_stream_pass_lanes(&fake.e, fake.now);

@@ -120,7 +120,8 @@ static void tree__made_once_for_each_choice(void **state)
 	assert_true(vb_sysfs_tree_write(again));
 	assert_string_equal(one, again);
 	assert_int_equal(inode_of(again), was);
-	/* The tree of another content is replaced as a whole. */
+	/* A tree whose file .contents differs from the expected one is replaced
+	 * as a whole. */
 	snprintf(contents, sizeof(contents), "%s/.contents", one);
 	assert_int_equal(truncate(contents, 3), 0);
 	assert_true(vb_sysfs_tree_write(again));
@@ -145,7 +146,7 @@ static void tree__read_by_others(void **state)
 	mode_t umasked = umask(077);
 	char root[PATH_MAX];
 
-	/* The devices are others, so the contents of the tree are others. */
+	/* The device list changes, so the tree must be written again. */
 	unsetenv("VERBENA_DEVICES");
 	assert_true(vb_sysfs_tree_write(root));
 	umask(umasked);

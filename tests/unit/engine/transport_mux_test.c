@@ -146,7 +146,8 @@ static void attach__each_type_has_its_functions(void **state)
 	vb_qp_destroy(make(f, init_of(f)));
 }
 
-/* The engine's state of a queue pair lives as long as its memory. */
+/* The engine's part of a queue pair stays when the memory is reused for another
+ * queue pair. Only the identity of the old peer is cleared. */
 static void attach__the_engine_keeps_what_is_its_own(void **state)
 {
 	struct fixture *f = begin(state, &vb_mux_transport);

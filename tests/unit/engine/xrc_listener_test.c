@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A process that lacks descriptors when another one calls it for XRC accepts
- * that caller when it has some again, although nobody else calls. */
+/* When another process calls it for XRC, a process may lack descriptors. It
+ * accepts the caller when it has some again, although nobody else calls. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -81,7 +81,7 @@ static void caller__is_accepted_after_a_shortage(void **state)
 	limit_descriptors((rlim_t)fd);
 	assert_true(has_event(1000));
 	assert_int_equal(vb_xrc_listener_accept(&listener), -1);
-	/* still too few */
+	/* there are still too few descriptors */
 	assert_true(has_event(1000));
 	assert_int_equal(vb_xrc_listener_accept(&listener), -1);
 	limit_descriptors((rlim_t)fd + 16);
