@@ -95,12 +95,13 @@ static void low__an_idle_lane_leaves_its_share(void **state)
 	saturate(A | C, 1000, bytes, sent);
 	assert_int_equal(sent[1], 0);
 	assert_int_equal(sent[0], sent[2]);
-	/* A VL that had nothing to send saves up no weight for later. */
+	/* A VL that had nothing to send gets no larger share later. */
 	saturate(A | B | C, 3000, bytes, sent);
 	assert_in_range(sent[1], 990000, 1010000);
 }
 
-/* A VL that sent while no other VL did owes the others nothing. */
+/* A VL that sent while no other VL had frames does not get a smaller share
+ * later. */
 static void low__who_was_alone_owes_nothing(void **state)
 {
 	size_t bytes[16] = { 4144, 4144 };

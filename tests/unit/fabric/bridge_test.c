@@ -22,7 +22,8 @@ static struct bed {
 	bool full[PORTS + 1]; /* @mark of each frame that has left, by port */
 	bool gone[PORTS + 1]; /* the port loses every frame */
 	unsigned sent[PORTS + 1];
-	uint32_t mark[PORTS + 1][SENT]; /* of each frame that has left */
+	uint32_t mark[PORTS + 1][SENT]; /* mark of each frame that has left, by
+					 * port */
 	uint8_t last[VB_BRIDGE_MOST];
 	size_t last_len;
 } t;

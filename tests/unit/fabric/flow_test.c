@@ -17,7 +17,8 @@ static void init__lets_nothing_leave(void **state)
 	assert_false(vb_fc_is_told(&f));
 }
 
-/* End @from sends its link packet (credits), which end @to receives. */
+/* End @from sends its flow control packet (credits), and end @to receives
+ * it. */
 static void pass(struct vb_fc *from, struct vb_fc *to)
 {
 	struct vb_fc_pkt p;
@@ -90,7 +91,7 @@ static void lost_frames__give_their_credits_back(void **state)
 	vb_fc_sent(&a, 100);
 	pass(&b, &a);
 	assert_false(vb_fc_may_send(&a, 1));
-	/* This link packet says that 100 blocks have been sent. */
+	/* The flow control packet says that 100 blocks have been sent. */
 	pass(&a, &b);
 	assert_false(vb_fc_is_told(&b));
 	pass(&b, &a);
