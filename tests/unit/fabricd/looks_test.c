@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* fabricd/looks: when the fabric's process awaits a program's answer, in
+/* fabricd/looks: when the fabric's process spins for a program's answer, in
  * virtual time. */
 #include <setjmp.h>
 #include <stdarg.h>

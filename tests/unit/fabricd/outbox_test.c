@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What waits for a program that does not read: the test is that program, at the
- * other end of a socket pair. */
+/* The queue of messages to a program that does not read. The test is that
+ * program, at the other end of a socket pair. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -467,9 +467,10 @@ static void serve__adapters_are_used_again(void **state)
 	assert_ptr_equal(late, host[4]);
 }
 
-/* Hosts join between two marks, and between a mark and the picture. The code
- * must neither write nor read the mark of a node that was not there at that
- * time (AddressSanitizer checks this). */
+/* vb_fabricd_mark() stores how much each port has sent; a later picture of the
+ * fabric shows the difference. Hosts join between these calls. The code must
+ * not access stored values of a node that joined after they were stored
+ * (AddressSanitizer checks this). */
 static void serve__pictures_know_hosts_that_join(void **state)
 {
 	struct fd_host *host[2] = { NULL };

@@ -196,7 +196,7 @@ static bool is_busy(const struct verbs_program *p)
 	return false;
 }
 
-/* A program that has ended is freed, so it must be in no list any more. */
+/* A program that has ended is freed, so no list may contain it. */
 static void verbs__one_that_floods_itself_leaves(void **state)
 {
 	struct guest a;
@@ -275,7 +275,7 @@ static void verbs__a_ring_that_is_full_again(void **state)
 	flood(&a, &b);
 	while (!take_one(&b))
 		;
-	/* as when the fabric has given the room to other programs first */
+	/* as if the fabric had given the room to other programs first */
 	a.p->waits = false;
 	vb_fabricd_verbs_busy(a.p, now);
 	flood(&a, &b);
@@ -427,8 +427,8 @@ static void send_row(struct guest *from, struct guest *to, unsigned count,
 	}
 }
 
-/* A program that sleeps is not rung for each frame while others come: one bell
- * is enough for all. It need not wait for long. */
+/* While frames for other programs come, a program that sleeps is not rung for
+ * each of its frames: one bell is enough for all. It does not wait for long. */
 static void verbs__one_bell_for_many_frames(void **state)
 {
 	struct guest a, b;
@@ -438,7 +438,8 @@ static void verbs__one_bell_for_many_frames(void **state)
 	assert_true(vb_shring_sleep(&b.in));
 	send_row(&a, &b, 20, 20 * VB_USEC);
 	assert_int_equal(count_bells(&b), 0);
-	vb_fabricd_verbs_ring(&f, true, now); /* nothing else to do */
+	vb_fabricd_verbs_ring(&f, true, now); /* the process has nothing else to
+					       * do */
 	assert_int_equal(count_bells(&b), 1);
 	vb_fabricd_verbs_ring(&f, true, now + VB_SEC);
 	assert_int_equal(count_bells(&b), 0);
@@ -446,13 +447,14 @@ static void verbs__one_bell_for_many_frames(void **state)
 
 	vb_shring_wake(&b.in);
 	assert_true(vb_shring_sleep(&b.in));
-	send_row(&a, &b, 100, 20 * VB_USEC); /* many */
+	send_row(&a, &b, 100, 20 * VB_USEC); /* many frames within a short time
+					      */
 	assert_int_equal(count_bells(&b), 1);
 	assert_int_equal(count_frames(&b), 100);
 
 	vb_shring_wake(&b.in);
 	assert_true(vb_shring_sleep(&b.in));
-	send_row(&a, &b, 10, 100 * VB_USEC); /* for long */
+	send_row(&a, &b, 10, 100 * VB_USEC); /* few frames, over a long time */
 	assert_int_equal(count_bells(&b), 1);
 	guest_leave(&a);
 	guest_leave(&b);

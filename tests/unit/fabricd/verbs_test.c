@@ -111,8 +111,8 @@ static int finish(void **state)
 /* the port of an adapter at which programs attach */
 static uint8_t at_port = 1;
 
-/* Ask for the slot @slot at the adapter @node; 0: any. 0, or the fabric's
- * -errno, and @p has nothing then. */
+/* Ask for the slot @slot (0: any) at the adapter @node. Returns 0, or a
+ * negative errno from the fabric; then @p has no slot. */
 static int ask_for(struct program *p, const char *node, uint16_t slot,
 		   int fds[VERBS_FDS])
 {
