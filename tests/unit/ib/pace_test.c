@@ -61,7 +61,8 @@ static void pace__asks_in_every_window(void **state)
 	assert_true(asked >= 2);
 }
 
-/* A peer that does not answer costs its tenth of a second only once. */
+/* A peer that does not answer delays the sender for a tenth of a second only
+ * once. */
 static void pace__silence_ends_the_waiting(void **state)
 {
 	struct vb_pace p = fresh();

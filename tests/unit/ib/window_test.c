@@ -166,7 +166,7 @@ static void window__shrinks_little_for_few(void **state)
 	w.pkts = w.threshold = w.max;
 	vb_window_lost_some(&w, 2, 10);
 	assert_int_equal(w.pkts, w.max - w.max / 32);
-	/* The window was already reduced for this loss. */
+	/* The window was already reduced because of this loss. */
 	vb_window_lost_some(&w, 2, 10);
 	assert_int_equal(w.pkts, w.max - w.max / 32);
 	for (uint32_t i = 0; i < 100; i++) {
