@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Which neighbours' connections are kept, in a time of the test's. */
+/* Which neighbours' connections are kept when there are too many. The test sets
+ * the time. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -12,7 +12,7 @@
 
 #include "ipoib/cm_ask.c"
 
-/* Far more than a thread needs, even on a busy machine. */
+/* milliseconds: far more than a thread needs, even on a busy machine */
 #define PATIENCE_MS 30000
 
 static struct {

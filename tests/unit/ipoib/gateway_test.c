@@ -108,8 +108,8 @@ report__of_the_ethernet_lets_the_gateway_hear_the_group(void **state)
 	assert_int_equal(b.entered_count, 1);
 }
 
-/* Does the last frame ask the Ethernet's hosts for groups, and is its checksum
- * right? */
+/* Check that the last frame asks the Ethernet's hosts for their groups, with a
+ * right checksum. */
 static void assert_query(const struct sent *s, const char *mac, size_t at,
 			 uint8_t type)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The states of multicast groups in a time of the test's. */
+/* The states of multicast groups. The test sets the time. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

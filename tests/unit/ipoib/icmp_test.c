@@ -40,7 +40,7 @@ static void put_packet(size_t head, size_t len, unsigned field)
 	pieces = 0;
 }
 
-/* Check that the fragments, put together, are the packet. */
+/* Check that the fragments, when joined, are the original packet. */
 static void assert_whole(size_t head, size_t len, unsigned mtu, unsigned field)
 {
 	size_t at = head;
@@ -113,7 +113,7 @@ static void options__of_any_bytes_do_no_harm(void **state)
 		}
 }
 
-/* --- packets that are too long --- */
+/* --- ICMP errors about packets that are too long --- */
 
 #define LEN 3000
 
@@ -201,10 +201,10 @@ static void no_answer__where_none_may_be(void **state)
 	packet[16] = 239; /* a packet to a group causes no ICMP error */
 	assert_int_equal(ask(), 0);
 	make_ipv4(6);
-	packet[7] = 1; /* about a later fragment none is sent */
+	packet[7] = 1; /* a later fragment causes no ICMP error */
 	assert_int_equal(ask(), 0);
 	make_ipv4(6);
-	/* about a packet without a source address none is sent */
+	/* a packet without a source address causes no ICMP error */
 	memset(packet + 12, 0, 4);
 	assert_int_equal(ask(), 0);
 	make_ipv6(58);
