@@ -363,11 +363,11 @@ static void recv__what_the_filter_lets_in(void **state)
 	struct vb_link_stats before, after;
 
 	t.link->ops->stats(t.link, &before);
-	make_frame(bytes, (SLOT + 1) << 15); /* another slot */
+	make_frame(bytes, (SLOT + 1) << 15); /* a frame for another slot */
 	peer_sends(bytes, FRAME);
 	make_frame(bytes, GROUPQPN); /* no group is joined yet */
 	peer_sends(bytes, FRAME);
-	make_frame(bytes, DQPN); /* another host */
+	make_frame(bytes, DQPN); /* a frame for another host */
 	bytes[5] = 0x99;
 	peer_sends(bytes, FRAME);
 	make_frame(bytes, DQPN); /* a frame with UDP behind the GRH */
@@ -442,8 +442,8 @@ static void recv__more_than_a_buffer_is_cut_short(void **state)
 	expect(300);
 }
 
-/* A frame to an address of this host goes by loopback, and its source is this
- * host. */
+/* A frame to an address of this host goes over the loopback interface, and its
+ * source is this host. */
 static void local__to_itself(void **state)
 {
 	struct vb_route r = route_to("192.0.2.1", t.one);
@@ -575,7 +575,7 @@ static void group__no_interface(void **state)
 	assert_int_equal(t.link->ops->join(t.link, &g), -ENODEV);
 }
 
-/* --- the bed --- */
+/* --- the interfaces of the tests --- */
 
 static int fresh(void **state)
 {

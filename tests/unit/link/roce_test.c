@@ -9,11 +9,10 @@
 
 #include <errno.h>
 
-/* A link that notes what it was asked. */
+/* A fake link that records its calls. */
 struct fake {
 	struct vb_link link;
-	/* the first byte of each frame that was sent by this link, in order, as
-	 * text */
+	/* the first byte of each frame that was sent by this link */
 	char sent[VB_TXQ_FRAMES + 1];
 	unsigned sends, drops, routes, aims, lost;
 	unsigned room; /* number of frames for which the link still has room */

@@ -63,8 +63,8 @@ int setup_far(void **state);
 void udp_send__identification_on_the_wire(void **state);
 void udp_send__larger_than_the_mtu(void **state);
 
-/* If the interface has no room, frames stay with the sender, and the call
- * returns at once. */
+/* If the interface has no room, the frames stay in the caller's batch, and the
+ * call returns at once. */
 void udp_send__a_congested_interface(void **state);
 void udp_send__joined_is_refused(void **state);
 void udp_join__is_not_inherited(void **state);
@@ -75,8 +75,8 @@ void udp_open__ipv4_only(void **state);
 /* Test: the link sends IPv4 when the kernel has IPv6 switched off. */
 void udp_send__ipv6_switched_off(void **state);
 
-/* Which addresses belong to the host, even where every address can be bound
- * to. */
+/* Tests which addresses count as the host's own, even where programs may bind
+ * any address. */
 void udp_owns__what_is_ours(void **state);
 
 #endif

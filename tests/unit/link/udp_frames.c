@@ -135,7 +135,7 @@ void udp_send__no_way_there(void **state)
 	struct vb_route alien6 = route_to(l, "::1", "::1", 0);
 	struct vb_txq *q = txq();
 
-	/* Source addresses that the host does not have any more: */
+	/* Packets whose source address the host no longer has: */
 	alien.sgid = gid_of("192.0.2.9");
 	alien6.sgid = gid_of("2001:db8::9");
 	add_frame(q, &there, 0, 16);

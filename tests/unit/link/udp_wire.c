@@ -161,8 +161,8 @@ void udp_send__larger_than_the_mtu(void **state)
 	assert_true(run("ip link set v0 mtu 5000"));
 }
 
-/* If the interface has no room, frames stay with the sender, and the call
- * returns at once. */
+/* If the interface has no room, the frames stay in the caller's batch, and the
+ * call returns at once. */
 void udp_send__a_congested_interface(void **state)
 {
 	struct vb_route slow[4], fast;
@@ -240,8 +240,8 @@ void udp_send__joined_is_refused(void **state)
 	send_twenty(l, &r, 0);
 	send_twenty(l, &r, 20);
 	assert_int_equal(stats_of(l).tx_lost, 0);
-	/* The calls: a failed one, then one for each packet, then full
-	 * batches. */
+	/* Expected calls: one joined call that failed, one for each packet,
+	 * then joined ones. */
 	assert_int_equal(stats_of(l).tx_calls, 1 + 20 + 2);
 	/* The refusal lasted only for a moment: after a further one packets are
 	 * joined again. */
@@ -311,8 +311,8 @@ void udp_send__ipv6_switched_off(void **state)
 	assert_true(netns_loopback_up());
 }
 
-/* Which addresses belong to the host, even where every address can be bound
- * to. */
+/* Tests which addresses count as the host's own, even where programs may bind
+ * any address. */
 void udp_owns__what_is_ours(void **state)
 {
 	static const char *const ours[] = { "::ffff:127.0.0.1",
