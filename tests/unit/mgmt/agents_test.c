@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Two ports' agents that talk to each other over a queue, which may lose. */
+/* The agents of two ports, which send to each other over a queue that may lose
+ * MADs. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -107,7 +108,7 @@ static void finish(struct world *w)
 	free(w->queue);
 }
 
-/* Deliver the MADs that are under way. Returns how many no agent wanted. */
+/* Deliver the MADs that are under way. Returns how many were for no agent. */
 static unsigned carry(struct world *w)
 {
 	unsigned unwanted = 0;
@@ -426,7 +427,7 @@ static void agents__request_by_rmpp(void **state)
 	finish(&w);
 }
 
-/* The peer ends in the middle of the transfer of a table. */
+/* The peer ends while a table is being sent to it. */
 static void agents__table_that_nobody_takes(void **state)
 {
 	struct world w;

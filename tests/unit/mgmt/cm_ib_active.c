@@ -96,7 +96,8 @@ void active__repeats_and_gives_up(void **state)
 	vb_cm_release(conn, now);
 }
 
-/* The network returns our last message as undeliverable, with @error. */
+/* The network returns the last message of this side as undeliverable, with
+ * @error. */
 static void come_back(int error)
 {
 	uint8_t mad[VB_MAD_BYTES];
@@ -265,7 +266,7 @@ void active__knows_its_own_requests(void **state)
 	expect_own(CM_REQ, false);
 }
 
-/* A host that got our REQ and sends the same numbers is not taken for us. */
+/* A host that got our REQ and sends our own IDs back is not taken for us. */
 void active__does_not_own_what_a_host_reflects(void **state)
 {
 	struct vb_cm_msg m;

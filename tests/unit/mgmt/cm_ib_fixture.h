@@ -75,7 +75,8 @@ void held__nobody_comes(void **state);
 void held__somebody_comes(void **state);
 void held__the_peer_gives_up(void **state);
 
-/* The number of waiting requests is bounded, and one peer gets a part of it. */
+/* The number of requests that wait is limited, and one peer may have only a
+ * part of them. */
 void held__are_few(void **state);
 void sidr__answers_and_repeats_its_answer(void **state);
 void sidr__refuses(void **state);

@@ -318,7 +318,8 @@ void held__the_peer_gives_up(void **state)
 	assert_int_equal(requests, 1);
 }
 
-/* The number of waiting requests is bounded, and one peer gets a part of it. */
+/* The number of requests that wait is limited, and one peer may have only a
+ * part of them. */
 void held__are_few(void **state)
 {
 	unsigned held[2] = { 0, 0 };

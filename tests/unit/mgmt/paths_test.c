@@ -22,7 +22,7 @@ static struct world {
 	struct vb_mad_frame last;
 	uint8_t mad[VB_MAD_BYTES], port;
 	unsigned sent, delivered;
-	/* the last answer */
+	/* number of answers that the fabric got so far */
 	unsigned answers;
 	uint32_t question;
 	enum vb_fab_answer answer;
@@ -176,7 +176,7 @@ static void answer__that_tells_no_path(void **state)
 	answer(0, &path, SA_MCMEMBER);
 	assert_int_equal(w.answers, 2);
 	assert_int_equal(w.answer, PATH_UNANSWERED);
-	/* an error of the administrator means that nobody answers there */
+	/* an error from the administrator counts as no answer */
 	ask(2, 2);
 	answer(MAD_BAD_ATTRIBUTE, &path, SA_PATH);
 	assert_int_equal(w.answers, 3);

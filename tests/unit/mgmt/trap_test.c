@@ -127,8 +127,8 @@ static void trap__of_a_switch_that_enforces(void **state)
 	assert_int_equal(details[50], 6);
 }
 
-/* A link that changes a thousand times in a second makes a trap at once, and
- * then one in each SubnetTimeout, the last of which comes after the last
+/* A link that changes a thousand times in a second causes a trap at once, and
+ * then one trap in each SubnetTimeout. The last trap comes after the last
  * change. */
 static void trap__of_a_link_that_flaps(void **state)
 {
@@ -167,7 +167,7 @@ static void trap__of_a_link_that_flaps(void **state)
 	assert_in_range(vb_timers_next(&w.timers), now - VB_MSEC, last + pause);
 }
 
-/* A trap does not delay traps of another number. */
+/* A trap does not delay traps with another number. */
 static void trap__each_number_for_itself(void **state)
 {
 	vb_trap_link_state(&w.t, w.sw);
