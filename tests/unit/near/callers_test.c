@@ -90,7 +90,7 @@ static void say_hello(const struct hostile *h, int session)
 
 #define AT_ONCE 5
 
-/* Call again each time that the session ends. */
+/* Call the program again each time that the session ends. */
 static void be_hostile(const struct hostile *h, int ready)
 {
 	int name = name_of(h->own);
@@ -234,8 +234,7 @@ static bool have_met(struct program *a, struct program *b, int ms)
 	return p && vb_peer_is_up(p);
 }
 
-/* All threads are taken for a while: the introduction waits, and is not
- * refused. */
+/* Because all threads are taken, the introduction waits, and is not refused. */
 static void proof__waits_for_a_thread(void **state)
 {
 	struct vb_errand *taken[VB_ERRANDS_MOST];
@@ -556,7 +555,7 @@ static void accept__holds_nobody_up(void **state)
 	serve_for(&called, 20);
 	assert_int_equal(vb_errands_under_way(called.near->errands), 1);
 	atomic_store(&steals, false);
-	/* Sessions that existed before go on. */
+	/* Sessions that existed before the theft continue. */
 	then = vb_near_host.now(NULL);
 	vb_peer_ring(other.near->peers[1]);
 	serve_for(&called, 20);

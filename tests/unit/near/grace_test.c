@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* near/grace: which peers an owner waits for, and for how long. */
+/* near/grace: for which peers the owner of revoked memory waits, and for how
+ * long. */
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -90,7 +91,8 @@ static bool is_over(struct world *w, vb_time age)
 	return vb_grace_is_over(&w->p, KEY, 0, age);
 }
 
-/* The peer knows that its copy does not count, and its session is shut down. */
+/* Returns whether the peer was told that it is expelled, and its session is
+ * shut down. */
 static bool is_expelled(const struct world *w)
 {
 	char byte;
@@ -194,7 +196,7 @@ static void grace__peer_that_hung_up_is_waited_for(void **state)
 	assert_false(is_over(w, 3 * VB_MSEC));
 	assert_true(is_over(w, VB_GRACE_RUNS + 1));
 	assert_int_equal(atomic_load(&w->expels), 1);
-	/* For such a peer the owner waits only once. */
+	/* For a peer that has closed the session the owner waits only once. */
 	assert_true(is_over(w, 0));
 	vb_registry_die(w->registry);
 }
@@ -411,7 +413,8 @@ static int close_crowd(void **state)
 	return 0;
 }
 
-/* The owner waits once for all that are frozen, and not for each in turn. */
+/* The owner waits once for all frozen peers together, and not for each in
+ * turn. */
 static void crowd__that_is_frozen_costs_one_limit(void **state)
 {
 	crowd->at = IS_UNSEEN;
@@ -473,7 +476,7 @@ static void crowd__settle_does_not_wait_for_a_claim(void **state)
 	assert_int_equal(atomic_load(&p->lent_by), QPN);
 	assert_true(p->claim.taken && p->claim.missed);
 	assert_int_equal(atomic_load(&p->refs), 1);
-	/* Parts for another queue pair are not waited for. */
+	/* There is no wait for parts of messages to another queue pair. */
 	vb_lanes_take_parts_back(crowd->near, QPN + 1);
 	assert_int_equal(crowd->now - VB_SEC, took);
 	vb_mutex_fini(&crowd->near->lanes_lock);

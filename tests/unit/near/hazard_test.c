@@ -54,8 +54,8 @@ static void hazards__overwritten_by_the_peer_are_still_taken(void **state)
 	}
 }
 
-/* One thread revokes the key, others use it: no access happens while the owner
- * has the memory for itself. */
+/* One thread revokes the key while others use it. No access may happen while
+ * the owner has the memory for itself. */
 static struct {
 	struct vb_hazard hazards[VB_HAZARDS];
 	struct vb_announcer us;

@@ -52,7 +52,8 @@ static bool put(struct pair *p, uint32_t seq, uint32_t bytes)
 	return true;
 }
 
-/* Read the oldest request, check it, and count it as answered. */
+/* The reader consumes the oldest request, checks it, and counts it as
+ * answered. */
 static void take(struct pair *p, uint32_t seq, uint32_t bytes)
 {
 	const uint8_t *data;
@@ -246,8 +247,8 @@ static void ring__possible_stamps(void **state)
 	assert_false(vb_ring_reads_well(&p->r));
 }
 
-/* The writer sees that the reader has changed an unanswered request, or counts
- * impossibly. */
+/* The writer detects that the reader has changed an unanswered request, or has
+ * sent an impossible count of answers. */
 static void ring__intact(void **state)
 {
 	struct pair *p = *state;
