@@ -198,7 +198,7 @@ static void choose__of_a_process_that_hangs(void **state)
 	assert_in_range(vb_clock_read() - start, 900 * VB_MSEC, 3 * VB_SEC);
 }
 
-/* In the port space IPoIB datagrams have the Q_Key of the interface. */
+/* In the port space IPoIB, datagrams get the Q_Key of the IPoIB interface. */
 static void choose__the_qkey_of_the_interface(void **state)
 {
 	const struct vb_gid own = ip(OWN);

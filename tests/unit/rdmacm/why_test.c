@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What librdmacm tells on standard error of peers that do not answer. */
+/* What librdmacm writes to standard error about peers that do not answer. */
 #include "tests/unit/rdmacm/fake.h"
 
 #include <fcntl.h>
