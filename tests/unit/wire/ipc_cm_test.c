@@ -109,8 +109,8 @@ static bool gets(const struct vb_ipc_cm *m)
 		assert_false(gets(&bad));                                      \
 	} while (0)
 
-/* Names of IP addresses are for InfiniBand; elsewhere only loopback ones are.
- */
+/* IP addresses as names of ids are accepted for InfiniBand; for other adapters
+ * only loopback ones. */
 static bool names(struct vb_gid src, struct vb_gid dst, uint8_t place)
 {
 	struct vb_ipc_cm m = sample(IPC_CM_BIND);
@@ -134,7 +134,8 @@ static void ipc_cm__names(void **state)
 	assert_true(names(none, none, 0));
 }
 
-/* Each service ID that an id can have is one space and one port, and back. */
+/* Each service ID that an id can have stands for one port space and one
+ * port. */
 static void ipc_cm__service(void **state)
 {
 	static const struct {

@@ -71,9 +71,9 @@ static void frame__each_bit_counts_but_those_that_may_change(void **state)
 				  MAD_FRAME_GOOD;
 			bytes[bit / 8] ^= 0x80 >> bit % 8;
 		}
-		/* The ICRC spares VL and BTH's reserved byte; with a GRH also
-		 * the LRH except LVer, LNH and length, and traffic class, flow
-		 * label, hop limit. */
+		/* The ICRC leaves out the VL and BTH's reserved byte. With a
+		 * GRH it leaves out also the LRH except LVer, LNH and length,
+		 * and traffic class, flow label and hop limit. */
 		assert_int_equal(spared,
 				 global ? 64 - 4 - 2 - 11 + 8 + 28 + 8 : 4 + 8);
 	}

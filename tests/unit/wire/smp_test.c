@@ -48,9 +48,9 @@ static void field__value_that_is_too_large_spares_its_neighbours(void **state)
 	assert_int_equal(bytes[1], 0xe0);
 }
 
-/* The bytes of an attribute, written down independently of the tables: the
- * value of each member is unlike all others, and the drawing of the clause is
- * written out. */
+/* The bytes of PortInfo, written down independently of the tables under test.
+ * Each member has a value of its own, so that a member in the wrong place is
+ * found. */
 static const uint8_t port_info_want[] = {
 	/* bytes from offset 0 */
 	0x11, 0x12, 0x13, 0x14, 0x15, 0x16, 0x17, 0x18, 0xfe, 0x80, 0, 0, 0, 0,
