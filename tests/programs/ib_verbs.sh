@@ -373,18 +373,28 @@ if [ "$quick" = no ]; then
 			echo "#! link \"Switch$end\"[$hca] rate=0.8G"
 		done
 	done >>"$work/one.topo"
-	for mode in cut store; do
-		printf '#! node "Switch%d" forward=%s\n' 1 $mode 2 $mode |
-			cat "$work/one.topo" - >"$work/$mode.topo"
-		subnet_begins "$work/$mode.topo"
-		pairs "T13 ib_write_lat, $mode" t_typical Hca3 Hca4 \
+	# shortest MODE: the shortest time in ns, which has the least of others
+	# than the fabric; into the variable MODE if it is shorter than that.
+	shortest() {
+		local ns
+
+		printf '#! node "Switch%d" forward=%s\n' 1 "$1" 2 "$1" |
+			cat "$work/one.topo" - >"$work/$1.topo"
+		subnet_begins "$work/$1.topo"
+		pairs "T13 ib_write_lat, $1" t_typical Hca3 Hca4 \
 			ib_write_lat -d ib0 -F -s 4096 -n 1000
-		# The shortest time in ns: of others than the fabric the least.
-		declare "$mode=$(awk '$1 == 4096 { print int($3 * 1000) }' \
-			"$work/client")"
+		ns=$(awk '$1 == 4096 { print int($3 * 1000) }' "$work/client")
+		[ "${!1}" -le "${ns:-0}" ] || declare -g "$1=$ns"
 		subnet_ends
+	}
+	# On a full machine even the shortest time may have others in it.
+	cut=999999999 store=$cut
+	for _ in 1 2 3; do
+		shortest cut
+		shortest store
+		[ $((store - cut)) -lt 60000 ] || [ $((store - cut)) -gt 110000 ] ||
+			break
 	done
-	# shellcheck disable=SC2154 # declare has set both
 	between "T13 two switches that store cost 82 us, ns" $((store - cut)) \
 		60000 110000
 fi

@@ -156,7 +156,8 @@ static void hang_up__of_plain_messages_starts_no_thread(void **state)
 	for (unsigned i = 0; i < 100; i++)
 		assert_int_equal(send(pair[0], "bell", i % 5, 0), i % 5);
 	vb_apart_hang_up(pair[1]);
-	assert_int_equal(threads(), before);
+	/* Threads of earlier cases may end meanwhile. */
+	assert_true(threads() <= before);
 	assert_int_equal(send(pair[0], "x", 1, MSG_NOSIGNAL), -1);
 	assert_int_equal(errno, EPIPE);
 	close(pair[0]);
