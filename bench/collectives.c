@@ -15,7 +15,7 @@
 
 static int rank, ranks;
 
-/* Every word that rank @from gives in round @round. */
+/* Returns the value of every word that rank @from gives in round @round. */
 static long given(int from, int round)
 {
 	return from * 1000L + round;
@@ -37,7 +37,8 @@ static void one_round(int sums, const long *out, long *in, int words)
 			     MPI_COMM_WORLD);
 }
 
-/* Returns how many words of @in are not what round @round must give. */
+/* Returns how many words of @in differ from the right result of round
+ * @round. */
 static size_t wrong(int sums, const long *in, size_t words, int round)
 {
 	size_t bad = 0;

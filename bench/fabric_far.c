@@ -144,7 +144,7 @@ static void open_half(struct half *h, unsigned side, const char *via)
 		die("no timer");
 }
 
-/* Run a half until it is killed. */
+/* Run one of the two fabrics in a child process until the child is killed. */
 static pid_t spawn(unsigned side, const char *via, size_t len)
 {
 	static struct half h;

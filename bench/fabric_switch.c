@@ -108,7 +108,7 @@ static struct vb_fab_net *build(unsigned switches, bool vcrc,
 	return net;
 }
 
-/* Returns the frames that pass in a second of processor time. */
+/* Returns how many frames pass in one second of processor time. */
 static double turn(size_t len, double seconds, unsigned switches, bool vcrc)
 {
 	struct vb_lrh h = { .lnh = LNH_LOCAL,
@@ -149,7 +149,7 @@ static double best_of(size_t len, double seconds, unsigned switches, bool vcrc)
 	return best;
 }
 
-/* What one switch more costs a frame, in ns. */
+/* Returns how many ns of processor time one more switch costs a frame. */
 static double hop(size_t len, double seconds, bool vcrc)
 {
 	double one = 1e9 / best_of(len, seconds, 1, vcrc);

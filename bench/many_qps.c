@@ -32,7 +32,7 @@ static struct remote there;
 static uint64_t memory[2];
 static int tcp, count = 1, messages = 40000;
 
-/* The resident memory of this process in KiB. */
+/* Returns the resident memory of this process in KiB. */
 static double resident(void)
 {
 	FILE *f = fopen("/proc/self/statm", "r");

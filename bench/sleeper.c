@@ -31,7 +31,7 @@ static struct ibv_qp *qp;
 static struct ibv_mr *mr;
 static uint64_t memory[2];
 static int tcp, epoll;
-/* messages that have arrived, and that the program has not taken */
+/* @arrived: messages received; @under_way: SENDs without a completion yet */
 static unsigned arrived, under_way;
 
 static void post_receive(void)
@@ -84,7 +84,7 @@ static void open_verbs(void)
 	tcp_barrier(tcp);
 }
 
-/* Take the completions of SENDs; there is room for more. */
+/* Poll completions of SENDs until at most half of the send queue is in use. */
 static void clear_sends(void)
 {
 	struct ibv_wc wc[SENDS];
@@ -114,7 +114,7 @@ static void send_verbs(void)
 	under_way++;
 }
 
-/* The channel is readable: take one event, if there is one. False: none. */
+/* The channel is readable: read one event. Returns false if there was none. */
 static bool take_event(void)
 {
 	struct ibv_cq *of;

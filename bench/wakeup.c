@@ -16,8 +16,8 @@
 #include <unistd.h>
 
 struct way {
-	/* reads wait on @from, writes wake by @to; for an eventfd the two are
-	 * one descriptor */
+	/* the process reads from @from to wait, and writes to @to to wake the
+	 * other; for an eventfd both are one descriptor */
 	int from, to;
 };
 
