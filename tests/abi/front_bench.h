@@ -61,7 +61,8 @@ void sleep_ms(long ms);
 /* A program's allocators for a parent domain, and their behaviour. */
 struct allocator {
 	unsigned taken, given;
-	/* @how of a parent domain's allocator: NONE returns no memory */
+	/* what the allocator does: OWN returns the program's memory, DEFAULT
+	 * leaves it to the library, NONE returns no memory */
 	enum { OWN, DEFAULT, NONE } how;
 };
 extern struct allocator allocator;

@@ -29,7 +29,8 @@ static double cpu_seconds(void)
 	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* Returns the processor time that this thread needs to free @count domains. */
+/* Returns the processor time, in s, that this thread uses to free the
+ * domains. */
 static double dealloc_time(struct ibv_pd **pds, unsigned count)
 {
 	double then = cpu_seconds();
@@ -39,8 +40,8 @@ static double dealloc_time(struct ibv_pd **pds, unsigned count)
 	return cpu_seconds() - then;
 }
 
-/* A search through all domains would make the first ones cost some hundred
- * times what the last ones do. */
+/* If ibv_dealloc_pd() searched through all domains, freeing the first ones
+ * would take hundreds of times longer than freeing the last ones. */
 static void dealloc_pd__costs_the_same_beside_many(void **state)
 {
 	struct ibv_pd **pds = calloc(MANY_PDS, sizeof(struct ibv_pd *));

@@ -187,8 +187,8 @@ static void pages__operations_of_types(void **state)
 		enum ibv_qp_type type;
 		char ops[IBV_WR_TSO + 2];
 	} rows[] = {
-		/* WRITE, IMM, SEND, IMM, READ, CAS, FAA, INV, BIND, S_INV,
-		 * TSO */
+		/* columns: WRITE, WRITE_IMM, SEND, SEND_IMM, READ, CAS, FAA,
+		 * LOCAL_INV, BIND_MW, SEND_INV, TSO */
 		{ IBV_QPT_UD, "--XX-------" },
 		{ IBV_QPT_UC, "XXXX---X---" },
 		{ IBV_QPT_RC, "XXXXXXXX-X-" },
@@ -230,9 +230,8 @@ static void pages__operations_of_types(void **state)
 	}
 }
 
-/* A request gets its data once, and ibv_wr_complete() returns the first
- * mistake.
- */
+/* Wrong uses of the ibv_wr_*() calls, such as setting the data of one request
+ * twice: ibv_wr_complete() returns an error for each. */
 static void pages__builder_mistakes(void **state)
 {
 	struct bench *b = *state;
@@ -268,8 +267,7 @@ static void pages__builder_mistakes(void **state)
 	MISTAKE(ibv_wr_send(b->ex); ibv_wr_set_xrc_srqn(b->ex, 1));
 	MISTAKE(b->ex->wr_flags = IBV_SEND_IP_CSUM; ibv_wr_send(b->ex);
 		b->ex->wr_flags = 0);
-	/* The function pointer that newer headers call; the device does not
-	 * support it. */
+	/* Newer headers call FLUSH by this pointer; the device has no FLUSH. */
 	MISTAKE(vb_front_qp(b->qp)->wr_flush(b->ex, 1, 0, 8, 1, 0));
 #undef MISTAKE
 	assert_int_equal(posted(b), 0);
@@ -343,8 +341,9 @@ static void pages__queries(void **state)
 	/* A counter object to which no counter is attached reads as 0. */
 	assert_int_equal(ibv_read_counters(c, values, 2, 0), 0);
 	assert_true(!values[0] && !values[1] && values[2] == 7);
-	/* EOPNOTSUPP for the options of vendor 0, which ibv_query_ece()
-	 * returns: otherwise UCX would set options of its own. */
+	/* Options of vendor 0 must fail with EOPNOTSUPP. ibv_query_ece()
+	 * returns vendor 0; if setting them succeeded, UCX would set options of
+	 * its own. */
 	assert_int_equal(ibv_set_ece(b->qp, &ece), EINVAL);
 	ece = (struct ibv_ece){ .options = 1 };
 	assert_int_equal(ibv_set_ece(b->qp, &ece), EOPNOTSUPP);

@@ -50,8 +50,8 @@ static void xrcd__the_inode_has_one(void **state)
 	fclose(f);
 }
 
-/* This process has no domain for the inode, but another one has: the lock on
- * the inode shows that. */
+/* XRC domains of two processes on one inode: a lock on the inode tells this
+ * process that the other one has opened a domain. */
 static void xrcd__is_there_while_another_process_has_it(void **state)
 {
 	struct bench *b = *state;
