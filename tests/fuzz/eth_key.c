@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Fuzzes the parser of Ethernet frames: a key has no more fields than the
- * frame's bytes. */
+/* Fuzzes the parser of Ethernet frames: it must not find more header fields
+ * than the bytes of the frame can hold. */
 #include "tests/fuzz/fuzz.h"
 #include "wire/eth.h"
 

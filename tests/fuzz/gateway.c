@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Fuzzes a gateway with frames from both sides, one behind the other. Before
- * each frame, one byte says from which side it comes, and three bytes how long
- * it is. All frames that leave the gateway must be whole. */
+/* Fuzzes a gateway between InfiniBand and Ethernet with a sequence of frames
+ * from both networks. Before each frame, one byte says from which network it
+ * comes, and three bytes how long it is. All frames that leave the gateway must
+ * be whole. */
 #include "tests/fuzz/fuzz.h"
 
 #include <string.h>
@@ -110,7 +111,7 @@ static void give_paths(vb_time now)
 		vb_nbrs_path(ib, paths[--path_count], &path, now);
 }
 
-/* Take a frame. Returns how many bytes it was. */
+/* Give the gateway the next frame of the input. Returns the bytes consumed. */
 static size_t take_one(const uint8_t *bytes, size_t left, vb_time now)
 {
 	size_t len =

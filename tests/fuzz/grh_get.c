@@ -11,8 +11,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
 
 	if (len != VB_GRH_BYTES || !vb_grh_get(bytes, &h))
 		return 0;
-	/* Addresses of two families can only stand in an IPv6 header; no host
-	 * sends such a header. */
+	/* The two GIDs are an IPv4 and an IPv6 address. No host sends such a
+	 * header, so it need not be written back equal. */
 	if (vb_gid_is_ipv4(&h.dgid) != vb_gid_is_ipv4(&h.sgid))
 		return 0;
 	vb_grh_put(written, &h);

@@ -20,7 +20,8 @@
 
 #define BYTES VB_SHRING_BYTES(VB_VERBS_RING)
 
-/* The memory that the program writes, and that the fabric's process writes. */
+/* @own: memory that the program writes; @theirs: memory that the fabric's
+ * process writes */
 static _Alignas(4096) uint8_t own[BYTES], theirs[BYTES];
 static struct vb_shring_out out; /* the fabric's end of the ring */
 static struct vb_shring_in in;
@@ -59,8 +60,8 @@ static void read_all(struct vb_link *l)
 	vb_ib_wake(l, true);
 }
 
-/* Put a datagram into the ring of which the input changes bits. The ICRC is
- * right, unless the control says otherwise. */
+/* Put a valid datagram into the ring, after changing bits of it as the input
+ * says. Its ICRC is right, unless @control says otherwise. */
 static void send_like(uint8_t control, const uint8_t *changes, size_t len)
 {
 	uint8_t frame[1024] = { 0 }, *at = vb_shring_begin(&out, sizeof(frame));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Fuzzes the parser of questions to an IPoIB interface's process: what was read
- * must be read equal after it was written. */
+/* Fuzzes the parser of requests to the process of an IPoIB interface: a request
+ * that was read must be read equal after it was written. */
 #include "tests/fuzz/fuzz.h"
 #include "wire/ipoib.h"
 

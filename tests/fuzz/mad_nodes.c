@@ -89,7 +89,8 @@ static void register_agents(void)
 					&wishes[i]) == (int)i);
 }
 
-/* The adapter is a target with two controllers, of which one has services. */
+/* Make the adapter an I/O unit with two controllers, one of which has
+ * services. */
 static void make_target(void)
 {
 	struct vb_iou_unit u = { .controllers = 2, .entries = 6 };
@@ -150,7 +151,8 @@ static void settle(vb_time now)
 	}
 }
 
-/* Whatever a manager has written, the data plane can rely on these. */
+/* Check the port's attributes, on whose ranges the data plane relies, whatever
+ * a subnet manager has written to them. */
 static void check_port(const struct vb_fab_node *n, const struct vb_fab_port *p)
 {
 	MUST(p->lid < VB_FAB_LIDS && p->sm_lid < VB_FAB_LIDS);

@@ -13,7 +13,7 @@
 #define LOCAL 1 /* control: the frame came by the loopback interface */
 #define SEAL  2 /* control: give the frame a right ICRC */
 
-/* Fuzzers do not find right CRCs. */
+/* Give the frame a right ICRC, since random changes hardly ever produce one. */
 static void seal(uint8_t *frame, const struct vb_frame *f)
 {
 	uint8_t *packet = frame + (f->bytes - frame);

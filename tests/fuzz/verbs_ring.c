@@ -101,7 +101,8 @@ static void read_all(struct guest *g)
 	(void)!vb_shring_release(&g->in);
 }
 
-/* Put a datagram into the ring of which the input changes bits. */
+/* Put a valid datagram into the ring, after changing bits of it as the input
+ * says. */
 static void send_like(struct guest *from, const struct guest *to,
 		      const uint8_t *changes, size_t len)
 {
