@@ -28,8 +28,8 @@
 #define SLOTS 8
 #define SIDES 2
 #define WAYS  2
-/* The pause that a broken way may cause, and how long a test waits for what
- * must happen; seconds. */
+/* @STALL_MOST: the longest pause, in seconds, that a broken path may cause;
+ * @LONG: how many seconds a test waits for an expected change */
 #define STALL_MOST 2.0
 #define LONG	   20.0
 /* On a busy machine, a pause may be this many times as long as the longest
@@ -109,7 +109,7 @@ static struct ibv_qp *make_qp(struct side *s, enum ibv_qp_type type)
 	return qp;
 }
 
-/* Returns the address of the other side by a way. */
+/* Returns the address of the other side by the first (0) or second (1) path. */
 static struct ibv_ah_attr path_of(unsigned side, unsigned way)
 {
 	const struct side *mine = &sides[side], *peer = &sides[!side];
@@ -366,8 +366,8 @@ static bool on_way(unsigned way)
 	return true;
 }
 
-/* Exchange messages until @truth() is true. False: that took longer than LONG,
- * or a message failed. */
+/* Exchange messages until @truth() is true. Returns false if that took longer
+ * than LONG seconds, or if a message failed. */
 static bool talk_until(bool (*truth)(void))
 {
 	double end = seconds() + LONG;

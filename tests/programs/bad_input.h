@@ -55,13 +55,14 @@ void is_in(struct side *s, enum ibv_qp_state state);
  * be on its way. */
 void becomes(struct side *s, enum ibv_qp_state state);
 
-/* May the request have completed with success? Over TCP a request is complete
- * when its bytes were sent. */
+/* Returns whether a request may have this status although the peer refuses it.
+ * Over TCP a request succeeds as soon as its bytes were sent. */
 bool may_have_left(const struct ibv_send_wr *wr, enum ibv_wc_status status);
 void untouched(const struct side *s);
 void refused(int err, int wanted, const char *what);
 
-/* Post one operation of side a on side b; b must answer with @status. */
+/* Post one request of side a, whose target is side b, and expect the completion
+ * status @status, which b's answer causes. */
 void answered(struct ibv_send_wr *wr, enum ibv_wc_status status);
 void send_in_wrong_state(void);
 void receive_in_reset(void);
@@ -113,17 +114,17 @@ void destroying_what_is_in_use(void);
 void bad_moves(void);
 void impossible_creations(void);
 
-/* A READ may ask for more than an answer can have, but no answer has more than
- * the longest message. */
+/* The SGEs of a READ may add up to more than the longest message (2^31 bytes),
+ * but such a READ must not succeed. */
 void longest_message(void);
 
-/* A queue pair whose program only receives may still move to RTS. */
+/* A queue pair may move to RTS even if its program only receives. */
 void receive_only(void);
 void child_tidies_up(void);
 void child_opens_its_own(void);
 
-/* Verbs are no cancellation points: the adapter works after a cancelled
- * poll. */
+/* Verbs are no cancellation points: a thread that is cancelled during a poll
+ * must leave the adapter in working order. */
 void cancelled_poller(void);
 void cancelled_poster(void);
 void child_and_xrc_domain(void);

@@ -57,8 +57,8 @@ void unmapped_receive(void)
 	ends_in(&b, IBV_WC_LOC_PROT_ERR);
 }
 
-/* A page that is missing at the peer is an error of the peer, which answers
- * with a NAK. */
+/* A request needs a page of the peer's region that is not mapped. This is an
+ * error of the peer, which answers with a NAK. */
 static void remote_is_unmapped(enum ibv_wr_opcode opcode)
 {
 	struct ibv_sge sge = piece(&a, 0, 8);
@@ -191,8 +191,8 @@ void impossible_creations(void)
 		wrong("a completion queue of 2^30 entries");
 }
 
-/* A READ may ask for more than an answer can have, but no answer has more than
- * the longest message. */
+/* The SGEs of a READ may add up to more than the longest message (2^31 bytes),
+ * but such a READ must not succeed. */
 void longest_message(void)
 {
 	struct ibv_sge sge[2];
@@ -215,7 +215,7 @@ void longest_message(void)
 		wrong("a message of 2^32 + 8 bytes");
 }
 
-/* A queue pair whose program only receives may still move to RTS. */
+/* A queue pair may move to RTS even if its program only receives. */
 void receive_only(void)
 {
 	struct ibv_qp_init_attr init = {

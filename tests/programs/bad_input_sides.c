@@ -172,8 +172,8 @@ void becomes(struct side *s, enum ibv_qp_state state)
 	is_in(s, state);
 }
 
-/* May the request have completed with success? Over TCP a request is complete
- * when its bytes were sent. */
+/* Returns whether a request may have this status although the peer refuses it.
+ * Over TCP a request succeeds as soon as its bytes were sent. */
 bool may_have_left(const struct ibv_send_wr *wr, enum ibv_wc_status status)
 {
 	const char *near = getenv("VERBENA_NEAR");
@@ -202,7 +202,8 @@ void refused(int err, int wanted, const char *what)
 		      strerror(err < 0 ? -err : err), wanted, strerror(wanted));
 }
 
-/* Post one operation of side a on side b; b must answer with @status. */
+/* Post one request of side a, whose target is side b, and expect the completion
+ * status @status, which b's answer causes. */
 void answered(struct ibv_send_wr *wr, enum ibv_wc_status status)
 {
 	refused(post(&a, wr), 0, "post");

@@ -82,8 +82,8 @@ static void cancel_soon(void *(*run)(void *))
 	pthread_join(thread, NULL);
 }
 
-/* Verbs are no cancellation points: the adapter works after a cancelled
- * poll. */
+/* Verbs are no cancellation points: a thread that is cancelled during a poll
+ * must leave the adapter in working order. */
 void cancelled_poller(void)
 {
 	connected();
@@ -291,7 +291,7 @@ static const struct {
 #define KINDS  (sizeof(kinds) / sizeof(kinds[0]))
 #define ROUNDS 80
 
-/* The second thread, which destroys the object of each round as well. */
+/* What the two threads share that destroy the object of each round at once. */
 static struct {
 	pthread_barrier_t begin, end;
 	void *object;

@@ -135,8 +135,8 @@ static void post_receive(const struct one *c)
 	must(!ibv_post_recv(qp, &wr, &bad), "ibv_post_recv");
 }
 
-/* Read the event that the case caused; events that are no consequence of it are
- * skipped. */
+/* Read all waiting asynchronous events, and store the name of the last one that
+ * is not COMM_EST in @name; "none" if there is none. */
 static void take_event(char *name, size_t size)
 {
 	struct ibv_async_event e;
@@ -193,8 +193,8 @@ static bool untouched(size_t from, size_t to)
 	return from == to;
 }
 
-/* Returns what happened to the memory. Only a SEND has a receive, into which
- * some bytes may have been placed. */
+/* Returns "changed" if the server's memory has changed where the request must
+ * not change it, otherwise "intact". A SEND may fill the buffer of the RECV. */
 static const char *memory_state(const struct one *c)
 {
 	bool may_fill = c->opcode == IBV_WR_SEND;

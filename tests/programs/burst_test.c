@@ -28,8 +28,8 @@ static struct rc_device device;
 static struct ibv_cq *cq;
 static struct ibv_qp *qp;
 static struct ibv_mr *mr;
-/* @there in the target process: the memory that is written; in the writer
- * process: the contents that it must have */
+/* @here: the bytes that the writer sends. @there: in the target, the memory
+ * that is written; in the writer, the contents that the target must have */
 static uint8_t here[BYTES], there[BYTES];
 
 struct hello {

@@ -144,7 +144,8 @@ static void corners(const char *name)
 #define TURNS  200
 #define HAD_IT (-1)
 
-/* Errno of the call, or HAD_IT after an event; 0: the thread still waits. */
+/* Result of the waiting thread's rdma_get_cm_event(): an errno, or HAD_IT if it
+ * returned an event; 0: the thread still waits. */
 static _Atomic int heard_of;
 /* number of events that the thread in listen_on() has read */
 static _Atomic unsigned had;
@@ -164,7 +165,8 @@ static void *listen_on(void *channel)
 	return NULL;
 }
 
-/* Waits once, for a channel that is destroyed and must not be used again. */
+/* Waits for one event. Afterwards the channel may be destroyed, so the thread
+ * must not use it again. */
 static void *listen_once(void *channel)
 {
 	struct rdma_cm_event *e;
@@ -244,8 +246,9 @@ static void end_waiting(struct waiting *w)
 	rdma_destroy_event_channel(w->channel);
 }
 
-/* Two signals: the handler of the first restarts system calls, that of the
- * second does not. */
+/* Send the waiting thread two signals. The handler of the first one restarts
+ * system calls, so the wait must go on; the second one must end it with
+ * EINTR. */
 static bool ends_with_a_signal(struct waiting *w)
 {
 	int before;
@@ -265,8 +268,9 @@ static bool ends_with_a_signal(struct waiting *w)
 	return !before && heard_of == EINTR;
 }
 
-/* True if the wait ended as expected. On a busy machine the waiting thread may
- * be faster than this one: then the turn does not count. */
+/* Destroy the id and channel for which a thread waits. Returns whether the wait
+ * ended as expected. If the waiting thread has got the event first, as on a
+ * busy machine, *@turns is not increased. */
 static bool goes(write_event *write, unsigned *turns)
 {
 	struct waiting w;
@@ -292,8 +296,8 @@ static void channel_goes(void)
 	say("a channel that goes while a thread waits", well && turns);
 }
 
-/* A cancelled waiting thread leaves no lock held, and the channel still
- * works. */
+/* A thread that is cancelled while it waits for an event must leave no lock
+ * held, and the channel must still work. */
 static void cancelled(void)
 {
 	write_event *write = dlsym(RTLD_DEFAULT, "rdma_write_cm_event");
@@ -351,7 +355,7 @@ static void passed_on(void)
 	say("one of two that wait is cancelled", well);
 }
 
-/* An id may outlive its event channel, and gets no events afterwards. */
+/* An id may outlive its event channel; afterwards it gets no events. */
 static void outlived(const char *name)
 {
 	struct rdma_event_channel *channel = rdma_create_event_channel();
@@ -465,8 +469,8 @@ static void unreliable(const char *name)
 		rdma_destroy_ep(id);
 }
 
-/* As on Linux, a bind to a loopback address chooses no device, even if a device
- * has it; a request chooses one. */
+/* As on Linux, an id that is bound to a loopback address gets no device yet,
+ * even if a device has that address. It gets one with a connection request. */
 static bool chooses_none(const char *name)
 {
 	struct rdma_cm_id *id = end_point(name, RAI_PASSIVE, IBV_QPT_RC);

@@ -22,13 +22,14 @@
 
 #define PORT   7478
 #define BEHIND 3600 /* seconds by which the wall clock is set back */
-/* Nanoseconds between the late answer and the right one. */
+/* Nanoseconds between the late answer to the previous question and the right
+ * answer. */
 #define BETWEEN 20000000
 
 enum late { NOTHING, OF_ANOTHER_ID, OF_THE_SAME_ID };
 
 static enum late late;
-/* the thread that reads answers has been given the late one */
+/* true: recvmsg() has just given the library the late answer */
 static bool shown;
 static bool clock_is_wrong;
 static int failures;
@@ -67,7 +68,8 @@ __attribute__((visibility("default"))) ssize_t recvmsg(int fd, struct msghdr *h,
 			return n;
 		*h = kept;
 	}
-	/* the thread that waits for an answer must read the late one first */
+	/* delay the right answer, so that the waiting thread reads the late one
+	 * first */
 	if (shown)
 		nanosleep(&(struct timespec){ 0, BETWEEN }, NULL);
 	shown = false;

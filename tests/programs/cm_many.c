@@ -190,7 +190,7 @@ static void on_down(struct rdma_cm_id *id)
 	at("timewait");
 }
 
-/* Handle an event. Returns true if its id is no longer needed. */
+/* Handle an event of rdma_cm. Returns true if its id is no longer needed. */
 static int on_event(const struct rdma_cm_event *e)
 {
 	switch (e->event) {

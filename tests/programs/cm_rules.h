@@ -27,8 +27,8 @@
 extern int failures;
 void say(const char *what, bool well);
 
-/* Record that the rule @what does not hold if @it is false. The first such rule
- * is reported. */
+/* Report the failed rule @what if @it is false; only the first failure is
+ * reported. Returns @it. */
 bool holds(bool it, const char *what);
 #define HOLDS(condition) holds(condition, #condition)
 

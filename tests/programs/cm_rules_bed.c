@@ -13,8 +13,8 @@ void say(const char *what, bool well)
 	failures += !well;
 }
 
-/* Record that the rule @what does not hold if @it is false. The first such rule
- * is reported. */
+/* Report the failed rule @what if @it is false; only the first failure is
+ * reported. Returns @it. */
 bool holds(bool it, const char *what)
 {
 	if (!it && !*why)

@@ -69,9 +69,9 @@ bool waits(const char *ip)
 }
 
 /*
- * Delays this thread after it has sent a message to the broker, so that another
- * thread reads the answer before rdma_connect() has returned. @lags: delay;
- * @told: a message was sent.
+ * If @lags is true, sendmsg() delays this thread after a message to the broker,
+ * so that another thread reads the answer before rdma_connect() has returned.
+ * @told: such a message was sent.
  */
 static __thread bool lags, told;
 

@@ -62,7 +62,8 @@ static bool gids_have_numbers(const char *ip, const char *ip6)
 	return well;
 }
 
-/* Private data of the full size that is available without rdma_cm's header. */
+/* The longest private data of an id with AF_IB addresses: rdma_cm adds no
+ * header of its own. */
 static uint8_t pattern[216];
 
 struct meeting {
@@ -137,7 +138,8 @@ static bool call(const struct place *to, unsigned bytes)
 	return well;
 }
 
-/* Connect @to with a listener at @at; NULL: the listener is at any address. */
+/* Connect to the GID @to, where a listener is bound to the GID @at; @at NULL:
+ * the listener is bound to any address. */
 static bool meet(const char *at, const char *to, int space, int type,
 		 unsigned bytes)
 {

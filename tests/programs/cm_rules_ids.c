@@ -23,7 +23,8 @@ struct option {
 	int name, value;
 };
 
-/* Bind @id to @name and @port with option @o. Returns -1 and sets errno. */
+/* Set option @o of the id, unless its value is 0, and bind the id to address
+ * @name and @port. Returns 0, or -1 with errno. */
 static int bind_with(struct rdma_cm_id *id, const char *name, int port,
 		     struct option o)
 {

@@ -30,7 +30,7 @@ struct move {
 #define QKEY	 0x11111111
 #define GRH	 40
 #define WAIT	 10.0
-/* seconds without a completion after which none counts as coming */
+/* after this many seconds without a completion, the test expects no more */
 #define QUIET	  0.02
 #define NO_STATUS (-1)
 #define NO_EVENT  (-1)
@@ -77,7 +77,8 @@ extern const struct type types[TYPES];
 void verdict(bool good, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 
-/* Print the verdicts since the last call as one line: one test case. */
+/* Print one line for a test case: whether all verdicts since the last call were
+ * good. */
 void line(const char *what, const char *type);
 struct ibv_qp *make_qp(enum ibv_qp_type type, struct ibv_cq *cq);
 struct ibv_ah_attr way(void);

@@ -11,9 +11,9 @@ struct ibv_mr *mr, *read_only, *gone;
 struct ibv_xrcd *xrcd, *other_xrcd;
 struct ibv_srq *srq; /* the SRQ of XRC; its completions go to cq_b */
 
-/* Which ends are in this process: a, the requester, and b, the responder.
- * @wire: TCP connection to the process of the other end; -1: both ends are
- * here. */
+/* @is_a, @is_b: whether this process has the requester (a) or the responder
+ * (b). @wire: TCP connection to the process with the other one; -1: this
+ * process has both. */
 bool is_a = true;
 bool is_b = true;
 int wire = -1;
@@ -49,7 +49,8 @@ void verdict(bool good, const char *format, ...)
 	printf("\n");
 }
 
-/* Print the verdicts since the last call as one line: one test case. */
+/* Print one line for a test case: whether all verdicts since the last call were
+ * good. */
 void line(const char *what, const char *type)
 {
 	printf("%sok %s %s (%d checks)\n", failed ? "not " : "", what, type,

@@ -90,7 +90,7 @@ static const struct row {
 { RC | XRC, READ,	 RKEY | LONG,	 END(REM_ACCESS_ERR),	NONE, IBV_QPS_ERR, EVENT(ACCESS_ERR), "long READ, no such rkey" },
 { XRC, SEND,	 NO_SRQ,	 END(REM_INV_REQ_ERR),	NONE, IBV_QPS_ERR, EVENT(REQ_ERR), "SEND, no such shared queue" },
 { XRC, SEND,	 OTHER_XRCD,	 END(REM_INV_REQ_ERR),	NONE, IBV_QPS_ERR, EVENT(REQ_ERR), "SEND to a shared queue of another domain" },
-/* Rows that change the responder's state. */
+/* The next 8 rows: no fault, but the responder's queue pair is not in RTS. */
 { RC | XRC, SEND,	 PEER_THERE,	 OK(RTS),		DONE, IBV_QPS_RTR, IBV_EVENT_COMM_EST, "SEND to one in RTR" },
 { RC | XRC, WRITE,	 PEER_THERE,	 OK(RTS),		NONE, IBV_QPS_RTR, IBV_EVENT_COMM_EST, "WRITE to one in RTR" },
 { RC | XRC, SEND,	 PEER_THERE,	 OK(RTS),		DONE, IBV_QPS_SQD, NO_EVENT, "SEND to one in SQD" },
@@ -399,7 +399,8 @@ static void meet(void)
 		tcp_barrier(wire);
 }
 
-/* Send what side b observed to side a, which judges both sides. */
+/* Give side a the value @of_b that side b observed, since side a judges both.
+ * Returns the value. */
 static int heard(int of_b)
 {
 	if (wire < 0)

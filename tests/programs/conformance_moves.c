@@ -42,8 +42,9 @@ static const struct move moves[] = {
 	{ RC | TGT,	IBV_QPS_SQD, IBV_QPS_RTS, 0, CUR | ACCESS | RNR_TMR | MIG },
 	{ UC | INI,	IBV_QPS_SQD, IBV_QPS_RTS, 0, CUR | ACCESS | MIG },
 	{ UD,		IBV_QPS_SQD, IBV_QPS_RTS, 0, CUR | IBV_QP_QKEY },
-	/* The last rows of table 96. Adapters differ in the optional attributes
-	 * there, so the test uses only those that all of them accept. */
+	/* The last rows of the specification's table 96. Adapters permit
+	 * different optional attributes in these rows, so the test uses only
+	 * those that all adapters accept. */
 	{ RC | UC | INI | TGT, IBV_QPS_SQD, IBV_QPS_SQD, 0,
 							PKEY | IBV_QP_AV | ACCESS | MIG },
 	{ UD,		IBV_QPS_SQD, IBV_QPS_SQD, 0, PKEY | IBV_QP_QKEY },
@@ -246,8 +247,9 @@ static void bring_to(struct ibv_qp *qp, const struct type *t, int state)
 		must(!try_move(qp, IBV_QPS_RTS, state, 0), "from RTS");
 }
 
-/* Is the state as expected? The first state of an RNIC's queue pair is reported
- * as INIT; its stream ends when everything is sent. */
+/* Returns whether the reported state @now is what a test of @state must see. An
+ * RNIC reports INIT instead of RESET, and ERR instead of SQD, since its stream
+ * ends when everything is sent. */
 static bool is_seen(const struct type *t, int now, int state)
 {
 	if (t->bit == IW && state == IBV_QPS_RESET)
@@ -256,7 +258,8 @@ static bool is_seen(const struct type *t, int now, int state)
 	       (t->bit == IW && state == IBV_QPS_SQD && now == IBV_QPS_ERR);
 }
 
-/* Try one move from @from; afterwards @qp must be in the right state. */
+/* Try the transition from @from to @to with the attributes @mask. It must
+ * return @want, and afterwards @qp must be in the right state. */
 static void judge(struct ibv_qp *qp, const struct type *t, int from, int to,
 		  int mask, int want)
 {
@@ -271,8 +274,9 @@ static void judge(struct ibv_qp *qp, const struct type *t, int from, int to,
 		strerror(want), state_names[now]);
 }
 
-/* Does the device have alternate paths, and the move permit one? Where the
- * state of path migration may be set, so may the path, and on the move to RTR. */
+/* Returns whether the transition @m may set an alternate path: the device must
+ * support path migration, and the transition must permit IBV_QP_PATH_MIG_STATE
+ * or lead to RTR. */
 static bool may_load_path(const struct type *t, const struct move *m)
 {
 	struct ibv_device_attr attr;
@@ -283,8 +287,8 @@ static bool may_load_path(const struct type *t, const struct move *m)
 		(m->to == IBV_QPS_RTR && t->bit & (RC | UC | INI | TGT)));
 }
 
-/* Leave out each attribute that the move requires, and add each that it
- * forbids. */
+/* Try the transition without each attribute that it requires, and with each
+ * attribute that it forbids. Each try must fail. */
 static void judge_masks(struct ibv_qp *qp, const struct type *t,
 			const struct move *m)
 {
@@ -368,8 +372,8 @@ static void judge_values(struct ibv_qp *qp, const struct type *t)
 		"%s: a state that is none", t->name);
 }
 
-/* Try an attribute that no queue pair has, even if its value would be valid
- * when cut to the field's bits. */
+/* Try to set an attribute to a value that does not fit into its field. It must
+ * be refused even if its low bits are a valid value. */
 static void judge_odd(struct ibv_qp *qp, const struct type *t, int bit,
 		      struct ibv_qp_attr attr, const char *what)
 {

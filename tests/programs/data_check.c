@@ -30,7 +30,7 @@ static void put_word(struct area *a, const struct pieces *p, uint64_t word)
 	memcpy(a->must_be + p->piece[0].at, &word, 8);
 }
 
-/* Before any bytes move: write the bytes that will be read or changed. */
+/* Before an operation starts, write the bytes that it will read or change. */
 void prepare(const struct op *op)
 {
 	const uint8_t *bytes;

@@ -107,7 +107,7 @@ bool mine(const struct op *op);
 /* Returns the bytes that the operation @op moves, in the order of the wire. */
 const uint8_t *content(const struct op *op);
 
-/* Before any bytes move: write the bytes that will be read or changed. */
+/* Before an operation starts, write the bytes that it will read or change. */
 void prepare(const struct op *op);
 
 /* Change the model of the memory as @op will change the memory. */

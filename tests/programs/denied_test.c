@@ -72,8 +72,8 @@ static void become_undumpable(int unused)
 	must(!prctl(PR_SET_DUMPABLE, 0, 0, 0, 0), "PR_SET_DUMPABLE");
 }
 
-/* A process that has kept its capabilities sets Yama's scope when it gets it
- * by one end of this pair, and answers. */
+/* Socket pair to a process that has kept its capabilities. That process
+ * receives a value, writes it to Yama's ptrace_scope, and answers. */
 static int yama[2];
 
 static void set_scope(int scope)
@@ -98,14 +98,13 @@ static void set_scopes(void)
 	_exit(0);
 }
 
-/* A way to make the kernel refuse the copies, and the process in which it is
- * applied. */
+/* One way to make the kernel refuse the copies between the two processes. */
 struct cause {
 	const char *name;
 	void (*arise)(int value);
 	int value;
-	/* true: in the process that copies; false: in the process that owns the
-	 * memory */
+	/* true: @arise runs in the process that copies; false: it runs in the
+	 * process that owns the memory */
 	bool in_copier;
 };
 
@@ -117,8 +116,7 @@ static const struct cause causes[] = {
 	{ "Yama's scope is 1", set_scope, 1, true },
 	{ "Yama's scope is 2", set_scope, 2, true },
 };
-/* the number of causes, from the first one on, that need no right to set Yama's
- * scope */
+/* so many of the first causes work without the right to set Yama's scope */
 #define CAUSES_ANYWHERE 4
 
 /* Drop all capabilities, since the kernel always lets a process with them

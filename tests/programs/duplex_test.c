@@ -69,7 +69,8 @@ static double round_of_sends(void)
 	double took[EXCHANGES];
 
 	for (int i = 0; i < EXCHANGES; i++) {
-		/* In 50 us the other thread begins to wait for the answer. */
+		/* after 50 us the other thread has begun to wait for the
+		 * answer */
 		double from = now_us() + 50;
 
 		while (now_us() < from)

@@ -49,7 +49,8 @@ static bool same(const char *got, const char *want)
 	return is;
 }
 
-/* Returns the device number that the file "dev" in sysfs says. */
+/* Returns the device number in the file "dev" of the device's sysfs
+ * directory. */
 static dev_t stated(void)
 {
 	unsigned major = 0, minor = 0;
@@ -218,8 +219,8 @@ static bool leads_to(const char *tail, const char *want)
 		    want);
 }
 
-/* A path in the tree is returned as a path of /sys, which can be opened
- * again. */
+/* realpath() of a path in the device's files returns a path below /sys, and
+ * that path can be opened again. */
 static bool has_real_names(void)
 {
 	static const char driver[] = "../../../../bus/verbena/drivers/verbena";
@@ -243,7 +244,8 @@ static bool has_real_names(void)
 	return access(link, R_OK) == 0;
 }
 
-/* Different spellings of one path are redirected, and other paths are not. */
+/* All spellings of a path to the device's files lead to these files; paths that
+ * only look similar do not. */
 static bool reads_names(void)
 {
 	static const char *const ways[] = {
@@ -275,8 +277,8 @@ static bool reads_names(void)
 	return right;
 }
 
-/* A path that passes through the tree and leaves it again by ".." names the
- * host's file. */
+/* A path that enters the directory of the device's files and leaves it by ".."
+ * names a file of the host. */
 static bool passes_by(void)
 {
 	struct stat a, b;
@@ -299,7 +301,7 @@ static bool is_watched(void)
 	return watched;
 }
 
-/* Functions that programs call which were compiled with _FORTIFY_SOURCE. */
+/* Calls of programs that were compiled with _FORTIFY_SOURCE. */
 int __open_2(const char *path, int flags);
 int __openat_2(int at, const char *path, int flags);
 

@@ -217,7 +217,8 @@ static void print_alternate(struct rdma_cm_id *id)
 	fflush(stdout);
 }
 
-/* Says when the state has changed to Armed or Migrated. */
+/* Print the state of path migration when it has changed to Armed or Migrated.
+ * Returns the state. */
 static enum ibv_mig_state follow_migration(struct rdma_cm_id *id,
 					   enum ibv_mig_state was)
 {

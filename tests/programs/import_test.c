@@ -182,7 +182,8 @@ static void serve(int sock, struct rc_device *d, struct ibv_mr *mr, char *mem,
 			  mr->rkey) == IBV_WC_SUCCESS &&
 		    is_filled(own, 'd'),
 	    "a READ with the maker's key by way of the importer");
-	/* The kernel only copies for the importer, and does no atomics. */
+	/* The importer reaches the maker's memory by copies of the kernel,
+	 * which has no atomic copies, so atomics are refused. */
 	say(post_and_wait(qp, IBV_WR_ATOMIC_FETCH_AND_ADD, (uintptr_t)own,
 			  mr->lkey, (uintptr_t)mem,
 			  mr->rkey) == IBV_WC_REM_ACCESS_ERR,
@@ -337,8 +338,8 @@ static void *import_often(void *arg)
 	return NULL;
 }
 
-/* Each import may be the first and each unimport the last, since no other
- * thread uses the object. */
+/* Several threads import the domain and unimport it at the same time, so each
+ * call may be the one that makes or destroys the shared object. */
 static void import_at_once(const struct offer *o, int fd)
 {
 	struct ibv_context *context = ibv_import_device(dup(fd));
@@ -389,8 +390,8 @@ static void use(int sock, const struct offer *o, struct imports *in,
 	tcp_barrier(sock);
 }
 
-/* Two queue pairs of this process on the imported domain: each case must end in
- * an error. */
+/* Two queue pairs of this process use the imported domain wrongly: each request
+ * must end in an error. */
 static void refuse(const struct offer *o, struct imports *in,
 		   const struct rc_device *like, uint64_t addr,
 		   const char *what)
@@ -427,8 +428,8 @@ static void take_and_use(int sock)
 	int fd = take_fd(sock);
 
 	tcp_recv(sock, &o, sizeof(o));
-	/* An importer has also opened the device; a context of its own makes it
-	 * easier to find the GID's index. */
+	/* An importer opens the device, too, since a context of its own makes
+	 * it easier to find the index of the GID. */
 	open_device(&d);
 	cut_off(&o, fd);
 	import_at_once(&o, fd);

@@ -276,8 +276,8 @@ void listener_that_comes_back(void)
 		      seconds() - from);
 }
 
-/* A peer that no longer reads: bytes to send wait for room, and waiting costs
- * no processor time. */
+/* A peer that accepts the connection and then reads no bytes. The sender waits
+ * until the socket has space again; meanwhile it must use no processor time. */
 static int accept_and_read_nothing(int listens)
 {
 	/* A reply with CRC, revision 2, peer-to-peer by WRITE, and depths of

@@ -17,8 +17,7 @@
 #define LATE (64u << 10)
 /* The pages come after so many seconds at the latest. */
 #define AT_LAST 20.0
-/* The most seconds that a verb takes, on a machine that is busy with other
- * work. */
+/* Longest time, in seconds, that a verb may take on a busy machine. */
 #define SOON 10.0
 
 /* What the two programs tell each other, in this order. */

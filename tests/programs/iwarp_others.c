@@ -58,8 +58,8 @@ void ids_inherited_by_fork(void)
 	expect_status(&b, 99, IBV_WC_SUCCESS, IBV_WC_SUCCESS);
 }
 
-/* A pipe on which a child of fork waits. The child must not keep the parent's
- * port open. */
+/* Pipe on which a child of fork waits for the parent. Until then the child
+ * lives, but must not keep the parent's port in use. */
 static int until_told[2];
 
 static void child_that_waits(void)

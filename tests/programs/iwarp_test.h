@@ -121,8 +121,9 @@ void silent_callers(void);
  * more bytes. */
 void callers_that_close_half(void);
 
-/* A listener that hangs up, and one that never replies: a caller waits 10
- * seconds, like siw, and they are simulated here. */
+/* Two kinds of listeners that do not speak MPA: one closes the connection, the
+ * other never replies. A client waits 10 seconds for a reply, like siw; the
+ * test shortens this time. */
 int listen_without_mpa(struct sockaddr_in *at);
 void called_without_an_answer(void);
 void listener_that_comes_back(void);
@@ -142,8 +143,7 @@ void stranger_that_pretends(void);
 void roce_device_opened_later(void);
 void what_an_rnic_has_not(void);
 
-/* Features that iWARP lacks, by librdmacm: what ids of a connection make
- * themselves. */
+/* Calls of librdmacm that an iWARP device does not support. */
 void what_ids_have_not(void);
 void datagrams_by_librdmacm(void);
 

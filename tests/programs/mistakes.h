@@ -6,7 +6,7 @@
 
 #include "bad_input.h"
 
-/* Where a mistake can be made. */
+/* The kinds of devices and networks on which a mistake can be made. */
 enum {
 	ON_IB = 1,
 	ON_RNIC = 2,
@@ -32,7 +32,7 @@ extern const unsigned request_mistake_count, verb_mistake_count;
 extern const unsigned call_mistake_count, memory_mistake_count,
 	cm_mistake_count;
 
-/* where this run makes its mistakes: one of the values above */
+/* the kind of device or network of this run: one value of the enum above */
 extern unsigned where;
 
 /* the IP address of the device, for librdmacm; or NULL */
@@ -41,8 +41,7 @@ extern const char *address;
 /* an address of another host, on which no program uses RDMA; or NULL */
 extern const char *nobody;
 
-/* The call of a case that must fail: it returns an errno or -1, or, for the
- * second macro, NULL. */
+/* @failed is the result of a call that must fail, as true or false. */
 #define MUST_FAIL(failed)                                                      \
 	do {                                                                   \
 		if (!(failed))                                                 \

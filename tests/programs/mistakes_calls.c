@@ -22,8 +22,8 @@ static void query_port_9(void)
 	REFUSED(ibv_query_port(device.context, 9, &attr));
 }
 
-/* Of refusals at one device, each different one is reported, and equal ones
- * only once. */
+/* The library reports each different refusal of a device once, and does not
+ * repeat equal ones. */
 static void three_creations(void)
 {
 	struct ibv_wq_init_attr none = { .wq_type = (enum ibv_wq_type)7 };

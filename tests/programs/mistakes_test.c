@@ -139,8 +139,8 @@ static bool try_all(const struct mistake *list, unsigned count)
 		if (!(list[i].where & where))
 			continue;
 		good &= try(&list[i], false);
-		/* Play every fourth case only, since all cases take the same
-		 * path here. */
+		/* Make only every fourth mistake with VERBENA_LOG=off, since
+		 * all mistakes take the same path there. */
 		if (i % 4 == 0)
 			good &= try(&list[i], true);
 		fflush(stdout);

@@ -387,7 +387,7 @@ static int send_datagram(struct ibv_ah *ah, uint32_t len)
 	return post(&a, &wr);
 }
 
-/* Poll for a while, so that the library receives the datagrams and drops
+/* Poll for half a second, so that the library receives the datagrams and drops
  * them. */
 static void look(void)
 {

@@ -155,9 +155,9 @@ static void put_and_get(size_t bytes, unsigned round)
 }
 
 /*
- * All ranks add to the same words of rank 0, and the others then take turns at
- * the last one. Rank 0 does not: Open MPI 4.1.4's shared memory crashes in
- * MPI_Compare_and_swap of a rank with itself.
+ * All ranks add to the same words of rank 0. Then every rank except rank 0
+ * changes the last word by MPI_Compare_and_swap; with Open MPI 4.1.4's shared
+ * memory rank 0 would crash, because it would be its own target.
  */
 static void accumulate(void)
 {

@@ -4,7 +4,7 @@
 
 #define MARK 0x5a
 #define FIRE 0xc3
-/* Us of waiting, in which B's late accesses would show. */
+/* Microseconds that A waits for late writes of B. */
 #define AFTER 100000
 
 struct rc_options options = RC_OPTIONS;
@@ -88,7 +88,8 @@ void meet(struct side *s, uint32_t key)
 	tcp_barrier(s->tcp);
 }
 
-/* B runs @what until it is killed; A continues. */
+/* Fork B, which connects to A by meet() and runs @what until it is killed. A
+ * returns without calling meet(). */
 void begin(struct side *a, size_t bytes, void (*what)(struct side *b))
 {
 	struct side b = { 0 };
@@ -145,7 +146,7 @@ void post_recv(struct side *s, struct ibv_qp *qp, uint32_t bytes)
 	must(!ibv_post_recv(qp, &wr, &bad), "ibv_post_recv");
 }
 
-/* Post requests until one fails. */
+/* B posts the same request again and again until one fails. */
 static void repeat(struct side *b, enum ibv_wr_opcode op, uint32_t bytes)
 {
 	struct ibv_wc wc;
@@ -183,8 +184,8 @@ void await_fire(const volatile uint8_t *at)
 	expect(*at == FIRE, "nothing was written");
 }
 
-/* A owns the memory again: no access of B changes it, whatever B does when it
- * continues. */
+/* A marks its memory and lets the stopped B continue. No late write of B may
+ * change the marked memory. */
 void stays_ours(struct side *a)
 {
 	size_t changed = 0;

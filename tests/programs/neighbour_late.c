@@ -21,7 +21,8 @@ struct report {
 
 static enum ibv_wr_opcode late_op;
 
-/* Supply the memory when a thread has asked for it and A says so. */
+/* Wait until a thread needs B's late pages, tell A, and supply the pages when A
+ * answers. */
 static void *supply(void *arg)
 {
 	static uint8_t bytes[LATE];

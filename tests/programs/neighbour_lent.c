@@ -14,7 +14,7 @@
 #define AT_LAST 10
 
 static enum ibv_wr_opcode lent_op;
-/* B's requests go by packets, and A's by lanes. */
+/* true: B's requests use packets, while A's requests use lanes. */
 static bool by_packets;
 
 /* B sends a message, which A must receive on the queue pair whose request
@@ -94,7 +94,7 @@ static void lend_late(struct side *b)
 	pause();
 }
 
-/* The thread of A that waits for B's page, inside a request. */
+/* The thread of A whose request waits for a page of B. */
 struct waiter {
 	struct side *a;
 	int status;

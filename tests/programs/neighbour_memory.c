@@ -27,7 +27,7 @@ uint8_t *find_lane(size_t *len)
 	return found;
 }
 
-/* The ways in which B fills the lane. */
+/* What B writes into the memory that it shares with A. */
 enum filling {
 	ONES,
 	ZEROS,

@@ -3,7 +3,8 @@
 #include "near/peer.h"
 #include "neighbour_test.h"
 
-/* States of an offer (enum offer_state of near/split_copy.c): B copies. */
+/* Values of enum offer_state in near/split_copy.c that mean that B copies a
+ * part of the message. */
 #define OFFER_TAKEN   2
 #define OFFER_AWAITED 8
 
@@ -148,8 +149,8 @@ static void receive_for(struct side *a, double time)
 			post_recv(a, a->qp, LONG);
 }
 
-/* Does B copy a part of a message now? The offer of that part says so
- * (near/split_copy.h). */
+/* Returns whether B copies a part of a message now, according to the offer of
+ * that part in the shared memory (near/split_copy.h). */
 static bool b_has_a_part(void)
 {
 	size_t len = 0;
@@ -222,14 +223,14 @@ static bool receives_come_back(void)
 	return hit;
 }
 
-/* B copies a part only if both programs run at the same time, which is rare on
- * a busy machine. So the case goes on until that has happened once, for LONGEST
- * seconds at most. */
+/* B copies a part of a message only if A and B run at the same time, which is
+ * rare on a busy machine. So the test repeats until it has stopped B during
+ * such a copy, for LONGEST seconds at most. */
 #define USUAL	10
 #define LONGEST 60
 
-/* The test stops B while B copies its part of a message. It repeats this until
- * that moment was met three times, or the time is over. */
+/* Stop B while B copies its part of a message. This is repeated until it has
+ * succeeded three times, or until the time is over. */
 void receives_of_stopped(void)
 {
 	double then = seconds();

@@ -92,7 +92,7 @@ static void add_buffer(const struct side *a, struct tagged *t)
 	must(!ibv_post_srq_ops(t->srq, &wr, &bad), "ibv_post_srq_ops");
 }
 
-/* Has the message come? */
+/* Returns whether the tagged message has arrived, and checks its completion. */
 static bool poll_tagged(struct tagged *t)
 {
 	struct ibv_poll_cq_attr attr = { 0 };

@@ -22,13 +22,13 @@
 #define LONG  (4u << 20)
 #define SMALL 64u
 #define SENDS (64u << 10)
-/* Bytes that one WRITE of the busy case moves. */
+/* Bytes of one long message beside which other queue pairs need their turn. */
 #define HOARD  (256u << 20)
 #define DEPTH  16
 #define ROUNDS 6
-/* Seconds within which a verb returns on any machine. */
+/* Longest time, in seconds, that a verb may take on any machine. */
 #define SOON 1.5
-/* A mapping that only its own processor can access. */
+/* The name of a mapping that other processes cannot access by system calls. */
 #define UNREACHED "[vvar]"
 
 extern struct rc_options options;
@@ -57,9 +57,11 @@ extern bool is_broken, is_skipped;
 /* Fail the case if @truth is false. Only the first failure is reported. */
 void expect(bool truth, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
-/* This host does not allow the case, because of @why. */
+/* Skip the case, because this host does not allow it; @why says what is
+ * missing. */
 void skip(const char *why);
-/* Add figures to the line of the case. */
+/* Add text, such as measured figures, to the line that is printed for the
+ * case. */
 void remark(const char *format, ...) __attribute__((format(printf, 1, 2)));
 extern char remarks[80];
 void nap(unsigned us);
@@ -68,7 +70,8 @@ void nap(unsigned us);
 struct ibv_qp *open_qp(struct side *s, unsigned depth);
 void meet(struct side *s, uint32_t key);
 
-/* B runs @what until it is killed; A continues. */
+/* Fork B, which connects to A by meet() and runs @what until it is killed. A
+ * returns without calling meet(). */
 void begin(struct side *a, size_t bytes, void (*what)(struct side *b));
 void end(struct side *a);
 int post(struct side *s, enum ibv_wr_opcode op, uint32_t bytes);
@@ -78,8 +81,8 @@ void send_on(struct side *b);
 void stop(struct side *a);
 void await_fire(const volatile uint8_t *at);
 
-/* A owns the memory again: no access of B changes it, whatever B does when it
- * continues. */
+/* A marks its memory and lets the stopped B continue. No late write of B may
+ * change the marked memory. */
 void stays_ours(struct side *a);
 void to_err(struct ibv_qp *qp);
 
@@ -115,7 +118,7 @@ double go_round(struct side *a, struct loop *l);
 uint8_t *find_lane(size_t *len);
 void receives_of_stopped(void);
 void turns_beside_much(void);
-/* As the case above, while a message arrives that matches a tag. */
+/* Like turns_beside_much(), but the long message matches a tag of A. */
 void turns_beside_tagged(void);
 void we_are_stopped(void);
 void retries_are_short(void);
@@ -125,7 +128,8 @@ void memory_of_a_device(void);
  * access. NULL: there is none. */
 void *find_unreached(void);
 
-/* B waits for a page of its own, inside a WRITE or a READ. */
+/* While B's WRITE or READ waits for a page of B's own memory, A takes its
+ * memory away. */
 void write_from_late_memory(void);
 void read_into_late_memory(void);
 
@@ -140,18 +144,20 @@ struct late {
 	void (*when_asked)(struct side *b);
 };
 void map_late(struct late *l);
-/* From now on the pages come late. When a thread asks for one, the supplier
- * sends A a byte; it supplies all of them when A sends a byte. False: the
- * kernel does not let this process do it. */
+/* Make the pages of @l come late from now on. When a thread needs one, the
+ * supplier sends A a byte, and supplies all pages when A sends a byte. Returns
+ * false if the kernel does not permit userfaultfd. */
 bool open_late(struct late *l, struct side *b);
 
-/* A waits for a page of B's, and B is stopped. */
+/* A's request waits for a page of B while B is stopped. */
 void write_to_lent_memory(void);
-/* The same, while packets of B come for the queue pair whose request waits. */
+/* Like write_to_lent_memory(), while packets of B arrive for the same queue
+ * pair. */
 void packets_beside_lent_memory(void);
 void read_from_lent_memory(void);
 void send_from_lent_memory(void);
-/* B's page is late before B posts its SEND. */
+/* B's page is late before B posts its SEND, so B waits for it, and A does
+ * not. */
 void sender_waits_for_its_memory(void);
 
 #endif

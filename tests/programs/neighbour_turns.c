@@ -41,7 +41,7 @@ static void *write_much(void *arg)
 	return NULL;
 }
 
-/* Durations, in seconds. */
+/* Measured durations, in seconds. */
 struct times {
 	double sum, worst;
 	unsigned count;

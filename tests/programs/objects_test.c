@@ -177,11 +177,13 @@ static const struct kind {
 	const char *name;
 	void *(*make)(void);
 	int (*end)(void *object);
-	/* the header's inline function calls through the object's context */
+	/* the header's inline function calls the library through the object's
+	 * context */
 	bool by_header;
 	/* size of the public struct, and offsets of context and handle in it */
 	size_t bytes, context, handle;
-	/* the offset of the limit in struct ibv_device_attr, or one below */
+	/* offset of the device's limit in struct ibv_device_attr, or one of the
+	 * constants above */
 	size_t limit;
 } kinds[] = {
 // clang-format off
@@ -251,7 +253,7 @@ static double make_and_end(const struct kind *k, unsigned count)
 /* Number of objects of a kind that the program keeps for other purposes. */
 #define SPARE 64
 
-/* Returns how many objects of the kind to make. */
+/* Returns how many objects of kind @k the test makes at a time. */
 static unsigned most_of(const struct kind *k)
 {
 	struct ibv_device_attr attr;

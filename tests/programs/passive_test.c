@@ -70,7 +70,7 @@ static void tear_down(void)
 	rc_close(&device);
 }
 
-/* Writes the bytes that round @n leaves in the target's memory. */
+/* Compute the bytes that round @n must leave in the target's memory. */
 static void content(unsigned n, uint8_t *bytes)
 {
 	struct rng r = { n };

@@ -326,8 +326,8 @@ static void computes(void)
 		longest = begin > longest ? begin : longest;
 		usleep(i % 4 * 1500);
 	}
-	/* If that thread did not, the peer would repeat its request after each
-	 * timeout of 67 ms, and then fail. */
+	/* A READ that the library's thread does not serve is repeated after
+	 * each timeout of 67 ms, and then fails. */
 	if (longest > 1)
 		die("a READ took %.3f s", longest);
 	tcp_send(tcp, "", 1);
@@ -389,7 +389,7 @@ static void many(void)
 	tcp_barrier(tcp);
 	play(ROUNDS, CHANNELS, true);
 	ok("many channels in one set");
-	/* The channel that has the link is closed among the others. */
+	/* Close the channels one by one; the link is lent to one of them. */
 	for (unsigned i = CHANNELS; --i > 0;) {
 		tcp_barrier(tcp);
 		clear_sends(&lines[i], 1);
@@ -400,7 +400,8 @@ static void many(void)
 	ok("channels are closed one after the other");
 }
 
-/* Fork a child, which has copies of the descriptors, and ends. */
+/* Fork a child, which inherits the descriptors and ends. The parent's channel
+ * must still work. */
 static void forks(void)
 {
 	pid_t child = fork();

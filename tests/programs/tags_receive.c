@@ -6,8 +6,8 @@ static enum state states[MESSAGES];
 /* index of each message's buffer in mem.data */
 static unsigned slots[MESSAGES];
 static uint32_t handles[MESSAGES];
-/* by buffer whose removal (DEL) is under way: the message that the program
- * itself has matched to it */
+/* indexed by buffer, while its removal (DEL) is under way: the message that the
+ * program has matched to that buffer */
 static struct stray *met[MESSAGES];
 static bool slot_used[SLOTS];
 static struct stray strays[STRAYS];

@@ -13,7 +13,8 @@
 #include "rc.h"
 
 #define MESSAGES 6000u
-/* Links with tags; one more link is plain, for READs by software. */
+/* Number of connections with tag matching. One more connection without it
+ * carries the READs that the program posts itself. */
 #define LINKS	 3u
 #define SLOTS	 12u
 #define LONGEST	 60000u

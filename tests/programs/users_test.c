@@ -80,8 +80,8 @@ static pid_t broker(void)
 	return (pid_t)m.pid;
 }
 
-/* A socket to a process that has kept its rights, and kills the broker when
- * this process may not. */
+/* Socket to a process that has kept its privileges. It kills the broker for
+ * this process, which may have lost the right to do so. */
 static int killer = -1;
 
 static void hire_killer(void)

@@ -88,7 +88,8 @@ static void open_adapter(void)
 			die("a port cannot be queried");
 }
 
-/* The last GID of an Ethernet port is an IPv4 or a global address of it. */
+/* Returns the index of the last RoCE v2 GID of the port that is an IPv4
+ * address. An InfiniBand port has none: the result is 0. */
 static int find_gid(uint8_t port)
 {
 	struct ibv_gid_entry e;

@@ -334,7 +334,8 @@ static void two_sleep(void)
 	close_second();
 }
 
-/* A null region among the pieces of a SEND that is too long for the lane. */
+/* Send a long message of which one SGE lies in a null region, which reads as
+ * zeros. */
 static void send_nothing(void)
 {
 	const uint32_t third = BYTES / 3;

@@ -51,8 +51,8 @@ static void enter_domain(void)
 	must(domain, "ibv_open_xrcd");
 }
 
-/* The second program: it makes the target queue pair, and then waits for the
- * end. */
+/* The second program: it owns the target queue pair, and exits when the test is
+ * over. */
 static void target(int fd)
 {
 	struct ibv_qp_init_attr_ex init = { .qp_type = IBV_QPT_XRC_RECV,
