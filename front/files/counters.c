@@ -64,8 +64,8 @@ static uint64_t read_counter(int counter, const char *device)
 	return value;
 }
 
-/* Write the contents of a counter's file to @text. Returns their length; 0: it
- * is no counter's file. */
+/* Write the contents of the counter file @inside to @text. Returns their length
+ * in bytes; 0: @inside is no counter file. */
 static size_t say_counter(const char *inside, char *text, size_t room)
 {
 	char device[64];

@@ -34,12 +34,12 @@ static const struct top {
 	{ NODES, false },
 };
 
-/* The position of a path: not related to the tops, above one of them, or at
- * one. */
+/* The position of a path relative to the replaced directories (tops): not
+ * related to any of them, above one of them, or at one. */
 enum { ELSEWHERE, ABOVE, TOP };
 
-/* A path without ".", ".." and double slashes; the buffer is large enough for
- * every top. */
+/* A path without ".", ".." and double slashes. The buffer has room for the path
+ * of every replaced directory (tops[]). */
 struct name {
 	size_t length;
 	char text[64];
@@ -110,10 +110,10 @@ static bool append(struct name *n, const char *component, size_t length)
 }
 
 /*
- * Follow @path while it is above a top or at one. The directories above the
- * tops are not symbolic links, and neither are the tops (except rdma_cm in
- * class/misc), so ".." there can be resolved as text. Everywhere else only the
- * kernel can resolve it.
+ * Follow @path while it is above a replaced directory (a top) or at one. The
+ * directories above the tops are not symbolic links, and neither are the tops
+ * (except rdma_cm in class/misc), so ".." there can be resolved as text.
+ * Everywhere else only the kernel can resolve it.
  *
  * Returns the position of @path then. @rest: the part that was not followed,
  * from the beginning of a component, or the end. @turned: @path has left a top

@@ -10,8 +10,8 @@
 
 #define MODE (S_IFCHR | 0666)
 
-/* If @path is a device node, make @s say so. @s is a struct stat or a struct
- * stat64. */
+/* If @path is a device node, change @s so that it describes a character device.
+ * @s is a struct stat or a struct stat64. */
 #define DISGUISE(at, path, s)                                                  \
 	do {                                                                   \
 		const char *node = vb_files_node(at, path);                    \

@@ -10,8 +10,9 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* Is the file itself in the tree? Nodes, and the directories of network
- * interfaces, are links out of the tree, to files on another file system. */
+/* Is the file that @s describes in the tree of device files? The tree's links
+ * to device nodes and to directories of network interfaces lead out of it, to
+ * files on another file system. */
 static bool is_of_tree(const struct stat *s)
 {
 	const char *root = getenv("VERBENA_TREE");
