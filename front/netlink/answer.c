@@ -251,7 +251,7 @@ static int put_one(struct answer *a, const struct vb_nl_device *d,
 }
 
 /* Write a message for each device. cursor->next is an index of facts->devices,
- * whose order is equal in all calls. */
+ * which have the same order in every call. */
 static int put_all(struct answer *a, put_device put)
 {
 	const struct vb_nl_facts *f = a->facts;
@@ -387,7 +387,8 @@ static int get_object(struct answer *a, const struct vb_nl_kind *k,
 	return -ENOENT;
 }
 
-/* Write as many entries as there is room for. True: the list is complete. */
+/* Write as many objects of the kind @k as the message has room for. Returns
+ * true if the list of objects is complete. */
 static bool put_entries(struct answer *a, const struct vb_nl_kind *k,
 			const struct vb_nl_device *d, uint32_t port)
 {

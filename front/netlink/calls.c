@@ -297,7 +297,8 @@ EXPORTED int getsockopt(int fd, int level, int option, void *value,
  * list replaces the bookmark.
  */
 
-/* Datagrams sent at a time; a socket's queue has room for more. */
+/* The number of datagrams of an answer that are sent at once. A socket's queue
+ * has room for more. */
 #define AT_ONCE	       16
 #define BOOKMARK_MAGIC 0x76626e6c63757273u
 

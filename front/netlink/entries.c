@@ -49,7 +49,8 @@ static void put_subnet(struct vb_nl_out *o, const struct vb_nl_port *p)
 	vb_nl_put8(o, RDMA_NLDEV_ATTR_LMC, (uint8_t)p->lmc);
 }
 
-/* An Ethernet port has no LIDs, no subnet prefix and no capability mask. */
+/* Write the attributes of a port. An Ethernet port has no LIDs, no subnet
+ * prefix and no capability mask. */
 void vb_nl_put_port(struct vb_nl_out *o, const struct vb_nl_device *d,
 		    uint32_t port)
 {
