@@ -46,8 +46,8 @@ UMAD_EXPORT int umad_get_cas_names(char cas[][UMAD_CA_NAME_LEN], int max)
 	return VB_MIN((int)count, VB_MAX(max, 0));
 }
 
-/* Ask the fabric about the adapter as a whole, at its first place; @info->ports
- * is the number of the adapter's ports then. */
+/* Ask the fabric about the adapter as a whole, by the first of its nodes. Sets
+ * @info->ports to the number of ports of the whole adapter. */
 static int ask_adapter(const struct vb_fabric_adapter *a,
 		       struct vb_umad_info *info)
 {
@@ -122,7 +122,7 @@ static unsigned worth(const struct vb_umad_info *i)
 
 /* Choose the port that a caller means by the number 0: at a switch port 0;
  * otherwise the first active port, or the first whose link is up, or the first
- * of all. MADs go by ports of fabrics only. */
+ * of all. Ethernet ports are left out, because they send no MADs. */
 static int choose_port(const struct vb_fabric_adapter *a, unsigned *number)
 {
 	struct vb_fabric_place place;
@@ -160,8 +160,9 @@ static int resolve(const char *name, int number, struct vb_fabric_adapter *a,
 	return number == 0 ? choose_port(a, port) : 0;
 }
 
-/* Finds a port as resolve() does, which must be one of a fabric, and sets
- * *@place to its place. -ENODEV also if the port is an Ethernet port. */
+/* Finds a port as resolve() does, and sets *@place to the node and port of the
+ * fabric where it is. -ENODEV also if it is an Ethernet port, which is in no
+ * fabric. */
 static int resolve_place(const char *name, int number,
 			 struct vb_fabric_place *place)
 {

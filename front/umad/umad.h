@@ -40,9 +40,9 @@ bool umad_adapter_find(const char *name, struct vb_fabric_adapter *a);
  * the files in /sys. 0 or -errno; -ENODEV: there is no such port. */
 int umad_ethernet_port(const char *ca, unsigned number, umad_port_t *port);
 
-/* Tell that @call on the adapter @name (NULL: the first) and its port fails
- * with
- * @rc, which is -errno, and return @rc; 0 and more are no failure. */
+/* Tell the user that @call on the adapter @name (NULL: the first) and its port
+ * @port has failed with @rc, a negative errno. Does nothing if @rc is 0 or
+ * more. Returns @rc. */
 int umad_tell(int rc, const char *call, const char *name, int port);
 
 /* The level of debugging output that umad_debug() has set. */
