@@ -150,7 +150,7 @@ static void warn_no_device(void)
 
 	if (vb_fabric_adapter_nth(getenv("VERBENA_DEVICES"), 0, &adapter,
 				  &count))
-		return; /* an adapter, which verbs do not list */
+		return; /* VERBENA_DEVICES names an adapter of a fabric */
 	if (!atomic_exchange(&warned, true))
 		vb_log(LOG_WARN, "no RDMA device: no network interface is up "
 				 "and has an IP address");

@@ -25,9 +25,9 @@ static struct vb_front_counters *counters_of(struct ibv_counters *c)
 }
 
 /*
- * Specs: for each, the layer that a frame must have, and the offsets of the
- * spec's fields in struct vb_eth_key (wire/eth.h), with which frames are
- * compared.
+ * The specs of which a flow rule can consist: for each spec, the layer that a
+ * frame must have, and the offsets of the spec's fields in struct vb_eth_key
+ * (wire/eth.h), with which frames are compared.
  */
 
 struct field {
@@ -182,7 +182,8 @@ static int take_spec(struct vb_flow_rule *rule, const struct ibv_flow_spec *in)
 	return take_match(rule, s, in);
 }
 
-/* @port: number of the port by which raw packets come. */
+/* Copy the flow's kind and priority from @a to @rule. @port: the number of the
+ * port by which raw packets come, which @a must name. Returns 0 or -errno. */
 static int take_kind(struct vb_flow_rule *rule, const struct ibv_flow_attr *a,
 		     uint8_t port)
 {

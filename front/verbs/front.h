@@ -285,7 +285,8 @@ struct vb_front_qp {
 			 size_t len, uint8_t type, uint8_t level);
 	struct vb_front_live live;
 	struct vb_qp *core;
-	/* in an XRC target: the handle that shares the queue pair */
+	/* of an XRC target: this object's handle on core's queue pair, which
+	 * several handles may share */
 	struct vb_qp_share share;
 	struct ibv_rwq_ind_table *table; /* the table of work queues, or NULL */
 	bool extended; /* the queue pair has the ibv_wr_* calls */
@@ -373,11 +374,12 @@ static inline struct vb_memory *vb_front_memory(struct ibv_pd *pd)
 }
 
 /*
- * How public functions return @rc, 0 or -errno: these set errno on failure, and
- * return the ABI's 0 or positive errno, or its 0 or -1, or its NULL. They also
- * see to it that the program's user learns of the refusal (vb_why_refused()).
- * The macros name the function that uses them, and _of() the public function
- * for which a helper returns.
+ * End a public function with the result @rc, which is 0 or -errno. These
+ * functions set errno on failure and return what the ABI of the public function
+ * wants: 0 or a positive errno, 0 or -1, or NULL. They also tell the user why
+ * the call was refused (vb_why_refused()). The macros pass on the name of the
+ * function that uses them; a helper calls an _of() function with the public
+ * function's name.
  */
 static inline int vb_front_errno_of(int rc, const char *call)
 {
@@ -433,20 +435,21 @@ void vb_front_live_keep(struct vb_front_live *l);
 /* Returns a number for an object's handle: not 0, and not used before. */
 uint32_t vb_front_handle(void);
 
-/* vb_front_live() for calls that return a positive errno, and set errno. */
+/* Does what vb_front_live() does, and returns and sets a positive errno. */
 static inline int vb_front_unknown(enum vb_front_kind kind, const void *object)
 {
 	return vb_front_errno(vb_front_live(kind, object));
 }
 
-/* vb_front_live_claim() for the same calls. */
+/* Does what vb_front_live_claim() does, but returns a positive errno and sets
+ * errno. */
 static inline int vb_front_claim(enum vb_front_kind kind, const void *object)
 {
 	return vb_front_errno(vb_front_live_claim(kind, object));
 }
 
-/* A call that destroys an object, and has claimed it, ends with @rc, 0 or
- * -errno: the object stays. */
+/* End a call that has claimed an object but does not destroy it, for the reason
+ * @rc (0 or -errno): drop the claim, so that the object stays in use. */
 #define vb_front_keep(live, rc) (vb_front_live_keep(live), vb_front_errno(rc))
 
 /*
@@ -531,8 +534,8 @@ struct ibv_cq_ex *vb_front_create_cq_ex(struct ibv_context *context,
 
 int vb_front_modify_cq(struct ibv_cq *cq, struct ibv_modify_cq_attr *attr);
 
-/* Tell that @attr makes no shared receive queue because of @why, a clause. Sets
- * errno to EINVAL and returns NULL. */
+/* Tell the user that no shared receive queue can be made from @attr, for the
+ * reason @why, a clause. Sets errno to EINVAL and returns NULL. */
 void *vb_front_refuse_srq(const struct ibv_srq_init_attr_ex *attr,
 			  const char *why);
 struct ibv_srq *vb_front_create_srq_ex(struct ibv_context *context,

@@ -180,8 +180,9 @@ int vb_front_live(enum vb_front_kind kind, const void *object)
 	return rc;
 }
 
-/* Returns the claim of a thread of this process. A claim of another value was
- * copied by fork: the thread that had made it exists in the parent only. */
+/* Returns the value by which threads of this process claim an object. Another
+ * value in a claim was copied by fork: the thread that made that claim exists
+ * only in the parent. */
 static unsigned own_claim(void)
 {
 	return vb_engine_forks() + 1;

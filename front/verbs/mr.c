@@ -374,8 +374,8 @@ int ibv_dereg_mr(struct ibv_mr *ibv)
 	return vb_front_keep(&mr->live, rc);
 }
 
-/* Import a region of the process that made the protection domain. Its key
- * permits here what it permits there. */
+/* Import a region of the process that made the protection domain. The region's
+ * key permits in this process what it permits in that one. */
 static struct ibv_mr *import_foreign(struct ibv_pd *pd, uint32_t key)
 {
 	struct vb_front_mr *mr;
@@ -445,8 +445,8 @@ static int prefetch(const struct ibv_pd *pd, const struct ibv_sge *list,
 	return rc;
 }
 
-/* Fetch the pages before this call returns, with or without
- * IBV_ADVISE_MR_FLAG_FLUSH. */
+/* Read the pages into memory before this call returns, whether or not
+ * IBV_ADVISE_MR_FLAG_FLUSH is set. */
 int vb_front_advise_mr(struct ibv_pd *pd, enum ibv_advise_mr_advice advice,
 		       uint32_t flags, struct ibv_sge *list, uint32_t count)
 {

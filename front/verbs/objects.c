@@ -40,7 +40,8 @@ void vb_front_count_taken(const struct vb_event *e)
 		++*taken_counter(e->type, e->object);
 }
 
-/* After this time the user is told what a destruction waits for. */
+/* If acknowledgements are missing for this time, the user is told why
+ * destroying an object has not returned. */
 #define ACKS_LATE 4 /* seconds */
 
 /* Wait until *@acked is @taken: destroying an object waits until all of its
@@ -62,7 +63,8 @@ static void wait_acked(pthread_mutex_t *mutex, pthread_cond_t *cond,
 	if (*acked != taken) {
 		uint32_t missing = taken - *acked;
 
-		/* Writing may wait for a reader of standard error. */
+		/* Unlock the mutex, because writing the message may wait for a
+		 * slow reader of standard error. */
 		pthread_mutex_unlock(mutex);
 		vb_why(WHY_EVENTS, (uintptr_t)object,
 		       "destroying an object has waited for %d s: %u of its "

@@ -43,9 +43,9 @@ int vb_wqe_refuse_full(const struct vb_front_qp *qp)
 {
 	const struct vb_sq *sq = &qp->core->sq;
 
-	/* Only a queue that has never released an entry makes this a mistake:
-	 * other programs post until the queue is full, and then wait for a
-	 * completion. */
+	/* It is the program's mistake only if the queue has never released an
+	 * entry: many programs post until the queue is full, and then wait for
+	 * a completion. */
 	if (atomic_load(&sq->released) == 0)
 		return vb_wqe_refuse(qp, ENOMEM, WHY_SEND_FULL,
 				     "the send queue is full: max_send_wr is "
@@ -275,8 +275,8 @@ int vb_front_bind_mw(struct ibv_qp *ibv, struct ibv_mw *mw,
 static void refuse_recv(const struct vb_rq *rq, const char *object,
 			uint32_t number, const struct ibv_recv_wr *wr, int rc)
 {
-	/* Only a queue that has never released an entry makes this a mistake:
-	 * some programs (libfabric) post until the queue is full. */
+	/* It is the program's mistake only if the queue has never released an
+	 * entry: some programs (libfabric) post until the queue is full. */
 	if (rc == -ENOMEM && atomic_load(&rq->released) == 0)
 		vb_why(WHY_RECV_FULL, (uintptr_t)rq,
 		       "%s 0x%x: receive refused: the queue of %u entries is "
@@ -314,7 +314,7 @@ static int post_recv_list(struct vb_rq *rq, const char *object, uint32_t number,
 	return 0;
 }
 
-/* Is it a type of XRC? Such queue pairs have no receive queue. */
+/* Is @type a type of XRC queue pairs? They have no receive queue. */
 static bool is_xrc(enum vb_qp_type type)
 {
 	return type == QPT_XRC_SEND || type == QPT_XRC_RECV;

@@ -205,8 +205,9 @@ static void fill_qp(struct vb_front_qp *qp, struct ibv_context *context,
 		vb_front_builder_init(qp);
 }
 
-/* Does the program search for the most inline data that a queue pair takes
- * (libfabric does)? Then it asks for the same again, but for that number. */
+/* Does the program search for the largest max_inline_data that a queue pair
+ * accepts, as libfabric does? Such a program asks again with the same
+ * attributes, except that max_inline_data differs. */
 static bool is_probe(const struct ibv_qp_init_attr_ex *a)
 {
 	static _Atomic uint64_t last;
@@ -221,8 +222,8 @@ static bool is_probe(const struct ibv_qp_init_attr_ex *a)
 	       a->cap.max_inline_data > vb_limits.max_inline;
 }
 
-/* True if verbs define @type. Any other number is the program's mistake; with a
- * type that verbs define, a program may test what the device supports. */
+/* Do verbs define the queue pair type @type? A program may test whether the
+ * device supports a type that verbs define; any other number is a mistake. */
 static bool is_type(enum ibv_qp_type type)
 {
 	return type == IBV_QPT_RC || type == IBV_QPT_UC || type == IBV_QPT_UD ||
@@ -230,7 +231,8 @@ static bool is_type(enum ibv_qp_type type)
 	       type == IBV_QPT_XRC_RECV || type == IBV_QPT_DRIVER;
 }
 
-/* Returns which part of the queue pair is missing, or the errno's text. */
+/* Returns which object the program must add to create the queue pair, or the
+ * text of the errno. */
 static const char *missing_part(const struct ibv_qp_init_attr_ex *a, int rc)
 {
 	if (!is_type(a->qp_type))
@@ -244,8 +246,8 @@ static const char *missing_part(const struct ibv_qp_init_attr_ex *a, int rc)
 	return a->send_cq ? "it needs recv_cq" : "it needs send_cq";
 }
 
-/* Writes which of the capacities is beyond its limit, or why else there is no
- * queue pair. */
+/* Write to @text which capacity exceeds its limit, or another reason why the
+ * queue pair cannot be created. */
 static void put_excess(const struct ibv_qp_init_attr_ex *a, int rc, char *text,
 		       size_t room)
 {

@@ -67,8 +67,7 @@ static struct vb_port *port_of(struct ibv_context *context, uint32_t number)
 	return vb_adapter_port(vb_front_context(context)->adapter, number);
 }
 
-/* Tell that a port, or an entry of one of its tables, is not there. Returns
- * EINVAL. */
+/* Tell the user that the device has no port @number. Returns EINVAL. */
 static int no_port(struct ibv_context *context, uint32_t number)
 {
 	vb_why(WHY_INDEX, (uintptr_t)context + number,
@@ -82,8 +81,8 @@ static int no_entry(struct ibv_context *context, uint32_t port_num,
 {
 	if (!port_of(context, port_num))
 		return no_port(context, port_num);
-	/* Only log this: some programs (ibsrpdm) read entry after entry, and
-	 * take this error for the end of the table. */
+	/* Only log a read just behind the last entry: some programs (ibsrpdm)
+	 * read entry after entry, and this error ends their loop. */
 	if (index == count)
 		vb_why_quietly("%s, port %u: its %s table has %u entries",
 			       context->device->name, port_num, table, count);
@@ -105,7 +104,7 @@ static uint16_t count_pkeys(const struct vb_adapter *a)
 	return most;
 }
 
-/* Paths migrate at ports of fabrics only. */
+/* Does the adapter have a port in a fabric? Only such ports migrate paths. */
 static bool has_fabric(const struct vb_adapter *a)
 {
 	for (unsigned i = 0; i < a->port_count; i++)
@@ -114,8 +113,8 @@ static bool has_fabric(const struct vb_adapter *a)
 	return false;
 }
 
-/* Clear what adapters without an Ethernet port lack: raw packets, and what
- * steers them. */
+/* Clear the capabilities that adapters without an Ethernet port lack: raw
+ * packets and flow steering. */
 static void clear_what_hcas_lack(struct ibv_device_attr *a)
 {
 	a->max_raw_ethy_qp = 0;

@@ -77,13 +77,14 @@ static inline const struct send_rule *vb_wqe_rule(const struct vb_front_qp *qp,
 	return r;
 }
 
-/* Functions of post.c: tell why a work request is refused (core/why.h). Both
- * return the errno, which is positive; with vb_wqe_refuse_state() the state of
- * @qp forbids @call, and it is EINVAL. */
+/* Functions of post.c that tell the user why a work request is refused
+ * (core/why.h) and return a positive errno. vb_wqe_refuse() returns @err.
+ * vb_wqe_refuse_state() is for a @call that the state of @qp forbids, and
+ * returns EINVAL. */
 int vb_wqe_refuse(const struct vb_front_qp *qp, int err, enum vb_why why,
 		  const char *format, ...) VB_PRINTF(4, 5);
 int vb_wqe_refuse_state(const struct vb_front_qp *qp, const char *call);
-/* The send queue is full; returns ENOMEM. */
+/* Tells the user that the send queue of @qp is full. Returns ENOMEM. */
 int vb_wqe_refuse_full(const struct vb_front_qp *qp);
 
 /* Does the queue pair's state permit posting? SQD, SQE and ERR do: a request

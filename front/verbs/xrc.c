@@ -231,8 +231,8 @@ static int open_core_qp(struct vb_front_qp *qp, struct ibv_context *context,
 		       "%s: cannot open qp 0x%x: it is not an XRC target that this process made in this domain",
 		       context->device->name, attr->qp_num);
 	else
-		/* vb_qp_open() held `drive`: serve the threads that found it
-		 * held. */
+		/* vb_qp_open() held the queue pair's lock `drive`: do the work
+		 * of threads that found it held. */
 		vb_drive(qp->core);
 	return rc;
 }
