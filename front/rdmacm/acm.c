@@ -33,7 +33,7 @@
  * the network. */
 #define VERSION	     1
 #define RESOLVE	     0x01
-#define OPERATION    0x0f /* bits of @opcode; another bit marks an answer */
+#define OPERATION    0x0f /* bits of @opcode that tell the kind of request */
 #define MOST_ENTRIES 8
 #define NO_DELAY     (1u << 30) /* flag: answer without asking others */
 
@@ -134,7 +134,8 @@ static bool await(int fd, short events, vb_time until)
 	return ms > 0;
 }
 
-/* Moves @len bytes: sends them, or receives them if @in. */
+/* Sends the @len bytes at @bytes, or, if @in, receives that many, before the
+ * time @until. False: that was not possible. */
 static bool transfer(int fd, void *bytes, size_t len, bool in, vb_time until)
 {
 	uint8_t *at = bytes;
@@ -156,8 +157,8 @@ static bool transfer(int fd, void *bytes, size_t len, bool in, vb_time until)
 	return true;
 }
 
-/* Sends the question @m, and receives the answer in its place. False: there is
- * no answer in time, or none that has the form of one. */
+/* Sends the question @m to the daemon, and replaces @m by the daemon's answer.
+ * False: there is no answer in time, or none that has the form of one. */
 static bool ask_daemon(int fd, struct acm_message *m)
 {
 	const vb_time until = vb_clock_read() + PATIENCE;
@@ -207,8 +208,8 @@ static void add_ip(struct acm_message *m, const struct sockaddr *a,
 		memcpy(e->address, gid.raw, sizeof(gid.raw));
 }
 
-/* Adds a path that is filled in as far as the program knows it: from the route
- * in its hints, and with the GIDs of its AF_IB addresses. */
+/* Adds to @m a path that is filled in as far as the program knows it: from the
+ * route in its hints, and with the GIDs of its AF_IB addresses. */
 static void add_path(struct acm_message *m, const struct rdma_addrinfo *r,
 		     const struct rdma_addrinfo *hints)
 {
@@ -373,8 +374,8 @@ static struct rdma_addrinfo *by_gids(const struct rdma_addrinfo *r)
 	return NULL;
 }
 
-/* Asks the daemon by the socket @fd for the path of the first result, and puts
- * a result with GID addresses before *@list. */
+/* Asks the daemon by the socket @fd for the path to the address of the first
+ * result in *@list, and puts a result with GID addresses before *@list. */
 static void resolve_at(int fd, struct rdma_addrinfo **list,
 		       const struct rdma_addrinfo *hints)
 {

@@ -83,9 +83,9 @@ void rcm_address_of_ib(struct sockaddr *a, const struct vb_gid *gid,
 	sib->sib_sid_mask = htobe64(UINT64_MAX);
 }
 
-/* Sets *@space and *@port to those of the service ID of @a, of which only the
- * bits count that its mask names. False: the service ID is not one that an id
- * can have. */
+/* Splits the service ID in the AF_IB address @a into its port space and its
+ * port. Bits that the address's mask does not name count as 0. False: ids do
+ * not have such a service ID. */
 static bool split_service(const struct sockaddr *a, uint16_t *space,
 			  uint16_t *port)
 {

@@ -200,10 +200,10 @@ static int find_all(const char *node, const char *service,
 	return 0;
 }
 
-/* True if a request for a service of the subnet administrator has an argument
- * that such a request cannot have: a node (the administrator's answer says
- * which nodes have the service), or the flag for DNS, which does not know such
- * services. */
+/* Does a request for a service of the subnet administrator have an argument
+ * that makes no sense there? These are a node, because the administrator's
+ * answer says which nodes have the service, and the flag for DNS, which does
+ * not know such services. */
 static bool asks_badly(const char *node, const struct rdma_addrinfo *hints)
 {
 	return node || hints->ai_flags & RCM_RAI_DNS;
@@ -289,7 +289,7 @@ static int look_up_for(const char *node, const char *service,
 	return rc == -1 || rc == EAI_SYSTEM ? -errno : -ENODATA;
 }
 
-/* Looks up at once, and queues the event. */
+/* Does the whole resolution in this call, and queues its event. */
 static int resolve_here(struct rcm_id *id, const char *node,
 			const char *service, const struct rdma_addrinfo *hints)
 {

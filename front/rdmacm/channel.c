@@ -249,9 +249,10 @@ void rcm_event_move(struct rcm_id *id, struct rcm_channel *to)
 	pthread_mutex_unlock(&rcm.lock);
 }
 
-/* Returns 0 if the caller is to sleep: the descriptor of the channel blocks, or
- * the program has destroyed the channel, and then nothing wakes the caller any
- * more (see rdma_get_cm_event()). -EAGAIN: the descriptor does not block. */
+/* Decides whether a call that finds no event sleeps. Returns 0 if it is to
+ * sleep: the descriptor of the channel blocks, or the program has destroyed the
+ * channel, and then nothing wakes the caller any more (see
+ * rdma_get_cm_event()). -EAGAIN: the descriptor does not block. */
 static int may_sleep(struct rcm_channel *c)
 {
 	int flags = 0;

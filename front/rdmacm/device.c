@@ -185,8 +185,8 @@ static bool is_of_kind(const struct rcm_device *d, enum rcm_kind kind)
 	}
 }
 
-/* True if this process can make connections by @d: the broker must know the
- * adapter of a fabric. */
+/* Can this process make connections by @d? The adapter of a fabric must also be
+ * known to the broker, which is its connection manager. */
 static bool is_connectable(const struct rcm_device *d)
 {
 	return !d->ib || d->place;
@@ -202,8 +202,8 @@ static bool has_address(struct rcm_device *d, const struct vb_gid *gid,
 			: has_gid(d, gid, rule, found);
 }
 
-/* True if @d has queue pairs for @id: an iWARP device has only reliable
- * connections. */
+/* Does @d have queue pairs of the type of @id? An iWARP device has only
+ * reliable connections. */
 static bool serves(const struct rcm_device *d, const struct rcm_id *id)
 {
 	return !d->iwarp || id->pub.qp_type == IBV_QPT_RC;
@@ -331,8 +331,9 @@ typedef bool (*fitness)(struct rcm_device *d, const struct vb_gid *src,
 			enum rcm_kind kind, uint8_t rule,
 			struct ibv_gid_entry *found);
 
-/* Chooses the first device of the list that fits. So a user who has two devices
- * on one interface can choose by their order in VERBENA_DEVICES. */
+/* Chooses for @id the first device in the list for which @fits is true. So a
+ * user who has two devices on one interface can choose by their order in
+ * VERBENA_DEVICES. */
 static int choose(struct rcm_id *id, const struct vb_gid *src,
 		  enum rcm_kind kind, fitness fits)
 {

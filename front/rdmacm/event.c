@@ -16,9 +16,9 @@ static struct rcm_event *event_of(struct rdma_cm_event *e)
 	return VB_CONTAINER_OF(e, struct rcm_event, pub);
 }
 
-/* True for a connection request that this process must report to the next
- * broker if the present one ends. False for a datagram request (SIDR), which
- * its sender repeats, and for an iWARP request, which does not come from the
+/* Is @e a connection request that this process must report to the next broker
+ * if the present one ends? A datagram request (SIDR) is not, because its sender
+ * repeats it, and neither is an iWARP request, which does not come from the
  * broker. */
 static bool is_to_be_resumed(const struct rcm_event *e)
 {
@@ -228,7 +228,8 @@ int rcm_event_complete(struct rcm_id *id)
 	status = id->pub.event->status;
 	if (id->pub.event->event == RDMA_CM_EVENT_REJECTED)
 		return rcm_pass(ECONNREFUSED);
-	/* The device has been removed, so the operation will never complete. */
+	/* The device has been removed, so the operation that this call waits
+	 * for will never complete. */
 	if (id->pub.event->event == RDMA_CM_EVENT_DEVICE_REMOVAL)
 		return rcm_fail_of(ENODEV,
 				   "a call on an id whose device is gone");

@@ -284,7 +284,8 @@ static bool event_take_address(struct rcm_event *e)
 	return true;
 }
 
-/* The subnet administrator has answered about the path of the id. */
+/* Handles the subnet administrator's answer about the path of the id. False:
+ * the id has not asked, and the program gets no event. */
 static bool event_take_route(struct rcm_event *e)
 {
 	if (!rcm_route_take(e->id, &e->m))
@@ -295,8 +296,9 @@ static bool event_take_route(struct rcm_event *e)
 	return true;
 }
 
-/* The id has joined a multicast group. False: the program has left the group
- * before it read the event, and gets none. */
+/* Handles the answer to a join: the id is a member of a multicast group now.
+ * False: the program has left the group before it read the event, and gets no
+ * event. */
 static bool take_group(struct rcm_event *e)
 {
 	int rc = rcm_group_joined(e->id, &e->pub.param.ud.ah_attr);

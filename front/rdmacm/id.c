@@ -223,9 +223,9 @@ VB_EXPORT int rdma_listen(struct rdma_cm_id *pub, int backlog)
 	return rc ? rcm_why_call(id, "rdma_listen", -rc) : 0;
 }
 
-/* Returns the depth for the connection. A program that asks for
- * RDMA_MAX_RESP_RES gets the peer's offer, up to the device's limit; one that
- * gives a number gets that number. */
+/* Returns how many READs and atomics the connection permits at a time: the
+ * number @wanted that the program gave; but if that is RDMA_MAX_RESP_RES, the
+ * peer's offer, up to the device's limit. */
 static uint8_t clamp(uint8_t wanted, uint8_t offered, uint8_t limit)
 {
 	return wanted == RDMA_MAX_RESP_RES ? VB_MIN(offered, limit) : wanted;
@@ -285,9 +285,9 @@ static const struct rdma_conn_param defaults = {
 	.rnr_retry_count = MOST_RETRIES,
 };
 
-/* Can the parameters be met? rdma_connect(3) and rdma_accept(3) must ask for no
- * greater depths than the device has, and need a queue pair: the id's own, or
- * the number in @p. */
+/* Can the device meet the parameters of rdma_connect(3) or rdma_accept(3)? The
+ * program must ask for no greater depths than the device has, and needs a queue
+ * pair: the id's own, or the number in @p. */
 static bool is_possible(const struct rcm_id *id,
 			const struct rdma_conn_param *p)
 {

@@ -20,8 +20,8 @@
 #define SAID_LIVE (1u << STREAM_LIVE)
 #define SAID_OVER (1u << STREAM_OVER)
 
-/* A placeholder, which is no stream: its address stands in the epoll set for
- * the descriptor of removal.c. */
+/* The epoll set identifies a descriptor by an address. The address of this
+ * unused variable identifies the descriptor of removal.c. */
 static struct rcm_stream removal;
 
 struct iw iw = { .lock = PTHREAD_MUTEX_INITIALIZER, .set = -1, .bell = -1 };
@@ -83,9 +83,10 @@ static void iw_pass_on(struct rcm_stream *s)
 	}
 }
 
-/* Passes on all reports of the engine. Runs before free_dead() in each turn.
- * The engine reports nothing of an ended stream, so free_dead() frees no stream
- * that is still listed in iw.said. */
+/* Passes on to programs all reports of the engine about streams. Runs before
+ * free_dead() in each turn of the thread. The engine reports nothing of an
+ * ended stream, so free_dead() frees no stream that is still listed in iw.said.
+ */
 static void pass_on_all(void)
 {
 	struct rcm_stream *s = atomic_exchange(&iw.said, NULL), *next;

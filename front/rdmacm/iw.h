@@ -50,13 +50,13 @@ struct rcm_stream {
 	bool again; /* the peer refused: connect again at the time `until` */
 	/* the time after which a refusal by the peer is final; 0: not set */
 	vb_time patient_until;
-	struct ibv_context *verbs; /* with @qpn: the queue pair of the stream */
+	struct ibv_context *verbs; /* with @qpn: the stream's queue pair */
 	uint32_t qpn;
 	struct vb_mpa_setup setup;
 	struct rcm_stream *next, **at; /* links in iw.first or iw.open */
-	/* Of an accepted connection: its listener, until an id adopts it. The
-	 * listener always outlives this pointer: iw_end_listener() ends its
-	 * callers first. */
+	/* Of an accepted connection: the listener that accepted it, until an id
+	 * adopts it. The listener always outlives this pointer:
+	 * iw_end_listener() ends its callers first. */
 	struct rcm_stream *listener;
 	/* the connection counts in listener->callers; false: in
 	 * listener->silent */
@@ -159,9 +159,9 @@ void iw_say_request(const struct rcm_stream *s);
 /* Functions of iw_listen.c: the caller holds iw.lock. */
 
 void iw_on_listener(struct rcm_stream *s);
-/* iw_count_caller(): the accepted connection @s counts in the backlog from now
- * on. iw_count_silent(): it no longer counts, because it has sent no MPA
- * request. */
+/* iw_count_caller(): counts the accepted connection @s in the backlog.
+ * iw_count_silent(): takes @s out of that count, because it has sent no MPA
+ * request in time. */
 void iw_count_caller(struct rcm_stream *s);
 void iw_count_silent(struct rcm_stream *s);
 /* Closes the listener and every connection that no id has adopted. */

@@ -27,8 +27,8 @@ static struct rcm_stream *stream_of(const struct rcm_id *id)
 	return id->forks == rcm.forks ? id->stream : NULL;
 }
 
-/* Gives @id the listener that lingers at @a. False: no listener lingers
- * there. */
+/* Gives @id the closed listener that still lingers at the address @a. False: no
+ * listener lingers there. */
 static bool bind_again(struct rcm_id *id, const struct sockaddr *a)
 {
 	struct rcm_stream *s;

@@ -83,9 +83,9 @@ void iw_close_fd(struct rcm_stream *s)
 	s->until = VB_NEVER;
 }
 
-/* Attends to a listener only while its backlog has room: each accepted
- * connection that no id has adopted costs a descriptor. Further connections
- * wait in the kernel's accept queue. */
+/* Accepts connections only while the backlog of @listener has room, because
+ * each accepted connection that no id has adopted costs a descriptor. Further
+ * connections wait in the kernel's accept queue. */
 void iw_attend(struct rcm_stream *listener)
 {
 	bool room = listener->callers < listener->most;

@@ -57,9 +57,9 @@ static struct rcm_group **find(struct rcm_id *id, const void *gid)
 	return at;
 }
 
-/* As find(), for a GID that the program gives. The GID zero names the group that
- * the program joined by the GID zero ("any group"), although the subnet
- * administrator has given that group a GID. */
+/* Does what find() does, for a GID that the program gives. The GID zero names
+ * the group that the program joined by the GID zero ("any group"), although the
+ * subnet administrator has given that group a GID. */
 static struct rcm_group **find_named(struct rcm_id *id,
 				     const struct vb_gid *gid)
 {
@@ -72,8 +72,8 @@ static struct rcm_group **find_named(struct rcm_id *id,
 	return at;
 }
 
-/* Adds the group to the list. @asked: the GROUP_JOIN of InfiniBand; NULL: RoCE.
- */
+/* Adds the group @gid to the groups of @id. @asked: the GROUP_JOIN that was
+ * sent to the broker (InfiniBand); NULL: a group of RoCE. */
 static int mcast_enter(struct rcm_id *id, const struct vb_gid *gid,
 		       bool sends_only, void *context,
 		       const struct vb_ipc_cm *asked)
@@ -132,7 +132,8 @@ int rcm_group_joined(struct rcm_id *id, const struct ibv_ah_attr *ah)
 	uint16_t lid = 0;
 	int rc = 0;
 
-	/* Once the lock is released, the program may leave the group. */
+	/* Read the group's fields before the lock is released: after that the
+	 * program may leave the group. */
 	pthread_mutex_lock(&rcm.lock);
 	g = *find(id, ah->grh.dgid.raw);
 	if (g)
@@ -196,7 +197,8 @@ struct vb_gid rcm_mgid_of(const struct rcm_id *id, const struct sockaddr *a)
 	return gid;
 }
 
-/* Asks for the membership; an event follows. */
+/* Asks the broker to join the group @a of InfiniBand. The answer comes as an
+ * event. */
 static int join_fabric(struct rcm_id *id, const struct sockaddr *a,
 		       bool sends_only, void *context)
 {

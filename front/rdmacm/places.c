@@ -29,7 +29,8 @@
 #define PATIENCE (2 * VB_SEC)
 #define NAP	 (5 * VB_MSEC)
 
-/* Finds the place of the device's port. */
+/* Finds the node and port of the fabric (the place) where the device's port is.
+ */
 static bool places_find(const struct rcm_device *d,
 			struct vb_fabric_place *place)
 {
@@ -40,8 +41,8 @@ static bool places_find(const struct rcm_device *d,
 	       vb_fabric_adapter_port(&adapter, d->port, place);
 }
 
-/* Reads the GUID of the node, by which the broker knows the place. It is that
- * of the device, unless the device has ports in two nodes. */
+/* Reads the GUID of the node, by which the broker knows the place. This GUID is
+ * also the device's, unless the device has ports in two nodes. */
 static int read_guid(struct rcm_device *d, const struct vb_fabric_place *place)
 {
 	struct vb_umad_info info;
@@ -205,7 +206,7 @@ int rcm_places_tell(int fd)
 	return rc;
 }
 
-/* Returns the number of a place that this process does not have. The broker
+/* Returns a place number that none of this process's devices has. The broker
  * refuses the requests of an id with this number, because it cannot use the
  * id's adapter. */
 static uint8_t no_place(void)

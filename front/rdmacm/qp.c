@@ -99,8 +99,8 @@ void rcm_fill_ah(const struct rcm_id *id, struct ibv_ah_attr *ah,
 	rcm_fill_way(&w, id->pub.port_num, id->gid_index, ah);
 }
 
-/* Returns the mask of the RTR attributes of a responder: only transports that
- * acknowledge have them (IBA 10.2.5.2). */
+/* Returns the mask of the RTR attributes that only a responder has: empty if
+ * the transport does not acknowledge (IBA 10.2.5.2). */
 static int answers(const struct rcm_id *id)
 {
 	enum ibv_qp_type type = id->pub.qp_type;
@@ -110,8 +110,9 @@ static int answers(const struct rcm_id *id)
 		       : 0;
 }
 
-/* Returns the mask of the RTS attributes of a requester: only transports that
- * retransmit have them. */
+/* Returns the mask of the RTS attributes that only a requester has. They are
+ * all about retransmission, so it is 0 for a transport that does not
+ * retransmit. */
 static int repeats(const struct rcm_id *id)
 {
 	const int all = IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
@@ -330,7 +331,7 @@ static int default_xrcd(struct rcm_id *id, struct ibv_xrcd **xrcd)
 }
 
 /* Makes the completion queues that the program does not give. An XRC target has
- * none of its own: its shared receive queue names one. */
+ * no completion queue of its own: its shared receive queue names one. */
 static int make_cqs(struct rcm_id *id, struct ibv_qp_init_attr_ex *a)
 {
 	if (a->qp_type == IBV_QPT_XRC_RECV)

@@ -138,8 +138,9 @@ struct rcm_id {
 	/* number of the id in messages to and from the broker */
 	uint32_t number;
 	unsigned forks; /* the value of rcm.forks when the id was made */
-	/* Atomic: a thread of this library ends rdma_resolve_addr() (take_peer()
-	 * in resolve.c), and the program may call meanwhile. */
+	/* Atomic: a thread of this library ends rdma_resolve_addr()
+	 * (take_peer() in resolve.c), and the program may make calls meanwhile.
+	 */
 	_Atomic enum rcm_state state;
 	bool sync; /* synchronous: the id's calls wait for their event */
 	/* the broker knows the id and must be told to close it */
@@ -179,7 +180,7 @@ struct rcm_id {
 	/* addresses and path of the id, in the format of messages to the
 	 * broker */
 	struct vb_ipc_cm path;
-	struct vb_ipc_cm peer; /* the REQ, REP or SIDR_REP that arrived */
+	struct vb_ipc_cm peer; /* the peer's REQ, REP or SIDR_REP */
 	/* this library made the completion queues and must destroy them */
 	bool made_qp_cqs, made_srq_cq;
 	/* the multicast groups that were joined; protected by rcm.lock */
@@ -494,8 +495,8 @@ void rcm_ipoib_forget(struct rcm_id *id);
 
 /* Asks the subnet administrator for the path of @id; an event follows. */
 int rcm_route_ask(struct rcm_id *id, int timeout_ms);
-/* The answer @m has arrived: completes the path of @id. False: @id has not
- * asked. */
+/* Handles the administrator's answer @m: completes the path of @id. False: @id
+ * has not asked for a path. */
 bool rcm_route_take(struct rcm_id *id, const struct vb_ipc_cm *m);
 /* Makes the path record of @id. Without memory the id gets none. */
 void rcm_route_describe(struct rcm_id *id);
@@ -534,7 +535,8 @@ void rcm_alternate_fill(const struct rcm_id *id, struct ibv_qp_attr *a,
  * follows. -EINVAL: @id is not bound to a port; -EOPNOTSUPP: the port is not
  * one of InfiniBand. */
 int rcm_service_ask(const struct rcm_id *id, const char *service);
-/* The answer @m has arrived: keeps the result, and fills in the event @pub. */
+/* Handles the administrator's answer @m: keeps the result, and fills in the
+ * event @pub. */
 void rcm_service_take(struct rcm_id *id, const struct vb_ipc_cm *m,
 		      struct rdma_cm_event *pub);
 /* Asks the administrators of this process's adapters, one after the other,
@@ -653,10 +655,10 @@ void rcm_why_rejected(const struct rcm_id *id, int status);
 void rcm_why_unreachable(const struct rcm_id *id, int status);
 /* Tells the user that the address @to was not resolved; @rc is -errno. */
 void rcm_why_address(const struct sockaddr *to, int rc);
-/* rdma_bind_addr() to @to fails with @rc. If the reason is that no device has
- * the address, the user is told only when the process ends, and only if the
- * process has tried no other address that no device has, and no id got a
- * device. */
+/* Tells the user that rdma_bind_addr() to the address @to fails with @rc. If
+ * the reason is that no device has the address, the user is told only when the
+ * process ends, and only if the process has tried no other address that no
+ * device has, and no id got a device. */
 void rcm_why_bind(const struct sockaddr *to, int rc);
 /* Call this when an id has got a device: see rcm_why_bind(). */
 void rcm_why_served(void);

@@ -91,8 +91,8 @@ static int take_port(struct rcm_id *id, const struct sockaddr *a)
 	return rc;
 }
 
-/* Returns the kind of device for the address. AF_IB addresses are for the
- * InfiniBand connection manager, which iWARP does not use. */
+/* Returns the kind of device that may serve the address @a. AF_IB addresses are
+ * for the InfiniBand connection manager, which iWARP does not use. */
 static enum rcm_kind kind_of(const struct sockaddr *a)
 {
 	return a->sa_family == AF_IB ? RCM_CM : RCM_ANY;
@@ -351,8 +351,9 @@ static int meet_neighbour(const struct rcm_id *id)
 	return -ibv_resolve_eth_l2_from_gid(id->pub.verbs, &attr, mac, &vlan);
 }
 
-/* The P_Key of the path to @dst. AF_IB addresses name it, by the program's or
- * by rdma_getaddrinfo()'s choice; 0 is the default partition. */
+/* Returns the P_Key of the path to @dst. An AF_IB address contains it, as the
+ * program or rdma_getaddrinfo() chose it. If it is 0, this is the P_Key of the
+ * default partition. */
 static uint16_t pkey_to(const struct sockaddr *dst)
 {
 	uint16_t pkey = 0;
@@ -362,7 +363,7 @@ static uint16_t pkey_to(const struct sockaddr *dst)
 	return pkey ? pkey : DEFAULT_PKEY;
 }
 
-/* Fills in what the path has before a route is known. */
+/* Fills in the members of the path that do not depend on the peer's GID. */
 static void begin_path(struct rcm_id *id, const struct sockaddr *dst)
 {
 	struct vb_ipc_cm *w = &id->path;
@@ -396,7 +397,8 @@ static int finish_path(struct rcm_id *id, const struct vb_gid *peer)
 	return rc;
 }
 
-/* Queues the event of rdma_resolve_addr(). */
+/* Queues the event that ends rdma_resolve_addr() with the result @rc, 0 or
+ * -errno. */
 static int tell_resolved(struct rcm_id *id, int rc)
 {
 	return rcm_event_local(
@@ -525,8 +527,8 @@ VB_EXPORT int rdma_resolve_route(struct rdma_cm_id *pub, int timeout_ms)
 	return rc ? rcm_fail(-rc) : rcm_event_complete(id);
 }
 
-/* the path for management, primary traffic and both directions that Linux
- * demands */
+/* the flags of the path to be used: for management, primary, and both
+ * directions, as Linux demands */
 #define PRIMARY                                                                \
 	(IBV_PATH_FLAG_GMP | IBV_PATH_FLAG_PRIMARY |                           \
 	 IBV_PATH_FLAG_BIDIRECTIONAL)

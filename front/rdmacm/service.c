@@ -104,7 +104,8 @@ void rcm_service_take(struct rcm_id *id, const struct vb_ipc_cm *m,
 	pub->status = m->status ? -m->status : found ? 0 : -ENOMEM;
 }
 
-/* Gives all results the port from which they were found as their source. */
+/* Sets the source address of all results to the port by which they were found,
+ * which has @gid. */
 static void put_source(struct rdma_addrinfo *list, const struct vb_gid *gid)
 {
 	for (struct rdma_addrinfo *r = list; r; r = r->ai_next) {

@@ -112,8 +112,8 @@ bool rcm_is_answer(const struct vb_ipc_cm *asked, const struct vb_ipc_cm *done)
 	return done->id == asked->id && done->tid == asked->tid;
 }
 
-/* Logs a message that is not of the connection manager. It may be the broker's
- * refusal of one more session of this user. */
+/* Logs a message of another kind than the connection manager's. It may say that
+ * the broker refuses one more session of this user. */
 static void log_refusal(const uint8_t *bytes, size_t len)
 {
 	struct vb_ipc m;
@@ -158,8 +158,8 @@ static void set_session(int fd, bool lost)
 	pthread_mutex_unlock(&rcm.lock);
 }
 
-/* Waits for a message of the broker; handles the removal of devices, and late
- * answers, meanwhile. */
+/* Waits for a message of the broker. Meanwhile it handles removals of devices,
+ * and tells the user of peers whose answers are late. */
 static void await_word(int fd)
 {
 	struct pollfd fds[] = { { .fd = fd, .events = POLLIN },

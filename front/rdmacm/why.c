@@ -156,8 +156,8 @@ static vb_time find_late(vb_time now, struct vb_ipc_cm paths[LATE_MOST],
 	return next;
 }
 
-/* The thread writes without rcm.lock: standard error may be a pipe that nobody
- * reads, and the program's other calls must go on. */
+/* Tells the user of late answers without rcm.lock: standard error may be a pipe
+ * that nobody reads, and the program's other calls must go on meanwhile. */
 void rcm_why_take(void)
 {
 	struct vb_ipc_cm paths[LATE_MOST];
