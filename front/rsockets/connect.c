@@ -66,8 +66,8 @@ static int connect_ask(struct rs_sock *rs)
 	return rdma_connect(rs->id, &param) ? -errno : 0;
 }
 
-/* Starts the stream with the peer's private data. -EPROTO: there is none, or it
- * does not belong to this protocol. */
+/* Starts the stream with the private data that the peer sent. -EPROTO: the peer
+ * sent none, or none of this protocol. */
 static int meet(struct rs_sock *rs, const struct rdma_conn_param *conn)
 {
 	if (!conn->private_data)

@@ -85,8 +85,8 @@ RS_EXPORT off_t riomap(int socket, void *buf, size_t len, int prot, int flags,
 		  : -1;
 }
 
-/* Ends a mapping. The peer still has its entry: if the peer writes there later,
- * the key is invalid and the queue pair fails. */
+/* Ends a mapping. The peer still has the entry of this mapping: if the peer
+ * writes there later, the key is invalid and the queue pair fails. */
 static int iomap_unmap(struct rs_sock *rs, const void *buf, size_t len)
 {
 	struct rs_iomapping *m;

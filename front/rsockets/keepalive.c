@@ -54,9 +54,9 @@ static void probe(struct rs_sock *rs)
 		rs_ring(rs);
 }
 
-/* An interval begins when the last probe was sent, and not when it was due: a
- * program that was stopped for minutes must hear the answer to a probe before it
- * sends the next one. */
+/* Returns the time of the next probe, in ns. Its interval begins when the last
+ * probe was sent, and not when that one was due: a program that was stopped for
+ * minutes must hear the answer to a probe before it sends the next one. */
 static uint64_t due(const struct rs_sock *rs)
 {
 	return rs->probes ? rs->probed + seconds(rs, TCP_KEEPINTVL)

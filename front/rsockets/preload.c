@@ -287,7 +287,8 @@ static int other_of(int to)
 	return -1;
 }
 
-/* True if anything other than the descriptor @to needs the socket @to. */
+/* True if anything other than the descriptor @to needs the socket whose number
+ * is @to. */
 static bool is_needed(int to)
 {
 	bool own = rsp_kind(to) == RSP_SOCKET && rsp_target(to) == to;
@@ -343,8 +344,9 @@ static int refused(int fd, int to, int flags)
 	return 0;
 }
 
-/* Closes the object of the old descriptor @to, if it has no other user, and
- * keeps the number open: dup3() replaces it next. */
+/* Closes the rsocket or epoll set that the program has as descriptor @to, if it
+ * has no other descriptor. The number @to stays open, because dup3() replaces
+ * it next. */
 static void end_before(int to, enum rsp_kind was)
 {
 	if (was == RSP_OTHER)

@@ -87,7 +87,7 @@ enum rsp_kind rsp_kind_now(int fd);
 /* True if the call of the program on @fd goes to rsockets. Makes an inherited
  * socket usable first. @reads: as for rsp_inherit(). */
 bool rsp_is_socket(int fd, bool reads);
-/* Returns rsp_is_socket() of @fd, for a call that may read from it. */
+/* Does what rsp_is_socket() does for a call that may read (@reads true). */
 bool rsp_is_ours(int fd);
 
 /* A function of preload.c: adds a new socket or set to the table. Returns @fd,

@@ -152,7 +152,7 @@ static bool has_left(const struct relay *r)
 	       end.revents & (POLLHUP | POLLERR);
 }
 
-/* Each function below does one non-blocking step. */
+/* Each function below does one step of a relay's work and never blocks. */
 
 static void fill_in(struct relay *r)
 {

@@ -131,7 +131,7 @@ struct rs_sock {
 	/* ns: when the peer last showed life; 0: the socket has no keepalive */
 	uint64_t heard;
 	unsigned probes; /* number of keepalive messages sent since @heard */
-	uint64_t probed; /* ns: the time of the last of them */
+	uint64_t probed; /* ns: when the last keepalive was sent */
 	/* A datagram socket's state; such a socket does not use the fields of a
 	 * connection. */
 	struct rs_dgram *dgram;
@@ -299,7 +299,8 @@ rs_test rs_can_read, rs_can_write, rs_all_sent, rs_can_control, rs_is_decided;
 
 /* Functions of options.c; the caller holds rs->lock. */
 
-/* rs->id is new: sets the options that the program has set for the old one. */
+/* Sets on rs->id, which is new, the options that the program had set on the old
+ * id. */
 void rs_options_again(struct rs_sock *rs);
 /* Returns the value of an integer option, or its default if the program set
  * none. */

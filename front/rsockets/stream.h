@@ -142,8 +142,8 @@ void rs_stream_init(struct rs_stream *s, const struct rs_room *room);
 /* Fills in @h, the private data that this end sends to the peer. */
 void rs_stream_hello(const struct rs_stream *s, const struct rs_room *room,
 		     struct rs_hello *h);
-/* Starts with the peer's private data of @length bytes. -EPROTO: they are too
- * short, of another version, or without slots. */
+/* Starts the stream with the peer's private data of @length bytes. -EPROTO:
+ * they are too short, of another version, or without slots. */
 int rs_stream_meet(struct rs_stream *s, const struct rs_hello *h,
 		   unsigned length);
 
@@ -180,18 +180,20 @@ struct rs_write {
  * has the bytes inline.
  */
 struct rs_write rs_stream_send(struct rs_stream *s, uint32_t length, bool kept);
-/* A send has completed, which kept @kept bytes in the out ring. */
+/* Call this when a send has completed: frees the @kept bytes that the send kept
+ * in the out ring. */
 void rs_stream_sent(struct rs_stream *s, uint32_t kept);
 /* Returns the WRITE of entry number @i in the peer's table of mappings. */
 struct rs_write rs_stream_send_iomap(struct rs_stream *s, unsigned i);
 
 /*
- * A message has come. @length: the bytes of its WRITE, from the completion;
- * unknown and ignored if by_send. -EPROTO: the message contradicts the
- * protocol.
+ * Handles a message that has come. @length: the bytes of its WRITE, from the
+ * completion; unknown and ignored if by_send. -EPROTO: the message contradicts
+ * the protocol.
  */
 int rs_stream_arrived(struct rs_stream *s, uint32_t message, uint32_t length);
-/* The program has read @bytes <= s->in_ready bytes. */
+/* Call this when the program has read @bytes <= s->in_ready bytes of the ring.
+ */
 void rs_stream_read(struct rs_stream *s, uint32_t bytes);
 
 /*

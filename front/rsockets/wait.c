@@ -470,7 +470,8 @@ static int copy_others(struct polling *p)
 	return ready;
 }
 
-/* Asks the kernel about all descriptors, for @timeout ms. 0 or -errno. */
+/* Waits in the kernel's poll() for all descriptors, for at most @timeout ms. 0
+ * or -errno. */
 static int watch(struct polling *p, int timeout)
 {
 	int rc = wait_nap(p->watched, p->count + 1, timeout);
