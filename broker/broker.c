@@ -227,7 +227,7 @@ static int refuse_claim(struct session *s, struct vb_ipc *m, int error)
 	return rc;
 }
 
-/* Sends @slot with its descriptors. Only trusted programs get the vault, because
+/* Sends @slot and its descriptors. Only trusted programs get the vault, because
  * it opens the sockets of all programs. A program that the answer cannot reach
  * with its descriptors gets the reason instead. */
 static int send_slot(struct broker *b, struct session *s, unsigned slot,
@@ -374,7 +374,7 @@ static int on_status(struct broker *b, struct session *s, struct vb_mail *mail,
 	return broker_reply(s, &m, NULL, 0);
 }
 
-/* Queue pair 1 uses slot 0's socket, so it begins when that socket exists. */
+/* Queue pair 1 uses slot 0's socket, so start it once that socket exists. */
 static void attach_cm(struct broker *b, vb_time now)
 {
 	if (b->slots.vault >= 0)
@@ -397,7 +397,7 @@ static bool owns_qpn(void *arg, const struct vb_process *who, uint32_t qpn)
 	return false;
 }
 
-/* Handle a message about connections; the first of RoCEv2 makes the sockets. */
+/* Handles a connection message; the first of RoCEv2 makes slots' sockets. */
 static int on_connections(struct broker *b, struct session *s,
 			  struct vb_mail *mail, vb_time now)
 {
@@ -449,9 +449,9 @@ static int serve_session(struct broker *b, struct session *s, vb_time now)
 	return rc;
 }
 
-/* Handles the messages of @s, whose program has closed it, until one needs an
- * answer: a program that starts after the end of this one finds its ports free.
- * -errno always: the session must end. */
+/* Handles the last messages of @s, which its program has closed, until one
+ * needs an answer: so a program that starts later finds the ports free that
+ * this one released. Returns -errno always: the session must end. */
 static int serve_last(struct broker *b, struct session *s, vb_time now)
 {
 	int rc = 0;

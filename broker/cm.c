@@ -12,7 +12,7 @@
 #include "base/log.h"
 #include "base/rand.h"
 
-/* the least time between two tries to begin on slot 0's socket */
+/* the least time between two tries to open queue pair 1 on slot 0's socket */
 #define ATTACH_PAUSE VB_SEC
 
 /* Sending messages to programs. */
@@ -116,8 +116,9 @@ vb_time vb_host_cm_deadline(const struct vb_host_cm *cm)
 void vb_host_cm_tick(struct vb_host_cm *cm, vb_time now)
 {
 	cm->now = now;
-	/* A MAD that ICMP returned may end a request, so these come first:
-	 * vb_cm_tick() then does not repeat the request. */
+	/* Handle MADs that ICMP has returned before vb_cm_tick(): such a MAD
+	 * may end a request, and vb_cm_tick() then does not repeat that
+	 * request. */
 	if (cm->gsi && now >= vb_cm_deadline(cm->engine))
 		vb_gsi_returns(cm->gsi, take_return, cm);
 	vb_cm_tick(cm->engine, now);
@@ -172,7 +173,8 @@ void vb_host_cm_attach(struct vb_host_cm *cm, int rx_fd, vb_time now)
 		       strerror(-rc));
 }
 
-/* Makes the parts of @cm that may fail, apart from its state machine. */
+/* Opens the epoll set of @cm and its table of fabrics' adapters. 0 or -errno.
+ * The caller makes the state machine. */
 static int open_parts(struct vb_host_cm *cm)
 {
 	int rc;

@@ -75,10 +75,11 @@ static unsigned own_end_of(const struct vb_cm_client *c,
 	return 0;
 }
 
-/* The other end of the path is the peer's to choose, unlike that of the primary
- * path: this side sends to it only after the connection has been armed, which
- * takes packets of the peer. A path that crosses routers would need a LID of
- * the router, which the REQ does not have. */
+/* The peer may choose any address as its end of an alternate path, unlike for
+ * the primary path. This is no danger to other hosts: this side sends to that
+ * address only after the connection has been armed, for which packets of the
+ * peer must have come. A path that crosses routers would need a LID of the
+ * router, which the REQ does not have. */
 void vb_cm_alternate_offer(struct vb_cm_id *id, const struct vb_cm_req *q,
 			   struct vb_ipc_cm *e)
 {

@@ -74,8 +74,8 @@ static void describe_request(struct vb_ipc_cm *m, const struct vb_cm_req *q,
 	m->vendor_id = q->vendor_id;
 }
 
-/* Fill in the fields of a look-up. A SIDR REQ describes no path, so the path
- * back to the packet's sender is used. */
+/* Fill in the fields of the event for a SIDR REQ. A SIDR REQ describes no path,
+ * so the event has the path back to the packet's sender. */
 static void describe_look_up(struct vb_ipc_cm *m, const struct vb_mad_path *p)
 {
 	m->src = p->sgid;
@@ -308,7 +308,7 @@ static void describe_path(struct vb_ipc_cm *e, const struct vb_cm_conn *c,
 	e->path_bits = bits;
 }
 
-/* The address at which the peer wants to reach this host. */
+/* Returns the address at which the peer wants to reach this host. */
 static const struct vb_gid *called_at(const struct vb_cm_conn *c,
 				      const struct vb_cm_msg *m)
 {

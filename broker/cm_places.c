@@ -133,7 +133,8 @@ static void tell_route(const struct vb_cm_id *id, unsigned place, int error,
 	vb_cm_client_tell(id->client, &e);
 }
 
-/* Is the path that the administrator answered the one that was wanted? */
+/* Does @path, which the subnet administrator has answered, lead between the
+ * ports that @want names, in the partition that @want names? */
 static bool is_wanted(const struct vb_host_cm *cm, unsigned place,
 		      const struct vb_sa_path *want,
 		      const struct vb_sa_path *path)
@@ -414,7 +415,7 @@ void vb_cm_id_leave_places(struct vb_cm_id *id)
 		vb_sa_groups_forget(id->client->cm->groups, id);
 }
 
-/* --- what fabrics say --- */
+/* --- messages from fabrics --- */
 
 static void take_cm(void *arg, const struct vb_mad_path *back,
 		    const uint8_t *bytes, size_t len)
@@ -443,7 +444,7 @@ static void take_change(void *arg, unsigned place, unsigned what)
 		vb_sa_groups_rejoin(cm->groups, place, cm->now);
 }
 
-/* --- life --- */
+/* --- creation and end --- */
 
 int vb_host_cm_open_places(struct vb_host_cm *cm)
 {

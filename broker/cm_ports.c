@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The ports of the connection manager are counted, not listed. For each number
- * one counter has the ports bound to each kind of address, and one the ports at
- * each single address; ports with a secret are also counted in a second set, by
- * secret. So each question about a port adds up a few counters, however many
- * ports are bound.
+ * The table of ports does not list ports but counts them. For each port number,
+ * one counter counts the ports bound to each kind of address, and another one
+ * those bound to each single address; ports with a secret are also counted in a
+ * second set of counters, by secret. So each question about a port adds up a
+ * few counters, however many ports are bound.
  */
 #include "broker/cm_ports.h"
 
@@ -100,8 +100,8 @@ struct key {
 
 struct sums {
 	unsigned bound;
-	/* number of the @bound ports that share their number and address with
-	 * no other port */
+	/* number of the @bound ports that listen or whose programs permit no
+	 * other port with their number and address */
 	unsigned firm;
 	unsigned listening; /* number of the @bound ports that listen */
 	/* number of the @listening ports that have joined another port */
@@ -226,10 +226,10 @@ void vb_cm_ports_close(struct vb_cm_ports *t)
 
 #define MOST_KEYS 4
 
-/* Writes to @keys under which keys @p is counted: its port number with the kind
- * of its address; if it has a single address, the same with that address; and
- * if it has a secret (rdma_cm's REUSEADDR group), each of these with the secret.
- * Returns their number. */
+/* Writes to @keys all keys under which @p is counted: its port number with the
+ * kind of its address; if it has a single address, the same with that address;
+ * and if it has a secret (rdma_cm's REUSEADDR group), each of these with the
+ * secret. Returns their number. */
 static unsigned keys_of(const struct vb_cm_port *p, struct key keys[MOST_KEYS])
 {
 	enum kind kind = kind_of(&p->address, p->flags);

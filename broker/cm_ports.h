@@ -49,9 +49,10 @@ VB_MUST_CHECK int vb_cm_ports_listen(struct vb_cm_ports *t,
 				     struct vb_cm_port *p);
 /*
  * Finds the listener for a request to @number at @address: one bound to that
- * address, else one bound to any address. A port that has joined another comes
- * before the other, which passed its work on; several take turns. @plain: only
- * listeners of AF_IB, else only those of IP. NULL: there is none.
+ * address, else one bound to any address. A port that has joined another port
+ * comes before that one, since its process has passed the work on; several that
+ * have joined take turns. @plain: only listeners of AF_IB, else only those of
+ * IP. NULL: there is none.
  */
 struct vb_cm_port *vb_cm_ports_find(struct vb_cm_ports *t, uint16_t space,
 				    uint16_t number,

@@ -36,7 +36,7 @@ struct vb_cm_id {
 	uint64_t service; /* ID of the service for which a SIDR REQ asks */
 	enum vb_cm_alternate alternate;
 	unsigned backlog, pending;
-	uint32_t listener; /* the listening id that counts this one, or 0 */
+	uint32_t listener; /* the listening id whose backlog has it; 0: none */
 	struct vb_cm_conn *conn;
 	/* the path, or the service, for which the id has asked; NULL: none */
 	struct vb_cm_route *route;
@@ -104,8 +104,8 @@ VB_MUST_CHECK int vb_cm_id_bind_port(struct vb_cm_id *id);
  * listener no longer counts it. */
 void vb_cm_id_leave_backlog(struct vb_cm_id *id);
 
-/* Functions of cm_incoming.c: requests and events of connections, which
- * programs are told. */
+/* Functions of cm_incoming.c, which make events for programs out of requests
+ * that arrive and of what happens to connections. */
 /* Returns an event for @id with no other field set. */
 struct vb_ipc_cm vb_cm_id_event(const struct vb_cm_id *id,
 				enum vb_ipc_cm_event e);
@@ -119,7 +119,7 @@ void vb_host_cm_on_happen(void *arg, struct vb_cm_conn *c,
 /* Makes cm->adapters, cm->sa and cm->groups. 0 or -errno. */
 VB_MUST_CHECK int vb_host_cm_open_places(struct vb_host_cm *cm);
 void vb_host_cm_close_places(struct vb_host_cm *cm);
-/* Does what is due at cm->now. */
+/* Does the work for adapters of fabrics whose time has come at cm->now. */
 void vb_host_cm_tick_places(struct vb_host_cm *cm);
 vb_time vb_host_cm_places_deadline(const struct vb_host_cm *cm);
 /* Handle the messages PLACE, PATH, GROUP_JOIN and GROUP_LEAVE. PLACE keeps *@fd
@@ -132,7 +132,8 @@ int vb_cm_on_group_join(struct vb_cm_client *c, const struct vb_ipc_cm *m);
 int vb_cm_on_group_leave(struct vb_cm_client *c, const struct vb_ipc_cm *m);
 /* The program @c no longer uses its places. */
 void vb_cm_client_drop_places(struct vb_cm_client *c);
-/* The id ends: so do its request for a path and its memberships. */
+/* Ends the request of @id for a path, and its memberships in groups: call this
+ * when the id ends. */
 void vb_cm_id_leave_places(struct vb_cm_id *id);
 /* Returns whether the program may use the place. */
 static inline bool vb_cm_client_has_place(const struct vb_cm_client *c,
@@ -153,18 +154,18 @@ bool vb_cm_client_owns(const struct vb_cm_client *c, unsigned place,
  * from a port that the program may use, or @m has none. */
 bool vb_cm_alternate_is_own(const struct vb_cm_client *c,
 			    const struct vb_ipc_cm *m);
-/* Fills in the path @p of a REQ from the one in @m. */
+/* Fills in @p, the alternate path of a REQ, from the alternate path in @m. */
 void vb_cm_alternate_fill(const struct vb_host_cm *cm, struct vb_cm_path *p,
 			  const struct vb_ipc_cm *m);
 /* Describes the alternate path of the REQ @q, if it has one, in @e, the event
  * for @id. */
 void vb_cm_alternate_offer(struct vb_cm_id *id, const struct vb_cm_req *q,
 			   struct vb_ipc_cm *e);
-/* The messages of the connection of @id may use the alternate path in @m, if
- * there is one. */
+/* Gives the connection of @id the alternate path in @m, if there is one, so
+ * that its MADs may take that path. */
 void vb_cm_alternate_use(const struct vb_cm_id *id, const struct vb_ipc_cm *m);
-/* Returns what the REP says of the path. @m: the program's ACCEPT, which has
- * the path again if the queue pair has it. */
+/* Returns what the REP says of the alternate path that the REQ named. @m: the
+ * program's ACCEPT, which has the path again if the queue pair has it. */
 enum vb_cm_failover vb_cm_alternate_answer(const struct vb_cm_id *id,
 					   const struct vb_ipc_cm *m);
 

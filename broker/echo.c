@@ -25,7 +25,7 @@ static bool is_allowed(vb_time *since, vb_time each, unsigned burst,
 	return *since + each <= now;
 }
 
-/* A question that is not answered takes no allowance. */
+/* A question that gets no answer does not count against the limits. */
 bool vb_echo_may(struct vb_echo_limit *l, const struct vb_gid *source,
 		 vb_time now)
 {

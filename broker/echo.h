@@ -20,8 +20,9 @@
 /* Each field but @seed is the time up to which answers were allowed. */
 struct vb_echo_limit {
 	uint64_t seed; /* a random number that nobody else knows */
-	vb_time since; /* for all sources */
-	/* by the hash of the source's address: several share one */
+	vb_time since; /* for the answers to all sources */
+	/* for each source: indexed by the hash of its address, so that several
+	 * sources may share one entry */
 	vb_time sources[VB_ECHO_SOURCES];
 };
 
@@ -29,8 +30,9 @@ struct vb_echo_limit {
 bool vb_echo_may(struct vb_echo_limit *l, const struct vb_gid *source,
 		 vb_time now);
 
-/* Does the packet ask for an echo? Then *@answer is what to send, but for the
- * MTU: payload, with the bytes in @len, to the queue pair @qpn. */
+/* Does the packet ask for an echo? Then *@answer is the payload to send, except
+ * for the MTU, which the caller fills in; *@len is the answer's length in
+ * bytes, and *@qpn the queue pair to which it goes. */
 bool vb_echo_is_asked(const struct vb_frame *f, const struct vb_ib_pkt *pkt,
 		      struct vb_echo *answer, uint32_t *len, uint32_t *qpn);
 /* Returns the MTU of an interface, in bytes; 0: not known. This takes four

@@ -211,7 +211,7 @@ static void gsi_answer_echo(struct vb_gsi *g, struct vb_link *l,
 				  .dqpn = qpn,
 				  .sqpn = VB_GSI_QPN };
 
-	len &= ~3u; /* without pad */
+	len &= ~3u; /* no pad bytes */
 	if (!vb_echo_may(&g->echoes, f->src, vb_clock_read()) ||
 	    l->ops->route(l, &route))
 		return;

@@ -37,8 +37,9 @@ void vb_local_addrs_fini(struct vb_local_addrs *p)
 	p->watch = NULL;
 }
 
-/* Drops what is known when addresses have changed, and only then: listing a
- * thousand interfaces at each of a thousand binds would take too long. */
+/* Drops the stored addresses and interfaces if addresses of the host have
+ * changed, and only then: listing a thousand interfaces at each of a thousand
+ * binds would take too long. */
 static void notice_changes(struct vb_local_addrs *p)
 {
 	bool first = !p->watch;

@@ -16,8 +16,8 @@
 #include "wire/lrh.h"
 #include "wire/verbs_ipc.h"
 
-/* The most places that the programs of a user other than root, and than the
- * broker's own, may give. */
+/* The most places that the programs of one user may give to the broker. Root
+ * and the broker's own user have no such limit. */
 #define MOST_OF_USER 16
 /* The most messages that one call handles. */
 #define MOST_MESSAGES 64
@@ -334,7 +334,7 @@ int vb_place_pkey_index(const struct vb_places *all, unsigned place,
 	return found;
 }
 
-/* --- what a fabric says --- */
+/* --- messages from a fabric --- */
 
 static void end_place(struct vb_places *all, struct place *p, const char *why)
 {
@@ -417,8 +417,8 @@ static void place_take_mad(struct vb_places *all, const struct place *p,
 			    data, len);
 		return;
 	}
-	/* Nobody answers a MAD of a connection manager by its number, so one
-	 * that comes back is one that could not be sent. */
+	/* No answer is matched to a MAD of a connection manager, so one that
+	 * comes back with a status is a MAD that could not be sent. */
 	if (u.agent_id != p->claim.cm_agent || u.status)
 		return;
 	back = path_back(all, p, &u);
@@ -448,7 +448,8 @@ static void take_fabric_message(struct vb_places *all, struct place *p,
 	 * gave the connection, so the broker ignores them. */
 }
 
-/* Returns the owner of a fabric's descriptors, as vb_apart_close() takes it. */
+/* Returns the number that identifies the user of a fabric's process, as the
+ * owner of its descriptors, to vb_apart_close(). */
 static uint64_t owner_of(const struct place *p)
 {
 	return p->uid == 0 || p->uid == geteuid() ? VB_APART_TRUSTED : p->uid;
@@ -490,7 +491,7 @@ void vb_places_poll(struct vb_places *all)
 	}
 }
 
-/* --- what a fabric is told --- */
+/* --- messages to a fabric --- */
 
 static int send_umad(const struct place *p, const struct ib_user_mad *u,
 		     const uint8_t mad[VB_MAD_BYTES])

@@ -19,7 +19,7 @@
 #define TID_AT 8
 
 struct known_path {
-	unsigned place; /* 0: there is none */
+	unsigned place; /* 0: the entry is free */
 	vb_time until;
 	struct vb_sa_path want, path;
 };

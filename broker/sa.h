@@ -48,7 +48,7 @@ void vb_sa_ask(struct vb_sa *sa, struct vb_sa_request *r, unsigned place,
 	       const struct vb_sa_hdr *h, uint8_t mad[VB_MAD_BYTES],
 	       uint32_t timeout_ms, vb_time now);
 void vb_sa_cancel(struct vb_sa_request *r);
-/* Sends @mad, and nobody waits for the answer. */
+/* Sends @mad to the subnet administrator and does not wait for an answer. */
 void vb_sa_tell(struct vb_sa *sa, unsigned place, uint8_t mad[VB_MAD_BYTES]);
 
 /* Finds a path that an earlier answer to an equal question @want brought,
@@ -59,12 +59,14 @@ VB_MUST_CHECK bool vb_sa_recall(struct vb_sa *sa, unsigned place,
 /* Keeps @path, the answer to @want. */
 void vb_sa_keep(struct vb_sa *sa, unsigned place, const struct vb_sa_path *want,
 		const struct vb_sa_path *path, vb_time now);
-/* Something of the place has changed: forgets the paths of it. */
+/* Forgets the stored paths of @place: call this when its port or its subnet
+ * manager has changed. */
 void vb_sa_forget(struct vb_sa *sa, unsigned place);
-/* The place has ended: so do its requests, with -ENODEV. */
+/* Ends all requests at @place with -ENODEV, because the place has ended. */
 void vb_sa_end(struct vb_sa *sa, unsigned place);
 
-/* For the function sa() of struct vb_place_ops. */
+/* Handles an answer of the subnet administrator, or the report that none came:
+ * this is the work of the function sa() in struct vb_place_ops. */
 void vb_sa_hear(struct vb_sa *sa, unsigned place, bool silent,
 		const uint8_t *bytes, size_t len);
 /* Returns the time at which to call vb_sa_tick(); VB_NEVER: no request is under

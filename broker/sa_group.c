@@ -144,7 +144,8 @@ static void name_group(struct sa_group *g)
 		m->asked = g->record.mgid;
 }
 
-/* The port is no member, or no longer. */
+/* Tells the owners of the group @g that the port is not a member, or no longer,
+ * because of @error (-errno), and removes the group. */
 static void fail_group(struct sa_group *g, int error)
 {
 	if (g->joined)

@@ -235,7 +235,7 @@ int vb_slots_adopt(struct vb_slots *s, int vault)
 		rc = finish_replacements(s, &c);
 	vb_fdmail_close(c.before, c.replaced);
 	if (rc) {
-		s->vault = -1; /* still the caller's */
+		s->vault = -1; /* @vault stays the caller's */
 		vb_slots_fini(s);
 		return rc;
 	}
@@ -421,8 +421,9 @@ static int swap_socket(struct vb_slots *s, unsigned slot, int fresh)
 	rc = vb_udp_retire(old);
 	if (rc == 0)
 		s->fds[slot] = fresh;
-	/* When the vault takes no more, it still has the used socket, which is
-	 * found below like one that the former holder has. */
+	/* If the vault takes no more messages, it still contains the used
+	 * socket, so that let_go() below finds that the socket is still open,
+	 * as if the former holder had it. */
 	if (vb_vault_rewrite(s->vault, s->fds, s->count, &s->messages))
 		vb_log(LOG_WARN, "broker: the vault cannot be rewritten");
 	if (rc)
