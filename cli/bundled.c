@@ -62,7 +62,9 @@ bool vb_bundled_find(const char *path, char found[PATH_MAX])
 	return glob_one(pattern, found);
 }
 
-/* nftw() passes no argument to its function. */
+/* Where look_at_file() puts the path of the library that it finds. It is a
+ * variable, because nftw() passes no argument of the caller to that function.
+ */
 static char *walk_found;
 static unsigned walk_files;
 

@@ -26,7 +26,8 @@ struct vb_cli_command {
 	/* The first word that is no option ends the options. */
 	bool word_ends;
 	const char *more; /* paragraphs behind the options; NULL: none */
-	/* NULL: a subcommand of two words, which the first one's runs */
+	/* NULL: a subcommand of two words, which the function of its first word
+	 * runs */
 	int (*main)(int argc, char **argv);
 };
 extern const struct vb_cli_command vb_cli_commands[];

@@ -67,7 +67,7 @@ static void print_device(const struct vb_cli_port *p)
 	print_advice(p);
 }
 
-/* Port @port of the node @p is port @number of the adapter. */
+/* Print port @port of the node @p, which is port @number of the adapter. */
 static void print_place_port(const struct vb_fabric_place *p, unsigned port,
 			     unsigned number)
 {

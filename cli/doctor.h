@@ -6,24 +6,26 @@
 
 #include "cli/ports.h"
 
-/* Kernel, /proc, limits, namespaces, the directory of the user's files. */
+/* Examine the kernel, /proc, limits, namespaces, and the directory of the
+ * user's files. */
 void vb_doctor_host(void);
-/* The path between two programs of this host. */
+/* Examine whether two programs of this host can copy to each other. */
 void vb_doctor_one_host(void);
-/* The programs that hold UDP port 4791, and the broker. */
+/* Find the programs that hold UDP port 4791, and the broker. */
 void vb_doctor_port(void);
-/* Adapters of fabrics: the fabric's process, ports, partitions. Returns how
- * many adapters there are. */
+/* Examine the adapters of fabrics: the fabric's process, ports, partitions.
+ * Returns how many adapters there are. */
 unsigned vb_doctor_fabrics(void);
-/* Devices, addresses, MTU. */
+/* Examine devices, addresses and MTU. */
 void vb_doctor_devices(const struct vb_cli_ports *p);
-/* The rules of this host's firewall (cli/doctor_rules.c). */
+/* Examine the rules of this host's firewall (cli/doctor_rules.c). */
 void vb_doctor_rules(void);
-/* The firewall, and packets from an address of this host to itself. */
+/* Examine the firewall, and send packets from an address of this host to
+ * itself. */
 void vb_doctor_firewall(const struct vb_cli_ports *p);
-/* Packets to @peer, a name or an address, and back. */
+/* Send packets to @peer, a name or an address, and wait for the echoes. */
 void vb_doctor_peer(const struct vb_cli_ports *p, const char *peer);
-/* The libraries that @program would load. */
+/* Find the libraries that @program would load. */
 void vb_doctor_program(const char *program);
 
 /* Claim a slot for @seconds, so that this host's broker answers `verbena doctor

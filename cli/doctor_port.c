@@ -21,7 +21,7 @@
 struct holder {
 	unsigned long inode; /* 0: no socket has the port */
 	unsigned uid;
-	int pid; /* 0: not found */
+	int pid; /* 0: no process was found */
 	char name[64];
 };
 

@@ -176,7 +176,8 @@ static void ask_loader(const struct vb_program *p)
 	argv[0] = own_loader(self);
 	env[0] = vb_finding_text("LD_LIBRARY_PATH=%s:%s/../rdmacm", directory,
 				 directory);
-	/* The loader searches for a name without a slash among libraries. */
+	/* Resolve the program's path, because the loader would take a name
+	 * without a slash for the name of a library. */
 	if (!realpath(p->path, path) ||
 	    !vb_doctor_run(argv, env, LIST_LIMIT, list, LIST_BYTES)) {
 		vb_finding_add("program", FINDING_NOTE,

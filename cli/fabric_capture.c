@@ -105,8 +105,8 @@ static void note_end(int signal)
 	ended = 1;
 }
 
-/* The end of the capture interrupts what this process waits for. A second
- * signal ends the process. */
+/* Let signals end the capture: the first one interrupts the call in which this
+ * process waits, and a second one ends the process. */
 static void take_signals(void)
 {
 	static const int ends[] = { SIGINT, SIGTERM, SIGHUP, SIGALRM };

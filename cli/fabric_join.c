@@ -133,8 +133,9 @@ static int ask_to_join(int fd, unsigned which, struct answer *a, char *error)
 	to = open_memstream(&said, &len);
 	if (!to)
 		return -ENOMEM;
-	/* For another adapter the fabric takes this namespace for another
-	 * host. */
+	/* The fabric gives each host one adapter. So this function asks for a
+	 * further adapter (@which) with another host number, as if this
+	 * namespace were a second host. */
 	snprintf(command, sizeof(command), "join\n%" PRIu64,
 		 host + (uint64_t)which * 0x9e3779b97f4a7c15u);
 	rc = vb_fabricd_ask(fd, command, to, error);

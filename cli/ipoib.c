@@ -40,7 +40,7 @@ static const struct {
 #define WORDS (5 + 2 * VB_COUNT(passed_on))
 
 struct ipoib_wish {
-	const char *command; /* "ipoib" or another */
+	const char *command; /* the subcommand, such as "ipoib" */
 	/* values of the options, indexed like @passed_on; NULL: the option is
 	 * not given */
 	const char *value[VB_COUNT(passed_on)];
@@ -157,7 +157,7 @@ static bool is_named_place(const char *text)
 	return text && vb_fabric_place_get(text, strlen(text), &p);
 }
 
-/* What the values of options may be. */
+/* The values that are permitted for options that take a number. */
 static const struct {
 	char key;
 	unsigned long least, most;

@@ -182,7 +182,8 @@ static int enter_directory(int at, const char *name)
 	return openat(at, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 }
 
-/* Copy what @in still has to @out. False and errno: not all of it. */
+/* Copy the bytes of the file @in that are not read yet to the file @out. False
+ * and errno: not all of them were copied. */
 static bool copy_contents(int in, int out)
 {
 	char bytes[8192];

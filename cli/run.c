@@ -335,7 +335,8 @@ static void warn(const struct findings *f, bool as_user)
 			vb_finding_quoted(p->path), vb_finding_quoted(p->path));
 }
 
-/* Python packages can bring a libibverbs of their own. */
+/* Warn if a package has brought a libibverbs of its own, as Python packages
+ * can: the program may load that one. */
 static void warn_of_bundled(const struct vb_program *p)
 {
 	char found[PATH_MAX];

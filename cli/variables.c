@@ -80,8 +80,9 @@ static const struct vb_cli_variable *variable_of(const char *name, size_t len)
 	return NULL;
 }
 
-/* May the variable have this value? Its row of the table lists the words, or
- * begins with a capital: then it may have any. */
+/* May the variable have this value? If its row of the table has words in small
+ * letters, the value must be one of them; if the row begins with a capital
+ * letter, any value is permitted. */
 static bool has_value(const struct vb_cli_variable *v, const char *value)
 {
 	size_t len = strlen(value);

@@ -56,7 +56,7 @@ int vb_cli_version(int argc, char **argv)
 	return EXIT_SUCCESS;
 }
 
-/* Helps with the command that the words from @argv on name. */
+/* Prints the help of the command whose name is the words in @argv. */
 static int help_with(int argc, char **argv)
 {
 	const struct vb_cli_command *c;
@@ -94,7 +94,8 @@ int vb_cli_help(int argc, char **argv)
 	return EXIT_SUCCESS;
 }
 
-/* Other names of subcommands, which are options in most commands. */
+/* Returns the subcommand that @word means: -h and --help stand for "help", and
+ * -V and --version for "version", since most commands have these options. */
 static const char *real_name(const char *word)
 {
 	if (strcmp(word, "-h") == 0 || strcmp(word, "--help") == 0)
