@@ -363,7 +363,7 @@ void ipoib_cm_events(struct ipoib_cm *cm, vb_time now)
 	}
 }
 
-/* --- life --- */
+/* --- creation and end --- */
 
 int ipoib_cm_open(struct ipoib_cm *cm, struct ipoib_port *port)
 {

@@ -119,7 +119,7 @@ static void put_frame(struct vb_conns *t, struct vb_conn *c, const void *frame,
 		t->full++;
 }
 
-/* --- what happens --- */
+/* --- events of a connection --- */
 
 static enum vb_conn_way send_up(struct vb_conns *t, struct vb_conn *c,
 				const void *frame, size_t len,
@@ -213,7 +213,7 @@ void vb_conns_forget(struct vb_conns *t)
 			remove_conn(t, &t->list[i]);
 }
 
-/* --- time --- */
+/* --- timers --- */
 
 static bool conn_holds_up(const struct vb_conn *c, vb_time now)
 {
@@ -286,7 +286,7 @@ vb_time vb_conns_next(const struct vb_conns *t, vb_time now)
 	return next;
 }
 
-/* --- life --- */
+/* --- creation and end --- */
 
 struct vb_conns *vb_conns_create(const struct vb_conn_ops *ops, void *arg)
 {

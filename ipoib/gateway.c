@@ -111,7 +111,7 @@ void gw_send_group(struct vb_gw *g, enum vb_gw_side side,
 	g->ops.eth_send(g->arg, mac, frame, len);
 }
 
-/* --- passing on --- */
+/* --- forwarding --- */
 
 /* The side by which a packet leaves, and its next receiver. */
 struct gw_exit {
@@ -358,7 +358,7 @@ static const struct vb_nbr_ops eth_nbr_ops = {
 	.told = eth_nbr_told,
 };
 
-/* --- life --- */
+/* --- creation and end --- */
 
 struct vb_gw *vb_gw_create(const struct vb_gw_ops *ops, void *arg,
 			   const struct vb_gw_config *config,

@@ -111,7 +111,7 @@ static bool is_query(const struct vb_ip *ip, const uint8_t *packet, size_t len)
 	       packet[IPV6_BYTES + HOP_OPTION] == TYPE_MLD_QUERY;
 }
 
-/* --- what hosts say --- */
+/* --- membership reports --- */
 
 static struct gw_group *find_group_of(struct vb_gw *g,
 				      const struct vb_gid *group)

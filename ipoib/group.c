@@ -220,7 +220,7 @@ void vb_groups_send(struct vb_groups *t, const struct vb_gid *mgid,
 		vb_waiting_add(&g->waiting, frame, len);
 }
 
-/* --- what happens --- */
+/* --- events of a group --- */
 
 /* Is @record that of the group @g, and does it have a multicast LID and a valid
  * MTU? */
@@ -322,7 +322,7 @@ vb_time vb_groups_next(const struct vb_groups *t)
 	return t->next;
 }
 
-/* --- life --- */
+/* --- creation and end --- */
 
 struct vb_groups *vb_groups_create(const struct vb_group_ops *ops, void *arg,
 				   const struct vb_gid *mgid,

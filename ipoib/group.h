@@ -98,10 +98,10 @@ struct vb_groups *vb_groups_create(const struct vb_group_ops *ops, void *arg,
 /* Leave all groups, and free the table. */
 void vb_groups_destroy(struct vb_groups *t);
 
-/* The host becomes a member of @mgid. */
+/* Joins @mgid, of which the host has become a member. */
 void vb_groups_enter(struct vb_groups *t, const struct vb_gid *mgid,
 		     vb_time now);
-/* The host is no member of @mgid any more. */
+/* Call this when the host is no longer a member of @mgid. */
 void vb_groups_leave(struct vb_groups *t, const struct vb_gid *mgid);
 /* Send a frame, header included, to @mgid: now, or once the group is joined. */
 void vb_groups_send(struct vb_groups *t, const struct vb_gid *mgid,

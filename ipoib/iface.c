@@ -291,7 +291,7 @@ void iface_from_events(struct iface *f)
 	}
 }
 
-/* --- the port, and time --- */
+/* --- the port's state, and timers --- */
 
 static void begin_groups(struct iface *f)
 {

@@ -69,7 +69,7 @@ static const struct vb_gw_ops gw_ops = {
 	.ib_leave = leave_group,
 };
 
-/* --- the kind --- */
+/* --- the functions of struct iface_kind --- */
 
 /* Make a pair of sockets, and give one of them to the switch. */
 static int gw_open(struct iface *f, const char *name, uint64_t seed,

@@ -25,8 +25,8 @@ static void tell_own(void *arg, struct vb_ipoib *m)
 				.gid = f->port.gid };
 }
 
-/* Find out the link-layer address of @ip. For an address of this interface
- * itself it is that of its own port. */
+/* Find out the link-layer address of @ip. If @ip is an address of this
+ * interface itself, the result is the link-layer address of its own port. */
 static void want_neighbour(void *arg, const struct vb_gid *ip)
 {
 	struct iface *f = arg;

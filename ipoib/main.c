@@ -202,7 +202,7 @@ static bool parse_options(int argc, char **argv, struct options *o)
 	return !o->name || (o->name[0] && strlen(o->name) < IFNAMSIZ);
 }
 
-/* --- what is said --- */
+/* --- messages to the user --- */
 
 static void VB_PRINTF(2, 3) say(const char *name, const char *format, ...)
 {
@@ -424,7 +424,7 @@ int main(int argc, char **argv)
 			return say_refused(name, "a second process", ready);
 	}
 	/* Block the signals before the first thread begins, so that all threads
-	 * inherit that. */
+	 * inherit the signal mask. */
 	stop = open_stop_signals();
 	f.pkey = o.pkey;
 	f.kind = o.kind;

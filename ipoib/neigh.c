@@ -229,7 +229,7 @@ static void nbr_tick(struct vb_nbrs *t, struct vb_nbr *n, vb_time now)
 		ask_again(t, n, now);
 }
 
-/* --- what happens --- */
+/* --- events of a neighbour --- */
 
 void vb_nbrs_send(struct vb_nbrs *t, const struct vb_gid *ip,
 		  const void *packet, size_t len, vb_time now)
@@ -358,7 +358,7 @@ vb_time vb_nbrs_next(const struct vb_nbrs *t)
 	return t->next;
 }
 
-/* --- life --- */
+/* --- creation and end --- */
 
 struct vb_nbrs *vb_nbrs_create(const struct vb_nbr_ops *ops, void *arg,
 			       uint64_t seed)

@@ -12,7 +12,7 @@
 #define PKEY_LIMIT 0x7fff /* a P_Key without its membership bit */
 #define SEND_ID	   (1ull << 32)
 
-/* --- life --- */
+/* --- creation and end --- */
 
 static struct ibv_context *open_first(int *rc)
 {
@@ -113,7 +113,7 @@ void ipoib_port_close(struct ipoib_port *p)
 	free(p->memory);
 }
 
-/* --- state --- */
+/* --- the state of the port and the queue pair --- */
 
 static int find_pkey(const struct ipoib_port *p, unsigned count, uint16_t pkey)
 {

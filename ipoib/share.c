@@ -12,7 +12,7 @@
 #include "base/hash.h"
 #include "engine/fabric_path.h"
 
-#define BITS 4 /* of enum vb_sa_join_state */
+#define BITS 4 /* bits of an enum vb_sa_join_state */
 
 int ipoib_share_open(const char *devices)
 {
@@ -24,7 +24,8 @@ int ipoib_share_open(const char *devices)
 	return vb_fabric_groups_open(place.fabric);
 }
 
-/* Returns the byte of the first bit; those of the others follow. */
+/* Returns the offset in the file of the byte that stands for the lowest bit of
+ * the join state of @m. The bytes for the other bits follow it. */
 static off_t byte_of(const struct vb_sa_mcmember *m)
 {
 	uint64_t h = 0;

@@ -25,8 +25,8 @@ void tun_close(struct tun *t);
 /* Set the MTU, and an Ethernet's address unless @mac is NULL, and take the
  * interface up. 0 or -errno. */
 int tun_up(struct tun *t, unsigned mtu, const uint8_t *mac);
-/* Give the interface a carrier, or take it away. The kernel sends nothing
- * without. */
+/* Give the interface a carrier, or take it away. Without a carrier the kernel
+ * sends nothing. */
 void tun_carrier(struct tun *t, bool on);
 /* Add an address. 0 or -errno; -EEXIST: the interface has it. */
 int tun_add_address(struct tun *t, const struct vb_ip_net *a);
