@@ -2,17 +2,19 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # Makes what the guest boots from: Debian's packaged kernel, taken apart and
 # not installed, and an initramfs of busybox, some modules and lab/init.
-# Prints the paths of both. They are kept, under names that say what they were
-# made of, and need no network the next time. Without Soft-iWARP, which
-# lab/siw.sh builds, there is a lab too; why not is said.
+# Prints the paths of both. They are kept for the next time, which then needs no
+# network; a checksum in their names tells what they were made of. If the module
+# of Soft-iWARP cannot be built (lab/siw.sh), a message says why, and the guest
+# boots without it.
 set -u -o pipefail
 
 here=$(dirname "$(readlink -f "$0")")
 cache=${VERBENA_CACHE:-${XDG_CACHE_HOME:-${HOME:-/tmp}/.cache}/verbena}/lab
 PATH=$PATH:/usr/sbin:/sbin
 
-# In the order of need; what they need themselves is found out, but for the
-# checksums they ask for by the name of the algorithm.
+# The modules of the guest, in the order in which they are loaded. Modules that
+# these depend on are found in modules.dep, except the checksums, which are
+# requested by the name of the algorithm and so are listed here.
 modules="crc32c_generic crc32_generic crc32_pclmul virtio_pci virtio_net libcrc32c 9pnet_virtio 9p veth 8021q nf_tables nft_numgen
 	ib_uverbs rdma_ucm ib_umad rdma_rxe"
 
@@ -29,20 +31,22 @@ as_root() {
 	fi
 }
 
-# The package that linux-image-amd64 stands for, without asking the network.
+# Prints the name of the package on which linux-image-amd64 depends. Asks only
+# the lists that apt has already, and not the network.
 kernel_package() {
 	apt-cache depends linux-image-amd64 2>/dev/null |
 		sed -n 's/.*Depends: \(linux-image-[0-9].*\)/\1/p' | head -n 1
 }
 
-# download PACKAGE: its .deb, into the current directory.
+# download PACKAGE: downloads the package's .deb into the current directory.
 download() {
 	apt-get download -qq "$1" >/dev/null 2>&1 && return
 	as_root apt-get update -qq >/dev/null 2>&1 &&
 		apt-get download -qq "$1" >/dev/null 2>&1
 }
 
-# Made aside and moved into place, so that what is there is whole.
+# Unpacks the kernel in a temporary directory and then moves it into the cache,
+# so that a kernel in the cache is always complete.
 fetch_kernel() {
 	local package aside
 
@@ -62,20 +66,23 @@ fetch_kernel() {
 	rm -rf "$aside"
 }
 
-# wanted_modules TREE: paths below /lib/modules/VERSION, needs first.
+# wanted_modules TREE: prints the modules' paths below /lib/modules/VERSION,
+# each one behind the modules that it depends on.
 wanted_modules() {
 	local dep=$1/modules.dep name path
 
 	for name in $modules; do
 		path=$(grep -oE "^[^:]*/${name//_/[-_]}\.ko" "$dep") ||
 			fail "the kernel has no module $name"
-		# Its needs stand behind it, those without needs last.
+		# In modules.dep a module's dependencies stand behind it, and
+		# those that depend on nothing stand last.
 		sed -n "s,^$path:,,p" "$dep" | tr ' ' '\n' | sed '/^$/d' | tac
 		echo "$path"
 	done | awk '!seen[$0]++'
 }
 
-# Soft-iWARP's module, if it can be had, in $siw.
+# Sets $siw to the path of Soft-iWARP's module, or to nothing if it cannot be
+# built.
 build_siw() {
 	local made_of
 
@@ -113,7 +120,7 @@ make_initramfs() {
 
 [ "$(uname -m)" = x86_64 ] || fail "the guest is an x86-64 machine"
 mkdir -p "$cache" || exit
-# Clones of the source share the cache.
+# All clones of this repository share the cache, so it is locked.
 exec 9>"$cache/lock" && flock 9 || fail "the cache $cache cannot be locked"
 rm -rf "$cache"/aside.* "$cache"/*/aside.*
 newest_kernel() {

@@ -19,7 +19,7 @@ HOST_GUEST=10.77.0.2
 HOST_GUEST6=fd77::2
 lab_port=7
 
-# lab_possible: or the reason why not, in REPLY.
+# lab_possible: tells whether a lab can run here; if not, REPLY says why.
 lab_possible() {
 	local lab_why
 
@@ -43,13 +43,13 @@ lab_possible() {
 	[ -z "$REPLY" ]
 }
 
-# The network namespace with its end of the cable.
+# lab_network MTU: makes the host's network namespace with its end of the cable.
 lab_network() {
 	hosts_begin && hold_namespace a && HOSTS_PID_a=$REPLY || return
 	export HOSTS_PID_a
 	a ip tuntap add dev tap0 mode tap || return
-	# The guest is slow, and UC and UD repeat nothing: what waits for it,
-	# waits here.
+	# The guest is slow, and UC and UD do not retransmit, so packets for it
+	# wait in a long queue here and are not dropped.
 	a sh -c "ip link set tap0 mtu $1 txqueuelen 30000
 		echo 0 >/proc/sys/net/ipv6/conf/all/accept_dad
 		echo 0 >/proc/sys/net/ipv6/conf/tap0/accept_dad
@@ -58,12 +58,13 @@ lab_network() {
 		ip link set tap0 up"
 }
 
-# By interpretation, which works everywhere and takes seconds. LAB_ACCEL=kvm
-# asks for more; a /dev/kvm inside a virtual machine may be there and hang.
-# Without being told the kernel distrusts the clock that programs can read, and
-# every look at the time is a system call and a device.
+# guest_start MTU: boots the guest. By default qemu interprets its instructions
+# (tcg), which works everywhere; the boot takes seconds. LAB_ACCEL=kvm is
+# faster, but inside a virtual machine /dev/kvm may exist and hang. tsc=reliable
+# makes the guest's kernel trust the TSC; otherwise each reading of the clock is
+# a system call that reads a device.
 guest_start() {
-	# Killed with us, even if we are killed.
+	# The kernel kills qemu when this shell ends, even if it is killed.
 	become a setpriv --pdeathsig KILL \
 		qemu-system-x86_64 -nodefaults -no-reboot -display none \
 		-machine q35 -cpu "${LAB_CPU:-max}" -smp "${LAB_CPUS:-2}" -m "${LAB_MEMORY:-640}" \
@@ -102,7 +103,7 @@ guest_kill() {
 	guest_pid=
 }
 
-# lab_up MTU: all of it. lab_possible comes first.
+# lab_up MTU: makes the network and boots the guest. Call lab_possible before.
 lab_up() {
 	lab_network "$1" && guest_start "$1"
 }
@@ -112,8 +113,9 @@ lab_down() {
 	hosts_down
 }
 
-# guest_ask REQUEST: the connection carries what the command writes; our exit
-# status is its own. As we die, the connection closes, and the command dies.
+# guest_ask REQUEST: sends the request to lab/agent in the guest, prints the
+# output of the command, and exits with the command's status. If this process
+# dies, the connection closes, and the agent kills the command.
 guest_ask() {
 	local line
 	exec 3<>"/dev/tcp/$HOST_GUEST/$lab_port" || exit 255
@@ -121,7 +123,8 @@ guest_ask() {
 	while IFS= read -r line <&3; do
 		case $line in
 		*"@status "[0-9]*)
-			# What it wrote last may not have ended its line.
+			# The command's last line may lack a newline, so print
+			# what stands before the status.
 			printf '%s' "${line%@status *}"
 			exit "${line##*@status }"
 			;;
@@ -130,13 +133,14 @@ guest_ask() {
 	done
 	exit 255
 }
-# A guest that hangs does not answer, nor ends what it began.
+# The time limit in seconds of a command in the guest, because a guest that
+# hangs neither answers nor ends the command.
 lab_patience=150
 export -f guest_ask
 export HOST_GUEST HOST_GUEST6 lab_port lab_patience
 
-# guest [COMMAND]...: run it there, or a shell. `guest_become COMMAND &` is one
-# process.
+# guest [COMMAND]...: runs the command, or a shell, in the guest.
+# `guest_become COMMAND &` does so in one process of this host.
 guest() {
 	if [ $# -gt 0 ]; then
 		(guest_become "$@")
@@ -147,7 +151,8 @@ guest() {
 guest_become() {
 	become a timeout -k 2 "$lab_patience" bash -c "guest_ask \"\$1\"" guest "run $(printf '%q ' "$@")"
 }
-# guest_serve PORT COMMAND...: writes "@listening" when it is.
+# guest_serve PORT COMMAND...: runs the command in the guest, and prints
+# "@listening" when a process in the guest listens at the port.
 guest_serve() {
 	local at=$1
 
@@ -156,12 +161,12 @@ guest_serve() {
 		"serve $at $(printf '%q ' "$@")"
 }
 
-# A terminal in the guest, over ours.
+# Opens a shell in the guest, and connects the present terminal to it.
 guest_shell() {
 	local size saved
 	size=$(stty size 2>/dev/null) || size="24 80"
 	saved=$(stty -g 2>/dev/null)
-	# shellcheck disable=SC2016 # that shell's to expand
+	# shellcheck disable=SC2016 # the inner shell expands the variables
 	a bash -c '
 		exec 3<>"/dev/tcp/$HOST_GUEST/$lab_port" || exit
 		echo "shell $1" >&3
@@ -171,17 +176,20 @@ guest_shell() {
 	[ -z "$saved" ] || stty "$saved"
 }
 
-# Where a lab that runs leaves the process whose namespace is the host's end:
-# one a clone. In a user namespace we are root; who we were stays in LAB_STATE.
+# The file in which a running lab stores the number of the process that has the
+# host's network namespace. Each clone of the repository has one file. Its name
+# contains the user's number; inside a user namespace this script is root, so
+# LAB_STATE passes the name on.
 lab_state=${LAB_STATE:-${XDG_RUNTIME_DIR:-/tmp}/verbena-lab-$(id -u)-$(
 	cksum <<<"$lab_top" | cut -d' ' -f1)}
 export LAB_STATE=$lab_state
 
-# lab_join COMMAND...: go on in the namespaces of the lab that runs.
+# lab_join COMMAND...: enters the namespaces of the running lab, by starting
+# this script there again if necessary.
 lab_join() {
 	local user=()
 
-	# Not what somebody else put there.
+	# Do not trust a file that another user has made.
 	[ -O "$lab_state" ] && [ ! -L "$lab_state" ] &&
 		HOSTS_PID_a=$(cat "$lab_state")
 	[ -n "${HOSTS_PID_a:-}" ] && kill -0 "$HOSTS_PID_a" 2>/dev/null || {
@@ -218,7 +226,7 @@ lab_shell() {
 	END
 	export PS1='host# ' PATH=$lab_top/build/cli:$PATH
 	export -f a on become guest guest_become guest_shell
-	# Whatever its last command said.
+	# Ignore the exit status of the shell's last command.
 	a bash --norc || :
 }
 
