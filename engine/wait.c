@@ -418,7 +418,9 @@ static struct vb_cq *attend_nudge(struct watch *w, unsigned by, bool *found)
 	return cq;
 }
 
-/* The thread has read a count of the channel's eventfd, and got *@cq or not. */
+/* Call this after the thread has read a count of the channel's eventfd. If no
+ * event came with it (*@cq is NULL), the count may be a nudge: take the packets
+ * that wait, and set *@cq to the first event that they raise. */
 static void eng_wait_read(struct watch *w, struct vb_cq **cq)
 {
 	bool found;

@@ -337,7 +337,7 @@ static void word_error(char *error, const char *name, int rc)
 		snprintf(error, VB_TOPO_ERROR,
 			 "a fabric \"%s\" runs already; choose another --name, "
 			 "or end that one (--device ib starts one, which ends "
-			 "10 s after its last program)",
+			 "soon after its last program)",
 			 name);
 	else if (rc == -EINVAL)
 		snprintf(

@@ -11,7 +11,7 @@
 struct vb_uc {
 	struct vb_unrel common;
 	/* The fields below are for the requester. */
-	bool begun; /* PSNs are assigned to the oldest WQE */
+	bool begun; /* the oldest WQE has its PSNs */
 	/* The fields below are for the responder. */
 	uint32_t epsn;
 	/* Operation of the last packet of the message in progress. NULL: no

@@ -14,7 +14,8 @@ struct vb_window {
 	uint32_t max;	/* the upper bound of @pkts */
 	/* below this value @pkts doubles in each round trip */
 	uint32_t threshold;
-	/* packets acknowledged since @pkts last grew, above @threshold */
+	/* once @pkts has reached @threshold: the number of packets that were
+	 * acknowledged since @pkts last grew */
 	uint32_t credit;
 	/* the window has stopped the requester since @pkts last grew */
 	bool limited;

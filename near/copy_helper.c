@@ -20,6 +20,8 @@
 /* bytes; a shorter copy is not split, because it fits the caches of one
  * processor */
 #define WORTH_IT (512u * 1024)
+/* The caller's part of a split copy, in sixteenths: the helper begins later. */
+#define CALLERS_16THS 9
 /* Bytes at the end of the message, which are copied after all others. */
 #define LAST 256u
 /* Large copies in quick succession after which the helper starts. */
@@ -314,8 +316,7 @@ static bool near_take_back(struct vb_copy_helper *h, bool offered)
 
 static bool copy_together(struct vb_copy_helper *h, const struct vb_copy *c)
 {
-	/* The helper begins later, so the caller copies the larger part. */
-	uint64_t first = c->len / 16 * 9, second = c->len - LAST - first;
+	uint64_t first = c->len / 16 * CALLERS_16THS, second = c->len - LAST - first;
 	struct iovec list[VB_MAX_SGE];
 	struct vb_copy part = cut(c, 0, first, list);
 	bool offered = offer(h, c, first, second);

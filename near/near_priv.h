@@ -163,7 +163,8 @@ struct vb_near_qp {
 	 * copied itself, and how many this step may still copy. */
 	uint32_t placed, step_left;
 	vb_time step_at;
-	uint8_t limit; /* of the next steps, an enum vb_near_limit */
+	/* how much each of the next steps may copy, an enum vb_near_limit */
+	uint8_t limit;
 	/* Small WRITEs that gather for one system call: the index up to which
 	 * they were checked, and the latest time at which they are copied.
 	 * VB_NEVER: none gather. */

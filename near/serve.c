@@ -88,9 +88,9 @@ static void near_carry_out(struct vb_near *n, struct vb_peer *p,
 				      .kind = ANSWER_NOBODY };
 	if (qp && vb_near_is_called(qp, r->dqpn))
 		vb_near_request(n, p, qp, r, data, a);
-	/* A message that this program has fetched in part can be refused now.
-	 * The next message on the lane is another one, whose copy begins at
-	 * byte 0. */
+	/* Unless the message stays on the lane to be fetched further, forget
+	 * how far it was fetched: it has ended, and the copy of the next message
+	 * begins at byte 0. */
 	if (VB_LIKELY(a->kind != ANSWER_LATER))
 		p->split.at = 0;
 }

@@ -445,7 +445,8 @@ static bool is_bookmark(const struct bookmark *p, ssize_t length)
 	       p->length <= sizeof(p->request);
 }
 
-/* While the next datagram is a bookmark, replace it by the next part of its
+/* While the next datagram is a bookmark, which is the position in a list that did
+ * not fit into the socket, replace it by the next part of its
  * list. Returns false and errno when nothing can be received. */
 static bool go_on(int fd, uint32_t portid, int flags)
 {
