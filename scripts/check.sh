@@ -147,7 +147,7 @@ play_again() {
 		)
 	done
 }
-may_be_played_again=4 # layers
+may_be_played_again=6 # layers
 unsteady=()           # cases that failed beside other layers, but not alone
 
 # verdict: what the layers were counted for; the last line is the sum.
