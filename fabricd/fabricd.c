@@ -32,10 +32,6 @@
 /* The process does not sleep if the next event is due within this time, and a
  * program shares its processor. */
 #define SPIN_SHARED (3 * VB_USEC)
-/* If no event is due within this time, programs that sleep are rung now, and not
- * together for later frames: a frame of 4 KiB takes 0.3 us on a wire of 100
- * Gbit/s, 1 us on QDR, and 41 us on one of 0.8 Gbit/s. */
-#define MOMENT (3 * VB_USEC)
 /* how long the process waits for the subnet manager to end after asking it
  * to */
 #define MANAGER_ENDS (2 * VB_SEC)
@@ -465,14 +461,15 @@ static vb_time run_fabric(struct vb_fabricd *f)
 {
 	for (unsigned left = STEPS_RUN; left > 0; left--) {
 		vb_time now = vb_clock_read(), next;
-		bool sent = vb_fabricd_verbs_run(f, now);
+		bool soon = vb_fabricd_verbs_run(f, now);
 
 		while (left > 1 && vb_fab_step(f->net, now))
 			left--;
 		vb_mgmt_run(f->mgmt, now);
 		next = next_of(f, now);
-		vb_fabricd_verbs_ring(f, !sent && next > now + MOMENT, now);
-		if (sent || next <= now + spin_of(f))
+		soon |= next <= now + spin_of(f);
+		vb_fabricd_verbs_ring(f, !soon, now);
+		if (soon)
 			continue;
 		if (f->verbs.busy && look_again(f, now)) {
 			left = left > IDLE_TURN ? left - IDLE_TURN : 1;
