@@ -142,8 +142,9 @@ variables() {
 	variable VERBENA_LOGG=info "VERBENA_LOGG is set.*is VERBENA_LOG meant"
 	variable VERBENA_DEVICE=lo "VERBENA_DEVICE is.*is VERBENA_DEVICES meant"
 	variable VERBENA_LOG=verbose 'VERBENA_LOG is "verbose".*off.error.warn'
-	variable VERBENA_NEAR=no 'VERBENA_NEAR is "no".*may be off'
+	variable VERBENA_NEAR=no 'VERBENA_NEAR is "no".*may be on.off'
 	variable VERBENA_NEAR=off ""
+	variable VERBENA_NEAR=on ""
 	variable VERBENA_LOG=quiet ""
 	variable VERBENA_QUICK=yes ""
 	variable VERBENA_DEVICES=lo ""
