@@ -39,7 +39,7 @@ int vb_errands_fd(const struct vb_errands *all);
 /* Make the eventfd of vb_errands_fd() unreadable; afterwards the caller calls
  * vb_errand_end() for each errand, to find those that have ended. */
 void vb_errands_hear(struct vb_errands *all);
-/* Returns the number of errands whose threads have not finished the call yet. */
+/* Returns how many errands of @all still have a thread that runs their call. */
 unsigned vb_errands_under_way(const struct vb_errands *all);
 
 /* Start an errand with a copy of @args, of @size bytes. The caller ends it by
@@ -51,8 +51,8 @@ vb_errand_start(struct vb_errands *all, const struct vb_errand_kind *kind,
 /* If the call has returned, store what it returned in *@result, free @e, and
  * return true. */
 VB_MUST_CHECK bool vb_errand_end(struct vb_errand *e, long *result);
-/* Give up the errand @e, whose result the caller no longer needs; @e is freed
- * when its call returns. */
+/* Give up the errand @e: the caller no longer needs its result. The errand's
+ * thread frees @e when the call returns. */
 void vb_errand_drop(struct vb_errand *e);
 
 #endif

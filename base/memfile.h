@@ -10,9 +10,9 @@
  * -errno. */
 VB_MUST_CHECK int vb_memfile_make(const void *bytes, size_t len);
 
-/* Is @fd a memfd whose bytes and length nobody can change any more, as
- * vb_memfile_make() makes it? The bytes of any other file might change while a
- * reader reads them, and reading them might block. */
+/* Is @fd a memfd that is sealed as vb_memfile_make() seals it, so that no
+ * process can change its bytes or its length? The bytes of any other file may
+ * change while the caller reads them, and reading them may block the caller. */
 bool vb_memfile_is_sealed(int fd);
 
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Scheduling of a thread that sleeps most of the time, and for whose work other
- * threads wait. */
+/* Scheduling of the engine thread, and of the thread of a fabric's process: such
+ * a thread sleeps most of the time, and when it wakes, other threads wait for
+ * its work. */
 #ifndef BASE_PROMPT_H
 #define BASE_PROMPT_H
 

@@ -55,9 +55,10 @@ void vb_cm_alternate_use(const struct vb_cm_id *id, const struct vb_ipc_cm *m)
 	vb_cm_add_path(id->conn, &path);
 }
 
-/* Returns the place, one that the program of @c uses, at whose port the
- * alternate path @p ends on this host. If several fit, prefers @first, the
- * place of the primary path. 0: no place fits. */
+/* Returns the place of the port at which the alternate path @p ends on this
+ * host. The program of @c must use that place. If several places fit, the
+ * function returns @first, the place of the primary path, if that is one of
+ * them. 0: no place fits. */
 static unsigned own_end_of(const struct vb_cm_client *c,
 			   const struct vb_cm_path *p, unsigned first,
 			   uint8_t *bits)

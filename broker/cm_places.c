@@ -37,7 +37,8 @@ bool vb_cm_client_has_gid(const struct vb_cm_client *c,
 
 /* The fabric's process gives each program its own queue pairs, and lets no
  * program send by a queue pair of another one. So this function need not check
- * whose the number is, only that it is none of management's. */
+ * which program has @qpn. It checks that @qpn is not a queue pair of
+ * management. */
 bool vb_cm_client_owns(const struct vb_cm_client *c, unsigned place,
 		       uint32_t qpn)
 {

@@ -100,8 +100,9 @@ struct key {
 
 struct sums {
 	unsigned bound;
-	/* number of the @bound ports that listen or whose programs permit no
-	 * other port with their number and address */
+	/* How many of the @bound ports exclude a further port of the same
+	 * number and address: because they listen, or because their program has
+	 * not set RDMA_OPTION_ID_REUSEADDR. */
 	unsigned firm;
 	unsigned listening; /* number of the @bound ports that listen */
 	/* number of the @listening ports that have joined another port */

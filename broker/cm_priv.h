@@ -36,7 +36,9 @@ struct vb_cm_id {
 	uint64_t service; /* ID of the service for which a SIDR REQ asks */
 	enum vb_cm_alternate alternate;
 	unsigned backlog, pending;
-	uint32_t listener; /* the listening id whose backlog has it; 0: none */
+	/* number of the listening id in whose backlog this id waits to be
+	 * accepted; 0: this id is in no backlog */
+	uint32_t listener;
 	struct vb_cm_conn *conn;
 	/* the path, or the service, for which the id has asked; NULL: none */
 	struct vb_cm_route *route;
@@ -119,7 +121,8 @@ void vb_host_cm_on_happen(void *arg, struct vb_cm_conn *c,
 /* Makes cm->adapters, cm->sa and cm->groups. 0 or -errno. */
 VB_MUST_CHECK int vb_host_cm_open_places(struct vb_host_cm *cm);
 void vb_host_cm_close_places(struct vb_host_cm *cm);
-/* Does the work for adapters of fabrics whose time has come at cm->now. */
+/* Run the timers of the places, which are adapters of fabrics, that are due at
+ * cm->now. */
 void vb_host_cm_tick_places(struct vb_host_cm *cm);
 vb_time vb_host_cm_places_deadline(const struct vb_host_cm *cm);
 /* Handle the messages PLACE, PATH, GROUP_JOIN and GROUP_LEAVE. PLACE keeps *@fd

@@ -33,7 +33,7 @@ struct vb_cli_command {
 extern const struct vb_cli_command vb_cli_commands[];
 extern const unsigned vb_cli_command_count;
 
-/* Who or what sets an environment variable. */
+/* The part of the system that sets an environment variable. */
 enum vb_cli_setter {
 	SETTER_USER,  /* the user, for programs or for this command */
 	SETTER_RUN,   /* `verbena run`, for the libraries that it preloads */
@@ -51,8 +51,10 @@ extern const unsigned vb_cli_variable_count;
  * and a sentence about it. */
 typedef void vb_cli_tell_variable(const char *name, size_t len,
 				  const char *text);
-/* Call @tell for each variable of the environment whose name is nearly one of
- * the table, or whose value is none that its row lists. Any thread. */
+/* Find mistyped variables in the environment of this process, and call @tell
+ * once for each: the name differs in one or two letters from a name of
+ * vb_cli_variables[], or the value is not one of those that the name's row
+ * permits. Any thread. */
 void vb_cli_check_variables(vb_cli_tell_variable *tell);
 
 /* Returns the row of @name; NULL: there is none. */
