@@ -55,6 +55,21 @@ static struct vb_remote_side target_side(const struct vb_qp *qp,
 				 vb_near_rule(wqe)->need);
 }
 
+/* Copy @len bytes between @local and the peer's @remote: to the peer if @write.
+ * Threads that want drive of @qp meanwhile find vb_near_copies() true. */
+static enum vb_cma here_copy(struct vb_qp *qp,
+			     const struct vb_local_side *local,
+			     const struct vb_remote_side *remote, uint32_t len,
+			     bool write) VB_REQUIRES(qp->drive)
+{
+	enum vb_cma result;
+
+	vb_near_set_copies(qp, true);
+	result = vb_cma(vb_nq(qp)->peer, local, remote, len, write);
+	vb_near_set_copies(qp, false);
+	return result;
+}
+
 /* Copy the next @len bytes of @wqe, to or from the peer's memory. */
 static enum vb_cma near_reach(struct vb_qp *qp, struct vb_send_wqe *wqe,
 			      uint32_t len) VB_REQUIRES(qp->drive)
@@ -62,12 +77,8 @@ static enum vb_cma near_reach(struct vb_qp *qp, struct vb_send_wqe *wqe,
 	const struct vb_near_qp *nq = vb_nq(qp);
 	const struct vb_local_side local = own_side(qp, wqe, nq->placed);
 	const struct vb_remote_side remote = target_side(qp, wqe, nq->placed);
-	enum vb_cma result;
 
-	vb_near_set_copies(qp, true);
-	result = vb_cma(nq->peer, &local, &remote, len, wqe->op != WR_READ);
-	vb_near_set_copies(qp, false);
-	return result;
+	return here_copy(qp, &local, &remote, len, wqe->op != WR_READ);
 }
 
 /* Check the whole range of a request that is copied in several steps, so that
@@ -266,13 +277,9 @@ static bool copy_part(struct vb_qp *qp, struct vb_send_wqe *wqe,
 	const struct vb_remote_side remote = vb_remote_side_by(
 		&nq->view, part->key, part->iova, ACCESS_LOCAL_WRITE);
 	struct vb_local_side local = own_side(qp, wqe, part->offset);
-	enum vb_cma result;
 
 	local.helped = true;
-	vb_near_set_copies(qp, true);
-	result = vb_cma(nq->peer, &local, &remote, part->len, true);
-	vb_near_set_copies(qp, false);
-	return result == CMA_OK;
+	return here_copy(qp, &local, &remote, part->len, true) == CMA_OK;
 }
 
 /* Copy @part into the peer's receive. The peer waits for this copy before its

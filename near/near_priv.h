@@ -253,7 +253,7 @@ struct vb_near {
 	struct vb_errands *errands;
 	struct vb_outlaws outlaws;
 	struct vb_near_left left[VB_ERRANDS_MOST];
-	unsigned proofs_waiting; /* number of peers with vb_peer.proof_waits */
+	unsigned proofs_waiting; /* number of peers with vb_peer.proof_due */
 
 	/* A leaf lock: no lock is taken while it is held. */
 	struct vb_mutex coalesce_lock;

@@ -105,9 +105,9 @@ struct vb_peer {
 	 * the engine thread uses this field. */
 	struct vb_errand *proof;
 	/* The proof cannot begin yet, because all threads that could make it
-	 * are busy. Only the engine thread uses this field. */
-	bool proof_waits;
-	vb_time proof_since; /* the time since when it waits; 0: not noted yet */
+	 * are busy: the time until which it waits for one; 0: no proof waits.
+	 * Only the engine thread uses this field. */
+	vb_time proof_due;
 	pid_t pid;
 	uint64_t born; /* vb_birth_of(@pid) when the session began */
 	/* A socket to the peer's program, which hangs up when that program ends

@@ -54,48 +54,32 @@ static unsigned count_proofs(const struct vb_near *n, const struct vb_peer *p)
 	return count;
 }
 
-/* If a thread is free, it begins the proof of @p; else the proof waits. */
-static void begin_or_wait(struct vb_near *n, struct vb_peer *p)
+/* If a thread is free, it begins the proof of @p; else the proof waits until @due. */
+static void begin_or_wait(struct vb_near *n, struct vb_peer *p, vb_time due)
 {
 	const struct vb_registry_proof proof =
 		vb_registry_proof(p->registry, p->pid);
 
-	n->proofs_waiting -= p->proof_waits;
+	n->proofs_waiting -= p->proof_due != 0;
 	p->proof = vb_errand_start(n->errands, &proving, &proof, sizeof(proof));
-	if (p->proof)
-		p->proof_since = 0;
-	p->proof_waits = !p->proof;
-	n->proofs_waiting += p->proof_waits;
+	p->proof_due = p->proof ? 0 : due;
+	n->proofs_waiting += p->proof_due != 0;
 }
 
-int vb_proof_begin(struct vb_near *n, struct vb_peer *p)
+int vb_proof_begin(struct vb_near *n, struct vb_peer *p, vb_time now)
 {
 	if (count_proofs(n, p) >= MOST_OF_ONE)
 		return -EBUSY;
-	begin_or_wait(n, p);
+	begin_or_wait(n, p, now + WAITS_MOST);
 	return 0;
 }
 
-void vb_proof_begin_waiting(struct vb_near *n)
+int vb_proof_begin_waiting(struct vb_near *n, struct vb_peer *p, vb_time now)
 {
-	if (VB_LIKELY(!n->proofs_waiting))
-		return;
-	for (struct vb_peer *p = n->callers; p; p = p->next)
-		if (p->proof_waits)
-			begin_or_wait(n, p);
-	for (unsigned i = 0; i < VB_SLOTS; i++)
-		if (n->peers[i] && n->peers[i]->slot == i &&
-		    n->peers[i]->proof_waits)
-			begin_or_wait(n, n->peers[i]);
-}
-
-bool vb_proof_is_late(struct vb_peer *p, vb_time now)
-{
-	if (!p->proof_waits)
-		return false;
-	if (!p->proof_since)
-		p->proof_since = now;
-	return now - p->proof_since >= WAITS_MOST;
+	if (!p->proof_due)
+		return 0;
+	begin_or_wait(n, p, p->proof_due);
+	return p->proof_due && now >= p->proof_due ? -EAGAIN : 0;
 }
 
 bool vb_proof_end(struct vb_peer *p, bool *open)
@@ -117,8 +101,8 @@ void vb_proof_leave(struct vb_near *n, struct vb_peer *p)
 {
 	unsigned i = 0;
 
-	n->proofs_waiting -= p->proof_waits;
-	p->proof_waits = false;
+	n->proofs_waiting -= p->proof_due != 0;
+	p->proof_due = 0;
 	if (!p->proof)
 		return;
 	while (i < VB_COUNT(n->left) && n->left[i].proof)

@@ -318,7 +318,7 @@ static int on_hello(struct vb_near *n, struct vb_peer *p, struct parcel *in,
 	rc = take_registry(p, in);
 	if (rc == 0)
 		rc = take_lane(p, in);
-	return rc ? rc : vb_proof_begin(n, p);
+	return rc ? rc : vb_proof_begin(n, p, now);
 }
 
 /* The caller @p is known: enter it into the table and send WELCOME. */
@@ -417,7 +417,8 @@ static int on_welcome(struct vb_near *n, struct vb_peer *p, struct parcel *in,
 	if (rc)
 		return rc;
 	vb_session_note_also(n, p, in->m.also);
-	return in->m.reaches ? vb_proof_begin(n, p) : join_called(n, p, false);
+	return in->m.reaches ? vb_proof_begin(n, p, now)
+			     : join_called(n, p, false);
 }
 
 static int on_ready(struct vb_near *n, struct vb_peer *p, struct parcel *in)
@@ -506,37 +507,37 @@ static void on_proof(struct vb_near *n, struct vb_peer *p, vb_time now)
 		end_badly(n, p, rc, now);
 }
 
+/* Call @visit, which may end the session, for each session. */
+static void visit_sessions(struct vb_near *n, vb_time now,
+			   void (*visit)(struct vb_near *n, struct vb_peer *p,
+					 vb_time now))
+{
+	for (struct vb_peer *p = n->callers, *next; p; p = next) {
+		next = p->next;
+		visit(n, p, now);
+	}
+	for (unsigned i = 0; i < VB_SLOTS; i++)
+		if (n->peers[i] && n->peers[i]->slot == i)
+			visit(n, n->peers[i], now);
+}
+
 static void hear_errands(struct vb_near *n, vb_time now)
 {
 	vb_errands_hear(n->errands);
 	vb_callers_hear(n);
 	vb_proof_see_off(n);
-	for (struct vb_peer *p = n->callers, *next; p; p = next) {
-		next = p->next;
-		on_proof(n, p, now);
-	}
-	for (unsigned i = 0; i < VB_SLOTS; i++)
-		if (n->peers[i] && n->peers[i]->slot == i)
-			on_proof(n, n->peers[i], now);
+	visit_sessions(n, now, on_proof);
 }
 
-/* End the sessions whose proofs have found no thread, as after a refusal: the
- * queue pairs use packets, and a later connection calls again. */
-static void end_late_proofs(struct vb_near *n, vb_time now)
+/* A proof of @p may wait. If it has found no thread for long, the session ends as
+ * after a refusal: the queue pairs use packets, and a later connection calls
+ * again. */
+static void on_waiting_proof(struct vb_near *n, struct vb_peer *p, vb_time now)
 {
-	if (VB_LIKELY(!n->proofs_waiting))
-		return;
-	for (struct vb_peer *p = n->callers, *next; p; p = next) {
-		next = p->next;
-		if (vb_proof_is_late(p, now))
-			end_badly(n, p, -EAGAIN, now);
-	}
-	for (unsigned i = 0; i < VB_SLOTS; i++) {
-		struct vb_peer *p = n->peers[i];
+	int rc = vb_proof_begin_waiting(n, p, now);
 
-		if (p && p->slot == i && vb_proof_is_late(p, now))
-			end_badly(n, p, -EAGAIN, now);
-	}
+	if (rc)
+		end_badly(n, p, rc, now);
 }
 
 /* A session uses packets because the peer had a copy under way in an earlier
@@ -574,8 +575,8 @@ void vb_near_meet(struct vb_near *n, vb_time now)
 
 	vb_session_see_off(n, false);
 	let_in_anew(n, now);
-	vb_proof_begin_waiting(n);
-	end_late_proofs(n, now);
+	if (VB_UNLIKELY(n->proofs_waiting))
+		visit_sessions(n, now, on_waiting_proof);
 	if (vb_callers_are_unheard(n))
 		vb_callers_listen(n);
 	for (unsigned i = 0; i < MEET_EVENTS; i++) {

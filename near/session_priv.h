@@ -43,15 +43,16 @@ void vb_callers_fini(struct vb_near *n);
 /* Begin to find out whether the registry of @p is that of its process, and
  * whether this program can read that process's memory. 0: it has begun, or
  * waits for a thread; -EBUSY: two proofs of that process have not ended. */
-VB_MUST_CHECK int vb_proof_begin(struct vb_near *n, struct vb_peer *p);
-/* Begin the proofs that wait, as far as threads are free. */
-void vb_proof_begin_waiting(struct vb_near *n);
-/* Has the proof of @p waited for so long that its session must end? */
-VB_MUST_CHECK bool vb_proof_is_late(struct vb_peer *p, vb_time now);
+VB_MUST_CHECK int vb_proof_begin(struct vb_near *n, struct vb_peer *p,
+				 vb_time now);
+/* If a proof of @p waits and a thread is free, begin it. 0; -EAGAIN: it has
+ * waited for so long that the session must end. */
+VB_MUST_CHECK int vb_proof_begin_waiting(struct vb_near *n, struct vb_peer *p,
+					 vb_time now);
 /* Is a proof of @p under way, or does it wait? */
 static inline bool vb_proof_is_open(const struct vb_peer *p)
 {
-	return p->proof || p->proof_waits;
+	return p->proof || p->proof_due;
 }
 /* Has the proof of @p ended, if it has one? Then *@open is the result. */
 VB_MUST_CHECK bool vb_proof_end(struct vb_peer *p, bool *open);

@@ -234,65 +234,65 @@ static bool have_met(struct program *a, struct program *b, int ms)
 	return p && vb_peer_is_up(p);
 }
 
+/* Two programs, of which the first has no thread free for an errand. */
+struct shortage {
+	struct program caller, called;
+	struct vb_errand *taken[VB_ERRANDS_MOST];
+	int fds[2]; /* a pipe: closing its second end frees the threads */
+};
+
+static void begin_shortage(struct shortage *s)
+{
+	assert_int_equal(pipe(s->fds), 0);
+	begin(&s->caller, 1);
+	begin(&s->called, 2);
+	for (unsigned i = 0; i < VB_ERRANDS_MOST; i++) {
+		s->taken[i] = vb_errand_start(s->caller.near->errands,
+					      &blocking, &s->fds[0],
+					      sizeof(s->fds[0]));
+		assert_non_null(s->taken[i]);
+	}
+	(void)vb_session_want(s->caller.near, 2);
+	assert_false(have_met(&s->caller, &s->called, 200));
+	assert_true(vb_near_sees_off(s->caller.near));
+}
+
+static void end_shortage(struct shortage *s)
+{
+	for (unsigned i = 0; i < VB_ERRANDS_MOST; i++)
+		vb_errand_drop(s->taken[i]);
+	close(s->fds[0]);
+	end(&s->caller);
+	end(&s->called);
+}
+
 /* Because all threads are taken, the introduction waits, and is not refused. */
 static void proof__waits_for_a_thread(void **state)
 {
-	struct vb_errand *taken[VB_ERRANDS_MOST];
-	struct program caller, called;
-	int fds[2];
+	struct shortage s;
 
-	assert_int_equal(pipe(fds), 0);
-	begin(&caller, 1);
-	begin(&called, 2);
-	for (unsigned i = 0; i < VB_ERRANDS_MOST; i++) {
-		taken[i] = vb_errand_start(caller.near->errands, &blocking,
-					   &fds[0], sizeof(fds[0]));
-		assert_non_null(taken[i]);
-	}
-	(void)vb_session_want(caller.near, 2);
-	assert_false(have_met(&caller, &called, 200));
-	assert_non_null(caller.near->peers[2]);
-	assert_int_equal(caller.near->calls[2].refusals, 0);
-	assert_true(vb_near_sees_off(caller.near));
-	close(fds[1]);
-	assert_true(have_met(&caller, &called, PATIENCE));
-	assert_false(vb_near_sees_off(caller.near));
-	for (unsigned i = 0; i < VB_ERRANDS_MOST; i++)
-		vb_errand_drop(taken[i]);
-	close(fds[0]);
-	end(&caller);
-	end(&called);
+	begin_shortage(&s);
+	assert_non_null(s.caller.near->peers[2]);
+	assert_int_equal(s.caller.near->calls[2].refusals, 0);
+	close(s.fds[1]);
+	assert_true(have_met(&s.caller, &s.called, PATIENCE));
+	assert_false(vb_near_sees_off(s.caller.near));
+	end_shortage(&s);
 }
 
 /* Threads that do not come free, or of which the process may have no more: the
  * session ends, and the queue pairs use packets. */
 static void proof__waits_not_for_ever(void **state)
 {
-	struct vb_errand *taken[VB_ERRANDS_MOST];
-	struct program caller, called;
-	int fds[2];
+	struct shortage s;
 
-	assert_int_equal(pipe(fds), 0);
-	begin(&caller, 1);
-	begin(&called, 2);
-	for (unsigned i = 0; i < VB_ERRANDS_MOST; i++) {
-		taken[i] = vb_errand_start(caller.near->errands, &blocking,
-					   &fds[0], sizeof(fds[0]));
-		assert_non_null(taken[i]);
-	}
-	(void)vb_session_want(caller.near, 2);
-	assert_false(have_met(&caller, &called, 200));
-	assert_true(vb_near_sees_off(caller.near));
+	begin_shortage(&s);
 	for (vb_time now = VB_SEC; now < 4 * VB_SEC; now += VB_MSEC)
-		vb_near_meet(caller.near, now);
-	assert_true(caller.near->calls[2].refusals > 0);
-	assert_int_equal(caller.near->proofs_waiting, 0);
-	close(fds[1]);
-	for (unsigned i = 0; i < VB_ERRANDS_MOST; i++)
-		vb_errand_drop(taken[i]);
-	close(fds[0]);
-	end(&caller);
-	end(&called);
+		vb_near_meet(s.caller.near, now);
+	assert_true(s.caller.near->calls[2].refusals > 0);
+	assert_int_equal(s.caller.near->proofs_waiting, 0);
+	close(s.fds[1]);
+	end_shortage(&s);
 }
 
 static void hear__closes_no_file_of_the_caller(void **state)
