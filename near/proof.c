@@ -54,7 +54,8 @@ static unsigned count_proofs(const struct vb_near *n, const struct vb_peer *p)
 	return count;
 }
 
-/* If a thread is free, it begins the proof of @p; else the proof waits until @due. */
+/* If a thread is free, it begins the proof of @p; else the proof waits until
+ * @due. */
 static void begin_or_wait(struct vb_near *n, struct vb_peer *p, vb_time due)
 {
 	const struct vb_registry_proof proof =

@@ -247,9 +247,9 @@ static void begin_shortage(struct shortage *s)
 	begin(&s->caller, 1);
 	begin(&s->called, 2);
 	for (unsigned i = 0; i < VB_ERRANDS_MOST; i++) {
-		s->taken[i] = vb_errand_start(s->caller.near->errands,
-					      &blocking, &s->fds[0],
-					      sizeof(s->fds[0]));
+		s->taken[i] =
+			vb_errand_start(s->caller.near->errands, &blocking,
+					&s->fds[0], sizeof(s->fds[0]));
 		assert_non_null(s->taken[i]);
 	}
 	(void)vb_session_want(s->caller.near, 2);
