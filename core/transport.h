@@ -86,6 +86,15 @@ struct vb_transport_ops {
 	 * True: the acknowledgement is still due. */
 	bool (*unreplied)(struct vb_qp *qp);
 
+	/* Optional. Are there posted requests of which send() has not put a
+	 * packet yet? */
+	bool (*has_unsent)(const struct vb_qp *qp);
+	/* Optional, both or neither. From widen() to narrow() send() puts at
+	 * least @least packets, though the congestion window may be smaller.
+	 * @before: what widen() has returned. */
+	uint32_t (*widen)(struct vb_qp *qp, uint32_t least);
+	void (*narrow)(struct vb_qp *qp, uint32_t before);
+
 	/* Returns the time at which the caller must call send() even if no
 	 * packet arrives; VB_NEVER: no such time. Callers use
 	 * vb_transport_deadline(). */

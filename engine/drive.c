@@ -24,7 +24,6 @@
 
 #include "base/fork.h"
 #include "base/log.h"
-#include "ib/rc.h"
 
 /*
  * The most batches that one step may send before other queue pairs have their
@@ -356,21 +355,14 @@ static void note_left(struct vb_qp *qp)
 	left.at[left.next] = qp;
 }
 
-/* Do the requests of @qp go by ib/'s reliable transport? */
-static bool is_reliable_ib(const struct vb_qp *qp) VB_REQUIRES(qp->drive)
-{
-	return qp->way == WAY_PACKETS && vb_qp_type_is_reliable(qp->type) &&
-	       !qp->adapter->rnic;
-}
-
 /* Begin the posted requests of @qp. The congestion window may be too small for
  * them; but a hardware adapter has none, and begins requests at once. So up to
  * BEGIN_PKTS packets leave in spite of the window. */
 static void begin_queued(struct vb_engine *e, struct vb_qp *qp)
 	VB_REQUIRES(qp->drive)
 {
-	bool widens = is_reliable_ib(qp);
-	uint32_t window = widens ? vb_rc_widen(qp, BEGIN_PKTS) : 0;
+	const struct vb_transport_ops *ops = qp->ops;
+	uint32_t window = ops->widen ? ops->widen(qp, BEGIN_PKTS) : 0;
 	unsigned turn = 0;
 	vb_time now;
 	bool more;
@@ -381,8 +373,8 @@ static void begin_queued(struct vb_engine *e, struct vb_qp *qp)
 		now = vb_qp_advance(qp, vb_now());
 		more = eng_drive_step(e, qp, now);
 	} while (more && qp->way == WAY_NEAR && ++turn < POST_TURNS);
-	if (widens)
-		vb_rc_narrow(qp, window);
+	if (ops->narrow)
+		ops->narrow(qp, window);
 	if (more)
 		arm_timer(e, qp, at_once(now), now);
 }
@@ -478,7 +470,7 @@ static bool step_or_gather(struct vb_engine *e, struct vb_qp *qp)
 	more = eng_drive_step(e, qp, vb_qp_advance(qp, vb_now()));
 	vb_cancel_back(cancel);
 	if (VB_UNLIKELY(qp->way == WAY_OPEN) ||
-	    (is_reliable_ib(qp) && vb_rc_has_unsent(qp)))
+	    (ops->has_unsent && ops->has_unsent(qp)))
 		note_left(qp);
 	return more;
 }

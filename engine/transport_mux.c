@@ -75,6 +75,11 @@ static enum vb_delayed_ack mux_delayed_ack(struct vb_qp *qp, bool polls)
 	return qp->way == WAY_PACKETS ? vb_rc_delayed_ack(qp, polls) : ACK_NONE;
 }
 
+static bool mux_has_unsent(const struct vb_qp *qp) VB_REQUIRES(qp->drive)
+{
+	return qp->way == WAY_PACKETS && vb_rc_has_unsent(qp);
+}
+
 static vb_time mux_deadline(const struct vb_qp *qp) VB_REQUIRES(qp->drive)
 {
 	return VB_MIN(vb_rc_deadline(qp), vb_near_deadline(qp));
@@ -89,6 +94,9 @@ static const struct vb_transport_ops near_or_packets = {
 	.can_wait = mux_can_wait,
 	.delayed_ack = mux_delayed_ack,
 	.unreplied = vb_rc_unreplied,
+	.has_unsent = mux_has_unsent,
+	.widen = vb_rc_widen,
+	.narrow = vb_rc_narrow,
 	.deadline = mux_deadline,
 	.waits_until = mux_waits_until,
 };

@@ -74,6 +74,9 @@ const struct vb_transport_ops vb_rc_ops = {
 	.can_wait = vb_rc_can_wait,
 	.delayed_ack = vb_rc_delayed_ack,
 	.unreplied = vb_rc_unreplied,
+	.has_unsent = vb_rc_has_unsent,
+	.widen = vb_rc_widen,
+	.narrow = vb_rc_narrow,
 	.deadline = vb_rc_deadline,
 	.waits_until = vb_req_waits_until,
 };
