@@ -351,6 +351,13 @@ static inline bool vb_poll_spins(struct vb_poll_policy *p,
 void vb_poll_has_yielded(struct vb_poll_policy *p, bool found, vb_time took,
 			 vb_time now);
 
+/* Does a poll that has found nothing yield, where polls do not wait? */
+static inline enum vb_poll_next
+vb_poll_by_patience(const struct vb_poll_policy *p, vb_time now)
+{
+	return now > p->found_at + p->patience ? POLL_YIELDS : POLL_RETURNS;
+}
+
 /* vb_poll_ends() has answered POLL_WAITS, but a poll cannot wait now: decide
  * whether it yields or returns. From now on polls yield as they do without
  * others on the processor. */
@@ -376,8 +383,7 @@ vb_poll_ends(struct vb_poll_policy *p, bool found, vb_time took, vb_time now)
 		p->last = !found && p->in_vain && p->streak ? POLL_WAITS
 							    : POLL_RETURNS;
 	else
-		p->last = now > p->found_at + p->patience ? POLL_YIELDS
-							  : POLL_RETURNS;
+		p->last = vb_poll_by_patience(p, now);
 	p->in_vain = !found;
 	return p->last;
 }

@@ -103,8 +103,7 @@ void vb_poll_has_yielded(struct vb_poll_policy *p, bool found, vb_time took,
 enum vb_poll_next vb_poll_cannot_wait(struct vb_poll_policy *p, vb_time now)
 {
 	p->crowded_until = 0;
-	p->last = now > p->found_at + p->patience ? POLL_YIELDS : POLL_RETURNS;
-	return p->last;
+	return p->last = vb_poll_by_patience(p, now);
 }
 
 void vb_wait_begins(struct vb_wait_policy *w, unsigned slowdown, vb_time now)
