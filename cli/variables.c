@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/defs.h"
 #include "cli/commands.h"
 
 extern char **environ;
@@ -14,13 +15,6 @@ extern char **environ;
 #define PREFIX_LEN  (sizeof(PREFIX) - 1)
 #define LONGEST	    32 /* longer names are none of Verbena's */
 #define VALUE_SHOWN 40
-
-static unsigned least_of(unsigned a, unsigned b, unsigned c)
-{
-	unsigned ab = a < b ? a : b;
-
-	return ab < c ? ab : c;
-}
 
 /* Returns the number of letters to insert, drop, replace or swap with the next
  * one that turns @a into @b, both of at most LONGEST letters. */
@@ -38,8 +32,8 @@ static unsigned distance(const char *a, size_t a_len, const char *b,
 			unsigned other =
 				d[i - 1][j - 1] + (a[i - 1] != b[j - 1]);
 
-			d[i][j] = least_of(d[i - 1][j] + 1, d[i][j - 1] + 1,
-					other);
+			d[i][j] = VB_MIN(other,
+					 VB_MIN(d[i - 1][j], d[i][j - 1]) + 1);
 			if (i > 1 && j > 1 && a[i - 1] == b[j - 2] &&
 			    a[i - 2] == b[j - 1] &&
 			    d[i][j] > d[i - 2][j - 2] + 1)
