@@ -27,47 +27,39 @@ loops_are() {
 	done
 }
 
-# busy_verbs PROGRAM OPTIONS...: the mean; late_verbs: the 99th percentile of
-# the run before.
-busy_verbs() {
-	verbs "$from" "$@" -s 8 -n $times && column 6
-}
-late_verbs() {
-	column 8
-}
-busy_tcp() {
-	local sleeps=("$tools/sleeper" -t -n $times -d roce_veth0)
+# mean_of SIDE PROGRAM OPTIONS...: the mean of a run, by "verbs" or "tcp".
+mean_of() {
+	local sleeps=("$tools/sleeper" -t -n "$times" -d roce_veth0)
 
-	pair root a "$from" "${sleeps[@]}" -- "${sleeps[@]}" "$HOST_A" &&
-		awk 'NF == 3 { print $3 }' "$work/client"
+	if [ "$1" = verbs ]; then
+		verbs "$from" "${@:2}" -s 8 -n $times && column 6
+	else
+		pair root a "$from" "${sleeps[@]}" -- "${sleeps[@]}" "$HOST_A" &&
+			awk 'NF == 3 { print $3 }' "$work/client"
+	fi
 }
-late_tcp() {
-	awk 'NF == 3 { print $2 }' "$work/client"
+# late_of SIDE: the 99th percentile of the run before.
+late_of() {
+	if [ "$1" = verbs ]; then
+		column 8
+	else
+		awk 'NF == 3 { print $2 }' "$work/client"
+	fi
 }
 
 # beside_loops WHAT COUNT PROGRAM OPTIONS...: two rows from the same runs.
 beside_loops() {
-	local what=$1 count=$2 run side
+	local what=$1 count=$2 of
 
 	shift 2
 	[[ $what =~ $only ]] || return 0
 	loops_are "$count"
-	printf '  %-58s' "$what"
-	forget
-	for ((run = 0; run < runs; run++)); do
-		for side in verbs tcp; do
-			sample $side busy_$side "$@"
-			# not a run of its own: what the last one left
-			[ -e "$work/$side.failed" ] ||
-				late_$side >>"$work/late_$side.figures"
-		done
-		printf .
-	done
-	for side in "" late_; do
-		set -- "$what$([ -z $side ] || echo ", 99th percentile")" \
-			"$(figure_of ${side}verbs)" us "TCP, beside the same" \
-			"$(figure_of ${side}tcp)" "<= 1.5x" "<= 1.0x"
-		printf '%s\t%s\t%s\t%s\t%s\t%s\t%s\n' "$@" >>"$rows"
+	two_figures "$what" "verbs tcp" mean_of late_of "$@"
+	for of in "" second_; do
+		set -- "$what$([ -z $of ] || echo ", 99th percentile")" \
+			"$(figure_of ${of}verbs)" us "TCP, beside the same" \
+			"$(figure_of ${of}tcp)" "<= 1.5x" "<= 1.0x"
+		put_row "$@"
 		printf ' %s us, TCP %s' "$2" "$5"
 	done
 	echo

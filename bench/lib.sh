@@ -151,8 +151,31 @@ row() {
 	done
 	set -- "$(figure_of ours)" "$(figure_of theirs)"
 	echo " $1 $unit$([ "$2" = - ] || echo ", $against $2")"
-	printf '%s\t' "$what" "$1" "$unit" "$against" "$2" "$reach" >>"$rows"
-	printf '%s\n' "$then" >>"$rows"
+	put_row "$what" "$1" "$unit" "$against" "$2" "$reach" "$then"
+}
+
+put_row() { # the seven fields of a line of $rows
+	printf '%s\t%s\t%s\t%s\t%s\t%s\t%s\n' "$@" >>"$rows"
+}
+
+# two_figures "WHAT" "OURS THEIRS" FIRST SECOND OPTIONS...: the two sides in turn.
+# FIRST SIDE OPTIONS... makes a run and prints its figure, for figure_of SIDE;
+# SECOND SIDE prints another one of what that run has left, for figure_of
+# second_SIDE. The caller puts the rows.
+two_figures() {
+	local what=$1 sides=$2 first=$3 second=$4 run side
+
+	shift 4
+	printf '  %-58s' "$what"
+	forget
+	for ((run = 0; run < runs; run++)); do
+		for side in $sides; do
+			sample "$side" "$first" "$side" "$@"
+			[ -e "$work/$side.failed" ] ||
+				"$second" "$side" >>"$work/second_$side.figures"
+		done
+		printf .
+	done
 }
 
 # curve PLACE METRIC "WHO=COMMAND"...: each at every size, in turn.

@@ -48,29 +48,17 @@ time_each() {
 
 # served WHAT COUNT OPTIONS...: two rows from the same runs.
 served() {
-	local what="redis, $1, $where" requests=$2 run side
+	local what="redis, $1, $where" requests=$2
 
 	shift 2
 	[[ $what =~ $only ]] || return 0
 	[ $span -gt 0 ] || requests=500
-	printf '  %-58s' "$what"
-	forget
-	for ((run = 0; run < runs; run++)); do
-		for side in rdma tcp; do
-			sample $side requests_served $side "$@"
-			[ -e "$work/$side.failed" ] ||
-				time_each >>"$work/time_$side.figures"
-		done
-		printf .
-	done
-	printf ' %s a second, TCP %s' "$(figure_of rdma)" "$(figure_of tcp)"
-	served_row "$what" "" /s ">= 1.0x" "$then"
-	served_row "$what, server's processor time" time_ us "<= 1.2x" "<= 0.8x"
-	echo
-}
-served_row() { # WHAT PREFIX UNIT REACH THEN
-	printf '%s\t%s\t%s\t%s\t%s\t%s\t%s\n' "$1" "$(figure_of "$2rdma")" \
-		"$3" TCP "$(figure_of "$2tcp")" "$4" "$5" >>"$rows"
+	two_figures "$what" "rdma tcp" requests_served time_each "$@"
+	echo " $(figure_of rdma) a second, TCP $(figure_of tcp)"
+	put_row "$what" "$(figure_of rdma)" /s TCP "$(figure_of tcp)" \
+		">= 1.0x" "$then"
+	put_row "$what, server's processor time" "$(figure_of second_rdma)" \
+		us TCP "$(figure_of second_tcp)" "<= 1.2x" "<= 0.8x"
 }
 
 for from in b a; do

@@ -72,6 +72,16 @@ passes_alone() {
 	return 1
 }
 
+# judge_alone NAME WAY FILE...: a case that has failed, or has ended the suite;
+# the files say how.
+judge_alone() {
+	if passes_alone "$1"; then
+		ok "$1 [$2]"
+	else
+		not_ok "$1 [$2]" "${@:3}" "$work/again"
+	fi
+}
+
 # tell WAY: a line for each case that was played. gtest lists the cases that failed
 # again behind its sum, which is not read.
 tell() {
@@ -83,14 +93,9 @@ tell() {
 		SKIP*) skips=yes && left_out=$((left_out + 1)) ;;
 		OK) ok "$name [$1]" ;;
 		FAILED)
-			if cannot "$name"; then
-				continue
-			elif passes_alone "$name"; then
-				ok "$name [$1]"
-			else
-				grep -B 40 "FAILED.*$name" "$work/said" >"$work/why"
-				not_ok "$name [$1]" "$work/why" "$work/again"
-			fi
+			cannot "$name" && continue
+			grep -B 40 "FAILED.*$name" "$work/said" >"$work/why"
+			judge_alone "$name" "$1" "$work/why"
 			;;
 		esac
 	done < <(sed -nE -e '/^\[==========\] .* ran\./q' \
@@ -112,11 +117,7 @@ while ! is_whole "$work/said" && [ ${#ended_it[@]} -lt 3 ]; do
 done
 tell "one host"
 for name in "${ended_it[@]}"; do
-	if passes_alone "$name"; then
-		ok "$name [one host]"
-	else
-		not_ok "$name [one host]" "$work/ended" "$work/again"
-	fi
+	judge_alone "$name" "one host" "$work/ended"
 done
 if [ $played -ge $least ] && is_whole "$work/said"; then
 	ok "UCX's own tests come to their end"
